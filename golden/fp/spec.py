@@ -1,0 +1,246 @@
+"""What a fused dot product computes, as a parameter object, and the presets of real machines."""
+
+from dataclasses import dataclass, field
+
+from golden.fp.formats import FORMATS, FloatFormat, as_format, check_int
+
+__all__ = ["PRESETS", "DotSpec", "Preset", "ieee_window"]
+
+
+def ieee_window(input, output, input_b=None) -> int:
+    """Window F that makes K = 1, floor with sticky, RNE a correctly rounded fused multiply-add.
+
+    F = f_a + f_b + f_o + 2, with f the fraction bits of the operands and of the output.
+
+    Parameters
+    ----------
+    input, output, input_b : FloatFormat or str
+        `input_b` is the second operand's format, that of the first by default.
+
+    Notes
+    -----
+    Units: q = 2^(E_max − F). A sum known as n·q plus a sticky bit (something in (0, q)) is rounded
+    correctly when the result's last place is at least 2q: then the half-way point is a multiple
+    of q, and the sticky bit says on which side of it the sum lies. It is trivially correct when
+    nothing was cut. So for each case: either nothing is cut or the last place is ≥ 2q.
+
+    *Case 1, E_max = E_p ≥ E_c.* The product's last bit has weight 2^(E_p − f_a − f_b) ≥ q: it is
+    not cut. C's has weight 2^(E_c − f_o): C is cut only if E_c ≤ E_max − F + f_o − 1
+    = E_p − f_a − f_b − 3, that is |C| < 2^(E_p − f_a − f_b − 2). The product is not normalised:
+    two subnormals leave up to f_a + f_b zeros above its leading one, so all that is known is
+    |P| ≥ 2^(E_p − f_a − f_b). Then |P + C| > ¾ · 2^(E_p − f_a − f_b): the sum's exponent is at
+    least E_p − f_a − f_b − 1 and its last place at least 2^(E_p − f_a − f_b − 1 − f_o) = 2q.
+
+    *Case 2, E_max = E_c > E_p.* C's last bit has weight 2^(E_c − f_o) ≥ q: C is not cut. The
+    product is cut only if E_p − f_a − f_b < E_c − F, that is E_p ≤ E_c − f_o − 3, and since
+    |P| < 2^(E_p + 2), |P| < 2^(E_c − f_o − 1), half of C's last place. If C is normal, the sum's
+    exponent is at least E_c − 1 and its last place 2^(E_c − 1 − f_o) ≥ 2q, as F ≥ f_o + 2. If C is
+    subnormal, E_c = emin and no result has a last place below 2^(emin − f_o) = 2^(E_c − f_o) > 2q.
+
+    *Case 3, one of them is zero.* E_max is the other's exponent and nothing is cut.
+
+    *One bit less is too few* where the output's range reaches down to the witness: fp16 to fp32
+    (F = 45), P = 2^−24 · 2^−24 = 2^−48 with E_p = −28, and C = −(1 + odd · 2^−23) · 2^−50. The
+    sum lies in (2^−49, 2^−48), its last place is 2^−72, C's last bit is a tie of weight 2^−73 =
+    2^(E_max − 45); with F = 44 that tie becomes a sticky bit that looks like "more than nothing".
+    Where the operands' exponents range as low as the output's (fp32, fp64, bf16, tf32), a product
+    of two subnormals is far below every nonzero C, so at most one operand can add leading zeros
+    and K = 1 alone would need only max(f_a, f_b) + f_o + 2; F is kept for one rule and for the
+    tighter K·q bound at K > 1.
+
+    For K > 1 at most K of the K + 1 terms are cut, each by less than q: the result is within
+    half a last place + K·q of the exact sum.
+    """
+    a, output = as_format(input, "input"), as_format(output, "output")
+    b = a if input_b is None else as_format(input_b, "input_b")
+    return a.fraction_bits + b.fraction_bits + output.fraction_bits + 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class DotSpec:
+    """The fused dot product D = C + Σ_{k<K} A_k·B_k, defined to the bit.
+
+    1. E_max is the largest exponent E_a + E_b of a nonzero product (not normalised), E_c of a
+       nonzero C, and `emax_floor`.
+    2. Every term is cut to a multiple of q = 2^(E_max − window).
+    3. The cut terms are added exactly; the sum is normalised and rounded once.
+
+    Parameters
+    ----------
+    input, output : FloatFormat or str
+        Format of A and B; format of C and D.
+    input_b : FloatFormat or str, optional
+        Format of B where it is another one than A's.
+    k : int
+        Terms of a block, at least 1. More terms are done block after block, D the next C.
+    window : int or None
+        Fraction bits F kept below E_max. None: no window, nothing is cut.
+    truncate : str
+        "magnitude": magnitudes are chopped and what is cut is forgotten. "floor": two's complement
+        values are chopped, and one sticky bit, the OR of everything cut from any term, joins the
+        sum as a bit of weight q/2: the number normalised and rounded is 2·Σ + sticky, in q/2.
+    rounding : str
+        "RNE" or "RZ". Overflow gives infinity under both (NaN where the format has none).
+    result_bits : int, optional
+        Fraction bits of the result, all of the output format's by default; the bits below are
+        zero. A subnormal result is a multiple of 2^(emin − result_bits).
+    emax_floor : int, optional
+        Lower bound on E_max.
+    nan : int, optional
+        The code every NaN result has; the output format's canonical NaN by default.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a parameter outside its range.
+    """
+
+    input: FloatFormat
+    output: FloatFormat
+    k: int
+    window: int | None
+    truncate: str = "floor"
+    rounding: str = "RNE"
+    result_bits: int = None  # pyright: ignore[reportAssignmentType]  (resolved below)
+    emax_floor: int | None = None
+    nan: int | None = None
+    input_b: FloatFormat = None  # pyright: ignore[reportAssignmentType]  (resolved below)
+
+    def __post_init__(self):
+        def put(name, value):
+            object.__setattr__(self, name, value)
+
+        put("input", as_format(self.input, "input"))
+        put("output", as_format(self.output, "output"))
+        put("input_b", self.input if self.input_b is None else as_format(self.input_b, "input_b"))
+        check_int("k", self.k, 1)
+        if self.window is not None:
+            check_int("window", self.window, 1)
+        if self.truncate not in ("floor", "magnitude"):
+            raise ValueError(f"truncate must be 'floor' or 'magnitude', not {self.truncate!r}")
+        if self.rounding not in ("RNE", "RZ"):
+            raise ValueError(f"rounding must be 'RNE' or 'RZ', not {self.rounding!r}")
+        if self.result_bits is None:
+            put("result_bits", self.output.fraction_bits)
+        check_int("result_bits", self.result_bits, 1, self.output.fraction_bits)
+        if self.emax_floor is not None:
+            check_int("emax_floor", self.emax_floor, -(1 << 20), 1 << 20)
+        if self.nan is not None:
+            check_int("nan", self.nan, 0, (1 << self.output.storage_bits) - 1)
+
+    @property
+    def nan_code(self):
+        """The code of a NaN result."""
+        return self.output.canonical_nan if self.nan is None else self.nan
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One line of a preset: which formats, and the parameters that go with them."""
+
+    inputs: tuple
+    output: str
+    k: int
+    window: int
+    rounding: str
+    result_bits: int
+
+    def spec(self, a, b, k):
+        return DotSpec(
+            input=a, input_b=b, output=self.output, k=self.k if k is None else k,
+            window=self.window, truncate="magnitude", rounding=self.rounding,
+            result_bits=self.result_bits, nan=0x7FFF if self.output == "fp16" else 0x7FFFFFFF)
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A named machine (or standard) that gives a `DotSpec` for a choice of formats.
+
+    No preset sets `emax_floor`: the published −132 (a100) and −133 (h100) have not been
+    confirmed by a measurement that reaches products so small; give it in a `DotSpec` of your own.
+    """
+
+    name: str
+    description: str
+    rows: tuple = field(default=(), repr=False)
+
+    @property
+    def inputs(self) -> tuple:
+        """Names of the input formats."""
+        if not self.rows:
+            return tuple(FORMATS)
+        return tuple(dict.fromkeys(name for row in self.rows for name in row.inputs))
+
+    @property
+    def combinations(self) -> tuple:
+        """Every pair of names (input, output)."""
+        if not self.rows:
+            return tuple((i, o) for i in FORMATS for o in self._wide_outputs)
+        return tuple((i, row.output) for row in self.rows for i in row.inputs)
+
+    @property
+    def _wide_outputs(self):
+        return tuple(FORMATS) if self.name == "exact" else ("fp16", "fp32", "fp64")
+
+    def spec(self, input, output="fp32", *, k=None, input_b=None) -> DotSpec:
+        """Return the parameters for these formats.
+
+        Parameters
+        ----------
+        input, output, input_b : FloatFormat or str
+            `input_b` is for the two fp8 formats mixed, and for any mix in `ieee` and `exact`.
+        k : int, optional
+            Terms of a block; the machine's own by default.
+
+        Raises
+        ------
+        ValueError
+            When the preset has no such combination.
+        """
+        a, out = as_format(input, "input"), as_format(output, "output")
+        b = a if input_b is None else as_format(input_b, "input_b")
+        if self.rows:
+            for row in self.rows:
+                if a.name in row.inputs and b.name in row.inputs and out.name == row.output and (
+                        a == b or a.storage_bits == b.storage_bits == 8):
+                    return row.spec(a, b, k)
+        elif out.name in self._wide_outputs:
+            if k is None:
+                k = {8: 16, 16: 8}.get(max(a.storage_bits, b.storage_bits), 4)
+            window = None if self.name == "exact" else ieee_window(a, out, b)
+            return DotSpec(input=a, input_b=b, output=out, k=k, window=window)
+        allowed = ", ".join(f"{i} -> {o}" for i, o in self.combinations)
+        pair = a.name if a == b else f"{a.name} x {b.name}"
+        raise ValueError(f"formats of preset {self.name} must be one of {allowed}, "
+                         f"not {pair + ' -> ' + out.name!r}")
+
+
+_FP8 = ("fp8e4m3", "fp8e5m2")
+_A100 = (
+    _Row(("fp16", "bf16"), "fp32", 8, 24, "RZ", 23),
+    _Row(("fp16",), "fp16", 8, 24, "RNE", 10),
+    _Row(("tf32",), "fp32", 4, 24, "RZ", 23),
+)
+_H100 = (
+    _Row(("fp16", "bf16"), "fp32", 16, 25, "RZ", 23),
+    _Row(("fp16",), "fp16", 16, 25, "RNE", 10),
+    _Row(("tf32",), "fp32", 8, 25, "RZ", 23),
+    _Row(_FP8, "fp32", 32, 13, "RZ", 13),
+)
+
+PRESETS = {
+    p.name: p
+    for p in (
+        Preset("v100", "NVIDIA V100", (
+            _Row(("fp16",), "fp32", 4, 23, "RZ", 23),
+            _Row(("fp16",), "fp16", 4, 23, "RNE", 10))),
+        Preset("a100", "NVIDIA A100", _A100),
+        Preset("a2", "NVIDIA A2, as the A100", _A100),
+        Preset("ada", "NVIDIA Ada (L40S), as the A100, and fp8",
+               (*_A100, _Row(_FP8, "fp32", 16, 13, "RZ", 13))),
+        Preset("h100", "NVIDIA H100 (fp16 results: the rule of the A100, not measured)", _H100),
+        Preset("b200", "NVIDIA B200, as the H100", _H100),
+        Preset("ieee", "K = 1 is IEEE 754 fusedMultiplyAdd; wide window, rounded once"),
+        Preset("exact", "no window: the exact sum, rounded once"),
+    )
+}

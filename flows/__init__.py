@@ -1,0 +1,6 @@
+"""What a unit costs and how to take it away: Verilog, area and timing reports."""
+
+import os
+
+# Same names and same Verilog on every machine, whichever Yosys happens to be on PATH.
+os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")

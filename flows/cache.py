@@ -1,0 +1,78 @@
+"""A content-addressed store of results on disk that survives interrupted writes.
+
+An entry is one gzip-compressed JSON document named by the SHA-256 of everything that determines
+it. It is written to a temporary file and renamed, so a reader sees a whole entry or none; an entry
+that does not read back (a full disk, a killed process) counts as absent and is written again.
+"""
+
+import gzip
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+
+def cache_root() -> Path:
+    """Return the cache directory: ``$VITRUVIAN_CACHE`` or ``build/cache`` under the work dir."""
+    return Path(os.environ.get("VITRUVIAN_CACHE") or Path("build") / "cache")
+
+
+def digest(*parts: object) -> str:
+    """Return the SHA-256 (hex) of `parts`, each taken as text and kept apart from the next."""
+    total = hashlib.sha256()
+    for part in parts:
+        text = part if isinstance(part, bytes) else str(part).encode()
+        total.update(len(text).to_bytes(8, "little") + text)
+    return total.hexdigest()
+
+
+def write_atomic(path: Path, data: bytes | str) -> None:
+    """Write `data` to `path` so that the file is there whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data.encode() if isinstance(data, str) else data)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(name, 0o666 & ~mask)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+class ResultCache:
+    """JSON documents by key under ``cache_root() / kind``.
+
+    Parameters
+    ----------
+    kind : str
+        Name of the sub-directory, one per producer.
+    enabled : bool
+        False: `get` finds nothing and `put` stores nothing.
+    """
+
+    def __init__(self, *, kind: str, enabled: bool = True):
+        self._folder = cache_root() / kind
+        self._enabled = enabled
+
+    def _path(self, key: str) -> Path:
+        return self._folder / key[:2] / f"{key}.json.gz"
+
+    def get(self, key: str) -> Any | None:
+        """Return the document stored under `key`, or None if there is none that reads back."""
+        if not self._enabled:
+            return None
+        try:
+            return json.loads(gzip.decompress(self._path(key).read_bytes()))
+        except (OSError, EOFError, ValueError, gzip.BadGzipFile):
+            return None
+
+    def put(self, key: str, document: Any) -> None:
+        """Store `document` (JSON) under `key`."""
+        if self._enabled:
+            data = json.dumps(document, separators=(",", ":")).encode()
+            write_atomic(self._path(key), gzip.compress(data, compresslevel=3, mtime=0))

@@ -1,0 +1,67 @@
+"""Area and delay of a component that is no registered unit: ``python -m flows.probe EXPRESSION``.
+
+For experiments at the shell. The expression is Python; the names of every module given with
+``--from`` (default ``hdl.fp`` and its modules, ``golden.fp``) are at hand::
+
+    python -m flows.probe 'DotProduct(spec=PRESETS["a100"].spec("fp16", k=8), pipeline=2)'
+    python -m flows.probe --macs 8 --from my.module 'MyUnit(k=8)'
+"""
+
+import argparse
+import importlib
+import pkgutil
+import time
+from pathlib import Path
+from typing import Any
+
+from flows.cells import nangate45
+from flows.synth import Recipe, synthesize, to_rtlil
+
+
+def names(modules: list[str]) -> dict[str, Any]:
+    """Return the public names of `modules` and of the modules in them."""
+    found: dict[str, Any] = {}
+    for name in modules:
+        module = importlib.import_module(name)
+        children = [
+            importlib.import_module(f"{name}.{child.name}")
+            for child in pkgutil.iter_modules(getattr(module, "__path__", []))
+        ]
+        for part in (*children, module):
+            found |= {k: v for k, v in vars(part).items() if not k.startswith("_")}
+    return found
+
+
+def main() -> None:
+    """Synthesise the components of the command line and print one line per delay target."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("expression", nargs="+")
+    parser.add_argument("--from", dest="modules", action="append")
+    parser.add_argument("--macs", type=int, default=0, help="also print area per this many")
+    parser.add_argument("--target", type=int, action="append", help="delay target, ps")
+    parser.add_argument("--liberty", type=Path)
+    parser.add_argument("--booth", action="store_true")
+    arguments = parser.parse_args()
+    liberty = arguments.liberty or nangate45.fetch()
+    scope = names(arguments.modules or ["golden.fp", "hdl.fp"])
+    for expression in arguments.expression:
+        begin = time.monotonic()
+        component = eval(expression, scope)
+        results = synthesize(
+            to_rtlil(component),
+            liberty=liberty,
+            targets_ps=arguments.target or [10000, 500],
+            recipe=Recipe(booth=arguments.booth),
+        )
+        print(f"{expression}  ({time.monotonic() - begin:.1f} s)")
+        for target, mapped in results.items():
+            per = f" {mapped.area_um2 / arguments.macs:8.1f} um2/MAC" if arguments.macs else ""
+            print(
+                f"  -D {target:5d}: {mapped.area_um2:9.1f} um2{per}"
+                f"  ({mapped.sequential_area_um2:.0f} registers) {mapped.cell_count} cells"
+                f"  ABC {mapped.abc_delay_ps} ps (logic only)"
+            )
+
+
+if __name__ == "__main__":
+    main()

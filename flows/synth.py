@@ -1,0 +1,226 @@
+"""Logic synthesis of one component onto a cell library: area and mapped netlist.
+
+The recipe is one for every number this project reports, the same that was used for the peers::
+
+    synth -flatten -top TOP; dfflibmap -liberty L; abc -liberty L -constr C -D PS
+
+where C drives every input with BUF_X4 and loads every output with 5 fF. It runs at two delay
+targets: 10000 ps (ABC is free to save area) and 500 ps (ABC is pressed to be fast).
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from amaranth.back import rtlil as rtlil_backend
+
+from flows.cache import ResultCache, digest
+
+WORKER = Path(__file__).with_name("worker.py")
+RELAXED_PS = 10000
+TIGHT_PS = 500
+
+
+class SynthesisError(RuntimeError):
+    """Yosys or ABC refused the design; the message is theirs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """What surrounds the design during mapping.
+
+    Parameters
+    ----------
+    driving_cell : str
+        Library cell that drives every input.
+    load_ff : float
+        Load on every output, femtofarad (the unit of ABC's ``set_load``).
+    booth : bool
+        Run ``booth`` before technology mapping. Not part of the published recipe.
+    """
+
+    driving_cell: str = "BUF_X4"
+    load_ff: float = 5.0
+    booth: bool = False
+
+    def constraint(self) -> str:
+        """Return the text of ABC's constraint file."""
+        return f"set_driving_cell {self.driving_cell}\nset_load {self.load_ff:g}\n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mapped:
+    """One design mapped at one delay target.
+
+    Members
+    -------
+    delay_target_ps : int
+    area_um2 : float
+        Sum of the areas of all cells.
+    sequential_area_um2 : float
+        The part of `area_um2` that is flip-flops and latches.
+    cells : dict
+        Library cell name -> number of instances.
+    abc_delay_ps : float or None
+        ABC's own figure for the longest path inside combinational logic, None without logic.
+        It knows no clock-to-output and no set-up time; `flows.sta` does.
+    netlist : dict
+        The module as Yosys' ``write_json`` gives it (ports, cells, netnames).
+    seconds, peak_mib : float
+        Of the worker process that made it.
+    """
+
+    delay_target_ps: int
+    area_um2: float
+    sequential_area_um2: float
+    cells: dict[str, int]
+    abc_delay_ps: float | None
+    netlist: dict[str, Any] = field(repr=False)
+    peak_mib: float
+
+    @property
+    def cell_count(self) -> int:
+        return sum(self.cells.values())
+
+
+def to_rtlil(component: Any, *, name: str = "top") -> str:
+    """Return `component` as RTLIL text without source locations (so equal designs are equal)."""
+    return rtlil_backend.convert(component, name=name, emit_src=False)
+
+
+def synthesize(
+    rtlil: str,
+    *,
+    top: str = "top",
+    liberty: Path,
+    targets_ps: Sequence[int] = (RELAXED_PS, TIGHT_PS),
+    recipe: Recipe | None = None,
+    cache: bool = True,
+) -> dict[int, Mapped]:
+    """Map the RTLIL text onto the cells of `liberty`, once for each delay target.
+
+    Parameters
+    ----------
+    rtlil : str
+        One or several modules; everything below `top` is flattened into it.
+    targets_ps : sequence of int
+        Delay targets handed to ABC, picoseconds, positive.
+
+    Returns
+    -------
+    dict of int to Mapped
+
+    Raises
+    ------
+    SynthesisError
+        Yosys ended with an error, or a figure is missing from what it wrote.
+    """
+    recipe = recipe or Recipe()
+    store = ResultCache(kind="synth", enabled=cache)
+    common = digest(rtlil, top, liberty.read_bytes(), asdict(recipe), version("pyosys"), "1")
+    keys = {target: digest(common, target) for target in targets_ps}
+    found = {target: store.get(key) for target, key in keys.items()}
+    missing = [target for target, entry in found.items() if entry is None]
+    if missing:
+        for target, entry in _run(rtlil, top, liberty.resolve(), missing, recipe).items():
+            found[target] = entry
+            store.put(keys[target], entry)
+    return {target: Mapped(**entry) for target, entry in found.items() if entry is not None}
+
+
+def _script(top: str, liberty: Path, targets_ps: Sequence[int], recipe: Recipe) -> list[str]:
+    lines = ["read_rtlil design.il", f"hierarchy -check -top {top}"]
+    booth = " -booth" if recipe.booth else ""
+    lines += [f"synth -flatten{booth} -top {top}", f'dfflibmap -liberty "{liberty}"']
+    if len(targets_ps) > 1:
+        lines.append("design -save unmapped")
+    for number, target in enumerate(targets_ps):
+        if number:
+            lines.append("design -load unmapped")
+        lines += [
+            f"log @@TARGET {target}",
+            f'abc -liberty "{liberty}" -constr constraint -D {target}',
+            "opt_clean -purge",
+            f'tee -q -o stat_{target}.json stat -json -liberty "{liberty}"',
+            f"write_json netlist_{target}.json",
+        ]
+    return lines
+
+
+def _run(
+    rtlil: str, top: str, liberty: Path, targets_ps: Sequence[int], recipe: Recipe
+) -> dict[int, dict[str, Any]]:
+    """Start the worker on a fresh directory and collect what it left there."""
+    with tempfile.TemporaryDirectory(prefix="synth-") as name:
+        folder = Path(name)
+        (folder / "design.il").write_text(rtlil)
+        (folder / "constraint").write_text(recipe.constraint())
+        (folder / "script").write_text("\n".join(_script(top, liberty, targets_ps, recipe)))
+        environment = {**os.environ, "PYTHONHASHSEED": "0", "TMPDIR": name}
+        with open(folder / "log", "wb") as log:
+            done = subprocess.run(
+                [sys.executable, str(WORKER), "script", "usage.json"],
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                check=False,
+            )
+        text = (folder / "log").read_text(errors="replace")
+        if done.returncode:
+            raise SynthesisError(f"Yosys stopped on {top!r}: {_reason(text, done.returncode)}")
+        usage = json.loads((folder / "usage.json").read_text())
+        logs = dict(re.findall(r"@@TARGET (\d+)\n(.*?)(?=@@TARGET|\Z)", text, re.DOTALL))
+        return {
+            target: _collect(folder, top, target, logs[str(target)], usage["peak_mib"])
+            for target in targets_ps
+        }
+
+
+def _reason(log: str, code: int) -> str:
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith("ERROR:") or "Assertion" in line]
+    return (errors or lines or ["no output"])[-1] + f" (exit code {code})"
+
+
+def _collect(folder: Path, top: str, target: int, log: str, peak_mib: float) -> dict[str, Any]:
+    stat = json.loads((folder / f"stat_{target}.json").read_text())["modules"]["\\" + top]
+    if "area" not in stat or "num_cells_by_type" not in stat:
+        raise SynthesisError(f"stat of {top!r} must hold area and cells, not {sorted(stat)}")
+    if stat.get("num_memories"):
+        raise SynthesisError(f"{top!r} must map onto cells, not onto memories")
+    unmapped = [kind for kind in stat["num_cells_by_type"] if kind.startswith("$")]
+    if unmapped:
+        raise SynthesisError(f"{top!r} must map onto library cells, which has none for {unmapped}")
+    netlist = json.loads((folder / f"netlist_{target}.json").read_text())["modules"][top]
+    delays = re.findall(r"ABC: .*?Delay\s*=\s*([0-9.]+)\s*ps", log)
+    return {
+        "delay_target_ps": target,
+        "area_um2": float(stat["area"]),
+        "sequential_area_um2": float(stat.get("sequential_area", 0.0)),
+        "cells": {str(k): int(v) for k, v in sorted(stat["num_cells_by_type"].items())},
+        "abc_delay_ps": max(map(float, delays)) if delays else None,
+        "netlist": _slim(netlist),
+        "peak_mib": float(peak_mib),
+    }
+
+
+def _slim(netlist: dict[str, Any]) -> dict[str, Any]:
+    """Keep what timing needs: ports, cells with their pins, net names."""
+    return {
+        "ports": netlist["ports"],
+        "cells": {
+            name: {"type": cell["type"], "connections": cell["connections"]}
+            for name, cell in netlist["cells"].items()
+        },
+        "netnames": {name: net["bits"] for name, net in netlist["netnames"].items()},
+    }

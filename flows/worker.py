@@ -1,0 +1,31 @@
+"""Run one Yosys script in a process of its own.
+
+Yosys ends its process on any error, so the flow starts this file as a program
+(``python worker.py SCRIPT USAGE``), catches what it prints, and reads that when the exit code is
+not zero. It imports nothing of ours and can be started from any directory.
+"""
+
+import json
+import resource
+import sys
+
+
+def main(script: str, usage: str) -> None:
+    """Execute the file `script` line by line, then write peak memory to the file `usage`."""
+    from pyosys import libyosys as ys
+
+    design = ys.Design()
+    with open(script, encoding="utf-8") as lines:
+        for line in lines:
+            if line.strip():
+                design.run_pass(line.strip())
+    peak_kib = max(
+        resource.getrusage(who).ru_maxrss
+        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    with open(usage, "w", encoding="utf-8") as file:
+        json.dump({"peak_mib": round(peak_kib / 1024)}, file)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2])

@@ -56,7 +56,7 @@ def ieee_window(input, output, input_b=None) -> int:
     return a.fraction_bits + b.fraction_bits + output.fraction_bits + 2
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, init=False)
 class DotSpec:
     """The fused dot product D = C + Σ_{k<K} A_k·B_k, defined to the bit.
 
@@ -99,34 +99,36 @@ class DotSpec:
     output: FloatFormat
     k: int
     window: int | None
-    truncate: str = "floor"
-    rounding: str = "RNE"
-    result_bits: int = None  # pyright: ignore[reportAssignmentType]  (resolved below)
-    emax_floor: int | None = None
-    nan: int | None = None
-    input_b: FloatFormat = None  # pyright: ignore[reportAssignmentType]  (resolved below)
+    truncate: str
+    rounding: str
+    result_bits: int
+    emax_floor: int | None
+    nan: int | None
+    input_b: FloatFormat
 
-    def __post_init__(self):
-        def put(name, value):
+    def __init__(self, *, input, output, k, window, truncate="floor", rounding="RNE",
+                 result_bits=None, emax_floor=None, nan=None, input_b=None):
+        input, output = as_format(input, "input"), as_format(output, "output")
+        input_b = input if input_b is None else as_format(input_b, "input_b")
+        check_int("k", k, 1)
+        if window is not None:
+            check_int("window", window, 1)
+        if truncate not in ("floor", "magnitude"):
+            raise ValueError(f"truncate must be 'floor' or 'magnitude', not {truncate!r}")
+        if rounding not in ("RNE", "RZ"):
+            raise ValueError(f"rounding must be 'RNE' or 'RZ', not {rounding!r}")
+        if result_bits is None:
+            result_bits = output.fraction_bits
+        check_int("result_bits", result_bits, 1, output.fraction_bits)
+        if emax_floor is not None:
+            check_int("emax_floor", emax_floor, -(1 << 15), 1 << 15)
+        if nan is not None:
+            check_int("nan", nan, 0, (1 << output.storage_bits) - 1)
+        for name, value in (
+                ("input", input), ("output", output), ("k", k), ("window", window),
+                ("truncate", truncate), ("rounding", rounding), ("result_bits", result_bits),
+                ("emax_floor", emax_floor), ("nan", nan), ("input_b", input_b)):
             object.__setattr__(self, name, value)
-
-        put("input", as_format(self.input, "input"))
-        put("output", as_format(self.output, "output"))
-        put("input_b", self.input if self.input_b is None else as_format(self.input_b, "input_b"))
-        check_int("k", self.k, 1)
-        if self.window is not None:
-            check_int("window", self.window, 1)
-        if self.truncate not in ("floor", "magnitude"):
-            raise ValueError(f"truncate must be 'floor' or 'magnitude', not {self.truncate!r}")
-        if self.rounding not in ("RNE", "RZ"):
-            raise ValueError(f"rounding must be 'RNE' or 'RZ', not {self.rounding!r}")
-        if self.result_bits is None:
-            put("result_bits", self.output.fraction_bits)
-        check_int("result_bits", self.result_bits, 1, self.output.fraction_bits)
-        if self.emax_floor is not None:
-            check_int("emax_floor", self.emax_floor, -(1 << 20), 1 << 20)
-        if self.nan is not None:
-            check_int("nan", self.nan, 0, (1 << self.output.storage_bits) - 1)
 
     @property
     def nan_code(self):

@@ -1,0 +1,85 @@
+# Vitruvian: every target is one command of `python -m sim` or `python -m flows`, run in .venv.
+#   make help      lists the targets
+# Variables: PYTHON (3.11 or newer, makes .venv), CXX (the C++ compiler), ARGS (passed on to the command),
+#   JOBS (test processes), VITRUVIAN_CACHE (compiled models and flow results; default build/cache)
+
+PYTHON ?= python3
+CXX ?= g++
+JOBS ?= auto
+ARGS ?=
+VENV := .venv
+PY := $(VENV)/bin/python
+STAMP := $(VENV)/.stamp
+STAMP_DEV := $(VENV)/.stamp-dev
+
+export AMARANTH_USE_YOSYS := builtin
+export PYTHONHASHSEED := 0
+export CXX
+
+.DEFAULT_GOAL := help
+.PHONY: help sim test area verilog timing check docs clean exhaustive bench compiler
+.DELETE_ON_ERROR:
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
+
+sim: $(STAMP) compiler ## verify every unit and configuration against golden; classify the digits
+	$(PY) -m sim verify $(ARGS)
+	@if [ -f examples/digits.py ]; then $(PY) examples/digits.py; fi
+
+test: $(STAMP) compiler ## the whole test suite
+	$(PY) -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+
+area: $(STAMP) ## area of every unit and preset
+	$(PY) -m flows area $(ARGS)
+
+verilog: $(STAMP) ## Verilog of every unit and preset
+	$(PY) -m flows verilog $(ARGS)
+
+timing: $(STAMP) ## longest paths
+	$(PY) -m flows timing $(ARGS)
+
+exhaustive: $(STAMP) compiler ## every input of the small units through RTL and golden (hours; resumable)
+	$(PY) -m sim exhaustive $(ARGS)
+
+bench: $(STAMP) compiler ## speed of the compiled models and of golden
+	@set -e; for script in benchmarks/*.py; do echo "$$script"; $(PY) $$script; done
+
+docs: $(STAMP) ## generated parts of docs/
+	@if [ -f flows/docs.py ]; then $(PY) -m flows docs $(ARGS); else echo "docs: nothing to generate"; fi
+
+check: $(STAMP_DEV) compiler ## ruff, pyright, the fast tests, the docs build
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m pyright --pythonpath $(PY)
+	$(PY) -m pytest -q -n $(JOBS) --dist worksteal -m "not slow" $(ARGS)
+	@if [ -f flows/docs.py ]; then $(PY) -m flows docs --check; fi
+
+clean: ## remove build results and caches (.venv stays)
+	rm -rf build dist .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+compiler:
+	@for tool in "$(CXX)" perl; do command -v $$tool >/dev/null 2>&1 || \
+	  { echo "error: $$tool not found; install it (Debian: apt install g++ make perl)" >&2; exit 2; }; done
+
+# .venv is complete when its stamp exists: the stamp is written last. The marker beside the folder says
+# that a set-up began and did not end; the next one then starts from nothing.
+$(STAMP): pyproject.toml constraints.txt
+	@command -v $(PYTHON) >/dev/null 2>&1 || \
+	  { echo "error: $(PYTHON) not found; install Python 3.11 or newer or set PYTHON=" >&2; exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "error: PYTHON must be Python 3.11 or newer, not $$($(PYTHON) -V 2>&1)" >&2; exit 2; }
+	@rm -f $(STAMP) $(STAMP_DEV)
+	@if [ -e .venv-incomplete ]; then rm -rf $(VENV); fi
+	@touch .venv-incomplete
+	@if [ ! -x $(PY) ]; then rm -rf $(VENV) && $(PYTHON) -m venv $(VENV); fi
+	@echo "setting up $(VENV) (a few minutes the first time)"
+	@$(PY) -m pip install -q --disable-pip-version-check -c constraints.txt hatchling editables
+	@$(PY) -m pip install -q --disable-pip-version-check --no-build-isolation -c constraints.txt -e '.[test]'
+	@rm -f .venv-incomplete
+	@touch $@
+
+$(STAMP_DEV): $(STAMP)
+	@$(PY) -m pip install -q --disable-pip-version-check --no-build-isolation -c constraints.txt -e '.[test,dev]'
+	@touch $@

@@ -1,1 +1,1 @@
-"""NumPy models, exact to the bit, one per unit, and the parameter objects they share with the RTL."""
+"""NumPy models, exact to the bit, one per unit, and the parameter objects shared with the RTL."""

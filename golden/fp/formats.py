@@ -218,7 +218,11 @@ FORMATS = {
 
 INT_FORMATS = {
     f.name: f
-    for f in (IntFormat("int8", 8, True), IntFormat("uint8", 8, False), IntFormat("int32", 32, True))
+    for f in (
+        IntFormat("int8", 8, True),
+        IntFormat("uint8", 8, False),
+        IntFormat("int32", 32, True),
+    )
 }
 
 

@@ -14,6 +14,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from flows import liberty as cells
+from flows import sta
 from flows.cells import nangate45
 from flows.synth import Recipe, synthesize, to_rtlil
 
@@ -41,8 +43,10 @@ def main() -> None:
     parser.add_argument("--target", type=int, action="append", help="delay target, ps")
     parser.add_argument("--liberty", type=Path)
     parser.add_argument("--booth", action="store_true")
+    parser.add_argument("--path", action="store_true", help="print the longest path cell by cell")
     arguments = parser.parse_args()
     liberty = arguments.liberty or nangate45.fetch()
+    library = cells.load(liberty)
     scope = names(arguments.modules or ["golden.fp", "hdl.fp"])
     for expression in arguments.expression:
         begin = time.monotonic()
@@ -59,8 +63,17 @@ def main() -> None:
             print(
                 f"  -D {target:5d}: {mapped.area_um2:9.1f} um2{per}"
                 f"  ({mapped.sequential_area_um2:.0f} registers) {mapped.cell_count} cells"
-                f"  ABC {mapped.abc_delay_ps} ps (logic only)"
+                f"  ABC {mapped.abc_delay_ps} ps (logic only), {mapped.peak_mib:.0f} MiB"
             )
+            timing = sta.analyse(mapped.netlist, library)
+            for kind, path in timing.paths.items():
+                print(f"     {kind:20s} {path.delay_ps:7.0f} ps  {path.start} -> {path.end}")
+            if arguments.path and timing.worst:
+                for step in timing.worst.steps:
+                    print(
+                        f"       {step.arrival_ps:7.1f} +{step.delay_ps:6.1f} {step.edge:4s}"
+                        f" {step.kind:10s} {step.through:8s} {step.net}"
+                    )
 
 
 if __name__ == "__main__":

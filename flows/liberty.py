@@ -1,0 +1,354 @@
+"""Read a liberty file: areas, pin capacitances and the table-driven delays of every cell.
+
+Only what synthesis and static timing need is kept. Everything is converted to picoseconds,
+femtofarad and µm² here, so that nothing else has to know the file's units.
+"""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+_SKIPPED = re.compile(
+    r"\b(?:internal_power|leakage_power|pg_pin|wire_load_selection)\s*\([^)]*\)\s*"
+    r"\{(?:[^{}]|\{[^{}]*\})*\}"
+)
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*|\\\r?\n", re.DOTALL)
+_TOKEN = re.compile(r'\s*(?:"([^"]*)"|([\w.+\-!*&|^\'\[\]<>:/]+?(?=[\s:;,(){}"]|$))|([:;,(){}]))')
+_NUMBER = re.compile(r"[\s,]+")
+_TIME_PS = {"ns": 1e3, "ps": 1.0, "us": 1e6, "fs": 1e-3}
+
+
+class LibertyError(ValueError):
+    """The file is no liberty file, or lacks what the flow needs."""
+
+
+@dataclass
+class Group:
+    """One ``name (arguments) { … }`` of a liberty file."""
+
+    name: str
+    arguments: list[str]
+    attributes: dict[str, Any] = field(default_factory=dict)
+    groups: list["Group"] = field(default_factory=list)
+    repeated: dict[str, list[list[str]]] = field(default_factory=dict)
+
+    def all(self, name: str) -> list["Group"]:
+        return [group for group in self.groups if group.name == name]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A look-up table over input slew (ps) and load (fF); for set-up over clock and data slew."""
+
+    slews: np.ndarray
+    loads: np.ndarray
+    values: np.ndarray
+
+    def __call__(self, slew: float, load: float) -> float:
+        """Interpolate linearly in both directions; outside, continue the nearest segment."""
+        i = int(np.clip(np.searchsorted(self.slews, slew, "right") - 1, 0, len(self.slews) - 2))
+        j = int(np.clip(np.searchsorted(self.loads, load, "right") - 1, 0, len(self.loads) - 2))
+        x = (slew - self.slews[i]) / (self.slews[i + 1] - self.slews[i])
+        y = (load - self.loads[j]) / (self.loads[j + 1] - self.loads[j])
+        block = self.values[i : i + 2, j : j + 2]
+        low, high = block[0] + x * (block[1] - block[0])
+        return float(low + y * (high - low))
+
+
+@dataclass(frozen=True)
+class Arc:
+    """Delay from an input edge to an output edge (rise = 1, fall = 0), ps.
+
+    `kind` is ``delay`` (logic), ``clock`` (clock to output) or ``setup``; a set-up arc has the data
+    pin as `target`, its table is indexed by (clock slew, data slew) and it has no `slew` table.
+    """
+
+    source: str
+    target: str
+    kind: str
+    source_edge: int
+    target_edge: int
+    delay: Table
+    slew: Table | None
+
+
+@dataclass
+class Cell:
+    """A library cell; `caps` is pin -> (fall, rise) capacitance in fF, inputs only."""
+
+    name: str
+    area_um2: float
+    caps: dict[str, tuple[float, float]]
+    outputs: dict[str, str]
+    arcs: list[Arc]
+    clock: str | None
+    is_latch: bool
+
+
+@dataclass(frozen=True)
+class WireLoad:
+    """Wire capacitance estimated from fan-out: fF per unit length, and length by fan-out."""
+
+    ff_per_length: float
+    slope: float
+    lengths: tuple[tuple[int, float], ...]
+
+    def capacitance(self, fanout: np.ndarray) -> np.ndarray:
+        """Return fF for nets with `fanout` input pins: linear between the table's entries."""
+        counts = np.array([count for count, _ in self.lengths] or [1], dtype=float)
+        lengths = np.array([length for _, length in self.lengths] or [0.0])
+        beyond = np.maximum(fanout - counts[-1], 0) * self.slope
+        length = np.interp(fanout, counts, lengths) + beyond
+        return np.where(fanout > 0, length * self.ff_per_length, 0.0)
+
+
+@dataclass
+class Library:
+    """A parsed library in ps, fF and µm²; `wire_load` is the one the library makes its default."""
+
+    name: str
+    cells: dict[str, Cell]
+    wire_load: WireLoad | None
+
+
+def load(path: Path) -> Library:
+    """Read the liberty file `path`.
+
+    Raises
+    ------
+    LibertyError
+        The file cannot be read as liberty, or has no cells with an area.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise LibertyError(f"liberty file must be readable, not {error}") from None
+    return parse(text, name=str(path))
+
+
+def parse(text: str, *, name: str) -> Library:
+    """Parse liberty `text`; `name` is used in messages."""
+    root = _parse_groups(text, name)
+    try:
+        return _library(root)
+    except (KeyError, IndexError, ValueError) as error:
+        if isinstance(error, LibertyError):
+            raise
+        raise LibertyError(f"{name}: liberty attribute missing or malformed: {error}") from None
+
+
+def _parse_groups(text: str, name: str) -> Group:
+    def blank(match: re.Match[str]) -> str:
+        return "\n" * match.group().count("\n") or " "
+
+    text = _SKIPPED.sub(blank, _COMMENT.sub(blank, text))
+    if not re.match(r"\s*library\s*\(", text):
+        raise LibertyError(f"{name} must be a liberty file that starts with `library (NAME) {{`")
+    root = Group("", [])
+    stack = [root]
+    tokens = _tokens(text, name)
+    position = 0
+    while position < len(tokens):
+        kind, word, at = tokens[position]
+        following = tokens[position + 1][1] if position + 1 < len(tokens) else ""
+        if kind == "mark" and word == "}" and len(stack) > 1:
+            stack.pop()
+            position += 1
+        elif kind == "mark" and word == ";":
+            position += 1
+        elif kind == "word" and following == ":":
+            value, position = _value(tokens, position + 2)
+            stack[-1].attributes[word] = value
+        elif kind == "word" and following == "(":
+            arguments, position = _arguments(tokens, position + 2, text, name)
+            if position < len(tokens) and tokens[position][:2] == ("mark", "{"):
+                stack.append(Group(word, arguments))
+                stack[-2].groups.append(stack[-1])
+                position += 1
+            else:
+                stack[-1].attributes[word] = arguments
+                stack[-1].repeated.setdefault(word, []).append(arguments)
+        else:
+            line = text.count("\n", 0, at) + 1
+            raise LibertyError(f"{name} line {line}: liberty statement expected, not {word!r}")
+    if len(stack) > 1:
+        raise LibertyError(f"{name}: group `{stack[-1].name}` must be closed by `}}` before the end")
+    return root
+
+
+def _tokens(text: str, name: str) -> list[tuple[str, str, int]]:
+    tokens = []
+    position, end = 0, len(text.rstrip())
+    match = _TOKEN.match
+    while position < end:
+        found = match(text, position)
+        if found is None:
+            line = text.count("\n", 0, position) + 1
+            snippet = text[position : position + 20].strip().split("\n")[0]
+            raise LibertyError(f"{name} line {line}: not liberty: {snippet!r}")
+        number = found.lastindex or 0
+        tokens.append((("", "word", "word", "mark")[number], found.group(number), position))
+        position = found.end()
+    return tokens
+
+
+def _value(tokens: list[tuple[str, str, int]], position: int) -> tuple[str, int]:
+    words = []
+    while position < len(tokens) and tokens[position][1] not in (";", "}"):
+        words.append(tokens[position][1])
+        position += 1
+        if tokens[position - 1][2] and position < len(tokens):
+            following = tokens[position + 1][1] if position + 1 < len(tokens) else ""
+            if tokens[position][0] == "word" and following in (":", "("):
+                break  # a statement without its semicolon
+    return " ".join(words), position
+
+
+def _arguments(
+    tokens: list[tuple[str, str, int]], position: int, text: str, name: str
+) -> tuple[list[str], int]:
+    arguments = []
+    while position < len(tokens) and tokens[position][:2] != ("mark", ")"):
+        if tokens[position][0] == "word":
+            arguments.append(tokens[position][1])
+        elif tokens[position][1] != ",":
+            line = text.count("\n", 0, tokens[position][2]) + 1
+            raise LibertyError(f"{name} line {line}: `)` expected, not {tokens[position][1]!r}")
+        position += 1
+    return arguments, position + 1
+
+
+def _library(root: Group) -> Library:
+    group = root.groups[0]
+    unit = re.fullmatch(r"([\d.]+)\s*([a-z]+)", str(group.attributes.get("time_unit", "1ns")))
+    if unit is None or unit[2] not in _TIME_PS:
+        raise LibertyError(f"time_unit must be a number of {sorted(_TIME_PS)}")
+    time = float(unit[1]) * _TIME_PS[unit[2]]
+    amount, prefix = group.attributes.get("capacitive_load_unit", ["1", "pf"])
+    load = float(amount) * {"ff": 1.0, "pf": 1e3}[prefix.lower()]
+    templates = {
+        t.arguments[0]: t
+        for t in group.groups
+        if t.name == "lu_table_template" and t.arguments
+    }
+    default = float(group.attributes.get("default_input_pin_cap", 0.0)) * load
+    cells = {}
+    for cell in group.all("cell"):
+        if "area" in cell.attributes:
+            cells[cell.arguments[0]] = _cell(cell, templates, time, load, default)
+    if not cells:
+        raise LibertyError("liberty file must hold at least one cell with an area")
+    name = group.arguments[0] if group.arguments else ""
+    return Library(name, cells, _wire_load(group, load))
+
+
+def _wire_load(group: Group, load: float) -> WireLoad | None:
+    default = group.attributes.get("default_wire_load")
+    for wire in group.all("wire_load"):
+        if wire.arguments[0] == default:
+            lengths = sorted((int(n), float(x)) for n, x in wire.repeated["fanout_length"])
+            return WireLoad(
+                float(wire.attributes["capacitance"]) * load,
+                float(wire.attributes["slope"]),
+                tuple(lengths),
+            )
+    return None
+
+
+def _cell(
+    group: Group, templates: dict[str, Group], time: float, load: float, default: float
+) -> Cell:
+    cell = Cell(group.arguments[0], float(group.attributes["area"]), {}, {}, [], None, False)
+    cell.is_latch = bool(group.all("latch"))
+    pins = group.all("pin") + [pin for bus in group.all("bus") for pin in bus.all("pin")]
+    for pin in pins:
+        name = pin.arguments[0]
+        if pin.attributes.get("direction") == "output":
+            cell.outputs[name] = str(pin.attributes.get("function", ""))
+        else:
+            whole = pin.attributes.get("capacitance")
+            both = [pin.attributes.get(f"{edge}_capacitance", whole) for edge in ("fall", "rise")]
+            fall, rise = (default if c is None else float(c) * load for c in both)
+            cell.caps[name] = (fall, rise)
+        if pin.attributes.get("clock") == "true":
+            cell.clock = name
+        for timing in pin.all("timing"):
+            cell.arcs += _arcs(name, timing, templates, time, load)
+    clocks = [arc.source for arc in cell.arcs if arc.kind == "clock"]
+    if cell.clock is None and clocks and not cell.is_latch:
+        cell.clock = clocks[0]
+    return cell
+
+
+_KINDS = {
+    "combinational": "delay",
+    "rising_edge": "clock",
+    "falling_edge": "clock",
+    "setup_rising": "setup",
+    "setup_falling": "setup",
+}
+
+
+def _arcs(
+    pin: str, timing: Group, templates: dict[str, Group], time: float, load: float
+) -> list[Arc]:
+    kind = _KINDS.get(timing.attributes.get("timing_type", "combinational"))
+    if kind is None:
+        return []
+    tables = {
+        part.name: _table(part, templates, time, time if kind == "setup" else load)
+        for part in timing.groups
+        if part.name.startswith(("cell_", "rise_", "fall_"))
+    }
+    sense = timing.attributes.get("timing_sense", "non_unate")
+    arcs = []
+    for source in str(timing.attributes["related_pin"]).split():
+        for edge, word in enumerate(("fall", "rise")):
+            if kind == "setup":
+                if f"{word}_constraint" in tables:
+                    arcs.append(Arc(source, pin, kind, 1, edge, tables[f"{word}_constraint"], None))
+                continue
+            if f"cell_{word}" not in tables:
+                continue
+            starts = {"positive_unate": [edge], "negative_unate": [1 - edge]}.get(sense, [0, 1])
+            if kind == "clock":
+                starts = [1]
+            arcs += [
+                Arc(source, pin, kind, s, edge, tables[f"cell_{word}"], tables[f"{word}_transition"])
+                for s in starts
+            ]
+    return arcs
+
+
+def _table(part: Group, templates: dict[str, Group], time: float, second: float) -> Table:
+    """Bring a table into the order (slew, load) or (clock slew, data slew), at least 2 × 2."""
+    template = templates.get(part.arguments[0]) if part.arguments else None
+    merged = {**(template.attributes if template else {}), **part.attributes}
+    values = np.array([_numbers(row) for row in part.attributes["values"]], dtype=float) * time
+    variables = [str(merged.get(f"variable_{n}", "")) for n in (1, 2)]
+    axes = [np.array(_numbers(merged[f"index_{n}"][0])) for n in (1, 2) if f"index_{n}" in merged]
+    axes = axes[: 0 if values.size == 1 else 1 if 1 in values.shape and len(axes) < 2 else 2]
+    first_is_load = variables[0].startswith(("total_output", "constrained"))
+    if len(axes) == 2 and first_is_load:
+        values, axes = values.reshape(len(axes[0]), len(axes[1])).T, axes[::-1]
+    elif len(axes) == 2:
+        values = values.reshape(len(axes[0]), len(axes[1]))
+    elif len(axes) == 1:
+        axes = [np.array([0.0]), axes[0]] if first_is_load else [axes[0], np.array([0.0])]
+        values = values.reshape(len(axes[0]), len(axes[1]))
+    else:
+        axes = [np.array([0.0]), np.array([0.0])]
+        values = values.reshape(1, 1)
+    scaled = [axes[0] * time, axes[1] * second]
+    for axis in (0, 1):
+        if len(scaled[axis]) == 1:
+            scaled[axis] = scaled[axis][0] + np.array([0.0, 1.0])
+            values = np.repeat(values, 2, axis=axis)
+    return Table(scaled[0], scaled[1], values)
+
+
+def _numbers(text: str) -> list[float]:
+    return [float(word) for word in _NUMBER.split(text.strip()) if word]

@@ -1,0 +1,359 @@
+"""Static timing of a mapped netlist: the longest path, logic and registers.
+
+Graph-based analysis with the library's look-up tables, as in OpenSTA, whose figures it reproduces:
+worst slew and worst arrival at every net and edge, ideal clock with zero slew, and on every net the
+wire capacitance of the library's default wire load (none if the library has none).
+Inputs are driven by a cell of the library (its delay beyond the unloaded delay counts), outputs
+carry a load. Delays are interpolated linearly in slew and load and continued linearly outside.
+
+Not modelled: hold, recovery and removal, clock trees, false paths, latches, cells whose delay
+depends on a constant on another input (the worst condition counts).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from flows.liberty import Arc, Cell, Library, LibertyError, Table, WireLoad
+
+CLASSES = ("input->output", "input->register", "register->register", "register->output")
+_EDGES = ("fall", "rise")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One cell on a path: pins, net and edge at its output, its delay and the arrival there."""
+
+    cell: str
+    kind: str
+    through: str
+    net: str
+    edge: str
+    delay_ps: float
+    arrival_ps: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Path:
+    """A longest path: `delay_ps` includes clock-to-output and set-up where it has them."""
+
+    kind: str
+    start: str
+    end: str
+    delay_ps: float
+    setup_ps: float
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timing:
+    """The longest path of every class that the design has (`CLASSES`)."""
+
+    paths: dict[str, Path]
+
+    @property
+    def worst(self) -> Path | None:
+        """The longest path of all; None if no input or register reaches an output or register."""
+        return max(self.paths.values(), key=lambda path: path.delay_ps, default=None)
+
+    @property
+    def delay_ps(self) -> float | None:
+        worst = self.worst
+        return None if worst is None else worst.delay_ps
+
+
+def analyse(
+    netlist: dict[str, Any],
+    library: Library,
+    *,
+    driving_cell: str = "BUF_X4",
+    load_ff: float = 5.0,
+) -> Timing:
+    """Return the longest paths of `netlist` (a module of Yosys' JSON, mapped onto `library`).
+
+    Raises
+    ------
+    LibertyError
+        A cell or pin of the netlist is not in the library, or the netlist holds a latch.
+    ValueError
+        The logic has a combinational loop.
+    """
+    return _Graph(netlist, library, driving_cell, load_ff).timing()
+
+
+class _Tables:
+    """All tables of a library side by side, so that many look-ups are one NumPy expression."""
+
+    def __init__(self) -> None:
+        self._tables: list[Table] = []
+        self._number: dict[int, int] = {}
+
+    def add(self, table: Table) -> int:
+        if id(table) not in self._number:
+            self._number[id(table)] = len(self._tables)
+            self._tables.append(table)
+        return self._number[id(table)]
+
+    def freeze(self) -> None:
+        slews = max((len(t.slews) for t in self._tables), default=2)
+        loads = max((len(t.loads) for t in self._tables), default=2)
+        count = len(self._tables)
+        self.slews = np.full((count, slews), np.inf)
+        self.loads = np.full((count, loads), np.inf)
+        self.values = np.zeros((count, slews, loads))
+        self.size = np.array([t.values.shape for t in self._tables]).reshape(-1, 2)
+        for n, t in enumerate(self._tables):
+            self.slews[n, : len(t.slews)] = t.slews
+            self.loads[n, : len(t.loads)] = t.loads
+            self.values[n, : len(t.slews), : len(t.loads)] = t.values
+
+    def __call__(self, number: np.ndarray, slew: np.ndarray, load: np.ndarray) -> np.ndarray:
+        slews, loads = self.slews[number], self.loads[number]
+        i = np.clip((slews <= slew[:, None]).sum(1) - 1, 0, self.size[number, 0] - 2)
+        j = np.clip((loads <= load[:, None]).sum(1) - 1, 0, self.size[number, 1] - 2)
+        n = np.arange(len(number))
+        x = (slew - slews[n, i]) / (slews[n, i + 1] - slews[n, i])
+        y = (load - loads[n, j]) / (loads[n, j + 1] - loads[n, j])
+        values = self.values
+        low = values[number, i, j] * (1 - x) + values[number, i + 1, j] * x
+        high = values[number, i, j + 1] * (1 - x) + values[number, i + 1, j + 1] * x
+        return low + y * (high - low)
+
+
+class _Graph:
+    """Nodes are net × edge (2 × net + edge); arcs are the library's arcs of every instance."""
+
+    def __init__(
+        self, netlist: dict[str, Any], library: Library, driving_cell: str, load_ff: float
+    ) -> None:
+        self.instances: list[tuple[str, Cell, dict[str, int]]] = []
+        self.nets: dict[int, int] = {}
+        self.driver = _driver(library, driving_cell)
+        for name, instance in netlist["cells"].items():
+            if instance["type"] not in library.cells:
+                raise LibertyError(f"cell {instance['type']!r} must be in library {library.name!r}")
+            cell = library.cells[instance["type"]]
+            if cell.is_latch:
+                raise LibertyError(f"cells must be logic or flip-flops, not the latch {cell.name}")
+            pins = {
+                pin: self._net(bits[0])
+                for pin, bits in instance["connections"].items()
+                if bits and isinstance(bits[0], int)
+            }
+            self.instances.append((name, cell, pins))
+        ports = netlist["ports"]
+        self.inputs = self._port_nets(ports, "input")
+        self.outputs = self._port_nets(ports, "output")
+        self.load = self._loads(load_ff, library.wire_load)
+        self._names = _net_names(netlist, self.nets)
+        self._collect()
+
+    def _net(self, bit: int) -> int:
+        return self.nets.setdefault(bit, len(self.nets))
+
+    def _port_nets(self, ports: dict[str, Any], direction: str) -> dict[int, str]:
+        found: dict[int, str] = {}
+        for name, port in ports.items():
+            if port["direction"] == direction:
+                for index, bit in enumerate(port["bits"]):
+                    if isinstance(bit, int):
+                        label = f"{name}[{index}]" if len(port["bits"]) > 1 else name
+                        found.setdefault(self._net(bit), label)
+        return found
+
+    def _loads(self, load_ff: float, wire_load: WireLoad | None) -> np.ndarray:
+        load = np.zeros(2 * len(self.nets))
+        for net in self.outputs:
+            load[2 * net : 2 * net + 2] += load_ff
+        fanout = np.zeros(len(self.nets))
+        for _, cell, pins in self.instances:
+            for pin, net in pins.items():
+                if pin in cell.caps:
+                    load[2 * net] += cell.caps[pin][0]
+                    load[2 * net + 1] += cell.caps[pin][1]
+                    fanout[net] += 1
+        if wire_load is not None:
+            load += np.repeat(wire_load.capacitance(fanout), 2)
+        return load
+
+    def _collect(self) -> None:
+        """Lay out every delay arc as one row of arrays, and the launch and capture arcs."""
+        tables = _Tables()
+        rows: list[tuple[int, int, int, int, int, int]] = []
+        self.labels: list[Arc] = []
+        launches: list[tuple[int, int, int, int, int]] = []
+        self.captures: list[tuple[int, Arc, int]] = []
+        for number, (_, cell, pins) in enumerate(self.instances):
+            for arc in cell.arcs:
+                if arc.kind == "setup":
+                    if arc.target in pins:
+                        self.captures.append((number, arc, 2 * pins[arc.target] + arc.target_edge))
+                    continue
+                if arc.target not in pins or arc.source not in pins or arc.slew is None:
+                    continue
+                target = 2 * pins[arc.target] + arc.target_edge
+                delay, slew = tables.add(arc.delay), tables.add(arc.slew)
+                if arc.kind == "clock":
+                    launches.append((target, delay, slew, number, len(self.labels)))
+                else:
+                    source = 2 * pins[arc.source] + arc.source_edge
+                    rows.append((source, target, delay, slew, number, len(self.labels)))
+                self.labels.append(arc)
+        self.arcs = np.array(rows, dtype=np.int64).reshape(-1, 6)
+        self.launches = np.array(launches, dtype=np.int64).reshape(-1, 5)
+        self.driver_arcs = [
+            (arc.target_edge, tables.add(arc.delay), tables.add(arc.slew))
+            for arc in self.driver.arcs
+            if arc.kind == "delay" and arc.slew is not None
+        ]
+        tables.freeze()
+        self.tables = tables
+
+    def timing(self) -> Timing:
+        """Propagate arrivals and slews in topological order and pick the worst endpoints."""
+        count = 2 * len(self.nets)
+        self.slew = np.zeros(count)
+        self.arrival = np.full((2, count), -np.inf)  # from inputs, from registers
+        self.previous = np.full((2, count), -1, dtype=np.int64)
+        self._drive_inputs()
+        self._launch_registers()
+        for rows in _levels(self.arcs, count):
+            self._propagate(rows)
+        return self._pick()
+
+    def _drive_inputs(self) -> None:
+        clocks = {pins.get(cell.clock or "", -1) for _, cell, pins in self.instances}
+        nets = [net for net in self.inputs if net not in clocks]
+        for edge, delay, slew in self.driver_arcs:
+            nodes = 2 * np.array(nets, dtype=np.int64) + edge
+            zero, load = np.zeros(len(nodes)), self.load[nodes]
+            loaded = self.tables(np.full(len(nodes), delay), zero, load)
+            bare = self.tables(np.full(len(nodes), delay), zero, zero)
+            slews = self.tables(np.full(len(nodes), slew), zero, load)
+            self.arrival[0, nodes] = np.maximum(self.arrival[0, nodes], loaded - bare)
+            self.slew[nodes] = np.maximum(self.slew[nodes], slews)
+
+    def _launch_registers(self) -> None:
+        node, delay, slew, _, _ = self.launches.T
+        zero, load = np.zeros(len(node)), self.load[node]
+        arrivals = self.tables(delay, zero, load)
+        np.maximum.at(self.arrival[1], node, arrivals)
+        np.maximum.at(self.slew, node, self.tables(slew, zero, load))
+        worst = arrivals == self.arrival[1, node]
+        self.previous[1, node[worst]] = -2 - np.flatnonzero(worst)
+
+    def _propagate(self, rows: np.ndarray) -> None:
+        source, target, delay, slew = self.arcs[rows, :4].T
+        load = self.load[target]
+        delays = self.tables(delay, self.slew[source], load)
+        live = np.isfinite(self.arrival[:, source]).any(0)
+        slews = np.where(live, self.tables(slew, self.slew[source], load), 0.0)
+        np.maximum.at(self.slew, target, slews)
+        for tag in (0, 1):
+            arrivals = self.arrival[tag, source] + delays
+            np.maximum.at(self.arrival[tag], target, arrivals)
+            worst = np.isfinite(arrivals) & (arrivals == self.arrival[tag, target])
+            self.previous[tag, target[worst]] = rows[worst]
+
+    def _pick(self) -> Timing:
+        ends: dict[str, tuple[float, float, int, int, str]] = {}
+
+        def offer(kind: str, total: float, setup: float, tag: int, node: int, end: str) -> None:
+            if np.isfinite(total) and (kind not in ends or total > ends[kind][0]):
+                ends[kind] = (float(total), setup, tag, node, end)
+
+        for net, label in self.outputs.items():
+            for node in (2 * net, 2 * net + 1):
+                offer(CLASSES[0], self.arrival[0, node], 0.0, 0, node, label)
+                offer(CLASSES[3], self.arrival[1, node], 0.0, 1, node, label)
+        for number, arc, node in self.captures:
+            if np.isfinite(self.arrival[:, node]).any():
+                setup = arc.delay(0.0, float(self.slew[node]))
+                end = f"{self.instances[number][0]}.{arc.target}"
+                for tag in (0, 1):
+                    total = self.arrival[tag, node] + setup
+                    offer(CLASSES[1 + tag], total, setup, tag, node, end)
+        paths = {kind: self._path(kind, *ends[kind]) for kind in CLASSES if kind in ends}
+        return Timing(paths=paths)
+
+    def _path(
+        self, kind: str, total: float, setup: float, tag: int, node: int, end: str
+    ) -> Path:
+        steps: list[Step] = []
+        start = ""
+        while True:
+            row = int(self.previous[tag, node])
+            if row == -1:
+                start = self.inputs.get(node // 2, "")
+                break
+            number, label = (self.arcs[row, 4:] if row >= 0 else self.launches[-2 - row, 3:])
+            arc, (name, cell, _) = self.labels[label], self.instances[number]
+            before = self.arrival[tag, self.arcs[row, 0]] if row >= 0 else 0.0
+            steps.append(
+                Step(
+                    cell=name,
+                    kind=cell.name,
+                    through=f"{arc.source}->{arc.target}",
+                    net=self._names[node // 2],
+                    edge=_EDGES[node % 2],
+                    delay_ps=float(self.arrival[tag, node] - before),
+                    arrival_ps=float(self.arrival[tag, node]),
+                )
+            )
+            if row < 0:
+                start = name
+                break
+            node = int(self.arcs[row, 0])
+        return Path(
+            kind=kind, start=start, end=end, delay_ps=total, setup_ps=setup,
+            steps=tuple(reversed(steps)),
+        )  # fmt: skip
+
+
+def _driver(library: Library, name: str) -> Cell:
+    if name not in library.cells:
+        buffers = sorted(cell for cell in library.cells if "BUF" in cell.upper())
+        raise LibertyError(f"driving cell must be in the library ({buffers}), not {name!r}")
+    return library.cells[name]
+
+
+def _net_names(netlist: dict[str, Any], nets: dict[int, int]) -> list[str]:
+    """Give every net its most readable name: shortest, without Yosys' ``$`` if there is one."""
+    best: dict[int, tuple[bool, int, str]] = {}
+    for name, bits in netlist["netnames"].items():
+        for index, bit in enumerate(bits):
+            if bit in nets:
+                label = f"{name}[{index}]" if len(bits) > 1 else name
+                key = ("$" in name, len(label), label)
+                net = nets[bit]
+                best[net] = min(best.get(net, key), key)
+    return [best[net][2] if net in best else f"net{net}" for net in range(len(nets))]
+
+
+def _levels(arcs: np.ndarray, count: int) -> Sequence[np.ndarray]:
+    """Group arc rows by the topological level of their source; every level after its inputs."""
+    net_of = arcs[:, :2] // 2
+    nets = count // 2
+    pairs = np.unique(net_of, axis=0) if len(net_of) else net_of
+    order = np.argsort(pairs[:, 0], kind="stable")
+    sources, targets = pairs[order].T
+    first = np.searchsorted(sources, np.arange(nets + 1))
+    waiting = np.bincount(targets, minlength=nets)
+    level = np.zeros(nets, dtype=np.int64)
+    ready = np.flatnonzero(waiting == 0)
+    depth, seen = 0, 0
+    while len(ready):
+        level[ready] = depth
+        seen += len(ready)
+        pieces = [targets[first[n] : first[n + 1]] for n in ready]
+        reached = np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.int64)
+        np.subtract.at(waiting, reached, 1)
+        ready = np.unique(reached[waiting[reached] == 0])
+        depth += 1
+    if seen != nets:
+        raise ValueError("netlist must not hold a combinational loop")
+    of_arc = level[net_of[:, 0]]
+    order = np.argsort(of_arc, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(of_arc[order])) + 1) if len(order) else []

@@ -1,0 +1,149 @@
+"""Carry-save arithmetic on word slices: rows, 3:2 compression, reduction to two rows.
+
+Everything is written on whole words (a handful of operations per row), so the compiled model stays
+fast, and trimmed to the columns that hold data, so synthesis finds no constant adders to remove.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from amaranth.hdl import Cat, Const, Module, Signal, Value
+
+__all__ = ["Row", "compress", "reduce_rows", "add_rows"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """An unsigned word with a weight: ``value * 2**lsb``.
+
+    Parameters
+    ----------
+    value : Value
+        The bits, least significant first.
+    lsb : int
+        Weight of bit 0.
+    """
+
+    value: Value
+    lsb: int
+
+    @property
+    def msb(self) -> int:
+        """One past the weight of the highest bit."""
+        return self.lsb + len(self.value)
+
+    def bits(self, low: int, high: int) -> Value:
+        """The slice that covers the columns ``low … high-1``; columns outside read as zero."""
+        inside_low, inside_high = max(low, self.lsb), min(high, self.msb)
+        if inside_low >= inside_high:
+            return Const(0, max(high - low, 0))
+        return Cat(
+            Const(0, inside_low - low),
+            self.value[inside_low - self.lsb : inside_high - self.lsb],
+            Const(0, high - inside_high),
+        )
+
+
+def compress(m: Module, rows: list[Row], *, width: int, name: str) -> list[Row]:
+    """Three rows in, two rows of the same sum (modulo ``2**width``) out.
+
+    Full adders stand where three rows meet, half adders above them where two do (the carry needs the
+    room); below, the bits pass through.
+    """
+    bounds = sorted({row.lsb for row in rows} | {row.msb for row in rows})
+    segments = []  # (low, high, the rows present)
+    for low, high in zip(bounds, bounds[1:], strict=False):
+        present = [row for row in rows if row.lsb <= low and row.msb >= high]
+        segments.append((low, min(high, width), present))
+    sums: list[tuple[int, Value]] = []
+    carries: list[tuple[int, Value]] = []
+    carry_reaches = -1  # first column into which no carry has been sent
+    for low, high, present in segments:
+        if high <= low:
+            continue
+        words = [row.bits(low, high) for row in present]
+        if len(words) == 3 or (len(words) == 2 and carry_reaches == low):
+            length = high - low
+            half = Signal(length, name=f"{name}_half{low}")
+            m.d.comb += half.eq(words[0] ^ words[1])
+            if len(words) == 3:
+                sums.append((low, half ^ words[2]))
+                carry = (half & words[2]) | (~half & words[0])
+            else:
+                sums.append((low, half))
+                carry = words[0] & words[1]
+            carries.append((low + 1, carry))
+            carry_reaches = high
+        elif len(words) == 2:
+            sums.append((low, words[0]))
+            carries.append((low, words[1]))
+        elif len(words) == 1:
+            sums.append((low, words[0]))
+    return [
+        _assemble(m, parts, width=width, name=f"{name}_{kind}")
+        for kind, parts in (("sum", sums), ("carry", carries))
+        if parts
+    ]
+
+
+def _assemble(m: Module, parts: list[tuple[int, Value]], *, width: int, name: str) -> Row:
+    parts = sorted(parts, key=lambda part: part[0])
+    low = parts[0][0]
+    pieces: list[Value] = []
+    column = low
+    for start, value in parts:
+        if start > column:
+            pieces.append(Const(0, start - column))
+        pieces.append(value)
+        column = start + len(value)
+    word = Cat(*pieces)[: width - low]
+    signal = Signal(len(word), name=name)
+    m.d.comb += signal.eq(word)
+    return Row(value=signal, lsb=low)
+
+
+def reduce_rows(
+    m: Module, rows: list[Row], *, width: int, name: str, ones: Sequence[Value] = ()
+) -> tuple[list[Row], list[Value]]:
+    """Compress any number of rows to at most two with a balanced tree of 3:2 compressors.
+
+    Parameters
+    ----------
+    ones : sequence of Value
+        Single bits of weight 1 to add in. The carry row of a compressor leaves its lowest column free;
+        each takes one of these bits at no cost. Needs every row to start at column 0.
+
+    Returns
+    -------
+    rows, ones : the (at most) two rows, and the bits that found no free column.
+    """
+    waiting = list(ones)
+    level = 0
+    while len(rows) > 2:
+        following: list[Row] = []
+        for index in range(0, len(rows), 3):
+            group = rows[index : index + 3]
+            if len(group) < 3:
+                following += group
+                continue
+            packed = compress(m, group, width=width, name=f"{name}_l{level}_{index // 3}")
+            if waiting and packed[-1].lsb == 1:
+                packed[-1] = Row(value=Cat(waiting.pop(0), packed[-1].value), lsb=0)
+            following += packed
+        rows = following
+        level += 1
+    return rows, waiting
+
+
+def add_rows(rows: list[Row], *, width: int, carry_in: Value | None = None) -> Value:
+    """The carry-propagate addition that ends a reduction; columns with one row need no adder."""
+    if len(rows) == 1:
+        return rows[0].bits(0, width)
+    split = max(row.lsb for row in rows)
+    low = [row.bits(0, split) for row in rows if row.lsb < split]
+    high = [row.bits(split, width) for row in rows]
+    if carry_in is not None:
+        high = [Cat(Const(1, 1), high[0]), Cat(carry_in, high[1])]
+        return (high[0] + high[1])[1 : width + 1]
+    total = (high[0] + high[1])[: width - split]
+    return Cat(low[0], total) if low else total

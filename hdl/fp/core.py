@@ -1,0 +1,397 @@
+"""The shared back end of every dot product: maximum exponent, align, add, normalise, round, specials.
+
+A unit hands over *lanes* (exact products, not normalised) and an addend; what comes back is the code
+of the fused sum. Each width is derived in :class:`Geometry`, where it is declared.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
+
+from golden.fp.formats import FloatFormat
+
+from .align import saturate_shift, shift_right
+from .carrysave import Row, add_rows, reduce_rows
+from .normalise import normalise, round_and_pack
+from .pipeline import Cuts
+from .unpack import Unpacked
+
+__all__ = ["DotCore", "Geometry", "Lane", "PIPELINES", "ShortWindow"]
+
+#: The places that are registered at each pipeline depth.
+PIPELINES: dict[int, tuple[str, ...]] = {
+    0: (),
+    1: ("sum",),
+    2: ("product", "sum"),
+    3: ("product", "sum", "total"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lane:
+    """One exact product on its way into the sum.
+
+    Attributes
+    ----------
+    sign, inf, nan : Value
+        One bit each; ``inf`` may be set together with ``nan``, which then wins.
+    exponent : Value
+        On the unit's product scale (``Geometry.exponent_min`` upwards); 0 if the product is zero.
+    significand : Value
+        The product in units of ``2**-fraction``, below 4.
+    fraction : int
+        Fraction bits of ``significand``.
+    """
+
+    sign: Value
+    exponent: Value
+    significand: Value
+    fraction: int
+    nan: Value
+    inf: Value
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShortWindow:
+    """A run-time choice of fewer bits (FP8 on Hopper keeps 13 of 25).
+
+    Attributes
+    ----------
+    select : Value
+        One bit: cut terms and result short.
+    window, result_bits : int
+        What remains then.
+    """
+
+    select: Value
+    window: int
+    result_bits: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Geometry:
+    """Every width of the back end.
+
+    Attributes
+    ----------
+    lanes : int
+        Number of products.
+    window : int
+        F, the fraction bits kept below the largest exponent.
+    sticky : bool
+        Floor with a sticky bit instead of chopped magnitudes.
+    output : FloatFormat
+        Format of C and D.
+    result_bits : int
+        Fraction bits of the result.
+    exponent_min, exponent_max : int
+        Range of a nonzero, finite lane's exponent (product scale, at least 1).
+    offset : int
+        Product scale + offset = biased exponent of ``output``.
+    floor : int or None
+        ``emax_floor`` on the product scale.
+    """
+
+    lanes: int
+    window: int
+    sticky: bool
+    output: FloatFormat
+    result_bits: int
+    exponent_min: int
+    exponent_max: int
+    offset: int
+    floor: int | None = None
+
+    @property
+    def integer_bits(self) -> int:
+        """Products are below 4 and C below 2 (units of 2**E_max), so the sum is below 4·lanes + 2."""
+        return (4 * self.lanes + 2).bit_length()
+
+    @property
+    def magnitude_bits(self) -> int:
+        """The magnitude of the sum; room for a guard bit below the result is made if F is short."""
+        return self.integer_bits + self.window
+
+    @property
+    def sum_bits(self) -> int:
+        """The signed sum."""
+        return self.magnitude_bits + 1
+
+    @property
+    def scaled_bits(self) -> int:
+        """Signed exponents on the product scale, C's included, and their differences."""
+        largest = (1 << self.output.exponent_bits) - self.offset
+        lowest = 1 - self.offset
+        reach = max(abs(largest), abs(lowest), self.exponent_max, abs(self.floor or 0))
+        return reach.bit_length() + 2
+
+    @property
+    def only_addend_subnormal(self) -> bool:
+        """Whether a sum with a nonzero product is always a normal number.
+
+        The sum is a multiple of half of 2**(E_max - F), and E_max is at least the smallest product's.
+        """
+        return self.floor is None and self.exponent_min + self.offset - self.window - 1 >= 1
+
+    @property
+    def can_overflow(self) -> bool:
+        """Whether the sum can pass the largest finite number of ``output``.
+
+        It cannot if the products alone stay below and are cut completely beside a C near the top.
+        """
+        top = self.exponent_max + self.offset
+        infinity = (1 << self.output.exponent_bits) - 1
+        return top + self.integer_bits >= infinity or top + self.window + 3 >= infinity
+
+
+class DotCore:
+    """Builds the back end into ``m``.
+
+    Parameters
+    ----------
+    m : Module
+    geometry : Geometry
+    rounding : {"RNE", "RZ"}
+    nan_code : int
+        The code of every NaN result.
+    cuts : Cuts
+        Where registers stand.
+    short : ShortWindow, optional
+        Run-time shortening (chopped magnitudes and RZ only).
+    """
+
+    def __init__(
+        self,
+        m: Module,
+        *,
+        geometry: Geometry,
+        rounding: str,
+        nan_code: int,
+        cuts: Cuts,
+        short: ShortWindow | None = None,
+    ):
+        if short is not None and (geometry.sticky or rounding != "RZ"):
+            raise ValueError("a short window must come with chopped magnitudes and RZ")
+        self.m, self.g, self.cuts, self.short = m, geometry, cuts, short
+        self.rounding, self.nan_code = rounding, nan_code
+
+    def build(self, lanes: Sequence[Lane], c: Unpacked) -> Value:
+        """The code of ``c + sum(lanes)``."""
+        cuts = self.cuts
+        largest, top, distances, c_distance = self._build_exponents(lanes, c)
+        side = self._build_side(lanes, c, largest, top)
+        words = [cuts.cross("product", x.significand, f"s1_p{k}") for k, x in enumerate(lanes)]
+        signs = [cuts.cross("product", x.sign, f"s1_sign{k}") for k, x in enumerate(lanes)]
+        distances = [cuts.cross("product", d, f"s1_distance{k}") for k, d in enumerate(distances)]
+        c_word = cuts.cross("product", self._addend_word(c), "s1_c")
+        c_sign = cuts.cross("product", c.sign, "s1_c_sign")
+        c_distance = cuts.cross("product", c_distance, "s1_c_distance")
+        side = {key: cuts.cross("product", value, f"s1_{key}") for key, value in side.items()}
+
+        rows, ones, lost = self._build_terms(
+            [(w, x.fraction, s, d) for x, w, s, d in zip(lanes, words, signs, distances, strict=True)],
+            (c_word, c_sign, c_distance),
+            side.get("short"),
+        )
+        rows, ones = reduce_rows(self.m, rows, width=self.g.sum_bits, name="sum", ones=ones)
+        assert len(ones) <= 1, "one carry-in is left for the final adder"
+        return self._build_result(rows, ones, lost, side, c_sign)
+
+    # ---------------------------------------------------------------- exponents
+
+    def _build_exponents(self, lanes: Sequence[Lane], c: Unpacked):
+        """The largest product exponent, E_max (biased for the output), all terms' distances."""
+        m, g = self.m, self.g
+        largest = _maximum(m, [lane.exponent for lane in lanes], name="largest")
+        addend = Signal(signed(g.scaled_bits), name="c_scaled")
+        reference = Signal(signed(g.scaled_bits), name="reference")
+        dominates = Signal(name="c_dominates")
+        top = Signal(signed(g.scaled_bits + 1), name="top")
+        m.d.comb += [
+            addend.eq(c.exponent - g.offset),
+            dominates.eq(~c.zero & (~largest.any() | (addend > largest))),
+        ]
+        shift_bits = (g.window + 2).bit_length()
+        gap = Signal(g.scaled_bits, name="c_gap")
+        if g.floor is None:
+            m.d.comb += reference.eq(Mux(dominates, addend, largest))
+            m.d.comb += top.eq(Mux(dominates, c.exponent, largest + g.offset))
+            m.d.comb += gap.eq((largest - addend) & (~dominates).replicate(g.scaled_bits))
+        else:
+            above = Mux(dominates, addend, largest)
+            m.d.comb += reference.eq(Mux(above > g.floor, above, g.floor))
+            m.d.comb += top.eq(reference + g.offset)
+            m.d.comb += gap.eq(reference - addend)
+        distances = []
+        for k, lane in enumerate(lanes):
+            full = Signal(g.scaled_bits, name=f"gap{k}")
+            m.d.comb += full.eq(reference - lane.exponent)
+            distances.append(saturate_shift(full, bits=shift_bits))
+        return largest, top, distances, saturate_shift(gap, bits=shift_bits)
+
+    def _build_side(self, lanes: Sequence[Lane], c: Unpacked, largest: Value, top: Value):
+        """What travels beside the sum: specials, signs, E_max."""
+        positive = Cat(*[lane.inf & ~lane.sign for lane in lanes], c.inf & ~c.sign).any()
+        negative = Cat(*[lane.inf & lane.sign for lane in lanes], c.inf & c.sign).any()
+        nan = Cat(*[lane.nan for lane in lanes], c.nan).any() | (positive & negative)
+        special = positive | negative | nan
+        # A zero sum is -0 only if all terms are negative; a sum of negative terms is never +.
+        all_negative = Cat(*[lane.sign for lane in lanes], c.sign).all()
+        nan_sign = self.nan_code >> (self.g.output.exponent_bits + self.g.output.fraction_bits)
+        side = {
+            "nan": nan,
+            "special": special,
+            "minus": Mux(nan, nan_sign, Mux(special, negative, all_negative)),
+            "top": top,
+        }
+        if self.g.only_addend_subnormal:
+            side["subnormal"] = ~largest.any() & ~c.significand[-1]
+        if self.short is not None:
+            side["short"] = self.short.select
+        return side
+
+    # ---------------------------------------------------------------- terms
+
+    def _addend_word(self, c: Unpacked) -> Value:
+        """C's significand; in two's complement where cutting means floor."""
+        if not self.g.sticky:
+            return c.significand
+        width = len(c.significand) + 1
+        word = Signal(width, name="c_word")
+        self.m.d.comb += word.eq((c.significand ^ c.sign.replicate(width)) + c.sign)
+        return word
+
+    def _build_terms(self, lanes, addend, short: Value | None):
+        """Aligned rows, the ones that complete the negations, the OR of all cut bits.
+
+        With chopped magnitudes every sign is taken relative to C's, so C itself is never negated.
+        A lane's row is its magnitude XOR sign under the inverted sign; the constant that makes up for
+        all the inverted signs is added to C's sign extension.
+        """
+        m, g = self.m, self.g
+        c_word, c_sign, c_distance = addend
+        sign_at = g.window + 2
+        rows: list[Row] = []
+        ones: list[Value] = []
+        lost: list[Value] = []
+        for k, (word, fraction, sign, distance) in enumerate(lanes):
+            if not g.sticky:
+                sign = sign ^ c_sign
+            shifted, cut = self._align(word, fraction, distance, name=f"align{k}")
+            shifted = self._shorten(shifted, short)
+            row = Signal(sign_at + 1, name=f"term{k}")
+            m.d.comb += row.eq(Cat(shifted ^ sign.replicate(sign_at), ~sign))
+            rows.append(Row(value=row, lsb=0))
+            ones.append(sign & ~cut)
+            lost.append(cut)
+        fill = c_word[-1] if g.sticky else Const(0, 1)
+        shifted, cut = self._align(
+            c_word, g.output.fraction_bits, c_distance, name="align_c", fill=fill
+        )
+        lost.append(cut)
+        low = g.window + 1
+        shifted = self._shorten(shifted, short)[:low]
+        constant = -(g.lanes << sign_at) >> low  # two cases, C positive and negative, bit by bit
+        extension = [
+            ((Const(0, 1), fill), (~fill, Const(1, 1)))[constant >> i & 1][(constant - 1) >> i & 1]
+            for i in range(g.sum_bits - low)
+        ]
+        c_row = Signal(g.sum_bits, name="term_c")
+        m.d.comb += c_row.eq(Cat(shifted, *extension))
+        rows.append(Row(value=c_row, lsb=0))
+        return rows, ones, Cat(*lost).any() if g.sticky else Const(0, 1)
+
+    def _align(
+        self, word: Value, fraction: int, distance: Value, *, name: str, fill: Value | None = None
+    ):
+        """A word on the window's grid, shifted right by its distance from E_max."""
+        g = self.g
+        extra = max(fraction - g.window, 0)
+        if not g.sticky:
+            word, fraction, extra = word[extra:], fraction - extra, 0
+        fill_bit = Const(0, 1) if fill is None else fill
+        word = Cat(Const(0, g.window + extra - fraction), word)
+        width = g.window + 2 + extra
+        word = Cat(word, fill_bit.replicate(max(width - len(word), 0)))[:width]
+        shifted, lost = shift_right(
+            self.m, word, distance, name=name, fill=fill, sticky=g.sticky
+        )
+        if extra:
+            lost = lost | shifted[:extra].any()
+        return shifted[extra:], lost
+
+    def _shorten(self, word: Value, short: Value | None) -> Value:
+        if short is None or self.short is None:
+            return word
+        cut = self.g.window - self.short.window
+        return Cat(word[:cut] & (~short).replicate(cut), word[cut:])
+
+    # ---------------------------------------------------------------- result
+
+    def _build_result(self, rows, ones, lost, side, c_sign) -> Value:
+        m, g, cuts = self.m, self.g, self.cuts
+        rows = [
+            Row(value=cuts.cross("sum", row.value, f"s2_row{i}"), lsb=row.lsb)
+            for i, row in enumerate(rows)
+        ]
+        carry = cuts.cross("sum", ones[0], "s2_carry") if ones else None
+        lost = cuts.cross("sum", lost, "s2_lost")
+        if not g.sticky:
+            side = side | {"flip": c_sign}
+        side = {key: cuts.cross("sum", value, f"s2_{key}") for key, value in side.items()}
+
+        total = Signal(g.sum_bits, name="total")
+        m.d.comb += total.eq(add_rows(rows, width=g.sum_bits, carry_in=carry))
+        below = total[-1]
+        magnitude = Signal(g.magnitude_bits, name="magnitude")
+        # |2S + sticky|: with a sticky bit the ones' complement is already the magnitude
+        m.d.comb += magnitude.eq((total[:-1] ^ below.replicate(g.magnitude_bits)) + (below & ~lost))
+        word = cuts.cross("total", Cat(lost, magnitude) if g.sticky else magnitude, "s3_magnitude")
+        side = {key: cuts.cross("total", value, f"s3_{key}") for key, value in side.items()}
+        below = cuts.cross("total", below, "s3_below")
+
+        limit = None
+        if g.only_addend_subnormal:
+            # C alone: E_max is emin, and its hidden position is integer_bits - 1 below the top
+            limit = Mux(side["subnormal"], g.integer_bits - 1, (1 << len(word).bit_length()) - 1)
+        result = normalise(m, word, limit=limit, name="normalise")
+        packed, nonzero = round_and_pack(
+            m,
+            result,
+            exponent=side["top"] + (g.integer_bits - 1),
+            output=g.output,
+            result_bits=g.result_bits,
+            rounding=self.rounding,
+            denormalise=not g.only_addend_subnormal,
+            saturate=g.can_overflow,
+        )
+        f = g.output.fraction_bits
+        fraction = packed[:f]
+        if self.short is not None:
+            cut = f - self.short.result_bits
+            fraction = Cat(fraction[:cut] & (~side["short"]).replicate(cut), fraction[cut:])
+        below = below ^ side["flip"] if "flip" in side else below
+        special = side["special"]
+        payload = Mux(side["nan"], Const(self.nan_code & ((1 << f) - 1), f), 0)
+        return Cat(
+            (fraction & (~special).replicate(f)) | payload,
+            packed[f:] | special.replicate(g.output.exponent_bits),
+            (below & nonzero & ~special) | side["minus"],
+        )
+
+
+def _maximum(m: Module, values: Sequence[Value], *, name: str) -> Value:
+    """The largest of unsigned values, a balanced tree of two-input comparisons."""
+    level, values = 0, list(values)
+    while len(values) > 1:
+        following: list[Value] = []
+        for index in range(0, len(values) - 1, 2):
+            x, y = values[index], values[index + 1]
+            larger = Signal(max(len(x), len(y)), name=f"{name}{level}_{index // 2}")
+            m.d.comb += larger.eq(Mux(x > y, x, y))
+            following.append(larger)
+        if len(values) % 2:
+            following.append(values[-1])
+        values, level = following, level + 1
+    return values[0]

@@ -1,0 +1,119 @@
+"""The fused dot product ``D = C + sum(A[k] * B[k])``: exact products, one alignment, one rounding."""
+
+from amaranth.hdl import Module, Signal, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from golden.fp.spec import DotSpec
+
+from .core import PIPELINES, DotCore, Geometry, Lane
+from .multiply import multiply
+from .pipeline import Cuts
+from .unpack import Unpacked, unpack
+
+__all__ = ["DotProduct", "product_lane"]
+
+
+def product_lane(m: Module, a: Unpacked, b: Unpacked, *, fraction: int, name: str) -> Lane:
+    """The exact product of two unpacked operands; ``fraction`` is the sum of their fraction bits."""
+    zero = Signal(name=f"{name}_zero")
+    exponent = Signal(max(len(a.exponent), len(b.exponent)) + 1, name=f"{name}_exponent")
+    sign = Signal(name=f"{name}_sign")
+    m.d.comb += [
+        zero.eq(a.zero | b.zero),
+        exponent.eq((a.exponent + b.exponent) & (~zero).replicate(len(exponent))),
+        sign.eq(a.sign ^ b.sign),
+    ]
+    return Lane(
+        sign=sign,
+        exponent=exponent,
+        significand=multiply(m, a.significand, b.significand, name=name),
+        fraction=fraction,
+        nan=a.nan | b.nan | (a.inf & b.zero) | (a.zero & b.inf),
+        inf=a.inf | b.inf,
+    )
+
+
+class DotProduct(wiring.Component):
+    """Fused dot product of K pairs and an addend, bit for bit as ``golden.fp.fused_dot``.
+
+    Parameters
+    ----------
+    spec : DotSpec
+        Formats, K, window, truncation and rounding.
+    pipeline : int
+        Register ranks, 0 (combinational) to 3; :data:`hdl.fp.core.PIPELINES` says where they stand.
+
+    Members
+    -------
+    a, b : In(ArrayLayout(storage_bits, k))
+        Codes of the operands.
+    c : In(output.storage_bits)
+        Code of the addend.
+    d : Out(output.storage_bits)
+        Code of the result.
+
+    Latency
+    -------
+    ``latency = pipeline`` cycles, one result a cycle; it never stalls and has no valid bit.
+
+    Raises
+    ------
+    ValueError
+        For a pipeline depth that does not exist, or a spec without a window.
+    """
+
+    def __init__(self, *, spec: DotSpec, pipeline: int = 0):
+        if pipeline not in PIPELINES:
+            raise ValueError(f"pipeline must be one of {sorted(PIPELINES)}, not {pipeline!r}")
+        if spec.window is None:
+            raise ValueError("spec must have a window; without one use ExactDotProduct")
+        self.spec = spec
+        self.pipeline = pipeline
+        self.latency = pipeline
+        self._b_format = spec.input_b or spec.input
+        super().__init__(
+            {
+                "a": In(data.ArrayLayout(spec.input.storage_bits, spec.k)),
+                "b": In(data.ArrayLayout(self._b_format.storage_bits, spec.k)),
+                "c": In(spec.output.storage_bits),
+                "d": Out(spec.output.storage_bits),
+            }
+        )
+
+    @property
+    def geometry(self) -> Geometry:
+        """The widths behind this configuration."""
+        spec, a, b = self.spec, self.spec.input, self._b_format
+        assert spec.window is not None
+        bias = a.bias + b.bias
+        return Geometry(
+            lanes=spec.k,
+            window=spec.window,
+            sticky=spec.truncate == "floor",
+            output=spec.output,
+            result_bits=spec.result_bits,
+            exponent_min=2,
+            exponent_max=a.emax + b.emax + bias,
+            offset=spec.output.bias - bias,
+            floor=None if spec.emax_floor is None else spec.emax_floor + bias,
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        spec = self.spec
+        fraction = spec.input.fraction_bits + self._b_format.fraction_bits
+        lanes = []
+        for k in range(spec.k):
+            a = unpack(m, Value.cast(self.a[k]), spec.input, name=f"a{k}")
+            b = unpack(m, Value.cast(self.b[k]), self._b_format, name=f"b{k}")
+            lanes.append(product_lane(m, a, b, fraction=fraction, name=f"p{k}"))
+        core = DotCore(
+            m,
+            geometry=self.geometry,
+            rounding=spec.rounding,
+            nan_code=spec.nan_code,
+            cuts=Cuts(m, PIPELINES[self.pipeline]),
+        )
+        m.d.comb += self.d.eq(core.build(lanes, unpack(m, self.c, spec.output, name="c")))
+        return m

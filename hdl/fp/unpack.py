@@ -1,0 +1,58 @@
+"""Unpacking: a code becomes sign, biased exponent, significand and class."""
+
+from dataclasses import dataclass
+
+from amaranth.hdl import Cat, Module, Signal, Value
+
+from golden.fp.formats import FloatFormat
+
+__all__ = ["Unpacked", "unpack"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unpacked:
+    """A decoded operand.
+
+    Attributes
+    ----------
+    sign, zero, inf, nan : Value
+        One bit each.
+    exponent : Value
+        Biased by ``format.bias``; 1 for subnormals and zero.
+    significand : Value
+        ``fraction_bits + 1`` bits, the hidden bit on top.
+    """
+
+    sign: Value
+    exponent: Value
+    significand: Value
+    zero: Value
+    inf: Value
+    nan: Value
+
+
+def unpack(m: Module, code: Value, format: FloatFormat, *, name: str) -> Unpacked:
+    """Decode ``code`` (``format.storage_bits`` wide)."""
+    f, e = format.fraction_bits, format.exponent_bits
+    code = code[format.storage_shift :]
+    fraction, field, sign = code[:f], code[f : f + e], code[f + e]
+    normal = Signal(name=f"{name}_normal")
+    fraction_zero = Signal(name=f"{name}_fraction_zero")
+    special = Signal(name=f"{name}_special")
+    m.d.comb += [
+        normal.eq(field.any()),
+        fraction_zero.eq(~fraction.any()),
+        special.eq(field.all()),
+    ]
+    if format.nan == "ocp_e4m3":
+        inf, nan = Value.cast(0), special & fraction.all()
+    else:
+        inf, nan = special & fraction_zero, special & ~fraction_zero
+    return Unpacked(
+        sign=sign,
+        exponent=Cat(field[0] | ~normal, field[1:]),
+        significand=Cat(fraction, normal),
+        zero=~normal & fraction_zero,
+        inf=inf,
+        nan=nan,
+    )

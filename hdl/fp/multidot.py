@@ -1,0 +1,239 @@
+"""One dot product for several operand formats: lanes shared by precision, chosen at run time."""
+
+from collections.abc import Mapping
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from golden.fp.formats import FloatFormat
+from golden.fp.spec import DotSpec
+
+from .core import PIPELINES, DotCore, Geometry, Lane, ShortWindow
+from .dot import product_lane
+from .intdot import IntDotProduct
+from .pipeline import Cuts
+from .unpack import Unpacked, unpack
+
+__all__ = ["MultiDot"]
+
+
+class MultiDot(wiring.Component):
+    """Fused dot product in any of several precisions, one multiplier array for all of them.
+
+    Lane ``l`` of a precision with ``w``-bit storage reads bits ``l*w … l*w+w-1`` of the operand bus, so
+    a bus of 16-bit lanes carries half as many TF32 and twice as many FP8 or INT8 operands.
+
+    Parameters
+    ----------
+    specs : mapping of str to DotSpec
+        What each floating precision computes. All share output, truncation and rounding, and the
+        window and result bits, except that one group may keep fewer (chopped magnitudes, RZ).
+    int8_k : int
+        Lanes of signed INT8 with INT32 accumulation, precision name ``int8``; 0 for none.
+    saturate : bool
+        Whether INT32 saturates instead of wrapping.
+    pipeline : int
+        Register ranks, 0 to 3.
+
+    Members
+    -------
+    a, b : In(bus_bits)
+        Operand buses.
+    precision : In(ceil(log2(len(precisions))))
+        Index into ``precisions``; absent if there is only one.
+    c, d : In(32), Out(32)
+        Addend and result, FP32 (or the specs' output) or INT32.
+
+    Latency
+    -------
+    ``latency = pipeline`` cycles, one result a cycle, any change of precision from cycle to cycle.
+    """
+
+    def __init__(
+        self,
+        *,
+        specs: Mapping[str, DotSpec],
+        int8_k: int = 0,
+        saturate: bool = False,
+        pipeline: int = 0,
+    ):
+        if pipeline not in PIPELINES:
+            raise ValueError(f"pipeline must be one of {sorted(PIPELINES)}, not {pipeline!r}")
+        if not specs and not int8_k:
+            raise ValueError("specs must name at least one precision, not be empty")
+        self.specs, self.int8_k = dict(specs), int8_k
+        self.saturate, self.pipeline, self.latency = saturate, pipeline, pipeline
+        self.precisions = (*self.specs, *(("int8",) if int8_k else ()))
+        widths = {name: spec.k * spec.input.storage_bits for name, spec in self.specs.items()}
+        self.bus_bits = max([*widths.values(), 8 * int8_k])
+        self._check()
+        self._output = next((s.output for s in self.specs.values()), None)
+        result_bits = self._output.storage_bits if self._output else 32
+        members = {
+            "a": In(self.bus_bits),
+            "b": In(self.bus_bits),
+            "c": In(result_bits),
+            "d": Out(result_bits),
+        }
+        if len(self.precisions) > 1:
+            members["precision"] = In((len(self.precisions) - 1).bit_length())
+        super().__init__(members)
+
+    def _check(self) -> None:
+        specs = list(self.specs.values())
+        for name, spec in self.specs.items():
+            if spec.window is None:
+                raise ValueError(f"window of {name} must be a number of bits, not None")
+            if spec.input_b != spec.input or spec.emax_floor is not None:
+                raise ValueError(f"{name} must have one operand format and no emax_floor")
+            for field in ("output", "truncate", "rounding", "nan_code"):
+                if getattr(spec, field) != getattr(specs[0], field):
+                    raise ValueError(
+                        f"{field} of {name} must be that of {self.precisions[0]}, "
+                        f"{getattr(specs[0], field)!r}, not {getattr(spec, field)!r}"
+                    )
+        if len({(spec.window, spec.result_bits) for spec in specs}) > 2:
+            raise ValueError("windows of specs must be at most two different ones")
+        if self.int8_k and specs and specs[0].output.storage_bits != 32:
+            raise ValueError("output must have 32 bits where int8 is one of the precisions")
+
+    def spec(self, precision: str) -> DotSpec:
+        """What ``precision`` computes."""
+        if precision not in self.specs:
+            raise ValueError(f"precision must be one of {tuple(self.specs)}, not {precision!r}")
+        return self.specs[precision]
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        select: dict[str, Value] = {name: Const(1, 1) for name in self.precisions}
+        if len(self.precisions) > 1:
+            for index, name in enumerate(self.precisions):
+                select[name] = Signal(name=f"is_{name}")
+                m.d.comb += select[name].eq(self.precision == index)
+        results: list[tuple[str, Value]] = []
+        if self.specs:
+            results.append(("float", self._build_float(m, select)))
+        if self.int8_k:
+            m.submodules.int8 = int8 = IntDotProduct(
+                k=self.int8_k, saturate=self.saturate, pipeline=self.pipeline
+            )
+            bits = 8 * self.int8_k
+            m.d.comb += [
+                Value.cast(int8.a).eq(self.a[:bits]),
+                Value.cast(int8.b).eq(self.b[:bits]),
+                int8.c.eq(self.c),
+            ]
+            results.append(("int8", int8.d))
+        if len(results) == 1:
+            m.d.comb += self.d.eq(results[0][1])
+        else:
+            cuts = Cuts(m, PIPELINES[self.pipeline])
+            integer = select["int8"]
+            for place in PIPELINES[self.pipeline]:
+                integer = cuts.cross(place, integer, f"{place}_is_int8")
+            m.d.comb += self.d.eq(Mux(integer, results[1][1], results[0][1]))
+        return m
+
+    def _build_float(self, m: Module, select: Mapping[str, Value]) -> Value:
+        specs = list(self.specs.values())
+        longest = max(specs, key=lambda spec: spec.window or 0)
+        shorter = [name for name, spec in self.specs.items() if spec.window != longest.window]
+        short = None
+        if shorter:
+            cut = self.specs[shorter[0]]
+            assert cut.window is not None
+            short = ShortWindow(
+                select=Cat(*[select[name] for name in shorter]).any(),
+                window=cut.window,
+                result_bits=cut.result_bits,
+            )
+        bias = max(spec.input.bias for spec in specs)
+        assert longest.window is not None
+        geometry = Geometry(
+            lanes=max(spec.k for spec in specs),
+            window=longest.window,
+            sticky=longest.truncate == "floor",
+            output=longest.output,
+            result_bits=longest.result_bits,
+            exponent_min=2,
+            exponent_max=max(2 * spec.input.emax for spec in specs) + 2 * bias,
+            offset=longest.output.bias - 2 * bias,
+        )
+        core = DotCore(
+            m,
+            geometry=geometry,
+            rounding=longest.rounding,
+            nan_code=longest.nan_code,
+            cuts=Cuts(m, PIPELINES[self.pipeline]),
+            short=short,
+        )
+        c = unpack(m, self.c, longest.output, name="c")
+        return core.build(
+            [self._build_lane(m, select, lane, bias) for lane in range(geometry.lanes)], c
+        )
+
+    def _build_lane(self, m: Module, select: Mapping[str, Value], lane: int, bias: int) -> Lane:
+        served = {name: spec.input for name, spec in self.specs.items() if spec.k > lane}
+        fraction = max(format.fraction_bits for format in served.values())
+        absent = [select[name] for name in self.precisions if name not in served]
+        operands = []
+        for side, bus in (("a", self.a), ("b", self.b)):
+            views = []
+            for name, format in served.items():
+                low = lane * format.storage_bits
+                code = bus[low : low + format.storage_bits]
+                view = unpack(m, code, format, name=f"{side}{lane}_{name}")
+                views.append((select[name], _widen(view, format, fraction=fraction, bias=bias)))
+            operands.append(_choose(m, views, name=f"{side}{lane}"))
+        product = product_lane(m, *operands, fraction=2 * fraction, name=f"p{lane}")
+        if not absent:
+            return product
+        # A lane that a precision does not have counts as -0, which changes nothing, not even the sign.
+        return Lane(
+            sign=product.sign | Cat(*absent).any(),
+            exponent=product.exponent,
+            significand=product.significand,
+            fraction=product.fraction,
+            nan=product.nan,
+            inf=product.inf,
+        )
+
+
+def _widen(view: Unpacked, format: FloatFormat, *, fraction: int, bias: int) -> Unpacked:
+    """The same number with ``fraction`` fraction bits and its exponent on the scale of ``bias``.
+
+    Biases are one less than powers of two, so changing to a wider one only spreads the top bit:
+    ``t`` becomes ``t, ~t … ~t``.
+    """
+    exponent = view.exponent
+    more = (bias + 1).bit_length() - (format.bias + 1).bit_length()
+    if more:
+        exponent = Cat(exponent[:-1], (~exponent[-1]).replicate(more), exponent[-1])
+    padding = Const(0, fraction - format.fraction_bits)
+    return Unpacked(
+        sign=view.sign,
+        exponent=exponent,
+        significand=Cat(padding, view.significand),
+        zero=view.zero,
+        inf=view.inf,
+        nan=view.nan,
+    )
+
+
+def _choose(m: Module, views: list[tuple[Value, Unpacked]], *, name: str) -> Unpacked:
+    """The view whose select is set; a zero if none is."""
+    if len(views) == 1 and isinstance(views[0][0], Const):
+        return views[0][1]
+    fields: dict[str, Value] = {}
+    for field in ("sign", "exponent", "significand", "inf", "nan"):
+        values = [(select, Value.cast(getattr(view, field))) for select, view in views]
+        width = max(len(value) for _, value in values)
+        chosen: Value = Const(0, width)
+        for select, value in values:
+            chosen = chosen | (value & select.replicate(len(value)))
+        fields[field] = Signal(width, name=f"{name}_{field}")
+        m.d.comb += fields[field].eq(chosen)
+    zero = Signal(name=f"{name}_is_zero")
+    m.d.comb += zero.eq(~Cat(*[select & ~view.zero for select, view in views]).any())
+    return Unpacked(zero=zero, **fields)

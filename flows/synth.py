@@ -189,7 +189,8 @@ def _run(
 def _reason(log: str, code: int) -> str:
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR:") or "Assertion" in line]
-    return (errors or lines or ["no output"])[-1] + f" (exit code {code})"
+    mapper = [line for line in lines if line.startswith("ABC:") and "rror" in line]
+    return (mapper or errors or lines or ["no output"])[-1] + f" (exit code {code})"
 
 
 def _collect(folder: Path, top: str, target: int, log: str, peak_mib: float) -> dict[str, Any]:

@@ -1,0 +1,141 @@
+"""From an Amaranth component to Verilog text and an :class:`~sim.rtl.ports.Interface`."""
+
+import os
+import re
+from typing import Any
+
+from amaranth.back import rtlil, verilog
+from amaranth.hdl import Shape, ShapeCastable, ShapeLike
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In
+
+from .ports import Interface, Leaf, Port, Stream, plain_port
+
+__all__ = ["interface_from_verilog", "interface_of", "module_ports", "to_rtlil", "to_verilog"]
+
+
+def to_rtlil(component: wiring.Component, *, name: str = "top") -> str:
+    """RTLIL of a component, free of source positions, so that equal designs give equal text."""
+    return rtlil.convert(component, name=name, emit_src=False)
+
+
+def to_verilog(component: wiring.Component, *, name: str = "top") -> str:
+    """Verilog of a component, by the Yosys that Amaranth carries: the same text everywhere."""
+    os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
+    return verilog.convert(component, name=name, emit_src=False, strip_internal_attrs=True)
+
+
+def interface_of(component: wiring.Component) -> Interface:
+    """The data ports and streams of a component's signature."""
+    ports: dict[str, list[Any]] = {"in": [], "out": [], "streams_in": [], "streams_out": []}
+    _collect(component.signature, "", False, ports)
+    return Interface(
+        inputs=tuple(ports["in"]),
+        outputs=tuple(ports["out"]),
+        streams_in=tuple(ports["streams_in"]),
+        streams_out=tuple(ports["streams_out"]),
+    )
+
+
+def _collect(signature: Any, prefix: str, flipped: bool, ports: dict[str, list[Any]]) -> None:
+    for name, member in signature.members.items():
+        names = [f"{prefix}{name}"]
+        for count in member.dimensions:
+            names = [f"{n}__{i}" for n in names for i in range(count)]
+        for full in names:
+            inward = (member.flow == In) != flipped
+            if member.is_port:
+                _add_port(ports["in" if inward else "out"], full, member.shape)
+                continue
+            inner = member.signature.flip() if member.flow == In else member.signature
+            if isinstance(inner, stream.Signature):
+                _add_stream(ports["streams_in" if inward else "streams_out"], full, inner)
+            else:
+                _collect(inner, f"{full}__", inward, ports)
+
+
+def _add_port(into: list[Port], name: str, shape: ShapeLike) -> None:
+    width = Shape.cast(shape).width
+    if width:
+        into.append(Port(name=name, width=width, leaves=tuple(_leaves(shape, 0, (), ()))))
+
+
+def _add_stream(into: list[Stream], name: str, signature: stream.Signature) -> None:
+    payload: list[Port] = []
+    _add_port(payload, f"{name}__payload", signature.payload_shape)
+    if not payload:
+        raise ValueError(f"payload of stream {name} must have at least one bit, not 0")
+    into.append(
+        Stream(
+            name=name,
+            payload=payload[0],
+            valid=None if signature.always_valid else f"{name}__valid",
+            ready=None if signature.always_ready else f"{name}__ready",
+        )
+    )
+
+
+def _leaves(shape: Any, offset: int, path: tuple[str, ...], dims: tuple) -> list[Leaf]:
+    while isinstance(shape, ShapeCastable) and not isinstance(shape, data.Layout):
+        shape = shape.as_shape()
+    if isinstance(shape, data.StructLayout):
+        found = []
+        for key, field in shape:
+            found += _leaves(field.shape, offset + field.offset, (*path, str(key)), dims)
+        return found
+    if isinstance(shape, data.ArrayLayout):
+        stride = Shape.cast(shape.elem_shape).width
+        return _leaves(shape.elem_shape, offset, path, (*dims, (shape.length, stride)))
+    plain = Shape.cast(shape)
+    if not plain.width:
+        return []
+    return [
+        Leaf(path=path, offset=offset, width=plain.width, signed=plain.signed, dims=dims)
+    ]
+
+
+def module_ports(text: str, top: str) -> list[str]:
+    """Port names of module ``top`` in Verilog text, in the order of its header.
+
+    Raises
+    ------
+    ValueError
+        If the text has no such module.
+    """
+    return [
+        chunk.split()[-1].lstrip("\\") for chunk in _header(text, top)[0].split(",") if chunk.split()
+    ]
+
+
+def interface_from_verilog(text: str, top: str) -> Interface:
+    """Plain ports of module ``top``; clock ``clk`` and reset ``rst`` left out.
+
+    Reads ``input [7:0] a`` in the header or in the body, with literal numbers for bounds.
+    """
+    header, body = _header(text, top)
+    inputs, outputs = [], []
+    for name in module_ports(text, top):
+        match = re.search(
+            r"\b(input|output)\s+(?:(?:wire|reg|logic)\s+)?(signed\s+)?"
+            rf"(?:\[\s*(\d+)\s*:\s*(\d+)\s*\]\s*)?{re.escape(name)}\s*(?=[,;)]|$)",
+            header + ";" + body,
+        )
+        if match is None:
+            raise ValueError(f"port {name} of {top} must be declared as input or output")
+        if name in ("clk", "rst"):
+            continue
+        width = int(match[3]) - int(match[4]) + 1 if match[3] else 1
+        port = plain_port(name, width, signed=bool(match[2]))
+        (inputs if match[1] == "input" else outputs).append(port)
+    return Interface(inputs=tuple(inputs), outputs=tuple(outputs))
+
+
+def _header(text: str, top: str) -> tuple[str, str]:
+    """What stands between the brackets of a module's header, and the module's body."""
+    text = re.sub(r"//[^\n]*|/\*.*?\*/|\(\*.*?\*\)", "", text, flags=re.DOTALL)
+    match = re.search(
+        rf"\bmodule\s+{re.escape(top)}\s*\((.*?)\)\s*;(.*?)\bendmodule\b", text, re.DOTALL
+    )
+    if match is None:
+        raise ValueError(f"Verilog must have a module {top}")
+    return match[1], match[2]

@@ -1,0 +1,194 @@
+"""What goes in and out of a compiled model: bits of Verilog ports, seen as NumPy arrays.
+
+Free of Amaranth on purpose: a compiled model is used by simulators that never import it.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Interface", "Leaf", "Port", "Stream", "plain_port"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leaf:
+    """One scalar field of a port, or an array of them.
+
+    Attributes
+    ----------
+    path : tuple of str
+        Field names from the port inwards; empty for a port without a structure.
+    offset, width : int
+        Least significant bit and width of element 0, in bits.
+    signed : bool
+        Whether the field is two's complement.
+    dims : tuple of (int, int)
+        (count, stride in bits) per array dimension, outermost first.
+    """
+
+    path: tuple[str, ...] = ()
+    offset: int = 0
+    width: int
+    signed: bool = False
+    dims: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def words(self) -> int:
+        """64-bit words an element takes."""
+        return -(-self.width // 64)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one vector's value; wide elements end in an axis of 64-bit words."""
+        counts = tuple(count for count, _ in self.dims)
+        return counts + ((self.words,) if self.words > 1 else ())
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The smallest NumPy integer that holds an element."""
+        bits = next((n for n in (8, 16, 32, 64) if n >= self.width), 64)
+        return np.dtype(f"{'i' if self.signed and self.words == 1 else 'u'}{bits // 8}")
+
+    def pieces(self) -> list[tuple[int, int]]:
+        """(bit position, width up to 64) of every array element in the order of memory."""
+        found = []
+        for index in product(*(range(count) for count, _ in self.dims)):
+            at = self.offset + sum(
+                i * stride for i, (_, stride) in zip(index, self.dims, strict=True)
+            )
+            for word in range(self.words):
+                found.append((at + 64 * word, min(64, self.width - 64 * word)))
+        return found
+
+    def to_memory(self, value: Any, *, name: str) -> np.ndarray:
+        """Check ``value`` (N, *shape) and return it as the driver reads it."""
+        label = ".".join((name, *self.path))
+        array = np.asarray(value)
+        if array.dtype.kind not in "iub" and not (array.dtype == object and self.words == 1):
+            raise TypeError(f"{label} must be an array of integers, not of {array.dtype}")
+        if array.shape and array.shape[1:] != self.shape:
+            want = ", ".join(("N", *map(str, self.shape)))
+            raise ValueError(f"{label} must have the shape ({want}), not {array.shape}")
+        if array.dtype.kind == "i" and not self.signed and array.dtype.itemsize * 8 == self.width:
+            array = array.view(array.dtype.str.replace("i", "u"))
+        if array.dtype != self.dtype or self.width % 8 or self.words > 1:
+            self._check_range(array, label)
+        return np.ascontiguousarray(array, dtype=self.dtype)
+
+    def _check_range(self, array: np.ndarray, label: str) -> None:
+        if not array.size:
+            return
+        if self.words > 1:
+            top = self.width - 64 * (self.words - 1)
+            if array.dtype != np.uint64:
+                raise TypeError(f"{label} must be uint64 words, low word first, not {array.dtype}")
+            array, low, high = array[..., -1], 0, 2**top - 1
+        elif self.signed:
+            low, high = -(2 ** (self.width - 1)), 2 ** (self.width - 1) - 1
+        else:
+            low, high = 0, 2**self.width - 1
+        smallest, largest = int(array.min()), int(array.max())
+        if smallest < low or largest > high:
+            wrong = smallest if smallest < low else largest
+            raise ValueError(f"{label} must be within {low}..{high}, not {wrong!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Port:
+    """One Verilog port: name, width in bits and the fields inside it."""
+
+    name: str
+    width: int
+    leaves: tuple[Leaf, ...]
+
+    def to_memory(self, value: Any, *, label: str | None = None) -> list[np.ndarray]:
+        """One array per leaf, checked, in the order of :attr:`leaves`."""
+        label = label or self.name
+        names = {leaf.path for leaf in self.leaves}
+        if names == {()}:
+            return [self.leaves[0].to_memory(value, name=label)]
+        flat = dict(_flatten(value))
+        if set(flat) != names:
+            want = ", ".join(".".join(path) for path in sorted(names))
+            have = ", ".join(".".join(path) or repr(type(value)) for path in sorted(flat))
+            raise ValueError(f"{label} must be a mapping with the fields {want}, not {have}")
+        return [leaf.to_memory(flat[leaf.path], name=label) for leaf in self.leaves]
+
+    def allocate(self, count: int) -> list[np.ndarray]:
+        """Uninitialised arrays for ``count`` values, one per leaf."""
+        return [np.empty((count, *leaf.shape), dtype=leaf.dtype) for leaf in self.leaves]
+
+    def from_memory(self, arrays: list[np.ndarray]) -> Any:
+        """The array of a plain port, or nested dicts of arrays."""
+        if self.leaves[0].path == ():
+            return arrays[0]
+        result: dict[str, Any] = {}
+        for leaf, array in zip(self.leaves, arrays, strict=True):
+            inner = result
+            for key in leaf.path[:-1]:
+                inner = inner.setdefault(key, {})
+            inner[leaf.path[-1]] = array
+        return result
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stream:
+    """A stream with hand-shake: its payload port and the names of the others (None: tied high)."""
+
+    name: str
+    payload: Port
+    valid: str | None
+    ready: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interface:
+    """All data ports of a unit, clock and reset left out."""
+
+    inputs: tuple[Port, ...] = ()
+    outputs: tuple[Port, ...] = ()
+    streams_in: tuple[Stream, ...] = ()
+    streams_out: tuple[Stream, ...] = ()
+
+    @property
+    def has_streams(self) -> bool:
+        """Whether any port takes part in a hand-shake."""
+        return bool(self.streams_in or self.streams_out)
+
+    def verilog_names(self) -> list[str]:
+        """Every port name the Verilog must have."""
+        names = [port.name for port in self.inputs + self.outputs]
+        for stream in self.streams_in + self.streams_out:
+            names += [n for n in (stream.payload.name, stream.valid, stream.ready) if n]
+        return names
+
+
+def plain_port(name: str, width: int, *, lanes: int = 1, signed: bool = False) -> Port:
+    """A port of one field, or of ``lanes`` equal fields side by side.
+
+    Raises
+    ------
+    ValueError
+        If the width is not a positive multiple of the lanes.
+    """
+    if width < 1 or lanes < 1 or width % lanes:
+        raise ValueError(
+            f"width of {name} must be a positive multiple of its lanes, not {width!r} of {lanes!r}"
+        )
+    each = width // lanes
+    dims = ((lanes, each),) if lanes > 1 else ()
+    return Port(name=name, width=width, leaves=(Leaf(width=each, signed=signed, dims=dims),))
+
+
+def _flatten(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _flatten(inner, (*path, str(key)))
+    elif isinstance(value, np.ndarray) and value.dtype.names:
+        for key in value.dtype.names:
+            yield from _flatten(value[key], (*path, key))
+    else:
+        yield path, value

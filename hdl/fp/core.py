@@ -179,15 +179,19 @@ class DotCore:
     def build(self, lanes: Sequence[Lane], c: Unpacked) -> Value:
         """The code of ``c + sum(lanes)``."""
         cuts = self.cuts
-        largest, top, distances, c_distance = self._build_exponents(lanes, c)
-        side = self._build_side(lanes, c, largest, top)
+        largest, reference, c_gap = self._build_exponents(lanes, c)
+        side = self._build_side(lanes, c, largest)
         words = [cuts.cross("product", x.significand, f"s1_p{k}") for k, x in enumerate(lanes)]
         signs = [cuts.cross("product", x.sign, f"s1_sign{k}") for k, x in enumerate(lanes)]
-        distances = [cuts.cross("product", d, f"s1_distance{k}") for k, d in enumerate(distances)]
+        exponents = [cuts.cross("product", x.exponent, f"s1_e{k}") for k, x in enumerate(lanes)]
         c_word = cuts.cross("product", self._addend_word(c), "s1_c")
         c_sign = cuts.cross("product", c.sign, "s1_c_sign")
-        c_distance = cuts.cross("product", c_distance, "s1_c_distance")
+        c_distance = cuts.cross("product", self._distance(c_gap), "s1_c_distance")
+        reference = cuts.cross("product", reference, "s1_reference")
         side = {key: cuts.cross("product", value, f"s1_{key}") for key, value in side.items()}
+        distances = [self._gap(reference, e, name=f"gap{k}") for k, e in enumerate(exponents)]
+        side["top"] = Signal(signed(self.g.scaled_bits + 1), name="top")
+        self.m.d.comb += side["top"].eq(reference + self.g.offset)
 
         rows, ones, lost = self._build_terms(
             [(w, x.fraction, s, d) for x, w, s, d in zip(lanes, words, signs, distances, strict=True)],
@@ -201,37 +205,38 @@ class DotCore:
     # ---------------------------------------------------------------- exponents
 
     def _build_exponents(self, lanes: Sequence[Lane], c: Unpacked):
-        """The largest product exponent, E_max (biased for the output), all terms' distances."""
+        """The largest product exponent, E_max on the product scale, C's distance from it."""
         m, g = self.m, self.g
         largest = _maximum(m, [lane.exponent for lane in lanes], name="largest")
         addend = Signal(signed(g.scaled_bits), name="c_scaled")
         reference = Signal(signed(g.scaled_bits), name="reference")
         dominates = Signal(name="c_dominates")
-        top = Signal(signed(g.scaled_bits + 1), name="top")
         m.d.comb += [
             addend.eq(c.exponent - g.offset),
             dominates.eq(~c.zero & (~largest.any() | (addend > largest))),
         ]
-        shift_bits = (g.window + 2).bit_length()
         gap = Signal(g.scaled_bits, name="c_gap")
+        above = Mux(dominates, addend, largest)
         if g.floor is None:
-            m.d.comb += reference.eq(Mux(dominates, addend, largest))
-            m.d.comb += top.eq(Mux(dominates, c.exponent, largest + g.offset))
+            m.d.comb += reference.eq(above)
             m.d.comb += gap.eq((largest - addend) & (~dominates).replicate(g.scaled_bits))
         else:
-            above = Mux(dominates, addend, largest)
             m.d.comb += reference.eq(Mux(above > g.floor, above, g.floor))
-            m.d.comb += top.eq(reference + g.offset)
             m.d.comb += gap.eq(reference - addend)
-        distances = []
-        for k, lane in enumerate(lanes):
-            full = Signal(g.scaled_bits, name=f"gap{k}")
-            m.d.comb += full.eq(reference - lane.exponent)
-            distances.append(saturate_shift(full, bits=shift_bits))
-        return largest, top, distances, saturate_shift(gap, bits=shift_bits)
+        return largest, reference, gap
 
-    def _build_side(self, lanes: Sequence[Lane], c: Unpacked, largest: Value, top: Value):
-        """What travels beside the sum: specials, signs, E_max."""
+    def _gap(self, reference: Value, exponent: Value, *, name: str) -> Value:
+        """A lane's distance from E_max."""
+        full = Signal(self.g.scaled_bits, name=name)
+        self.m.d.comb += full.eq(reference - exponent)
+        return self._distance(full)
+
+    def _distance(self, gap: Value) -> Value:
+        """A distance cut to what the shifters understand; all ones shift everything out."""
+        return saturate_shift(gap, bits=(self.g.window + 2).bit_length())
+
+    def _build_side(self, lanes: Sequence[Lane], c: Unpacked, largest: Value):
+        """What travels beside the sum: specials and signs."""
         positive = Cat(*[lane.inf & ~lane.sign for lane in lanes], c.inf & ~c.sign).any()
         negative = Cat(*[lane.inf & lane.sign for lane in lanes], c.inf & c.sign).any()
         nan = Cat(*[lane.nan for lane in lanes], c.nan).any() | (positive & negative)
@@ -243,7 +248,6 @@ class DotCore:
             "nan": nan,
             "special": special,
             "minus": Mux(nan, nan_sign, Mux(special, negative, all_negative)),
-            "top": top,
         }
         if self.g.only_addend_subnormal:
             side["subnormal"] = ~largest.any() & ~c.significand[-1]
@@ -344,12 +348,14 @@ class DotCore:
         total = Signal(g.sum_bits, name="total")
         m.d.comb += total.eq(add_rows(rows, width=g.sum_bits, carry_in=carry))
         below = total[-1]
-        magnitude = Signal(g.magnitude_bits, name="magnitude")
-        # |2S + sticky|: with a sticky bit the ones' complement is already the magnitude
-        m.d.comb += magnitude.eq((total[:-1] ^ below.replicate(g.magnitude_bits)) + (below & ~lost))
-        word = cuts.cross("total", Cat(lost, magnitude) if g.sticky else magnitude, "s3_magnitude")
+        folded = cuts.cross("total", total[:-1] ^ below.replicate(g.magnitude_bits), "s3_folded")
+        lost = cuts.cross("total", lost, "s3_lost")
         side = {key: cuts.cross("total", value, f"s3_{key}") for key, value in side.items()}
         below = cuts.cross("total", below, "s3_below")
+        magnitude = Signal(g.magnitude_bits, name="magnitude")
+        # |2S + sticky|: with a sticky bit the ones' complement is already the magnitude
+        m.d.comb += magnitude.eq(folded + (below & ~lost))
+        word = Cat(lost, magnitude) if g.sticky else magnitude
 
         limit = None
         if g.only_addend_subnormal:

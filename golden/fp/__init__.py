@@ -1,7 +1,53 @@
-"""Floating point, exact to the bit: formats, the fused dot product and its presets."""
+"""Floating point, exact to the bit: formats, arithmetic, the fused dot product and its presets.
 
+Numbers are arrays of codes (unsigned integers of the storage width); `from_float` and `to_float`
+convert. `golden.fp.reference` says the same one number at a time, in `Fraction`.
+"""
+
+from golden.fp.arith import (
+    UNORDERED,
+    add,
+    compare,
+    convert,
+    fma,
+    from_int,
+    maximum_number,
+    minimum_number,
+    mul,
+    to_int,
+)
+from golden.fp.codec import from_float, to_float, unpack
+from golden.fp.dot import fused_dot
 from golden.fp.formats import FORMATS, INT_FORMATS, FloatFormat, IntFormat
+from golden.fp.intdot import int_dot
+from golden.fp.names import parse_preset_name
+from golden.fp.round import ROUNDINGS
 from golden.fp.spec import PRESETS, DotSpec, Preset, ieee_window
 
-__all__ = ["FORMATS", "INT_FORMATS", "PRESETS", "DotSpec", "FloatFormat", "IntFormat", "Preset",
-           "ieee_window"]
+__all__ = [
+    "FORMATS",
+    "INT_FORMATS",
+    "PRESETS",
+    "ROUNDINGS",
+    "UNORDERED",
+    "DotSpec",
+    "FloatFormat",
+    "IntFormat",
+    "Preset",
+    "add",
+    "compare",
+    "convert",
+    "fma",
+    "from_float",
+    "from_int",
+    "fused_dot",
+    "ieee_window",
+    "int_dot",
+    "maximum_number",
+    "minimum_number",
+    "mul",
+    "parse_preset_name",
+    "to_float",
+    "to_int",
+    "unpack",
+]

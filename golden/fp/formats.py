@@ -66,8 +66,10 @@ class FloatFormat:
         if self.nan not in ("ieee", "ocp_e4m3"):
             raise ValueError(f"nan must be 'ieee' or 'ocp_e4m3', not {self.nan!r}")
         if self.has_infinity != (self.nan == "ieee"):
-            raise ValueError(f"has_infinity must be {self.nan == 'ieee'} when nan is {self.nan!r}, "
-                             f"not {self.has_infinity!r}")
+            raise ValueError(
+                f"has_infinity must be {self.nan == 'ieee'} when nan is {self.nan!r}, "
+                f"not {self.has_infinity!r}"
+            )
 
     def __str__(self):
         return self.name
@@ -144,7 +146,7 @@ class FloatFormat:
         return self.bias << (self.fraction_bits + self.storage_shift)
 
     @property
-    def infinity(self):
+    def infinity(self) -> int | None:
         """+∞, or None when the format has none."""
         return self.exponent_mask if self.has_infinity else None
 
@@ -173,9 +175,9 @@ class FloatFormat:
         return 1 << self.storage_shift
 
     @property
-    def overflow(self):
+    def overflow(self) -> int:
         """What a positive number too large to represent becomes: +∞, or NaN without one."""
-        return self.infinity if self.has_infinity else self.canonical_nan
+        return self.canonical_nan if self.infinity is None else self.infinity
 
 
 @dataclass(frozen=True)

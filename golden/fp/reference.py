@@ -9,8 +9,21 @@ from typing import NamedTuple
 
 from golden.fp.formats import as_format, as_int_format
 
-__all__ = ["Decoded", "add", "compare", "convert", "decode", "encode", "fma", "from_int",
-           "fused_dot_reference", "maximum_number", "minimum_number", "mul", "to_int"]
+__all__ = [
+    "Decoded",
+    "add",
+    "compare",
+    "convert",
+    "decode",
+    "encode",
+    "fma",
+    "from_int",
+    "fused_dot_reference",
+    "maximum_number",
+    "minimum_number",
+    "mul",
+    "to_int",
+]
 
 
 class Decoded(NamedTuple):
@@ -105,7 +118,7 @@ def encode(value, format, rounding="RNE", *, zero_sign=0, result_bits=None, over
         inward = rounding == "RZ" or rounding == ("RU" if negative else "RD")
         if overflow == "saturate" or (overflow == "ieee" and inward):
             return sign | f.max_finite
-        return sign | f.infinity if f.has_infinity else f.canonical_nan
+        return _infinity(f, negative)
     if rounded == 0:
         return sign
     exponent = max(floor_log2(rounded), f.emin)
@@ -134,7 +147,8 @@ def fused_dot_reference(a, b, c, spec):
             return spec.nan_code
         if "infinity" in (x.kind, y.kind):
             if (x.kind == "finite" and x.significand == 0) or (
-                    y.kind == "finite" and y.significand == 0):
+                y.kind == "finite" and y.significand == 0
+            ):
                 return spec.nan_code
             infinities.add(x.sign ^ y.sign)
     if c.kind == "nan":
@@ -144,12 +158,13 @@ def fused_dot_reference(a, b, c, spec):
     if len(infinities) == 2:
         return spec.nan_code
     if infinities:
-        sign = spec.output.sign_mask if infinities.pop() else 0
-        return sign | spec.output.infinity if spec.output.has_infinity else spec.nan_code
+        return _infinity(spec.output, infinities.pop(), spec.nan_code)
 
     # Terms: (sign, exponent, exact value)
-    terms = [(x.sign ^ y.sign, x.exponent + y.exponent, x.value * y.value)
-             for x, y in zip(a, b, strict=True)]
+    terms = [
+        (x.sign ^ y.sign, x.exponent + y.exponent, x.value * y.value)
+        for x, y in zip(a, b, strict=True)
+    ]
     terms.append((c.sign, c.exponent, c.value))
     nonzero = [exponent for _, exponent, value in terms if value]
     if not nonzero:
@@ -168,8 +183,9 @@ def fused_dot_reference(a, b, c, spec):
             cut = [u.numerator // u.denominator for u in units]  # floor
             sticky = any(u != n for u, n in zip(units, cut, strict=True))
             total = sum(cut) * q + sticky * q / 2
-    code = encode(total, spec.output, spec.rounding, result_bits=spec.result_bits,
-                  overflow="infinity")
+    code = encode(
+        total, spec.output, spec.rounding, result_bits=spec.result_bits, overflow="infinity"
+    )
     return spec.nan_code if decode(code, spec.output).kind == "nan" else code
 
 
@@ -195,9 +211,9 @@ def fma(a, b, c, format, output=None, rounding="RNE"):
     return encode(x.value * y.value + z.value, out, rounding, zero_sign=zero_sign)
 
 
-def _infinity(format, sign):
+def _infinity(format, sign, nan=None):
     if not format.has_infinity:
-        return format.canonical_nan
+        return format.canonical_nan if nan is None else nan
     return format.infinity | (format.sign_mask if sign else 0)
 
 
@@ -239,8 +255,9 @@ def convert(code, source, target, rounding="RNE", saturate=False):
         if saturate:
             return out.max_finite | (out.sign_mask if x.sign else 0)
         return _infinity(out, x.sign)
-    return encode(x.value, out, rounding, zero_sign=x.sign,
-                  overflow="saturate" if saturate else "ieee")
+    return encode(
+        x.value, out, rounding, zero_sign=x.sign, overflow="saturate" if saturate else "ieee"
+    )
 
 
 def to_int(code, source, target, rounding="RNE"):

@@ -113,8 +113,20 @@ class DotSpec:
     nan: int | None
     input_b: FloatFormat
 
-    def __init__(self, *, input, output, k, window, truncate="floor", rounding="RNE",
-                 result_bits=None, emax_floor=None, nan=None, input_b=None):
+    def __init__(
+        self,
+        *,
+        input,
+        output,
+        k,
+        window,
+        truncate="floor",
+        rounding="RNE",
+        result_bits=None,
+        emax_floor=None,
+        nan=None,
+        input_b=None,
+    ):
         input, output = as_format(input, "input"), as_format(output, "output")
         input_b = input if input_b is None else as_format(input_b, "input_b")
         check_int("k", k, 1)
@@ -132,9 +144,17 @@ class DotSpec:
         if nan is not None:
             check_int("nan", nan, 0, (1 << output.storage_bits) - 1)
         for name, value in (
-                ("input", input), ("output", output), ("k", k), ("window", window),
-                ("truncate", truncate), ("rounding", rounding), ("result_bits", result_bits),
-                ("emax_floor", emax_floor), ("nan", nan), ("input_b", input_b)):
+            ("input", input),
+            ("output", output),
+            ("k", k),
+            ("window", window),
+            ("truncate", truncate),
+            ("rounding", rounding),
+            ("result_bits", result_bits),
+            ("emax_floor", emax_floor),
+            ("nan", nan),
+            ("input_b", input_b),
+        ):
             object.__setattr__(self, name, value)
 
     @property
@@ -156,9 +176,16 @@ class _Row:
 
     def spec(self, a, b, k):
         return DotSpec(
-            input=a, input_b=b, output=self.output, k=self.k if k is None else k,
-            window=self.window, truncate="magnitude", rounding=self.rounding,
-            result_bits=self.result_bits, nan=0x7FFF if self.output == "fp16" else 0x7FFFFFFF)
+            input=a,
+            input_b=b,
+            output=self.output,
+            k=self.k if k is None else k,
+            window=self.window,
+            truncate="magnitude",
+            rounding=self.rounding,
+            result_bits=self.result_bits,
+            nan=0x7FFF if self.output == "fp16" else 0x7FFFFFFF,
+        )
 
 
 @dataclass(frozen=True)
@@ -210,8 +237,12 @@ class Preset:
         b = a if input_b is None else as_format(input_b, "input_b")
         if self.rows:
             for row in self.rows:
-                if a.name in row.inputs and b.name in row.inputs and out.name == row.output and (
-                        a == b or a.storage_bits == b.storage_bits == 8):
+                if (
+                    a.name in row.inputs
+                    and b.name in row.inputs
+                    and out.name == row.output
+                    and (a == b or a.storage_bits == b.storage_bits == 8)
+                ):
                     return row.spec(a, b, k)
         elif out.name in self._wide_outputs:
             if k is None:
@@ -220,8 +251,10 @@ class Preset:
             return DotSpec(input=a, input_b=b, output=out, k=k, window=window)
         allowed = ", ".join(f"{i} -> {o}" for i, o in self.combinations)
         pair = a.name if a == b else f"{a.name} x {b.name}"
-        raise ValueError(f"formats of preset {self.name} must be one of {allowed}, "
-                         f"not {pair + ' -> ' + out.name!r}")
+        raise ValueError(
+            f"formats of preset {self.name} must be one of {allowed}, "
+            f"not {pair + ' -> ' + out.name!r}"
+        )
 
 
 _FP8 = ("fp8e4m3", "fp8e5m2")
@@ -240,13 +273,18 @@ _H100 = (
 PRESETS = {
     p.name: p
     for p in (
-        Preset("v100", "NVIDIA V100", (
-            _Row(("fp16",), "fp32", 4, 23, "RZ", 23),
-            _Row(("fp16",), "fp16", 4, 23, "RNE", 10))),
+        Preset(
+            "v100",
+            "NVIDIA V100",
+            (_Row(("fp16",), "fp32", 4, 23, "RZ", 23), _Row(("fp16",), "fp16", 4, 23, "RNE", 10)),
+        ),
         Preset("a100", "NVIDIA A100", _A100),
         Preset("a2", "NVIDIA A2, as the A100", _A100),
-        Preset("ada", "NVIDIA Ada (L40S), as the A100, and fp8",
-               (*_A100, _Row(_FP8, "fp32", 16, 13, "RZ", 13))),
+        Preset(
+            "ada",
+            "NVIDIA Ada (L40S), as the A100, and fp8",
+            (*_A100, _Row(_FP8, "fp32", 16, 13, "RZ", 13)),
+        ),
         Preset("h100", "NVIDIA H100 (fp16 results: the rule of the A100, not measured)", _H100),
         Preset("b200", "NVIDIA B200, as the H100", _H100),
         Preset("ieee", "K = 1 is IEEE 754 fusedMultiplyAdd; wide window, rounded once"),

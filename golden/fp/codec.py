@@ -1,0 +1,98 @@
+"""Codes to numbers and back, vectorised: arrays of unsigned integers of the storage width."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from golden.fp.formats import as_format
+
+__all__ = ["Unpacked", "as_codes", "code_dtype", "from_float", "to_float", "unpack"]
+
+
+class Unpacked(NamedTuple):
+    """Arrays: the value is (−1)^sign · significand · 2^(exponent − fraction_bits)."""
+
+    sign: np.ndarray  # bool
+    exponent: np.ndarray  # int64
+    significand: np.ndarray  # int64, 0 for zero, infinity and NaN
+    infinity: np.ndarray  # bool
+    nan: np.ndarray  # bool
+
+
+def code_dtype(format):
+    """The unsigned NumPy type that holds a code of `format`."""
+    bits = as_format(format).storage_bits
+    for dtype in (np.uint8, np.uint16, np.uint32, np.uint64):
+        if bits <= 8 * np.dtype(dtype).itemsize:
+            return np.dtype(dtype)
+    raise ValueError(f"storage_bits must be at most 64 for an array, not {bits!r}")
+
+
+def as_codes(values, format, thing="codes"):
+    """Return `values` as an array of codes of `format`.
+
+    Raises
+    ------
+    TypeError
+        When they are not integers.
+    ValueError
+        When one of them is negative or wider than the format's storage.
+    """
+    dtype = code_dtype(format)
+    array = np.asarray(values)
+    if array.dtype == dtype and 8 * dtype.itemsize == as_format(format).storage_bits:
+        return array
+    if array.dtype.kind not in "iu" and array.size:
+        raise TypeError(f"{thing} must be integers, not {array.dtype}")
+    limit = (1 << as_format(format).storage_bits) - 1
+    if array.size and (int(array.min()) < 0 or int(array.max()) > limit):
+        bad = int(array.min()) if int(array.min()) < 0 else int(array.max())
+        raise ValueError(f"{thing} must be between 0 and {limit:#x} ({format}), not {bad!r}")
+    return array.astype(dtype)
+
+
+def unpack(codes, format) -> Unpacked:
+    """Take codes apart.
+
+    Parameters
+    ----------
+    codes : ndarray of unsigned int
+    format : FloatFormat or str
+    """
+    f = as_format(format)
+    bits = as_codes(codes, f).astype(np.uint64) >> np.uint64(f.storage_shift)
+    sign = (bits >> np.uint64(f.width - 1) & np.uint64(1)).astype(bool)
+    field = (bits >> np.uint64(f.fraction_bits) & np.uint64(f.exponent_ones)).astype(np.int64)
+    fraction = (bits & np.uint64((1 << f.fraction_bits) - 1)).astype(np.int64)
+    if f.nan == "ocp_e4m3":
+        nan = (field == f.exponent_ones) & (fraction == (1 << f.fraction_bits) - 1)
+        infinity = np.zeros_like(nan)
+    else:
+        nan = (field == f.exponent_ones) & (fraction != 0)
+        infinity = (field == f.exponent_ones) & (fraction == 0)
+    hidden = (field != 0).astype(np.int64) << f.fraction_bits
+    significand = np.where(nan | infinity, 0, fraction | hidden)
+    return Unpacked(sign, np.maximum(field, 1) - f.bias, significand, infinity, nan)
+
+
+def to_float(codes, format):
+    """The values of `codes` as float64, exact for every format up to fp64."""
+    f = as_format(format)
+    u = unpack(codes, f)
+    magnitude = np.ldexp(
+        u.significand.astype(np.float64), (u.exponent - f.fraction_bits).astype(np.int32)
+    )
+    magnitude = np.where(u.infinity, np.inf, np.where(u.nan, np.nan, magnitude))
+    return np.where(u.sign, -magnitude, magnitude)
+
+
+def from_float(values, format, rounding="RNE", *, saturate=False):
+    """Round float64 values to codes of `format`; see `golden.fp.convert` for the rules."""
+    from golden.fp.arith import convert  # arith is built on this module
+
+    values = np.asarray(values)
+    if values.dtype.kind not in "fiu":
+        raise TypeError(f"values must be real numbers, not {values.dtype}")
+    return convert(
+        np.asarray(values, np.float64).view(np.uint64), "fp64", format, rounding, saturate=saturate
+    )

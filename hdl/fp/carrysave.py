@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from amaranth.hdl import Cat, Const, Module, Signal, Value
 
-__all__ = ["Row", "compress", "reduce_rows", "add_rows"]
+__all__ = ["Row", "compress", "reduce_rows", "reduce_spans", "add_rows"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,6 +133,37 @@ def reduce_rows(
         rows = following
         level += 1
     return rows, waiting
+
+
+def reduce_spans(m: Module, rows: list[Row], *, width: int, target: int, name: str) -> list[Row]:
+    """Compress rows of many different weights to at most ``target`` rows (2 or more).
+
+    Each level first joins rows that cover the same columns: their sum covers these columns again and
+    their carry the same columns one further up, where it meets the next rows. Nothing is padded, so
+    no half adder is spent until few rows are left.
+    """
+    level = 0
+    while len(rows) > target:
+        spans: dict[tuple[int, int], list[Row]] = {}
+        for row in sorted(rows, key=lambda row: (row.lsb, row.msb)):
+            spans.setdefault((row.lsb, row.msb), []).append(row)
+        groups = [
+            group[index : index + 3]
+            for group in spans.values()
+            for index in range(0, len(group), 3)
+        ]
+        full = [group for group in groups if len(group) == 3]
+        rest = [row for group in groups if len(group) < 3 for row in group]
+        if not full:
+            full, rest = (
+                [rest[i : i + 3] for i in range(0, len(rest) - 2, 3)],
+                rest[len(rest) // 3 * 3 :],
+            )
+        rows = rest
+        for index, group in enumerate(full):
+            rows = rows + compress(m, group, width=width, name=f"{name}_l{level}_{index}")
+        level += 1
+    return rows
 
 
 def add_rows(rows: list[Row], *, width: int, carry_in: Value | None = None) -> Value:

@@ -1,0 +1,168 @@
+"""The integer dot product ``D = C + sum(A[k] * B[k])``: 8-bit operands, 32-bit accumulation."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from .carrysave import Row, add_rows, compress, reduce_spans
+from .core import PIPELINES
+from .pipeline import Cuts
+
+__all__ = ["IntDotProduct"]
+
+#: The places that are registered at each pipeline depth: ``sum`` is the carry-save form of the
+#: result, ``total`` the result.
+_PLACES: dict[int, tuple[str, ...]] = {
+    0: (),
+    1: ("sum",),
+    2: ("tree", "sum"),
+    3: ("tree", "sum", "total"),
+}
+
+
+class IntDotProduct(wiring.Component):
+    """Dot product of 8-bit integers, bit for bit as ``golden.fp.int_dot``.
+
+    No product is ever formed. Two products share their rows: bit j of B[k] and of B[k+1] choose one of
+    0, A[k], A[k+1] and A[k] + A[k+1], so one nine-bit adder halves the rows that the carry-save
+    tree has to sum (``docs/decisions/0003-int8-dot.md`` compares it with Booth and Baugh-Wooley).
+
+    Parameters
+    ----------
+    k : int
+        Number of products, at least 1.
+    signed_a, signed_b : bool
+        Whether the operands are int8 or uint8.
+    saturate : bool
+        Clip the exact sum once to int32 instead of wrapping.
+    pipeline : int
+        Register ranks, 0 (combinational) to 3.
+
+    Members
+    -------
+    a, b : In(ArrayLayout(8, k))
+        Operands.
+    c : In(32)
+        Addend, int32.
+    d : Out(32)
+        Result, int32.
+
+    Latency
+    -------
+    ``latency = pipeline`` cycles, one result a cycle; it never stalls and has no valid bit.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a ``k`` that is not a positive integer or a pipeline depth that does not exist.
+    """
+
+    def __init__(
+        self,
+        *,
+        k: int,
+        signed_a: bool = True,
+        signed_b: bool = True,
+        saturate: bool = False,
+        pipeline: int = 0,
+    ):
+        if not isinstance(k, int) or isinstance(k, bool):
+            raise TypeError(f"k must be an int, not {k!r}")
+        if k < 1:
+            raise ValueError(f"k must be at least 1, not {k!r}")
+        if pipeline not in PIPELINES:
+            raise ValueError(f"pipeline must be one of {sorted(PIPELINES)}, not {pipeline!r}")
+        self.k, self.signed_a, self.signed_b = k, bool(signed_a), bool(signed_b)
+        self.saturate, self.pipeline, self.latency = bool(saturate), pipeline, pipeline
+        super().__init__(
+            {
+                "a": In(data.ArrayLayout(8, k)),
+                "b": In(data.ArrayLayout(8, k)),
+                "c": In(32),
+                "d": Out(32),
+            }
+        )
+
+    @property
+    def sum_bits(self) -> int:
+        """Bits of the sum that is formed: 32, or all of the exact sum where it is clipped.
+
+        A product's magnitude is at most 255 * 255 < 2**16, so k of them and C, at most 2**31 in
+        magnitude, stay below 2**32 in magnitude up to k = 2**15.
+        """
+        if not self.saturate:
+            return 32
+        return max(33, 16 + self.k.bit_length() + 1) + (self.k >= 1 << 15)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        cuts = Cuts(m, _PLACES[self.pipeline])
+        width = self.sum_bits
+        rows, constant = self._build_rows(m)
+
+        def cut(rows: list[Row], place: str) -> list[Row]:
+            return [
+                Row(value=cuts.cross(place, row.value, f"{place}_row{i}"), lsb=row.lsb)
+                for i, row in enumerate(rows)
+            ]
+
+        c = cuts.cross("tree", self.c, "tree_c")
+        c = Row(value=Cat(c, c[-1].replicate(width - 32)), lsb=0)
+        rows = cut(reduce_spans(m, rows, width=width, target=16, name="early"), "tree")
+        rows = reduce_spans(m, rows, width=width, target=2, name="sum")
+        rows = compress(m, [*rows, c], width=width, name="sum_c")
+        if constant:
+            row = _constant_row(constant, width)
+            rows = compress(m, [*rows, row], width=width, name="sum_constant")
+        rows = cut(rows, "sum")
+        total = Signal(width, name="total")
+        m.d.comb += total.eq(add_rows(rows, width=width))
+        result: Value = total
+        if self.saturate:
+            fits = (total[31:] == 0) | total[31:].all()
+            limit = Cat((~total[-1]).replicate(31), total[-1])
+            result = Mux(fits, total[:32], limit)
+        m.d.comb += self.d.eq(cuts.cross("total", result, "total_d"))
+        return m
+
+    def _build_rows(self, m: Module) -> tuple[list[Row], int]:
+        """Rows whose sum, together with the returned constant, is the sum of the products.
+
+        A row's top bit has a negative weight where A is signed, and the whole of B's top row where
+        B is: those bits are inverted, and what is then too much goes into the constant.
+        """
+        rows: list[Row] = []
+        constant = 0
+        for k in range(0, self.k, 2):
+            words, selects = self._choices(m, k)
+            n = len(words[0])
+            for j in range(8):
+                word: Value = Const(0, n)
+                for choice, select in zip(words, selects, strict=True):
+                    word = word | (choice & select[j].replicate(n))
+                negative = self.signed_b and j == 7
+                inverted = (1 << (n - 1) if self.signed_a else 0) ^ (-negative & ((1 << n) - 1))
+                row = Signal(n, name=f"row{k}_{j}")
+                m.d.comb += row.eq(word ^ Const(inverted, n))
+                rows.append(Row(value=row, lsb=j))
+                # value = sum of (+-bit) = sum of (bit or ~bit) minus the weights of the inverted bits
+                constant -= inverted << j
+        return rows, constant
+
+    def _choices(self, m: Module, k: int) -> tuple[list[Value], list[Value]]:
+        """What the rows of products k and k + 1 choose from, and the choices by bit of B."""
+        a, b = (
+            [Value.cast(port[i]) for i in range(k, min(k + 2, self.k))] for port in (self.a, self.b)
+        )
+        if len(a) == 1:
+            return a, b
+        wide = [Cat(x, x[-1] & self.signed_a) for x in a]
+        both = Signal(9, name=f"pair{k}")
+        m.d.comb += both.eq(wide[0] + wide[1])
+        return [*wide, both], [b[0] & ~b[1], ~b[0] & b[1], b[0] & b[1]]
+
+
+def _constant_row(constant: int, width: int) -> Row:
+    constant %= 1 << width
+    lsb = (constant & -constant).bit_length() - 1
+    return Row(value=Const(constant >> lsb, width - lsb), lsb=lsb)

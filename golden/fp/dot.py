@@ -2,8 +2,8 @@
 
 `DotSpec` says what is computed. Here every operand becomes a signed significand and the exponent
 of its last bit, every term a multiple of one unit q, and the sum of the terms is rounded once.
-Sums of up to 59 bits are int64 (int32 below 32 bits), longer ones Python ints; for those
-`golden.fp.dot_compiled` holds a compiled twin that returns the same.
+Sums of up to 59 bits are int64 (and their terms int32 when they fit), longer ones Python ints;
+for those `golden.fp.dot_compiled` holds a compiled twin that returns the same.
 """
 
 from functools import lru_cache
@@ -159,8 +159,7 @@ def plain_sum(sig_a, exp_a, sig_b, exp_b, sig_c, exp_c, emax, spec, wide=False):
 
     `wide` works with Python ints, for sums longer than an int64.
     """
-    bits = sum_bits(spec, len(sig_a))
-    dtype = object if wide else np.int32 if bits < 32 else np.int64
+    dtype = object if wide else np.int32 if sum_bits(spec, 0) < 32 else np.int64  # of a term
     product = sig_a.astype(dtype, copy=False) * sig_b.astype(dtype, copy=False)
     addend = sig_c.astype(dtype, copy=False)
     unit, last_p, last_c = units(product, exp_a, exp_b, addend, exp_c, emax, spec)

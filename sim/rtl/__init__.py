@@ -6,8 +6,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from .model import CompiledModel, StreamError, StreamResult
+from .model import CompiledModel
 from .ports import Interface
+from .streams import StreamError, StreamResult
 from .toolchain import BuildError, ToolError
 
 if TYPE_CHECKING:
@@ -80,8 +81,8 @@ def compile_verilog(
     top : str
         Module to compile.
     interface : Interface or wiring.Component, optional
-        What the ports mean; a component lends its own (and its latency). Without it every port is one
-        plain number, as declared.
+        What the ports mean; a component lends its own (and its latency). Without it every port is
+        one plain number, as declared.
     latency : int, optional
         Cycles from an input to its output.
     name : str, optional

@@ -25,6 +25,7 @@ VERILATE = (
 COMPILE = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-DVM_COVERAGE=0", "-DVM_TRACE=0", "-w")
 FAST, SLOW = "-O2", "-O0"
 FLAGS = (VERILATE, COMPILE, FAST, SLOW)
+_UNIT_BYTES = 600_000
 _RUNTIME = ("verilated.cpp", "verilated_threads.cpp")
 
 
@@ -75,7 +76,7 @@ def build_library(
     code = driver_code(interface, clock=clock, reset=reset, latency=latency)
     (work / "batch.cpp").write_text(code)
     shutil.copy(TEMPLATE, work / TEMPLATE.name)
-    objects = _compile(sorted(p for p in work.glob("*.cpp") if p.name != TEMPLATE.name), work)
+    objects = _compile(_units(work), work)
     run_tool(
         [
             *(compiler()[0], "-shared", "-Wl,-Bsymbolic", "-o", str(folder / "model.so")),
@@ -96,8 +97,30 @@ def _verilate(source: Path, work: Path, top: str) -> None:
         raise BuildError("Verilator ended without an error and wrote no Vmodel.h")
 
 
+def _units(work: Path) -> list[Path]:
+    """Translation units: small files are joined, for their headers cost more than they do."""
+    groups: dict[bool, list[list[Path]]] = {False: [], True: []}
+    sizes = {False: 0, True: 0}
+    for source in sorted(work.glob("*.cpp")):
+        if source.name == TEMPLATE.name:
+            continue
+        slow = "__Slow" in source.name or "__Syms" in source.name
+        sizes[slow] += source.stat().st_size
+        if not groups[slow] or sizes[slow] > _UNIT_BYTES:
+            groups[slow].append([])
+            sizes[slow] = source.stat().st_size
+        groups[slow][-1].append(source)
+    units = []
+    for slow, parts in groups.items():
+        for n, sources in enumerate(parts):
+            unit = work / f"unit_{n}{'_slow' if slow else ''}.cxx"
+            unit.write_text("".join(f'#include "{source.name}"\n' for source in sources))
+            units.append(unit)
+    return units
+
+
 def _compile(sources: list[Path], work: Path) -> list[Path]:
-    """Object files of ``sources``, as many at a time as there are cores, largest first."""
+    """Object files of ``sources``, as many at a time as there are cores."""
     program, version = compiler()
     include = verilator().root / "include"
     flags = [*COMPILE, *(() if "clang" in version else ("-fno-gnu-unique",))]
@@ -105,7 +128,7 @@ def _compile(sources: list[Path], work: Path) -> list[Path]:
 
     def one(source: Path) -> Path:
         target = work / f"{source.stem}.o"
-        speed = SLOW if "Slow" in source.stem or "__Syms" in source.stem else FAST
+        speed = SLOW if source.stem.endswith("_slow") else FAST
         run_tool(
             [program, *flags, speed, "-c", str(source), "-o", str(target)],
             what=f"compiling {source.name}",
@@ -113,7 +136,7 @@ def _compile(sources: list[Path], work: Path) -> list[Path]:
         return target
 
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        return list(pool.map(one, sorted(sources, key=lambda p: -p.stat().st_size)))
+        return list(pool.map(one, sources))
 
 
 def _runtime() -> list[Path]:

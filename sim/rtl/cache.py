@@ -1,8 +1,8 @@
 """A content-addressed store of builds: whole entries or none, one builder at a time.
 
-An entry is a folder named by the hash of everything that determines it. It is built beside its place
-under a file lock and renamed into it, so an interrupted build leaves only a ``.partial`` folder that
-the next builder of the same entry deletes.
+An entry is a folder named by the hash of everything that determines it. It is built beside its
+place under a file lock and renamed into it, so an interrupted build leaves only a ``.partial``
+folder that the next builder of the same entry deletes.
 """
 
 import fcntl

@@ -75,12 +75,17 @@ static inline int64_t extend(uint64_t value, int width) {
 """
 
 
+def _member(name: str) -> str:
+    """C++ name that Verilator gives a port: two underscores are its own, so it spells them out."""
+    return name.replace("__", "___05F")
+
+
 def _port_code(port: Port, *, get: bool) -> str:
     """A function that copies value ``i`` of a port from or to the arrays of its leaves."""
-    words = -(-port.width // 32)
+    words, member = -(-port.width // 32), _member(port.name)
     body = [f"    uint32_t words[{words}] = {{}};"]
     if get:
-        body.append(f"    std::memcpy(words, &m.{port.name}, sizeof(m.{port.name}));")
+        body.append(f"    std::memcpy(words, &m.{member}, sizeof(m.{member}));")
         parameters = "const Vmodel& m, void* const* arrays, uint64_t i"
     else:
         parameters = "Vmodel& m, const void* const* arrays, uint64_t i"
@@ -112,7 +117,7 @@ def _port_code(port: Port, *, get: bool) -> str:
                 "        deposit(words, at[n], width[n], static_cast<uint64_t>(memory[n])); }"
             )
     if not get:
-        body.append(f"    std::memcpy(&m.{port.name}, words, sizeof(m.{port.name}));")
+        body.append(f"    std::memcpy(&m.{member}, words, sizeof(m.{member}));")
     verb = "get" if get else "put"
     return "\n".join([f"static inline void {verb}_{port.name}({parameters}) {{", *body, "}"])
 
@@ -155,12 +160,12 @@ def _stream_code(streams: tuple[Stream, ...], side: str) -> list[str]:
     lines += ["    (void)m; (void)on;", "    switch (s) {"]
     for n, stream in enumerate(streams):
         if getattr(stream, ours):
-            lines.append(f"    case {n}: m.{getattr(stream, ours)} = on; break;")
+            lines.append(f"    case {n}: m.{_member(getattr(stream, ours))} = on; break;")
     lines += ["    }", "}", f"static inline bool {side}_sample(int s, const Vmodel& m) {{"]
     lines += ["    (void)m;", "    switch (s) {"]
     for n, stream in enumerate(streams):
         if getattr(stream, theirs):
-            lines.append(f"    case {n}: return m.{getattr(stream, theirs)};")
+            lines.append(f"    case {n}: return m.{_member(getattr(stream, theirs))};")
     return [*lines, "    }", "    return true;", "}"]
 
 

@@ -4,7 +4,7 @@ import os
 import re
 from typing import Any
 
-from amaranth.back import rtlil, verilog
+from amaranth.back import rtlil, verilog  # pyright: ignore[reportAttributeAccessIssue]
 from amaranth.hdl import Shape, ShapeCastable, ShapeLike
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In
@@ -62,7 +62,7 @@ def _add_port(into: list[Port], name: str, shape: ShapeLike) -> None:
 
 def _add_stream(into: list[Stream], name: str, signature: stream.Signature) -> None:
     payload: list[Port] = []
-    _add_port(payload, f"{name}__payload", signature.payload_shape)
+    _add_port(payload, f"{name}__payload", signature.members["payload"].shape)
     if not payload:
         raise ValueError(f"payload of stream {name} must have at least one bit, not 0")
     into.append(
@@ -89,9 +89,7 @@ def _leaves(shape: Any, offset: int, path: tuple[str, ...], dims: tuple) -> list
     plain = Shape.cast(shape)
     if not plain.width:
         return []
-    return [
-        Leaf(path=path, offset=offset, width=plain.width, signed=plain.signed, dims=dims)
-    ]
+    return [Leaf(path=path, offset=offset, width=plain.width, signed=plain.signed, dims=dims)]
 
 
 def module_ports(text: str, top: str) -> list[str]:
@@ -103,7 +101,9 @@ def module_ports(text: str, top: str) -> list[str]:
         If the text has no such module.
     """
     return [
-        chunk.split()[-1].lstrip("\\") for chunk in _header(text, top)[0].split(",") if chunk.split()
+        chunk.split()[-1].lstrip("\\")
+        for chunk in _header(text, top)[0].split(",")
+        if chunk.split()
     ]
 
 

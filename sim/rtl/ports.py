@@ -76,7 +76,7 @@ class Leaf:
             array = array.view(array.dtype.str.replace("i", "u"))
         if array.dtype != self.dtype or self.width % 8 or self.words > 1:
             self._check_range(array, label)
-        return np.ascontiguousarray(array, dtype=self.dtype)
+        return np.asarray(array, dtype=self.dtype, order="C")
 
     def _check_range(self, array: np.ndarray, label: str) -> None:
         if not array.size:

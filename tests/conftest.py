@@ -1,0 +1,38 @@
+"""Settings for the whole suite: one Yosys, repeatable random examples, nothing outside build/."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis.configuration import set_hypothesis_home_dir
+
+ROOT = Path(__file__).parent.parent
+
+os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
+os.environ.setdefault("VITRUVIAN_CACHE", str(ROOT / "build" / "cache"))
+set_hypothesis_home_dir(ROOT / "build" / "hypothesis")
+settings.register_profile("repeatable", derandomize=True, deadline=None, print_blob=True)
+settings.load_profile("repeatable")
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The repository's folder."""
+    return ROOT
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of the test's own, empty."""
+    monkeypatch.setenv("VITRUVIAN_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture(scope="session")
+def silicon() -> Path:
+    """Folder of the outputs measured on real GPUs; they are not part of the repository."""
+    folder = ROOT.parent / "shared" / "data" / "silicon"
+    if not any(folder.glob("*.npz")):
+        pytest.skip("needs the measured outputs in ../shared/data/silicon")
+    return folder

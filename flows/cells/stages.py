@@ -6,7 +6,8 @@ conducts, written as a product or sum of inputs; the pull-up network is its dual
 - input capacitance: `CAP_FF` per gate finger (one NMOS and one PMOS) and unit of strength;
 - drive: one resistance per transistor in series on the weakest path through the switching input,
   so the logical effort of every gate falls out of its topology;
-- parasitic capacitance: one drain per transistor that touches the output;
+- parasitic capacitance: one drain per transistor that touches the output, and by Elmore's sum the
+  inner nodes between the output and the transistor that switches;
 - area: fingers in a row, ``(fingers + 1) x pitch x height``, the rule that the published areas of
   the 45 nm library follow (INV 2, NAND2 3, XOR2 = NOR2 + AOI21 6 columns of 0.266 µm²).
 
@@ -26,6 +27,7 @@ from dataclasses import dataclass
 
 COLUMN_UM2 = 0.266  # 0.19 µm gate pitch x 1.4 µm row height
 CAP_FF = 1.56  # per finger at strength 1
+INNER_WIRE_FF = 0.7  # between two stages of a cell, per unit of strength of the later one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,13 +37,18 @@ class Edge:
     resistance: float  # ps/fF of one transistor at strength 1
     series: float  # resistance added by every further transistor in series, as a factor
     drain_ff: float  # parasitic capacitance of one drain at the output, strength 1
+    inner: float  # the same inside a stack (shared diffusion), as a factor
     beta: float
     alpha: float
     kappa: float
 
 
-FALL = Edge(resistance=1.39, series=0.79, drain_ff=1.37, beta=0.70, alpha=0.72, kappa=0.26)
-RISE = Edge(resistance=2.55, series=1.06, drain_ff=1.28, beta=1.43, alpha=0.86, kappa=0.30)
+FALL = Edge(
+    resistance=1.36, series=0.79, drain_ff=1.45, inner=0.4, beta=0.71, alpha=0.72, kappa=0.26
+)
+RISE = Edge(
+    resistance=2.57, series=1.07, drain_ff=1.36, inner=0.62, beta=1.31, alpha=0.83, kappa=0.30
+)
 EDGES = (FALL, RISE)
 
 
@@ -58,29 +65,63 @@ class Network:
             found += [part] if isinstance(part, str) else part.leaves()
         return found
 
-    def depth(self, pin: str, series: str = "&") -> int:
-        """Return the transistors in series on the worst path through `pin` (0: not in here)."""
-        sizes = [
-            int(part == pin) if isinstance(part, str) else part.depth(pin, series)
-            for part in self.parts
-        ]
-        if not any(sizes):
-            return 0
-        if self.operator != series:
-            return max(sizes)
-        others = [1 if isinstance(p, str) else p.worst(series) for p in self.parts]
-        return max(
-            size + sum(others[:i] + others[i + 1 :]) for i, size in enumerate(sizes) if size
-        )
+    def path(self, pin: str, series: str = "&") -> "_Path | None":
+        """Return the worst path through `pin`, or the longest path if `pin` is empty.
 
-    def worst(self, series: str) -> int:
-        sizes = [1 if isinstance(part, str) else part.worst(series) for part in self.parts]
-        return sum(sizes) if self.operator == series else max(sizes)
+        The first part of a series connection is the one next to the output. Without the pin
+        in this network there is no path.
+        """
+        found = [_part_path(part, pin, series) for part in self.parts]
+        if self.operator != series:
+            return max((p for p in found if p is not None), key=_Path.cost, default=None)
+        if pin and all(path is None for path in found):
+            return None
+        longest = [_part_path(part, "", series) or _Path(1, ()) for part in self.parts]
+        drains = [_part_drains(part, series) for part in self.parts]
+        candidates = []
+        for switching, path in enumerate(found):
+            if path is None:
+                continue
+            chosen = [*longest[:switching], path, *longest[switching + 1 :]]
+            nodes: tuple[int, ...] = ()
+            for index, piece in enumerate(chosen):
+                joint = () if index == 0 else (drains[index - 1] + drains[index],)
+                nodes += joint + piece.nodes
+            before = sum(piece.length for piece in chosen[:switching])
+            length = sum(piece.length for piece in chosen)
+            candidates.append(_Path(length, nodes, before + path.switching if pin else 0))
+        return max(candidates, key=_Path.cost)
 
     def drains(self, series: str = "&") -> int:
         """Return how many transistors touch the output end of the network."""
-        sizes = [1 if isinstance(part, str) else part.drains(series) for part in self.parts]
-        return min(sizes) if self.operator == series else sum(sizes)
+        sizes = [_part_drains(part, series) for part in self.parts]
+        return sizes[0] if self.operator == series else sum(sizes)
+
+
+@dataclass(frozen=True)
+class _Path:
+    """Transistors in series from the output to the rail.
+
+    `nodes` counts the drains at each inner node, from the output down; `switching` is the position
+    of the transistor that turns on (0 = next to the output).
+    """
+
+    length: int
+    nodes: tuple[int, ...]
+    switching: int = 0
+
+    def cost(self) -> tuple[int, int, int]:
+        return self.length, self.switching, sum(self.nodes)
+
+
+def _part_path(part: "Network | str", pin: str, series: str) -> _Path | None:
+    if isinstance(part, str):
+        return _Path(1, ()) if pin in ("", part) else None
+    return part.path(pin, series)
+
+
+def _part_drains(part: "Network | str", series: str) -> int:
+    return 1 if isinstance(part, str) else part.drains(series)
 
 
 def network(text: str) -> Network:
@@ -125,11 +166,19 @@ class Stage:
     def response(self, pin: str, edge: int, slew: float, load: float) -> tuple[float, float]:
         """Return delay and output slew (ps) of output `edge` (fall 0, rise 1) through `pin`."""
         constants, series = EDGES[edge], "&|"[edge]
-        stack = self.pull_down.depth(pin, series)
-        drive = constants.resistance * (1 + constants.series * (stack - 1)) / self.strength
-        parasitic = constants.drain_ff * self.pull_down.drains(series) * self.strength
-        parasitic += 0.5 * constants.drain_ff * (stack - 1) * self.strength
-        time = drive * (load + parasitic)
+        path = self.pull_down.path(pin, series)
+        if path is None:
+            raise ValueError(f"pin must be an input of {self.output!r}, not {pin!r}")
+
+        def resistance(transistors: int) -> float:
+            return constants.resistance * (1 + constants.series * (transistors - 1))
+
+        drain = constants.drain_ff
+        parasitic = drain * self.pull_down.drains(series)
+        time = resistance(path.length) * (load / self.strength + parasitic)
+        for index, drains in enumerate(path.nodes[: path.switching]):
+            inner = constants.inner * drain * drains
+            time += resistance(path.length - 1 - index) * inner
         delay = time * math.sqrt(1 + constants.beta * slew / time)
         return delay, math.hypot(constants.alpha * time, constants.kappa * slew)
 
@@ -151,7 +200,8 @@ def propagate(
     """
     seen: dict[tuple[str, int], Response] = {(pin, edge): Response(0.0, slew)}
     for stage in stages:
-        inner = sum(s.input_ff(stage.output) for s in stages)
+        behind = [s for s in stages if stage.output in s.pull_down.leaves()]
+        inner = sum(s.input_ff(stage.output) + INNER_WIRE_FF * s.strength for s in behind)
         output_load = load if stage is stages[-1] else inner
         for source in dict.fromkeys(stage.pull_down.leaves()):
             for before in (0, 1):

@@ -53,15 +53,16 @@ _INVERTING = {
     "NOR2": "A1 | A2",
     "NOR3": "A1 | A2 | A3",
     "NOR4": "A1 | A2 | A3 | A4",
-    "AOI21": "A | (B1 & B2)",
+    "AOI21": "(B1 & B2) | A",
     "AOI22": "(A1 & A2) | (B1 & B2)",
-    "AOI211": "A | B | (C1 & C2)",
-    "AOI221": "A | (B1 & B2) | (C1 & C2)",
+    "AOI211": "(C1 & C2) | B | A",
+    "AOI221": "(C1 & C2) | (B1 & B2) | A",
     "AOI222": "(A1 & A2) | (B1 & B2) | (C1 & C2)",
-    "OAI21": "A & (B1 | B2)",
+    "OAI21": "(B1 | B2) & A",
     "OAI22": "(A1 | A2) & (B1 | B2)",
-    "OAI211": "A & B & (C1 | C2)",
-    "OAI221": "A & (B1 | B2) & (C1 | C2)",
+    "OAI211": "(C1 | C2) & B & A",
+    "OAI221": "(C1 | C2) & (B1 | B2) & A",
+    "OAI33": "(A1 | A2 | A3) & (B1 | B2 | B3)",
     "OAI222": "(A1 | A2) & (B1 | B2) & (C1 | C2)",
 }
 _BUFFERED = {
@@ -73,6 +74,7 @@ _BUFFERED = {
     "OR3": "A1 | A2 | A3",
     "OR4": "A1 | A2 | A3 | A4",
 }
+_STRENGTHS = {"INV": (1, 2, 4, 8, 16, 32), "BUF": (1, 2, 4, 8, 16, 32), "OAI33": (1,)}
 _BUFFERED_AT_X4 = ("AOI211", "AOI221", "AOI222", "OAI221", "OAI222")
 
 
@@ -104,14 +106,14 @@ def _stage(output: str, condition: str, strength: float = 1.0) -> Stage:
 def _cells() -> Iterator[tuple[str, float, tuple[tuple[Stage, ...], ...]]]:
     """Yield name, drive strength and one chain of stages for each output."""
     for name, condition in _INVERTING.items():
-        for strength in (1, 2, 4, 8, 16, 32) if name == "INV" else (1, 2, 4):
+        for strength in _STRENGTHS.get(name, (1, 2, 4)):
             chain = (_stage("ZN", condition, strength),)
             if strength == 4 and name in _BUFFERED_AT_X4:
                 chain = (_stage("n", condition), _stage("m", "n", 2), _stage("ZN", "m", 4))
             yield f"{name}_X{strength}", strength, (chain,)
     for name, condition in _BUFFERED.items():
         output = "Z" if name == "BUF" else "ZN"
-        for strength in (1, 2, 4, 8, 16, 32) if name == "BUF" else (1, 2, 4):
+        for strength in _STRENGTHS.get(name, (1, 2, 4)):
             first = HALF if strength == 1 else strength / 2
             chain = (_stage("n", condition, first), _stage(output, "n", strength))
             yield f"{name}_X{strength}", strength, (chain,)
@@ -119,15 +121,15 @@ def _cells() -> Iterator[tuple[str, float, tuple[tuple[Stage, ...], ...]]]:
         half = HALF if strength == 1 else strength / 2
         nor = _stage("n", "A | B", half)
         nand = _stage("n", "A & B", half)
-        yield f"XOR2_X{strength}", strength, ((nor, _stage("Z", "n | (A & B)", strength)),)
-        yield f"XNOR2_X{strength}", strength, ((nand, _stage("ZN", "n & (A | B)", strength)),)
+        yield f"XOR2_X{strength}", strength, ((nor, _stage("Z", "(A & B) | n", strength)),)
+        yield f"XNOR2_X{strength}", strength, ((nand, _stage("ZN", "(A | B) & n", strength)),)
         select = (_stage("sn", "S", half), _stage("n", "(A & sn) | (B & S)", half))
         yield f"MUX2_X{strength}", strength, ((*select, _stage("Z", "n", strength)),)
     half_carry = (_stage("cn", "A & B", HALF), _stage("CO", "cn"))
-    half_sum = (_stage("n", "A | B", HALF), _stage("S", "n | (A & B)"))
+    half_sum = (_stage("n", "A | B", HALF), _stage("S", "(A & B) | n"))
     yield "HA_X1", 1, (half_carry, half_sum)
     majority = _stage("cn", "(A & B) | (CI & (A | B))", HALF)
-    odd = _stage("sn", "(cn & (A | B | CI)) | (A & B & CI)", HALF)
+    odd = _stage("sn", "((A | B | CI) & cn) | (A & B & CI)", HALF)
     yield "FA_X1", 1, ((majority, _stage("CO", "cn")), (majority, odd, _stage("S", "sn")))
 
 

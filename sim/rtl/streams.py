@@ -209,6 +209,7 @@ def _count(name: str, value: Any) -> int:
 
 
 def check_names(what: str, given: Mapping[str, Any], wanted: list[str]) -> None:
+    """Raise ValueError unless the names given are those wanted."""
     if set(given) != set(wanted):
         have = ", ".join(sorted(given)) or "nothing"
         raise ValueError(f"{what} must be {', '.join(wanted) or 'empty'}, not {have}")

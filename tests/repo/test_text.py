@@ -1,0 +1,122 @@
+"""What every file must have and must not have."""
+
+import ast
+import re
+import subprocess
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from tests.repo.rules import OURS
+
+LIMIT = 500
+TEXT = {".py", ".cpp", ".md", ".toml", ".txt", ".json", ".v", ".vlt", ".svg", ".cfg", ".yml", ""}
+
+# Written in pieces, so that this file does not hold what it looks for.
+FOREIGN = [
+    r"(?<![\w.$}])/" + name + r"\b(?=/|\s|$|['\"`)])"
+    for name in ("wor" + "k", "tm" + "p", "roo" + "t", "hom" + "e", "op" + "t/py" + "pi")
+] + ["work" + "place", r"\.lib" + "rary/", "issues " + r"show \d"]
+
+
+def files(root: Path) -> list[Path]:
+    """Every file of the project: what Git tracks, or all but what is built."""
+    try:
+        listed = subprocess.run(
+            ["git", "ls-files", "-z"], cwd=root, capture_output=True, check=True, text=True
+        ).stdout.split("\0")
+        return [root / name for name in listed if name and (root / name).is_file()]
+    except (OSError, subprocess.CalledProcessError):
+        skipped = {".venv", "build", ".git", "__pycache__"}
+        return [
+            path
+            for path in root.rglob("*")
+            if path.is_file() and not skipped & set(path.relative_to(root).parts)
+        ]
+
+
+def foreign(text: str) -> list[str]:
+    """Names in ``text`` that belong to one machine and not to the project."""
+    return [match[0] for pattern in FOREIGN for match in re.finditer(pattern, text, re.MULTILINE)]
+
+
+def test_no_file_names_a_machine(root):
+    found = {
+        str(path.relative_to(root)): names
+        for path in files(root)
+        if path.suffix in TEXT and (names := foreign(path.read_text(errors="replace")))
+    }
+    assert not found
+
+
+@pytest.mark.parametrize("text", ["x = '/tm" + "p/x'", "cd /wor" + "k/main", "`/roo" + "t/.cache`"])
+def test_a_machine_is_noticed(text):
+    assert foreign(text)
+
+
+@pytest.mark.parametrize("text", ["a/tm" + "p", "../wor" + "k/x", 'folder / "wor' + 'k"', "home/x"])
+def test_other_paths_pass(text):
+    assert not foreign(text)
+
+
+def undocumented(source: str) -> list[str]:
+    """Public classes and functions of a module without a docstring, and the module itself."""
+    tree = ast.parse(source)
+    if not tree.body:  # an empty __init__.py
+        return []
+    found = [] if ast.get_docstring(tree) else ["the module"]
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            if not node.name.startswith("_") and not ast.get_docstring(node):
+                found.append(node.name)
+    return found
+
+
+@pytest.mark.parametrize("package", OURS)
+def test_everything_public_has_a_docstring(root, package):
+    found = {
+        str(path.relative_to(root)): names
+        for path in sorted((root / package).rglob("*.py"))
+        if (names := undocumented(path.read_text()))
+    }
+    assert not found
+
+
+def test_a_missing_docstring_is_noticed():
+    assert undocumented("def f(): pass\nclass C: pass\ndef _g(): pass") == ["the module", "f", "C"]
+    assert not undocumented('"""M."""\ndef f():\n    """Do."""')
+
+
+def test_no_file_is_too_long(root):
+    lengths = {
+        str(path.relative_to(root)): len(path.read_text().splitlines())
+        for path in files(root)
+        if path.suffix in (".py", ".cpp")
+    }
+    assert not {name: length for name, length in lengths.items() if length > LIMIT}
+
+
+def test_the_distribution_cannot_be_uploaded_by_mistake(root):
+    assert '"Private :: Do Not Upload"' in (root / "pyproject.toml").read_text()
+
+
+def test_everything_installed_is_pinned(root):
+    import importlib.metadata
+    import tomllib
+
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    wanted = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
+    lines = (root / "constraints.txt").read_text().splitlines()
+    pins = dict(line.split("==") for line in lines if line and not line.startswith("#"))
+    pins = {_plain(name): version for name, version in pins.items()}
+    for requirement in wanted:
+        assert _plain(re.split(r"[\[<>=]", requirement)[0]) in pins, requirement
+    for installed in importlib.metadata.distributions():
+        name = _plain(installed.metadata["Name"])
+        if name in pins:
+            assert installed.version == pins[name], name
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()

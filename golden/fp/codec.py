@@ -28,6 +28,18 @@ def code_dtype(format):
     raise ValueError(f"storage_bits must be at most 64 for an array, not {bits!r}")
 
 
+def _integers(values, thing):
+    array = np.asarray(values)
+    if array.dtype.kind in "iu" or not array.size:
+        return array
+    if array.dtype == object or not isinstance(values, np.ndarray):
+        # NumPy turns a list of Python ints on both sides of 2^63 into floats.
+        exact = np.asarray(values, dtype=object)
+        if all(isinstance(x, (int, np.integer)) for x in exact.ravel()):
+            return exact
+    raise TypeError(f"{thing} must be integers, not {array.dtype}")
+
+
 def as_codes(values, format, thing="codes"):
     """Return `values` as an array of codes of `format`.
 
@@ -39,11 +51,9 @@ def as_codes(values, format, thing="codes"):
         When one of them is negative or wider than the format's storage.
     """
     dtype = code_dtype(format)
-    array = np.asarray(values)
+    array = _integers(values, thing)
     if array.dtype == dtype and 8 * dtype.itemsize == as_format(format).storage_bits:
         return array
-    if array.dtype.kind not in "iu" and array.size:
-        raise TypeError(f"{thing} must be integers, not {array.dtype}")
     limit = (1 << as_format(format).storage_bits) - 1
     if array.size and (int(array.min()) < 0 or int(array.max()) > limit):
         bad = int(array.min()) if int(array.min()) < 0 else int(array.max())

@@ -11,7 +11,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 
 from golden.fp.formats import FloatFormat
 
-from .align import saturate_shift, shift_right
+from .align import clip, shift_right
 from .carrysave import Row, add_rows, reduce_rows
 from .normalise import normalise, round_and_pack
 from .pipeline import Cuts
@@ -119,12 +119,22 @@ class Geometry:
         return self.magnitude_bits + 1
 
     @property
+    def addend_range(self) -> tuple[int, int]:
+        """C's exponent on the product scale (a special C included)."""
+        return 1 - self.offset, (1 << self.output.exponent_bits) - 1 - self.offset
+
+    @property
     def scaled_bits(self) -> int:
-        """Signed exponents on the product scale, C's included, and their differences."""
-        largest = (1 << self.output.exponent_bits) - self.offset
-        lowest = 1 - self.offset
-        reach = max(abs(largest), abs(lowest), self.exponent_max, abs(self.floor or 0))
-        return reach.bit_length() + 2
+        """E_max on the product scale, signed."""
+        low, high = self.addend_range
+        reach = max(-low, high, self.exponent_max, self.floor or 0, -(self.floor or 0))
+        return reach.bit_length() + 1
+
+    @property
+    def gap_bits(self) -> int:
+        """How far C can be below E_max."""
+        highest = max(self.addend_range[1], self.exponent_max, self.floor or 0)
+        return (highest - self.addend_range[0]).bit_length()
 
     @property
     def only_addend_subnormal(self) -> bool:
@@ -186,16 +196,21 @@ class DotCore:
         exponents = [cuts.cross("product", x.exponent, f"s1_e{k}") for k, x in enumerate(lanes)]
         c_word = cuts.cross("product", self._addend_word(c), "s1_c")
         c_sign = cuts.cross("product", c.sign, "s1_c_sign")
-        c_distance = cuts.cross("product", self._distance(c_gap), "s1_c_distance")
+        c_gap = clip(c_gap, bits=(self.g.window + 2).bit_length())
+        c_gap = cuts.cross("product", c_gap, "s1_c_gap")
         reference = cuts.cross("product", reference, "s1_reference")
         side = {key: cuts.cross("product", value, f"s1_{key}") for key, value in side.items()}
-        distances = [self._gap(reference, e, name=f"gap{k}") for k, e in enumerate(exponents)]
-        side["top"] = Signal(signed(self.g.scaled_bits + 1), name="top")
-        self.m.d.comb += side["top"].eq(reference + self.g.offset)
+        side["top"] = self._top(reference)
+        near = self._near(reference)
+        distances = []
+        for k, exponent in enumerate(exponents):
+            distance = Signal(len(near), name=f"distance{k}")
+            self.m.d.comb += distance.eq(near - exponent)
+            distances.append(distance)
 
         rows, ones, lost = self._build_terms(
             [(w, x.fraction, s, d) for x, w, s, d in zip(lanes, words, signs, distances, strict=True)],
-            (c_word, c_sign, c_distance),
+            (c_word, c_sign, c_gap),
             side.get("short"),
         )
         rows, ones = reduce_rows(self.m, rows, width=self.g.sum_bits, name="sum", ones=ones)
@@ -215,25 +230,30 @@ class DotCore:
             addend.eq(c.exponent - g.offset),
             dominates.eq(~c.zero & (~largest.any() | (addend > largest))),
         ]
-        gap = Signal(g.scaled_bits, name="c_gap")
+        gap = Signal(g.gap_bits, name="c_gap")
         above = Mux(dominates, addend, largest)
         if g.floor is None:
             m.d.comb += reference.eq(above)
-            m.d.comb += gap.eq((largest - addend) & (~dominates).replicate(g.scaled_bits))
+            m.d.comb += gap.eq((largest - addend) & (~dominates).replicate(g.gap_bits))
         else:
             m.d.comb += reference.eq(Mux(above > g.floor, above, g.floor))
             m.d.comb += gap.eq(reference - addend)
         return largest, reference, gap
 
-    def _gap(self, reference: Value, exponent: Value, *, name: str) -> Value:
-        """A lane's distance from E_max."""
-        full = Signal(self.g.scaled_bits, name=name)
-        self.m.d.comb += full.eq(reference - exponent)
-        return self._distance(full)
+    def _top(self, reference: Value) -> Value:
+        """E_max on the output's biased scale, in the bits it can need."""
+        g = self.g
+        if g.only_addend_subnormal and not g.can_overflow:
+            return (reference + g.offset)[: g.output.exponent_bits]
+        return reference + g.offset
 
-    def _distance(self, gap: Value) -> Value:
-        """A distance cut to what the shifters understand; all ones shift everything out."""
-        return saturate_shift(gap, bits=(self.g.window + 2).bit_length())
+    def _near(self, reference: Value) -> Value:
+        """E_max in as few bits as a lane needs: clipped, it still shifts every product out.
+
+        Negative only when there is no product, and then the distance does not matter.
+        """
+        g = self.g
+        return clip(reference[:-1], bits=(g.exponent_max + g.window + 3).bit_length())
 
     def _build_side(self, lanes: Sequence[Lane], c: Unpacked, largest: Value):
         """What travels beside the sum: specials and signs."""
@@ -274,7 +294,7 @@ class DotCore:
         all the inverted signs is added to C's sign extension.
         """
         m, g = self.m, self.g
-        c_word, c_sign, c_distance = addend
+        c_word, c_sign, c_gap = addend
         sign_at = g.window + 2
         rows: list[Row] = []
         ones: list[Value] = []
@@ -291,7 +311,7 @@ class DotCore:
             lost.append(cut)
         fill = c_word[-1] if g.sticky else Const(0, 1)
         shifted, cut = self._align(
-            c_word, g.output.fraction_bits, c_distance, name="align_c", fill=fill
+            c_word, g.output.fraction_bits, c_gap, name="align_c", fill=fill
         )
         lost.append(cut)
         low = g.window + 1

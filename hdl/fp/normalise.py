@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Const, Module, Signal, Value, signed
 
 from golden.fp.formats import FloatFormat
 
-from .align import saturate_shift, shift_right
+from .align import shift_right
 
 __all__ = ["Normalised", "normalise", "round_and_pack"]
 
@@ -84,14 +84,13 @@ def round_and_pack(
     field = Signal(signed(len(exponent) + 1), name="result_exponent")
     m.d.comb += field.eq(exponent - number.shift)
     if denormalise:
-        width = (result_bits + 2).bit_length()
         under = Signal(len(field), name="result_under")
         m.d.comb += under.eq((1 - field) & (field < 1).replicate(len(field)))
         rest = word[: len(word) - 2 - result_bits].any()
         word, more = shift_right(
             m,
             word[len(word) - 2 - result_bits :],
-            saturate_shift(under, bits=width),
+            under,
             name="denormalise",
             sticky=True,
         )

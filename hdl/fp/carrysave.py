@@ -166,15 +166,36 @@ def reduce_spans(m: Module, rows: list[Row], *, width: int, target: int, name: s
     return rows
 
 
-def add_rows(rows: list[Row], *, width: int, carry_in: Value | None = None) -> Value:
-    """The carry-propagate addition that ends a reduction; columns with one row need no adder."""
+def add_rows(
+    m: Module, rows: list[Row], *, width: int, carry_in: Value | None = None, fast: bool = False
+) -> Value:
+    """The carry-propagate addition that ends a reduction; columns with one row need no adder.
+
+    ``fast`` writes a Kogge-Stone adder; otherwise it is a plain sum, whose form synthesis chooses.
+    """
     if len(rows) == 1:
         return rows[0].bits(0, width)
+    if carry_in is not None:
+        x = Cat(Const(1, 1), rows[0].bits(0, width))
+        y = Cat(carry_in, rows[1].bits(0, width))
+        return (kogge_stone(m, x, y) if fast else x + y)[1 : width + 1]
     split = max(row.lsb for row in rows)
     low = [row.bits(0, split) for row in rows if row.lsb < split]
     high = [row.bits(split, width) for row in rows]
-    if carry_in is not None:
-        high = [Cat(Const(1, 1), high[0]), Cat(carry_in, high[1])]
-        return (high[0] + high[1])[1 : width + 1]
-    total = (high[0] + high[1])[: width - split]
+    total = kogge_stone(m, *high) if fast else (high[0] + high[1])[: width - split]
     return Cat(low[0], total) if low else total
+
+
+def kogge_stone(m: Module, x: Value, y: Value) -> Value:
+    """``x + y`` modulo ``2**len(x)``: carries of all columns in log2 steps of least fan-out."""
+    width = len(x)
+    generate = Signal(width, name="carry_generate")
+    propagate = Signal(width, name="carry_propagate")
+    m.d.comb += [generate.eq(x & y), propagate.eq(x ^ y)]
+    g, p, distance = generate, propagate, 1
+    while distance < width:
+        g_next = Signal(width, name=f"carry_generate{distance}")
+        p_next = Signal(width, name=f"carry_propagate{distance}")
+        m.d.comb += [g_next.eq(g | (p & (g << distance))), p_next.eq(p & (p << distance))]
+        g, p, distance = g_next, p_next, 2 * distance
+    return (propagate ^ (g << 1))[:width]

@@ -13,7 +13,7 @@ from golden.fp.formats import FloatFormat
 
 from .align import clip, shift_right
 from .carrysave import Row, add_rows, reduce_rows
-from .normalise import normalise, round_and_pack
+from .normalise import Normalised, normalise, round_and_pack
 from .pipeline import Cuts
 from .unpack import Unpacked
 
@@ -25,7 +25,11 @@ PIPELINES: dict[int, tuple[str, ...]] = {
     1: ("sum",),
     2: ("product", "sum"),
     3: ("product", "sum", "total"),
+    4: ("product", "sum", "total", "normalised"),
 }
+
+#: Sums wider than this get a Kogge-Stone adder where the adder has a stage to itself.
+FAST_ADDER_BITS = 40
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -366,25 +370,19 @@ class DotCore:
         side = {key: cuts.cross("sum", value, f"s2_{key}") for key, value in side.items()}
 
         total = Signal(g.sum_bits, name="total")
-        m.d.comb += total.eq(add_rows(rows, width=g.sum_bits, carry_in=carry))
-        below = total[-1]
-        folded = cuts.cross("total", total[:-1] ^ below.replicate(g.magnitude_bits), "s3_folded")
+        fast = "total" in cuts.names and g.sum_bits > FAST_ADDER_BITS
+        m.d.comb += total.eq(add_rows(m, rows, width=g.sum_bits, carry_in=carry, fast=fast))
+        side["below"] = total[-1]
+        folded = total[:-1] ^ total[-1].replicate(g.magnitude_bits)
+        folded = cuts.cross("total", folded, "s3_folded")
         lost = cuts.cross("total", lost, "s3_lost")
         side = {key: cuts.cross("total", value, f"s3_{key}") for key, value in side.items()}
-        below = cuts.cross("total", below, "s3_below")
-        magnitude = Signal(g.magnitude_bits, name="magnitude")
-        # |2S + sticky|: with a sticky bit the ones' complement is already the magnitude
-        m.d.comb += magnitude.eq(folded + (below & ~lost))
-        word = Cat(lost, magnitude) if g.sticky else magnitude
+        number = self._build_normalised(folded, lost, side)
 
-        limit = None
-        if g.only_addend_subnormal:
-            # C alone: E_max is emin, and its hidden position is integer_bits - 1 below the top
-            limit = Mux(side["subnormal"], g.integer_bits - 1, (1 << len(word).bit_length()) - 1)
-        result = normalise(m, word, limit=limit, name="normalise")
-        packed, nonzero = round_and_pack(
+        packed = round_and_pack(
             m,
-            result,
+            number,
+            cuts=cuts,
             exponent=side["top"] + (g.integer_bits - 1),
             output=g.output,
             result_bits=g.result_bits,
@@ -392,18 +390,47 @@ class DotCore:
             denormalise=not g.only_addend_subnormal,
             saturate=g.can_overflow,
         )
-        f = g.output.fraction_bits
+        side["nonzero"] = number.nonzero
+        side = {key: cuts.cross("normalised", value, f"s4_{key}") for key, value in side.items()}
+        return self._build_code(packed, side)
+
+    def _build_normalised(self, folded: Value, lost: Value, side) -> Normalised:
+        """|2S + sticky| with its leading one on top.
+
+        ``folded`` is S or its ones' complement. With a lost bit the complement is already the magnitude;
+        without, a one is missing. Where the result is rounded to nearest the missing one is not added
+        but written as ones without end below the word, and the rounding adds it.
+        """
+        m, g = self.m, self.g
+        missing = side["below"] & ~lost
+        tail: Value | None = None
+        if g.only_addend_subnormal and self.rounding == "RNE":
+            word = Cat(lost | side["below"], folded)
+            tail = missing
+        else:
+            magnitude = Signal(g.magnitude_bits, name="magnitude")
+            m.d.comb += magnitude.eq(folded + missing)
+            word = Cat(lost, magnitude) if g.sticky else magnitude
+        limit = None
+        if g.only_addend_subnormal:
+            # C alone: E_max is emin, and its hidden position is integer_bits - 1 below the top
+            limit = Mux(side["subnormal"], g.integer_bits - 1, (1 << len(word).bit_length()) - 1)
+        return normalise(m, word, limit=limit, tail=tail, name="normalise")
+
+    def _build_code(self, packed: Value, side) -> Value:
+        """Sign and specials around the rounded exponent and fraction."""
+        g, f = self.g, self.g.output.fraction_bits
         fraction = packed[:f]
         if self.short is not None:
             cut = f - self.short.result_bits
             fraction = Cat(fraction[:cut] & (~side["short"]).replicate(cut), fraction[cut:])
-        below = below ^ side["flip"] if "flip" in side else below
+        below = side["below"] ^ side["flip"] if "flip" in side else side["below"]
         special = side["special"]
         payload = Mux(side["nan"], Const(self.nan_code & ((1 << f) - 1), f), 0)
         return Cat(
             (fraction & (~special).replicate(f)) | payload,
             packed[f:] | special.replicate(g.output.exponent_bits),
-            (below & nonzero & ~special) | side["minus"],
+            (below & side["nonzero"] & ~special) | side["minus"],
         )
 
 

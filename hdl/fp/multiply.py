@@ -55,5 +55,5 @@ def multiply(m: Module, a: Value, b: Value, *, name: str) -> Value:
         rows = [rows[i] for i in (1, 0, 3, 5, 2, 4)]
     rows, _ = reduce_rows(m, rows, width=width, name=name)
     product = Signal(width, name=f"{name}_product")
-    m.d.comb += product.eq(add_rows(rows, width=width))
+    m.d.comb += product.eq(add_rows(m, rows, width=width))
     return product

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 
-from amaranth.hdl import Cat, Const, Module, Signal, Value, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 
 from golden.fp.formats import FloatFormat
 
 from .align import shift_right
+from .pipeline import Cuts
 
 __all__ = ["Normalised", "normalise", "round_and_pack"]
 
@@ -21,20 +22,30 @@ class Normalised:
         The shifted magnitude.
     shift : Value
         How far it was shifted to the left.
+    tail : Value or None
+        If given and set: the number goes on below the word with ones without end, that is, one unit
+        of the last place of ``word`` is missing.
+    nonzero : Value
+        Whether the number was not zero.
     """
 
     word: Value
     shift: Value
+    tail: Value | None
+    nonzero: Value
 
 
-def normalise(m: Module, word: Value, *, limit: Value | None, name: str) -> Normalised:
+def normalise(
+    m: Module, word: Value, *, limit: Value | None, name: str, tail: Value | None = None
+) -> Normalised:
     """Shift ``word`` left until its top bit is set, but not further than ``limit``.
 
     One pass from the largest step to the smallest; each step looks at the bits it would push out.
     The limit is compared greedily along the way: once a step was allowed and not taken, the rest of the
-    shift is below the limit whatever follows.
+    shift is below the limit whatever follows. ``tail`` is shifted in from below.
     """
     steps = max((len(word) - 1).bit_length(), 1)
+    nonzero = word.any()
     taken: list[Value] = []
     free: Value = Const(1, 1) if limit is None else limit[steps:].any()
     for bit in reversed(range(steps)):
@@ -45,37 +56,38 @@ def normalise(m: Module, word: Value, *, limit: Value | None, name: str) -> Norm
         if limit is not None:
             free = free | (limit[bit] & ~take)
         stage = Signal(len(word), name=f"{name}_by{step}")
-        select = take.replicate(len(word))
-        moved = Cat(Const(0, step), word[: len(word) - step])
-        m.d.comb += stage.eq((moved & select) | (word & ~select))
+        below = (Const(0, 1) if tail is None else tail).replicate(step)
+        m.d.comb += stage.eq(Mux(take, Cat(below, word[: len(word) - step]), word))
         taken.insert(0, take)
         word = stage
-    return Normalised(word=word, shift=Cat(*taken))
+    return Normalised(word=word, shift=Cat(*taken), tail=tail, nonzero=nonzero)
 
 
 def round_and_pack(
     m: Module,
     number: Normalised,
     *,
+    cuts: Cuts,
     exponent: Value,
     output: FloatFormat,
     result_bits: int,
     rounding: str,
     denormalise: bool,
     saturate: bool,
-) -> tuple[Value, Value]:
-    """Exponent and fraction of the rounded result (no sign), and whether the number was nonzero.
+) -> Value:
+    """Exponent and fraction (no sign) of the rounded number; the only place of a unit that rounds.
 
     Parameters
     ----------
     number : Normalised
         The magnitude, leading one on top unless it is a subnormal or zero.
+    cuts : Cuts
+        Place ``normalised`` stands before the rounding.
     exponent : Value
         Biased exponent of the top bit before the shift (signed).
     result_bits : int
         Fraction bits to round to; the rest of the field is zero.
     rounding : {"RNE", "RZ"}
-        The only place of the unit that rounds.
     denormalise, saturate : bool
         Whether the exponent can fall below 1, or pass the largest one, and must be handled here.
     """
@@ -83,31 +95,29 @@ def round_and_pack(
     word = Cat(Const(0, max(result_bits + 2 - len(number.word), 0)), number.word)
     field = Signal(signed(len(exponent) + 1), name="result_exponent")
     m.d.comb += field.eq(exponent - number.shift)
+    cut = len(word) - 2 - result_bits
+    rest, rest_all = word[:cut].any(), word[:cut].all()
+    word = word[cut:]
     if denormalise:
         under = Signal(len(field), name="result_under")
         m.d.comb += under.eq((1 - field) & (field < 1).replicate(len(field)))
-        rest = word[: len(word) - 2 - result_bits].any()
-        word, more = shift_right(
-            m,
-            word[len(word) - 2 - result_bits :],
-            under,
-            name="denormalise",
-            sticky=True,
-        )
-        word = Cat(rest | more, word)
-    hidden = word[-1]
-    kept = word[len(word) - 1 - result_bits : len(word) - 1]
-    over = (field >= (1 << e_bits) - 1) & hidden if saturate else Const(0, 1)
-    packed = Cat(kept, field[:e_bits] & hidden.replicate(e_bits))
+        word, more = shift_right(m, word, under, name="denormalise", sticky=True)
+        rest = rest | more
+    over = (field >= (1 << e_bits) - 1) & word[-1] if saturate else Const(0, 1)
+    kept = Cat(word[1:-1], field[:e_bits] & word[-1].replicate(e_bits))
+    kept = cuts.cross("normalised", kept, "s4_kept")
+    over = cuts.cross("normalised", over, "s4_over")
     if rounding == "RNE":
-        guard = word[len(word) - 2 - result_bits]
-        below = word[: len(word) - 2 - result_bits].any()
-        rounded = Signal(len(packed), name="result_rounded")
-        m.d.comb += rounded.eq(packed + (guard & (below | kept[0])))
-        packed = rounded
+        up = word[0] & (rest | word[1])
+        if number.tail is not None:
+            # a missing one: ones all the way down carry into the guard bit, or make a tie of it
+            up = Mux(number.tail, word[0] | (rest_all & word[1]), up)
+        up = cuts.cross("normalised", up, "s4_round_up")
+        rounded = Signal(len(kept), name="result_rounded")
+        m.d.comb += rounded.eq(kept + up)
+        kept = rounded
     if saturate:
-        packed = Cat(
-            packed[:result_bits] & (~over).replicate(result_bits),
-            packed[result_bits:] | over.replicate(e_bits),
-        )
-    return Cat(Const(0, f - result_bits), packed), number.word.any()
+        fraction, exponent_field = kept[:result_bits], kept[result_bits:]
+        fraction = fraction & (~over).replicate(result_bits)
+        kept = Cat(fraction, exponent_field | over.replicate(e_bits))
+    return Cat(Const(0, f - result_bits), kept)

@@ -23,12 +23,12 @@ class Cuts:
 
     def __init__(self, m: Module, names: Iterable[str]):
         self._m = m
-        self._names = frozenset(names)
+        self.names = frozenset(names)
 
     def cross(self, place: str, value: Value, name: str) -> Signal:
         """``value`` on the far side of ``place``, under the name ``name``."""
         signal = Signal(Shape.cast(value.shape()), name=name, reset_less=True)
-        if place in self._names:
+        if place in self.names:
             self._m.d.sync += signal.eq(value)
         else:
             self._m.d.comb += signal.eq(value)

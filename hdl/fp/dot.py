@@ -42,7 +42,7 @@ class DotProduct(wiring.Component):
     spec : DotSpec
         Formats, K, window, truncation and rounding.
     pipeline : int
-        Register ranks, 0 (combinational) to 3; :data:`hdl.fp.core.PIPELINES` says where they stand.
+        Register ranks, 0 (combinational) to 4; :data:`hdl.fp.core.PIPELINES` says where they stand.
 
     Members
     -------

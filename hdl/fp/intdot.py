@@ -17,6 +17,7 @@ _PLACES: dict[int, tuple[str, ...]] = {
     1: ("sum",),
     2: ("tree", "sum"),
     3: ("tree", "sum", "total"),
+    4: ("tree", "sum", "total", "output"),
 }
 
 
@@ -36,7 +37,7 @@ class IntDotProduct(wiring.Component):
     saturate : bool
         Clip the exact sum once to int32 instead of wrapping.
     pipeline : int
-        Register ranks, 0 (combinational) to 3.
+        Register ranks, 0 (combinational) to 4.
 
     Members
     -------
@@ -116,13 +117,14 @@ class IntDotProduct(wiring.Component):
             rows = compress(m, [*rows, row], width=width, name="sum_constant")
         rows = cut(rows, "sum")
         total = Signal(width, name="total")
-        m.d.comb += total.eq(add_rows(rows, width=width))
+        m.d.comb += total.eq(add_rows(m, rows, width=width))
         result: Value = total
         if self.saturate:
             fits = (total[31:] == 0) | total[31:].all()
             limit = Cat((~total[-1]).replicate(31), total[-1])
             result = Mux(fits, total[:32], limit)
-        m.d.comb += self.d.eq(cuts.cross("total", result, "total_d"))
+        result = cuts.cross("total", result, "total_d")
+        m.d.comb += self.d.eq(cuts.cross("output", result, "output_d"))
         return m
 
     def _build_rows(self, m: Module) -> tuple[list[Row], int]:

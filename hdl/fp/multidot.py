@@ -34,7 +34,7 @@ class MultiDot(wiring.Component):
     saturate : bool
         Whether INT32 saturates instead of wrapping.
     pipeline : int
-        Register ranks, 0 to 3.
+        Register ranks, 0 to 4.
 
     Members
     -------

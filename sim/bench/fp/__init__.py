@@ -1,0 +1,1 @@
+"""Stimuli, batch checks and cocotb benches of the floating-point units."""

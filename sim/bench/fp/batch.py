@@ -1,0 +1,120 @@
+"""Batch checks of the dot products: compiled RTL against golden, preset by preset."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from golden.fp import PRESETS, DotSpec, fused_dot, int_dot
+from hdl.fp.dot import DotProduct
+from hdl.fp.intdot import IntDotProduct
+from sim.bench.compare import Result, compare
+from sim.rtl import compile_unit
+from sim.verify import Check
+
+from .stimuli import dot_vectors
+
+__all__ = ["CONFIGURATIONS", "checks", "dot_name", "run_dot", "run_int_dot"]
+
+#: (preset, input, second input, output, K or None, pipeline)
+CONFIGURATIONS = (
+    ("v100", "fp16", None, "fp32", None, 0),
+    ("v100", "fp16", None, "fp16", None, 1),
+    ("a100", "fp16", None, "fp32", None, 0),
+    ("a100", "fp16", None, "fp32", None, 3),
+    ("a100", "fp16", None, "fp32", 16, 3),
+    ("a100", "fp16", None, "fp16", None, 2),
+    ("a100", "bf16", None, "fp32", None, 1),
+    ("a100", "tf32", None, "fp32", None, 2),
+    ("ada", "fp8e4m3", None, "fp32", None, 3),
+    ("ada", "fp8e4m3", "fp8e5m2", "fp32", None, 0),
+    ("h100", "fp16", None, "fp32", None, 3),
+    ("h100", "tf32", None, "fp32", None, 1),
+    ("h100", "fp8e5m2", None, "fp32", None, 3),
+    ("ieee", "fp16", None, "fp16", 1, 0),
+    ("ieee", "fp16", None, "fp32", 1, 0),
+    ("ieee", "fp16", None, "fp32", None, 3),
+    ("ieee", "bf16", None, "fp32", None, 2),
+    ("ieee", "tf32", None, "fp32", None, 1),
+    ("ieee", "fp8e5m2", "fp8e4m3", "fp32", None, 3),
+    ("ieee", "fp32", None, "fp32", 1, 0),
+    ("ieee", "fp32", None, "fp32", None, 3),
+    ("ieee", "fp64", None, "fp64", 1, 0),
+)
+
+#: (K, signed A, signed B, saturate, pipeline)
+INTEGER = (
+    (16, True, True, False, 0),
+    (16, True, True, True, 3),
+    (32, False, True, False, 2),
+    (5, False, False, True, 1),
+)
+
+
+def dot_name(preset: str, spec: DotSpec, pipeline: int) -> str:
+    """Name of a dot product's configuration, as the tables show it."""
+    operands = spec.input.name
+    if spec.input_b != spec.input:
+        operands += f"×{spec.input_b.name}"
+    return f"{preset} {operands}→{spec.output.name} K={spec.k} pipeline={pipeline}"
+
+
+def run_dot(name: str, spec: DotSpec, pipeline: int, vectors: int, seed: int) -> Result:
+    """Compare ``DotProduct`` with ``fused_dot`` on all classes of stimuli."""
+    model = compile_unit(DotProduct, spec=spec, pipeline=pipeline)
+    a, b, c = dot_vectors(spec, vectors, seed=seed)
+    return compare(
+        name,
+        got=model.run(a=a, b=b, c=c),
+        expected=fused_dot(a, b, c, spec),
+        operands={"a": a, "b": b, "c": c},
+        seed=seed,
+    )
+
+
+def run_int_dot(
+    k: int, signed_a: bool, signed_b: bool, saturate: bool, pipeline: int, vectors: int, seed: int
+) -> Result:
+    """Compare ``IntDotProduct`` with ``int_dot``; half of the addends are near the limits."""
+    options: dict[str, Any] = {"signed_a": signed_a, "signed_b": signed_b, "saturate": saturate}
+    model = compile_unit(IntDotProduct, k=k, pipeline=pipeline, **options)
+    rng = np.random.default_rng(seed)
+    a, b = (
+        rng.integers(0, 256, (vectors, k), dtype=np.uint8).view(np.int8 if signed else np.uint8)
+        for signed in (signed_a, signed_b)
+    )
+    extreme = rng.random(vectors) < 0.1
+    a[extreme], b[extreme] = (np.iinfo(x.dtype).min if x.dtype.kind == "i" else 255 for x in (a, b))
+    c = rng.integers(-(2**31), 2**31, vectors).astype(np.int32)
+    edge = np.int64(2) ** 31 - 1 - rng.integers(0, 2**17, vectors)
+    c = np.where(rng.random(vectors) < 0.5, c, rng.choice([-1, 1], vectors) * edge)
+    c = c.astype(np.int32)
+    return compare(
+        f"int_dot K={k}",
+        got=model.run(a=a, b=b, c=c),
+        expected=np.asarray(int_dot(a, b, c, **options)).astype(np.int32).view(np.uint32),
+        operands={"a": a, "b": b, "c": c},
+        seed=seed,
+    )
+
+
+def checks() -> Iterator[Check]:
+    """Every configuration as a row of the table."""
+    for preset, a, b, output, k, pipeline in CONFIGURATIONS:
+        spec = PRESETS[preset].spec(a, output, k=k, input_b=b)
+        name = dot_name(preset, spec, pipeline)
+        yield Check(
+            unit="fp.DotProduct",
+            configuration=name,
+            run=partial(run_dot, name, spec, pipeline),
+            weight=spec.k * spec.input.significand_bits // 8,
+        )
+    for k, signed_a, signed_b, saturate, pipeline in INTEGER:
+        kind = f"{'int8' if signed_a else 'uint8'}×{'int8' if signed_b else 'uint8'}→int32"
+        mode = "saturate" if saturate else "wrap"
+        yield Check(
+            unit="fp.IntDotProduct",
+            configuration=f"{kind} {mode} K={k} pipeline={pipeline}",
+            run=partial(run_int_dot, k, signed_a, signed_b, saturate, pipeline),
+        )

@@ -1,0 +1,206 @@
+"""Golden and RTL against the outputs of real tensor cores.
+
+A data set is ``<preset>_<format>.npz`` with ``a``, ``b`` (N, K) and ``c``, ``d_fp32``, ``d_fp16``
+(N,): fp32 bit patterns of exact values. The sets are not part of the project; those that lie in
+``../shared/data/silicon`` are rows of ``make sim``, any other is tried with
+``python -m sim silicon FILE``.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from golden.fp import DotSpec, FloatFormat, convert, fused_dot, parse_preset_name
+from hdl.fp.dot import DotProduct
+from sim.bench.compare import Result, compare
+from sim.rtl import compile_unit
+from sim.verify import Check
+
+__all__ = ["FOLDER", "DataSet", "checks", "load", "run_golden", "run_rtl"]
+
+#: Where measured sets are looked for: beside the repository.
+FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "silicon"
+
+_PIPELINE = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSet:
+    """Operands and measured results of one instruction.
+
+    Attributes
+    ----------
+    name : str
+        For tables: preset and formats.
+    spec : DotSpec
+        What the preset says the instruction computes.
+    a, b : (N, K) ndarray, codes of ``spec.input`` and ``spec.input_b``
+    c, d : (N,) ndarray, codes of ``spec.output``
+        Addend and measured result.
+    """
+
+    name: str
+    spec: DotSpec
+    a: np.ndarray
+    b: np.ndarray
+    c: np.ndarray
+    d: np.ndarray
+
+
+def load(path: Path, *, preset: str | None = None, formats: str | None = None) -> list[DataSet]:
+    """Read a file: one data set per output format in it.
+
+    Parameters
+    ----------
+    path : Path
+        The ``.npz`` file.
+    preset, formats : str, optional
+        Replace what the file's name says; ``formats`` is one name, or two joined by ``_``.
+
+    Raises
+    ------
+    ValueError
+        If the name, the arrays or an operand do not fit.
+    OSError
+        If the file cannot be read.
+    """
+    name = path.stem
+    if preset or formats:
+        head, _, tail = name.partition("_")
+        name = f"{preset or head}_{formats or tail}"
+    chosen, input_a, input_b = parse_preset_name(name)
+    try:
+        with np.load(path) as file:
+            arrays = {key: file[key] for key in file.files}
+    except (ValueError, EOFError, KeyError) as error:
+        raise ValueError(f"{path.name} must be an .npz file of arrays: {error}") from None
+    outputs = {"fp32": arrays.get("d_fp32", arrays.get("d")), "fp16": arrays.get("d_fp16")}
+    missing = [key for key in ("a", "b") if key not in arrays]
+    if missing or all(value is None for value in outputs.values()):
+        raise ValueError(
+            f"{path.name} must hold a, b and d_fp32 or d_fp16, not {', '.join(arrays) or 'nothing'}"
+        )
+    sets = []
+    for output, measured in outputs.items():
+        if measured is None:
+            continue
+        spec = chosen.spec(input_a, output, input_b=input_b)
+        c = arrays.get("c", np.zeros(len(measured), np.uint32))
+        operands = [
+            f"{spec.input.name}",
+            *([] if spec.input_b == spec.input else [f"{spec.input_b.name}"]),
+        ]
+        sets.append(
+            DataSet(
+                name=f"{chosen.name} {'×'.join(operands)}→{output} K={arrays['a'].shape[-1]}",
+                spec=spec,
+                a=_codes(arrays["a"], spec.input, "a"),
+                b=_codes(arrays["b"], spec.input_b, "b"),
+                c=_rounded(c, spec.output, "c"),
+                d=_rounded(measured, spec.output, "d"),
+            )
+        )
+        _check_shapes(sets[-1], path)
+    return sets
+
+
+def run_golden(data: DataSet) -> Result:
+    """Compare the golden model with the measured results."""
+    return _against(data, fused_dot(*_padded(data), data.spec), "golden")
+
+
+def run_rtl(data: DataSet) -> Result:
+    """Compare the compiled RTL with the measured results; long sums go block after block."""
+    model = compile_unit(DotProduct, spec=data.spec, pipeline=_PIPELINE)
+    a, b, d = _padded(data)
+    k = data.spec.k
+    for start in range(0, a.shape[1], k):
+        d = model.run(a=a[:, start : start + k], b=b[:, start : start + k], c=d)
+    return _against(data, d, "RTL")
+
+
+def checks() -> Iterator[Check]:
+    """Rows for every set in :data:`FOLDER`; none when there is no such folder."""
+    for path in sorted(FOLDER.glob("*.npz")):
+        for index, data in enumerate(load(path)):
+            yield Check(
+                unit="golden.fused_dot",
+                configuration=f"{data.name} measured",
+                run=partial(_row, path, index, run_golden),
+                weight=1,
+            )
+            yield Check(
+                unit="fp.DotProduct",
+                configuration=f"{data.name} measured",
+                run=partial(_row, path, index, run_rtl),
+            )
+
+
+def _row(path: Path, index: int, run, vectors: int, seed: int) -> Result:
+    return run(load(path)[index])
+
+
+def _bits(values: np.ndarray, name: str) -> np.ndarray:
+    """fp32 bit patterns; arrays of float32 are taken as what they hold."""
+    values = np.asarray(values)
+    if values.dtype == np.float32:
+        return values.view(np.uint32)
+    if values.dtype != np.uint32:
+        raise ValueError(f"{name} must be uint32 (fp32 bit patterns), not {values.dtype}")
+    return values
+
+
+def _rounded(values: np.ndarray, format: FloatFormat, name: str) -> np.ndarray:
+    """Codes of fp32 bit patterns, rounded to nearest; fp32 itself is left as it is."""
+    bits = _bits(values, name)
+    return bits if format.name == "fp32" else np.asarray(convert(bits, "fp32", format))
+
+
+def _codes(values: np.ndarray, format: FloatFormat, name: str) -> np.ndarray:
+    """Codes of fp32 bit patterns that ``format`` holds exactly."""
+    bits = _bits(values, name)
+    if format.storage_bits == 32:  # tf32 reads the upper bits of the word
+        return bits
+    codes = np.asarray(convert(bits, "fp32", format))
+    back = np.asarray(convert(codes, format, "fp32"))
+    inexact = (back != bits) & ~np.isnan(bits.view(np.float32))
+    if inexact.any():
+        raise ValueError(
+            f"{name} must hold values of {format.name}, not {int(bits[inexact][0]):#010x}"
+        )
+    return codes
+
+
+def _check_shapes(data: DataSet, path: Path) -> None:
+    shapes = [data.a.shape, data.b.shape, data.c.shape, data.d.shape]
+    n, k = (data.a.shape + (0, 0))[:2]
+    if shapes != [(n, k), (n, k), (n,), (n,)] or not n or not k:
+        raise ValueError(f"{path.name} must hold a, b (N, K) and c, d (N,), not {shapes}")
+
+
+def _padded(data: DataSet) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Operands with K a multiple of the unit's, by products that are -0 and so change nothing."""
+    extra = -data.a.shape[1] % data.spec.k
+    pad = ((0, 0), (0, extra))
+    a = np.pad(data.a, pad, constant_values=data.spec.input.negative_zero)
+    b = np.pad(data.b, pad, constant_values=data.spec.input_b.zero)
+    return a, b, data.c
+
+
+def _against(data: DataSet, got: np.ndarray, side: str) -> Result:
+    """Bit for bit, but any NaN of a narrow result for any other: the measurement widened it."""
+    got, measured = np.asarray(got), data.d
+    if data.spec.output.name == "fp16":
+        nan = np.isnan(got.astype(np.uint16).view(np.float16))
+        nan &= np.isnan(measured.astype(np.uint16).view(np.float16))
+        measured = np.where(nan, got, measured)
+    return compare(
+        data.name,
+        got=got,
+        expected=measured.astype(got.dtype),
+        operands={"a": data.a, "b": data.b, "c": data.c},
+        labels=(side, "measured"),
+    )

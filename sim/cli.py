@@ -1,0 +1,79 @@
+"""Commands of ``python -m sim``: arguments in, a table or JSON out, an exit code.
+
+Exit codes: 0 all well; 1 a mismatch or a failed check; 2 a wrong argument or a missing tool, with
+one line on standard error that says what is allowed or what to install.
+"""
+
+import argparse
+import importlib
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+__all__ = ["COMMANDS", "UserError", "main", "write_json"]
+
+#: Modules with ``register(subparsers)``; each adds its commands.
+COMMANDS = ("sim.commands.verify", "sim.commands.silicon")
+
+
+class UserError(Exception):
+    """A wrong argument; the message is one line that says what is allowed."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Argument parser that answers a mistake with one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: error: {' '.join(message.split())}\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    from sim.rtl import BuildError, ToolError
+
+    os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
+    parser = _Parser(prog="python -m sim", description="Run and verify Vitruvian's units.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for module in COMMANDS:
+        importlib.import_module(module).register(commands)
+    options = parser.parse_args(arguments)
+    try:
+        return options.run(options)
+    except (UserError, ToolError) as error:
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    except BuildError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 1
+
+
+def write_json(path: str, value: Any) -> None:
+    """Write a whole JSON file or none; ``-`` is standard output.
+
+    Raises
+    ------
+    UserError
+        If the file cannot be written.
+    """
+    text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    if path == "-":
+        sys.stdout.write(text)
+        return
+    target = Path(path)
+    try:
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name)
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        os.replace(temporary, target)
+    except OSError as error:
+        raise UserError(f"--json must be a file that can be written: {error}") from None

@@ -1,0 +1,1 @@
+"""The commands of ``python -m sim``, one module each."""

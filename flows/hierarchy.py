@@ -1,0 +1,182 @@
+"""Modules of an RTLIL text by content: equal modules are found and synthesised once.
+
+Amaranth emits every instance as a module of its own and numbers its internal names across the whole
+design, so the 256 processing elements of a tile are 256 texts that differ in numbers only. Here every
+module is rewritten with its own numbering and named by the hash of the result, children first.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from flows.cache import digest
+
+_NUMBERED = re.compile(r"(\\[^\s$]*)?\$\d\S*")
+_CELL = re.compile(r"  cell (\\\S+) (\S+)$")
+_PORT = re.compile(r"  wire .*\b(?:input|output|inout) \d+\s+(\S+)$")
+_PLACEHOLDER = "\\this"
+
+
+@dataclass
+class Module:
+    """One distinct module: canonical text, its children by instance name, and its identity.
+
+    Members
+    -------
+    name : str
+        ``\\NAME_HASH``, where NAME is the instance name of the first one met.
+    text : str
+        RTLIL from ``module`` to ``end``, named `name`.
+    children : list of (instance, name)
+        Instances of other modules of the design.
+    cells : int
+        Primitive cells and processes in the module itself.
+    """
+
+    name: str
+    text: str
+    children: list[tuple[str, str]] = field(default_factory=list)
+    cells: int = 0
+
+    def blackbox(self) -> str:
+        """Return the module's ports alone, for a parent that is synthesised without it."""
+        ports = [line for line in self.text.splitlines() if _PORT.match(line)]
+        head = f"attribute \\blackbox 1\nmodule {self.name}\n"
+        return head + "\n".join(ports) + "\nend\n"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece that is synthesised on its own: RTLIL with top `top`, and how often it occurs."""
+
+    label: str
+    top: str
+    rtlil: str
+    count: int
+
+
+class Design:
+    """The distinct modules of one RTLIL text.
+
+    Parameters
+    ----------
+    rtlil : str
+        As Amaranth emits it.
+    top : str
+        Name of the top module, without backslash.
+    """
+
+    def __init__(self, rtlil: str, *, top: str = "top"):
+        self._texts = dict(_split(rtlil))
+        if "\\" + top not in self._texts:
+            names = [name.lstrip("\\") for name in self._texts]
+            raise ValueError(f"top must be one of the modules {names}, not {top!r}")
+        self.modules: dict[str, Module] = {}
+        self._by_original: dict[str, tuple[str, dict[str, str]]] = {}
+        self.top, _ = self._canonical("\\" + top, top)
+
+    def _canonical(self, original: str, label: str) -> tuple[str, dict[str, str]]:
+        """Return the canonical name of module `original` and its port names, old to new."""
+        if original in self._by_original:
+            return self._by_original[original]
+        numbers: dict[str, str] = {}
+
+        def rename(match: re.Match[str]) -> str:
+            fresh = f"{match[1] or ''}${len(numbers)}"
+            return numbers.setdefault(match[0], fresh)
+
+        def own(text: str) -> str:
+            return _NUMBERED.sub(rename, text)
+
+        lines: list[str] = []
+        children: list[tuple[str, str]] = []
+        ports: dict[str, str] = {}
+        renamed: dict[str, str] | None = None  # port names of the child whose cell this is
+        cells = 0
+        for line in self._texts[original].splitlines()[1:]:
+            cell, port = _CELL.match(line), _PORT.match(line)
+            if cell and cell[1] in self._texts:
+                instance = own(cell[2])
+                child, renamed = self._canonical(cell[1], instance.lstrip("\\"))
+                children.append((instance.lstrip("\\"), child))
+                lines.append(f"  cell {child} {instance}")
+            elif renamed is not None and line.startswith("    connect "):
+                _, name, signal = line.strip().split(" ", 2)
+                lines.append(f"    connect {renamed[name]} {own(signal)}")
+            else:
+                cells += line.startswith(("  cell ", "  process "))
+                lines.append(own(line))
+                if port:
+                    ports[port[1]] = own(port[1])
+                if line == "  end":
+                    renamed = None
+        body = "\n".join(line for line in lines if line.strip()) + "\n"
+        name = f"\\{re.sub(r'[^A-Za-z0-9_]', '_', label)}_{digest(body)[:12]}"
+        known = next((m for m in self.modules if m.rsplit("_", 1)[1] == name.rsplit("_", 1)[1]), "")
+        if not known:
+            self.modules[name] = Module(name, f"module {name}\n{body}", children, cells)
+        self._by_original[original] = known or name, ports
+        return self._by_original[original]
+
+    def counts(self) -> dict[str, int]:
+        """Return how many instances of every distinct module the whole design has."""
+        total: Counter[str] = Counter()
+
+        def visit(name: str, times: int) -> None:
+            total[name] += times
+            for child, count in Counter(c for _, c in self.modules[name].children).items():
+                visit(child, times * count)
+
+        visit(self.top, 1)
+        return dict(total)
+
+    def parts(self, cut: Callable[[str], bool] = lambda path: False) -> list[Part]:
+        """Cut the design where `cut` says and return the distinct pieces, the top first.
+
+        Parameters
+        ----------
+        cut : callable
+            Takes an instance path below the top (``array.pe_0_0``); True makes that module a piece
+            of its own, False leaves it inside its parent's. A module that is cut somewhere is cut
+            everywhere.
+        """
+        pieces = {self.top}
+        for path, name in self._paths(self.top, ""):
+            if cut(path):
+                pieces.add(name)
+        counts = self.counts()
+        order = [self.top, *(name for name in self.modules if name in pieces - {self.top})]
+        return [
+            Part(label(name), name, self._assemble(name, pieces), counts[name]) for name in order
+        ]
+
+    def _paths(self, name: str, prefix: str) -> Iterator[tuple[str, str]]:
+        for instance, child in self.modules[name].children:
+            yield prefix + instance, child
+            yield from self._paths(child, f"{prefix}{instance}.")
+
+    def _assemble(self, root: str, pieces: set[str]) -> str:
+        texts: dict[str, str] = {}
+
+        def visit(name: str) -> None:
+            if name not in texts:
+                inside = name == root or name not in pieces
+                module = self.modules[name]
+                texts[name] = module.text if inside else module.blackbox()
+                for child in dict.fromkeys(c for _, c in module.children) if inside else ():
+                    visit(child)
+
+        visit(root)
+        return "\n".join(texts.values())
+
+
+def label(name: str) -> str:
+    """Return the readable part of a canonical module name."""
+    return name.lstrip("\\").rsplit("_", 1)[0]
+
+
+def _split(rtlil: str) -> Iterator[tuple[str, str]]:
+    for block in re.split(r"(?m)^(?=module )", rtlil)[1:]:
+        text = block[: block.index("\nend\n") + 5] if "\nend\n" in block else block
+        yield text.split(None, 2)[1], text

@@ -68,7 +68,7 @@ def compress(m: Module, rows: list[Row], *, width: int, name: str) -> list[Row]:
             m.d.comb += half.eq(words[0] ^ words[1])
             if len(words) == 3:
                 sums.append((low, half ^ words[2]))
-                carry = (half & words[2]) | (~half & words[0])
+                carry = (half & words[2]) | (~half & words[1])
             else:
                 sums.append((low, half))
                 carry = words[0] & words[1]

@@ -6,6 +6,7 @@ A data set is ``<preset>_<format>.npz`` with ``a``, ``b`` (N, K) and ``c``, ``d_
 ``python -m sim silicon FILE``.
 """
 
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -75,8 +76,8 @@ def load(path: Path, *, preset: str | None = None, formats: str | None = None) -
     try:
         with np.load(path) as file:
             arrays = {key: file[key] for key in file.files}
-    except (ValueError, EOFError, KeyError) as error:
-        raise ValueError(f"{path.name} must be an .npz file of arrays: {error}") from None
+    except (ValueError, EOFError, KeyError, AttributeError, zipfile.BadZipFile):
+        raise ValueError(f"{path.name} must be an .npz file of plain arrays") from None
     outputs = {"fp32": arrays.get("d_fp32", arrays.get("d")), "fp16": arrays.get("d_fp16")}
     missing = [key for key in ("a", "b") if key not in arrays]
     if missing or all(value is None for value in outputs.values()):

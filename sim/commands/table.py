@@ -30,8 +30,9 @@ def as_json(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
 
 def report(outcomes: Sequence[Outcome], *, to_stderr: bool = False) -> int:
     """Print the table and every failure; return the exit code."""
-    console = Console(stderr=to_stderr, soft_wrap=not sys.stdout.isatty(), highlight=False)
-    table = Table(title=None)
+    stream = sys.stderr if to_stderr else sys.stdout
+    console = Console(file=stream, width=None if stream.isatty() else 120, highlight=False)
+    table = Table()
     table.add_column("unit")
     table.add_column("configuration")
     for name in ("vectors", "mismatches", "s"):
@@ -47,7 +48,9 @@ def report(outcomes: Sequence[Outcome], *, to_stderr: bool = False) -> int:
     for o in failed:
         lines = o.result.examples if o.result else (o.error or "",)
         for line in lines or ("nothing was compared",):
-            console.print(f"{o.unit} {o.configuration}: {line}", style="red", markup=False)
+            console.print(
+                f"{o.unit} {o.configuration}: {line}", style="red", markup=False, soft_wrap=True
+            )
     vectors = sum(o.result.vectors for o in outcomes if o.result)
     verdict = f"{len(failed)} of {len(outcomes)} rows failed" if failed else "0 mismatches"
     console.print(f"{len(outcomes)} rows, {vectors:,} vectors: {verdict}")

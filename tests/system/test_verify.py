@@ -1,0 +1,254 @@
+"""python -m sim: rows that agree, rows that must not, and answers to wrong arguments."""
+
+import dataclasses
+import json
+import re
+from functools import partial
+
+import numpy as np
+import pytest
+from amaranth.hdl import Cat, Const
+
+import hdl.fp.core
+from golden.fp import PRESETS, convert, fused_dot
+from hdl.fp.dot import DotProduct
+from sim import rtl, verify
+from sim.bench import silicon
+from sim.bench.compare import Result, compare
+from sim.bench.fp.stimuli import CLASSES, dot_vectors
+from sim.cli import main
+
+FP16 = PRESETS["ieee"].spec("fp16", "fp32", k=4)
+
+
+def test_compare_names_operands_seed_and_both_sides():
+    a = np.array([[1, 2], [0xFFFF, 4]], np.uint16)
+    one = np.array([1, 2], np.uint32)
+    two = np.array([1, 3], np.uint32)
+    result = compare("dot K=2", got=one, expected=two, operands={"a": a}, seed=9)
+    assert (result.vectors, result.mismatches) == (2, 1)
+    expected = "dot K=2, vector 1 (seed 9): a = ffff 0004; RTL 00000002, golden 00000003"
+    assert result.examples == (expected,)
+    with pytest.raises(ValueError, match="at least one result, not"):
+        compare("x", got=one[:0], expected=two[:0], operands={})
+    with pytest.raises(ValueError, match=r"one shape .* not \(1,\) and \(2,\)"):
+        compare("x", got=one[:1], expected=two, operands={})
+
+
+def test_stimuli_repeat_and_reach_their_classes():
+    a, b, c = dot_vectors(FP16, 7000, seed=3)
+    again = dot_vectors(FP16, 7000, seed=3)
+    assert all(np.array_equal(x, y) for x, y in zip((a, b, c), again, strict=True))
+    assert (a.dtype, b.dtype, c.dtype) == (np.uint16, np.uint16, np.uint32)
+    d = fused_dot(a, b, c, FP16)
+    exponent = d >> 23 & 0xFF
+    for share in (
+        exponent == 0xFF,
+        d & 0x7FFFFFFF == 0,
+        d == 0x80000000,
+        exponent < 113,
+        exponent >= 254,
+        d == 0x7FC00000,
+    ):
+        assert share.sum() >= 7000 // len(CLASSES) // 100, share.sum()
+    with pytest.raises(ValueError, match="count must be at least 7, not 6"):
+        dot_vectors(FP16, 6, seed=1)
+
+
+def mismatches(spec, *, vectors=20_000) -> int:
+    """Of the component as it is now: not by compile_unit, which knows the unit by its sources."""
+    model = rtl.compile(DotProduct(spec=spec))
+    a, b, c = dot_vectors(spec, vectors, seed=5)
+    expected = fused_dot(a, b, c, spec)
+    return compare("dot", got=model.run(a=a, b=b, c=c), expected=expected, operands={}).mismatches
+
+
+def shift_off_by_one(original):
+    def faulty(m, word, distance, **options):
+        return original(m, word, (distance + 1)[: len(distance)], **options)
+
+    return faulty
+
+
+def sticky_dropped(original):
+    def faulty(m, word, distance, **options):
+        return original(m, word, distance, **options)[0], Const(0, 1)
+
+    return faulty
+
+
+def ties_always_up(original):
+    def faulty(m, number, **options):
+        word = Cat(Const(1, 1), number.word[1:])
+        return original(m, dataclasses.replace(number, word=word), **options)
+
+    return faulty
+
+
+@pytest.mark.parametrize(
+    ("name", "fault", "preset"),
+    [
+        ("shift_right", shift_off_by_one, "ieee"),
+        ("shift_right", shift_off_by_one, "a100"),
+        ("shift_right", sticky_dropped, "ieee"),
+        ("round_and_pack", ties_always_up, "ieee"),
+    ],
+)
+def test_a_mutation_of_the_datapath_is_found(monkeypatch, name, fault, preset):
+    spec = PRESETS[preset].spec("fp16", "fp32", k=4)
+    monkeypatch.setattr(hdl.fp.core, name, fault(getattr(hdl.fp.core, name)))
+    assert mismatches(spec) > 0
+
+
+@pytest.mark.parametrize("preset", ["ieee", "a100"])
+def test_without_a_mutation_nothing_is_found(preset):
+    assert mismatches(PRESETS[preset].spec("fp16", "fp32", k=4)) == 0
+
+
+def write_set(folder, name, preset, formats, *, k, output="fp32", wrong=False):
+    """A data set as if measured: golden's own results."""
+    spec = PRESETS[preset].spec(formats[0], output, input_b=formats[-1])
+    one = dataclasses.replace(spec, k=min(k, spec.k))
+    a, b, c = dot_vectors(one, 300, seed=2)
+    if k > one.k:
+        a, b = np.tile(a, 2), np.tile(b, 2)
+    finite = np.isfinite(convert(c, output, "fp32").view(np.float32))
+    c = np.where(finite, c, 0).astype(c.dtype)
+    d = fused_dot(a, b, c, spec)
+    bits = {
+        "a": convert(a, spec.input, "fp32"),
+        "b": convert(b, spec.input_b, "fp32"),
+        "c": convert(c, output, "fp32") if output != "fp32" else c,
+        f"d_{output}": convert(d, output, "fp32") if output != "fp32" else d,
+    }
+    if wrong:
+        bits[f"d_{output}"] = bits[f"d_{output}"] ^ (np.arange(300) == 7).astype(np.uint32)
+    path = folder / name
+    np.savez(path, **{key: value.astype(np.uint32) for key, value in bits.items()})
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "preset", "formats", "k", "output"),
+    [
+        ("h100_tf32.npz", "h100", ("tf32",), 4, "fp32"),  # fewer terms than the unit has
+        ("v100_fp16.npz", "v100", ("fp16",), 8, "fp32"),  # two blocks
+        ("a100_fp16.npz", "a100", ("fp16",), 8, "fp16"),
+        ("ada_e4m3_e5m2.npz", "ada", ("fp8e4m3", "fp8e5m2"), 16, "fp32"),
+    ],
+)
+def test_a_data_set_through_golden_and_rtl(tmp_path, capsys, name, preset, formats, k, output):
+    path = write_set(tmp_path, name, preset, formats, k=k, output=output)
+    assert main(["silicon", path, "--json", str(tmp_path / "rows.json")]) == 0
+    rows = json.loads((tmp_path / "rows.json").read_text())
+    assert [row["vectors"] for row in rows] == [300, 300]
+    assert [row["mismatches"] for row in rows] == [0, 0]
+    assert "0 mismatches" in capsys.readouterr().out
+
+
+def test_a_wrong_data_set_is_found(tmp_path, capsys):
+    path = write_set(tmp_path, "set.npz", "a100", ("fp16",), k=8, wrong=True)
+    assert main(["silicon", path, "--preset", "a100", "--input", "fp16"]) == 1
+    out = capsys.readouterr().out
+    assert "vector 7: a = " in out and "measured" in out and "2 of 2 rows failed" in out
+
+
+def test_the_measured_sets_are_rows(silicon):
+    units = [c.unit for c in verify.collect("*measured*")]
+    assert units.count("golden.fused_dot") == units.count("fp.DotProduct") >= 5
+
+
+def test_verify_as_a_command(tmp_path, capsys):
+    rows = tmp_path / "rows.json"
+    arguments = ["verify", "*v100 fp16→fp32*pipeline*", "--vectors", "5000", "--jobs", "1"]
+    assert main([*arguments, "--json", str(rows)]) == 0
+    (row,) = json.loads(rows.read_text())
+    assert row["unit"] == "fp.DotProduct" and row["vectors"] == 5000 and row["mismatches"] == 0
+    out = capsys.readouterr().out
+    assert "1 rows, 5,000 vectors: 0 mismatches" in out and "5,000" in out
+
+
+@pytest.mark.parametrize(
+    ("outcome", "text"),
+    [
+        (Result(vectors=9, mismatches=1, examples=("here is why",)), "here is why"),
+        (Result(vectors=0, mismatches=0), "nothing was compared"),
+        (RuntimeError("it broke"), "RuntimeError: it broke"),
+    ],
+)
+def test_a_failed_row_fails_the_command(monkeypatch, capsys, outcome, text):
+    def run(vectors, seed, outcome):
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    check = verify.Check(unit="u", configuration="c", run=partial(run, outcome=outcome))
+    monkeypatch.setattr("sim.commands.verify.collect", lambda pattern: [check])
+    assert main(["verify", "--jobs", "1"]) == 1
+    out = capsys.readouterr().out
+    assert text in out and "1 of 1 rows failed" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["verify", "nothing"], "unit must match one of fp.DotProduct, fp.IntDotProduct"),
+        (["verify", "--vectors", "3"], "must be a whole number from 100 on, not '3'"),
+        (["silicon", "missing.npz"], "name must begin with one of v100, a100"),
+        (["silicon", "a100_fp16.npz"], "No such file"),
+        (["silicon", "a100_int3.npz"], "format in a name must be one of fp16"),
+        (["list", "--json", "no/such/folder/x.json"], "--json must be a file that can be written"),
+        (["nonsense"], "invalid choice: 'nonsense'"),
+        ([], "required: COMMAND"),
+    ],
+)
+def test_a_wrong_argument_gets_one_line(arguments, text, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    try:
+        code = main(arguments)
+    except SystemExit as stop:
+        code = stop.code
+    captured = capsys.readouterr()
+    assert code == 2 and text in captured.err
+    assert len(captured.err.strip().splitlines()) == 1 and not captured.out
+
+
+@pytest.mark.parametrize("content", [b"", b"not an archive", b"PK\x03\x04"])
+def test_a_broken_file_gets_one_line(content, tmp_path, capsys):
+    path = tmp_path / "a100_fp16.npz"
+    path.write_bytes(content)
+    assert main(["silicon", str(path)]) == 2
+    assert "must be an .npz file of plain arrays" in capsys.readouterr().err
+
+
+def test_arrays_that_do_not_fit_get_one_line(tmp_path, capsys):
+    n = np.zeros
+    for arrays, text in [
+        ({"a": n((2, 8), np.uint32), "d_fp32": n(2, np.uint32)}, "must hold a, b and d_fp32"),
+        ({"a": n((2, 8)), "b": n((2, 8)), "d_fp32": n(2)}, "must be uint32 .* not float64"),
+        (
+            {"a": n((2, 8), "u4"), "b": n((3, 8), "u4"), "d_fp32": n(2, "u4")},
+            r"must hold a, b \(N, K\) and c, d \(N,\)",
+        ),
+        (
+            {"a": n((2, 8), "u4") + 1, "b": n((2, 8), "u4"), "d_fp32": n(2, "u4")},
+            "a must hold values of fp16, not 0x00000001",
+        ),
+    ]:
+        path = tmp_path / "a100_fp16.npz"
+        np.savez(path, **arrays)
+        assert main(["silicon", str(path)]) == 2
+        error = capsys.readouterr().err
+        assert len(error.splitlines()) == 1
+        assert re.search(text, error), error
+
+
+def test_names_of_checks_are_unique(monkeypatch):
+    monkeypatch.setattr(verify, "PROVIDERS", ("sim.bench.fp.batch", "sim.bench.fp.batch"))
+    with pytest.raises(ValueError, match="names of checks must be unique"):
+        verify.collect()
+
+
+def test_no_folder_of_data_sets_means_no_rows(monkeypatch, tmp_path):
+    monkeypatch.setattr(silicon, "FOLDER", tmp_path)
+    assert list(silicon.checks()) == []

@@ -112,8 +112,9 @@ def round_pack(
     if over.any():
         stop = np.full(code.shape, overflow == "saturate" or (overflow, rounding) == ("ieee", "RZ"))
         if overflow == "ieee" and rounding in ("RU", "RD"):
-            stop |= sign == (rounding == "RU")
-        code[over] = np.where(stop, np.uint64(f.max_finite), np.uint64(f.overflow))[over]
+            stop = stop | (sign == (rounding == "RU"))
+        limit = np.where(stop, np.uint64(f.max_finite), np.uint64(f.overflow))
+        code = np.where(over, limit, code)
         if not f.has_infinity:
             sign = sign & (stop | ~over)
     code |= sign.astype(np.uint64) << np.uint64(f.width - 1 + f.storage_shift)

@@ -1,4 +1,4 @@
-"""Alignment: a logarithmic right shifter that cuts at the window's end, with an optional sticky bit."""
+"""Alignment: a logarithmic right shifter that cuts at the window's end; optionally a sticky bit."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
@@ -32,7 +32,7 @@ def shift_right(
     -----
     Small steps come first: the word is narrow then, and the columns it has not reached need no
     multiplexer. The last two steps are exchanged and the last one is an AND-OR with two separate
-    selects, both off when the distance passes the shifter's range, so clearing the word costs nothing.
+    selects, both off when the distance passes the shifter's range: clearing the word costs nothing.
     For a 22-bit product in a 26-bit window this mapped to 178 µm², large steps first and a clipped
     distance to 226 (docs/decisions/0002-dot-product-datapath.md).
     """

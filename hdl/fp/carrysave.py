@@ -6,6 +6,7 @@ fast, and trimmed to the columns that hold data, so synthesis finds no constant 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from amaranth.hdl import Cat, Const, Module, Signal, Value
 
@@ -47,12 +48,12 @@ class Row:
 def compress(m: Module, rows: list[Row], *, width: int, name: str) -> list[Row]:
     """Three rows in, two rows of the same sum (modulo ``2**width``) out.
 
-    Full adders stand where three rows meet, half adders above them where two do (the carry needs the
-    room); below, the bits pass through.
+    Full adders stand where three rows meet, half adders above them where two do (the carry needs
+    the room); below, the bits pass through.
     """
     bounds = sorted({row.lsb for row in rows} | {row.msb for row in rows})
     segments = []  # (low, high, the rows present)
-    for low, high in zip(bounds, bounds[1:], strict=False):
+    for low, high in pairwise(bounds):
         present = [row for row in rows if row.lsb <= low and row.msb >= high]
         segments.append((low, min(high, width), present))
     sums: list[tuple[int, Value]] = []
@@ -110,8 +111,8 @@ def reduce_rows(
     Parameters
     ----------
     ones : sequence of Value
-        Single bits of weight 1 to add in. The carry row of a compressor leaves its lowest column free;
-        each takes one of these bits at no cost. Needs every row to start at column 0.
+        Single bits of weight 1 to add in. The carry row of a compressor leaves its lowest column
+        free; each takes one of these bits at no cost. Needs every row to start at column 0.
 
     Returns
     -------
@@ -138,9 +139,9 @@ def reduce_rows(
 def reduce_spans(m: Module, rows: list[Row], *, width: int, target: int, name: str) -> list[Row]:
     """Compress rows of many different weights to at most ``target`` rows (2 or more).
 
-    Each level first joins rows that cover the same columns: their sum covers these columns again and
-    their carry the same columns one further up, where it meets the next rows. Nothing is padded, so
-    no half adder is spent until few rows are left.
+    Each level first joins rows that cover the same columns: their sum covers these columns again
+    and their carry the same columns one further up, where it meets the next rows. Nothing is
+    padded, so no half adder is spent until few rows are left.
     """
     level = 0
     while len(rows) > target:

@@ -1,7 +1,7 @@
-"""The shared back end of every dot product: maximum exponent, align, add, normalise, round, specials.
+"""Back end of every dot product: maximum exponent, align, add, normalise, round, specials.
 
-A unit hands over *lanes* (exact products, not normalised) and an addend; what comes back is the code
-of the fused sum. Each width is derived in :class:`Geometry`, where it is declared.
+A unit hands over *lanes* (exact products, not normalised) and an addend; what comes back is the
+code of the fused sum. Each width is derived in :class:`Geometry`, where it is declared.
 """
 
 from collections.abc import Sequence
@@ -109,7 +109,7 @@ class Geometry:
 
     @property
     def integer_bits(self) -> int:
-        """Products are below 4 and C below 2 (units of 2**E_max), so the sum is below 4·lanes + 2."""
+        """Products are below 4 and C below 2 (units of 2**E_max): the sum is below 4·lanes + 2."""
         return (4 * self.lanes + 2).bit_length()
 
     @property
@@ -144,7 +144,7 @@ class Geometry:
     def only_addend_subnormal(self) -> bool:
         """Whether a sum with a nonzero product is always a normal number.
 
-        The sum is a multiple of half of 2**(E_max - F), and E_max is at least the smallest product's.
+        The sum is a multiple of half of 2**(E_max - F), E_max at least the smallest product's.
         """
         return self.floor is None and self.exponent_min + self.offset - self.window - 1 >= 1
 
@@ -152,11 +152,13 @@ class Geometry:
     def can_overflow(self) -> bool:
         """Whether the sum can pass the largest finite number of ``output``.
 
-        It cannot if the products alone stay below and are cut completely beside a C near the top.
+        It cannot if the products alone stay below and are cut completely beside a C near the top,
+        and C itself is not cut (floor makes a negative C larger).
         """
         top = self.exponent_max + self.offset
         infinity = (1 << self.output.exponent_bits) - 1
-        return top + self.integer_bits >= infinity or top + self.window + 3 >= infinity
+        cut = self.sticky and self.window < self.output.fraction_bits
+        return cut or top + max(self.integer_bits, self.window + 3) >= infinity
 
 
 class DotCore:
@@ -194,7 +196,7 @@ class DotCore:
         """The code of ``c + sum(lanes)``."""
         cuts = self.cuts
         largest, reference, c_gap = self._build_exponents(lanes, c)
-        side = self._build_side(lanes, c, largest)
+        side: dict[str, Value] = self._build_side(lanes, c, largest)
         words = [cuts.cross("product", x.significand, f"s1_p{k}") for k, x in enumerate(lanes)]
         signs = [cuts.cross("product", x.sign, f"s1_sign{k}") for k, x in enumerate(lanes)]
         exponents = [cuts.cross("product", x.exponent, f"s1_e{k}") for k, x in enumerate(lanes)]
@@ -203,7 +205,7 @@ class DotCore:
         c_gap = clip(c_gap, bits=(self.g.window + 2).bit_length())
         c_gap = cuts.cross("product", c_gap, "s1_c_gap")
         reference = cuts.cross("product", reference, "s1_reference")
-        side = {key: cuts.cross("product", value, f"s1_{key}") for key, value in side.items()}
+        side = cuts.cross_all("product", side, "s1")
         side["top"] = self._top(reference)
         near = self._near(reference)
         distances = []
@@ -213,7 +215,7 @@ class DotCore:
             distances.append(distance)
 
         rows, ones, lost = self._build_terms(
-            [(w, x.fraction, s, d) for x, w, s, d in zip(lanes, words, signs, distances, strict=True)],
+            list(zip(words, [x.fraction for x in lanes], signs, distances, strict=True)),
             (c_word, c_sign, c_gap),
             side.get("short"),
         )
@@ -294,8 +296,8 @@ class DotCore:
         """Aligned rows, the ones that complete the negations, the OR of all cut bits.
 
         With chopped magnitudes every sign is taken relative to C's, so C itself is never negated.
-        A lane's row is its magnitude XOR sign under the inverted sign; the constant that makes up for
-        all the inverted signs is added to C's sign extension.
+        A lane's row is its magnitude XOR sign under the inverted sign; the constant that makes up
+        for all the inverted signs is added to C's sign extension.
         """
         m, g = self.m, self.g
         c_word, c_sign, c_gap = addend
@@ -314,9 +316,7 @@ class DotCore:
             ones.append(sign & ~cut)
             lost.append(cut)
         fill = c_word[-1] if g.sticky else Const(0, 1)
-        shifted, cut = self._align(
-            c_word, g.output.fraction_bits, c_gap, name="align_c", fill=fill
-        )
+        shifted, cut = self._align(c_word, g.output.fraction_bits, c_gap, name="align_c", fill=fill)
         lost.append(cut)
         low = g.window + 1
         shifted = self._shorten(shifted, short)[:low]
@@ -342,9 +342,7 @@ class DotCore:
         word = Cat(Const(0, g.window + extra - fraction), word)
         width = g.window + 2 + extra
         word = Cat(word, fill_bit.replicate(max(width - len(word), 0)))[:width]
-        shifted, lost = shift_right(
-            self.m, word, distance, name=name, fill=fill, sticky=g.sticky
-        )
+        shifted, lost = shift_right(self.m, word, distance, name=name, fill=fill, sticky=g.sticky)
         if extra:
             lost = lost | shifted[:extra].any()
         return shifted[extra:], lost
@@ -367,7 +365,7 @@ class DotCore:
         lost = cuts.cross("sum", lost, "s2_lost")
         if not g.sticky:
             side = side | {"flip": c_sign}
-        side = {key: cuts.cross("sum", value, f"s2_{key}") for key, value in side.items()}
+        side = cuts.cross_all("sum", side, "s2")
 
         total = Signal(g.sum_bits, name="total")
         fast = "total" in cuts.names and g.sum_bits > FAST_ADDER_BITS
@@ -376,7 +374,7 @@ class DotCore:
         folded = total[:-1] ^ total[-1].replicate(g.magnitude_bits)
         folded = cuts.cross("total", folded, "s3_folded")
         lost = cuts.cross("total", lost, "s3_lost")
-        side = {key: cuts.cross("total", value, f"s3_{key}") for key, value in side.items()}
+        side = cuts.cross_all("total", side, "s3")
         number = self._build_normalised(folded, lost, side)
 
         packed = round_and_pack(
@@ -391,15 +389,15 @@ class DotCore:
             saturate=g.can_overflow,
         )
         side["nonzero"] = number.nonzero
-        side = {key: cuts.cross("normalised", value, f"s4_{key}") for key, value in side.items()}
+        side = cuts.cross_all("normalised", side, "s4")
         return self._build_code(packed, side)
 
     def _build_normalised(self, folded: Value, lost: Value, side) -> Normalised:
         """|2S + sticky| with its leading one on top.
 
-        ``folded`` is S or its ones' complement. With a lost bit the complement is already the magnitude;
-        without, a one is missing. Where the result is rounded to nearest the missing one is not added
-        but written as ones without end below the word, and the rounding adds it.
+        ``folded`` is S or its ones' complement. With a lost bit the complement is already the
+        magnitude; without, a one is missing. Where the result is rounded to nearest the missing one
+        is not added but written as ones without end below the word, and the rounding adds it.
         """
         m, g = self.m, self.g
         missing = side["below"] & ~lost

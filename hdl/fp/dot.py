@@ -1,4 +1,4 @@
-"""The fused dot product ``D = C + sum(A[k] * B[k])``: exact products, one alignment, one rounding."""
+"""Fused dot product ``D = C + sum(A[k] * B[k])``: exact products, one alignment, one rounding."""
 
 from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import data, wiring
@@ -15,7 +15,7 @@ __all__ = ["DotProduct", "product_lane"]
 
 
 def product_lane(m: Module, a: Unpacked, b: Unpacked, *, fraction: int, name: str) -> Lane:
-    """The exact product of two unpacked operands; ``fraction`` is the sum of their fraction bits."""
+    """Exact product of two unpacked operands; ``fraction`` is the sum of their fraction bits."""
     zero = Signal(name=f"{name}_zero")
     exponent = Signal(max(len(a.exponent), len(b.exponent)) + 1, name=f"{name}_exponent")
     sign = Signal(name=f"{name}_sign")
@@ -62,6 +62,11 @@ class DotProduct(wiring.Component):
     ValueError
         For a pipeline depth that does not exist, or a spec without a window.
     """
+
+    a: data.View
+    b: data.View
+    c: Signal
+    d: Signal
 
     def __init__(self, *, spec: DotSpec, pipeline: int = 0):
         if pipeline not in PIPELINES:

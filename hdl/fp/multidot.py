@@ -21,8 +21,8 @@ __all__ = ["MultiDot"]
 class MultiDot(wiring.Component):
     """Fused dot product in any of several precisions, one multiplier array for all of them.
 
-    Lane ``l`` of a precision with ``w``-bit storage reads bits ``l*w … l*w+w-1`` of the operand bus, so
-    a bus of 16-bit lanes carries half as many TF32 and twice as many FP8 or INT8 operands.
+    Lane ``l`` of a precision with ``w``-bit storage reads bits ``l*w … l*w+w-1`` of the operand
+    bus, so a bus of 16-bit lanes carries half as many TF32 and twice as many FP8 or INT8 operands.
 
     Parameters
     ----------
@@ -49,6 +49,12 @@ class MultiDot(wiring.Component):
     -------
     ``latency = pipeline`` cycles, one result a cycle, any change of precision from cycle to cycle.
     """
+
+    a: Signal
+    b: Signal
+    c: Signal
+    d: Signal
+    precision: Signal
 
     def __init__(
         self,
@@ -189,7 +195,7 @@ class MultiDot(wiring.Component):
         product = product_lane(m, *operands, fraction=2 * fraction, name=f"p{lane}")
         if not absent:
             return product
-        # A lane that a precision does not have counts as -0, which changes nothing, not even the sign.
+        # A lane that a precision does not have counts as -0, which changes not even the sign.
         return Lane(
             sign=product.sign | Cat(*absent).any(),
             exponent=product.exponent,

@@ -1,4 +1,4 @@
-"""Unsigned multiplication of two significands: radix-4 Booth rows and their carry-save reduction."""
+"""Unsigned product of two significands: radix-4 Booth rows and their carry-save reduction."""
 
 from amaranth.hdl import Cat, Const, Module, Signal, Value
 
@@ -11,8 +11,8 @@ def booth_rows(m: Module, a: Value, b: Value, *, name: str) -> list[Row]:
     """Partial products of ``a * b``, ``b`` recoded to the digits -2 … 2 (modified Booth, radix 4).
 
     The rows add up to the product modulo ``2**(len(a) + len(b))``. A negative row is the ones'
-    complement; its missing one sits in the two free columns below the next row, and its sign is the
-    usual pair ``1, ~negative`` above the row (``~n, n, n`` for the first), so no row is sign-extended.
+    complement; its missing one sits in the free columns below the next row, and its sign is the
+    usual pair ``1, ~negative`` above the row (``~n, n, n`` for the first), no row is sign-extended.
     """
     n, width = len(a), len(a) + len(b)
     rows: list[Row] = []
@@ -42,8 +42,7 @@ def booth_rows(m: Module, a: Value, b: Value, *, name: str) -> list[Row]:
         row = Signal(min(len(word), width - lsb), name=f"{name}_row{digit}")
         m.d.comb += row.eq(word)
         rows.append(Row(value=row, lsb=lsb))
-    if correction is not None:  # pragma: no cover - the last digit of an unsigned number is positive
-        rows.append(Row(value=correction, lsb=2 * (digits - 1)))
+    assert correction is None, "the last digit of an unsigned number is not negative"
     return rows
 
 

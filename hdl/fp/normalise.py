@@ -41,8 +41,8 @@ def normalise(
     """Shift ``word`` left until its top bit is set, but not further than ``limit``.
 
     One pass from the largest step to the smallest; each step looks at the bits it would push out.
-    The limit is compared greedily along the way: once a step was allowed and not taken, the rest of the
-    shift is below the limit whatever follows. ``tail`` is shifted in from below.
+    The limit is compared greedily along the way: once a step was allowed and not taken, the rest of
+    the shift is below the limit whatever follows. ``tail`` is shifted in from below.
     """
     steps = max((len(word) - 1).bit_length(), 1)
     nonzero = word.any()
@@ -92,7 +92,8 @@ def round_and_pack(
         Whether the exponent can fall below 1, or pass the largest one, and must be handled here.
     """
     e_bits, f = output.exponent_bits, output.fraction_bits
-    word = Cat(Const(0, max(result_bits + 2 - len(number.word), 0)), number.word)
+    tail = Const(0, 1) if number.tail is None else number.tail
+    word = Cat(tail.replicate(max(result_bits + 2 - len(number.word), 0)), number.word)
     field = Signal(signed(len(exponent) + 1), name="result_exponent")
     m.d.comb += field.eq(exponent - number.shift)
     cut = len(word) - 2 - result_bits
@@ -111,7 +112,7 @@ def round_and_pack(
         up = word[0] & (rest | word[1])
         if number.tail is not None:
             # a missing one: ones all the way down carry into the guard bit, or make a tie of it
-            up = Mux(number.tail, word[0] | (rest_all & word[1]), up)
+            up = Mux(tail, word[0] | (rest_all & word[1]), up)
         up = cuts.cross("normalised", up, "s4_round_up")
         rounded = Signal(len(kept), name="result_rounded")
         m.d.comb += rounded.eq(kept + up)

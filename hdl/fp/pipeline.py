@@ -1,6 +1,6 @@
 """Named pipeline cuts: one place decides where registers stand."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from amaranth.hdl import Module, Shape, Signal, Value
 
@@ -17,8 +17,8 @@ class Cuts:
     names : iterable of str
         The places that are registered; every other place is a wire.
 
-    A datapath passes each value that crosses a place through :meth:`cross`; whether it is a register
-    is decided by configuration, so all values at a place stay aligned by construction.
+    A datapath passes each value that crosses a place through :meth:`cross`; whether it is a
+    register is decided by configuration, so all values at a place stay aligned by construction.
     """
 
     def __init__(self, m: Module, names: Iterable[str]):
@@ -33,3 +33,7 @@ class Cuts:
         else:
             self._m.d.comb += signal.eq(value)
         return signal
+
+    def cross_all(self, place: str, values: Mapping[str, Value], prefix: str) -> dict[str, Value]:
+        """Several named values at once, each under the name ``prefix_key``."""
+        return {key: self.cross(place, value, f"{prefix}_{key}") for key, value in values.items()}

@@ -1,0 +1,176 @@
+"""Dot product RTL against golden: free parameters, several formats in one unit, mutants."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import hdl.fp.core
+from golden.fp import PRESETS, DotSpec, fused_dot, int_dot
+from hdl.fp.core import PIPELINES
+from hdl.fp.dot import DotProduct
+from hdl.fp.multidot import MultiDot
+from sim import rtl
+from sim.bench.fp.batch import run_dot
+from sim.bench.fp.stimuli import dot_vectors
+
+SEED = 20261121
+
+
+def _spec(**changes) -> DotSpec:
+    parameters = {"input": "fp16", "output": "fp32", "k": 3, "window": 24}
+    return DotSpec(**(parameters | changes))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        _spec(window=9),
+        _spec(window=12, truncate="magnitude", rounding="RNE"),
+        _spec(window=20, rounding="RZ", result_bits=12, emax_floor=3),
+        _spec(input="bf16", window=10),
+        _spec(input="bf16", window=30, truncate="magnitude", rounding="RZ", emax_floor=-132),
+        _spec(input="tf32", window=25, truncate="magnitude", rounding="RZ", nan=0x7FFFFFFF),
+        _spec(input="fp8e4m3", input_b="fp8e5m2", k=7, window=13, result_bits=13),
+        _spec(input="fp8e5m2", output="fp16", k=2, window=16, nan=0xFE00),
+        _spec(input="fp16", output="fp64", k=2, window=74),
+    ],
+    ids=lambda spec: f"{spec.input.name}-{spec.output.name}-{spec.window}-{spec.truncate}",
+)
+def test_free_parameters(spec):
+    result = run_dot("free", spec, 0, 20_000, SEED)
+    assert result.vectors >= 20_000 and not result.mismatches, result.examples
+
+
+@pytest.mark.parametrize("pipeline", sorted(PIPELINES))
+@pytest.mark.parametrize("preset", ["a100", "ieee"])
+def test_pipeline_depths(preset, pipeline):
+    spec = PRESETS[preset].spec("fp16", k=4)
+    assert DotProduct(spec=spec, pipeline=pipeline).latency == pipeline
+    result = run_dot(preset, spec, pipeline, 20_000, SEED)
+    assert result.vectors >= 20_000 and not result.mismatches, result.examples
+
+
+def _shared(preset, k, precisions, **changes):
+    """Specs for one unit: K by operand width, one window for all but the short one."""
+    specs = {}
+    for name in precisions:
+        spec = PRESETS[preset].spec(name)
+        specs[name] = replace_spec(spec, k=k * 16 // spec.input.storage_bits, **changes)
+    return specs
+
+
+def replace_spec(spec: DotSpec, **changes) -> DotSpec:
+    names = ("input", "output", "k", "window", "truncate", "rounding", "result_bits", "nan")
+    return DotSpec(**({name: getattr(spec, name) for name in names} | changes))
+
+
+MULTI = {
+    "a100": _shared("a100", 4, ("fp16", "bf16", "tf32")),
+    "ada": _shared("ada", 4, ("fp16", "bf16", "tf32", "fp8e4m3", "fp8e5m2")),
+    "ieee": _shared("ieee", 4, ("fp16", "bf16", "tf32", "fp8e4m3", "fp8e5m2"), window=45),
+    "ieee-fp8": _shared("ieee", 2, ("fp8e4m3", "fp8e5m2"), window=31),
+}
+
+
+@pytest.mark.parametrize("name", MULTI)
+@pytest.mark.parametrize("pipeline", [0, 3])
+def test_several_precisions_in_one_unit(name, pipeline):
+    """The precision changes at random from one vector to the next; unused bus bits are noise."""
+    specs, vectors = MULTI[name], 6_000
+    int8_k = 8
+    unit = MultiDot(specs=specs, int8_k=int8_k, pipeline=pipeline)
+    rng = np.random.default_rng(SEED)
+    choice = rng.integers(0, len(unit.precisions), vectors)
+    bus_bytes = unit.bus_bits // 8
+    a, b = (rng.integers(0, 256, (vectors, bus_bytes), dtype=np.uint8) for _ in range(2))
+    c = rng.integers(0, 1 << 32, vectors, dtype=np.uint32)
+    expected = np.empty(vectors, np.uint32)
+    for index, precision in enumerate(unit.precisions):
+        rows = np.flatnonzero(choice == index)
+        if precision == "int8":
+            x, y = (side[rows, :int8_k].view(np.int8) for side in (a, b))
+            exact = int_dot(x, y, c[rows].view(np.int32))
+            expected[rows] = np.asarray(exact).astype(np.int32).view(np.uint32)
+            continue
+        spec = specs[precision]
+        x, y, z = (side[: len(rows)] for side in dot_vectors(spec, len(rows) + 64, seed=SEED))
+        used = spec.k * spec.input.storage_bits // 8
+        width = np.dtype(f"<u{spec.input.storage_bits // 8}")
+        a[rows, :used] = np.ascontiguousarray(x, dtype=width).view(np.uint8).reshape(len(rows), -1)
+        b[rows, :used] = np.ascontiguousarray(y, dtype=width).view(np.uint8).reshape(len(rows), -1)
+        c[rows] = z
+        expected[rows] = fused_dot(x, y, z, spec)
+    model = rtl.compile(unit)
+    got = model.run(a=_words(a), b=_words(b), c=c, precision=choice.astype(np.uint8))
+    wrong = np.flatnonzero(np.asarray(got) != expected)
+    shown = [(unit.precisions[choice[i]], hex(got[i]), hex(expected[i])) for i in wrong[:3]]
+    assert not len(wrong), shown
+
+
+def _words(octets: np.ndarray) -> np.ndarray:
+    """Bus bytes as the model takes a wide port: an integer if it fits, else Python integers."""
+    if octets.shape[1] <= 8:
+        padded = np.zeros((len(octets), 8), np.uint8)
+        padded[:, : octets.shape[1]] = octets
+        return padded.view("<u8")[:, 0]
+    return np.array([int.from_bytes(row.tobytes(), "little") for row in octets], dtype=object)
+
+
+# ------------------------------------------------------------------ mutants
+
+
+def _shift_off_by_one(m, word, distance, **rest):
+    return shift_right(m, word, (distance + 1)[: len(distance) + 1], **rest)
+
+
+def _sticky_dropped(m, word, distance, **rest):
+    return shift_right(m, word, distance, **rest)[0], hdl.fp.core.Const(0, 1)
+
+
+def _ties_up(m, number, **rest):
+    return round_and_pack(m, replace(number, word=number.word | 1), **rest)
+
+
+def _zero_products_count(m, values, **rest):
+    return maximum(m, [value | 1 for value in values], **rest)
+
+
+shift_right, round_and_pack = hdl.fp.core.shift_right, hdl.fp.core.round_and_pack
+maximum = hdl.fp.core._maximum
+
+
+@pytest.mark.parametrize(
+    ("name", "mutant"),
+    [
+        ("shift_right", _shift_off_by_one),
+        ("shift_right", _sticky_dropped),
+        ("round_and_pack", _ties_up),
+        ("_maximum", _zero_products_count),
+    ],
+    ids=["shift off by one", "sticky dropped", "ties up", "maximum off"],
+)
+def test_mutants_are_caught(monkeypatch, name, mutant):
+    spec = _spec(k=2, window=20)
+    a, b, c = dot_vectors(spec, 20_000, seed=SEED)
+    expected = fused_dot(a, b, c, spec)
+    assert np.array_equal(rtl.compile(DotProduct(spec=spec)).run(a=a, b=b, c=c), expected)
+    monkeypatch.setattr(hdl.fp.core, name, mutant)
+    wrong = rtl.compile(DotProduct(spec=spec)).run(a=a, b=b, c=c)
+    assert (wrong != expected).any()
+
+
+# ------------------------------------------------------------------ errors
+
+
+def test_errors_say_what_is_allowed():
+    spec = PRESETS["a100"].spec("fp16")
+    with pytest.raises(ValueError, match=r"pipeline must be one of \[0, 1, 2, 3, 4\], not 7"):
+        DotProduct(spec=spec, pipeline=7)
+    with pytest.raises(ValueError, match="spec must have a window"):
+        DotProduct(spec=PRESETS["exact"].spec("fp16"))
+    with pytest.raises(ValueError, match="specs must name at least one precision"):
+        MultiDot(specs={})
+    with pytest.raises(ValueError, match="rounding of bf16 must be that of fp16"):
+        other = _spec(input="bf16", k=8, truncate="magnitude", nan=0x7FFFFFFF)
+        MultiDot(specs={"fp16": spec, "bf16": other})

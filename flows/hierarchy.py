@@ -1,8 +1,9 @@
 """Modules of an RTLIL text by content: equal modules are found and synthesised once.
 
-Amaranth emits every instance as a module of its own and numbers its internal names across the whole
-design, so the 256 processing elements of a tile are 256 texts that differ in numbers only. Here every
-module is rewritten with its own numbering and named by the hash of the result, children first.
+Amaranth emits every instance as a module of its own and numbers its internal names across the
+whole design, so the 256 processing elements of a tile are 256 texts that differ in numbers only.
+Here every module is rewritten with its own numbering and named by the hash of the result, children
+first.
 """
 
 import re

@@ -175,7 +175,9 @@ def _parse_groups(text: str, name: str) -> Group:
             line = text.count("\n", 0, at) + 1
             raise LibertyError(f"{name} line {line}: liberty statement expected, not {word!r}")
     if len(stack) > 1:
-        raise LibertyError(f"{name}: group `{stack[-1].name}` must be closed by `}}` before the end")
+        raise LibertyError(
+            f"{name}: group `{stack[-1].name}` must be closed by `}}` before the end"
+        )
     return root
 
 
@@ -230,9 +232,7 @@ def _library(root: Group) -> Library:
     amount, prefix = group.attributes.get("capacitive_load_unit", ["1", "pf"])
     load = float(amount) * {"ff": 1.0, "pf": 1e3}[prefix.lower()]
     templates = {
-        t.arguments[0]: t
-        for t in group.groups
-        if t.name == "lu_table_template" and t.arguments
+        t.arguments[0]: t for t in group.groups if t.name == "lu_table_template" and t.arguments
     }
     default = float(group.attributes.get("default_input_pin_cap", 0.0)) * load
     cells = {}
@@ -317,7 +317,9 @@ def _arcs(
             if kind == "clock":
                 starts = [1]
             arcs += [
-                Arc(source, pin, kind, s, edge, tables[f"cell_{word}"], tables[f"{word}_transition"])
+                Arc(
+                    source, pin, kind, s, edge, tables[f"cell_{word}"], tables[f"{word}_transition"]
+                )
                 for s in starts
             ]
     return arcs

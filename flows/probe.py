@@ -17,7 +17,8 @@ from typing import Any
 from flows import liberty as cells
 from flows import sta
 from flows.cells import nangate45
-from flows.synth import Recipe, synthesize, to_rtlil
+from flows.elaborate import to_rtlil
+from flows.synth import Recipe, synthesize
 
 
 def names(modules: list[str]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from flows.liberty import Arc, Cell, Library, LibertyError, Table, WireLoad
+from flows.liberty import Arc, Cell, LibertyError, Library, Table, WireLoad
 
 CLASSES = ("input->output", "input->register", "register->register", "register->output")
 _EDGES = ("fall", "rise")
@@ -278,9 +278,7 @@ class _Graph:
         paths = {kind: self._path(kind, *ends[kind]) for kind in CLASSES if kind in ends}
         return Timing(paths=paths)
 
-    def _path(
-        self, kind: str, total: float, setup: float, tag: int, node: int, end: str
-    ) -> Path:
+    def _path(self, kind: str, total: float, setup: float, tag: int, node: int, end: str) -> Path:
         steps: list[Step] = []
         start = ""
         while True:
@@ -288,7 +286,7 @@ class _Graph:
             if row == -1:
                 start = self.inputs.get(node // 2, "")
                 break
-            number, label = (self.arcs[row, 4:] if row >= 0 else self.launches[-2 - row, 3:])
+            number, label = self.arcs[row, 4:] if row >= 0 else self.launches[-2 - row, 3:]
             arc, (name, cell, _) = self.labels[label], self.instances[number]
             before = self.arrival[tag, self.arcs[row, 0]] if row >= 0 else 0.0
             steps.append(

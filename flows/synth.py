@@ -20,8 +20,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from amaranth.back import rtlil as rtlil_backend
-
 from flows.cache import ResultCache, digest
 
 WORKER = Path(__file__).with_name("worker.py")
@@ -89,11 +87,6 @@ class Mapped:
     @property
     def cell_count(self) -> int:
         return sum(self.cells.values())
-
-
-def to_rtlil(component: Any, *, name: str = "top") -> str:
-    """Return `component` as RTLIL text without source locations (so equal designs are equal)."""
-    return rtlil_backend.convert(component, name=name, emit_src=False)
 
 
 def synthesize(
@@ -181,7 +174,7 @@ def _run(
         usage = json.loads((folder / "usage.json").read_text())
         logs = dict(re.findall(r"@@TARGET (\d+)\n(.*?)(?=@@TARGET|\Z)", text, re.DOTALL))
         return {
-            target: _collect(folder, top, target, logs[str(target)], usage["peak_mib"])
+            target: _collect(folder, top, target, logs[str(target)], usage["peak_mib"], rtlil)
             for target in targets_ps
         }
 
@@ -193,13 +186,19 @@ def _reason(log: str, code: int) -> str:
     return (mapper or errors or lines or ["no output"])[-1] + f" (exit code {code})"
 
 
-def _collect(folder: Path, top: str, target: int, log: str, peak_mib: float) -> dict[str, Any]:
+def _collect(
+    folder: Path, top: str, target: int, log: str, peak_mib: float, rtlil: str
+) -> dict[str, Any]:
+    """Read what the worker wrote for one target; a figure that is missing is an error."""
     stat = json.loads((folder / f"stat_{target}.json").read_text())["modules"]["\\" + top]
-    if "area" not in stat or "num_cells_by_type" not in stat:
-        raise SynthesisError(f"stat of {top!r} must hold area and cells, not {sorted(stat)}")
+    missing = {"area", "sequential_area", "num_cells_by_type"} - stat.keys()
+    if missing:
+        raise SynthesisError(f"stat of {top!r} must hold {sorted(missing)}")
     if stat.get("num_memories"):
         raise SynthesisError(f"{top!r} must map onto cells, not onto memories")
-    unmapped = [kind for kind in stat["num_cells_by_type"] if kind.startswith("$")]
+    boxes = set(re.findall(r"(?m)^attribute \\blackbox 1\nmodule \\(\S+)$", rtlil))
+    cells = {k: int(v) for k, v in stat["num_cells_by_type"].items() if k not in boxes}
+    unmapped = [kind for kind in cells if kind.startswith("$")]
     if unmapped:
         raise SynthesisError(f"{top!r} must map onto library cells, which has none for {unmapped}")
     netlist = json.loads((folder / f"netlist_{target}.json").read_text())["modules"][top]
@@ -207,21 +206,27 @@ def _collect(folder: Path, top: str, target: int, log: str, peak_mib: float) -> 
     return {
         "delay_target_ps": target,
         "area_um2": float(stat["area"]),
-        "sequential_area_um2": float(stat.get("sequential_area", 0.0)),
-        "cells": {str(k): int(v) for k, v in sorted(stat["num_cells_by_type"].items())},
+        "sequential_area_um2": float(stat["sequential_area"]),
+        "cells": dict(sorted(cells.items())),
         "abc_delay_ps": max(map(float, delays)) if delays else None,
-        "netlist": _slim(netlist),
+        "netlist": _slim(netlist, boxes),
         "peak_mib": float(peak_mib),
     }
 
 
-def _slim(netlist: dict[str, Any]) -> dict[str, Any]:
-    """Keep what timing needs: ports, cells with their pins, net names."""
-    return {
-        "ports": netlist["ports"],
-        "cells": {
-            name: {"type": cell["type"], "connections": cell["connections"]}
-            for name, cell in netlist["cells"].items()
-        },
-        "netnames": {name: net["bits"] for name, net in netlist["netnames"].items()},
-    }
+def _slim(netlist: dict[str, Any], boxes: set[str]) -> dict[str, Any]:
+    """Keep what timing needs: ports, cells with their pins, net names.
+
+    Pins of modules that are synthesised elsewhere become ports: what they drive is an input here.
+    """
+    ports = dict(netlist["ports"])
+    cells = {}
+    for name, cell in netlist["cells"].items():
+        if cell["type"] not in boxes:
+            cells[name] = {"type": cell["type"], "connections": cell["connections"]}
+            continue
+        for pin, bits in cell["connections"].items():
+            way = {"input": "output", "output": "input"}[cell["port_directions"][pin]]
+            ports[f"{name}.{pin}"] = {"direction": way, "bits": bits}
+    names = {name: net["bits"] for name, net in netlist["netnames"].items()}
+    return {"ports": ports, "cells": cells, "netnames": names}

@@ -12,7 +12,7 @@ import sys
 
 def main(script: str, usage: str) -> None:
     """Execute the file `script` line by line, then write peak memory to the file `usage`."""
-    from pyosys import libyosys as ys
+    import pyosys.libyosys as ys
 
     design = ys.Design()
     with open(script, encoding="utf-8") as lines:

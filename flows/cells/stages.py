@@ -11,9 +11,9 @@ conducts, written as a product or sum of inputs; the pull-up network is its dual
 - area: fingers in a row, ``(fingers + 1) x pitch x height``, the rule that the published areas of
   the 45 nm library follow (INV 2, NAND2 3, XOR2 = NOR2 + AOI21 6 columns of 0.266 µm²).
 
-A stage's delay T at zero slew grows to ``T sqrt(1 + beta slew / T)`` for a slow input and its output
-slew is ``sqrt((alpha T)² + (kappa slew)²)``, both forms after Horowitz (1984). Pull-up and pull-down
-have constants of their own because the pull-up transistors are narrower than equal drive needs.
+A stage's delay T at zero slew grows to ``T sqrt(1 + beta slew / T)`` for a slow input and its
+output slew is ``sqrt((alpha T)² + (kappa slew)²)``, both forms after Horowitz (1984). Pull-up and
+pull-down have constants of their own: pull-up transistors are narrower than equal drive needs.
 
 References
 ----------

@@ -305,7 +305,11 @@ def _flip_flop(name: str, cell: FlipFlop) -> str:
     out = (_stage("Q", "D", cell.strength),)
     lines += ["    pin (Q) {", "      direction : output;", '      function : "IQ";']
     lines += [f"      max_capacitance : {LOADS_FF[-1] * cell.strength:.1f};"]
-    lines += ["      timing () {", '        related_pin : "CK";', "        timing_type : rising_edge;"]
+    lines += [
+        "      timing () {",
+        '        related_pin : "CK";',
+        "        timing_type : rising_edge;",
+    ]
     for edge in (0, 1):
         rows = []
         for slew in SLEWS_PS:

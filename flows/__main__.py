@@ -1,0 +1,12 @@
+"""``python -m flows``: what a unit costs and how to take it away."""
+
+import os
+import sys
+
+if os.environ.get("PYTHONHASHSEED") != "0":
+    os.environ["PYTHONHASHSEED"] = "0"
+    os.execv(sys.executable, [sys.executable, "-m", "flows", *sys.argv[1:]])
+
+from flows.cli import main
+
+sys.exit(main())

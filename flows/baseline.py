@@ -1,0 +1,132 @@
+"""Checked-in figures and the difference of a new measurement from them.
+
+One file per library and unit, ``flows/baselines/LIBRARY/UNIT.json``: label -> target -> figures.
+The recipe and the tools that made the figures stand beside them.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from flows.cache import write_atomic
+from flows.errors import UserError
+from flows.measure import Row, Settings
+
+FOLDER = Path(__file__).with_name("baselines")
+FIGURES = ("area_um2", "delay_ps")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """One row at one target against its baseline; None where there is no such figure."""
+
+    unit: str
+    label: str
+    target: int
+    before: dict[str, float | None] | None
+    after: dict[str, float | None]
+
+    def change(self, figure: str) -> float | None:
+        """Return after − before, None if either is missing."""
+        before, after = (self.before or {}).get(figure), self.after.get(figure)
+        return None if before is None or after is None else after - before
+
+    @property
+    def same(self) -> bool:
+        """True if there is a baseline and every figure equals it to the rounding."""
+        return self.before is not None and all(
+            (self.before.get(f) is None) == (self.after[f] is None)
+            and abs(self.change(f) or 0.0) < 0.051
+            for f in FIGURES
+        )
+
+
+def path(library: str, unit: str) -> Path:
+    """Return the baseline file of `unit` with cells of `library`."""
+    return FOLDER / library / f"{unit}.json"
+
+
+def load(library: str, unit: str) -> dict[str, dict[str, dict[str, float | None]]]:
+    """Return label -> target -> figures; empty if no baseline has been stored.
+
+    Raises
+    ------
+    UserError
+        The file exists but is not a baseline.
+    """
+    file = path(library, unit)
+    if not file.exists():
+        return {}
+    try:
+        return json.loads(file.read_text())["rows"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"baseline {file} must be JSON with rows, not as it is: {error}") from None
+
+
+def figures(row: Row, target: int) -> dict[str, float | None]:
+    """Return the figures of `row` that a baseline keeps, to 0.1."""
+    delay = row.delay_ps(target)
+    return {
+        "area_um2": round(row.area_um2(target), 1),
+        "delay_ps": None if delay is None else round(delay, 1),
+    }
+
+
+def compare(rows: Sequence[Row], library: str) -> list[Difference]:
+    """Return one `Difference` for every row and target."""
+    stored = {unit: load(library, unit) for unit in {row.variant.unit.name for row in rows}}
+    return [
+        Difference(
+            unit=row.variant.unit.name,
+            label=row.variant.label,
+            target=target,
+            before=stored[row.variant.unit.name].get(row.variant.label, {}).get(str(target)),
+            after=figures(row, target),
+        )
+        for row in rows
+        for target in row.targets_ps
+    ]
+
+
+def update(rows: Sequence[Row], settings: Settings) -> list[Path]:
+    """Store the figures of `rows`, keeping those of variants that were not measured."""
+    written = []
+    for unit in dict.fromkeys(row.variant.unit.name for row in rows):
+        known = load(settings.library.name, unit)
+        for row in rows:
+            if row.variant.unit.name == unit:
+                known[row.variant.label] = {
+                    str(target): figures(row, target) for target in row.targets_ps
+                }
+        document: dict[str, Any] = {
+            "library": settings.library.name,
+            "recipe": asdict(settings.recipe),
+            "tools": {name: version(name) for name in ("amaranth", "pyosys")},
+            "rows": dict(sorted(known.items())),
+        }
+        file = path(settings.library.name, unit)
+        write_atomic(file, json.dumps(document, indent=1) + "\n")
+        written.append(file)
+    return written
+
+
+def table(differences: Sequence[Difference]) -> tuple[list[str], list[list[str]]]:
+    """Return header and lines: before, after and change of area and delay."""
+    header = ["unit", "configuration", "target ps", "µm² before", "µm²", "Δ", "Δ %"]
+    header += ["ps before", "ps", "Δ", "Δ %"]
+    lines = []
+    for d in differences:
+        line = [d.unit, d.label, str(d.target)]
+        for figure in FIGURES:
+            before, after, change = (d.before or {}).get(figure), d.after[figure], d.change(figure)
+            line += [
+                "new" if before is None else f"{before:.1f}",
+                "–" if after is None else f"{after:.1f}",
+                "–" if change is None else f"{change:+.1f}",
+                "–" if change is None or not before else f"{100 * change / before:+.2f}",
+            ]
+        lines.append(line)
+    return header, lines

@@ -1,0 +1,95 @@
+"""A component as RTLIL text, with chosen sub-components written once however often they occur.
+
+Amaranth elaborates and emits every instance anew; 256 processing elements cost minutes and
+hundreds of megabytes. Classes given as `shared` are replaced by instances of a module that is
+elaborated once for each distinct configuration, which also gives that module clean port names.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import amaranth.back.rtlil as rtlil_backend
+from amaranth.hdl import ClockSignal, Instance, Module, ResetSignal, Value
+from amaranth.lib import wiring
+
+from flows.cache import digest
+
+
+def to_rtlil(component: wiring.Component, *, name: str = "top", shared: Sequence[type] = ()) -> str:
+    """Return `component` as RTLIL text without source locations, so equal designs are equal.
+
+    Parameters
+    ----------
+    name : str
+        Name of the top module.
+    shared : sequence of Component classes
+        Sub-components of these classes become instances of modules of their own. What such a
+        component does must depend only on its attributes, which are compared by `repr`.
+    """
+    bodies: dict[str, str] = {}
+    with _shared(tuple(shared), bodies):
+        top = rtlil_backend.convert(component, name=name, emit_src=False)
+    return "\n".join([top, *bodies.values()])
+
+
+@contextmanager
+def _shared(classes: tuple[type, ...], bodies: dict[str, str]) -> Iterator[None]:
+    """Replace `elaborate` of `classes` while the block runs; collect module texts in `bodies`."""
+    originals = {cls: cls.elaborate for cls in classes}  # type: ignore[attr-defined]
+    emitting: set[int] = set()
+
+    def elaborate(self: Any, platform: Any) -> Any:
+        original = originals[type(self)]
+        if id(self) in emitting:
+            return original(self, platform)
+        name = f"{_snake(type(self).__name__)}_{_identity(self)}"
+        if name not in bodies:
+            emitting.add(id(self))
+            bodies[name] = rtlil_backend.convert(self, name=name, emit_src=False).replace(
+                "attribute \\top 1\n", ""
+            )
+            emitting.discard(id(self))
+        return _instance(self, name, bodies[name])
+
+    try:
+        for cls in classes:
+            cls.elaborate = elaborate  # type: ignore[attr-defined]
+        yield
+    finally:
+        for cls, original in originals.items():
+            cls.elaborate = original  # type: ignore[attr-defined]
+
+
+def _instance(component: Any, name: str, body: str) -> Module:
+    """Return a module that holds nothing but an instance of module `name` on the same ports."""
+    top = body[body.index(f"module \\{name}\n") :]
+    found = re.findall(r"(?m)^  wire .*\b(input|output) \d+\s+\\(\S+)$", top)
+    ports = {port: direction for direction, port in found}
+    connections: dict[str, Any] = {}
+    for path, _, value in component.signature.flatten(component):
+        port = "__".join(str(part) for part in path)
+        if port in ports:
+            connections[f"{ports[port][0]}_{port}"] = Value.cast(value)
+    if "clk" in ports:
+        connections["i_clk"] = ClockSignal()
+    if "rst" in ports:
+        connections["i_rst"] = ResetSignal()
+    unknown = {f"{way[0]}_{port}" for port, way in ports.items()} - connections.keys()
+    if unknown:
+        raise ValueError(f"ports of {name} must be in its signature, not {sorted(unknown)}")
+    module = Module()
+    module.submodules.body = Instance(name, **connections)
+    return module
+
+
+def _identity(component: Any) -> str:
+    """Return a short hash of everything about `component` except its ports."""
+    ports = set(component.signature.members)
+    state = sorted((k, repr(v)) for k, v in vars(component).items() if k not in ports)
+    return digest(type(component).__qualname__, component.signature, state)[:8]
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()

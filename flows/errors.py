@@ -1,0 +1,13 @@
+"""The one exception that means: the user asked for something that does not exist."""
+
+
+class UserError(ValueError):
+    """What was asked for is not available; the message is one line and says what is."""
+
+
+def choose(what: str, value: str, allowed) -> str:
+    """Return `value` if it is one of `allowed`, else raise `UserError` listing them."""
+    names = list(allowed)
+    if value not in names:
+        raise UserError(f"{what} must be one of {', '.join(names)}, not {value!r}")
+    return value

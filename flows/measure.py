@@ -1,0 +1,208 @@
+"""Area and longest path of unit variants: elaborate, cut, synthesise every distinct piece once."""
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from typing import Any
+
+from flows import sta
+from flows.cells import CellLibrary
+from flows.elaborate import to_rtlil
+from flows.hierarchy import Design, Part
+from flows.synth import RELAXED_PS, TIGHT_PS, Mapped, Recipe, synthesize
+from flows.units import Variant
+
+TARGETS_PS = (RELAXED_PS, TIGHT_PS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How to measure: library, recipe, delay targets, and whether to cut at every module."""
+
+    library: CellLibrary
+    recipe: Recipe = field(default_factory=Recipe)
+    targets_ps: Sequence[int] = TARGETS_PS
+    per_module: bool = False
+    cache: bool = True
+    jobs: int = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Piece:
+    """A distinct module of a variant, how often it occurs, and what it maps to."""
+
+    label: str
+    count: int
+    mapped: dict[int, Mapped]
+    timing: dict[int, sta.Timing]
+
+    def area_um2(self, target: int) -> float:
+        return self.mapped[target].area_um2 * self.count
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """What one variant costs.
+
+    For a variant of several pieces the delay is the longest path inside one piece, every piece
+    with its own input driver and output load.
+    """
+
+    variant: Variant
+    pieces: tuple[Piece, ...]
+    targets_ps: tuple[int, ...]
+
+    def area_um2(self, target: int) -> float:
+        return sum(piece.area_um2(target) for piece in self.pieces)
+
+    def register_area_um2(self, target: int) -> float:
+        return sum(p.mapped[target].sequential_area_um2 * p.count for p in self.pieces)
+
+    def cells(self, target: int) -> int:
+        return sum(p.mapped[target].cell_count * p.count for p in self.pieces)
+
+    def area_per_mac(self, target: int) -> float | None:
+        macs = self.variant.macs
+        return self.area_um2(target) / macs if macs else None
+
+    def worst(self, target: int) -> tuple[Piece, sta.Path] | None:
+        """Return the longest path and the piece that has it; None for a unit without logic."""
+        found = [
+            (piece, path)
+            for piece in self.pieces
+            if (path := piece.timing[target].worst) is not None
+        ]
+        return max(found, key=lambda pair: pair[1].delay_ps, default=None)
+
+    def delay_ps(self, target: int) -> float | None:
+        worst = self.worst(target)
+        return None if worst is None else worst[1].delay_ps
+
+    def class_ps(self, target: int) -> dict[str, float]:
+        """Return path class -> longest delay over all pieces."""
+        found: dict[str, float] = {}
+        for piece in self.pieces:
+            for kind, path in piece.timing[target].paths.items():
+                found[kind] = max(found.get(kind, 0.0), path.delay_ps)
+        return found
+
+    def abc_delay_ps(self, target: int) -> float | None:
+        delays = [p.mapped[target].abc_delay_ps for p in self.pieces]
+        return max((d for d in delays if d is not None), default=None)
+
+    def peak_mib(self) -> float:
+        return max(m.peak_mib for p in self.pieces for m in p.mapped.values())
+
+    def as_json(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        return {
+            "unit": self.variant.unit.name,
+            "label": self.variant.label,
+            "command": self.variant.arguments,
+            "configuration": dict(self.variant.configuration),
+            "macs": self.variant.macs,
+            "targets": {str(target): self._target(target) for target in self.targets_ps},
+            "peak_mib": self.peak_mib(),
+        }
+
+    def _target(self, target: int) -> dict[str, Any]:
+        worst = self.worst(target)
+        return {
+            "area_um2": round(self.area_um2(target), 3),
+            "area_um2_per_mac": _rounded(self.area_per_mac(target)),
+            "register_area_um2": round(self.register_area_um2(target), 3),
+            "cells": self.cells(target),
+            "delay_ps": _rounded(self.delay_ps(target)),
+            "delay_by_class_ps": {k: _rounded(v) for k, v in self.class_ps(target).items()},
+            "abc_delay_ps": self.abc_delay_ps(target),
+            "path": [] if worst is None else [vars(step) for step in worst[1].steps],
+            "modules": [
+                {
+                    "module": piece.label,
+                    "count": piece.count,
+                    "area_um2_each": round(piece.mapped[target].area_um2, 3),
+                    "area_um2": round(piece.area_um2(target), 3),
+                    "delay_ps": _rounded(piece.timing[target].delay_ps),
+                }
+                for piece in self.pieces
+            ],
+        }
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 1)
+
+
+def measure(
+    variants: Iterable[Variant],
+    settings: Settings,
+    *,
+    progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+) -> list[Row]:
+    """Measure every variant, two pieces at a time; equal pieces of different variants once.
+
+    Parameters
+    ----------
+    progress : callable
+        Called with (what was finished, pieces done, pieces known so far).
+    """
+    variants = list(variants)
+    settings.library.cells  # noqa: B018 parse once, before the threads
+    parts: list[list[Part]] = []
+    pieces: dict[str, Piece | None] = {}
+    with ThreadPoolExecutor(settings.jobs) as pool:
+        jobs = {}
+        for number, variant in enumerate(variants):
+            progress(f"elaborate {variant.unit.name} {variant.label}", number, len(variants))
+            parts.append(_parts(variant, settings.per_module))
+            for part in parts[-1]:
+                if part.rtlil not in pieces:
+                    pieces[part.rtlil] = None
+                    jobs[pool.submit(_piece, part, settings)] = part
+        try:
+            for done, job in enumerate(as_completed(jobs), 1):
+                pieces[jobs[job].rtlil] = job.result()
+                progress(f"synthesise {jobs[job].label}", done, len(jobs))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    rows = []
+    for variant, its_parts in zip(variants, parts, strict=True):
+        own = []
+        for part in its_parts:
+            piece = pieces[part.rtlil]
+            assert piece is not None
+            own.append(
+                Piece(label=part.label, count=part.count, mapped=piece.mapped, timing=piece.timing)
+            )
+        targets = tuple(settings.targets_ps)
+        rows.append(Row(variant=variant, pieces=tuple(own), targets_ps=targets))
+    return rows
+
+
+def _parts(variant: Variant, per_module: bool) -> list[Part]:
+    rtlil = to_rtlil(variant.build(), shared=variant.unit.shared)
+    if per_module:
+        return Design(rtlil).parts(lambda path: True)
+    return Design(rtlil).parts(lambda path: path.endswith(".body"))
+
+
+def _piece(part: Part, settings: Settings) -> Piece:
+    mapped = synthesize(
+        part.rtlil,
+        top=part.top.lstrip("\\"),
+        liberty=settings.library.path,
+        targets_ps=settings.targets_ps,
+        recipe=settings.recipe,
+        cache=settings.cache,
+    )
+    timing = {
+        target: sta.analyse(
+            one.netlist,
+            settings.library.cells,
+            driving_cell=settings.recipe.driving_cell,
+            load_ff=settings.recipe.load_ff,
+        )
+        for target, one in mapped.items()
+    }
+    return Piece(label=part.label, count=part.count, mapped=mapped, timing=timing)

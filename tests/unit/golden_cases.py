@@ -97,7 +97,8 @@ def stratified_fma(rng, n, format):
     middle = near_exponent(rng, np.full(m, f.one, code_dtype(f)), f, f.fraction_bits + 3)
     classes.append((small, middle, near_exponent(rng, mul(small, middle, f), f, 3)))
     d = directed_codes(f)
-    classes.append(tuple(g.ravel() for g in np.meshgrid(d, d, d)))
+    x, y, z = np.meshgrid(d, d, d)
+    classes.append((x.ravel(), y.ravel(), z.ravel()))
     return tuple(np.concatenate(part) for part in zip(*classes, strict=True))
 
 
@@ -105,10 +106,10 @@ def dot_cases(rng, n, k, spec):
     """Operands (n, k), (n, k), (n,) of a fused dot product, class by class.
 
     Bit patterns; directed codes; sparse significands near 1, with C around them; pairs of terms
-    that cancel; products of small numbers.
+    that cancel; products of small numbers; zeros times large numbers beside small products.
     """
     a_format, b_format, out = spec.input, spec.input_b, spec.output
-    m = max(n // 5, 1)
+    m = max(n // 6, 1)
 
     def around_one(format, shape, reach):
         one = np.full(shape, format.one, code_dtype(format))
@@ -136,6 +137,13 @@ def dot_cases(rng, n, k, spec):
     c.append(np.where(rng.random(m) < 0.5, small(out, m), around_one(out, m, 30)))
     a.append(small(a_format, (m, k)))
     b.append(small(b_format, (m, k)))
+    c.append(np.where(rng.random(m) < 0.5, small(out, m), np.zeros(m, code_dtype(out))))
+    x, y = small(a_format, (m, k)), around_one(b_format, (m, k), 6)
+    zero = rng.random((m, k)) < 0.4  # zeros whose exponents would be the largest if they counted
+    x[zero] &= x.dtype.type(a_format.sign_mask)
+    y[zero] = b_format.max_finite
+    a.append(x)
+    b.append(y)
     c.append(np.where(rng.random(m) < 0.5, small(out, m), np.zeros(m, code_dtype(out))))
     return np.concatenate(a), np.concatenate(b), np.concatenate(c)
 

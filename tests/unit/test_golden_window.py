@@ -91,7 +91,7 @@ def test_witness_in_the_real_formats(name, out, a, b, c_exponent):
     spec = PRESETS["ieee"].spec(name, out, k=1)
     o = spec.output
     c = o.sign_mask | (c_exponent + o.bias) << o.fraction_bits | 0b101
-    wrong = dataclasses.replace(spec, window=spec.window - 1)
+    wrong = dataclasses.replace(spec, window=ieee_window(name, out) - 1)
     exact = dataclasses.replace(spec, window=None)
     results = {int(fused_dot([a], [b], c, s)) for s in (spec, exact)}
     assert len(results) == 1

@@ -43,8 +43,8 @@ def ieee_window(input, output, input_b=None) -> int:
 
     *One bit less is too few* where C reaches down to the witness: fp16 to fp32 (F = 45),
     P = 2^−24 · 2^−24 = 2^−48 with E_p = −28, and C = −(1 + 5 · 2^−23) · 2^−51. The sum lies in
-    (2^−49, 2^−48), its last place is 2^−72, and C's last bit is a quarter of that. With F = 44, q is
-    the last place itself: what is cut becomes a sticky bit of weight q/2, which looks like a tie.
+    (2^−49, 2^−48), its last place is 2^−72, and C's last bit is a quarter of that. With F = 44, q
+    is the last place itself: what is cut becomes a sticky bit of weight q/2, just like a tie.
 
     *The narrow rule.* Where emin_a + emin_b < emin_o, a product of two subnormals meets only C = 0
     (nothing is cut, F ≥ f_a + f_b) or a C that dominates (case 2). In case 1 at most one operand is

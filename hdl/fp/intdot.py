@@ -1,5 +1,7 @@
 """The integer dot product ``D = C + sum(A[k] * B[k])``: 8-bit operands, 32-bit accumulation."""
 
+from typing import TYPE_CHECKING
+
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
@@ -24,9 +26,9 @@ _PLACES: dict[int, tuple[str, ...]] = {
 class IntDotProduct(wiring.Component):
     """Dot product of 8-bit integers, bit for bit as ``golden.fp.int_dot``.
 
-    No product is ever formed. Two products share their rows: bit j of B[k] and of B[k+1] choose one of
-    0, A[k], A[k+1] and A[k] + A[k+1], so one nine-bit adder halves the rows that the carry-save
-    tree has to sum (``docs/decisions/0003-int8-dot.md`` compares it with Booth and Baugh-Wooley).
+    No product is ever formed. Two products share their rows: bit j of B[k] and of B[k+1] choose
+    one of 0, A[k], A[k+1] and A[k] + A[k+1], so one nine-bit adder halves the rows that the
+    carry-save tree has to sum (``docs/decisions/0003-int8-dot.md`` compares it with others).
 
     Parameters
     ----------
@@ -57,6 +59,12 @@ class IntDotProduct(wiring.Component):
     TypeError, ValueError
         For a ``k`` that is not a positive integer or a pipeline depth that does not exist.
     """
+
+    if TYPE_CHECKING:
+        a: data.View
+        b: data.View
+        c: Signal
+        d: Signal
 
     def __init__(
         self,
@@ -147,7 +155,7 @@ class IntDotProduct(wiring.Component):
                 row = Signal(n, name=f"row{k}_{j}")
                 m.d.comb += row.eq(word ^ Const(inverted, n))
                 rows.append(Row(value=row, lsb=j))
-                # value = sum of (+-bit) = sum of (bit or ~bit) minus the weights of the inverted bits
+                # An inverted bit counts its weight too much.
                 constant -= inverted << j
         return rows, constant
 

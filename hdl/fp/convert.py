@@ -1,0 +1,176 @@
+"""Conversion between floating-point formats, and from and to integers."""
+
+from typing import TYPE_CHECKING
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from golden.fp.formats import FORMATS, INT_FORMATS, FloatFormat, IntFormat
+
+from .align import shift_right
+from .finish import ROUNDINGS, Exact, check_option, finish
+from .pipeline import Cuts
+from .unpack import unpack
+
+__all__ = ["Converter"]
+
+#: The places that are registered at each pipeline depth.
+_PLACES: dict[int, tuple[str, ...]] = {0: (), 1: ("total",), 2: ("total", "normalised")}
+
+
+class Converter(wiring.Component):
+    """A code of one format as a code of another, rounded once.
+
+    Bit for bit ``golden.fp.convert`` (float to float), ``to_int`` or ``from_int``. An integer
+    result saturates, infinities too; NaN gives 0.
+
+    Parameters
+    ----------
+    source, target : FloatFormat, IntFormat or str
+        Formats; at least one of them floating.
+    rounding : {"RNE", "RZ"}
+    saturate : bool
+        Float to float: overflow and infinities become the largest finite number.
+    pipeline : int
+        Register ranks, 0 (combinational) to 2.
+
+    Members
+    -------
+    a : In(source bits)
+        Code to convert; integers in two's complement.
+    d : Out(target bits)
+        Code of the result.
+
+    Latency
+    -------
+    ``latency = pipeline`` cycles, one result a cycle; it never stalls and has no valid bit.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a format, rounding or pipeline depth that does not exist, and for two integer formats.
+    """
+
+    if TYPE_CHECKING:
+        a: Signal
+        d: Signal
+
+    def __init__(
+        self,
+        *,
+        source: FloatFormat | IntFormat | str,
+        target: FloatFormat | IntFormat | str,
+        rounding: str = "RNE",
+        saturate: bool = False,
+        pipeline: int = 0,
+    ):
+        self.source, self.target = _format(source, "source"), _format(target, "target")
+        if isinstance(self.source, IntFormat) and isinstance(self.target, IntFormat):
+            raise ValueError(f"target must be a floating-point format, not {self.target.name!r}")
+        check_option(rounding, ROUNDINGS, "rounding")
+        check_option(pipeline, tuple(_PLACES), "pipeline")
+        self.rounding, self.saturate = rounding, bool(saturate)
+        self.pipeline = self.latency = pipeline
+        super().__init__({"a": In(_bits(self.source)), "d": Out(_bits(self.target))})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        cuts = Cuts(m, _PLACES[self.pipeline])
+        if isinstance(self.target, IntFormat):
+            assert isinstance(self.source, FloatFormat)
+            result = self._to_int(m, cuts, self.source, self.target)
+        else:
+            if isinstance(self.source, IntFormat):
+                number = self._from_int(m, self.source, self.target)
+            else:
+                number = self._from_float(m, self.source, self.target)
+            result = finish(
+                m,
+                number,
+                output=self.target,
+                rounding=self.rounding,
+                cuts=cuts,
+                saturate=self.saturate,
+            )
+        m.d.comb += self.d.eq(result)
+        return m
+
+    def _from_float(self, m: Module, source: FloatFormat, target: FloatFormat) -> Exact:
+        a = unpack(m, self.a, source, name="a")
+        offset = target.bias - source.bias
+        return Exact(
+            sign=a.sign,
+            word=a.significand,
+            exponent=a.exponent + offset,
+            exponent_min=1 + offset,
+            exponent_max=source.emax + source.bias + offset,
+            # With the same or a narrower range the source's subnormals stay subnormal.
+            zeros=source.fraction_bits if offset > 0 else 0,
+            nan=a.nan,
+            inf=a.inf,
+        )
+
+    def _from_int(self, m: Module, source: IntFormat, target: FloatFormat) -> Exact:
+        sign = self.a[-1] if source.signed else Const(0, 1)
+        magnitude = Signal(source.bits, name="magnitude")
+        m.d.comb += magnitude.eq((self.a ^ sign.replicate(source.bits)) + sign)
+        top = source.bits - 1 + target.bias
+        return Exact(
+            sign=sign,
+            word=magnitude,
+            exponent=Const(top),
+            exponent_min=top,
+            exponent_max=top,
+            zeros=source.bits - 1,
+            nan=Const(0, 1),
+            inf=Const(0, 1),
+        )
+
+    def _to_int(self, m: Module, cuts: Cuts, source: FloatFormat, target: IntFormat) -> Value:
+        """The significand, placed below the integer's top bit, moves right by what E is less."""
+        a = unpack(m, self.a, source, name="a")
+        integer_bits = min(target.bits, max(source.emax + 1, 1))
+        top = integer_bits - 1 + source.bias  # biased exponent at which nothing moves
+        word = Cat(Const(0, max(integer_bits + 1 - source.significand_bits, 0)), a.significand)
+        distance = Signal(
+            signed((top + (1 << source.exponent_bits)).bit_length() + 1), name="distance"
+        )
+        m.d.comb += distance.eq(top - a.exponent)
+        moved, lost = shift_right(m, word, distance[:-1], name="align", sticky=True)
+        beyond = cuts.cross("total", distance[-1] | a.inf, "beyond")
+        moved = cuts.cross("total", moved, "aligned")
+        lost = cuts.cross("total", lost, "lost")
+        sign = cuts.cross("total", a.sign, "sign")
+        nan = cuts.cross("total", a.nan, "nan")
+
+        whole, rest = moved[-integer_bits:], moved[: -integer_bits - 1]
+        guard = moved[-integer_bits - 1]
+        up = Const(0, 1)
+        if self.rounding == "RNE":
+            up = guard & (rest.any() | lost | whole[0])
+        # -(n + up) = ~n + (1 - up): negation and rounding share one increment.
+        value = Signal(signed(max(integer_bits, target.bits) + 2), name="value")
+        m.d.comb += value.eq(
+            Cat(whole ^ sign.replicate(integer_bits), sign.replicate(2)).as_signed() + (up ^ sign)
+        )
+        above = Mux(beyond, ~sign, value > target.maximum)
+        below = Mux(beyond, sign, value < target.minimum)
+        result = Mux(above, target.maximum, Mux(below, target.minimum, value))[: target.bits]
+        result = result & (~nan).replicate(target.bits)
+        return cuts.cross("normalised", result, "normalised_result")
+
+
+def _format(value: object, thing: str) -> FloatFormat | IntFormat:
+    if isinstance(value, FloatFormat | IntFormat):
+        return value
+    if not isinstance(value, str):
+        raise TypeError(f"{thing} must be a format or a name, not {value!r}")
+    formats = FORMATS | INT_FORMATS
+    if value not in formats:
+        raise ValueError(f"{thing} must be one of {', '.join(formats)}, not {value!r}")
+    return formats[value]
+
+
+def _bits(format: FloatFormat | IntFormat) -> int:
+    return format.bits if isinstance(format, IntFormat) else format.storage_bits

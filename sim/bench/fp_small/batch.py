@@ -1,0 +1,197 @@
+"""Batch checks of the small units: compiled RTL against golden, one row per configuration."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from golden.fp import FORMATS, INT_FORMATS, UNORDERED, IntFormat
+from golden.fp import add as golden_add
+from golden.fp import compare as golden_compare
+from golden.fp import convert, from_int, maximum_number, minimum_number, mul, to_int
+from hdl.fp.add import Adder
+from hdl.fp.compare import Compare, MinMax
+from hdl.fp.convert import Converter
+from hdl.fp.multiplier_unit import Multiplier
+from sim.bench.compare import Result, compare
+from sim.rtl import compile
+from sim.verify import Check
+
+from .bank import Bank
+from .stimuli import codes, pairs
+
+__all__ = [
+    "ALL",
+    "ONE_OPERAND",
+    "TWO_OPERANDS",
+    "Unit",
+    "checks",
+    "expected",
+    "groups",
+    "run_group",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unit:
+    """One configuration of one unit.
+
+    Attributes
+    ----------
+    unit : callable
+        The component's class.
+    parameters : dict
+        Its parameters, names of formats as strings.
+    source : str
+        Format of the operands.
+    operands : int
+        1 or 2.
+    """
+
+    unit: Callable[..., Any]
+    parameters: dict[str, Any]
+    source: str
+    operands: int
+
+    @property
+    def name(self) -> str:
+        """Unique among the units."""
+        values = " ".join(f"{key}={value}" for key, value in self.parameters.items())
+        return f"{self.unit.__name__} {values}"
+
+
+def _two(unit: Callable[..., Any], format: str, **parameters: Any) -> Unit:
+    parameters = {"format": format, **parameters}
+    return Unit(unit=unit, parameters=parameters, source=format, operands=2)
+
+
+def _converter(source: str, target: str, **parameters: Any) -> Unit:
+    parameters = {"source": source, "target": target, **parameters}
+    return Unit(unit=Converter, parameters=parameters, source=source, operands=1)
+
+
+TWO_OPERANDS = (
+    *(_two(Adder, format) for format in FORMATS),
+    _two(Adder, "fp16", pipeline=1),
+    _two(Adder, "fp32", pipeline=2),
+    _two(Adder, "fp32", pipeline=3),
+    _two(Adder, "fp16", rounding="RZ"),
+    _two(Adder, "fp32", rounding="RZ"),
+    _two(Adder, "fp16", output="fp32"),
+    _two(Adder, "bf16", output="fp32"),
+    _two(Adder, "fp8e4m3", output="fp16"),
+    _two(Multiplier, "fp16", output="fp32"),
+    *(_two(Multiplier, format) for format in FORMATS),
+    _two(Multiplier, "fp16", rounding="RZ"),
+    _two(Multiplier, "fp8e4m3", output="fp8e5m2", rounding="RZ"),
+    _two(Multiplier, "bf16", output="fp32", pipeline=1),
+    _two(Multiplier, "fp32", pipeline=2),
+    *(_two(Compare, format) for format in FORMATS),
+    *(_two(MinMax, format) for format in FORMATS),
+)
+
+ONE_OPERAND = (
+    *(_converter(a, b) for a in FORMATS for b in FORMATS if a != b and "fp64" not in (a, b)),
+    _converter("fp64", "fp32"),
+    _converter("fp32", "fp64"),
+    _converter("fp64", "fp16", rounding="RZ"),
+    _converter("fp32", "fp16", rounding="RZ"),
+    _converter("fp32", "fp16", pipeline=2),
+    _converter("fp16", "fp8e4m3", rounding="RZ"),
+    _converter("fp16", "fp8e4m3", saturate=True),
+    _converter("fp16", "fp8e5m2", saturate=True),
+    _converter("fp32", "fp16", saturate=True, pipeline=1),
+    *(_converter(a, b) for a in FORMATS for b in INT_FORMATS),
+    _converter("fp16", "int8", rounding="RZ"),
+    _converter("fp32", "int32", rounding="RZ"),
+    _converter("fp32", "int32", pipeline=2),
+    *(_converter(a, b) for a in INT_FORMATS for b in FORMATS),
+    _converter("int32", "fp32", rounding="RZ"),
+    _converter("int32", "fp16", pipeline=2),
+)
+
+ALL = (*TWO_OPERANDS, *ONE_OPERAND)
+
+
+def groups(units: Iterable[Unit] = ALL) -> dict[str, list[Unit]]:
+    """Units that fit into one :class:`Bank`, under the group's name."""
+    found: dict[str, list[Unit]] = {}
+    for unit in units:
+        latency = unit.parameters.get("pipeline", 0)
+        kind = "pairs" if unit.operands == 2 else "codes"
+        found.setdefault(f"{unit.source} {kind} pipeline={latency}", []).append(unit)
+    return found
+
+
+def run_group(units: Sequence[Unit], vectors: int, seed: int) -> Result:
+    """Compare every unit of a group with golden, for both values of a one-bit control."""
+    model = compile(Bank([unit.unit(**unit.parameters) for unit in units]), name="Bank")
+    source, two = units[0].source, units[0].operands == 2
+    if two:
+        operands = dict(zip("ab", pairs(source, vectors, seed=seed), strict=True))
+    else:
+        operands = {"a": codes(source, vectors, seed=seed)}
+    result = Result(vectors=0, mismatches=0)
+    for control in (0, 1) if two else (0,):
+        outputs = model.run(**operands, **({"control": control} if two else {}))
+        if not isinstance(outputs, dict):
+            outputs = {"d0": outputs}
+        for n, unit in enumerate(units):
+            result = result + compare(
+                f"{unit.name} control={control}" if two else unit.name,
+                got=outputs[f"d{n}"],
+                expected=expected(unit, control, **operands),
+                operands=operands,
+                seed=seed,
+            )
+    return result
+
+
+def expected(unit: Unit, control: int, **operands: np.ndarray) -> np.ndarray:
+    """What golden says, as codes; for Compare the outputs as bits, ``less`` lowest.
+
+    ``control`` is the unit's one-bit input: ``subtract`` or ``maximum``.
+    """
+    options = unit.parameters
+    rounding = options.get("rounding", "RNE")
+    a, format = operands["a"], unit.source
+    if unit.unit is Converter:
+        return _converted(a, rounding, options)
+    b = operands["b"]
+    if unit.unit is Adder:
+        if control:
+            b = b ^ b.dtype.type(FORMATS[format].sign_mask)
+        return golden_add(a, b, format, options.get("output"), rounding)
+    if unit.unit is Multiplier:
+        return mul(a, b, format, options.get("output"), rounding)
+    if unit.unit is MinMax:
+        return (maximum_number if control else minimum_number)(a, b, format)
+    relation = np.asarray(golden_compare(a, b, format))
+    flags = (relation == -1) + 2 * (relation == 0) + 4 * (relation == UNORDERED)
+    return flags.astype(np.uint8)
+
+
+def _converted(a: np.ndarray, rounding: str, options: dict[str, Any]) -> np.ndarray:
+    source, target = options["source"], options["target"]
+    if target in INT_FORMATS:
+        values = np.asarray(to_int(a, source, target, rounding))
+        return values.view(f"u{values.dtype.itemsize}")
+    if source in INT_FORMATS:
+        f: IntFormat = INT_FORMATS[source]
+        values = a.view(f"i{a.dtype.itemsize}") if f.signed else a
+        return from_int(values, target, rounding)
+    return convert(a, source, target, rounding, saturate=options.get("saturate", False))
+
+
+def checks() -> Iterator[Check]:
+    """A row of the table for every group."""
+    for name, units in groups().items():
+        kinds = ", ".join(dict.fromkeys(unit.unit.__name__ for unit in units))
+        yield Check(
+            unit="fp.small",
+            configuration=f"{name}: {kinds} ({len(units)})",
+            run=partial(run_group, units),
+            weight=2 + len(units) // 2,
+        )

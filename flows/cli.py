@@ -9,19 +9,20 @@ from typing import Any, NoReturn
 
 from flows import baseline, cells, report, verilog
 from flows.cache import write_atomic
-from flows.errors import UserError
+from flows.errors import UserError, choose
 from flows.liberty import LibertyError
 from flows.measure import TARGETS_PS, Row, Settings, measure
 from flows.progress import Progress
 from flows.synth import Recipe, SynthesisError
-from flows.units import UNITS, Variant, reported, variants
+from flows.unit import Variant
+from flows.units import UNITS, reported, variants
 
 
 class _Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one line."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"error: {message}\n")
+        self.exit(2, f"error: {message} (`{self.prog} --help` lists what is allowed)\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -73,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_unit_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("unit", nargs="?", help=f"{', '.join(UNITS)}; every unit if left out")
+    parser.add_argument("unit", nargs="*", help=f"{', '.join(UNITS)}; every unit if left out")
     group = parser.add_argument_group(
         "configuration (comma-separated lists and ranges a-b allowed)"
     )
@@ -95,7 +96,9 @@ def _add_unit_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_measure_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--liberty", default=cells.BUILT_IN, help="vt45 | nangate45 | FILE")
-    parser.add_argument("--target", type=int, action="append", help="delay target, ps (repeatable)")
+    parser.add_argument(
+        "--delay-target", type=int, action="append", help="delay target, ps (repeat)"
+    )
     parser.add_argument("--driving-cell", default="BUF_X4", help="cell that drives every input")
     parser.add_argument("--load", type=float, default=5.0, help="load on every output, fF")
     parser.add_argument("--jobs", type=int, default=2, help="worker processes")
@@ -115,27 +118,22 @@ def _variants(options: argparse.Namespace) -> list[Variant]:
         for name, value in vars(options).items()
         if name.startswith("unit_") and value not in (None, False)
     }
-    if options.unit is None and not given:
-        return [variant for unit in UNITS for variant in reported(unit)]
-    units = (
-        [options.unit]
-        if options.unit
-        else [u for u in UNITS if given.keys() <= set(UNITS[u].options)]
-    )
+    having = [name for name, unit in UNITS.items() if given.keys() <= set(unit.options)]
+    units = [choose("unit", name, UNITS) for name in options.unit] or having
     found = []
     for name in units:
-        if name in UNITS and not given:
+        if not given:
             found += reported(name)
             continue
-        known = UNITS[name].options if name in UNITS else {}
+        known = UNITS[name].options
         values = {k: known[k].values(v) if k in known else [v] for k, v in given.items()}
         found += variants(name, values)
     return found
 
 
 def _settings(options: argparse.Namespace) -> Settings:
-    targets = tuple(dict.fromkeys(options.target or TARGETS_PS))
-    for name, value in (("target", min(targets)), ("jobs", options.jobs)):
+    targets = tuple(dict.fromkeys(options.delay_target or TARGETS_PS))
+    for name, value in (("delay target", min(targets)), ("jobs", options.jobs)):
         if value < 1:
             raise UserError(f"{name} must be at least 1, not {value}")
     if options.load < 0:

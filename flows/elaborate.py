@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import amaranth.back.rtlil as rtlil_backend
+from amaranth.back import rtlil as rtlil_backend  # pyright: ignore[reportAttributeAccessIssue]
 from amaranth.hdl import ClockSignal, Instance, Module, ResetSignal, Value
 from amaranth.lib import wiring
 

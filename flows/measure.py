@@ -10,7 +10,7 @@ from flows.cells import CellLibrary
 from flows.elaborate import to_rtlil
 from flows.hierarchy import Design, Part
 from flows.synth import RELAXED_PS, TIGHT_PS, Mapped, Recipe, synthesize
-from flows.units import Variant
+from flows.unit import Variant
 
 TARGETS_PS = (RELAXED_PS, TIGHT_PS)
 
@@ -158,11 +158,13 @@ def measure(
             for part in parts[-1]:
                 if part.rtlil not in pieces:
                     pieces[part.rtlil] = None
-                    jobs[pool.submit(_piece, part, settings)] = part
+                    name = f"{variant.unit.name} {variant.label} {part.label}".removesuffix(" top")
+                    jobs[pool.submit(_piece, part, settings)] = (part, name)
         try:
             for done, job in enumerate(as_completed(jobs), 1):
-                pieces[jobs[job].rtlil] = job.result()
-                progress(f"synthesise {jobs[job].label}", done, len(jobs))
+                part, name = jobs[job]
+                pieces[part.rtlil] = job.result()
+                progress(f"synthesise {name}", done, len(jobs))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

@@ -18,7 +18,7 @@ from amaranth.lib import data, wiring
 from flows.cache import write_atomic
 from flows.elaborate import to_rtlil
 from flows.synth import WORKER, SynthesisError
-from flows.units import Variant
+from flows.unit import Variant
 
 WAIVERS = Path(__file__).with_name("lint.vlt")
 

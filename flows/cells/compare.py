@@ -6,7 +6,8 @@ from typing import Any
 
 from flows.cells import library
 from flows.measure import TARGETS_PS, Row, Settings, measure
-from flows.units import Variant, variants
+from flows.unit import Variant
+from flows.units import variants
 
 # (unit, option values): one of each kind, combinational and pipelined
 UNITS_COMPARED: tuple[tuple[str, dict[str, list[Any]]], ...] = (

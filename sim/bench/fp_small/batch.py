@@ -7,10 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from golden.fp import FORMATS, INT_FORMATS, UNORDERED, IntFormat
+from golden.fp import (
+    FORMATS,
+    INT_FORMATS,
+    UNORDERED,
+    IntFormat,
+    convert,
+    from_int,
+    maximum_number,
+    minimum_number,
+    mul,
+    to_int,
+)
 from golden.fp import add as golden_add
 from golden.fp import compare as golden_compare
-from golden.fp import convert, from_int, maximum_number, minimum_number, mul, to_int
 from hdl.fp.add import Adder
 from hdl.fp.compare import Compare, MinMax
 from hdl.fp.convert import Converter

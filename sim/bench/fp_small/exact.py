@@ -1,0 +1,51 @@
+"""Batch checks of the exact dot product: compiled RTL against golden without a window."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from golden.fp import PRESETS, DotSpec, fused_dot
+from hdl.fp.exact import ExactDotProduct
+from sim.bench.compare import Result, compare
+from sim.bench.fp.stimuli import dot_vectors
+from sim.rtl import compile_unit
+from sim.verify import Check
+
+__all__ = ["CONFIGURATIONS", "checks", "run_exact"]
+
+#: (input, second input, output, K, pipeline)
+CONFIGURATIONS = (
+    ("fp8e4m3", None, "fp32", 16, 0),
+    ("fp8e5m2", None, "fp16", 2, 3),
+    ("fp8e4m3", "fp8e5m2", "fp32", 4, 2),
+    ("fp16", None, "fp32", 8, 0),
+    ("fp16", None, "fp32", 1, 4),
+    ("fp16", None, "fp16", 3, 1),
+    ("fp16", None, "fp64", 2, 0),
+)
+
+
+def run_exact(name: str, spec: DotSpec, pipeline: int, vectors: int, seed: int) -> Result:
+    """Compare ``ExactDotProduct`` with ``fused_dot`` on all classes of stimuli."""
+    model = compile_unit(ExactDotProduct, spec=spec, pipeline=pipeline)
+    a, b, c = dot_vectors(spec, vectors, seed=seed)
+    return compare(
+        name,
+        got=model.run(a=a, b=b, c=c),
+        expected=fused_dot(a, b, c, spec),
+        operands={"a": a, "b": b, "c": c},
+        seed=seed,
+    )
+
+
+def checks() -> Iterator[Check]:
+    """Every configuration as a row of the table."""
+    for a, b, output, k, pipeline in CONFIGURATIONS:
+        spec = PRESETS["exact"].spec(a, output, k=k, input_b=b)
+        operands = a if b is None else f"{a}×{b}"
+        name = f"exact {operands}→{output} K={k} pipeline={pipeline}"
+        yield Check(
+            unit="fp.ExactDotProduct",
+            configuration=name,
+            run=partial(run_exact, name, spec, pipeline),
+            weight=4,
+        )

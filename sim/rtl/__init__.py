@@ -62,8 +62,6 @@ def compile(
     from .emit import interface_of, to_rtlil, to_verilog
 
     interface = interface_of(component)
-    if identity is not None:  # it may stay unused on purpose: no warning from Amaranth
-        setattr(component, "_MustUse__used", True)  # noqa: B010
     cycles = _latency(getattr(component, "latency", 0) if latency is None else latency, interface)
 
     # The key is the RTLIL, not the Verilog: with a warm cache no Yosys has to run.

@@ -1,7 +1,7 @@
 """The C++ that stands between NumPy memory and a Verilator model.
 
 One translation unit per model, made of constants (`_port_code`) and a fixed part
-(`driver.cpp` beside this file): it moves whole batches, so Python is not in the loop.
+(`driver.inc` beside this file): it moves whole batches, so Python is not in the loop.
 """
 
 import sys
@@ -11,7 +11,7 @@ from .ports import Interface, Port, Stream
 
 __all__ = ["TEMPLATE", "WRAPPER", "driver_code", "registered_wrapper"]
 
-TEMPLATE = Path(__file__).with_name("driver.cpp")
+TEMPLATE = Path(__file__).with_name("driver.inc")
 WRAPPER = "vitruvian_batch"
 
 

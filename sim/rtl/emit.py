@@ -27,6 +27,8 @@ def to_verilog(component: wiring.Component, *, name: str = "top") -> str:
 
 def interface_of(component: wiring.Component) -> Interface:
     """The data ports and streams of a component's signature."""
+    # A component may only lend its interface: no warning from Amaranth that it was not elaborated.
+    setattr(component, "_MustUse__used", True)  # noqa: B010
     ports: dict[str, list[Any]] = {"in": [], "out": [], "streams_in": [], "streams_out": []}
     _collect(component.signature, "", False, ports)
     return Interface(

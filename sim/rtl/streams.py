@@ -40,7 +40,7 @@ class StreamResult:
 
 
 class Job(ctypes.Structure):
-    """``struct Job`` of ``driver.cpp``."""
+    """``struct Job`` of ``driver.inc``."""
 
     _fields_ = [
         ("seed", ctypes.c_uint64),

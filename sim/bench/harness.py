@@ -1,0 +1,146 @@
+"""The frame of a cocotb bench: clock, reset, random numbers, and agents on the ports.
+
+Everything is driven after a falling edge and sampled when the design has settled in the same time
+step, that is, just before the rising edge that acts on it. So no bench depends on the order in
+which a simulator runs callbacks and registers.
+"""
+
+import json
+import os
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from cocotb.clock import Clock
+from cocotb.triggers import FallingEdge, ReadOnly, Timer
+
+from sim.rtl.ports import Interface, Port
+
+from .bits import pack, unpack
+
+__all__ = ["Harness", "parameters"]
+
+_PERIOD_NS = 10
+
+
+def parameters() -> dict[str, Any]:
+    """What :func:`sim.bench.runner.run_bench` was given for the tests."""
+    return json.loads(os.environ.get("VITRUVIAN_BENCH", "{}"))
+
+
+class Harness:
+    """One unit in simulation.
+
+    Parameters
+    ----------
+    dut
+        cocotb's handle of the top module.
+    interface : Interface
+        Its ports, by :func:`sim.rtl.emit.interface_of`.
+
+    Attributes
+    ----------
+    cycle : int
+        Clock cycles so far.
+    seed : int
+        Of ``rng`` and of everything drawn from it.
+    agents : list
+        Objects with ``drive()`` and ``sample()``, called once a cycle in this order, and
+        ``reset()``.
+    """
+
+    def __init__(self, dut: Any, interface: Interface):
+        self.dut = dut
+        self.interface = interface
+        self.seed = int(os.environ.get("VITRUVIAN_SEED", "1"))
+        self.rng = random.Random(self.seed)
+        self.cycle = 0
+        self.agents: list[Any] = []
+        self.has_clock = hasattr(dut, "clk")
+        self.has_reset = hasattr(dut, "rst")
+        self._resetting = False
+
+    async def start(self) -> None:
+        """Start the clock and reset the unit."""
+        if self.has_clock:
+            self.dut.clk.value = 1
+            Clock(self.dut.clk, _PERIOD_NS, unit="ns").start()
+        for port in self.interface.inputs:
+            self.put(port, 0, raw=True)
+        await self.reset()
+
+    async def reset(self, cycles: int = 2) -> None:
+        """Hold the reset; no transfer counts meanwhile, and agents forget what is under way."""
+        self._resetting = True
+        for agent in self.agents:
+            agent.reset()
+        await self._fall()
+        if self.has_reset:
+            self.dut.rst.value = 1
+        for _ in range(cycles):
+            await self._fall()
+        if self.has_reset:
+            self.dut.rst.value = 0
+        self._resetting = False
+
+    async def step(self, count: int = 1) -> None:
+        """Run whole cycles: all agents drive, the design settles, all agents sample."""
+        for _ in range(count):
+            for agent in self.agents:
+                agent.drive()
+            await ReadOnly()
+            for agent in self.agents:
+                agent.sample()
+            self.cycle += 1
+            await self._fall()
+
+    async def run_until(self, done: Callable[[], bool], *, limit: int) -> None:
+        """Step until ``done()``.
+
+        Raises
+        ------
+        AssertionError
+            If that takes more than ``limit`` cycles: the unit hangs.
+        """
+        for _ in range(limit):
+            if done():
+                return
+            await self.step()
+        states = ", ".join(str(agent) for agent in self.agents)
+        raise AssertionError(
+            f"not done within {limit} cycles, at cycle {self.cycle} (seed {self.seed}): {states}"
+        )
+
+    async def _fall(self) -> None:
+        if self.has_clock:
+            await FallingEdge(self.dut.clk)
+        else:
+            await Timer(_PERIOD_NS, unit="ns")
+
+    def put(self, port: Port, value: Any, *, raw: bool = False) -> None:
+        """Drive a port; ``raw`` bits, or a value as :func:`sim.bench.bits.pack` takes it."""
+        getattr(self.dut, port.name).value = value if raw else pack(port, value)
+
+    def get(self, port: Port) -> Any:
+        """Value of a port, as :func:`sim.bench.bits.unpack` gives it."""
+        return unpack(port, self.bits(port.name))
+
+    def bits(self, name: str) -> int:
+        """Value of a port as a number; undefined bits are an error."""
+        value = getattr(self.dut, name).value
+        try:
+            return value.to_unsigned() if hasattr(value, "to_unsigned") else int(value)
+        except ValueError:
+            raise AssertionError(
+                f"{name} must be 0s and 1s in cycle {self.cycle}, not {value}"
+            ) from None
+
+    def noise(self, port: Port) -> None:
+        """Drive random bits: what a port may show when nobody may look."""
+        self.put(port, self.rng.getrandbits(port.width), raw=True)
+
+    def held(self, values: Mapping[str, Any]) -> None:
+        """Drive plain ports by name."""
+        by_name = {port.name: port for port in self.interface.inputs}
+        for name, value in values.items():
+            self.put(by_name[name], value)

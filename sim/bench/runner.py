@@ -1,0 +1,227 @@
+"""Run a cocotb bench on a component: build once per design, simulate, say what failed.
+
+Verilator by default; ``SIM=icarus`` in the environment takes Icarus, when it is installed.
+"""
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import cocotb_tools.config
+from amaranth.lib import wiring
+from cocotb_tools.runner import get_runner
+
+from sim.rtl.cache import digest, entry
+from sim.rtl.emit import to_verilog
+from sim.rtl.recipe import Recipe
+from sim.rtl.toolchain import BuildError, ToolError
+
+__all__ = ["PARAMETERS", "BenchResult", "run_bench", "simulator"]
+
+#: Environment variables that carry a bench's parameters (as JSON) and seed into the simulation.
+PARAMETERS, SEED = "VITRUVIAN_BENCH", "VITRUVIAN_SEED"
+
+SIMULATORS = ("verilator", "icarus")
+_TIMESCALE = ("1ns", "1ps")
+#: Benches are short: a fast build counts for more than a fast model.
+_PLAIN = Recipe(
+    prefix="Vtop",
+    verilate=(
+        *("--vpi", "--public-flat-rw", "-O3", "--no-timing", "--timescale", "1ns/1ps"),
+        *("-Wno-fatal", "-Wno-lint", "-Wno-style", "--output-split", "20000"),
+    ),
+    compile=("-std=c++17", "-DVM_COVERAGE=0", "-DVM_TRACE=0", "-w"),
+    fast="-O1",
+    slow="-O0",
+    runtime=("verilated.cpp", "verilated_threads.cpp", "verilated_vpi.cpp"),
+)
+_TRACED = replace(
+    _PLAIN,
+    verilate=("--trace-vcd", *_PLAIN.verilate),
+    compile=("-std=c++17", "-DVM_COVERAGE=0", "-DVM_TRACE=1", "-DVM_TRACE_VCD=1", "-w"),
+    runtime=(*_PLAIN.runtime, "verilated_vcd_c.cpp"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchResult:
+    """Outcome of a bench.
+
+    Attributes
+    ----------
+    tests : int
+        Tests that ran.
+    failures : dict of str to str
+        Message per failed test.
+    log : str
+        What the simulation printed.
+    """
+
+    tests: int
+    failures: dict[str, str]
+    log: str
+
+    @property
+    def passed(self) -> bool:
+        """Whether at least one test ran and none failed."""
+        return self.tests > 0 and not self.failures
+
+
+def simulator() -> str:
+    """``$SIM``, or Verilator.
+
+    Raises
+    ------
+    ToolError
+        If it is unknown or not installed.
+    """
+    name = os.environ.get("SIM") or "verilator"
+    if name not in SIMULATORS:
+        raise ToolError(f"SIM must be one of {', '.join(SIMULATORS)}, not {name!r}")
+    if name == "icarus" and not shutil.which("iverilog"):
+        raise ToolError("iverilog not found; install it (Debian: apt install iverilog)")
+    return name
+
+
+def run_bench(
+    design: wiring.Component | str,
+    module: str,
+    *,
+    parameters: Mapping[str, Any] | None = None,
+    seed: int = 1,
+    waves: Path | None = None,
+) -> BenchResult:
+    """Simulate a design under the cocotb tests of a module.
+
+    Parameters
+    ----------
+    design : wiring.Component or str
+        The unit under test, or its Verilog text with a top module ``top`` (a mutation, say).
+    module : str
+        Name of the module with the tests, importable from the working directory.
+    parameters : mapping, optional
+        What the tests need to know of the unit; JSON, read by ``sim.bench.harness.parameters``.
+    seed : int
+        Of all random choices.
+    waves : Path, optional
+        File for the waveforms (VCD on Verilator).
+
+    Raises
+    ------
+    ToolError, BuildError
+        If a tool is missing or does not accept the design.
+    """
+    sim = simulator()
+    folder = _build(
+        sim, design if isinstance(design, str) else to_verilog(design), waves is not None
+    )
+    with tempfile.TemporaryDirectory() as place:
+        work, results = Path(place), Path(place) / "results.xml"
+        runner = get_runner(sim)
+        extra = {
+            PARAMETERS: json.dumps(dict(parameters or {})),
+            SEED: str(seed),
+            "COCOTB_ANSI_OUTPUT": "0",
+        }
+        try:
+            with _quiet():
+                runner.test(
+                    hdl_toplevel="top",
+                    hdl_toplevel_lang="verilog",
+                    test_module=module,
+                    build_dir=folder,
+                    test_dir=work,
+                    results_xml=str(results),
+                    seed=seed,
+                    extra_env=extra,
+                    waves=waves is not None,
+                    timescale=_TIMESCALE if sim == "icarus" else None,
+                    log_file=work / "log.txt",
+                )
+        except (SystemExit, RuntimeError):
+            pass  # what went wrong stands in the results or, without any, in the log
+        log = (work / "log.txt").read_text() if (work / "log.txt").exists() else ""
+        if not results.exists():
+            return BenchResult(tests=0, failures={module: log[-4000:]}, log=log)
+        if waves is not None:
+            for dump in (*work.glob("*.vcd"), *work.glob("*.fst")):
+                shutil.move(dump, waves)
+        return _read(results, log)
+
+
+def _build(sim: str, text: str, waves: bool) -> Path:
+    """Folder with the simulation of a design, from the cache or built."""
+    if sim == "icarus":
+        key = digest(text, version("cocotb"), _TIMESCALE, waves)
+        return entry("icarus", key, lambda folder: _build_icarus(folder, text, waves))[0]
+    recipe = _TRACED if waves else _PLAIN
+    key = recipe.key(text, version("cocotb"), str(cocotb_tools.config.libs_dir))
+    return entry("bench", key, lambda folder: _build_verilator(folder, text, recipe))[0]
+
+
+def _build_verilator(folder: Path, text: str, recipe: Recipe) -> dict[str, Any]:
+    """cocotb's own main program around the model; its runner starts it under the name ``top``."""
+    source, work = folder / "top.v", folder / "work"
+    source.write_text(text)
+    recipe.translate(source, work, top="top")
+    main = cocotb_tools.config.share_dir / "lib" / "verilator" / "verilator.cpp"
+    libraries = cocotb_tools.config.libs_dir
+    recipe.link(
+        recipe.objects(work, Path(main)),
+        folder / "top",
+        *(f"-Wl,-rpath,{libraries}", f"-L{libraries}", "-lcocotbvpi_verilator"),
+    )
+    shutil.rmtree(work)
+    return {}
+
+
+def _build_icarus(folder: Path, text: str, waves: bool) -> dict[str, Any]:
+    source, log = folder / "top.v", folder / "build.log"
+    source.write_text(text)
+    try:
+        with _quiet():
+            get_runner("icarus").build(
+                sources=[source],
+                hdl_toplevel="top",
+                build_dir=folder,
+                timescale=_TIMESCALE,
+                always=True,
+                waves=waves,
+                log_file=log,
+            )
+    except (SystemExit, RuntimeError):
+        tail = "\n".join(log.read_text().splitlines()[-30:]) if log.exists() else ""
+        raise BuildError(f"iverilog failed:\n{tail}") from None
+    return {}
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the runner's command lines out of the output of tests and tables."""
+    with open(os.devnull, "w") as null:
+        before, sys.stdout = sys.stdout, null
+        try:
+            yield
+        finally:
+            sys.stdout = before
+
+
+def _read(results: Path, log: str) -> BenchResult:
+    tests, failures = 0, {}
+    for case in ElementTree.parse(results).getroot().iter("testcase"):
+        tests += 1
+        for kind in ("failure", "error"):
+            node = case.find(kind)
+            if node is not None:
+                text = node.get("error_msg") or node.get("message") or node.text or kind
+                failures[str(case.get("name"))] = text
+    return BenchResult(tests=tests, failures=failures, log=log)

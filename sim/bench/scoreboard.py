@@ -1,0 +1,118 @@
+"""What must come out, in order: every result is checked, and none may be missing or left over."""
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Expected", "Scoreboard", "ScoreboardError", "show"]
+
+
+class ScoreboardError(AssertionError):
+    """A result is wrong, missing or one too many; the message has all that reproduces it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expected:
+    """One result that must come out.
+
+    Attributes
+    ----------
+    value : object
+        What golden says; compared by equality.
+    operation : str
+        What was asked of the unit.
+    operands : mapping
+        From what, for the message.
+    """
+
+    value: Any
+    operation: str = "result"
+    operands: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Scoreboard:
+    """An ordered queue of expected results.
+
+    Parameters
+    ----------
+    name : str
+        Of the output that is checked.
+    seed : int
+        Printed with every failure.
+    digits : int
+        Hexadecimal digits of a result.
+    """
+
+    def __init__(self, name: str, *, seed: int, digits: int = 8):
+        self.name, self.seed, self.digits = name, seed, digits
+        self.queue: deque[Expected] = deque()
+        self.expected = 0
+        self.checked = 0
+
+    def expect(self, value: Any, operation: str = "result", **operands: Any) -> None:
+        """Add one result to the end of the queue."""
+        self.queue.append(Expected(value=value, operation=operation, operands=operands))
+        self.expected += 1
+
+    def check(self, got: Any, cycle: int) -> None:
+        """Compare a result of the RTL with the head of the queue.
+
+        Raises
+        ------
+        ScoreboardError
+            If they differ or nothing is expected.
+        """
+        if not self.queue:
+            raise ScoreboardError(
+                f"{self.name} gave {show(got, self.digits)} in cycle {cycle} with nothing expected "
+                f"after {self.checked} results (seed {self.seed})"
+            )
+        head = self.queue.popleft()
+        self.checked += 1
+        if got != head.value:
+            operands = "".join(
+                f"\n  {name:9}{show(value, self.digits)}" for name, value in head.operands.items()
+            )
+            raise ScoreboardError(
+                f"{self.name}: {head.operation} differs in result {self.checked}{operands}"
+                f"\n  RTL      {show(got, self.digits)}"
+                f"\n  golden   {show(head.value, self.digits)}"
+                f"\n  cycle    {cycle}\n  seed     {self.seed}"
+            )
+
+    def forget(self) -> None:
+        """Drop what is still expected: a reset has cleared the unit."""
+        self.expected -= len(self.queue)
+        self.queue.clear()
+
+    def finish(self, *, at_least: int = 1) -> None:
+        """Assert that everything expected was checked.
+
+        Raises
+        ------
+        ScoreboardError
+            If results are missing, or fewer than ``at_least`` were checked at all.
+        """
+        if self.queue or self.checked != self.expected:
+            raise ScoreboardError(
+                f"{self.name}: checked {self.checked} of {self.expected} expected results, "
+                f"{len(self.queue)} still in the queue (seed {self.seed})"
+            )
+        if self.checked < at_least:
+            raise ScoreboardError(
+                f"{self.name}: checked {self.checked} results, at least {at_least} are wanted"
+            )
+
+
+def show(value: Any, digits: int = 8) -> str:
+    """Numbers in hexadecimal, inside lists and mappings too."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} = {show(inner, digits)}" for key, inner in value.items())
+    if isinstance(value, str) or value is None:
+        return str(value)
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return " ".join(show(inner, digits) for inner in value)
+    return f"-{-value:0{digits}x}" if value < 0 else f"{int(value):0{digits}x}"

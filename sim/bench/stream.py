@@ -1,0 +1,165 @@
+"""Agents for streams: a driver offers items and a monitor takes them, both with random stalls."""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from sim.rtl.ports import Stream
+
+from .bits import pack, unpack
+from .harness import Harness
+
+__all__ = ["StreamDriver", "StreamMonitor"]
+
+
+class _Stall:
+    """Random idle cycles: single ones, now and then a long run that fills every buffer."""
+
+    def __init__(self, harness: Harness, rate: float):
+        if not 0 <= rate < 1:
+            raise ValueError(f"stall rate must be within [0, 1), not {rate!r}")
+        self.rng, self.rate, self.left = harness.rng, rate, 0
+
+    def now(self) -> bool:
+        if self.left:
+            self.left -= 1
+            return True
+        if self.rng.random() >= self.rate:
+            return False
+        if self.rng.random() < 1 / 32:
+            self.left = self.rng.randrange(32)
+        return True
+
+
+class StreamDriver:
+    """Sends queued items into an input stream; an item once offered stays until it is taken.
+
+    Parameters
+    ----------
+    harness : Harness
+        Registers itself there.
+    stream : Stream
+        One of the interface's input streams.
+    stall_rate : float
+        Probability of offering nothing in a cycle.
+    taken : callable, optional
+        Called with each item at its transfer.
+    """
+
+    def __init__(
+        self,
+        harness: Harness,
+        stream: Stream,
+        *,
+        stall_rate: float = 0.0,
+        taken: Callable[[Any], None] | None = None,
+    ):
+        self.harness, self.stream, self.taken = harness, stream, taken
+        self.stall = _Stall(harness, stall_rate if stream.valid else 0.0)
+        self.queue: deque[Any] = deque()
+        self.offered = False
+        self.sent = 0
+        harness.agents.append(self)
+
+    def __str__(self) -> str:
+        return f"{self.stream.name} took {self.sent}, {len(self.queue)} waiting"
+
+    def send(self, items: Iterable[Any]) -> None:
+        """Queue items, in the form :func:`sim.bench.bits.pack` takes."""
+        self.queue.extend(items)
+
+    def drive(self) -> None:
+        """Offer the head of the queue, or nothing and a payload that means nothing."""
+        if not self.offered:
+            self.offered = bool(self.queue) and not self.stall.now()
+            if self.offered:
+                payload = pack(self.stream.payload, self.queue[0])
+                self.harness.put(self.stream.payload, payload, raw=True)
+            else:
+                self.harness.noise(self.stream.payload)
+        if self.stream.valid:
+            getattr(self.harness.dut, self.stream.valid).value = int(self.offered)
+
+    def sample(self) -> None:
+        """Note a transfer."""
+        ready = self.stream.ready is None or self.harness.bits(self.stream.ready)
+        if self.offered and ready:
+            item = self.queue.popleft()
+            self.offered = False
+            self.sent += 1
+            if self.taken:
+                self.taken(item)
+
+    def reset(self) -> None:
+        """Withdraw the offer and forget the queue."""
+        self.queue.clear()
+        self.offered = False
+        if self.stream.valid:
+            getattr(self.harness.dut, self.stream.valid).value = 0
+
+
+class StreamMonitor:
+    """Takes items from an output stream and checks that the unit keeps its offers.
+
+    Parameters
+    ----------
+    harness : Harness
+        Registers itself there.
+    stream : Stream
+        One of the interface's output streams.
+    stall_rate : float
+        Probability of not being ready in a cycle.
+    received : callable
+        Called with (value, cycle) at each transfer; a scoreboard's ``check``.
+    """
+
+    def __init__(
+        self,
+        harness: Harness,
+        stream: Stream,
+        *,
+        stall_rate: float = 0.0,
+        received: Callable[[Any, int], None],
+    ):
+        self.harness, self.stream, self.received = harness, stream, received
+        self.stall = _Stall(harness, stall_rate if stream.ready else 0.0)
+        self.ready = False
+        self.count = 0
+        self.kept: int | None = None
+        harness.agents.append(self)
+
+    def __str__(self) -> str:
+        return f"{self.stream.name} gave {self.count}"
+
+    def drive(self) -> None:
+        """Be ready, or stall."""
+        self.ready = not self.stall.now()
+        if self.stream.ready:
+            getattr(self.harness.dut, self.stream.ready).value = int(self.ready)
+
+    def sample(self) -> None:
+        """Take an item that is offered; an offer that was not taken must stand unchanged.
+
+        Raises
+        ------
+        AssertionError
+            If an offer was withdrawn or changed.
+        """
+        valid = self.stream.valid is None or self.harness.bits(self.stream.valid)
+        bits = self.harness.bits(self.stream.payload.name) if valid else None
+        if self.kept is not None and bits != self.kept:
+            raise AssertionError(
+                f"{self.stream.name} must keep its offer {self.kept:x} until it is taken, "
+                f"not {'withdraw it' if bits is None else f'change it to {bits:x}'} in cycle "
+                f"{self.harness.cycle} (seed {self.harness.seed})"
+            )
+        self.kept = bits if bits is not None and not self.ready else None
+        if bits is not None and self.ready:
+            self.count += 1
+            self.received(unpack(self.stream.payload, bits), self.harness.cycle)
+
+    def reset(self) -> None:
+        """Take nothing, and expect no offer to stand."""
+        self.kept = None
+        if self.stream.ready:
+            getattr(self.harness.dut, self.stream.ready).value = 0

@@ -39,18 +39,21 @@ def _shared(classes: tuple[type, ...], bodies: dict[str, str]) -> Iterator[None]
     """Replace `elaborate` of `classes` while the block runs; collect module texts in `bodies`."""
     originals = {cls: cls.elaborate for cls in classes}  # type: ignore[attr-defined]
     emitting: set[int] = set()
+    uses: dict[str, int] = {}
 
     def elaborate(self: Any, platform: Any) -> Any:
         original = originals[type(self)]
         if id(self) in emitting:
             return original(self, platform)
         name = f"{_snake(type(self).__name__)}_{_identity(self)}"
-        if name not in bodies:
+        uses[name] = uses.get(name, 0) + 1
+        if uses[name] <= 2:  # the second only to see that it is the same
             emitting.add(id(self))
-            bodies[name] = rtlil_backend.convert(self, name=name, emit_src=False).replace(
-                "attribute \\top 1\n", ""
-            )
+            body = rtlil_backend.convert(self, name=name, emit_src=False)
             emitting.discard(id(self))
+            body = body.replace("attribute \\top 1\n", "")
+            if bodies.setdefault(name, body) != body:
+                raise ValueError(f"{type(self).__name__} must depend on its attributes alone")
         return _instance(self, name, bodies[name])
 
     try:
@@ -87,7 +90,11 @@ def _instance(component: Any, name: str, body: str) -> Module:
 def _identity(component: Any) -> str:
     """Return a short hash of everything about `component` except its ports."""
     ports = set(component.signature.members)
-    state = sorted((k, repr(v)) for k, v in vars(component).items() if k not in ports)
+    state = sorted(
+        (name, repr(value))
+        for name, value in vars(component).items()
+        if name not in ports and not name.startswith("_MustUse")
+    )
     return digest(type(component).__qualname__, component.signature, state)[:8]
 
 

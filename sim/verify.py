@@ -16,7 +16,12 @@ from sim.bench.compare import Result
 
 __all__ = ["PROVIDERS", "Check", "Outcome", "collect", "run_checks"]
 
-PROVIDERS = ("sim.bench.fp.batch", "sim.bench.silicon")
+PROVIDERS = (
+    "sim.bench.fp.batch",
+    "sim.bench.fp_small.batch",
+    "sim.bench.fp_small.exact",
+    "sim.bench.silicon",
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,7 +26,7 @@ from hdl.fp.compare import Compare, MinMax
 from hdl.fp.convert import Converter
 from hdl.fp.multiplier_unit import Multiplier
 from sim.bench.compare import Result, compare
-from sim.rtl import compile
+from sim.rtl import CompiledModel, compile
 from sim.verify import Check
 
 from .bank import Bank
@@ -38,6 +38,8 @@ __all__ = [
     "TWO_OPERANDS",
     "Unit",
     "checks",
+    "compare_group",
+    "compile_group",
     "expected",
     "groups",
     "run_group",
@@ -135,15 +137,30 @@ def groups(units: Iterable[Unit] = ALL) -> dict[str, list[Unit]]:
     return found
 
 
+def compile_group(units: Sequence[Unit]) -> CompiledModel:
+    """The units of a group as one model."""
+    return compile(Bank([unit.unit(**unit.parameters) for unit in units]), name="Bank")
+
+
 def run_group(units: Sequence[Unit], vectors: int, seed: int) -> Result:
-    """Compare every unit of a group with golden, for both values of a one-bit control."""
-    model = compile(Bank([unit.unit(**unit.parameters) for unit in units]), name="Bank")
-    source, two = units[0].source, units[0].operands == 2
-    if two:
-        operands = dict(zip("ab", pairs(source, vectors, seed=seed), strict=True))
+    """Compare every unit of a group with golden on operands that hurt."""
+    if units[0].operands == 2:
+        operands = dict(zip("ab", pairs(units[0].source, vectors, seed=seed), strict=True))
     else:
-        operands = {"a": codes(source, vectors, seed=seed)}
+        operands = {"a": codes(units[0].source, vectors, seed=seed)}
+    return compare_group(compile_group(units), units, operands, seed=seed)
+
+
+def compare_group(
+    model: CompiledModel,
+    units: Sequence[Unit],
+    operands: dict[str, np.ndarray],
+    *,
+    seed: int | None = None,
+) -> Result:
+    """Compare every unit of a group with golden, for both values of a one-bit control."""
     result = Result(vectors=0, mismatches=0)
+    two = "b" in operands
     for control in (0, 1) if two else (0,):
         outputs = model.run(**operands, **({"control": control} if two else {}))
         if not isinstance(outputs, dict):

@@ -1,0 +1,110 @@
+"""``exhaustive``: every input of the small units through RTL and golden."""
+
+import argparse
+import os
+import time
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from sim.cli import UserError, write_json
+from sim.verify import Outcome
+
+from .verify import _at_least
+
+__all__ = ["register"]
+
+
+def register(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        "exhaustive", help="every input of the small units (resumes where it was stopped)"
+    )
+    parser.add_argument("task", nargs="?", default="*", help="name or shell pattern; all if absent")
+    parser.add_argument("--list", action="store_true", help="name the tasks and stop")
+    parser.add_argument(
+        "--chunk", type=_at_least(1), metavar="N", help="inputs per chunk, a power of two"
+    )
+    parser.add_argument(
+        "--limit", type=_at_least(1), metavar="N", help="at most N inputs of each task this time"
+    )
+    parser.add_argument("--jobs", type=_at_least(1), default=os.cpu_count() or 1, help="processes")
+    parser.add_argument("--restart", action="store_true", help="forget what was done before")
+    parser.add_argument("--progress", metavar="FILE", help="default: exhaustive.json in the cache")
+    parser.add_argument("--json", metavar="FILE", help="write the rows here (- for stdout)")
+    parser.set_defaults(run=_exhaustive)
+
+
+def _exhaustive(options: argparse.Namespace) -> int:
+    from sim.exhaustive import CHUNK_BITS, tasks
+    from sim.exhaustive import Progress as Done
+    from sim.rtl.cache import cache_root
+
+    from .table import as_json, report
+
+    everything = tasks()
+    chosen = [task for task in everything if fnmatchcase(task.name, options.task)]
+    if not chosen:
+        names = "; ".join(task.name for task in everything)
+        raise UserError(f"task must match one of: {names}; not {options.task!r}")
+    if options.list:
+        for task in chosen:
+            print(f"{task.inputs:14,}  {task.name}")
+        return 0
+    chunk = options.chunk or 1 << CHUNK_BITS
+    if chunk & (chunk - 1):
+        raise UserError(f"--chunk must be a power of two, not {chunk}")
+    path = Path(options.progress) if options.progress else cache_root() / "exhaustive.json"
+    if options.restart:
+        path.unlink(missing_ok=True)
+    outcomes, missing, minutes = _run(options, chosen, Done(path), chunk.bit_length() - 1)
+    code = report(outcomes, to_stderr=options.json == "-")
+    if options.json:
+        write_json(options.json, as_json(outcomes))
+    if missing:
+        console = Console(stderr=options.json == "-", highlight=False)
+        estimate = f", about {minutes:.0f} minutes" if minutes else ""
+        console.print(f"{missing:,} inputs are left{estimate}; the same command goes on with them")
+    return code
+
+
+def _run(options: argparse.Namespace, chosen: list, done: Any, chunk_bits: int):
+    """Run with a bar that estimates the rest from the speed so far."""
+    from sim.exhaustive import run_tasks
+
+    console = Console(stderr=True)
+    columns = [TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rest]}")]
+    outcomes: dict[str, Outcome] = {}
+    left_inputs = {task.name: task.inputs for task in chosen}
+    began, speed, just_done = time.monotonic(), 0.0, 0
+    with Progress(*columns, TimeElapsedColumn(), console=console) as bar:
+        line = bar.add_task("", total=sum(left_inputs.values()), rest="")
+        for task, left, inputs, result in run_tasks(
+            chosen, progress=done, chunk_bits=chunk_bits, limit=options.limit, jobs=options.jobs
+        ):
+            now = time.monotonic()
+            if inputs == 0:
+                began, just_done = now, 0
+            just_done += inputs
+            left_inputs[task.name] = min(left << chunk_bits, task.inputs)
+            rest = sum(left_inputs.values())
+            if just_done and now > began:
+                speed = just_done / (now - began)
+            bar.update(
+                line,
+                description=task.name,
+                completed=bar.tasks[0].total - rest if bar.tasks[0].total else 0,
+                rest=f"{speed / 1e6:.1f} M/s, {rest / speed / 60:.0f} min left" if speed else "",
+            )
+            outcomes[task.name] = Outcome(
+                unit="exhaustive",
+                configuration=task.name,
+                result=result,
+                error=None,
+                seconds=now - began,
+            )
+    rest = sum(left_inputs.values())
+    return list(outcomes.values()), rest, rest / speed / 60 if speed else None

@@ -1,0 +1,302 @@
+"""Every input of the small units through RTL and golden, in chunks that survive an interruption.
+
+A task is a unit and all of its inputs, numbered; a chunk is a range of numbers. What is done is
+kept in a file that is only ever replaced whole, under a key of the design and of golden's sources:
+change either and the task starts again.
+"""
+
+import hashlib
+import json
+import multiprocessing
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import golden.fp
+from golden.fp import FORMATS, PRESETS, fused_dot
+from hdl.fp.dot import DotProduct
+from sim.bench.compare import Result, compare
+from sim.bench.fp_small.batch import (
+    ALL,
+    Unit,
+    compare_group,
+    compile_group,
+    expected,
+    groups,
+)
+from sim.rtl import CompiledModel, compile_unit
+
+__all__ = ["CHUNK_BITS", "Progress", "Task", "run_tasks", "tasks"]
+
+#: A chunk has 2**CHUNK_BITS inputs: a fifth of a second of work, 16 MiB of arrays.
+CHUNK_BITS = 20
+
+_FP8 = ("fp8e4m3", "fp8e5m2")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """All inputs of one unit.
+
+    Attributes
+    ----------
+    name : str
+        Unique name.
+    inputs : int
+        How many there are.
+    build : callable
+        Compiles the unit.
+    run : callable
+        Called with the model and the numbers of the inputs of a chunk, (N,) uint32.
+    """
+
+    name: str
+    inputs: int
+    build: Callable[[], CompiledModel]
+    run: Callable[[CompiledModel, np.ndarray], Result]
+
+
+def tasks() -> list[Task]:
+    """Everything that is done, the small tasks first."""
+    found = [_fp8_dot(a, b) for a in _FP8 for b in _FP8]
+    for name, units in groups(ALL).items():
+        format = FORMATS.get(units[0].source)
+        bits = 8 if format is None else format.storage_bits
+        if units[0].source == "int32" or bits * units[0].operands > 16:
+            continue
+        found.append(
+            Task(
+                name=f"{name}: {len(units)} units",
+                inputs=1 << bits * units[0].operands,
+                build=partial(compile_group, units),
+                run=partial(_run_group, units, bits),
+            )
+        )
+    for unit in ALL:
+        if unit.source == "fp16" and unit.name in _ALL_PAIRS:
+            found.append(
+                Task(
+                    name=f"all pairs: {unit.name}",
+                    inputs=1 << 32,
+                    build=partial(_build_unit, unit),
+                    run=partial(_run_pairs, unit),
+                )
+            )
+    return found
+
+
+#: The FP16 units that see all 2**32 pairs.
+_ALL_PAIRS = (
+    "Multiplier format=fp16 output=fp32",
+    "Multiplier format=fp16",
+    "Adder format=fp16",
+)
+
+
+def _fp8_dot(a: str, b: str) -> Task:
+    spec = PRESETS["ieee"].spec(a, "fp32", k=1, input_b=b)
+
+    def build() -> CompiledModel:
+        return compile_unit(DotProduct, spec=spec)
+
+    def run(model: CompiledModel, numbers: np.ndarray) -> Result:
+        x, y = _split(numbers, 8)
+        x, y = x[:, None], y[:, None]
+        c = np.full(len(x), spec.output.negative_zero, np.uint32)  # keeps a zero product's sign
+        return compare(
+            f"{a} times {b}",
+            got=model.run(a=x, b=y, c=c),
+            expected=fused_dot(x, y, c, spec),
+            operands={"a": x, "b": y},
+        )
+
+    return Task(name=f"DotProduct K=1 {a} x {b}", inputs=1 << 16, build=build, run=run)
+
+
+def _split(numbers: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]:
+    dtype = np.dtype(f"u{bits // 8}")
+    return (numbers >> np.uint32(bits)).astype(dtype), numbers.astype(dtype)
+
+
+def _run_group(units: Sequence[Unit], bits: int, model: CompiledModel, numbers: np.ndarray):
+    if units[0].operands == 1:
+        return compare_group(model, units, {"a": numbers.astype(f"u{bits // 8}")})
+    a, b = _split(numbers, bits)
+    return compare_group(model, units, {"a": a, "b": b})
+
+
+def _build_unit(unit: Unit) -> CompiledModel:
+    return compile_unit(unit.unit, **unit.parameters)
+
+
+def _run_pairs(unit: Unit, model: CompiledModel, numbers: np.ndarray) -> Result:
+    a, b = _split(numbers, 16)
+    # An adder has seen every difference when it has seen every sum: b comes with both signs.
+    held = {port.name: 0 for port in model.interface.inputs if port.name not in ("a", "b")}
+    return compare(
+        unit.name,
+        got=model.run(a=a, b=b, **held),
+        expected=expected(unit, 0, a=a, b=b),
+        operands={"a": a, "b": b},
+    )
+
+
+# -------------------------------------------------------------------- progress
+
+
+class Progress:
+    """What is done, kept in a file.
+
+    Parameters
+    ----------
+    path : Path
+        JSON file; made when absent. One that cannot be read counts as absent.
+    """
+
+    def __init__(self, path: Path):
+        self.path = path
+        self._tasks: dict[str, dict[str, Any]] = {}
+        try:
+            stored = json.loads(path.read_text())
+            if stored.get("version") == 1:
+                self._tasks = stored["tasks"]
+        except (OSError, ValueError, KeyError, AttributeError):
+            pass
+
+    def open(self, name: str, *, key: str, chunks: int) -> list[int]:
+        """The chunks of a task that are left; forgets what was done on another design."""
+        entry = self._tasks.get(name)
+        if not entry or entry["key"] != key or entry["chunks"] != chunks:
+            entry = {"key": key, "chunks": chunks, "done": "0", "vectors": 0}
+            entry |= {"mismatches": 0, "examples": []}
+            self._tasks[name] = entry
+        done = int(entry["done"], 16)
+        return [n for n in range(chunks) if not done >> n & 1]
+
+    def add(self, name: str, chunk: int, result: Result) -> None:
+        """Note a chunk."""
+        entry = self._tasks[name]
+        entry["done"] = f"{int(entry['done'], 16) | 1 << chunk:x}"
+        entry["vectors"] += result.vectors
+        entry["mismatches"] += result.mismatches
+        entry["examples"] = (entry["examples"] + list(result.examples))[:3]
+
+    def result(self, name: str) -> Result:
+        """The sum of all chunks done."""
+        entry = self._tasks[name]
+        return Result(
+            vectors=entry["vectors"],
+            mismatches=entry["mismatches"],
+            examples=tuple(entry["examples"]),
+        )
+
+    def save(self) -> None:
+        """Replace the file."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        text = json.dumps({"version": 1, "tasks": self._tasks}, indent=1)
+        handle, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=self.path.name)
+        try:
+            with os.fdopen(handle, "w") as file:
+                file.write(text)
+            os.replace(temporary, self.path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+
+
+@lru_cache
+def _golden_digest() -> str:
+    state = hashlib.sha256()
+    for path in sorted(Path(str(golden.fp.__file__)).parent.glob("*.py")):
+        state.update(path.read_bytes())
+    return state.hexdigest()[:16]
+
+
+# -------------------------------------------------------------------- running
+
+_OPEN: dict[str, tuple[Task, CompiledModel]] = {}
+
+
+def _model(name: str) -> tuple[Task, CompiledModel]:
+    if name not in _OPEN:
+        task = next(task for task in tasks() if task.name == name)
+        _OPEN[name] = task, task.build()
+    return _OPEN[name]
+
+
+def _run_chunk(name: str, chunk: int, chunk_bits: int) -> Result:
+    task, model = _model(name)
+    low, high = chunk << chunk_bits, min((chunk + 1) << chunk_bits, task.inputs)
+    return task.run(model, np.arange(low, high, dtype=np.int64).astype(np.uint32))
+
+
+def run_tasks(
+    chosen: Sequence[Task],
+    *,
+    progress: Progress,
+    chunk_bits: int = CHUNK_BITS,
+    limit: int | None = None,
+    jobs: int = 1,
+) -> Iterator[tuple[Task, int, int, Result]]:
+    """Do what is left of each task; saves after every chunk.
+
+    Parameters
+    ----------
+    limit : int, optional
+        Stop a task when that many inputs were done in this run (whole chunks).
+    jobs : int
+        Processes.
+
+    Yields
+    ------
+    task, left, inputs, total
+        After opening a task and after every chunk of it: chunks left of it, inputs done just now
+        (0 on opening), and the sum of all its chunks.
+    """
+    pool = None
+    if jobs > 1:
+        pool = ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"))
+    try:
+        for task in chosen:
+            _OPEN[task.name] = task, task.build()
+            design = _OPEN[task.name][1].path.parent.name
+            chunks = -(-task.inputs >> chunk_bits)
+            left = progress.open(task.name, key=f"{design}-{_golden_digest()}", chunks=chunks)
+            yield task, len(left), 0, progress.result(task.name)
+            todo = left if limit is None else left[: max(1, limit >> chunk_bits)]
+            remaining = len(left)
+            for chunk, result in _chunks(pool, jobs, task.name, todo, chunk_bits):
+                progress.add(task.name, chunk, result)
+                progress.save()
+                remaining -= 1
+                size = min(task.inputs, 1 << chunk_bits)
+                yield task, remaining, size, progress.result(task.name)
+            del _OPEN[task.name]
+    finally:
+        if pool is not None:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _chunks(
+    pool: ProcessPoolExecutor | None, jobs: int, name: str, todo: Sequence[int], chunk_bits: int
+) -> Iterator[tuple[int, Result]]:
+    """The results of chunks as they come; a few are under way at a time."""
+    if pool is None or len(todo) < 2 * jobs:
+        for chunk in todo:
+            yield chunk, _run_chunk(name, chunk, chunk_bits)
+        return
+    waiting: dict[Future[Result], int] = {}
+    queue = list(reversed(todo))
+    while queue or waiting:
+        while queue and len(waiting) < 2 * jobs:
+            chunk = queue.pop()
+            waiting[pool.submit(_run_chunk, name, chunk, chunk_bits)] = chunk
+        for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+            yield waiting.pop(future), future.result()

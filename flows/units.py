@@ -18,6 +18,7 @@ from hdl.fp.compare import Compare, MinMax
 from hdl.fp.convert import Converter
 from hdl.fp.core import PIPELINES
 from hdl.fp.dot import DotProduct
+from hdl.fp.exact import ExactDotProduct
 from hdl.fp.intdot import IntDotProduct
 from hdl.fp.multiplier_unit import Multiplier
 
@@ -39,7 +40,9 @@ def _dot_default(given: Configuration) -> dict[str, Any]:
 
 
 def _dot_build(c: Configuration) -> wiring.Component:
-    return DotProduct(spec=_dot_spec(c), pipeline=c["pipeline"])
+    spec = _dot_spec(c)
+    component = ExactDotProduct if spec.window is None else DotProduct
+    return component(spec=spec, pipeline=c["pipeline"])
 
 
 _REPORTED_INPUTS = {
@@ -47,14 +50,13 @@ _REPORTED_INPUTS = {
     "ada": ("fp16", "fp8e4m3", "fp8e5m2"),  # as a100, and fp8
     "b200": ("fp16",),  # as h100
     "ieee": ("fp16", "bf16", "fp8e4m3", "fp32"),
+    "exact": ("fp16", "fp8e4m3", "fp8e5m2"),
 }
 
 
 def _dot_rows() -> list[Configuration]:
     rows: list[Configuration] = []
     for preset in PRESETS.values():
-        if preset.name == "exact":
-            continue
         inputs = _REPORTED_INPUTS.get(preset.name, preset.inputs)
         rows += [{"preset": preset.name, "input": name} for name in inputs]
     rows += [

@@ -25,8 +25,7 @@ WAIVERS = Path(__file__).with_name("lint.vlt")
 _IDENTIFIER = re.compile(r'("(?:[^"\\]|\\.)*")|\\(\S+)')
 _SCRIPT = (
     "read_rtlil design.il",
-    "proc -norom",
-    "opt_expr -keepdc",
+    "proc -norom -noopt",  # opt_expr would write == 0 as a logical not of a vector
     "opt_clean",
     "memory_collect",
     "write_verilog -noattr design.v",

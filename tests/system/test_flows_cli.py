@@ -1,0 +1,131 @@
+"""The command line of the flows: what it prints and writes, and what it says to misuse."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from flows import baseline, cli
+
+SMALL = ["compare", "--format", "fp16"]
+
+
+def run(*arguments: str) -> int:
+    try:
+        return cli.main(arguments)
+    except SystemExit as stop:  # argparse
+        return int(stop.code or 0)
+
+
+def test_area_writes_table_json_markdown_and_bars(tmp_path: Path, capsys):
+    files = {kind: tmp_path / f"out.{kind}" for kind in ("json", "markdown", "svg")}
+    options = [f"--{kind}={path}" for kind, path in files.items()]
+    assert run("area", *SMALL, *options) == 0
+    assert "compare" in capsys.readouterr().out
+    row = json.loads(files["json"].read_text())["rows"][0]
+    relaxed = row["targets"]["10000"]
+    assert row["command"] == "compare --format fp16"
+    assert relaxed["area_um2"] > 10 and relaxed["delay_ps"] > 10 and relaxed["cells"] > 10
+    assert relaxed["area_um2_per_mac"] is None  # not 0
+    assert f"| compare | fp16 | – | {relaxed['area_um2']:.0f} |" in files["markdown"].read_text()
+    assert files["svg"].read_text().count("<rect") == 1 + 2 + 2  # ground, legend, bars
+
+
+def test_timing_shows_the_path_cell_by_cell(capsys):
+    assert run("timing", *SMALL, "--path", "--delay-target", "500") == 0
+    out = capsys.readouterr().out
+    assert "in→out" in out and "A1->ZN" in out
+
+
+def test_baseline_round_trip(tmp_path: Path, capsys, monkeypatch):
+    monkeypatch.setattr(baseline, "FOLDER", tmp_path)
+    assert run("area", *SMALL, "--baseline") == 1  # nothing stored yet
+    assert run("area", *SMALL, "--update-baseline") == 0
+    capsys.readouterr()
+    assert run("area", *SMALL, "--baseline") == 0
+    assert "2 figures equal, 0 not" in capsys.readouterr().out
+    file = tmp_path / "vt45" / "compare.json"
+    document = json.loads(file.read_text())
+    document["rows"]["fp16"]["500"]["area_um2"] -= 1.0
+    file.write_text(json.dumps(document))
+    assert run("area", *SMALL, "--baseline") == 1
+    assert "+1.0" in capsys.readouterr().out
+
+
+def test_lists_and_ranges_multiply_out(tmp_path: Path):
+    arguments = ["add", "--format", "fp16,fp8e4m3", "--pipeline", "0-1"]
+    assert run("verilog", *arguments, "--folder", str(tmp_path)) == 0
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == [
+        "add_fp16_RNE_p0.v", "add_fp16_RNE_p1.v", "add_fp8e4m3_RNE_p0.v", "add_fp8e4m3_RNE_p1.v",
+    ]  # fmt: skip
+
+
+def test_list_names_every_unit(capsys):
+    assert run("list") == 0
+    out = capsys.readouterr().out
+    assert "dot: " in out and "--preset: v100 | a100" in out
+
+
+def test_cells_writes_the_library(tmp_path: Path):
+    file = tmp_path / "cells.lib"
+    assert run("cells", "--write", str(file)) == 0
+    assert file.read_text().startswith("/* vt45")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "allowed"),
+    [
+        ("area nothing", "unit must be one of dot, intdot"),
+        ("verilog nothing", "unit must be one of dot, intdot"),
+        ("area dot --preset v1000", "preset must be one of v100, a100"),
+        ("area dot --input fp17", "input must be one of fp16, bf16"),
+        ("area dot --input fp64", "formats of preset a100 must be one of fp16 -> fp32"),
+        ("area dot --k 0", "k must be a number from 1 to 64, not '0'"),
+        ("area dot --k four", "k must be a number from 1 to 64, not 'four'"),
+        ("area dot --pipeline 9", "pipeline must be a number from 0 to"),
+        ("area intdot --preset a100", "option of intdot must be one of --k"),
+        ("verilog dot --preset exact --input bf16", "dot: "),
+        ("area dot --liberty no/such.lib", "liberty must be vt45, nangate45 or an existing file"),
+        ("area dot --driving-cell NAND2_X1X", "driving cell must be one of BUF_X1"),
+        ("area dot --delay-target 0", "delay target must be at least 1, not 0"),
+        ("area dot --load -3", "load must be 0 or more fF"),
+        ("area dot --frobnicate", "--help` lists what is allowed"),
+        ("frobnicate", "invalid choice: 'frobnicate'"),
+    ],
+)
+def test_misuse_is_one_line_and_exit_code_2(
+    arguments: str, allowed: str, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    assert run(*arguments.split(), *(["--json", "out.json"] if "area" in arguments else [])) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("error: ") and captured.err.count("\n") == 1
+    assert allowed in captured.err
+    assert not [path for path in tmp_path.rglob("*") if path.suffix in (".v", ".json")]
+
+
+def test_liberty_that_does_not_parse(tmp_path: Path, capsys):
+    file = tmp_path / "bad.lib"
+    file.write_text("library (bad) { cell (INV) { area : 1; }")
+    assert run("area", *SMALL, "--liberty", str(file)) == 2
+    assert "must be closed by `}` before the end" in capsys.readouterr().err
+
+
+def test_output_that_cannot_be_written(tmp_path: Path, capsys):
+    (tmp_path / "file").write_text("")
+    assert run("verilog", *SMALL, "--folder", str(tmp_path / "file" / "x")) == 2
+    assert capsys.readouterr().err.startswith("error: ")
+
+
+def test_the_program_starts_with_a_fixed_hash_seed(root: Path):
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONHASHSEED"}
+    code = [sys.executable, "-m", "flows", "list"]
+    done = subprocess.run(
+        code, cwd=root, env=environment, capture_output=True, text=True, check=True
+    )
+    assert "dot: " in done.stdout

@@ -242,10 +242,10 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _cells(options: argparse.Namespace) -> int:
-    from flows.cells import compare, vt45
+    from flows.cells import compare, writer
 
     if options.write:
-        write_atomic(options.write, vt45.liberty())
+        write_atomic(options.write, writer.liberty())
         print(options.write)
     if options.compare:
         with Progress() as progress:

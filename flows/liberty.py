@@ -5,38 +5,15 @@ femtofarad and µm² here, so that nothing else has to know the file's units.
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-_SKIPPED = re.compile(
-    r"\b(?:internal_power|leakage_power|pg_pin|wire_load_selection)\s*\([^)]*\)\s*"
-    r"\{(?:[^{}]|\{[^{}]*\})*\}"
-)
-_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*|\\\r?\n", re.DOTALL)
-_TOKEN = re.compile(r'\s*(?:"([^"]*)"|([\w.+\-!*&|^\'\[\]<>:/]+?(?=[\s:;,(){}"]|$))|([:;,(){}]))')
+from flows.liberty_text import Group, LibertyError, parse_groups
+
 _NUMBER = re.compile(r"[\s,]+")
 _TIME_PS = {"ns": 1e3, "ps": 1.0, "us": 1e6, "fs": 1e-3}
-
-
-class LibertyError(ValueError):
-    """The file is no liberty file, or lacks what the flow needs."""
-
-
-@dataclass
-class Group:
-    """One ``name (arguments) { … }`` of a liberty file."""
-
-    name: str
-    arguments: list[str]
-    attributes: dict[str, Any] = field(default_factory=dict)
-    groups: list["Group"] = field(default_factory=list)
-    repeated: dict[str, list[list[str]]] = field(default_factory=dict)
-
-    def all(self, name: str) -> list["Group"]:
-        return [group for group in self.groups if group.name == name]
 
 
 @dataclass(frozen=True)
@@ -131,96 +108,13 @@ def load(path: Path) -> Library:
 
 def parse(text: str, *, name: str) -> Library:
     """Parse liberty `text`; `name` is used in messages."""
-    root = _parse_groups(text, name)
+    root = parse_groups(text, name)
     try:
         return _library(root)
     except (KeyError, IndexError, ValueError) as error:
         if isinstance(error, LibertyError):
             raise
         raise LibertyError(f"{name}: liberty attribute missing or malformed: {error}") from None
-
-
-def _parse_groups(text: str, name: str) -> Group:
-    def blank(match: re.Match[str]) -> str:
-        return "\n" * match.group().count("\n") or " "
-
-    text = _SKIPPED.sub(blank, _COMMENT.sub(blank, text))
-    if not re.match(r"\s*library\s*\(", text):
-        raise LibertyError(f"{name} must be a liberty file that starts with `library (NAME) {{`")
-    root = Group("", [])
-    stack = [root]
-    tokens = _tokens(text, name)
-    position = 0
-    while position < len(tokens):
-        kind, word, at = tokens[position]
-        following = tokens[position + 1][1] if position + 1 < len(tokens) else ""
-        if kind == "mark" and word == "}" and len(stack) > 1:
-            stack.pop()
-            position += 1
-        elif kind == "mark" and word == ";":
-            position += 1
-        elif kind == "word" and following == ":":
-            value, position = _value(tokens, position + 2)
-            stack[-1].attributes[word] = value
-        elif kind == "word" and following == "(":
-            arguments, position = _arguments(tokens, position + 2, text, name)
-            if position < len(tokens) and tokens[position][:2] == ("mark", "{"):
-                stack.append(Group(word, arguments))
-                stack[-2].groups.append(stack[-1])
-                position += 1
-            else:
-                stack[-1].attributes[word] = arguments
-                stack[-1].repeated.setdefault(word, []).append(arguments)
-        else:
-            line = text.count("\n", 0, at) + 1
-            raise LibertyError(f"{name} line {line}: liberty statement expected, not {word!r}")
-    if len(stack) > 1:
-        raise LibertyError(
-            f"{name}: group `{stack[-1].name}` must be closed by `}}` before the end"
-        )
-    return root
-
-
-def _tokens(text: str, name: str) -> list[tuple[str, str, int]]:
-    tokens = []
-    position, end = 0, len(text.rstrip())
-    match = _TOKEN.match
-    while position < end:
-        found = match(text, position)
-        if found is None:
-            line = text.count("\n", 0, position) + 1
-            snippet = text[position : position + 20].strip().split("\n")[0]
-            raise LibertyError(f"{name} line {line}: not liberty: {snippet!r}")
-        number = found.lastindex or 0
-        tokens.append((("", "word", "word", "mark")[number], found.group(number), position))
-        position = found.end()
-    return tokens
-
-
-def _value(tokens: list[tuple[str, str, int]], position: int) -> tuple[str, int]:
-    words = []
-    while position < len(tokens) and tokens[position][1] not in (";", "}"):
-        words.append(tokens[position][1])
-        position += 1
-        if tokens[position - 1][2] and position < len(tokens):
-            following = tokens[position + 1][1] if position + 1 < len(tokens) else ""
-            if tokens[position][0] == "word" and following in (":", "("):
-                break  # a statement without its semicolon
-    return " ".join(words), position
-
-
-def _arguments(
-    tokens: list[tuple[str, str, int]], position: int, text: str, name: str
-) -> tuple[list[str], int]:
-    arguments = []
-    while position < len(tokens) and tokens[position][:2] != ("mark", ")"):
-        if tokens[position][0] == "word":
-            arguments.append(tokens[position][1])
-        elif tokens[position][1] != ",":
-            line = text.count("\n", 0, tokens[position][2]) + 1
-            raise LibertyError(f"{name} line {line}: `)` expected, not {tokens[position][1]!r}")
-        position += 1
-    return arguments, position + 1
 
 
 def _library(root: Group) -> Library:

@@ -10,13 +10,13 @@ Not modelled: hold, recovery and removal, clock trees, false paths, latches, cel
 depends on a constant on another input (the worst condition counts).
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from flows.liberty import Arc, Cell, LibertyError, Library, Table, WireLoad
+from flows.liberty import Arc, Cell, LibertyError, Library, WireLoad
+from flows.lookup import TableSet, levels
 
 CLASSES = ("input->output", "input->register", "register->register", "register->output")
 _EDGES = ("fall", "rise")
@@ -83,45 +83,6 @@ def analyse(
     return _Graph(netlist, library, driving_cell, load_ff).timing()
 
 
-class _Tables:
-    """All tables of a library side by side, so that many look-ups are one NumPy expression."""
-
-    def __init__(self) -> None:
-        self._tables: list[Table] = []
-        self._number: dict[int, int] = {}
-
-    def add(self, table: Table) -> int:
-        if id(table) not in self._number:
-            self._number[id(table)] = len(self._tables)
-            self._tables.append(table)
-        return self._number[id(table)]
-
-    def freeze(self) -> None:
-        slews = max((len(t.slews) for t in self._tables), default=2)
-        loads = max((len(t.loads) for t in self._tables), default=2)
-        count = len(self._tables)
-        self.slews = np.full((count, slews), np.inf)
-        self.loads = np.full((count, loads), np.inf)
-        self.values = np.zeros((count, slews, loads))
-        self.size = np.array([t.values.shape for t in self._tables]).reshape(-1, 2)
-        for n, t in enumerate(self._tables):
-            self.slews[n, : len(t.slews)] = t.slews
-            self.loads[n, : len(t.loads)] = t.loads
-            self.values[n, : len(t.slews), : len(t.loads)] = t.values
-
-    def __call__(self, number: np.ndarray, slew: np.ndarray, load: np.ndarray) -> np.ndarray:
-        slews, loads = self.slews[number], self.loads[number]
-        i = np.clip((slews <= slew[:, None]).sum(1) - 1, 0, self.size[number, 0] - 2)
-        j = np.clip((loads <= load[:, None]).sum(1) - 1, 0, self.size[number, 1] - 2)
-        n = np.arange(len(number))
-        x = (slew - slews[n, i]) / (slews[n, i + 1] - slews[n, i])
-        y = (load - loads[n, j]) / (loads[n, j + 1] - loads[n, j])
-        values = self.values
-        low = values[number, i, j] * (1 - x) + values[number, i + 1, j] * x
-        high = values[number, i, j + 1] * (1 - x) + values[number, i + 1, j + 1] * x
-        return low + y * (high - low)
-
-
 class _Graph:
     """Nodes are net × edge (2 × net + edge); arcs are the library's arcs of every instance."""
 
@@ -180,7 +141,7 @@ class _Graph:
 
     def _collect(self) -> None:
         """Lay out every delay arc as one row of arrays, and the launch and capture arcs."""
-        tables = _Tables()
+        tables = TableSet()
         rows: list[tuple[int, int, int, int, int, int]] = []
         self.labels: list[Arc] = []
         launches: list[tuple[int, int, int, int, int]] = []
@@ -219,7 +180,7 @@ class _Graph:
         self.previous = np.full((2, count), -1, dtype=np.int64)
         self._drive_inputs()
         self._launch_registers()
-        for rows in _levels(self.arcs, count):
+        for rows in levels(self.arcs, count):
             self._propagate(rows)
         return self._pick()
 
@@ -328,30 +289,3 @@ def _net_names(netlist: dict[str, Any], nets: dict[int, int]) -> list[str]:
                 net = nets[bit]
                 best[net] = min(best.get(net, key), key)
     return [best[net][2] if net in best else f"net{net}" for net in range(len(nets))]
-
-
-def _levels(arcs: np.ndarray, count: int) -> Sequence[np.ndarray]:
-    """Group arc rows by the topological level of their source; every level after its inputs."""
-    net_of = arcs[:, :2] // 2
-    nets = count // 2
-    pairs = np.unique(net_of, axis=0) if len(net_of) else net_of
-    order = np.argsort(pairs[:, 0], kind="stable")
-    sources, targets = pairs[order].T
-    first = np.searchsorted(sources, np.arange(nets + 1))
-    waiting = np.bincount(targets, minlength=nets)
-    level = np.zeros(nets, dtype=np.int64)
-    ready = np.flatnonzero(waiting == 0)
-    depth, seen = 0, 0
-    while len(ready):
-        level[ready] = depth
-        seen += len(ready)
-        pieces = [targets[first[n] : first[n + 1]] for n in ready]
-        reached = np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.int64)
-        np.subtract.at(waiting, reached, 1)
-        ready = np.unique(reached[waiting[reached] == 0])
-        depth += 1
-    if seen != nets:
-        raise ValueError("netlist must not hold a combinational loop")
-    of_arc = level[net_of[:, 0]]
-    order = np.argsort(of_arc, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(of_arc[order])) + 1) if len(order) else []

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from flows import liberty
 from flows.cache import cache_root, digest, write_atomic
-from flows.cells import nangate45, stages, vt45
+from flows.cells import nangate45, stages, vt45, writer
 from flows.errors import UserError
 
 BUILT_IN = vt45.NAME
@@ -61,8 +61,8 @@ def library(name: str = BUILT_IN, *, driving_cell: str = "BUF_X4") -> CellLibrar
 
 def built_in_path() -> Path:
     """Return the path of the generated library in the cache; written when its source changed."""
-    source = "".join(Path(str(m.__file__)).read_text() for m in (vt45, stages))
+    source = "".join(Path(str(m.__file__)).read_text() for m in (vt45, stages, writer))
     path = cache_root() / "liberty" / f"{vt45.NAME}-{digest(source)[:16]}.lib"
     if not path.exists():
-        write_atomic(path, vt45.liberty())
+        write_atomic(path, writer.liberty())
     return path

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from flows import cells, liberty
-from flows.cells import stages, vt45
+from flows.cells import stages, writer
 from flows.errors import UserError
 
 PUBLISHED_UM2 = {
@@ -20,7 +20,7 @@ PUBLISHED_UM2 = {
 
 @pytest.fixture(scope="module")
 def library() -> liberty.Library:
-    return liberty.parse(vt45.liberty(), name="vt45")
+    return liberty.parse(writer.liberty(), name="vt45")
 
 
 def test_areas_are_the_published_ones(library: liberty.Library):
@@ -69,14 +69,14 @@ def test_later_transistor_of_a_stack_is_slower():
 
 
 def test_liberty_text_is_the_same_every_time():
-    assert vt45.liberty() == vt45.liberty()
+    assert writer.liberty() == writer.liberty()
 
 
 def test_library_by_name_and_by_file(own_cache, tmp_path):
     built_in = cells.library()
     assert built_in.path.is_relative_to(own_cache)
     file = tmp_path / "mine.lib"
-    file.write_text(vt45.liberty())
+    file.write_text(writer.liberty())
     assert cells.library(str(file)).name == "mine"
     with pytest.raises(UserError, match="liberty must be vt45, nangate45 or an existing file"):
         cells.library("nothing.lib")

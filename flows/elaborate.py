@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from amaranth.back import rtlil as rtlil_backend  # pyright: ignore[reportAttributeAccessIssue]
-from amaranth.hdl import ClockSignal, Instance, Module, ResetSignal, Value
+from amaranth.hdl import ClockSignal, Instance, ResetSignal, Value
 from amaranth.lib import wiring
 
 from flows.cache import digest
@@ -45,7 +45,7 @@ def _shared(classes: tuple[type, ...], bodies: dict[str, str]) -> Iterator[None]
         original = originals[type(self)]
         if id(self) in emitting:
             return original(self, platform)
-        name = f"{_snake(type(self).__name__)}_{_identity(self)}"
+        name = f"{snake(type(self).__name__)}_{_identity(self)}"
         uses[name] = uses.get(name, 0) + 1
         if uses[name] <= 2:  # the second only to see that it is the same
             emitting.add(id(self))
@@ -65,9 +65,9 @@ def _shared(classes: tuple[type, ...], bodies: dict[str, str]) -> Iterator[None]
             cls.elaborate = original  # type: ignore[attr-defined]
 
 
-def _instance(component: Any, name: str, body: str) -> Module:
-    """Return a module that holds nothing but an instance of module `name` on the same ports."""
-    top = body[body.index(f"module \\{name}\n") :]
+def _instance(component: Any, name: str, body: str) -> Instance:
+    """Return an instance of module `name`, connected to the ports of `component`."""
+    top = body[body.index(f"module \\{name}\n") :].split("\nend\n")[0]
     found = re.findall(r"(?m)^  wire .*\b(input|output) \d+\s+\\(\S+)$", top)
     ports = {port: direction for direction, port in found}
     connections: dict[str, Any] = {}
@@ -82,9 +82,7 @@ def _instance(component: Any, name: str, body: str) -> Module:
     unknown = {f"{way[0]}_{port}" for port, way in ports.items()} - connections.keys()
     if unknown:
         raise ValueError(f"ports of {name} must be in its signature, not {sorted(unknown)}")
-    module = Module()
-    module.submodules.body = Instance(name, **connections)
-    return module
+    return Instance(name, **connections)
 
 
 def _identity(component: Any) -> str:
@@ -98,5 +96,6 @@ def _identity(component: Any) -> str:
     return digest(type(component).__qualname__, component.signature, state)[:8]
 
 
-def _snake(name: str) -> str:
+def snake(name: str) -> str:
+    """Return ``ClassName`` as ``class_name``."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()

@@ -26,7 +26,7 @@ class Module:
     Members
     -------
     name : str
-        ``\\NAME_HASH``, where NAME is the instance name of the first one met.
+        ``\\LABEL_HASH``, where LABEL is the instance name of the first one met, or the class.
     text : str
         RTLIL from ``module`` to ``end``, named `name`.
     children : list of (instance, name)
@@ -75,9 +75,9 @@ class Design:
             raise ValueError(f"top must be one of the modules {names}, not {top!r}")
         self.modules: dict[str, Module] = {}
         self._by_original: dict[str, tuple[str, dict[str, str]]] = {}
-        self.top, _ = self._canonical("\\" + top, top)
+        self.top, _ = self._canonical("\\" + top)
 
-    def _canonical(self, original: str, label: str) -> tuple[str, dict[str, str]]:
+    def _canonical(self, original: str) -> tuple[str, dict[str, str]]:
         """Return the canonical name of module `original` and its port names, old to new."""
         if original in self._by_original:
             return self._by_original[original]
@@ -99,7 +99,7 @@ class Design:
             cell, port = _CELL.match(line), _PORT.match(line)
             if cell and cell[1] in self._texts:
                 instance = own(cell[2])
-                child, renamed = self._canonical(cell[1], instance.lstrip("\\"))
+                child, renamed = self._canonical(cell[1])
                 children.append((instance.lstrip("\\"), child))
                 lines.append(f"  cell {child} {instance}")
             elif renamed is not None and line.startswith("    connect "):
@@ -113,7 +113,9 @@ class Design:
                 if line == "  end":
                     renamed = None
         body = "\n".join(line for line in lines if line.strip()) + "\n"
-        name = f"\\{re.sub(r'[^A-Za-z0-9_]', '_', label)}_{digest(body)[:12]}"
+        # the instance name, or the class of a shared module without its hash
+        called = re.sub(r"_[0-9a-f]{8}$", "", original.lstrip("\\").rsplit(".", 1)[-1])
+        name = f"\\{re.sub(r'[^A-Za-z0-9_]', '_', called)}_{digest(body)[:12]}"
         known = next((m for m in self.modules if m.rsplit("_", 1)[1] == name.rsplit("_", 1)[1]), "")
         if not known:
             self.modules[name] = Module(name, f"module {name}\n{body}", children, cells)
@@ -132,19 +134,19 @@ class Design:
         visit(self.top, 1)
         return dict(total)
 
-    def parts(self, cut: Callable[[str], bool] = lambda path: False) -> list[Part]:
+    def parts(self, cut: Callable[[str, str], bool] = lambda path, label: False) -> list[Part]:
         """Cut the design where `cut` says and return the distinct pieces, the top first.
 
         Parameters
         ----------
         cut : callable
-            Takes an instance path below the top (``array.pe_0_0``); True makes that module a piece
-            of its own, False leaves it inside its parent's. A module that is cut somewhere is cut
-            everywhere.
+            Takes an instance path below the top (``array.pe_0_0``) and the module's label; True
+            makes that module a piece of its own, False leaves it inside its parent's. A module
+            that is cut somewhere is cut everywhere.
         """
         pieces = {self.top}
         for path, name in self._paths(self.top, ""):
-            if cut(path):
+            if cut(path, label(name)):
                 pieces.add(name)
         counts = self.counts()
         order = [self.top, *(name for name in self.modules if name in pieces - {self.top})]

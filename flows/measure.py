@@ -7,7 +7,7 @@ from typing import Any
 
 from flows import sta
 from flows.cells import CellLibrary
-from flows.elaborate import to_rtlil
+from flows.elaborate import snake, to_rtlil
 from flows.hierarchy import Design, Part
 from flows.synth import RELAXED_PS, TIGHT_PS, Mapped, Recipe, synthesize
 from flows.unit import Variant
@@ -184,9 +184,8 @@ def measure(
 
 def _parts(variant: Variant, per_module: bool) -> list[Part]:
     rtlil = to_rtlil(variant.build(), shared=variant.unit.shared)
-    if per_module:
-        return Design(rtlil).parts(lambda path: True)
-    return Design(rtlil).parts(lambda path: path.endswith(".body"))
+    shared = {snake(cls.__name__) for cls in variant.unit.shared}
+    return Design(rtlil).parts(lambda path, label: per_module or label in shared)
 
 
 def _piece(part: Part, settings: Settings) -> Piece:

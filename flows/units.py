@@ -4,6 +4,7 @@ Adding a unit is adding one entry to `UNITS`.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -13,6 +14,9 @@ from flows.errors import UserError, choose
 from flows.unit import Configuration, Unit, Variant, flag, named, number
 from golden.fp.formats import FORMATS, INT_FORMATS
 from golden.fp.spec import PRESETS, DotSpec
+from hdl.cube import CONFIGS, MatrixUnit, MatrixUnitConfig
+from hdl.cube.config import DATAFLOWS
+from hdl.cube.element import ProcessingElement
 from hdl.fp.add import Adder
 from hdl.fp.compare import Compare, MinMax
 from hdl.fp.convert import Converter
@@ -107,6 +111,19 @@ def _converter(c: Configuration) -> wiring.Component:
     )
 
 
+def _cube_config(c: Configuration) -> MatrixUnitConfig:
+    changes = {name: c[name] for name in ("dataflow", "pipeline") if c[name] is not None}
+    if c["accuracy"] is not None:
+        changes["preset"] = c["accuracy"]
+    if "pipeline" in changes:
+        changes["slots"] = 0  # as many as that depth needs
+    return replace(CONFIGS[c["preset"]], **changes)
+
+
+def _cube_rows() -> list[Configuration]:
+    return [*({"preset": name} for name in CONFIGS), {"preset": "tiny", "dataflow": "systolic"}]
+
+
 _FORMAT = named("format", FORMATS)
 _ROUNDING = named("rounding", ("RNE", "RZ"))
 _ANY_FORMAT = (*FORMATS, *INT_FORMATS)
@@ -144,6 +161,23 @@ UNITS: dict[str, Unit] = {
             build=_int_build,
             macs=lambda c: c["k"],
             rows=lambda: ({"pipeline": 0}, {"pipeline": 1}, {"k": 32}, {"saturate": True}),
+        ),
+        Unit(
+            name="cube",
+            summary="M x N x K matrix unit with accumulators and streams",
+            options={
+                "preset": named("preset", CONFIGS),
+                "dataflow": named("dataflow", DATAFLOWS),
+                "accuracy": named("accuracy", (name for name in PRESETS if name != "exact")),
+                "pipeline": _PIPELINE,
+            },
+            default=_with_defaults(
+                preset="cube_4x4x4", dataflow=None, accuracy=None, pipeline=None
+            ),
+            build=lambda c: MatrixUnit(config=_cube_config(c)),
+            macs=lambda c: _cube_config(c).macs,
+            rows=_cube_rows,
+            shared=(ProcessingElement,),
         ),
         Unit(
             name="add",

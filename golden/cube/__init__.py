@@ -1,5 +1,5 @@
-"""The Cube's matrix multiply-accumulate."""
+"""The Cube's arithmetic: matrix multiply-accumulate on codes."""
 
-from .mmad import mmad
+from golden.cube.mmad import mmad
 
 __all__ = ["mmad"]

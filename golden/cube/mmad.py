@@ -1,72 +1,71 @@
-"""D = C + A·B on tiles: fused dot products block after block, in rising k."""
+"""Matrix multiply-accumulate: a fused dot product for every element of the result."""
 
 import numpy as np
 
-from golden.fp import DotSpec, fused_dot, int_dot
+from golden.fp import DotSpec, IntDotSpec, fused_dot, int_dot
 
 __all__ = ["mmad"]
 
-_ELEMENTS = 1 << 22  # of the largest temporary
+_TERMS = 1 << 22  # that are worked on at a time
 
 
-def mmad(
-    a, b, c=None, *, spec: DotSpec | None = None, k: int | None = None, saturate: bool = False
-) -> np.ndarray:
-    """Matrix multiply-accumulate as the Cube does it.
+def mmad(a, b, c=None, *, spec):
+    """D = C + A·B, block after block of `spec.k` terms in rising k, each block's D the next one's C.
 
     Parameters
     ----------
-    a : (M, K) ndarray
-        Codes of `spec.input`, or int8/uint8 without a `spec`.
-    b : (K, N) ndarray
-        The same of `spec.input_b`.
-    c : (M, N) ndarray, optional
-        Codes of `spec.output`, or int32; zero by default.
-    spec : DotSpec, optional
-        One block of K. A longer K is done block after block, each block's D the next one's C.
-        None: integers, accumulated in int32.
-    k : int, optional
-        Integers: the terms of a block, all of K by default; only seen where sums are clipped.
-    saturate : bool
-        Integers: clip the sum of each block to int32 instead of wrapping.
+    a : (..., M, K) ndarray of int
+        `spec.input` codes, or 8-bit integers. K up to `spec.k`, or a multiple of it.
+    b : (..., K, N) ndarray of int
+        `spec.input_b` codes, or 8-bit integers.
+    c : (..., M, N) ndarray of int, optional
+        `spec.output` codes, or int32 values or codes; zero (+0) by default. Leading axes broadcast.
+    spec : DotSpec or IntDotSpec
+        What each block computes.
 
     Returns
     -------
-    (M, N) ndarray
-        Codes, or int32.
+    (..., M, N) ndarray
+        `spec.output` codes, or int32.
 
     Raises
     ------
-    ValueError
-        For shapes that do not fit.
+    TypeError, ValueError
+        For another `spec`, operands that are not codes, and shapes that do not fit.
     """
+    if not isinstance(spec, DotSpec | IntDotSpec):
+        raise TypeError(f"spec must be a DotSpec or an IntDotSpec, not {spec!r}")
     a, b = np.asarray(a), np.asarray(b)
-    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
-        raise ValueError(f"a and b must be (M, K) and (K, N), not {a.shape} and {b.shape}")
-    shape = a.shape[0], b.shape[1]
-    if c is None:
-        c = np.zeros(shape, np.int32 if spec is None else f"u{spec.output.storage_bits // 8}")
-    c = np.asarray(c)
-    if c.shape != shape:
-        raise ValueError(f"c must be (M, N) = {shape}, not {c.shape}")
-    columns = np.ascontiguousarray(b.T)
-    rows_at_once = max(_ELEMENTS // max(columns.size, 1), 1)
-    parts = []
-    for row in range(0, shape[0], rows_at_once):
-        left, addend = a[row : row + rows_at_once, None, :], c[row : row + rows_at_once]
-        if spec is None:
-            step = a.shape[1] if k is None else k
-            for block in range(0, a.shape[1], step):
-                x, y = left[..., block : block + step], columns[None, :, block : block + step]
-                addend = int_dot(x, y, addend, saturate=saturate, **_signs(a, b))
-            parts.append(addend)
+    if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-2] or not a.shape[-1]:
+        raise ValueError(
+            f"a and b must be (..., M, K) and (..., K, N) with the same K of at least 1, "
+            f"not {a.shape} and {b.shape}"
+        )
+    m, n, terms = a.shape[-2], b.shape[-1], a.shape[-1]
+    if terms > spec.k and terms % spec.k:
+        raise ValueError(f"K must be at most {spec.k} or a multiple of it, not {terms!r}")
+    c = np.zeros((m, n), np.uint32) if c is None else np.asarray(c)
+    if c.shape[-2:] != (m, n):
+        raise ValueError(f"c must be (..., {m}, {n}), not {c.shape}")
+    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2], c.shape[:-2])
+    d = np.broadcast_to(c, (*lead, m, n))
+    columns = np.swapaxes(b, -1, -2)
+    step = max(_TERMS // max(n * min(spec.k, terms) * int(np.prod(lead)), 1), 1)
+    rows = [
+        _rows(a[..., i : i + step, :], columns, d[..., i : i + step, :], spec)
+        for i in range(0, max(m, 1), step)
+    ]
+    return np.concatenate(rows, axis=-2)
+
+
+def _rows(a, columns, d, spec):
+    """Some rows of the result: a (..., rows, K), columns (..., N, K), d (..., rows, N)."""
+    for start in range(0, a.shape[-1], spec.k):
+        block = slice(start, start + spec.k)
+        x, y = a[..., :, None, block], columns[..., None, :, block]
+        if isinstance(spec, DotSpec):
+            d = fused_dot(x, y, d, spec)
         else:
-            parts.append(fused_dot(left, columns[None], addend, spec))
-    return np.concatenate(parts) if parts else c.copy()
-
-
-def _signs(a: np.ndarray, b: np.ndarray) -> dict[str, bool]:
-    for name, x in (("a", a), ("b", b)):
-        if x.dtype not in (np.dtype(np.int8), np.dtype(np.uint8)):
-            raise TypeError(f"{name} must be int8 or uint8 without a spec, not {x.dtype}")
-    return {"signed_a": a.dtype == np.int8, "signed_b": b.dtype == np.int8}
+            signs = {"signed_a": spec.signed_a, "signed_b": spec.signed_b}
+            d = int_dot(x, y, d, saturate=spec.saturate, **signs)
+    return np.asarray(d)

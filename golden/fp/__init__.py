@@ -22,7 +22,7 @@ from golden.fp.formats import FORMATS, INT_FORMATS, FloatFormat, IntFormat
 from golden.fp.intdot import int_dot
 from golden.fp.names import parse_preset_name
 from golden.fp.round import ROUNDINGS
-from golden.fp.spec import PRESETS, DotSpec, Preset, ieee_window
+from golden.fp.spec import PRESETS, DotSpec, IntDotSpec, Preset, ieee_window
 
 __all__ = [
     "FORMATS",
@@ -32,6 +32,7 @@ __all__ = [
     "UNORDERED",
     "DotSpec",
     "FloatFormat",
+    "IntDotSpec",
     "IntFormat",
     "Preset",
     "add",

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from golden.fp.formats import FORMATS, FloatFormat, as_format, check_int
 
-__all__ = ["PRESETS", "DotSpec", "Preset", "ieee_window"]
+__all__ = ["PRESETS", "DotSpec", "IntDotSpec", "Preset", "ieee_window"]
 
 
 def ieee_window(input, output, input_b=None) -> int:
@@ -161,6 +161,37 @@ class DotSpec:
     def nan_code(self):
         """The code of a NaN result."""
         return self.output.canonical_nan if self.nan is None else self.nan
+
+
+@dataclass(frozen=True, kw_only=True)
+class IntDotSpec:
+    """The integer dot product D = C + Σ_{k<K} A_k·B_k of 8-bit operands in 32 bits.
+
+    Parameters
+    ----------
+    k : int
+        Terms of a block, at least 1.
+    signed_a, signed_b : bool
+        int8 or uint8.
+    saturate : bool
+        Whether a block's exact sum, C included, is clipped to int32 instead of wrapping.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a parameter outside its range.
+    """
+
+    k: int
+    signed_a: bool = True
+    signed_b: bool = True
+    saturate: bool = False
+
+    def __post_init__(self):
+        check_int("k", self.k, 1)
+        for name in ("signed_a", "signed_b", "saturate"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name} must be True or False, not {getattr(self, name)!r}")
 
 
 @dataclass(frozen=True)

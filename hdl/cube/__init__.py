@@ -1,7 +1,8 @@
 """The Cube: a tile of processing elements with accumulators, between streams."""
 
-from .config import CONFIGS, MatrixUnitConfig, config
+from .config import CONFIGS, MatrixUnitConfig
 from .element import ProcessingElement
-from .unit import MatrixUnit, Start
+from .ports import Start
+from .unit import MatrixUnit
 
-__all__ = ["CONFIGS", "MatrixUnit", "MatrixUnitConfig", "ProcessingElement", "Start", "config"]
+__all__ = ["CONFIGS", "MatrixUnit", "MatrixUnitConfig", "ProcessingElement", "Start"]

@@ -1,18 +1,19 @@
-"""What a matrix unit can do, as a parameter object, and the named configurations."""
+"""What a matrix unit is, as a parameter object, and the named configurations."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from golden.fp.formats import FORMATS
-from golden.fp.spec import PRESETS, DotSpec
+from golden.fp.formats import FORMATS, as_format, check_int
+from golden.fp.spec import PRESETS, DotSpec, IntDotSpec
 
 from ..fp.core import PIPELINES
 
-__all__ = ["CONFIGS", "DATAFLOWS", "INT8", "MatrixUnitConfig", "config"]
+__all__ = ["CONFIGS", "DATAFLOWS", "PRECISIONS", "MatrixUnitConfig"]
 
 INT8 = "int8"
+#: Every precision a unit can have, in the order of their codes.
+PRECISIONS = ("fp16", "bf16", "tf32", "fp8e4m3", "fp8e5m2", INT8)
 DATAFLOWS = ("broadcast", "systolic")
-_FLOATS = ("fp16", "bf16", "tf32", "fp8e4m3", "fp8e5m2")
-_PRECISIONS = (*_FLOATS, INT8)
+_LANE_BITS = 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,22 +23,25 @@ class MatrixUnitConfig:
     Parameters
     ----------
     m, n : int
-        Rows and columns of the tile, 1 to 64.
+        Rows and columns of the array, 1 to 64.
     k : int
-        16-bit lanes of an element: K of fp16 and bf16. TF32 has k / 2 terms, FP8 and INT8 2·k.
-    precisions : tuple of str
-        Any of fp16, bf16, tf32, fp8e4m3, fp8e5m2 (FP32 results) and int8 (INT32 results).
+        16-bit lanes of an element, 1 to 64: FP16 and BF16 have k terms, TF32 k / 2, FP8 and INT8
+        2·k.
+    precisions : sequence of str
+        Any of `PRECISIONS`; kept in that order. INT8 is signed, with INT32 results.
     preset : str
         Accuracy preset of the floating precisions, any but ``exact``.
+    output : str
+        Format of C and D in the floating precisions.
     dataflow : str
-        ``broadcast``: a row and a column bus. ``systolic``: operands hop from element to element.
+        ``broadcast``: one bus for each row and column. ``systolic``: operands hop from element to
+        element.
     pipeline : int
-        Register ranks inside an element's dot product.
+        Register ranks inside an element's dot product, 0 to 4.
     slots : int, optional
-        C fractals an element keeps. By default pipeline + 1, rounded up to a power of two, at least 2:
-        enough for one tile a cycle when consecutive tiles go round the slots.
+        C fractals the unit holds, 1 to 64. By default pipeline + 3, see `slot_count`.
     saturate : bool
-        INT32 accumulation saturates instead of wrapping.
+        INT32 accumulation saturates, beat by beat, instead of wrapping.
 
     Raises
     ------
@@ -48,135 +52,145 @@ class MatrixUnitConfig:
     m: int
     n: int
     k: int
-    precisions: tuple[str, ...] = ("fp16",)
+    precisions: tuple[str, ...]
     preset: str = "ieee"
+    output: str = "fp32"
     dataflow: str = "broadcast"
     pipeline: int = 3
-    slots: int = 0
+    slots: int | None = None
     saturate: bool = False
 
     def __post_init__(self):
-        for name, low, high in (("m", 1, 64), ("n", 1, 64), ("k", 1, 64), ("slots", 0, 64)):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool):
-                raise TypeError(f"{name} must be an int, not {value!r}")
-            if not low <= value <= high:
-                raise ValueError(f"{name} must be from {low} to {high}, not {value!r}")
-        if self.pipeline not in PIPELINES:
-            raise ValueError(f"pipeline must be one of {sorted(PIPELINES)}, not {self.pipeline!r}")
+        for name in ("m", "n", "k"):
+            check_int(name, getattr(self, name), 1, 64)
+        if self.slots is not None:
+            check_int("slots", self.slots, 1, 64)
+        check_int("pipeline", self.pipeline, min(PIPELINES), max(PIPELINES))
         if self.dataflow not in DATAFLOWS:
-            raise ValueError(f"dataflow must be one of {DATAFLOWS}, not {self.dataflow!r}")
-        object.__setattr__(self, "precisions", tuple(self.precisions))
-        if not self.precisions or len(set(self.precisions)) != len(self.precisions):
-            raise ValueError(f"precisions must be different names, not {self.precisions!r}")
-        for name in self.precisions:
-            if name not in _PRECISIONS:
-                raise ValueError(f"precision must be one of {_PRECISIONS}, not {name!r}")
-        if "tf32" in self.precisions and self.k % 2:
-            raise ValueError(f"k must be even with tf32 (two lanes a term), not {self.k}")
-        if self.preset not in PRESETS or self.preset == "exact":
-            allowed = tuple(name for name in PRESETS if name != "exact")
-            raise ValueError(f"preset must be one of {allowed}, not {self.preset!r}")
-        if not self.slots:
-            object.__setattr__(self, "slots", max(2, 1 << self.pipeline.bit_length()))
+            raise ValueError(
+                f"dataflow must be one of {', '.join(DATAFLOWS)}, not {self.dataflow!r}"
+            )
+        presets = [name for name in PRESETS if name != "exact"]
+        if self.preset not in presets:
+            raise ValueError(f"preset must be one of {', '.join(presets)}, not {self.preset!r}")
+        if not isinstance(self.saturate, bool):
+            raise TypeError(f"saturate must be True or False, not {self.saturate!r}")
+        self._check_precisions()
+
+    def _check_precisions(self) -> None:
+        given = self.precisions
+        if isinstance(given, str) or not given or len(set(given)) != len(given):
+            raise ValueError(f"precisions must be different names, at least one, not {given!r}")
+        for name in given:
+            if name not in PRECISIONS:
+                raise ValueError(f"precision must be one of {', '.join(PRECISIONS)}, not {name!r}")
+        object.__setattr__(self, "precisions", tuple(p for p in PRECISIONS if p in given))
+        if "tf32" in given and self.k % 2:
+            raise ValueError(f"k must be even with tf32, which takes two lanes, not {self.k!r}")
+        as_format(self.output, "output")
+        if INT8 in given and self.word_bits != 32:
+            raise ValueError(f"output must have 32 bits with int8, not {self.output!r}")
         for name in self.floats:
             self.spec(name)
+
+    # Precisions
 
     @property
     def floats(self) -> tuple[str, ...]:
         """The floating precisions."""
         return tuple(name for name in self.precisions if name != INT8)
 
-    @property
-    def bus_bits(self) -> int:
-        """Bits of one row of A or one column of B: 16 bits a lane."""
-        return 16 * self.k
-
     def operand_bits(self, precision: str) -> int:
         """Bits of one operand on the bus."""
-        self._check(precision)
+        self._known(precision)
         return 8 if precision == INT8 else FORMATS[precision].storage_bits
 
     def terms(self, precision: str) -> int:
-        """K of one tile in this precision."""
+        """K of one beat in this precision."""
         return self.bus_bits // self.operand_bits(precision)
 
-    def spec(self, precision: str) -> DotSpec:
-        """What an element computes, to the bit; golden is called with it.
+    def spec(self, precision: str) -> DotSpec | IntDotSpec:
+        """What an element computes in one beat, to the bit: what golden is called with.
 
-        All floating precisions of a unit share the widest window among them, but for FP8 on machines
-        that keep fewer bits of it.
+        A preset that stands for a machine has that machine's windows, with K the unit's. With
+        ``ieee`` all floating precisions share the widest window among them: one aligner serves
+        them all, and a wider window is never less accurate.
         """
-        self._check(precision)
+        self._known(precision)
         if precision == INT8:
-            raise ValueError(f"precision must be a floating one of {self.floats}, not {precision!r}")
-        preset = PRESETS[self.preset]
-        spec = preset.spec(precision, k=self.terms(precision))
-        if not preset.rows:
-            windows = [preset.spec(name).window or 0 for name in self.floats]
-            spec = _with_window(spec, max(windows))
-        return spec
+            return IntDotSpec(k=self.terms(INT8), saturate=self.saturate)
+        preset, k = PRESETS[self.preset], self.terms(precision)
+        spec = preset.spec(precision, self.output, k=k)
+        if preset.rows:
+            return spec
+        windows = [preset.spec(name, self.output, k=1).window or 0 for name in self.floats]
+        return DotSpec(input=spec.input, output=spec.output, k=k, window=max(windows))
+
+    def _known(self, precision: str) -> None:
+        if precision not in self.precisions:
+            raise ValueError(
+                f"precision must be one of {', '.join(self.precisions)}, not {precision!r}"
+            )
+
+    # Widths
 
     @property
-    def int8_terms(self) -> int:
-        """K of INT8, 0 where the unit has none."""
-        return self.terms(INT8) if INT8 in self.precisions else 0
+    def bus_bits(self) -> int:
+        """Bits of a row of A, and of a column of B, in one beat."""
+        return _LANE_BITS * self.k
+
+    @property
+    def word_bits(self) -> int:
+        """Bits of an element of C and D."""
+        return as_format(self.output).storage_bits
+
+    @property
+    def precision_bits(self) -> int:
+        """Bits of a precision's code; 0 where there is only one."""
+        return (len(self.precisions) - 1).bit_length()
+
+    @property
+    def slot_count(self) -> int:
+        """C fractals the unit holds: `slots`, or as many as a beat can be in the way of.
+
+        A slot whose result is emitted at once is free again pipeline + 3 cycles later (systolic:
+        and the hops), so with this many a unit that goes round its slots takes a beat every cycle
+        whatever the tiles are; with pipeline + 1 it does so in accumulations.
+        """
+        return self.pipeline + 3 if self.slots is None else self.slots
+
+    @property
+    def slot_bits(self) -> int:
+        """Bits of a slot's number."""
+        return (self.slot_count - 1).bit_length()
+
+    # Time
 
     @property
     def hops(self) -> int:
-        """Cycles between the first element's work on a tile and the last one's."""
+        """Cycles from the first element's work on a beat to the last one's."""
         return self.m + self.n - 2 if self.dataflow == "systolic" else 0
 
     @property
     def latency_cycles(self) -> int:
-        """From the cycle that accepts a tile to the first that can offer its result.
+        """Cycles from the transfer of a beat to the earliest transfer of its result.
 
-        One cycle into the operand registers, the hops, the dot product's ranks, one into the slot.
+        One into the operand registers, the hops, the dot product's ranks, one into the slot.
         """
-        return self.hops + self.pipeline + 2
+        return 1 + self.hops + self.pipeline + 1
 
     @property
     def macs(self) -> int:
-        """Multiply-accumulates a cycle at 16 bits (M·N·k)."""
+        """Multiply-accumulates a cycle at 16 bits: M·N·k."""
         return self.m * self.n * self.k
 
-    def _check(self, precision: str) -> None:
-        if precision not in self.precisions:
-            raise ValueError(f"precision must be one of {self.precisions}, not {precision!r}")
-
-
-def _with_window(spec: DotSpec, window: int) -> DotSpec:
-    return DotSpec(
-        input=spec.input,
-        output=spec.output,
-        k=spec.k,
-        window=window,
-        truncate=spec.truncate,
-        rounding=spec.rounding,
-        nan=spec.nan,
-    )
-
-
-_ALL = ("fp16", "bf16", "tf32", "fp8e4m3", "fp8e5m2", INT8)
 
 #: The named configurations.
 CONFIGS: dict[str, MatrixUnitConfig] = {
-    "tiny": MatrixUnitConfig(m=2, n=2, k=2, precisions=_ALL, pipeline=0),
-    "cube_4x4x4": MatrixUnitConfig(m=4, n=4, k=4, precisions=("fp16", "bf16", INT8)),
+    "tiny": MatrixUnitConfig(m=2, n=2, k=2, precisions=PRECISIONS, pipeline=1),
+    "cube_4x4x4": MatrixUnitConfig(m=4, n=4, k=4, precisions=("fp16", INT8)),
     "tensorcore_a100": MatrixUnitConfig(
         m=8, n=4, k=8, precisions=("fp16", "bf16", "tf32", INT8), preset="a100"
     ),
     "cube_davinci": MatrixUnitConfig(m=16, n=16, k=16, precisions=("fp16", INT8)),
 }
-
-
-def config(name: str, **changes) -> MatrixUnitConfig:
-    """A named configuration, with parameters changed.
-
-    Changing ``pipeline`` alone chooses the default number of slots again.
-    """
-    if name not in CONFIGS:
-        raise ValueError(f"configuration must be one of {tuple(CONFIGS)}, not {name!r}")
-    if "pipeline" in changes:
-        changes = {"slots": 0} | changes
-    return replace(CONFIGS[name], **changes)

@@ -1,74 +1,71 @@
 """The processing element: a fused dot product and the accumulators it works on."""
 
+from typing import TYPE_CHECKING
+
 from amaranth.hdl import Array, Module, Mux, Signal
-from amaranth.lib import wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..fp.multidot import MultiDot
-from .config import MatrixUnitConfig
+from .config import INT8, MatrixUnitConfig
+from .ports import control_layout
 
 __all__ = ["ProcessingElement"]
 
 
 class ProcessingElement(wiring.Component):
-    """One output of a tile: ``slot = (0 or slot) + A · B``, every cycle.
+    """One element of the tile: ``slot = (slot or 0) + sum(A[k] * B[k])``, every cycle.
 
     Parameters
     ----------
     config : MatrixUnitConfig
-        The unit it belongs to; all its elements are the same module.
+        The unit it belongs to. All its elements, in either dataflow, are this same module.
 
     Members
     -------
-    a, b : In(bus_bits)
-        Operands of one tile.
     valid : In(1)
-        Whether there is a tile this cycle.
-    precision : In(ceil(log2(len(precisions))))
-        Index into ``config.precisions``.
-    accumulate : In(1)
-        Add to the slot's value; else to zero.
-    slot : In(ceil(log2(slots)))
-        Accumulator of this tile.
-    load, load_slot, load_value : In(1), In(slot), In(32)
-        Writes an accumulator (C from outside).
-    read_slot, value : In(slot), Out(32)
-        Reads one, combinationally.
+        Whether there is a beat in this cycle.
+    a, b : In(bus_bits)
+        Operands.
+    control : In({precision, accumulate, slot})
+        What to compute, whether to add to the slot's value or to zero, and which slot.
+    load : In(1); load_slot : In(slot_bits); c : In(word_bits)
+        Writes a slot from outside.
+    read_slot : In(slot_bits); d : Out(word_bits)
+        Reads a slot, combinationally.
 
     Latency
     -------
-    A result is in its slot ``pipeline + 1`` cycles after its operands came. The element never stalls; who
-    drives it keeps accesses to one slot apart.
+    The result of a beat can be read ``pipeline + 1`` cycles later, one beat a cycle. The element
+    never stalls: whoever drives it keeps accesses to one slot apart. A beat that accumulates reads
+    the slot in the cycle it comes. A slot written by a result and by ``load`` in one cycle gets
+    the result.
     """
 
-    a: Signal
-    b: Signal
-    valid: Signal
-    precision: Signal
-    accumulate: Signal
-    slot: Signal
-    load: Signal
-    load_slot: Signal
-    load_value: Signal
-    read_slot: Signal
-    value: Signal
+    if TYPE_CHECKING:
+        valid: Signal
+        a: Signal
+        b: Signal
+        control: data.View
+        load: Signal
+        load_slot: Signal
+        c: Signal
+        read_slot: Signal
+        d: Signal
 
     def __init__(self, *, config: MatrixUnitConfig):
         self.config = config
-        index = max(config.slots - 1, 0).bit_length()
         super().__init__(
             {
+                "valid": In(1),
                 "a": In(config.bus_bits),
                 "b": In(config.bus_bits),
-                "valid": In(1),
-                "precision": In((len(config.precisions) - 1).bit_length()),
-                "accumulate": In(1),
-                "slot": In(index),
+                "control": In(control_layout(config)),
                 "load": In(1),
-                "load_slot": In(index),
-                "load_value": In(32),
-                "read_slot": In(index),
-                "value": Out(32),
+                "load_slot": In(config.slot_bits),
+                "c": In(config.word_bits),
+                "read_slot": In(config.slot_bits),
+                "d": Out(config.word_bits),
             }
         )
 
@@ -77,33 +74,36 @@ class ProcessingElement(wiring.Component):
         config = self.config
         m.submodules.dot = dot = MultiDot(
             specs={name: config.spec(name) for name in config.floats},
-            int8_k=config.int8_terms,
+            int8_k=config.terms(INT8) if INT8 in config.precisions else 0,
             saturate=config.saturate,
             pipeline=config.pipeline,
         )
         slots = Array(
-            Signal(32, name=f"slot{index}", reset_less=True) for index in range(config.slots)
+            Signal(config.word_bits, name=f"slot{s}", reset_less=True)
+            for s in range(config.slot_count)
         )
         m.d.comb += [
             dot.a.eq(self.a),
             dot.b.eq(self.b),
-            dot.c.eq(Mux(self.accumulate, slots[self.slot], 0)),
-            self.value.eq(slots[self.read_slot]),
+            dot.c.eq(Mux(self.control.accumulate, slots[self.control.slot], 0)),
+            self.d.eq(slots[self.read_slot]),
         ]
-        if len(config.precisions) > 1:
-            # MultiDot lists the floating precisions first and int8 last
-            for index, name in enumerate(config.precisions):
-                with m.If(self.precision == index):
-                    m.d.comb += dot.precision.eq(dot.precisions.index(name))
-        write, write_slot = self.valid, self.slot
-        for rank in range(config.pipeline):
-            valid = Signal(name=f"valid{rank + 1}")
-            slot = Signal(len(self.slot), name=f"slot_of{rank + 1}", reset_less=True)
-            m.d.sync += [valid.eq(write), slot.eq(write_slot)]
-            write, write_slot = valid, slot
-        for index, accumulator in enumerate(slots):
-            with m.If(write & (write_slot == index)):
-                m.d.sync += accumulator.eq(dot.d)
-            with m.Elif(self.load & (self.load_slot == index)):
-                m.d.sync += accumulator.eq(self.load_value)
+        if config.precision_bits:
+            m.d.comb += dot.precision.eq(self.control.precision)
+        write, write_slot = self._delayed(m, dot.latency)
+        for s, slot in enumerate(slots):
+            with m.If(write & (write_slot == s)):
+                m.d.sync += slot.eq(dot.d)
+            with m.Elif(self.load & (self.load_slot == s)):
+                m.d.sync += slot.eq(self.c)
         return m
+
+    def _delayed(self, m: Module, cycles: int) -> tuple[Signal, Signal]:
+        """Whether there was a beat, and its slot, as many cycles ago as the dot product takes."""
+        valid, slot = self.valid, self.control.slot
+        for rank in range(1, cycles + 1):
+            next_valid = Signal(name=f"s{rank}_valid")
+            next_slot = Signal(len(slot), name=f"s{rank}_slot", reset_less=True)
+            m.d.sync += [next_valid.eq(valid), next_slot.eq(slot)]
+            valid, slot = next_valid, next_slot
+        return valid, slot

@@ -1,0 +1,169 @@
+"""The matrix unit's control: which beat may go, and which result comes out next."""
+
+from typing import TYPE_CHECKING
+
+from amaranth.hdl import Array, Module, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from .config import MatrixUnitConfig
+from .ports import Start
+
+__all__ = ["Sequencer", "SlotQueue"]
+
+
+class Sequencer(wiring.Component):
+    """Keeps beats of one slot apart, and offers results in the order of the beats that emit.
+
+    Parameters
+    ----------
+    config : MatrixUnitConfig
+
+    Members
+    -------
+    start : In(Start); slot : In(slot_bits); emit : In(1)
+        The beat that wants to go.
+    may_go : Out(1)
+        Whether its slot allows it. It does not depend on ``go`` or ``taken``.
+    go : In(1)
+        The beat goes in this cycle.
+    accumulate : Out(1)
+        Whether the beat adds to what its slot holds; if nothing was ever put there, it does not.
+    head : Out(slot_bits); offer : Out(1)
+        The slot whose result is next, and whether all of that result is there.
+    taken : In(1)
+        The result is taken in this cycle.
+
+    Notes
+    -----
+    For every slot ``busy`` counts down from ``latency_cycles - 1`` in the cycle after its last
+    beat went, and is 0 when the last element has written. ``owed`` says that the result has not
+    been taken yet. A beat waits while its slot is owed, because it would overwrite the result. It
+    also waits
+
+    - to accumulate, until the first element has written (``busy <= hops + 1``): its successors
+      meet the beat as many cycles later as they wrote later;
+    - to start from C, which all elements receive at once, until the last one has (``busy == 0``);
+    - to start from zero, not at all: results are written in order.
+    """
+
+    if TYPE_CHECKING:
+        start: Signal
+        slot: Signal
+        emit: Signal
+        may_go: Signal
+        go: Signal
+        accumulate: Signal
+        head: Signal
+        offer: Signal
+        taken: Signal
+
+    def __init__(self, *, config: MatrixUnitConfig):
+        self.config = config
+        super().__init__(
+            {
+                "start": In(Start),
+                "slot": In(config.slot_bits),
+                "emit": In(1),
+                "may_go": Out(1),
+                "go": In(1),
+                "accumulate": Out(1),
+                "head": Out(config.slot_bits),
+                "offer": Out(1),
+                "taken": In(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        config = self.config
+        m.submodules.queue = queue = SlotQueue(depth=config.slot_count)
+        busiest = config.latency_cycles - 1
+        slots = range(config.slot_count)
+        busy = Array(Signal(range(busiest + 1), name=f"busy{s}") for s in slots)
+        owed = Array(Signal(name=f"owed{s}") for s in slots)
+        holds = Array(Signal(name=f"holds{s}") for s in slots)
+
+        m.d.comb += [
+            queue.push.eq(self.go & self.emit),
+            queue.slot.eq(self.slot),
+            queue.pop.eq(self.taken),
+            self.head.eq(queue.head),
+            self.offer.eq(queue.any & (busy[self.head] == 0)),
+            self.accumulate.eq(
+                (self.start != Start.ZERO)
+                & (holds[self.slot] | (self.start == Start.FROM_C))
+            ),
+        ]
+        ready = Signal()
+        m.d.comb += self.may_go.eq(ready & ~owed[self.slot])
+        with m.Switch(self.start):
+            with m.Case(Start.ZERO):
+                m.d.comb += ready.eq(1)
+            with m.Case(Start.FROM_C):
+                m.d.comb += ready.eq(busy[self.slot] == 0)
+            with m.Default():
+                m.d.comb += ready.eq(busy[self.slot] <= config.hops + 1)
+
+        for s in slots:
+            mine = Signal(name=f"goes{s}")
+            m.d.comb += mine.eq(self.go & (self.slot == s))
+            with m.If(mine):
+                m.d.sync += [busy[s].eq(busiest), holds[s].eq(1), owed[s].eq(self.emit)]
+            with m.Else():
+                with m.If(busy[s] != 0):
+                    m.d.sync += busy[s].eq(busy[s] - 1)
+                with m.If(self.taken & (self.head == s)):
+                    m.d.sync += owed[s].eq(0)
+        return m
+
+
+class SlotQueue(wiring.Component):
+    """Slot numbers in order of arrival; each is in it at most once, so it is never too short.
+
+    Parameters
+    ----------
+    depth : int
+        Number of slots.
+
+    Members
+    -------
+    push : In(1); slot : In(ceil(log2(depth)))
+        Puts a number at the end.
+    pop : In(1); any : Out(1); head : Out(ceil(log2(depth)))
+        Takes the oldest, which is there if ``any``.
+    """
+
+    if TYPE_CHECKING:
+        push: Signal
+        slot: Signal
+        pop: Signal
+        any: Signal
+        head: Signal
+
+    def __init__(self, *, depth: int):
+        self.depth = depth
+        bits = (depth - 1).bit_length()
+        super().__init__(
+            {"push": In(1), "slot": In(bits), "pop": In(1), "any": Out(1), "head": Out(bits)}
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        depth = self.depth
+        entries = [Signal(len(self.slot), name=f"entry{n}", reset_less=True) for n in range(depth)]
+        level = Signal(range(depth + 1))
+        left = Signal(range(depth + 1))
+        m.d.comb += [
+            left.eq(level - self.pop),
+            self.any.eq(level != 0),
+            self.head.eq(entries[0]),
+        ]
+        m.d.sync += level.eq(left + self.push)
+        for n, entry in enumerate(entries):
+            with m.If(self.push & (left == n)):
+                m.d.sync += entry.eq(self.slot)
+            with m.Elif(self.pop):
+                behind: Value = entries[min(n + 1, depth - 1)]
+                m.d.sync += entry.eq(behind)
+        return m

@@ -1,0 +1,135 @@
+"""The array of processing elements and the way operands take through it."""
+
+from typing import TYPE_CHECKING
+
+from amaranth.hdl import Cat, Module, Signal, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from .config import MatrixUnitConfig
+from .element import ProcessingElement
+from .ports import control_layout, fractal_layout
+
+__all__ = ["Grid"]
+
+
+class Grid(wiring.Component):
+    """M × N processing elements, fed by buses or by their neighbours.
+
+    Parameters
+    ----------
+    config : MatrixUnitConfig
+
+    Members
+    -------
+    valid : In(1)
+        Whether there is a beat in this cycle.
+    a, b : In(ArrayLayout(bus_bits, m)), In(ArrayLayout(bus_bits, n))
+        Rows of A and columns of B.
+    control : In({precision, accumulate, slot})
+        Of the beat, for every element.
+    load : In(1); load_slot : In(slot_bits); c : In(m × n × word_bits)
+        Writes a slot of all elements at once.
+    read_slot : In(slot_bits); d : Out(m × n × word_bits)
+        Reads a slot of all elements, combinationally.
+
+    Latency
+    -------
+    ``config.latency_cycles`` to the cycle in which all of a beat's results can be read; the
+    element in row i and column j of a systolic array has its own ``hops - i - j`` cycles earlier.
+    One beat a cycle; it never stalls.
+    """
+
+    if TYPE_CHECKING:
+        valid: Signal
+        a: data.View
+        b: data.View
+        control: data.View
+        load: Signal
+        load_slot: Signal
+        c: data.View
+        read_slot: Signal
+        d: data.View
+
+    def __init__(self, *, config: MatrixUnitConfig):
+        self.config = config
+        super().__init__(
+            {
+                "valid": In(1),
+                "a": In(data.ArrayLayout(config.bus_bits, config.m)),
+                "b": In(data.ArrayLayout(config.bus_bits, config.n)),
+                "control": In(control_layout(config)),
+                "load": In(1),
+                "load_slot": In(config.slot_bits),
+                "c": In(fractal_layout(config)),
+                "read_slot": In(config.slot_bits),
+                "d": Out(fractal_layout(config)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        systolic = self.config.dataflow == "systolic"
+        build = self._build_systolic if systolic else self._build_broadcast
+        for (i, j), (row, b) in build(m).items():
+            m.submodules[f"element_{i}_{j}"] = element = ProcessingElement(config=self.config)
+            m.d.comb += [
+                Cat(element.valid, element.control, element.a).eq(row),
+                element.b.eq(b),
+                element.load.eq(self.load),
+                element.load_slot.eq(self.load_slot),
+                element.c.eq(self.c[i][j]),
+                element.read_slot.eq(self.read_slot),
+                self.d[i][j].eq(element.d),
+            ]
+        return m
+
+    def _build_broadcast(self, m: Module) -> dict[tuple[int, int], tuple[Value, Value]]:
+        """What each element gets: a register for each row and column drives its whole bus."""
+        rows, columns = range(self.config.m), range(self.config.n)
+        valid, control = self._delay(m, self.valid, self.control, "")
+        a = [self._register(m, self.a[i], f"a{i}") for i in rows]
+        b = [self._register(m, self.b[j], f"b{j}") for j in columns]
+        return {(i, j): (Cat(valid, control, a[i]), b[j]) for i in rows for j in columns}
+
+    def _build_systolic(self, m: Module) -> dict[tuple[int, int], tuple[Value, Value]]:
+        """What each element gets: row i comes i cycles late and hops right, column j likewise down.
+
+        The control goes with A. No result needs to be delayed to meet the others: they wait in
+        their slots. Every element's registers are made in one order, for Amaranth orders the ports
+        of a module by it, and all elements shall be the same module.
+        """
+        found: dict[tuple[int, int], tuple[Value, Value]] = {}
+        down = [Value.cast(self.b[j]) for j in range(self.config.n)]
+        valid, control = self.valid, self.control
+        for i in range(self.config.m):
+            valid, control = self._delay(m, valid, control, f"{i}_skew")
+            here, word = valid, control
+            a = self._chain(m, self.a[i], i + 1, f"a{i}_skew")
+            for j in range(self.config.n):
+                if j:
+                    here, word = self._delay(m, here, word, f"{i}_{j}")
+                    a = self._register(m, a, f"a{i}_{j}")
+                if i:
+                    down[j] = self._register(m, down[j], f"b{i}_{j}")
+                else:
+                    down[j] = self._chain(m, down[j], j + 1, f"b{j}_skew")
+                found[i, j] = Cat(here, word, a), down[j]
+        return found
+
+    def _delay(self, m: Module, valid: Value, control, place: str) -> tuple[Signal, Signal]:
+        """A beat's valid bit and control one cycle later; only the valid bit needs a reset."""
+        later = Signal(name=f"valid{place}")
+        m.d.sync += later.eq(valid)
+        return later, self._register(m, control, f"control{place}")
+
+    def _chain(self, m: Module, value, cycles: int, name: str) -> Value:
+        for rank in range(cycles):
+            value = self._register(m, value, f"{name}{rank}")
+        return value
+
+    @staticmethod
+    def _register(m: Module, value, name: str) -> Signal:
+        register = Signal(len(Value.cast(value)), name=name, reset_less=True)
+        m.d.sync += register.eq(value)
+        return register

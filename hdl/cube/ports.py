@@ -1,0 +1,67 @@
+"""What goes in and out of a matrix unit: layouts of the payloads, and their enumerations."""
+
+from functools import lru_cache
+from types import new_class
+from typing import Any
+
+from amaranth.lib import data, enum
+
+from .config import MatrixUnitConfig
+
+__all__ = ["Start", "beat_layout", "control_layout", "fractal_layout", "precision_enum"]
+
+
+class Start(enum.Enum, shape=2):
+    """What a beat's products are added to.
+
+    The fourth code acts as ``ACCUMULATE``.
+    """
+
+    ZERO = 0
+    FROM_C = 1
+    ACCUMULATE = 2
+
+
+@lru_cache
+def precision_enum(precisions: tuple[str, ...]) -> Any:
+    """The codes of a unit's precisions: their places in ``config.precisions``."""
+    width = (len(precisions) - 1).bit_length()
+    members = {name.upper(): code for code, name in enumerate(precisions)}
+    return new_class("Precision", (enum.Enum,), {"shape": width}, lambda body: body.update(members))
+
+
+def _precision(config: MatrixUnitConfig) -> Any:
+    return precision_enum(config.precisions) if config.precision_bits else 0
+
+
+def beat_layout(config: MatrixUnitConfig) -> data.StructLayout:
+    """One beat: a fractal of A, a fractal of B, and what to do with their product.
+
+    ``a[i]`` is row i of A and ``b[j]`` column j of B, operands side by side from bit 0 in rising k.
+    """
+    return data.StructLayout(
+        {
+            "a": data.ArrayLayout(config.bus_bits, config.m),
+            "b": data.ArrayLayout(config.bus_bits, config.n),
+            "precision": _precision(config),
+            "start": Start,
+            "slot": config.slot_bits,
+            "emit": 1,
+        }
+    )
+
+
+def fractal_layout(config: MatrixUnitConfig) -> data.ArrayLayout:
+    """A C or D fractal: M rows of N words."""
+    return data.ArrayLayout(data.ArrayLayout(config.word_bits, config.n), config.m)
+
+
+def control_layout(config: MatrixUnitConfig) -> data.StructLayout:
+    """What an element is told with its operands."""
+    return data.StructLayout(
+        {
+            "precision": config.precision_bits,
+            "accumulate": 1,
+            "slot": config.slot_bits,
+        }
+    )

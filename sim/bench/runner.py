@@ -38,6 +38,7 @@ _PLAIN = Recipe(
     verilate=(
         *("--vpi", "--public-flat-rw", "-O3", "--no-timing", "--timescale", "1ns/1ps"),
         *("-Wno-fatal", "-Wno-lint", "-Wno-style", "--output-split", "20000"),
+        *("--output-split-cfuncs", "400"),
     ),
     compile=("-std=c++17", "-DVM_COVERAGE=0", "-DVM_TRACE=0", "-w"),
     fast="-O1",

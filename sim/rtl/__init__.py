@@ -59,19 +59,26 @@ def compile(
     """
     from .alias import remembered
     from .build import build_key, build_library
-    from .emit import interface_of, to_rtlil, to_verilog
+    from .emit import interface_of, to_rtlil, verilog_of
 
     interface = interface_of(component)
     cycles = _latency(getattr(component, "latency", 0) if latency is None else latency, interface)
 
     # The key is the RTLIL, not the Verilog: with a warm cache no Yosys has to run.
+    text: list[str] = []  # elaborated at most once
+
+    def rtlil() -> str:
+        if not text:
+            text.append(to_rtlil(component))
+        return text[0]
+
     def find() -> str:
-        return build_key("rtlil", to_rtlil(component), interface, cycles)
+        return build_key("rtlil", rtlil(), interface, cycles)
 
     key = find() if identity is None else remembered(build_key(identity, cycles), find)
 
     def build(folder: Any) -> dict[str, Any]:
-        verilog = to_verilog(component)
+        verilog = verilog_of(rtlil())
         return build_library(
             folder, verilog=verilog, top="top", interface=interface, latency=cycles
         )

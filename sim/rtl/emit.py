@@ -4,25 +4,42 @@ import os
 import re
 from typing import Any
 
-from amaranth.back import rtlil, verilog  # pyright: ignore[reportAttributeAccessIssue]
+from amaranth.back import verilog  # pyright: ignore[reportAttributeAccessIssue]
 from amaranth.hdl import Shape, ShapeCastable, ShapeLike
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In
 
+from hdl import elaborate
+
+from .dedupe import deduplicate
 from .ports import Interface, Leaf, Port, Stream, plain_port
 
-__all__ = ["interface_from_verilog", "interface_of", "module_ports", "to_rtlil", "to_verilog"]
+__all__ = [
+    "interface_from_verilog",
+    "interface_of",
+    "module_ports",
+    "to_rtlil",
+    "to_verilog",
+    "verilog_of",
+]
 
 
 def to_rtlil(component: wiring.Component, *, name: str = "top") -> str:
-    """RTLIL of a component, free of source positions, so that equal designs give equal text."""
-    return rtlil.convert(component, name=name, emit_src=False)
+    """RTLIL of a component: no source positions and no module twice, so equal designs are equal."""
+    shared = getattr(component, "shared", ())
+    return deduplicate(elaborate.to_rtlil(component, name=name, shared=shared))
 
 
 def to_verilog(component: wiring.Component, *, name: str = "top") -> str:
     """Verilog of a component, by the Yosys that Amaranth carries: the same text everywhere."""
+    return verilog_of(to_rtlil(component, name=name))
+
+
+def verilog_of(text: str) -> str:
+    """Verilog of RTLIL text."""
     os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
-    return verilog.convert(component, name=name, emit_src=False, strip_internal_attrs=True)
+    convert = verilog._convert_rtlil_text  # pyright: ignore[reportAttributeAccessIssue]
+    return convert(text, strip_internal_attrs=True)
 
 
 def interface_of(component: wiring.Component) -> Interface:

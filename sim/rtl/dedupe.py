@@ -1,0 +1,63 @@
+"""Equal modules once: Amaranth emits every instance as a module of its own.
+
+A tile of 256 equal processing elements becomes one module with 256 instances, so that Yosys and
+Verilator see it once. Modules are compared by their RTLIL, bottom up, with the names of their
+instances' modules and of ports that Amaranth numbered by itself left out.
+"""
+
+import re
+
+from .cache import digest
+
+__all__ = ["deduplicate"]
+
+_MODULE = re.compile(
+    r"^((?:attribute [^\n]*\n)*)module (\\\S+)\n(.*?)^end$", re.MULTILINE | re.DOTALL
+)
+_CELL = re.compile(r"^  cell (\\\S+) (\S+)\n(.*?)^  end\n", re.MULTILINE | re.DOTALL)
+_NUMBERED = re.compile(r"\\port\$\d+\$\d+(?=\s)")
+
+
+def deduplicate(rtlil: str) -> str:
+    """RTLIL text of the same design in which no two modules are equal.
+
+    Module names that are kept are those of the first instance met.
+    """
+    bodies = {name: (head, body) for head, name, body in _MODULE.findall(rtlil)}
+    if len(bodies) < 2:
+        return rtlil
+    chosen: dict[str, str] = {}  # module -> the equal one that is kept
+    ports: dict[str, dict[str, str]] = {}  # module -> new names of its numbered ports
+    kept: dict[str, str] = {}  # hash -> module
+    texts: list[str] = []
+
+    def visit(name: str) -> None:
+        if name in chosen:
+            return
+        head, body = bodies[name]
+        for child, _, _ in _CELL.findall(body):
+            if child in bodies:
+                visit(child)
+
+        def renamed(match: re.Match) -> str:
+            child, instance, connections = match.groups()
+            if child not in bodies:
+                return match[0]
+            names = ports[child]
+            fixed = _NUMBERED.sub(lambda m: names.get(m[0], m[0]), connections)
+            # a space shields connected ports from the renaming of this module's own
+            fixed = re.sub(r"^    connect \\port\$", "    connect \\\\ port$", fixed, flags=re.M)
+            return f"  cell {chosen[child]} {instance}\n{fixed}  end\n"
+
+        body = _CELL.sub(renamed, body)
+        own: dict[str, str] = {}
+        body = _NUMBERED.sub(lambda m: own.setdefault(m[0], f"\\port${len(own)}"), body)
+        body = body.replace("connect \\ port$", "connect \\port$")
+        ports[name] = own
+        chosen[name] = kept.setdefault(digest(head, body), name)
+        if chosen[name] == name:
+            texts.append(f"{head}module {name}\n{body}end\n")
+
+    for name in bodies:
+        visit(name)
+    return "\n".join(texts)

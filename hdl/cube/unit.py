@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from .config import MatrixUnitConfig
 from .control import Sequencer
+from .element import ProcessingElement
 from .grid import Grid
 from .ports import Start, beat_layout, fractal_layout
 
@@ -49,6 +50,9 @@ class MatrixUnit(wiring.Component):
     TypeError
         If ``config`` is not a `MatrixUnitConfig`.
     """
+
+    #: Sub-components that tools may make once and count.
+    shared = (ProcessingElement,)
 
     if TYPE_CHECKING:
         i: stream.Interface

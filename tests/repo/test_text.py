@@ -11,7 +11,21 @@ import pytest
 from tests.repo.rules import OURS
 
 LIMIT = 500
-TEXT = {".py", ".cpp", ".inc", ".md", ".toml", ".txt", ".json", ".v", ".vlt", ".svg", ".cfg", ".yml", ""}
+TEXT = {
+    ".py",
+    ".cpp",
+    ".inc",
+    ".md",
+    ".toml",
+    ".txt",
+    ".json",
+    ".v",
+    ".vlt",
+    ".svg",
+    ".cfg",
+    ".yml",
+    "",
+}
 
 # Written in pieces, so that this file does not hold what it looks for.
 FOREIGN = [

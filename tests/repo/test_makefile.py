@@ -1,0 +1,102 @@
+"""make sets up .venv once, starts over after an interruption, and names what is missing."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="needs make")
+
+#: Plays the interpreter outside and inside .venv: notes its calls, and fails when told to.
+PYTHON = """#!/bin/sh
+echo "$@" >> calls.txt
+case "$*" in
+  "-V") echo Python 3.9.1;;
+  *sys.version_info*) test ! -e old;;
+  "-m venv .venv") mkdir -p .venv/bin && cp "$0" .venv/bin/python;;
+  *"pip install"*"[test]"*) test ! -e broken;;
+esac
+"""
+
+
+@pytest.fixture
+def project(root, tmp_path) -> Path:
+    """The files that set-up depends on, and a stand-in for Python."""
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        shutil.copy(root / name, tmp_path)
+    stub = tmp_path / "python-stub"
+    stub.write_text(PYTHON)
+    stub.chmod(0o755)
+    return tmp_path
+
+
+def make(project: Path, target: str, **variables: str) -> tuple[int, list[str], str]:
+    """Exit code, calls of the stand-in since the last time, and output."""
+    (project / "calls.txt").unlink(missing_ok=True)
+    given = {"PYTHON": "./python-stub", "CXX": "true"} | variables
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
+    done = subprocess.run(
+        ["make", target, *(f"{name}={value}" for name, value in given.items())],
+        cwd=project,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    calls = project / "calls.txt"
+    lines = calls.read_text().splitlines() if calls.exists() else []
+    return done.returncode, lines, done.stdout + done.stderr
+
+
+def test_a_second_run_sets_nothing_up(project):
+    code, calls, output = make(project, "sim")
+    assert code == 0, output
+    assert "-m venv .venv" in calls and sum("pip install" in call for call in calls) == 2
+    code, calls, _ = make(project, "sim")
+    assert code == 0 and calls == ["-m sim verify"]
+    code, calls, _ = make(project, "test")
+    assert code == 0 and len(calls) == 1 and calls[0].startswith("-m pytest")
+
+
+def test_a_changed_pin_is_installed(project):
+    make(project, "sim")
+    os.utime(project / "constraints.txt", (2**31, 2**31))
+    _, calls, _ = make(project, "sim")
+    assert "-m venv .venv" not in calls and sum("pip install" in call for call in calls) == 2
+
+
+def test_an_interrupted_set_up_starts_over(project):
+    (project / "broken").touch()
+    code, _, _ = make(project, "sim")
+    assert code == 2 and not (project / ".venv" / ".stamp").exists()
+    (project / ".venv" / "half").touch()
+    (project / "broken").unlink()
+    code, calls, output = make(project, "sim")
+    assert code == 0, output
+    assert "-m venv .venv" in calls and not (project / ".venv" / "half").exists()
+
+
+def test_what_is_missing_is_named(project):
+    code, _, output = make(project, "sim", PYTHON="no-such-python")
+    assert code == 2 and "error: no-such-python not found; install Python 3.11 or newer" in output
+    (project / "old").touch()
+    code, _, output = make(project, "sim")
+    assert code == 2 and "error: PYTHON must be Python 3.11 or newer, not Python 3.9.1" in output
+    (project / "old").unlink()
+    code, calls, output = make(project, "sim", CXX="no-such-compiler")
+    assert code == 2 and "error: no-such-compiler not found; install it" in output
+    assert "-m sim verify" not in calls
+
+
+def test_help_lists_every_target(root, project):
+    _, _, output = make(project, "help")
+    for target in "sim test area verilog timing check docs clean exhaustive bench".split():
+        assert f"\n{target} " in f"\n{output}"
+
+
+def test_ci_runs_what_a_reader_runs(root):
+    script = (root / ".ci" / "run").read_text().splitlines()
+    assert script[-1] == "exec make test"
+    assert os.access(root / ".ci" / "run", os.X_OK)

@@ -153,9 +153,7 @@ def _stream_code(streams: tuple[Stream, ...], side: str) -> list[str]:
         "    switch (s) {",
     ]
     for n, stream in enumerate(streams):
-        lines.append(
-            f"    case {n}: {verb}_{stream.payload.name}(m, arrays + {side}_leaves[{n}], i); break;"
-        )
+        lines.append(f"    case {n}: {verb}_{stream.payload.name}(m, arrays, i); break;")
     lines += ["    }", "}", f"static inline void {side}_drive(int s, Vmodel& m, bool on) {{"]
     lines += ["    (void)m; (void)on;", "    switch (s) {"]
     for n, stream in enumerate(streams):

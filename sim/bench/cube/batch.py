@@ -1,0 +1,89 @@
+"""Batch checks of the matrix unit: compiled RTL under stalls against golden."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from hdl.cube import CONFIGS, MatrixUnit, MatrixUnitConfig
+from sim.bench.compare import Result, compare
+from sim.rtl import CompiledModel, compile_unit
+from sim.verify import Check
+
+from .traffic import Traffic, make_traffic
+
+__all__ = ["checks", "compare_traffic", "run_unit"]
+
+EMIT_RATE = 0.5
+
+#: (preset, what differs from it, seconds of the first build)
+CONFIGURATIONS = (
+    ("tiny", {}, 15),
+    ("tiny", {"dataflow": "systolic"}, 15),
+    ("cube_4x4x4", {}, 20),
+    ("cube_4x4x4", {"dataflow": "systolic"}, 20),
+    ("tensorcore_a100", {}, 30),
+    ("tensorcore_a100", {"dataflow": "systolic"}, 30),
+    ("cube_davinci", {}, 60),
+)
+
+
+def run_unit(
+    config: MatrixUnitConfig, precisions: Sequence[str], vectors: int, seed: int
+) -> Result:
+    """Send random traffic with stalls on every stream; compare every accumulator that comes out."""
+    model = compile_unit(MatrixUnit, config=config)
+    beats = int(vectors / (config.m * config.n * EMIT_RATE)) + 50
+    traffic = make_traffic(
+        config, beats=beats, seed=seed, precisions=precisions, emit_rate=EMIT_RATE
+    )
+    return compare_traffic(model, traffic, stall_rate=0.2, seed=seed)
+
+
+def compare_traffic(
+    model: CompiledModel, traffic: Traffic, *, stall_rate: float, seed: int
+) -> Result:
+    """Run traffic through a compiled unit; a vector is one accumulator."""
+    result = model.stream(
+        inputs=traffic.inputs,
+        outputs={"o": len(traffic.d)},
+        stall_rate=stall_rate,
+        stall_seed=seed,
+    )
+    config = traffic.config
+    emitting = np.flatnonzero(traffic.emit)
+    beat, row, column = (
+        axis.ravel() for axis in np.meshgrid(emitting, range(config.m), range(config.n), indexing="ij")
+    )
+    return compare(
+        "last beat of an accumulator",
+        got=result.outputs["o"].reshape(-1),
+        expected=traffic.d.reshape(-1),
+        operands={
+            "beat": beat,
+            "row": row.astype(np.uint8),
+            "column": column.astype(np.uint8),
+            "precision": traffic.precision[beat],
+            "slot": traffic.slot[beat],
+            "a": traffic.a[beat, row],
+            "b": traffic.b[beat, column],
+        },
+        seed=seed,
+    )
+
+
+def checks() -> Iterator[Check]:
+    """Every preset and dataflow, precision by precision and with all of them in turn."""
+    for name, changes, weight in CONFIGURATIONS:
+        config = replace(CONFIGS[name], **changes)
+        groups = {p: (p,) for p in config.precisions}
+        if len(config.precisions) > 1:
+            groups["all in turn"] = config.precisions
+        for label, precisions in groups.items():
+            yield Check(
+                unit="cube.MatrixUnit",
+                configuration=f"{name} {config.dataflow} {label}",
+                run=partial(run_unit, config, precisions),
+                weight=weight,
+            )

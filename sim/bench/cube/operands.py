@@ -1,0 +1,101 @@
+"""Operands for tiles: every element of the product is to see numbers that mean something.
+
+A row of A meets every column of B, so one NaN in it blinds a whole row of results, and a chain of
+beats never recovers from it. Numbers are finite here but for a few beats.
+"""
+
+import numpy as np
+
+from golden.fp.formats import FloatFormat
+from golden.fp.spec import DotSpec, IntDotSpec
+from sim.bench.fp.stimuli import special_codes
+
+__all__ = ["draw_addends", "draw_operands"]
+
+_INT32_MAX = (1 << 31) - 1
+
+
+def draw_operands(
+    rng: np.random.Generator, spec: DotSpec | IntDotSpec, scale: np.ndarray, m: int, n: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Codes of A (count, m, K) and of B's columns (count, n, K).
+
+    Parameters
+    ----------
+    scale : (count,) ndarray of int
+        Exponent around which the products of each beat lie. Integers ignore it.
+    """
+    if isinstance(spec, IntDotSpec):
+        shapes = [(len(scale), side, spec.k) for side in (m, n)]
+        a, b = (rng.integers(0, 256, shape, dtype=np.uint8) for shape in shapes)
+        for codes in (a, b):
+            extreme = rng.random(codes.shape) < rng.choice([0.02, 0.9], (len(scale), 1, 1))
+            codes[extreme] = rng.choice(np.array([0x80, 0x7F], np.uint8), int(extreme.sum()))
+        return a, b
+    part = rng.integers(-3, 4, len(scale)) + scale // 2
+    spread = rng.choice([1, 3, 12], len(scale))
+    sparse = rng.random(len(scale)) < 0.3
+    a = _codes(rng, spec.input, part, spread, sparse, (m, spec.k))
+    b = _codes(rng, spec.input_b, scale - part, spread, sparse, (n, spec.k))
+    _cancel(rng, spec, a, b)
+    return _with_specials(rng, a, spec.input), _with_specials(rng, b, spec.input_b)
+
+
+def draw_addends(
+    rng: np.random.Generator, spec: DotSpec | IntDotSpec, scale: np.ndarray, m: int, n: int
+) -> np.ndarray:
+    """Codes of C (count, m, n), of about the products' size; integers also near their limits."""
+    count = len(scale)
+    if isinstance(spec, IntDotSpec):
+        near = _INT32_MAX - rng.integers(0, 1 << 18, (count, m, n))
+        near = np.where(rng.random((count, m, n)) < 0.5, near, ~near)
+        any_ = rng.integers(-_INT32_MAX - 1, _INT32_MAX, (count, m, n), endpoint=True)
+        values = np.where(rng.random((count, 1, 1)) < 0.5, near, any_)
+        return values.astype(np.int32).view(np.uint32)
+    spread = rng.choice([2, 8, 30], count)
+    codes = _codes(rng, spec.output, scale, spread, rng.random(count) < 0.3, (m, n))
+    return _with_specials(rng, codes, spec.output)
+
+
+def _codes(
+    rng: np.random.Generator,
+    format: FloatFormat,
+    center: np.ndarray,
+    spread: np.ndarray,
+    sparse: np.ndarray,
+    shape: tuple[int, int],
+) -> np.ndarray:
+    """Finite codes (count, *shape) with exponents around ``center``; below emin they are subnormal.
+
+    Where ``sparse``, fractions have two bits: sums then end in ties.
+    """
+    full, ones = (len(center), *shape), format.exponent_ones
+    exponent = center[:, None, None] + rng.integers(-spread[:, None, None], spread[:, None, None] + 1, full)
+    field = np.clip(exponent + format.bias, 0, ones - 1).astype(np.uint64)
+    fraction = rng.integers(0, 1 << format.fraction_bits, full, dtype=np.uint64)
+    two = [np.uint64(1) << rng.integers(0, format.fraction_bits, full, dtype=np.uint64) for _ in "ab"]
+    fraction = np.where(sparse[:, None, None], two[0] | two[1], fraction)
+    sign = rng.integers(0, 2, full, dtype=np.uint64)
+    code = (sign << np.uint64(format.exponent_bits) | field) << np.uint64(format.fraction_bits)
+    code = (code | fraction) << np.uint64(format.storage_shift)
+    return code.astype(f"u{format.storage_bits // 8}")
+
+
+def _cancel(rng: np.random.Generator, spec: DotSpec, a: np.ndarray, b: np.ndarray) -> None:
+    """In a fifth of the beats the products cancel in pairs, but for some last bits."""
+    half = spec.k // 2
+    if not half:
+        return
+    chosen = np.flatnonzero(rng.random(len(a)) < 0.2)
+    sign, step = (a.dtype.type(x) for x in (spec.input.sign_mask, 1 << spec.input.storage_shift))
+    twin = a[chosen, :, :half] ^ sign
+    twin ^= np.where(rng.random(twin.shape) < 0.1, step, a.dtype.type(0))
+    a[chosen, :, half : 2 * half] = twin
+    b[chosen, :, half : 2 * half] = b[chosen, :, :half]
+
+
+def _with_specials(rng: np.random.Generator, codes: np.ndarray, format: FloatFormat) -> np.ndarray:
+    """One beat in eight has some zeros, infinities, NaNs and numbers at the ends of the range."""
+    chosen = rng.random((len(codes), 1, 1)) < 0.125
+    where = chosen & (rng.random(codes.shape) < 1 / codes.shape[2])
+    return np.where(where, rng.choice(special_codes(format), codes.shape), codes).astype(codes.dtype)

@@ -1,0 +1,215 @@
+"""Traffic for a matrix unit, and what must come out: one generator for all its benches.
+
+In each slot one *run* follows another. A run starts from zero or from C and accumulates beats;
+any of them may ask for the result, and the last need not: then it is lost, as it should be. Runs of
+different slots are interleaved at random. The results are golden's.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from golden.cube import mmad
+from golden.fp.spec import DotSpec
+from hdl.cube.config import MatrixUnitConfig
+from hdl.cube.ports import Start
+
+from .operands import draw_addends, draw_operands
+
+__all__ = ["Traffic", "bus_words", "make_traffic"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Traffic:
+    """Beats, C fractals and D fractals, each in the order of its stream.
+
+    Attributes
+    ----------
+    config : MatrixUnitConfig
+    a, b : (beats, M or N, bytes) ndarray of uint8
+        Rows of A and columns of B as they lie on the bus.
+    precision, start, slot, emit : (beats,) ndarray of uint8
+        The other fields of a beat.
+    c : (C fractals, M, N) ndarray
+        One for each beat that starts from C.
+    d : (D fractals, M, N) ndarray
+        One for each beat that emits.
+    """
+
+    config: MatrixUnitConfig
+    a: np.ndarray
+    b: np.ndarray
+    precision: np.ndarray
+    start: np.ndarray
+    slot: np.ndarray
+    emit: np.ndarray
+    c: np.ndarray
+    d: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.slot)
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """What ``CompiledModel.stream`` takes."""
+        beats = {
+            "a": bus_words(self.a),
+            "b": bus_words(self.b),
+            "precision": self.precision,
+            "start": self.start,
+            "slot": self.slot,
+            "emit": self.emit,
+        }
+        for name, bits in (
+            ("precision", self.config.precision_bits),
+            ("slot", self.config.slot_bits),
+        ):
+            if not bits:
+                del beats[name]
+        return {"i": beats, "c": self.c}
+
+    def beat(self, index: int) -> dict[str, Any]:
+        """One beat as :func:`sim.bench.bits.pack` takes it."""
+        sides = {"a": self.a[index], "b": self.b[index]}
+        fields = ("precision", "start", "slot", "emit")
+        return {
+            name: [int.from_bytes(row.tobytes(), "little") for row in rows]
+            for name, rows in sides.items()
+        } | {name: int(getattr(self, name)[index]) for name in fields}
+
+
+def make_traffic(
+    config: MatrixUnitConfig,
+    *,
+    beats: int,
+    seed: int,
+    precisions: Sequence[str] | None = None,
+    emit_rate: float = 0.5,
+) -> Traffic:
+    """Random traffic from an empty unit.
+
+    Parameters
+    ----------
+    beats : int
+        Length, at least 1.
+    precisions : sequence of str, optional
+        Those that are used, all of the unit's by default; they change from run to run, and now
+        and then within a run.
+    emit_rate : float
+        Share of the beats that emit.
+    """
+    rng = np.random.default_rng(seed)
+    codes = [config.precisions.index(name) for name in precisions or config.precisions]
+    slot = _interleaved(rng, beats, config.slot_count)
+    run, step = _runs(rng, slot)
+    first = step == 0
+    from_c = first & (rng.random(beats) < 0.5)
+    new = first & ~from_c
+    # Nothing was put into a slot before its first run, so accumulating there starts from zero.
+    fresh = np.zeros(beats, bool)
+    fresh[np.unique(slot, return_index=True)[1]] = True
+    accumulate = ~first | (new & fresh & (rng.random(beats) < 0.5))
+    start = np.where(
+        from_c,
+        Start.FROM_C.value,
+        np.where(accumulate, Start.ACCUMULATE.value, Start.ZERO.value),
+    )
+    own = rng.choice(codes, run.max() + 1)[run]
+    precision = np.where(rng.random(beats) < 0.9, own, rng.choice(codes, beats))
+    emit = rng.random(beats) < emit_rate
+    emit[-1] = True
+    scale = rng.integers(-16, 17, run.max() + 1)[run]
+    scale = scale + rng.choice([0, 0, 0, -12, 12, -26], beats)
+    a, b, c, d = _compute(rng, config, precision, run, step, from_c, scale)
+    return Traffic(
+        config=config,
+        a=a,
+        b=b,
+        precision=precision.astype(np.uint8),
+        start=start.astype(np.uint8),
+        slot=slot.astype(np.uint8),
+        emit=emit.astype(np.uint8),
+        c=c[from_c],
+        d=d[emit],
+    )
+
+
+def _interleaved(rng: np.random.Generator, beats: int, slots: int) -> np.ndarray:
+    """Slot of each beat: stretches in one slot, stretches that go round, and random ones."""
+    found: list[int] = []
+    while len(found) < beats:
+        length, kind = int(rng.integers(1, 12)), rng.integers(3)
+        begin = int(rng.integers(slots))
+        stretch = {
+            0: np.full(length, begin),
+            1: (begin + np.arange(length)) % slots,
+            2: rng.integers(0, slots, length),
+        }[int(kind)]
+        found += stretch.tolist()
+    return np.array(found[:beats])
+
+
+def _runs(rng: np.random.Generator, slot: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Number of each beat's run, and the beat's place in it."""
+    run, step = np.empty(len(slot), int), np.empty(len(slot), int)
+    current: dict[int, tuple[int, int, int]] = {}  # slot -> run, steps done, steps to do
+    count = 0
+    for index, s in enumerate(slot.tolist()):
+        number, done, todo = current.get(s, (0, 0, 0))
+        if done == todo:
+            number, done, todo = count, 0, int(rng.choice([1, 2, 3, 8]))
+            count += 1
+        run[index], step[index] = number, done
+        current[s] = number, done + 1, todo
+    return run, step
+
+
+def _compute(
+    rng: np.random.Generator,
+    config: MatrixUnitConfig,
+    precision: np.ndarray,
+    run: np.ndarray,
+    step: np.ndarray,
+    from_c: np.ndarray,
+    scale: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Buses a and b, C for every beat, and the value of each beat's slot after it."""
+    beats, octets = len(run), config.bus_bits // 8
+    a = rng.integers(0, 256, (beats, config.m, octets), dtype=np.uint8)
+    b = rng.integers(0, 256, (beats, config.n, octets), dtype=np.uint8)
+    word = np.dtype(f"u{config.word_bits // 8}")
+    c = np.zeros((beats, config.m, config.n), word)
+    d = np.zeros_like(c)
+    state = np.zeros((int(run.max()) + 1, config.m, config.n), word)
+    drawn = {}
+    for code in np.unique(precision):
+        spec = config.spec(config.precisions[code])
+        mine = np.flatnonzero(precision == code)
+        x, y = draw_operands(rng, spec, scale[mine], config.m, config.n)
+        for bus, codes in ((a, x), (b, y)):
+            raw = np.ascontiguousarray(codes).view(np.uint8)
+            bus[mine, :, : raw.shape[-1]] = raw
+        c[mine] = draw_addends(rng, spec, scale[mine], config.m, config.n)
+        drawn[code] = spec, x, y, np.cumsum(precision == code) - 1
+    for place in range(int(step.max()) + 1):
+        now = np.flatnonzero(step == place)
+        state[run[now[from_c[now]]]] = c[now[from_c[now]]]
+        for code, (spec, x, y, position) in drawn.items():
+            these = now[precision[now] == code]
+            if len(these):
+                at = position[these]
+                value = mmad(x[at], np.swapaxes(y[at], 1, 2), state[run[these]], spec=spec)
+                state[run[these]] = value if isinstance(spec, DotSpec) else value.view(np.uint32)
+        d[now] = state[run[now]]
+    return a, b, c, d
+
+
+def bus_words(octets: np.ndarray) -> np.ndarray:
+    """Buses as the compiled model takes them: (…,) numbers up to 64 bits, else (…, words)."""
+    words = -(-octets.shape[-1] // 8)
+    padded = np.zeros((*octets.shape[:-1], 8 * words), np.uint8)
+    padded[..., : octets.shape[-1]] = octets
+    found = padded.view("<u8")
+    return found[..., 0] if words == 1 else found

@@ -115,8 +115,6 @@ def _cube_config(c: Configuration) -> MatrixUnitConfig:
     changes = {name: c[name] for name in ("dataflow", "pipeline") if c[name] is not None}
     if c["accuracy"] is not None:
         changes["preset"] = c["accuracy"]
-    if "pipeline" in changes:
-        changes["slots"] = 0  # as many as that depth needs
     return replace(CONFIGS[c["preset"]], **changes)
 
 

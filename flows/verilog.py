@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ _IDENTIFIER = re.compile(r'("(?:[^"\\]|\\.)*")|\\(\S+)')
 _SCRIPT = (
     "read_rtlil design.il",
     "proc -norom -noopt",  # opt_expr would write == 0 as a logical not of a vector
+    "pmuxtree",  # else parallel multiplexers become functions with overlapping cases
     "opt_clean",
     "memory_collect",
     "write_verilog -noattr design.v",
@@ -57,15 +59,16 @@ def write(variant: Variant, folder: Path) -> Path:
 
 def _header(variant: Variant, component: Any) -> str:
     """Return the comment at the top: what this is, its ports, and how to make it again."""
+    settings = {k: v for k, v in variant.configuration.items() if v is not None}
+    config = getattr(component, "config", None)
+    if is_dataclass(config):
+        settings |= {f.name: getattr(config, f.name) for f in fields(config) if f.name != "preset"}
+        settings |= {"accuracy": getattr(config, "preset", None)}
     lines = [
         f"{variant.module}: {variant.unit.summary}",
         "",
         "Configuration:",
-        *(
-            f"  {k.replace('_', ' ')} = {v}"
-            for k, v in variant.configuration.items()
-            if v is not None
-        ),
+        *(f"  {name.replace('_', ' ')} = {value}" for name, value in settings.items()),
         "Made by:",
         f"  python -m flows verilog {variant.arguments}",
         "Ports:",
@@ -85,8 +88,8 @@ def _describe(shape: Any) -> str:
         width = Shape.cast(shape.elem_shape).width
         return f"{shape.length} x {width} bits, element i at [{width}*i +: {width}]"
     if isinstance(shape, data.StructLayout):
-        fields = [f"{k} at [{f.offset} +: {f.width}]" for k, f in shape]
-        return ", ".join(fields)
+        parts = [f"{name} at [{f.offset} +: {f.width}]" for name, f in shape if f.width]
+        return "\n//     ".join([f"{Shape.cast(shape).width} bits", *parts])
     cast = Shape.cast(shape)
     return f"{cast.width} bit{'s' if cast.width != 1 else ''}{', signed' if cast.signed else ''}"
 

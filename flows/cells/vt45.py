@@ -87,6 +87,7 @@ FLIP_FLOPS = {
 
 
 def stage(output: str, condition: str, strength: float = 1.0) -> Stage:
+    """Return an inverting stage from the text of its pull-down condition."""
     return Stage(output, network(condition), strength)
 
 

@@ -76,7 +76,8 @@ def finish(
     denormalise = number.exponent_min < 1
     limit: Value | None = None
     if number.exponent_min - 1 < number.zeros:
-        # The top bit may go down to exponent 1; below, the word moves right instead.
+        # The top bit may go down to exponent 1; below, the word moves right instead. (Normalising
+        # all the way and coming back is right too, but maps 6 % larger on FP16 products.)
         room = exponent - 1
         room = room[: len(exponent) - 1]
         room = Mux(exponent < 1, 0, room) if denormalise else room

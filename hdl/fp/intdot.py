@@ -117,7 +117,7 @@ class IntDotProduct(wiring.Component):
 
         c = cuts.cross("tree", self.c, "tree_c")
         c = Row(value=Cat(c, c[-1].replicate(width - 32)), lsb=0)
-        rows = cut(reduce_spans(m, rows, width=width, target=16, name="early"), "tree")
+        rows = cut(reduce_spans(m, rows, width=width, target=8, name="early"), "tree")
         rows = reduce_spans(m, rows, width=width, target=2, name="sum")
         rows = compress(m, [*rows, c], width=width, name="sum_c")
         if constant:

@@ -1,0 +1,93 @@
+"""``python -m sim exhaustive``: counts, resuming, a mutant, wrong arguments."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from sim import exhaustive
+from sim.bench.compare import Result
+from sim.cli import main
+from sim.exhaustive import Progress, run_tasks, tasks
+
+SMALL = [task for task in tasks() if task.inputs <= 1 << 16]
+
+
+def test_what_is_covered():
+    names = {task.name: task.inputs for task in tasks()}
+    assert sum(1 for name in names if name.startswith("DotProduct K=1 fp8")) == 4
+    assert names["all pairs: Multiplier format=fp16 output=fp32"] == 1 << 32
+    assert any(name.startswith("fp16 codes") for name in names)
+
+
+@pytest.mark.parametrize("task", SMALL, ids=lambda task: task.name)
+def test_small_tasks_whole(task, tmp_path):
+    progress = Progress(tmp_path / "progress.json")
+    *_, (_, left, _, result) = run_tasks([task], progress=progress)
+    assert left == 0 and result.mismatches == 0, result.examples
+    assert result.vectors % task.inputs == 0 and result.vectors >= task.inputs
+
+
+def test_it_goes_on_where_it_stopped(tmp_path):
+    """Chunks of 4096: five, then the rest; nothing twice, nothing left out."""
+    path = tmp_path / "progress.json"
+    seen = []
+    task = next(task for task in SMALL if task.name.startswith("DotProduct"))
+
+    def run(model, numbers):
+        seen.append(int(numbers[0]))
+        return task.run(model, numbers)
+
+    counted = replace(task, run=run)
+    for limit in (5 * 4096, None):
+        *_, (_, left, _, result) = run_tasks(
+            [counted], progress=Progress(path), chunk_bits=12, limit=limit
+        )
+        assert left == (11 if limit else 0)
+    assert sorted(seen) == list(range(0, 65536, 4096)) and result.vectors == 65536
+    assert json.loads(path.read_text())["tasks"][task.name]["mismatches"] == 0
+
+
+def test_another_design_starts_again_and_a_broken_file_is_no_file(tmp_path):
+    path = tmp_path / "progress.json"
+    progress = Progress(path)
+    assert progress.open("t", key="one", chunks=3) == [0, 1, 2]
+    progress.add("t", 1, Result(vectors=10, mismatches=0))
+    progress.save()
+    assert Progress(path).open("t", key="one", chunks=3) == [0, 2]
+    assert Progress(path).open("t", key="two", chunks=3) == [0, 1, 2]
+    path.write_text(path.read_text()[:40])
+    assert Progress(path).open("t", key="one", chunks=3) == [0, 1, 2]
+
+
+def test_the_command(tmp_path, capsys, monkeypatch):
+    rows, progress = tmp_path / "rows.json", tmp_path / "progress.json"
+    arguments = ["exhaustive", "all pairs: Multiplier format=fp16", "--jobs", "1"]
+    arguments += ["--chunk", "65536", "--progress", str(progress), "--json", str(rows)]
+    assert main([*arguments, "--limit", "131072"]) == 0
+    (row,) = json.loads(rows.read_text())
+    assert row["vectors"] == 131072 and row["mismatches"] == 0
+    assert "inputs are left" in capsys.readouterr().out
+
+    # A wrong expectation is a mismatch, is counted, and stays counted.
+    monkeypatch.setattr(exhaustive, "expected", lambda unit, control, **operands: operands["a"])
+    assert main([*arguments, "--limit", "65536"]) == 1
+    (row,) = json.loads(rows.read_text())
+    assert row["vectors"] == 196608 and 0 < row["mismatches"] <= 65536 and row["examples"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nothing"], "task must match one of"),
+        (["--chunk", "1000"], "--chunk must be a power of two, not 1000"),
+        (["--limit", "0"], "must be a whole number from 1 on, not '0'"),
+    ],
+)
+def test_wrong_arguments(arguments, message, capsys):
+    try:
+        code = main(["exhaustive", *arguments])
+    except SystemExit as stop:
+        code = stop.code
+    error = capsys.readouterr().err
+    assert code == 2 and message in error and len(error.splitlines()) == 1

@@ -86,6 +86,8 @@ def make_traffic(
     beats: int,
     seed: int,
     precisions: Sequence[str] | None = None,
+    slots: np.ndarray | None = None,
+    lengths: Sequence[int] = (1, 2, 3, 8),
     emit_rate: float = 0.5,
 ) -> Traffic:
     """Random traffic from an empty unit.
@@ -97,13 +99,17 @@ def make_traffic(
     precisions : sequence of str, optional
         Those that are used, all of the unit's by default; they change from run to run, and now
         and then within a run.
+    slots : (beats,) ndarray of int, optional
+        Slot of each beat; stretches in one slot, in turn and at random by default.
+    lengths : sequence of int
+        Beats of a run, one of these.
     emit_rate : float
-        Share of the beats that emit.
+        Share of the beats that emit; the last one always does.
     """
     rng = np.random.default_rng(seed)
     codes = [config.precisions.index(name) for name in precisions or config.precisions]
-    slot = _interleaved(rng, beats, config.slot_count)
-    run, step = _runs(rng, slot)
+    slot = _interleaved(rng, beats, config.slot_count) if slots is None else slots
+    run, step = _runs(rng, slot, lengths)
     first = step == 0
     from_c = first & (rng.random(beats) < 0.5)
     new = first & ~from_c
@@ -151,7 +157,9 @@ def _interleaved(rng: np.random.Generator, beats: int, slots: int) -> np.ndarray
     return np.array(found[:beats])
 
 
-def _runs(rng: np.random.Generator, slot: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _runs(
+    rng: np.random.Generator, slot: np.ndarray, lengths: Sequence[int]
+) -> tuple[np.ndarray, np.ndarray]:
     """Number of each beat's run, and the beat's place in it."""
     run, step = np.empty(len(slot), int), np.empty(len(slot), int)
     current: dict[int, tuple[int, int, int]] = {}  # slot -> run, steps done, steps to do
@@ -159,7 +167,7 @@ def _runs(rng: np.random.Generator, slot: np.ndarray) -> tuple[np.ndarray, np.nd
     for index, s in enumerate(slot.tolist()):
         number, done, todo = current.get(s, (0, 0, 0))
         if done == todo:
-            number, done, todo = count, 0, int(rng.choice([1, 2, 3, 8]))
+            number, done, todo = count, 0, int(rng.choice(lengths))
             count += 1
         run[index], step[index] = number, done
         current[s] = number, done + 1, todo

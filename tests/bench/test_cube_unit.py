@@ -1,0 +1,44 @@
+"""The matrix unit under cocotb: every start, stall, reset and precision change, in both dataflows."""
+
+import shutil
+
+import pytest
+
+from hdl.cube import MatrixUnit
+from sim.bench.cube.bench_unit import configuration
+from sim.bench.runner import run_bench
+
+MODULE = "sim.bench.cube.bench_unit"
+TESTS = 4
+
+
+def parameters(preset="tiny", beats=150, **changes):
+    return {"preset": preset, "beats": beats, "changes": changes}
+
+
+def run(given, design=None, **options):
+    design = MatrixUnit(config=configuration(given)) if design is None else design
+    return run_bench(design, MODULE, parameters=given, **options)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        parameters(),
+        parameters(dataflow="systolic", m=3, precisions=("fp16", "int8"), pipeline=0),
+        parameters(n=1, k=3, precisions=("bf16",), pipeline=3, slots=1, preset="cube_4x4x4"),
+        parameters(m=2, n=3, dataflow="systolic", preset="tensorcore_a100", k=2),
+    ],
+    ids=["tiny", "systolic", "one-slot", "a100-systolic"],
+)
+def test_matrix_unit(given):
+    result = run(given)
+    assert result.passed and result.tests == TESTS, result.failures
+
+
+def test_matrix_unit_on_icarus(monkeypatch):
+    if not shutil.which("iverilog"):
+        pytest.skip("needs Icarus Verilog (iverilog), which is optional")
+    monkeypatch.setenv("SIM", "icarus")
+    result = run(parameters(beats=60, precisions=("fp16", "int8")))
+    assert result.passed and result.tests == TESTS, result.failures

@@ -141,18 +141,19 @@ def reduce_spans(m: Module, rows: list[Row], *, width: int, target: int, name: s
 
     Each level first joins rows that cover the same columns: their sum covers these columns again
     and their carry the same columns one further up, where it meets the next rows. Nothing is
-    padded, so no half adder is spent until few rows are left. The newest rows come first and so
-    pass two XORs of the compressor: 1 % smaller than oldest first, see
-    docs/decisions/0003-int8-dot.md.
+    padded, so no half adder is spent until few rows are left. The oldest of three rows goes where
+    a compressor has one XOR only, the order that mapped well for every K
+    (docs/decisions/0003-int8-dot.md).
     """
     level = 0
     while len(rows) > target:
         spans: dict[tuple[int, int], list[Row]] = {}
-        for row in reversed(rows):
+        for row in sorted(rows, key=lambda row: (row.lsb, row.msb)):
             spans.setdefault((row.lsb, row.msb), []).append(row)
-        ordered = [spans[span] for span in sorted(spans)]
         groups = [
-            group[index : index + 3] for group in ordered for index in range(0, len(group), 3)
+            group[index : index + 3]
+            for group in spans.values()
+            for index in range(0, len(group), 3)
         ]
         full = [group for group in groups if len(group) == 3]
         rest = [row for group in groups if len(group) < 3 for row in group]
@@ -163,7 +164,7 @@ def reduce_spans(m: Module, rows: list[Row], *, width: int, target: int, name: s
             )
         rows = rest
         for index, group in enumerate(full):
-            rows = rows + compress(m, group, width=width, name=f"{name}_l{level}_{index}")
+            rows = rows + compress(m, group[::-1], width=width, name=f"{name}_l{level}_{index}")
         level += 1
     return rows
 

@@ -3,10 +3,11 @@
 import os
 import sys
 
-if os.environ.get("PYTHONHASHSEED") != "0":
-    os.environ["PYTHONHASHSEED"] = "0"
-    os.execv(sys.executable, [sys.executable, "-m", "flows", *sys.argv[1:]])
+if __name__ == "__main__":  # worker processes import this module under another name
+    if os.environ.get("PYTHONHASHSEED") != "0":
+        os.environ["PYTHONHASHSEED"] = "0"
+        os.execv(sys.executable, [sys.executable, "-m", "flows", *sys.argv[1:]])
 
-from flows.cli import main
+    from flows.cli import main
 
-sys.exit(main())
+    sys.exit(main())

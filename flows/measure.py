@@ -1,8 +1,9 @@
 """Area and longest path of unit variants: elaborate, cut, synthesise every distinct piece once."""
 
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
+from multiprocessing import get_context
 from typing import Any
 
 from flows import sta
@@ -11,6 +12,7 @@ from flows.elaborate import snake, to_rtlil
 from flows.hierarchy import Design, Part
 from flows.synth import RELAXED_PS, TIGHT_PS, Mapped, Recipe, synthesize
 from flows.unit import Variant
+from flows.units import UNITS
 
 TARGETS_PS = (RELAXED_PS, TIGHT_PS)
 
@@ -148,30 +150,47 @@ def measure(
     """
     variants = list(variants)
     settings.library.cells  # noqa: B018 parse once, before the threads
-    parts: list[list[Part]] = []
+    parts: dict[int, list[Part]] = {}
     pieces: dict[str, Piece | None] = {}
-    with ThreadPoolExecutor(settings.jobs) as pool:
-        jobs = {}
-        for number, variant in enumerate(variants):
-            progress(f"elaborate {variant.unit.name} {variant.label}", number, len(variants))
-            parts.append(_parts(variant, settings.per_module))
-            for part in parts[-1]:
+    with ThreadPoolExecutor(settings.jobs) as pool, _elaborators(settings.jobs) as elaborators:
+        designs = {
+            elaborators.submit(
+                _parts, variant.unit.name, dict(variant.configuration), settings.per_module
+            ): number
+            for number, variant in enumerate(variants)
+            if UNITS.get(variant.unit.name) is variant.unit
+        }
+        jobs: dict[Future[Piece], tuple[Part, str]] = {}
+
+        def submit(number: int, found: list[Part]) -> None:
+            parts[number] = found
+            variant = variants[number]
+            for part in found:
                 if part.rtlil not in pieces:
                     pieces[part.rtlil] = None
                     name = f"{variant.unit.name} {variant.label} {part.label}".removesuffix(" top")
                     jobs[pool.submit(_piece, part, settings)] = (part, name)
+
         try:
+            for number in sorted(set(range(len(variants))) - set(designs.values())):
+                submit(number, parts_of(variants[number], settings.per_module))
+            for done, design in enumerate(as_completed(designs), 1):
+                number = designs[design]
+                submit(number, design.result())
+                label = f"{variants[number].unit.name} {variants[number].label}"
+                progress(f"elaborate {label}", done, len(variants))
             for done, job in enumerate(as_completed(jobs), 1):
                 part, name = jobs[job]
                 pieces[part.rtlil] = job.result()
                 progress(f"synthesise {name}", done, len(jobs))
         except BaseException:
+            elaborators.shutdown(wait=False, cancel_futures=True)
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     rows = []
-    for variant, its_parts in zip(variants, parts, strict=True):
+    for number, variant in enumerate(variants):
         own = []
-        for part in its_parts:
+        for part in parts[number]:
             piece = pieces[part.rtlil]
             assert piece is not None
             own.append(
@@ -182,7 +201,18 @@ def measure(
     return rows
 
 
-def _parts(variant: Variant, per_module: bool) -> list[Part]:
+def _elaborators(jobs: int) -> ProcessPoolExecutor:
+    """Processes for elaboration, which is Python all through and would else hold up everything."""
+    return ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
+
+
+def _parts(unit: str, configuration: dict[str, Any], per_module: bool) -> list[Part]:
+    """`parts_of` a variant given by name, as a process can be told it."""
+    return parts_of(Variant(UNITS[unit], configuration), per_module)
+
+
+def parts_of(variant: Variant, per_module: bool) -> list[Part]:
+    """Elaborate `variant` and cut it at its shared components, or at every module."""
     rtlil = to_rtlil(variant.build(), shared=variant.unit.shared)
     shared = {snake(cls.__name__) for cls in variant.unit.shared}
     return Design(rtlil).parts(lambda path, label: per_module or label in shared)

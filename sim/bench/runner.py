@@ -33,17 +33,18 @@ PARAMETERS, SEED = "VITRUVIAN_BENCH", "VITRUVIAN_SEED"
 SIMULATORS = ("verilator", "icarus")
 _TIMESCALE = ("1ns", "1ps")
 #: Benches are short: a fast build counts for more than a fast model.
+_PIECE = (
+    *("-O3", "--no-timing", "--timescale", "1ns/1ps", "-Wno-fatal", "-Wno-lint", "-Wno-style"),
+    *("--output-split", "20000", "--output-split-cfuncs", "400"),
+)
 _PLAIN = Recipe(
     prefix="Vtop",
-    verilate=(
-        *("--vpi", "--public-flat-rw", "-O3", "--no-timing", "--timescale", "1ns/1ps"),
-        *("-Wno-fatal", "-Wno-lint", "-Wno-style", "--output-split", "20000"),
-        *("--output-split-cfuncs", "400"),
-    ),
+    verilate=("--vpi", "--public-flat-rw", *_PIECE),
     compile=("-std=c++17", "-DVM_COVERAGE=0", "-DVM_TRACE=0", "-w"),
     fast="-O1",
     slow="-O0",
-    runtime=("verilated.cpp", "verilated_threads.cpp", "verilated_vpi.cpp"),
+    runtime=("verilated.cpp", "verilated_dpi.cpp", "verilated_threads.cpp", "verilated_vpi.cpp"),
+    piece=_PIECE,
 )
 _TRACED = replace(
     _PLAIN,
@@ -173,11 +174,11 @@ def _build_verilator(folder: Path, text: str, recipe: Recipe) -> dict[str, Any]:
     """cocotb's own main program around the model; its runner starts it under the name ``top``."""
     source, work = folder / "top.v", folder / "work"
     source.write_text(text)
-    recipe.translate(source, work, top="top")
+    pieces = recipe.translate(source, work, top="top")
     main = cocotb_tools.config.share_dir / "lib" / "verilator" / "verilator.cpp"
     libraries = cocotb_tools.config.libs_dir
     recipe.link(
-        recipe.objects(work, Path(main)),
+        recipe.objects(work, Path(main)) + pieces,
         folder / "top",
         *(f"-Wl,-rpath,{libraries}", f"-L{libraries}", "-lcocotbvpi_verilator"),
     )

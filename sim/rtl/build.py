@@ -24,7 +24,7 @@ LIBRARY = Recipe(
     compile=("-std=c++17", "-fPIC", "-fvisibility=hidden", "-DVM_COVERAGE=0", "-DVM_TRACE=0", "-w"),
     fast="-O2",
     slow="-O0",
-    runtime=("verilated.cpp", "verilated_threads.cpp"),
+    runtime=("verilated.cpp", "verilated_dpi.cpp", "verilated_threads.cpp"),
 )
 
 
@@ -65,11 +65,11 @@ def build_library(
         outer, latency = WRAPPER, latency + 1
     (folder / "model.v").write_text(text)
     work = folder / "work"
-    LIBRARY.translate(folder / "model.v", work, top=outer)
+    pieces = LIBRARY.translate(folder / "model.v", work, top=outer)
     code = driver_code(interface, clock=clock, reset=reset, latency=latency)
     (work / "batch.cpp").write_text(code)
     shutil.copy(TEMPLATE, work / TEMPLATE.name)
     target = folder / "model.so"
-    LIBRARY.link(LIBRARY.objects(work), target, "-shared", "-Wl,-Bsymbolic")
+    LIBRARY.link(LIBRARY.objects(work) + pieces, target, "-shared", "-Wl,-Bsymbolic")
     shutil.rmtree(work)
     return {"seconds": round(time.monotonic() - started, 2), "clock": clock}

@@ -1,12 +1,14 @@
 """From Verilog to a linked file: Verilator, then the C++ compiler directly, without make."""
 
 import os
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .cache import digest, entry
+from .pieces import split
 from .toolchain import BuildError, compiler, run_tool, verilator
 
 __all__ = ["Recipe"]
@@ -30,6 +32,8 @@ class Recipe:
         Optimisation of what runs in every cycle, and of what runs once.
     runtime : tuple of str
         Sources of Verilator's run-time, compiled once for all models of a kind.
+    piece : tuple of str, optional
+        Options of Verilator for a piece, :func:`sim.rtl.pieces.split`; `verilate` by default.
     """
 
     prefix: str
@@ -38,29 +42,65 @@ class Recipe:
     fast: str
     slow: str
     runtime: tuple[str, ...]
+    piece: tuple[str, ...] = ()
 
     def key(self, *parts: object) -> str:
         """Cache key of what is built from ``parts`` by this recipe with the tools at hand."""
         return digest(*parts, self, verilator().version, str(verilator().root), compiler())
 
-    def translate(self, source: Path, work: Path, *, top: str) -> None:
-        """Run Verilator: C++ of module ``top`` into the folder ``work``."""
-        tool = verilator()
-        run_tool(
-            [
-                *(*tool.command, "--cc", *self.verilate, "--prefix", self.prefix),
-                *("--top-module", top, "--Mdir", str(work), str(source)),
-            ],
-            what="Verilator",
-            environment=dict(tool.environment),
-        )
-        if not (work / f"{self.prefix}.h").is_file():
-            raise BuildError(f"Verilator ended without an error and wrote no {self.prefix}.h")
+    def translate(self, source: Path, work: Path, *, top: str) -> list[Path]:
+        """Run Verilator: C++ of module ``top`` into the folder ``work``.
+
+        Returns
+        -------
+        list of Path
+            Object files of the design's pieces, to be linked with the rest.
+        """
+        work.mkdir(exist_ok=True)
+        rest, pieces = split(source.read_text(), top)
+        folders = {name: self._piece(name, text) for name, text in pieces.items()}
+        outer = work / "rest.v"
+        outer.write_text(rest)
+        wrappers = [folder / f"{name}.sv" for name, folder in folders.items()]
+        self._verilate(self.verilate, self.prefix, top, work, [outer, *wrappers])
+        return [path for folder in folders.values() for path in sorted(folder.glob("*.o"))]
 
     def objects(self, work: Path, *extra: Path) -> list[Path]:
         """Object files of all C++ in ``work``, of ``extra`` sources, and of the run-time."""
         units = _join([*sorted(work.glob("*.cpp")), *extra], work)
         return self._compile(units, work) + self._runtime()
+
+    def _piece(self, name: str, text: str) -> Path:
+        """Folder with the wrapper and the object files of a piece, from the cache or built."""
+        options = self.piece or self.verilate
+
+        def build(folder: Path) -> dict[str, Any]:
+            work, source = folder / "work", folder / f"{name}.v"
+            work.mkdir()
+            source.write_text(text)
+            self._verilate((*options, "--lib-create", name), f"V{name}", name, work, [source])
+            for path in self._compile(_join(sorted(work.glob("*.cpp")), work), work):
+                path.rename(folder / path.name)
+            (work / f"{name}.sv").rename(folder / f"{name}.sv")
+            shutil.rmtree(work)
+            return {}
+
+        return entry("piece", self.key("piece", text), build)[0]
+
+    def _verilate(
+        self, options: tuple[str, ...], prefix: str, top: str, work: Path, sources: list[Path]
+    ) -> None:
+        tool = verilator()
+        run_tool(
+            [
+                *(*tool.command, "--cc", *options, "--prefix", prefix),
+                *("--top-module", top, "--Mdir", str(work), *map(str, sources)),
+            ],
+            what="Verilator",
+            environment=dict(tool.environment),
+        )
+        if not (work / f"{prefix}.h").is_file():
+            raise BuildError(f"Verilator ended without an error and wrote no {prefix}.h")
 
     def link(self, objects: list[Path], target: Path, *options: str) -> None:
         """Link object files into ``target``; ``options`` go behind them."""

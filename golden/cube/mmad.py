@@ -10,7 +10,7 @@ _TERMS = 1 << 22  # that are worked on at a time
 
 
 def mmad(a, b, c=None, *, spec):
-    """D = C + A·B, block after block of `spec.k` terms in rising k, each block's D the next one's C.
+    """D = C + A·B: blocks of `spec.k` terms in rising k, each block's D the next one's C.
 
     Parameters
     ----------

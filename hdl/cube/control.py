@@ -91,8 +91,7 @@ class Sequencer(wiring.Component):
             self.head.eq(queue.head),
             self.offer.eq(queue.any & (busy[self.head] == 0)),
             self.accumulate.eq(
-                (self.start != Start.ZERO)
-                & (holds[self.slot] | (self.start == Start.FROM_C))
+                (self.start != Start.ZERO) & (holds[self.slot] | (self.start == Start.FROM_C))
             ),
         ]
         ready = Signal()

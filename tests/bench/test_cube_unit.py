@@ -1,4 +1,4 @@
-"""The matrix unit under cocotb: every start, stall, reset and precision change, in both dataflows."""
+"""The matrix unit under cocotb: starts, stalls, resets, precision changes, both dataflows."""
 
 import shutil
 

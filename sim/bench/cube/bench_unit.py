@@ -37,9 +37,7 @@ class _Bench:
         self.wanted: list[bool] = []  # whether each beat emits
         self.given: list[int] = []  # cycle of each result
         streams = {stream.name: stream for stream in face.streams_in + face.streams_out}
-        self.driver = StreamDriver(
-            self.harness, streams["i"], stall_rate=i, taken=self.expect
-        )
+        self.driver = StreamDriver(self.harness, streams["i"], stall_rate=i, taken=self.expect)
         self.c = StreamDriver(self.harness, streams["c"], stall_rate=c)
         self.monitor = StreamMonitor(
             self.harness, streams["o"], stall_rate=o, received=self.receive

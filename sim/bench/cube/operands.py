@@ -70,10 +70,13 @@ def _codes(
     Where ``sparse``, fractions have two bits: sums then end in ties.
     """
     full, ones = (len(center), *shape), format.exponent_ones
-    exponent = center[:, None, None] + rng.integers(-spread[:, None, None], spread[:, None, None] + 1, full)
+    center, spread = center[:, None, None], spread[:, None, None]
+    exponent = center + rng.integers(-spread, spread + 1, full)
     field = np.clip(exponent + format.bias, 0, ones - 1).astype(np.uint64)
     fraction = rng.integers(0, 1 << format.fraction_bits, full, dtype=np.uint64)
-    two = [np.uint64(1) << rng.integers(0, format.fraction_bits, full, dtype=np.uint64) for _ in "ab"]
+    two = [
+        np.uint64(1) << rng.integers(0, format.fraction_bits, full, dtype=np.uint64) for _ in "ab"
+    ]
     fraction = np.where(sparse[:, None, None], two[0] | two[1], fraction)
     sign = rng.integers(0, 2, full, dtype=np.uint64)
     code = (sign << np.uint64(format.exponent_bits) | field) << np.uint64(format.fraction_bits)
@@ -98,4 +101,6 @@ def _with_specials(rng: np.random.Generator, codes: np.ndarray, format: FloatFor
     """One beat in eight has some zeros, infinities, NaNs and numbers at the ends of the range."""
     chosen = rng.random((len(codes), 1, 1)) < 0.125
     where = chosen & (rng.random(codes.shape) < 1 / codes.shape[2])
-    return np.where(where, rng.choice(special_codes(format), codes.shape), codes).astype(codes.dtype)
+    return np.where(where, rng.choice(special_codes(format), codes.shape), codes).astype(
+        codes.dtype
+    )

@@ -8,8 +8,8 @@ from typing import Any
 
 from flows import sta
 from flows.cells import CellLibrary
-from flows.elaborate import snake, to_rtlil
-from flows.hierarchy import Design, Part
+from flows.hierarchy import Part
+from flows.pieces import known_parts, parts_of
 from flows.synth import RELAXED_PS, TIGHT_PS, Mapped, Recipe, synthesize
 from flows.unit import Variant
 from flows.units import UNITS
@@ -153,13 +153,7 @@ def measure(
     parts: dict[int, list[Part]] = {}
     pieces: dict[str, Piece | None] = {}
     with ThreadPoolExecutor(settings.jobs) as pool, _elaborators(settings.jobs) as elaborators:
-        designs = {
-            elaborators.submit(
-                _parts, variant.unit.name, dict(variant.configuration), settings.per_module
-            ): number
-            for number, variant in enumerate(variants)
-            if UNITS.get(variant.unit.name) is variant.unit
-        }
+        designs: dict[Future[list[Part]], int] = {}
         jobs: dict[Future[Piece], tuple[Part, str]] = {}
 
         def submit(number: int, found: list[Part]) -> None:
@@ -172,8 +166,15 @@ def measure(
                     jobs[pool.submit(_piece, part, settings)] = (part, name)
 
         try:
-            for number in sorted(set(range(len(variants))) - set(designs.values())):
-                submit(number, parts_of(variants[number], settings.per_module))
+            for number, variant in enumerate(variants):
+                known = known_parts(variant, settings.per_module) if settings.cache else None
+                if known is not None:
+                    submit(number, known)
+                elif UNITS.get(variant.unit.name) is variant.unit:
+                    named = (variant.unit.name, dict(variant.configuration), settings.per_module)
+                    designs[elaborators.submit(_parts, *named)] = number
+                else:
+                    submit(number, parts_of(variant, settings.per_module))
             for done, design in enumerate(as_completed(designs), 1):
                 number = designs[design]
                 submit(number, design.result())
@@ -209,13 +210,6 @@ def _elaborators(jobs: int) -> ProcessPoolExecutor:
 def _parts(unit: str, configuration: dict[str, Any], per_module: bool) -> list[Part]:
     """`parts_of` a variant given by name, as a process can be told it."""
     return parts_of(Variant(UNITS[unit], configuration), per_module)
-
-
-def parts_of(variant: Variant, per_module: bool) -> list[Part]:
-    """Elaborate `variant` and cut it at its shared components, or at every module."""
-    rtlil = to_rtlil(variant.build(), shared=variant.unit.shared)
-    shared = {snake(cls.__name__) for cls in variant.unit.shared}
-    return Design(rtlil).parts(lambda path, label: per_module or label in shared)
 
 
 def _piece(part: Part, settings: Settings) -> Piece:

@@ -82,12 +82,12 @@ def checks() -> Iterator[Check]:
         config = replace(CONFIGS[name], dataflow=dataflow)
         groups = [(p, (p,), SHARE_OF_ONE) for p in config.precisions]
         groups.append(("all in turn", config.precisions, SHARE_OF_ALL))
-        for label, precisions, share in groups:
+        for number, (label, precisions, share) in enumerate(groups):
             yield Check(
                 unit="cube.MatrixUnit",
                 configuration=f"{name} {dataflow} {label}",
                 run=partial(run_share, config, precisions, share),
-                weight=weight,
+                weight=1 if number else weight,  # the first row builds the unit for the others
             )
 
 

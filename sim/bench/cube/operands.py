@@ -10,7 +10,7 @@ from golden.fp.formats import FloatFormat
 from golden.fp.spec import DotSpec, IntDotSpec
 from sim.bench.fp.stimuli import special_codes
 
-__all__ = ["draw_addends", "draw_operands"]
+__all__ = ["draw_addends", "draw_operands", "make_near_ties"]
 
 _INT32_MAX = (1 << 31) - 1
 
@@ -55,6 +55,42 @@ def draw_addends(
     spread = rng.choice([2, 8, 30], count)
     codes = _codes(rng, spec.output, scale, spread, rng.random(count) < 0.3, (m, n))
     return _with_specials(rng, codes, spec.output)
+
+
+def make_near_ties(
+    rng: np.random.Generator, spec: DotSpec, a: np.ndarray, b: np.ndarray, c: np.ndarray
+) -> None:
+    """Turn beats that start from C into sums just off a tie, in place.
+
+    One product is half of C's last place, and one is too small for the window: all that is left of
+    it is the sticky bit, which decides the rounding.
+    """
+    count, out = len(a), spec.output
+    top = min(2 * spec.input.emax + spec.result_bits, out.emax)
+    low = 2 * (spec.input.emin - spec.input.fraction_bits) + (spec.window or 0) + 3
+    exponent = rng.integers(min(low, top), top + 1, count)
+    small = exponent - (spec.window or 0) - rng.integers(1, 4, count)
+    sizes = [exponent - spec.result_bits - 1, small][: spec.k]
+    a[:], b[:] = 0, spec.input_b.sign_mask
+    for lane, size in enumerate(sizes):
+        part = size // 2
+        a[:, :, lane] = _power(rng, spec.input, part, a.shape[1])
+        b[:, :, lane] = _power(rng, spec.input_b, size - part, b.shape[1])
+    field = np.clip(exponent + out.bias, 1, out.exponent_ones - 1).astype(c.dtype)
+    fraction = c & c.dtype.type(out.fraction_mask | out.sign_mask)
+    c[:] = fraction | field[:, None, None] << c.dtype.type(out.fraction_bits)
+
+
+def _power(
+    rng: np.random.Generator, format: FloatFormat, exponent: np.ndarray, rows: int
+) -> np.ndarray:
+    """Codes (count, rows) of 2**exponent, as near as the format comes, with random signs."""
+    exponent = np.clip(exponent, format.emin - format.fraction_bits, format.emax).astype(np.int64)
+    below = np.minimum(exponent - format.emin, 0) + format.fraction_bits
+    field = np.maximum(exponent + format.bias, 0) << format.fraction_bits
+    code = np.where(exponent < format.emin, 1 << np.maximum(below, 0), field)
+    sign = rng.integers(0, 2, (len(exponent), rows)) << (format.width - 1)
+    return (code[:, None] | sign) << format.storage_shift
 
 
 def _codes(

@@ -16,9 +16,12 @@ from golden.fp.spec import DotSpec
 from hdl.cube.config import MatrixUnitConfig
 from hdl.cube.ports import Start
 
-from .operands import draw_addends, draw_operands
+from .operands import draw_addends, draw_operands, make_near_ties
 
 __all__ = ["Traffic", "bus_words", "make_traffic"]
+
+#: Share of the beats that start from C whose sums are just off a tie.
+NEAR_TIES = 0.25
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,10 +199,16 @@ def _compute(
         spec = config.spec(config.precisions[code])
         mine = np.flatnonzero(precision == code)
         x, y = draw_operands(rng, spec, scale[mine], config.m, config.n)
+        z = draw_addends(rng, spec, scale[mine], config.m, config.n)
+        ties = from_c[mine] & (rng.random(len(mine)) < NEAR_TIES)
+        if isinstance(spec, DotSpec):
+            parts = x[ties], y[ties], z[ties]
+            make_near_ties(rng, spec, *parts)
+            x[ties], y[ties], z[ties] = parts
+        c[mine] = z
         for bus, codes in ((a, x), (b, y)):
             raw = np.ascontiguousarray(codes).view(np.uint8)
             bus[mine, :, : raw.shape[-1]] = raw
-        c[mine] = draw_addends(rng, spec, scale[mine], config.m, config.n)
         drawn[code] = spec, x, y, np.cumsum(precision == code) - 1
     for place in range(int(step.max()) + 1):
         now = np.flatnonzero(step == place)

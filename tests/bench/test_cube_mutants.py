@@ -1,0 +1,122 @@
+"""The matrix unit's bench fails on mutants: lost results, hazards, resets, rounding."""
+
+from dataclasses import replace
+
+import pytest
+from amaranth.hdl import ClockDomain, ClockSignal, Const, DomainRenamer, Module
+
+import hdl.cube.control
+import hdl.cube.unit
+import hdl.fp.core
+from hdl.cube import MatrixUnit
+from hdl.cube.control import Sequencer, SlotQueue
+from sim.bench.cube.bench_unit import configuration
+from sim.bench.runner import run_bench
+from sim.rtl.emit import to_verilog
+
+MODULE = "sim.bench.cube.bench_unit"
+CONTROL = {
+    "preset": "tiny",
+    "beats": 120,
+    "changes": {"m": 1, "n": 2, "k": 1, "precisions": ["int8"], "dataflow": "systolic"},
+}
+ARITHMETIC = {
+    "preset": "tiny",
+    "beats": 400,
+    "changes": {"m": 1, "n": 1, "precisions": ["fp16"]},
+}
+
+
+def failures(given):
+    return run_bench(to_verilog(MatrixUnit(config=configuration(given))), MODULE, parameters=given)
+
+
+class TakesWithoutReady(Sequencer):
+    """A result leaves the queue when it is offered, taken or not."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.comb += m.submodules.queue.pop.eq(self.offer)
+        return m
+
+
+class NeverWaits(Sequencer):
+    """Beats go whatever their slot is doing: results that wait for the output are overwritten."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.comb += self.may_go.eq(1)
+        return m
+
+
+class OffersEarly(Sequencer):
+    """A result is offered one cycle before the last element has written it."""
+
+    def __init__(self, *, config):
+        super().__init__(
+            config=replace(config, pipeline=config.pipeline - 1, slots=config.slot_count)
+        )
+
+
+class KeepsPastReset(SlotQueue):
+    """Reset does not empty the queue."""
+
+    def elaborate(self, platform):
+        m = Module()
+        m.domains.kept = ClockDomain(reset_less=True, local=True)
+        m.d.comb += ClockSignal("kept").eq(ClockSignal())
+        m.submodules.inner = DomainRenamer("kept")(super().elaborate(platform))
+        return m
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "mutant", "failing"),
+    [
+        (hdl.cube.unit, "Sequencer", TakesWithoutReady, {"random_traffic"}),
+        (hdl.cube.unit, "Sequencer", NeverWaits, {"random_traffic"}),
+        (hdl.cube.unit, "Sequencer", OffersEarly, {"random_traffic", "tiles_back_to_back"}),
+        (hdl.cube.control, "SlotQueue", KeepsPastReset, {"reset_in_mid_flight"}),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_a_mutant_of_the_control_fails(monkeypatch, module, name, mutant, failing):
+    monkeypatch.setattr(module, name, mutant)
+    result = failures(CONTROL)
+    assert result.tests == 4 and failing <= set(result.failures), result.log[-2000:]
+
+
+shift_right, round_and_pack = hdl.fp.core.shift_right, hdl.fp.core.round_and_pack
+
+
+def shift_off_by_one(m, word, distance, **rest):
+    return shift_right(m, word, (distance + 1)[: len(distance) + 1], **rest)
+
+
+def sticky_dropped(m, word, distance, **rest):
+    return shift_right(m, word, distance, **rest)[0], Const(0, 1)
+
+
+def ties_away_from_even(m, number, **rest):
+    return round_and_pack(m, replace(number, word=number.word | 1), **rest)
+
+
+@pytest.mark.parametrize(
+    ("name", "mutant"),
+    [
+        ("shift_right", shift_off_by_one),
+        ("shift_right", sticky_dropped),
+        ("round_and_pack", ties_away_from_even),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_a_mutant_of_the_arithmetic_fails(monkeypatch, name, mutant):
+    monkeypatch.setattr(hdl.fp.core, name, mutant)
+    result = failures(ARITHMETIC)
+    message = result.failures.get("random_traffic", "")
+    assert "golden" in message and "seed" in message, result.log[-2000:]
+
+
+@pytest.mark.parametrize("given", [CONTROL, ARITHMETIC], ids=["control", "arithmetic"])
+def test_without_a_mutation_both_pass(given):
+    result = failures(given)
+    assert result.passed and result.tests == 4, result.failures

@@ -1,0 +1,124 @@
+"""Configurations of the matrix unit: what they say and refuse; one module for all elements."""
+
+import re
+from dataclasses import FrozenInstanceError, replace
+
+import pytest
+
+from golden.fp import PRESETS, DotSpec, IntDotSpec
+from hdl.cube import CONFIGS, MatrixUnit, MatrixUnitConfig, ProcessingElement
+from sim.rtl.emit import to_rtlil
+
+TINY = CONFIGS["tiny"]
+
+
+def test_the_presets_of_the_documentation():
+    shapes = {name: (c.m, c.n, c.k, c.preset) for name, c in CONFIGS.items()}
+    assert shapes == {
+        "tiny": (2, 2, 2, "ieee"),
+        "cube_4x4x4": (4, 4, 4, "ieee"),
+        "tensorcore_a100": (8, 4, 8, "a100"),
+        "cube_davinci": (16, 16, 16, "ieee"),
+    }
+    davinci = CONFIGS["cube_davinci"]
+    assert (davinci.terms("fp16"), davinci.terms("int8"), davinci.macs) == (16, 32, 4096)
+    assert [TINY.terms(name) for name in TINY.precisions] == [2, 2, 1, 4, 4, 4]
+    with pytest.raises(FrozenInstanceError):
+        TINY.m = 3
+
+
+def test_machines_keep_their_windows():
+    config = CONFIGS["tensorcore_a100"]
+    for name in ("fp16", "bf16", "tf32"):
+        assert config.spec(name) == PRESETS["a100"].spec(name)
+    assert config.spec("int8") == IntDotSpec(k=16)
+    ada = replace(config, preset="ada", precisions=("fp16", "fp8e4m3"))
+    assert [(s.window, s.result_bits) for s in map(ada.spec, ada.precisions)] == [
+        (24, 23),
+        (13, 13),
+    ]
+
+
+def test_ieee_shares_the_widest_window():
+    windows = {name: TINY.spec(name).window for name in TINY.floats}
+    assert set(windows.values()) == {45}
+    assert replace(TINY, precisions=("bf16", "tf32")).spec("bf16").window == 35
+    alone = replace(TINY, precisions=("bf16",), k=1).spec("bf16")
+    assert alone == DotSpec(input="bf16", output="fp32", k=1, window=32)
+
+
+def test_latency_and_slots_follow_from_the_pipeline():
+    for pipeline in range(5):
+        config = replace(TINY, pipeline=pipeline)
+        assert config.latency_cycles == pipeline + 2
+        assert config.slot_count == pipeline + 3
+        assert replace(config, slots=7).slot_count == 7
+        systolic = replace(config, dataflow="systolic", m=3, n=5)
+        assert systolic.latency_cycles == pipeline + 2 + 6
+        assert MatrixUnit(config=systolic).latency == systolic.latency_cycles
+
+
+def test_precisions_have_one_order():
+    config = replace(TINY, precisions=("int8", "bf16", "fp16"))
+    assert config.precisions == ("fp16", "bf16", "int8") and config.precision_bits == 2
+    assert replace(TINY, precisions=["int8"]).precision_bits == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"m": 0}, ValueError, "m must be between 1 and 64, not 0"),
+        ({"n": 65}, ValueError, "n must be between 1 and 64, not 65"),
+        ({"k": 2.0}, TypeError, "k must be an int, not 2.0"),
+        ({"k": True}, TypeError, "k must be an int, not True"),
+        ({"k": 3}, ValueError, "k must be even with tf32, which takes two lanes, not 3"),
+        ({"pipeline": 5}, ValueError, "pipeline must be between 0 and 4, not 5"),
+        ({"slots": 0}, ValueError, "slots must be between 1 and 64, not 0"),
+        (
+            {"precisions": ()},
+            ValueError,
+            "precisions must be different names, at least one, not ()",
+        ),
+        ({"precisions": "fp16"}, ValueError, "precisions must be different names"),
+        ({"precisions": ("fp16", "fp16")}, ValueError, "precisions must be different names"),
+        ({"precisions": ("fp32",)}, ValueError, "precision must be one of fp16, bf16, tf32,"),
+        ({"preset": "exact"}, ValueError, "preset must be one of v100, a100, a2, ada, h100, b200,"),
+        ({"preset": "v100"}, ValueError, "formats of preset v100 must be one of fp16 -> fp32"),
+        (
+            {"dataflow": "ring"},
+            ValueError,
+            "dataflow must be one of broadcast, systolic, not 'ring'",
+        ),
+        ({"output": "fp16"}, ValueError, "output must have 32 bits with int8, not 'fp16'"),
+        ({"output": "fp31"}, ValueError, "output must be one of fp16, bf16"),
+        ({"saturate": 1}, TypeError, "saturate must be True or False, not 1"),
+    ],
+)
+def test_what_a_configuration_refuses(changes, error, message):
+    with pytest.raises(error, match=re.escape(message)):
+        replace(TINY, **changes)
+
+
+def test_an_unknown_precision_is_named():
+    with pytest.raises(ValueError, match="precision must be one of fp16, int8, not 'bf16'"):
+        CONFIGS["cube_4x4x4"].spec("bf16")
+    with pytest.raises(TypeError, match="config must be a MatrixUnitConfig, not 'tiny'"):
+        MatrixUnit(config="tiny")
+
+
+@pytest.mark.parametrize("dataflow", ["broadcast", "systolic"])
+def test_all_elements_are_one_module_in_either_dataflow(dataflow, monkeypatch):
+    """Also without sharing: the tool that finds equal modules by their text agrees."""
+    config = MatrixUnitConfig(m=2, n=3, k=1, precisions=("fp8e5m2",), pipeline=1, dataflow=dataflow)
+    monkeypatch.setattr(MatrixUnit, "shared", ())
+    modules = re.findall(r"^module \\(\S+)$", to_rtlil(MatrixUnit(config=config)), re.MULTILINE)
+    assert [name for name in modules if "element" in name] == [
+        "top.grid.element_0_0.dot",
+        "top.grid.element_0_0",
+    ]
+
+
+def test_choices_that_do_not_exist_have_no_bits():
+    config = MatrixUnitConfig(m=1, n=1, k=1, precisions=("fp16",), slots=1)
+    element = ProcessingElement(config=config)
+    assert element.control.shape().size == 1  # accumulate

@@ -63,6 +63,9 @@ def _parser() -> argparse.ArgumentParser:
     timing.set_defaults(run=_timing)
     emit.set_defaults(run=_verilog)
     listing.set_defaults(run=_list)
+    docs = commands.add_parser("docs", help="write the generated parts of docs/units anew")
+    docs.add_argument("--check", action="store_true", help="only say whether they are up to date")
+    docs.set_defaults(run=_docs)
     library = commands.add_parser("cells", help="write the built-in cell library, or compare it")
     library.add_argument("--write", type=Path, metavar="FILE", help="write it as liberty")
     library.add_argument("--compare", action="store_true", help="against Nangate45 on our units")
@@ -239,6 +242,17 @@ def _list(options: argparse.Namespace) -> int:
         document = {name: [v.arguments for v in reported(name)] for name in UNITS}
         _write_json(options.json, document)
     return 0
+
+
+def _docs(options: argparse.Namespace) -> int:
+    from flows import docs
+
+    stale = docs.update(check=options.check)
+    for path in stale:
+        print(f"{'out of date' if options.check else 'wrote'}: {path.name}")
+    if options.check and stale:
+        print("`python -m flows docs` writes them anew")
+    return int(options.check and bool(stale))
 
 
 def _cells(options: argparse.Namespace) -> int:

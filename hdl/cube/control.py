@@ -21,7 +21,7 @@ class Sequencer(wiring.Component):
 
     Members
     -------
-    start : In(Start); slot : In(slot_bits); emit : In(1)
+    start, slot, emit : In(Start), In(slot_bits), In(1)
         The beat that wants to go.
     may_go : Out(1)
         Whether its slot allows it. It does not depend on ``go`` or ``taken``.
@@ -29,8 +29,10 @@ class Sequencer(wiring.Component):
         The beat goes in this cycle.
     accumulate : Out(1)
         Whether the beat adds to what its slot holds; if nothing was ever put there, it does not.
-    head : Out(slot_bits); offer : Out(1)
-        The slot whose result is next, and whether all of that result is there.
+    head : Out(slot_bits)
+        The slot whose result is next.
+    offer : Out(1)
+        Whether there is one, and all of it is there.
     taken : In(1)
         The result is taken in this cycle.
 
@@ -127,10 +129,12 @@ class SlotQueue(wiring.Component):
 
     Members
     -------
-    push : In(1); slot : In(ceil(log2(depth)))
+    push, slot : In(1), In(ceil(log2(depth)))
         Puts a number at the end.
-    pop : In(1); any : Out(1); head : Out(ceil(log2(depth)))
-        Takes the oldest, which is there if ``any``.
+    any, head : Out(1), Out(ceil(log2(depth)))
+        The oldest number, if there is any.
+    pop : In(1)
+        Takes it.
     """
 
     if TYPE_CHECKING:

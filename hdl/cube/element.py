@@ -29,10 +29,14 @@ class ProcessingElement(wiring.Component):
         Operands.
     control : In({precision, accumulate, slot})
         What to compute, whether to add to the slot's value or to zero, and which slot.
-    load : In(1); load_slot : In(slot_bits); c : In(word_bits)
-        Writes a slot from outside.
-    read_slot : In(slot_bits); d : Out(word_bits)
-        Reads a slot, combinationally.
+    load : In(1)
+        Whether a slot is written from outside.
+    load_slot, c : In(slot_bits), In(word_bits)
+        Which slot, with which value.
+    read_slot : In(slot_bits)
+        Slot to read.
+    d : Out(word_bits)
+        Its value, in the same cycle.
 
     Latency
     -------

@@ -24,14 +24,20 @@ class Grid(wiring.Component):
     -------
     valid : In(1)
         Whether there is a beat in this cycle.
-    a, b : In(ArrayLayout(bus_bits, m)), In(ArrayLayout(bus_bits, n))
-        Rows of A and columns of B.
+    a : In(m × bus_bits)
+        Rows of A.
+    b : In(n × bus_bits)
+        Columns of B.
     control : In({precision, accumulate, slot})
-        Of the beat, for every element.
-    load : In(1); load_slot : In(slot_bits); c : In(m × n × word_bits)
-        Writes a slot of all elements at once.
-    read_slot : In(slot_bits); d : Out(m × n × word_bits)
-        Reads a slot of all elements, combinationally.
+        What every element is told with them.
+    load : In(1)
+        Whether a slot of all elements is written at once.
+    load_slot, c : In(slot_bits), In(m × n × word_bits)
+        Which slot, with which values.
+    read_slot : In(slot_bits)
+        Slot to read in all elements.
+    d : Out(m × n × word_bits)
+        Its values, in the same cycle.
 
     Latency
     -------

@@ -1,0 +1,203 @@
+"""Generated parts of the documentation: tables of ports, and of the matrix unit's presets.
+
+A file under ``docs/units`` holds the line ``<!-- ports: PACKAGE -->``, or the same with
+``configurations``; what follows up to ``<!-- /ports -->`` is written here, from the components
+themselves: names, directions and widths from their signatures, words from their docstrings.
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from amaranth.hdl import Shape, ShapeCastable
+from amaranth.lib import data, stream, wiring
+
+from flows.cache import write_atomic
+from flows.errors import UserError, choose
+from flows.report import markdown
+from golden.fp.spec import PRESETS
+from hdl.cube import CONFIGS, MatrixUnit, ProcessingElement
+from hdl.cube.config import DATAFLOWS
+from hdl.cube.control import Sequencer
+from hdl.cube.grid import Grid
+from hdl.fp.add import Adder
+from hdl.fp.compare import Compare, MinMax
+from hdl.fp.convert import Converter
+from hdl.fp.dot import DotProduct
+from hdl.fp.exact import ExactDotProduct
+from hdl.fp.intdot import IntDotProduct
+from hdl.fp.multidot import MultiDot
+from hdl.fp.multiplier_unit import Multiplier
+
+__all__ = ["FOLDER", "generate", "port_rows", "update"]
+
+FOLDER = Path(__file__).resolve().parent.parent / "docs" / "units"
+_TENSORCORE = CONFIGS["tensorcore_a100"]
+_FP16 = PRESETS["a100"].spec("fp16")
+
+#: What each package shows, each with the configuration that its widths are of.
+COMPONENTS: dict[str, list[tuple[str, Callable[[], wiring.Component]]]] = {
+    "hdl.fp": [
+        ("a100, fp16, K = 8", lambda: DotProduct(spec=_FP16, pipeline=3)),
+        ("fp8e4m3, K = 16", lambda: ExactDotProduct(spec=PRESETS["exact"].spec("fp8e4m3"))),
+        (
+            "fp16, bf16, tf32, int8, K = 8",
+            lambda: MultiDot(
+                specs={name: PRESETS["a100"].spec(name) for name in ("fp16", "bf16", "tf32")},
+                int8_k=16,
+            ),
+        ),
+        ("K = 16", lambda: IntDotProduct(k=16)),
+        ("fp32", lambda: Adder(format="fp32")),
+        ("fp16 to fp32", lambda: Multiplier(format="fp16", output="fp32")),
+        ("fp32", lambda: Compare(format="fp32")),
+        ("fp32", lambda: MinMax(format="fp32")),
+        ("fp32 to fp16", lambda: Converter(source="fp32", target="fp16")),
+    ],
+    "hdl.cube": [
+        ("tensorcore_a100", lambda: MatrixUnit(config=_TENSORCORE)),
+        ("tensorcore_a100", lambda: ProcessingElement(config=_TENSORCORE)),
+        ("tensorcore_a100", lambda: Grid(config=_TENSORCORE)),
+        ("tensorcore_a100", lambda: Sequencer(config=_TENSORCORE)),
+    ],
+}
+
+_BLOCK = re.compile(r"<!-- (ports|configurations): (\S+) -->\n(.*?)<!-- /\1 -->", re.DOTALL)
+
+
+def update(folder: Path = FOLDER, *, check: bool = False) -> list[Path]:
+    """Write the generated parts of every file in `folder` anew.
+
+    Parameters
+    ----------
+    check : bool
+        Write nothing.
+
+    Returns
+    -------
+    list of Path
+        The files whose generated parts were out of date.
+
+    Raises
+    ------
+    UserError
+        If a file asks for something that does not exist.
+    """
+    stale = []
+    for path in sorted(folder.glob("*.md")):
+        text = path.read_text()
+        fresh = _BLOCK.sub(lambda match: _block(match[1], match[2]), text)
+        if fresh != text:
+            stale.append(path)
+            if not check:
+                write_atomic(path, fresh)
+    return stale
+
+
+def _block(kind: str, package: str) -> str:
+    return f"<!-- {kind}: {package} -->\n{generate(kind, package)}<!-- /{kind} -->"
+
+
+def generate(kind: str, package: str) -> str:
+    """Return the text of one generated part."""
+    if kind == "configurations":
+        choose("package with configurations", package, ["hdl.cube"])
+        return _configurations()
+    parts = []
+    for what, make in COMPONENTS[choose("package", package, COMPONENTS)]:
+        component = make()
+        setattr(component, "_MustUse__used", True)  # noqa: B010  only its ports are looked at
+        columns = ["port", "", "bits", "width", "what it is"]
+        parts.append(f"**`{type(component).__name__}`** (bits: {what})\n")
+        parts.append(markdown((columns, port_rows(component))))
+    return "\n" + "\n".join(parts) + "\n"
+
+
+def port_rows(component: wiring.Component) -> list[list[str]]:
+    """One row for each port: name, direction, bits, width as an expression, description."""
+    words = _described(component)
+    rows = []
+    for name, member in component.signature.members.items():
+        expression, text = words.get(name, ("", ""))
+        way = "in" if member.flow == wiring.In else "out"
+        if member.is_port:
+            bits = Shape.cast(member.shape).width
+            rows.append([f"`{name}`", way, str(bits), expression, text])
+            continue
+        inner = member.signature.flip() if member.flow == wiring.In else member.signature
+        if not isinstance(inner, stream.Signature):
+            raise TypeError(f"{name} must be a port or a stream, not {inner!r}")
+        shape = inner.members["payload"].shape
+        rows.append([f"`{name}`", f"{way}, stream", str(Shape.cast(shape).width), expression, text])
+        rows += [
+            [f"`{name}.payload.{field}`", way, str(bits), layout, ""]
+            for field, bits, layout in _fields(shape)
+        ]
+    missing = set(words) - set(component.signature.members)
+    known = set(component.signature.members) <= set(words)
+    if not known or missing - _optional(component):
+        raise UserError(
+            f"docstring of {type(component).__name__} must describe its ports "
+            f"{', '.join(component.signature.members)}, not {', '.join(words) or 'none'}"
+        )
+    return rows
+
+
+def _optional(component: wiring.Component) -> set[str]:
+    """Ports that only some configurations have."""
+    return {"precision"} if isinstance(component, MultiDot) else set()
+
+
+def _fields(shape: object) -> Iterator[tuple[str, int, str]]:
+    """Name, bits and arrangement of the fields of a structure."""
+    if isinstance(shape, data.StructLayout):
+        for name, field in shape:
+            yield name, Shape.cast(field.shape).width, _arrangement(field.shape)
+
+
+def _arrangement(shape: object) -> str:
+    if isinstance(shape, data.ArrayLayout):
+        return f"{shape.length} × {Shape.cast(shape.elem_shape).width}"
+    members = getattr(shape, "__members__", None)
+    if members and isinstance(shape, ShapeCastable):
+        return ", ".join(f"{m.value} {name}" for name, m in members.items())
+    return ""
+
+
+def _described(component: wiring.Component) -> dict[str, tuple[str, str]]:
+    """Width and words for each port, from the section ``Members`` of the docstring."""
+    text = inspect.getdoc(type(component)) or ""
+    match = re.search(
+        r"^Members\n-+\n(.*?)(?=\n\n\S[^\n]*\n-+\n|\Z)", text, re.DOTALL | re.MULTILINE
+    )
+    found: dict[str, tuple[str, str]] = {}
+    for entry in re.split(r"\n(?=\S)", match[1] if match else ""):
+        head, _, rest = entry.partition("\n")
+        words = re.sub(r":\w+:`~?(?:[\w.]+\.)?(\w+)`", r"`\1`", " ".join(rest.split())).replace(
+            "``", "`"
+        )
+        for part in head.split("; "):
+            names, _, types = part.partition(" : ")
+            shapes = re.findall(r"(?:In|Out)\((.*?)\)(?=, (?:In|Out)\(|$)", types)
+            for index, name in enumerate(names.split(", ")):
+                width = shapes[min(index, len(shapes) - 1)] if shapes else ""
+                width = re.sub(r"^stream\.Signature\((.*)\)$", r"\1", width)
+                found[name.strip()] = (f"`{width}`" if width else "", words)
+    return found
+
+
+def _configurations() -> str:
+    """Table of the presets, in either dataflow."""
+    columns = ["preset", "dataflow", "M × N × K", "precisions (K)", "accuracy", "pipeline"]
+    columns += ["slots", "latency, cycles"]
+    rows = []
+    for name, base in CONFIGS.items():
+        for dataflow in DATAFLOWS:
+            c = replace(base, dataflow=dataflow)
+            terms = ", ".join(f"{p} ({c.terms(p)})" for p in c.precisions)
+            shape = f"{c.m} × {c.n} × {c.k}"
+            rows.append([f"`{name}`", dataflow, shape, terms, c.preset, str(c.pipeline)])
+            rows[-1] += [str(c.slot_count), str(c.latency_cycles)]
+    return "\n" + markdown((columns, rows)) + "\n"

@@ -51,10 +51,11 @@ def _dot_build(c: Configuration) -> wiring.Component:
 
 _REPORTED_INPUTS = {
     "a2": ("fp16",),  # as a100
-    "ada": ("fp16", "fp8e4m3", "fp8e5m2"),  # as a100, and fp8
+    "ada": ("fp16", "fp8e4m3"),  # as a100, and fp8
+    "h100": ("fp16", "tf32", "fp8e4m3"),
     "b200": ("fp16",),  # as h100
     "ieee": ("fp16", "bf16", "fp8e4m3", "fp32"),
-    "exact": ("fp16", "fp8e4m3", "fp8e5m2"),
+    "exact": ("fp16", "fp8e4m3"),
 }
 
 
@@ -158,7 +159,7 @@ UNITS: dict[str, Unit] = {
             default=_int_default,
             build=_int_build,
             macs=lambda c: c["k"],
-            rows=lambda: ({"pipeline": 0}, {"pipeline": 1}, {"k": 32}, {"saturate": True}),
+            rows=lambda: ({"pipeline": 0}, {"pipeline": 1}, {"saturate": True}),
         ),
         Unit(
             name="cube",

@@ -192,7 +192,7 @@ def test_a_failed_row_fails_the_command(monkeypatch, capsys, outcome, text):
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["verify", "nothing"], "unit must match one of fp.DotProduct, "),
+        (["verify", "nothing"], "fp.DotProduct, fp.ExactDotProduct, fp.IntDotProduct, "),
         (["verify", "--vectors", "3"], "must be a whole number from 100 on, not '3'"),
         (["silicon", "missing.npz"], "name must begin with one of v100, a100"),
         (["silicon", "a100_fp16.npz"], "No such file"),

@@ -90,8 +90,7 @@ class MatrixUnitConfig:
         as_format(self.output, "output")
         if INT8 in given and self.word_bits != 32:
             raise ValueError(f"output must have 32 bits with int8, not {self.output!r}")
-        for name in self.floats:
-            self.spec(name)
+        _ = self.float_specs  # raises where the preset lacks a combination
 
     # Precisions
 
@@ -119,12 +118,20 @@ class MatrixUnitConfig:
         self._known(precision)
         if precision == INT8:
             return IntDotSpec(k=self.terms(INT8), saturate=self.saturate)
-        preset, k = PRESETS[self.preset], self.terms(precision)
-        spec = preset.spec(precision, self.output, k=k)
+        return self.float_specs[precision]
+
+    @property
+    def float_specs(self) -> dict[str, DotSpec]:
+        """`spec` of every floating precision."""
+        preset = PRESETS[self.preset]
+        specs = {p: preset.spec(p, self.output, k=self.terms(p)) for p in self.floats}
         if preset.rows:
-            return spec
-        windows = [preset.spec(name, self.output, k=1).window or 0 for name in self.floats]
-        return DotSpec(input=spec.input, output=spec.output, k=k, window=max(windows))
+            return specs
+        window = max((spec.window or 0 for spec in specs.values()), default=0)
+        return {
+            name: DotSpec(input=spec.input, output=spec.output, k=spec.k, window=window)
+            for name, spec in specs.items()
+        }
 
     def _known(self, precision: str) -> None:
         if precision not in self.precisions:

@@ -77,7 +77,7 @@ class ProcessingElement(wiring.Component):
         m = Module()
         config = self.config
         m.submodules.dot = dot = MultiDot(
-            specs={name: config.spec(name) for name in config.floats},
+            specs=config.float_specs,
             int8_k=config.terms(INT8) if INT8 in config.precisions else 0,
             saturate=config.saturate,
             pipeline=config.pipeline,

@@ -107,7 +107,7 @@ def test_a_spec_must_be_one():
     with pytest.raises(ValueError, match="k must be at least 1, not 0"):
         IntDotSpec(k=0)
     with pytest.raises(TypeError, match="saturate must be True or False, not 1"):
-        IntDotSpec(k=1, saturate=1)
+        IntDotSpec(k=1, saturate=1)  # pyright: ignore[reportArgumentType]
 
 
 def test_agrees_with_one_fused_dot():

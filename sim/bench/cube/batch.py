@@ -80,6 +80,7 @@ def checks() -> Iterator[Check]:
     """Every preset and dataflow, precision by precision and with all of them in turn."""
     for name, dataflow, weight in CONFIGURATIONS:
         config = replace(CONFIGS[name], dataflow=dataflow)
+        groups: list[tuple[str, tuple[str, ...], float]]
         groups = [(p, (p,), SHARE_OF_ONE) for p in config.precisions]
         groups.append(("all in turn", config.precisions, SHARE_OF_ALL))
         for number, (label, precisions, share) in enumerate(groups):

@@ -1,0 +1,91 @@
+"""cocotb test that shows two tiles: what :mod:`sim.bench.cube.waveform` draws."""
+
+from typing import Any
+
+import cocotb
+import numpy as np
+
+from golden.fp import from_float
+from hdl.cube import CONFIGS, MatrixUnit, Start
+from sim.bench.harness import Harness
+from sim.rtl.emit import interface_of
+
+__all__ = ["CONFIG", "CYCLES"]
+
+CONFIG = CONFIGS["tiny"]
+CYCLES = 15
+
+A = np.array([[1, 2], [3, 4]])
+B = np.array([[1, 0], [0, 1]])
+C = np.full((2, 2), 0.5)
+#: From which cycle ``c`` has something, and in which ``o`` is ready.
+C_FROM, O_READY = 4, (7, 11, 12, 13, 14)
+
+
+def _bus(rows: np.ndarray) -> list[int]:
+    return [int(x) | int(y) << 16 for x, y in from_float(rows, "fp16").tolist()]
+
+
+class _Script:
+    """Agent that does the same in every run: three beats, and C and ``o`` when the script says."""
+
+    def __init__(self, harness: Harness, streams: dict[str, Any]):
+        self.harness, self.streams = harness, streams
+        sums = ((Start.ZERO, 0, 0), (Start.ACCUMULATE, 0, 1), (Start.FROM_C, 1, 1))
+        self.beats = [
+            {
+                "a": _bus(A),
+                "b": _bus(B.T),
+                "precision": CONFIG.precisions.index("fp16"),
+                "start": start.value,
+                "slot": slot,
+                "emit": emit,
+            }
+            for start, slot, emit in sums
+        ]
+        self.c = [from_float(C, "fp32").tolist()]
+        self.results: list[Any] = []
+        harness.agents.append(self)
+
+    def _offer(self, name: str, items: list[Any], now: bool) -> None:
+        stream = self.streams[name]
+        getattr(self.harness.dut, stream.valid).value = bool(items and now)
+        if items:
+            self.harness.put(stream.payload, items[0])
+
+    def drive(self) -> None:
+        """Offer what is due."""
+        self._offer("i", self.beats, True)
+        self._offer("c", self.c, self.harness.cycle >= C_FROM)
+        self.harness.dut.o__ready.value = self.harness.cycle in O_READY
+
+    def sample(self) -> None:
+        """Note what was transferred."""
+        if self._moved("i"):
+            self.beats.pop(0)
+        if self._moved("c"):
+            self.c.pop(0)
+        if self._moved("o"):
+            self.results.append(self.harness.get(self.streams["o"].payload))
+
+    def _moved(self, name: str) -> bool:
+        stream = self.streams[name]
+        return all(self.harness.bits(signal) for signal in (stream.valid, stream.ready))
+
+    def reset(self) -> None:
+        """Offer nothing."""
+        self._offer("i", self.beats, False)
+        self._offer("c", self.c, False)
+        self.harness.dut.o__ready.value = 0
+
+
+@cocotb.test()
+async def two_tiles(dut: Any) -> None:
+    """Two beats of a sum in slot 0, one that starts from C in slot 1; ``o`` takes its time."""
+    face = interface_of(MatrixUnit(config=CONFIG))
+    harness = Harness(dut, face)
+    script = _Script(harness, {s.name: s for s in face.streams_in + face.streams_out})
+    await harness.start()
+    await harness.step(CYCLES)
+    wanted = [from_float(2 * A, "fp32").tolist(), from_float(A + C, "fp32").tolist()]
+    assert script.results == wanted

@@ -1,0 +1,193 @@
+"""The picture in docs/units/cube.md, from a simulation: ``python -m sim.bench.cube.waveform``.
+
+The unit ``tiny`` runs :mod:`sim.bench.cube.bench_waveform`; the VCD that the simulator writes is
+read just before every rising edge and drawn cycle by cycle.
+"""
+
+import re
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from golden.fp import to_float
+from hdl.cube import MatrixUnit, Start
+from sim.bench.bits import unpack
+from sim.bench.runner import run_bench
+from sim.rtl.emit import interface_of
+
+from .bench_waveform import CONFIG, CYCLES
+
+__all__ = ["PICTURE", "draw", "read_vcd", "simulate"]
+
+PICTURE = Path(__file__).resolve().parents[3] / "docs" / "units" / "cube_tiles.svg"
+
+_START = {Start.ZERO.value: "zero", Start.FROM_C.value: "C", Start.ACCUMULATE.value: "accum."}
+_LEFT, _TOP, _WIDTH, _HEIGHT, _PITCH = 150, 30, 52, 20, 32
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the picture: a label and, for every cycle, a bit, text, or None for nothing."""
+
+    label: str
+    values: list[Any]
+
+
+def read_vcd(text: str, clock: str = "clk") -> list[dict[str, int]]:
+    """Values of all signals just before every rising edge of the clock, by path below the top.
+
+    Undefined bits count as 0.
+    """
+    names: dict[str, list[str]] = {}
+    scope: list[str] = []
+    head, _, body = text.partition("$enddefinitions $end")
+    for words in (line.split() for line in head.splitlines()):
+        if words[:1] == ["$scope"]:
+            scope.append(words[2])
+        elif words[:1] == ["$upscope"]:
+            scope.pop()
+        elif words[:1] == ["$var"]:
+            match = re.fullmatch(r"(?:TOP\.)?top\.(.*)", ".".join([*scope, words[4]]))
+            if match:
+                names.setdefault(words[3], []).append(match[1])
+    values: dict[str, int] = {path: 0 for paths in names.values() for path in paths}
+    clocks = {code for code, paths in names.items() if clock in paths}
+    samples: list[dict[str, int]] = []
+    before = dict(values)  # at the end of the time step before
+    for line in body.split("\n"):
+        if line.startswith("#"):
+            before = dict(values)
+        elif line[:1] in ("0", "1", "x", "z", "b"):
+            bits, code = line[1:].split() if line[0] == "b" else (line[0], line[1:].strip())
+            number = int(re.sub("[xz]", "0", bits), 2)
+            if code in clocks and number and not before[clock]:
+                samples.append(before)
+            for path in names.get(code, ()):
+                values[path] = number
+    return samples
+
+
+def simulate() -> list[dict[str, int]]:
+    """Samples of the cycles of the bench, without its reset.
+
+    Raises
+    ------
+    RuntimeError
+        If the bench fails.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        waves = Path(folder) / "tiles.vcd"
+        result = run_bench(MatrixUnit(config=CONFIG), "sim.bench.cube.bench_waveform", waves=waves)
+        if not result.passed:
+            raise RuntimeError(f"the bench must pass, not {result.failures}")
+        samples = read_vcd(waves.read_text())
+    last = max(n for n, sample in enumerate(samples) if sample["rst"])
+    return samples[last + 1 : last + 1 + CYCLES]
+
+
+def rows(samples: list[dict[str, int]]) -> list[Row]:
+    """What the picture shows of the samples."""
+    face = interface_of(MatrixUnit(config=CONFIG))
+    streams = {stream.name: stream for stream in face.streams_in + face.streams_out}
+
+    def payload(name: str, sample: dict[str, int]) -> Any:
+        if not sample[f"{name}__valid"]:
+            return None
+        return unpack(streams[name].payload, sample[f"{name}__payload"])
+
+    def bit(name: str) -> Row:
+        return Row(name.replace("__", "."), [sample[name] for sample in samples])
+
+    beats = [payload("i", sample) for sample in samples]
+    return [
+        bit("i__valid"),
+        bit("i__ready"),
+        Row("i.payload.start", [b and _START[b["start"]] for b in beats]),
+        Row("i.payload.slot", [b and str(b["slot"]) for b in beats]),
+        Row("i.payload.emit", [b and str(b["emit"]) for b in beats]),
+        bit("c__valid"),
+        bit("c__ready"),
+        Row("busy of slot 0", [str(sample["sequencer.busy0"]) for sample in samples]),
+        Row("busy of slot 1", [str(sample["sequencer.busy1"]) for sample in samples]),
+        Row("slots that are owed", [_owed(sample) for sample in samples]),
+        bit("o__valid"),
+        bit("o__ready"),
+        Row("o.payload[0][0]", [_first(payload("o", sample)) for sample in samples]),
+        Row("o.payload[1][1]", [_first(payload("o", sample), 1) for sample in samples]),
+    ]
+
+
+def _owed(sample: dict[str, int]) -> str | None:
+    return (
+        ", ".join(str(s) for s in range(CONFIG.slot_count) if sample[f"sequencer.owed{s}"]) or None
+    )
+
+
+def _first(fractal: Any, at: int = 0) -> str | None:
+    return None if fractal is None else f"{float(to_float(fractal[at][at], 'fp32')):g}"
+
+
+def draw(lines: list[Row]) -> str:
+    """The rows as SVG, a column for each cycle."""
+    cycles = len(lines[0].values)
+    width, height = _LEFT + cycles * _WIDTH + 10, _TOP + (len(lines) + 1) * _PITCH
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+        f'width="{width}" height="{height}" font-family="monospace" font-size="12">',
+        f'<rect width="{width}" height="{height}" fill="white"/>',
+    ]
+    for cycle in range(cycles + 1):
+        x = _LEFT + cycle * _WIDTH
+        out.append(f'<path d="M{x} {_TOP - 8}V{height - 8}" stroke="#ddd"/>')
+        if cycle < cycles:
+            out.append(f'<text x="{x + _WIDTH // 2}" y="16" text-anchor="middle">{cycle}</text>')
+    half = _WIDTH // 2
+    wave = "".join(f"v{-_HEIGHT}h{half}v{_HEIGHT}h{half}" for _ in range(cycles))
+    out += _label("clk", _TOP)
+    out.append(f'<path d="M{_LEFT} {_TOP + _HEIGHT}{wave}" fill="none" stroke="black"/>')
+    for index, line in enumerate(lines):
+        y = _TOP + (index + 1) * _PITCH
+        out += _label(line.label, y)
+        out += _bits(line.values, y) if isinstance(line.values[0], int) else _words(line.values, y)
+    return "\n".join([*out, "</svg>", ""])
+
+
+def _label(text: str, y: int) -> list[str]:
+    return [f'<text x="{_LEFT - 10}" y="{y + 14}" text-anchor="end">{text}</text>']
+
+
+def _bits(values: list[int], y: int) -> list[str]:
+    path = f"M{_LEFT} {y + _HEIGHT * (1 - values[0])}"
+    for value in values:
+        path += f"V{y + _HEIGHT * (1 - value)}h{_WIDTH}"
+    return [f'<path d="{path}" fill="none" stroke="#0050a0" stroke-width="1.5"/>']
+
+
+def _words(values: list[str | None], y: int) -> list[str]:
+    out, begin = [], 0
+    for end in range(1, len(values) + 1):
+        if end < len(values) and values[end] == values[begin]:
+            continue
+        x, w, text = _LEFT + begin * _WIDTH, (end - begin) * _WIDTH, values[begin]
+        if text is None:
+            out.append(f'<path d="M{x} {y + _HEIGHT // 2}h{w}" stroke="#999"/>')
+        else:
+            half = _HEIGHT // 2
+            shape = f"M{x + 4} {y}h{w - 8}l4 {half}l-4 {half}h{8 - w}l-4 {-half}z"
+            out.append(f'<path d="{shape}" fill="#eef4ff" stroke="#0050a0"/>')
+            out.append(f'<text x="{x + w // 2}" y="{y + 14}" text-anchor="middle">{text}</text>')
+        begin = end
+    return out
+
+
+def main() -> int:
+    """Write the picture."""
+    PICTURE.write_text(draw(rows(simulate())))
+    print(PICTURE.name)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

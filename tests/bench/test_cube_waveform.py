@@ -1,0 +1,45 @@
+"""The picture of the matrix unit's documentation is what the unit does today."""
+
+from sim.bench.cube.waveform import PICTURE, Row, draw, read_vcd, rows, simulate
+
+VCD = """$timescale 1ps $end
+$scope module TOP $end
+$var wire 1 ! clk $end
+$scope module top $end
+$var wire 1 ! clk $end
+$var wire 4 " count [3:0] $end
+$upscope $end
+$upscope $end
+$enddefinitions $end
+#0
+0!
+bx "
+#5
+b101 "
+#10
+1!
+b110 "
+#15
+0!
+#20
+1!
+"""
+
+
+def test_the_picture_is_up_to_date():
+    """`python -m sim.bench.cube.waveform` draws it anew."""
+    found = rows(simulate())
+    assert draw(found) == PICTURE.read_text()
+    by_label = {row.label: row.values for row in found}
+    # The beat that accumulates waits for the one before; its result comes after the latency, 3.
+    assert by_label["i.ready"][:3] == [1, 0, 1]
+    assert by_label["o.valid"].index(1) == 2 + 3
+
+
+def test_values_are_those_before_the_edge():
+    assert read_vcd(VCD) == [{"clk": 0, "count": 5}, {"clk": 0, "count": 6}]
+
+
+def test_equal_words_share_a_box():
+    picture = draw([Row("bit", [0, 1, 1]), Row("word", ["a", "a", None])])
+    assert picture.count(">a<") == 1 and picture.startswith("<svg ")

@@ -25,7 +25,7 @@ help: ## this list
 
 sim: $(STAMP) compiler ## verify every unit and configuration against golden; classify the digits
 	$(PY) -m sim verify $(ARGS)
-	@if [ -f examples/digits.py ]; then $(PY) examples/digits.py; fi
+	$(PY) examples/digits.py
 
 test: $(STAMP) compiler ## the whole test suite
 	$(PY) -m pytest -n $(JOBS) --dist worksteal $(ARGS)
@@ -45,15 +45,16 @@ exhaustive: $(STAMP) compiler ## every input of the small units through RTL and 
 bench: $(STAMP) compiler ## speed of the compiled models and of golden
 	@set -e; for script in benchmarks/*.py; do echo "$$script"; $(PY) $$script; done
 
-docs: $(STAMP) ## generated parts of docs/
-	@if [ -f flows/docs.py ]; then $(PY) -m flows docs $(ARGS); else echo "docs: nothing to generate"; fi
+docs: $(STAMP) compiler ## generated parts of docs/
+	$(PY) -m flows docs $(ARGS)
+	$(PY) -m sim.bench.cube.waveform
 
 check: $(STAMP_DEV) compiler ## ruff, pyright, the fast tests, the docs build
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m pyright --pythonpath $(PY)
 	$(PY) -m pytest -q -n $(JOBS) --dist worksteal -m "not slow" $(ARGS)
-	@if [ -f flows/docs.py ]; then $(PY) -m flows docs --check; fi
+	$(PY) -m flows docs --check
 
 clean: ## remove build results and caches (.venv stays)
 	rm -rf build dist .pytest_cache .ruff_cache .hypothesis

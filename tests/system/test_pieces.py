@@ -1,0 +1,56 @@
+"""Large modules with many instances are taken out, and the design stays what it was."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from hdl.cube import CONFIGS, MatrixUnit
+from hdl.fp.intdot import IntDotProduct
+from sim import rtl
+from sim.bench.cube.batch import compare_traffic
+from sim.bench.cube.traffic import make_traffic
+from sim.rtl import pieces
+from sim.rtl.emit import to_verilog
+
+SMALL = replace(CONFIGS["tiny"], precisions=("int8",), k=8)
+
+
+def unit(dataflow):
+    return MatrixUnit(config=replace(SMALL, dataflow=dataflow))
+
+
+def test_equal_pieces_have_one_name(monkeypatch):
+    monkeypatch.setattr(pieces, "_SMALLEST_TEXT", 1000)
+    found = [pieces.split(to_verilog(unit(flow)), "top") for flow in ("broadcast", "systolic")]
+    (first, one), (second, other) = found
+    assert one == other and len(one) == 1
+    name, text = next(iter(one.items()))
+    assert text.count(f"module {name}(") == 1 and "processing_element" not in text
+    for rest in (first, second):
+        assert rest.count(f"  {name} element_") == 4 and "processing_element" not in rest
+        assert set(re.findall(r"^module (\S+?)[ (]", rest, re.MULTILINE)) == {
+            "top",
+            "\\top.grid",
+            "\\top.sequencer",
+            "\\top.sequencer.queue",
+        }
+
+
+def test_a_design_without_repetition_is_left_alone():
+    text = to_verilog(IntDotProduct(k=4))
+    assert pieces.split(text, "top") == (text, {})
+    assert pieces.split(text, "other") == (text, {})
+
+
+@pytest.mark.parametrize("smallest", [1000, 10_000_000], ids=["pieces", "flat"])
+def test_pieces_compute_the_same(monkeypatch, smallest):
+    monkeypatch.setattr(pieces, "_SMALLEST_TEXT", smallest)
+    design = unit("systolic")
+    # the text differs in a comment, lest one model be found in the cache for the other
+    text = f"// smallest piece: {smallest}\n{to_verilog(design)}"
+    model = rtl.compile_verilog(text, interface=design)
+    result = compare_traffic(
+        model, make_traffic(design.config, beats=500, seed=3), stall_rate=0.2, seed=3
+    )
+    assert result.vectors > 500 and not result.mismatches, result.examples

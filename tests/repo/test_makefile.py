@@ -55,7 +55,7 @@ def test_a_second_run_sets_nothing_up(project):
     assert code == 0, output
     assert "-m venv .venv" in calls and sum("pip install" in call for call in calls) == 2
     code, calls, _ = make(project, "sim")
-    assert code == 0 and calls == ["-m sim verify"]
+    assert code == 0 and calls == ["-m sim verify", "examples/digits.py"]
     code, calls, _ = make(project, "test")
     assert code == 0 and len(calls) == 1 and calls[0].startswith("-m pytest")
 

@@ -28,7 +28,7 @@ CONFIGURATIONS = (
     ("cube_davinci", "broadcast", 60),
 )
 #: An accumulator is the sum of several beats: fewer of them say as much as a dot product's vectors.
-SHARE_OF_ONE, SHARE_OF_ALL = 1 / 16, 1 / 4
+SHARE_OF_ONE, SHARE_OF_ALL = 1 / 16, 1 / 8
 
 
 def run_unit(

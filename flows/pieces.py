@@ -13,9 +13,9 @@ import golden
 import hdl
 from flows import hierarchy
 from flows.cache import ResultCache, digest
-from flows.elaborate import snake, to_rtlil
 from flows.hierarchy import Design, Part
 from flows.unit import Variant
+from hdl.elaborate import snake, to_rtlil
 
 
 def known_parts(variant: Variant, per_module: bool) -> list[Part] | None:

@@ -17,8 +17,8 @@ from typing import Any
 from flows import liberty as cells
 from flows import sta
 from flows.cells import nangate45
-from flows.elaborate import to_rtlil
 from flows.synth import Recipe, synthesize
+from hdl.elaborate import to_rtlil
 
 
 def names(modules: list[str]) -> dict[str, Any]:

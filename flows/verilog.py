@@ -17,9 +17,9 @@ from amaranth.hdl import Shape
 from amaranth.lib import data, wiring
 
 from flows.cache import write_atomic
-from flows.elaborate import to_rtlil
 from flows.synth import WORKER, SynthesisError
 from flows.unit import Variant
+from hdl.elaborate import to_rtlil
 
 WAIVERS = Path(__file__).with_name("lint.vlt")
 

@@ -9,11 +9,11 @@ from amaranth.lib.wiring import In, Out
 
 from flows import baseline, cells, measure
 from flows.cache import ResultCache, digest, write_atomic
-from flows.elaborate import to_rtlil
 from flows.errors import UserError
 from flows.hierarchy import Design
 from flows.synth import SynthesisError, synthesize
 from flows.unit import Unit, Variant
+from hdl.elaborate import to_rtlil
 
 
 class Nand(wiring.Component):

@@ -1,6 +1,6 @@
 """Batch checks of the dot products: compiled RTL against golden, preset by preset."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -60,9 +60,17 @@ def dot_name(preset: str, spec: DotSpec, pipeline: int) -> str:
     return f"{preset} {operands}→{spec.output.name} K={spec.k} pipeline={pipeline}"
 
 
-def run_dot(name: str, spec: DotSpec, pipeline: int, vectors: int, seed: int) -> Result:
-    """Compare ``DotProduct`` with ``fused_dot`` on all classes of stimuli."""
-    model = compile_unit(DotProduct, spec=spec, pipeline=pipeline)
+def run_dot(
+    name: str,
+    spec: DotSpec,
+    pipeline: int,
+    vectors: int,
+    seed: int,
+    *,
+    unit: Callable[..., Any] = DotProduct,
+) -> Result:
+    """Compare a dot product unit with ``fused_dot`` on all classes of stimuli."""
+    model = compile_unit(unit, spec=spec, pipeline=pipeline)
     a, b, c = dot_vectors(spec, vectors, seed=seed)
     return compare(
         name,

@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 from functools import partial
 
-from golden.fp import PRESETS, DotSpec, fused_dot
+from golden.fp import PRESETS, DotSpec
 from hdl.fp.exact import ExactDotProduct
-from sim.bench.compare import Result, compare
-from sim.bench.fp.stimuli import dot_vectors
-from sim.rtl import compile_unit
+from sim.bench.compare import Result
+from sim.bench.fp.batch import run_dot
 from sim.verify import Check
 
 __all__ = ["CONFIGURATIONS", "checks", "run_exact"]
@@ -26,15 +25,7 @@ CONFIGURATIONS = (
 
 def run_exact(name: str, spec: DotSpec, pipeline: int, vectors: int, seed: int) -> Result:
     """Compare ``ExactDotProduct`` with ``fused_dot`` on all classes of stimuli."""
-    model = compile_unit(ExactDotProduct, spec=spec, pipeline=pipeline)
-    a, b, c = dot_vectors(spec, vectors, seed=seed)
-    return compare(
-        name,
-        got=model.run(a=a, b=b, c=c),
-        expected=fused_dot(a, b, c, spec),
-        operands={"a": a, "b": b, "c": c},
-        seed=seed,
-    )
+    return run_dot(name, spec, pipeline, vectors, seed, unit=ExactDotProduct)
 
 
 def checks() -> Iterator[Check]:

@@ -15,7 +15,7 @@ from flows import hierarchy
 from flows.cache import ResultCache, digest
 from flows.hierarchy import Design, Part
 from flows.unit import Variant
-from hdl.elaborate import snake, to_rtlil
+from hdl.elaborate import snake, state_of, to_rtlil
 
 
 def known_parts(variant: Variant, per_module: bool) -> list[Part] | None:
@@ -49,14 +49,7 @@ def _store(component: Any) -> ResultCache:
 
 
 def _key(component: Any, per_module: bool) -> str:
-    ports = set(component.signature.members)
-    state = sorted(
-        (name, repr(value))
-        for name, value in vars(component).items()
-        if name not in ports and not name.startswith("_MustUse")
-    )
-    name = type(component).__qualname__
-    return digest(_sources(), name, state, per_module, version("amaranth"))
+    return digest(_sources(), state_of(component), per_module, version("amaranth"))
 
 
 @cache

@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 import tempfile
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -61,9 +60,9 @@ def _header(variant: Variant, component: Any) -> str:
     """Return the comment at the top: what this is, its ports, and how to make it again."""
     settings = {k: v for k, v in variant.configuration.items() if v is not None}
     config = getattr(component, "config", None)
-    if is_dataclass(config):
-        settings |= {f.name: getattr(config, f.name) for f in fields(config) if f.name != "preset"}
-        settings |= {"accuracy": getattr(config, "preset", None)}
+    if config is not None:
+        inner = config.settings()
+        settings |= {"accuracy": inner.pop("preset"), **inner}
     lines = [
         f"{variant.module}: {variant.unit.summary}",
         "",

@@ -15,7 +15,7 @@ from amaranth.back import rtlil as rtlil_backend  # pyright: ignore[reportAttrib
 from amaranth.hdl import ClockSignal, Instance, ResetSignal, Value
 from amaranth.lib import wiring
 
-__all__ = ["snake", "to_rtlil"]
+__all__ = ["snake", "state_of", "to_rtlil"]
 
 
 def to_rtlil(component: wiring.Component, *, name: str = "top", shared: Sequence[type] = ()) -> str:
@@ -36,9 +36,9 @@ def to_rtlil(component: wiring.Component, *, name: str = "top", shared: Sequence
 
 
 @contextmanager
-def _shared(classes: tuple[type, ...], bodies: dict[str, str]) -> Iterator[None]:
+def _shared(classes: tuple[Any, ...], bodies: dict[str, str]) -> Iterator[None]:
     """Replace `elaborate` of `classes` while the block runs; collect module texts in `bodies`."""
-    originals = {cls: cls.elaborate for cls in classes}  # type: ignore[attr-defined]
+    originals = {cls: cls.elaborate for cls in classes}
     emitting: set[int] = set()
     uses: dict[str, int] = {}
 
@@ -59,11 +59,11 @@ def _shared(classes: tuple[type, ...], bodies: dict[str, str]) -> Iterator[None]
 
     try:
         for cls in classes:
-            cls.elaborate = elaborate  # type: ignore[attr-defined]
+            cls.elaborate = elaborate
         yield
     finally:
         for cls, original in originals.items():
-            cls.elaborate = original  # type: ignore[attr-defined]
+            cls.elaborate = original
 
 
 def _instance(component: Any, name: str, body: str) -> Instance:
@@ -86,16 +86,19 @@ def _instance(component: Any, name: str, body: str) -> Instance:
     return Instance(name, **connections)
 
 
-def _identity(component: Any) -> str:
-    """Return a short hash of everything about `component` except its ports."""
+def state_of(component: Any) -> str:
+    """Everything about `component` that its elaboration may depend on, as text; not its ports."""
     ports = set(component.signature.members)
     state = sorted(
         (name, repr(value))
         for name, value in vars(component).items()
         if name not in ports and not name.startswith("_MustUse")
     )
-    text = repr((type(component).__qualname__, component.signature, state))
-    return hashlib.sha256(text.encode()).hexdigest()[:8]
+    return repr((type(component).__qualname__, component.signature, state))
+
+
+def _identity(component: Any) -> str:
+    return hashlib.sha256(state_of(component).encode()).hexdigest()[:8]
 
 
 def snake(name: str) -> str:

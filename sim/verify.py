@@ -1,4 +1,4 @@
-"""The list of everything that is verified by batches, and the machine that runs it.
+"""The list of everything that is verified, and the machine that runs it.
 
 A provider is a module with a function ``checks()`` that gives :class:`Check` objects; to add rows
 to ``make sim``, add its name to :data:`PROVIDERS`.
@@ -21,6 +21,7 @@ PROVIDERS = (
     "sim.bench.fp_small.batch",
     "sim.bench.fp_small.exact",
     "sim.bench.cube.batch",
+    "sim.bench.simulated",
     "sim.bench.silicon",
 )
 

@@ -1,6 +1,6 @@
 """What a matrix unit is, as a parameter object, and the named configurations."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from golden.fp.formats import FORMATS, as_format, check_int
 from golden.fp.spec import PRESETS, DotSpec, IntDotSpec
@@ -170,6 +170,11 @@ class MatrixUnitConfig:
     def slot_bits(self) -> int:
         """Bits of a slot's number."""
         return (self.slot_count - 1).bit_length()
+
+    def settings(self) -> dict[str, object]:
+        """Every parameter as it is used, for people: defaults filled in, lists joined."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return values | {"precisions": ", ".join(self.precisions), "slots": self.slot_count}
 
     # Time
 

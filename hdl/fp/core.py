@@ -23,7 +23,7 @@ __all__ = ["DotCore", "Geometry", "Lane", "PIPELINES", "ShortWindow"]
 PIPELINES: dict[int, tuple[str, ...]] = {
     0: (),
     1: ("sum",),
-    2: ("product", "sum"),
+    2: ("product", "total"),
     3: ("product", "sum", "total"),
     4: ("product", "sum", "total", "normalised"),
 }

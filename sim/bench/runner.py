@@ -20,6 +20,7 @@ import cocotb_tools.config
 from amaranth.lib import wiring
 from cocotb_tools.runner import get_runner
 
+from sim.bench.scoreboard import COUNTS
 from sim.rtl.cache import digest, entry
 from sim.rtl.emit import to_verilog
 from sim.rtl.recipe import Recipe
@@ -62,6 +63,8 @@ class BenchResult:
     ----------
     tests : int
         Tests that ran.
+    checked : int
+        Results that the scoreboards of passed tests compared.
     failures : dict of str to str
         Message per failed test.
     log : str
@@ -69,6 +72,7 @@ class BenchResult:
     """
 
     tests: int
+    checked: int
     failures: dict[str, str]
     log: str
 
@@ -128,10 +132,12 @@ def run_bench(
     )
     with tempfile.TemporaryDirectory() as place:
         work, results = Path(place), Path(place) / "results.xml"
+        counts = work / "counts.txt"
         runner = get_runner(sim)
         extra = {
             PARAMETERS: json.dumps(dict(parameters or {})),
             SEED: str(seed),
+            COUNTS: str(counts),
             "COCOTB_ANSI_OUTPUT": "0",
         }
         try:
@@ -153,11 +159,12 @@ def run_bench(
             pass  # what went wrong stands in the results or, without any, in the log
         log = (work / "log.txt").read_text() if (work / "log.txt").exists() else ""
         if not results.exists():
-            return BenchResult(tests=0, failures={module: log[-4000:]}, log=log)
+            return BenchResult(tests=0, checked=0, failures={module: log[-4000:]}, log=log)
         if waves is not None:
             for dump in (*work.glob("*.vcd"), *work.glob("*.fst")):
                 shutil.move(dump, waves)
-        return _read(results, log)
+        checked = sum(map(int, counts.read_text().split())) if counts.exists() else 0
+        return _read(results, checked, log)
 
 
 def _build(sim: str, text: str, waves: bool) -> Path:
@@ -217,7 +224,7 @@ def _quiet() -> Iterator[None]:
             sys.stdout = before
 
 
-def _read(results: Path, log: str) -> BenchResult:
+def _read(results: Path, checked: int, log: str) -> BenchResult:
     tests, failures = 0, {}
     for case in ElementTree.parse(results).getroot().iter("testcase"):
         tests += 1
@@ -226,4 +233,4 @@ def _read(results: Path, log: str) -> BenchResult:
             if node is not None:
                 text = node.get("error_msg") or node.get("message") or node.text or kind
                 failures[str(case.get("name"))] = text
-    return BenchResult(tests=tests, failures=failures, log=log)
+    return BenchResult(tests=tests, checked=checked, failures=failures, log=log)

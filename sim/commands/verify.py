@@ -1,4 +1,4 @@
-"""``list`` and ``verify``: every batch check of the project, by name."""
+"""``list`` and ``verify``: everything that can be verified, by name."""
 
 import argparse
 import os

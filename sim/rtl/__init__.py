@@ -94,9 +94,9 @@ def compile_unit(
     Faster than :func:`compile` on a warm cache, for the unit is not elaborated. Every parameter
     must have a ``repr`` that says all about it, as numbers, strings and dataclasses do.
     """
-    identity = f"{unit.__module__}.{getattr(unit, '__qualname__', unit)}({parameters!r})"
-    whole = unit.__module__.startswith("hdl.") and " at 0x" not in identity
-    return compile(unit(**parameters), name=name, identity=identity if whole else None)
+    from .alias import identity_of
+
+    return compile(unit(**parameters), name=name, identity=identity_of(unit, parameters))
 
 
 def compile_verilog(

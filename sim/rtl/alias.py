@@ -4,16 +4,20 @@ import importlib.metadata
 import importlib.util
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from .cache import cache_root, digest
+from .cache import cache_root, digest, entry
 
-__all__ = ["remembered", "source_digest"]
+if TYPE_CHECKING:
+    from amaranth.lib import wiring
 
-#: Packages whose sources determine a unit; golden for its parameter objects.
-_SOURCES = ("hdl", "golden")
+__all__ = ["identity_of", "remembered", "source_digest", "unit_verilog"]
+
+#: Packages whose sources determine a unit and its Verilog; golden for its parameter objects.
+_SOURCES = ("hdl", "golden", "sim.rtl")
 
 
 @lru_cache
@@ -26,6 +30,34 @@ def source_digest() -> str:
             for path in sorted(Path(place).rglob("*.py")):
                 parts += [str(path.relative_to(place)), path.read_text()]
     return digest(*parts)
+
+
+def identity_of(unit: Callable[..., Any], parameters: Mapping[str, Any]) -> str | None:
+    """Text that, with the sources, determines ``unit(**parameters)``; None if there is none."""
+    identity = f"{unit.__module__}.{getattr(unit, '__qualname__', unit)}({dict(parameters)!r})"
+    return identity if unit.__module__.startswith("hdl.") and " at 0x" not in identity else None
+
+
+def unit_verilog(unit: "Callable[..., wiring.Component]", /, **parameters: Any) -> str:
+    """Verilog of ``unit(**parameters)`` with top module ``top``; from the cache if it is there.
+
+    Raises
+    ------
+    ValueError
+        If ``unit`` is not of ``hdl`` or a parameter's ``repr`` does not say all about it.
+    """
+    from .emit import to_verilog
+
+    identity = identity_of(unit, parameters)
+    if identity is None:
+        raise ValueError(f"unit must be of hdl, with parameters that print whole, not {unit!r}")
+
+    def build(folder: Path) -> dict[str, Any]:
+        (folder / "top.v").write_text(to_verilog(unit(**parameters)))
+        return {}
+
+    folder, _ = entry("verilog", digest(identity, source_digest()), build)
+    return (folder / "top.v").read_text()
 
 
 def remembered(identity: str, find: Callable[[], str]) -> str:

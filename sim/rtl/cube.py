@@ -9,7 +9,7 @@ from hdl.cube import MatrixUnit, MatrixUnitConfig, Start
 
 from . import compile_unit
 
-__all__ = ["CubeProduct", "matmul"]
+__all__ = ["CubeProduct", "bus_words", "matmul"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,11 +120,16 @@ def _bus(matrix: np.ndarray, side: int, terms: int, filler: int) -> np.ndarray:
     full[:, matrix.shape[1] :] = filler
     full[: matrix.shape[0], : matrix.shape[1]] = matrix.view(f"u{matrix.dtype.itemsize}")
     split = full.reshape(height // side, side, width // terms, terms).swapaxes(1, 2)
-    octets = np.ascontiguousarray(split).view(np.uint8)
-    padding = -octets.shape[-1] % 8
-    octets = np.pad(octets, [(0, 0)] * 3 + [(0, padding)])
-    words = octets.view("<u8")
-    return words[..., 0] if words.shape[-1] == 1 else words
+    return bus_words(np.ascontiguousarray(split).view(np.uint8))
+
+
+def bus_words(octets: np.ndarray) -> np.ndarray:
+    """Buses as the compiled model takes them: (…,) numbers up to 64 bits, else (…, words)."""
+    words = -(-octets.shape[-1] // 8)
+    padded = np.zeros((*octets.shape[:-1], 8 * words), np.uint8)
+    padded[..., : octets.shape[-1]] = octets
+    found = padded.view("<u8")
+    return found[..., 0] if words == 1 else found
 
 
 def _tiles(matrix: np.ndarray, rows: int, columns: int, config: MatrixUnitConfig) -> np.ndarray:

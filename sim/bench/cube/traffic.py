@@ -15,10 +15,11 @@ from golden.cube import mmad
 from golden.fp.spec import DotSpec
 from hdl.cube.config import MatrixUnitConfig
 from hdl.cube.ports import Start
+from sim.rtl.cube import bus_words
 
 from .operands import draw_addends, draw_operands, make_near_ties
 
-__all__ = ["Traffic", "bus_words", "make_traffic"]
+__all__ = ["Traffic", "make_traffic"]
 
 #: Share of the beats that start from C whose sums are just off a tie.
 NEAR_TIES = 0.25
@@ -221,12 +222,3 @@ def _compute(
                 state[run[these]] = value if isinstance(spec, DotSpec) else value.view(np.uint32)
         d[now] = state[run[now]]
     return a, b, c, d
-
-
-def bus_words(octets: np.ndarray) -> np.ndarray:
-    """Buses as the compiled model takes them: (…,) numbers up to 64 bits, else (…, words)."""
-    words = -(-octets.shape[-1] // 8)
-    padded = np.zeros((*octets.shape[:-1], 8 * words), np.uint8)
-    padded[..., : octets.shape[-1]] = octets
-    found = padded.view("<u8")
-    return found[..., 0] if words == 1 else found

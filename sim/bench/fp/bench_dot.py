@@ -7,7 +7,7 @@ from typing import Any
 
 import cocotb
 
-from golden.fp import PRESETS, fused_dot
+from golden.fp import PRESETS, DotSpec, fused_dot
 from hdl.fp.dot import DotProduct
 from sim.bench.fp.stimuli import dot_vectors
 from sim.bench.harness import Harness, parameters
@@ -15,13 +15,17 @@ from sim.bench.pipeline import PipelineAgent
 from sim.bench.scoreboard import Scoreboard
 from sim.rtl.emit import interface_of
 
-__all__ = ["unit"]
+__all__ = ["spec_of", "unit"]
+
+
+def spec_of(given: dict[str, Any]) -> DotSpec:
+    """What the unit that a bench's parameters describe computes."""
+    return PRESETS[given["preset"]].spec(given["input"], given["output"], k=given["k"])
 
 
 def unit(given: dict[str, Any]) -> DotProduct:
     """The component that a bench's parameters describe."""
-    spec = PRESETS[given["preset"]].spec(given["input"], given["output"], k=given["k"])
-    return DotProduct(spec=spec, pipeline=given["pipeline"])
+    return DotProduct(spec=spec_of(given), pipeline=given["pipeline"])
 
 
 class _Bench:

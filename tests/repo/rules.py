@@ -8,7 +8,7 @@ __all__ = ["OURS", "PARAMETER_MODULES", "imports", "violations"]
 OURS = ("golden", "hdl", "sim", "flows")
 
 #: Modules of golden that hold parameter objects and no computation: all that hdl may see.
-PARAMETER_MODULES = ("golden.fp.formats", "golden.fp.spec")
+PARAMETER_MODULES = ("golden.fp.formats", "golden.fp.spec", "golden.m3xu.precision")
 
 #: What golden may use besides the standard library.
 GOLDEN_LIBRARIES = ("numpy", "ml_dtypes", "numba")

@@ -83,15 +83,14 @@ def gemm(
         raise ValueError(f"c must be (..., {shape[-2]}, {shape[-1]}), not {c.shape}")
     if not precision.is_complex:
         return _blocks(_codes(a), _codes(b), _codes(c), spec).view(dtype)
-    left = _interleave(a.real, -a.imag, axis=-1), _interleave(a.real, a.imag, axis=-1)
-    right = _interleave(b.real, b.imag, axis=-2), _interleave(b.imag, b.real, axis=-2)
+    (a_r, a_i), (b_r, b_i), (c_r, c_i) = ((np.real(x), np.imag(x)) for x in (a, b, c))
+    left = _interleave(a_r, -a_i, axis=-1), _interleave(a_r, a_i, axis=-1)
+    right = _interleave(b_r, b_i, axis=-2), _interleave(b_i, b_r, axis=-2)
     parts = [
         _blocks(_codes(x), _codes(y), _codes(z), spec).view(np.float32)
-        for x, y, z in zip(left, right, (c.real, c.imag), strict=True)
+        for x, y, z in zip(left, right, (c_r, c_i), strict=True)
     ]
-    d = np.empty(parts[0].shape, dtype)
-    d.real, d.imag = parts
-    return d
+    return np.stack(parts, axis=-1).view(dtype)[..., 0]
 
 
 def _blocks(a, b, c, spec):

@@ -99,7 +99,9 @@ class Precision:
         if preset not in PRESETS:
             raise ValueError(f"preset must be one of {', '.join(PRESETS)}, not {preset!r}")
         name = "ieee" if self.is_wide(multiplier_bits) else preset
-        spec = PRESETS[name].spec(self.format, self.output, k=self.terms(k, multiplier_bits))
+        spec = PRESETS[name].spec(
+            self.format.name, self.output.name, k=self.terms(k, multiplier_bits)
+        )
         if window is None or name != "ieee":
             return spec
         assert spec.window is not None

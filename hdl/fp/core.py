@@ -4,7 +4,7 @@ A unit hands over *lanes* (exact products, not normalised) and an addend; what c
 code of the fused sum. Each width is derived in :class:`Geometry`, where it is declared.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
@@ -175,6 +175,9 @@ class DotCore:
         Where registers stand.
     short : ShortWindow, optional
         Run-time shortening (chopped magnitudes and RZ only).
+    pieces : mapping of int to Value, optional
+        By a number n, whether n lanes at a time are the pieces of a product: ``piece_bits`` apart,
+        the least significant first, with one sign and exponent. At most one is set.
     """
 
     def __init__(
@@ -186,11 +189,14 @@ class DotCore:
         nan_code: int,
         cuts: Cuts,
         short: ShortWindow | None = None,
+        pieces: Mapping[int, Value] | None = None,
+        piece_bits: int = 0,
     ):
         if short is not None and (geometry.sticky or rounding != "RZ"):
             raise ValueError("a short window must come with chopped magnitudes and RZ")
         self.m, self.g, self.cuts, self.short = m, geometry, cuts, short
         self.rounding, self.nan_code = rounding, nan_code
+        self.pieces, self.piece_bits = dict(pieces or {}), piece_bits
 
     def build(self, lanes: Sequence[Lane], c: Unpacked) -> Value:
         """The code of ``c + sum(lanes)``."""
@@ -207,17 +213,13 @@ class DotCore:
         reference = cuts.cross("product", reference, "s1_reference")
         side = cuts.cross_all("product", side, "s1")
         side["top"] = self._top(reference)
-        near = self._near(reference)
-        distances = []
-        for k, exponent in enumerate(exponents):
-            distance = Signal(len(near), name=f"distance{k}")
-            self.m.d.comb += distance.eq(near - exponent)
-            distances.append(distance)
-
+        pieces = {n: side.pop(f"pieces{n}") for n in self.pieces}
+        distances = self._build_distances(reference, exponents, pieces)
         rows, ones, lost = self._build_terms(
             list(zip(words, [x.fraction for x in lanes], signs, distances, strict=True)),
             (c_word, c_sign, c_gap),
             side.get("short"),
+            pieces,
         )
         rows, ones = reduce_rows(self.m, rows, width=self.g.sum_bits, name="sum", ones=ones)
         assert len(ones) <= 1, "one carry-in is left for the final adder"
@@ -279,7 +281,36 @@ class DotCore:
             side["subnormal"] = ~largest.any() & ~c.significand[-1]
         if self.short is not None:
             side["short"] = self.short.select
+        side |= {f"pieces{n}": chosen for n, chosen in self.pieces.items()}
         return side
+
+    def _build_distances(self, reference: Value, exponents, pieces) -> list[Value]:
+        """How far each lane is below E_max, pieces of a product under its uppermost one."""
+        near = self._near(reference)
+        tops: dict[tuple[int, ...], Value] = {}
+        distances: list[Value] = []
+        for k, exponent in enumerate(exponents):
+            places = tuple(n - 1 - k % n for n in pieces)  # pieces above this one
+            if places not in tops:
+                tops[places] = self._lowered(near, list(zip(places, pieces.values(), strict=True)))
+            top = tops[places]
+            distance = Signal(len(top), name=f"distance{k}")
+            self.m.d.comb += distance.eq(top - exponent)
+            distances.append(distance)
+        return distances
+
+    def _lowered(self, near: Value, chosen: Sequence[tuple[int, Value]]) -> Value:
+        """``near`` plus ``piece_bits`` for each piece above."""
+        most = self.piece_bits * max([above for above, _ in chosen], default=0)
+        if not most:
+            return near
+        added: Value = Const(0, most.bit_length())
+        for above, select in chosen:
+            shift = Const(self.piece_bits * above, len(added))
+            added = added | (shift & select.replicate(len(added)))
+        lowered = Signal(len(near) + 1, name=f"near{most}")
+        self.m.d.comb += lowered.eq(near + added)
+        return lowered
 
     # ---------------------------------------------------------------- terms
 
@@ -292,12 +323,13 @@ class DotCore:
         self.m.d.comb += word.eq((c.significand ^ c.sign.replicate(width)) + c.sign)
         return word
 
-    def _build_terms(self, lanes, addend, short: Value | None):
+    def _build_terms(self, lanes, addend, short: Value | None, pieces):
         """Aligned rows, the ones that complete the negations, the OR of all cut bits.
 
         With chopped magnitudes every sign is taken relative to C's, so C itself is never negated.
         A lane's row is its magnitude XOR sign under the inverted sign; the constant that makes up
-        for all the inverted signs is added to C's sign extension.
+        for all the inverted signs is added to C's sign extension. A negative product in pieces is
+        cut once: if an upper piece was, a lower one, which is gone then, does not count again.
         """
         m, g = self.m, self.g
         c_word, c_sign, c_gap = addend
@@ -313,8 +345,12 @@ class DotCore:
             row = Signal(sign_at + 1, name=f"term{k}")
             m.d.comb += row.eq(Cat(shifted ^ sign.replicate(sign_at), ~sign))
             rows.append(Row(value=row, lsb=0))
-            ones.append(sign & ~cut)
+            ones.append(sign)
             lost.append(cut)
+        if g.sticky:
+            ones = [
+                one & ~cut for one, cut in zip(ones, self._first_cuts(lost, pieces), strict=True)
+            ]
         fill = c_word[-1] if g.sticky else Const(0, 1)
         shifted, cut = self._align(c_word, g.output.fraction_bits, c_gap, name="align_c", fill=fill)
         lost.append(cut)
@@ -329,6 +365,17 @@ class DotCore:
         m.d.comb += c_row.eq(Cat(shifted, *extension))
         rows.append(Row(value=c_row, lsb=0))
         return rows, ones, Cat(*lost).any() if g.sticky else Const(0, 1)
+
+    def _first_cuts(self, lost: Sequence[Value], pieces) -> list[Value]:
+        """Whether each lane was cut and no piece of the same product above it was."""
+        found: list[Value] = []
+        above: Value = Const(0, 1)
+        for k in reversed(range(len(lost))):
+            linked = Cat(*[select for n, select in pieces.items() if (k + 1) % n]).any()
+            above = above & linked if pieces else Const(0, 1)
+            found.insert(0, lost[k] & ~above)
+            above = above | lost[k]
+        return found
 
     def _align(
         self, word: Value, fraction: int, distance: Value, *, name: str, fill: Value | None = None

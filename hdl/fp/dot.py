@@ -11,11 +11,16 @@ from .multiply import multiply
 from .pipeline import Cuts
 from .unpack import Unpacked, unpack
 
-__all__ = ["DotProduct", "product_lane"]
+__all__ = ["DotProduct", "lane", "product_lane"]
 
 
 def product_lane(m: Module, a: Unpacked, b: Unpacked, *, fraction: int, name: str) -> Lane:
     """Exact product of two unpacked operands; ``fraction`` is the sum of their fraction bits."""
+    return lane(m, a, b, multiply(m, a.significand, b.significand, name=name), fraction, name)
+
+
+def lane(m: Module, a: Unpacked, b: Unpacked, significand: Value, fraction: int, name: str) -> Lane:
+    """A product of which the significand is known already."""
     zero = Signal(name=f"{name}_zero")
     exponent = Signal(max(len(a.exponent), len(b.exponent)) + 1, name=f"{name}_exponent")
     sign = Signal(name=f"{name}_sign")
@@ -27,7 +32,7 @@ def product_lane(m: Module, a: Unpacked, b: Unpacked, *, fraction: int, name: st
     return Lane(
         sign=sign,
         exponent=exponent,
-        significand=multiply(m, a.significand, b.significand, name=name),
+        significand=significand,
         fraction=fraction,
         nan=a.nan | b.nan | (a.inf & b.zero) | (a.zero & b.inf),
         inf=a.inf | b.inf,

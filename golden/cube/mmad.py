@@ -1,12 +1,16 @@
 """Matrix multiply-accumulate: a fused dot product for every element of the result."""
 
+from math import prod
+
 import numpy as np
 
 from golden.fp import DotSpec, IntDotSpec, fused_dot, int_dot
+from golden.fp.dot import sum_bits
 
-__all__ = ["mmad"]
+__all__ = ["fits", "mmad", "plain_mmad"]
 
 _TERMS = 1 << 22  # that are worked on at a time
+_FEW = 1 << 14  # terms for which loading the compiled twin is not worth while
 
 
 def mmad(a, b, c=None, *, spec):
@@ -48,9 +52,28 @@ def mmad(a, b, c=None, *, spec):
     if c.shape[-2:] != (m, n):
         raise ValueError(f"c must be (..., {m}, {n}), not {c.shape}")
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2], c.shape[:-2])
+    if m * n * terms * prod(lead) < _FEW or not fits(spec, terms):
+        return plain_mmad(a, b, c, spec)
+    from golden.cube.mmad_compiled import compiled_mmad  # numba takes its time to load
+
+    return compiled_mmad(a, b, c, spec)
+
+
+def fits(spec, terms):
+    """Whether the compiled twin has room for the sums of a `spec`, blocks of at most `terms`."""
+    if not isinstance(spec, DotSpec) or spec.window is None:
+        return False
+    widest = max(f.fraction_bits for f in (spec.input, spec.input_b, spec.output))
+    return widest <= 52 and sum_bits(spec, min(spec.k, terms)) <= 126
+
+
+def plain_mmad(a, b, c, spec):
+    """`mmad` as blocks of broadcast dot products, on arrays of shapes that fit."""
+    m, n, terms = a.shape[-2], b.shape[-1], a.shape[-1]
+    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2], c.shape[:-2])
     d = np.broadcast_to(c, (*lead, m, n))
     columns = np.swapaxes(b, -1, -2)
-    step = max(_TERMS // max(n * min(spec.k, terms) * int(np.prod(lead)), 1), 1)
+    step = max(_TERMS // max(n * min(spec.k, terms) * prod(lead), 1), 1)
     rows = [
         _rows(a[..., i : i + step, :], columns, d[..., i : i + step, :], spec)
         for i in range(0, max(m, 1), step)

@@ -1,0 +1,400 @@
+"""A compiled twin of `golden.cube.mmad.plain_mmad` for floating point with a window.
+
+Operands are decoded once. A row of D is worked on in strips, pass after pass over a strip, each of
+them a loop without branches. Sums of up to 59 bits are int64, longer ones two words of 64 bits.
+All that is compiled is in this file: Numba's cache looks at the time stamp of no other.
+"""
+
+from math import prod
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from golden.fp.codec import as_codes, code_dtype, unpack
+from golden.fp.dot import sum_bits
+
+__all__ = ["compiled_mmad"]
+
+_LANES = 128  # elements in a strip
+_JAM = 60  # bits of a sum that is rounded, the last one the OR of all below
+_LIMB = (1 << 27) - 1
+
+# Exponents that tell zero, infinity and NaN by their size, also when two of them are added:
+# below _ALL_ZERO a zero, above _ANY_INFINITY an infinity, below _ZERO_TIMES one times zero.
+_ZERO, _INFINITY, _NAN = -(1 << 20), 1 << 22, 1 << 25
+_ALL_ZERO, _ANY_INFINITY, _ZERO_TIMES, _ANY_NAN = -(1 << 19), 1 << 21, 7 << 19, 1 << 24
+
+
+class _Operand(NamedTuple):
+    """A stack of matrices, taken apart."""
+
+    significand: np.ndarray  # signed; 0 for infinity and NaN
+    exponent: np.ndarray
+    negative: np.ndarray
+
+
+class _Rule(NamedTuple):
+    """A `DotSpec` as numbers."""
+
+    k: int
+    floor: bool
+    nearest: bool
+    window: int
+    emax_floor: int
+    fraction_p: int
+    fraction_c: int
+    result_bits: int
+    emin: int
+    emax: int
+    exponent_ones: int
+    has_infinity: bool
+    storage_shift: int
+    sign_shift: int
+    max_finite: np.uint64
+    overflow: np.uint64
+    nan: np.uint64
+
+
+class _Strip(NamedTuple):
+    """What is known of each element of a strip."""
+
+    code: np.ndarray  # C, then D
+    significand: np.ndarray  # of C
+    exponent: np.ndarray
+    emax: np.ndarray
+    odd: np.ndarray  # whether the sum has an infinity or NaN, or only zeros
+    high: np.ndarray  # the sum, or the upper word of a long one
+    low: np.ndarray  # its lower word
+    lost: np.ndarray  # not zero where something was cut
+
+
+def compiled_mmad(a, b, c, spec):
+    """As `plain_mmad`, for a spec that `golden.cube.mmad.fits`."""
+    a, b = as_codes(a, spec.input, "a"), as_codes(b, spec.input_b, "b")
+    c = as_codes(c, spec.output, "c")
+    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2], c.shape[:-2])
+    m, n = a.shape[-2], b.shape[-1]
+    d = np.broadcast_to(c, (*lead, m, n)).astype(np.uint64).reshape(-1, m, n)
+    which = [
+        np.broadcast_to(np.arange(prod(x.shape[:-2])).reshape(x.shape[:-2]), lead).ravel()
+        for x in (a, b)
+    ]
+    left, right = _decoded(a, spec.input), _decoded(b, spec.input_b)
+    swap = n < min(m, _LANES)  # the strips shall be long
+    if swap:
+        left, right = _Operand(*map(_swapped, right)), _Operand(*map(_swapped, left))
+        which.reverse()
+        d = _swapped(d)
+    narrow = sum_bits(spec, min(spec.k, a.shape[-1])) < 60
+    _matrices(left, right, d, which[0], which[1], _rule(spec), narrow)
+    if swap:
+        d = np.swapaxes(d, 1, 2)
+    return d.astype(code_dtype(spec.output)).reshape(*lead, m, n)
+
+
+def _swapped(array):
+    return np.ascontiguousarray(np.swapaxes(array, 1, 2))
+
+
+def _decoded(codes, format):
+    u = unpack(codes.reshape(-1, *codes.shape[-2:]), format)
+    exponent = np.where(u.significand == 0, _ZERO, u.exponent)
+    exponent[u.infinity] = _INFINITY
+    exponent[u.nan] = _NAN
+    significand = np.where(u.sign, -u.significand, u.significand)
+    return _Operand(significand, exponent.astype(np.int32), u.sign)
+
+
+def _rule(spec):
+    out = spec.output
+    return _Rule(
+        k=spec.k,
+        floor=spec.truncate == "floor",
+        nearest=spec.rounding == "RNE",
+        window=spec.window,
+        emax_floor=-(1 << 30) if spec.emax_floor is None else spec.emax_floor,
+        fraction_p=spec.input.fraction_bits + spec.input_b.fraction_bits,
+        fraction_c=out.fraction_bits,
+        result_bits=spec.result_bits,
+        emin=out.emin,
+        emax=out.emax,
+        exponent_ones=out.exponent_ones,
+        has_infinity=out.has_infinity,
+        storage_shift=out.storage_shift,
+        sign_shift=out.width - 1 + out.storage_shift,
+        max_finite=np.uint64(out.max_finite),
+        overflow=np.uint64(out.overflow if out.has_infinity else spec.nan_code),
+        nan=np.uint64(spec.nan_code),
+    )
+
+
+@numba.njit(cache=True, nogil=True)
+def _matrices(left, right, d, which_left, which_right, rule, narrow):
+    """Add to each matrix of D the product of the two that `which_left` and `which_right` name."""
+    strip = _Strip(
+        np.empty(_LANES, np.uint64),
+        np.empty(_LANES, np.int64),
+        np.empty(_LANES, np.int32),
+        np.empty(_LANES, np.int32),
+        np.empty(_LANES, np.bool_),
+        np.empty(_LANES, np.int64),
+        np.empty(_LANES, np.uint64),
+        np.empty(_LANES, np.uint64),
+    )
+    _, rows, columns = d.shape
+    terms = left.exponent.shape[2]
+    for i in range(len(d)):
+        p, q = which_left[i], which_right[i]
+        for start in range(0, columns, _LANES):
+            end = min(start + _LANES, columns)
+            lanes = end - start
+            for row in range(rows):
+                strip.code[:lanes] = d[i, row, start:end]
+                for first in range(0, terms, rule.k):
+                    here = slice(first, min(first + rule.k, terms))
+                    x, y = left.significand[p, row, here], right.significand[q, here, start:end]
+                    e, f = left.exponent[p, row, here], right.exponent[q, here, start:end]
+                    if _align(e, f, strip, rule):
+                        negative = right.negative[q, here, start:end]
+                        _specials(e, left.negative[p, row, here], f, negative, strip, rule)
+                    if narrow:
+                        _short_sum(x, e, y, f, strip, rule)
+                    else:
+                        _long_sum(x, e, y, f, strip, rule)
+                d[i, row, start:end] = strip.code[:lanes]
+
+
+@numba.njit
+def _align(exp_a, exp_b, strip, rule):
+    """Take C apart, find the largest exponents; whether there is an odd element."""
+    terms, lanes = exp_b.shape
+    ones = np.uint64(rule.exponent_ones)
+    hidden = np.uint64(1) << np.uint64(rule.fraction_c)
+    for j in range(lanes):
+        bits = strip.code[j] >> np.uint64(rule.storage_shift)
+        field = bits >> np.uint64(rule.fraction_c) & ones
+        fraction = bits & (hidden - np.uint64(1))
+        negative = _sign(strip.code[j], rule)
+        if field == ones and (rule.has_infinity or fraction == hidden - np.uint64(1)):
+            exponent = _INFINITY if fraction == 0 else _NAN
+        elif field == 0 and fraction == 0:
+            exponent = _ZERO
+        else:
+            exponent = max(np.int64(field), 1) - 1 + rule.emin
+        significand = np.int64(fraction | hidden if field != 0 else fraction)
+        strip.significand[j] = -significand if negative else significand
+        strip.exponent[j] = exponent
+        strip.emax[j] = exponent
+    for k in range(terms):
+        for j in range(lanes):
+            strip.emax[j] = max(strip.emax[j], exp_a[k] + exp_b[k, j])
+    odd = False
+    for j in range(lanes):
+        emax = strip.emax[j]
+        strip.odd[j] = emax > _ANY_INFINITY or emax < _ALL_ZERO
+        odd |= strip.odd[j]
+        strip.emax[j] = max(0 if strip.odd[j] else emax, rule.emax_floor)
+    return odd
+
+
+@numba.njit
+def _sign(code, rule):
+    return code >> np.uint64(rule.sign_shift) & np.uint64(1) != 0
+
+
+@numba.njit
+def _specials(exp_a, neg_a, exp_b, neg_b, strip, rule):
+    """D of the odd elements."""
+    for j in range(exp_b.shape[1]):
+        if not strip.odd[j]:
+            continue
+        exponent = np.int64(strip.exponent[j])
+        negative = _sign(strip.code[j], rule)
+        nan = exponent > _ANY_NAN
+        positive_infinity = exponent > _ANY_INFINITY and not negative
+        negative_infinity = exponent > _ANY_INFINITY and negative
+        minus = negative
+        for k in range(len(exp_a)):
+            exponent = np.int64(exp_a[k]) + exp_b[k, j]
+            negative = neg_a[k] != neg_b[k, j]
+            minus &= negative
+            if exponent > _ANY_INFINITY:
+                nan |= exponent > _ANY_NAN or exponent < _ZERO_TIMES
+                positive_infinity |= not negative
+                negative_infinity |= negative
+        infinity = positive_infinity or negative_infinity
+        if nan or (positive_infinity and negative_infinity):
+            strip.code[j] = rule.nan
+        else:
+            minus = negative_infinity if infinity else minus
+            code = rule.overflow if infinity else np.uint64(0)
+            if minus and (rule.has_infinity or not infinity):
+                code |= np.uint64(1) << np.uint64(rule.sign_shift)
+            strip.code[j] = code
+
+
+@numba.njit
+def _short_sum(sig_a, exp_a, sig_b, exp_b, strip, rule):
+    """The sum of the cut terms in 64 bits, and D."""
+    terms, lanes = exp_b.shape
+    up, down = max(rule.window - rule.fraction_c, 0), max(rule.fraction_c - rule.window, 0)
+    for j in range(lanes):
+        right = strip.emax[j] - strip.exponent[j] + down
+        value = strip.significand[j] << up
+        strip.high[j], strip.lost[j] = _cut(value, right, rule.floor)
+    up, down = max(rule.window - rule.fraction_p, 0), max(rule.fraction_p - rule.window, 0)
+    for k in range(terms):
+        for j in range(lanes):
+            right = strip.emax[j] - exp_a[k] - exp_b[k, j] + down
+            kept, lost = _cut(sig_a[k] * sig_b[k, j] << up, right, rule.floor)
+            strip.high[j] += kept
+            strip.lost[j] |= lost
+    for j in range(lanes):
+        unit = strip.emax[j] - rule.window
+        total = strip.high[j]
+        if rule.floor:
+            total = 2 * total + (strip.lost[j] != 0)
+            unit -= 1
+        code = _round(total < 0, abs(total), unit, rule)
+        strip.code[j] = strip.code[j] if strip.odd[j] else code
+
+
+@numba.njit
+def _cut(value, right, floor):
+    """value / 2^right as an integer, and what is cut from it."""
+    right = np.int64(min(max(right, 0), 63))
+    if floor:
+        kept = value >> right
+        return kept, np.uint64(value - (kept << right))
+    kept = abs(value) >> right
+    return -kept if value < 0 else kept, np.uint64(0)
+
+
+@numba.njit
+def _bit_length(x):
+    """Bits of an unsigned integer; those of its upper half or of its lower as an exact float."""
+    upper = x >> np.uint64(32)
+    half = np.float64(np.int64(x if upper == 0 else upper))
+    bits = max((half.view(np.int64) >> 52) - 1022, 0)
+    return bits if upper == 0 else bits + 32
+
+
+@numba.njit
+def _round(negative, magnitude, exponent, rule):
+    """The code of a number, as `golden.fp.round.round_pack` makes it."""
+    bits = rule.result_bits
+    top = exponent + _bit_length(np.uint64(magnitude)) - 1 if magnitude != 0 else rule.emin
+    place = max(top, rule.emin) - bits
+    left = min(max(exponent - place, 0), 63)
+    right = min(max(place - exponent, 0), 61)
+    magnitude <<= left
+    kept = magnitude >> right
+    if rule.nearest:
+        twice = (magnitude - (kept << right)) << 1
+        kept += twice + (kept & 1) > np.int64(1) << right
+    spare = rule.fraction_c - bits
+    number = np.uint64(((min(place + bits, rule.emax + 1) - rule.emin) << bits) + kept)
+    shift = np.uint64(spare + rule.storage_shift)
+    over = number > rule.max_finite >> shift
+    code = rule.overflow if over else number << shift
+    sign = negative and (rule.has_infinity or not over)
+    return code | np.uint64(sign) << np.uint64(rule.sign_shift)
+
+
+@numba.njit
+def _long_sum(sig_a, exp_a, sig_b, exp_b, strip, rule):
+    """As `_short_sum`, in two words of 64 bits."""
+    terms, lanes = exp_b.shape
+    up, down = max(rule.window - rule.fraction_c, 0), max(rule.fraction_c - rule.window, 0)
+    for j in range(lanes):
+        right = strip.emax[j] - strip.exponent[j] + down
+        value = strip.significand[j]
+        high, low = _left(value >> 63, np.uint64(value), up)
+        strip.high[j], strip.low[j], strip.lost[j] = _cut_long(high, low, right, rule.floor)
+    up, down = max(rule.window - rule.fraction_p, 0), max(rule.fraction_p - rule.window, 0)
+    for k in range(terms):
+        for j in range(lanes):
+            right = strip.emax[j] - exp_a[k] - exp_b[k, j] + down
+            high, low = _product(sig_a[k], sig_b[k, j])
+            high, low = _left(high, low, up)
+            high, low, lost = _cut_long(high, low, right, rule.floor)
+            low += strip.low[j]
+            strip.high[j] += high + (low < strip.low[j])
+            strip.low[j] = low
+            strip.lost[j] |= lost
+    for j in range(lanes):
+        unit = strip.emax[j] - rule.window
+        high, low = strip.high[j], strip.low[j]
+        if rule.floor:
+            high, low = _left(high, low, 1)
+            low |= np.uint64(strip.lost[j] != 0)
+            unit -= 1
+        negative = high < 0
+        high, low = _magnitude(high, low)
+        drop = max(_bit_length(np.uint64(high)) + 64 - _JAM, 0)
+        if high == 0:
+            drop = max(_bit_length(low) - _JAM, 0)
+        _, low, lost = _right(high, low, drop)
+        code = _round(negative, np.int64(low | np.uint64(lost != 0)), unit + drop, rule)
+        strip.code[j] = strip.code[j] if strip.odd[j] else code
+
+
+@numba.njit
+def _product(x, y):
+    """x·y of signed integers of up to 53 bits, as two words."""
+    x_high, x_low, y_high, y_low = x >> 27, x & _LIMB, y >> 27, y & _LIMB
+    top, middle, bottom = x_high * y_high, x_high * y_low + x_low * y_high, x_low * y_low
+    low = np.uint64(top) << np.uint64(54)
+    high = top >> 10
+    part = np.uint64(middle) << np.uint64(27)
+    low += part
+    high += (middle >> 37) + (low < part)
+    low += np.uint64(bottom)
+    return high + (low < np.uint64(bottom)), low
+
+
+@numba.njit
+def _left(high, low, places):
+    """Two words shifted left by 0 to 127."""
+    if places >= 64:
+        return np.int64(low << np.uint64(places - 64)), np.uint64(0)
+    carried = low >> np.uint64(1) >> np.uint64(63 - places)
+    return high << places | np.int64(carried), low << np.uint64(places)
+
+
+@numba.njit
+def _right(high, low, places):
+    """Two words shifted right by 0 to 127, with the sign, and the bits that are lost."""
+    far = places >= 64
+    near = np.uint64(places - 64 if far else places)
+    from_low = np.uint64(high) if far else low
+    from_high = high >> 63 if far else high
+    lost = from_low & ((np.uint64(1) << near) - np.uint64(1))
+    lost |= low if far else np.uint64(0)
+    carried = np.uint64(from_high) << np.uint64(1) << (np.uint64(63) - near)
+    return from_high >> np.int64(near), from_low >> near | carried, lost
+
+
+@numba.njit
+def _cut_long(high, low, right, floor):
+    """As `_cut`."""
+    right = min(max(right, 0), 127)
+    if floor:
+        return _right(high, low, right)
+    negative = high < 0
+    high, low = _magnitude(high, low)
+    high, low, _ = _right(high, low, right)
+    if negative:
+        high, low = _negative(high, low)
+    return high, low, np.uint64(0)
+
+
+@numba.njit
+def _negative(high, low):
+    return ~high + (low == 0), ~low + np.uint64(1)
+
+
+@numba.njit
+def _magnitude(high, low):
+    return _negative(high, low) if high < 0 else (high, low)

@@ -17,7 +17,12 @@ from typing import Any, NoReturn
 __all__ = ["COMMANDS", "UserError", "main", "write_json"]
 
 #: Modules with ``register(subparsers)``; each adds its commands.
-COMMANDS = ("sim.commands.verify", "sim.commands.silicon", "sim.commands.exhaustive")
+COMMANDS = (
+    "sim.commands.verify",
+    "sim.commands.silicon",
+    "sim.commands.exhaustive",
+    "sim.commands.kernels",
+)
 
 
 class UserError(Exception):

@@ -1,0 +1,191 @@
+"""``kernels``: case studies on a matrix unit, by several ways to multiply."""
+
+import argparse
+import importlib.util
+import math
+import re
+import sys
+from dataclasses import asdict, replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from sim.cli import UserError, write_json
+
+from .verify import _at_least
+
+if TYPE_CHECKING:
+    from sim.kernels import Cost, Kernel, Row, Setting, Study
+
+__all__ = ["register"]
+
+
+def register(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        "kernels", help="case studies: errors, instructions and cycles by precision"
+    )
+    parser.add_argument(
+        "name", nargs="?", default="*", help="kernel or shell pattern; all if absent"
+    )
+    parser.add_argument("--list", action="store_true", help="name the kernels and stop")
+    parser.add_argument("--size", type=_size, metavar="N", help="a number, or 2**N; see --list")
+    parser.add_argument("--methods", metavar="A,B", help="ways to multiply, separated by commas")
+    parser.add_argument("--backend", default="golden", help="who computes the products")
+    parser.add_argument(
+        "--check", action="store_true", help="compare products with golden (others always do)"
+    )
+    parser.add_argument("--unit", type=_lanes, metavar="MxNxK", help="rows, columns, 16-bit lanes")
+    parser.add_argument("--multiplier-bits", type=_at_least(4), metavar="W")
+    parser.add_argument("--preset", help="accuracy of the one-step precisions")
+    parser.add_argument("--seed", type=_at_least(0), default=1, help="of the operands")
+    parser.add_argument("--json", metavar="FILE", help="write the tables here (- for stdout)")
+    parser.set_defaults(run=_kernels)
+
+
+def _size(text: str) -> int:
+    found = re.fullmatch(r"(\d{1,9})|2(?:\*\*|\^)(\d{1,2})", text.replace("_", ""))
+    if not found:
+        raise argparse.ArgumentTypeError(f"must be a whole number or 2**N, not {text!r}")
+    return int(found[1]) if found[1] else 1 << int(found[2])
+
+
+def _lanes(text: str) -> dict[str, int]:
+    found = re.fullmatch(r"(\d{1,4})[x×](\d{1,4})[x×](\d{1,4})", text)
+    if not found or "0" in (found[1], found[2], found[3]):
+        raise argparse.ArgumentTypeError(f"must be MxNxK like 8x4x8, not {text!r}")
+    return dict(zip("mnk", map(int, found.groups()), strict=True))
+
+
+def _kernels(options: argparse.Namespace) -> int:
+    from sim.kernels import KERNELS
+
+    chosen = [kernel for kernel in KERNELS.values() if fnmatchcase(kernel.name, options.name)]
+    if not chosen:
+        raise UserError(f"kernel must match one of: {', '.join(KERNELS)}; not {options.name!r}")
+    if options.list:
+        for k in chosen:
+            print(f"{k.name:10} {k.title}; size: {k.size}, {k.low} to {k.high} ({k.default})")
+        return 0
+    if options.size is not None and len(chosen) > 1:
+        raise UserError(f"--size must come with one kernel, not {len(chosen)}")
+    settings = [_setting(kernel, options) for kernel in chosen]
+    console = Console(
+        file=sys.stderr if options.json == "-" else sys.stdout, width=_width(), highlight=False
+    )
+    studies = []
+    for kernel, setting in zip(chosen, settings, strict=True):
+        studies.append(_run(kernel, options.size or kernel.default, setting))
+        _print(studies[-1], console)
+    if options.json:
+        write_json(options.json, [_plain(asdict(study)) for study in studies])
+    differ = sum(row.mismatches for study in studies for row in study.rows)
+    if any(setting.check for setting in settings):
+        console.print(f"{differ:,} elements of products differ from golden")
+    return 1 if differ else 0
+
+
+def _width() -> int | None:
+    return None if sys.stdout.isatty() else 120
+
+
+def _setting(kernel: "Kernel", options: argparse.Namespace) -> "Setting":
+    """What the arguments ask of a kernel; a mistake is found before anything runs."""
+    from sim.kernels import BACKENDS, as_method
+
+    if options.backend not in BACKENDS:
+        raise UserError(f"--backend must be one of {', '.join(BACKENDS)}, not {options.backend!r}")
+    if kernel.needs and importlib.util.find_spec(kernel.needs) is None:
+        raise UserError(f"{kernel.name} needs scikit-learn; pip install scikit-learn")
+    lanes = dict(options.unit or {})
+    for name in ("multiplier_bits", "preset"):
+        if getattr(options, name) is not None:
+            lanes[name] = getattr(options, name)
+    changes: dict[str, Any] = {}
+    try:
+        if options.size is not None:
+            kernel.check_size(options.size)
+        if options.methods is not None:
+            names = [as_method(name).name for name in options.methods.split(",")]
+            changes["methods"] = tuple(dict.fromkeys(names))
+        return kernel.setting(
+            unit=replace(kernel.unit, **lanes),
+            backend=options.backend,
+            seed=options.seed,
+            check=options.check or options.backend != "golden",
+            **changes,
+        )
+    except ValueError as error:
+        raise UserError(f"{kernel.name}: {error}") from None
+
+
+def _run(kernel: "Kernel", size: int, setting: "Setting") -> "Study":
+    """Run a kernel with a bar that moves with every product of matrices."""
+    from sim.kernels import METHODS
+
+    columns = [TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[done]}")]
+    console = Console(stderr=True)
+    quiet = not console.is_terminal
+    every = *columns, TimeElapsedColumn()
+    with Progress(*every, console=console, transient=True, disable=quiet) as bar:
+        weights = {name: len(METHODS[name].products) for name in setting.methods}
+        line = bar.add_task(kernel.name, total=sum(weights.values()), done="")
+        begun: list[str] = []
+        products = 0
+
+        def watch(method: str, cost: "Cost | None") -> None:
+            nonlocal products
+            if cost is None:
+                finished = sum(weights[name] for name in begun)
+                begun.append(method)
+                bar.update(line, completed=finished, description=f"{kernel.name}: {method}")
+            else:
+                products += cost.products
+                bar.update(line, done=f"{products / 1e6:.1f} M products")
+
+        return kernel.run(size, replace(setting, watch=watch))
+
+
+def _print(study: "Study", console: Console) -> None:
+    console.print(f"{study.kernel}: {study.title}", style="bold", markup=False)
+    console.print(f"  {study.setting}\n  errors relative to: {study.reference}", markup=False)
+    console.print(f"  unit: {study.unit}; products by {study.backend}", markup=False)
+    table = Table()
+    table.add_column("method", no_wrap=True)
+    extras = list(study.rows[0].extras) if study.rows else []
+    for name in ("max error", "mean error", *extras):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("instruction", no_wrap=True)
+    for name in ("instructions", "cycles"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in study.rows:
+        table.add_row(*_cells(row, extras), style="bold red" if row.mismatches else None)
+    console.print(table)
+    for note in study.notes:
+        console.print(f"  {note}", markup=False)
+    console.print()
+
+
+def _cells(row: "Row", extras: list[str]) -> list[str]:
+    from sim.kernels import INSTRUCTIONS
+
+    cells = [row.method, f"{row.max_error:.1e}", f"{row.mean_error:.1e}"]
+    cells += [f"{row.extras[name]:,.4g}" for name in extras]
+    if row.cost is None:
+        return [*cells, "-", "-", "-"]
+    shapes = [f"{name} {'×'.join(map(str, INSTRUCTIONS[name]))}" for name in row.costs]
+    return [*cells, ", ".join(shapes), f"{row.cost.instructions:,}", f"{row.cost.cycles:,}"]
+
+
+def _plain(value: Any) -> Any:
+    """The same with null for what JSON has no number for."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -176,8 +176,8 @@ class DotCore:
     short : ShortWindow, optional
         Run-time shortening (chopped magnitudes and RZ only).
     pieces : mapping of int to Value, optional
-        By a number n, whether n lanes at a time are the pieces of a product: ``piece_bits`` apart,
-        the least significant first, with one sign and exponent. At most one is set.
+        By a number n, whether n lanes at a time are the pieces of a product, side by side, the
+        least significant first, with one sign and exponent. At most one is set.
     """
 
     def __init__(
@@ -190,13 +190,12 @@ class DotCore:
         cuts: Cuts,
         short: ShortWindow | None = None,
         pieces: Mapping[int, Value] | None = None,
-        piece_bits: int = 0,
     ):
         if short is not None and (geometry.sticky or rounding != "RZ"):
             raise ValueError("a short window must come with chopped magnitudes and RZ")
         self.m, self.g, self.cuts, self.short = m, geometry, cuts, short
         self.rounding, self.nan_code = rounding, nan_code
-        self.pieces, self.piece_bits = dict(pieces or {}), piece_bits
+        self.pieces = dict(pieces or {})
 
     def build(self, lanes: Sequence[Lane], c: Unpacked) -> Value:
         """The code of ``c + sum(lanes)``."""
@@ -214,7 +213,8 @@ class DotCore:
         side = cuts.cross_all("product", side, "s1")
         side["top"] = self._top(reference)
         pieces = {n: side.pop(f"pieces{n}") for n in self.pieces}
-        distances = self._build_distances(reference, exponents, pieces)
+        bits = [len(word) for word in words]
+        distances = self._build_distances(reference, exponents, pieces, bits)
         rows, ones, lost = self._build_terms(
             list(zip(words, [x.fraction for x in lanes], signs, distances, strict=True)),
             (c_word, c_sign, c_gap),
@@ -284,30 +284,29 @@ class DotCore:
         side |= {f"pieces{n}": chosen for n, chosen in self.pieces.items()}
         return side
 
-    def _build_distances(self, reference: Value, exponents, pieces) -> list[Value]:
-        """How far each lane is below E_max, pieces of a product under its uppermost one."""
+    def _build_distances(self, reference: Value, exponents, pieces, bits) -> list[Value]:
+        """How far each lane is below E_max, pieces of a product under all those above them."""
         near = self._near(reference)
         tops: dict[tuple[int, ...], Value] = {}
         distances: list[Value] = []
         for k, exponent in enumerate(exponents):
-            places = tuple(n - 1 - k % n for n in pieces)  # pieces above this one
-            if places not in tops:
-                tops[places] = self._lowered(near, list(zip(places, pieces.values(), strict=True)))
-            top = tops[places]
+            shifts = tuple(sum(bits[k + 1 : k - k % n + n]) for n in pieces)
+            if shifts not in tops:
+                tops[shifts] = self._lowered(near, list(zip(shifts, pieces.values(), strict=True)))
+            top = tops[shifts]
             distance = Signal(len(top), name=f"distance{k}")
             self.m.d.comb += distance.eq(top - exponent)
             distances.append(distance)
         return distances
 
-    def _lowered(self, near: Value, chosen: Sequence[tuple[int, Value]]) -> Value:
-        """``near`` plus ``piece_bits`` for each piece above."""
-        most = self.piece_bits * max([above for above, _ in chosen], default=0)
+    def _lowered(self, near: Value, shifts: Sequence[tuple[int, Value]]) -> Value:
+        """``near`` plus the shift that is chosen, if any."""
+        most = max([shift for shift, _ in shifts], default=0)
         if not most:
             return near
         added: Value = Const(0, most.bit_length())
-        for above, select in chosen:
-            shift = Const(self.piece_bits * above, len(added))
-            added = added | (shift & select.replicate(len(added)))
+        for shift, chosen in shifts:
+            added = added | (Const(shift, len(added)) & chosen.replicate(len(added)))
         lowered = Signal(len(near) + 1, name=f"near{most}")
         self.m.d.comb += lowered.eq(near + added)
         return lowered

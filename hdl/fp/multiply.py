@@ -4,7 +4,17 @@ from amaranth.hdl import Cat, Const, Module, Signal, Value
 
 from .carrysave import Row, add_rows, reduce_rows
 
-__all__ = ["booth_rows", "multiply"]
+__all__ = ["arrange_rows", "booth_rows", "multiply"]
+
+#: Orders in which rows are grouped by threes, by their number: those that mapped smallest of many
+#: tried at random. Six and seven rows: products of 11 and 12 bits (docs/decisions/0002); eight and
+#: nine: of 12 bits with one and two digits added (docs/decisions/0005).
+_ORDERS = {
+    6: (1, 0, 3, 5, 2, 4),
+    7: (5, 6, 1, 4, 0, 2, 3),
+    8: (3, 5, 6, 4, 0, 2, 7, 1),
+    9: (0, 7, 2, 5, 1, 4, 6, 8, 3),
+}
 
 
 def booth_rows(m: Module, a: Value, b: Value, *, name: str) -> list[Row]:
@@ -49,10 +59,14 @@ def booth_rows(m: Module, a: Value, b: Value, *, name: str) -> list[Row]:
 def multiply(m: Module, a: Value, b: Value, *, name: str) -> Value:
     """The exact product of two unsigned words, ``len(a) + len(b)`` bits."""
     width = len(a) + len(b)
-    rows = booth_rows(m, a, b, name=name)
-    if len(rows) == 6:  # the grouping that mapped smallest of seventy tried, see docs/decisions
-        rows = [rows[i] for i in (1, 0, 3, 5, 2, 4)]
+    rows = arrange_rows(booth_rows(m, a, b, name=name))
     rows, _ = reduce_rows(m, rows, width=width, name=name)
     product = Signal(width, name=f"{name}_product")
     m.d.comb += product.eq(add_rows(m, rows, width=width))
     return product
+
+
+def arrange_rows(rows: list[Row]) -> list[Row]:
+    """The rows of a multiplier in the order in which they are best compressed."""
+    order = _ORDERS.get(len(rows), range(len(rows)))
+    return [rows[i] for i in order]

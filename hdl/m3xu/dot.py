@@ -14,7 +14,7 @@ from ..fp.dot import lane
 from ..fp.multiply import multiply
 from ..fp.pipeline import Cuts
 from ..fp.unpack import unpack
-from .lanes import LaneFormat
+from .lanes import bus_layout, lanes_of
 from .products import limb_products
 
 __all__ = ["LaneDot"]
@@ -30,19 +30,22 @@ class LaneDot(wiring.Component):
     ----------
     spec : DotSpec
         Output format, window, truncation and rounding; its input format is the widest one served.
-    format : LaneFormat
-        What a lane is.
-    k : int
-        Number of lanes.
+    exponent_bits : int
+        Of the lanes' exponents, biased as in the widest format served.
+    a_bits : sequence of int
+        For each lane, the width of A's significands and limbs.
+    b_bits : int
+        The width of B's.
     limbs : sequence of int
-        Every n that can be asked for, in rising order; k must be a multiple of each.
+        Every n that can be asked for, in rising order; the lanes must divide into whole elements.
     pipeline : int
         Register ranks, 0 to 4.
 
     Members
     -------
-    a, b : In(k × format.layout)
-        Operands. All lanes of a wide operand carry its sign, exponent and class; those of A their
+    a, b : In(bus_layout)
+        Operands, lane by lane. All lanes of a wide operand carry its sign, exponent and class; those
+        of A their
         own limbs, those of B all the same.
     wide : In(len(limbs))
         Which n the lanes are grouped by in this cycle, one bit each; none for lanes that stand
@@ -70,8 +73,9 @@ class LaneDot(wiring.Component):
         self,
         *,
         spec: DotSpec,
-        format: LaneFormat,
-        k: int,
+        exponent_bits: int,
+        a_bits: Sequence[int],
+        b_bits: int,
         limbs: Sequence[int] = (),
         pipeline: int = 0,
     ):
@@ -79,14 +83,16 @@ class LaneDot(wiring.Component):
             raise ValueError(f"pipeline must be one of {sorted(PIPELINES)}, not {pipeline!r}")
         if spec.window is None:
             raise ValueError("spec must have a window, not None")
+        k = len(a_bits)
         for n in limbs:
             if n < 2 or k % n:
-                raise ValueError(f"limbs must divide k = {k} and be at least 2, not {n!r}")
-        self.spec, self.format, self.k, self.limbs = spec, format, k, tuple(limbs)
+                raise ValueError(f"limbs must divide {k} lanes and be at least 2, not {n!r}")
+        self.spec, self.a_bits, self.b_bits = spec, tuple(a_bits), b_bits
+        self.limbs = tuple(limbs)
         self.pipeline, self.latency = pipeline, pipeline
         members = {
-            "a": In(data.ArrayLayout(format.layout, k)),
-            "b": In(data.ArrayLayout(format.layout, k)),
+            "a": In(bus_layout(exponent_bits, self.a_bits)),
+            "b": In(bus_layout(exponent_bits, [b_bits] * k)),
             "c": In(spec.output.storage_bits),
             "d": Out(spec.output.storage_bits),
         }
@@ -101,7 +107,7 @@ class LaneDot(wiring.Component):
         assert spec.window is not None
         bias = spec.input.bias
         return Geometry(
-            lanes=self.k,
+            lanes=len(self.a_bits),
             window=spec.window,
             sticky=spec.truncate == "floor",
             output=spec.output,
@@ -113,7 +119,6 @@ class LaneDot(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        width = self.format.significand_bits
         wide = {n: self.wide[i] for i, n in enumerate(self.limbs)}
         core = DotCore(
             m,
@@ -122,27 +127,16 @@ class LaneDot(wiring.Component):
             nan_code=self.spec.nan_code,
             cuts=Cuts(m, PIPELINES[self.pipeline]),
             pieces=wide,
-            piece_bits=2 * width,
         )
-        a = [self.format.view(self.a[k]) for k in range(self.k)]
-        b = [self.format.view(self.b[k]) for k in range(self.k)]
+        a, b = lanes_of(self.a), lanes_of(self.b)
+        x, y = [lane.significand for lane in a], [lane.significand for lane in b]
         if wide:
-            words = limb_products(
-                m,
-                [x.significand for x in a],
-                [x.significand for x in b],
-                wide=wide,
-                again=self.again,
-                last=self.last,
-            )
+            words = limb_products(m, x, y, wide=wide, again=self.again, last=self.last)
         else:
+            # the second operand is recoded
             words = [
-                multiply(m, x.significand, y.significand, name=f"p{k}")
-                for k, (x, y) in enumerate(zip(a, b, strict=True))
+                multiply(m, q, p, name=f"p{k}") for k, (p, q) in enumerate(zip(x, y, strict=True))
             ]
-        lanes = [
-            lane(m, x, y, word, 2 * (width - 1), f"p{k}")
-            for k, (x, y, word) in enumerate(zip(a, b, words, strict=True))
-        ]
+        lanes = [lane(m, a[k], b[k], word, len(word) - 2, f"p{k}") for k, word in enumerate(words)]
         m.d.comb += self.d.eq(core.build(lanes, unpack(m, self.c, self.spec.output, name="c")))
         return m

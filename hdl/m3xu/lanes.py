@@ -1,45 +1,41 @@
 """Decoded operands: what the multipliers of a unit with several precisions see of each lane."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from amaranth.hdl import Value
 from amaranth.lib import data
 
 from ..fp.unpack import Unpacked
 
-__all__ = ["LaneFormat"]
+__all__ = ["bus_layout", "lanes_of"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class LaneFormat:
-    """One format that holds a lane of every precision.
+def bus_layout(exponent_bits: int, widths: Sequence[int]) -> data.StructLayout:
+    """Lanes ``lane0, lane1 …`` side by side, with significands (or limbs) of the given widths.
 
-    Attributes
-    ----------
-    exponent_bits : int
-        Of the biased exponent; the bias is that of the widest format served.
-    significand_bits : int
-        w, the width of the multipliers. Narrower significands lie at the top.
+    A significand narrower than its lane lies at the top. The exponent is biased as in the widest
+    format served, and 1 for zeros and subnormals.
     """
+    return data.StructLayout(
+        {
+            f"lane{k}": data.StructLayout(
+                {
+                    "significand": bits,
+                    "exponent": exponent_bits,
+                    "sign": 1,
+                    "zero": 1,
+                    "inf": 1,
+                    "nan": 1,
+                }
+            )
+            for k, bits in enumerate(widths)
+        }
+    )
 
-    exponent_bits: int
-    significand_bits: int
 
-    @property
-    def layout(self) -> data.StructLayout:
-        """A lane of an operand bus."""
-        return data.StructLayout(
-            {
-                "significand": self.significand_bits,
-                "exponent": self.exponent_bits,
-                "sign": 1,
-                "zero": 1,
-                "inf": 1,
-                "nan": 1,
-            }
-        )
-
-    def view(self, lane: data.View) -> Unpacked:
-        """The lane as the arithmetic takes it."""
-        fields = ("sign", "exponent", "significand", "zero", "inf", "nan")
-        return Unpacked(**{name: Value.cast(lane[name]) for name in fields})
+def lanes_of(bus: data.View) -> list[Unpacked]:
+    """All lanes of a bus as the arithmetic takes them."""
+    fields = ("sign", "exponent", "significand", "zero", "inf", "nan")
+    return [
+        Unpacked(**{name: Value.cast(bus[key][name]) for name in fields}) for key, _ in bus.shape()
+    ]

@@ -10,7 +10,8 @@ from golden.fp.dot import sum_bits
 __all__ = ["fits", "mmad", "plain_mmad"]
 
 _TERMS = 1 << 22  # that are worked on at a time
-_FEW = 1 << 14  # terms for which loading the compiled twin is not worth while
+_MANY = 1 << 14  # terms for which loading the compiled twin is worth while
+_LONG = 4  # elements in a row or a column of D for which its start-up is
 
 
 def mmad(a, b, c=None, *, spec):
@@ -52,7 +53,8 @@ def mmad(a, b, c=None, *, spec):
     if c.shape[-2:] != (m, n):
         raise ValueError(f"c must be (..., {m}, {n}), not {c.shape}")
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2], c.shape[:-2])
-    if m * n * terms * prod(lead) < _FEW or not fits(spec, terms):
+    many = m * n * terms * prod(lead) >= _MANY and max(m, n) >= _LONG
+    if not many or not fits(spec, terms):
         return plain_mmad(a, b, c, spec)
     from golden.cube.mmad_compiled import compiled_mmad  # numba takes its time to load
 

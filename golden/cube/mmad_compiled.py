@@ -75,9 +75,9 @@ def compiled_mmad(a, b, c, spec):
     c = as_codes(c, spec.output, "c")
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2], c.shape[:-2])
     m, n = a.shape[-2], b.shape[-1]
-    d = np.broadcast_to(c, (*lead, m, n)).astype(np.uint64).reshape(-1, m, n)
+    d = np.broadcast_to(c, (*lead, m, n)).astype(np.uint64, order="C").reshape(-1, m, n)
     which = [
-        np.broadcast_to(np.arange(prod(x.shape[:-2])).reshape(x.shape[:-2]), lead).ravel()
+        np.broadcast_to(np.arange(prod(x.shape[:-2])).reshape(x.shape[:-2]), lead).flatten()
         for x in (a, b)
     ]
     left, right = _decoded(a, spec.input), _decoded(b, spec.input_b)
@@ -98,7 +98,7 @@ def _swapped(array):
 
 
 def _decoded(codes, format):
-    u = unpack(codes.reshape(-1, *codes.shape[-2:]), format)
+    u = unpack(np.ascontiguousarray(codes).reshape(-1, *codes.shape[-2:]), format)
     exponent = np.where(u.significand == 0, _ZERO, u.exponent)
     exponent[u.infinity] = _INFINITY
     exponent[u.nan] = _NAN

@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 
 from golden.cube import mmad
-from golden.m3xu.precision import as_precision
+from golden.m3xu.precision import Precision, as_precision
 
 __all__ = ["gemm", "operand_dtype", "result_dtype"]
 
@@ -32,7 +32,15 @@ def result_dtype(precision):
 
 
 def gemm(
-    a, b, c=None, *, precision="fp32", k=8, multiplier_bits=12, preset="ieee", window=None
+    a,
+    b,
+    c=None,
+    *,
+    precision: Precision | str = "fp32",
+    k=8,
+    multiplier_bits=12,
+    preset="ieee",
+    window=None,
 ) -> np.ndarray:
     """D = C + A·B as a matrix unit computes it: block after block of K, one rounding a block.
 

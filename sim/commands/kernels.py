@@ -164,7 +164,10 @@ def _print(study: "Study", console: Console) -> None:
     for row in study.rows:
         table.add_row(*_cells(row, extras), style="bold red" if row.mismatches else None)
     console.print(table)
-    for note in study.notes:
+    notes = list(study.notes)
+    if not all(math.isfinite(row.max_error) for row in study.rows):
+        notes.append("nan or inf: a value was too large for the method")
+    for note in notes:
         console.print(f"  {note}", markup=False)
     console.print()
 

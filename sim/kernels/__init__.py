@@ -5,13 +5,13 @@ engine computes on a back end (golden, or whatever has been registered) and coun
 have taken: instructions, tiles, cycles.
 """
 
-from .conv import CCONV, CONV, conv2d
+from .conv import CCONV, CONV
 from .engine import BACKENDS, INSTRUCTIONS, Cost, Engine, Unit, register_backend
-from .fft import FFT, fft
+from .fft import FFT
 from .gemm import CGEMM, DGEMM, SGEMM
 from .methods import METHODS, Bound, Method, NumPy, as_method
 from .mrf import MATCH, MRF
-from .neighbours import KMEANS, KNN, kmeans
+from .neighbours import KMEANS, KNN
 from .study import Kernel, Row, Setting, Study
 
 __all__ = [
@@ -30,9 +30,6 @@ __all__ = [
     "Study",
     "Unit",
     "as_method",
-    "conv2d",
-    "fft",
-    "kmeans",
     "register_backend",
 ]
 

@@ -126,7 +126,6 @@ def _study(size: int, setting: Setting) -> Study:
         notes=(
             f"{max(len(stages) - 1, 0) * size} twiddle factors are multiplied in FP32 outside the "
             "matrix unit; not in the cycles",
-            "nan: values became too large for FP16",
         ),
     )
 

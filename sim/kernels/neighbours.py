@@ -194,7 +194,7 @@ def _kmeans(size: int, setting: Setting) -> Study:
         ),
         notes=(
             "the errors are of the centres; other: records in another cluster than the reference's",
-            "inertia is the mean squared distance to the centres, of another optimum if below 0",
+            "inertia: mean squared distance to the centres; below 0, a better optimum was found",
         ),
     )
 

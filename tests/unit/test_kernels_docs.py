@@ -1,0 +1,62 @@
+"""The figures of docs/units/kernels.md are those that the kernels give."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from sim.kernels import KERNELS, METHODS, Row
+
+DOCUMENT = Path("docs") / "units" / "kernels.md"
+SHOWN = ("sgemm", "cgemm", "conv", "cconv", "fft", "knn", "mrf", "mrf-match")
+
+
+def cells(root: Path) -> dict[str, list[float]]:
+    """Rows of the table by kernel."""
+    found = re.search(r"<!-- figures -->(.*)<!-- /figures -->", (root / DOCUMENT).read_text(), re.S)
+    assert found
+    lines = [line.strip("|").split("|") for line in found[1].strip().splitlines()[2:]]
+    return {name.strip(" `"): [float(cell) for cell in more] for name, *more in lines}
+
+
+def test_every_kernel_with_several_methods_is_shown(root):
+    assert tuple(cells(root)) == SHOWN
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_the_figures(root, name):
+    """Errors to a tenth, for norms are added up in another order on another machine."""
+    native = "FP32C" if "FP32C" in KERNELS[name].able else "FP32"
+    methods = ("FP16 scaled", "TF32", "3xTF32", native)
+    rows: dict[str, Row] = {row.method: row for row in KERNELS[name](methods=methods).rows}
+    *errors, more, longer, tf32_more, tf32_longer = cells(root)[name]
+    assert errors == pytest.approx([rows[method].mean_error for method in methods], rel=0.1)
+    base, emulated, tf32 = (rows[method].cost for method in (native, "3xTF32", "TF32"))
+    assert base and emulated and tf32
+    assert emulated.instructions == more * base.instructions
+    assert emulated.cycles == longer * base.cycles
+    assert tf32.instructions == tf32_more * base.instructions
+    assert tf32.cycles == tf32_longer * base.cycles
+
+
+@pytest.mark.parametrize(
+    ("kernel", "extra", "said"),
+    [
+        ("knn", "wrong %", "with only x·y in FP16 {} % are wrong"),
+        ("knn", "small %", "and {} % when the data are 2^-24 times as large"),
+        ("knn", "rounded %", "with norms of the rounded data too, {} %"),
+        ("kmeans", "other %", "`kmeans` in FP16 puts {} % of the records"),
+    ],
+)
+def test_the_figures_in_words(root, kernel, extra, said):
+    text = " ".join((root / DOCUMENT).read_text().split())
+    before, after = map(re.escape, said.split("{}"))
+    found = re.search(rf"{before}([\d.]+){after}", text)
+    assert found, said
+    (row,) = (row for row in KERNELS[kernel](methods=("FP16",)).rows if row.method == "FP16")
+    assert float(found[1]) == pytest.approx(row.extras[extra], abs=0.3)
+
+
+def test_every_name_is_there(root):
+    text = (root / DOCUMENT).read_text()
+    assert not [name for name in (*METHODS, *KERNELS) if f"`{name}`" not in text]

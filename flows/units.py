@@ -16,7 +16,6 @@ from golden.fp.formats import FORMATS, INT_FORMATS
 from golden.fp.spec import PRESETS, DotSpec
 from hdl.cube import CONFIGS, MatrixUnit, MatrixUnitConfig
 from hdl.cube.config import DATAFLOWS
-from hdl.cube.element import ProcessingElement
 from hdl.fp.add import Adder
 from hdl.fp.compare import Compare, MinMax
 from hdl.fp.convert import Converter
@@ -176,7 +175,7 @@ UNITS: dict[str, Unit] = {
             build=lambda c: MatrixUnit(config=_cube_config(c)),
             macs=lambda c: _cube_config(c).macs,
             rows=_cube_rows,
-            shared=(ProcessingElement,),
+            shared=MatrixUnit.shared,
         ),
         Unit(
             name="add",

@@ -4,15 +4,22 @@ from dataclasses import dataclass, fields
 
 from golden.fp.formats import FORMATS, as_format, check_int
 from golden.fp.spec import PRESETS, DotSpec, IntDotSpec
+from golden.m3xu.precision import PRECISIONS as M3XU
 
 from ..fp.core import PIPELINES
 
-__all__ = ["CONFIGS", "DATAFLOWS", "PRECISIONS", "MatrixUnitConfig"]
+__all__ = ["ASSIGNMENTS", "CONFIGS", "DATAFLOWS", "PRECISIONS", "WIDE", "MatrixUnitConfig"]
 
 INT8 = "int8"
+#: Precisions whose significands fit the multipliers of a Cube.
+NARROW = ("fp16", "bf16", "tf32", "fp8e4m3", "fp8e5m2", INT8)
+#: Precisions that may need several lanes and steps (M³XU).
+WIDE = ("fp32", "fp32c", "fp64")
 #: Every precision a unit can have, in the order of their codes.
-PRECISIONS = ("fp16", "bf16", "tf32", "fp8e4m3", "fp8e5m2", INT8)
+PRECISIONS = (*NARROW, *WIDE)
 DATAFLOWS = ("broadcast", "systolic")
+#: Where operands are decoded and handed to the lanes.
+ASSIGNMENTS = ("element", "edge", "pipelined")
 _LANE_BITS = 16
 
 
@@ -26,7 +33,7 @@ class MatrixUnitConfig:
         Rows and columns of the array, 1 to 64.
     k : int
         16-bit lanes of an element, 1 to 64: FP16 and BF16 have k terms, TF32 k / 2, FP8 and INT8
-        2·k.
+        2·k, and precisions of n limbs k / n (half as many complex ones).
     precisions : sequence of str
         Any of `PRECISIONS`; kept in that order. INT8 is signed, with INT32 results.
     preset : str
@@ -42,6 +49,17 @@ class MatrixUnitConfig:
         C fractals the unit holds, 1 to 64. By default pipeline + 3, see `slot_count`.
     saturate : bool
         INT32 accumulation saturates, beat by beat, instead of wrapping.
+    window : int, optional
+        Fraction bits kept with the preset ``ieee``: at least, and by default, what the widest
+        precision needs.
+    multiplier_bits : int, optional
+        Width of the multipliers: at least, and by default, that of the widest significand of one
+        step, and half of FP32's or FP64's where these are to take two.
+    assignment : str, optional
+        Where operands are decoded: in every ``element``; once for each row and column at the
+        ``edge`` of the array; or there with a register rank behind it, ``pipelined``. Precisions
+        of `WIDE` are cut into limbs there, so they need one of the last two; FP8 and INT8 need the
+        first. The default is what the precisions need.
 
     Raises
     ------
@@ -59,6 +77,9 @@ class MatrixUnitConfig:
     pipeline: int = 3
     slots: int | None = None
     saturate: bool = False
+    window: int | None = None
+    multiplier_bits: int | None = None
+    assignment: str | None = None
 
     def __post_init__(self):
         for name in ("m", "n", "k"):
@@ -76,6 +97,7 @@ class MatrixUnitConfig:
         if not isinstance(self.saturate, bool):
             raise TypeError(f"saturate must be True or False, not {self.saturate!r}")
         self._check_precisions()
+        self._check_lanes()
 
     def _check_precisions(self) -> None:
         given = self.precisions
@@ -90,7 +112,41 @@ class MatrixUnitConfig:
         as_format(self.output, "output")
         if INT8 in given and self.word_bits != 32:
             raise ValueError(f"output must have 32 bits with int8, not {self.output!r}")
-        _ = self.float_specs  # raises where the preset lacks a combination
+
+    def _check_lanes(self) -> None:
+        if self.assignment is None:
+            wide = any(name in WIDE for name in self.precisions)
+            object.__setattr__(self, "assignment", "edge" if wide else "element")
+        if self.assignment not in ASSIGNMENTS:
+            raise ValueError(
+                f"assignment must be one of {', '.join(ASSIGNMENTS)}, not {self.assignment!r}"
+            )
+        inner = self.assignment == "element"
+        allowed = NARROW if inner else tuple(M3XU)
+        for name in self.precisions:
+            if name not in allowed:
+                raise ValueError(
+                    f"precision must be one of {', '.join(allowed)} "
+                    f"with assignment {self.assignment!r}, not {name!r}"
+                )
+        if self.multiplier_bits is not None:
+            if inner:
+                raise ValueError(
+                    "multiplier_bits must be None where elements decode, "
+                    f"not {self.multiplier_bits!r}"
+                )
+            check_int("multiplier_bits", self.multiplier_bits, self._one_step_bits, 64)
+        if self.wide and self.preset != "ieee":
+            raise ValueError(f"preset must be 'ieee' with {self.wide[0]}, not {self.preset!r}")
+        if self.window is not None:
+            if self.preset != "ieee":
+                raise ValueError(
+                    f"window must be None with preset {self.preset}, not {self.window!r}"
+                )
+            check_int("window", self.window, self._own_window, 128)
+        if self.complex_precisions and self.slot_count % 2:
+            raise ValueError(f"slots must be even with fp32c, not {self.slots!r}")
+        _ = self.float_specs  # raises where preset or lanes do not allow a precision
 
     # Precisions
 
@@ -100,20 +156,25 @@ class MatrixUnitConfig:
         return tuple(name for name in self.precisions if name != INT8)
 
     def operand_bits(self, precision: str) -> int:
-        """Bits of one operand on the bus."""
+        """Bits of one real operand on the bus."""
         self._known(precision)
-        return 8 if precision == INT8 else FORMATS[precision].storage_bits
+        if precision == INT8:
+            return 8
+        return (M3XU[precision].format if precision in M3XU else FORMATS[precision]).storage_bits
 
     def terms(self, precision: str) -> int:
-        """K of one beat in this precision."""
-        return self.bus_bits // self.operand_bits(precision)
+        """Real products in the sum of one beat in this precision."""
+        if precision in self.wide:
+            return M3XU[precision].terms(self.k, self.lane_bits)
+        return _LANE_BITS * self.k // self.operand_bits(precision)
 
     def spec(self, precision: str) -> DotSpec | IntDotSpec:
         """What an element computes in one beat, to the bit: what golden is called with.
 
         A preset that stands for a machine has that machine's windows, with K the unit's. With
         ``ieee`` all floating precisions share the widest window among them: one aligner serves
-        them all, and a wider window is never less accurate.
+        them all, and a wider window is never less accurate. Each part of a complex result is such
+        a sum.
         """
         self._known(precision)
         if precision == INT8:
@@ -123,15 +184,86 @@ class MatrixUnitConfig:
     @property
     def float_specs(self) -> dict[str, DotSpec]:
         """`spec` of every floating precision."""
-        preset = PRESETS[self.preset]
-        specs = {p: preset.spec(p, self.output, k=self.terms(p)) for p in self.floats}
-        if preset.rows:
+        specs = self._plain_specs
+        if PRESETS[self.preset].rows:
             return specs
-        window = max((spec.window or 0 for spec in specs.values()), default=0)
+        window = self.window or self._own_window
         return {
             name: DotSpec(input=spec.input, output=spec.output, k=spec.k, window=window)
             for name, spec in specs.items()
         }
+
+    @property
+    def _plain_specs(self) -> dict[str, DotSpec]:
+        """What the preset says of every floating precision alone."""
+        preset = PRESETS[self.preset]
+        return {
+            p: preset.spec(M3XU[p].format.name if p in M3XU else p, self.output, k=self.terms(p))
+            for p in self.floats
+        }
+
+    @property
+    def _own_window(self) -> int:
+        return max((spec.window or 0 for spec in self._plain_specs.values()), default=0)
+
+    # Lanes and steps (M³XU)
+
+    @property
+    def _one_step_bits(self) -> int:
+        """The widest significand among the precisions of NARROW."""
+        narrow = [M3XU[p].format for p in self.floats if p in M3XU and p not in WIDE]
+        return max((format.fraction_bits + 1 for format in narrow), default=4)
+
+    @property
+    def lane_bits(self) -> int:
+        """Width of the multipliers, and of a digit of B."""
+        if self.multiplier_bits is not None:
+            return self.multiplier_bits
+        wide = [M3XU[p].format.fraction_bits + 1 for p in self.floats if p in WIDE]
+        return max([self._one_step_bits, *(-(-bits // 2) for bits in wide)])
+
+    @property
+    def limb_bits(self) -> tuple[int, ...]:
+        """Width of A's significands and limbs, lane by lane.
+
+        A limb is recoded to radix 4, two bits a row; one of odd length has a row less than an even
+        one a bit longer. So two limbs of an even length are made one shorter and one longer.
+        """
+        bits = self.lane_bits
+        pairs = [M3XU[p].format.fraction_bits + 1 for p in self.wide if self.limbs(p) == 2]
+        if pairs and max(pairs) == 2 * bits and bits % 2 == 0 and bits > self._one_step_bits:
+            return (bits - 1, bits + 1) * (self.k // 2)
+        return (bits,) * self.k
+
+    @property
+    def wide(self) -> tuple[str, ...]:
+        """The precisions whose elements take several lanes and steps."""
+        chosen = [p for p in self.floats if p in WIDE]
+        return tuple(p for p in chosen if M3XU[p].is_wide(self.lane_bits))
+
+    @property
+    def complex_precisions(self) -> tuple[str, ...]:
+        """The precisions with two results for each element of D."""
+        return tuple(p for p in self.floats if p in M3XU and M3XU[p].is_complex)
+
+    def limbs(self, precision: str) -> int:
+        """n: the lanes of an element, and the steps of a sum; 1 for the narrow precisions."""
+        self._known(precision)
+        return M3XU[precision].limbs(self.lane_bits) if precision in self.wide else 1
+
+    @property
+    def limb_counts(self) -> tuple[int, ...]:
+        """Every n above 1, in rising order."""
+        return tuple(sorted({self.limbs(p) for p in self.wide}))
+
+    def steps(self, precision: str) -> int:
+        """Cycles that a beat takes: n, twice where both parts of complex numbers are formed."""
+        return self.limbs(precision) * (2 if precision in self.complex_precisions else 1)
+
+    @property
+    def digit_bits(self) -> int:
+        """Bits of a step's number within a sum."""
+        return (max(self.limb_counts, default=1) - 1).bit_length()
 
     def _known(self, precision: str) -> None:
         if precision not in self.precisions:
@@ -144,7 +276,8 @@ class MatrixUnitConfig:
     @property
     def bus_bits(self) -> int:
         """Bits of a row of A, and of a column of B, in one beat."""
-        return _LANE_BITS * self.k
+        wide = [self.terms(p) * self.operand_bits(p) for p in self.wide]
+        return max([_LANE_BITS * self.k, *wide])
 
     @property
     def word_bits(self) -> int:
@@ -160,11 +293,14 @@ class MatrixUnitConfig:
     def slot_count(self) -> int:
         """C fractals the unit holds: `slots`, or as many as a beat can be in the way of.
 
-        A slot whose result is emitted at once is free again pipeline + 3 cycles later (systolic:
-        and the hops), so with this many a unit that goes round its slots takes a beat every cycle
-        whatever the tiles are; with pipeline + 1 it does so in accumulations.
+        A slot whose result is emitted at once is free again one cycle after the latency, so with
+        this many a unit that goes round its slots takes a beat every cycle whatever the tiles are;
+        with pipeline + 1 it does so in accumulations.
         """
-        return self.pipeline + 3 if self.slots is None else self.slots
+        if self.slots is not None:
+            return self.slots
+        count = self.entry_cycles + self.pipeline + 2
+        return count + count % 2 if self.complex_precisions else count
 
     @property
     def slot_bits(self) -> int:
@@ -184,12 +320,18 @@ class MatrixUnitConfig:
         return self.m + self.n - 2 if self.dataflow == "systolic" else 0
 
     @property
-    def latency_cycles(self) -> int:
-        """Cycles from the transfer of a beat to the earliest transfer of its result.
+    def entry_cycles(self) -> int:
+        """Cycles from the transfer of a beat to the first element's work on it."""
+        return 2 if self.assignment == "pipelined" else 1
 
-        One into the operand registers, the hops, the dot product's ranks, one into the slot.
+    @property
+    def latency_cycles(self) -> int:
+        """Cycles from the transfer of a beat to the earliest transfer of its (last) result.
+
+        One into the operand registers, one more behind a pipelined assignment, the hops, the dot
+        product's ranks, one into the slot.
         """
-        return 1 + self.hops + self.pipeline + 1
+        return self.entry_cycles + self.hops + self.pipeline + 1
 
     @property
     def macs(self) -> int:
@@ -199,10 +341,16 @@ class MatrixUnitConfig:
 
 #: The named configurations.
 CONFIGS: dict[str, MatrixUnitConfig] = {
-    "tiny": MatrixUnitConfig(m=2, n=2, k=2, precisions=PRECISIONS, pipeline=1),
+    "tiny": MatrixUnitConfig(m=2, n=2, k=2, precisions=NARROW, pipeline=1),
     "cube_4x4x4": MatrixUnitConfig(m=4, n=4, k=4, precisions=("fp16", INT8)),
     "tensorcore_a100": MatrixUnitConfig(
         m=8, n=4, k=8, precisions=("fp16", "bf16", "tf32", INT8), preset="a100"
     ),
     "cube_davinci": MatrixUnitConfig(m=16, n=16, k=16, precisions=("fp16", INT8)),
+    "m3xu": MatrixUnitConfig(
+        m=8, n=4, k=8, precisions=("fp16", "bf16", "tf32", "fp32", "fp32c"), assignment="edge"
+    ),
+    "m3xu_pipelined": MatrixUnitConfig(
+        m=8, n=4, k=8, precisions=("fp16", "bf16", "tf32", "fp32", "fp32c"), assignment="pipelined"
+    ),
 }

@@ -43,8 +43,8 @@ class Sequencer(wiring.Component):
     been taken yet. A beat waits while its slot is owed, because it would overwrite the result. It
     also waits
 
-    - to accumulate, until the first element has written (``busy <= hops + 1``): its successors
-      meet the beat as many cycles later as they wrote later;
+    - to accumulate, until it will meet what the first element has written (``busy <= entry_cycles +
+      hops``): its successors meet the beat as many cycles later as they wrote later;
     - to start from C, which all elements receive at once, until the last one has (``busy == 0``);
     - to start from zero, not at all: results are written in order.
     """
@@ -104,7 +104,7 @@ class Sequencer(wiring.Component):
             with m.Case(Start.FROM_C):
                 m.d.comb += ready.eq(busy[self.slot] == 0)
             with m.Default():
-                m.d.comb += ready.eq(busy[self.slot] <= config.hops + 1)
+                m.d.comb += ready.eq(busy[self.slot] <= config.entry_cycles + config.hops)
 
         for s in slots:
             mine = Signal(name=f"goes{s}")

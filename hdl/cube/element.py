@@ -2,13 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from amaranth.hdl import Array, Module, Mux, Signal
+from amaranth.hdl import Array, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..fp.multidot import MultiDot
+from ..m3xu.dot import LaneDot
 from .config import INT8, MatrixUnitConfig
-from .ports import control_layout
+from .ports import control_layout, operand_layouts
 
 __all__ = ["ProcessingElement"]
 
@@ -25,10 +26,11 @@ class ProcessingElement(wiring.Component):
     -------
     valid : In(1)
         Whether there is a beat in this cycle.
-    a, b : In(bus_bits)
-        Operands.
-    control : In({precision, accumulate, slot})
-        What to compute, whether to add to the slot's value or to zero, and which slot.
+    a, b : In(operand_layouts)
+        Operands: codes, or decoded lanes from a data assignment.
+    control : In(control_layout)
+        What to compute, whether to add to the slot's value or to zero, and which slot. Steps of a
+        wide product before its last are not ``valid``.
     load : In(1)
         Whether a slot is written from outside.
     load_slot, c : In(slot_bits), In(word_bits)
@@ -48,8 +50,8 @@ class ProcessingElement(wiring.Component):
 
     if TYPE_CHECKING:
         valid: Signal
-        a: Signal
-        b: Signal
+        a: Signal | data.View
+        b: Signal | data.View
         control: data.View
         load: Signal
         load_slot: Signal
@@ -59,11 +61,12 @@ class ProcessingElement(wiring.Component):
 
     def __init__(self, *, config: MatrixUnitConfig):
         self.config = config
+        a, b = operand_layouts(config)
         super().__init__(
             {
                 "valid": In(1),
-                "a": In(config.bus_bits),
-                "b": In(config.bus_bits),
+                "a": In(a),
+                "b": In(b),
                 "control": In(control_layout(config)),
                 "load": In(1),
                 "load_slot": In(config.slot_bits),
@@ -76,24 +79,26 @@ class ProcessingElement(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         config = self.config
-        m.submodules.dot = dot = MultiDot(
-            specs=config.float_specs,
-            int8_k=config.terms(INT8) if INT8 in config.precisions else 0,
-            saturate=config.saturate,
-            pipeline=config.pipeline,
-        )
+        m.submodules.dot = dot = self._dot()
         slots = Array(
             Signal(config.word_bits, name=f"slot{s}", reset_less=True)
             for s in range(config.slot_count)
         )
         m.d.comb += [
-            dot.a.eq(self.a),
-            dot.b.eq(self.b),
+            Value.cast(dot.a).eq(self.a),
+            Value.cast(dot.b).eq(self.b),
             dot.c.eq(Mux(self.control.accumulate, slots[self.control.slot], 0)),
             self.d.eq(slots[self.read_slot]),
         ]
-        if config.precision_bits:
-            m.d.comb += dot.precision.eq(self.control.precision)
+        if isinstance(dot, MultiDot):
+            if config.precision_bits:
+                m.d.comb += dot.precision.eq(self.control.precision)
+        elif config.limb_counts:
+            m.d.comb += [
+                dot.wide.eq(self.control.wide),
+                dot.again.eq(self.control.again),
+                dot.last.eq(self.control.last),
+            ]
         write, write_slot = self._delayed(m, dot.latency)
         for s, slot in enumerate(slots):
             with m.If(write & (write_slot == s)):
@@ -101,6 +106,25 @@ class ProcessingElement(wiring.Component):
             with m.Elif(self.load & (self.load_slot == s)):
                 m.d.sync += slot.eq(self.c)
         return m
+
+    def _dot(self) -> MultiDot | LaneDot:
+        config = self.config
+        if config.assignment == "element":
+            return MultiDot(
+                specs=config.float_specs,
+                int8_k=config.terms(INT8) if INT8 in config.precisions else 0,
+                saturate=config.saturate,
+                pipeline=config.pipeline,
+            )
+        widest = max(config.float_specs.values(), key=lambda spec: spec.input.exponent_bits)
+        return LaneDot(
+            spec=widest,
+            exponent_bits=widest.input.exponent_bits,
+            a_bits=config.limb_bits,
+            b_bits=config.lane_bits,
+            limbs=config.limb_counts,
+            pipeline=config.pipeline,
+        )
 
     def _delayed(self, m: Module, cycles: int) -> tuple[Signal, Signal]:
         """Whether there was a beat, and its slot, as many cycles ago as the dot product takes."""

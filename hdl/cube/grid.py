@@ -6,9 +6,10 @@ from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from .assign import DataAssignment
 from .config import MatrixUnitConfig
 from .element import ProcessingElement
-from .ports import control_layout, fractal_layout
+from .ports import control_layout, fractal_layout, step_layout
 
 __all__ = ["Grid"]
 
@@ -23,12 +24,14 @@ class Grid(wiring.Component):
     Members
     -------
     valid : In(1)
-        Whether there is a beat in this cycle.
+        Whether there is a beat in this cycle, or the last step of one.
     a : In(m × bus_bits)
         Rows of A.
     b : In(n × bus_bits)
         Columns of B.
-    control : In({precision, accumulate, slot})
+    step : In(step_layout)
+        What the data assignment is told with them, where there is one.
+    control : In(control_layout)
         What every element is told with them.
     load : In(1)
         Whether a slot of all elements is written at once.
@@ -50,6 +53,7 @@ class Grid(wiring.Component):
         valid: Signal
         a: data.View
         b: data.View
+        step: data.View
         control: data.View
         load: Signal
         load_slot: Signal
@@ -64,6 +68,7 @@ class Grid(wiring.Component):
                 "valid": In(1),
                 "a": In(data.ArrayLayout(config.bus_bits, config.m)),
                 "b": In(data.ArrayLayout(config.bus_bits, config.n)),
+                "step": In(step_layout(config)),
                 "control": In(control_layout(config)),
                 "load": In(1),
                 "load_slot": In(config.slot_bits),
@@ -81,7 +86,7 @@ class Grid(wiring.Component):
             m.submodules[f"element_{i}_{j}"] = element = ProcessingElement(config=self.config)
             m.d.comb += [
                 Cat(element.valid, element.control, element.a).eq(row),
-                element.b.eq(b),
+                Value.cast(element.b).eq(b),
                 element.load.eq(self.load),
                 element.load_slot.eq(self.load_slot),
                 element.c.eq(self.c[i][j]),
@@ -92,11 +97,36 @@ class Grid(wiring.Component):
 
     def _build_broadcast(self, m: Module) -> dict[tuple[int, int], tuple[Value, Value]]:
         """What each element gets: a register for each row and column drives its whole bus."""
-        rows, columns = range(self.config.m), range(self.config.n)
+        valid, control, a, b = self._build_entry(m)
+        return {
+            (i, j): (Cat(valid, control, x), y) for i, x in enumerate(a) for j, y in enumerate(b)
+        }
+
+    def _build_entry(self, m: Module) -> tuple[Value, Value, list[Value], list[Value]]:
+        """Operand registers and, at the edge of the array, the data assignment."""
+        config = self.config
         valid, control = self._delay(m, self.valid, self.control, "")
-        a = [self._register(m, self.a[i], f"a{i}") for i in rows]
-        b = [self._register(m, self.b[j], f"b{j}") for j in columns]
-        return {(i, j): (Cat(valid, control, a[i]), b[j]) for i in rows for j in columns}
+        sides: list[list[Value]] = []
+        for name, bus, count in (("a", self.a, config.m), ("b", self.b, config.n)):
+            sides.append([self._register(m, bus[i], f"{name}{i}") for i in range(count)])
+        if config.assignment == "element":
+            return valid, control, sides[0], sides[1]
+        step = self._register(m, self.step, "step")
+        lanes: list[list[Value]] = []
+        for name, words in zip("ab", sides, strict=True):
+            lanes.append([])
+            for i, word in enumerate(words):
+                assign = DataAssignment(config=config, side=name)
+                m.submodules[f"assign_{name}{i}"] = assign
+                m.d.comb += [assign.bus.eq(word), Value.cast(assign.step).eq(step)]
+                lanes[-1].append(Value.cast(assign.lanes))
+        if config.assignment == "pipelined":
+            valid, control = self._delay(m, valid, control, "_assigned")
+            for name, words in zip("ab", lanes, strict=True):
+                words[:] = [
+                    self._register(m, word, f"{name}{i}_lanes") for i, word in enumerate(words)
+                ]
+        return valid, control, lanes[0], lanes[1]
 
     def _build_systolic(self, m: Module) -> dict[tuple[int, int], tuple[Value, Value]]:
         """What each element gets: row i comes i cycles late and hops right, column j likewise down.
@@ -106,12 +136,12 @@ class Grid(wiring.Component):
         of a module by it, and all elements shall be the same module.
         """
         found: dict[tuple[int, int], tuple[Value, Value]] = {}
-        down = [Value.cast(self.b[j]) for j in range(self.config.n)]
-        valid, control = self.valid, self.control
+        valid, control, rows, down = self._build_entry(m)
         for i in range(self.config.m):
-            valid, control = self._delay(m, valid, control, f"{i}_skew")
+            if i:
+                valid, control = self._delay(m, valid, control, f"{i}_skew")
             here, word = valid, control
-            a = self._chain(m, self.a[i], i + 1, f"a{i}_skew")
+            a = self._chain(m, rows[i], i, f"a{i}_skew")
             for j in range(self.config.n):
                 if j:
                     here, word = self._delay(m, here, word, f"{i}_{j}")
@@ -119,7 +149,7 @@ class Grid(wiring.Component):
                 if i:
                     down[j] = self._register(m, down[j], f"b{i}_{j}")
                 else:
-                    down[j] = self._chain(m, down[j], j + 1, f"b{j}_skew")
+                    down[j] = self._chain(m, down[j], j, f"b{j}_skew")
                 found[i, j] = Cat(here, word, a), down[j]
         return found
 

@@ -6,9 +6,20 @@ from typing import Any
 
 from amaranth.lib import data, enum
 
+from golden.m3xu.precision import PRECISIONS as M3XU
+
+from ..m3xu.lanes import bus_layout
 from .config import MatrixUnitConfig
 
-__all__ = ["Start", "beat_layout", "control_layout", "fractal_layout", "precision_enum"]
+__all__ = [
+    "Start",
+    "beat_layout",
+    "control_layout",
+    "fractal_layout",
+    "operand_layouts",
+    "precision_enum",
+    "step_layout",
+]
 
 
 class Start(enum.Enum, shape=2):
@@ -56,11 +67,42 @@ def fractal_layout(config: MatrixUnitConfig) -> data.ArrayLayout:
     return data.ArrayLayout(data.ArrayLayout(config.word_bits, config.n), config.m)
 
 
-def control_layout(config: MatrixUnitConfig) -> data.StructLayout:
-    """What an element is told with its operands."""
+def step_layout(config: MatrixUnitConfig) -> data.StructLayout:
+    """What the data assignment is told with a beat: which step of it this is.
+
+    ``digit`` is the digit of B that meets the limbs of A; ``part`` is 1 while the imaginary part
+    of a complex product is formed.
+    """
     return data.StructLayout(
         {
             "precision": config.precision_bits,
+            "digit": config.digit_bits,
+            "part": int(bool(config.complex_precisions)),
+        }
+    )
+
+
+def operand_layouts(config: MatrixUnitConfig) -> tuple[Any, Any]:
+    """What an element gets of a row of A and of a column of B: codes, or decoded lanes."""
+    if config.assignment == "element":
+        return config.bus_bits, config.bus_bits
+    bits = max(M3XU[name].format.exponent_bits for name in config.precisions)
+    digits = [config.lane_bits] * config.k
+    return bus_layout(bits, config.limb_bits), bus_layout(bits, digits)
+
+
+def control_layout(config: MatrixUnitConfig) -> data.StructLayout:
+    """What an element is told with its operands.
+
+    ``precision`` where it decodes them; ``wide``, ``again`` and ``last`` where it may get limbs.
+    """
+    decodes, stepped = config.assignment == "element", bool(config.limb_counts)
+    return data.StructLayout(
+        {
+            "precision": config.precision_bits if decodes else 0,
+            "wide": len(config.limb_counts),
+            "again": int(stepped),
+            "last": int(stepped),
             "accumulate": 1,
             "slot": config.slot_bits,
         }

@@ -1,11 +1,13 @@
 """The matrix unit: a tile of processing elements with accumulators, between streams."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from .assign import DataAssignment
 from .config import MatrixUnitConfig
 from .control import Sequencer
 from .element import ProcessingElement
@@ -27,11 +29,14 @@ class MatrixUnit(wiring.Component):
     i : In(stream.Signature({a, b, precision, start, slot, emit}))
         Beats, :func:`~hdl.cube.ports.beat_layout`: a fractal of A (M rows of ``bus_bits``), one of
         B (N columns of ``bus_bits``), the precision, what to start from, the accumulator slot, and
-        whether the result is wanted on ``o``.
+        whether the result is wanted on ``o``. A beat of several steps is taken in its last one.
     c : In(stream.Signature(M × N × word_bits))
-        C fractals; one is taken together with each beat that starts from C.
+        C fractals; one is taken for each beat that starts from C; a complex one takes two, the real
+        and the imaginary parts.
     o : Out(stream.Signature(M × N × word_bits))
-        D fractals, in the order of the beats that emit. The slot keeps its value.
+        D fractals, in the order of the beats that emit, of a complex one the real and then the
+        imaginary parts. The slot keeps its value. A complex beat uses a pair of slots, its own and
+        the one whose number differs in the lowest bit: the even one for the real parts.
 
     Latency
     -------
@@ -52,7 +57,7 @@ class MatrixUnit(wiring.Component):
     """
 
     #: Sub-components that tools may make once and count.
-    shared = (ProcessingElement,)
+    shared = (ProcessingElement, DataAssignment)
 
     if TYPE_CHECKING:
         i: stream.Interface
@@ -76,14 +81,17 @@ class MatrixUnit(wiring.Component):
         m.submodules.grid = grid = Grid(config=config)
 
         from_c = beat.start == Start.FROM_C
+        may_go = Signal()
         go = Signal()
         slot = Signal(config.slot_bits)
+        steps = self._build_steps(m, self.i.valid & may_go)
         last = config.slot_count - 1
         m.d.comb += [
             slot.eq(Mux(beat.slot > last, last, beat.slot)),
-            self.i.ready.eq(sequencer.may_go & (~from_c | self.c.valid)),
-            self.c.ready.eq(sequencer.may_go & from_c & self.i.valid),
-            go.eq(self.i.valid & self.i.ready),
+            may_go.eq(sequencer.may_go & (~from_c | self.c.valid)),
+            self.i.ready.eq(may_go & steps.done),
+            self.c.ready.eq(sequencer.may_go & from_c & self.i.valid & steps.last),
+            go.eq(self.i.valid & may_go & steps.last),
             sequencer.start.eq(beat.start),
             sequencer.slot.eq(slot),
             sequencer.emit.eq(beat.emit),
@@ -91,10 +99,19 @@ class MatrixUnit(wiring.Component):
             sequencer.taken.eq(self.o.valid & self.o.ready),
             self.o.valid.eq(sequencer.offer),
         ]
+        if config.complex_precisions:
+            # the real part goes to the even slot of a pair, the imaginary part to the odd one
+            with m.If(steps.is_complex):
+                m.d.comb += slot[0].eq(steps.part)
         m.d.comb += [
             grid.valid.eq(go),
             Value.cast(grid.a).eq(beat.a),
             Value.cast(grid.b).eq(beat.b),
+            grid.step.digit.eq(steps.digit),
+            grid.step.part.eq(steps.part),
+            grid.control.wide.eq(steps.wide),
+            grid.control.again.eq(steps.digit != 0),
+            grid.control.last.eq(steps.last),
             grid.control.accumulate.eq(sequencer.accumulate),
             grid.control.slot.eq(slot),
             grid.load.eq(go & from_c),
@@ -104,5 +121,55 @@ class MatrixUnit(wiring.Component):
             Value.cast(self.o.payload).eq(grid.d),
         ]
         if config.precision_bits:
-            m.d.comb += grid.control.precision.eq(beat.precision)
+            m.d.comb += Value.cast(grid.step.precision).eq(beat.precision)
+            if config.assignment == "element":
+                m.d.comb += grid.control.precision.eq(beat.precision)
         return m
+
+    def _build_steps(self, m: Module, issue: Value) -> "_Steps":
+        """Count the steps of a beat: digits of a sum, and the two sums of complex numbers.
+
+        The sender holds a beat until it is taken, in its last step; that is the operand buffer.
+        """
+        config = self.config
+        if not config.limb_counts and not config.complex_precisions:
+            zero, one = Const(0, 0), Const(1, 1)
+            return _Steps(digit=zero, part=zero, wide=zero, last=one, done=one, is_complex=zero)
+        precision = Value.cast(self.i.payload.precision)
+        counts = {n: Signal(name=f"has_{n}_limbs") for n in config.limb_counts}
+        is_complex = Signal()
+        for code, name in enumerate(config.precisions):
+            chosen = precision == code if config.precision_bits else Const(1, 1)
+            if name in config.complex_precisions:
+                m.d.comb += is_complex.eq(chosen)
+        for n, chosen in counts.items():
+            codes = [code for code, name in enumerate(config.precisions) if config.limbs(name) == n]
+            here = [precision == code for code in codes]
+            m.d.comb += chosen.eq(Cat(*here).any() if config.precision_bits else 1)
+        digit = Signal(config.digit_bits)
+        part = Signal(int(bool(config.complex_precisions)))
+        last = Signal()
+        done = Signal()
+        narrow = ~Cat(*counts.values()).any()
+        ends = [chosen & (digit == n - 1) for n, chosen in counts.items()]
+        m.d.comb += [last.eq(Cat(narrow, *ends).any()), done.eq(last & (part | ~is_complex))]
+        with m.If(issue):
+            m.d.sync += digit.eq(Mux(last, 0, digit + 1))
+            with m.If(last):
+                m.d.sync += part.eq(is_complex & ~done)
+        wide = Cat(*counts.values())
+        return _Steps(
+            digit=digit, part=part, wide=wide, last=last, done=done, is_complex=is_complex
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Steps:
+    """Where a beat stands: ``last`` step of a sum, and ``done`` with all of them."""
+
+    digit: Value
+    part: Value
+    wide: Value
+    last: Value
+    done: Value
+    is_complex: Value

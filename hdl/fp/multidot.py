@@ -15,7 +15,7 @@ from .intdot import IntDotProduct
 from .pipeline import Cuts
 from .unpack import Unpacked, unpack
 
-__all__ = ["MultiDot"]
+__all__ = ["MultiDot", "choose", "widen_exponent"]
 
 
 class MultiDot(wiring.Component):
@@ -191,7 +191,7 @@ class MultiDot(wiring.Component):
                 code = bus[low : low + format.storage_bits]
                 view = unpack(m, code, format, name=f"{side}{lane}_{name}")
                 views.append((select[name], _widen(view, format, fraction=fraction, bias=bias)))
-            operands.append(_choose(m, views, name=f"{side}{lane}"))
+            operands.append(choose(m, views, name=f"{side}{lane}"))
         product = product_lane(m, *operands, fraction=2 * fraction, name=f"p{lane}")
         if not absent:
             return product
@@ -207,15 +207,8 @@ class MultiDot(wiring.Component):
 
 
 def _widen(view: Unpacked, format: FloatFormat, *, fraction: int, bias: int) -> Unpacked:
-    """The same number with ``fraction`` fraction bits and its exponent on the scale of ``bias``.
-
-    Biases are one less than powers of two, so changing to a wider one only spreads the top bit:
-    ``t`` becomes ``t, ~t … ~t``.
-    """
-    exponent = view.exponent
-    more = (bias + 1).bit_length() - (format.bias + 1).bit_length()
-    if more:
-        exponent = Cat(exponent[:-1], (~exponent[-1]).replicate(more), exponent[-1])
+    """The same number with ``fraction`` fraction bits and its exponent on the scale of ``bias``."""
+    exponent = widen_exponent(view.exponent, format.bias, bias)
     padding = Const(0, fraction - format.fraction_bits)
     return Unpacked(
         sign=view.sign,
@@ -227,7 +220,19 @@ def _widen(view: Unpacked, format: FloatFormat, *, fraction: int, bias: int) -> 
     )
 
 
-def _choose(m: Module, views: list[tuple[Value, Unpacked]], *, name: str) -> Unpacked:
+def widen_exponent(exponent: Value, bias: int, wider: int) -> Value:
+    """A biased exponent on the scale of a wider bias.
+
+    Biases are one less than powers of two, so only the top bit is spread: ``t`` becomes
+    ``t, ~t … ~t``.
+    """
+    more = (wider + 1).bit_length() - (bias + 1).bit_length()
+    if not more:
+        return exponent
+    return Cat(exponent[:-1], (~exponent[-1]).replicate(more), exponent[-1])
+
+
+def choose(m: Module, views: list[tuple[Value, Unpacked]], *, name: str) -> Unpacked:
     """The view whose select is set; a zero if none is."""
     if len(views) == 1 and isinstance(views[0][0], Const):
         return views[0][1]

@@ -1,20 +1,16 @@
 """Unsigned product of two significands: radix-4 Booth rows and their carry-save reduction."""
 
+from collections.abc import Mapping, Sequence
+
 from amaranth.hdl import Cat, Const, Module, Signal, Value
 
 from .carrysave import Row, add_rows, reduce_rows
 
-__all__ = ["arrange_rows", "booth_rows", "multiply"]
+__all__ = ["ORDERS", "arrange_rows", "booth_rows", "multiply"]
 
 #: Orders in which rows are grouped by threes, by their number: those that mapped smallest of many
-#: tried at random. Six and seven rows: products of 11 and 12 bits (docs/decisions/0002); eight and
-#: nine: of 12 bits with one and two digits added (docs/decisions/0005).
-_ORDERS = {
-    6: (1, 0, 3, 5, 2, 4),
-    7: (5, 6, 1, 4, 0, 2, 3),
-    8: (3, 5, 6, 4, 0, 2, 7, 1),
-    9: (0, 7, 2, 5, 1, 4, 6, 8, 3),
-}
+#: tried at random (docs/decisions/0002).
+ORDERS = {6: (1, 0, 3, 5, 2, 4), 7: (5, 6, 1, 4, 0, 2, 3)}
 
 
 def booth_rows(m: Module, a: Value, b: Value, *, name: str) -> list[Row]:
@@ -59,14 +55,14 @@ def booth_rows(m: Module, a: Value, b: Value, *, name: str) -> list[Row]:
 def multiply(m: Module, a: Value, b: Value, *, name: str) -> Value:
     """The exact product of two unsigned words, ``len(a) + len(b)`` bits."""
     width = len(a) + len(b)
-    rows = arrange_rows(booth_rows(m, a, b, name=name))
+    rows = arrange_rows(booth_rows(m, a, b, name=name), ORDERS)
     rows, _ = reduce_rows(m, rows, width=width, name=name)
     product = Signal(width, name=f"{name}_product")
     m.d.comb += product.eq(add_rows(m, rows, width=width))
     return product
 
 
-def arrange_rows(rows: list[Row]) -> list[Row]:
-    """The rows of a multiplier in the order in which they are best compressed."""
-    order = _ORDERS.get(len(rows), range(len(rows)))
+def arrange_rows(rows: list[Row], orders: Mapping[int, Sequence[int]]) -> list[Row]:
+    """Rows in the order given for their number, if there is one."""
+    order = orders.get(len(rows), range(len(rows)))
     return [rows[i] for i in order]

@@ -44,9 +44,8 @@ class LaneDot(wiring.Component):
     Members
     -------
     a, b : In(bus_layout)
-        Operands, lane by lane. All lanes of a wide operand carry its sign, exponent and class; those
-        of A their
-        own limbs, those of B all the same.
+        Operands, lane by lane. All lanes of a wide operand carry its sign, exponent and class;
+        those of A their own limbs, those of B all the same digit.
     wide : In(len(limbs))
         Which n the lanes are grouped by in this cycle, one bit each; none for lanes that stand
         alone. Absent without ``limbs``, as the next two.

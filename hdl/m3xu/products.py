@@ -17,6 +17,10 @@ from ..fp.multiply import arrange_rows, booth_rows
 
 __all__ = ["limb_products"]
 
+#: As in :mod:`hdl.fp.multiply`, for the lanes of a pair of limbs of 11 and 13 bits: six rows and
+#: what is carried over; seven rows, that, and what is handed up (docs/decisions/0005).
+ORDERS = {7: (3, 6, 0, 1, 2, 5, 4), 9: (0, 1, 2, 6, 8, 7, 4, 3, 5)}
+
 
 @dataclass(frozen=True, kw_only=True)
 class _Element:
@@ -103,7 +107,7 @@ def limb_products(
         if upper:
             handed = sums[lane - 1][widths[lane - 1] :]
             rows.append(Row(value=handed & Cat(*upper).any().replicate(digit), lsb=0))
-        rows, _ = reduce_rows(m, arrange_rows(rows), width=width, name=f"p{lane}")
+        rows, _ = reduce_rows(m, arrange_rows(rows, ORDERS), width=width, name=f"p{lane}")
         product = Signal(width, name=f"p{lane}_product")
         m.d.comb += product.eq(add_rows(m, rows, width=width))
         sums.append(product)

@@ -19,6 +19,8 @@ def test_the_presets_of_the_documentation():
         "cube_4x4x4": (4, 4, 4, "ieee"),
         "tensorcore_a100": (8, 4, 8, "a100"),
         "cube_davinci": (16, 16, 16, "ieee"),
+        "m3xu": (8, 4, 8, "ieee"),
+        "m3xu_pipelined": (8, 4, 8, "ieee"),
     }
     davinci = CONFIGS["cube_davinci"]
     assert (davinci.terms("fp16"), davinci.terms("int8"), davinci.macs) == (16, 32, 4096)

@@ -26,6 +26,9 @@ CONFIGURATIONS = (
     ("tensorcore_a100", "broadcast", 20),
     ("tensorcore_a100", "systolic", 20),
     ("cube_davinci", "broadcast", 60),
+    ("m3xu", "broadcast", 20),
+    ("m3xu_pipelined", "broadcast", 20),
+    ("m3xu", "systolic", 20),
 )
 #: An accumulator is the sum of several beats: fewer of them say as much as a dot product's vectors.
 SHARE_OF_ONE, SHARE_OF_ALL = 1 / 16, 1 / 8
@@ -54,7 +57,10 @@ def compare_traffic(
         stall_seed=seed,
     )
     config = traffic.config
-    emitting = np.flatnonzero(traffic.emit)
+    parts = np.isin(
+        traffic.precision, [config.precisions.index(p) for p in config.complex_precisions]
+    )
+    emitting = np.repeat(np.arange(len(traffic)), traffic.emit * (1 + parts))
     beat, row, column = (
         axis.ravel()
         for axis in np.meshgrid(emitting, range(config.m), range(config.n), indexing="ij")

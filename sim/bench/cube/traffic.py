@@ -3,6 +3,9 @@
 In each slot one *run* follows another. A run starts from zero or from C and accumulates beats;
 any of them may ask for the result, and the last need not: then it is lost, as it should be. Runs of
 different slots are interleaved at random. The results are golden's.
+
+A complex beat is two *sums*, the real and the imaginary parts, in the two slots of a pair. Units
+that have such beats get their runs pair by pair: complex as a whole, or in one of the slots.
 """
 
 from collections.abc import Sequence
@@ -37,9 +40,9 @@ class Traffic:
     precision, start, slot, emit : (beats,) ndarray of uint8
         The other fields of a beat.
     c : (C fractals, M, N) ndarray
-        One for each beat that starts from C.
+        One for each sum of a beat that starts from C.
     d : (D fractals, M, N) ndarray
-        One for each beat that emits.
+        One for each sum of a beat that emits.
     """
 
     config: MatrixUnitConfig
@@ -112,7 +115,9 @@ def make_traffic(
     """
     rng = np.random.default_rng(seed)
     codes = [config.precisions.index(name) for name in precisions or config.precisions]
-    slot = _interleaved(rng, beats, config.slot_count) if slots is None else slots
+    paired = [config.precisions.index(name) for name in config.complex_precisions]
+    places = config.slot_count // (2 if paired else 1)
+    slot = _interleaved(rng, beats, places) if slots is None else slots
     run, step = _runs(rng, slot, lengths)
     first = step == 0
     from_c = first & (rng.random(beats) < 0.5)
@@ -128,11 +133,18 @@ def make_traffic(
     )
     own = rng.choice(codes, run.max() + 1)[run]
     precision = np.where(rng.random(beats) < 0.9, own, rng.choice(codes, beats))
+    if paired:
+        mixed = np.isin(precision, paired) | np.isin(own, paired)
+        precision = np.where(mixed, own, precision)
+        if slots is None:
+            slot = 2 * slot + rng.integers(0, 2, run.max() + 1)[run]
     emit = rng.random(beats) < emit_rate
     emit[-1] = True
     scale = rng.integers(-16, 17, run.max() + 1)[run]
     scale = scale + rng.choice([0, 0, 0, -12, 12, -26], beats)
-    a, b, c, d = _compute(rng, config, precision, run, step, from_c, scale)
+    beat = np.repeat(np.arange(beats), 1 + np.isin(precision, paired))
+    part = np.r_[False, beat[1:] == beat[:-1]]
+    a, b, c, d = _compute(rng, config, precision, run, step, from_c, scale, beat, part)
     return Traffic(
         config=config,
         a=a,
@@ -141,8 +153,8 @@ def make_traffic(
         start=start.astype(np.uint8),
         slot=slot.astype(np.uint8),
         emit=emit.astype(np.uint8),
-        c=c[from_c],
-        d=d[emit],
+        c=c[from_c[beat]],
+        d=d[emit[beat]],
     )
 
 
@@ -186,31 +198,49 @@ def _compute(
     step: np.ndarray,
     from_c: np.ndarray,
     scale: np.ndarray,
+    beat: np.ndarray,
+    part: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Buses a and b, C for every beat, and the value of each beat's slot after it."""
+    """Buses a and b, C for every sum, and the value of its slot after it.
+
+    ``beat`` and ``part`` are those of each sum; the other arrays go by beats.
+    """
     beats, octets = len(run), config.bus_bits // 8
     a = rng.integers(0, 256, (beats, config.m, octets), dtype=np.uint8)
     b = rng.integers(0, 256, (beats, config.n, octets), dtype=np.uint8)
     word = np.dtype(f"u{config.word_bits // 8}")
-    c = np.zeros((beats, config.m, config.n), word)
+    c = np.zeros((len(beat), config.m, config.n), word)
     d = np.zeros_like(c)
-    state = np.zeros((int(run.max()) + 1, config.m, config.n), word)
+    state = np.zeros((2 * int(run.max()) + 2, config.m, config.n), word)
     drawn = {}
     for code in np.unique(precision):
-        spec = config.spec(config.precisions[code])
+        name = config.precisions[code]
+        spec = config.spec(name)
         mine = np.flatnonzero(precision == code)
+        sums = np.flatnonzero(precision[beat] == code)
         x, y = draw_operands(rng, spec, scale[mine], config.m, config.n)
-        z = draw_addends(rng, spec, scale[mine], config.m, config.n)
+        z = draw_addends(rng, spec, scale[beat[sums]], config.m, config.n)
         ties = from_c[mine] & (rng.random(len(mine)) < NEAR_TIES)
-        if isinstance(spec, DotSpec):
+        is_complex = name in config.complex_precisions
+        if isinstance(spec, DotSpec) and not is_complex:  # near ties have one sum
             parts = x[ties], y[ties], z[ties]
             make_near_ties(rng, spec, *parts)
             x[ties], y[ties], z[ties] = parts
-        c[mine] = z
+        c[sums] = z
         for bus, codes in ((a, x), (b, y)):
             raw = np.ascontiguousarray(codes).view(np.uint8)
             bus[mine, :, : raw.shape[-1]] = raw
-        drawn[code] = spec, x, y, np.cumsum(precision == code) - 1
+        position = np.searchsorted(mine, beat[sums])
+        x, y = x[position], y[position]
+        if is_complex and isinstance(spec, DotSpec):
+            x[~part[sums], :, 1::2] ^= spec.input.sign_mask
+            y[part[sums]] = (
+                y[part[sums]]
+                .reshape(-1, config.n, spec.k // 2, 2)[..., ::-1]
+                .reshape(-1, config.n, spec.k)
+            )
+        drawn[code] = spec, x, y, np.cumsum(precision[beat] == code) - 1
+    run, step, from_c, precision = 2 * run[beat] + part, step[beat], from_c[beat], precision[beat]
     for place in range(int(step.max()) + 1):
         now = np.flatnonzero(step == place)
         state[run[now[from_c[now]]]] = c[now[from_c[now]]]

@@ -162,8 +162,8 @@ def test_scaling_saves_what_fp16_cannot_hold():
     assert errors(METHODS["FP16 scaled"].gemm(Engine(), big, small), exact)[0] < 1e-3
     zero = np.zeros((8, 8), np.float32)
     assert not METHODS["FP16 scaled"].gemm(Engine(), zero, small).any()
-    # The largest lands in [2^14, 2^15): it stays finite, and what is 2^28 smaller stays normal.
-    wide = np.array([[np.nextafter(np.float32(1), np.float32(0)), (1 + 2.0**-10) * 2.0**-28]])
+    # The largest lands in [2^14, 2^15): it stays finite, and what is 2^29 smaller stays normal.
+    wide = np.array([[np.nextafter(np.float32(1), np.float32(0)), (1 + 2.0**-10) * 2.0**-29]])
     assert METHODS["FP16 scaled"].seen(wide.astype(np.float32)).tolist() == [[1, wide[0, 1]]]
     # Powers of two change nothing: the same bits as without them.
     a, b = normal(8, 8), normal(8, 8, seed=1)

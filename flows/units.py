@@ -12,6 +12,7 @@ from amaranth.lib import wiring
 
 from flows.errors import UserError, choose
 from flows.unit import Configuration, Unit, Variant, flag, named, number
+from flows.variants import VARIANTS, variant
 from golden.fp.formats import FORMATS, INT_FORMATS
 from golden.fp.spec import PRESETS, DotSpec
 from hdl.cube import CONFIGS, MatrixUnit, MatrixUnitConfig
@@ -118,6 +119,10 @@ def _cube_config(c: Configuration) -> MatrixUnitConfig:
     return replace(CONFIGS[c["preset"]], **changes)
 
 
+def _m3xu_config(c: Configuration) -> MatrixUnitConfig:
+    return variant(c["variant"], pipeline=c["pipeline"], window=c["window"])
+
+
 def _cube_rows() -> list[Configuration]:
     return [*({"preset": name} for name in CONFIGS), {"preset": "tiny", "dataflow": "systolic"}]
 
@@ -175,6 +180,20 @@ UNITS: dict[str, Unit] = {
             build=lambda c: MatrixUnit(config=_cube_config(c)),
             macs=lambda c: _cube_config(c).macs,
             rows=_cube_rows,
+            shared=MatrixUnit.shared,
+        ),
+        Unit(
+            name="m3xu",
+            summary="matrix units of 8x4 outputs and 8 lanes, with and without M3XU",
+            options={
+                "variant": named("variant", VARIANTS),
+                "pipeline": _PIPELINE,
+                "window": number("window", 48, 128),
+            },
+            default=_with_defaults(variant="fp32c", pipeline=4, window=None),
+            build=lambda c: MatrixUnit(config=_m3xu_config(c)),
+            macs=lambda c: _m3xu_config(c).macs,
+            rows=lambda: tuple({"variant": name} for name in VARIANTS),
             shared=MatrixUnit.shared,
         ),
         Unit(

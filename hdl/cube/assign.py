@@ -63,7 +63,7 @@ class DataAssignment(wiring.Component):
             select[name] = Signal(name=f"is_{name}")
             alone = len(config.precisions) == 1
             m.d.comb += select[name].eq(1 if alone else self.step.precision == code)
-        views: list[list[tuple[Value, Unpacked]]] = [[] for _ in range(config.k)]
+        views: list[list[tuple[Value, Unpacked]]] = [[] for _ in range(config.lanes)]
         for names in self._readings():
             self._deal(m, names, select, views)
         for lane, found in enumerate(views):

@@ -223,6 +223,11 @@ class MatrixUnitConfig:
         return max([self._one_step_bits, *(-(-bits // 2) for bits in wide)])
 
     @property
+    def lanes(self) -> int:
+        """Multipliers of an element that gets decoded lanes."""
+        return max(self.terms(p) * self.limbs(p) for p in self.floats)
+
+    @property
     def limb_bits(self) -> tuple[int, ...]:
         """Width of A's significands and limbs, lane by lane.
 
@@ -232,8 +237,8 @@ class MatrixUnitConfig:
         bits = self.lane_bits
         pairs = [M3XU[p].format.fraction_bits + 1 for p in self.wide if self.limbs(p) == 2]
         if pairs and max(pairs) == 2 * bits and bits % 2 == 0 and bits > self._one_step_bits:
-            return (bits - 1, bits + 1) * (self.k // 2)
-        return (bits,) * self.k
+            return (bits - 1, bits + 1) * (self.lanes // 2)
+        return (bits,) * self.lanes
 
     @property
     def wide(self) -> tuple[str, ...]:

@@ -87,7 +87,7 @@ def operand_layouts(config: MatrixUnitConfig) -> tuple[Any, Any]:
     if config.assignment == "element":
         return config.bus_bits, config.bus_bits
     bits = max(M3XU[name].format.exponent_bits for name in config.precisions)
-    digits = [config.lane_bits] * config.k
+    digits = [config.lane_bits] * config.lanes
     return bus_layout(bits, config.limb_bits), bus_layout(bits, digits)
 
 

@@ -1,0 +1,40 @@
+"""The units that M³XU is measured against, and its own variants, as in the thesis' Table 2.4.
+
+All have 8×4 outputs and 8 lanes, one alignment window, one pipeline, as many slots, and decode at
+the edge of the array, which is our best baseline.
+"""
+
+from dataclasses import replace
+
+from hdl.cube import MatrixUnitConfig
+
+__all__ = ["VARIANTS", "variant"]
+
+_SIXTEEN_BIT = ("fp16", "bf16", "tf32")
+_BASELINE = MatrixUnitConfig(
+    m=8, n=4, k=8, precisions=_SIXTEEN_BIT, window=48, slots=6, assignment="edge"
+)
+_FP32C = replace(_BASELINE, precisions=(*_SIXTEEN_BIT, "fp32", "fp32c"))
+
+#: By name: the 16-bit unit; the same on 12-bit multipliers; the same decoding in every element;
+#: with FP32; with FP32 and FP32C; that with a rank behind the data assignment; FP32 alone on full
+#: multipliers, at the 16-bit unit's rate and at half of it.
+VARIANTS = {
+    "baseline": _BASELINE,
+    "baseline-12bit": replace(_BASELINE, multiplier_bits=12),
+    "baseline-element": replace(_BASELINE, assignment="element"),
+    "fp32": replace(_BASELINE, precisions=(*_SIXTEEN_BIT, "fp32")),
+    "fp32c": _FP32C,
+    "pipelined": replace(_FP32C, assignment="pipelined"),
+    "naive-fp32": replace(_BASELINE, k=16, precisions=("fp32",), multiplier_bits=24),
+    "naive-fp32-half": replace(_BASELINE, precisions=("fp32",), multiplier_bits=24),
+    "baseline-a100": replace(_BASELINE, preset="a100", window=None),
+}
+
+
+def variant(name: str, *, pipeline: int, window: int | None) -> MatrixUnitConfig:
+    """A variant at a pipeline depth and, where it is ``ieee``, with a window of its own."""
+    config = replace(VARIANTS[name], pipeline=pipeline)
+    if window is not None and config.preset == "ieee":
+        config = replace(config, window=window)
+    return config

@@ -18,7 +18,8 @@ _FP32C = replace(_BASELINE, precisions=(*_SIXTEEN_BIT, "fp32", "fp32c"))
 
 #: By name: the 16-bit unit; the same on 12-bit multipliers; the same decoding in every element;
 #: with FP32; with FP32 and FP32C; that with a rank behind the data assignment; FP32 alone on full
-#: multipliers, at the 16-bit unit's rate and at half of it.
+#: multipliers, at the 16-bit unit's rate and at half of it. Those called a100 compute as that
+#: machine does in the 16-bit modes, and FP32 as ``ieee`` all the same.
 VARIANTS = {
     "baseline": _BASELINE,
     "baseline-12bit": replace(_BASELINE, multiplier_bits=12),
@@ -29,6 +30,9 @@ VARIANTS = {
     "naive-fp32": replace(_BASELINE, k=16, precisions=("fp32",), multiplier_bits=24),
     "naive-fp32-half": replace(_BASELINE, precisions=("fp32",), multiplier_bits=24),
     "baseline-a100": replace(_BASELINE, preset="a100", window=None),
+    "fp32-a100": replace(_BASELINE, preset="a100", precisions=(*_SIXTEEN_BIT, "fp32")),
+    "fp32c-a100": replace(_FP32C, preset="a100"),
+    "pipelined-a100": replace(_FP32C, preset="a100", assignment="pipelined"),
 }
 
 

@@ -136,10 +136,8 @@ class MatrixUnitConfig:
                     f"not {self.multiplier_bits!r}"
                 )
             check_int("multiplier_bits", self.multiplier_bits, self._one_step_bits, 64)
-        if self.wide and self.preset != "ieee":
-            raise ValueError(f"preset must be 'ieee' with {self.wide[0]}, not {self.preset!r}")
         if self.window is not None:
-            if self.preset != "ieee":
+            if self.preset != "ieee" and not self._ieee:
                 raise ValueError(
                     f"window must be None with preset {self.preset}, not {self.window!r}"
                 )
@@ -184,27 +182,39 @@ class MatrixUnitConfig:
     @property
     def float_specs(self) -> dict[str, DotSpec]:
         """`spec` of every floating precision."""
-        specs = self._plain_specs
-        if PRESETS[self.preset].rows:
-            return specs
         window = self.window or self._own_window
         return {
             name: DotSpec(input=spec.input, output=spec.output, k=spec.k, window=window)
-            for name, spec in specs.items()
+            if name in self._ieee
+            else spec
+            for name, spec in self._plain_specs.items()
         }
+
+    @property
+    def _ieee(self) -> tuple[str, ...]:
+        """The floating precisions that are ``ieee``: those of `WIDE` are, whatever the preset."""
+        plain = not PRESETS[self.preset].rows
+        return tuple(name for name in self.floats if plain or name in WIDE)
+
+    @property
+    def chopped(self) -> tuple[str, ...]:
+        """The precisions of a machine's preset in a unit that is ``ieee`` in others."""
+        return tuple(name for name in self.floats if self._ieee and name not in self._ieee)
 
     @property
     def _plain_specs(self) -> dict[str, DotSpec]:
         """What the preset says of every floating precision alone."""
-        preset = PRESETS[self.preset]
         return {
-            p: preset.spec(M3XU[p].format.name if p in M3XU else p, self.output, k=self.terms(p))
+            p: PRESETS["ieee" if p in self._ieee else self.preset].spec(
+                M3XU[p].format.name if p in M3XU else p, self.output, k=self.terms(p)
+            )
             for p in self.floats
         }
 
     @property
     def _own_window(self) -> int:
-        return max((spec.window or 0 for spec in self._plain_specs.values()), default=0)
+        specs = self._plain_specs
+        return max((specs[name].window or 0 for name in self._ieee), default=0)
 
     # Lanes and steps (M³XU)
 

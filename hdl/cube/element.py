@@ -93,12 +93,15 @@ class ProcessingElement(wiring.Component):
         if isinstance(dot, MultiDot):
             if config.precision_bits:
                 m.d.comb += dot.precision.eq(self.control.precision)
-        elif config.limb_counts:
-            m.d.comb += [
-                dot.wide.eq(self.control.wide),
-                dot.again.eq(self.control.again),
-                dot.last.eq(self.control.last),
-            ]
+        else:
+            if config.limb_counts:
+                m.d.comb += [
+                    dot.wide.eq(self.control.wide),
+                    dot.again.eq(self.control.again),
+                    dot.last.eq(self.control.last),
+                ]
+            if config.chopped:
+                m.d.comb += dot.chop.eq(self.control.chop)
         write, write_slot = self._delayed(m, dot.latency)
         for s, slot in enumerate(slots):
             with m.If(write & (write_slot == s)):
@@ -116,9 +119,12 @@ class ProcessingElement(wiring.Component):
                 saturate=config.saturate,
                 pipeline=config.pipeline,
             )
-        widest = max(config.float_specs.values(), key=lambda spec: spec.input.exponent_bits)
+        specs = {name: config.float_specs[name] for name in config.floats}
+        chopped = [specs.pop(name) for name in config.chopped]
+        widest = max(specs.values(), key=lambda spec: spec.input.exponent_bits)
         return LaneDot(
             spec=widest,
+            chopped=chopped[0] if chopped else None,
             exponent_bits=widest.input.exponent_bits,
             a_bits=config.limb_bits,
             b_bits=config.lane_bits,

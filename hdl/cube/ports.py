@@ -94,7 +94,8 @@ def operand_layouts(config: MatrixUnitConfig) -> tuple[Any, Any]:
 def control_layout(config: MatrixUnitConfig) -> data.StructLayout:
     """What an element is told with its operands.
 
-    ``precision`` where it decodes them; ``wide``, ``again`` and ``last`` where it may get limbs.
+    ``precision`` where it decodes them; ``wide``, ``again`` and ``last`` where it may get limbs;
+    ``chop`` where some precisions are a machine's and others ``ieee``.
     """
     decodes, stepped = config.assignment == "element", bool(config.limb_counts)
     return data.StructLayout(
@@ -103,6 +104,7 @@ def control_layout(config: MatrixUnitConfig) -> data.StructLayout:
             "wide": len(config.limb_counts),
             "again": int(stepped),
             "last": int(stepped),
+            "chop": int(bool(config.chopped)),
             "accumulate": 1,
             "slot": config.slot_bits,
         }

@@ -120,6 +120,9 @@ class MatrixUnit(wiring.Component):
             grid.read_slot.eq(sequencer.head),
             Value.cast(self.o.payload).eq(grid.d),
         ]
+        chopped = [config.precisions.index(name) for name in config.chopped]
+        here = [Value.cast(beat.precision) == code for code in chopped]
+        m.d.comb += grid.control.chop.eq(Cat(*here).any())
         if config.precision_bits:
             m.d.comb += Value.cast(grid.step.precision).eq(beat.precision)
             if config.assignment == "element":

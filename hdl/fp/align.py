@@ -13,7 +13,14 @@ def clip(value: Value, *, bits: int) -> Value:
 
 
 def shift_right(
-    m: Module, word: Value, distance: Value, *, name: str, fill: Value | None = None, sticky: bool
+    m: Module,
+    word: Value,
+    distance: Value,
+    *,
+    name: str,
+    fill: Value | None = None,
+    sticky: bool,
+    clear: tuple[int, Value] | None = None,
 ) -> tuple[Value, Value]:
     """``word >> distance`` for any distance, and whether a one was cut off.
 
@@ -23,6 +30,8 @@ def shift_right(
         What is shifted in at the top (default 0).
     sticky : bool
         Whether the OR of all bits shifted out is wanted.
+    clear : (int, Value), optional
+        That many bits at the bottom of the result read as zero where the value is set.
 
     Returns
     -------
@@ -57,9 +66,17 @@ def shift_right(
             keep = Signal(name=f"{name}_keep")
             move = Signal(name=f"{name}_move")
             m.d.comb += [keep.eq(~(distance[bit] | beyond)), move.eq(distance[bit] & ~beyond)]
-            merged = (moved & move.replicate(width)) | (word & keep.replicate(width))
+            merged = (moved & _mask(move, width, clear)) | (word & _mask(keep, width, clear))
             if fill is not None:
-                merged = merged | (fill & beyond).replicate(width)
+                merged = merged | _mask(fill & beyond, width, clear)
             m.d.comb += stage.eq(merged)
         word = stage
     return word, Cat(*lost).any() if lost else Const(0, 1)
+
+
+def _mask(chosen: Value, width: int, clear: tuple[int, Value] | None) -> Value:
+    """Ones where chosen; the lowest bits not where they are to be cleared."""
+    if clear is None:
+        return chosen.replicate(width)
+    bits, cleared = clear
+    return Cat((chosen & ~cleared).replicate(bits), chosen.replicate(width - bits))

@@ -58,7 +58,10 @@ class Lane:
 
 @dataclass(frozen=True, kw_only=True)
 class ShortWindow:
-    """A run-time choice of fewer bits (FP8 on Hopper keeps 13 of 25).
+    """A run-time choice of fewer bits, with chopped magnitudes and RZ.
+
+    FP8 on Hopper keeps 13 of 25 bits; an A100's 16-bit modes in a unit that is ``ieee`` otherwise
+    keep 24, where the unit cuts to floor and rounds to nearest.
 
     Attributes
     ----------
@@ -66,11 +69,14 @@ class ShortWindow:
         One bit: cut terms and result short.
     window, result_bits : int
         What remains then.
+    nan_code : int
+        The code of a NaN result then.
     """
 
     select: Value
     window: int
     result_bits: int
+    nan_code: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,7 +180,7 @@ class DotCore:
     cuts : Cuts
         Where registers stand.
     short : ShortWindow, optional
-        Run-time shortening (chopped magnitudes and RZ only).
+        Run-time shortening.
     pieces : mapping of int to Value, optional
         By a number n, whether n lanes at a time are the pieces of a product, side by side, the
         least significant first, with one sign and exponent. At most one is set.
@@ -191,8 +197,8 @@ class DotCore:
         short: ShortWindow | None = None,
         pieces: Mapping[int, Value] | None = None,
     ):
-        if short is not None and (geometry.sticky or rounding != "RZ"):
-            raise ValueError("a short window must come with chopped magnitudes and RZ")
+        if short is not None and geometry.sticky == (rounding == "RZ"):
+            raise ValueError("a short window must come with floor and RNE, or with neither")
         self.m, self.g, self.cuts, self.short = m, geometry, cuts, short
         self.rounding, self.nan_code = rounding, nan_code
         self.pieces = dict(pieces or {})
@@ -319,7 +325,8 @@ class DotCore:
             return c.significand
         width = len(c.significand) + 1
         word = Signal(width, name="c_word")
-        self.m.d.comb += word.eq((c.significand ^ c.sign.replicate(width)) + c.sign)
+        negate = c.sign if self.short is None else c.sign & ~self.short.select
+        self.m.d.comb += word.eq((c.significand ^ negate.replicate(width)) + negate)
         return word
 
     def _build_terms(self, lanes, addend, short: Value | None, pieces):
@@ -337,24 +344,24 @@ class DotCore:
         ones: list[Value] = []
         lost: list[Value] = []
         for k, (word, fraction, sign, distance) in enumerate(lanes):
-            if not g.sticky:
-                sign = sign ^ c_sign
-            shifted, cut = self._align(word, fraction, distance, name=f"align{k}")
-            shifted = self._shorten(shifted, short)
+            sign = sign ^ self._flip(c_sign, short)
+            shifted, cut = self._align(word, fraction, distance, short, name=f"align{k}")
             row = Signal(sign_at + 1, name=f"term{k}")
             m.d.comb += row.eq(Cat(shifted ^ sign.replicate(sign_at), ~sign))
             rows.append(Row(value=row, lsb=0))
             ones.append(sign)
             lost.append(cut)
         if g.sticky:
-            ones = [
-                one & ~cut for one, cut in zip(ones, self._first_cuts(lost, pieces), strict=True)
-            ]
+            cuts = self._first_cuts(lost, pieces)
+            floor = Const(1, 1) if short is None else ~short
+            ones = [one & ~(cut & floor) for one, cut in zip(ones, cuts, strict=True)]
         fill = c_word[-1] if g.sticky else Const(0, 1)
-        shifted, cut = self._align(c_word, g.output.fraction_bits, c_gap, name="align_c", fill=fill)
+        shifted, cut = self._align(
+            c_word, g.output.fraction_bits, c_gap, short, name="align_c", fill=fill
+        )
         lost.append(cut)
         low = g.window + 1
-        shifted = self._shorten(shifted, short)[:low]
+        shifted = shifted[:low]
         constant = -(g.lanes << sign_at) >> low  # two cases, C positive and negative, bit by bit
         extension = [
             ((Const(0, 1), fill), (~fill, Const(1, 1)))[constant >> i & 1][(constant - 1) >> i & 1]
@@ -363,7 +370,15 @@ class DotCore:
         c_row = Signal(g.sum_bits, name="term_c")
         m.d.comb += c_row.eq(Cat(shifted, *extension))
         rows.append(Row(value=c_row, lsb=0))
-        return rows, ones, Cat(*lost).any() if g.sticky else Const(0, 1)
+        if not g.sticky:
+            return rows, ones, Const(0, 1)
+        return rows, ones, Cat(*lost).any() & (Const(1, 1) if short is None else ~short)
+
+    def _flip(self, c_sign: Value, short: Value | None) -> Value:
+        """Whether all signs are turned: they are relative to C's where magnitudes are chopped."""
+        if not self.g.sticky:
+            return c_sign
+        return Const(0, 1) if short is None else c_sign & short
 
     def _first_cuts(self, lost: Sequence[Value], pieces) -> list[Value]:
         """Whether each lane was cut and no piece of the same product above it was."""
@@ -377,7 +392,14 @@ class DotCore:
         return found
 
     def _align(
-        self, word: Value, fraction: int, distance: Value, *, name: str, fill: Value | None = None
+        self,
+        word: Value,
+        fraction: int,
+        distance: Value,
+        short: Value | None,
+        *,
+        name: str,
+        fill: Value | None = None,
     ):
         """A word on the window's grid, shifted right by its distance from E_max."""
         g = self.g
@@ -388,16 +410,15 @@ class DotCore:
         word = Cat(Const(0, g.window + extra - fraction), word)
         width = g.window + 2 + extra
         word = Cat(word, fill_bit.replicate(max(width - len(word), 0)))[:width]
-        shifted, lost = shift_right(self.m, word, distance, name=name, fill=fill, sticky=g.sticky)
+        clear = None
+        if short is not None and self.short is not None:
+            clear = (extra + g.window - self.short.window, short)
+        shifted, lost = shift_right(
+            self.m, word, distance, name=name, fill=fill, sticky=g.sticky, clear=clear
+        )
         if extra:
             lost = lost | shifted[:extra].any()
         return shifted[extra:], lost
-
-    def _shorten(self, word: Value, short: Value | None) -> Value:
-        if short is None or self.short is None:
-            return word
-        cut = self.g.window - self.short.window
-        return Cat(word[:cut] & (~short).replicate(cut), word[cut:])
 
     # ---------------------------------------------------------------- result
 
@@ -409,8 +430,8 @@ class DotCore:
         ]
         carry = cuts.cross("sum", ones[0], "s2_carry") if ones else None
         lost = cuts.cross("sum", lost, "s2_lost")
-        if not g.sticky:
-            side = side | {"flip": c_sign}
+        if not g.sticky or "short" in side:
+            side = side | {"flip": self._flip(c_sign, side.get("short"))}
         side = cuts.cross_all("sum", side, "s2")
 
         total = Signal(g.sum_bits, name="total")
@@ -433,6 +454,7 @@ class DotCore:
             rounding=self.rounding,
             denormalise=not g.only_addend_subnormal,
             saturate=g.can_overflow,
+            chop=side.get("short"),
         )
         side["nonzero"] = number.nonzero
         side = cuts.cross_all("normalised", side, "s4")
@@ -448,7 +470,7 @@ class DotCore:
         m, g = self.m, self.g
         missing = side["below"] & ~lost
         tail: Value | None = None
-        if g.only_addend_subnormal and self.rounding == "RNE":
+        if g.only_addend_subnormal and self.rounding == "RNE" and self.short is None:
             word = Cat(lost | side["below"], folded)
             tail = missing
         else:
@@ -470,7 +492,10 @@ class DotCore:
             fraction = Cat(fraction[:cut] & (~side["short"]).replicate(cut), fraction[cut:])
         below = side["below"] ^ side["flip"] if "flip" in side else side["below"]
         special = side["special"]
-        payload = Mux(side["nan"], Const(self.nan_code & ((1 << f) - 1), f), 0)
+        nan: Value = Const(self.nan_code & ((1 << f) - 1), f)
+        if self.short is not None:
+            nan = Mux(side["short"], Const(self.short.nan_code & ((1 << f) - 1), f), nan)
+        payload = Mux(side["nan"], nan, 0)
         return Cat(
             (fraction & (~special).replicate(f)) | payload,
             packed[f:] | special.replicate(g.output.exponent_bits),

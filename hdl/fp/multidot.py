@@ -153,6 +153,7 @@ class MultiDot(wiring.Component):
                 select=Cat(*[select[name] for name in shorter]).any(),
                 window=cut.window,
                 result_bits=cut.result_bits,
+                nan_code=cut.nan_code,
             )
         bias = max(spec.input.bias for spec in specs)
         assert longest.window is not None

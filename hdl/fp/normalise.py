@@ -74,6 +74,7 @@ def round_and_pack(
     rounding: str,
     denormalise: bool,
     saturate: bool,
+    chop: Value | None = None,
 ) -> Value:
     """Exponent and fraction (no sign) of the rounded number; the only place of a unit that rounds.
 
@@ -90,6 +91,8 @@ def round_and_pack(
     rounding : {"RNE", "RZ"}
     denormalise, saturate : bool
         Whether the exponent can fall below 1, or pass the largest one, and must be handled here.
+    chop : Value, optional
+        Whether to round to zero after all.
     """
     e_bits, f = output.exponent_bits, output.fraction_bits
     tail = Const(0, 1) if number.tail is None else number.tail
@@ -113,6 +116,8 @@ def round_and_pack(
         if number.tail is not None:
             # a missing one: ones all the way down carry into the guard bit, or make a tie of it
             up = Mux(tail, word[0] | (rest_all & word[1]), up)
+        if chop is not None:
+            up = up & ~chop
         up = cuts.cross("normalised", up, "s4_round_up")
         rounded = Signal(len(kept), name="result_rounded")
         m.d.comb += rounded.eq(kept + up)

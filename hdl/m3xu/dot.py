@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from golden.fp.spec import DotSpec
 
-from ..fp.core import PIPELINES, DotCore, Geometry
+from ..fp.core import PIPELINES, DotCore, Geometry, ShortWindow
 from ..fp.dot import lane
 from ..fp.multiply import multiply
 from ..fp.pipeline import Cuts
@@ -36,6 +36,9 @@ class LaneDot(wiring.Component):
         For each lane, the width of A's significands and limbs.
     b_bits : int
         The width of B's.
+    chopped : DotSpec, optional
+        What the unit computes while ``chop`` is set, for a spec of its own with floor and RNE:
+        fewer bits, chopped magnitudes, RZ.
     limbs : sequence of int
         Every n that can be asked for, in rising order; the lanes must divide into whole elements.
     pipeline : int
@@ -51,6 +54,8 @@ class LaneDot(wiring.Component):
         alone. Absent without ``limbs``, as the next two.
     again, last : In(1), In(1)
         Whether this step is not the element's first, and whether it is its last.
+    chop : In(1)
+        Whether ``chopped`` holds in this cycle; absent without.
     c, d : In(storage_bits), Out(storage_bits)
         Addend and result.
 
@@ -65,6 +70,7 @@ class LaneDot(wiring.Component):
         wide: Signal
         again: Signal
         last: Signal
+        chop: Signal
         c: Signal
         d: Signal
 
@@ -75,6 +81,7 @@ class LaneDot(wiring.Component):
         exponent_bits: int,
         a_bits: Sequence[int],
         b_bits: int,
+        chopped: DotSpec | None = None,
         limbs: Sequence[int] = (),
         pipeline: int = 0,
     ):
@@ -87,7 +94,7 @@ class LaneDot(wiring.Component):
             if n < 2 or k % n:
                 raise ValueError(f"limbs must divide {k} lanes and be at least 2, not {n!r}")
         self.spec, self.a_bits, self.b_bits = spec, tuple(a_bits), b_bits
-        self.limbs = tuple(limbs)
+        self.limbs, self.chopped = tuple(limbs), chopped
         self.pipeline, self.latency = pipeline, pipeline
         members = {
             "a": In(bus_layout(exponent_bits, self.a_bits)),
@@ -97,6 +104,8 @@ class LaneDot(wiring.Component):
         }
         if limbs:
             members |= {"wide": In(len(self.limbs)), "again": In(1), "last": In(1)}
+        if chopped is not None:
+            members["chop"] = In(1)
         super().__init__(members)
 
     @property
@@ -119,12 +128,22 @@ class LaneDot(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         wide = {n: self.wide[i] for i, n in enumerate(self.limbs)}
+        short = None
+        if self.chopped is not None:
+            assert self.chopped.window is not None
+            short = ShortWindow(
+                select=self.chop,
+                window=self.chopped.window,
+                result_bits=self.chopped.result_bits,
+                nan_code=self.chopped.nan_code,
+            )
         core = DotCore(
             m,
             geometry=self.geometry,
             rounding=self.spec.rounding,
             nan_code=self.spec.nan_code,
             cuts=Cuts(m, PIPELINES[self.pipeline]),
+            short=short,
             pieces=wide,
         )
         a, b = lanes_of(self.a), lanes_of(self.b)

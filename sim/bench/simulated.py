@@ -33,6 +33,7 @@ CUBES = (
     ("cube_4x4x4", "broadcast", 15),
     ("cube_4x4x4", "systolic", 15),
     ("tensorcore_a100", "broadcast", 30),
+    ("m3xu_pipelined", "systolic", 40),
 )
 #: cocotb takes about this many times as long for a vector as a compiled model does.
 SHARE_OF_DOTS, SHARE_OF_BEATS = 1 / 200, 1 / 1000

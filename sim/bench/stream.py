@@ -42,8 +42,8 @@ class StreamDriver:
         One of the interface's input streams.
     stall_rate : float
         Probability of offering nothing in a cycle.
-    taken : callable, optional
-        Called with each item at its transfer.
+    offering, taken : callable, optional
+        Called with each item when it is first offered, and at its transfer.
     """
 
     def __init__(
@@ -52,9 +52,11 @@ class StreamDriver:
         stream: Stream,
         *,
         stall_rate: float = 0.0,
+        offering: Callable[[Any], None] | None = None,
         taken: Callable[[Any], None] | None = None,
     ):
-        self.harness, self.stream, self.taken = harness, stream, taken
+        self.harness, self.stream = harness, stream
+        self.offering, self.taken = offering, taken
         self.stall = _Stall(harness, stall_rate if stream.valid else 0.0)
         self.queue: deque[Any] = deque()
         self.offered = False
@@ -75,6 +77,8 @@ class StreamDriver:
             if self.offered:
                 payload = pack(self.stream.payload, self.queue[0])
                 self.harness.put(self.stream.payload, payload, raw=True)
+                if self.offering:
+                    self.offering(self.queue[0])
             else:
                 self.harness.noise(self.stream.payload)
         if self.stream.valid:

@@ -9,7 +9,7 @@ from sim.bench.cube.bench_unit import configuration
 from sim.bench.runner import run_bench
 
 MODULE = "sim.bench.cube.bench_unit"
-TESTS = 4
+TESTS = 5
 
 
 def parameters(preset="tiny", beats=150, **changes):
@@ -28,8 +28,10 @@ def run(given, design=None, **options):
         parameters(dataflow="systolic", m=3, precisions=("fp16", "int8"), pipeline=0),
         parameters(n=1, k=3, precisions=("bf16",), pipeline=3, slots=1, preset="cube_4x4x4"),
         parameters(m=2, n=3, dataflow="systolic", preset="tensorcore_a100", k=2),
+        parameters(m=2, n=1, k=4, preset="m3xu"),
+        parameters(m=1, n=2, k=4, preset="m3xu_pipelined", dataflow="systolic"),
     ],
-    ids=["tiny", "systolic", "one-slot", "a100-systolic"],
+    ids=["tiny", "systolic", "one-slot", "a100-systolic", "m3xu", "m3xu-systolic"],
 )
 def test_matrix_unit(given):
     result = run(given)

@@ -37,7 +37,9 @@ class _Bench:
         self.wanted: list[bool] = []  # whether each beat emits
         self.given: list[int] = []  # cycle of each result
         streams = {stream.name: stream for stream in face.streams_in + face.streams_out}
-        self.driver = StreamDriver(self.harness, streams["i"], stall_rate=i, taken=self.expect)
+        self.driver = StreamDriver(
+            self.harness, streams["i"], stall_rate=i, offering=self.foresee, taken=self.expect
+        )
         self.c = StreamDriver(self.harness, streams["c"], stall_rate=c)
         self.monitor = StreamMonitor(
             self.harness, streams["o"], stall_rate=o, received=self.receive
@@ -51,12 +53,21 @@ class _Bench:
         self.results.extend(traffic.d.tolist())
 
     def make(self, beats: int, **options: Any) -> Traffic:
-        """Fresh traffic from the bench's own random numbers."""
+        """Fresh traffic from the bench's own random numbers, one step a beat with ``plain``."""
+        if options.pop("plain", False):
+            options["precisions"] = [p for p in self.config.precisions if self.config.steps(p) == 1]
         seed = self.harness.rng.getrandbits(32)
         return make_traffic(self.config, beats=beats, seed=seed, **options)
 
+    def foresee(self, item: dict[str, Any]) -> None:
+        """Expect the real parts of a complex beat: they may come before the beat is taken."""
+        precision = self.config.precisions[item["precision"]]
+        if item["emit"] and precision in self.config.complex_precisions:
+            operation = f"{precision} beat {len(self.taken)}, real parts, slot {item['slot']}"
+            self.board.expect(self.results.popleft(), operation, a=item["a"], b=item["b"])
+
     def expect(self, item: dict[str, Any]) -> None:
-        """Note a beat that the unit has taken, and what must come of it."""
+        """Note a beat that the unit has taken, and what must (still) come of it."""
         self.taken.append(self.harness.cycle)
         self.wanted.append(bool(item["emit"]))
         if item["emit"]:
@@ -145,7 +156,7 @@ async def tiles_back_to_back(dut: Any) -> None:
     slots = bench.config.slot_count
     await bench.harness.start()
     traffic = bench.make(
-        bench.beats, slots=np.arange(bench.beats) % slots, lengths=(1,), emit_rate=1.0
+        bench.beats, slots=np.arange(bench.beats) % slots, lengths=(1,), emit_rate=1.0, plain=True
     )
     bench.send(traffic)
     await bench.drain()
@@ -162,10 +173,34 @@ async def accumulation_at_full_rate(dut: Any) -> None:
     slots = min(bench.config.pipeline + 1, bench.config.slot_count)
     await bench.harness.start()
     traffic = bench.make(
-        bench.beats, slots=np.arange(bench.beats) % slots, lengths=(bench.beats,), emit_rate=0.0
+        bench.beats,
+        slots=np.arange(bench.beats) % slots,
+        lengths=(bench.beats,),
+        emit_rate=0.0,
+        plain=True,
     )
     bench.send(traffic)
     await bench.drain()
     bench.finish(traffic)
     bench.check_latency()
     bench.check_rate(slots, max(slots, bench.config.pipeline + 1))
+
+
+@cocotb.test()
+async def every_step_is_used(dut: Any) -> None:
+    """In long runs of a precision of several steps a beat is taken every that many cycles."""
+    for precision in _Bench(dut).config.wide:
+        bench = _Bench(dut)
+        pairs = max(bench.config.slot_count // 2, 1)
+        await bench.harness.start()
+        traffic = bench.make(
+            bench.beats,
+            slots=2 * (np.arange(bench.beats) % pairs),
+            lengths=(bench.beats,),
+            emit_rate=0.0,
+            precisions=[precision],
+        )
+        bench.send(traffic)
+        await bench.drain()
+        bench.finish(traffic)
+        bench.check_rate(1, bench.config.steps(precision))

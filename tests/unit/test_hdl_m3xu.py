@@ -1,0 +1,179 @@
+"""The lanes' dot product: wide operands in limbs, narrow ones beside them, against golden."""
+
+import numpy as np
+import pytest
+
+import hdl.fp.core
+import hdl.m3xu.dot
+import hdl.m3xu.products
+from golden.fp import DotSpec, fused_dot
+from golden.fp.formats import FORMATS
+from golden.m3xu import split
+from hdl.m3xu.dot import LaneDot
+from sim.bench.fp.stimuli import dot_vectors
+from sim.rtl import compile
+
+COUNT = 3000
+
+
+def lane_fields(codes, format, *, limb, digit=0):
+    """One operand per vector as a lane sees it: ``limb`` is (first bit, width, bits in all)."""
+    codes = codes.astype(object) >> format.storage_shift
+    f, e = format.fraction_bits, format.exponent_bits
+    fraction, exponent = codes & (1 << f) - 1, codes >> f & (1 << e) - 1
+    normal, special = exponent != 0, exponent == (1 << e) - 1
+    place, width, total = limb
+    significand = (fraction | (normal.astype(object) << f)) << (total - f - 1)
+    return {
+        "significand": (significand >> place & (1 << width) - 1).astype(np.uint64),
+        "exponent": np.where(normal, exponent, 1).astype(np.uint64),
+        "sign": (codes >> f + e).astype(np.uint64),
+        "zero": (~normal & (fraction == 0)).astype(np.uint64),
+        "inf": (special & (fraction == 0)).astype(np.uint64),
+        "nan": (special & (fraction != 0)).astype(np.uint64),
+    }
+
+
+def run(model, unit, spec, n, a, b, c):
+    """Send every vector as n steps that follow each other; give what comes of the last ones."""
+    lanes = range(len(unit.a_bits))
+    buses = {"a": {}, "b": {}}
+    for lane in lanes:
+        element, base = lane // n, lane // n * n
+        whole = sum(unit.a_bits[base : base + n])
+        place = sum(unit.a_bits[base:lane])
+        limb = lane_fields(a[:, element], spec.input, limb=(place, unit.a_bits[lane], whole))
+        buses["a"][f"lane{lane}"] = {name: np.repeat(x, n) for name, x in limb.items()}
+        w = unit.b_bits
+        digits = [lane_fields(b[:, element], spec.input, limb=(w * t, w, w * n)) for t in range(n)]
+        buses["b"][f"lane{lane}"] = {
+            name: np.stack([digit[name] for digit in digits], 1).reshape(-1) for name in digits[0]
+        }
+    step = np.tile(np.arange(n), len(c))
+    control = {}
+    if unit.limbs:
+        chosen = 1 << unit.limbs.index(n) if n in unit.limbs else 0
+        control = {
+            "wide": np.full(len(step), chosen),
+            "again": (step > 0).astype(np.uint8),
+            "last": (step == n - 1).astype(np.uint8),
+        }
+    return model.run(**buses, c=np.repeat(c, n), **control).reshape(-1, n)[:, -1]
+
+
+def unit_and_spec(format, a_bits, b_bits, n, window, pipeline, limbs):
+    output = "fp64" if format == "fp64" else "fp32"
+    spec = DotSpec(input=format, output=output, k=len(a_bits) // n, window=window)
+    widest = format if FORMATS[format].exponent_bits > 5 else "tf32"
+    unit = LaneDot(
+        spec=DotSpec(input=widest, output=output, k=len(a_bits), window=window),
+        exponent_bits=FORMATS[widest].exponent_bits,
+        a_bits=a_bits,
+        b_bits=b_bits,
+        limbs=limbs,
+        pipeline=pipeline,
+    )
+    return unit, spec
+
+
+def mismatches(format, a_bits, b_bits, n, window, pipeline, limbs):
+    unit, spec = unit_and_spec(format, a_bits, b_bits, n, window, pipeline, limbs)
+    a, b, c = dot_vectors(spec, COUNT, seed=pipeline + n)
+    got = run(compile(unit), unit, spec, n, a, b, c)
+    return int((got != fused_dot(a, b, c, spec)).sum())
+
+
+@pytest.mark.parametrize(
+    ("format", "a_bits", "b_bits", "n", "window", "pipeline", "limbs"),
+    [
+        ("fp32", (11, 13) * 4, 12, 2, 48, 3, (2,)),
+        ("fp32", (11, 13), 12, 2, 48, 0, (2,)),
+        ("fp32", (11, 13) * 2, 12, 2, 26, 3, (2,)),
+        ("fp32", (12, 12) * 2, 12, 2, 60, 4, (2,)),
+        ("fp32", (8,) * 6, 8, 3, 48, 1, (3,)),
+        ("fp32", (6,) * 4, 6, 4, 48, 2, (2, 4)),
+        ("tf32", (11, 13) * 2, 12, 1, 48, 3, (2,)),
+        ("bf16", (11,) * 3, 11, 1, 32, 2, ()),
+        ("fp64", (27,) * 4, 27, 2, 106, 3, (2,)),
+        ("fp64", (11, 13) * 5, 12, 5, 106, 4, (2, 5)),
+        ("fp32", (11, 13) * 5, 12, 2, 48, 2, (2, 5)),
+    ],
+)
+def test_lanes_and_limbs_equal_golden(format, a_bits, b_bits, n, window, pipeline, limbs):
+    assert mismatches(format, a_bits, b_bits, n, window, pipeline, limbs) == 0
+
+
+def test_the_reference_cuts_operands_as_golden_does():
+    """`lane_fields` and `golden.m3xu.split` are two ways to say what a limb is."""
+    codes = np.array([0x3F812345, 0x7F7FFFFF, 0x00000001, 0xC0490FDB], np.uint32)
+    for code in codes.tolist():
+        significand = (code & 0x7FFFFF) | (0x800000 if code >> 23 & 0xFF else 0)
+        fields = [
+            lane_fields(np.array([code]), FORMATS["fp32"], limb=(12 * i, 12, 24))["significand"][0]
+            for i in range(2)
+        ]
+        assert fields == split(significand, limbs=2, bits=12)
+
+
+products = hdl.m3xu.products
+
+
+def shift_by_sixteen(element, sums, lane):
+    """What is carried over is taken four bits too far up: a shift of 16 instead of 12."""
+    low = element.digit + 4 + element.place(lane)
+    return element.row(sums)[low : low + element.limbs[lane - element.base]]
+
+
+def nothing_carried(element, sums, lane):
+    """Every step starts anew."""
+    return products._Element.row(element, sums)[:0]
+
+
+@pytest.mark.parametrize("mutant", [shift_by_sixteen, nothing_carried])
+def test_a_mutant_of_the_limbs_fails(monkeypatch, mutant):
+    monkeypatch.setattr(products._Element, "carried", mutant)
+    assert mismatches("fp32", (11, 13) * 2, 12, 2, 48, 3, (2,)) > COUNT // 10
+
+
+def test_limbs_in_the_wrong_order_fail(monkeypatch):
+    original = hdl.m3xu.dot.limb_products
+
+    def swapped(m, a, b, **rest):
+        return original(
+            m, [x for pair in zip(a[1::2], a[::2], strict=True) for x in pair], b, **rest
+        )
+
+    monkeypatch.setattr(hdl.m3xu.dot, "limb_products", swapped)
+    assert mismatches("fp32", (12, 12) * 2, 12, 2, 48, 3, (2,)) > COUNT // 10
+
+
+def test_a_negative_product_cut_in_both_pieces_counts_once(monkeypatch):
+    monkeypatch.setattr(
+        hdl.fp.core.DotCore, "_first_cuts", lambda self, lost, pieces: list(lost), raising=True
+    )
+    # in a short window the last place that is kept reaches the result
+    assert mismatches("fp32", (11, 13) * 2, 12, 2, 26, 3, (2,)) > 0
+
+
+def test_a_step_rounded_before_its_last_fails():
+    """Two sums, one a step, rounded each, are not the fused sum."""
+    unit, spec = unit_and_spec("fp32", (11, 13) * 2, 12, 2, 48, 0, (2,))
+    a, b, c = dot_vectors(spec, COUNT, seed=1)
+    half = replace_k(spec, 1)
+    twice = fused_dot(a[:, 1:], b[:, 1:], fused_dot(a[:, :1], b[:, :1], c, half), half)
+    assert (run(compile(unit), unit, spec, 2, a, b, c) != twice).any()
+
+
+def replace_k(spec, k):
+    return DotSpec(input=spec.input, output=spec.output, k=k, window=spec.window)
+
+
+def test_what_a_unit_cannot_be():
+    spec = DotSpec(input="fp32", output="fp32", k=3, window=48)
+    with pytest.raises(ValueError, match="limbs must divide 3 lanes"):
+        LaneDot(spec=spec, a_bits=(12,) * 3, limbs=(2,), exponent_bits=8, b_bits=12)
+    with pytest.raises(ValueError, match="pipeline must be one of"):
+        LaneDot(spec=spec, a_bits=(12,) * 4, pipeline=9, exponent_bits=8, b_bits=12)
+    with pytest.raises(ValueError, match="window"):
+        exact = DotSpec(input="fp32", output="fp32", k=4, window=None)
+        LaneDot(spec=exact, a_bits=(12,) * 4, exponent_bits=8, b_bits=12)

@@ -20,6 +20,7 @@ PROVIDERS = (
     "sim.bench.fp.batch",
     "sim.bench.fp_small.batch",
     "sim.bench.fp_small.exact",
+    "sim.bench.m3xu.batch",
     "sim.bench.cube.batch",
     "sim.bench.simulated",
     "sim.bench.silicon",

@@ -7,25 +7,29 @@ A data set is ``<preset>_<format>.npz`` with ``a``, ``b`` (N, K) and ``c``, ``d_
 """
 
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from golden.fp import DotSpec, FloatFormat, convert, fused_dot, parse_preset_name
+from golden.fp import PRESETS, DotSpec, FloatFormat, convert, fused_dot, parse_preset_name
+from hdl.cube import MatrixUnit, MatrixUnitConfig, Start
 from hdl.fp.dot import DotProduct
 from sim.bench.compare import Result, compare
 from sim.rtl import compile_unit
+from sim.rtl.cube import bus_words
 from sim.verify import Check
 
-__all__ = ["FOLDER", "DataSet", "checks", "load", "run_golden", "run_rtl"]
+__all__ = ["FOLDER", "DataSet", "checks", "load", "run_golden", "run_m3xu", "run_rtl", "runs"]
 
 #: Where measured sets are looked for: beside the repository.
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "silicon"
 
 _PIPELINE = 3
+#: Formats that a unit with FP32 in several steps takes in one.
+NARROW = ("fp16", "bf16", "tf32")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,21 +127,69 @@ def run_rtl(data: DataSet) -> Result:
     return _against(data, d, "RTL")
 
 
+def run_m3xu(data: DataSet) -> Result:
+    """Compare a unit that also has FP32 and FP32C, one element of it, in its 16-bit modes."""
+    config = _m3xu_config(data)
+    assert config is not None
+    a, b, c = _padded(data)
+    count = len(a)
+    # blocks of K go one after the other into the accumulator of their vector's slot
+    blocks = [
+        {
+            side: bus_words(np.ascontiguousarray(x[:, None, i : i + data.spec.k]).view(np.uint8))
+            for side, x in (("a", a), ("b", b))
+        }
+        for i in range(0, a.shape[1], data.spec.k)
+    ]
+    slots = config.slot_count
+    d = c
+    model = compile_unit(MatrixUnit, config=config)
+    for block in blocks:
+        beats = block | {
+            "precision": np.full(count, config.precisions.index(data.spec.input.name), np.uint8),
+            "start": np.full(count, Start.FROM_C.value, np.uint8),
+            "slot": (np.arange(count) % slots).astype(np.uint8),
+            "emit": np.ones(count, np.uint8),
+        }
+        inputs = {"i": beats, "c": d.reshape(count, 1, 1)}
+        d = model.stream(inputs=inputs, outputs={"o": count}).outputs["o"].reshape(count)
+    return _against(data, d, "RTL")
+
+
+def _m3xu_config(data: DataSet) -> MatrixUnitConfig | None:
+    """A unit of one element for the set's machine, with FP32 and FP32C; None if it has no such."""
+    spec = data.spec
+    if spec.input != spec.input_b or spec.input.name not in NARROW or spec.output.name != "fp32":
+        return None
+    machine = PRESETS[data.name.split()[0]]
+    narrow = [name for name in NARROW if (name, "fp32") in machine.combinations]
+    config = MatrixUnitConfig(
+        m=1,
+        n=1,
+        k=spec.k * spec.input.storage_bits // 16,
+        precisions=(*narrow, "fp32", "fp32c"),
+        preset=machine.name,
+    )
+    return config if config.spec(spec.input.name) == spec else None
+
+
+def runs(data: DataSet) -> list[tuple[str, Callable[[DataSet], Result]]]:
+    """All that can be compared with a data set: (unit, function)."""
+    found = [("golden.fused_dot", run_golden), ("fp.DotProduct", run_rtl)]
+    return found if _m3xu_config(data) is None else [*found, ("cube.MatrixUnit m3xu", run_m3xu)]
+
+
 def checks() -> Iterator[Check]:
     """Rows for every set in :data:`FOLDER`; none when there is no such folder."""
     for path in sorted(FOLDER.glob("*.npz")):
         for index, data in enumerate(load(path)):
-            yield Check(
-                unit="golden.fused_dot",
-                configuration=f"{data.name} measured",
-                run=partial(_row, path, index, run_golden),
-                weight=1,
-            )
-            yield Check(
-                unit="fp.DotProduct",
-                configuration=f"{data.name} measured",
-                run=partial(_row, path, index, run_rtl),
-            )
+            for unit, run in runs(data):
+                yield Check(
+                    unit=unit,
+                    configuration=f"{data.name} measured",
+                    run=partial(_row, path, index, run),
+                    weight=1 if run is run_golden else 8,
+                )
 
 
 def _row(path: Path, index: int, run, vectors: int, seed: int) -> Result:

@@ -33,10 +33,7 @@ def _silicon(options: argparse.Namespace) -> int:
         except (OSError, ValueError, TypeError) as error:
             raise UserError(f"{name}: {error}") from None
         for data in sets:
-            for unit, run in (
-                ("golden.fused_dot", silicon.run_golden),
-                ("fp.DotProduct", silicon.run_rtl),
-            ):
+            for unit, run in silicon.runs(data):
                 started = time.monotonic()
                 result = run(data)
                 outcomes.append(

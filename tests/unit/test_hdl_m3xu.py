@@ -11,75 +11,23 @@ from golden.fp.formats import FORMATS
 from golden.m3xu import split
 from hdl.m3xu.dot import LaneDot
 from sim.bench.fp.stimuli import dot_vectors
+from sim.bench.m3xu.lanes import lane_fields, run_lanes, unit_for
 from sim.rtl import compile
 
 COUNT = 3000
 
 
-def lane_fields(codes, format, *, limb, digit=0):
-    """One operand per vector as a lane sees it: ``limb`` is (first bit, width, bits in all)."""
-    codes = codes.astype(object) >> format.storage_shift
-    f, e = format.fraction_bits, format.exponent_bits
-    fraction, exponent = codes & (1 << f) - 1, codes >> f & (1 << e) - 1
-    normal, special = exponent != 0, exponent == (1 << e) - 1
-    place, width, total = limb
-    significand = (fraction | (normal.astype(object) << f)) << (total - f - 1)
-    return {
-        "significand": (significand >> place & (1 << width) - 1).astype(np.uint64),
-        "exponent": np.where(normal, exponent, 1).astype(np.uint64),
-        "sign": (codes >> f + e).astype(np.uint64),
-        "zero": (~normal & (fraction == 0)).astype(np.uint64),
-        "inf": (special & (fraction == 0)).astype(np.uint64),
-        "nan": (special & (fraction != 0)).astype(np.uint64),
-    }
-
-
-def run(model, unit, spec, n, a, b, c):
-    """Send every vector as n steps that follow each other; give what comes of the last ones."""
-    lanes = range(len(unit.a_bits))
-    buses = {"a": {}, "b": {}}
-    for lane in lanes:
-        element, base = lane // n, lane // n * n
-        whole = sum(unit.a_bits[base : base + n])
-        place = sum(unit.a_bits[base:lane])
-        limb = lane_fields(a[:, element], spec.input, limb=(place, unit.a_bits[lane], whole))
-        buses["a"][f"lane{lane}"] = {name: np.repeat(x, n) for name, x in limb.items()}
-        w = unit.b_bits
-        digits = [lane_fields(b[:, element], spec.input, limb=(w * t, w, w * n)) for t in range(n)]
-        buses["b"][f"lane{lane}"] = {
-            name: np.stack([digit[name] for digit in digits], 1).reshape(-1) for name in digits[0]
-        }
-    step = np.tile(np.arange(n), len(c))
-    control = {}
-    if unit.limbs:
-        chosen = 1 << unit.limbs.index(n) if n in unit.limbs else 0
-        control = {
-            "wide": np.full(len(step), chosen),
-            "again": (step > 0).astype(np.uint8),
-            "last": (step == n - 1).astype(np.uint8),
-        }
-    return model.run(**buses, c=np.repeat(c, n), **control).reshape(-1, n)[:, -1]
-
-
 def unit_and_spec(format, a_bits, b_bits, n, window, pipeline, limbs):
     output = "fp64" if format == "fp64" else "fp32"
     spec = DotSpec(input=format, output=output, k=len(a_bits) // n, window=window)
-    widest = format if FORMATS[format].exponent_bits > 5 else "tf32"
-    unit = LaneDot(
-        spec=DotSpec(input=widest, output=output, k=len(a_bits), window=window),
-        exponent_bits=FORMATS[widest].exponent_bits,
-        a_bits=a_bits,
-        b_bits=b_bits,
-        limbs=limbs,
-        pipeline=pipeline,
-    )
+    unit = unit_for(spec, a_bits=a_bits, b_bits=b_bits, limbs=limbs, pipeline=pipeline)
     return unit, spec
 
 
 def mismatches(format, a_bits, b_bits, n, window, pipeline, limbs):
     unit, spec = unit_and_spec(format, a_bits, b_bits, n, window, pipeline, limbs)
     a, b, c = dot_vectors(spec, COUNT, seed=pipeline + n)
-    got = run(compile(unit), unit, spec, n, a, b, c)
+    got = run_lanes(compile(unit), unit, spec, n, a, b, c)
     return int((got != fused_dot(a, b, c, spec)).sum())
 
 
@@ -109,7 +57,9 @@ def test_the_reference_cuts_operands_as_golden_does():
     for code in codes.tolist():
         significand = (code & 0x7FFFFF) | (0x800000 if code >> 23 & 0xFF else 0)
         fields = [
-            lane_fields(np.array([code]), FORMATS["fp32"], limb=(12 * i, 12, 24))["significand"][0]
+            lane_fields(np.array([code]), FORMATS["fp32"], place=12 * i, width=12, total=24)[
+                "significand"
+            ][0]
             for i in range(2)
         ]
         assert fields == split(significand, limbs=2, bits=12)
@@ -161,7 +111,7 @@ def test_a_step_rounded_before_its_last_fails():
     a, b, c = dot_vectors(spec, COUNT, seed=1)
     half = replace_k(spec, 1)
     twice = fused_dot(a[:, 1:], b[:, 1:], fused_dot(a[:, :1], b[:, :1], c, half), half)
-    assert (run(compile(unit), unit, spec, 2, a, b, c) != twice).any()
+    assert (run_lanes(compile(unit), unit, spec, 2, a, b, c) != twice).any()
 
 
 def replace_k(spec, k):

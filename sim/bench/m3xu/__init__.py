@@ -1,0 +1,1 @@
+"""Benches of the lanes' dot product: wide operands in limbs, narrow ones beside them."""

@@ -1,0 +1,87 @@
+"""Batch checks of the lanes' dot product against golden, wide and narrow formats."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from golden.fp import PRESETS, DotSpec, fused_dot
+from sim.bench.compare import Result, compare
+from sim.bench.fp.stimuli import dot_vectors
+from sim.rtl import compile
+from sim.verify import Check
+
+from .lanes import run_lanes, unit_for
+
+__all__ = ["checks", "run_check"]
+
+_PAIRS = (11, 13) * 4
+
+#: (format, widths of A's limbs, digits of B, n, window, pipeline, every n of the unit)
+CONFIGURATIONS = (
+    ("fp32", _PAIRS, 12, 2, 48, 3, (2,)),
+    ("fp32", _PAIRS, 12, 2, 48, 0, (2,)),
+    ("fp32", (11, 13), 12, 2, 48, 4, (2,)),
+    ("fp32", (8,) * 6, 8, 3, 48, 1, (3,)),
+    ("fp32", (6,) * 4, 6, 4, 48, 2, (2, 4)),
+    ("fp64", (27,) * 4, 27, 2, 106, 3, (2,)),
+    ("fp64", (27, 27), 27, 2, 106, 0, (2,)),
+    ("fp64", (11, 13) * 5, 12, 5, 106, 4, (2, 5)),
+)
+#: Formats of one step in the unit of the first configuration, ``ieee`` and as an A100.
+NARROW = (("fp16", 8), ("bf16", 8), ("tf32", 4))
+#: The narrow modes are to be the baseline's on a million cases.
+MORE = 5
+
+
+def run_check(
+    spec: DotSpec,
+    a_bits: tuple[int, ...],
+    b_bits: int,
+    n: int,
+    pipeline: int,
+    limbs: tuple[int, ...],
+    wide: DotSpec | None,
+    share: int,
+    vectors: int,
+    seed: int,
+) -> Result:
+    """Compare one format of a unit with golden."""
+    unit = unit_for(spec, a_bits=a_bits, b_bits=b_bits, limbs=limbs, pipeline=pipeline, wide=wide)
+    identity = (
+        f"LaneDot {spec.input.name} {unit.spec!r} {a_bits} {b_bits} {limbs} {pipeline} {wide}"
+    )
+    model = compile(unit, identity=identity)
+    total = Result(vectors=0, mismatches=0)
+    for part in range(share):
+        a, b, c = dot_vectors(spec, vectors, seed=seed + part)
+        total += compare(
+            f"dot product {spec.input.name}",
+            got=run_lanes(model, unit, spec, n, a, b, c),
+            expected=fused_dot(a, b, c, spec),
+            operands={"a": a, "b": b, "c": c},
+            seed=seed + part,
+        )
+    return total
+
+
+def checks() -> Iterator[Check]:
+    """Wide formats of several limb counts, and the narrow ones beside FP32."""
+    for format, a_bits, b_bits, n, window, pipeline, limbs in CONFIGURATIONS:
+        output = "fp64" if format == "fp64" else "fp32"
+        spec = DotSpec(input=format, output=output, k=len(a_bits) // n, window=window)
+        yield Check(
+            unit="m3xu.LaneDot",
+            configuration=f"{format} K={spec.k} in {n} steps on {b_bits} bits pipeline={pipeline}",
+            run=partial(run_check, spec, a_bits, b_bits, n, pipeline, limbs, None, 1),
+        )
+    fp32 = DotSpec(input="fp32", output="fp32", k=4, window=48)
+    for preset in ("ieee", "a100"):
+        for format, k in NARROW:
+            spec = PRESETS[preset].spec(format, k=k)
+            if preset == "ieee":
+                spec = DotSpec(input=format, output="fp32", k=k, window=48)
+            wide = fp32 if preset == "a100" else None
+            yield Check(
+                unit="m3xu.LaneDot",
+                configuration=f"{preset} {format} K={k} beside fp32 pipeline=3",
+                run=partial(run_check, spec, _PAIRS, 12, 1, 3, (2,), wide, MORE),
+            )

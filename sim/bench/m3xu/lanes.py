@@ -1,0 +1,112 @@
+"""Operands as lanes see them, and vectors as steps: how a compiled ``LaneDot`` is driven."""
+
+from typing import Any
+
+import numpy as np
+
+from golden.fp.formats import FORMATS, FloatFormat
+from golden.fp.spec import DotSpec
+from hdl.m3xu.dot import LaneDot
+from sim.rtl import CompiledModel
+
+__all__ = ["lane_fields", "run_lanes", "unit_for"]
+
+
+def lane_fields(
+    codes: np.ndarray, format: FloatFormat, *, place: int, width: int, total: int
+) -> dict[str, np.ndarray]:
+    """One operand of each vector: bits ``place … place + width - 1`` of its significand.
+
+    The significand lies at the top of ``total`` bits, 64 at most.
+    """
+    codes = codes.astype(np.uint64) >> np.uint64(format.storage_shift)
+    f, e = format.fraction_bits, format.exponent_bits
+    fraction = codes & np.uint64((1 << f) - 1)
+    exponent = codes >> np.uint64(f) & np.uint64((1 << e) - 1)
+    normal, special = exponent != 0, exponent == (1 << e) - 1
+    significand = (fraction | normal.astype(np.uint64) << np.uint64(f)) << np.uint64(total - f - 1)
+    bias = 127 if e < 8 else format.bias  # narrow exponents go on the scale of eight bits
+    return {
+        "significand": significand >> np.uint64(place) & np.uint64((1 << width) - 1),
+        "exponent": np.where(normal, exponent, 1).astype(np.uint64) + np.uint64(bias - format.bias),
+        "sign": codes >> np.uint64(f + e),
+        "zero": (~normal & (fraction == 0)).astype(np.uint8),
+        "inf": (special & (fraction == 0)).astype(np.uint8),
+        "nan": (special & (fraction != 0)).astype(np.uint8),
+    }
+
+
+def unit_for(
+    spec: DotSpec,
+    *,
+    a_bits: tuple[int, ...],
+    b_bits: int,
+    limbs: tuple[int, ...],
+    pipeline: int,
+    wide: DotSpec | None = None,
+) -> LaneDot:
+    """A unit that computes ``spec``; with ``wide`` it is built for that and chops for ``spec``."""
+    base = wide or spec
+    widest = base.input if base.input.exponent_bits > 5 else FORMATS["tf32"]
+    return LaneDot(
+        spec=DotSpec(input=widest, output=base.output, k=len(a_bits), window=base.window),
+        exponent_bits=widest.exponent_bits,
+        a_bits=a_bits,
+        b_bits=b_bits,
+        chopped=spec if wide else None,
+        limbs=limbs,
+        pipeline=pipeline,
+    )
+
+
+def run_lanes(
+    model: CompiledModel,
+    unit: LaneDot,
+    spec: DotSpec,
+    n: int,
+    a: np.ndarray,
+    b: np.ndarray,
+    c: np.ndarray,
+) -> np.ndarray:
+    """Send every vector as n steps that follow each other; give what comes of the last ones.
+
+    Parameters
+    ----------
+    a, b : (N, K) ndarray of codes
+    c : (N,) ndarray of codes
+    """
+    w = unit.b_bits
+    buses: dict[str, Any] = {"a": {}, "b": {}}
+    for lane, width in enumerate(unit.a_bits):
+        element, base = lane // n, lane // n * n
+        total, place = sum(unit.a_bits[base : base + n]), sum(unit.a_bits[base:lane])
+        if element >= a.shape[1]:  # a lane that the format does not have is -0
+            empty = dict.fromkeys(("significand", "exponent", "inf", "nan"), 0)
+            for side in "ab":
+                fields = empty | {"sign": int(side == "a"), "zero": 1}
+                buses[side][f"lane{lane}"] = {
+                    name: np.full(n * len(c), value, np.uint8) for name, value in fields.items()
+                }
+            continue
+        limb = lane_fields(a[:, element], spec.input, place=place, width=width, total=total)
+        buses["a"][f"lane{lane}"] = {name: np.repeat(x, n) for name, x in limb.items()}
+        digits = [
+            lane_fields(b[:, element], spec.input, place=w * t, width=w, total=w * n)
+            for t in range(n)
+        ]
+        buses["b"][f"lane{lane}"] = {
+            name: np.stack([digit[name] for digit in digits], 1).reshape(-1) for name in digits[0]
+        }
+    step = np.tile(np.arange(n, dtype=np.uint8), len(c))
+    control: dict[str, Any] = {}
+    if unit.limbs:
+        chosen = 1 << unit.limbs.index(n) if n in unit.limbs else 0
+        control = {
+            "wide": np.full(len(step), chosen, np.uint8),
+            "again": (step > 0).astype(np.uint8),
+            "last": (step == n - 1).astype(np.uint8),
+        }
+    if unit.chopped is not None:
+        control["chop"] = np.full(len(step), unit.chopped == spec, np.uint8)
+    d = model.run(**buses, c=np.repeat(c, n), **control)
+    return d.reshape(-1, n)[:, -1]

@@ -6,7 +6,8 @@ from amaranth.lib.wiring import In, Out
 
 from golden.fp.spec import DotSpec
 
-from .core import PIPELINES, DotCore, Geometry, Lane
+from .core import PIPELINES, DotCore
+from .geometry import Geometry, Lane
 from .multiply import multiply
 from .pipeline import Cuts
 from .unpack import Unpacked, unpack

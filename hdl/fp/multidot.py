@@ -9,8 +9,9 @@ from amaranth.lib.wiring import In, Out
 from golden.fp.formats import FloatFormat
 from golden.fp.spec import DotSpec
 
-from .core import PIPELINES, DotCore, Geometry, Lane, ShortWindow
+from .core import PIPELINES, DotCore
 from .dot import product_lane
+from .geometry import Geometry, Lane, ShortWindow
 from .intdot import IntDotProduct
 from .pipeline import Cuts
 from .unpack import Unpacked, unpack

@@ -9,8 +9,9 @@ from amaranth.lib.wiring import In, Out
 
 from golden.fp.spec import DotSpec
 
-from ..fp.core import PIPELINES, DotCore, Geometry, ShortWindow
+from ..fp.core import PIPELINES, DotCore
 from ..fp.dot import lane
+from ..fp.geometry import Geometry, ShortWindow
 from ..fp.multiply import multiply
 from ..fp.pipeline import Cuts
 from ..fp.unpack import unpack

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from hdl.cube import MatrixUnitConfig
 
-__all__ = ["VARIANTS", "variant"]
+__all__ = ["REPORTED", "VARIANTS", "variant"]
 
 _SIXTEEN_BIT = ("fp16", "bf16", "tf32")
 _BASELINE = MatrixUnitConfig(
@@ -34,6 +34,9 @@ VARIANTS = {
     "fp32c-a100": replace(_FP32C, preset="a100"),
     "pipelined-a100": replace(_FP32C, preset="a100", assignment="pipelined"),
 }
+
+#: Those of the table; the others are there to be asked for.
+REPORTED = ("baseline", "baseline-12bit", "fp32", "fp32c", "pipelined", "naive-fp32")
 
 
 def variant(name: str, *, pipeline: int, window: int | None) -> MatrixUnitConfig:

@@ -1,0 +1,65 @@
+"""Table 2.4 of the thesis: areas of the M³XU variants over a 16-bit unit, beside the published.
+
+The ratios are of whole tiles, mapped onto our own cells at the relaxed delay target; the goals are
+the project's. docs/results/m3xu.md has the same on Nangate45.
+"""
+
+import csv
+import json
+import subprocess
+import sys
+
+import pytest
+
+#: variant -> (published ratio, our goal), areas over `baseline`
+AREAS = {"fp32": (1.37, 1.15), "fp32c": (1.41, 1.18), "pipelined": (1.47, 1.16)}
+#: variant -> (published ratio, our goal), cycle times over `baseline`
+CYCLES = {"fp32": (1.21, 1.10), "fp32c": (1.21, 1.10), "pipelined": (1.00, 1.00)}
+PUBLISHED = {
+    "fp32": "m3xu.area.fp32",
+    "fp32c": "m3xu.area.fp32c",
+    "pipelined": "m3xu.area.pipelined",
+}
+
+
+@pytest.fixture(scope="module")
+def rows(root, tmp_path_factory):
+    """Figures by variant: {delay target in ps: {area_um2, delay_ps, …}}."""
+    names = ",".join(["baseline", "baseline-12bit", *AREAS])
+    file = tmp_path_factory.mktemp("area") / "m3xu.json"
+    command = [sys.executable, "-m", "flows", "area", "m3xu", "--variant", names]
+    subprocess.run([*command, "--json", str(file)], cwd=root, capture_output=True, check=True)
+    found = json.loads(file.read_text())["rows"]
+    return {row["configuration"]["variant"]: row["targets"] for row in found}
+
+
+@pytest.mark.parametrize("target", ["10000", "500"])
+@pytest.mark.parametrize("variant", AREAS)
+def test_area_over_the_16_bit_unit(rows, variant, target):
+    published, goal = AREAS[variant]
+    ratio = rows[variant][target]["area_um2"] / rows["baseline"][target]["area_um2"]
+    print(f"{variant}: {ratio:.3f} of the baseline, {published} published")
+    assert 1.0 < ratio <= goal < published
+
+
+@pytest.mark.parametrize("variant", CYCLES)
+def test_cycle_time_over_the_16_bit_unit(rows, variant):
+    published, goal = CYCLES[variant]
+    ratio = rows[variant]["500"]["delay_ps"] / rows["baseline"]["500"]["delay_ps"]
+    print(f"{variant}: {ratio:.3f} of the baseline's cycle, {published} published")
+    assert ratio <= goal
+
+
+def test_area_over_a_unit_on_12_bit_multipliers(rows):
+    ratio = rows["fp32"]["10000"]["area_um2"] / rows["baseline-12bit"]["10000"]["area_um2"]
+    assert ratio <= 1.10  # 1.16 published
+
+
+def test_the_published_ratios_are_those_of_the_table(root):
+    path = root.parent / "shared" / "papers" / "figures.csv"
+    if not path.exists():
+        pytest.skip("needs ../shared/papers/figures.csv")
+    with path.open() as file:
+        figures = {row[0]: float(row[4]) for row in csv.reader(file) if row[0].startswith("m3xu.")}
+    for variant, key in PUBLISHED.items():
+        assert AREAS[variant][0] == figures[key]

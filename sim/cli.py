@@ -22,6 +22,7 @@ COMMANDS = (
     "sim.commands.silicon",
     "sim.commands.exhaustive",
     "sim.commands.kernels",
+    "sim.commands.mma",
 )
 
 

@@ -8,7 +8,12 @@ __all__ = ["OURS", "PARAMETER_MODULES", "imports", "violations"]
 OURS = ("golden", "hdl", "sim", "flows")
 
 #: Modules of golden that hold parameter objects and no computation: all that hdl may see.
-PARAMETER_MODULES = ("golden.fp.formats", "golden.fp.spec", "golden.m3xu.precision")
+PARAMETER_MODULES = (
+    "golden.fp.formats",
+    "golden.fp.spec",
+    "golden.m3xu.isa",
+    "golden.m3xu.precision",
+)
 
 #: What golden may use besides the standard library.
 GOLDEN_LIBRARIES = ("numpy", "ml_dtypes", "numba")

@@ -1,0 +1,162 @@
+"""``mma``: matrix instructions back to back on the RTL, and the rates that come of it."""
+
+import argparse
+import sys
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from sim.cli import UserError, write_json
+
+from .verify import _at_least
+
+if TYPE_CHECKING:
+    from sim.rtl.mma import Rate
+
+__all__ = ["register"]
+
+
+def register(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        "mma", help="matrix instructions: cycles and rates, measured on the RTL"
+    )
+    parser.add_argument("units", nargs="*", metavar="UNIT", help="all if absent; see --list")
+    parser.add_argument("--list", action="store_true", help="name units and instructions and stop")
+    parser.add_argument("--count", type=_at_least(2), default=64, help="instructions in a list")
+    parser.add_argument("--seed", type=_at_least(0), default=1, help="of the operands")
+    parser.add_argument("--json", metavar="FILE", help="write the rows here (- for stdout)")
+    parser.set_defaults(run=_mma)
+
+
+def _mma(options: argparse.Namespace) -> int:
+    from hdl.m3xu.issue import opcodes_of
+    from sim.rtl.mma import UNITS
+
+    for name in options.units:
+        if name not in UNITS:
+            raise UserError(f"unit must be one of {', '.join(UNITS)}, not {name!r}")
+    chosen = list(dict.fromkeys(options.units)) or list(UNITS)
+    if options.list:
+        for name in chosen:
+            print(f"{name:16} {', '.join(o.mnemonic for o in opcodes_of(UNITS[name]))}")
+        return 0
+    rates, baseline = _measure(chosen, options)
+    console = Console(
+        file=sys.stderr if options.json == "-" else sys.stdout,
+        width=None if sys.stdout.isatty() else 120,
+        highlight=False,
+    )
+    _print(rates, baseline, console)
+    if options.json:
+        write_json(
+            options.json, [_row(u, rate, baseline) for u, rs in rates.items() for rate in rs]
+        )
+    differ = sum(rate.mismatches for found in rates.values() for rate in found)
+    late = [(unit, rate) for unit, found in rates.items() for rate in found if rate.bubbles]
+    console.print(f"{differ:,} results or fetches differ from golden")
+    for unit, rate in late:
+        text = f"{unit} {rate.name}: {rate.bubbles} cycles are neither steps nor latency"
+        console.print(text, style="red", markup=False)
+    return 1 if differ or late else 0
+
+
+def _measure(units: list[str], options: argparse.Namespace) -> "tuple[dict[str, list[Rate]], Rate]":
+    """Lists of one instruction each, then one of all of them in random order; and FP16's rate."""
+    import numpy as np
+
+    from golden.m3xu.isa import Opcode
+    from hdl.m3xu.issue import opcodes_of
+    from sim.rtl.mma import UNITS, measure
+
+    given: dict[str, Any] = {"seed": options.seed}
+    rates: dict[str, list[Rate]] = {}
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        line = bar.add_task("", total=sum(len(opcodes_of(UNITS[unit])) + 1 for unit in units))
+        for unit in units:
+            config, found = UNITS[unit], rates.setdefault(unit, [])
+            opcodes = opcodes_of(config)
+            for opcode in opcodes:
+                bar.update(line, description=f"{unit} {opcode.mnemonic}")
+                name = opcode.mnemonic
+                found.append(measure(config, [opcode] * options.count, name=name, **given))
+                bar.advance(line)
+            if len(opcodes) > 1:
+                rng = np.random.default_rng(options.seed)
+                order = [opcodes[n] for n in rng.integers(len(opcodes), size=options.count)]
+                found.append(measure(config, order, name="mixed", **given))
+            bar.advance(line)
+        known = [rate for found in rates.values() for rate in found]
+        baseline = next((rate for rate in known if rate.name == Opcode.FP16.mnemonic), None)
+        if baseline is None:
+            opcodes = [Opcode.FP16] * options.count
+            baseline = measure(UNITS["m3xu"], opcodes, name=Opcode.FP16.mnemonic, **given)
+    return rates, baseline
+
+
+def _row(unit: str, rate: "Rate", baseline: "Rate") -> dict[str, Any]:
+    """What the table has, with numbers as they are."""
+    paper, source = _paper(rate)
+    mixed = rate.name == "mixed"
+    return {
+        "unit": unit,
+        "instruction": rate.name,
+        "instructions": rate.instructions,
+        "cycles": rate.cycles,
+        "steps": rate.steps,
+        "fill": rate.fill,
+        "bubbles": rate.bubbles,
+        "cycles_per_instruction": float(rate.cycles_each),
+        "shortest": min(rate.each),
+        "longest": max(rate.each),
+        "macs_per_cycle": None if mixed else float(rate.macs_per_cycle),
+        "relative_to_fp16": None if mixed else float(rate.relative(baseline)),
+        "paper": None if paper is None else float(paper),
+        "source": source,
+        "mismatches": rate.mismatches,
+    }
+
+
+def _paper(rate: "Rate") -> tuple[Fraction | None, str | None]:
+    from sim.rtl.mma import PAPER
+
+    return PAPER.get(rate.name.rpartition(".")[2], (None, None))
+
+
+def _print(rates: "dict[str, list[Rate]]", baseline: "Rate", console: Console) -> None:
+    from sim.rtl.mma import UNITS
+
+    for unit, found in rates.items():
+        config = UNITS[unit]
+        console.print(
+            f"{unit}: {config.m}×{config.n} outputs, {config.k} lanes, {config.lane_bits}-bit "
+            f"multipliers",
+            style="bold",
+            markup=False,
+        )
+        table = Table()
+        table.add_column("instruction", no_wrap=True)
+        for name in ("in a list of", "cycles", "steps", "fill", "cycles each", "MACs/cycle"):
+            table.add_column(name, justify="right", no_wrap=True)
+        table.add_column("of FP16", justify="right", no_wrap=True)
+        table.add_column("paper", no_wrap=True)
+        for rate in found:
+            paper, source = _paper(rate)
+            mixed = rate.name == "mixed"
+            table.add_row(
+                rate.name,
+                f"{rate.instructions}",
+                f"{rate.cycles:,}",
+                f"{rate.steps:,}",
+                f"{rate.fill}",
+                f"{float(rate.cycles_each):g}",
+                "" if mixed else f"{float(rate.macs_per_cycle):g}",
+                "" if mixed else str(rate.relative(baseline)),
+                "" if paper is None else f"{paper} {source}",
+                style="bold red" if rate.mismatches else None,
+            )
+        console.print(table)

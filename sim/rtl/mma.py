@@ -1,0 +1,398 @@
+"""Lists of matrix instructions on compiled RTL: operands, the order of beats, cycles, rates."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from golden.m3xu import operand_dtype, result_dtype
+from golden.m3xu.execute import execute
+from golden.m3xu.isa import FIELDS, Instruction, Opcode
+from hdl.cube import CONFIGS, MatrixUnitConfig, Start
+from hdl.m3xu.mma import QUEUE_CYCLES, MmaUnit
+
+from . import CompiledModel, compile_unit
+from .cube import bus_words
+
+__all__ = [
+    "PAPER",
+    "UNITS",
+    "MmaRun",
+    "Rate",
+    "Values",
+    "beats_of",
+    "draw_instructions",
+    "draw_values",
+    "expected_results",
+    "measure",
+    "run_instructions",
+    "words_of",
+]
+
+#: Units that run instructions, by name.
+UNITS = {
+    "m3xu": CONFIGS["m3xu"],
+    "m3xu_pipelined": CONFIGS["m3xu_pipelined"],
+    "fp64": MatrixUnitConfig(m=8, n=4, k=8, precisions=("fp64",), output="fp64"),
+    "fp64_12bit": MatrixUnitConfig(
+        m=8, n=4, k=10, precisions=("fp64",), output="fp64", multiplier_bits=12
+    ),
+}
+
+#: Rate relative to FP16 by precision, and whose claim it is.
+PAPER = {
+    "fp16": (Fraction(1), "Table 2.2"),
+    "bf16": (Fraction(1), "Table 2.2"),
+    "tf32": (Fraction(1, 2), "Table 2.2"),
+    "fp32": (Fraction(1, 4), "Corollary 2"),
+    "fp32c": (Fraction(1, 16), "Corollary 3"),
+}
+
+#: A, B and C (or None) of an instruction, as `golden.m3xu.execute` takes them.
+Values = tuple[np.ndarray, np.ndarray, np.ndarray | None]
+
+
+def beats_of(program: Sequence[Instruction], config: MatrixUnitConfig) -> dict[str, np.ndarray]:
+    """The beats of instructions in order: one array for each field, and ``instruction``.
+
+    This is the definition that the RTL is held against. The tiles of D are numbered row blocks
+    first and taken in groups, of as many as a power of two allows and the slots can hold; in a
+    group, K is the outer loop and the tiles are the inner one. Each group gets the next slots in
+    turn, a complex tile an even one and its neighbour.
+    """
+    found: list[dict[str, int]] = []
+    slots, free = config.slot_count, 0
+    for number, instruction in enumerate(program):
+        precision, shape = instruction.opcode.precision, instruction.opcode.shape
+        width = 2 if precision.is_complex else 1
+        terms = config.terms(precision.name) // width
+        rows, columns, blocks = shape[0] // config.m, shape[1] // config.n, shape[2] // terms
+        tiles = [(row, column) for column in range(columns) for row in range(rows)]
+        size = len(tiles)
+        while size * width > slots:
+            size //= 2
+        for first in range(0, len(tiles), size):
+            free += free % width
+            for block in range(blocks):
+                for place, (row, column) in enumerate(tiles[first : first + size]):
+                    zero = Start.FROM_C if instruction.accumulates else Start.ZERO
+                    found.append(
+                        _fields(instruction.encode())
+                        | {
+                            "instruction": number,
+                            "row": row,
+                            "column": column,
+                            "block": block,
+                            "first": int(block == 0),
+                            "last": int(block == blocks - 1),
+                            "precision": config.precisions.index(precision.name),
+                            "start": (Start.ACCUMULATE if block else zero).value,
+                            "slot": (free + width * place) % slots,
+                            "emit": int(block == blocks - 1),
+                        }
+                    )
+            free = (free + width * size) % slots
+    return {name: np.array([beat[name] for beat in found]) for name in found[0]}
+
+
+def _fields(word: int) -> dict[str, int]:
+    return {name: word >> low & (1 << width) - 1 for name, low, width in FIELDS}
+
+
+def words_of(program: Sequence[Instruction]) -> dict[str, np.ndarray]:
+    """Instructions as the stream ``i`` takes them."""
+    words = [_fields(instruction.encode()) for instruction in program]
+    return {name: np.array([word[name] for word in words], np.uint8) for name, _, _ in FIELDS}
+
+
+def expected_results(
+    program: Sequence[Instruction], values: Sequence[Values], config: MatrixUnitConfig
+) -> list[np.ndarray]:
+    """What golden gives for each instruction on this unit."""
+    return [
+        execute(
+            instruction,
+            *operands,
+            k=config.k,
+            multiplier_bits=config.lane_bits,
+            preset=config.preset,
+            window=config.float_specs[instruction.opcode.precision.name].window,
+        )
+        for instruction, operands in zip(program, values, strict=True)
+    ]
+
+
+# Stimuli
+
+
+def draw_instructions(
+    rng: np.random.Generator, opcodes: Sequence[Opcode], *, accumulate: float = 0.5
+) -> list[Instruction]:
+    """One instruction for each opcode, with registers at random; some accumulate."""
+    found = []
+    for opcode in opcodes:
+        while True:
+            first = {
+                name: int(rng.integers(64 // size)) * size
+                for name in ("d", "a", "b", "c")
+                if (size := opcode.fragment(name).registers)
+            }
+            if rng.random() >= accumulate:
+                del first["c"]
+            try:
+                found.append(Instruction(opcode=opcode, **first))
+                break
+            except ValueError:  # D would overlap A or B
+                continue
+    return found
+
+
+def draw_values(rng: np.random.Generator, program: Sequence[Instruction]) -> list[Values]:
+    """Operands for instructions: over 17 binades, and now and then any code at all."""
+    found = []
+    for instruction in program:
+        opcode, precision = instruction.opcode, instruction.opcode.precision
+        dtypes = {"a": operand_dtype(precision), "b": operand_dtype(precision)}
+        dtypes["c"] = result_dtype(precision)
+        operands: list[Any] = []
+        for name, dtype in dtypes.items():
+            fragment = opcode.fragment(name)
+            if name == "c" and not instruction.accumulates:
+                operands.append(None)
+                continue
+            width = fragment.columns * (2 if precision.is_complex else 1)
+            real = np.dtype(np.float32) if dtype == np.complex64 else dtype
+            shape = fragment.rows, width
+            scale = 2.0 ** rng.integers(-8, 9, shape)
+            part = (rng.standard_normal(shape) * scale).astype(real)
+            codes = part.view(f"u{real.itemsize}")
+            wild = rng.random(shape) < 0.002
+            raw = np.frombuffer(rng.bytes(codes.nbytes), codes.dtype).reshape(shape)
+            codes[wild] = raw[wild]
+            operands.append(part.view(dtype))
+        found.append(tuple(operands))
+    return found
+
+
+# Runs
+
+
+@dataclass(frozen=True, kw_only=True)
+class MmaRun:
+    """What a list of instructions gave on the RTL.
+
+    Attributes
+    ----------
+    d : list of (M, N) ndarray
+        D of each instruction.
+    beats : dict
+        The beats that were expected, see `beats_of`.
+    wrong_fetches : int
+        Items of ``fetch`` that are not those.
+    ends : (instructions,) ndarray
+        Cycle in which the unit took each instruction's last beat, from the one in which the first
+        instruction was there.
+    cycles : int
+        Cycles from the first instruction to the last result, both included.
+    """
+
+    d: list[np.ndarray]
+    beats: dict[str, np.ndarray]
+    wrong_fetches: int
+    ends: np.ndarray
+    cycles: int
+
+
+def run_instructions(
+    config: MatrixUnitConfig,
+    program: Sequence[Instruction],
+    values: Sequence[Values],
+    *,
+    model: CompiledModel | None = None,
+    stall_rate: float = 0.0,
+    seed: int = 0,
+) -> MmaRun:
+    """Run instructions back to back on the compiled RTL of an `MmaUnit`.
+
+    The streams of operands are made before the run, in the order that `beats_of` says: a C that an
+    earlier instruction computes is the caller's to give.
+    """
+    model = model or compile_unit(MmaUnit, config=config)
+    beats = beats_of(program, config)
+    a, b, c = _operands(config, program, values, beats)
+    tiles = _tiles(config, program, beats)
+    result = model.stream(
+        inputs={"i": words_of(program), "ab": {"a": a, "b": b}, "c": c},
+        outputs={"fetch": len(beats["row"]), "o": len(tiles)},
+        stall_rate=stall_rate,
+        stall_seed=seed,
+    )
+    wrong = np.zeros(len(beats["row"]), bool)
+    for name, got in result.outputs["fetch"].items():
+        wrong |= got != beats[name]
+    d = []
+    for instruction in program:
+        dtype = result_dtype(instruction.opcode.precision)
+        d.append(np.empty(instruction.opcode.shape[:2], dtype))
+    for (number, row, column, part), tile in zip(tiles, result.outputs["o"], strict=True):
+        parts = d[number].itemsize * 8 // config.word_bits
+        view = d[number].view(tile.dtype)[:, part::parts]
+        view[row : row + config.m, column : column + config.n] = tile
+    start = int(result.output_cycles["fetch"][0])
+    last = np.flatnonzero(np.diff(beats["instruction"], append=len(program)))
+    return MmaRun(
+        d=d,
+        beats=beats,
+        wrong_fetches=int(wrong.sum()),
+        ends=result.input_cycles["ab"][last].astype(int) - start,
+        cycles=int(result.output_cycles["o"][-1]) - start + 1,
+    )
+
+
+def _tiles(config, program, beats) -> list[tuple[int, int, int, int]]:
+    """(instruction, first row, first column, part) of every D fractal."""
+    return [
+        (number, row * config.m, column * config.n, part)
+        for number, row, column, last in zip(
+            *(beats[name].tolist() for name in ("instruction", "row", "column", "last")),
+            strict=True,
+        )
+        if last
+        for part in range(2 if program[number].opcode.precision.is_complex else 1)
+    ]
+
+
+def _operands(config, program, values, beats):
+    """Buses of A and B for each beat, and the C fractals."""
+    count, octets = len(beats["row"]), config.bus_bits // 8
+    a = np.zeros((count, config.m, octets), np.uint8)
+    b = np.zeros((count, config.n, octets), np.uint8)
+    c = []
+    names = ("instruction", "row", "column", "block", "first")
+    for beat, (number, row, column, block, first) in enumerate(
+        zip(*(beats[name].tolist() for name in names), strict=True)
+    ):
+        left, right, addend = values[number]
+        precision = program[number].opcode.precision
+        terms = config.terms(precision.name) // (2 if precision.is_complex else 1)
+        rows = slice(row * config.m, (row + 1) * config.m)
+        columns = slice(column * config.n, (column + 1) * config.n)
+        k = slice(block * terms, (block + 1) * terms)
+        for bus, part in ((a, left[rows, k]), (b, right[k, columns].T)):
+            raw = np.ascontiguousarray(part).view(np.uint8)
+            bus[beat, :, : raw.shape[-1]] = raw
+        if first and addend is not None:
+            tile = addend[rows, columns]
+            c += [tile.real, tile.imag] if precision.is_complex else [tile]
+    word = np.dtype(f"u{config.word_bits // 8}")
+    addends = [np.ascontiguousarray(tile).view(word) for tile in c]
+    shape = 0, config.m, config.n
+    return bus_words(a), bus_words(b), np.array(addends) if addends else np.zeros(shape, word)
+
+
+# Rates
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rate:
+    """Cycles of a list of instructions, all from the hand-shakes of the RTL.
+
+    Attributes
+    ----------
+    name : str
+        Mnemonic, or ``mixed``.
+    instructions, cycles : int
+        Length of the list, and cycles from its first instruction to its last result.
+    steps : int
+        What the beats of the list must take at least, by the unit's configuration.
+    each : tuple of int
+        Cycles between the ends of successive instructions, in order.
+    macs : int
+        Multiply-accumulates of the instructions that ``each`` counts.
+    latency : int
+        Cycles that a list takes beside its steps, by the unit's description.
+    lanes : int
+        16-bit lanes of the unit: M·N·k.
+    mismatches : int
+        Elements of D that differ from golden, and fetches that are not those expected.
+    """
+
+    name: str
+    instructions: int
+    cycles: int
+    steps: int
+    each: tuple[int, ...]
+    macs: int
+    latency: int
+    lanes: int
+    mismatches: int
+
+    @property
+    def cycles_each(self) -> Fraction:
+        """Cycles per instruction."""
+        return Fraction(sum(self.each), len(self.each))
+
+    @property
+    def macs_per_cycle(self) -> Fraction:
+        """Multiply-accumulates a cycle, complex ones where they are complex."""
+        return Fraction(self.macs, sum(self.each))
+
+    @property
+    def fill(self) -> int:
+        """Cycles of the list that are not steps."""
+        return self.cycles - self.steps
+
+    @property
+    def bubbles(self) -> int:
+        """Cycles of the list that are neither steps nor the latency."""
+        return self.fill - self.latency
+
+    def relative(self, other: "Rate") -> Fraction:
+        """Multiply-accumulates a cycle and lane, over those of another list."""
+        return self.macs_per_cycle / self.lanes / (other.macs_per_cycle / other.lanes)
+
+
+def measure(
+    config: MatrixUnitConfig,
+    opcodes: Sequence[Opcode],
+    *,
+    name: str,
+    seed: int = 1,
+    model: CompiledModel | None = None,
+) -> Rate:
+    """Run one instruction for each opcode, with random operands, half of them with a C.
+
+    Raises
+    ------
+    ValueError
+        For fewer than two instructions.
+    """
+    if len(opcodes) < 2:
+        raise ValueError(f"opcodes must be at least 2, not {len(opcodes)}")
+    rng = np.random.default_rng(seed)
+    program = draw_instructions(rng, opcodes)
+    values = draw_values(rng, program)
+    run = run_instructions(config, program, values, model=model)
+    expected = expected_results(program, values, config)
+    differ = sum(_different(x, y) for x, y in zip(run.d, expected, strict=True))
+    steps = [config.steps(config.precisions[code]) for code in run.beats["precision"]]
+    return Rate(
+        name=name,
+        instructions=len(program),
+        cycles=run.cycles,
+        steps=sum(steps),
+        each=tuple(np.diff(run.ends).tolist()),
+        macs=sum(opcode.macs for opcode in opcodes[1:]),
+        latency=QUEUE_CYCLES + config.latency_cycles,
+        lanes=config.macs,
+        mismatches=differ + run.wrong_fetches,
+    )
+
+
+def _different(got: np.ndarray, expected: np.ndarray) -> int:
+    """Elements whose bits differ."""
+    pairs = (np.ascontiguousarray(x).view(np.uint8) for x in (got, expected))
+    x, y = (bits.reshape(got.size, got.itemsize) for bits in pairs)
+    return int((x != y).any(axis=1).sum())

@@ -27,7 +27,7 @@ PIPELINES: dict[int, tuple[str, ...]] = {
 }
 
 #: Sums wider than this get a Kogge-Stone adder where the adder has a stage to itself.
-FAST_ADDER_BITS = 40
+FAST_ADDER_BITS = 30
 
 
 class DotCore:

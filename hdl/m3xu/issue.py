@@ -254,7 +254,7 @@ class Issue(wiring.Component):
         offset = Signal(range(2 * count))
         slot, after = Signal(range(count)), Signal(range(count))
         m.d.comb += [
-            offset.eq(Mux(is_complex, (free + free[0]) + (place << 1), free + place)),
+            offset.eq(Mux(is_complex, (free + (free & 1)) + (place << 1), free + place)),
             slot.eq(Mux(offset >= count, offset - count, offset)),
             after.eq(slot + 1 + is_complex),
             self.o.payload.control.slot.eq(slot),

@@ -49,10 +49,10 @@ class MmaUnit(wiring.Component):
 
     Latency
     -------
-    ``latency = QUEUE_CYCLES + config.latency_cycles``. A list of instructions takes the steps of all its beats
-    and ``latency`` cycles more, from the first instruction to the last result, both included:
-    whatever the precisions, if operands are there, the tiles of a group take at least ``pipeline +
-    1`` steps, and there are slots for the unit's latency and one beat more.
+    ``latency = QUEUE_CYCLES + config.latency_cycles``. A list of instructions takes the steps of
+    all its beats and ``latency`` cycles more, from the first instruction to the last result, both
+    included: whatever the precisions, if operands are there, the tiles of a group take at least
+    ``pipeline + 1`` steps, and there are slots for the unit's latency and one beat more.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """Lists of matrix instructions on compiled RTL: operands, the order of beats, cycles, rates."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -41,11 +41,11 @@ UNITS = {
     ),
 }
 
-#: Rate relative to FP16 by precision, and whose claim it is.
+#: Rate relative to FP16 by precision, and whose it is: the machine's that is extended, or a claim.
 PAPER = {
-    "fp16": (Fraction(1), "Table 2.2"),
-    "bf16": (Fraction(1), "Table 2.2"),
-    "tf32": (Fraction(1, 2), "Table 2.2"),
+    "fp16": (Fraction(1), "baseline"),
+    "bf16": (Fraction(1), "baseline"),
+    "tf32": (Fraction(1, 2), "baseline"),
     "fp32": (Fraction(1, 4), "Corollary 2"),
     "fp32c": (Fraction(1, 16), "Corollary 3"),
 }
@@ -211,7 +211,7 @@ def run_instructions(
     values: Sequence[Values],
     *,
     model: CompiledModel | None = None,
-    stall_rate: float = 0.0,
+    stall_rate: float | Mapping[str, float] = 0.0,
     seed: int = 0,
 ) -> MmaRun:
     """Run instructions back to back on the compiled RTL of an `MmaUnit`.

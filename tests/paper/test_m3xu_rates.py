@@ -93,6 +93,7 @@ def test_the_baselines_own_rates(unit):
     assert fp16.macs_per_cycle == UNITS[unit].macs == 8 * 4 * 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("unit", "limbs"), [("fp64", 2), ("fp64_12bit", 5)])
 def test_double_precision_has_the_same_law(unit, limbs):
     """1/n² with n limbs: the corollaries for other widths."""

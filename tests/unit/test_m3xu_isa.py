@@ -188,13 +188,17 @@ def test_wrong_text(text, message):
 
 
 def test_wrong_numbers():
-    good: dict[str, Any] = {"opcode": Opcode.FP16, "d": 8, "a": 0, "b": 4}
+    def made(**changes: Any):
+        given: dict[str, Any] = {"opcode": Opcode.FP16, "d": 8, "a": 0, "b": 4}
+        return Instruction(**(given | changes))
+
+    assert not made().accumulates
     with pytest.raises(TypeError, match="opcode must be an Opcode, not 1"):
-        Instruction(**good | {"opcode": 1})
+        made(opcode=1)
     with pytest.raises(ValueError, match="d must be between 0 and 63, not 64"):
-        Instruction(**good | {"d": 64})
+        made(d=64)
     with pytest.raises(TypeError, match=r"a must be an int, not 0\.0"):
-        Instruction(**good | {"a": 0.0})
+        made(a=0.0)
     for word in (-1, 1 << 32):
         with pytest.raises(ValueError, match=f"word must be between 0 and 4294967295, not {word}"):
             Instruction.decode(word)

@@ -309,8 +309,10 @@ class MatrixUnitConfig:
         """C fractals the unit holds: `slots`, or as many as a beat can be in the way of.
 
         A slot whose result is emitted at once is free again one cycle after the latency, so with
-        this many a unit that goes round its slots takes a beat every cycle whatever the tiles are;
-        with pipeline + 1 it does so in accumulations.
+        this many a broadcast unit that goes round its slots takes a beat every cycle whatever the
+        tiles are. A systolic one needs `hops` slots more for that; they are not the default, for
+        each costs a word in every element, and sums of hops beats or more do without. With
+        pipeline + 1 slots either does so in accumulations.
         """
         if self.slots is not None:
             return self.slots

@@ -1,15 +1,21 @@
-"""Whole matrices through a compiled matrix unit: tiling, packing, and the cycles it took."""
+"""Whole matrices through a compiled matrix unit: the order of beats, and the cycles they took."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
-from golden.fp import FORMATS
 from hdl.cube import MatrixUnit, MatrixUnitConfig, Start
 
-from . import compile_unit
+from . import CompiledModel, compile_unit
+from .tiles import INT8, Phase, bus_words, cut_fractals, cut_operands, join_fractals, phases_of
 
 __all__ = ["CubeProduct", "bus_words", "matmul"]
+
+#: Beats of a stream at most, for the sake of memory, and at least, for that of the other cores.
+LONGEST, SHORTEST = 1 << 16, 1 << 9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,123 +24,208 @@ class CubeProduct:
 
     Attributes
     ----------
-    d : (M, N) ndarray
-        Codes of the unit's output format, or int32.
-    beats, cycles : int
-        Tiles sent in, and clock cycles until the last result had come.
+    d : (..., M, N) ndarray
+        Codes of the unit's output format, pairs of them, or int32.
+    beats, steps : int
+        Pairs of tiles sent in, and passes through the multipliers.
+    cycles : int
+        Clock cycles until the last result had come; of all streams together.
+    streams : int
+        Parts that the product was cut into; each fills and empties the pipeline once.
     """
 
     d: np.ndarray
     beats: int
+    steps: int
     cycles: int
+    streams: int
 
 
 def matmul(
-    config: MatrixUnitConfig, a, b, c=None, *, precision: str = "fp16", stall_rate: float = 0.0
+    config: MatrixUnitConfig,
+    a,
+    b,
+    c=None,
+    *,
+    precision: str = "fp16",
+    stall_rate: float = 0.0,
+    threads: int = 1,
 ) -> CubeProduct:
     """``C + A · B`` on the compiled RTL of a unit, of any size.
 
-    Edges are filled up: rows and columns with zeros, K with products that are -0 and change
-    nothing.
-    The unit goes round its accumulator slots, so that it takes a beat a cycle.
+    Edges are filled up with what changes no bit of the result; see `sim.rtl.tiles`. Tiles go round
+    the accumulator slots, so that the unit takes a step a cycle, if there are pipeline + 1 tiles
+    (complex: pairs) or each takes as many steps a beat.
 
     Parameters
     ----------
-    a : (M, K) ndarray
-        Codes of ``precision``, or int8.
-    b : (K, N) ndarray
-    c : (M, N) ndarray, optional
-        Codes of the output format, or int32. Zero by default.
+    a : (..., M, K) ndarray
+        Codes of ``precision``, or int8. Codes of complex elements have the real part in the low
+        half: ``array.view(np.uint64)`` of complex64.
+    b : (..., K, N) ndarray
+    c : (..., M, N) ndarray, optional
+        Codes of the output format (complex: likewise pairs), or int32. Zero by default.
     precision : str
         One of ``config.precisions``.
     stall_rate : float
         Probability that a stream idles in a cycle.
+    threads : int
+        Instances of the model, each on a core of its own.
 
     Raises
     ------
+    TypeError
+        For arrays that are not codes of the right width.
     ValueError
         For shapes that do not fit, or a precision that the unit does not have.
     """
-    a, b = np.asarray(a), np.asarray(b)
-    terms = config.terms(precision)
-    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0] or not a.size or not b.size:
+    config.terms(precision)
+    is_complex = precision in config.complex_precisions
+    bits = config.operand_bits(precision) * (2 if is_complex else 1)
+    a, b = _codes(a, bits, "a"), _codes(b, bits, "b")
+    if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-2] or not a.size or not b.size:
         raise ValueError(f"a and b must be (M, K) and (K, N), not {a.shape} and {b.shape}")
-    shape = a.shape[0], b.shape[1]
-    if c is not None and np.shape(c) != shape:
-        raise ValueError(f"c must be (M, N) = {shape}, not {np.shape(c)}")
-    rows, columns = (
-        -(-size // tile) for size, tile in zip(shape, (config.m, config.n), strict=True)
-    )
-    blocks = -(-a.shape[1] // terms)
-    left = _bus(a, config.m, terms, _minus_zero(precision))
-    right = _bus(b.T, config.n, terms, 0)
-
-    # tiles in groups of as many as there are slots; within a group K outermost
-    slots = config.slot_count
-    tile = np.arange(rows * columns)
-    group, slot = tile // slots, tile % slots
-    order = np.lexsort(
-        (np.tile(slot, blocks), np.repeat(np.arange(blocks), len(tile)), np.tile(group, blocks))
-    )
-    tile, block = np.tile(tile, blocks)[order], np.repeat(np.arange(blocks), len(tile))[order]
-    row, column = tile // columns, tile % columns
-    first = Start.ZERO if c is None else Start.FROM_C
-    beats = {
-        "a": left[row, block],
-        "b": right[column, block],
-        "start": np.where(block == 0, first.value, Start.ACCUMULATE.value).astype(np.uint8),
-        "slot": (tile % slots).astype(np.uint8),
-        "emit": (block == blocks - 1).astype(np.uint8),
-    }
-    if config.precision_bits:
-        beats["precision"] = np.full(len(tile), config.precisions.index(precision), np.uint8)
-    addends = np.zeros((0, config.m, config.n), np.uint32)
+    shape = a.shape[-2], b.shape[-1]
+    leads = [a.shape[:-2], b.shape[:-2]]
     if c is not None:
-        addends = _tiles(np.asarray(c), rows, columns, config)[tile[block == 0]]
-    model = compile_unit(MatrixUnit, config=config)
-    result = model.stream(
-        inputs={"i": beats, "c": addends},
-        outputs={"o": rows * columns},
-        stall_rate=stall_rate,
-    )
-    done = tile[block == blocks - 1]
-    d = np.empty((rows * columns, config.m, config.n), result.outputs["o"].dtype)
-    d[done] = result.outputs["o"]
-    d = d.reshape(rows, columns, config.m, config.n).swapaxes(1, 2)
-    d = np.ascontiguousarray(d.reshape(rows * config.m, columns * config.n)[: shape[0], : shape[1]])
-    if precision == "int8":
+        c = _codes(c, config.word_bits * (2 if is_complex else 1), "c")
+        if c.shape[-2:] != shape:
+            raise ValueError(f"c must be (M, N) = {shape}, not {c.shape}")
+        leads.append(c.shape[:-2])
+    if not isinstance(threads, int) or threads < 1:
+        raise ValueError(f"threads must be a positive number, not {threads!r}")
+    lead = np.broadcast_shapes(*leads)
+    run = _Run(config, a, b, c, precision, lead)
+    bounds = run.bounds(threads)
+    with ThreadPoolExecutor(threads) as pool:
+        ends = list(pairwise(bounds))
+        cycles = sum(pool.map(lambda span: run.stream(span[0], span[1], stall_rate), ends))
+    d = join_fractals(run.d, *shape).reshape(*lead, *shape)
+    beats = run.tiles * len(run.phases)
+    steps = run.tiles * sum(config.steps(phase.precision) for phase in run.phases)
+    if precision == INT8:
         d = d.view(np.int32)
-    return CubeProduct(d=d, beats=len(tile), cycles=result.cycles)
+    return CubeProduct(d=d, beats=beats, steps=steps, cycles=cycles, streams=len(ends))
 
 
-def _minus_zero(precision: str) -> int:
-    return 0 if precision == "int8" else FORMATS[precision].sign_mask
+def _codes(array, bits: int, name: str) -> np.ndarray:
+    array = np.asarray(array)
+    if array.dtype.kind not in "iu" or 8 * array.dtype.itemsize != bits:
+        raise TypeError(f"{name} must be codes of {bits} bits, not {array.dtype.name}")
+    return array
 
 
-def _bus(matrix: np.ndarray, side: int, terms: int, filler: int) -> np.ndarray:
-    """(tiles, blocks, side[, words]) of bus words, of a matrix with K along its second axis."""
-    height, width = (
-        -(-n // step) * step for n, step in zip(matrix.shape, (side, terms), strict=True)
-    )
-    full = np.zeros((height, width), np.dtype(f"<u{matrix.dtype.itemsize}"))
-    full[:, matrix.shape[1] :] = filler
-    full[: matrix.shape[0], : matrix.shape[1]] = matrix.view(f"u{matrix.dtype.itemsize}")
-    split = full.reshape(height // side, side, width // terms, terms).swapaxes(1, 2)
-    return bus_words(np.ascontiguousarray(split).view(np.uint8))
+@lru_cache(maxsize=16)
+def _model(config: MatrixUnitConfig) -> CompiledModel:
+    return compile_unit(MatrixUnit, config=config)
 
 
-def bus_words(octets: np.ndarray) -> np.ndarray:
-    """Buses as the compiled model takes them: (…,) numbers up to 64 bits, else (…, words)."""
-    words = -(-octets.shape[-1] // 8)
-    padded = np.zeros((*octets.shape[:-1], 8 * words), np.uint8)
-    padded[..., : octets.shape[-1]] = octets
-    found = padded.view("<u8")
-    return found[..., 0] if words == 1 else found
+class _Run:
+    """One product: operands cut into tiles, and results as they come."""
+
+    def __init__(self, config: MatrixUnitConfig, a, b, c, precision: str, lead: tuple[int, ...]):
+        self.config = config
+        self.phases: list[Phase] = phases_of(config, precision, a.shape[-1])
+        self.parts = 2 if precision in config.complex_precisions else 1
+        left = a.reshape(-1, *a.shape[-2:])
+        right = b.reshape(-1, *b.shape[-2:]).swapaxes(-1, -2)
+        self.left, self.right = cut_operands(config, left, right, precision)
+        self.rows, self.columns = self.left.shape[1], self.right.shape[1]
+        self.c = None if c is None else cut_fractals(config, c.reshape(-1, *c.shape[-2:]))
+        self.places = [None if x is None else _places(x.shape[:-2], lead) for x in (a, b, c)]
+        batch = int(np.prod(lead))
+        self.tiles = batch * self.rows * self.columns
+        word = np.dtype(f"<u{config.word_bits // 8}")
+        self.d = np.empty((batch, self.rows, self.columns, self.parts, config.m, config.n), word)
+        self.slots = config.slot_count // self.parts
+        self.model = _model(config)
+
+    def bounds(self, threads: int) -> list[int]:
+        """Where streams begin, in tiles: whole rounds of the slots, as equal as can be."""
+        rounds = -(-self.tiles // self.slots)
+        beats = self.tiles * len(self.phases)
+        count = max(-(-beats // LONGEST), min(threads, beats // SHORTEST))
+        count = min(max(count, 1), rounds)
+        return [min(rounds * n // count * self.slots, self.tiles) for n in range(count + 1)]
+
+    def stream(self, begin: int, end: int, stall_rate: float) -> int:
+        """Run some of the tiles; returns the cycles."""
+        config = self.config
+        tile, phase = self._order(begin, end)
+        batch, row, column = self._where(tile)
+        at_a, at_b, at_c = self.places
+        assert at_a is not None and at_b is not None  # C alone may be missing
+        kinds = {p: config.precisions.index(p) for p in config.precisions}
+        codes = np.array([kinds[p.precision] for p in self.phases], np.uint8)
+        slot = tile % self.slots * self.parts
+        slot = slot + np.array([p.part or 0 for p in self.phases])[phase]
+        starts, ends = self._first_and_last()
+        first = Start.ZERO if self.c is None else Start.FROM_C
+        beats = {
+            "a": self.left[at_a[batch], row, phase],
+            "b": self.right[at_b[batch], column, phase],
+            "start": np.where(starts[phase], first.value, Start.ACCUMULATE.value).astype(np.uint8),
+            "slot": slot.astype(np.uint8),
+            "emit": ends[phase].astype(np.uint8),
+        }
+        if not config.slot_bits:
+            del beats["slot"]
+        if config.precision_bits:
+            beats["precision"] = codes[phase]
+        addends = np.zeros((0, config.m, config.n), self.d.dtype)
+        if self.c is not None and at_c is not None:
+            batch, row, column, part = self._fractals(tile, phase, starts)
+            addends = self.c[at_c[batch], row, column, part]
+        batch, row, column, part = self._fractals(tile, phase, ends)
+        result = self.model.stream(
+            inputs={"i": beats, "c": addends},
+            outputs={"o": len(part)},
+            stall_rate=stall_rate,
+        )
+        self.d[batch, row, column, part] = result.outputs["o"]
+        return int(result.output_cycles["o"][-1]) + 1
+
+    def _order(self, begin: int, end: int) -> tuple[np.ndarray, np.ndarray]:
+        """Tile and phase of every beat: tiles in equal groups, within a group K outermost."""
+        count, depth = end - begin, len(self.phases)
+        groups = -(-count // self.slots)
+        edges = count * np.arange(groups + 1) // groups
+        size = np.diff(edges)
+        tile = np.arange(count)
+        group = np.repeat(np.arange(groups), size)
+        place = (tile + (depth - 1) * edges[group])[:, None]
+        place = place + np.arange(depth) * size[group][:, None]
+        order = np.empty(count * depth, np.int64)
+        order[place.ravel()] = np.arange(count * depth)
+        return begin + order // depth, order % depth
+
+    def _first_and_last(self) -> tuple[np.ndarray, np.ndarray]:
+        """Which phases a sum starts in, and which it ends in."""
+        split = np.array([p.part is not None for p in self.phases])
+        number = np.arange(len(self.phases))
+        starts, ends = number == 0, number == len(number) - 1
+        if split.any():
+            ends = split
+            starts = split if split.all() else starts
+        return starts, ends
+
+    def _fractals(self, tile, phase, chosen) -> tuple[np.ndarray, ...]:
+        """Batch, row, column and part of every C or D fractal of the beats in the chosen phases."""
+        here = chosen[phase]
+        tile, phase = tile[here], phase[here]
+        part = np.array([p.part or 0 for p in self.phases])[phase]
+        if self.parts == 2 and self.phases[phase[0]].part is None:
+            tile, part = np.repeat(tile, 2), np.tile([0, 1], len(tile))
+        return *self._where(tile), part
+
+    def _where(self, tile: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Batch, row and column of tiles."""
+        rest, column = np.divmod(tile, self.columns)
+        batch, row = np.divmod(rest, self.rows)
+        return batch, row, column
 
 
-def _tiles(matrix: np.ndarray, rows: int, columns: int, config: MatrixUnitConfig) -> np.ndarray:
-    """(tiles, M, N) of a matrix, filled up with zeros."""
-    full = np.zeros((rows * config.m, columns * config.n), f"u{matrix.dtype.itemsize}")
-    full[: matrix.shape[0], : matrix.shape[1]] = matrix.view(full.dtype)
-    split = full.reshape(rows, config.m, columns, config.n).swapaxes(1, 2)
-    return split.reshape(rows * columns, config.m, config.n)
+def _places(lead: tuple[int, ...], whole: tuple[int, ...]) -> np.ndarray:
+    """Number of an operand's matrix for every matrix of the product."""
+    count = int(np.prod(lead))
+    return np.broadcast_to(np.arange(count).reshape(lead), whole).reshape(-1)

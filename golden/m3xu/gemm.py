@@ -47,7 +47,8 @@ def gemm(
     Parameters
     ----------
     a : (..., M, K) ndarray
-        Of the precision's operand dtype, see `operand_dtype`. Any K: a last block may be shorter.
+        Of the precision's operand dtype, see `operand_dtype`. Any K: a last block may be shorter,
+        and with K = 0 there is no block and D is C, bit for bit, NaNs and the sign of 0 included.
     b : (..., K, N) ndarray
         Of the same dtype.
     c : (..., M, N) ndarray, optional
@@ -61,7 +62,8 @@ def gemm(
     preset : str
         Accuracy of the one-step precisions; those of several steps are ``ieee`` always.
     window : int, optional
-        Fraction bits that an ``ieee`` unit keeps; what the precision asks for by default.
+        Fraction bits that an ``ieee`` unit keeps; what the precision asks for by default. A
+        machine's preset has its own in the one-step precisions and takes none.
 
     Returns
     -------
@@ -74,7 +76,8 @@ def gemm(
     TypeError
         For arrays of another dtype.
     ValueError
-        For an unknown precision, shapes that do not fit, or lanes that the precision cannot have.
+        For an unknown precision, shapes that do not fit, or lanes or a window that the precision
+        cannot have.
     """
     precision = as_precision(precision)
     spec = precision.spec(k=k, multiplier_bits=multiplier_bits, preset=preset, window=window)

@@ -94,6 +94,10 @@ class Opcode(enum.Enum):
     with 12-bit multipliers and 10 lanes. ``TF32_K4`` is the shorter of the machine's two TF32
     instructions, the one in the source's table; its A takes two registers and its B one.
 
+    The source's HMMA with FP16 results is not here. A unit's accumulators have one format, which
+    is that of all its results: FP32 wherever there is another instruction. Its FP32 sums rounded
+    once more would not be what a machine with FP16 accumulators gives, block by block.
+
     References
     ----------
     Thesis 004, Table 2.2; the shapes hold, not the numbers in its names.

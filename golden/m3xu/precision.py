@@ -89,12 +89,14 @@ class Precision:
         preset : str
             Accuracy of the precisions that take one step; the others are ``ieee`` always.
         window : int, optional
-            Fraction bits kept, where the preset is ``ieee``: at least what it asks for.
+            Fraction bits kept, where the preset is ``ieee``: at least what it asks for. Machines
+            have windows of their own.
 
         Raises
         ------
         ValueError
-            For a preset without this format, lanes that do not divide, or a window too narrow.
+            For a preset without this format, lanes that do not divide, or a window that is too
+            narrow or given to a machine.
         """
         if preset not in PRESETS:
             raise ValueError(f"preset must be one of {', '.join(PRESETS)}, not {preset!r}")
@@ -102,9 +104,12 @@ class Precision:
         spec = PRESETS[name].spec(
             self.format.name, self.output.name, k=self.terms(k, multiplier_bits)
         )
-        if window is None or name != "ieee":
+        if window is None:
             return spec
-        assert spec.window is not None
+        if name != "ieee" or spec.window is None:
+            raise ValueError(
+                f"window must be None for {self.name} with the preset {name}, not {window!r}"
+            )
         check_int("window", window, spec.window)
         return DotSpec(input=spec.input, output=spec.output, k=spec.k, window=window)
 

@@ -111,17 +111,14 @@ def expected_results(
     program: Sequence[Instruction], values: Sequence[Values], config: MatrixUnitConfig
 ) -> list[np.ndarray]:
     """What golden gives for each instruction on this unit."""
-    return [
-        execute(
-            instruction,
-            *operands,
-            k=config.k,
-            multiplier_bits=config.lane_bits,
-            preset=config.preset,
-            window=config.float_specs[instruction.opcode.precision.name].window,
-        )
-        for instruction, operands in zip(program, values, strict=True)
-    ]
+    found = []
+    for instruction, operands in zip(program, values, strict=True):
+        precision, bits = instruction.opcode.precision, config.lane_bits
+        own = config.preset != "ieee" and not precision.is_wide(bits)  # a machine's window
+        spec = config.float_specs[precision.name]
+        unit = {"k": config.k, "multiplier_bits": bits, "preset": config.preset}
+        found.append(execute(instruction, *operands, **unit, window=None if own else spec.window))
+    return found
 
 
 # Stimuli

@@ -200,6 +200,14 @@ def test_types():
         ({"precision": "bf16", "preset": "v100"}, "formats of preset v100 must be one of"),
         ({"window": 47}, "window must be at least 48, not 47"),
         ({"precision": "fp64", "k": 5, "window": 105}, "window must be at least 106, not 105"),
+        (
+            {"precision": "fp16", "preset": "a100", "window": 24},
+            "window must be None for fp16 with the preset a100, not 24",
+        ),
+        (
+            {"precision": "bf16", "preset": "exact", "window": 60},
+            "window must be None for bf16 with the preset exact, not 60",
+        ),
     ],
 )
 def test_units_that_cannot_be(options: dict[str, Any], message):
@@ -259,3 +267,21 @@ def test_empty_matrices(precision):
     assert gemm(zeros(0, 2, 3), zeros(3, 4), precision=precision, k=20).shape == (0, 2, 4)
     c = np.full((2, 3), 5, result_dtype(precision))
     assert (gemm(zeros(2, 0), zeros(0, 3), c, precision=precision, k=20) == c).all()
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_without_k_every_code_of_c_stays(precision):
+    """Also those that no sum gives: −0 and NaNs with a sign and a payload."""
+    dtype = result_dtype(precision)
+    rng = np.random.default_rng(1)
+    raw = rng.integers(0, 256, (40, 30 * dtype.itemsize), np.uint8)
+    raw[:20] = 0
+    raw[:10, dtype.itemsize - 1 :: dtype.itemsize] = 0x80  # −0, in the imaginary part
+    c = raw.view(dtype)
+    a, b = (np.zeros(shape, operand_dtype(precision)) for shape in ((40, 0), (0, 30)))
+    assert gemm(a, b, c, precision=precision, k=20).tobytes() == c.tobytes()
+
+
+def test_wide_precisions_beside_a_machine_take_a_window():
+    """They are ieee there too, so a window means something."""
+    assert PRECISIONS["fp32"].spec(preset="a100", window=60).window == 60

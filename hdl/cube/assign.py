@@ -63,11 +63,12 @@ class DataAssignment(wiring.Component):
             select[name] = Signal(name=f"is_{name}")
             alone = len(config.precisions) == 1
             m.d.comb += select[name].eq(1 if alone else self.step.precision == code)
+        m.d.comb += self.lanes.codes.eq(self.bus)
         views: list[list[tuple[Value, Unpacked]]] = [[] for _ in range(config.lanes)]
         for names in self._readings():
             self._deal(m, names, select, views)
         for lane, found in enumerate(views):
-            target = self.lanes[f"lane{lane}"]
+            target = self.lanes.lanes[f"lane{lane}"]
             if not found:
                 m.d.comb += [target.zero.eq(1), target.sign.eq(int(self.side == "a"))]
                 continue
@@ -87,7 +88,7 @@ class DataAssignment(wiring.Component):
     def _readings(self) -> list[tuple[str, ...]]:
         """Precisions that read the bus alike, together."""
         found: dict[tuple[str, int], tuple[str, ...]] = {}
-        for name in self.config.precisions:
+        for name in self.config.floats:
             key = M3XU[name].format.name, self.config.limbs(name)
             found[key] = (*found.get(key, ()), name)
         return list(found.values())
@@ -101,7 +102,7 @@ class DataAssignment(wiring.Component):
     ) -> None:
         """Decode every operand once and give it to its lanes."""
         config, format = self.config, M3XU[names[0]].format
-        bias = max(M3XU[name].format.bias for name in config.precisions)
+        bias = max(M3XU[name].format.bias for name in config.floats)
         chosen = Cat(*[select[name] for name in names]).any()
         pairs = [select[name] for name in names if M3XU[name].is_complex]
         is_complex = Cat(*pairs).any() if pairs else Const(0, 1)

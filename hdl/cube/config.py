@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields
 
-from golden.fp.formats import FORMATS, as_format, check_int
+from golden.fp.formats import FORMATS, FloatFormat, as_format, check_int
 from golden.fp.spec import PRESETS, DotSpec, IntDotSpec
 from golden.m3xu.precision import PRECISIONS as M3XU
 
@@ -39,7 +39,7 @@ class MatrixUnitConfig:
     preset : str
         Accuracy preset of the floating precisions, any but ``exact``.
     output : str
-        Format of C and D in the floating precisions.
+        Format of C and D in the floating precisions but FP64, where it is FP64.
     dataflow : str
         ``broadcast``: one bus for each row and column. ``systolic``: operands hop from element to
         element.
@@ -58,8 +58,8 @@ class MatrixUnitConfig:
     assignment : str, optional
         Where operands are decoded: in every ``element``; once for each row and column at the
         ``edge`` of the array; or there with a register rank behind it, ``pipelined``. Precisions
-        of `WIDE` are cut into limbs there, so they need one of the last two; FP8 and INT8 need the
-        first. The default is what the precisions need.
+        of `WIDE` are cut into limbs there, so they need one of the last two; FP8 needs the first.
+        The default is what the precisions need.
 
     Raises
     ------
@@ -109,8 +109,8 @@ class MatrixUnitConfig:
         object.__setattr__(self, "precisions", tuple(p for p in PRECISIONS if p in given))
         if "tf32" in given and self.k % 2:
             raise ValueError(f"k must be even with tf32, which takes two lanes, not {self.k!r}")
-        as_format(self.output, "output")
-        if INT8 in given and self.word_bits != 32:
+        output = as_format(self.output, "output")
+        if INT8 in given and output.storage_bits != 32:
             raise ValueError(f"output must have 32 bits with int8, not {self.output!r}")
 
     def _check_lanes(self) -> None:
@@ -122,7 +122,12 @@ class MatrixUnitConfig:
                 f"assignment must be one of {', '.join(ASSIGNMENTS)}, not {self.assignment!r}"
             )
         inner = self.assignment == "element"
-        allowed = NARROW if inner else tuple(M3XU)
+        allowed = NARROW if inner else (*M3XU, INT8)
+        if not inner and not self.floats:
+            raise ValueError(
+                f"assignment must be 'element' without a floating precision, "
+                f"not {self.assignment!r}"
+            )
         for name in self.precisions:
             if name not in allowed:
                 raise ValueError(
@@ -206,10 +211,26 @@ class MatrixUnitConfig:
         """What the preset says of every floating precision alone."""
         return {
             p: PRESETS["ieee" if p in self._ieee else self.preset].spec(
-                M3XU[p].format.name if p in M3XU else p, self.output, k=self.terms(p)
+                M3XU[p].format.name if p in M3XU else p,
+                self.result_format(p).name,
+                k=self.terms(p),
             )
             for p in self.floats
         }
+
+    def result_format(self, precision: str) -> FloatFormat:
+        """Format of C and D in a floating precision, of their parts in a complex one."""
+        return FORMATS["fp64" if precision == "fp64" else self.output]
+
+    def result_bits(self, precision: str) -> int:
+        """Bits of C and D in a precision, in the low bits of a word."""
+        self._known(precision)
+        return 32 if precision == INT8 else self.result_format(precision).storage_bits
+
+    @property
+    def small_results(self) -> tuple[str, ...]:
+        """The floating precisions whose results are shorter than others of the unit."""
+        return tuple(p for p in self.floats if self.result_bits(p) < self.word_bits)
 
     @property
     def _own_window(self) -> int:
@@ -296,8 +317,8 @@ class MatrixUnitConfig:
 
     @property
     def word_bits(self) -> int:
-        """Bits of an element of C and D."""
-        return as_format(self.output).storage_bits
+        """Bits of an element of C and D, of the longest."""
+        return max(self.result_bits(name) for name in self.precisions)
 
     @property
     def precision_bits(self) -> int:
@@ -369,5 +390,12 @@ CONFIGS: dict[str, MatrixUnitConfig] = {
     ),
     "m3xu_pipelined": MatrixUnitConfig(
         m=8, n=4, k=8, precisions=("fp16", "bf16", "tf32", "fp32", "fp32c"), assignment="pipelined"
+    ),
+    "m3xu_fp64": MatrixUnitConfig(
+        m=4,
+        n=4,
+        k=8,
+        precisions=("fp16", "bf16", "tf32", INT8, *WIDE),
+        multiplier_bits=14,
     ),
 }

@@ -1,11 +1,12 @@
 """The processing element: a fused dot product and the accumulators it works on."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from amaranth.hdl import Array, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from ..fp.intdot import IntDotProduct
 from ..fp.multidot import MultiDot
 from ..m3xu.dot import LaneDot
 from .config import INT8, MatrixUnitConfig
@@ -50,8 +51,8 @@ class ProcessingElement(wiring.Component):
 
     if TYPE_CHECKING:
         valid: Signal
-        a: Signal | data.View
-        b: Signal | data.View
+        a: Any  # Signal, or data.View of decoded lanes
+        b: Any
         control: data.View
         load: Signal
         load_slot: Signal
@@ -85,30 +86,54 @@ class ProcessingElement(wiring.Component):
             for s in range(config.slot_count)
         )
         m.d.comb += [
-            Value.cast(dot.a).eq(self.a),
-            Value.cast(dot.b).eq(self.b),
             dot.c.eq(Mux(self.control.accumulate, slots[self.control.slot], 0)),
             self.d.eq(slots[self.read_slot]),
         ]
+        write, write_slot, integer = self._delayed(m, dot.latency)
+        result: Value = dot.d
         if isinstance(dot, MultiDot):
+            m.d.comb += [dot.a.eq(self.a), dot.b.eq(self.b)]
             if config.precision_bits:
                 m.d.comb += dot.precision.eq(self.control.precision)
         else:
-            if config.limb_counts:
+            self._connect_lanes(m, dot)
+            if INT8 in config.precisions:
+                m.submodules.int8 = int8 = self._int_dot()
                 m.d.comb += [
-                    dot.wide.eq(self.control.wide),
-                    dot.again.eq(self.control.again),
-                    dot.last.eq(self.control.last),
+                    Value.cast(int8.a).eq(self.a.codes),
+                    Value.cast(int8.b).eq(self.b.codes),
+                    int8.c.eq(dot.c),
                 ]
-            if config.chopped:
-                m.d.comb += dot.chop.eq(self.control.chop)
-        write, write_slot = self._delayed(m, dot.latency)
+                result = Mux(integer, int8.d, dot.d)
         for s, slot in enumerate(slots):
             with m.If(write & (write_slot == s)):
-                m.d.sync += slot.eq(dot.d)
+                m.d.sync += slot.eq(result)
             with m.Elif(self.load & (self.load_slot == s)):
                 m.d.sync += slot.eq(self.c)
         return m
+
+    def _connect_lanes(self, m: Module, dot: LaneDot) -> None:
+        config = self.config
+        m.d.comb += [
+            Value.cast(dot.a).eq(Value.cast(self.a.lanes)),
+            Value.cast(dot.b).eq(Value.cast(self.b.lanes)),
+        ]
+        if config.limb_counts:
+            m.d.comb += [
+                dot.wide.eq(self.control.wide),
+                dot.again.eq(self.control.again),
+                dot.last.eq(self.control.last),
+            ]
+        if config.chopped:
+            m.d.comb += dot.chop.eq(self.control.chop)
+        if config.small_results:
+            m.d.comb += dot.small.eq(self.control.small)
+
+    def _int_dot(self) -> IntDotProduct:
+        config = self.config
+        return IntDotProduct(
+            k=config.terms(INT8), saturate=config.saturate, pipeline=config.pipeline
+        )
 
     def _dot(self) -> MultiDot | LaneDot:
         config = self.config
@@ -122,9 +147,12 @@ class ProcessingElement(wiring.Component):
         specs = {name: config.float_specs[name] for name in config.floats}
         chopped = [specs.pop(name) for name in config.chopped]
         widest = max(specs.values(), key=lambda spec: spec.input.exponent_bits)
+        small = [config.float_specs[name] for name in config.small_results]
+        small.sort(key=lambda spec: spec in chopped)
         return LaneDot(
             spec=widest,
             chopped=chopped[0] if chopped else None,
+            small=small[0] if small else None,
             exponent_bits=widest.input.exponent_bits,
             a_bits=config.limb_bits,
             b_bits=config.lane_bits,
@@ -132,12 +160,13 @@ class ProcessingElement(wiring.Component):
             pipeline=config.pipeline,
         )
 
-    def _delayed(self, m: Module, cycles: int) -> tuple[Signal, Signal]:
-        """Whether there was a beat, and its slot, as many cycles ago as the dot product takes."""
-        valid, slot = self.valid, self.control.slot
+    def _delayed(self, m: Module, cycles: int) -> tuple[Value, Value, Value]:
+        """A beat's valid bit, slot and kind, as many cycles ago as the dot product takes."""
+        valid, slot, integer = self.valid, self.control.slot, self.control.integer
         for rank in range(1, cycles + 1):
             next_valid = Signal(name=f"s{rank}_valid")
             next_slot = Signal(len(slot), name=f"s{rank}_slot", reset_less=True)
-            m.d.sync += [next_valid.eq(valid), next_slot.eq(slot)]
-            valid, slot = next_valid, next_slot
-        return valid, slot
+            next_integer = Signal(len(integer), name=f"s{rank}_integer", reset_less=True)
+            m.d.sync += [next_valid.eq(valid), next_slot.eq(slot), next_integer.eq(integer)]
+            valid, slot, integer = next_valid, next_slot, next_integer
+        return valid, slot, integer

@@ -9,7 +9,7 @@ from amaranth.lib import data, enum
 from golden.m3xu.precision import PRECISIONS as M3XU
 
 from ..m3xu.lanes import bus_layout
-from .config import MatrixUnitConfig
+from .config import INT8, MatrixUnitConfig
 
 __all__ = [
     "Start",
@@ -83,21 +83,31 @@ def step_layout(config: MatrixUnitConfig) -> data.StructLayout:
 
 
 def operand_layouts(config: MatrixUnitConfig) -> tuple[Any, Any]:
-    """What an element gets of a row of A and of a column of B: codes, or decoded lanes."""
+    """What an element gets of a row of A and of a column of B: codes, or decoded lanes.
+
+    Beside the lanes there are the codes of INT8 operands, where a unit has both.
+    """
     if config.assignment == "element":
         return config.bus_bits, config.bus_bits
-    bits = max(M3XU[name].format.exponent_bits for name in config.precisions)
+    bits = max(M3XU[name].format.exponent_bits for name in config.floats)
     digits = [config.lane_bits] * config.lanes
-    return bus_layout(bits, config.limb_bits), bus_layout(bits, digits)
+    codes = 8 * config.terms(INT8) if INT8 in config.precisions else 0
+    a, b = (
+        data.StructLayout({"lanes": bus_layout(bits, widths), "codes": codes})
+        for widths in (config.limb_bits, digits)
+    )
+    return a, b
 
 
 def control_layout(config: MatrixUnitConfig) -> data.StructLayout:
     """What an element is told with its operands.
 
     ``precision`` where it decodes them; ``wide``, ``again`` and ``last`` where it may get limbs;
-    ``chop`` where some precisions are a machine's and others ``ieee``.
+    ``chop`` where some precisions are a machine's and others ``ieee``; ``small`` where some results
+    are shorter than others; ``integer`` where lanes are decoded and INT8 is not.
     """
     decodes, stepped = config.assignment == "element", bool(config.limb_counts)
+    integers = INT8 in config.precisions and not decodes
     return data.StructLayout(
         {
             "precision": config.precision_bits if decodes else 0,
@@ -105,6 +115,8 @@ def control_layout(config: MatrixUnitConfig) -> data.StructLayout:
             "again": int(stepped),
             "last": int(stepped),
             "chop": int(bool(config.chopped)),
+            "small": int(bool(config.small_results)),
+            "integer": int(integers and bool(config.floats)),
             "accumulate": 1,
             "slot": config.slot_bits,
         }

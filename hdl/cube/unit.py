@@ -8,7 +8,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from .assign import DataAssignment
-from .config import MatrixUnitConfig
+from .config import INT8, MatrixUnitConfig
 from .control import Sequencer
 from .element import ProcessingElement
 from .grid import Grid
@@ -120,9 +120,15 @@ class MatrixUnit(wiring.Component):
             grid.read_slot.eq(sequencer.head),
             Value.cast(self.o.payload).eq(grid.d),
         ]
-        chopped = [config.precisions.index(name) for name in config.chopped]
-        here = [Value.cast(beat.precision) == code for code in chopped]
-        m.d.comb += grid.control.chop.eq(Cat(*here).any())
+        integers = (INT8,) if INT8 in config.precisions else ()
+        for flag, names in (
+            ("chop", config.chopped),
+            ("small", config.small_results),
+            ("integer", integers),
+        ):
+            codes = [config.precisions.index(name) for name in names]
+            here = [Value.cast(beat.precision) == code for code in codes]
+            m.d.comb += grid.control[flag].eq(Cat(*here).any())
         if config.precision_bits:
             m.d.comb += Value.cast(grid.step.precision).eq(beat.precision)
             if config.assignment == "element":

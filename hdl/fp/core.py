@@ -5,12 +5,15 @@ code of the fused sum. Each width is derived in :class:`Geometry`, where it is d
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 
+from golden.fp.formats import FloatFormat
+
 from .align import clip, shift_right
 from .carrysave import Row, add_rows, reduce_rows
-from .geometry import Geometry, Lane, ShortWindow
+from .geometry import Geometry, Lane, ShortWindow, SmallResult
 from .normalise import Normalised, normalise, round_and_pack
 from .pipeline import Cuts
 from .unpack import Unpacked
@@ -43,7 +46,9 @@ class DotCore:
     cuts : Cuts
         Where registers stand.
     short : ShortWindow, optional
-        Run-time shortening.
+        Run-time shortening; with ``small`` only together with it.
+    small : SmallResult, optional
+        Run-time choice of a smaller format of C and D.
     pieces : mapping of int to Value, optional
         By a number n, whether n lanes at a time are the pieces of a product, side by side, the
         least significant first, with one sign and exponent. At most one is set.
@@ -58,11 +63,14 @@ class DotCore:
         nan_code: int,
         cuts: Cuts,
         short: ShortWindow | None = None,
+        small: SmallResult | None = None,
         pieces: Mapping[int, Value] | None = None,
     ):
         if short is not None and geometry.sticky == (rounding == "RZ"):
             raise ValueError("a short window must come with floor and RNE, or with neither")
-        self.m, self.g, self.cuts, self.short = m, geometry, cuts, short
+        if small is not None and geometry.only_addend_subnormal:
+            raise ValueError("a smaller result must come with products that may be subnormal")
+        self.m, self.g, self.cuts, self.short, self.small = m, geometry, cuts, short, small
         self.rounding, self.nan_code = rounding, nan_code
         self.pieces = dict(pieces or {})
 
@@ -150,6 +158,8 @@ class DotCore:
             side["subnormal"] = ~largest.any() & ~c.significand[-1]
         if self.short is not None:
             side["short"] = self.short.select
+        if self.small is not None:
+            side["small"] = self.small.select
         side |= {f"pieces{n}": chosen for n, chosen in self.pieces.items()}
         return side
 
@@ -307,21 +317,51 @@ class DotCore:
         side = cuts.cross_all("total", side, "s3")
         number = self._build_normalised(folded, lost, side)
 
-        packed = round_and_pack(
-            m,
-            number,
-            cuts=cuts,
-            exponent=side["top"] + (g.integer_bits - 1),
-            output=g.output,
-            result_bits=g.result_bits,
-            rounding=self.rounding,
-            denormalise=not g.only_addend_subnormal,
-            saturate=g.can_overflow,
-            chop=side.get("short"),
-        )
+        targets = self._targets()
+        packed = [
+            round_and_pack(
+                m,
+                number,
+                cuts=cuts,
+                exponent=side["top"] + (g.integer_bits - 1) - (g.output.bias - target.output.bias),
+                output=target.output,
+                result_bits=target.result_bits,
+                rounding=self.rounding,
+                denormalise=target.denormalise,
+                saturate=target.saturate,
+                chop=side.get("short") if target.short else None,
+            )
+            for target in targets
+        ]
         side["nonzero"] = number.nonzero
         side = cuts.cross_all("normalised", side, "s4")
-        return self._build_code(packed, side)
+        codes = [self._build_code(x, side, y) for x, y in zip(packed, targets, strict=True)]
+        return codes[0] if self.small is None else Mux(side["small"], codes[1], codes[0])
+
+    def _targets(self) -> "list[_Target]":
+        """The formats that results can have, the larger one first."""
+        g, small = self.g, self.small
+        whole = _Target(
+            output=g.output,
+            result_bits=g.result_bits,
+            nan_code=self.nan_code,
+            denormalise=not g.only_addend_subnormal,
+            saturate=g.can_overflow,
+            short=self.short if small is None else None,
+        )
+        if small is None:
+            return [whole]
+        return [
+            whole,
+            _Target(
+                output=small.output,
+                result_bits=small.output.fraction_bits,
+                nan_code=small.nan_code,
+                denormalise=True,
+                saturate=True,
+                short=self.short,
+            ),
+        ]
 
     def _build_normalised(self, folded: Value, lost: Value, side) -> Normalised:
         """|2S + sticky| with its leading one on top.
@@ -346,24 +386,36 @@ class DotCore:
             limit = Mux(side["subnormal"], g.integer_bits - 1, (1 << len(word).bit_length()) - 1)
         return normalise(m, word, limit=limit, tail=tail, name="normalise")
 
-    def _build_code(self, packed: Value, side) -> Value:
+    def _build_code(self, packed: Value, side, target: "_Target") -> Value:
         """Sign and specials around the rounded exponent and fraction."""
-        g, f = self.g, self.g.output.fraction_bits
+        f, short = target.output.fraction_bits, target.short
         fraction = packed[:f]
-        if self.short is not None:
-            cut = f - self.short.result_bits
+        if short is not None:
+            cut = f - short.result_bits
             fraction = Cat(fraction[:cut] & (~side["short"]).replicate(cut), fraction[cut:])
         below = side["below"] ^ side["flip"] if "flip" in side else side["below"]
         special = side["special"]
-        nan: Value = Const(self.nan_code & ((1 << f) - 1), f)
-        if self.short is not None:
-            nan = Mux(side["short"], Const(self.short.nan_code & ((1 << f) - 1), f), nan)
+        nan: Value = Const(target.nan_code & ((1 << f) - 1), f)
+        if short is not None:
+            nan = Mux(side["short"], Const(short.nan_code & ((1 << f) - 1), f), nan)
         payload = Mux(side["nan"], nan, 0)
         return Cat(
             (fraction & (~special).replicate(f)) | payload,
-            packed[f:] | special.replicate(g.output.exponent_bits),
+            packed[f:] | special.replicate(target.output.exponent_bits),
             (below & side["nonzero"] & ~special) | side["minus"],
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Target:
+    """One format of the result, and what its rounding has to look after."""
+
+    output: FloatFormat
+    result_bits: int
+    nan_code: int
+    denormalise: bool
+    saturate: bool
+    short: ShortWindow | None
 
 
 def _maximum(m: Module, values: Sequence[Value], *, name: str) -> Value:

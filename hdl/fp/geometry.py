@@ -6,7 +6,7 @@ from amaranth.hdl import Value
 
 from golden.fp.formats import FloatFormat
 
-__all__ = ["Geometry", "Lane", "ShortWindow"]
+__all__ = ["Geometry", "Lane", "ShortWindow", "SmallResult"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +53,26 @@ class ShortWindow:
     select: Value
     window: int
     result_bits: int
+    nan_code: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SmallResult:
+    """A run-time choice of a smaller format for C and D: FP32 in a unit that also has FP64.
+
+    C comes on the scale of the larger format all the same.
+
+    Attributes
+    ----------
+    select : Value
+        One bit: the result is to be of the smaller format, in the low bits, with zeros above.
+    output : FloatFormat
+    nan_code : int
+        The code of a NaN result then.
+    """
+
+    select: Value
+    output: FloatFormat
     nan_code: int
 
 

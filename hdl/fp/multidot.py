@@ -16,7 +16,7 @@ from .intdot import IntDotProduct
 from .pipeline import Cuts
 from .unpack import Unpacked, unpack
 
-__all__ = ["MultiDot", "choose", "widen_exponent"]
+__all__ = ["MultiDot", "choose", "widen", "widen_exponent"]
 
 
 class MultiDot(wiring.Component):
@@ -192,7 +192,7 @@ class MultiDot(wiring.Component):
                 low = lane * format.storage_bits
                 code = bus[low : low + format.storage_bits]
                 view = unpack(m, code, format, name=f"{side}{lane}_{name}")
-                views.append((select[name], _widen(view, format, fraction=fraction, bias=bias)))
+                views.append((select[name], widen(view, format, fraction=fraction, bias=bias)))
             operands.append(choose(m, views, name=f"{side}{lane}"))
         product = product_lane(m, *operands, fraction=2 * fraction, name=f"p{lane}")
         if not absent:
@@ -208,7 +208,7 @@ class MultiDot(wiring.Component):
         )
 
 
-def _widen(view: Unpacked, format: FloatFormat, *, fraction: int, bias: int) -> Unpacked:
+def widen(view: Unpacked, format: FloatFormat, *, fraction: int, bias: int) -> Unpacked:
     """The same number with ``fraction`` fraction bits and its exponent on the scale of ``bias``."""
     exponent = widen_exponent(view.exponent, format.bias, bias)
     padding = Const(0, fraction - format.fraction_bits)

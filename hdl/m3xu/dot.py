@@ -11,10 +11,11 @@ from golden.fp.spec import DotSpec
 
 from ..fp.core import PIPELINES, DotCore
 from ..fp.dot import lane
-from ..fp.geometry import Geometry, ShortWindow
+from ..fp.geometry import Geometry, ShortWindow, SmallResult
+from ..fp.multidot import choose, widen
 from ..fp.multiply import multiply
 from ..fp.pipeline import Cuts
-from ..fp.unpack import unpack
+from ..fp.unpack import Unpacked, unpack
 from .lanes import bus_layout, lanes_of
 from .products import limb_products
 
@@ -40,6 +41,9 @@ class LaneDot(wiring.Component):
     chopped : DotSpec, optional
         What the unit computes while ``chop`` is set, for a spec of its own with floor and RNE:
         fewer bits, chopped magnitudes, RZ.
+    small : DotSpec, optional
+        What the unit computes while ``small`` is set: as ``spec``, but with a smaller output.
+        ``chopped`` has the smaller one too.
     limbs : sequence of int
         Every n that can be asked for, in rising order; the lanes must divide into whole elements.
     pipeline : int
@@ -57,6 +61,8 @@ class LaneDot(wiring.Component):
         Whether this step is not the element's first, and whether it is its last.
     chop : In(1)
         Whether ``chopped`` holds in this cycle; absent without.
+    small : In(1)
+        Whether C and D are ``small``'s, in the low bits, in this cycle; absent without.
     c, d : In(storage_bits), Out(storage_bits)
         Addend and result.
 
@@ -72,6 +78,7 @@ class LaneDot(wiring.Component):
         again: Signal
         last: Signal
         chop: Signal
+        small: Signal
         c: Signal
         d: Signal
 
@@ -83,6 +90,7 @@ class LaneDot(wiring.Component):
         a_bits: Sequence[int],
         b_bits: int,
         chopped: DotSpec | None = None,
+        small: DotSpec | None = None,
         limbs: Sequence[int] = (),
         pipeline: int = 0,
     ):
@@ -95,7 +103,7 @@ class LaneDot(wiring.Component):
             if n < 2 or k % n:
                 raise ValueError(f"limbs must divide {k} lanes and be at least 2, not {n!r}")
         self.spec, self.a_bits, self.b_bits = spec, tuple(a_bits), b_bits
-        self.limbs, self.chopped = tuple(limbs), chopped
+        self.limbs, self.chopped, self.smaller = tuple(limbs), chopped, small
         self.pipeline, self.latency = pipeline, pipeline
         members = {
             "a": In(bus_layout(exponent_bits, self.a_bits)),
@@ -107,6 +115,8 @@ class LaneDot(wiring.Component):
             members |= {"wide": In(len(self.limbs)), "again": In(1), "last": In(1)}
         if chopped is not None:
             members["chop"] = In(1)
+        if small is not None:
+            members["small"] = In(1)
         super().__init__(members)
 
     @property
@@ -145,6 +155,7 @@ class LaneDot(wiring.Component):
             nan_code=self.spec.nan_code,
             cuts=Cuts(m, PIPELINES[self.pipeline]),
             short=short,
+            small=self._small(),
             pieces=wide,
         )
         a, b = lanes_of(self.a), lanes_of(self.b)
@@ -157,5 +168,22 @@ class LaneDot(wiring.Component):
                 multiply(m, q, p, name=f"p{k}") for k, (p, q) in enumerate(zip(x, y, strict=True))
             ]
         lanes = [lane(m, a[k], b[k], word, len(word) - 2, f"p{k}") for k, word in enumerate(words)]
-        m.d.comb += self.d.eq(core.build(lanes, unpack(m, self.c, self.spec.output, name="c")))
+        m.d.comb += self.d.eq(core.build(lanes, self._addend(m)))
         return m
+
+    def _small(self) -> SmallResult | None:
+        if self.smaller is None:
+            return None
+        return SmallResult(
+            select=self.small, output=self.smaller.output, nan_code=self.smaller.nan_code
+        )
+
+    def _addend(self, m: Module) -> Unpacked:
+        """C in the larger format."""
+        whole = unpack(m, self.c, self.spec.output, name="c")
+        if self.smaller is None:
+            return whole
+        output, larger = self.smaller.output, self.spec.output
+        low = unpack(m, self.c[: output.storage_bits], output, name="small_c")
+        low = widen(low, output, fraction=larger.fraction_bits, bias=larger.bias)
+        return choose(m, [(~self.small, whole), (self.small, low)], name="addend")

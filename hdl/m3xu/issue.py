@@ -56,7 +56,7 @@ class Plan:
             powers of two.
         """
         name = opcode.precision.name
-        if name not in config.precisions or opcode.precision.output.name != config.output:
+        if not _has(config, opcode):
             raise ValueError(
                 f"the unit must have {name} with {opcode.precision.output} results for "
                 f"{opcode.mnemonic}, not {', '.join(config.precisions)} with {config.output}"
@@ -76,6 +76,12 @@ class Plan:
         return cls(rows=rows, columns=columns, blocks=blocks, group=group, is_complex=is_complex)
 
 
+def _has(config: MatrixUnitConfig, opcode: Opcode) -> bool:
+    """Whether a unit has the instruction's precision with its format of results."""
+    name = opcode.precision.name
+    return name in config.precisions and config.result_format(name) == opcode.precision.output
+
+
 def opcodes_of(config: MatrixUnitConfig) -> tuple[Opcode, ...]:
     """The instructions that a unit has: those of its precisions and output.
 
@@ -84,12 +90,7 @@ def opcodes_of(config: MatrixUnitConfig) -> tuple[Opcode, ...]:
     ValueError
         If there are none, or the unit's tile does not divide one of their shapes.
     """
-    found = tuple(
-        opcode
-        for opcode in Opcode
-        if opcode.precision.name in config.precisions
-        and opcode.precision.output.name == config.output
-    )
+    found = tuple(opcode for opcode in Opcode if _has(config, opcode))
     if not found:
         raise ValueError(
             f"the unit must have a precision and output of an instruction, "

@@ -88,7 +88,7 @@ def matmul(
     shape = a.shape[-2], b.shape[-1]
     leads = [a.shape[:-2], b.shape[:-2]]
     if c is not None:
-        c = _codes(c, config.word_bits * (2 if is_complex else 1), "c")
+        c = _codes(c, config.result_bits(precision) * (2 if is_complex else 1), "c")
         if c.shape[-2:] != shape:
             raise ValueError(f"c must be (M, N) = {shape}, not {c.shape}")
         leads.append(c.shape[:-2])
@@ -100,7 +100,8 @@ def matmul(
     with ThreadPoolExecutor(threads) as pool:
         ends = list(pairwise(bounds))
         cycles = sum(pool.map(lambda span: run.stream(span[0], span[1], stall_rate), ends))
-    d = join_fractals(run.d, *shape).reshape(*lead, *shape)
+    codes = run.d.astype(f"<u{config.result_bits(precision) // 8}", copy=False)
+    d = join_fractals(codes, *shape).reshape(*lead, *shape)
     beats = run.tiles * len(run.phases)
     steps = run.tiles * sum(config.steps(phase.precision) for phase in run.phases)
     if precision == INT8:
@@ -131,7 +132,8 @@ class _Run:
         right = b.reshape(-1, *b.shape[-2:]).swapaxes(-1, -2)
         self.left, self.right = cut_operands(config, left, right, precision)
         self.rows, self.columns = self.left.shape[1], self.right.shape[1]
-        self.c = None if c is None else cut_fractals(config, c.reshape(-1, *c.shape[-2:]))
+        bits = config.result_bits(precision)
+        self.c = None if c is None else cut_fractals(config, c.reshape(-1, *c.shape[-2:]), bits)
         self.places = [None if x is None else _places(x.shape[:-2], lead) for x in (a, b, c)]
         batch = int(np.prod(lead))
         self.tiles = batch * self.rows * self.columns

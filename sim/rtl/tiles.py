@@ -142,11 +142,15 @@ def bus_words(octets: np.ndarray) -> np.ndarray:
     return found[..., 0] if words == 1 else found
 
 
-def cut_fractals(config: MatrixUnitConfig, codes: np.ndarray) -> np.ndarray:
-    """(batch, rows, columns, parts, m, n) C fractals of (batch, M, N) codes, filled up with +0."""
+def cut_fractals(config: MatrixUnitConfig, codes: np.ndarray, bits: int) -> np.ndarray:
+    """(batch, rows, columns, parts, m, n) C fractals of (batch, M, N) codes, filled up with +0.
+
+    Codes have ``bits`` bits, complex ones twice as many; what they lack of a word is filled with 0.
+    """
     batch, height, width = codes.shape
-    parts = 8 * codes.dtype.itemsize // config.word_bits
-    words = np.ascontiguousarray(codes).view(f"<u{config.word_bits // 8}")
+    parts = 8 * codes.dtype.itemsize // bits
+    words = np.ascontiguousarray(codes).view(f"<u{bits // 8}")
+    words = words.astype(f"<u{config.word_bits // 8}", copy=False)
     words = words.reshape(batch, height, width, parts)
     rows, columns = _up(height, config.m), _up(width, config.n)
     full = np.zeros((batch, rows * config.m, columns * config.n, parts), words.dtype)

@@ -21,6 +21,7 @@ def test_the_presets_of_the_documentation():
         "cube_davinci": (16, 16, 16, "ieee"),
         "m3xu": (8, 4, 8, "ieee"),
         "m3xu_pipelined": (8, 4, 8, "ieee"),
+        "m3xu_fp64": (4, 4, 8, "ieee"),
     }
     davinci = CONFIGS["cube_davinci"]
     assert (davinci.terms("fp16"), davinci.terms("int8"), davinci.macs) == (16, 32, 4096)

@@ -29,6 +29,8 @@ CONFIGURATIONS = (
     ("m3xu", "broadcast", 20),
     ("m3xu_pipelined", "broadcast", 20),
     ("m3xu", "systolic", 20),
+    ("m3xu_fp64", "broadcast", 20),
+    ("m3xu_fp64", "systolic", 20),
 )
 #: An accumulator is the sum of several beats: fewer of them say as much as a dot product's vectors.
 SHARE_OF_ONE, SHARE_OF_ALL = 1 / 16, 1 / 8

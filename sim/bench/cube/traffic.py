@@ -26,6 +26,8 @@ __all__ = ["Traffic", "make_traffic"]
 
 #: Share of the beats that start from C whose sums are just off a tie.
 NEAR_TIES = 0.25
+#: Share of the runs whose sums lie at the ends of the output's range, subnormal or too large.
+AT_THE_ENDS = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,9 +144,10 @@ def make_traffic(
     emit[-1] = True
     scale = rng.integers(-16, 17, run.max() + 1)[run]
     scale = scale + rng.choice([0, 0, 0, -12, 12, -26], beats)
+    edge = (rng.choice([-1, 1], run.max() + 1) * (rng.random(run.max() + 1) < AT_THE_ENDS))[run]
     beat = np.repeat(np.arange(beats), 1 + np.isin(precision, paired))
     part = np.r_[False, beat[1:] == beat[:-1]]
-    a, b, c, d = _compute(rng, config, precision, run, step, from_c, scale, beat, part)
+    a, b, c, d = _compute(rng, config, precision, run, step, from_c, scale, edge, beat, part)
     return Traffic(
         config=config,
         a=a,
@@ -198,6 +201,7 @@ def _compute(
     step: np.ndarray,
     from_c: np.ndarray,
     scale: np.ndarray,
+    edge: np.ndarray,
     beat: np.ndarray,
     part: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -218,8 +222,9 @@ def _compute(
         spec = config.spec(name)
         mine = np.flatnonzero(precision == code)
         sums = np.flatnonzero(precision[beat] == code)
-        x, y = draw_operands(rng, spec, scale[mine], config.m, config.n)
-        z = draw_addends(rng, spec, scale[beat[sums]], config.m, config.n)
+        centre = scale + edge * spec.output.emax if isinstance(spec, DotSpec) else scale
+        x, y = draw_operands(rng, spec, centre[mine], config.m, config.n)
+        z = draw_addends(rng, spec, centre[beat[sums]], config.m, config.n)
         ties = from_c[mine] & (rng.random(len(mine)) < NEAR_TIES)
         is_complex = name in config.complex_precisions
         if isinstance(spec, DotSpec) and not is_complex:  # near ties have one sum
@@ -227,6 +232,9 @@ def _compute(
             make_near_ties(rng, spec, *parts)
             x[ties], y[ties], z[ties] = parts
         c[sums] = z
+        if config.result_bits(name) < config.word_bits:  # what is above the code has no meaning
+            above = rng.integers(0, 1 << 32, z.shape, dtype=np.uint64) << np.uint64(32)
+            c[sums] |= above
         for bus, codes in ((a, x), (b, y)):
             raw = np.ascontiguousarray(codes).view(np.uint8)
             bus[mine, :, : raw.shape[-1]] = raw
@@ -248,7 +256,9 @@ def _compute(
             these = now[precision[now] == code]
             if len(these):
                 at = position[these]
-                value = mmad(x[at], np.swapaxes(y[at], 1, 2), state[run[these]], spec=spec)
-                state[run[these]] = value if isinstance(spec, DotSpec) else value.view(np.uint32)
+                bits = config.result_bits(config.precisions[code])
+                addend = state[run[these]].astype(f"u{bits // 8}")
+                value = mmad(x[at], np.swapaxes(y[at], 1, 2), addend, spec=spec)
+                state[run[these]] = value.view(addend.dtype)
         d[now] = state[run[now]]
     return a, b, c, d

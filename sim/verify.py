@@ -21,6 +21,7 @@ PROVIDERS = (
     "sim.bench.fp_small.batch",
     "sim.bench.fp_small.exact",
     "sim.bench.m3xu.batch",
+    "sim.bench.m3xu.mma",
     "sim.bench.cube.batch",
     "sim.bench.simulated",
     "sim.bench.silicon",

@@ -1,5 +1,6 @@
 """A matrix unit that runs instructions."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amaranth.hdl import Module, Signal, Value
@@ -9,15 +10,28 @@ from amaranth.lib.wiring import In, Out
 
 from golden.fp.formats import check_int
 
-from ..cube.config import MatrixUnitConfig
+from ..cube.config import CONFIGS, MatrixUnitConfig
 from ..cube.ports import beat_layout, fractal_layout
 from ..cube.unit import MatrixUnit
 from .issue import Issue, fetch_layout, word_layout
 
-__all__ = ["QUEUE_CYCLES", "MmaUnit"]
+__all__ = ["QUEUE_CYCLES", "UNITS", "MmaUnit"]
 
 #: From an instruction to the head of the queue.
 QUEUE_CYCLES = 2
+
+_SYSTOLIC = replace(CONFIGS["m3xu"], dataflow="systolic")
+#: Units that run instructions, by name. Each takes any list of them without a bubble, for which a
+#: systolic one needs more slots than it has by default: one for every cycle of its latency.
+UNITS = {
+    "m3xu": CONFIGS["m3xu"],
+    "m3xu_pipelined": CONFIGS["m3xu_pipelined"],
+    "m3xu_systolic": replace(_SYSTOLIC, slots=_SYSTOLIC.latency_cycles + 1),
+    "fp64": MatrixUnitConfig(m=8, n=4, k=8, precisions=("fp64",), output="fp64"),
+    "fp64_12bit": MatrixUnitConfig(
+        m=8, n=4, k=10, precisions=("fp64",), output="fp64", multiplier_bits=12
+    ),
+}
 
 
 class MmaUnit(wiring.Component):

@@ -10,8 +10,8 @@ import numpy as np
 from golden.m3xu import operand_dtype, result_dtype
 from golden.m3xu.execute import execute
 from golden.m3xu.isa import FIELDS, Instruction, Opcode
-from hdl.cube import CONFIGS, MatrixUnitConfig, Start
-from hdl.m3xu.mma import QUEUE_CYCLES, MmaUnit
+from hdl.cube import MatrixUnitConfig, Start
+from hdl.m3xu.mma import QUEUE_CYCLES, UNITS, MmaUnit
 
 from . import CompiledModel, compile_unit
 from .cube import bus_words
@@ -30,16 +30,6 @@ __all__ = [
     "run_instructions",
     "words_of",
 ]
-
-#: Units that run instructions, by name.
-UNITS = {
-    "m3xu": CONFIGS["m3xu"],
-    "m3xu_pipelined": CONFIGS["m3xu_pipelined"],
-    "fp64": MatrixUnitConfig(m=8, n=4, k=8, precisions=("fp64",), output="fp64"),
-    "fp64_12bit": MatrixUnitConfig(
-        m=8, n=4, k=10, precisions=("fp64",), output="fp64", multiplier_bits=12
-    ),
-}
 
 #: Rate relative to FP16 by precision, and whose it is: the machine's that is extended, or a claim.
 PAPER = {
@@ -210,11 +200,13 @@ def run_instructions(
     model: CompiledModel | None = None,
     stall_rate: float | Mapping[str, float] = 0.0,
     seed: int = 0,
+    reset_at: int | None = None,
 ) -> MmaRun:
     """Run instructions back to back on the compiled RTL of an `MmaUnit`.
 
     The streams of operands are made before the run, in the order that `beats_of` says: a C that an
-    earlier instruction computes is the caller's to give.
+    earlier instruction computes is the caller's to give. With ``reset_at`` all of it is cut short
+    by a reset in that cycle and sent again, and what is returned is of the second time.
     """
     model = model or compile_unit(MmaUnit, config=config)
     beats = beats_of(program, config)
@@ -225,6 +217,7 @@ def run_instructions(
         outputs={"fetch": len(beats["row"]), "o": len(tiles)},
         stall_rate=stall_rate,
         stall_seed=seed,
+        reset_at=reset_at,
     )
     wrong = np.zeros(len(beats["row"]), bool)
     for name, got in result.outputs["fetch"].items():

@@ -17,7 +17,7 @@ export PYTHONHASHSEED := 0
 export CXX
 
 .DEFAULT_GOAL := help
-.PHONY: help sim test area verilog timing check docs clean exhaustive bench compiler
+.PHONY: help sim test area area-all verilog timing check docs clean exhaustive bench compiler
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -32,6 +32,9 @@ test: $(STAMP) compiler ## the whole test suite
 
 area: $(STAMP) ## area of every unit and preset
 	$(PY) -m flows area $(ARGS)
+
+area-all: $(STAMP) ## the same, with the largest units as well
+	$(PY) -m flows area --all $(ARGS)
 
 verilog: $(STAMP) ## Verilog of every unit and preset
 	$(PY) -m flows verilog $(ARGS)

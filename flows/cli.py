@@ -57,6 +57,7 @@ def _parser() -> argparse.ArgumentParser:
         _add_measure_options(command)
     area.add_argument("--modules", action="store_true", help="synthesise every module on its own")
     timing.add_argument("--path", action="store_true", help="print the longest path cell by cell")
+    emit.set_defaults(all=True)
     emit.add_argument("--folder", type=Path, default=Path("build/verilog"), help="where to write")
     emit.add_argument("--stdout", action="store_true", help="print instead of writing files")
     area.set_defaults(run=_area)
@@ -98,6 +99,9 @@ def _add_unit_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_measure_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--all", action="store_true", help="also what is not reported unless its unit is named"
+    )
     parser.add_argument("--liberty", default=cells.BUILT_IN, help="vt45 | nangate45 | FILE")
     parser.add_argument(
         "--delay-target", type=int, action="append", help="delay target, ps (repeat)"
@@ -126,7 +130,7 @@ def _variants(options: argparse.Namespace) -> list[Variant]:
     found = []
     for name in units:
         if not given:
-            found += reported(name)
+            found += reported(name, everything=bool(options.unit) or options.all)
             continue
         known = UNITS[name].options
         values = {k: known[k].values(v) if k in known else [v] for k, v in given.items()}

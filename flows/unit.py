@@ -51,7 +51,9 @@ class Unit:
     macs : callable
         Multiply-accumulates a cycle of a configuration, 0 where that means nothing.
     rows : callable
-        The configurations that `area` and `verilog` treat when none is asked for.
+        The configurations that `area` and `timing` treat when nothing is asked for.
+    more : callable
+        Those that they also treat when the unit or ``--all`` is asked for, and `verilog` always.
     shared : tuple of Component classes
         Sub-components that are synthesised once and counted.
     """
@@ -63,6 +65,7 @@ class Unit:
     build: Callable[[Configuration], wiring.Component]
     macs: Callable[[Configuration], int] = lambda configuration: 0
     rows: Callable[[], Sequence[Configuration]] = lambda: ({},)
+    more: Callable[[], Sequence[Configuration]] = lambda: ()
     shared: tuple[type, ...] = field(default=())
 
 
@@ -80,7 +83,7 @@ class Variant:
         for name, value in self.configuration.items():
             if value is None or value is False:
                 continue
-            prefix = {"k": "k", "pipeline": "p"}.get(name, "")
+            prefix = {"k": "k", "pipeline": "p", "slots": "s", "ahead": "a"}.get(name, "")
             words.append(name if value is True else f"{prefix}{value}")
         return "-".join(words).replace("_", "-") or "default"
 

@@ -12,7 +12,7 @@ from amaranth.lib import wiring
 
 from flows.errors import UserError, choose
 from flows.unit import Configuration, Unit, Variant, flag, named, number
-from flows.variants import REPORTED, VARIANTS, variant
+from flows.variants import REPORTED, TABLE, VARIANTS, variant
 from golden.fp.formats import FORMATS, INT_FORMATS
 from golden.fp.spec import PRESETS, DotSpec
 from hdl.cube import CONFIGS, MatrixUnit, MatrixUnitConfig
@@ -25,6 +25,8 @@ from hdl.fp.dot import DotProduct
 from hdl.fp.exact import ExactDotProduct
 from hdl.fp.intdot import IntDotProduct
 from hdl.fp.multiplier_unit import Multiplier
+from hdl.m3xu.mma import UNITS as MMA_UNITS
+from hdl.m3xu.mma import MmaUnit
 
 _PIPELINE = number("pipeline", min(PIPELINES), max(PIPELINES))
 
@@ -54,9 +56,16 @@ _REPORTED_INPUTS = {
     "ada": ("fp16", "fp8e4m3"),  # as a100, and fp8
     "h100": ("fp16", "tf32", "fp8e4m3"),
     "b200": ("fp16",),  # as h100
-    "ieee": ("fp16", "bf16", "fp8e4m3", "fp32"),
-    "exact": ("fp16", "fp8e4m3"),
+    "ieee": ("fp16", "bf16", "fp8e4m3"),
+    "exact": ("fp8e4m3",),
 }
+#: The largest units, which take half as long again as all the others.
+_MORE_DOTS = (
+    {"preset": "ieee", "input": "fp32"},
+    {"preset": "exact", "input": "fp16"},
+    {"preset": "a100", "k": 16},
+    {"preset": "ieee", "k": 16},
+)
 
 
 def _dot_rows() -> list[Configuration]:
@@ -64,9 +73,7 @@ def _dot_rows() -> list[Configuration]:
     for preset in PRESETS.values():
         inputs = _REPORTED_INPUTS.get(preset.name, preset.inputs)
         rows += [{"preset": preset.name, "input": name} for name in inputs]
-    rows += [
-        {"preset": preset, "k": k, "pipeline": 3} for preset in ("a100", "ieee") for k in (4, 8, 16)
-    ]
+    rows += [{"preset": preset, "k": 4} for preset in ("a100", "ieee")]
     return list({str(_dot_default(row)): row for row in rows}.values())
 
 
@@ -123,6 +130,12 @@ def _m3xu_config(c: Configuration) -> MatrixUnitConfig:
     return variant(c["variant"], pipeline=c["pipeline"], window=c["window"])
 
 
+def _mma_config(c: Configuration) -> MatrixUnitConfig:
+    given = {name: c[name] for name in ("dataflow", "pipeline", "slots")}
+    changes = {name: value for name, value in given.items() if value is not None}
+    return replace(MMA_UNITS[c["preset"]], **changes)
+
+
 def _cube_rows() -> list[Configuration]:
     # the m3xu presets are rows of the unit of that name, beside what they are compared with
     presets = [name for name, config in CONFIGS.items() if not config.wide]
@@ -151,6 +164,7 @@ UNITS: dict[str, Unit] = {
             build=_dot_build,
             macs=lambda c: c["k"],
             rows=_dot_rows,
+            more=lambda: _MORE_DOTS,
         ),
         Unit(
             name="intdot",
@@ -196,7 +210,27 @@ UNITS: dict[str, Unit] = {
             build=lambda c: MatrixUnit(config=_m3xu_config(c)),
             macs=lambda c: _m3xu_config(c).macs,
             rows=lambda: tuple({"variant": name} for name in REPORTED),
+            more=lambda: tuple({"variant": name} for name in TABLE if name not in REPORTED),
             shared=MatrixUnit.shared,
+        ),
+        Unit(
+            name="mma",
+            summary="matrix unit that runs instructions: issue, queue, tile",
+            options={
+                "preset": named("preset", MMA_UNITS),
+                "dataflow": named("dataflow", DATAFLOWS),
+                "pipeline": _PIPELINE,
+                "slots": number("slots", 1, 64),
+                "ahead": number("ahead", 2, 64),
+            },
+            default=_with_defaults(
+                preset="m3xu", dataflow=None, pipeline=None, slots=None, ahead=None
+            ),
+            build=lambda c: MmaUnit(config=_mma_config(c), ahead=c["ahead"] or 4),
+            macs=lambda c: _mma_config(c).macs,
+            rows=lambda: (),  # its tile is m3xu's, and what is beside it small
+            more=lambda: [{"preset": name} for name in MMA_UNITS if name.startswith("m3xu")],
+            shared=MmaUnit.shared,
         ),
         Unit(
             name="add",
@@ -294,7 +328,8 @@ def variants(unit: str, given: Mapping[str, Sequence[Any]]) -> list[Variant]:
     return found
 
 
-def reported(unit: str) -> list[Variant]:
-    """Return the variants of `unit` that are reported and kept as baselines."""
+def reported(unit: str, *, everything: bool = True) -> list[Variant]:
+    """Return the variants of `unit` that have baselines, or those treated when it is not named."""
     chosen = UNITS[choose("unit", unit, UNITS)]
-    return [Variant(chosen, chosen.default(row)) for row in chosen.rows()]
+    rows = [*chosen.rows(), *(chosen.more() if everything else ())]
+    return [Variant(chosen, chosen.default(row)) for row in rows]

@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 from flows import baseline, cli
+from flows.units import UNITS, reported, variants
+from golden.fp import PRESETS
+from hdl.cube import CONFIGS
 
 SMALL = ["compare", "--format", "fp16"]
 
@@ -68,6 +71,41 @@ def test_list_names_every_unit(capsys):
     assert run("list") == 0
     out = capsys.readouterr().out
     assert "dot: " in out and "--preset: v100 | a100" in out
+
+
+def labels(found) -> list[str]:
+    return [variant.label for variant in found]
+
+
+def test_what_is_treated_when_nothing_is_named():
+    """A row of every preset, and none of the largest; with the unit's name or --all also those."""
+    few = {name: labels(reported(name, everything=False)) for name in UNITS}
+    many = {name: labels(reported(name)) for name in UNITS}
+    assert all(set(few[name]) <= set(many[name]) for name in UNITS)
+    assert {name for name in UNITS if few[name] != many[name]} == {"dot", "m3xu", "mma"}
+    for name in many:
+        assert many[name] and len(set(many[name])) == len(many[name])
+    assert {label.split("-")[0] for label in few["dot"]} == set(PRESETS)
+    cubes = {label for label in few["cube"] if "systolic" not in label}
+    assert cubes == {name.replace("_", "-") for name, c in CONFIGS.items() if not c.wide}
+    assert few["mma"] == [] and many["mma"] == ["m3xu", "m3xu-pipelined", "m3xu-systolic"]
+    assert set(many["m3xu"]) - set(few["m3xu"]) == {"naive-fp32-p4"}
+
+
+def test_which_rows_a_command_treats():
+    def chosen(arguments: str) -> list[str]:
+        return labels(cli._variants(cli._parser().parse_args(arguments.split())))
+
+    few, many = chosen("area"), chosen("area --all")
+    assert few == chosen("timing") and many == chosen("timing --all") == chosen("verilog")
+    assert set(few) < set(many) and "naive-fp32-p4" not in few
+    assert chosen("area m3xu") == labels(reported("m3xu")) and len(chosen("area mma")) == 3
+    assert chosen("verilog mma --preset m3xu --slots 8,16") == ["m3xu-s8", "m3xu-s16"]
+
+
+def test_labels_say_which_number_is_which():
+    given = {"preset": ["m3xu"], "pipeline": [2], "slots": [8], "ahead": [16]}
+    assert labels(variants("mma", given)) == ["m3xu-p2-s8-a16"]
 
 
 def test_cells_writes_the_library(tmp_path: Path):

@@ -22,10 +22,16 @@ CASES = {
     "convert": {},
     "minmax": {},
     "cube": {"preset": ["tiny"]},
+    "mma": {"preset": ["m3xu"], "pipeline": [0]},
 }
+#: Verilator looks at each of the 32 elements.
+LARGE = ("mma",)
 
 
-@pytest.fixture(scope="module", params=sorted(CASES))
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(n, marks=pytest.mark.slow) if n in LARGE else n for n in sorted(CASES)],
+)
 def emitted(request, tmp_path_factory) -> tuple[Path, str]:
     (variant,) = variants(request.param, CASES[request.param])
     path = verilog.write(variant, tmp_path_factory.mktemp("verilog"))

@@ -27,6 +27,7 @@ UNITS = {
     "m3xu": CONFIGS["m3xu"],
     "m3xu_pipelined": CONFIGS["m3xu_pipelined"],
     "m3xu_systolic": replace(_SYSTOLIC, slots=_SYSTOLIC.latency_cycles + 1),
+    "m3xu_fp64": CONFIGS["m3xu_fp64"],
     "fp64": MatrixUnitConfig(m=8, n=4, k=8, precisions=("fp64",), output="fp64"),
     "fp64_12bit": MatrixUnitConfig(
         m=8, n=4, k=10, precisions=("fp64",), output="fp64", multiplier_bits=12

@@ -227,9 +227,10 @@ def run_instructions(
         dtype = result_dtype(instruction.opcode.precision)
         d.append(np.empty(instruction.opcode.shape[:2], dtype))
     for (number, row, column, part), tile in zip(tiles, result.outputs["o"], strict=True):
-        parts = d[number].itemsize * 8 // config.word_bits
-        view = d[number].view(tile.dtype)[:, part::parts]
-        view[row : row + config.m, column : column + config.n] = tile
+        precision = program[number].opcode.precision
+        word = f"u{config.result_bits(precision.name) // 8}"  # the low bits of the unit's words
+        view = d[number].view(word)[:, part :: 2 if precision.is_complex else 1]
+        view[row : row + config.m, column : column + config.n] = tile.astype(word)
     start = int(result.output_cycles["fetch"][0])
     last = np.flatnonzero(np.diff(beats["instruction"], append=len(program)))
     return MmaRun(
@@ -277,7 +278,7 @@ def _operands(config, program, values, beats):
             tile = addend[rows, columns]
             c += [tile.real, tile.imag] if precision.is_complex else [tile]
     word = np.dtype(f"u{config.word_bits // 8}")
-    addends = [np.ascontiguousarray(tile).view(word) for tile in c]
+    addends = [np.ascontiguousarray(tile).view(f"u{tile.itemsize}").astype(word) for tile in c]
     shape = 0, config.m, config.n
     return bus_words(a), bus_words(b), np.array(addends) if addends else np.zeros(shape, word)
 

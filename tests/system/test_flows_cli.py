@@ -88,7 +88,8 @@ def test_what_is_treated_when_nothing_is_named():
     assert {label.split("-")[0] for label in few["dot"]} == set(PRESETS)
     cubes = {label for label in few["cube"] if "systolic" not in label}
     assert cubes == {name.replace("_", "-") for name, c in CONFIGS.items() if not c.wide}
-    assert few["mma"] == [] and many["mma"] == ["m3xu", "m3xu-pipelined", "m3xu-systolic"]
+    units = [name for name in many["mma"] if name.startswith("m3xu")]
+    assert few["mma"] == [] and many["mma"] == units and "m3xu-systolic" in units
     assert set(many["m3xu"]) - set(few["m3xu"]) == {"naive-fp32-p4"}
 
 
@@ -99,7 +100,8 @@ def test_which_rows_a_command_treats():
     few, many = chosen("area"), chosen("area --all")
     assert few == chosen("timing") and many == chosen("timing --all") == chosen("verilog")
     assert set(few) < set(many) and "naive-fp32-p4" not in few
-    assert chosen("area m3xu") == labels(reported("m3xu")) and len(chosen("area mma")) == 3
+    assert chosen("area m3xu") == labels(reported("m3xu"))
+    assert chosen("area mma") == labels(reported("mma"))
     assert chosen("verilog mma --preset m3xu --slots 8,16") == ["m3xu-s8", "m3xu-s16"]
 
 

@@ -176,7 +176,10 @@ def test_operands_that_are_late():
             assert got.tobytes() == expected.tobytes(), slow
 
 
-@pytest.mark.parametrize("name", ["m3xu", "m3xu_pipelined"])
+@pytest.mark.parametrize(
+    "name",
+    ["m3xu", "m3xu_pipelined", "m3xu_systolic", pytest.param("m3xu_fp64", marks=pytest.mark.slow)],
+)
 def test_a_mixed_list_has_no_bubble(name):
     """Precisions change from one instruction to the next: cycles are steps and latency."""
     config = UNITS[name]

@@ -25,7 +25,7 @@ from sim.verify import Check
 __all__ = ["checks", "compare_run", "draw_opcodes", "run_unit"]
 
 #: (name of the unit, rough seconds of the first build)
-CONFIGURATIONS = (("m3xu", 25), ("m3xu_pipelined", 25), ("m3xu_systolic", 25), ("fp64", 35))
+CONFIGURATIONS = (("m3xu", 25), ("m3xu_pipelined", 25), ("m3xu_systolic", 25), ("m3xu_fp64", 45))
 #: Every element of D is the sum of several blocks: fewer say as much as a dot product's vectors.
 SHARE = 1 / 16
 STALL_RATE = 0.25

@@ -2,7 +2,8 @@
 
 A file under ``docs/units`` holds the line ``<!-- ports: PACKAGE -->``, or the same with
 ``configurations``; what follows up to ``<!-- /ports -->`` is written here, from the components
-themselves: names, directions and widths from their signatures, words from their docstrings.
+themselves: names, directions and widths from their signatures, words from their docstrings. A
+picture of :data:`PICTURES` that a file shows is drawn beside it.
 """
 
 import inspect
@@ -14,11 +15,13 @@ from pathlib import Path
 from amaranth.hdl import Shape, ShapeCastable
 from amaranth.lib import data, stream, wiring
 
+from flows import figures
 from flows.cache import write_atomic
 from flows.errors import UserError, choose
 from flows.report import markdown
-from golden.fp.spec import PRESETS
+from golden.fp.spec import PRESETS, DotSpec
 from hdl.cube import CONFIGS, MatrixUnit, ProcessingElement
+from hdl.cube.assign import DataAssignment
 from hdl.cube.config import DATAFLOWS
 from hdl.cube.control import Sequencer
 from hdl.cube.grid import Grid
@@ -30,11 +33,15 @@ from hdl.fp.exact import ExactDotProduct
 from hdl.fp.intdot import IntDotProduct
 from hdl.fp.multidot import MultiDot
 from hdl.fp.multiplier_unit import Multiplier
+from hdl.m3xu.dot import LaneDot
+from hdl.m3xu.issue import Issue
+from hdl.m3xu.mma import MmaUnit
 
 __all__ = ["FOLDER", "generate", "port_rows", "update"]
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "units"
 _TENSORCORE = CONFIGS["tensorcore_a100"]
+_M3XU = CONFIGS["m3xu"]
 _FP16 = PRESETS["a100"].spec("fp16")
 
 #: What each package shows, each with the configuration that its widths are of.
@@ -62,7 +69,26 @@ COMPONENTS: dict[str, list[tuple[str, Callable[[], wiring.Component]]]] = {
         ("tensorcore_a100", lambda: Grid(config=_TENSORCORE)),
         ("tensorcore_a100", lambda: Sequencer(config=_TENSORCORE)),
     ],
+    "hdl.m3xu": [
+        ("m3xu", lambda: MmaUnit(config=_M3XU)),
+        ("m3xu", lambda: Issue(config=_M3XU)),
+        ("m3xu, a row of A", lambda: DataAssignment(config=_M3XU, side="a")),
+        (
+            "fp32 in 2 steps on 12 bits, 8 lanes",
+            lambda: LaneDot(
+                spec=DotSpec(input="fp32", output="fp32", k=8, window=48),
+                exponent_bits=8,
+                a_bits=_M3XU.limb_bits,
+                b_bits=_M3XU.lane_bits,
+                limbs=_M3XU.limb_counts,
+                pipeline=_M3XU.pipeline,
+            ),
+        ),
+    ],
 }
+
+#: Pictures by file name, and what draws them.
+PICTURES: dict[str, Callable[[], str]] = {"m3xu_area.svg": figures.m3xu_area}
 
 _BLOCK = re.compile(r"<!-- (ports|configurations): (\S+) -->\n(.*?)<!-- /\1 -->", re.DOTALL)
 
@@ -93,6 +119,12 @@ def update(folder: Path = FOLDER, *, check: bool = False) -> list[Path]:
             stale.append(path)
             if not check:
                 write_atomic(path, fresh)
+        for name in [name for name in PICTURES if f"]({name})" in text]:
+            picture, drawn = path.with_name(name), PICTURES[name]()
+            if not picture.exists() or picture.read_text() != drawn:
+                stale.append(picture)
+                if not check:
+                    write_atomic(picture, drawn)
     return stale
 
 
@@ -147,6 +179,8 @@ def port_rows(component: wiring.Component) -> list[list[str]]:
 
 def _optional(component: wiring.Component) -> set[str]:
     """Ports that only some configurations have."""
+    if isinstance(component, LaneDot):
+        return {"chop", "small"}
     return {"precision"} if isinstance(component, MultiDot) else set()
 
 

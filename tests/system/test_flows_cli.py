@@ -90,7 +90,7 @@ def test_what_is_treated_when_nothing_is_named():
     assert cubes == {name.replace("_", "-") for name, c in CONFIGS.items() if not c.wide}
     units = [name for name in many["mma"] if name.startswith("m3xu")]
     assert few["mma"] == [] and many["mma"] == units and "m3xu-systolic" in units
-    assert set(many["m3xu"]) - set(few["m3xu"]) == {"naive-fp32-p4"}
+    assert set(many["m3xu"]) - set(few["m3xu"]) == {"baseline-12bit-p4", "naive-fp32-p4"}
 
 
 def test_which_rows_a_command_treats():

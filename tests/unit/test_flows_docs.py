@@ -4,9 +4,10 @@ import pytest
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from flows import docs
+from flows import docs, figures
 from flows.cli import main
 from flows.errors import UserError
+from golden.m3xu.isa import Opcode
 from hdl.cube import CONFIGS, MatrixUnit
 
 
@@ -25,10 +26,47 @@ def test_a_stale_table_is_found_and_written_anew(tmp_path, monkeypatch, capsys):
     assert text.endswith("<!-- /configurations -->\nend\n") and docs.update(tmp_path) == []
 
 
+def test_a_picture_is_drawn_where_a_file_shows_it(tmp_path, monkeypatch):
+    monkeypatch.setitem(docs.PICTURES, "bars.svg", lambda: "<svg/>\n")
+    file, picture = tmp_path / "x.md", tmp_path / "bars.svg"
+    file.write_text("bars.svg\n")
+    assert docs.update(tmp_path) == [] and not picture.exists()
+    file.write_text("![Bars](bars.svg)\n")
+    assert docs.update(tmp_path, check=True) == [picture] and not picture.exists()
+    assert docs.update(tmp_path) == [picture] and picture.read_text() == "<svg/>\n"
+    assert docs.update(tmp_path, check=True) == []
+    picture.write_text("old")
+    assert docs.update(tmp_path, check=True) == [picture]
+
+
+def test_the_area_picture_shows_the_stored_ratios(monkeypatch, tmp_path):
+    text = figures.m3xu_area()
+    assert text == figures.m3xu_area(), "the same every time"
+    ratios = figures.m3xu_ratios()
+    for value in (*ratios.values(), *figures.PUBLISHED.values()):
+        assert f">{value:.2f}</text>" in text
+    monkeypatch.setattr(figures.baseline, "FOLDER", tmp_path)
+    with pytest.raises(UserError, match="baseline of m3xu must have baseline, not "):
+        figures.m3xu_area()
+
+
+def test_the_table_of_instructions_is_that_of_the_opcodes():
+    text = (docs.FOLDER / "m3xu.md").read_text()
+    for opcode in Opcode:
+        line = next(line for line in text.splitlines() if f"| `{opcode.mnemonic}` |" in line)
+        cells = [cell.strip() for cell in line.split("|")]
+        assert cells[2] == f"0x{opcode.code:02x}"
+        assert cells[6] == ", ".join(str(opcode.fragment(x).registers) for x in "abcd")
+        m, n, k = opcode.shape
+        assert cells[3].endswith(f"{m} × {k}") and cells[4] == f"{k} × {n}"
+        cycles, rate = int(cells[7].split()[0]), int(cells[8])
+        assert cycles * rate == opcode.macs
+
+
 def test_an_unknown_package_is_refused(tmp_path):
     (tmp_path / "x.md").write_text("<!-- ports: hdl.tea -->\n<!-- /ports -->\n")
     with pytest.raises(
-        UserError, match=r"package must be one of hdl\.fp, hdl\.cube, not 'hdl.tea'"
+        UserError, match=r"package must be one of hdl\.fp, hdl\.cube, hdl\.m3xu, not 'hdl.tea'"
     ):
         docs.update(tmp_path)
 

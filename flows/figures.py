@@ -1,0 +1,67 @@
+"""Pictures in docs/units that are drawn from checked-in figures: ``python -m flows docs``."""
+
+import io
+
+from flows import baseline
+from flows.errors import UserError
+
+__all__ = ["PUBLISHED", "m3xu_area", "m3xu_ratios"]
+
+#: Areas over a 16-bit matrix unit by variant: thesis 004, Table 2.4.
+PUBLISHED = {"fp32": 1.37, "fp32c": 1.41, "pipelined": 1.47, "naive-fp32": 3.55}
+_LABELS = {
+    "fp32": "with FP32",
+    "fp32c": "with FP32 and FP32C",
+    "pipelined": "and a rank behind\nthe data assignment",
+    "naive-fp32": "FP32 alone, full multipliers,\nthe 16-bit unit's rate",
+}
+_LIBRARY, _TARGET, _PIPELINE = "vt45", "10000", 4
+
+
+def m3xu_ratios() -> dict[str, float]:
+    """Areas of whole tiles over the 16-bit one, from the stored baselines, relaxed target.
+
+    Raises
+    ------
+    UserError
+        If a variant has no baseline.
+    """
+    stored = baseline.load(_LIBRARY, "m3xu")
+    areas = {}
+    for name in ("baseline", *PUBLISHED):
+        figure = stored.get(f"{name}-p{_PIPELINE}", {}).get(_TARGET, {}).get("area_um2")
+        if figure is None:
+            raise UserError(f"baseline of m3xu must have {name}, not {', '.join(stored)}")
+        areas[name] = figure
+    return {name: areas[name] / areas["baseline"] for name in PUBLISHED}
+
+
+def m3xu_area() -> str:
+    """SVG: a pair of bars for each variant, measured and published."""
+    import matplotlib
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    ratios = m3xu_ratios()
+    settings = {"svg.fonttype": "none", "svg.hashsalt": "m3xu_area", "font.family": "sans-serif"}
+    with matplotlib.rc_context(settings):
+        figure = Figure(figsize=(7.2, 3.4), layout="none")
+        FigureCanvasSVG(figure)
+        axes = figure.add_axes((0.30, 0.16, 0.66, 0.74))
+        bars = (("measured", ratios, -0.19, "#31688e"), ("published", PUBLISHED, 0.19, "#c9c9c9"))
+        for label, values, offset, colour in bars:
+            places = [place + offset for place in range(len(values))]
+            axes.barh(places, list(values.values()), 0.36, color=colour, label=label)
+            for place, value in zip(places, values.values(), strict=True):
+                axes.text(value + 0.03, place, f"{value:.2f}", va="center", fontsize=9)
+        axes.axvline(1.0, color="black", linewidth=0.8)
+        axes.set_yticks(range(len(ratios)), [_LABELS[name] for name in ratios], fontsize=9)
+        axes.set_ylim(len(ratios) - 0.5, -0.5)
+        axes.set_xlim(0, 3.9)
+        axes.set_xlabel("area over the 16-bit unit")
+        axes.legend(loc="upper right", frameon=False)
+        for side in ("top", "right"):
+            axes.spines[side].set_visible(False)
+        text = io.StringIO()
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    return "\n".join(line.rstrip() for line in text.getvalue().splitlines()) + "\n"

@@ -1,6 +1,7 @@
 """Pictures in docs/units that are drawn from checked-in figures: ``python -m flows docs``."""
 
 import io
+from typing import Any
 
 from flows import baseline
 from flows.errors import UserError
@@ -43,9 +44,13 @@ def m3xu_area() -> str:
     from matplotlib.figure import Figure
 
     ratios = m3xu_ratios()
-    settings = {"svg.fonttype": "none", "svg.hashsalt": "m3xu_area", "font.family": "sans-serif"}
+    settings: Any = {
+        "svg.fonttype": "none",
+        "svg.hashsalt": "m3xu_area",
+        "font.family": "sans-serif",
+    }
     with matplotlib.rc_context(settings):
-        figure = Figure(figsize=(7.2, 3.4), layout="none")
+        figure = Figure(figsize=(7.2, 3.4))
         FigureCanvasSVG(figure)
         axes = figure.add_axes((0.30, 0.16, 0.66, 0.74))
         bars = (("measured", ratios, -0.19, "#31688e"), ("published", PUBLISHED, 0.19, "#c9c9c9"))
@@ -63,5 +68,6 @@ def m3xu_area() -> str:
         for side in ("top", "right"):
             axes.spines[side].set_visible(False)
         text = io.StringIO()
-        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+        nothing: Any = {"Date": None, "Creator": None}  # else the picture differs from day to day
+        figure.savefig(text, format="svg", metadata=nothing)
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines()) + "\n"

@@ -119,7 +119,7 @@ def compare_run(
 
 def _codes(values: np.ndarray) -> np.ndarray:
     """Bit patterns; a complex number is two, along the last axis."""
-    size = values.real.dtype.itemsize
+    size = np.real(values).dtype.itemsize
     return np.ascontiguousarray(values).view(f"u{size}")
 
 

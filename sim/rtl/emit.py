@@ -15,6 +15,7 @@ from .dedupe import deduplicate
 from .ports import Interface, Leaf, Port, Stream, plain_port
 
 __all__ = [
+    "declared_ports",
     "interface_from_verilog",
     "interface_of",
     "module_ports",
@@ -131,22 +132,36 @@ def interface_from_verilog(text: str, top: str) -> Interface:
 
     Reads ``input [7:0] a`` in the header or in the body, with literal numbers for bounds.
     """
-    header, body = _header(text, top)
     inputs, outputs = [], []
+    for name, way, width, signed in _declarations(text, top):
+        if name in ("clk", "rst"):
+            continue
+        port = plain_port(name, width, signed=signed)
+        (inputs if way == "input" else outputs).append(port)
+    return Interface(inputs=tuple(inputs), outputs=tuple(outputs))
+
+
+def declared_ports(text: str, top: str) -> list[tuple[str, str, int]]:
+    """(name, ``input`` or ``output``, width) of every port; see `interface_from_verilog`."""
+    return [(name, way, width) for name, way, width, _ in _declarations(text, top)]
+
+
+def _declarations(text: str, top: str) -> list[tuple[str, str, int, bool]]:
+    """Name, direction, width and signedness of the ports of a module, clock and reset included."""
+    header, body = _header(text, top)
+    found = []
     for name in module_ports(text, top):
         match = re.search(
             r"\b(input|output)\s+(?:(?:wire|reg|logic)\s+)?(signed\s+)?"
-            rf"(?:\[\s*(\d+)\s*:\s*(\d+)\s*\]\s*)?{re.escape(name)}\s*(?=[,;)]|$)",
+            rf"(?:\[\s*(-?\d+)\s*:\s*(\d+)\s*\]\s*)?{re.escape(name)}\s*(?=[,;)]|$)",
             header + ";" + body,
         )
         if match is None:
             raise ValueError(f"port {name} of {top} must be declared as input or output")
-        if name in ("clk", "rst"):
-            continue
-        width = int(match[3]) - int(match[4]) + 1 if match[3] else 1
-        port = plain_port(name, width, signed=bool(match[2]))
-        (inputs if match[1] == "input" else outputs).append(port)
-    return Interface(inputs=tuple(inputs), outputs=tuple(outputs))
+        # Yosys writes no bits at all as [-1:0], which Verilog takes for two
+        width = abs(int(match[3]) - int(match[4])) + 1 if match[3] else 1
+        found.append((name, match[1], width, bool(match[2])))
+    return found
 
 
 def _header(text: str, top: str) -> tuple[str, str]:

@@ -1,14 +1,15 @@
 """Large modules with many instances, taken out of a design and compiled once.
 
 Verilator lays a design out flat: sixteen instances of a module are sixteen times its code. A module
-that is taken out becomes a library of its own (``--lib-create``), and in its place stands a wrapper
-that calls it, one object per instance.
+that is taken out becomes a model of its own, and in its place stands a wrapper that calls it, one
+object per instance: see `sim.rtl.shell`.
 """
 
 import re
 from collections import Counter
 
 from .cache import digest
+from .shell import can_be_wrapped
 
 __all__ = ["split"]
 
@@ -63,6 +64,7 @@ def split(text: str, top: str) -> tuple[str, dict[str, str]]:
         plain = re.fullmatch(r"[\w\s,]*", match[2])
         if name != top and plain and counts[name] >= _FEWEST and size >= _SMALLEST_TEXT:
             chosen.append(name)
+    chosen = [x for x in chosen if all(can_be_wrapped(modules[y][0]) for y in within(x))]
     chosen = [x for x in chosen if not any(x in within(y)[1:] for y in chosen)]
 
     pieces: dict[str, str] = {}

@@ -9,6 +9,7 @@ from typing import Any
 
 from .cache import digest, entry
 from .pieces import split
+from .shell import Shell
 from .toolchain import BuildError, compiler, run_tool, verilator
 
 __all__ = ["Recipe"]
@@ -46,7 +47,8 @@ class Recipe:
 
     def key(self, *parts: object) -> str:
         """Cache key of what is built from ``parts`` by this recipe with the tools at hand."""
-        return digest(*parts, self, verilator().version, str(verilator().root), compiler())
+        shell = Path(__file__).with_name("shell.py").read_text()
+        return digest(*parts, self, shell, verilator().version, str(verilator().root), compiler())
 
     def translate(self, source: Path, work: Path, *, top: str) -> list[Path]:
         """Run Verilator: C++ of module ``top`` into the folder ``work``.
@@ -77,11 +79,14 @@ class Recipe:
         def build(folder: Path) -> dict[str, Any]:
             work, source = folder / "work", folder / f"{name}.v"
             work.mkdir()
-            source.write_text(text)
-            self._verilate((*options, "--lib-create", name), f"V{name}", name, work, [source])
-            for path in self._compile(_join(sorted(work.glob("*.cpp")), work), work):
+            shell = Shell(name, text)
+            source.write_text(shell.design)
+            (folder / f"{name}.sv").write_text(shell.wrapper)
+            (folder / "shell.cpp").write_text(shell.driver)
+            self._verilate(options, f"V{name}", f"{name}_shell", work, [source])
+            units = [*_join(sorted(work.glob("*.cpp")), work), folder / "shell.cpp"]
+            for path in self._compile(units, work):
                 path.rename(folder / path.name)
-            (work / f"{name}.sv").rename(folder / f"{name}.sv")
             shutil.rmtree(work)
             return {}
 

@@ -1,0 +1,175 @@
+"""What stands around a piece of a design, so that it is evaluated once a cycle.
+
+A piece is a model of its own, called by the rest of the design through a wrapper. Verilator
+evaluates all that hangs on a model's inputs in every call, whether they changed or not; here they
+go into registers that take them when ``go`` changes. A call brings the new inputs and, if the clock
+has risen since the last one, an edge of the clock. Both are edges in one evaluation: the piece's
+registers take what the old inputs led to, as they do in one design.
+"""
+
+import re
+from dataclasses import dataclass
+
+from .emit import declared_ports
+
+__all__ = ["CLOCK", "Shell", "can_be_wrapped"]
+
+CLOCK = "clk"
+_EVENT = re.compile(r"@\s*\(([^)]*)\)")
+_RISING = f"posedge {CLOCK}"
+
+
+def can_be_wrapped(text: str) -> bool:
+    """Whether nothing in Verilog ``text`` waits for anything but the rising clock."""
+    return all(event.strip() in (_RISING, "*") for event in _EVENT.findall(text))
+
+
+@dataclass(frozen=True)
+class _Port:
+    name: str
+    width: int
+
+    @property
+    def bits(self) -> str:
+        return f"[{self.width - 1}:0]"
+
+
+class Shell:
+    """Texts around a piece.
+
+    Parameters
+    ----------
+    name : str
+        Of the piece's module.
+    text : str
+        Its Verilog, with the ports' widths as literal numbers.
+
+    Attributes
+    ----------
+    design : str
+        Verilog of the model: the piece, its clock counting at both edges, behind registers. The
+        top is ``{name}_shell``.
+    wrapper : str
+        SystemVerilog of a module that has the piece's name and ports and calls the model.
+    driver : str
+        C++ of the functions that it calls.
+    """
+
+    def __init__(self, name: str, text: str):
+        ports = declared_ports(text, name)
+        self.name = name
+        self.clocked = any(port == CLOCK for port, _, _ in ports)
+        self.inputs = [_Port(p, width) for p, way, width in ports if way == "input" and p != CLOCK]
+        self.outputs = [_Port(p, width) for p, way, width in ports if way == "output"]
+        self.design = text.replace(f"({_RISING})", f"(edge {CLOCK})") + self._held()
+        self.wrapper = self._wrapper()
+        self.driver = self._driver()
+
+    def _held(self) -> str:
+        ports = ["input go", f"input {CLOCK}"]
+        ports += [f"input {p.bits} i{n}" for n, p in enumerate(self.inputs)]
+        ports += [f"output {p.bits} o{n}" for n, p in enumerate(self.outputs)]
+        joins = [f".{CLOCK}({CLOCK})"] if self.clocked else []
+        joins += [f".{p.name}(h{n})" for n, p in enumerate(self.inputs)]
+        joins += [f".{p.name}(o{n})" for n, p in enumerate(self.outputs)]
+        lines = [f"module {self.name}_shell({', '.join(ports)});"]
+        for n, p in enumerate(self.inputs):
+            lines += [f"  reg {p.bits} h{n} = 0;", f"  always @(edge go) h{n} <= i{n};"]
+        lines += [f"  {self.name} held ({', '.join(joins)});", "endmodule", ""]
+        return "\n".join(lines)
+
+    def _wrapper(self) -> str:
+        name = self.name
+        ports = [f"input {CLOCK}"] if self.clocked else []
+        ports += [f"input {p.bits} {p.name}" for p in self.inputs]
+        ports += [f"output reg {p.bits} {p.name}" for p in self.outputs]
+        taken = ["input chandle piece", "input int unsigned ticks"]
+        taken += [f"input bit {p.bits} i{n}" for n, p in enumerate(self.inputs)]
+        taken += [f"output bit {p.bits} o{n}" for n, p in enumerate(self.outputs)]
+        given = ["the_piece", "the_ticks", *(p.name for p in (*self.inputs, *self.outputs))]
+        lines = [
+            f"module {name}({', '.join(ports)});",
+            f'  import "DPI-C" function chandle {name}_new();',
+            f'  import "DPI-C" function void {name}_delete(input chandle piece);',
+            f'  import "DPI-C" function void {name}_eval({", ".join(taken)});',
+            "  chandle the_piece;",
+            "  int unsigned the_ticks = 0;",
+            f"  initial the_piece = {name}_new();",
+            *([f"  always @({_RISING}) the_ticks <= the_ticks + 1;"] if self.clocked else []),
+            f"  always_comb {name}_eval({', '.join(given)});",
+            f"  final {name}_delete(the_piece);",
+            "endmodule",
+            "",
+        ]
+        return "\n".join(lines)
+
+    def _driver(self) -> str:
+        name = self.name
+        taken = ["void* handle", "uint32_t ticks"]
+        taken += [f"const uint32_t* i{n}" for n in range(len(self.inputs))]
+        taken += [f"uint32_t* o{n}" for n in range(len(self.outputs))]
+        takes = _lines(f"changed |= take(p.model.i{n}, i{n});" for n in range(len(self.inputs)))
+        gives = _lines(f"give(p.model.o{n}, o{n});" for n in range(len(self.outputs)))
+        return _DRIVER.format(name=name, taken=", ".join(taken), takes=takes, gives=gives)
+
+
+def _lines(lines) -> str:
+    return "\n    ".join(lines)
+
+
+_DRIVER = """
+#include "V{name}.h"
+#include "verilated.h"
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace {{
+
+struct Piece {{
+    V{name} model{{Verilated::threadContextp(), "piece"}};  // that of the design which calls
+    uint32_t ticks = 0;
+    bool fresh = true;
+}};
+
+// Ports of up to 64 bits are numbers, wider ones arrays of 32-bit words.
+template <typename T> inline bool take(T& port, const uint32_t* words) {{
+    if constexpr (sizeof(T) <= 8) {{
+        T value = static_cast<T>(words[0]);
+        if constexpr (sizeof(T) == 8) std::memcpy(&value, words, 8);
+        const bool changed = port != value;
+        port = value;
+        return changed;
+    }} else {{
+        uint32_t change = 0;
+        for (size_t n = 0; n < sizeof(T) / 4; n++) {{
+            change |= port[n] ^ words[n];
+            port[n] = words[n];
+        }}
+        return change;
+    }}
+}}
+template <typename T> inline void give(const T& port, uint32_t* words) {{
+    if constexpr (sizeof(T) <= 4) words[0] = port;
+    else std::memcpy(words, &port, sizeof(T));
+}}
+
+}}  // namespace
+
+extern "C" void* {name}_new() {{ return new Piece; }}
+extern "C" void {name}_delete(void* handle) {{ delete static_cast<Piece*>(handle); }}
+extern "C" void {name}_eval({taken}) {{
+    if (!handle) return;
+    Piece& p = *static_cast<Piece*>(handle);
+    bool changed = p.fresh || ticks != p.ticks;
+    {takes}
+    if (changed) {{
+        if (ticks != p.ticks) p.model.clk = !p.model.clk;
+        p.model.go = !p.model.go;
+        p.ticks = ticks;
+        p.fresh = false;
+        p.model.eval();
+    }}
+    {gives}
+}}
+"""

@@ -34,7 +34,9 @@ def register(commands: Any) -> None:
     parser.add_argument("--list", action="store_true", help="name the kernels and stop")
     parser.add_argument("--size", type=_size, metavar="N", help="a number, or 2**N; see --list")
     parser.add_argument("--methods", metavar="A,B", help="ways to multiply, separated by commas")
-    parser.add_argument("--backend", default="golden", help="who computes the products")
+    parser.add_argument(
+        "--backend", default="golden", help="who computes the products: golden or rtl"
+    )
     parser.add_argument(
         "--check", action="store_true", help="compare products with golden (others always do)"
     )
@@ -159,12 +161,17 @@ def _print(study: "Study", console: Console) -> None:
     for name in ("max error", "mean error", *extras):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("instruction", no_wrap=True)
-    for name in ("instructions", "cycles"):
+    measured = any(row.cost and row.cost.clocks for row in study.rows)
+    for name in ("instructions", "cycles", "RTL cycles")[: 3 if measured else 2]:
         table.add_column(name, justify="right", no_wrap=True)
     for row in study.rows:
-        table.add_row(*_cells(row, extras), style="bold red" if row.mismatches else None)
+        cells = _cells(row, extras)
+        style = "bold red" if row.mismatches else None
+        table.add_row(*cells if measured else cells[:-1], style=style)
     console.print(table)
     notes = list(study.notes)
+    if measured:
+        notes.append("RTL cycles: by the unit's hand-shakes, from reset to the last result")
     if not all(math.isfinite(row.max_error) for row in study.rows):
         notes.append("nan or inf: a value was too large for the method")
     for note in notes:
@@ -178,9 +185,10 @@ def _cells(row: "Row", extras: list[str]) -> list[str]:
     cells = [row.method, f"{row.max_error:.1e}", f"{row.mean_error:.1e}"]
     cells += [f"{row.extras[name]:,.4g}" for name in extras]
     if row.cost is None:
-        return [*cells, "-", "-", "-"]
+        return [*cells, "-", "-", "-", "-"]
     shapes = [f"{name} {'×'.join(map(str, INSTRUCTIONS[name]))}" for name in row.costs]
-    return [*cells, ", ".join(shapes), f"{row.cost.instructions:,}", f"{row.cost.cycles:,}"]
+    counts = row.cost.instructions, row.cost.cycles, row.cost.clocks
+    return [*cells, ", ".join(shapes), *(f"{count:,}" for count in counts)]
 
 
 def _plain(value: Any) -> Any:

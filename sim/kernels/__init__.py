@@ -1,8 +1,8 @@
 """Case studies on a matrix unit with several precisions: products, convolution, FFT and others.
 
 A kernel is written for a callable ``gemm(a, b, c=None)``; a `Method` on an `Engine` is one. The
-engine computes on a back end (golden, or whatever has been registered) and counts what a unit would
-have taken: instructions, tiles, cycles.
+engine computes on a back end (golden, the compiled RTL, or whatever has been registered) and counts
+what a unit would have taken: instructions, tiles, cycles.
 """
 
 from .conv import CCONV, CONV
@@ -12,6 +12,7 @@ from .gemm import CGEMM, DGEMM, SGEMM
 from .methods import METHODS, Bound, Method, NumPy, as_method
 from .mrf import MATCH, MRF
 from .neighbours import KMEANS, KNN
+from .rtl import CompiledUnit
 from .study import Kernel, Row, Setting, Study
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "KERNELS",
     "METHODS",
     "Bound",
+    "CompiledUnit",
     "Cost",
     "Engine",
     "Kernel",

@@ -1,7 +1,8 @@
 """A matrix unit as a kernel sees it: products, and what they cost in instructions and cycles."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +30,11 @@ BACKENDS: dict[str, Callable[..., np.ndarray]] = {"golden": golden_gemm}
 
 
 def register_backend(name: str, gemm: Callable[..., np.ndarray]) -> None:
-    """Let engines compute with ``gemm``, which has the interface of `golden.m3xu.gemm`."""
+    """Let engines compute with ``gemm``, which has the interface of `golden.m3xu.gemm`.
+
+    If it has a method ``on(unit)``, engines call what that gives instead: a callable with the same
+    parameters that returns D and the clock cycles it took on the unit.
+    """
     if not callable(gemm):
         raise TypeError(f"gemm must be a callable like golden.m3xu.gemm, not {gemm!r}")
     BACKENDS[name] = gemm
@@ -49,12 +54,15 @@ class Cost:
         Blocks of the unit's own size; the operands are filled up to whole ones.
     cycles : int
         Passes through the multipliers: tiles times the precision's steps, and nothing else.
+    clocks : int
+        Clock cycles that hardware took for it, by its hand-shakes; 0 if no hardware computed it.
     """
 
     products: int = 0
     instructions: int = 0
     tiles: int = 0
     cycles: int = 0
+    clocks: int = 0
 
     def __add__(self, other: "Cost") -> "Cost":
         return Cost(
@@ -62,6 +70,7 @@ class Cost:
             self.instructions + other.instructions,
             self.tiles + other.tiles,
             self.cycles + other.cycles,
+            self.clocks + other.clocks,
         )
 
 
@@ -202,15 +211,23 @@ class Engine:
             "multiplier_bits": unit.multiplier_bits,
             "preset": unit.preset,
         }
-        d = BACKENDS[self.backend](a, b, c, **settings)
+        d, clocks = self._compute(a, b, c, **settings)
         if self.check:
             self.mismatches += _different(d, golden_gemm(a, b, c, **settings))
         batch = int(np.prod(d.shape[:-2]))
         cost = unit.cost(name, d.shape[-2], d.shape[-1], np.shape(a)[-1], batch=batch)
+        cost = replace(cost, clocks=clocks)
         self.costs[name] = self.costs.get(name, Cost()) + cost
         if self.watch:
             self.watch(cost)
         return d
+
+    def _compute(self, a, b, c, **settings: Any) -> tuple[np.ndarray, int]:
+        """D and its clock cycles, as far as the back end says them."""
+        gemm = BACKENDS[self.backend]
+        if hasattr(gemm, "on"):
+            return gemm.on(self.unit)(a, b, c, **settings)
+        return gemm(a, b, c, **settings), 0
 
 
 def _different(found: np.ndarray, expected: np.ndarray) -> int:

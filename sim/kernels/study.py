@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .engine import Cost, Engine, Unit
+from .engine import BACKENDS, Cost, Engine, Unit
 from .methods import METHODS, Bound, NumPy
 
 __all__ = ["Kernel", "Row", "Setting", "Study", "errors"]
@@ -230,7 +230,8 @@ class Kernel:
         Raises
         ------
         ValueError
-            For a method that the kernel does not have, or that the unit cannot compute.
+            For a method that the kernel does not have, or that the unit or a back end with a
+            method ``check(unit, precision)`` cannot compute.
         """
         setting = Setting(**({"unit": self.unit, "methods": self.methods} | changes))
         for name in setting.methods:
@@ -239,6 +240,9 @@ class Kernel:
                     f"method of {self.name} must be one of {', '.join(self.able)}, not {name!r}"
                 )
             setting.unit.check(METHODS[name].precision)
+            check = getattr(BACKENDS.get(setting.backend), "check", None)
+            if check:
+                check(setting.unit, METHODS[name].precision)
         return setting
 
     def __call__(self, size: int | None = None, **changes: Any) -> Study:

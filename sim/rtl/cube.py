@@ -14,8 +14,9 @@ from .tiles import INT8, Phase, bus_words, cut_fractals, cut_operands, join_frac
 
 __all__ = ["CubeProduct", "bus_words", "matmul"]
 
-#: Beats of a stream at most, for the sake of memory, and at least, for that of the other cores.
-LONGEST, SHORTEST = 1 << 16, 1 << 9
+#: Beats of a stream, about: enough for the fill to be nothing, few enough for all cores to have
+#: some. Streams do not depend on the number of threads, so neither do the cycles.
+STREAM_BEATS = 1 << 12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,11 +26,11 @@ class CubeProduct:
     Attributes
     ----------
     d : (..., M, N) ndarray
-        Codes of the unit's output format, pairs of them, or int32.
+        Codes of the unit's output format, pairs of them, or int32; from `sim.rtl.m3xu` values.
     beats, steps : int
         Pairs of tiles sent in, and passes through the multipliers.
     cycles : int
-        Clock cycles until the last result had come; of all streams together.
+        Clock cycles until the last result has come, by the hand-shakes; of all streams together.
     streams : int
         Parts that the product was cut into; each fills and empties the pipeline once.
     """
@@ -84,7 +85,10 @@ def matmul(
     bits = config.operand_bits(precision) * (2 if is_complex else 1)
     a, b = _codes(a, bits, "a"), _codes(b, bits, "b")
     if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-2] or not a.size or not b.size:
-        raise ValueError(f"a and b must be (M, K) and (K, N), not {a.shape} and {b.shape}")
+        raise ValueError(
+            f"a and b must be (M, K) and (K, N) with one K and without an empty axis, "
+            f"not {a.shape} and {b.shape}"
+        )
     shape = a.shape[-2], b.shape[-1]
     leads = [a.shape[:-2], b.shape[:-2]]
     if c is not None:
@@ -94,11 +98,12 @@ def matmul(
         leads.append(c.shape[:-2])
     if not isinstance(threads, int) or threads < 1:
         raise ValueError(f"threads must be a positive number, not {threads!r}")
+    if not 0 <= stall_rate < 1:
+        raise ValueError(f"stall_rate must be within [0, 1), not {stall_rate!r}")
     lead = np.broadcast_shapes(*leads)
     run = _Run(config, a, b, c, precision, lead)
-    bounds = run.bounds(threads)
+    ends = list(pairwise(run.bounds()))
     with ThreadPoolExecutor(threads) as pool:
-        ends = list(pairwise(bounds))
         cycles = sum(pool.map(lambda span: run.stream(span[0], span[1], stall_rate), ends))
     codes = run.d.astype(f"<u{config.result_bits(precision) // 8}", copy=False)
     d = join_fractals(codes, *shape).reshape(*lead, *shape)
@@ -142,12 +147,10 @@ class _Run:
         self.slots = config.slot_count // self.parts
         self.model = _model(config)
 
-    def bounds(self, threads: int) -> list[int]:
+    def bounds(self) -> list[int]:
         """Where streams begin, in tiles: whole rounds of the slots, as equal as can be."""
         rounds = -(-self.tiles // self.slots)
-        beats = self.tiles * len(self.phases)
-        count = max(-(-beats // LONGEST), min(threads, beats // SHORTEST))
-        count = min(max(count, 1), rounds)
+        count = min(-(-self.tiles * len(self.phases) // STREAM_BEATS), rounds)
         return [min(rounds * n // count * self.slots, self.tiles) for n in range(count + 1)]
 
     def stream(self, begin: int, end: int, stall_rate: float) -> int:

@@ -81,7 +81,8 @@ def test_a_back_end_that_is_wrong_fails_the_command(monkeypatch, capsys):
     ("arguments", "text"),
     [
         (["nothing"], "kernel must match one of: sgemm, cgemm, dgemm"),
-        (["sgemm", "--backend", "rtl"], "--backend must be one of golden, not 'rtl'"),
+        (["sgemm", "--backend", "gpu"], "--backend must be one of golden, rtl, not 'gpu'"),
+        (["sgemm", "--backend", "rtl", "--unit", "65x4x8"], "m must be"),
         (["*gemm", "--size", "8"], "--size must come with one kernel, not 3"),
         (["sgemm", "--size", "1"], "must be a whole number from 2 to 1024, not 1"),
         (["fft", "--size", "100"], "must be a power of two from 2 to 1048576, not 100"),

@@ -122,9 +122,27 @@ def test_a_registered_back_end_is_used_and_checked(monkeypatch):
     assert engine.mismatches == 16
 
 
+def test_a_back_end_for_a_unit_says_its_clock_cycles(monkeypatch):
+    monkeypatch.setattr("sim.kernels.engine.BACKENDS", dict(BACKENDS))
+
+    class Meter:
+        def __call__(self, *_, **__):
+            raise AssertionError("on(unit) comes first")
+
+        def on(self, unit):
+            return lambda a, b, c=None, **settings: (gemm(a, b, c, **settings), 7 * unit.m)
+
+    register_backend("meter", Meter())
+    engine = Engine(Unit(m=4), backend="meter", check=True)
+    a, b = operands("fp32", 17, 9, 17)
+    for _ in range(2):
+        engine.gemm(a, b)
+    assert engine.total.clocks == engine.costs["fp32"].clocks == 2 * 28 and not engine.mismatches
+
+
 def test_what_is_refused():
-    with pytest.raises(ValueError, match=r"backend must be one of golden, not 'rtl' .*register_b"):
-        Engine(backend="rtl")
+    with pytest.raises(ValueError, match=r"must be one of golden, rtl, not 'gpu' .*register_b"):
+        Engine(backend="gpu")
     with pytest.raises(TypeError, match="gemm must be a callable"):
         register_backend("rtl", 3)  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="m must be"):

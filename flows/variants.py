@@ -20,7 +20,7 @@ _FP64 = replace(_BASELINE, window=106, multiplier_bits=14)
 
 #: By name: the 16-bit unit; the same on 12-bit multipliers; the same decoding in every element;
 #: with FP32; with FP32 and FP32C; that with a rank behind the data assignment; FP32 alone on full
-#: multipliers, at the 16-bit unit's rate and at half of it; every precision with FP64 in four steps,
+#: multipliers, at the 16-bit unit's rate and at half of it; every precision, FP64 in four steps,
 #: and the 16-bit unit with that one's window and multipliers. Those called a100 compute as that
 #: machine does in the 16-bit modes, and FP32 as ``ieee`` all the same.
 VARIANTS = {

@@ -42,8 +42,8 @@ def test_equals_the_plain_form(op, dtype):
         m, k, n = size
         a, b = draw(rng, (m, k), dtype, kind), draw(rng, (k, n), dtype, kind)
         c = draw(rng, (m, n), np.float32, kind)
-        wide = (x.astype(np.float32) for x in (a, b))
-        expected = plain_mmo(op, *wide, c, dot=dot_spec(op, OPERANDS[dtype]))
+        x, y = (x.astype(np.float32) for x in (a, b))
+        expected = plain_mmo(op, x, y, c, dot=dot_spec(op, OPERANDS[dtype]))
         assert np.array_equal(bits(mmo(op, a, b, c)), bits(expected)), (kind, size)
 
 
@@ -89,6 +89,7 @@ def test_addnorm_is_within_its_bound():
     """Of K terms: half an ulp, K·q, and 2⁻²³ of every square for the rounded differences."""
     rng = np.random.default_rng(7)
     spec = dot_spec(Op.ADDNORM, "fp16", k=4)
+    assert spec is not None and spec.window is not None
     for _ in range(200):
         scale = 2.0 ** rng.integers(-12, 8, (2, 4))
         a, b = (rng.normal(size=(2, 4)) * scale).astype(np.float16)
@@ -103,7 +104,7 @@ def test_addnorm_is_within_its_bound():
 
 def test_minimum_and_maximum_number_of_all_pairs_of_specials():
     """IEEE 754-2019, 9.6: NaN loses, −0 is below +0, two NaNs give the canonical one."""
-    for x, y in product(np.float32(SPECIALS), repeat=2):
+    for x, y in product(np.array(SPECIALS, np.float32), repeat=2):
         low, high = minimum_number(x, y), maximum_number(x, y)
         if np.isnan(x) and np.isnan(y):
             assert bits(low) == bits(high) == 0x7FC00000
@@ -118,8 +119,8 @@ def test_minimum_and_maximum_number_of_all_pairs_of_specials():
 
 
 def one(op, a, b, c=None):
-    a, b = np.float16([a]), np.float16([b]).T
-    return mmo(op, a, b, None if c is None else np.float32([[c]]))[0, 0]
+    a, b = np.array([a], np.float16), np.array([b], np.float16).T
+    return mmo(op, a, b, None if c is None else np.array([[c]], np.float32))[0, 0]
 
 
 def test_infinity_flows_and_nan_loses():
@@ -189,7 +190,8 @@ def test_what_mmo_refuses():
         mmo("mma", a, b, preset="a100", window=48)
     with pytest.raises(ValueError, match="window must be at least"):
         mmo("mma", a, b, window=8)
-    assert dot_spec(Op.MMA, "fp16", window=60).window == 60
+    wider = dot_spec(Op.MMA, "fp16", window=60)
+    assert wider is not None and wider.window == 60
     assert dot_spec(Op.ADDNORM, "fp16", preset="a100") == dot_spec(Op.ADDNORM, "fp16")
     assert as_op("maxmin") is Op.MAXMIN and Op.ADDNORM.code == 8
 
@@ -202,8 +204,8 @@ def test_a_mutant_is_caught(monkeypatch, name):
     rng = np.random.default_rng(1)
     a, b = draw(rng, (9, 3), np.float16, "specials"), draw(rng, (3, 9), np.float16, "specials")
     c = draw(rng, (9, 9), np.float32, "specials")
-    wide = (x.astype(np.float32) for x in (a, b))
-    assert not np.array_equal(bits(mmo("minplus", a, b, c)), bits(plain_mmo(Op.MINPLUS, *wide, c)))
+    x, y = (x.astype(np.float32) for x in (a, b))
+    assert not np.array_equal(bits(mmo("minplus", a, b, c)), bits(plain_mmo(Op.MINPLUS, x, y, c)))
 
 
 def test_formats_are_those_of_the_arrays():

@@ -21,6 +21,7 @@ from amaranth.lib import wiring
 from cocotb_tools.runner import get_runner
 
 from sim.bench.scoreboard import COUNTS
+from sim.rtl.build import LIBRARY
 from sim.rtl.cache import digest, entry
 from sim.rtl.emit import to_verilog
 from sim.rtl.recipe import Recipe
@@ -34,24 +35,25 @@ PARAMETERS, SEED = "VITRUVIAN_BENCH", "VITRUVIAN_SEED"
 SIMULATORS = ("verilator", "icarus")
 _TIMESCALE = ("1ns", "1ps")
 #: Benches are short: a fast build counts for more than a fast model.
-_PIECE = (
+_OPTIONS = (
     *("-O3", "--no-timing", "--timescale", "1ns/1ps", "-Wno-fatal", "-Wno-lint", "-Wno-style"),
     *("--output-split", "20000", "--output-split-cfuncs", "400"),
 )
 _PLAIN = Recipe(
     prefix="Vtop",
-    verilate=("--vpi", "--public-flat-rw", *_PIECE),
+    verilate=("--vpi", "--public-flat-rw", *_OPTIONS),
     compile=("-std=c++17", "-DVM_COVERAGE=0", "-DVM_TRACE=0", "-w"),
     fast="-O1",
     slow="-O0",
     runtime=("verilated.cpp", "verilated_dpi.cpp", "verilated_threads.cpp", "verilated_vpi.cpp"),
-    piece=_PIECE,
+    piece=LIBRARY,  # the compiled model of the same unit has them as well
 )
 _TRACED = replace(
     _PLAIN,
     verilate=("--trace-vcd", *_PLAIN.verilate),
     compile=("-std=c++17", "-DVM_COVERAGE=0", "-DVM_TRACE=1", "-DVM_TRACE_VCD=1", "-w"),
     runtime=(*_PLAIN.runtime, "verilated_vcd_c.cpp"),
+    piece=None,
 )
 
 

@@ -26,14 +26,14 @@ DOTS = (
     ("a100", "fp16", "fp32", 8, 3),
     ("ieee", "bf16", "fp32", 4, 2),
 )
-#: (preset, dataflow, rough seconds of the first build)
+#: (preset, dataflow, rows and columns where not the preset's, rough seconds of the first build)
 CUBES = (
-    ("tiny", "broadcast", 12),
-    ("tiny", "systolic", 12),
-    ("cube_4x4x4", "broadcast", 15),
-    ("cube_4x4x4", "systolic", 15),
-    ("tensorcore_a100", "broadcast", 30),
-    ("m3xu_pipelined", "systolic", 40),
+    ("tiny", "broadcast", {}, 12),
+    ("tiny", "systolic", {}, 12),
+    ("cube_4x4x4", "broadcast", {}, 15),
+    ("cube_4x4x4", "systolic", {}, 15),
+    ("tensorcore_a100", "broadcast", {}, 20),
+    ("m3xu_pipelined", "systolic", {"m": 4, "n": 2}, 20),
 )
 #: cocotb takes about this many times as long for a vector as a compiled model does.
 SHARE_OF_DOTS, SHARE_OF_BEATS = 1 / 200, 1 / 1000
@@ -90,10 +90,12 @@ def checks() -> Iterator[Check]:
             run=partial(_run_dot, parameters),
             weight=10,
         )
-    for preset, dataflow, weight in CUBES:
+    for preset, dataflow, size, weight in CUBES:
+        shape = "".join(f" {name}={count}" for name, count in size.items())
+        changes = {"dataflow": dataflow, **size}
         yield Check(
             unit="cube.MatrixUnit",
-            configuration=f"cocotb {preset} {dataflow} stalls, resets, rates",
-            run=partial(_run_cube, {"preset": preset, "changes": {"dataflow": dataflow}}),
+            configuration=f"cocotb {preset} {dataflow}{shape} stalls, resets, rates",
+            run=partial(_run_cube, {"preset": preset, "changes": changes}),
             weight=weight,
         )

@@ -20,6 +20,7 @@ LIBRARY = Recipe(
         *("-O3", "--x-assign", "fast", "--x-initial", "fast", "--noassert", "--no-timing"),
         *("-Wno-fatal", "-Wno-lint", "-Wno-style", "--output-split", "20000"),
         *("--output-split-cfuncs", "400"),  # halves the time to compile a tile, and it runs faster
+        *("--timescale", "1ns/1ps"),
     ),
     compile=("-std=c++17", "-fPIC", "-fvisibility=hidden", "-DVM_COVERAGE=0", "-DVM_TRACE=0", "-w"),
     fast="-O2",

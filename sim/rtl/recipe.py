@@ -33,8 +33,9 @@ class Recipe:
         Optimisation of what runs in every cycle, and of what runs once.
     runtime : tuple of str
         Sources of Verilator's run-time, compiled once for all models of a kind.
-    piece : tuple of str, optional
-        Options of Verilator for a piece, :func:`sim.rtl.pieces.split`; `verilate` by default.
+    piece : Recipe, optional
+        How pieces are built, :func:`sim.rtl.pieces.split`; as the rest by default. Recipes that
+        name one share their pieces.
     """
 
     prefix: str
@@ -43,7 +44,7 @@ class Recipe:
     fast: str
     slow: str
     runtime: tuple[str, ...]
-    piece: tuple[str, ...] = ()
+    piece: "Recipe | None" = None
 
     def key(self, *parts: object) -> str:
         """Cache key of what is built from ``parts`` by this recipe with the tools at hand."""
@@ -60,7 +61,8 @@ class Recipe:
         """
         work.mkdir(exist_ok=True)
         rest, pieces = split(source.read_text(), top)
-        folders = {name: self._piece(name, text) for name, text in pieces.items()}
+        pieces_by = self.piece or self
+        folders = {name: pieces_by._piece(name, text) for name, text in pieces.items()}
         outer = work / "rest.v"
         outer.write_text(rest)
         wrappers = [folder / f"{name}.sv" for name, folder in folders.items()]
@@ -74,8 +76,6 @@ class Recipe:
 
     def _piece(self, name: str, text: str) -> Path:
         """Folder with the wrapper and the object files of a piece, from the cache or built."""
-        options = self.piece or self.verilate
-
         def build(folder: Path) -> dict[str, Any]:
             work, source = folder / "work", folder / f"{name}.v"
             work.mkdir()
@@ -83,7 +83,7 @@ class Recipe:
             source.write_text(shell.design)
             (folder / f"{name}.sv").write_text(shell.wrapper)
             (folder / "shell.cpp").write_text(shell.driver)
-            self._verilate(options, f"V{name}", f"{name}_shell", work, [source])
+            self._verilate(self.verilate, f"V{name}", f"{name}_shell", work, [source])
             units = [*_join(sorted(work.glob("*.cpp")), work), folder / "shell.cpp"]
             for path in self._compile(units, work):
                 path.rename(folder / path.name)

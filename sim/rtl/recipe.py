@@ -76,6 +76,7 @@ class Recipe:
 
     def _piece(self, name: str, text: str) -> Path:
         """Folder with the wrapper and the object files of a piece, from the cache or built."""
+
         def build(folder: Path) -> dict[str, Any]:
             work, source = folder / "work", folder / f"{name}.v"
             work.mkdir()

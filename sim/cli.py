@@ -23,6 +23,7 @@ COMMANDS = (
     "sim.commands.exhaustive",
     "sim.commands.kernels",
     "sim.commands.mma",
+    "sim.commands.run",
 )
 
 

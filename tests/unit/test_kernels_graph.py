@@ -1,0 +1,408 @@
+"""`sim.kernels.graph`: applications against NetworkX and SciPy, its routes, its bad inputs."""
+
+import math
+import warnings
+from functools import cache
+from itertools import pairwise
+
+import networkx as nx
+import numpy as np
+import pytest
+from scipy.io import mmwrite
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import floyd_warshall
+from scipy.spatial import KDTree
+
+import sim.kernels.graph.closures as closure_module
+from sim.kernels.graph import (
+    ALGORITHMS,
+    PROBLEMS,
+    Counts,
+    Machine,
+    PrecisionWarning,
+    most_iterations,
+    nearest_neighbours,
+    solve,
+)
+
+INF = math.inf
+
+
+def weighted(graph, seed, low=1, high=20):
+    """The same with whole weights drawn at random."""
+    rng = np.random.default_rng(seed)
+    for _, _, data in graph.edges(data=True):
+        data["weight"] = int(rng.integers(low, high))
+    return graph
+
+
+def acyclic(graph):
+    """Its edges from the earlier vertex to the later."""
+    where = {node: i for i, node in enumerate(graph.nodes)}
+    result = nx.DiGraph()
+    result.add_nodes_from(graph.nodes)
+    for start, end, data in graph.edges(data=True):
+        if where[start] != where[end]:
+            pair = (start, end) if where[start] < where[end] else (end, start)
+            result.add_edge(*pair, weight=data.get("weight", 1))
+    return result
+
+
+def probable(graph):
+    """The same with weights within (0, 1]."""
+    result = graph.copy()
+    for _, _, data in result.edges(data=True):
+        data["weight"] = 8 / (8 + data.get("weight", 1))
+    return result
+
+
+@cache
+def graphs():
+    """Ten graphs by name: six undirected, four directed; weighted and not; some fall apart."""
+    return {
+        "karate": nx.karate_club_graph(),
+        "miserables": nx.les_miserables_graph(),
+        "davis": nx.davis_southern_women_graph(),
+        "florentine": nx.florentine_families_graph(),
+        "grid": weighted(nx.grid_2d_graph(6, 7), 1),
+        "small world": weighted(nx.connected_watts_strogatz_graph(60, 4, 0.2, seed=2), 2),
+        "dag": weighted(acyclic(nx.gnp_random_graph(50, 0.1, seed=3)), 3),
+        "citations": nx.gn_graph(40, seed=4),
+        "scale free": nx.DiGraph(weighted(nx.scale_free_graph(45, seed=5), 5)),
+        "sparse": weighted(nx.gnp_random_graph(37, 0.04, seed=6, directed=True), 6),
+    }
+
+
+UNDIRECTED = ("karate", "miserables", "davis", "florentine", "grid", "small world")
+ALL = (*UNDIRECTED, "dag", "citations", "scale free", "sparse")
+
+
+def table(graph, rows, absent):
+    """A matrix of a dict of dicts."""
+    where = {node: i for i, node in enumerate(graph.nodes)}
+    result = np.full((len(where), len(where)), absent)
+    for source, row in rows:
+        for target, value in row.items():
+            result[where[source], where[target]] = value
+    return result
+
+
+def converted(graph, change):
+    result = graph.copy()
+    for _, _, data in result.edges(data=True):
+        data["weight"] = change(data.get("weight", 1))
+    return result
+
+
+def longest(graph):
+    negated = converted(graph, lambda w: -w)
+    return -table(graph, nx.all_pairs_bellman_ford_path_length(negated), INF)
+
+
+def widest(graph):
+    """The largest capacity whose edges still lead from one vertex to another."""
+    result = table(graph, (), -INF)
+    where = {node: i for i, node in enumerate(graph.nodes)}
+    weights = {data.get("weight", 1) for _, _, data in graph.edges(data=True)}
+    for level in sorted(weights):
+        kept = nx.DiGraph() if graph.is_directed() else nx.Graph()
+        kept.add_nodes_from(graph.nodes)
+        edges = graph.edges(data=True)
+        kept.add_edges_from((u, v) for u, v, data in edges if data.get("weight", 1) >= level)
+        for node in kept:
+            result[where[node], [where[n] for n in nx.descendants(kept, node)]] = level
+    np.fill_diagonal(result, INF)
+    return result
+
+
+def minimax(graph):
+    tree = nx.minimum_spanning_tree(graph)
+    rows = []
+    for source, paths in nx.all_pairs_shortest_path(tree):
+        row = {}
+        for target, path in paths.items():
+            row[target] = max(
+                (tree.edges[e].get("weight", 1) for e in pairwise(path)), default=-INF
+            )
+        rows.append((source, row))
+    return table(graph, rows, INF)
+
+
+def reliable(graph):
+    logs = converted(graph, lambda p: -math.log(p))
+    rows = nx.all_pairs_dijkstra_path_length(logs)
+    return np.exp(-table(graph, rows, INF))
+
+
+def unreliable(graph):
+    logs = converted(graph, math.log)
+    return np.exp(table(graph, nx.all_pairs_bellman_ford_path_length(logs), INF))
+
+
+def closed(graph):
+    whole = nx.transitive_closure(graph, reflexive=True)
+    return np.sign(nx.to_numpy_array(whole, nodelist=list(graph.nodes)))
+
+
+#: By application: what its input is made of, the expected values, whether they are exact.
+EXPECTED = {
+    "apsp": (lambda g: g, lambda g: table(g, nx.all_pairs_dijkstra_path_length(g), INF), True),
+    "aplp": (acyclic, longest, True),
+    "mcp": (lambda g: g, widest, True),
+    "maxrp": (probable, reliable, False),
+    "minrp": (lambda g: probable(acyclic(g)), unreliable, False),
+    "mst": (lambda g: g, minimax, True),
+    "gtc": (lambda g: g, closed, True),
+}
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_values_and_routes_are_those_of_networkx(name):
+    change, expect, exact = EXPECTED[name]
+    names = UNDIRECTED if name == "mst" else ALL
+    assert len(names) >= 6
+    for case in names:
+        graph = change(graphs()[case])
+        expected = expect(graph)
+        for algorithm in ALGORITHMS:
+            found = solve(name, graph, algorithm=algorithm, block=16)
+            if exact:
+                assert np.array_equal(found.values, expected), (case, algorithm)
+            else:
+                np.testing.assert_allclose(found.values, expected, rtol=1e-5, err_msg=case)
+            check_routes(found, graph, exact)
+
+
+def check_routes(found, graph, exact):
+    """Every third pair: along edges, with the value found, and there if there is a value."""
+    names, absent = found.graph.names, found.problem.op.no_edge
+    for i in range(0, len(names), 3):
+        for j in range(0, len(names), 3):
+            route = found.route(names[i], names[j])
+            if route is None:
+                assert found.values[i, j] == absent
+                continue
+            assert (route[0], route[-1]) == (names[i], names[j])
+            assert len(set(route)) == len(route)
+            assert all(graph.has_edge(u, v) for u, v in pairwise(route))
+            tolerance = 0 if exact else 1e-5
+            assert found.cost(route) == pytest.approx(found.values[i, j], rel=tolerance)
+
+
+@pytest.mark.parametrize("name", UNDIRECTED)
+@pytest.mark.parametrize("inputs", ["fp16", "fp32"])
+def test_a_minimum_spanning_tree_weighs_what_networkx_says(name, inputs):
+    """In FP16 too, though 1/3 and other weights are rounded: rounding keeps the order."""
+    graph = converted(graphs()[name], lambda w: w / 3 + 1000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrecisionWarning)
+        found = solve("mst", graph, inputs=inputs)
+    expected = nx.minimum_spanning_tree(graph)
+    tree = nx.Graph(found.tree)
+    assert nx.is_forest(tree) and len(found.tree) == expected.number_of_edges()
+    assert found.tree_weight == pytest.approx(expected.size(weight="weight"), rel=1e-12)
+    assert all(graph.has_edge(*edge) for edge in found.tree)
+
+
+def test_a_forest_and_equal_weights():
+    graph = nx.disjoint_union(nx.complete_graph(5), nx.cycle_graph(4))
+    found = solve("mst", graph)
+    assert len(found.tree) == 4 + 3 and found.tree_weight == 7
+    assert np.isinf(found.value(0, 8)) and found.route(0, 8) is None
+
+
+@pytest.mark.parametrize("case", ALL)
+def test_nearest_neighbours_are_those_of_a_tree(case):
+    """Vertices as points: the rows of the adjacency matrix, and places drawn at random."""
+    points = nx.to_numpy_array(graphs()[case])
+    for x in (points, np.random.default_rng(7).integers(-99, 99, (len(points), 3)) / 8):
+        found = nearest_neighbours(x, 4)
+        distance = KDTree(x).query(x, 5)[0]
+        np.testing.assert_allclose(np.sqrt(found.squares), np.sort(distance)[:, 1:], rtol=1e-6)
+        exact = np.square(x[found.indices] - x[:, None]).sum(axis=-1)
+        assert np.array_equal(exact.astype(np.float32), found.squares)
+        assert not (found.indices == np.arange(len(x))[:, None]).any()
+
+
+def test_neighbours_of_queries_and_what_they_refuse():
+    rng = np.random.default_rng(8)
+    points, queries = rng.normal(size=(40, 5)), rng.normal(size=(7, 5))
+    found = nearest_neighbours(points, 3, queries)
+    assert found.inputs == "fp32"
+    assert np.array_equal(found.indices, KDTree(points).query(queries, 3)[1])
+    assert found.counts == Counts(loads=6, stores=3, fills=3, mmo=3)
+    with pytest.warns(PrecisionWarning, match="coordinates are rounded to FP16"):
+        nearest_neighbours(points, 3, inputs="fp16")
+    for given, text in (
+        ((points, 40), "count must be from 1 to 39, not 40"),
+        ((points, 3, queries[:, :4]), "5 features as the points, not 4"),
+        ((np.array([[1.0, np.nan]]), 1), "points must be finite numbers, not nan"),
+        ((points[0], 1), "points must be a matrix of numbers"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            nearest_neighbours(*given)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_without_the_check_the_values_are_the_same(name):
+    change = EXPECTED[name][0]
+    graph = change(graphs()["grid"])
+    for algorithm in ("bellman-ford", "leyzorek"):
+        found = solve(name, graph, algorithm=algorithm, check=False)
+        ended = solve(name, graph, algorithm=algorithm)
+        assert found.iterations == most_iterations(algorithm, 42) and not found.converged
+        assert ended.iterations <= found.iterations
+        assert np.array_equal(found.values, ended.values)
+        each = Counts.of(42, 42, 42)
+        assert found.counts.mmo == found.iterations * each.mmo == found.iterations * 27
+        assert found.counts.loads == found.iterations * (2 * 27 + 9)
+        assert found.counts.stores == found.iterations * 9
+
+
+def test_iterations_of_a_path():
+    """Bellman–Ford goes an edge further each time, Leyzorek twice as far; one more sees the end."""
+    graph = nx.path_graph(34)
+    found = {name: solve("apsp", graph, algorithm=name) for name in ("bellman-ford", "leyzorek")}
+    assert found["bellman-ford"].iterations == 33 and found["bellman-ford"].converged
+    assert found["leyzorek"].iterations == 6  # 32 edges after five
+    graph.add_edge(0, 33)
+    assert solve("apsp", graph).iterations == 6  # 16 after four; a fifth and a sixth
+    assert solve("apsp", graph).value(0, 17) == 17
+
+
+@pytest.mark.parametrize("part", ["rows", "check"])
+def test_mutants_of_the_algorithms_are_caught(monkeypatch, part):
+    """Paths through a block left out; an iteration too few."""
+    graph = graphs()["grid"]
+    expected = solve("apsp", graph).values
+    if part == "rows":
+        machine = Machine()
+        apply = machine.apply
+        monkeypatch.setattr(
+            machine,
+            "apply",
+            lambda op, a, b, c: c if len(c) == 42 == c.shape[1] else apply(op, a, b, c),
+        )
+        found = solve("apsp", graph, algorithm="floyd-warshall", block=16, machine=machine)
+    else:
+        monkeypatch.setattr(closure_module, "most_iterations", lambda *given, **more: 3)
+        found = solve("apsp", graph, check=False)
+    assert not np.array_equal(found.values, expected)
+
+
+def test_all_inputs_give_the_same(tmp_path):
+    graph = graphs()["dag"]
+    sparse = csr_array(nx.to_scipy_sparse_array(graph, dtype=float))
+    mmwrite(tmp_path / "dag.mtx", sparse)
+    dense = nx.to_numpy_array(graph, nonedge=INF)
+    expected = solve("apsp", graph)
+    reference = floyd_warshall(sparse)
+    for source in (sparse, dense, tmp_path / "dag.mtx", str(tmp_path / "dag.mtx")):
+        assert np.array_equal(solve("apsp", source).values, expected.values)
+    zeros = nx.to_numpy_array(graph)
+    assert np.array_equal(solve("apsp", zeros, no_edge=0).values, reference)
+    found = solve("apsp", tmp_path / "dag.mtx")
+    assert found.graph.names[0] == 1 and found.graph.size == graph.number_of_edges()
+    names = solve("apsp", dense, names=list("ab") * 25).graph.names
+    assert names[:2] == ("a", "b")
+
+
+def test_parallel_edges_loops_and_a_stored_zero():
+    graph = nx.MultiDiGraph([("a", "b", {"weight": 5}), ("a", "b", {"weight": 3})])
+    graph.add_edge("b", "b", weight=9)
+    assert solve("apsp", graph).value("a", "b") == 3
+    assert solve("mcp", graph).value("a", "b") == 5
+    stored = csr_array((np.array([0.0, 2.0]), ([0, 1], [1, 2])), shape=(3, 3))
+    assert solve("apsp", stored).value(0, 2) == 2 and np.isinf(solve("apsp", stored).value(2, 0))
+    assert solve("apsp", [[0.0]]).values.tolist() == [[0.0]]
+
+
+def test_the_closure_without_reflexion():
+    graph = nx.DiGraph([(0, 1), (1, 2), (2, 1), (3, 3)])
+    expected = nx.to_numpy_array(nx.transitive_closure(graph, reflexive=False))
+    for algorithm in ALGORITHMS:
+        found = solve("gtc", graph, reflexive=False, algorithm=algorithm, block=16)
+        assert np.array_equal(found.values, expected)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_negative_weights_and_a_negative_cycle(algorithm):
+    graph = weighted(acyclic(nx.gnp_random_graph(40, 0.2, seed=8)), 8, low=-9)
+    expected = table(graph, nx.all_pairs_bellman_ford_path_length(graph), INF)
+    found = solve("apsp", graph, algorithm=algorithm, block=16)
+    assert np.array_equal(found.values, expected)
+    check_routes(found, graph, True)
+    graph.add_edge(30, 4, weight=-500)
+    with pytest.raises(ValueError, match=r"no cycle of negative weight, not \d+ → .* of -\d+$"):
+        solve("apsp", graph, algorithm=algorithm, block=16)
+
+
+def test_bad_input_gets_a_clear_error(tmp_path):
+    directed = nx.DiGraph
+    cycle = directed([("a", "b"), ("b", "c"), ("c", "d"), ("d", "b")])
+    one = directed([("a", "b", {"weight": 1.5})])
+    (tmp_path / "bad.mtx").write_text("no matrix\n")
+    for name, source, text in (
+        ("apsp", directed([("a", "b", {"weight": np.nan})]), r"not nan \(edge a → b\)"),
+        ("apsp", np.ones((3, 4)), "adjacency matrix must be square, not 3×4"),
+        ("apsp", np.ones(3), "must be square, not 3"),
+        ("apsp", np.zeros((0, 0)), "must have a row at least"),
+        ("apsp", np.array([[0, 1j], [1j, 0]]), "weights must be real numbers, not complex128"),
+        ("apsp", np.array([[0, -INF], [1, 0]]), r"finite, or inf for no edge, not -inf"),
+        ("apsp", directed([("a", "b", {"weight": "x"})]), "weights must be numbers, not 'x'"),
+        ("apsp", nx.Graph([("a", "b", {"weight": -1})]), "weight, not a → b → a of -2"),
+        ("apsp", nx.Graph([("a", "a", {"weight": -1})]), "weight, not a → a of -1"),
+        ("apsp", tmp_path / "bad.mtx", "graph must be a Matrix Market file, not .*bad.mtx"),
+        ("apsp", tmp_path / "none.mtx", "must be a Matrix Market file"),
+        ("maxrp", one, r"within \[0, 1\], not 1.5 \(edge a → b\)"),
+        ("minrp", directed([("a", "b", {"weight": -0.5})]), r"within \[0, 1\], not -0.5"),
+        ("minrp", cycle, "without cycles, not one with b → c → d → b"),
+        ("aplp", cycle, "without cycles, not one with b → c → d → b"),
+        ("aplp", nx.path_graph(3), "without cycles, not one with 0 → 1 → 0"),
+        ("aplp", nx.cycle_graph(30, directed), r"4 → 5 → … → .* → 0 \(30 edges\)"),
+        ("mst", cycle, "without directions"),
+        ("sssp", cycle, "problem must be one of apsp"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            solve(name, source)
+    with pytest.raises(ValueError, match="algorithm must be one of bellman-ford"):
+        solve("apsp", cycle, algorithm="dijkstra")
+    with pytest.raises(ValueError, match="inputs must be one of fp16, fp32"):
+        solve("apsp", cycle, inputs="fp64")
+    with pytest.raises(ValueError, match=r"within ±65504 in fp16, not 100000; inputs='fp32'"):
+        solve("apsp", directed([("a", "b", {"weight": 1e5})]), inputs="fp16")
+    with pytest.raises(ValueError, match="vertex must be one of 'a', 'b', 'c', 'd', not 'e'"):
+        solve("apsp", cycle).route("a", "e")
+    with pytest.raises(ValueError, match="tree must be asked of mst"):
+        _ = solve("apsp", cycle).tree
+
+
+def test_disconnected_pairs_stay_infinite():
+    graph = nx.disjoint_union(nx.path_graph(20), nx.path_graph(15))
+    for algorithm in ALGORITHMS:
+        values = solve("apsp", graph, algorithm=algorithm, block=16).values
+        assert np.isinf(values[:20, 20:]).all() and np.isfinite(values[:20, :20]).all()
+
+
+def test_fp16_warns_and_fp32_does_not():
+    graph = converted(graphs()["grid"], lambda w: w + 0.1)
+    with pytest.warns(PrecisionWarning) as heard:
+        found = solve("apsp", graph, inputs="fp16")
+    assert [str(w.message).split(",")[0] for w in heard] == [
+        "weights are rounded to FP16",
+        "values were rounded to FP16 operands between iterations",
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        exact = solve("apsp", graph)
+        whole = solve("apsp", graphs()["grid"], inputs="fp16")  # sums below 2048
+        assert solve("mcp", graphs()["grid"]).inputs == "fp16"
+        assert solve("mcp", graph).inputs == exact.inputs == "fp32"
+    assert np.array_equal(whole.values, solve("apsp", graphs()["grid"]).values)
+    np.testing.assert_allclose(found.values, exact.values, rtol=2e-3)
+    assert not np.array_equal(found.values, exact.values)
+    route = found.route((0, 0), (5, 6))
+    assert route and found.cost(route) == pytest.approx(exact.value((0, 0), (5, 6)), rel=2e-3)
+    far = nx.path_graph(20)
+    with pytest.warns(PrecisionWarning, match="some do not fit and were lost"):
+        solve("apsp", converted(far, lambda w: 60000 * w), inputs="fp16")

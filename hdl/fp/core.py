@@ -13,7 +13,7 @@ from golden.fp.formats import FloatFormat
 
 from .align import clip, shift_right
 from .carrysave import Row, add_rows, reduce_rows
-from .geometry import Geometry, Lane, ShortWindow, SmallResult
+from .geometry import Geometry, Lane, ShortWindow, SmallResult, Winner
 from .normalise import Normalised, normalise, round_and_pack
 from .pipeline import Cuts
 from .unpack import Unpacked
@@ -52,6 +52,8 @@ class DotCore:
     pieces : mapping of int to Value, optional
         By a number n, whether n lanes at a time are the pieces of a product, side by side, the
         least significant first, with one sign and exponent. At most one is set.
+    winner : Winner, optional
+        Run-time choice of one number in place of the sum.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class DotCore:
         short: ShortWindow | None = None,
         small: SmallResult | None = None,
         pieces: Mapping[int, Value] | None = None,
+        winner: Winner | None = None,
     ):
         if short is not None and geometry.sticky == (rounding == "RZ"):
             raise ValueError("a short window must come with floor and RNE, or with neither")
@@ -72,12 +75,18 @@ class DotCore:
             raise ValueError("a smaller result must come with products that may be subnormal")
         self.m, self.g, self.cuts, self.short, self.small = m, geometry, cuts, short, small
         self.rounding, self.nan_code = rounding, nan_code
-        self.pieces = dict(pieces or {})
+        self.pieces, self.winner = dict(pieces or {}), winner
+        if winner is not None and not geometry.sticky:
+            raise ValueError("a winner must come with floor and a sticky bit")
 
     def build(self, lanes: Sequence[Lane], c: Unpacked) -> Value:
         """The code of ``c + sum(lanes)``."""
         cuts = self.cuts
         largest, reference, c_gap = self._build_exponents(lanes, c)
+        if self.winner is not None:
+            c = self._replaced(c, self.winner)
+            reference = Mux(self.winner.select, self.winner.reference, reference)
+            c_gap = c_gap & (~self.winner.select).replicate(len(c_gap))
         side: dict[str, Value] = self._build_side(lanes, c, largest)
         words = [cuts.cross("product", x.significand, f"s1_p{k}") for k, x in enumerate(lanes)]
         signs = [cuts.cross("product", x.sign, f"s1_sign{k}") for k, x in enumerate(lanes)]
@@ -156,6 +165,8 @@ class DotCore:
         }
         if self.g.only_addend_subnormal:
             side["subnormal"] = ~largest.any() & ~c.significand[-1]
+            if self.winner is not None:
+                side["subnormal"] = side["subnormal"] & ~self.winner.select
         if self.short is not None:
             side["short"] = self.short.select
         if self.small is not None:
@@ -192,6 +203,16 @@ class DotCore:
 
     # ---------------------------------------------------------------- terms
 
+    def _replaced(self, c: Unpacked, winner: Winner) -> Unpacked:
+        """The winner in the addend's place, where it is chosen."""
+        select = winner.select
+        fields = {
+            name: Mux(select, getattr(winner, name), getattr(c, name))
+            for name in ("sign", "inf", "nan")
+        }
+        significand = Mux(select, winner.magnitude, c.significand)
+        return Unpacked(zero=c.zero, exponent=c.exponent, significand=significand, **fields)
+
     def _addend_word(self, c: Unpacked) -> Value:
         """C's significand; in two's complement where cutting means floor."""
         if not self.g.sticky:
@@ -200,7 +221,11 @@ class DotCore:
         word = Signal(width, name="c_word")
         negate = c.sign if self.short is None else c.sign & ~self.short.select
         self.m.d.comb += word.eq((c.significand ^ negate.replicate(width)) + negate)
-        return word
+        winner = self.winner
+        if winner is None:
+            return word
+        longer = Cat(Const(0, winner.fraction - self.g.output.fraction_bits), word)
+        return Mux(winner.select & winner.is_fixed, winner.fixed, longer)
 
     def _build_terms(self, lanes, addend, short: Value | None, pieces):
         """Aligned rows, the ones that complete the negations, the OR of all cut bits.
@@ -229,9 +254,8 @@ class DotCore:
             floor = Const(1, 1) if short is None else ~short
             ones = [one & ~(cut & floor) for one, cut in zip(ones, cuts, strict=True)]
         fill = c_word[-1] if g.sticky else Const(0, 1)
-        shifted, cut = self._align(
-            c_word, g.output.fraction_bits, c_gap, short, name="align_c", fill=fill
-        )
+        fraction = g.output.fraction_bits if self.winner is None else self.winner.fraction
+        shifted, cut = self._align(c_word, fraction, c_gap, short, name="align_c", fill=fill)
         lost.append(cut)
         low = g.window + 1
         shifted = shifted[:low]

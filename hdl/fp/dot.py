@@ -12,7 +12,7 @@ from .multiply import multiply
 from .pipeline import Cuts
 from .unpack import Unpacked, unpack
 
-__all__ = ["DotProduct", "lane", "product_lane"]
+__all__ = ["DotProduct", "geometry_of", "lane", "product_lane"]
 
 
 def product_lane(m: Module, a: Unpacked, b: Unpacked, *, fraction: int, name: str) -> Lane:
@@ -37,6 +37,24 @@ def lane(m: Module, a: Unpacked, b: Unpacked, significand: Value, fraction: int,
         fraction=fraction,
         nan=a.nan | b.nan | (a.inf & b.zero) | (a.zero & b.inf),
         inf=a.inf | b.inf,
+    )
+
+
+def geometry_of(spec: DotSpec) -> Geometry:
+    """The widths of a dot product with a window."""
+    a, b = spec.input, spec.input_b or spec.input
+    assert spec.window is not None
+    bias = a.bias + b.bias
+    return Geometry(
+        lanes=spec.k,
+        window=spec.window,
+        sticky=spec.truncate == "floor",
+        output=spec.output,
+        result_bits=spec.result_bits,
+        exponent_min=2,
+        exponent_max=a.emax + b.emax + bias,
+        offset=spec.output.bias - bias,
+        floor=None if spec.emax_floor is None else spec.emax_floor + bias,
     )
 
 
@@ -95,20 +113,7 @@ class DotProduct(wiring.Component):
     @property
     def geometry(self) -> Geometry:
         """The widths behind this configuration."""
-        spec, a, b = self.spec, self.spec.input, self._b_format
-        assert spec.window is not None
-        bias = a.bias + b.bias
-        return Geometry(
-            lanes=spec.k,
-            window=spec.window,
-            sticky=spec.truncate == "floor",
-            output=spec.output,
-            result_bits=spec.result_bits,
-            exponent_min=2,
-            exponent_max=a.emax + b.emax + bias,
-            offset=spec.output.bias - bias,
-            floor=None if spec.emax_floor is None else spec.emax_floor + bias,
-        )
+        return geometry_of(self.spec)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -6,7 +6,7 @@ from amaranth.hdl import Value
 
 from golden.fp.formats import FloatFormat
 
-__all__ = ["Geometry", "Lane", "ShortWindow", "SmallResult"]
+__all__ = ["Geometry", "Lane", "ShortWindow", "SmallResult", "Winner"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +54,41 @@ class ShortWindow:
     window: int
     result_bits: int
     nan_code: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Winner:
+    """A run-time choice of one exact number in place of the whole sum: only the rounding is left.
+
+    Where ``select`` is set the lanes must be zeros with the sign −, and the addend does not matter.
+
+    Attributes
+    ----------
+    select : Value
+        One bit.
+    reference : Value
+        Exponent (product scale) of the words' second highest magnitude bit.
+    magnitude : Value
+        The number in units of ``2**-output.fraction_bits``, below 2; used unless ``is_fixed``.
+    is_fixed : Value
+        One bit: the number is ``fixed``.
+    fixed : Value
+        Two's complement in units of ``2**-fraction``, from -2 to below 2.
+    fraction : int
+        At least the output's fraction bits, at most the window's.
+    sign, inf, nan : Value
+        ``sign`` is that of the number; for zeros the result's.
+    """
+
+    select: Value
+    reference: Value
+    magnitude: Value
+    is_fixed: Value
+    fixed: Value
+    fraction: int
+    sign: Value
+    inf: Value
+    nan: Value
 
 
 @dataclass(frozen=True, kw_only=True)

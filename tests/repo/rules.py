@@ -13,6 +13,7 @@ PARAMETER_MODULES = (
     "golden.fp.spec",
     "golden.m3xu.isa",
     "golden.m3xu.precision",
+    "golden.simd2.op",
 )
 
 #: What golden may use besides the standard library.

@@ -1,0 +1,5 @@
+"""SIMD²: matrix units for nine semirings."""
+
+from .integer import IntConfig, IntElement, IntTile
+
+__all__ = ["IntConfig", "IntElement", "IntTile"]

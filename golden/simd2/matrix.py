@@ -209,13 +209,15 @@ def _quick(op, a, b, c):
 
 
 def _ranked(op, a, b, c):
-    from golden.simd2.matrix_compiled import STRIP, ranked
+    from golden.simd2.matrix_compiled import TURN, WORST, ranked
 
     flip = np.int32(-1 if op.plus == "max" else 0)
     d = _ranks(c, flip, nan=_LAST)
-    terms = np.zeros((4, STRIP), np.float32)
-    left, right = np.ascontiguousarray(a), np.ascontiguousarray(b)
-    ranked(left, right, d, op.times == "mul", flip, terms, terms.view(np.int32))
+    d += TURN
+    ranked(np.ascontiguousarray(a), np.ascontiguousarray(b), d, op.times == "mul", flip)
+    nothing = d > WORST
+    d -= TURN
+    d[nothing] = _LAST
     return _values(d, flip)
 
 

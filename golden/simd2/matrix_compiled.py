@@ -10,7 +10,7 @@ All that is compiled is in this file: Numba's cache looks at the time stamp of n
 import numba
 import numpy as np
 
-__all__ = ["STRIP", "quick", "ranked", "ranked_extrema"]
+__all__ = ["STRIP", "TURN", "WORST", "quick", "ranked", "ranked_extrema"]
 
 #: Columns in a strip: a row of it stays in the first-level cache, `_DEPTH` rows of B in the second.
 STRIP = 1024
@@ -20,7 +20,9 @@ _LOW_BITS = np.int32(0x7FFFFFFF)
 _LAST = np.int32(0x7FFFFFFF)
 _FIRST = np.int32(-0x80000000)
 _SHIFT = np.int32(31)
-_INFINITY = np.int32(0x7F800000)
+
+#: What turns ranks, modulo 2³², and the last of them that is not a NaN.
+TURN, WORST = np.int32(-0x7FFFFF), np.int32(0x7F000001)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -93,55 +95,66 @@ def _products(a, b, d, sign, begin, end, n, stop):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def ranked(a, b, d, multiply, flip, terms, bits):
-    """As `quick`, with ranks in d (int32); flip is −1 where the largest is wanted, else 0.
+def ranked(a, b, d, multiply, flip):
+    """As `quick`, with turned ranks in d (int32); flip is −1 where the largest is wanted, else 0.
 
-    ``terms`` (4, STRIP) float32 is scratch memory, ``bits`` the same memory as int32.
+    A rank is turned by adding `TURN`: the best infinity becomes the first int32, and NaNs of both
+    signs, which have ranks at both ends, come together behind the other infinity, `WORST`.
     """
     for n in range(0, d.shape[1], STRIP):
         stop = min(n + STRIP, d.shape[1])
         for k in range(0, b.shape[0], _DEPTH):
             end = min(k + _DEPTH, b.shape[0])
-            _ranked(a, b, d, multiply, flip, terms, bits, k, end, n, stop)
+            if multiply:
+                _ranked_products(a, b, d, flip, k, end, n, stop)
+            else:
+                _ranked_sums(a, b, d, flip, k, end, n, stop)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def _rank(term, flip):
+    # Numba widens every result to 64 bits
+    code = np.float32(term).view(np.int32)
+    low = np.int32(np.int32(code >> _SHIFT) & _LOW_BITS)
+    return np.int32(np.int32(np.int32(code ^ low) ^ flip) + TURN)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _ranked(a, b, d, multiply, flip, terms, bits, begin, end, n, stop):
+def _ranked_sums(a, b, d, flip, begin, end, n, stop):
     whole = begin + (end - begin) // 4 * 4
     for i in range(a.shape[0]):
         row = d[i, n:stop]
         for k in range(begin, whole, 4):
-            for m in range(4):
-                _terms(a[i, k + m], b[k + m, n:stop], terms[m], multiply)
-            p, q, r, s = bits[0], bits[1], bits[2], bits[3]
+            p, q, r, s = a[i, k], a[i, k + 1], a[i, k + 2], a[i, k + 3]
+            w, x, y, z = b[k, n:stop], b[k + 1, n:stop], b[k + 2, n:stop], b[k + 3, n:stop]
             for j in range(row.shape[0]):
-                best = min(row[j], _rank(p[j], flip))
-                best = min(best, _rank(q[j], flip))
-                best = min(best, _rank(r[j], flip))
-                row[j] = min(best, _rank(s[j], flip))
+                best = min(row[j], _rank(p + w[j], flip))
+                best = min(best, _rank(q + x[j], flip))
+                best = min(best, _rank(r + y[j], flip))
+                row[j] = min(best, _rank(s + z[j], flip))
         for k in range(whole, end):
-            _terms(a[i, k], b[k, n:stop], terms[0], multiply)
-            p = bits[0]
+            p, w = a[i, k], b[k, n:stop]
             for j in range(row.shape[0]):
-                row[j] = min(row[j], _rank(p[j], flip))
+                row[j] = min(row[j], _rank(p + w[j], flip))
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def _terms(x, y, term, multiply):
-    if multiply:
-        for j in range(y.shape[0]):
-            term[j] = x * y[j]
-    else:
-        for j in range(y.shape[0]):
-            term[j] = x + y[j]
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def _rank(code, flip):
-    # Numba widens every result to 64 bits
-    low = np.int32(np.int32(code >> _SHIFT) & _LOW_BITS)
-    rank = np.int32(np.int32(code ^ low) ^ flip)
-    return _LAST if np.int32(code & _LOW_BITS) > _INFINITY else rank
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _ranked_products(a, b, d, flip, begin, end, n, stop):
+    whole = begin + (end - begin) // 4 * 4
+    for i in range(a.shape[0]):
+        row = d[i, n:stop]
+        for k in range(begin, whole, 4):
+            p, q, r, s = a[i, k], a[i, k + 1], a[i, k + 2], a[i, k + 3]
+            w, x, y, z = b[k, n:stop], b[k + 1, n:stop], b[k + 2, n:stop], b[k + 3, n:stop]
+            for j in range(row.shape[0]):
+                best = min(row[j], _rank(p * w[j], flip))
+                best = min(best, _rank(q * x[j], flip))
+                best = min(best, _rank(r * y[j], flip))
+                row[j] = min(best, _rank(s * z[j], flip))
+        for k in range(whole, end):
+            p, w = a[i, k], b[k, n:stop]
+            for j in range(row.shape[0]):
+                row[j] = min(row[j], _rank(p * w[j], flip))
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

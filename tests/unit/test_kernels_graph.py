@@ -303,6 +303,9 @@ def test_all_inputs_give_the_same(tmp_path):
     assert np.array_equal(solve("apsp", zeros, no_edge=0).values, reference)
     found = solve("apsp", tmp_path / "dag.mtx")
     assert found.graph.names[0] == 1 and found.graph.size == graph.number_of_edges()
+    widest_paths = solve("mcp", expected.graph).values
+    assert np.array_equal(widest_paths, solve("mcp", graph).values)
+    assert np.array_equal(solve("mcp", dense, no_edge=INF).values, widest_paths)
     names = solve("apsp", dense, names=list("ab") * 25).graph.names
     assert names[:2] == ("a", "b")
 
@@ -354,6 +357,8 @@ def test_bad_input_gets_a_clear_error(tmp_path):
         ("apsp", nx.Graph([("a", "a", {"weight": -1})]), "weight, not a → a of -1"),
         ("apsp", tmp_path / "bad.mtx", "graph must be a Matrix Market file, not .*bad.mtx"),
         ("apsp", tmp_path / "none.mtx", "must be a Matrix Market file"),
+        ("maxrp", np.array([[0, -INF], [1, 0]]), r"finite, or inf for no edge, not -inf"),
+        ("mcp", np.array([[0, INF], [1, 0]]), r"finite, or -inf for no edge, not inf"),
         ("maxrp", one, r"within \[0, 1\], not 1.5 \(edge a → b\)"),
         ("minrp", directed([("a", "b", {"weight": -0.5})]), r"within \[0, 1\], not -0.5"),
         ("minrp", cycle, "without cycles, not one with b → c → d → b"),

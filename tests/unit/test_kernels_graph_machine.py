@@ -144,3 +144,18 @@ def test_cycles_by_hand():
     assert core.vector_cycles("mma", counts).compute == 8 * 4096 // 16
     row = estimate("minplus", 4096)
     assert row.iterations == 12 and 7.5 < row.ratio < 8
+
+
+def test_the_table_of_the_documentation(root):
+    text = (root / "docs" / "units" / "simd2.md").read_text()
+    lines = text.split("<!-- model -->")[1].split("<!-- /model -->")[0].strip().splitlines()[2:]
+    assert len(lines) == 15
+    for line in lines:
+        vertices, name, *cells = (cell.strip(" `") for cell in line.strip("|").split("|"))
+        rows = [
+            estimate("minplus", int(vertices.replace(",", "")), name, inputs=inputs)
+            for inputs in ("fp16", "fp32")
+        ]
+        millions = [row.simd2.overlapped for row in rows] + [rows[0].vector.overlapped]
+        expected = [f"{x / 1e6:,.0f}" for x in millions] + [f"{row.ratio:.2f}" for row in rows]
+        assert cells == expected

@@ -83,9 +83,10 @@ def as_graph(
     Parameters
     ----------
     source : array, sparse matrix, NetworkX graph, path or Graph
-        In an array every entry is an edge but infinite ones, and zeros where the operation is
-        maxmul or orand. In a sparse matrix or a Matrix Market file what is stored is an edge, a
-        stored zero too. Of parallel edges the one that ⊕ chooses counts.
+        In an array every entry is an edge but infinities that say "no edge", and zeros where the
+        operation is maxmul or orand. In a sparse matrix or a Matrix Market file what is stored is
+        an edge, a stored zero too; what is stored twice adds up, as it does in SciPy. Of a
+        multigraph's parallel edges the one that ⊕ chooses counts.
     op : Op
     weight : str or None
         Attribute of a NetworkX graph's edges; where it is missing, and with None, weights are 1.
@@ -101,7 +102,7 @@ def as_graph(
         infinite with the sign that no absent edge has; or a file that cannot be read.
     """
     if isinstance(source, Graph):
-        return source
+        return _checked(source.weights, source.edges, source.names, op)
     if isinstance(source, str | Path):
         source = read_matrix(Path(source))
         names = names if names is not None else range(1, source.shape[0] + 1)
@@ -136,10 +137,11 @@ def _checked(weights, edges, names, op):
     if wrong.any():
         raise ValueError(f"weights must be numbers, not {named(wrong)}")
     absent = op.no_edge
-    if absent is not None and np.isinf(absent):
-        wrong = edges & (weights == -absent)
+    if op is not Op.ORAND:
+        sign = -np.inf if op.plus == "max" and op.times != "mul" else np.inf
+        wrong = edges & (weights == -sign)
         if wrong.any():
-            raise ValueError(f"weights must be finite, or {absent} for no edge, not {named(wrong)}")
+            raise ValueError(f"weights must be finite, or {sign} for no edge, not {named(wrong)}")
     edges = edges & ~np.isinf(weights)
     if absent == 0:
         edges &= weights != 0

@@ -11,6 +11,7 @@ from typing import Any
 from amaranth.lib import wiring
 
 from flows.errors import UserError, choose
+from flows.simd2 import OPERATIONS, int_config, int_rows
 from flows.unit import Configuration, Unit, Variant, flag, named, number
 from flows.variants import REPORTED, TABLE, VARIANTS, variant
 from golden.fp.formats import FORMATS, INT_FORMATS
@@ -27,6 +28,8 @@ from hdl.fp.intdot import IntDotProduct
 from hdl.fp.multiplier_unit import Multiplier
 from hdl.m3xu.mma import UNITS as MMA_UNITS
 from hdl.m3xu.mma import MmaUnit
+from hdl.simd2.intconfig import BITS, DEPTHS
+from hdl.simd2.integer import IntTile
 
 _PIPELINE = number("pipeline", min(PIPELINES), max(PIPELINES))
 
@@ -231,6 +234,22 @@ UNITS: dict[str, Unit] = {
             rows=lambda: (),  # its tile is m3xu's, and what is beside it small
             more=lambda: [{"preset": name} for name in MMA_UNITS if name.startswith("m3xu")],
             shared=MmaUnit.shared,
+        ),
+        Unit(
+            name="simd2-int",
+            summary="tile of integer elements for nine semirings",
+            options={
+                "operations": named("operations", OPERATIONS),
+                "width": number("width", min(BITS), max(BITS)),
+                "size": number("size", 1, 16),
+                "pipeline": number("pipeline", min(DEPTHS), max(DEPTHS)),
+            },
+            default=_with_defaults(operations="all", width=16, size=4, pipeline=2),
+            build=lambda c: IntTile(config=int_config(c)),
+            macs=lambda c: int_config(c).macs,
+            rows=lambda: (),  # 64-bit multipliers take their time
+            more=int_rows,
+            shared=IntTile.shared,
         ),
         Unit(
             name="add",

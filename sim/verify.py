@@ -23,6 +23,7 @@ PROVIDERS = (
     "sim.bench.m3xu.batch",
     "sim.bench.m3xu.mma",
     "sim.bench.cube.batch",
+    "sim.bench.simd2.integer",
     "sim.bench.simulated",
     "sim.bench.silicon",
 )

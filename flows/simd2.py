@@ -1,0 +1,60 @@
+"""The integer SIMD² units of the thesis' Table 3.5, by the names that the command line has."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from golden.simd2.op import Op
+from hdl.simd2.intconfig import IntConfig
+
+__all__ = ["OPERATIONS", "PUBLISHED", "int_config", "int_rows"]
+
+#: One operation; with "mma-" before it beside the matrix product; "all".
+OPERATIONS: dict[str, tuple[Op, ...]] = {
+    "all": tuple(Op),
+    **{op.mnemonic: (op,) for op in Op},
+    **{f"mma-{op.mnemonic}": (Op.MMA, op) for op in Op if op is not Op.MMA},
+}
+
+#: Published areas over the 16-bit unit for the matrix product, by (operations, width).
+PUBLISHED: dict[tuple[str, int], float] = {
+    ("all", 16): 1.69,
+    ("mma-minplus", 16): 1.21,
+    ("mma-maxplus", 16): 1.21,
+    ("mma-minmul", 16): 1.12,
+    ("mma-maxmul", 16): 1.12,
+    ("mma-minmax", 16): 1.01,
+    ("mma-maxmin", 16): 1.01,
+    ("mma-orand", 16): 1.04,
+    ("mma-addnorm", 16): 1.18,
+    ("minplus", 16): 0.26,
+    ("maxplus", 16): 0.26,
+    ("minmul", 16): 1.03,
+    ("maxmul", 16): 1.03,
+    ("minmax", 16): 0.06,
+    ("maxmin", 16): 0.06,
+    ("orand", 16): 0.08,
+    ("addnorm", 16): 0.19,
+    ("mma", 8): 0.25,
+    ("mma", 32): 4.04,
+    ("mma", 64): 11.17,
+    ("all", 8): 0.69,
+    ("all", 32): 6.42,
+    ("all", 64): 17.01,
+}
+
+
+def int_config(c: Mapping[str, Any]) -> IntConfig:
+    """The unit of a complete configuration."""
+    return IntConfig(
+        m=c["size"],
+        n=c["size"],
+        bits=c["width"],
+        operations=OPERATIONS[c["operations"]],
+        pipeline=c["pipeline"],
+    )
+
+
+def int_rows() -> Sequence[Mapping[str, Any]]:
+    """The rows of the three tables, the unit that all are compared with first."""
+    keys = [("mma", 16), *PUBLISHED]
+    return [{"operations": operations, "width": width} for operations, width in keys]

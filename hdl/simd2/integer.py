@@ -1,0 +1,384 @@
+"""SIMD² on integers that wrap: the processing element and a tile of them."""
+
+from typing import TYPE_CHECKING
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..fp.carrysave import Row, add_rows
+from ..fp.pipeline import Cuts
+from . import intparts
+from .intconfig import IntConfig
+
+__all__ = ["IntConfig", "IntElement", "IntTile"]
+
+#: The places that are registered at each pipeline depth: what ⊗ gives, or two rows of its sum; and
+#: what ⊕ makes of it.
+_PLACES: dict[int, tuple[str, ...]] = {0: (), 1: ("terms",), 2: ("terms", "total")}
+
+
+class IntElement(wiring.Component):
+    """One element of the tile: ``d = (c or d) ⊕ (A[0] ⊗ B[0]) ⊕ …``, every cycle.
+
+    Where only the sum of products is needed they share their rows two by two, as in
+    ``hdl.fp.intdot``; where an operation needs each of them they are Booth arrays. A lane's adder
+    gives a + b and a − b; in a unit whose ⊕ takes single products it stands before the multiplier,
+    which multiplies by 1 then. (docs/decisions/0006-simd2-integer.md)
+
+    Parameters
+    ----------
+    config : IntConfig
+
+    Members
+    -------
+    a, b : In(config.a_layout), In(config.b_layout)
+        Buses of its row and column, prepared at the edge of the tile.
+    control : In(ArrayLayout(config.control_layout, pipeline + 1))
+        What each stage is told: entry s belongs to the beat that came s cycles ago.
+    c : In(bits)
+        Taken instead of ``d`` by a beat that is ``first``, ``pipeline`` cycles after its operands.
+    d : Out(bits)
+        The accumulator.
+
+    Latency
+    -------
+    ``pipeline + 1`` cycles for every operation, one beat a cycle, never stalls.
+    """
+
+    if TYPE_CHECKING:
+        a: data.View
+        b: data.View
+        control: data.View
+        c: Signal
+        d: Signal
+
+    def __init__(self, *, config: IntConfig):
+        self.config = config
+        self.latency = config.pipeline + 1
+        super().__init__(
+            {
+                "a": In(config.a_layout),
+                "b": In(config.b_layout),
+                "control": In(data.ArrayLayout(config.control_layout, config.pipeline + 1)),
+                "c": In(config.bits),
+                "d": Out(config.bits),
+            }
+        )
+
+    def _told(self, stage: int, name: str) -> Value:
+        """A control bit in a stage, or the constant that it is."""
+        constant = self.config.constant_controls.get(name)
+        if constant is not None:
+            return Const(constant, 1)
+        return self.control[min(stage, self.config.pipeline)][name]
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        cuts = Cuts(m, _PLACES[self.config.pipeline])
+        build = self._build_separate if self.config.separate else self._build_summed
+        rows = build(m, cuts)
+        hit: Value = Const(0, 1)
+        if self.config.plus("or"):
+            hit = (Value.cast(self.a.truth) & Value.cast(self.b.truth)).any()
+            hit = cuts.cross("total", cuts.cross("terms", hit, "s1_hit"), "s2_hit")
+        self._build_accumulator(m, rows, hit)
+        return m
+
+    def _build_separate(self, m: Module, cuts: Cuts) -> list[Row]:
+        """Every A ⊗ B by itself; their sum or extremum, whichever is asked for."""
+        config = self.config
+        sums, picked = self._build_adders(m)
+        terms = []
+        for k in range(config.k):
+            x = sums[k] if config.adder_feeds else self.a.a[k]
+            word: Value = self.b.multiplier[k]
+            if config.edge_recoded:
+                digits = [[word[3 * i + j] for j in range(3)] for i in range(config.bits // 2)]
+            else:
+                y = Mux(self._told(0, "square"), sums[k], word)
+                digits = intparts.booth_digits(intparts.named(m, y, f"multiplier{k}"))
+            rows = intparts.booth_rows(m, x, digits, name=f"lane{k}")
+            rows = intparts.two_rows(m, rows, width=config.bits, name=f"lane{k}")
+            term = add_rows(m, rows, width=config.bits)
+            if picked:  # the multiplier is zero then
+                term = term | picked[k]
+            terms.append(cuts.cross("terms", term, f"s1_term{k}"))
+        total: Value = Const(0, config.bits)
+        if config.plus("add"):
+            total = intparts.sum_rows(m, terms, name="sum")
+        if config.extrema:
+            extreme = self._build_extremum(m, terms, 1)
+            wanted = self._told(1, "extreme")
+            total = Mux(wanted, extreme, total) if config.plus("add", "or") else extreme
+        return [Row(value=cuts.cross("total", total, "s2_total"), lsb=0)]
+
+    def _build_summed(self, m: Module, cuts: Cuts) -> list[Row]:
+        """Two rows of the sum of products, or one of the extremum."""
+        config = self.config
+        sums, picked = self._build_adders(m)
+        if config.plus("add"):
+            rows = self._build_sum(m, sums)
+        elif config.extrema:
+            rows = []
+        else:
+            return []
+        if config.extrema:
+            terms = sums if config.times("add") else picked
+            if config.times("add") and picked:
+                terms = [
+                    Mux(self._told(0, "pick"), pick, total)
+                    for pick, total in zip(picked, sums, strict=True)
+                ]
+            extreme = self._build_extremum(m, terms, 0)
+            if not rows:
+                rows = [Row(value=extreme, lsb=0)]
+            else:
+                wanted = self._told(0, "extreme")
+                first, second = (row.bits(0, config.bits) for row in rows)
+                rows = [
+                    Row(value=Mux(wanted, extreme, first), lsb=0),
+                    Row(value=second & ~wanted.replicate(config.bits), lsb=0),
+                ]
+        rows = [
+            Row(value=cuts.cross("terms", row.value, f"s1_row{i}"), lsb=row.lsb)
+            for i, row in enumerate(rows)
+        ]
+        if "total" not in cuts.names:
+            return rows
+        total = add_rows(m, rows, width=config.bits)
+        return [Row(value=cuts.cross("total", total, "s2_total"), lsb=0)]
+
+    def _build_sum(self, m: Module, sums: list[Value]) -> list[Row]:
+        """Two rows of the sum of all products or squares."""
+        config = self.config
+        rows: list[Row] = []
+        if config.array == "squares":
+            for k, word in enumerate(sums):
+                rows += intparts.square_rows(m, word, name=f"square{k}")
+            return intparts.two_rows(m, rows, width=config.bits, name="sum")
+        for k in range(0, config.k, 2):
+            if config.edge_recoded:
+                words = [self.a.a[k], self.a.a[k + 1], self.a.both[k // 2]]
+                packed = Value.cast(self.b.multiplier)
+                n = config.bits
+                selects = [packed[(3 * k // 2 + i) * n :][:n] for i in range(3)]
+            else:
+                words = [*sums[k : k + 2]]
+                both, _ = intparts.ripple(m, words[0], words[1], Const(0, 1), name=f"pair{k}")
+                words.append(intparts.named(m, both, f"both{k}"))
+                square = self._told(0, "square")
+                ys = [Mux(square, sums[i], self.b.multiplier[i]) for i in (k, k + 1)]
+                selects = intparts.pair_selects(ys)
+            rows += intparts.pair_rows(m, words, selects, name=f"pair{k}")
+        return intparts.two_rows(m, rows, width=config.bits, name="sum")
+
+    def _build_adders(self, m: Module) -> tuple[list[Value], list[Value]]:
+        """a + b, a − b or a of each lane; and what ⊗ = min or max picks, else zero."""
+        config = self.config
+        sums: list[Value] = []
+        picked: list[Value] = []
+        if not config.adder:
+            return sums, picked
+        top = config.bits - 1
+        for k in range(config.k):
+            a, addend = self.a.a[k], self.b.addend[k]
+            carry = self._told(0, "carry")
+            total, carries = intparts.ripple(m, a, addend, carry, name=f"lane{k}_add")
+            sums.append(intparts.named(m, total, f"lane{k}_sum"))
+            if config.times("min", "max"):
+                # a < b: the sign of the exact a − b, and the addend is ~b
+                below = Mux(a[top] == addend[top], a[top], ~carries[top])
+                first = below ^ self._told(0, "pick_largest")
+                gate = self._told(0, "pick") if config.separate else Const(1, 1)
+                gates = [(s & gate).replicate(config.bits) for s in (first, ~first)]
+                word = (a & gates[0]) | (~addend & gates[1])
+                picked.append(intparts.named(m, word, f"lane{k}_picked"))
+        return sums, picked
+
+    def _build_extremum(self, m: Module, words: list[Value], stage: int) -> Value:
+        largest = self._told(stage, "largest")
+        level = 0
+        while len(words) > 1:
+            pairs = [words[i : i + 2] for i in range(0, len(words), 2)]
+            words = [
+                intparts.extremum(m, *pair, largest, name=f"extreme{level}_{i}")
+                if len(pair) == 2
+                else pair[0]
+                for i, pair in enumerate(pairs)
+            ]
+            level += 1
+        return words[0]
+
+    def _build_accumulator(self, m: Module, rows: list[Row], hit: Value) -> None:
+        config = self.config
+        last = config.pipeline
+        held = Signal(config.bits, name="accumulator", reset_less=True)
+        base = intparts.named(m, Mux(self.control[last].first, self.c, held), "base")
+        result: Value = Const(0, config.bits)
+        if config.plus("add"):
+            words = [base, *(row.bits(0, config.bits) for row in rows)]
+            result = intparts.sum_rows(m, words, name="accumulated")
+        if config.extrema:
+            largest = self._told(last, "largest")
+            extreme = intparts.extremum(m, base, rows[0].value, largest, name="better")
+            more = config.plus("add", "or")
+            result = Mux(self._told(last, "extreme"), extreme, result) if more else extreme
+        if config.plus("or"):
+            found = hit | base.any()
+            wanted = self._told(last, "truth").replicate(config.bits)
+            result = (result & ~wanted) | (found & wanted)
+        with m.If(self.control[last].valid):
+            m.d.sync += held.eq(result)
+        m.d.comb += self.d.eq(held)
+
+
+class IntTile(wiring.Component):
+    """m × n elements on broadcast buses, registers at the edge: a unit as the thesis measures it.
+
+    Parameters
+    ----------
+    config : IntConfig
+
+    Members
+    -------
+    valid : In(1)
+        Whether there is a beat in this cycle.
+    first : In(1)
+        Whether it starts from ``c`` instead of the accumulators.
+    op : In(4)
+        Opcode, ``Op.code``; one that the unit does not have gives anything.
+    a : In(m × k × bits)
+        Rows of A.
+    b : In(n × k × bits)
+        Columns of B.
+    c : In(m × n × bits)
+        C of the beat that came ``pipeline + 1`` cycles ago.
+    d : Out(m × n × bits)
+        The accumulators.
+    done : Out(1)
+        Whether they hold the result of a beat since this cycle.
+
+    Latency
+    -------
+    ``latency = pipeline + 2`` cycles for every operation, one beat a cycle, never stalls.
+    """
+
+    #: Sub-components that are all the same.
+    shared = (IntElement,)
+
+    if TYPE_CHECKING:
+        valid: Signal
+        first: Signal
+        op: Signal
+        a: data.View
+        b: data.View
+        c: data.View
+        d: data.View
+        done: Signal
+
+    def __init__(self, *, config: IntConfig):
+        self.config = config
+        self.latency = config.pipeline + 2
+        word = data.ArrayLayout(config.bits, config.k)
+        matrix = data.ArrayLayout(data.ArrayLayout(config.bits, config.n), config.m)
+        super().__init__(
+            {
+                "valid": In(1),
+                "first": In(1),
+                "op": In(4),
+                "a": In(data.ArrayLayout(word, config.m)),
+                "b": In(data.ArrayLayout(word, config.n)),
+                "c": In(matrix),
+                "d": Out(matrix),
+                "done": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        config = self.config
+        controls = self._build_control(m)
+        rows = [self._build_row(m, i) for i in range(config.m)]
+        columns = [self._build_column(m, j) for j in range(config.n)]
+        for i, row in enumerate(rows):
+            for j, column in enumerate(columns):
+                m.submodules[f"element_{i}_{j}"] = element = IntElement(config=config)
+                m.d.comb += [
+                    Value.cast(element.a).eq(row),
+                    Value.cast(element.b).eq(column),
+                    Value.cast(element.control).eq(Cat(*controls)),
+                    element.c.eq(self.c[i][j]),
+                    self.d[i][j].eq(element.d),
+                ]
+        return m
+
+    def _build_control(self, m: Module) -> list[Value]:
+        """The decoded opcode of each stage."""
+        config = self.config
+        bits: list[Value] = [self.valid, self.first]
+        for name in list(config.control_layout.members)[2:]:
+            codes = [op.code for op in config.operations if config.control_bits(op)[name]]
+            bits.append(Cat(*(self.op == code for code in codes)).any())
+        stages: list[Value] = []
+        word: Value = Cat(*bits)
+        for stage in range(config.pipeline + 1):
+            rank = Signal(len(word), name=f"s{stage}_control")
+            m.d.sync += rank.eq(word)
+            stages.append(rank)
+            word = rank
+        m.d.sync += self.done.eq(word[0])
+        return stages
+
+    def _register(self, m: Module, layout: data.StructLayout, fields: dict, name: str) -> Value:
+        rank = Signal(layout, name=name, reset_less=True)
+        for field, words in fields.items():
+            m.d.sync += Value.cast(rank[field]).eq(Cat(*words))
+        return Value.cast(rank)
+
+    def _build_row(self, m: Module, i: int) -> Value:
+        layout = self.config.a_layout
+        words = [self.a[i][k] for k in range(self.config.k)]
+        fields: dict[str, list[Value]] = {"a": words}
+        if "both" in layout.members:
+            fields["both"] = [
+                (words[k] + words[k + 1])[: self.config.bits] for k in range(0, len(words), 2)
+            ]
+        if "truth" in layout.members:
+            fields["truth"] = [word.any() for word in words]
+        return self._register(m, layout, fields, f"row{i}")
+
+    def _is(self, *times: str) -> Value:
+        """Whether the beat's ⊗ is one of these; a constant where that is clear beforehand."""
+        config = self.config
+        codes = [op.code for op in config.operations if op.times in times]
+        if len(codes) in (0, len(config.operations)):
+            return Const(bool(codes), 1)
+        return Cat(*(self.op == code for code in codes)).any()
+
+    def _build_column(self, m: Module, j: int) -> Value:
+        config = self.config
+        layout, n = config.b_layout, config.bits
+        words = [self.b[j][k] for k in range(config.k)]
+        fields: dict[str, list[Value]] = {}
+        if "addend" in layout.members:
+            flip = self._is("sqdiff", "min", "max").replicate(n)
+            keep = ~self._is("mul").replicate(n) if config.adder_feeds else Const((1 << n) - 1, n)
+            fields["addend"] = [(word ^ flip) & keep for word in words]
+        if "multiplier" in layout.members:
+            if config.separate:  # 1 where the adder has the result, 0 where nothing is multiplied
+                keep = ~self._is("add", "min", "max").replicate(n)
+                words = [(word & keep) | self._is("add") for word in words]
+            if not config.edge_recoded:
+                fields["multiplier"] = words
+            elif config.array == "booth":
+                fields["multiplier"] = [
+                    Cat(*(Cat(*digit) for digit in intparts.booth_digits(word))) for word in words
+                ]
+            else:
+                fields["multiplier"] = [
+                    Cat(*intparts.pair_selects(words[k : k + 2])) for k in range(0, config.k, 2)
+                ]
+        if "truth" in layout.members:
+            fields["truth"] = [self.b[j][k].any() for k in range(config.k)]
+        return self._register(m, layout, fields, f"column{j}")

@@ -1,0 +1,126 @@
+"""Pieces of integer arithmetic modulo 2^W: adders, rows of truncated products, extrema.
+
+Only the low W bits of a product are ever formed: row j of an array has W − j of them.
+"""
+
+from collections.abc import Sequence
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+
+from ..fp.carrysave import Row, add_rows, reduce_rows, reduce_spans
+
+__all__ = [
+    "booth_digits",
+    "booth_rows",
+    "extremum",
+    "less",
+    "named",
+    "pair_rows",
+    "pair_selects",
+    "ripple",
+    "square_rows",
+    "sum_rows",
+    "two_rows",
+]
+
+
+def named(m: Module, value: Value, name: str) -> Signal:
+    """A wire with a name."""
+    wire = Signal(len(value), name=name)
+    m.d.comb += wire.eq(value)
+    return wire
+
+
+def ripple(m: Module, x: Value, y: Value, carry: Value, *, name: str) -> tuple[Value, Value]:
+    """``x + y + carry`` as the smallest adder there is: (sum, carry out of every column)."""
+    n = len(x)
+    half = named(m, x ^ y, f"{name}_half")
+    carries = [carry]  # a wire each: one word of them would depend on itself
+    for i in range(n):
+        more = (half[i] & carries[i]) | (~half[i] & y[i])
+        carries.append(named(m, more, f"{name}_carry{i}"))
+    return half ^ Cat(*carries[:n]), Cat(*carries[1:])
+
+
+def less(x: Value, y: Value) -> Value:
+    """Whether ``x < y`` as two's complement numbers."""
+    return x.as_signed() < y.as_signed()
+
+
+def extremum(m: Module, x: Value, y: Value, largest: Value, *, name: str) -> Value:
+    """The larger of two signed numbers, or the smaller."""
+    return named(m, Mux(less(x, y) ^ largest, x, y), name)
+
+
+def booth_digits(b: Value) -> list[tuple[Value, Value, Value]]:
+    """Radix-4 digits −2 … 2 of a word modulo ``2**len(b)``: (one, two, negative) of each."""
+    padded = Cat(Const(0, 1), b)
+    digits = []
+    for i in range(0, len(b), 2):
+        low, mid, high = padded[i], padded[i + 1], padded[i + 2]
+        digits.append((mid ^ low, ~(mid ^ low) & (high ^ mid), high))
+    return digits
+
+
+def booth_rows(m: Module, a: Value, digits: Sequence[Sequence[Value]], *, name: str) -> list[Row]:
+    """Rows of ``a * b`` modulo ``2**len(a)``, b as digits.
+
+    A negative row is a ones' complement; the one it lacks stands in the free columns below the
+    next row. The last row has two bits and is complemented right away.
+    """
+    width, rows = len(a), []
+    below: list[Value] = []
+    for i, (one, two, negative) in enumerate(digits):
+        n = width - 2 * i
+        plain = (a[:n] & one.replicate(n)) | (Cat(Const(0, 1), a)[:n] & two.replicate(n))
+        if n > 2:
+            word = plain ^ negative.replicate(n)
+        else:
+            plain = named(m, plain, f"{name}_last")
+            word = Cat(plain[0], plain[1] ^ (negative & plain[0]))
+        row = named(m, Cat(*below, word), f"{name}_row{i}")
+        rows.append(Row(value=row, lsb=2 * i - len(below)))
+        below = [negative, Const(0, 1)]
+    return rows
+
+
+def pair_selects(b: Sequence[Value]) -> list[Value]:
+    """What a pair of multipliers chooses in each bit: the first, the second, or both."""
+    return [b[0] & ~b[1], ~b[0] & b[1], b[0] & b[1]]
+
+
+def pair_rows(
+    m: Module, words: Sequence[Value], selects: Sequence[Value], *, name: str
+) -> list[Row]:
+    """Rows of ``a0 * b0 + a1 * b1`` modulo ``2**W``: bit j of both b chooses of a0, a1, a0 + a1."""
+    width, rows = len(words[0]), []
+    for j in range(width):
+        n = width - j
+        choice: Value = Const(0, n)
+        for word, select in zip(words, selects, strict=True):
+            choice = choice | (word[:n] & select[j].replicate(n))
+        rows.append(Row(value=named(m, choice, f"{name}_row{j}"), lsb=j))
+    return rows
+
+
+def square_rows(m: Module, x: Value, *, name: str) -> list[Row]:
+    """Rows of ``x * x`` modulo ``2**W``: products of two bits occur once, doubled."""
+    width, rows = len(x), []
+    for i in range(width // 2):
+        above = x[i + 1 : width - i - 1]
+        word = Cat(x[i], Const(0, 1), above & x[i].replicate(len(above)))
+        rows.append(Row(value=named(m, word, f"{name}_row{i}"), lsb=2 * i))
+    return rows
+
+
+def two_rows(m: Module, rows: list[Row], *, width: int, name: str) -> list[Row]:
+    """Rows of any weights compressed to two."""
+    return reduce_spans(m, rows, width=width, target=2, name=name)
+
+
+def sum_rows(m: Module, words: Sequence[Value], *, name: str) -> Value:
+    """The sum of words of one width, modulo it."""
+    width = len(words[0])
+    rows = [Row(value=word, lsb=0) for word in words]
+    rows, _ = reduce_rows(m, rows, width=width, name=name)
+    return named(m, add_rows(m, rows, width=width), name)

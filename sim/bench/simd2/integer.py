@@ -1,0 +1,143 @@
+"""Integer SIMD² tiles against golden: every operation, width and kind of subset, any order."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from golden.simd2 import Op
+from golden.simd2.integer import int_mmo
+from hdl.simd2.integer import IntConfig, IntTile
+from sim.bench.compare import Result, compare
+from sim.rtl import compile_unit
+from sim.verify import Check
+
+__all__ = ["CONFIGURATIONS", "checks", "int_vectors", "run_int_tile", "tile_name"]
+
+_PLUS_ADD = (Op.MMA, Op.MINPLUS, Op.MINMAX, Op.ORAND, Op.ADDNORM)
+
+#: All operations in every width, and subsets that form products in other ways.
+CONFIGURATIONS = (
+    IntConfig(m=1, n=2, k=2, bits=8, pipeline=1),
+    IntConfig(m=1, n=2, k=2, bits=16),
+    IntConfig(m=1, n=1, k=2, bits=32, pipeline=0),
+    IntConfig(m=1, n=1, k=2, bits=64),
+    IntConfig(m=2, n=2, bits=16, operations=(Op.MMA,)),
+    IntConfig(m=1, n=1, bits=8, pipeline=1, operations=_PLUS_ADD),
+)
+
+
+def tile_name(config: IntConfig) -> str:
+    """Name of a configuration, as the table shows it."""
+    names = "+".join(op.mnemonic for op in config.operations)
+    names = "all" if len(config.operations) == len(Op) else names
+    shape = f"{config.m}×{config.n}×{config.k}"
+    return f"int{config.bits} {shape} {names} pipeline={config.pipeline}"
+
+
+def int_vectors(config: IntConfig, count: int, *, seed: int) -> dict[str, np.ndarray]:
+    """Beats of random operations: a third of the words random, else small numbers and edges.
+
+    Returns
+    -------
+    dict
+        ``valid``, ``first``, ``op`` (N,); ``a`` (N, m, k), ``b`` (N, n, k), ``c`` (N, m, n) codes.
+    """
+    rng = np.random.default_rng(seed)
+    w = config.bits
+    edges = np.array([0, 1, 2, (1 << w) - 1, (1 << w - 1) - 1, 1 << w - 1], np.uint64)
+
+    def words(*shape: int) -> np.ndarray:
+        bits = rng.integers(0, 1 << 64, shape, dtype=np.uint64, endpoint=False)
+        kind = rng.random(shape)
+        bits = np.where(kind < 0.2, rng.choice(edges, shape), bits)
+        bits = np.where((kind > 0.2) & (kind < 0.3), np.uint64(0), bits)
+        return (bits & np.uint64((1 << w) - 1)).astype(f"u{w // 8}")
+
+    a, b = words(count, config.m, config.k), words(count, config.n, config.k)
+    c = words(count, config.m, config.n)
+    zero = rng.random((count, 3)) < 0.2  # whole operands of zeros, for orand
+    a[zero[:, 0]], b[zero[:, 1]], c[zero[:, 2]] = 0, 0, 0
+    near = rng.random(count) < 0.2
+    pattern = a[near][:, :1, :]
+    b[near] = pattern + rng.integers(-1, 2, (near.sum(), config.n, config.k)).astype(b.dtype)
+    codes = [op.code for op in config.operations]
+    first = rng.random(count) < 0.5
+    first[0] = True
+    valid = rng.random(count) < 0.8
+    valid[0] = True
+    return {
+        "valid": valid.astype(np.uint8),
+        "first": first.astype(np.uint8),
+        "op": rng.choice(codes, count).astype(np.uint8),
+        "a": a,
+        "b": b,
+        "c": c,
+    }
+
+
+def _expected(config: IntConfig, beats: dict[str, np.ndarray]) -> np.ndarray:
+    """What the accumulators hold after each beat, (N, m, n)."""
+    rows = {}
+    signed = f"i{config.bits // 8}"
+    a, b = beats["a"], np.swapaxes(beats["b"], 1, 2)
+    held = beats["c"].view(signed).copy()
+    todo = beats["valid"].astype(bool)
+    # Chains of beats that accumulate, all of the same length at once.
+    starts = np.maximum.accumulate(np.where(todo & (beats["first"] == 1), np.arange(len(a)), 0))
+    order = np.zeros(len(a), int)
+    rank: dict[int, int] = {}
+    for i in np.flatnonzero(todo):
+        rank[starts[i]] = order[i] = rank.get(starts[i], -1) + 1
+    state = {int(s): held[s] for s in np.unique(starts)}
+    for step in range(order[todo].max() + 1):
+        for op in config.operations:
+            now = np.flatnonzero(todo & (order == step) & (beats["op"] == op.code))
+            if len(now):
+                c = np.stack([state[int(starts[i])] for i in now])
+                for i, d in zip(now, int_mmo(op, a[now], b[now], c, config.bits), strict=True):
+                    rows[int(i)] = d
+        state = {int(starts[i]): rows[int(i)] for i in np.flatnonzero(todo & (order == step))}
+    last = np.maximum.accumulate(np.where(todo, np.arange(len(a)), 0))
+    return np.stack([rows[int(i)] for i in last]).view(f"u{config.bits // 8}")
+
+
+def run_int_tile(config: IntConfig, vectors: int, seed: int, *, model: Any = None) -> Result:
+    """Compare a tile with ``int_mmo``; the opcode changes with every beat."""
+    model = model or compile_unit(IntTile, config=config)
+    beats = int_vectors(config, vectors, seed=seed)
+    # C is taken as many cycles later as there are ranks before the accumulator.
+    late = {**beats, "c": np.roll(beats["c"], config.pipeline + 1, axis=0)}
+    got = model.run(**late)
+    whole = slice(0, vectors - config.pipeline - 1)
+    expected = _expected(config, beats)
+    result = compare(
+        tile_name(config),
+        got=got["d"][whole],
+        expected=expected[whole],
+        operands={name: array[whole] for name, array in beats.items()},
+        seed=seed,
+    )
+    done = compare(
+        f"{tile_name(config)} done",
+        got=got["done"][whole],
+        expected=beats["valid"][whole],
+        operands={"valid": beats["valid"][whole]},
+        seed=seed,
+    )
+    examples = result.examples + done.examples
+    return Result(
+        vectors=result.vectors, mismatches=result.mismatches + done.mismatches, examples=examples
+    )
+
+
+def checks() -> Iterator[Check]:
+    """Every configuration as a row of the table."""
+    for config in CONFIGURATIONS:
+        yield Check(
+            unit="simd2.IntTile",
+            configuration=tile_name(config),
+            run=partial(run_int_tile, config),
+            weight=8,
+        )

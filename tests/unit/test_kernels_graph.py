@@ -3,7 +3,7 @@
 import math
 import warnings
 from functools import cache
-from itertools import pairwise
+from itertools import pairwise, product
 
 import networkx as nx
 import numpy as np
@@ -14,6 +14,7 @@ from scipy.sparse.csgraph import floyd_warshall
 from scipy.spatial import KDTree
 
 import sim.kernels.graph.closures as closure_module
+import sim.kernels.graph.routes as routes_module
 from sim.kernels.graph import (
     ALGORITHMS,
     PROBLEMS,
@@ -202,6 +203,28 @@ def test_a_minimum_spanning_tree_weighs_what_networkx_says(name, inputs):
     assert nx.is_forest(tree) and len(found.tree) == expected.number_of_edges()
     assert found.tree_weight == pytest.approx(expected.size(weight="weight"), rel=1e-12)
     assert all(graph.has_edge(*edge) for edge in found.tree)
+
+
+def test_routes_where_rounded_values_left_no_tight_way(monkeypatch):
+    """A distance that is rounded down as an operand gains by going round small weights."""
+    again = []
+    row = routes_module._row
+    monkeypatch.setattr(routes_module, "_row", lambda *given: again.append(1) or row(*given))
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        weights = rng.random((24, 24)) * 10.0 ** rng.integers(-4, 1, (24, 24))
+        weights[rng.random((24, 24)) < 0.7] = INF
+        exact = floyd_warshall(weights)
+        for inputs, algorithm in product(("fp16", "fp32"), ALGORITHMS):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", PrecisionWarning)
+                found = solve("apsp", weights, inputs=inputs, algorithm=algorithm, block=16)
+            for i, j in np.argwhere(np.isfinite(exact)):
+                route = found.route(int(i), int(j))
+                assert route and len(set(route)) == len(route)
+                near = 1e-5 if inputs == "fp32" else 0.02
+                assert found.cost(route) == pytest.approx(exact[i, j], rel=near)
+    assert again
 
 
 def test_a_forest_and_equal_weights():

@@ -166,6 +166,8 @@ class Paths:
         i, j = self.graph.index(source), self.graph.index(target)
         if i == j:
             return [source]
+        if self.values[i, j] == np.float32(self.problem.op.no_edge or 0.0):
+            return None
         if i not in self._parents:
             self._parents[i] = parents(
                 self.problem.op,

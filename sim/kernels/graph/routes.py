@@ -2,16 +2,16 @@
 
 import numpy as np
 
-from golden.simd2 import Op, mmo
+from golden.simd2 import Op
 
 __all__ = ["find_cycle", "negative_cycle", "parents", "spanning_tree", "times"]
 
 
 def times(op: Op, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """⊗ of float32 arrays, rounded once."""
+    """⊗ of arrays of one dtype, rounded once."""
     with np.errstate(all="ignore"):
         if op.times == "and":
-            return ((a != 0) & (b != 0)).astype(np.float32)
+            return ((a != 0) & (b != 0)).astype(a.dtype)
         return {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}[op.times](
             a, b
         )
@@ -22,8 +22,8 @@ def parents(op: Op, source: int, row, edges, weights, operand, identity: float) 
 
     An edge (u, v) is *tight* if the value of v is the value of u ⊗ its weight. Searching over tight
     edges from the source, nearest first, gives paths of few edges, and never a circle. If rounding
-    left no tight edge into some vertex (Leyzorek adds up in another order), the row is computed
-    again edge by edge.
+    left some vertex without such a path (Leyzorek adds up in another order, and values rounded as
+    operands can gain by going round), the row is computed again, in float64.
 
     Parameters
     ----------
@@ -37,22 +37,20 @@ def parents(op: Op, source: int, row, edges, weights, operand, identity: float) 
     identity : float
         Of ⊗.
     """
+    row = np.array(row)
     reached = row != np.float32(op.no_edge)
-    reached[source] = True
-    for again in (False, True):
-        if again:
-            row = _row(op, source, weights, operand, identity)
-        before = _search(op, source, row, edges, weights, operand, identity)
-        if (before[reached] >= 0).all():
-            break
+    row[source] = identity
+    before = _search(op, source, row, operand(row).astype(np.float32), edges, weights)
+    if (before[reached] < 0).any():
+        exact = weights.astype(np.float64)
+        row = _row(op, source, edges, exact, identity)
+        before = _search(op, source, row, row, edges, exact)
     before[source] = -1
     return before
 
 
-def _search(op, source, row, edges, weights, operand, identity):
-    row = np.array(row, np.float32)
-    row[source] = identity
-    values = operand(row).astype(np.float32)
+def _search(op, source, row, values, edges, weights):
+    """Vertices before each; values are those of row as operands."""
     before = np.full(len(row), -1)
     before[source] = source
     front = np.array([source])
@@ -67,17 +65,18 @@ def _search(op, source, row, edges, weights, operand, identity):
     return before
 
 
-def _row(op, source, weights, operand, identity):
+def _row(op, source, edges, weights, identity):
     """Bellman–Ford of one row."""
-    row = np.array(weights[source : source + 1], np.float32)
-    row[0, source] = identity
-    right = operand(weights)
+    least = op.plus == "min"
+    row = np.full(len(weights), float(op.identity))
+    row[source] = identity
     for _ in range(len(weights)):
-        new = mmo(op, operand(row), right, row)
+        terms = np.where(edges, times(op, row[:, None], weights), op.identity)
+        new = np.fmin(row, np.fmin.reduce(terms)) if least else np.fmax(row, np.fmax.reduce(terms))
         if np.array_equal(new, row):
             break
         row = new
-    return row[0]
+    return row
 
 
 def find_cycle(edges: np.ndarray) -> list[int] | None:

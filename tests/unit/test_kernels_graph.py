@@ -378,6 +378,11 @@ def test_bad_input_gets_a_clear_error(tmp_path):
         ("apsp", directed([("a", "b", {"weight": "x"})]), "weights must be numbers, not 'x'"),
         ("apsp", nx.Graph([("a", "b", {"weight": -1})]), "weight, not a → b → a of -2"),
         ("apsp", nx.Graph([("a", "a", {"weight": -1})]), "weight, not a → a of -1"),
+        (
+            "apsp",
+            [[INF, 0.1, INF], [INF, INF, 0.2], [-0.3, INF, INF]],
+            r"not 0 → 1 → 2 → 0 of -7.\d+e-09 \(by rounding its weights\)",
+        ),
         ("apsp", tmp_path / "bad.mtx", "graph must be a Matrix Market file, not .*bad.mtx"),
         ("apsp", tmp_path / "none.mtx", "must be a Matrix Market file"),
         ("maxrp", np.array([[0, -INF], [1, 0]]), r"finite, or inf for no edge, not -inf"),

@@ -295,12 +295,13 @@ def solve(
     operand = Operand(inputs)
     settings = {"algorithm": algorithm, "check": check, "block": block}
     try:
-        found = closure(machine, op, start, operand, **settings, stop=_negative(what, graph))
+        found = closure(machine, op, start, operand, **settings, stop=_negative(what, operands))
         own, taken = machine.counts, machine.clocks
     finally:
         machine.counts, machine.clocks = counts + machine.counts, clocks + machine.clocks
     if found.stopped:
-        raise ValueError(f"apsp must have no cycle of negative weight, not {_negative_one(graph)}")
+        named = _negative_one(graph, operands)
+        raise ValueError(f"apsp must have no cycle of negative weight, not {named}")
     if operand.error:
         _warn(operand.error)
     return Paths(
@@ -352,16 +353,16 @@ def _named(graph: Graph, cycle: list[int]) -> str:
     return " → ".join(names)
 
 
-def _negative(what: Problem, graph: Graph):
+def _negative(what: Problem, operands: np.ndarray):
     """Looks at the diagonal for negative cycles, where there can be some."""
-    if what.op is not Op.MINPLUS or not (graph.weights < 0).any():
+    if what.op is not Op.MINPLUS or not (operands < 0).any():
         return None
     known = []
 
     def stop(d):
         if known or not (np.diagonal(d) < 0).any():
             return False
-        if negative_cycle(graph.weights) is not None:
+        if negative_cycle(operands.astype(np.float64)) is not None:
             return True
         known.append(True)  # negative by rounding only
         return False
@@ -369,11 +370,14 @@ def _negative(what: Problem, graph: Graph):
     return stop
 
 
-def _negative_one(graph: Graph) -> str:
-    cycle = negative_cycle(graph.weights) or []
-    ends = zip(cycle, [*cycle[1:], *cycle[:1]], strict=True)
-    total = sum(graph.weights[i, j] for i, j in ends)
-    return f"{_named(graph, cycle)} of {total:g}"
+def _negative_one(graph: Graph, operands: np.ndarray) -> str:
+    """A negative cycle; rounded operands can have one that the exact weights do not."""
+    weights = operands.astype(np.float64)
+    cycle = negative_cycle(weights) or []
+    ends = list(zip(cycle, [*cycle[1:], *cycle[:1]], strict=True))
+    total, exact = (sum(x[i, j] for i, j in ends) for x in (weights, graph.weights))
+    rounded_only = "" if exact < 0 else " (by rounding its weights)"
+    return f"{_named(graph, cycle)} of {total:g}{rounded_only}"
 
 
 def _warn(error: float) -> None:

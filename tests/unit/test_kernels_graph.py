@@ -15,8 +15,10 @@ from scipy.spatial import KDTree
 
 import sim.kernels.graph.closures as closure_module
 import sim.kernels.graph.routes as routes_module
+from golden.simd2 import mmo
 from sim.kernels.graph import (
     ALGORITHMS,
+    BACKENDS,
     PROBLEMS,
     Counts,
     Machine,
@@ -291,6 +293,27 @@ def test_iterations_of_a_path():
     graph.add_edge(0, 33)
     assert solve("apsp", graph).iterations == 6  # 16 after four; a fifth and a sixth
     assert solve("apsp", graph).value(0, 17) == 17
+
+
+def and_or(op, a, b, c=None, **settings):
+    """⊕ and ⊗ of orand swapped."""
+    found = ((a != 0)[:, :, None] | (b != 0)[None]).all(axis=1) & (c != 0)
+    return found.astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("name", "mutant"),
+    [
+        ("gtc", and_or),
+        ("mcp", lambda op, a, b, c=None, **more: mmo("minmax", a, b, c, **more)),
+        ("apsp", lambda op, a, b, c=None, **more: mmo("minplus", a, b.T.copy(), c, **more)),
+    ],
+)
+def test_mutants_of_a_back_end_are_caught(monkeypatch, name, mutant):
+    monkeypatch.setitem(BACKENDS, "mutant", mutant)
+    graph = graphs()["sparse"]
+    found = solve(name, graph, machine=Machine(backend="mutant"))
+    assert not np.array_equal(found.values, EXPECTED[name][1](graph))
 
 
 @pytest.mark.parametrize("part", ["rows", "check"])

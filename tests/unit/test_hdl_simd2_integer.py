@@ -27,7 +27,13 @@ def test_one_operation_beside_mma(op):
     assert result.vectors > 2_900 and not result.mismatches, result.examples
 
 
-@pytest.mark.parametrize("config", CONFIGURATIONS[:2], ids=tile_name)
+_WIDE = (
+    IntConfig(m=1, n=1, k=2, bits=32, pipeline=0),
+    IntConfig(m=1, n=1, k=2, bits=64),
+)
+
+
+@pytest.mark.parametrize("config", (*CONFIGURATIONS, *_WIDE), ids=tile_name)
 def test_opcode_changes_every_beat(config):
     result = run_int_tile(config, 5_000, SEED)
     assert result.vectors > 4_900 and not result.mismatches, result.examples

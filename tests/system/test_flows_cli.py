@@ -82,7 +82,12 @@ def test_what_is_treated_when_nothing_is_named():
     few = {name: labels(reported(name, everything=False)) for name in UNITS}
     many = {name: labels(reported(name)) for name in UNITS}
     assert all(set(few[name]) <= set(many[name]) for name in UNITS)
-    assert {name for name in UNITS if few[name] != many[name]} == {"dot", "m3xu", "mma"}
+    assert {name for name in UNITS if few[name] != many[name]} == {
+        "dot",
+        "m3xu",
+        "mma",
+        "simd2-int",
+    }
     for name in many:
         assert many[name] and len(set(many[name])) == len(many[name])
     assert {label.split("-")[0] for label in few["dot"]} == set(PRESETS)

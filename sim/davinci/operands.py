@@ -1,0 +1,287 @@
+"""Operands of instructions: views into buffers, and exactly the bytes that an access touches."""
+
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "BLOCK_BYTES",
+    "DTYPES",
+    "FRACTAL_BYTES",
+    "REPEAT_BYTES",
+    "Span",
+    "View",
+    "contiguous",
+    "dtype_bytes",
+]
+
+#: Grain of the local buffers, of a fractal (16×16 FP16), and of one pass of the vector unit.
+BLOCK_BYTES, FRACTAL_BYTES, REPEAT_BYTES = 32, 512, 256
+
+#: NumPy type that holds the elements of each dtype; bf16 is held as its codes.
+DTYPES = MappingProxyType(
+    {
+        "fp16": np.dtype(np.float16),
+        "bf16": np.dtype(np.uint16),
+        "fp32": np.dtype(np.float32),
+        "int8": np.dtype(np.int8),
+        "uint8": np.dtype(np.uint8),
+        "int16": np.dtype(np.int16),
+        "uint16": np.dtype(np.uint16),
+        "int32": np.dtype(np.int32),
+        "uint32": np.dtype(np.uint32),
+        "int64": np.dtype(np.int64),
+        "uint64": np.dtype(np.uint64),
+    }
+)
+
+
+def dtype_bytes(dtype: str) -> int:
+    """Bytes of one element.
+
+    Raises
+    ------
+    ValueError
+        For a name that is not in `DTYPES`.
+    """
+    try:
+        return DTYPES[dtype].itemsize
+    except (KeyError, TypeError):
+        raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """An operand: elements of one dtype in one buffer.
+
+    Attributes
+    ----------
+    buffer : str
+        "GM", or a buffer of the core: "L1", "L0A", "L0B", "L0C", "UB", "BT", "FB".
+    offset : int
+        First byte, from the start of the buffer.
+    dtype : str
+        A name in `DTYPES`.
+    shape : tuple of int
+    strides : tuple of int
+        Bytes from one element to the next along each axis, as in NumPy.
+    name : str
+        The tensor it is a part of, for messages.
+    """
+
+    buffer: str
+    offset: int
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    name: str = ""
+
+    def __str__(self) -> str:
+        shape = "×".join(map(str, self.shape)) or "1"
+        label = f" {self.name}" if self.name else ""
+        return f"{self.buffer}[{self.offset}]{label} {shape} {self.dtype}"
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return DTYPES[self.dtype].itemsize
+
+    @property
+    def size(self) -> int:
+        """Elements."""
+        size = 1
+        for n in self.shape:
+            size *= n
+        return size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements alone, without gaps."""
+        return self.size * self.itemsize
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether the elements follow each other without a gap, last axis fastest."""
+        return self.strides == contiguous(self.shape, self.itemsize)
+
+    @property
+    def span(self) -> "Span":
+        """The bytes of all elements."""
+        axes = [(n, s) for n, s in zip(self.shape, self.strides, strict=True)]
+        return Span(self.buffer, self.offset, self.itemsize, tuple(axes)).simplified()
+
+    def __getitem__(self, key: Any) -> "View":
+        """Basic slicing as in NumPy: integers, slices with a step of 1 or more, an ellipsis.
+
+        Raises
+        ------
+        IndexError, ValueError
+            For an index outside the shape, too many indices, or a step below 1.
+        """
+        keys = key if isinstance(key, tuple) else (key,)
+        if sum(k is Ellipsis for k in keys) > 1 or len(keys) - (Ellipsis in keys) > len(self.shape):
+            raise IndexError(f"index must have at most {len(self.shape)} axes, not {key!r}")
+        if Ellipsis in keys:
+            at = keys.index(Ellipsis)
+            fill = (slice(None),) * (len(self.shape) - len(keys) + 1)
+            keys = keys[:at] + fill + keys[at + 1 :]
+        offset, shape, strides = self.offset, [], []
+        for axis, (n, stride) in enumerate(zip(self.shape, self.strides, strict=True)):
+            k = keys[axis] if axis < len(keys) else slice(None)
+            if isinstance(k, slice):
+                first, last, step = k.indices(n)
+                if step < 1:
+                    raise ValueError(f"step must be 1 or more, not {k.step!r}")
+                outside = [x for x in (k.start, k.stop) if x is not None and not -n <= x <= n]
+                if outside:
+                    raise IndexError(f"index must be within an axis of {n}, not {outside[0]!r}")
+                shape.append(len(range(first, last, step)))
+                strides.append(stride * step)
+                offset += first * stride
+            else:
+                if not -n <= k < n:
+                    raise IndexError(f"index must be within an axis of {n}, not {k!r}")
+                offset += (k % n) * stride
+        return replace(self, offset=offset, shape=tuple(shape), strides=tuple(strides))
+
+    def reshape(self, *shape: int) -> "View":
+        """The same elements in another shape; of contiguous views only.
+
+        Raises
+        ------
+        ValueError
+            If the numbers of elements differ, or the view has gaps.
+        """
+        size = int(np.prod(shape, dtype=np.int64))
+        if size != self.size:
+            raise ValueError(f"shape must have {self.size} elements, not {shape!r} with {size}")
+        if not self.is_contiguous:
+            raise ValueError(f"view must be contiguous to be reshaped, not {self}")
+        return replace(self, shape=tuple(shape), strides=contiguous(shape, self.itemsize))
+
+    def astype(self, dtype: str) -> "View":
+        """The same bytes read as another dtype: a flat view; of contiguous views only.
+
+        Raises
+        ------
+        ValueError
+            If the bytes are not whole elements, or the view has gaps.
+        """
+        width = dtype_bytes(dtype)
+        if not self.is_contiguous or self.nbytes % width:
+            raise ValueError(f"view must be whole contiguous elements of {dtype}, not {self}")
+        shape = (self.nbytes // width,)
+        return replace(self, dtype=dtype, shape=shape, strides=contiguous(shape, width))
+
+
+def contiguous(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """Byte strides of a dense array, last axis fastest."""
+    strides, step = [], itemsize
+    for n in reversed(shape):
+        strides.append(step)
+        step *= n
+    return tuple(reversed(strides))
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Bytes of one buffer: a contiguous run, repeated in nested levels.
+
+    The bytes are ``start + Σ i_l · stride_l + b`` for every ``0 ≤ i_l < count_l`` and
+    ``0 ≤ b < run``. Bursts have one level, vector accesses two (blocks in a repeat, repeats).
+
+    Attributes
+    ----------
+    buffer : str
+    start : int
+        First byte.
+    run : int
+        Contiguous bytes; 0 is an empty span.
+    levels : tuple of (count, stride)
+        Outermost first; strides in bytes, possibly 0 or overlapping.
+    """
+
+    buffer: str
+    start: int
+    run: int
+    levels: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes touched, with those that are touched twice counted twice."""
+        total = self.run
+        for count, _ in self.levels:
+            total *= count
+        return total
+
+    @property
+    def end(self) -> int:
+        """One past the last byte."""
+        return self._bounds()[1]
+
+    @property
+    def first(self) -> int:
+        """The lowest byte; it is ``start`` unless a stride is negative."""
+        return self._bounds()[0]
+
+    def _bounds(self) -> tuple[int, int]:
+        low, high = self.start, self.start + self.run
+        for count, stride in self.levels:
+            reach = max(count - 1, 0) * stride
+            low, high = low + min(reach, 0), high + max(reach, 0)
+        return low, high
+
+    def simplified(self) -> "Span":
+        """The same bytes with as few levels as possible (no level of 1, none that continues)."""
+        run, levels = self.run, []
+        for count, stride in reversed(self.levels):
+            if count == 0:
+                return Span(self.buffer, self.start, 0)
+            if count == 1 or stride == 0:
+                continue
+            if not levels and 0 < stride <= run:
+                run += (count - 1) * stride
+            elif levels and stride == levels[-1][0] * levels[-1][1]:
+                levels[-1] = (levels[-1][0] * count, levels[-1][1])
+            else:
+                levels.append((count, stride))
+        return Span(self.buffer, self.start, run, tuple(reversed(levels)))
+
+    def intervals(self) -> np.ndarray:
+        """The bytes as disjoint intervals in rising order.
+
+        Returns
+        -------
+        (N, 2) ndarray of int64
+            First byte and one past the last.
+        """
+        if not self.nbytes:
+            return np.zeros((0, 2), np.int64)
+        starts = np.array([self.start], np.int64)
+        for count, stride in self.levels:
+            starts = (starts[:, None] + stride * np.arange(count, dtype=np.int64)).ravel()
+        starts = np.unique(starts)
+        heads = np.ones(len(starts), bool)
+        heads[1:] = starts[1:] > starts[:-1] + self.run
+        first = starts[heads]
+        last = np.append(starts[:-1][heads[1:]], starts[-1]) + self.run
+        return np.stack([first, last], axis=1)
+
+    def overlap(self, other: "Span") -> tuple[int, int] | None:
+        """The first interval of bytes that both touch, or None."""
+        apart = self.first >= other.end or other.first >= self.end
+        if self.buffer != other.buffer or apart or not self.nbytes or not other.nbytes:
+            return None
+        one, two = self.intervals(), other.intervals()
+        at = np.searchsorted(one[:, 1], two[:, 0], side="right")
+        hit = (at < len(one)) & (one[np.minimum(at, len(one) - 1), 0] < two[:, 1])
+        if not hit.any():
+            return None
+        j = int(np.argmax(hit))
+        i = int(at[j])
+        return int(max(one[i, 0], two[j, 0])), int(min(one[i, 1], two[j, 1]))
+
+    def __str__(self) -> str:
+        return f"{self.buffer}[{self.first}:{self.end}]"

@@ -1,0 +1,164 @@
+"""The vocabulary: every operation of a core, its operands and its fields.
+
+Names are those of the CCE intrinsics where there is one, without dtypes: those are the operands'.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+__all__ = ["OPERATIONS", "Operation"]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One word of the vocabulary.
+
+    Attributes
+    ----------
+    name : str
+    group : {"move", "matrix", "vector", "scalar", "sync"}
+    operands : tuple of str
+        Names in `Instruction.operands`; one in brackets may be absent.
+    fields : tuple of str
+        Names in `Instruction.fields`; one in brackets may be absent.
+    meaning : str
+        One line; ``i`` runs over bursts, repeats or fractals.
+    """
+
+    name: str
+    group: str
+    operands: tuple[str, ...]
+    fields: tuple[str, ...]
+    meaning: str
+
+
+def _table() -> dict[str, Operation]:
+    table: dict[str, Operation] = {}
+
+    def add(group: str, names: str, operands: str, fields: str, meaning: str) -> None:
+        for name in names.split():
+            words = tuple(operands.split()), tuple(fields.split())
+            table[name] = Operation(name, group, *words, meaning.format(name[1:]))
+
+    # Moves. Strides are in bytes from head to head.
+    add(
+        "move",
+        "copy",
+        "dst src",
+        "bursts burst_bytes dst_stride src_stride",
+        "burst i of burst_bytes from src + i·src_stride to dst + i·dst_stride",
+    )
+    add(
+        "move",
+        "nd2nz",
+        "dst src",
+        "matrices rows columns src_matrix_stride src_row_stride "
+        "dst_c0_stride dst_row_stride dst_matrix_stride",
+        "row-major matrices to fractals: a row is cut into blocks of 32 bytes, block c of row r "
+        "goes to dst + c·dst_c0_stride + r·dst_row_stride; the last is filled up with zeros",
+    )
+    add(
+        "move",
+        "load",
+        "dst src",
+        "repeat src_stride dst_stride transpose",
+        "fractal i of 512 bytes from src + i·src_stride to dst + i·dst_stride, transposed if "
+        "asked; src_stride may be 0 or negative",
+    )
+    add(
+        "move",
+        "im2col",
+        "dst src",
+        "repeat dst_stride height width channels pad kernel stride dilation position mode "
+        "[pad_value]",
+        "fractals of patches of an image in NC1HWC0, as golden.scu.im2col defines them",
+    )
+    add("move", "fill", "dst", "value [repeat] [dst_stride]", "every element of dst is value")
+    add(
+        "move",
+        "matrix_out",
+        "dst src [scale]",
+        "m n dst_stride src_stride relu quant layout",
+        "fractals of L0C to UB (unit V) or to GM or L1 (unit FIX), converted to the dtype of dst; "
+        "layout is 'nz' or 'nd'; strides in bytes between columns of fractals (nz) or rows (nd)",
+    )
+    # The Cube.
+    add(
+        "matrix",
+        "mmad",
+        "c a b [bias]",
+        "m k n init [a_transposed]",
+        "c = a·b + (0 if init is 'zero', bias if 'bias', c if 'accumulate'), in fractals",
+    )
+    # The vector unit. Strides in blocks of 32 bytes; mask is an integer, bit l enables lane l.
+    one = "dst src"
+    two = "dst src0 src1"
+    common = "repeat mask dst_block_stride dst_repeat_stride "
+    unary = common + "src_block_stride src_repeat_stride"
+    sources = "src0_block_stride src0_repeat_stride src1_block_stride src1_repeat_stride"
+    binary = common + sources
+    add("vector", "vadd vsub vmul vdiv vmax vmin vand vor", two, binary, "dst = {}(src0, src1)")
+    add("vector", "vmla vmadd vmaddrelu vaddrelu vsubrelu", two, binary, "{}, fused as named")
+    add("vector", "vadds vmuls vmaxs vmins vaxpy vlrelu", one, unary + " scalar", "{} with scalar")
+    add("vector", "vshl vshr", one, unary + " amount", "{}: shift by amount")
+    add("vector", "vabs vexp vln vrec vrsqrt vsqrt vrelu vnot", one, unary, "dst = {}(src)")
+    add("vector", "vconv", one, unary + " rounding [scale]", "src converted to the dtype of dst")
+    add("vector", "vdup", "dst", common + "scalar", "every enabled lane is scalar")
+    add(
+        "vector", "vcmp", "src0 src1", f"mask {sources} condition", "compare into the mask register"
+    )
+    add("vector", "vcmpv", two, binary + " condition", "compare into bits in memory")
+    add("vector", "vcmpvs", one, unary + " condition scalar", "compare with scalar into memory")
+    add("vector", "vsel", "dst src0 src1 [bits]", binary + " [mode] [scalar]", "bit ? src0 : src1")
+    add(
+        "vector",
+        "vcadd vcmax vcmin vcpadd vcgadd vcgmax vcgmin",
+        one,
+        "repeat mask dst_repeat_stride src_block_stride src_repeat_stride [order]",
+        "reduce a repeat (g: each block, p: pairs) by what is named; max, min: value and index",
+    )
+    add("vector", "vbrcb", one, "repeat dst_block_stride dst_repeat_stride", "one element a block")
+    add("vector", "vtranspose", one, "", "16×16 elements of 16 bits transposed")
+    add("vector", "v4dtrans", one, "pixels channels mode", "channels last to first or back")
+    add(
+        "vector",
+        "vnchwconv",
+        "",
+        "dst src repeat dst_repeat_stride src_repeat_stride [half]",
+        "16 rows of 16 elements transposed; dst and src are tuples of 16 views",
+    )
+    add(
+        "vector", "vgather", "dst src offsets", "repeat mask [dst_repeat_stride]", "by byte offsets"
+    )
+    add(
+        "vector",
+        "vreduce vmrgsort vbitsort",
+        "dst src [src1]",
+        "repeat [mode]",
+        "sorting and picking of elements",
+    )
+    add(
+        "vector",
+        "col2im",
+        "dst src",
+        "repeat height width channels pad kernel stride position",
+        "fractals of patches added to the image they come from",
+    )
+    # The scalar unit.
+    add("scalar", "scalar", "", "[cycles] [text]", "work of the scalar unit: cycles long")
+    add("scalar", "scalar_load", "src", "", "one element to a register")
+    add("scalar", "scalar_store", "dst", "value", "one element from a register")
+    add("scalar", "set_mask", "", "mask [count]", "lane mask, or number of elements")
+    add("scalar", "set_control", "", "name value", "any other control register")
+    # Synchronisation.
+    add("sync", "set_flag", "", "source target register", "source is done with all before it")
+    add("sync", "wait_flag", "", "source target register", "target goes on after the set")
+    add("sync", "pipe_barrier", "", "unit", "drain a unit, or all of the core if unit is None")
+    add("sync", "cross_set", "", "register mode", "tell other cores (through global memory)")
+    add("sync", "cross_wait", "", "register", "go on after the others' cross_set")
+    return table
+
+
+#: The vocabulary: every instruction's ``op`` is a key.
+OPERATIONS: Mapping[str, Operation] = MappingProxyType(_table())

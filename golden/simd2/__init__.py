@@ -3,5 +3,17 @@
 from golden.simd2.integer import int_identity, int_mmo
 from golden.simd2.matrix import mmo
 from golden.simd2.op import Op, Semiring, as_op
+from golden.simd2.sparse import compress, expand, is_two_of_four, mmo_sparse
 
-__all__ = ["Op", "Semiring", "as_op", "int_identity", "int_mmo", "mmo"]
+__all__ = [
+    "Op",
+    "Semiring",
+    "as_op",
+    "compress",
+    "expand",
+    "int_identity",
+    "int_mmo",
+    "is_two_of_four",
+    "mmo",
+    "mmo_sparse",
+]

@@ -7,8 +7,8 @@ import numpy as np
 
 from golden.simd2 import Op
 
+from ...simd2 import Machine
 from .inputs import FORMATS
-from .machine import Machine
 
 __all__ = ["ALGORITHMS", "BLOCK", "Closure", "Operand", "closure", "most_iterations"]
 

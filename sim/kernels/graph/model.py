@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from golden.fp.formats import check_int
 from golden.simd2 import Op, as_op
 
+from ...simd2 import TILE, Counts
 from ..engine import Unit
 from .closures import BLOCK, most_iterations
-from .machine import TILE, Counts
 
 __all__ = ["Core", "Cycles", "Estimate", "closure_counts", "estimate"]
 
@@ -140,7 +140,7 @@ def closure_counts(algorithm: str, vertices: int, iterations: int, *, block: int
     """Instructions of a closure, without running it; Floyd–Warshall without its own check."""
     if algorithm != "floyd-warshall":
         one = Counts.of(vertices, vertices, vertices)
-        return Counts(*(iterations * n for n in (one.loads, one.stores, one.fills, one.mmo)))
+        return one * iterations
     total = Counts()
     for begin in range(0, vertices, block):
         rows = min(block, vertices - begin)

@@ -12,10 +12,10 @@ import numpy as np
 
 from golden.simd2 import Op
 
+from ...simd2 import Counts, Machine
 from ..neighbours import nearest
 from .closures import BLOCK, Operand, closure
 from .inputs import FORMATS, Graph, PrecisionWarning, as_graph, read_matrix, rounded
-from .machine import Counts, Machine
 from .routes import find_cycle, negative_cycle, parents, spanning_tree, times
 
 __all__ = ["PROBLEMS", "Neighbours", "Paths", "Problem", "nearest_neighbours", "solve"]

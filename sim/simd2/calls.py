@@ -1,0 +1,54 @@
+"""The nine operations on matrices of any size, by their names in the thesis' Table 3.2."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from golden.simd2 import Op
+
+from .machine import Machine
+
+__all__ = [
+    "addnorm",
+    "maxmin",
+    "maxmul",
+    "maxplus",
+    "minmax",
+    "minmul",
+    "minplus",
+    "mma",
+    "orand",
+]
+
+
+def _call(op: Op) -> Callable[..., np.ndarray]:
+    def call(a, b, c=None, *, machine: Machine | None = None) -> np.ndarray:
+        return (machine or Machine()).apply(op, a, b, c)
+
+    call.__name__ = call.__qualname__ = op.mnemonic
+    call.__doc__ = f"""D = C {op.plus} (A {op.times} B) on a machine; see `Machine.apply`.
+
+    Parameters
+    ----------
+    a, b : (M, K), (K, N) ndarray of float16, bfloat16 or float32
+    c : (M, N) ndarray of float32, optional
+        {op.identity} by default.
+    machine : Machine, optional
+        Its counts go on; a new one, on golden, by default.
+
+    Returns
+    -------
+    (M, N) ndarray of float32
+    """
+    return call
+
+
+mma = _call(Op.MMA)
+minplus = _call(Op.MINPLUS)
+maxplus = _call(Op.MAXPLUS)
+minmul = _call(Op.MINMUL)
+maxmul = _call(Op.MAXMUL)
+minmax = _call(Op.MINMAX)
+maxmin = _call(Op.MAXMIN)
+orand = _call(Op.ORAND)
+addnorm = _call(Op.ADDNORM)

@@ -1,0 +1,52 @@
+"""`sim.kernels.graph.estimate`: what it counts, cycles by hand, the documentation's table."""
+
+import networkx as nx
+import pytest
+
+from golden.simd2 import Op
+from sim.kernels.graph import ALGORITHMS, Core, Counts, estimate, most_iterations, solve
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("vertices", [1, 30, 150, 256])
+def test_the_model_counts_what_a_run_counts(algorithm, vertices):
+    graph = nx.path_graph(vertices)
+    found = solve("apsp", graph, algorithm=algorithm, check=algorithm == "floyd-warshall", block=64)
+    assert found.iterations == most_iterations(algorithm, vertices, block=64)
+    expected = estimate("minplus", vertices, algorithm, block=64)
+    assert expected.iterations == found.iterations
+    if algorithm == "floyd-warshall":  # the run may find blocks closed before the last iteration
+        assert found.counts.mmo <= expected.counts.mmo
+    else:
+        assert expected.counts == found.counts
+
+
+def test_cycles_by_hand():
+    core = Core()
+    assert [core.interval(op) for op in Op] == [64] * 9
+    assert core.interval("minplus", "fp32") == 128 and core.interval("mma", "fp32") == 256
+    counts = Counts.of(32, 32, 32)
+    assert counts == Counts(loads=4 * 5, stores=4, mmo=8)
+    cycles = core.cycles("minplus", counts, checked=160)
+    assert (cycles.compute, cycles.check) == (8 * 64 + 4 * 8, 10)
+    assert cycles.memory == (16 * 512 + 8 * 1024) // 32
+    assert cycles.overlapped == 544 + 10 and cycles.serial == 544 + 512 + 10
+    assert core.vector_cycles("minplus", counts).compute == 8 * 4096 * 2 // 16
+    assert core.vector_cycles("mma", counts).compute == 8 * 4096 // 16
+    row = estimate("minplus", 4096)
+    assert row.iterations == 12 and 7.5 < row.ratio < 8
+
+
+def test_the_table_of_the_documentation(root):
+    text = (root / "docs" / "units" / "simd2.md").read_text()
+    lines = text.split("<!-- model -->")[1].split("<!-- /model -->")[0].strip().splitlines()[2:]
+    assert len(lines) == 15
+    for line in lines:
+        vertices, name, *cells = (cell.strip(" `") for cell in line.strip("|").split("|"))
+        rows = [
+            estimate("minplus", int(vertices.replace(",", "")), name, inputs=inputs)
+            for inputs in ("fp16", "fp32")
+        ]
+        millions = [row.simd2.overlapped for row in rows] + [rows[0].vector.overlapped]
+        expected = [f"{x / 1e6:,.0f}" for x in millions] + [f"{row.ratio:.2f}" for row in rows]
+        assert cells == expected

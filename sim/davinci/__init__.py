@@ -1,5 +1,6 @@
 """DaVinci cores: programs of instructions, what they compute, when, and why they wait."""
 
+from .chip import Chip, load_chip
 from .instruction import Instruction, Kind, Position, Unit, Work
 from .operands import DTYPES, Span, View
 from .operations import OPERATIONS, Operation
@@ -7,6 +8,7 @@ from .operations import OPERATIONS, Operation
 __all__ = [
     "DTYPES",
     "OPERATIONS",
+    "Chip",
     "Instruction",
     "Kind",
     "Operation",
@@ -15,4 +17,5 @@ __all__ = [
     "Unit",
     "View",
     "Work",
+    "load_chip",
 ]

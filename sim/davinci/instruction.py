@@ -65,7 +65,7 @@ class Work:
     nbytes : int
         Bytes moved over the path, of a move.
     repeats : int
-        Passes of the vector unit; fractals of a load; cycles of scalar work.
+        Passes of the vector unit; steps of the Cube; fractals of a load.
     operations : int
         Arithmetic operations: 2 for a multiply-accumulate, 1 for each enabled vector lane.
     precision : str

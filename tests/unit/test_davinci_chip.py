@@ -1,0 +1,225 @@
+"""Chip files: those that come along, and one clear line with its number for every mistake."""
+
+import re
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+
+from sim.davinci.chip import ATTO, Rate, load_chip
+from sim.davinci.chip_file import CHIPS, ChipError, chip_names, read_chip
+from sim.davinci.instruction import Instruction, Kind, Unit, Work
+from sim.davinci.operands import View
+
+SMALL = """name = "toy"
+[chip]
+clock_mhz = 1000
+launch_ns = 100
+dispatch_ns = 0
+flag_ns = 0
+event_registers = 8
+source = "made up"
+[core.one]
+count = 2
+units = ["S", "V", "M", "MTE2"]
+source = "made up"
+[core.one.buffer]
+UB = { kib = 4, align = 32, source = "made up" }
+[bus.b]
+gb_per_s = [2, 3]
+source = "made up"
+[path."GM->UB"]
+unit = "MTE2"
+bus = "b"
+gb_per_s = 1
+init_ns = 5
+source = "made up"
+[vector]
+gb_per_s = 256
+init_ns = 10
+source = "made up"
+[vector.operation]
+vexp = { repeats_factor = 4, start_ns = 7, source = "made up" }
+"vexp fp32" = { init_ns = 0, source = "made up" }
+[cube]
+m = 16
+n = 16
+steps_per_us = 500
+init_ns = 3
+source = "made up"
+[cube.depth]
+fp16 = 16
+source = "made up"
+[scalar]
+default_ns = 4
+source = "made up"
+"""
+
+
+def ub(dtype="fp16"):
+    return View("UB", 0, dtype, (128,), (2,))
+
+
+@pytest.mark.parametrize("name", ["ascend310", "ascend910", "ascend910b"])
+def test_chips_come_along_and_say_where_their_numbers_are_from(name):
+    chip = load_chip(name)
+    assert name in chip_names() and chip.name == name
+    text = (CHIPS / f"{name}.toml").read_text()
+    assert len(chip.sources) >= 30
+    for where, source in chip.sources.items():
+        known = (
+            r"000 (§|Table|Fig|Alg)|002 (§|Fig)|stub|msKPP|catlass|public|assumed: |the measured"
+        )
+        assert re.match(known, source), (where, source)
+    assert chip.cube is not None
+    for dtype in chip.cube.depths:
+        assert chip.peak_operations(dtype) > 0
+    assert all(b.nbytes % b.align == 0 for k in chip.kinds.values() for b in k.buffers.values())
+    assert text.count("source") >= 20
+
+
+def test_numbers_of_the_310_are_those_of_the_thesis():
+    chip = load_chip("ascend310")
+    assert chip.kind().count == 2 and chip.event_registers == 8
+    assert chip.launch_s == Fraction(2050, 10**9)
+    assert chip.route("L1", "L0A").rate.bytes_per_s == Fraction("347.99") * 10**9
+    assert chip.route("L1", "L0B").rate.bytes_per_s == Fraction("174.37") * 10**9
+    assert chip.vector_bytes_per_s() == Fraction("174.06") * 10**9
+    assert {r.init_s for r in chip.routes.values()} == {Fraction(40, 10**9)}
+    assert chip.buses["interconnect"].total(4) == chip.buses["interconnect"].total(9) == 42 * 10**9
+    assert chip.cube is not None
+    gflops = 7936 / chip.cube.step_s / 10**9
+    assert abs(gflops - Fraction("5390.32")) < Fraction(1, 10), "steps_per_us has five digits"
+    on_bus = {name for name, route in chip.routes.items() if route.bus}
+    assert on_bus == {n for n in chip.routes if "GM" in n}, "only the interconnect is shared"
+
+
+def test_the_910b_has_no_way_from_cube_to_vector_but_memory():
+    chip = load_chip("ascend910b")
+    with pytest.raises(ValueError, match=r"path must be one of .*, not 'L0C->UB'"):
+        chip.route("L0C", "UB")
+    assert chip.route("L0C", "GM").unit == Unit.FIX and chip.cross_s
+    assert chip.kind("vector").count == 2 * chip.kind("cube").count
+    assert chip.route("GM", "L1", "nd2nz") is not chip.route("GM", "L1")
+    with pytest.raises(ValueError, match="kind of core must be one of cube, vector, not 'aicore'"):
+        chip.kind("aicore")
+
+
+def test_periods():
+    chip = read_chip(SMALL)
+    move = Instruction(Unit.MTE2, "copy", path="GM->UB", work=Work(nbytes=3000))
+    timing = chip.timing(move)
+    assert (timing.init, timing.data) == (5 * 10**9, 3000 * 10**9) and timing.bus == "b"
+    assert timing.rate == 10**9 and timing.period == 3005 * 10**9
+    relu = Instruction(Unit.V, "vrelu", operands={"src": ub()}, work=Work(repeats=3))
+    assert chip.timing(relu).period == (10 + 3) * 10**9
+    for repeats, dtype, want in ((1, "fp16", 17), (3, "fp16", 22), (3, "fp32", 3)):
+        exp = Instruction(Unit.V, "vexp", operands={"src": ub(dtype)}, work=Work(repeats=repeats))
+        assert chip.timing(exp).period == want * 10**9, (repeats, dtype)
+    assert chip.cube is not None
+    mmad = Instruction(Unit.M, "mmad", work=Work(repeats=chip.cube.steps(17, 16, 33, "fp16")))
+    assert chip.timing(mmad).period == (3 + 2 * 6) * 10**9
+    assert chip.timing(Instruction(Unit.S, "scalar")).period == 4 * 10**9
+    nops = Instruction(Unit.S, "scalar", fields={"cycles": 7})
+    assert chip.timing(nops).period == 7 * 10**9
+    assert chip.timing(Instruction(Unit.V, "set_flag", Kind.SET)).period == 0
+    with pytest.raises(ValueError, match="mmad dtype must be one of fp16, not 'fp32'"):
+        chip.cube.steps(1, 1, 1, "fp32")
+    with pytest.raises(ValueError, match="cross_set must be on a chip with cross-core flags"):
+        chip.timing(Instruction(Unit.S, "cross_set", Kind.SET))
+
+
+def test_a_path_is_not_faster_than_its_bus():
+    chip = read_chip(SMALL.replace('bus = "b"\ngb_per_s = 1', 'bus = "b"\ngb_per_s = 8'))
+    move = Instruction(Unit.MTE2, "copy", path="GM->UB", work=Work(nbytes=3000))
+    assert chip.timing(move).data == 1500 * 10**9
+
+
+def test_measured_throughput_is_linear_in_time():
+    points = ((1024, Fraction(100)), (2048, Fraction(120)), (4096, Fraction(200)))
+    rate = Rate(Fraction(4096, 100), points)
+    times = [rate.seconds(n) for n in (0, 1, 1024, 1536, 2048, 3072, 4096, 8192)]
+    assert times == [0, 100, 100, 110, 120, 160, 200, 300]
+
+
+MISTAKES = [
+    ("clock_mhz = 1000\n", "", 2, r"chip.clock_mhz is missing; it must be more than 0|a number"),
+    ("clock_mhz = 1000", "clock_mhz = -1", 3, "chip.clock_mhz must be more than 0, not -1"),
+    ("clock_mhz = 1000", "clock_mhz = nan", 3, "chip.clock_mhz must be a number, more than 0"),
+    ("clock_mhz = 1000", 'clock_mhz = "1"', 3, "chip.clock_mhz must be a number"),
+    ("clock_mhz = 1000", "clock_mhz = true", 3, "chip.clock_mhz must be a number"),
+    ("launch_ns = 100", "launch_ns = -2.5", 4, "chip.launch_ns must be 0 or more, not -2.5"),
+    ("event_registers = 8", "event_registers = 0", 7, "an integer, 1 or more, not 0"),
+    ("flag_ns = 0", "flag_ns = 0\nflags = 1", 7, "chip.flags must be one of the keys clock_mhz"),
+    ('8\nsource = "made up"', "8", 2, "chip.source is missing; it must be where the numbers"),
+    ("count = 2", "count = 2.5", 10, "core.one.count must be an integer, 1 or more, not 2.5"),
+    (
+        '"M", "MTE2"]',
+        '"X"]',
+        11,
+        r"units must be a list of S, V, .*, not \['S', 'V', 'X'\]",
+    ),
+    ('["S", "V", "M", "MTE2"]', '["V", "M", "MTE2"]', 11, "must be a list that has S"),
+    ("align = 32", "align = 33", 14, "core.one.buffer.UB.align must be a divisor of 4096 bytes"),
+    ("kib = 4", "kb = 4", 14, "core.one.buffer.UB.bytes is missing"),
+    ("UB = {", "GM = {", 14, "GM must not be a buffer of a core"),
+    ("[2, 3]", "[3, 2]", 16, "bus.b.gb_per_s must be a list that does not fall"),
+    ("[2, 3]", "[]", 16, "bus.b.gb_per_s must be a list of numbers more than 0"),
+    ("GM->UB", "GM->L1", 18, r"path must be 'A->B' .* with A and B of GM, UB, not 'GM->L1'"),
+    ("GM->UB", "GM to UB", 18, "path must be 'A->B'"),
+    ("GM->UB", "GM->UB jump", 18, "operation of path 'GM->UB jump' must be in the vocabulary"),
+    ('unit = "MTE2"', 'unit = "MTE3"', 19, r"unit must be a unit of a core .*both ends of GM->UB"),
+    ('bus = "b"', 'bus = "c"', 20, "path.GM->UB.bus must be one of b, not 'c'"),
+    ("gb_per_s = 1\n", "kib = [1, 1]\ngib_per_s = [1, 1]\n", 21, "kib must be a list .*, rising"),
+    ("gb_per_s = 1\n", "kib = [1, 2]\ngib_per_s = [1]\n", 22, "gib_per_s must be a list of 2 num"),
+    ("gb_per_s = 1\n", "kib = [1, 2]\ngib_per_s = [1, 9]\n", 22, "time does not fall at 2 KiB"),
+    ("gb_per_s = 1\n", "", 18, "path.GM->UB.gb_per_s is missing"),
+    ("vexp =", "vfoo =", 29, "vector.operation must be a vector operation, not 'vfoo'"),
+    ("fp16 = 16", "half = 16", 38, "cube.depth must be of dtypes, not 'half'"),
+    ("[scalar]", "[scaler]", 1, "scalar is missing; it must be a table"),
+    ("[chip]", "[chip", 2, "chip must be a TOML file"),
+    ("[chip]", "[extra]\n[chip]", 2, "extra must be one of the tables name, "),
+    ('name = "toy"\n', "name = 3\n", 1, "name must be a text, not 3"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "line", "message"), MISTAKES)
+def test_a_mistake_is_one_line_with_its_number(old, new, line, message):
+    assert SMALL.count(old) >= 1
+    with pytest.raises(ChipError) as error:
+        read_chip(SMALL.replace(old, new, 1), "toy.toml")
+    text = str(error.value)
+    assert "\n" not in text and text.startswith(f"toy.toml:{line}: "), text
+    assert re.search(message, text), text
+
+
+@pytest.mark.parametrize("name", chip_names())
+def test_every_number_that_is_missing_or_negative_is_found(name):
+    """Each line with a number, taken away or negated, makes the file a wrong one."""
+    lines = (CHIPS / f"{name}.toml").read_text().splitlines()
+    optional = re.compile(r"start_ns|per_group|fp16|bf16|fp32|u?int8|branch")
+    found = 0
+    for i, line in enumerate(lines):
+        match = re.match(r"(\w+) = (\d[\d.]*)$", line)
+        if not match:
+            continue
+        found += 1
+        negative = [*lines[:i], f"{match[1]} = -1", *lines[i + 1 :]]
+        with pytest.raises(ChipError, match=f"^x:{i + 1}: .*{match[1]} must be"):
+            read_chip("\n".join(negative), "x")
+        if not optional.match(match[1]):
+            with pytest.raises(ChipError, match=r"^x:\d+: .*(is missing|must be)"):
+                read_chip("\n".join([*lines[:i], *lines[i + 1 :]]), "x")
+    assert found >= 15
+
+
+def test_an_unknown_chip():
+    with pytest.raises(ValueError, match=r"chip must be one of ascend310, .* file, not 'x'"):
+        load_chip("x")
+
+
+def test_your_own_chip(tmp_path):
+    file = tmp_path / "toy.toml"
+    file.write_text(SMALL)
+    assert load_chip(file).clock_hz == 10**9 and load_chip(str(file)).name == "toy"
+    assert round(Fraction(Decimal("1.5")) * ATTO) == 15 * 10**17

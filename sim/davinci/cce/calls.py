@@ -1,0 +1,243 @@
+"""Calls: of the source's own functions, of functions that the reader knows, and of intrinsics."""
+
+import math
+from collections.abc import Callable
+
+from pycparser import c_ast
+
+from .dialect import CAST_PREFIX
+from .errors import CceError, Position, nearest
+from .expressions import MACHINE_SLOT, Expressions
+from .intrinsics import PIPES, intrinsics
+from .machine import Call, Machine
+from .packed import unpack
+from .parse import position_of
+from .scope import Expr
+from .signature import bind, select
+from .types import (
+    DOUBLE,
+    FLOAT,
+    INT,
+    INT64,
+    PRIVATE,
+    UINT64,
+    VOID,
+    Pointer,
+    Scalar,
+    Type,
+    common,
+    converter,
+    integer,
+)
+
+__all__ = ["Calls"]
+
+#: What needs no arguments and asks the machine.
+_QUERIES: dict[str, Callable[[Machine], int]] = {
+    "get_block_idx": lambda m: m.block_idx,
+    "get_block_num": lambda m: m.block_num,
+    "get_coreid": lambda m: m.block_idx,
+    "get_subblockid": lambda m: m.registers.get("subblockid", 0),
+    "get_subblockdim": lambda m: m.registers.get("subblockdim", 1),
+    "get_task_ration": lambda m: m.registers.get("subblockdim", 1),
+    "get_status": lambda m: 0,
+    "get_overflow_status": lambda m: 0,
+    "get_sys_cnt": lambda m: m.steps,
+    "get_ctrl": lambda m: m.registers.get("set_ctrl", 0),
+    "get_fpc": lambda m: m.registers.get("set_fpc", 0),
+}
+
+#: What prints or stops, and does nothing here.
+_SILENT = frozenset(("printf", "cce_printf", "PRINTF", "assert", "trap"))
+
+
+def _sqrt(value: float) -> float:
+    return math.sqrt(value) if value >= 0 else math.nan
+
+
+def _round_half_even(value: float) -> int:
+    return round(value) if math.isfinite(value) else 0
+
+
+#: Functions of one number that give a number of the type named; None for that of the argument.
+_FUNCTIONS: dict[str, tuple[Callable, Type | None]] = {
+    "sqrt": (_sqrt, None),
+    "sqrtf": (_sqrt, FLOAT),
+    "abs": (abs, None),
+    "fabs": (abs, None),
+    "fabsf": (abs, FLOAT),
+    "floor": (math.floor, None),
+    "ceil": (math.ceil, None),
+    "bcnt0": (lambda x: 64 - (x & (1 << 64) - 1).bit_count(), INT64),
+    "bcnt1": (lambda x: (x & (1 << 64) - 1).bit_count(), INT64),
+    "clz": (lambda x: 64 - (x & (1 << 64) - 1).bit_length(), INT64),
+    "conv_f322s32r": (_round_half_even, INT64),
+    "conv_f322s32f": (math.floor, INT64),
+    "conv_f322s32c": (math.ceil, INT64),
+    "conv_f322s32z": (int, INT64),
+}
+
+
+class Calls(Expressions):
+    """Expressions with calls; `function` is what the source's own functions are found with."""
+
+    def function(self, name: str) -> "tuple[Type, list[Type], Callable] | None":
+        """Result, parameters and body of one of the source's functions, or None."""
+        raise NotImplementedError
+
+    def known(self) -> set[str]:
+        """Names of the source's functions."""
+        raise NotImplementedError
+
+    def call(self, node: c_ast.FuncCall) -> Expr:
+        """Compile a call."""
+        here = position_of(node)
+        if not isinstance(node.name, c_ast.ID):
+            raise CceError(here, "a call must name its function")
+        name = node.name.name
+        nodes = node.args.exprs if node.args is not None else []
+        own = self.function(name)
+        if own is not None:
+            return self._own(name, own, nodes, here)
+        if name.startswith(CAST_PREFIX):
+            return self._functional_cast(name.removeprefix(CAST_PREFIX), nodes, here)
+        if name in _SILENT:
+            return Expr(VOID, lambda f: None, here)
+        arguments = [self.value(x) for x in nodes]
+        if name in intrinsics():
+            return self._intrinsic(name, arguments, here)
+        simple = self._simple(name, arguments, here)
+        if simple is not None:
+            return simple
+        every = intrinsics().keys() | _QUERIES.keys() | _FUNCTIONS.keys() | self.known()
+        every |= {"get_imm", "max", "min"}
+        raise CceError(here, f"{name} is not a function known here{nearest(name, every)}")
+
+    def _simple(self, name: str, arguments: list[Expr], here: Position) -> Expr | None:
+        """What the reader works out itself."""
+        if name in _QUERIES:
+            self._counted(name, arguments, 0, here)
+            ask = _QUERIES[name]
+            return Expr(INT64, lambda f: ask(f[MACHINE_SLOT]), here)
+        if name == "get_imm":
+            self._counted(name, arguments, 1, here)
+            return self.cast(arguments[0], UINT64)
+        if name in ("max", "min", "fmax", "fmin", "fmaxf", "fminf"):
+            self._counted(name, arguments, 2, here)
+            return self._extreme(name, arguments, here)
+        if name in _FUNCTIONS:
+            self._counted(name, arguments, 1, here)
+            return self._of_one(name, arguments[0], here)
+        return None
+
+    def _counted(self, name: str, arguments: list[Expr], count: int, here: Position) -> None:
+        if len(arguments) != count:
+            words = "1 argument" if count == 1 else f"{count} arguments"
+            raise CceError(here, f"{name} must have {words}, not {len(arguments)}")
+
+    def _extreme(self, name: str, arguments: list[Expr], here: Position) -> Expr:
+        a, b = arguments
+        if not isinstance(a.type, Scalar) or not isinstance(b.type, Scalar):
+            raise CceError(here, f"{name} must be given numbers")
+        type = common(a.type, b.type)
+        choose = max if "max" in name else min
+        return self._folded(type, [self.cast(a, type), self.cast(b, type)], choose, here)
+
+    def _of_one(self, name: str, argument: Expr, here: Position) -> Expr:
+        apply, type = _FUNCTIONS[name]
+        if not isinstance(argument.type, Scalar):
+            raise CceError(here, f"{name} must be given a number, not {argument.type}")
+        type = argument.type if type is None else type
+        convert = converter(DOUBLE, type)
+        if convert is None:
+            return self._folded(type, [argument], apply, here)
+        return self._folded(type, [argument], lambda x: convert(apply(x)), here)
+
+    def _functional_cast(self, name: str, nodes: list[c_ast.Node], here: Position) -> Expr:
+        type = self.names.typedefs.get(name) or integer([name])
+        if type is None:
+            raise CceError(here, f"{name} is not a type known here")
+        if len(nodes) > 1:
+            raise CceError(here, f"{name}(...) must have 1 argument, not {len(nodes)}")
+        if not nodes:
+            return self.cast(Expr(INT, lambda f: 0, here, (0,)), type)
+        return self.cast(self.value(nodes[0]), type)._replace(position=here)
+
+    def _own(self, name: str, own, nodes: list[c_ast.Node], here: Position) -> Expr:
+        result, parameters, body = own
+        if len(nodes) != len(parameters):
+            raise CceError(here, f"{name} must have {len(parameters)} arguments, not {len(nodes)}")
+        pairs = zip(nodes, parameters, strict=True)
+        gets = tuple(self.converted(self.value(n), type) for n, type in pairs)
+
+        def get(f):
+            return body(f[MACHINE_SLOT], [g(f) for g in gets], here)
+
+        return Expr(result, get, here)
+
+    def _intrinsic(self, name: str, arguments: list[Expr], here: Position) -> Expr:
+        types = [a.type for a in arguments]
+        signature, _ = select(intrinsics()[name], types, here)
+        arguments = self._typed(signature, arguments)
+        types = [a.type for a in arguments]
+        constants = [a.constant for a in arguments]
+        if all(c is not None for c in constants):
+            return self._fixed(signature, [c[0] for c in constants if c], types, here)
+        gets = tuple(a.get for a in arguments)
+
+        def get(f):
+            machine: Machine = f[MACHINE_SLOT]
+            machine.step(here)
+            bound = bind(signature, [g(f) for g in gets], types, here)
+            _issue(machine, signature, unpack(signature, bound, here), here)
+
+        return Expr(VOID, get, here)
+
+    def _fixed(self, signature, values, types, here: Position) -> Expr:
+        """A call with the same arguments every time: they are checked once."""
+        bound = unpack(signature, bind(signature, values, types, here), here)
+
+        def get(f):
+            f[MACHINE_SLOT].step(here)
+            _issue(f[MACHINE_SLOT], signature, bound, here)
+
+        return Expr(VOID, get, here)
+
+    def _typed(self, signature, arguments: list[Expr]) -> list[Expr]:
+        """A scalar that goes with vectors as a number of their type, as a call in C makes it."""
+        vectors = [
+            a.type.target
+            for a, p in zip(arguments, signature.parameters, strict=False)
+            if isinstance(a.type, Pointer) and p.name in ("src", "dst", "src0")
+        ]
+        typed = []
+        for argument, parameter in zip(arguments, signature.parameters, strict=False):
+            if parameter.name == "scalar" and vectors and isinstance(vectors[-1], Scalar):
+                argument = self.cast(argument, vectors[-1])
+            typed.append(argument)
+        return typed
+
+
+def _issue(machine: Machine, signature, bound: dict, here: Position) -> None:
+    """Hand an intrinsic to the sink, with the names of pipes and what is behind own pointers."""
+    name, pipe = signature.name, signature.pipe
+    arguments = dict(bound)
+    for parameter in signature.parameters:
+        if parameter.kind == "pipe_t":
+            arguments[parameter.name] = _pipe(name, arguments[parameter.name], here)
+        elif parameter.kind == "OWN":
+            start = arguments[parameter.name].address
+            raw = [machine.load(PRIVATE, start + 8 * i, UINT64, here) for i in range(8)]
+            arguments[parameter.name] = tuple(raw)
+    if pipe in arguments:
+        pipe = arguments[pipe]
+    if name.startswith("set_") and "config" in arguments:
+        machine.registers[name] = arguments["config"]
+    machine.sink.issue(Call(name, pipe, arguments, here))
+
+
+def _pipe(name: str, number: int, here: Position) -> str:
+    if number not in PIPES or (PIPES[number] == "ALL" and name != "pipe_barrier"):
+        allowed = ", ".join(f"PIPE_{p}" for p in PIPES.values() if p != "ALL")
+        raise CceError(here, f"{name}: a pipe must be one of {allowed}, not {number!r}")
+    return PIPES[number]

@@ -1,0 +1,189 @@
+"""Variables: where they are, and how they get their first values."""
+
+from collections.abc import Callable, Set
+
+from pycparser import c_ast
+
+from .calls import Calls
+from .errors import CceError, Position
+from .expressions import ADDRESS_SLOT, MACHINE_SLOT
+from .parse import position_of
+from .scope import Expr, Names, Place, Variable
+from .types import PRIVATE, VOID, Array, Pointer, Scalar, Structure, Type, leaves
+
+__all__ = ["RESULT_SLOT", "Declarations"]
+
+RESULT_SLOT, _FIRST_SLOT = 2, 3
+
+
+class Declarations(Calls):
+    """Compiles declarations. `addressed` are names whose variables must be in memory."""
+
+    def __init__(self, names: Names, addressed: Set[str]):
+        super().__init__(names)
+        self.addressed = addressed
+        self.slots, self.bytes = 1, 0  # the result's slot
+
+    def reserve(self, type: Type) -> int:
+        """Give an address for a variable that outlives the call."""
+        raise NotImplementedError
+
+    def new_slot(self) -> int:
+        """Give a slot of the frame that nothing else uses."""
+        self.slots += 1
+        return _FIRST_SLOT + self.slots - 2
+
+    def parameter(self, name: str, type: Type, position: Position) -> Callable:
+        """Declare a parameter; the function of a frame and a value that gives it its value."""
+        variable = self._variable(name, type)
+        self.names.scopes[-1][name] = variable
+        if variable.slot is not None:
+            slot = variable.slot
+
+            def keep(f, value):
+                f[slot] = value
+
+            return keep
+        offset = variable.offset or 0
+        return lambda f, value: f[MACHINE_SLOT].store(
+            PRIVATE, f[ADDRESS_SLOT] + offset, type, value, position
+        )
+
+    def _variable(self, name: str, type: Type) -> Variable:
+        if isinstance(type, Scalar | Pointer) and name not in self.addressed:
+            return Variable(type, slot=self.new_slot())
+        offset = -(-self.bytes // 16) * 16
+        self.bytes = offset + type.size
+        return Variable(type, offset=offset)
+
+    def declared(
+        self, node: c_ast.Decl, *, fixed: bool = False
+    ) -> tuple[Variable, Callable | None]:
+        """A variable, and the function that gives it its first value."""
+        here = position_of(node)
+        if isinstance(node.type, c_ast.TypeDecl) and isinstance(node.type.type, c_ast.InferredType):
+            first = self.value(node.init)
+            if not isinstance(first.type, Scalar | Pointer):
+                raise CceError(here, f"auto must stand for a number or a pointer, not {first.type}")
+            type, space = first.type, PRIVATE
+        else:
+            type, space = self.names.type_of(node, self.count)
+        if type is VOID:
+            raise CceError(here, f"{node.name} must have a type other than void")
+        if space != PRIVATE:
+            raise CceError(
+                here,
+                f"{node.name} must be a pointer to {space} with an address, not a variable in it",
+            )
+        if isinstance(type, Array) and type.count == 0 and node.init is not None:
+            type = Array(type.element, self._length(node.init, here))
+        constant = self._constant(node, type)
+        if constant is not None:
+            return Variable(type, constant=constant), None
+        if fixed:
+            variable = Variable(type, address=self.reserve(type))
+        else:
+            variable = self._variable(node.name, type)
+        if node.init is None:
+            return variable, self._zeroed(variable, here) if fixed else None
+        return variable, self._initial(variable, node.init, here)
+
+    def _constant(self, node: c_ast.Decl, type: Type) -> tuple | None:
+        """The value of a constant number."""
+        if "const" not in (node.quals or []) or not isinstance(type, Scalar) or node.init is None:
+            return None
+        if node.name in self.addressed or isinstance(node.init, c_ast.InitList):
+            return None
+        first = self.value(node.init)
+        return None if first.constant is None else (self.converted(first, type)([]),)
+
+    def _length(self, init: c_ast.Node, here: Position) -> int:
+        if not isinstance(init, c_ast.InitList):
+            raise CceError(here, "an array without a length must be given a list")
+        return len(init.exprs)
+
+    def _place(self, variable: Variable) -> Place:
+        if variable.slot is not None:
+            return Place(variable.slot)
+        if variable.address is not None:
+            fixed = variable.address
+            return Place(None, PRIVATE, lambda f: fixed)
+        offset = variable.offset or 0
+        return Place(None, PRIVATE, lambda f: f[ADDRESS_SLOT] + offset)
+
+    def _initial(self, variable: Variable, init: c_ast.Node, here: Position) -> Callable:
+        place = self._place(variable)
+        if isinstance(variable.type, Scalar | Pointer):
+            while isinstance(init, c_ast.InitList):
+                if len(init.exprs) != 1:
+                    raise CceError(here, f"one value is needed here, not {len(init.exprs)}")
+                init = init.exprs[0]
+            get = self.converted(self.value(init), variable.type)
+            return self.assign(place, variable.type, get, here)
+        if not isinstance(init, c_ast.InitList):
+            if isinstance(variable.type, Structure):
+                target = Expr(variable.type, place.address, here, place=place)  # pyright: ignore[reportArgumentType]
+                return self._copy(target, self.value(init), here).get
+            raise CceError(here, f"a {variable.type} must be given a list")
+        steps = [self._zeroed(variable, here)]
+        steps += list(self._listed(variable.type, place, 0, init))
+        return _sequence(steps)
+
+    def _zeroed(self, variable: Variable, here: Position) -> Callable:
+        """What the list does not name is zero."""
+        size, address = variable.type.size, self._place(variable).address
+        assert address is not None  # only what is in memory comes here
+
+        def clear(f):
+            at = address(f)
+            f[MACHINE_SLOT].memory[at : at + size] = bytes(size)
+
+        return clear
+
+    def _listed(self, type: Type, place: Place, offset: int, init: c_ast.InitList):
+        """A list's values, put one by one."""
+        index = 0
+        for item in init.exprs:
+            here = position_of(item)
+            if isinstance(item, c_ast.NamedInitializer):
+                index = self._designated(type, item)
+                item = item.expr
+            if isinstance(type, Array):
+                if index >= type.count:
+                    raise CceError(here, f"a {type} must have at most {type.count} values")
+                kind, at = type.element, offset + index * type.element.size
+            elif isinstance(type, Structure):
+                if index >= len(type.members):
+                    raise CceError(here, f"{type} must have at most {len(type.members)} values")
+                _, kind, at = type.members[index]
+                at += offset
+            else:
+                kind, at = type, offset
+            index += 1
+            if isinstance(item, c_ast.InitList):
+                yield from self._listed(kind, place, at, item)
+                continue
+            kind, at = next((leaf, at + inner) for leaf, inner in leaves(kind))
+            base = place.address
+            assert base is not None  # a list is for something in memory
+            target = Place(None, PRIVATE, lambda f, base=base, at=at: base(f) + at)
+            yield self.assign(target, kind, self.converted(self.value(item), kind), here)
+
+    def _designated(self, type: Type, item: c_ast.NamedInitializer) -> int:
+        name = item.name[0]
+        if isinstance(type, Structure) and isinstance(name, c_ast.ID):
+            names = [m[0] for m in type.members]
+            if name.name in names:
+                return names.index(name.name)
+            raise CceError(position_of(item), f"{type} has no member {name.name}")
+        return self.count(name)
+
+
+def _sequence(steps: list[Callable]) -> Callable:
+    """Functions one after the other."""
+
+    def run(f):
+        for step in steps:
+            step(f)
+
+    return run

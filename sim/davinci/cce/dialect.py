@@ -1,0 +1,294 @@
+"""From the dialect to C: what a C parser does not know is turned into what it does.
+
+The text is cut into functions and declarations. Those that the kernel does not reach (host code,
+stubs that launch it with `<<<...>>>`, other kernels) are left out unread. In the rest C++ casts
+become C's, functional casts become calls, attributes and `extern "C"` go, and address spaces stay
+as qualifiers, for a lexer that takes them for such.
+"""
+
+from dataclasses import dataclass, field
+
+from .errors import CceError, Position, nearest
+from .tokens import Token
+from .words import ATTRIBUTES, TYPE_NAMES
+
+__all__ = ["CAST_PREFIX", "Part", "choose", "entry_of", "parts_of", "to_c"]
+
+#: What the name of a function that stands for a functional cast begins with.
+CAST_PREFIX = "__cast_to_"
+
+_OPEN = {"(": ")", "[": "]", "{": "}"}
+_CLOSE = {close: opening for opening, close in _OPEN.items()}
+_CPP_CASTS = frozenset(("static_cast", "reinterpret_cast", "const_cast"))
+_C_TYPES = frozenset("void char short int long float double signed unsigned bool _Bool".split())
+_BEFORE_A_DECLARATION = frozenset((";", "{", "}"))
+_KEYWORDS = frozenset(("return", "case", "else", "do", "sizeof"))
+
+
+@dataclass
+class Part:
+    """A function or a declaration at the outermost level of a source."""
+
+    tokens: list[Token]
+    name: str | None  # of a function; None for a declaration
+    is_global: bool = False
+    launches: bool = False  # has <<< in it
+    words: set[str] = field(default_factory=set)
+
+    @property
+    def position(self) -> Position:
+        """Where it begins."""
+        return self.tokens[0].position
+
+
+def parts_of(tokens: list[Token]) -> list[Part]:
+    """Cut a source into its functions and declarations.
+
+    Raises
+    ------
+    CceError
+        For brackets that do not pair up.
+    """
+    tokens = _without_attributes(tokens)
+    tokens = _without_wrappers(tokens, _pairs(tokens))
+    pairs = _pairs(tokens)
+    parts, start, index = [], 0, 0
+    while index < len(tokens):
+        text = tokens[index].text
+        if text == ";":
+            index += 1
+        elif text == "{" and _heads_function(tokens[start:index]):
+            index = pairs[index] + 1
+            if index < len(tokens) and tokens[index].text == ";":
+                index += 1
+        else:
+            index = pairs[index] + 1 if text in _OPEN else index + 1
+            if index < len(tokens):
+                continue
+        part = _part(tokens[start:index])
+        if part is not None:
+            parts.append(part)
+        start = index
+    return parts
+
+
+def _part(tokens: list[Token]) -> Part | None:
+    if all(t.text == ";" for t in tokens):
+        return None
+    texts = [t.text for t in tokens]
+    name = None
+    if "{" in texts and _heads_function(tokens[: texts.index("{")]):
+        name = _function_name(tokens[: texts.index("{")])
+    words = {t.text for t in tokens if t.kind == "id"}
+    return Part(tokens, name, "__global__" in texts, "<<<" in texts, words)
+
+
+def _pairs(tokens: list[Token]) -> dict[int, int]:
+    """Index of each opening bracket to that of its closing one."""
+    pairs, stack = {}, []
+    for index, token in enumerate(tokens):
+        if token.kind != "punctuation":
+            continue
+        if token.text in _OPEN:
+            stack.append(index)
+        elif token.text in _CLOSE:
+            if not stack:
+                raise CceError(token.position, f"{token.text!r} closes no bracket")
+            opening = stack.pop()
+            if _OPEN[tokens[opening].text] != token.text:
+                raise CceError(
+                    token.position,
+                    f"{_OPEN[tokens[opening].text]!r} must close the {tokens[opening].text!r} of "
+                    f"{tokens[opening].position}, not {token.text!r}",
+                )
+            pairs[opening] = index
+    if stack:
+        token = tokens[stack[-1]]
+        raise CceError(token.position, f"the {token.text!r} here is not closed")
+    return pairs
+
+
+def _without_wrappers(tokens: list[Token], pairs: dict[int, int]) -> list[Token]:
+    """Without `extern "C"`, namespaces around functions, and `using ...;`."""
+    dropped, index = set(), 0
+    while index < len(tokens):
+        text = tokens[index].text
+        following = tokens[index + 1] if index + 1 < len(tokens) else None
+        end = index
+        if text == "extern" and following is not None and following.kind == "string":
+            end = index + 2
+        elif text == "namespace":
+            end = index + 1
+            while end < len(tokens) and tokens[end].text not in ("{", ";"):
+                end += 1
+        elif text == "using":
+            while end < len(tokens) and tokens[end].text != ";":
+                end += 1
+            end += 1
+        if end == index:
+            index = pairs[index] + 1 if text in _OPEN else index + 1
+            continue
+        dropped |= set(range(index, end))
+        if end < len(tokens) and tokens[end].text == "{" and text != "using":
+            dropped |= {end, pairs[end]}
+            end += 1
+        index = end
+    return [t for i, t in enumerate(tokens) if i not in dropped]
+
+
+def _heads_function(head: list[Token]) -> bool:
+    """Whether a brace after these tokens begins a function's body."""
+    texts = [t.text for t in head]
+    if "=" in texts or not texts or texts[0] in ("typedef", "enum", "class"):
+        return False
+    return ")" in texts and (texts[0] not in ("struct", "union") or "(" in texts)
+
+
+def _function_name(head: list[Token]) -> str | None:
+    index = 0
+    while index < len(head) - 1:
+        token, following = head[index], head[index + 1]
+        if token.kind == "id" and following.text == "(":
+            if token.text not in ATTRIBUTES:
+                return token.text
+            depth = 0
+            while True:  # past the attribute's arguments; brackets are known to pair up
+                index += 1
+                depth += {"(": 1, ")": -1}.get(head[index].text, 0)
+                if depth == 0:
+                    break
+        index += 1
+    return None
+
+
+def entry_of(parts: list[Part], entry: str | None, file: str) -> Part:
+    """The function to run: the one named, else the only `__global__` one, else the only one.
+
+    Raises
+    ------
+    CceError
+        When there is none, or several to choose from.
+    """
+    functions = [p for p in parts if p.name and not p.launches]
+    here = Position(file, 1)
+    names = [str(p.name) for p in functions]
+    if not functions:
+        raise CceError(here, "there is no function in this file")
+    if entry is not None:
+        for part in functions:
+            if part.name == entry:
+                return part
+        raise CceError(
+            here, f"entry must be one of {', '.join(names)}, not {entry!r}{nearest(entry, names)}"
+        )
+    kernels = [p for p in functions if p.is_global] or functions
+    if len(kernels) > 1:
+        several = ", ".join(str(p.name) for p in kernels)
+        raise CceError(kernels[1].position, f"entry must be given, as one of {several}")
+    return kernels[0]
+
+
+def choose(parts: list[Part], entry: Part) -> list[Part]:
+    """The entry and all that it can reach, by the names that they use, in the source's order."""
+    chosen, frontier = {id(entry)}, [entry]
+    while frontier:
+        words = frontier.pop().words
+        for part in parts:
+            wanted = part.name in words if part.name else bool(words & _declared(part))
+            if wanted and id(part) not in chosen and not part.launches:
+                chosen.add(id(part))
+                frontier.append(part)
+    return [p for p in parts if id(p) in chosen]
+
+
+def _declared(part: Part) -> set[str]:
+    """Names that a declaration may declare: all of its own words that are not types of C."""
+    return part.words - _C_TYPES - TYPE_NAMES.keys() - ATTRIBUTES
+
+
+def to_c(tokens: list[Token], types: set[str]) -> list[Token]:
+    """One part, in C but for the qualifiers.
+
+    Parameters
+    ----------
+    tokens : list of Token
+    types : set of str
+        Names of types besides C's own.
+    """
+    if tokens[0].text == "template":
+        raise CceError(tokens[0].position, "templates are not part of the dialect")
+    return _functional_casts(_cpp_casts(tokens), types)
+
+
+def _without_attributes(tokens: list[Token]) -> list[Token]:
+    pairs, result, index = _pairs(tokens), [], 0
+    while index < len(tokens):
+        token = tokens[index]
+        following = tokens[index + 1].text if index + 1 < len(tokens) else ""
+        if token.text in ATTRIBUTES:
+            index = pairs[index + 1] + 1 if following == "(" else index + 1
+        elif token.text == "[" and following in ("aicore", "[", "host"):
+            index = pairs[index] + 1
+        elif token.text == "::":  # std::max, ConvRelu_t::CRMODE_NONE: the last name tells
+            if result and result[-1].kind == "id" and result[-1].text not in _KEYWORDS:
+                result.pop()
+            index += 1
+        else:
+            word = {"constexpr": "const", "nullptr": "0", "NULL": "0"}.get(token.text)
+            kind = "number" if word == "0" else token.kind
+            result.append(token._replace(kind=kind, text=word) if word else token)
+            index += 1
+    return result
+
+
+def _cpp_casts(tokens: list[Token]) -> list[Token]:
+    """`static_cast<T>(x)` as `((T)(x))`."""
+    result: list[Token] = []
+    closing: set[int] = set()
+    pairs, index = _pairs(tokens), 0
+    while index < len(tokens):
+        token = tokens[index]
+        if token.text in _CPP_CASTS:
+            if index + 1 >= len(tokens) or tokens[index + 1].text != "<":
+                raise CceError(token.position, f"{token.text} must be followed by <a type>")
+            end = index + 2
+            while end < len(tokens) and tokens[end].text != ">":
+                end += 1
+            if end + 1 >= len(tokens) or tokens[end + 1].text != "(":
+                raise CceError(token.position, f"{token.text}<...> must be followed by (a value)")
+            bracket = token._replace(kind="punctuation", text="(")
+            result += [bracket, bracket, *tokens[index + 2 : end], bracket._replace(text=")")]
+            closing.add(pairs[end + 1])
+            index = end + 1
+            continue
+        result.append(token)
+        if index in closing:
+            result.append(token)
+        index += 1
+    return result
+
+
+def _functional_casts(tokens: list[Token], types: set[str]) -> list[Token]:
+    """`float(x)` as a call of a function with the name of the type in it."""
+    names = types | _C_TYPES | TYPE_NAMES.keys()
+    result: list[Token] = []
+    for index, token in enumerate(tokens):
+        before = tokens[index - 1].text if index else ";"
+        after = tokens[index + 1].text if index + 1 < len(tokens) else ""
+        inside = tokens[index + 2].text if index + 2 < len(tokens) else ""
+        cast = (
+            token.text in names
+            and after == "("
+            and (before in _KEYWORDS or not _continues_type(tokens, index, names))
+            and not (before in _BEFORE_A_DECLARATION and inside == "*")
+        )
+        result.append(token._replace(kind="id", text=CAST_PREFIX + token.text) if cast else token)
+    return result
+
+
+def _continues_type(tokens: list[Token], index: int, names: set[str]) -> bool:
+    """Whether the type at `index` stands behind another word of a type, as in `unsigned int (`."""
+    if not index:
+        return True
+    before = tokens[index - 1]
+    return before.kind == "id" and (before.text in names or before.text.startswith("__"))

@@ -1,0 +1,49 @@
+"""Constants as C writes them."""
+
+import re
+
+from pycparser import c_ast
+
+from .errors import CceError
+from .parse import position_of
+from .types import BOOL, DOUBLE, FLOAT, INT, PRIVATE, Pointer, Scalar, Type, converter
+
+__all__ = ["literal"]
+
+#: Types of an integer constant from small to large: kind, bytes, and what it must be below.
+_INTEGERS = (("i", 4, 1 << 31), ("u", 4, 1 << 32), ("i", 8, 1 << 63), ("u", 8, 1 << 64))
+
+
+def literal(node: c_ast.Constant) -> tuple[Type, int | float]:
+    """Type and value of a constant.
+
+    Raises
+    ------
+    CceError
+        For an integer of more than 64 bits.
+    """
+    text = node.value
+    if node.type == "string":  # for printf, which nothing here reads
+        return Pointer(PRIVATE, Scalar("i", 1, "char")), 0
+    if node.type in ("bool", "nullptr"):
+        return BOOL, int(text == "true")
+    if "char" in node.type:
+        plain = text[text.index("'") + 1 : -1].encode().decode("unicode_escape")
+        return INT, ord(plain[:1] or "\0")
+    text = text.replace("'", "")
+    is_hex = text[:2].lower() == "0x"
+    if not is_hex and re.search(r"[.eEfF]", text):
+        kind = FLOAT if text[-1] in "fF" else DOUBLE
+        convert = converter(DOUBLE, kind)
+        value = float(text.rstrip("fFlL"))
+        return kind, convert(value) if convert else value
+    body = text.rstrip("uUlL")
+    suffix = text[len(body) :].lower()
+    octal = len(body) > 1 and body[0] == "0" and body.isdigit()
+    value = int(body, 8) if octal else int(body, 0)
+    decimal = body.isdigit() and not octal
+    for kind, size, limit in _INTEGERS:
+        allowed = (kind == "u") if "u" in suffix else (kind == "i" or not decimal or size == 8)
+        if value < limit and allowed and (size == 8 or "l" not in suffix):
+            return Scalar(kind, size, f"{'u' if kind == 'u' else ''}int{8 * size}_t"), value
+    raise CceError(position_of(node), f"an integer must be below 2^64, not {text}")

@@ -1,0 +1,117 @@
+"""What a running kernel has: its own variables, its registers, and the sink for its work."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from .errors import CceError, Position
+from .types import BOOL, PRIVATE, Pointer, Scalar, Type, decode, encode
+
+__all__ = ["Address", "Call", "Machine", "Sink"]
+
+_STACK_BYTES = 1 << 20  # of variables that are not in registers
+
+
+class Address(NamedTuple):
+    """A pointer's value: a buffer, a byte in it, and the dtype of what is there."""
+
+    space: str
+    address: int
+    dtype: str
+
+
+class Call(NamedTuple):
+    """An intrinsic with its arguments, by the names of the signature."""
+
+    name: str
+    pipe: str
+    arguments: Mapping[str, Any]
+    position: Position
+
+
+class Sink(Protocol):
+    """Takes what a kernel does, in the order of its text."""
+
+    def issue(self, call: Call) -> None:
+        """Take an intrinsic."""
+
+    def load(self, source: Address, position: Position) -> int | float:
+        """Give the value that a scalar load reads."""
+        ...
+
+    def store(self, target: Address, value: int | float, position: Position) -> None:
+        """Take a scalar store."""
+
+
+@dataclass
+class Machine:
+    """A core that runs a kernel.
+
+    Attributes
+    ----------
+    sink : Sink
+    block_idx, block_num : int
+        The core's number and the number of cores.
+    limit : int
+        Calls, intrinsics and passes of a loop after which it is stopped.
+    """
+
+    sink: Sink
+    block_idx: int
+    block_num: int
+    limit: int
+    steps: int = 0
+    depth: int = 0
+    top: int = 64  # of the stack; address 0 is no variable's
+    memory: bytearray = field(default_factory=lambda: bytearray(_STACK_BYTES))
+    registers: dict[str, int] = field(default_factory=dict)
+
+    def step(self, position: Position) -> None:
+        """Count one step.
+
+        Raises
+        ------
+        CceError
+            When the limit is passed.
+        """
+        self.steps += 1
+        if self.steps > self.limit:
+            raise CceError(position, f"the kernel must end within {self.limit} steps; it is here")
+
+    def reserve(self, size: int, position: Position) -> int:
+        """Room on the stack: the address of its first byte."""
+        base = self.top
+        self.top += -(-size // 16) * 16
+        if self.top > len(self.memory):
+            raise CceError(
+                position, f"variables must fit {len(self.memory)} bytes; they need {self.top}"
+            )
+        return base
+
+    def load(self, space: str, address: int, type: Type, position: Position):
+        """The value at an address."""
+        if space == PRIVATE:
+            self._check(address, type.size, position)
+            return decode(type, bytes(self.memory[address : address + type.size]))
+        value = self.sink.load(Address(space, address, _dtype(type, position)), position)
+        return int(value != 0) if type is BOOL else value
+
+    def store(self, space: str, address: int, type: Type, value, position: Position) -> None:
+        """Put a value, of its type already, at an address."""
+        if space == PRIVATE:
+            self._check(address, type.size, position)
+            self.memory[address : address + type.size] = encode(type, value)
+        else:
+            self.sink.store(Address(space, address, _dtype(type, position)), value, position)
+
+    def _check(self, address: int, size: int, position: Position) -> None:
+        if not 64 <= address <= self.top - size:
+            raise CceError(position, f"address {address:#x} is outside the function's variables")
+
+
+def _dtype(type: Type, position: Position) -> str:
+    if isinstance(type, Pointer):
+        return "uint64"
+    if not isinstance(type, Scalar):
+        raise CceError(position, f"a value in memory must be a number, not {type}")
+    return type.dtype

@@ -1,0 +1,61 @@
+"""Arguments that a kernel hands over as one 64-bit word."""
+
+from .errors import CceError, Position
+from .signature import Intrinsic
+
+__all__ = ["unpack"]
+
+#: Fields of the words: name, first bit, bits.
+_BURSTS = (
+    ("sid", 0, 4),
+    ("n_burst", 4, 12),
+    ("len_burst", 16, 16),
+    ("src_gap", 32, 16),
+    ("dst_gap", 48, 16),
+)
+_LOAD = (("base_idx", 0, 16), ("repeat", 16, 8), ("src_stride", 24, 16), ("sid", 40, 4))
+_BINARY = (
+    ("dst_blk", 0, 8),
+    ("src0_blk", 8, 8),
+    ("src1_blk", 16, 8),
+    ("dst_rep", 24, 8),
+    ("src0_rep", 32, 8),
+    ("src1_rep", 40, 8),
+    ("repeat", 56, 8),
+)
+_UNARY = (
+    ("dst_blk", 0, 16),
+    ("src_blk", 16, 16),
+    ("dst_rep", 32, 8),
+    ("src_rep", 40, 8),
+    ("repeat", 56, 8),
+)
+_SCATTER = (("dst_rep", 0, 16), ("src_rep", 16, 16), ("repeat", 56, 8))
+_FILL = (("repeat", 0, 16), ("blocks", 16, 16), ("dst_gap", 32, 16))
+
+
+def unpack(signature: Intrinsic, arguments: dict, position: Position) -> dict:
+    """Arguments with the fields of a word named `config` in its place.
+
+    Registers of control keep their word: what is in it is theirs to know.
+    """
+    if "config" not in arguments or signature.pipe in ("S", "unit"):
+        return arguments
+    names = {p.name for p in signature.parameters}
+    name = signature.name
+    if name.startswith("copy_"):
+        fields = _BURSTS
+    elif name.startswith("load_"):
+        fields = _LOAD
+    elif name.startswith("scatter_"):
+        fields = _SCATTER
+    elif name.endswith("_2d"):
+        fields = _FILL
+    else:
+        fields = _BINARY if "src0" in names else _UNARY
+    word = arguments.pop("config")
+    for field, first, bits in fields:
+        arguments[field] = word >> first & ((1 << bits) - 1)
+    if name.startswith("load_") and not arguments["repeat"]:
+        raise CceError(position, f"{name}: repeat must be 1 to 255, not 0")
+    return arguments

@@ -1,0 +1,177 @@
+"""A kernel's text to a syntax tree of C.
+
+pycparser parses; it is given its tokens by a lexer of ours that takes address spaces for qualifiers
+and `__global__` for a function specifier.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from pycparser import c_ast
+from pycparser.c_lexer import CLexer
+from pycparser.c_parser import CParser, ParseError
+
+from .dialect import CAST_PREFIX, Part, choose, entry_of, parts_of, to_c
+from .errors import CceError, Position
+from .preprocess import preprocess
+from .tokens import Token
+from .words import CONSTANTS, RESERVED, SPACES, TYPE_NAMES
+
+__all__ = ["Tree", "parse", "position_of"]
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A syntax tree and the name of the function to run."""
+
+    file: str
+    entry: str
+    nodes: list  # of c_ast.Node, at the outermost level
+
+
+class _Lexer(CLexer):
+    """C's tokens; some names are qualifiers. `columns` are those of the source."""
+
+    def __init__(self, columns: dict[tuple[str, int, int], int], **options):
+        super().__init__(**options)
+        self.columns = columns
+
+    def token(self):
+        """Give the next token."""
+        token = super().token()
+        if token is None:
+            return None
+        here = (token.filename, token.lineno, token.column)
+        token.column = self.columns.get(here, token.column)
+        if token.type == "ID":
+            if token.value in SPACES:
+                token.type = "CONST"
+            elif token.value == "__global__":
+                token.type = "INLINE"
+        return token
+
+
+def parse(
+    text: str,
+    file: str = "kernel.cce",
+    *,
+    entry: str | None = None,
+    defines: Mapping[str, str] | None = None,
+    directory: Path | None = None,
+) -> Tree:
+    """Parse what the entry reaches.
+
+    Parameters
+    ----------
+    text, file : str
+        The source, and its name in messages.
+    entry : str, optional
+        The function to run; by default the only `__global__` one, or the only one.
+    defines : mapping of str to str, optional
+    directory : Path, optional
+        Where files that it includes are.
+
+    Raises
+    ------
+    CceError
+        For whatever is not in the dialect.
+    """
+    tokens = preprocess(text, file, defines, reserved=RESERVED, directory=directory)
+    if not tokens:
+        raise CceError(Position(file, 1), "there is no function in this file")
+    parts = parts_of(tokens)
+    chosen = choose(parts, first := entry_of(parts, entry, file))
+    types = set().union(*(_type_names(p) for p in chosen))
+    tokens = [t for p in chosen for t in _with_typedef(p, to_c(p.tokens, types))]
+    # A declaration of a name that is known here anyway would hide it.
+    columns: dict[tuple[str, int, int], int] = {}
+    source = _prelude(types) + _layout(tokens, columns)
+    parser = CParser(lexer=partial(_Lexer, columns), dialect="c23")  # pyright: ignore[reportArgumentType]
+    try:
+        nodes = parser.parse(source, file).ext
+    except ParseError as error:
+        raise _clear(str(error), tokens, file, types) from None
+    return Tree(file, str(first.name), [n for n in nodes if position_of(n).file != "<types>"])
+
+
+def position_of(node: c_ast.Node) -> Position:
+    """Where a node is; the first place known within it if it has none itself."""
+    if node.coord is not None:
+        return Position(node.coord.file, node.coord.line, node.coord.column or 1)
+    for _, child in node.children() or ():
+        return position_of(child)
+    return Position("?", 0)
+
+
+def _type_names(part: Part) -> set[str]:
+    """Types that a declaration makes."""
+    texts = [t.text for t in part.tokens]
+    if part.name or not texts:
+        return set()
+    if texts[0] == "typedef":
+        last = next((t for t in reversed(texts) if re.fullmatch(r"\w+", t)), "")
+        return {last}
+    return {texts[1]} if _is_tagged(texts) else set()
+
+
+def _is_tagged(texts: list[str]) -> bool:
+    return texts[0] in ("struct", "union", "enum") and len(texts) > 2 and texts[2] == "{"
+
+
+def _with_typedef(part: Part, tokens: list[Token]) -> list[Token]:
+    """In C++ the tag of a structure is a type by itself."""
+    texts = [t.text for t in tokens]
+    if part.name or not _is_tagged(texts):
+        return tokens
+    end = tokens[-1]
+    words = ["typedef", texts[0], texts[1], texts[1], ";"]
+    return tokens + [end._replace(text=w, spaced=True) for w in words]
+
+
+def _prelude(made: set[str]) -> str:
+    names = [n for n in TYPE_NAMES if n not in made]
+    return '# 1 "<types>"\n' + "".join(f"typedef int {n};\n" for n in names)
+
+
+def _layout(tokens: list[Token], columns: dict[tuple[str, int, int], int]) -> str:
+    """Text in which every token is in its line; `columns` gets where it was in that."""
+    pieces: list[str] = []
+    file, line, column = None, 0, 1
+    for token in tokens:
+        at = token.position
+        if at.file != file or not 0 <= at.line - line < 8:
+            pieces.append(f'\n# {at.line} "{at.file}"\n')
+            file, line, column = at.file, at.line, 1
+        elif at.line > line:
+            pieces.append("\n" * (at.line - line))
+            line, column = at.line, 1
+        gap = max(at.column - column, 0 if column == 1 else 1)
+        pieces.append(" " * gap + token.text)
+        columns[at.file, at.line, column + gap] = at.column
+        column += gap + len(token.text)
+    return "".join(pieces)
+
+
+def _clear(message: str, tokens: list[Token], file: str, types: set[str]) -> CceError:
+    """The parser's message as one of ours, with its place and what it did not understand."""
+    found = re.match(r"(?:(.*?):(\d+)(?::(\d+))?: )?(.*)", message, re.DOTALL)
+    assert found is not None  # all of it is optional
+    name, line, column, rest = found.groups()
+    if line is None:
+        last = tokens[-1].position if tokens else Position(file, 1)
+        return CceError(last, f"syntax error at the end: {rest.removeprefix(f'{file}: ')}")
+    here = Position(name, int(line), int(column or 1))
+    word = rest.removeprefix("before: ") if rest.startswith("before: ") else None
+    if word is None:
+        return CceError(here, f"syntax error: {rest[:1].lower()}{rest[1:]}")
+    before = [t for t in tokens if t.position[:2] == here[:2] and t.position < here]
+    hint = ""
+    if before and before[-1].kind == "id":
+        text = before[-1].text.removeprefix(CAST_PREFIX)
+        known = types | TYPE_NAMES.keys() | CONSTANTS.keys() | SPACES.keys()
+        if text not in known:
+            hint = f"; {text} is not a type known here"
+    return CceError(here, f"syntax error before {word!r}{hint}")

@@ -4,15 +4,19 @@ from .chip import Chip, load_chip
 from .instruction import Instruction, Kind, Position, Unit, Work
 from .operands import DTYPES, Span, View
 from .operations import OPERATIONS, Operation
+from .program import Core, Program, ProgramError
 
 __all__ = [
     "DTYPES",
     "OPERATIONS",
     "Chip",
+    "Core",
     "Instruction",
     "Kind",
     "Operation",
     "Position",
+    "Program",
+    "ProgramError",
     "Span",
     "Unit",
     "View",

@@ -70,8 +70,8 @@ def _table() -> dict[str, Operation]:
         "move",
         "im2col",
         "dst src",
-        "repeat dst_stride height width channels pad kernel stride dilation position mode "
-        "[pad_value]",
+        "repeat dst_stride [height] [width] [channels] [pad] [kernel] [stride] [dilation] "
+        "[position] [mode] [pad_value]",
         "fractals of patches of an image in NC1HWC0, as golden.scu.im2col defines them",
     )
     add("move", "fill", "dst", "value [repeat] [dst_stride]", "every element of dst is value")
@@ -108,19 +108,21 @@ def _table() -> dict[str, Operation]:
     add(
         "vector", "vcmp", "src0 src1", f"mask {sources} condition", "compare into the mask register"
     )
-    add("vector", "vcmpv", two, binary + " condition", "compare into bits in memory")
-    add("vector", "vcmpvs", one, unary + " condition scalar", "compare with scalar into memory")
+    compare = f"repeat mask {sources} condition"
+    add("vector", "vcmpv", two, compare, "compare into bits in memory, a bit for each lane")
+    compare = "repeat mask src_block_stride src_repeat_stride condition scalar"
+    add("vector", "vcmpvs", one, compare, "compare with scalar into bits in memory")
     add("vector", "vsel", "dst src0 src1 [bits]", binary + " [mode] [scalar]", "bit ? src0 : src1")
     add(
         "vector",
         "vcadd vcmax vcmin vcpadd vcgadd vcgmax vcgmin",
         one,
-        "repeat mask dst_repeat_stride src_block_stride src_repeat_stride [order]",
+        "repeat mask dst_repeat_bytes src_block_stride src_repeat_stride [order]",
         "reduce a repeat (g: each block, p: pairs) by what is named; max, min: value and index",
     )
     add("vector", "vbrcb", one, "repeat dst_block_stride dst_repeat_stride", "one element a block")
-    add("vector", "vtranspose", one, "", "16×16 elements of 16 bits transposed")
-    add("vector", "v4dtrans", one, "pixels channels mode", "channels last to first or back")
+    add("vector", "vtranspose", one, "repeat", "16×16 elements of 16 bits transposed")
+    add("vector", "v4dtrans", one, "repeat pixels channels mode", "channels last to first or back")
     add(
         "vector",
         "vnchwconv",
@@ -156,7 +158,7 @@ def _table() -> dict[str, Operation]:
     add("sync", "wait_flag", "", "source target register", "target goes on after the set")
     add("sync", "pipe_barrier", "", "unit", "drain a unit, or all of the core if unit is None")
     add("sync", "cross_set", "", "register mode", "tell other cores (through global memory)")
-    add("sync", "cross_wait", "", "register", "go on after the others' cross_set")
+    add("sync", "cross_wait", "", "register mode", "go on after the others' cross_set")
     return table
 
 

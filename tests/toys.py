@@ -6,7 +6,45 @@ from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["DelayedDot", "Mode", "Shapes", "StreamAdder", "Wide"]
+__all__ = ["Array", "DelayedDot", "Mode", "Multiply", "Shapes", "StreamAdder", "Wide"]
+
+
+class Multiply(wiring.Component):
+    """``p = a * b`` in a register."""
+
+    a: Signal
+    b: Signal
+    p: Signal
+
+    def __init__(self, *, width: int):
+        self.width = width
+        super().__init__({"a": In(width), "b": In(width), "p": Out(2 * width)})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.sync += self.p.eq(self.a * self.b)
+        return m
+
+
+class Array(wiring.Component):
+    """`count` independent multipliers."""
+
+    a: data.View
+    b: data.View
+    p: data.View
+
+    def __init__(self, *, count: int, width: int = 6):
+        self.count, self.width = count, width
+        operand = data.ArrayLayout(width, count)
+        product = data.ArrayLayout(2 * width, count)
+        super().__init__({"a": In(operand), "b": In(operand), "p": Out(product)})
+
+    def elaborate(self, platform):
+        m = Module()
+        for i in range(self.count):
+            m.submodules[f"pe_{i}"] = pe = Multiply(width=self.width)
+            m.d.comb += [pe.a.eq(self.a[i]), pe.b.eq(self.b[i]), self.p[i].eq(pe.p)]
+        return m
 
 
 class DelayedDot(wiring.Component):

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from amaranth.hdl import Module
-from amaranth.lib import data, wiring
+from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from flows import baseline, cells, measure
@@ -14,6 +14,7 @@ from flows.hierarchy import Design
 from flows.synth import SynthesisError, synthesize
 from flows.unit import Unit, Variant
 from hdl.elaborate import to_rtlil
+from tests.toys import Array, Multiply
 
 
 class Nand(wiring.Component):
@@ -32,44 +33,6 @@ class Nand(wiring.Component):
         value = self.a & self.b
         domain = m.d.sync if self.registered else m.d.comb
         domain += self.y.eq(~value if self.inverted else value)
-        return m
-
-
-class Multiply(wiring.Component):
-    """``p = a * b`` in a register."""
-
-    a: Any
-    b: Any
-    p: Any
-
-    def __init__(self, *, width: int):
-        self.width = width
-        super().__init__({"a": In(width), "b": In(width), "p": Out(2 * width)})
-
-    def elaborate(self, platform):
-        m = Module()
-        m.d.sync += self.p.eq(self.a * self.b)
-        return m
-
-
-class Array(wiring.Component):
-    """`count` independent multipliers."""
-
-    a: Any
-    b: Any
-    p: Any
-
-    def __init__(self, *, count: int, width: int = 6):
-        self.count, self.width = count, width
-        operand = data.ArrayLayout(width, count)
-        product = data.ArrayLayout(2 * width, count)
-        super().__init__({"a": In(operand), "b": In(operand), "p": Out(product)})
-
-    def elaborate(self, platform):
-        m = Module()
-        for i in range(self.count):
-            m.submodules[f"pe_{i}"] = pe = Multiply(width=self.width)
-            m.d.comb += [pe.a.eq(self.a[i]), pe.b.eq(self.b[i]), self.p[i].eq(pe.p)]
         return m
 
 
@@ -147,19 +110,6 @@ def test_equal_modules_are_found_by_content():
     assert "blackbox" in parts[0].rtlil and "blackbox" not in parts[1].rtlil
     with pytest.raises(ValueError, match="top must be one of the modules"):
         Design(to_rtlil(Array(count=1)), top="nothing")
-
-
-def test_shared_class_is_elaborated_once(monkeypatch):
-    calls = []
-    original = Multiply.elaborate
-    monkeypatch.setattr(
-        Multiply, "elaborate", lambda self, p: (calls.append(self.width), original(self, p))[1]
-    )
-    text = to_rtlil(Array(count=4), shared=(Multiply,))
-    assert calls == [6, 6]  # the second to see that it is the same
-    design = Design(text)
-    body = [name for name in design.modules if "multiply" in name]
-    assert len(body) == 1 and design.counts()[body[0]] == 4
 
 
 def test_piece_times_count_equals_flat(library):

@@ -195,7 +195,10 @@ class Calls(Expressions):
 
     def _fixed(self, signature, values, types, here: Position) -> Expr:
         """A call with the same arguments every time: they are checked once."""
-        bound = unpack(signature, bind(signature, values, types, here), here)
+        try:
+            bound = unpack(signature, bind(signature, values, types, here), here)
+        except CceError as error:
+            return Expr(VOID, _raise(error), here)
 
         def get(f):
             f[MACHINE_SLOT].step(here)
@@ -216,6 +219,15 @@ class Calls(Expressions):
                 argument = self.cast(argument, vectors[-1])
             typed.append(argument)
         return typed
+
+
+def _raise(error: CceError) -> Callable:
+    """A function that reports a mistake when it is reached."""
+
+    def get(f):
+        raise error
+
+    return get
 
 
 def _issue(machine: Machine, signature, bound: dict, here: Position) -> None:

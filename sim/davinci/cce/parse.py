@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from pycparser import c_ast
 from pycparser.c_lexer import CLexer
@@ -101,7 +102,8 @@ def position_of(node: c_ast.Node) -> Position:
     """Where a node is; the first place known within it if it has none itself."""
     if node.coord is not None:
         return Position(node.coord.file, node.coord.line, node.coord.column or 1)
-    for _, child in node.children() or ():
+    children: Any = node.children()
+    for _, child in children:
         return position_of(child)
     return Position("?", 0)
 

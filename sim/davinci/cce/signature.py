@@ -1,7 +1,7 @@
 """Signatures of intrinsics: parameters, overloads, and what their arguments must be."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,7 +93,7 @@ def intrinsic(name: str, pipe: str, parameters: str, letters: str = "") -> Intri
 
 
 def select(
-    candidates: Iterable[Intrinsic], types: list[Type], position: Position
+    candidates: Iterable[Intrinsic], types: Sequence[Type], position: Position
 ) -> tuple[Intrinsic, dict[str, str]]:
     """The signature that arguments of these types fit, and what its letters stand for.
 
@@ -124,7 +124,8 @@ def _count_message(candidates: list[Intrinsic], given: int) -> str:
     counts = sorted({n for c in candidates for n in range(c.fewest, len(c.parameters) + 1)})
     allowed = " or ".join(map(str, counts)) if len(counts) < 4 else f"{counts[0]} to {counts[-1]}"
     words = candidates[0]
-    return f"{words.name} must have {allowed} arguments, not {given}: {words}"
+    noun = "argument" if allowed == "1" else "arguments"
+    return f"{words.name} must have {allowed} {noun}, not {given}: {words}"
 
 
 def _mismatch(
@@ -176,7 +177,7 @@ def _wrong_element(
 
 
 def bind(
-    signature: Intrinsic, values: list[Any], types: list[Type], position: Position
+    signature: Intrinsic, values: list[Any], types: Sequence[Type], position: Position
 ) -> dict[str, Any]:
     """Arguments by name, each checked against its bounds.
 

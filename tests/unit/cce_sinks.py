@@ -1,0 +1,60 @@
+"""Sinks for tests of the CCE C reader."""
+
+import struct
+
+from sim.davinci.cce import Address, Call, Position, read
+
+FORMATS = {"fp16": "<e", "fp32": "<f", "int8": "<b", "uint8": "<B", "int16": "<h", "uint16": "<H"}
+FORMATS |= {"int32": "<i", "uint32": "<I", "int64": "<q", "uint64": "<Q"}
+
+
+class Recorder:
+    """Keeps every call; scalar accesses work on its own bytes."""
+
+    def __init__(self):
+        self.calls: list[Call] = []
+        self.memory: dict[str, bytearray] = {}
+        self.accesses: list[tuple[str, Address, Position]] = []
+
+    def buffer(self, space: str) -> bytearray:
+        return self.memory.setdefault(space, bytearray(1 << 16))
+
+    def issue(self, call: Call) -> None:
+        self.calls.append(call)
+
+    def load(self, source: Address, position: Position):
+        self.accesses.append(("load", source, position))
+        return struct.unpack_from(FORMATS[source.dtype], self.buffer(source.space), source.address)[
+            0
+        ]
+
+    def store(self, target: Address, value, position: Position) -> None:
+        self.accesses.append(("store", target, position))
+        struct.pack_into(FORMATS[target.dtype], self.buffer(target.space), target.address, value)
+
+    def names(self) -> list[str]:
+        return [call.name for call in self.calls]
+
+    def values(self, space: str, dtype: str, count: int, start: int = 0) -> list:
+        form = f"<{count}{FORMATS[dtype][1]}"
+        return list(struct.unpack_from(form, self.buffer(space), start))
+
+
+def run(text: str, arguments=(), *, sink=None, **options) -> Recorder:
+    """Read and run a kernel; `options` of both."""
+    own = {k: options.pop(k) for k in ("entry", "defines", "directory") if k in options}
+    sink = sink or Recorder()
+    read(text, "k.cce", **own).run(sink, arguments, **options)
+    return sink
+
+
+def body(statements: str, parameters: str = "__gm__ int64_t *out", before: str = "") -> str:
+    """A kernel of one function."""
+    return f"{before}\n__global__ __aicore__ void k({parameters}) {{\n{statements}\n}}\n"
+
+
+def results(statements: str, count: int, dtype: str = "int64", before: str = "") -> list:
+    """What statements put into `out`."""
+    kind = {"fp16": "half", "fp32": "float"}.get(dtype, f"{dtype}_t")
+    sink = run(body(statements, f"__gm__ {kind} *out", before), [0])
+    return sink.values("GM", dtype, count)

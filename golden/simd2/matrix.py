@@ -124,19 +124,42 @@ def dot_spec(op: Op, format: str, *, k: int = 4, preset: str = "ieee", window: i
 
 def _matrix(op, a, b, c, spec):
     """One matrix; a and b in the operands' format."""
-    if op is Op.MMA:
-        return _product(a, b, c, spec)
+    if op.plus == "add" and not _is_short(spec):
+        return _product(a, b, c, spec) if op is Op.MMA else _norms(a, b, c, spec)
     a, b = a.astype(np.float32), b.astype(np.float32)
+    if op.plus == "add":
+        return _sums(op, a, b, c, spec)
     if op is Op.ORAND:
         found = truth(a).astype(np.float32) @ truth(b).astype(np.float32)
         return ((found != 0) | truth(c)).astype(np.float32)
-    if op is Op.ADDNORM:
-        return _norms(a, b, c, spec)
     if op.times in ("min", "max"):
         return _extrema(a, b, c, flip=np.int32(-1 if op.plus == "max" else 0))
     if _is_plain(op, a, b, c):
         return _quick(op, a, b, c)
     return _ranked(op, a, b, c)
+
+
+def _is_short(spec):
+    """Whether sums are rounded once, to nearest, in one word; the compiled ones are."""
+    return (
+        spec.window is not None
+        and (spec.truncate, spec.rounding, spec.emax_floor) == ("floor", "RNE", None)
+        and spec.window + spec.k.bit_length() <= 54
+    )
+
+
+def _sums(op, a, b, c, spec):
+    from golden.simd2.sums_compiled import STRIP, norms, products
+
+    swap = b.shape[1] < min(a.shape[0], STRIP)  # the strips shall be long
+    if swap:
+        a, b, c = b.T, a.T, c.T
+    a, b, d = np.ascontiguousarray(a), np.ascontiguousarray(b), np.array(c, order="C")
+    if op is Op.MMA:
+        products(a, b, d, spec.k, spec.window, spec.input.emin)
+    else:
+        norms(a, b, d, spec.k, spec.window)
+    return d.T if swap else d
 
 
 def _product(a, b, c, spec):
@@ -151,6 +174,7 @@ def _product(a, b, c, spec):
 
 def _norms(a, b, c, spec):
     """Fused sums of squared differences, some rows at a time."""
+    a, b = a.astype(np.float32), b.astype(np.float32)
     d = np.array(c).view(np.uint32)
     columns = np.ascontiguousarray(b.T)
     rows = max(_TERMS // max(spec.k * b.shape[1], 1), 1)

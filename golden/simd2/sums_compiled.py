@@ -1,0 +1,254 @@
+"""Compiled sums of `mmo` for ⊕ = +: float64 beside a bound of its error, and integers where needed.
+
+A fused sum of the ``ieee`` presets cuts its terms at a window far below FP32's last place, then
+rounds once. Products of two FP32 numbers are exact in float64, so a float64 sum is the cut sum but
+for an error e that is known beforehand. Where both ends of sum ± e round to the same FP32 number,
+everything between them does, and that number is D. The other sums, those near the middle between
+two numbers and those that cancel, are computed as integers (`_sum_exactly`).
+All that is compiled is in this file: Numba's cache looks at the time stamp of no other.
+
+The bound. Let S be C and K products, or something larger, in magnitude, with an operand that is
+subnormal in its format counted as the smallest normal number: so 2^E_max ≤ S. Adding up in float64
+is off by less than K·2⁻⁵²·S, and the ends by another 2⁻⁵²·S each; K + 1 terms are cut by less than
+2^(E_max − F) each, and the sticky bit is no more than what was cut. Together
+e = ((K + 2)·2⁻⁵² + (K + 1)·2⁻ᶠ)·S, and a thousandth for the rounding of e itself.
+"""
+
+import numba
+import numpy as np
+
+__all__ = ["norms", "products"]
+
+#: Columns in a strip, and rows of B: packed, they stay in the first-level cache.
+STRIP, DEPTH = 256, 16
+
+_TINY = 2.0**-126
+_NAN = np.float32(np.nan)
+_ENDLESS = np.inf
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def products(a, b, d, k, window, emin):
+    """D += A·B in blocks of k terms.
+
+    Parameters
+    ----------
+    a, b : (M, K), (K, N) contiguous ndarray of float32
+    d : (M, N) ndarray of float32
+        C, then D.
+    k, window : int
+        Of the ``ieee`` spec; window + bits of k are at most 54.
+    emin : int
+        Smallest exponent of the operands' format.
+    """
+    least = 2.0**emin
+    epsilon = _epsilon(k, window)
+    depth = max(DEPTH // k, 1) * k
+    panel = np.empty((depth, STRIP))
+    total, new, odd = np.empty(STRIP), np.empty(STRIP, np.float32), np.empty(STRIP, np.int32)
+    largest = np.empty(depth // k)
+    x, y = np.empty(k, np.float32), np.empty(k, np.float32)
+    for n in range(0, d.shape[1], STRIP):
+        lanes = min(STRIP, d.shape[1] - n)
+        for first in range(0, b.shape[0], depth):
+            rows = min(depth, b.shape[0] - first)
+            for row in range(rows):
+                for j in range(lanes):
+                    panel[row, j] = b[first + row, n + j]
+            for block in range(0, rows, k):
+                largest[block // k] = _largest(panel[block : min(block + k, rows), :lanes], least)
+            for i in range(a.shape[0]):
+                for block in range(0, rows, k):
+                    end = min(block + k, rows)
+                    bound = 0.0
+                    for row in range(block, end):
+                        bound = max(bound, _size(np.float64(a[i, first + row]), least))
+                    bound *= (end - block) * largest[block // k]
+                    here = d[i, n : n + lanes]
+                    _add(a[i, first + block : first + end], panel[block:end], here, total)
+                    if _round(here, total, bound, epsilon, new, odd):
+                        for j in range(lanes):
+                            if odd[j]:
+                                for row in range(end - block):
+                                    x[row] = a[i, first + block + row]
+                                    y[row] = b[first + block + row, n + j]
+                                new[j] = _sum_exactly(x, y, end - block, here[j], window, emin)
+                    for j in range(lanes):
+                        here[j] = new[j]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _epsilon(k, window):
+    return ((k + 2) * 2.0**-52 + (k + 1) * 2.0**-window) * (1 + 2.0**-10)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _size(x, least):
+    """Magnitude of a finite operand, of a subnormal one the least normal number; else 0."""
+    size = abs(x)
+    if not size < _ENDLESS or size == 0:
+        return 0.0
+    return max(size, least)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _largest(panel, least):
+    largest = 0.0
+    for row in range(panel.shape[0]):
+        for j in range(panel.shape[1]):
+            largest = max(largest, _size(panel[row, j], least))
+    return largest
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def _add(a, b, c, total):
+    """C and the products; they are exact, so that an FMA makes no difference."""
+    terms, lanes = a.shape[0], c.shape[0]
+    for j in range(lanes):
+        total[j] = c[j]
+    whole = terms // 4 * 4
+    for k in range(0, whole, 4):
+        p, q, r, s = (
+            np.float64(a[k]),
+            np.float64(a[k + 1]),
+            np.float64(a[k + 2]),
+            np.float64(a[k + 3]),
+        )
+        w, x, y, z = b[k], b[k + 1], b[k + 2], b[k + 3]
+        for j in range(lanes):
+            total[j] = total[j] + p * w[j] + q * x[j] + r * y[j] + s * z[j]
+    for k in range(whole, terms):
+        p, w = np.float64(a[k]), b[k]
+        for j in range(lanes):
+            total[j] += p * w[j]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _round(c, total, bound, epsilon, new, odd):
+    """Sums as FP32, and which of them are not certain; whether there is one."""
+    found = np.int32(0)
+    for j in range(c.shape[0]):
+        size = abs(np.float64(c[j]))
+        size = _TINY if size < _TINY and size != 0 else size
+        size = size if size < _ENDLESS else 0.0
+        error = epsilon * (bound + size)
+        low, high = np.float32(total[j] - error), np.float32(total[j] + error)
+        number = total[j] == total[j]
+        new[j] = low if number else _NAN
+        odd[j] = np.int32(low.view(np.int32) ^ high.view(np.int32)) if number else np.int32(0)
+        found |= odd[j]
+    return found != 0
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _sum_exactly(x, y, terms, c, window, emin):
+    """D of one element, of finite operands, as `golden.fp.dot` defines it."""
+    emax = np.int64(-(1 << 20))
+    for k in range(terms):
+        if x[k] != 0 and y[k] != 0:
+            emax = max(emax, _exponent(x[k], emin) + _exponent(y[k], emin))
+    if c != 0:
+        emax = max(emax, _exponent(c, -126))
+    if emax == -(1 << 20):  # zeros: −0 if all are
+        plain = np.float64(c)
+        for k in range(terms):
+            plain += np.float64(x[k]) * np.float64(y[k])
+        return np.float32(plain)
+    scale = _power(window - emax)
+    total, lost = np.int64(0), False
+    for k in range(terms + 1):
+        value = np.float64(c) if k == terms else np.float64(x[k]) * np.float64(y[k])
+        value *= scale
+        kept = np.floor(value)
+        total += np.int64(kept)
+        lost |= kept != value
+    total = 2 * total + np.int64(lost)
+    magnitude, unit = abs(total), emax - window - 1
+    while magnitude >= 1 << 53:
+        magnitude = magnitude >> 1 | magnitude & 1
+        unit += 1
+    value = np.float64(magnitude) * _power(unit)
+    return np.float32(-value if total < 0 else value)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _power(exponent):
+    """Of two, within the normal numbers of float64."""
+    return np.int64((exponent + 1023) << 52).view(np.float64)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _exponent(x, emin):
+    return max(((np.int64(np.float32(x).view(np.int32)) >> 23) & 255) - 127, emin)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def norms(a, b, d, k, window):
+    """D += Σ (a − b)² in blocks of k terms, each difference rounded to FP32; see `products`."""
+    epsilon = _epsilon(k, window)
+    depth = max(DEPTH // k, 1) * k
+    total, new, odd = np.empty(STRIP), np.empty(STRIP, np.float32), np.empty(STRIP, np.int32)
+    x = np.empty(k, np.float32)
+    for n in range(0, d.shape[1], STRIP):
+        lanes = min(STRIP, d.shape[1] - n)
+        for first in range(0, b.shape[0], depth):
+            rows = min(depth, b.shape[0] - first)
+            for i in range(a.shape[0]):
+                for block in range(first, first + rows, k):
+                    end = min(block + k, first + rows)
+                    here = d[i, n : n + lanes]
+                    _add_squares(a[i, block:end], b[block:end, n : n + lanes], total)
+                    if _round_squares(here, total, epsilon, new, odd):
+                        for j in range(lanes):
+                            if odd[j]:
+                                for row in range(end - block):
+                                    x[row] = a[i, block + row] - b[block + row, n + j]
+                                new[j] = _sum_exactly(x, x, end - block, here[j], window, -126)
+                    for j in range(lanes):
+                        here[j] = new[j]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def _add_squares(a, b, total):
+    """Squares of FP32 differences; they are exact, so that an FMA makes no difference."""
+    terms, lanes = b.shape
+    for j in range(lanes):
+        total[j] = 0.0
+    whole = terms // 4 * 4
+    for k in range(0, whole, 4):
+        p, q, r, s = a[k], a[k + 1], a[k + 2], a[k + 3]
+        w, x, y, z = b[k], b[k + 1], b[k + 2], b[k + 3]
+        for j in range(lanes):
+            e, f = np.float64(np.float32(p - w[j])), np.float64(np.float32(q - x[j]))
+            g, h = np.float64(np.float32(r - y[j])), np.float64(np.float32(s - z[j]))
+            total[j] = total[j] + e * e + f * f + g * g + h * h
+    for k in range(whole, terms):
+        p, w = a[k], b[k]
+        for j in range(lanes):
+            e = np.float64(np.float32(p - w[j]))
+            total[j] += e * e
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _round_squares(c, total, epsilon, new, odd):
+    """As `_round`, with C still to be added; S is the sum of squares itself.
+
+    Below 10⁻⁷⁰ it may be of subnormal differences, and far smaller than 2^E_max.
+    """
+    found = np.int32(0)
+    for j in range(c.shape[0]):
+        squares = total[j]
+        size = abs(np.float64(c[j]))
+        size = _TINY if size < _TINY and size != 0 else size
+        size = size if size < _ENDLESS else 0.0
+        size += squares if squares < _ENDLESS else 0.0
+        value, error = np.float64(c[j]) + squares, epsilon * size
+        low, high = np.float32(value - error), np.float32(value + error)
+        number = value == value
+        new[j] = low if number else _NAN
+        differ = np.int32(low.view(np.int32) ^ high.view(np.int32))
+        small = squares < 1e-70 and squares != 0 and abs(value) < _ENDLESS
+        differ = np.int32(1) if small else differ
+        odd[j] = differ if number else np.int32(0)
+        found |= odd[j]
+    return found != 0

@@ -105,10 +105,8 @@ def _table() -> dict[str, Operation]:
     add("vector", "vabs vexp vln vrec vrsqrt vsqrt vrelu vnot", one, unary, "dst = {}(src)")
     add("vector", "vconv", one, unary + " rounding [scale]", "src converted to the dtype of dst")
     add("vector", "vdup", "dst", common + "scalar", "every enabled lane is scalar")
-    add(
-        "vector", "vcmp", "src0 src1", f"mask {sources} condition", "compare into the mask register"
-    )
     compare = f"repeat mask {sources} condition"
+    add("vector", "vcmp", "src0 src1", compare, "compare into the mask register")
     add("vector", "vcmpv", two, compare, "compare into bits in memory, a bit for each lane")
     compare = "repeat mask src_block_stride src_repeat_stride condition scalar"
     add("vector", "vcmpvs", one, compare, "compare with scalar into bits in memory")

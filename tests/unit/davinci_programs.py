@@ -1,0 +1,114 @@
+"""Random lowered programs for the tests of the engines: small numbers for ties, large ones too."""
+
+import numpy as np
+
+from sim.davinci.engine_compiled import match
+from sim.davinci.instruction import Kind, Unit
+from sim.davinci.lowering import Lowered
+
+UNITS = list(Unit)[:6]
+
+
+def _often(buses: int) -> np.ndarray:
+    """Mostly the first bus, seldom none."""
+    return np.array([0.1, 0.9 - 0.2 * (buses - 1)] + [0.2] * (buses - 1))
+
+
+def random_lowered(
+    seed: int,
+    *,
+    size: int = 24,
+    cores: int = 2,
+    deadlock: bool = False,
+    large: bool = False,
+    buses: int = 2,
+    lags: bool = True,
+) -> Lowered:
+    """A program whose flags are well matched, unless ``deadlock`` moves some waits before sets."""
+    rng = np.random.default_rng(seed)
+    scale = 10**12 if large else 1
+    first, unit, kind, flag, late = [0], [], [], [], []
+    triples: dict[tuple, int] = {}
+    for c in range(cores):
+        waiting: list[tuple] = []  # sets whose wait is still to come
+        for _ in range(int(rng.integers(1, size))):
+            choice = rng.random()
+            if choice < 0.2:
+                a, b = rng.choice(6, 2, replace=False)
+                key = (c, int(a), int(b), int(rng.integers(2)))
+                if key not in waiting:
+                    waiting.append(key)
+                    unit.append(key[1])
+                    kind.append(Kind.SET)
+                    flag.append(triples.setdefault(key, len(triples)))
+                    late.append(0)
+                    continue
+            if choice < 0.45 and waiting:
+                key = waiting.pop(int(rng.integers(len(waiting))))
+                unit.append(key[2])
+                kind.append(Kind.WAIT)
+                flag.append(triples[key])
+                late.append(0)
+                continue
+            if choice < 0.5:
+                whole = rng.random() < 0.5
+                unit.append(0 if whole else int(rng.integers(6)))
+                kind.append(Kind.BARRIER_ALL if whole else Kind.BARRIER)
+            else:
+                unit.append(int(rng.choice(6, p=(0.1, 0.1, 0.1, 0.1, 0.3, 0.3))))
+                kind.append(Kind.NORMAL)
+            flag.append(-1)
+            late.append(0)
+        if lags and c and len(unit) - first[-1] > 1 and first[-1]:  # a flag from the first core
+            key = (0, c)
+            triples[key] = len(triples)
+            at_set = int(rng.integers(0, first[1] + 1))
+            at_wait = int(rng.integers(first[-1], len(unit) + 1))
+            for at, what, on in ((at_wait, Kind.WAIT, rng.integers(6)), (at_set, Kind.SET, 4)):
+                unit.insert(at, int(on))
+                kind.insert(at, what)
+                flag.insert(at, triples[key])
+                late.insert(at, 3 * scale if what == Kind.WAIT else 0)
+            first = [0] + [f + 1 for f in first[1:]]
+        first.append(len(unit))
+    n = len(unit)
+    kinds = np.array(kind, np.int8)
+    if deadlock:
+        for _ in range(3):
+            waits = np.flatnonzero(kinds == Kind.WAIT)
+            if not len(waits):
+                break
+            i = int(rng.choice(waits))
+            c = int(np.searchsorted(first, i, side="right")) - 1
+            j = int(rng.integers(first[c], i + 1))
+            for column in (unit, kind, flag, late):
+                column.insert(j, column.pop(i))
+            kinds = np.array(kind, np.int8)
+    need_first, need = match(kinds, np.array(flag, np.int64), max(len(triples), 1))
+    normal = kinds == Kind.NORMAL
+    bus = np.where(
+        normal & np.isin(unit, (4, 5)), rng.choice(buses + 1, n, p=_often(buses)) - 1, -1
+    ).astype(np.int32)
+    data = np.where(bus >= 0, rng.integers(1, 30, n) * scale, 0)
+    init = np.where(normal, rng.integers(0, 9, n), rng.integers(0, 2, n)) * scale
+    if large:
+        data = np.where(bus >= 0, data + rng.integers(0, scale, n), 0)
+        init = init + rng.integers(0, scale, n)
+    growth = [rng.integers(2, 6, buses), *rng.integers(0, 2, (2, buses))]
+    totals = np.cumsum(growth, axis=0).T.astype(float)
+    rate = np.where(bus >= 0, np.minimum(rng.integers(1, 9, n), totals[bus, 0]), 0.0)
+    return Lowered(
+        first=np.array(first, np.int64),
+        unit=np.array(unit, np.int8),
+        kind=kinds,
+        init=init.astype(np.int64),
+        data=data.astype(np.int64),
+        bus=bus,
+        rate=rate,
+        need_first=need_first,
+        need=need,
+        lag=np.array(late, np.int64),
+        begin=rng.integers(0, 5, cores) * scale,
+        totals=totals,
+        dispatch=int(rng.integers(0, 2)) * scale,
+    )

@@ -79,18 +79,30 @@ class DotCore:
         if winner is not None and not geometry.sticky:
             raise ValueError("a winner must come with floor and a sticky bit")
 
-    def build(self, lanes: Sequence[Lane], c: Unpacked) -> Value:
-        """The code of ``c + sum(lanes)``."""
+    def build(
+        self,
+        lanes: Sequence[Lane],
+        c: Unpacked,
+        held: Sequence[tuple[Value, Value, Value]] | None = None,
+    ) -> Value:
+        """The code of ``c + sum(lanes)``.
+
+        ``held`` has the lanes' significands, signs and exponents behind the place "product", where
+        whoever builds the lanes keeps them.
+        """
         cuts = self.cuts
         largest, reference, c_gap = self._build_exponents(lanes, c)
-        if self.winner is not None:
-            c = self._replaced(c, self.winner)
-            reference = Mux(self.winner.select, self.winner.reference, reference)
-            c_gap = c_gap & (~self.winner.select).replicate(len(c_gap))
         side: dict[str, Value] = self._build_side(lanes, c, largest)
-        words = [cuts.cross("product", x.significand, f"s1_p{k}") for k, x in enumerate(lanes)]
-        signs = [cuts.cross("product", x.sign, f"s1_sign{k}") for k, x in enumerate(lanes)]
-        exponents = [cuts.cross("product", x.exponent, f"s1_e{k}") for k, x in enumerate(lanes)]
+        if held is None:
+            held = [
+                (
+                    cuts.cross("product", lane.significand, f"s1_p{k}"),
+                    cuts.cross("product", lane.sign, f"s1_sign{k}"),
+                    cuts.cross("product", lane.exponent, f"s1_e{k}"),
+                )
+                for k, lane in enumerate(lanes)
+            ]
+        words, signs, exponents = zip(*held, strict=True)
         c_word = cuts.cross("product", self._addend_word(c), "s1_c")
         c_sign = cuts.cross("product", c.sign, "s1_c_sign")
         c_gap = clip(c_gap, bits=(self.g.window + 2).bit_length())
@@ -165,8 +177,6 @@ class DotCore:
         }
         if self.g.only_addend_subnormal:
             side["subnormal"] = ~largest.any() & ~c.significand[-1]
-            if self.winner is not None:
-                side["subnormal"] = side["subnormal"] & ~self.winner.select
         if self.short is not None:
             side["short"] = self.short.select
         if self.small is not None:
@@ -203,16 +213,6 @@ class DotCore:
 
     # ---------------------------------------------------------------- terms
 
-    def _replaced(self, c: Unpacked, winner: Winner) -> Unpacked:
-        """The winner in the addend's place, where it is chosen."""
-        select = winner.select
-        fields = {
-            name: Mux(select, getattr(winner, name), getattr(c, name))
-            for name in ("sign", "inf", "nan")
-        }
-        significand = Mux(select, winner.magnitude, c.significand)
-        return Unpacked(zero=c.zero, exponent=c.exponent, significand=significand, **fields)
-
     def _addend_word(self, c: Unpacked) -> Value:
         """C's significand; in two's complement where cutting means floor."""
         if not self.g.sticky:
@@ -221,11 +221,7 @@ class DotCore:
         word = Signal(width, name="c_word")
         negate = c.sign if self.short is None else c.sign & ~self.short.select
         self.m.d.comb += word.eq((c.significand ^ negate.replicate(width)) + negate)
-        winner = self.winner
-        if winner is None:
-            return word
-        longer = Cat(Const(0, winner.fraction - self.g.output.fraction_bits), word)
-        return Mux(winner.select & winner.is_fixed, winner.fixed, longer)
+        return word
 
     def _build_terms(self, lanes, addend, short: Value | None, pieces):
         """Aligned rows, the ones that complete the negations, the OR of all cut bits.
@@ -254,8 +250,9 @@ class DotCore:
             floor = Const(1, 1) if short is None else ~short
             ones = [one & ~(cut & floor) for one, cut in zip(ones, cuts, strict=True)]
         fill = c_word[-1] if g.sticky else Const(0, 1)
-        fraction = g.output.fraction_bits if self.winner is None else self.winner.fraction
-        shifted, cut = self._align(c_word, fraction, c_gap, short, name="align_c", fill=fill)
+        shifted, cut = self._align(
+            c_word, g.output.fraction_bits, c_gap, short, name="align_c", fill=fill
+        )
         lost.append(cut)
         low = g.window + 1
         shifted = shifted[:low]
@@ -336,6 +333,36 @@ class DotCore:
         m.d.comb += total.eq(add_rows(m, rows, width=g.sum_bits, carry_in=carry, fast=fast))
         side["below"] = total[-1]
         folded = total[:-1] ^ total[-1].replicate(g.magnitude_bits)
+        if self.winner is not None:
+            folded, lost, side = self._replaced(folded, lost, side, self.winner)
+        return self._build_rounded(folded, lost, side)
+
+    def _replaced(self, folded: Value, lost: Value, side, winner: Winner):
+        """The winner in place of the sum, where it is chosen."""
+        select, own = winner.select, self._winner_side(winner)
+        chosen = {name: Mux(select, own[name], side[name]) for name in own}
+        return Mux(select, winner.folded, folded), lost & ~select, side | chosen
+
+    @staticmethod
+    def _winner_side(winner: Winner) -> dict[str, Value]:
+        return {
+            "nan": winner.nan,
+            "special": winner.nan | winner.inf,
+            "minus": winner.minus,
+            "below": winner.below,
+            "top": winner.top,
+            "subnormal": Const(0, 1),
+        }
+
+    def build_winner(self) -> Value:
+        """The code of the winner, in a unit without sums."""
+        assert self.winner is not None
+        return self._build_rounded(self.winner.folded, Const(0, 1), self._winner_side(self.winner))
+
+    # ---------------------------------------------------------------- rounding
+
+    def _build_rounded(self, folded: Value, lost: Value, side) -> Value:
+        m, g, cuts = self.m, self.g, self.cuts
         folded = cuts.cross("total", folded, "s3_folded")
         lost = cuts.cross("total", lost, "s3_lost")
         side = cuts.cross_all("total", side, "s3")
@@ -423,10 +450,14 @@ class DotCore:
         if short is not None:
             nan = Mux(side["short"], Const(short.nan_code & ((1 << f) - 1), f), nan)
         payload = Mux(side["nan"], nan, 0)
+        number = side["nonzero"] & ~special
+        sign = (below & number) | side["minus"]
+        if self.winner is not None:  # a winner's `minus` is that of a zero, whatever it is
+            sign = Mux(number, below, side["minus"])
         return Cat(
             (fraction & (~special).replicate(f)) | payload,
             packed[f:] | special.replicate(target.output.exponent_bits),
-            (below & side["nonzero"] & ~special) | side["minus"],
+            sign,
         )
 
 

@@ -58,35 +58,30 @@ class ShortWindow:
 
 @dataclass(frozen=True, kw_only=True)
 class Winner:
-    """A run-time choice of one exact number in place of the whole sum: only the rounding is left.
+    """A run-time choice of one exact number in place of the sum: only the rounding is left.
 
-    Where ``select`` is set the lanes must be zeros with the sign −, and the addend does not matter.
+    It comes behind the place "sum", and needs fewer bits than the result has, or RNE.
 
     Attributes
     ----------
     select : Value
         One bit.
-    reference : Value
-        Exponent (product scale) of the words' second highest magnitude bit.
-    magnitude : Value
-        The number in units of ``2**-output.fraction_bits``, below 2; used unless ``is_fixed``.
-    is_fixed : Value
-        One bit: the number is ``fixed``.
-    fixed : Value
-        Two's complement in units of ``2**-fraction``, from -2 to below 2.
-    fraction : int
-        At least the output's fraction bits, at most the window's.
-    sign, inf, nan : Value
-        ``sign`` is that of the number; for zeros the result's.
+    folded : Value
+        ``magnitude_bits`` of the geometry: the magnitude, or its ones' complement from two's, which
+        is less by one unit. A number of no more bits than the result may be given either way.
+    below : Value
+        The sign of a nonzero number.
+    top : Value
+        Exponent, on the output's biased scale, of the place that E_max has in a sum.
+    minus, inf, nan : Value
+        ``minus`` is the sign of a zero and of a special.
     """
 
     select: Value
-    reference: Value
-    magnitude: Value
-    is_fixed: Value
-    fixed: Value
-    fraction: int
-    sign: Value
+    folded: Value
+    below: Value
+    top: Value
+    minus: Value
     inf: Value
     nan: Value
 

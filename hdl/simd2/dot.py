@@ -1,6 +1,7 @@
 """The arithmetic of an element with semirings: one number out of K pairs, and what C has."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
@@ -9,60 +10,26 @@ from amaranth.lib.wiring import In, Out
 
 from golden.fp.formats import FloatFormat
 from golden.fp.spec import DotSpec
-from golden.simd2.op import Op, as_op
+from golden.simd2.op import Op
 
 from ..fp.core import PIPELINES, DotCore
 from ..fp.dot import geometry_of, lane
-from ..fp.geometry import Lane
+from ..fp.geometry import Geometry, Lane
 from ..fp.multiply import multiply
 from ..fp.pipeline import Cuts
 from ..fp.unpack import Unpacked, unpack
-from .operand import lane_layout
-from .winner import candidate, least, winner_of
+from .mode import bits, bits_layout, operations_of
+from .operand import PARTS, check_format, lane_layout
+from .winner import Candidate, Widths, candidate, key_of, least, winner_of
 
-__all__ = ["SemiringDot", "better", "mode_layout", "mode_of", "shape_of"]
+__all__ = ["SemiringDot", "better"]
 
-
-def mode_layout() -> data.StructLayout:
-    """What an element is told with its operands, one bit each."""
-    return data.StructLayout(
-        {
-            "semiring": 1,  # ⊕ is not a sum
-            "multiply": 1,  # ⊗ is ×
-            "larger": 1,  # ⊗ is max
-            "truth": 1,  # ⊗ is and
-            "turn": 1,  # the result has the other sign
-        }
-    )
-
-
-def mode_of(op: Op) -> dict[str, int]:
-    """`mode_layout` of an operation."""
-    return {
-        "semiring": int(op.plus != "add"),
-        "multiply": int(op.plus != "add" and op.times == "mul"),
-        "larger": int(op.times in ("min", "max")),
-        "truth": int(op.times == "and"),
-        "turn": int(op.plus in ("max", "or")),
-    }
-
-
-def shape_of(op: Op, side: str) -> dict[str, int]:
-    """How the operands of a side are decoded; see `hdl.simd2.operand.shape_layout`.
-
-    Both operands of a sum, and of an extremum, have their signs turned for ⊕ = max; of a product
-    it is A alone.
-    """
-    turned = op.plus == "max" and (op.times != "mul" or side == "a")
-    return {
-        "product": int(op.plus != "add" and op.times == "mul"),
-        "fixed": int(op.plus != "add" and op.times != "mul"),
-        "turn": int(turned),
-    }
+#: Levels of the tree that finds the least key before the place "sum"; the rest stands behind it.
+_EARLY = 2
 
 
 class SemiringDot(wiring.Component):
-    """Fused dot product and the semirings of ⊕ = min, max, or; bits as ``golden.simd2.mmo``.
+    """Fused dot product and the semirings; bits as ``golden.simd2.mmo``.
 
     Parameters
     ----------
@@ -70,7 +37,6 @@ class SemiringDot(wiring.Component):
         Of the sums: an ``ieee`` one with FP32 results, and a window that holds a sum of two
         operands.
     operations : sequence of Op or str
-        At least one, "mma" among them or not; addnorm is not one of them yet.
     pipeline : int
         Register ranks, 0 to 4.
 
@@ -78,17 +44,24 @@ class SemiringDot(wiring.Component):
     -------
     a, b : In(k × lane_layout)
         Operands, from `hdl.simd2.operand.Decode`.
-    mode : In(mode_layout)
+    mode : In(bits_layout)
         What to do with them.
     c : In(32)
         Addend of sums.
     d : Out(32)
-        The sum; where ``mode.semiring`` the least candidate, ties and signs not yet turned: what
-        `better` makes a result of.
+        The sum; in a semiring the least candidate, its sign not turned back: what `better` makes a
+        result of.
+    true : Out(1 or 0)
+        Whether there is a pair of true operands, where there is orand.
 
     Latency
     -------
     ``latency = pipeline`` cycles, one result a cycle, whatever the operation.
+
+    Raises
+    ------
+    ValueError
+        For a pipeline depth that does not exist, another kind of spec, and no operation.
     """
 
     if TYPE_CHECKING:
@@ -97,152 +70,235 @@ class SemiringDot(wiring.Component):
         mode: data.View
         c: Signal
         d: Signal
+        true: Signal
 
     def __init__(self, *, spec: DotSpec, operations: Sequence[Op | str], pipeline: int = 0):
         if pipeline not in PIPELINES:
             raise ValueError(f"pipeline must be one of {sorted(PIPELINES)}, not {pipeline!r}")
-        self.operations = tuple(sorted({as_op(op) for op in operations}, key=lambda op: op.code))
-        if not self.operations or Op.ADDNORM in self.operations:
-            raise ValueError(
-                f"operations must be at least one, and not addnorm, not {list(operations)!r}"
-            )
+        self.operations = operations_of(operations)
         if spec.truncate != "floor" or spec.rounding != "RNE" or spec.window is None:
             raise ValueError(f"spec must be of the preset ieee, not {spec!r}")
+        check_format(spec.input)
         self.spec, self.pipeline, self.latency = spec, pipeline, pipeline
-        lanes = data.ArrayLayout(lane_layout(spec.input), spec.k)
+        lanes = data.ArrayLayout(lane_layout(spec.input, self.operations), spec.k)
         super().__init__(
             {
                 "a": In(lanes),
                 "b": In(lanes),
-                "mode": In(mode_layout()),
+                "mode": In(bits_layout(self.operations)),
                 "c": In(spec.output.storage_bits),
                 "d": Out(spec.output.storage_bits),
+                "true": Out(int(Op.ORAND in self.operations)),
             }
         )
 
+    @property
+    def _widths(self) -> Widths:
+        times = {op.times for op in self.operations if op.plus in ("min", "max")}
+        return Widths(
+            format=self.spec.input,
+            sums="add" in times,
+            products="mul" in times,
+            extrema=bool(times & {"min", "max"}),
+        )
+
+    @property
+    def _exponent_bits(self) -> int:
+        """Of a product in a sum of products."""
+        return geometry_of(self.spec).exponent_max.bit_length()
+
+    @property
+    def _adds(self) -> bool:
+        return any(op.plus == "add" for op in self.operations)
+
+    @property
+    def geometry(self) -> Geometry:
+        """The widths of the back end; without sums of products it has no more than a winner."""
+        geometry, widths = geometry_of(self.spec), self._widths
+        if self._adds:
+            return geometry
+        window = widths.number - 3 if widths.sums else geometry.result_bits + 1
+        return replace(geometry, lanes=1, window=window)
+
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        spec, k = self.spec, self.spec.k
-        format = spec.input
-        names = {op.times for op in self.operations if op.plus != "add"}
-        mode = {
-            "semiring": self.mode.semiring if names else Const(0, 1),
-            "multiply": self.mode.multiply if "mul" in names else Const(0, 1),
-            "larger": self.mode.larger if names & {"min", "max"} else Const(0, 1),
-            "truth": self.mode.truth if "and" in names else Const(0, 1),
-            "turn": self.mode.turn if Op.MAXPLUS in self.operations else Const(0, 1),
-        }
-        products = [
-            multiply(m, self.a[i].significand, self.b[i].significand, name=f"p{i}")
-            for i in range(k)
-        ]
-        winner = None
-        if names:
-            keys = [
+        widths, mode = self._widths, bits(self.operations, self.mode)
+        cuts = Cuts(m, PIPELINES[self.pipeline])
+        pairs = self._pairs(m, mode["norm"])
+        lanes = [self._lane(m, x, y, mode, i, kill) for i, (x, y, kill) in enumerate(pairs)]
+        winner, held = None, None
+        if widths.sums or widths.products or widths.extrema:
+            winner, held = self._build_winner(m, cuts, lanes, mode)
+        core = DotCore(
+            m,
+            geometry=self.geometry,
+            rounding=self.spec.rounding,
+            nan_code=self.spec.nan_code,
+            cuts=cuts,
+            winner=winner,
+        )
+        if self._adds:
+            addend = unpack(m, self.c, self.spec.output, name="c")
+            n = self._exponent_bits
+            lanes = [replace(lane, exponent=lane.exponent[:n]) for lane in lanes]
+            m.d.comb += self.d.eq(core.build(lanes, addend, held))
+        elif winner is not None:
+            m.d.comb += self.d.eq(core.build_winner())
+        if Op.ORAND in self.operations:
+            true: Value = Cat(
+                *(
+                    ~(a.zero | a.nan | b.zero | b.nan)
+                    for a, b in ((self.a[i], self.b[i]) for i in range(self.spec.k))
+                )
+            ).any()
+            for place in ("product", "sum", "total", "normalised"):
+                true = cuts.cross(place, true, f"true_{place}")
+            m.d.comb += self.true.eq(true)
+        return m
+
+    # ---------------------------------------------------------------- lanes
+
+    def _pairs(self, m: Module, norm: Value) -> list[tuple[Unpacked, Unpacked, Value]]:
+        """The operands of each lane's product, and whether it counts as zero.
+
+        Of the four lanes of a square of a difference the first has a·a and the last b·b; where a
+        and b are the same, all four are zero.
+        """
+        found: list[tuple[Unpacked, Unpacked, Value]] = []
+        never = isinstance(norm, Const) and not norm.value
+        same: Value = Const(0, 1)
+        for i in range(self.spec.k):
+            x, y = _unpacked(self.a[i]), _unpacked(self.b[i])
+            if not never and i % PARTS == 0:
+                same = Signal(name=f"same{i}")
+                codes = [Cat(z.sign, z.exponent, z.significand) for z in (x, y)]
+                m.d.comb += same.eq(norm & (codes[0] == codes[1]))
+                y = _choice(norm, x, y)
+            elif not never and i % PARTS == PARTS - 1:
+                x = _choice(norm, y, x)
+            found.append((x, y, same))
+        return found
+
+    def _lane(
+        self, m: Module, x: Unpacked, y: Unpacked, mode: dict[str, Value], i: int, kill: Value
+    ) -> Lane:
+        """A product on its way into the sum."""
+        fraction = 2 * self.spec.input.fraction_bits
+        width = len(x.significand) + len(y.significand)
+        product: Value = Const(0, fraction + 2)
+        if width:
+            product = multiply(m, x.significand, y.significand, name=f"p{i}")
+            product = product & (~kill).replicate(len(product))
+        found = lane(m, x, y, product, fraction, f"p{i}")
+        exponent = found.exponent & (~kill).replicate(len(found.exponent))
+        nan, inf, sign = found.nan, found.inf, found.sign
+        norm = mode["norm"]
+        if not isinstance(norm, Const) or norm.value:
+            # infinities of one sign are none of a square's; a NaN comes from the first lane alone
+            first = i % PARTS == 0
+            a, b = self.a[i - i % PARTS], self.b[i - i % PARTS]
+            spoilt = a.nan | b.nan | (a.inf & b.inf & ~(a.sign ^ b.sign))
+            nan = Mux(norm, spoilt & Const(int(first), 1), nan)
+            inf = Mux(norm, (a.inf | b.inf) & Const(int(first), 1), inf)
+        return replace(found, exponent=exponent, nan=nan, inf=inf, sign=sign)
+
+    # ---------------------------------------------------------------- candidates
+
+    def _build_winner(self, m: Module, cuts: Cuts, lanes: Sequence[Lane], mode):
+        """The least candidate, behind "sum", and what lanes keep of products, behind "product"."""
+        widths, k = self._widths, self.spec.k
+        kept: list[Candidate] = []
+        for i in range(k):
+            fields = vars(
                 candidate(
                     m,
                     self.a[i],
                     self.b[i],
-                    products[i],
-                    format=format,
-                    multiply=mode["multiply"],
-                    larger=mode["larger"],
-                    truth=mode["truth"],
-                    turn=mode["turn"],
+                    lanes[i],
+                    widths=widths,
+                    mode=mode,
                     name=f"x{i}",
                 )
-                for i in range(k)
-            ]
-            key = least(m, keys, name="least")
-            winner = winner_of(
-                key,
-                format=format,
-                output=spec.output,
-                select=mode["semiring"],
-                multiply=mode["multiply"],
             )
-        core = DotCore(
-            m,
-            geometry=geometry_of(spec),
-            rounding=spec.rounding,
-            nan_code=spec.nan_code,
-            cuts=Cuts(m, PIPELINES[self.pipeline]),
-            winner=winner,
-        )
-        fraction = 2 * format.fraction_bits
-        lanes = [
-            self._lane(m, self.a[i], self.b[i], products[i], fraction, mode["semiring"], i)
-            for i in range(k)
-        ]
-        m.d.comb += self.d.eq(core.build(lanes, unpack(m, self.c, spec.output, name="c")))
-        return m
+            kept.append(Candidate(**cuts.cross_all("product", fields, f"s1_{i}")))
+        names = ("semiring", "multiply", "plus", "larger")
+        mode = {name: mode[name] for name in names}
+        mode = self._cross(cuts, "product", mode, "s1_mode")
+        keys = [key_of(m, x, widths=widths, mode=mode, name=f"x{i}") for i, x in enumerate(kept)]
+        keys = least(m, keys, turns=~mode["plus"], name="early", levels=_EARLY)
+        keys = [cuts.cross("sum", key, f"s2_key{i}") for i, key in enumerate(keys)]
+        mode = self._cross(cuts, "sum", mode, "s2_mode")
+        (key,) = least(m, keys, turns=~mode["plus"], name="late")
+        winner = winner_of(key, widths=widths, geometry=self.geometry, mode=mode)
+        held = [(x.word, x.sign, x.exponent[: self._exponent_bits]) for x in kept]
+        return winner, held
 
     @staticmethod
-    def _lane(m: Module, a, b, product: Value, fraction: int, off: Value, index: int) -> Lane:
-        """A product on its way into the sum; −0 where there is none."""
-        x, y = (
-            Unpacked(
-                sign=operand.sign,
-                exponent=operand.exponent[:-1],
-                significand=operand.significand,
-                zero=operand.zero,
-                inf=operand.inf,
-                nan=operand.nan,
-            )
-            for operand in (a, b)
-        )
-        found = lane(m, x, y, product, fraction, f"p{index}")
-        if isinstance(off, Const):
-            return found
-        return Lane(
-            sign=found.sign | off,
-            exponent=found.exponent & (~off).replicate(len(found.exponent)),
-            significand=found.significand & (~off).replicate(len(product)),
-            fraction=fraction,
-            nan=found.nan & ~off,
-            inf=found.inf & ~off,
-        )
+    def _cross(cuts: Cuts, place: str, mode: dict[str, Value], prefix: str) -> dict[str, Value]:
+        """Bits of the mode on the far side of a place; constants stay what they are."""
+        return {
+            name: bit if isinstance(bit, Const) else cuts.cross(place, bit, f"{prefix}_{name}")
+            for name, bit in mode.items()
+        }
+
+
+def _unpacked(lane: data.View) -> Unpacked:
+    return Unpacked(
+        sign=lane.sign,
+        exponent=lane.exponent,
+        significand=lane.significand,
+        zero=lane.zero,
+        inf=lane.inf,
+        nan=lane.nan,
+    )
+
+
+def _choice(select: Value, x: Unpacked, y: Unpacked) -> Unpacked:
+    if isinstance(select, Const):
+        return x if select.value else y
+    return Unpacked(**{name: Mux(select, value, vars(y)[name]) for name, value in vars(x).items()})
 
 
 def better(
     m: Module,
     found: Value,
+    true: Value,
     kept: Value,
     *,
     output: FloatFormat,
-    turn: Value,
-    truth: Value,
+    mode: dict[str, Value],
     keep: Value,
     name: str,
 ) -> Value:
-    """⊕ of a result of `SemiringDot` and what a slot holds.
+    """The result: ⊕ of what `SemiringDot` found and what a slot holds; sums are results already.
 
     Parameters
     ----------
-    found : Value
-        Code of the least candidate, its sign not turned back.
+    found, true : Value
+        Its ``d`` and ``true``.
     kept : Value
         Code of the other operand of ⊕.
-    turn, truth : Value
-        As in the mode of the result.
+    mode : dict of str to Value
+        ``semiring``, ``turn`` and ``truth`` of this result.
     keep : Value
-        Whether ``kept`` counts; else the result is what was found.
+        Whether ``kept`` counts; else it is the identity of ⊕.
     """
-    bits = len(found)
-    sign = found[-1]
-    other_sign = kept[-1] ^ turn
-    ranks = []
-    for code, s in ((found, sign), (kept, other_sign)):
-        ranks.append(Cat(code[:-1] ^ s.replicate(bits - 1), ~s))
-    not_number = [_is_nan(code, output) for code in (found, kept)]
-    first, second = ranks
-    takes = Signal(name=f"{name}_takes")
-    m.d.comb += takes.eq(~keep | not_number[1] | (~not_number[0] & (first <= second)))
-    turned = Cat(found[:-1], sign ^ (turn & ~not_number[0]))
-    chosen = Mux(takes, turned, kept)
-    true = found[:-1].any() | (keep & kept[:-1].any() & ~not_number[1])
-    one = output.bias << output.fraction_bits
-    return Mux(truth, Const(one, bits) & true.replicate(bits), chosen)
+    bits, f = len(found), output.fraction_bits
+    endless = Const(((1 << output.exponent_bits) - 1) << f, bits - 1)
+    turn, truth = mode["turn"], mode["truth"]
+    own: Value = Mux(keep, kept, Cat(endless, turn))
+    sign, other = found[-1], own[-1] ^ turn
+    less = Signal(name=f"{name}_less")
+    m.d.comb += less.eq(Mux(sign ^ other, sign, (found[:-1] < own[:-1]) ^ sign))
+    found_nan, own_nan = (_is_nan(code, output) for code in (found, own))
+    turned = Cat(found[:-1], sign ^ (turn & ~found_nan))
+    takes = ~mode["semiring"] | own_nan | (less & ~found_nan)
+    chosen: Value = Mux(takes, turned, own)
+    if isinstance(truth, Const) and not truth.value:
+        return chosen
+    either = true | (keep & kept[:-1].any() & ~_is_nan(kept, output))
+    one = Const(output.bias << f, bits) & either.replicate(bits)
+    return Mux(truth, one, chosen)
 
 
 def _is_nan(code: Value, format: FloatFormat) -> Value:

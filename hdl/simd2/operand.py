@@ -4,6 +4,7 @@
 when a result is written. Only +, × and max are left for ⊗ then.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
@@ -11,11 +12,16 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from golden.fp.formats import FloatFormat, as_format, check_int
+from golden.simd2.op import Op
 
 from ..fp.normalise import normalise
 from ..fp.unpack import unpack
+from .mode import bits, bits_layout, mode_of, operations_of, shape_of
 
-__all__ = ["Decode", "fixed_bits", "lane_layout", "shape_layout"]
+__all__ = ["PARTS", "Decode", "check_format", "fixed_bits", "lane_layout", "order_bits"]
+
+#: Lanes that one square of a difference takes: a·a − a·b − a·b + b·b.
+PARTS = 4
 
 
 def fixed_bits(format: FloatFormat) -> int:
@@ -23,35 +29,41 @@ def fixed_bits(format: FloatFormat) -> int:
     return 1 + format.emax - format.emin + 1 + format.fraction_bits
 
 
-def lane_layout(format: FloatFormat) -> data.StructLayout:
-    """A decoded operand.
+def order_bits(format: FloatFormat) -> int:
+    """What extrema compare: sign, exponent of a product with 1, fraction."""
+    return 2 + format.exponent_bits + 1 + format.fraction_bits
 
-    ``significand`` and ``exponent`` are as for a product: in products of semirings subnormals are
-    normalised too, and the exponent has ``fraction_bits`` more. ``fixed`` is the number in two's
-    complement, in units of the smallest subnormal (of infinity anything); ``order`` rises with it,
-    −0 before +0, and is 0 for a NaN.
+
+def check_format(format: FloatFormat) -> None:
+    """Raise ValueError for a format that semirings are not built for."""
+    if format.exponent_bits > 5 or not format.has_infinity:
+        raise ValueError(
+            f"format must have infinities and at most 5 exponent bits, not {format.name}"
+        )
+
+
+def lane_layout(format: FloatFormat, operations: Sequence[Op]) -> data.StructLayout:
+    """A decoded operand; what none of the operations looks at has no bits.
+
+    ``significand`` and ``exponent`` are as for a product, 0 where there is none; in products of
+    semirings subnormals are normalised too, and the exponent has ``fraction_bits`` more. ``fixed``
+    is the number in two's complement, in units of the smallest subnormal; of infinity it is beyond
+    all finite ones. ``order`` is the inverted sign, then exponent and fraction as of a product with
+    1; these are 0 where none is asked for.
     """
+    shapes = [shape_of(op, side) for op in operations for side in "ab"]
+    wants = {name: any(shape[name] for shape in shapes) for name in shapes[0]}
+    raised = int(wants["raised"])
     return data.StructLayout(
         {
-            "significand": format.fraction_bits + 1,
-            "exponent": format.exponent_bits + 1,
+            "significand": (format.fraction_bits + 1) * wants["product"],
+            "exponent": (format.exponent_bits + raised) * wants["product"],
             "sign": 1,
             "zero": 1,
             "inf": 1,
             "nan": 1,
-            "fixed": fixed_bits(format),
-            "order": format.width,
-        }
-    )
-
-
-def shape_layout() -> data.StructLayout:
-    """How operands are to be decoded: for the sum of products or for what else."""
-    return data.StructLayout(
-        {
-            "product": 1,  # of a semiring: normalised
-            "fixed": 1,  # not as a product: significand 0
-            "turn": 1,  # the other sign
+            "fixed": fixed_bits(format) * wants["sum"],
+            "order": order_bits(format) * wants["order"],
         }
     )
 
@@ -64,13 +76,22 @@ class Decode(wiring.Component):
     format : FloatFormat or str
         Up to five exponent bits.
     k : int
-        Operands.
+        Operands, and lanes.
+    operations : sequence of Op or str
+    side : str
+        ``a`` or ``b``.
 
     Members
     -------
     bus : In(k × storage_bits)
-    shape : In(shape_layout)
+    shape : In(bits_layout(operations, side))
     lanes : Out(k × lane_layout)
+
+    Raises
+    ------
+    ValueError
+        For a format, operations or a side that there is not, and if k is no multiple of 4 with
+        addnorm.
     """
 
     if TYPE_CHECKING:
@@ -78,57 +99,96 @@ class Decode(wiring.Component):
         shape: data.View
         lanes: data.View
 
-    def __init__(self, *, format: FloatFormat | str = "fp16", k: int):
+    def __init__(
+        self,
+        *,
+        format: FloatFormat | str = "fp16",
+        k: int,
+        operations: Sequence[Op | str],
+        side: str,
+    ):
         self.format = as_format(format)
         check_int("k", k, 1)
-        if self.format.exponent_bits > 5 or not self.format.has_infinity:
-            raise ValueError(
-                f"format must have infinities and at most 5 exponent bits, not {self.format.name}"
-            )
-        self.k = k
+        check_format(self.format)
+        if side not in ("a", "b"):
+            raise ValueError(f"side must be 'a' or 'b', not {side!r}")
+        self.operations = operations_of(operations)
+        if any(mode_of(op)["norm"] for op in self.operations) and k % PARTS:
+            raise ValueError(f"k must be a multiple of {PARTS} with addnorm, not {k!r}")
+        self.k, self.side = k, side
         super().__init__(
             {
                 "bus": In(data.ArrayLayout(self.format.storage_bits, k)),
-                "shape": In(shape_layout()),
-                "lanes": Out(data.ArrayLayout(lane_layout(self.format), k)),
+                "shape": In(bits_layout(self.operations, side)),
+                "lanes": Out(data.ArrayLayout(lane_layout(self.format, self.operations), k)),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
+        shape = bits(self.operations, self.shape, self.side)
+        deal = shape["deal"]
         for k in range(self.k):
-            self._build_lane(m, Value.cast(self.bus[k]), self.lanes[k], f"x{k}")
+            code = Value.cast(self.bus[k])
+            if not isinstance(deal, Const) or deal.value:
+                code = Mux(deal, Value.cast(self.bus[k // PARTS]), code)
+            other = deal if self.side == "a" and k % PARTS in (1, 2) else Const(0, 1)
+            self._build_lane(m, code, shape, other, self.lanes[k], f"x{k}")
         return m
 
-    def _build_lane(self, m: Module, code: Value, lane: data.View, name: str) -> None:
-        format, shape = self.format, self.shape
+    def _build_lane(
+        self, m: Module, code: Value, shape, other: Value, lane: data.View, name: str
+    ) -> None:
+        format = self.format
         f = format.fraction_bits
         view = unpack(m, code, format, name=name)
-        sign = view.sign ^ shape.turn
-        number = normalise(m, view.significand, limit=None, name=f"{name}_normalise")
-        significand = Mux(shape.product, number.word, view.significand)
-        raised = view.exponent + f - number.shift
+        sign = view.sign ^ shape["turn"] ^ other
         m.d.comb += [
-            lane.significand.eq(significand & (~shape.fixed).replicate(f + 1)),
-            lane.exponent.eq(Mux(shape.product, raised, view.exponent)),
             lane.sign.eq(sign),
             lane.zero.eq(view.zero),
             lane.inf.eq(view.inf),
             lane.nan.eq(view.nan),
         ]
+        number = normalise(m, view.significand, limit=None, name=f"{name}_normalise")
+        raised = Signal(format.exponent_bits + 1, name=f"{name}_raised")
+        m.d.comb += raised.eq(view.exponent + f - number.shift)
+        significand = Mux(shape["raised"], number.word, view.significand)
+        exponent = Mux(shape["raised"], raised, view.exponent)
+        product = shape["product"]
+        m.d.comb += [
+            lane.significand.eq(significand & product.replicate(f + 1)),
+            lane.exponent.eq(exponent & product.replicate(len(exponent))),
+        ]
+        if len(Value.cast(lane.fixed)):
+            m.d.comb += lane.fixed.eq(self._fixed(m, view, sign, name) & _all(shape["sum"], lane))
+        if len(Value.cast(lane.order)):
+            one = format.bias + f  # exponent of 1
+            magnitude = Cat(number.word[:-1], (raised + one)[: format.exponent_bits + 2])
+            magnitude = magnitude & (~view.zero & shape["order"]).replicate(len(magnitude))
+            m.d.comb += lane.order.eq(Cat(magnitude, ~sign))
+
+    def _fixed(self, m: Module, view, sign: Value, name: str) -> Value:
+        """The number in two's complement."""
+        width = fixed_bits(self.format)
+        top = self.format.fraction_bits + 2  # bits that only infinity has all set
         magnitude = self._shifted(m, view.significand, view.exponent, name)
-        width = fixed_bits(format)
-        m.d.comb += lane.fixed.eq((magnitude ^ sign.replicate(width)) + sign)
-        order = Cat(code[: format.width - 1] ^ sign.replicate(format.width - 1), ~sign)
-        m.d.comb += lane.order.eq(order & (~view.nan).replicate(format.width))
+        magnitude = magnitude | Cat(Const(0, width - 1 - top), view.inf.replicate(top), Const(0, 1))
+        word = Signal(width, name=f"{name}_fixed")
+        m.d.comb += word.eq((magnitude ^ sign.replicate(width)) + sign)
+        return word
 
     def _shifted(self, m: Module, significand: Value, exponent: Value, name: str) -> Value:
-        """The significand ``exponent - 1`` further up."""
+        """The significand ``exponent - 1`` further up, in magnitude bits and a zero above."""
         steps = exponent - 1
         word: Value = significand
+        limit = fixed_bits(self.format) - 1
         for bit in range(self.format.exponent_bits):
             step = 1 << bit
-            here = Signal(min(len(word) + step, fixed_bits(self.format)), name=f"{name}_up{step}")
+            here = Signal(min(len(word) + step, limit), name=f"{name}_up{step}")
             m.d.comb += here.eq(Mux(steps[bit], Cat(Const(0, step), word), word))
             word = here
-        return word
+        return Cat(word, Const(0, 1))
+
+
+def _all(bit: Value, lane: data.View) -> Value:
+    return bit.replicate(len(Value.cast(lane.fixed)))

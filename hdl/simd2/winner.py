@@ -1,145 +1,282 @@
 """⊗ and ⊕ of the semirings: candidates a + b, a · b or max(a, b), and the least of them.
 
-Candidates are *keys*, unsigned numbers of which the least is wanted: from the top a class (−∞,
-finite, +∞, NaN), then the number. Sums, and the larger of two operands, are fixed-point numbers;
-products are exponent and fraction. Comparison is exact; what is found is rounded once, later.
+A lane keeps a candidate where the sum of products keeps a product; sums need more bits than that,
+and have some beside. Behind the place "product" candidates become *keys* of which the least is
+wanted: sums are in two's complement with the sign inverted, and compare like unsigned numbers; the
+others have a sign and a magnitude, and the answer is turned where both are negative. Comparison is
+exact; what is found is rounded once, later.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
 
 from golden.fp.formats import FloatFormat
 
-from ..fp.geometry import Winner
+from ..fp.geometry import Geometry, Lane, Winner
 from .operand import fixed_bits
 
-__all__ = ["candidate", "least", "winner_of"]
+__all__ = ["Candidate", "Widths", "candidate", "key_of", "least", "winner_of"]
 
-_FINITE = 1  # classes: 0 is −∞, 2 is +∞, 3 is NaN
+#: Top bits of a key that are all ones, or all zeros, for infinities and no finite number.
+_SPECIAL = 12
 
 
-def _product_exponent_bits(format: FloatFormat) -> int:
-    return (2 * (2 * format.bias + format.fraction_bits) + 1).bit_length()
+@dataclass(frozen=True, kw_only=True)
+class Widths:
+    """Bits of candidates and keys.
+
+    Attributes
+    ----------
+    format : FloatFormat
+        Of the operands.
+    sums, products, extrema : bool
+        Which candidates there can be.
+    """
+
+    format: FloatFormat
+    sums: bool
+    products: bool
+    extrema: bool
+
+    @property
+    def fraction(self) -> int:
+        """Fraction bits of a product, normalised."""
+        return 2 * self.format.fraction_bits + 1
+
+    @property
+    def exponent(self) -> int:
+        """Of a product of semirings, whose operands are normalised."""
+        return self.format.exponent_bits + 2
+
+    @property
+    def number(self) -> int:
+        """Of a key: sign, and a sum of fixed-point numbers with one more place for −0 below it.
+
+        Or, from the top, sign, exponent and fraction of a product or of an operand.
+        """
+        if self.sums:
+            return fixed_bits(self.format) + 2
+        return 1 + self.exponent + self.fraction
+
+    @property
+    def low(self) -> int:
+        """What a sum has below the fraction of a product."""
+        return self.number - 1 - self.exponent - self.fraction
+
+    @property
+    def key(self) -> int:
+        """A number, its sign inverted, and on top of it whether it is a NaN."""
+        return self.number + 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """What a lane keeps: as for a product, and what a sum has beside.
+
+    Attributes
+    ----------
+    word, exponent, sign : Value
+        Of products as in the sum of them. Of other candidates the number of the key, from the top:
+        sign, exponent, word. The lowest bit of ``word`` stays clear.
+    low : Value
+        The rest of the number.
+    inf, nan : Value
+        Whether it is infinite, with the sign of the number, or a NaN; of extrema only the latter.
+    """
+
+    word: Value
+    exponent: Value
+    sign: Value
+    low: Value
+    inf: Value
+    nan: Value
 
 
 def candidate(
     m: Module,
     a: data.View,
     b: data.View,
-    product: Value,
+    product: Lane,
     *,
-    format: FloatFormat,
-    multiply: Value,
-    larger: Value,
-    truth: Value,
-    turn: Value,
+    widths: Widths,
+    mode: dict[str, Value],
     name: str,
-) -> Value:
-    """The key of one pair of operands.
+) -> Candidate:
+    """One pair of operands.
 
     Parameters
     ----------
     a, b : View of `lane_layout`
-    product : Value
-        Of their significands.
-    multiply, larger : Value
-        Whether the candidate is a·b, or max(a, b); else it is a + b.
-    truth : Value
-        Whether it is −1 if both are true, else 0.
-    turn : Value
-        Whether the operands' signs were turned.
+    product : Lane
+        Significand and exponent 0 where none is wanted.
+    mode : dict of str to Value
+        See `hdl.simd2.mode.mode_of`.
     """
-    drop_a, drop_b = Signal(name=f"{name}_drop_a"), Signal(name=f"{name}_drop_b")
-    above = Signal(name=f"{name}_a_above_b")
-    both = Signal(name=f"{name}_both_true")
-    m.d.comb += [
-        above.eq(a.order > b.order),
-        drop_a.eq((larger & ~above) | truth),
-        drop_b.eq((larger & above) | truth),
-        both.eq(truth & ~(a.zero | a.nan | b.zero | b.nan)),
-    ]
-    x, y = (
-        Value.cast(operand.fixed) & (~drop).replicate(len(operand.fixed))
-        for operand, drop in ((a, drop_a), (b, drop_b))
+    number: list[Value] = []
+    plus, larger = mode["plus"], mode["larger"]
+    sign = product.sign
+    nan = a.nan | b.nan
+    inf = a.inf | b.inf
+    spoilt: Value = (a.inf & b.zero) | (a.zero & b.inf)
+    if widths.sums:
+        total = Signal(widths.number - 1, name=f"{name}_total")
+        m.d.comb += total.eq((a.fixed.as_signed() + b.fixed.as_signed())[: len(total)])
+        # x − x is +0, and −0 where signs are turned; of a sum that is not 0 it does not matter
+        minus_zero = Mux(mode["turn"], a.sign | b.sign, a.sign & b.sign)
+        number.append(Cat(~minus_zero, total))
+        sign = Mux(plus, total[-1], sign)
+        spoilt = Mux(plus, a.inf & b.inf & (a.sign ^ b.sign), spoilt)
+    nan = nan | spoilt
+    if widths.extrema:
+        above = Signal(name=f"{name}_a_above_b")
+        lower = _is_less(b.order, a.order, turns=Const(1, 1))
+        m.d.comb += above.eq(b.nan | (lower & ~a.nan))
+        order = Mux(above, a.order, b.order)
+        number.append(Cat(Const(0, widths.number - len(order)), order))
+        sign = Mux(larger, ~order[-1], sign)
+        nan = Mux(larger, a.nan & b.nan, nan)
+    fields = [Value.cast(part)[:-1] for part in number]
+    joined: Value = Const(0, max(widths.number - 1, 1))
+    if fields:
+        joined = _any_of(fields)
+    shift = widths.low
+    middle = joined[shift : shift + widths.fraction]
+    upper = joined[shift + widths.fraction :]
+    return Candidate(
+        word=_or(product.significand, middle),
+        exponent=_or(product.exponent, upper),
+        sign=sign,
+        low=joined[:shift],
+        inf=inf & ~larger,
+        nan=nan,
     )
-    total = Signal(fixed_bits(format) + 1, name=f"{name}_total")
-    m.d.comb += total.eq((x.as_signed() + y.as_signed())[: len(total)])
-    # −1 in units of the smallest subnormal
-    minus_one = (-(1 << -(format.emin - format.fraction_bits))) & ((1 << len(total)) - 1)
-    total_or_one = total | (Const(minus_one, len(total)) & both.replicate(len(total)))
-    # Of a sum that is 0: x − x is +0, and −0 where signs are turned. Of others it does not matter.
-    minus_zero = Mux(turn & ~larger, a.sign | b.sign, (a.sign | drop_a) & (b.sign | drop_b))
-    sum_key = Cat(~minus_zero, total_or_one[:-1], ~total_or_one[-1])
 
-    sign = a.sign ^ b.sign
-    zero = a.zero | b.zero
-    high = product[-1]
-    fraction = Mux(high, product[:-1], Cat(Const(0, 1), product[:-2]))
-    exponent = (a.exponent + b.exponent + high)[: _product_exponent_bits(format)]
-    magnitude = Cat(fraction, exponent)
-    magnitude = magnitude & (~zero).replicate(len(magnitude))
-    low = len(sum_key) - len(magnitude) - 1
-    product_key = Cat(Const(0, low), magnitude ^ sign.replicate(len(magnitude)), ~sign)
 
-    a_inf, b_inf = a.inf & ~drop_a, b.inf & ~drop_b
-    plus = Mux(multiply, (a.inf | b.inf) & ~sign, a_inf & ~a.sign | b_inf & ~b.sign)
-    minus = Mux(multiply, (a.inf | b.inf) & sign, a_inf & a.sign | b_inf & b.sign)
-    spoilt = Mux(multiply, (a.inf & b.zero) | (a.zero & b.inf), plus & minus)
-    nan = ((a.nan & ~drop_a) | (b.nan & ~drop_b) | spoilt) & ~truth
-    key = Signal(len(sum_key) + 2, name=f"{name}_key")
-    m.d.comb += key.eq(
-        Cat(Mux(multiply, product_key, sum_key), nan | ~(plus | minus), nan | (plus & ~minus))
-    )
+def _any_of(parts: Sequence[Value]) -> Value:
+    found = parts[0]
+    for part in parts[1:]:
+        found = found | part
+    return found
+
+
+def _or(x: Value, y: Value) -> Value:
+    return (x | y)[: max(len(x), len(y))]
+
+
+def key_of(m: Module, kept: Candidate, *, widths: Widths, mode: dict[str, Value], name: str):
+    """The key of a candidate, behind the place "product"."""
+    top = ~kept.sign | kept.nan  # a NaN is not among the negative numbers
+    number: Value = Cat(kept.low, kept.word[: widths.fraction], kept.exponent[: widths.exponent])
+    if widths.products:
+        p = kept.word
+        high = p[-1]
+        exponent = (kept.exponent + high)[: widths.exponent]
+        found = Cat(Mux(high, p[:-1], Cat(Const(0, 1), p[:-2])), exponent)
+        number = Cat(number[: widths.low], Mux(mode["multiply"], found, number[widths.low :]))
+    plus = mode["plus"]
+    ones = kept.inf & (top | ~plus)
+    zeros = kept.inf & ~top & plus
+    upper = (number[1 - _SPECIAL :] | ones.replicate(_SPECIAL - 1)) & ~zeros.replicate(_SPECIAL - 1)
+    key = Signal(widths.key, name=f"{name}_key")
+    m.d.comb += key.eq(Cat(number[: 1 - _SPECIAL], upper, top, kept.nan))
     return key
 
 
-def least(m: Module, keys: Sequence[Value], *, name: str) -> Value:
-    """The least key, by a balanced tree."""
+def _is_less(x: Value, y: Value, *, turns: Value) -> Value:
+    """Whether x is the lesser number; of equal ones it does not matter.
+
+    The top bits are inverted signs; where ``turns``, the rest is a magnitude, and the order of two
+    negative numbers is the other one.
+    """
+    negative = ~(x[-1] | y[-1])
+    return (x < y) ^ (negative & turns)
+
+
+def least(
+    m: Module,
+    keys: Sequence[Value],
+    *,
+    turns: Value,
+    name: str,
+    levels: int | None = None,
+) -> list[Value]:
+    """The least key, by a balanced tree; with ``levels`` only so many levels of it.
+
+    ``turns`` is whether keys have magnitudes.
+    """
     level, keys = 0, list(keys)
-    while len(keys) > 1:
+    while len(keys) > 1 and (levels is None or level < levels):
         following: list[Value] = []
         for index in range(0, len(keys) - 1, 2):
             x, y = keys[index], keys[index + 1]
             smaller = Signal(len(x), name=f"{name}{level}_{index // 2}")
-            m.d.comb += smaller.eq(Mux(x < y, x, y))
+            # a NaN has the sign of a positive number
+            negative = ~(x[-2] | y[-2])
+            m.d.comb += smaller.eq(Mux((x < y) ^ (negative & turns), x, y))
             following.append(smaller)
         if len(keys) % 2:
             following.append(keys[-1])
         keys, level = following, level + 1
-    return keys[0]
+    return keys
 
 
-def winner_of(
-    key: Value, *, format: FloatFormat, output: FloatFormat, select: Value, multiply: Value
-) -> Winner:
-    """What a key stands for, as the back end takes it.
-
-    A fixed-point sum has ``emax + 2`` for the exponent of its top magnitude bit: sums are below
-    four times the power of two at ``emax``.
-    """
-    kind, number = key[-2:], key[:-2]
-    finite = kind == _FINITE
-    sum_word = Cat(number[1:-1], ~number[-1])
+def winner_of(key: Value, *, widths: Widths, geometry: Geometry, mode: dict[str, Value]) -> Winner:
+    """What a key stands for, as the back end takes it."""
+    format, output = widths.format, geometry.output
+    number, nan = key[:-1], key[-1]
     sign = ~number[-1]
-    width = _product_exponent_bits(format) + 2 * format.fraction_bits + 1
-    magnitude = number[-1 - width : -1] ^ sign.replicate(width)
-    fraction_bits = 2 * format.fraction_bits + 1
-    exponent = magnitude[fraction_bits:]
-    fraction = magnitude[:fraction_bits]
-    significand = Cat(Const(0, output.fraction_bits - fraction_bits), fraction, exponent.any())
-    top = format.emax + 1 + 2 * format.bias  # of the fixed word's hidden place, product scale
-    units = len(sum_word) - 2  # fraction bits of the fixed word
-    minus_zero = ~number[0] & ~sum_word.any() & ~multiply
+    fixed = mode["plus"]
+    inf: Value = Const(0, 1)
+    if widths.sums or widths.products:
+        upper, top = number[-_SPECIAL:-1], number[-1]
+        inf = (upper.all() & (top | ~fixed)) | (fixed & ~upper.any() & ~top)
+    folded: list[tuple[Value, Value]] = []
+    tops: list[tuple[Value, Value]] = []
+    belows: list[tuple[Value, Value]] = []
+    minus = sign
+    if widths.sums:
+        below = geometry.window - (widths.number - 3)  # the top bit has the place of E_max
+        total = Cat(Const(0, below), number[1:-1])
+        folded.append((fixed, total ^ sign.replicate(len(total))))
+        tops.append((fixed, Const(format.emax + 1 + output.bias, len_of(geometry))))
+        belows.append((fixed, sign))
+        minus = Mux(fixed & ~inf, ~number[0], sign)
+    if widths.products or widths.extrema:
+        field = number[-1 - widths.exponent : -1]
+        fraction = number[: -1 - widths.exponent]
+        fraction = fraction[max(len(fraction) - widths.fraction, 0) :]
+        hidden = field.any()
+        # exponents of the operands are so much higher, each
+        raised = format.bias + format.fraction_bits
+        word = Cat(Const(0, geometry.window - len(fraction)), fraction, hidden)
+        float_ = ~fixed
+        folded.append((float_, word))
+        tops.append((float_, (field + (output.bias - 2 * raised))[: len_of(geometry)]))
+        belows.append((float_, sign & hidden))
+        if widths.extrema:
+            one = format.bias + format.fraction_bits
+            endless = format.emax + 1 + raised + one
+            inf = inf | (mode["larger"] & (field == endless))
     return Winner(
-        select=select,
-        reference=Mux(multiply, exponent - 2 * format.fraction_bits, top),
-        magnitude=significand & finite.replicate(len(significand)),
-        is_fixed=~multiply,
-        fixed=sum_word & finite.replicate(len(sum_word)),
-        fraction=units,
-        sign=Mux(finite, sign | minus_zero, ~kind[1]),
-        inf=~finite & ~(kind[0] & kind[1]),
-        nan=kind[0] & kind[1],
+        select=mode["semiring"],
+        folded=_pick(folded, geometry.magnitude_bits),
+        below=_pick(belows, 1),
+        top=_pick(tops, len_of(geometry)),
+        minus=minus & ~nan,
+        inf=inf & ~nan,
+        nan=nan,
     )
+
+
+def len_of(geometry: Geometry) -> int:
+    """Bits of E_max on the output's biased scale."""
+    return geometry.output.exponent_bits
+
+
+def _pick(choices: list[tuple[Value, Value]], width: int) -> Value:
+    """The value that is chosen, in as many bits."""
+    words = [Cat(value, Const(0, max(width - len(value), 0)))[:width] for _, value in choices]
+    return words[0] if len(words) == 1 else Mux(choices[0][0], *words)

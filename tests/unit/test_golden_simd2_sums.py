@@ -1,5 +1,7 @@
 """The compiled sums of `golden.simd2.mmo` against integers, where it is close."""
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -107,7 +109,9 @@ def test_presets_and_windows_that_are_not_for_it():
     a, b = rng.normal(size=(2, 24, 24)).astype(np.float16)
     c = rng.normal(size=(24, 24)).astype(np.float32)
     x, y = a.astype(np.float32), b.astype(np.float32)
-    for settings in ({"preset": "a100"}, {"window": 60}, {"k": 8, "window": 50}, {"window": 51}):
+    several: list[dict[str, Any]] = [{"preset": "a100"}, {"window": 60}, {"window": 51}]
+    several.append({"k": 8, "window": 50})
+    for settings in several:
         for op in (Op.MMA, Op.ADDNORM):
             spec = dot_spec(op, "fp16", **settings)
             expected = plain_mmo(op, x, y, c, dot=spec)

@@ -1,0 +1,67 @@
+"""Arithmetic on vectors: FP16, FP32 and integers, element by element, to the bit.
+
+Arrays are NumPy's own types (float16, float32, integers; bf16 as uint16 codes). Floating point is
+IEEE 754, to nearest with ties to even, with subnormals; a NaN result is the canonical quiet NaN
+with a clear sign (0x7E00, 0x7FC00000). Square root, reciprocals, exponential and logarithm are
+correctly rounded. Integers wrap; conversions saturate.
+"""
+
+from golden.vector.arithmetic import (
+    absolute,
+    add,
+    bitwise_and,
+    bitwise_not,
+    bitwise_or,
+    div,
+    leaky_relu,
+    maximum,
+    minimum,
+    mul,
+    multiply_add,
+    relu,
+    shift_left,
+    shift_right,
+    sub,
+)
+from golden.vector.conversions import ROUNDINGS, convert
+from golden.vector.formats import DTYPES, canonical
+from golden.vector.functions import exp, ln, rec, rsqrt, sqrt
+from golden.vector.reductions import largest, pair_sums, smallest, sum_tree
+from golden.vector.selection import CONDITIONS, compare, pack, select, transpose, unpack_bits
+
+__all__ = [
+    "CONDITIONS",
+    "DTYPES",
+    "ROUNDINGS",
+    "absolute",
+    "add",
+    "bitwise_and",
+    "bitwise_not",
+    "bitwise_or",
+    "canonical",
+    "compare",
+    "convert",
+    "div",
+    "exp",
+    "largest",
+    "leaky_relu",
+    "ln",
+    "maximum",
+    "minimum",
+    "mul",
+    "multiply_add",
+    "pack",
+    "pair_sums",
+    "rec",
+    "relu",
+    "rsqrt",
+    "select",
+    "shift_left",
+    "shift_right",
+    "smallest",
+    "sqrt",
+    "sub",
+    "sum_tree",
+    "transpose",
+    "unpack_bits",
+]

@@ -1,0 +1,102 @@
+"""Conversions between formats.
+
+Floating point to floating point is IEEE 754 in five rounding modes, overflow as the mode says (to
+infinity when to nearest) and to odd (a sixth, for rounding in two steps). To integers values
+outside the range saturate, infinities too, and NaN gives 0. Integers saturate into narrower ones.
+"""
+
+import numpy as np
+
+from golden.fp import convert as convert_codes
+from golden.fp import from_int
+from golden.vector.formats import DTYPES, codes, dtype_of
+
+__all__ = ["ROUNDINGS", "convert"]
+
+#: Letters of rounding modes: nearest with ties to even, ties away, down, up, to zero, to odd.
+ROUNDINGS = {"r": "RNE", "a": "RNA", "f": "RD", "c": "RU", "z": "RZ", "o": "odd"}
+
+_FLOATS = ("fp16", "bf16", "fp32")
+
+
+def convert(values, source: str, target: str, rounding: str = "r"):
+    """Elements of one format as those of another.
+
+    Parameters
+    ----------
+    values : ndarray
+        Of the type of `source` in `DTYPES`; bf16 as uint16 codes.
+    source, target : str
+        Names in `DTYPES`.
+    rounding : {"r", "a", "f", "c", "z", "o"}
+
+    Returns
+    -------
+    ndarray of the type of `target`
+
+    Raises
+    ------
+    ValueError
+        For a name that is none, or odd rounding but to narrower floating point.
+    TypeError
+        For values of another type.
+    """
+    values = np.asarray(values)
+    if values.dtype != dtype_of(source):
+        raise TypeError(f"values must be {dtype_of(source)} ({source}), not {values.dtype}")
+    dtype_of(target)
+    if rounding not in ROUNDINGS:
+        raise ValueError(f"rounding must be one of {', '.join(ROUNDINGS)}, not {rounding!r}")
+    narrower = source == "fp32" and target in ("fp16", "bf16")
+    if rounding == "o" and not narrower:
+        raise ValueError(f"odd rounding must be from fp32 to fp16 or bf16, not to {target!r}")
+    if source in _FLOATS:
+        return _from_float(values, source, target, rounding)
+    if target in _FLOATS:
+        return _to_float(values, target, rounding)
+    bounds = np.iinfo(DTYPES[target])
+    exact = values.astype(object) if values.dtype == np.uint64 else values.astype(np.int64)
+    return np.clip(exact, bounds.min, bounds.max).astype(DTYPES[target])
+
+
+def _from_float(values, source, target, rounding):
+    if target in _FLOATS:
+        bits = values if source == "bf16" else codes(values)
+        if rounding == "o":
+            result = _to_odd(bits, target)
+        else:
+            result = np.asarray(convert_codes(bits, source, target, ROUNDINGS[rounding]))
+        return result if target == "bf16" else result.view(DTYPES[target])
+    if source == "bf16":
+        values = np.asarray(convert_codes(values, "bf16", "fp32")).view(np.float32)
+    with np.errstate(invalid="ignore"):
+        return _to_integer(values.astype(np.float64), DTYPES[target], rounding)
+
+
+def _to_odd(bits, target):
+    """To zero; the last bit is set where that was not exact and not a special value."""
+    result = np.asarray(convert_codes(bits, "fp32", target, "RZ"))
+    back = np.asarray(convert_codes(result, target, "fp32"))
+    inexact = (back != bits) & ~np.isnan(bits.view(np.float32))
+    return np.where(inexact, result | 1, result).astype(result.dtype)
+
+
+def _to_integer(values: np.ndarray, dtype: np.dtype, rounding: str) -> np.ndarray:
+    """float64 holds every value here exactly: they have 24 bits, and a half more fits."""
+    if rounding == "a":
+        whole = np.copysign(np.floor(np.abs(values) + 0.5), values)
+    else:
+        whole = {"r": np.rint, "f": np.floor, "c": np.ceil, "z": np.trunc}[rounding](values)
+    bounds = np.iinfo(dtype)
+    top = 2.0 ** (bounds.bits - (bounds.min < 0))
+    inside = np.where((whole >= bounds.min) & (whole < top), whole, 0)
+    result = np.where(whole >= top, bounds.max, inside.astype(dtype))
+    return np.where(whole < bounds.min, bounds.min, result).astype(dtype)
+
+
+def _to_float(values, target, rounding):
+    small = values.dtype.itemsize < 8 or (np.abs(values.astype(object)) < 1 << 60).all()
+    if not small:
+        raise ValueError("magnitudes of 64-bit integers must be below 2**60 to become floating")
+    result = np.asarray(from_int(values.astype(np.int64), target, ROUNDINGS[rounding]))
+    return result if target == "bf16" else result.view(DTYPES[target])

@@ -1,0 +1,304 @@
+"""Thesis 000, chapter 2: the model's equations against the engine, and its benchmarks.
+
+Tables 2.1 and 2.3 are the chip file (`test_davinci_chip`). The bars of Fig. 2.7 and the curves of
+Fig. 2.5 are lost; their statements are in the text, and these are what is tested.
+"""
+
+import re
+from fractions import Fraction
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sim.davinci import Program, Unit, engine, load_chip
+from sim.davinci.chip_file import CHIPS, read_chip
+from sim.davinci.closed_form import (
+    contention_times,
+    events_of,
+    main_procedure,
+    overlapping,
+    period_private,
+    period_shared,
+)
+from sim.davinci.lowering import lower
+
+CHIP = load_chip("ascend310")
+BUS = CHIP.buses["interconnect"]
+C1, C2 = BUS.total(1), BUS.total(2)
+INIT = Fraction(40, 10**9)
+
+#: Alg. 2 against the engine: each period is rounded to half an attosecond, of 40 ns at least.
+CLOSE = 1e-9
+
+UNITS = [Unit.V, Unit.M, Unit.MTE1, Unit.MTE2, Unit.MTE3]
+
+
+def seconds(times: np.ndarray) -> list[Fraction]:
+    return [Fraction(t, 10**18) for t in times.tolist()]
+
+
+def random_kernel(seed: int):
+    """Five units, flags well matched, at most one transfer on the bus at a time: only MTE2's."""
+    rng = np.random.default_rng(seed)
+    core = Program(CHIP).core()
+    x = core.program.tensor("x", (1 << 16,), "fp16")
+    l1, u = core.view("L1", 0, (1 << 16,), "fp16"), core.view("UB", 0, (1 << 15,), "fp16")
+    a, b = core.view("L0A", 0, (1 << 14,), "fp16"), core.view("L0B", 0, (1 << 14,), "fp16")
+    c = core.view("L0C", 0, (1 << 14,), "fp32")
+    pending: list[tuple] = []
+    for _ in range(int(rng.integers(1, 60))):
+        choice, n = rng.random(), int(rng.integers(1, 64))
+        if choice < 0.25:
+            source, target = rng.choice(5, 2, replace=False)
+            flag = (UNITS[source], UNITS[target], int(rng.integers(8)))
+            if flag not in pending:
+                core.set_flag(*flag)
+                pending.append(flag)
+        elif choice < 0.5 and pending:
+            core.wait_flag(*pending.pop(int(rng.integers(len(pending)))))
+        else:
+            match int(rng.integers(5)):
+                case 0:
+                    core.vadd(u, u, u, repeat=n)
+                case 1:
+                    core.mmad(c, a, b, m=16 * n, k=16, n=16, init="zero")
+                case 2:
+                    core.load(b, l1, repeat=n)
+                case 3:
+                    core.copy(l1[: n * 16], x[: n * 16])
+                case _:
+                    core.copy(l1[: n * 16], u[: n * 16])
+    return core
+
+
+@settings(max_examples=200)
+@given(st.integers(0, 2**32 - 1))
+def test_alg_2_is_the_engine_without_contention(seed):
+    core = random_kernel(seed)
+    if not core.instructions:
+        return
+    closed = main_procedure(events_of(core), CHIP.launch_s)
+    found = seconds(engine.run(*lower(core.program)).end)
+    for want, got in zip(closed, found, strict=True):
+        assert abs(got - want) <= CLOSE * want
+
+
+def test_alg_2_names_a_program_that_stands_still():
+    core = Program(CHIP).core()
+    core.wait_flag(Unit.V, Unit.M, 0)
+    with pytest.raises(ValueError, match="this program stands still"):
+        main_procedure(events_of(core), CHIP.launch_s)
+
+
+def test_a_wait_does_not_turn_time_back():
+    """Alg. 2 line 10 as printed would end the wait at its set, before the event before it."""
+    core = Program(CHIP).core()
+    u = core.allocate("UB", (128,), "fp16")
+    core.set_flag(Unit.MTE2, Unit.V, 0)
+    core.vadd(u, u, u)
+    core.wait_flag(Unit.MTE2, Unit.V, 0)
+    times = main_procedure(events_of(core), CHIP.launch_s)
+    assert times[0] == CHIP.launch_s < times[1] == times[2]
+    assert engine.run(*lower(core.program)).end[2] == engine.run(*lower(core.program)).end[1]
+
+
+def transfers(*parts: tuple[int, Unit, int, int]) -> list[tuple[Fraction, Fraction]]:
+    """(core, unit, bytes, nops before): bus times (from, to) of one transfer each."""
+    program = Program(CHIP)
+    x = program.tensor("x", (1 << 22,), "int8")
+    for number, unit, nbytes, nops in parts:
+        core = program.core(number)
+        if nops:
+            core.scalar(nops)
+        l1, u = core.view("L1", 0, (1 << 22,), "int8"), core.view("UB", 0, (1 << 22,), "int8")
+        dst, src = (l1, x) if unit == Unit.MTE2 else (x, u)
+        core.copy(dst[:nbytes], src[:nbytes])
+    low, streams = lower(program)
+    times = engine.run(low, streams)
+    found = {}
+    for stream, first in zip(streams, low.first.tolist(), strict=False):
+        for i, one in enumerate(stream.instructions, first):
+            if one.path:
+                ends = int(times.start[i] + low.init[i]), int(times.end[i])
+                found[stream.index, one.unit] = tuple(Fraction(t, 10**18) for t in ends)
+    return [found[number, unit] for number, unit, _, _ in parts]
+
+
+@settings(max_examples=100)
+@given(st.integers(1, 1 << 17), st.integers(1, 1 << 17), st.integers(1, 3000))
+def test_fig_2_9_both_cases(one, two, nops):
+    """Contention that begins and ends within two transfers, by eq. 2.6 and 2.7."""
+    found = transfers((0, Unit.MTE2, one, 0), (0, Unit.MTE3, two, nops))
+    begin = CHIP.launch_s + INIT
+    stall = nops / CHIP.clock_hz
+    want = overlapping((begin, Fraction(one)), (begin + stall, Fraction(two)), C1, C2)
+    for (_, got), end in zip(found, want, strict=True):
+        assert abs(got - end) <= CLOSE * end
+
+
+def test_fig_2_9_has_both_cases():
+    begin = Fraction(0)
+    late = Fraction(1, 10**6)
+    a = overlapping((begin, Fraction(1 << 16)), (late, Fraction(1 << 16)), C1, C2)
+    b = overlapping((begin, Fraction(1 << 18)), (late, Fraction(1 << 10)), C1, C2)
+    assert a[0] < a[1] and b[0] > b[1]
+
+
+@pytest.mark.parametrize("nops", [0, 400, 800, 1200])
+@pytest.mark.parametrize("where", [(0, 0), (0, 1)], ids=["b: one core", "c: two cores"])
+def test_fig_2_5_three_segments(nops, where):
+    """Alg. 1: T_e and T_f over S_e have the slopes 1/C₁, 2/C₂, 1/C₁, and turn where they must."""
+    fixed = 1 << 15
+    sizes = [k << 10 for k in range(1, 129)]
+    times = []
+    for size in sizes:
+        parts = ((where[0], Unit.MTE2, size, 0), (where[1], Unit.MTE3, fixed, nops))
+        times.append([end - begin for begin, end in transfers(*parts)])
+    stall = nops / CHIP.clock_hz
+    for size, found in zip(sizes, times, strict=True):
+        want = contention_times(Fraction(size), Fraction(fixed), stall, C1, C2)
+        assert all(abs(f - w) <= CLOSE * w for f, w in zip(found, want, strict=True)), size
+    turns = [stall * C1, stall * C1 + fixed]  # sizes where contention begins and ends
+    slopes = {"e": (1 / C1, 2 / C2, 1 / C1), "f": (0, 2 / C2 - 1 / C1, 0)}
+    seen = set()
+    for (s0, t0), (s1, t1) in pairwise(zip(sizes, times, strict=True)):
+        segment = 0 if s1 <= turns[0] else 1 if turns[0] <= s0 and s1 <= turns[1] else 2
+        if segment == 2 and s0 < turns[1]:
+            continue  # a turn lies between
+        seen.add(segment)
+        for curve, name in enumerate("ef"):
+            slope = (t1[curve] - t0[curve]) / (s1 - s0)
+            assert abs(slope - slopes[name][segment]) <= Fraction(1, 10**18), (s0, name)
+    assert seen == ({1, 2} if not nops else {0, 1, 2})
+
+
+def test_fig_2_5_a_has_no_contention():
+    """GM → L1 on MTE2 and UB → L1 on MTE3 do not share anything."""
+    core = Program(CHIP).core()
+    x = core.program.tensor("x", (1 << 17,), "int8")
+    l1, u = core.view("L1", 0, (1 << 17,), "int8"), core.view("UB", 0, (1 << 17,), "int8")
+    core.copy(l1, x)
+    core.copy(l1, u)
+    low, streams = lower(core.program)
+    times = engine.run(low, streams)
+    assert (times.end - times.start == low.init + low.data).all()
+
+
+#: Fig. 2.7: (b) … (f), the transfers that are active; (a) is taken to be one of them alone.
+SHARING = {
+    "a": [(0, Unit.MTE2)],
+    "b": [(0, Unit.MTE2), (0, Unit.MTE3)],
+    "c": [(0, Unit.MTE2), (1, Unit.MTE3)],
+    "d": [(0, Unit.MTE2), (1, Unit.MTE2)],
+    "e": [(0, Unit.MTE2), (1, Unit.MTE2), (0, Unit.MTE3)],
+    "f": [(0, Unit.MTE2), (0, Unit.MTE3), (1, Unit.MTE2), (1, Unit.MTE3)],
+}
+
+
+@pytest.mark.parametrize("case", SHARING)
+def test_fig_2_7_equal_shares(case):
+    """Bandwidth of each operation by least squares over sizes (§2.2.3): all get the same."""
+    active = SHARING[case]
+    sizes = np.array([k << 14 for k in range(1, 9)])
+    took = [
+        [float(e - b) for b, e in transfers(*((c, u, int(s), 0) for c, u in active))] for s in sizes
+    ]
+    bandwidths = [1 / np.polyfit(sizes, column, 1)[0] for column in np.array(took).T]
+    want = float(BUS.total(len(active))) / len(active)
+    assert np.allclose(bandwidths, want, rtol=1e-9)
+    if case == "f":
+        assert abs(sum(bandwidths) - 42e9) < 0.5e9, "about 42 GB/s (000 §2.2.3)"
+
+
+def test_fig_2_7_total_grows():
+    assert all(a < b for a, b in pairwise(BUS.total(n) for n in range(1, 5)))
+
+
+def ab_kernel(source: Unit | None, target: Unit | None, nbytes: int) -> Fraction:
+    core = Program(CHIP).core()
+    x = core.program.tensor("x", (nbytes,), "int8")
+    l1, u = core.view("L1", 0, (nbytes,), "int8"), core.view("UB", 0, (nbytes,), "int8")
+    core.copy(l1, x)
+    if source is not None and target is not None:
+        core.set_flag(source, target, 0)
+        core.wait_flag(source, target, 0)
+    core.copy(x, u)
+    return Fraction(engine.run(*lower(core.program)).total, 10**18)
+
+
+def test_fig_2_2_the_order_of_flags_decides():
+    """Kernels A (mte2, mte3), B (mte3, mte2), C (none): published 1.26 and 1.24.
+
+    The sizes are lost. With those of our choice the ratio is what the assumed bandwidths make it;
+    that B and C are alike and A slower is the model's. At some size A takes 1.26 times as long.
+    """
+    ratios = {}
+    for kib in (16, 32, 36, 37, 64, 256):
+        a, b, c = (
+            ab_kernel(*flags, kib << 10)
+            for flags in ((Unit.MTE2, Unit.MTE3), (Unit.MTE3, Unit.MTE2), (None, None))
+        )
+        assert b == c < a
+        ratios[kib] = float(a / b)
+    assert ratios[16] < 1.2 and abs(ratios[37] - 1.26) < 0.01 and ratios[256] > 1.3
+
+
+def staggered(chip, cores: int, size: int, delta: Fraction, shared: bool) -> Fraction:
+    """From the first byte to the last of one transfer on each of N cores that start δ apart."""
+    program = Program(chip)
+    x = program.tensor("x", (size,), "int8")
+    for c in range(cores):
+        core = program.core(c)
+        l1 = core.view("L1", 0, (size,), "int8")
+        if shared:
+            core.copy(l1, x)
+        else:
+            core.copy(core.view("UB", 0, (size,), "int8"), l1)
+    offsets = {("aicore", c): float(delta * c) for c in range(cores)}
+    times = engine.run(*lower(program, offsets_s=offsets))
+    begin = chip.launch_s + chip.route("L1", "UB").init_s
+    return Fraction(times.total, 10**18) - begin
+
+
+def test_eq_2_10_to_2_14():
+    """N cores with offsets δ: a transfer each of its own, and one on a bus of constant total."""
+    text = (CHIPS / "ascend910.toml").read_text()
+    assert "94, 188, 282, 376, 470, 564, 658, 752, 846, 940, 1034, 1128, 1200" in text
+    chip = read_chip(re.sub(r"94, 188, [\d, ]*1200", "94", text))
+    delta, applied = Fraction(61, 10**9), {True: 0, False: 0}
+    for cores, size in product((1, 2, 5, 32), (1 << 10, 1 << 14, 1 << 16)):
+        for shared, rate in ((True, Fraction(94 * 10**9)), (False, Fraction(128 * 10**9))):
+            got, alone = staggered(chip, cores, size, delta, shared), size / rate
+            form = period_shared if shared else period_private
+            want = form(Fraction(size), rate, delta, cores)
+            if shared:  # the bus is never idle, and all cores run at once for some time
+                applies = alone >= delta and cores * alone >= 2 * (cores - 1) * delta
+            else:  # case (a) of Fig. 2.10; in case (b) eq. 2.11 is less than what it takes
+                applies = alone >= (cores - 1) * delta
+                assert abs(got - ((cores - 1) * delta + alone)) <= CLOSE * got
+                assert applies or want < got
+            if applies:
+                applied[shared] += 1
+                assert abs(got - want) <= CLOSE * want, (cores, size, shared)
+    assert min(applied.values()) >= 5
+
+
+def test_eq_2_14_is_kept_within_its_range():
+    """As printed N_max can be negative; the period never is."""
+    for size in (1, 100, 10**4, 10**6):
+        for cores in (1, 2, 32):
+            delta, total = Fraction(61, 10**9), Fraction(42 * 10**9)
+            period = period_shared(Fraction(size), total, delta, cores)
+            assert 0 <= period <= max(2 * (cores - 1) * delta, cores * size / total)
+
+
+def test_two_cores_of_the_310_need_no_offset():
+    """§2.3.3: δ is 2.5 % of the launch; then the periods are Ds/Th and N·Ds/Th."""
+    size, zero = Fraction(1 << 20), Fraction(0)
+    assert period_private(size, C1, zero, 2) == size / C1
+    assert period_shared(size, C2, zero, 2) == 2 * size / C2
+    published = Fraction("2354.5") - Fraction("2293.5")
+    assert published == 61 and abs(published / Fraction("2354.5") - Fraction(25, 1000)) < 0.001

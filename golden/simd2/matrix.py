@@ -10,8 +10,9 @@ from golden.fp import PRESETS, DotSpec, fused_dot
 from golden.fp.formats import check_int
 from golden.simd2.op import Op, as_op
 from golden.simd2.plain import truth
+from golden.simd2.squares import square_sums
 
-__all__ = ["OPERANDS", "dot_spec", "mmo"]
+__all__ = ["OPERANDS", "SQUARES", "dot_spec", "mmo"]
 
 #: Formats that operands can have, by the dtype of their arrays.
 OPERANDS = {
@@ -19,6 +20,8 @@ OPERANDS = {
     np.dtype(ml_dtypes.bfloat16): "bf16",
     np.dtype(np.float32): "fp32",
 }
+#: How addnorm may make its terms.
+SQUARES = ("differences", "products")
 _TERMS = 1 << 22  # differences that are worked on at a time
 _LOW_BITS = np.int32(0x7FFFFFFF)
 _LAST, _FIRST = np.int32(0x7FFFFFFF), np.int32(-0x80000000)
@@ -34,6 +37,7 @@ def mmo(
     k: int = 4,
     preset: str = "ieee",
     window: int | None = None,
+    squares: str = "differences",
 ) -> np.ndarray:
     """Matrix operation of a semiring, as a unit computes it.
 
@@ -50,13 +54,17 @@ def mmo(
         once. The other operations do not depend on it.
     preset, window
         Accuracy of those sums, see `dot_spec`.
+    squares : {"differences", "products"}
+        How addnorm makes its terms: a − b rounded to FP32 (RNE), and the exact square of that; or
+        a·a − a·b − a·b + b·b, which are four terms of a sum of products, see
+        `golden.simd2.squares`. Units do the latter, of FP16; k is a multiple of 4 then.
 
     Returns
     -------
     (..., M, N) ndarray of float32
         Sums and products that ⊕ does not add up are exact, then rounded once (RNE). A NaN loses
         against a number, and −0 is below +0; orand takes what is neither zero nor NaN for true and
-        gives 1 or 0; addnorm rounds each a − b to FP32 (RNE) and adds up the exact squares.
+        gives 1 or 0.
 
     Raises
     ------
@@ -86,12 +94,17 @@ def mmo(
     if c.shape[-2:] != shape[-2:]:
         raise ValueError(f"c must be (..., {shape[-2]}, {shape[-1]}), not {c.shape}")
     shape = (*np.broadcast_shapes(lead, c.shape[:-2]), *shape[-2:])
-    spec = dot_spec(op, OPERANDS[a.dtype], k=k, preset=preset, window=window)
+    if squares not in SQUARES:
+        raise ValueError(f"squares must be one of {', '.join(SQUARES)}, not {squares!r}")
+    by_products = op is Op.ADDNORM and squares == "products"
+    spec = dot_spec(
+        Op.MMA if by_products else op, OPERANDS[a.dtype], k=k, preset=preset, window=window
+    )
     parts = (np.broadcast_to(x, (*shape[:-2], *x.shape[-2:])) for x in (a, b, c))
     a, b, c = (x.reshape(prod(shape[:-2]), *x.shape[-2:]) for x in parts)
     d = np.empty(c.shape, np.float32)
     for one, x, y, z in zip(d, a, b, c, strict=True):
-        one[:] = _matrix(op, x, y, z, spec)
+        one[:] = square_sums(x, y, z, spec) if by_products else _matrix(op, x, y, z, spec)
     return d.reshape(shape)
 
 

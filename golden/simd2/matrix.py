@@ -104,7 +104,10 @@ def mmo(
     a, b, c = (x.reshape(prod(shape[:-2]), *x.shape[-2:]) for x in parts)
     d = np.empty(c.shape, np.float32)
     for one, x, y, z in zip(d, a, b, c, strict=True):
-        one[:] = square_sums(x, y, z, spec) if by_products else _matrix(op, x, y, z, spec)
+        if by_products and spec is not None:
+            one[:] = square_sums(x, y, z, spec)
+        else:
+            one[:] = _matrix(op, x, y, z, spec)
     return d.reshape(shape)
 
 

@@ -5,8 +5,11 @@ from dataclasses import dataclass, fields
 from golden.fp.formats import FORMATS, FloatFormat, as_format, check_int
 from golden.fp.spec import PRESETS, DotSpec, IntDotSpec
 from golden.m3xu.precision import PRECISIONS as M3XU
+from golden.simd2.op import Op
 
 from ..fp.core import PIPELINES
+from ..simd2.mode import operations_of
+from ..simd2.operand import PARTS
 
 __all__ = ["ASSIGNMENTS", "CONFIGS", "DATAFLOWS", "PRECISIONS", "WIDE", "MatrixUnitConfig"]
 
@@ -60,6 +63,10 @@ class MatrixUnitConfig:
         ``edge`` of the array; or there with a register rank behind it, ``pipelined``. Precisions
         of `WIDE` are cut into limbs there, so they need one of the last two; FP8 needs the first.
         The default is what the precisions need.
+    operations : tuple of str
+        What the elements can do with a pair of fractals, of `golden.simd2.Op`; in the order of the
+        opcodes whatever order is given. Others than mma are for FP16, preset ``ieee``, FP32
+        results and ``pipelined`` assignment; addnorm needs k to be a multiple of 4.
 
     Raises
     ------
@@ -80,6 +87,7 @@ class MatrixUnitConfig:
     window: int | None = None
     multiplier_bits: int | None = None
     assignment: str | None = None
+    operations: tuple[str, ...] = ("mma",)
 
     def __post_init__(self):
         for name in ("m", "n", "k"):
@@ -97,6 +105,7 @@ class MatrixUnitConfig:
         if not isinstance(self.saturate, bool):
             raise TypeError(f"saturate must be True or False, not {self.saturate!r}")
         self._check_precisions()
+        self._check_operations()
         self._check_lanes()
 
     def _check_precisions(self) -> None:
@@ -112,6 +121,32 @@ class MatrixUnitConfig:
         output = as_format(self.output, "output")
         if INT8 in given and output.storage_bits != 32:
             raise ValueError(f"output must have 32 bits with int8, not {self.output!r}")
+
+    def _check_operations(self) -> None:
+        if isinstance(self.operations, str):
+            raise ValueError(f"operations must be different names, not {self.operations!r}")
+        chosen = operations_of(self.operations)
+        object.__setattr__(self, "operations", tuple(op.mnemonic for op in chosen))
+        if not self.semirings:
+            return
+        for name, value, allowed in (
+            ("precisions", self.precisions, ("fp16",)),
+            ("preset", self.preset, "ieee"),
+            ("output", self.output, "fp32"),
+            ("multiplier_bits", self.multiplier_bits, None),
+        ):
+            if value != allowed:
+                raise ValueError(
+                    f"{name} must be {allowed!r} with operations other than mma, not {value!r}"
+                )
+        if self.assignment not in (None, "pipelined"):
+            raise ValueError(
+                "assignment must be 'pipelined' with operations other than mma, "
+                f"not {self.assignment!r}"
+            )
+        if Op.ADDNORM in self.ops and self.k % PARTS:
+            raise ValueError(f"k must be a multiple of {PARTS} with addnorm, not {self.k!r}")
+        object.__setattr__(self, "assignment", "pipelined")
 
     def _check_lanes(self) -> None:
         if self.assignment is None:
@@ -150,6 +185,27 @@ class MatrixUnitConfig:
         if self.complex_precisions and self.slot_count % 2:
             raise ValueError(f"slots must be even with fp32c, not {self.slots!r}")
         _ = self.float_specs  # raises where preset or lanes do not allow a precision
+
+    # Operations
+
+    @property
+    def ops(self) -> tuple[Op, ...]:
+        """The operations, in the order of their codes on the bus."""
+        return operations_of(self.operations)
+
+    @property
+    def semirings(self) -> bool:
+        """Whether there are operations other than mma."""
+        return self.operations != ("mma",)
+
+    @property
+    def operation_bits(self) -> int:
+        """Bits of an operation's code; 0 where there is only one."""
+        return (len(self.operations) - 1).bit_length()
+
+    def pairs(self, operation: str) -> int:
+        """Pairs of operands that an element takes in one beat: k, of addnorm a quarter of it."""
+        return self.k // PARTS if operation == Op.ADDNORM.mnemonic else self.k
 
     # Precisions
 
@@ -337,7 +393,7 @@ class MatrixUnitConfig:
         """
         if self.slots is not None:
             return self.slots
-        count = self.entry_cycles + self.pipeline + 2
+        count = self.entry_cycles + self.pipeline + self.merge_cycles + 2
         return count + count % 2 if self.complex_precisions else count
 
     @property
@@ -348,7 +404,8 @@ class MatrixUnitConfig:
     def settings(self) -> dict[str, object]:
         """Every parameter as it is used, for people: defaults filled in, lists joined."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return values | {"precisions": ", ".join(self.precisions), "slots": self.slot_count}
+        joined = {name: ", ".join(values[name]) for name in ("precisions", "operations")}
+        return values | joined | {"slots": self.slot_count}
 
     # Time
 
@@ -363,13 +420,18 @@ class MatrixUnitConfig:
         return 2 if self.assignment == "pipelined" else 1
 
     @property
+    def merge_cycles(self) -> int:
+        """Cycles that a result waits for ⊕ with what its slot holds, where ⊕ is not a sum."""
+        return int(any(op.plus != "add" for op in self.ops))
+
+    @property
     def latency_cycles(self) -> int:
         """Cycles from the transfer of a beat to the earliest transfer of its (last) result.
 
         One into the operand registers, one more behind a pipelined assignment, the hops, the dot
-        product's ranks, one into the slot.
+        product's ranks, one before ⊕ with what the slot holds, one into the slot.
         """
-        return self.entry_cycles + self.hops + self.pipeline + 1
+        return self.entry_cycles + self.hops + self.pipeline + self.merge_cycles + 1
 
     @property
     def macs(self) -> int:
@@ -390,6 +452,9 @@ CONFIGS: dict[str, MatrixUnitConfig] = {
     ),
     "m3xu_pipelined": MatrixUnitConfig(
         m=8, n=4, k=8, precisions=("fp16", "bf16", "tf32", "fp32", "fp32c"), assignment="pipelined"
+    ),
+    "simd2_4x4": MatrixUnitConfig(
+        m=4, n=4, k=4, precisions=("fp16",), operations=tuple(op.mnemonic for op in Op)
     ),
     "m3xu_fp64": MatrixUnitConfig(
         m=4,

@@ -23,6 +23,8 @@ class Sequencer(wiring.Component):
     -------
     start, slot, emit : In(Start), In(slot_bits), In(1)
         The beat that wants to go.
+    late : In(1)
+        Whether the beat does not meet what its slot holds before its own result is written there.
     may_go : Out(1)
         Whether its slot allows it. It does not depend on ``go`` or ``taken``.
     go : In(1)
@@ -44,13 +46,15 @@ class Sequencer(wiring.Component):
     also waits
 
     - to accumulate, until it will meet what the first element has written (``busy <= entry_cycles +
-      hops``): its successors meet the beat as many cycles later as they wrote later;
+      hops``): its successors meet the beat as many cycles later as they wrote later.
+      A beat that meets it ``late`` does not wait;
     - to start from C, which all elements receive at once, until the last one has (``busy == 0``);
     - to start from zero, not at all: results are written in order.
     """
 
     if TYPE_CHECKING:
         start: Signal
+        late: Signal
         slot: Signal
         emit: Signal
         may_go: Signal
@@ -65,6 +69,7 @@ class Sequencer(wiring.Component):
         super().__init__(
             {
                 "start": In(Start),
+                "late": In(1),
                 "slot": In(config.slot_bits),
                 "emit": In(1),
                 "may_go": Out(1),
@@ -104,7 +109,8 @@ class Sequencer(wiring.Component):
             with m.Case(Start.FROM_C):
                 m.d.comb += ready.eq(busy[self.slot] == 0)
             with m.Default():
-                m.d.comb += ready.eq(busy[self.slot] <= config.entry_cycles + config.hops)
+                soon = config.entry_cycles + config.hops
+                m.d.comb += ready.eq(self.late | (busy[self.slot] <= soon))
 
         for s in slots:
             mine = Signal(name=f"goes{s}")

@@ -1,14 +1,16 @@
-"""The processing element: a fused dot product and the accumulators it works on."""
+"""The processing element: a fused dot product, or semirings, and the accumulators it works on."""
 
 from typing import TYPE_CHECKING, Any
 
-from amaranth.hdl import Array, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..fp.intdot import IntDotProduct
 from ..fp.multidot import MultiDot
 from ..m3xu.dot import LaneDot
+from ..simd2.dot import SemiringDot, better
+from ..simd2.mode import bits
 from .config import INT8, MatrixUnitConfig
 from .ports import control_layout, operand_layouts
 
@@ -17,6 +19,8 @@ __all__ = ["ProcessingElement"]
 
 class ProcessingElement(wiring.Component):
     """One element of the tile: ``slot = (slot or 0) + sum(A[k] * B[k])``, every cycle.
+
+    With semirings ``slot = (slot or the identity) ⊕ A[0] ⊗ B[0] ⊕ …``.
 
     Parameters
     ----------
@@ -43,9 +47,10 @@ class ProcessingElement(wiring.Component):
 
     Latency
     -------
-    The result of a beat can be read ``pipeline + 1`` cycles later, one beat a cycle. The element
-    never stalls: whoever drives it keeps accesses to one slot apart. A beat that accumulates reads
-    the slot in the cycle it comes. A slot written by a result and by ``load`` in one cycle gets
+    The result of a beat can be read ``pipeline + 1`` cycles later, one beat a cycle; with semirings
+    it is one cycle more. The element never stalls: whoever drives it keeps accesses to one slot
+    apart. A sum that accumulates reads the slot in the cycle it comes, the others when they write
+    it, so beats of these may follow each other in one slot. A slot written by a result and by ``load`` in one cycle gets
     the result.
     """
 
@@ -89,9 +94,17 @@ class ProcessingElement(wiring.Component):
             dot.c.eq(Mux(self.control.accumulate, slots[self.control.slot], 0)),
             self.d.eq(slots[self.read_slot]),
         ]
-        write, write_slot, integer = self._delayed(m, dot.latency)
+        write, write_slot, integer = self._delayed(m, dot.latency + config.merge_cycles)
         result: Value = dot.d
-        if isinstance(dot, MultiDot):
+        if isinstance(dot, SemiringDot):
+            m.d.comb += [
+                Value.cast(dot.a).eq(Value.cast(self.a)),
+                Value.cast(dot.b).eq(Value.cast(self.b)),
+                Value.cast(dot.mode).eq(Value.cast(self.control.mode)),
+            ]
+            if config.merge_cycles:
+                result = self._merged(m, dot, slots[write_slot])
+        elif isinstance(dot, MultiDot):
             m.d.comb += [dot.a.eq(self.a), dot.b.eq(self.b)]
             if config.precision_bits:
                 m.d.comb += dot.precision.eq(self.control.precision)
@@ -111,6 +124,29 @@ class ProcessingElement(wiring.Component):
             with m.Elif(self.load & (self.load_slot == s)):
                 m.d.sync += slot.eq(self.c)
         return m
+
+    def _merged(self, m: Module, dot: SemiringDot, kept: Value) -> Value:
+        """The result of a semiring, with what its slot holds by now."""
+        flags = bits(self.config.ops, self.control.mode)
+        late = {name: flags[name] for name in ("semiring", "turn", "truth")}
+        late["keep"] = self.control.accumulate
+        found, true = Signal.like(dot.d, reset_less=True), Signal.like(dot.true, reset_less=True)
+        m.d.sync += [found.eq(dot.d), true.eq(dot.true)]
+        for rank in range(1, dot.latency + 2):
+            for name, bit in late.items():
+                if not isinstance(bit, Const):
+                    late[name] = Signal(name=f"s{rank}_{name}", reset_less=True)
+                    m.d.sync += late[name].eq(bit)
+        return better(
+            m,
+            found,
+            true,
+            kept,
+            output=dot.spec.output,
+            mode=late,
+            keep=late["keep"],
+            name="better",
+        )
 
     def _connect_lanes(self, m: Module, dot: LaneDot) -> None:
         config = self.config
@@ -135,8 +171,12 @@ class ProcessingElement(wiring.Component):
             k=config.terms(INT8), saturate=config.saturate, pipeline=config.pipeline
         )
 
-    def _dot(self) -> MultiDot | LaneDot:
+    def _dot(self) -> MultiDot | LaneDot | SemiringDot:
         config = self.config
+        if config.semirings:
+            return SemiringDot(
+                spec=config.float_specs["fp16"], operations=config.ops, pipeline=config.pipeline
+            )
         if config.assignment == "element":
             return MultiDot(
                 specs=config.float_specs,

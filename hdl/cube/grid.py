@@ -6,6 +6,7 @@ from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from ..simd2.operand import Decode
 from .assign import DataAssignment
 from .config import MatrixUnitConfig
 from .element import ProcessingElement
@@ -116,9 +117,8 @@ class Grid(wiring.Component):
         for name, words in zip("ab", sides, strict=True):
             lanes.append([])
             for i, word in enumerate(words):
-                assign = DataAssignment(config=config, side=name)
+                assign = self._assign(m, name, word, step)
                 m.submodules[f"assign_{name}{i}"] = assign
-                m.d.comb += [assign.bus.eq(word), Value.cast(assign.step).eq(step)]
                 lanes[-1].append(Value.cast(assign.lanes))
         if config.assignment == "pipelined":
             valid, control = self._delay(m, valid, control, "_assigned")
@@ -127,6 +127,21 @@ class Grid(wiring.Component):
                     self._register(m, word, f"{name}{i}_lanes") for i, word in enumerate(words)
                 ]
         return valid, control, lanes[0], lanes[1]
+
+    def _assign(self, m: Module, side: str, word: Value, step: Signal) -> DataAssignment | Decode:
+        """What decodes the operands of a row or a column."""
+        config = self.config
+        if not config.semirings:
+            assign = DataAssignment(config=config, side=side)
+            m.d.comb += [assign.bus.eq(word), Value.cast(assign.step).eq(step)]
+            return assign
+        decode = Decode(format="fp16", k=config.k, operations=config.ops, side=side)
+        shape = getattr(data.View(step_layout(config), step), side)
+        m.d.comb += [
+            Value.cast(decode.bus).eq(word),
+            Value.cast(decode.shape).eq(Value.cast(shape)),
+        ]
+        return decode
 
     def _build_systolic(self, m: Module) -> dict[tuple[int, int], tuple[Value, Value]]:
         """What each element gets: row i comes i cycles late and hops right, column j likewise down.

@@ -6,9 +6,12 @@ from typing import Any
 
 from amaranth.lib import data, enum
 
+from golden.fp.formats import FORMATS
 from golden.m3xu.precision import PRECISIONS as M3XU
 
 from ..m3xu.lanes import bus_layout
+from ..simd2.mode import bits_layout
+from ..simd2.operand import lane_layout
 from .config import INT8, MatrixUnitConfig
 
 __all__ = [
@@ -16,6 +19,7 @@ __all__ = [
     "beat_layout",
     "control_layout",
     "fractal_layout",
+    "operation_enum",
     "operand_layouts",
     "precision_enum",
     "step_layout",
@@ -41,6 +45,14 @@ def precision_enum(precisions: tuple[str, ...]) -> Any:
     return new_class("Precision", (enum.Enum,), {"shape": width}, lambda body: body.update(members))
 
 
+@lru_cache
+def operation_enum(operations: tuple[str, ...]) -> Any:
+    """The codes of a unit's operations: their places in ``config.operations``."""
+    width = (len(operations) - 1).bit_length()
+    members = {name.upper(): code for code, name in enumerate(operations)}
+    return new_class("Operation", (enum.Enum,), {"shape": width}, lambda body: body.update(members))
+
+
 def _precision(config: MatrixUnitConfig) -> Any:
     return precision_enum(config.precisions) if config.precision_bits else 0
 
@@ -55,6 +67,7 @@ def beat_layout(config: MatrixUnitConfig) -> data.StructLayout:
             "a": data.ArrayLayout(config.bus_bits, config.m),
             "b": data.ArrayLayout(config.bus_bits, config.n),
             "precision": _precision(config),
+            "operation": operation_enum(config.operations) if config.operation_bits else 0,
             "start": Start,
             "slot": config.slot_bits,
             "emit": 1,
@@ -71,8 +84,11 @@ def step_layout(config: MatrixUnitConfig) -> data.StructLayout:
     """What the data assignment is told with a beat: which step of it this is.
 
     ``digit`` is the digit of B that meets the limbs of A; ``part`` is 1 while the imaginary part
-    of a complex product is formed.
+    of a complex product is formed. Where there are semirings, ``a`` and ``b`` say how the operands
+    of these sides are decoded.
     """
+    if config.semirings:
+        return data.StructLayout({side: bits_layout(config.ops, side) for side in "ab"})
     return data.StructLayout(
         {
             "precision": config.precision_bits,
@@ -89,6 +105,9 @@ def operand_layouts(config: MatrixUnitConfig) -> tuple[Any, Any]:
     """
     if config.assignment == "element":
         return config.bus_bits, config.bus_bits
+    if config.semirings:
+        lanes = data.ArrayLayout(lane_layout(FORMATS["fp16"], config.ops), config.k)
+        return lanes, lanes
     bits = max(M3XU[name].format.exponent_bits for name in config.floats)
     digits = [config.lane_bits] * config.lanes
     codes = 8 * config.terms(INT8) if INT8 in config.precisions else 0
@@ -104,7 +123,8 @@ def control_layout(config: MatrixUnitConfig) -> data.StructLayout:
 
     ``precision`` where it decodes them; ``wide``, ``again`` and ``last`` where it may get limbs;
     ``chop`` where some precisions are a machine's and others ``ieee``; ``small`` where some results
-    are shorter than others; ``integer`` where lanes are decoded and INT8 is not.
+    are shorter than others; ``integer`` where lanes are decoded and INT8 is not; ``mode`` where
+    there are semirings.
     """
     decodes, stepped = config.assignment == "element", bool(config.limb_counts)
     integers = INT8 in config.precisions and not decodes
@@ -117,6 +137,7 @@ def control_layout(config: MatrixUnitConfig) -> data.StructLayout:
             "chop": int(bool(config.chopped)),
             "small": int(bool(config.small_results)),
             "integer": int(integers and bool(config.floats)),
+            "mode": bits_layout(config.ops) if config.semirings else 0,
             "accumulate": 1,
             "slot": config.slot_bits,
         }

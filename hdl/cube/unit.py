@@ -7,6 +7,8 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from ..simd2.mode import decoded
+from ..simd2.operand import Decode
 from .assign import DataAssignment
 from .config import INT8, MatrixUnitConfig
 from .control import Sequencer
@@ -30,6 +32,7 @@ class MatrixUnit(wiring.Component):
         Beats, :func:`~hdl.cube.ports.beat_layout`: a fractal of A (M rows of ``bus_bits``), one of
         B (N columns of ``bus_bits``), the precision, what to start from, the accumulator slot, and
         whether the result is wanted on ``o``. A beat of several steps is taken in its last one.
+        Units with semirings have the ``operation`` beside the precision.
     c : In(stream.Signature(M × N × word_bits))
         C fractals; one is taken for each beat that starts from C; a complex one takes two, the real
         and the imaginary parts.
@@ -57,7 +60,7 @@ class MatrixUnit(wiring.Component):
     """
 
     #: Sub-components that tools may make once and count.
-    shared = (ProcessingElement, DataAssignment)
+    shared = (ProcessingElement, DataAssignment, Decode)
 
     if TYPE_CHECKING:
         i: stream.Interface
@@ -103,12 +106,14 @@ class MatrixUnit(wiring.Component):
             # the real part goes to the even slot of a pair, the imaginary part to the odd one
             with m.If(steps.is_complex):
                 m.d.comb += slot[0].eq(steps.part)
+        if config.semirings:
+            self._build_operation(m, grid, sequencer)
+        else:
+            m.d.comb += [grid.step.digit.eq(steps.digit), grid.step.part.eq(steps.part)]
         m.d.comb += [
             grid.valid.eq(go),
             Value.cast(grid.a).eq(beat.a),
             Value.cast(grid.b).eq(beat.b),
-            grid.step.digit.eq(steps.digit),
-            grid.step.part.eq(steps.part),
             grid.control.wide.eq(steps.wide),
             grid.control.again.eq(steps.digit != 0),
             grid.control.last.eq(steps.last),
@@ -134,6 +139,18 @@ class MatrixUnit(wiring.Component):
             if config.assignment == "element":
                 m.d.comb += grid.control.precision.eq(beat.precision)
         return m
+
+    def _build_operation(self, m: Module, grid: Grid, sequencer: Sequencer) -> None:
+        """Tell decoders, elements and the sequencer about the operation of a beat."""
+        ops = self.config.ops
+        code = Value.cast(self.i.payload.operation)
+        for side, target in (("a", grid.step.a), ("b", grid.step.b), (None, grid.control.mode)):
+            for name, bit in decoded(ops, code, side).items():
+                m.d.comb += getattr(target, name).eq(bit)
+        late = [place for place, op in enumerate(ops) if op.plus != "add"]
+        every = len(late) == len(ops)
+        chosen = Const(1, 1) if every else Cat(*(code == place for place in late)).any()
+        m.d.comb += sequencer.late.eq(chosen)
 
     def _build_steps(self, m: Module, issue: Value) -> "_Steps":
         """Count the steps of a beat: digits of a sum, and the two sums of complex numbers.

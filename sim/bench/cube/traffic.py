@@ -21,6 +21,7 @@ from hdl.cube.ports import Start
 from sim.rtl.cube import bus_words
 
 from .operands import draw_addends, draw_operands, make_near_ties
+from .semirings import compute_semirings
 
 __all__ = ["Traffic", "make_traffic"]
 
@@ -39,7 +40,7 @@ class Traffic:
     config : MatrixUnitConfig
     a, b : (beats, M or N, bytes) ndarray of uint8
         Rows of A and columns of B as they lie on the bus.
-    precision, start, slot, emit : (beats,) ndarray of uint8
+    precision, operation, start, slot, emit : (beats,) ndarray of uint8
         The other fields of a beat.
     c : (C fractals, M, N) ndarray
         One for each sum of a beat that starts from C.
@@ -51,6 +52,7 @@ class Traffic:
     a: np.ndarray
     b: np.ndarray
     precision: np.ndarray
+    operation: np.ndarray
     start: np.ndarray
     slot: np.ndarray
     emit: np.ndarray
@@ -67,12 +69,14 @@ class Traffic:
             "a": bus_words(self.a),
             "b": bus_words(self.b),
             "precision": self.precision,
+            "operation": self.operation,
             "start": self.start,
             "slot": self.slot,
             "emit": self.emit,
         }
         for name, bits in (
             ("precision", self.config.precision_bits),
+            ("operation", self.config.operation_bits),
             ("slot", self.config.slot_bits),
         ):
             if not bits:
@@ -82,7 +86,7 @@ class Traffic:
     def beat(self, index: int) -> dict[str, Any]:
         """One beat as :func:`sim.bench.bits.pack` takes it."""
         sides = {"a": self.a[index], "b": self.b[index]}
-        fields = ("precision", "start", "slot", "emit")
+        fields = ("precision", "operation", "start", "slot", "emit")
         return {
             name: [int.from_bytes(row.tobytes(), "little") for row in rows]
             for name, rows in sides.items()
@@ -95,6 +99,7 @@ def make_traffic(
     beats: int,
     seed: int,
     precisions: Sequence[str] | None = None,
+    operations: Sequence[str] | None = None,
     slots: np.ndarray | None = None,
     lengths: Sequence[int] = (1, 2, 3, 8),
     emit_rate: float = 0.5,
@@ -108,6 +113,8 @@ def make_traffic(
     precisions : sequence of str, optional
         Those that are used, all of the unit's by default; they change from run to run, and now
         and then within a run.
+    operations : sequence of str, optional
+        Likewise.
     slots : (beats,) ndarray of int, optional
         Slot of each beat; stretches in one slot, in turn and at random by default.
     lengths : sequence of int
@@ -145,20 +152,39 @@ def make_traffic(
     scale = rng.integers(-16, 17, run.max() + 1)[run]
     scale = scale + rng.choice([0, 0, 0, -12, 12, -26], beats)
     edge = (rng.choice([-1, 1], run.max() + 1) * (rng.random(run.max() + 1) < AT_THE_ENDS))[run]
+    operation = _operations(rng, config, run, operations)
     beat = np.repeat(np.arange(beats), 1 + np.isin(precision, paired))
     part = np.r_[False, beat[1:] == beat[:-1]]
-    a, b, c, d = _compute(rng, config, precision, run, step, from_c, scale, edge, beat, part)
+    if config.semirings:
+        a, b, c, d = compute_semirings(rng, config, operation, run, step, from_c, scale)
+    else:
+        a, b, c, d = _compute(rng, config, precision, run, step, from_c, scale, edge, beat, part)
     return Traffic(
         config=config,
         a=a,
         b=b,
         precision=precision.astype(np.uint8),
+        operation=operation.astype(np.uint8),
         start=start.astype(np.uint8),
         slot=slot.astype(np.uint8),
         emit=emit.astype(np.uint8),
         c=c[from_c[beat]],
         d=d[emit[beat]],
     )
+
+
+def _operations(
+    rng: np.random.Generator,
+    config: MatrixUnitConfig,
+    run: np.ndarray,
+    operations: Sequence[str] | None,
+) -> np.ndarray:
+    """Code of each beat's operation: mostly that of its run."""
+    codes = [config.operations.index(name) for name in operations or config.operations]
+    if len(codes) == 1:
+        return np.full(len(run), codes[0])
+    own = rng.choice(codes, run.max() + 1)[run]
+    return np.where(rng.random(len(run)) < 0.8, own, rng.choice(codes, len(run)))
 
 
 def _interleaved(rng: np.random.Generator, beats: int, slots: int) -> np.ndarray:

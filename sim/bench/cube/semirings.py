@@ -1,0 +1,71 @@
+"""Traffic of units with semirings: operands, and golden's results."""
+
+import numpy as np
+
+from golden.fp.spec import DotSpec
+from golden.simd2 import Op, mmo
+from hdl.cube.config import MatrixUnitConfig
+
+from .operands import draw_addends, draw_operands
+
+__all__ = ["compute_semirings"]
+
+#: What decides between candidates, and what is lost or flows: −0, infinities, NaN, the ends.
+_SPECIALS = np.array(
+    [0, 0x8000, 0x7C00, 0xFC00, 0x7E00, 0x3C00, 0xBC00, 1, 0x8001, 0x7BFF, 0xFBFF], np.uint16
+)
+_SHARE_OF_SPECIALS = 0.02
+_SHARE_OF_CLOSE = 0.3  # beats of which all candidates are of much the same size
+
+
+def compute_semirings(
+    rng: np.random.Generator,
+    config: MatrixUnitConfig,
+    operation: np.ndarray,
+    run: np.ndarray,
+    step: np.ndarray,
+    from_c: np.ndarray,
+    scale: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Buses a and b, C for every beat, and the value of its slot after it.
+
+    Parameters
+    ----------
+    operation, run, step, from_c, scale : (beats,) ndarray
+        Code of the operation; number of the run, and place in it; whether the beat starts from C;
+        exponent around which its products lie.
+    """
+    spec = config.spec("fp16")
+    assert isinstance(spec, DotSpec)
+    beats = len(run)
+    a, b = (x.astype(np.uint16) for x in draw_operands(rng, spec, scale, config.m, config.n))
+    close = rng.random(beats) < _SHARE_OF_CLOSE
+    base = rng.integers(0x0400, 0x7800, (int(close.sum()), 1, 1)).astype(np.uint16)
+    for codes in (a, b):
+        shape = codes[close].shape
+        near = base + rng.integers(0, 4, shape).astype(np.uint16)
+        codes[close] = near | (rng.integers(0, 2, shape) << 15).astype(np.uint16)
+        special = rng.random(codes.shape) < _SHARE_OF_SPECIALS
+        codes[special] = rng.choice(_SPECIALS, int(special.sum()))
+    c = draw_addends(rng, spec, scale, config.m, config.n).astype(np.uint32)
+    any_ = rng.random(c.shape) < 0.1
+    c[any_] = rng.integers(0, 1 << 32, int(any_.sum()), dtype=np.uint64).astype(np.uint32)
+    d = np.zeros_like(c)
+    state = np.zeros((int(run.max()) + 1, config.m, config.n), np.uint32)
+    for place in range(int(step.max()) + 1):
+        for code, name in enumerate(config.operations):
+            now = np.flatnonzero((step == place) & (operation == code))
+            if not len(now):
+                continue
+            if place == 0:
+                empty = np.float32(Op[name.upper()].identity).view(np.uint32)
+                state[run[now]] = np.where(from_c[now][:, None, None], c[now], empty)
+            pairs = config.pairs(name)
+            x, y = (codes[now][..., :pairs].view(np.float16) for codes in (a, b))
+            y = np.swapaxes(y, 1, 2)
+            addend = state[run[now]].view(np.float32)
+            settings = {"k": spec.k, "window": spec.window, "squares": "products"}
+            state[run[now]] = mmo(name, x, y, addend, **settings).view(np.uint32)
+        now = np.flatnonzero(step == place)
+        d[now] = state[run[now]]
+    return a.view(np.uint8), b.view(np.uint8), c, d

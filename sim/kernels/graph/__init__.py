@@ -8,7 +8,8 @@ from ...simd2 import BACKENDS, Counts, Fragment, Machine, register_backend
 from .closures import ALGORITHMS, closure, most_iterations
 from .inputs import FORMATS, Graph, PrecisionWarning, as_graph
 from .model import Core, Cycles, Estimate, estimate
-from .problems import PROBLEMS, Neighbours, Paths, Problem, nearest_neighbours, solve
+from .points import Neighbours, nearest_neighbours
+from .problems import PROBLEMS, Paths, Problem, solve
 
 __all__ = [
     "ALGORITHMS",

@@ -10,6 +10,8 @@ import numpy as np
 
 from golden.simd2 import Op
 
+from .memory import PAIR_BYTES, check_memory
+
 __all__ = ["FORMATS", "Graph", "PrecisionWarning", "as_graph", "read_matrix", "rounded"]
 
 #: Formats of operands by name.
@@ -99,7 +101,8 @@ def as_graph(
     ------
     ValueError
         For an adjacency matrix that is not square or empty, a weight that is NaN, complex, or
-        infinite with the sign that no absent edge has; or a file that cannot be read.
+        infinite with the sign that no absent edge has; a file that cannot be read; or more vertices
+        than there is memory for.
     """
     if isinstance(source, Graph):
         return _checked(source.weights, source.edges, source.names, op)
@@ -155,6 +158,7 @@ def _square(shape):
         raise ValueError(f"adjacency matrix must be square, not {'×'.join(map(str, shape))}")
     if not shape[0]:
         raise ValueError("adjacency matrix must have a row at least, not none")
+    check_memory(*shape, pair_bytes=PAIR_BYTES, what="graph", name="vertices")
 
 
 def _real(values):

@@ -5,7 +5,6 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,11 @@ import numpy as np
 from golden.simd2 import Op
 
 from ...simd2 import Counts, Machine
-from ..neighbours import nearest
 from .closures import BLOCK, Operand, closure
-from .inputs import FORMATS, Graph, PrecisionWarning, as_graph, read_matrix, rounded
+from .inputs import FORMATS, Graph, PrecisionWarning, as_graph, rounded
 from .routes import find_cycle, negative_cycle, parents, spanning_tree, times
 
-__all__ = ["PROBLEMS", "Neighbours", "Paths", "Problem", "nearest_neighbours", "solve"]
+__all__ = ["PROBLEMS", "Paths", "Problem", "solve"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -388,94 +386,3 @@ def _warn(error: float) -> None:
         PrecisionWarning,
         stacklevel=3,
     )
-
-
-@dataclass(frozen=True, eq=False)
-class Neighbours:
-    """The nearest points of each query.
-
-    Attributes
-    ----------
-    indices : (Q, count) ndarray of int
-        Nearest first; of points at the same distance the first.
-    squares : (Q, count) ndarray of float32
-        Their squared distances.
-    inputs : str
-    counts : Counts
-    clocks : int
-    """
-
-    indices: np.ndarray
-    squares: np.ndarray
-    inputs: str
-    counts: Counts
-    clocks: int
-
-
-def nearest_neighbours(
-    points: Any,
-    count: int,
-    queries: Any = None,
-    *,
-    inputs: str | None = None,
-    machine: Machine | None = None,
-) -> Neighbours:
-    """The ``count`` nearest points of each query, by one addnorm operation.
-
-    Parameters
-    ----------
-    points : (P, F) array or path of a Matrix Market file
-    queries : (Q, F) array, optional
-        By default the points themselves, each without itself.
-    inputs : {"fp16", "fp32"}, optional
-        By default FP16 if it has all coordinates.
-
-    Raises
-    ------
-    ValueError
-        For coordinates that are no finite numbers, features that do not agree, a count that is not
-        there.
-    """
-    given = _points(points, "points")
-    asked = given if queries is None else _points(queries, "queries")
-    if given.shape[1] != asked.shape[1]:
-        raise ValueError(
-            f"queries must have {given.shape[1]} features as the points, not {asked.shape[1]}"
-        )
-    most = len(given) - (queries is None)
-    if not 1 <= count <= most:
-        raise ValueError(f"count must be from 1 to {most}, not {count}")
-    if inputs is None:
-        with np.errstate(over="ignore"):
-            small = all((x.astype(np.float16) == x).all() for x in (given, asked))
-        inputs = "fp16" if small else "fp32"
-    if inputs not in FORMATS:
-        raise ValueError(f"inputs must be one of {', '.join(FORMATS)}, not {inputs!r}")
-    machine = machine or Machine()
-    counts, clocks = machine.counts, machine.clocks
-    machine.counts, machine.clocks = Counts(), 0
-    try:
-        y = rounded(given, inputs, "coordinates")
-        x = y if queries is None else rounded(asked, inputs, "coordinates")
-        squares = machine.apply(Op.ADDNORM, x, np.ascontiguousarray(y.T))
-        own, taken = machine.counts, machine.clocks
-    finally:
-        machine.counts, machine.clocks = counts + machine.counts, clocks + machine.clocks
-    if queries is None:
-        np.fill_diagonal(squares, np.nan)  # comes last
-    indices = nearest(squares, count)
-    return Neighbours(indices, np.take_along_axis(squares, indices, axis=1), inputs, own, taken)
-
-
-def _points(source, what):
-    if isinstance(source, str | Path):
-        source = read_matrix(Path(source))
-    if hasattr(source, "toarray"):
-        source = source.toarray()
-    array = np.asarray(source)
-    if array.ndim != 2 or array.dtype.kind not in "biuf" or not array.size:
-        raise ValueError(f"{what} must be a matrix of numbers, not {array.dtype} {array.shape}")
-    array = array.astype(np.float64)
-    if not np.isfinite(array).all():
-        raise ValueError(f"{what} must be finite numbers, not {array[~np.isfinite(array)][0]}")
-    return array

@@ -1,0 +1,113 @@
+"""`sim.kernels.graph.memory`: what problems take for each pair, and what is refused."""
+
+import tracemalloc
+import warnings
+
+import networkx as nx
+import numpy as np
+import pytest
+from scipy.io import mmwrite
+from scipy.sparse import coo_array, random_array, triu
+
+import sim.kernels.graph.memory as module
+from sim.cli import main
+from sim.kernels.graph import PROBLEMS, PrecisionWarning, nearest_neighbours, solve
+
+GIB = 1 << 30
+
+
+def peak(call):
+    """What is allocated meanwhile, at most."""
+    tracemalloc.start()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrecisionWarning)
+        call()
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return most
+
+
+def test_no_problem_takes_more():
+    """Routes and trees, too; and not much less, or the check would refuse what fits."""
+    rng = np.random.default_rng(1)
+    edges = random_array((300, 300), density=0.004, rng=rng, format="csr")
+    upper = triu(edges, 1).tocsr()
+    sources = {"aplp": upper, "minrp": upper, "mst": (upper + upper.T).tocsr()}
+    found = {}
+    for name in PROBLEMS:
+
+        def call(name=name):
+            paths = solve(name, sources.get(name, edges), inputs="fp16")
+            if paths.extreme:
+                paths.route(*paths.extreme[:2])
+            assert name != "mst" or paths.tree
+
+        peak(call)  # loads what is compiled
+        found[name] = peak(call) / 300**2
+    assert module.PAIR_BYTES / 1.2 < max(found.values()) < module.PAIR_BYTES, found
+
+
+def test_no_neighbours_take_more():
+    rng = np.random.default_rng(2)
+    points, queries = rng.random((700, 4)), rng.random((300, 4))
+    for asked, pairs in ((None, 700 * 700), (queries, 700 * 300)):
+
+        def call(asked=asked):
+            nearest_neighbours(points, 3, asked)
+
+        peak(call)
+        assert peak(call) < module.POINT_BYTES * pairs
+
+
+def test_what_does_not_fit_is_refused_before_it_is_made(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(module, "free_bytes", lambda: 3 * GIB)
+    large = coo_array((np.ones(1), ([0], [1])), shape=(10_000, 10_000))
+    text = r"must have at most 7,327 vertices in the 3.0 GiB that are free, not 10,000 \(60 bytes"
+
+    def refused():
+        with pytest.raises(ValueError, match=text):
+            solve("apsp", large)
+
+    assert peak(refused) < 1 << 20
+    many = nx.empty_graph(8_000)
+    with pytest.raises(ValueError, match=r"at most 7,327 vertices .* not 8,000"):
+        solve("mst", many)
+    with pytest.raises(ValueError, match=r"points must have at most 14,188 rows .* not 20,000"):
+        nearest_neighbours(np.zeros((20_000, 1)), 1)
+    with pytest.raises(ValueError, match=r"queries must have at most 20,132 rows .* not 30,000"):
+        nearest_neighbours(np.zeros((10_000, 1)), 1, np.zeros((30_000, 1)))
+    mmwrite(tmp_path / "large.mtx", large)
+    for problem, free, said in (("apsp", 3 * GIB, "7,327 vertices"), ("knn", 1 << 27, "10,000")):
+        monkeypatch.setattr(module, "free_bytes", lambda free=free: free)
+        assert main(["run", problem, "--graph", str(tmp_path / "large.mtx")]) == 2
+        captured = capsys.readouterr()
+        assert said in captured.err and captured.err.count("\n") == 1 and not captured.out
+
+
+def test_what_fits_is_not_refused(monkeypatch):
+    monkeypatch.setattr(module, "free_bytes", lambda: 0)  # not asked for something small
+    assert solve("apsp", nx.path_graph(40)).value(0, 39) == 39
+    monkeypatch.setattr(module, "free_bytes", lambda: None)
+    module.check_memory(1 << 20, 1 << 20, pair_bytes=60, what="graph", name="vertices")
+    monkeypatch.setattr(module, "free_bytes", lambda: 60 * 4_000**2)
+    module.check_memory(4_000, 4_000, pair_bytes=60, what="graph", name="vertices")
+    with pytest.raises(ValueError, match="at most 4,000 vertices"):
+        module.check_memory(4_001, 4_001, pair_bytes=60, what="graph", name="vertices")
+
+
+def test_free_memory_is_read(monkeypatch):
+    """The less of what the system and the container have, as far as they say so."""
+    files = {}
+
+    def read(path):
+        if str(path) not in files:
+            raise OSError
+        return files[str(path)]
+
+    monkeypatch.setattr(module.Path, "read_text", read)
+    assert module.free_bytes() is None
+    files["/proc/meminfo"] = "MemTotal:  99 kB\nMemAvailable:   2048 kB\n"
+    files["/sys/fs/cgroup/memory.max"] = "max\n"
+    assert module.free_bytes() == 2 << 20
+    files["/sys/fs/cgroup/memory.max"] = "1048576\n"
+    assert module.free_bytes() == 1 << 20

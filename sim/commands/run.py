@@ -258,8 +258,8 @@ def _model(options, core: "Core", console: Console) -> dict[str, Any]:
     problem, inputs = PROBLEMS[options.problem], options.inputs or "fp16"
     unit = f"{core.unit.m}×{core.unit.n}×{core.unit.k}"
     console.print(
-        f"{problem.name}: {unit} unit beside {core.lanes} vector lanes, {inputs} operands, "
-        f"{core.bytes_per_cycle} bytes a cycle; as many iterations as any graph needs",
+        f"{problem.name}: {unit} unit beside {core.lanes} vector lanes, {inputs} operands; "
+        "as many iterations as any graph needs",
         style="bold",
         markup=False,
     )
@@ -284,4 +284,10 @@ def _model(options, core: "Core", console: Console) -> dict[str, Any]:
             )
             rows.append({**asdict(row), "ratio": row.ratio})
     console.print(table)
-    return {"problem": problem.name, "inputs": inputs, "unit": unit, "rows": rows}
+    assumptions = core.assumptions()
+    sources = Table("not counted", "value", "source")
+    for item in assumptions:
+        sources.add_row(item.name, item.value, item.source)
+    console.print(sources)
+    figures = {"problem": problem.name, "inputs": inputs, "unit": unit, "rows": rows}
+    return {**figures, "assumptions": [asdict(item) for item in assumptions]}

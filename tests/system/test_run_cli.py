@@ -57,7 +57,9 @@ def test_a_warning_is_a_line(tmp_path, capsys):
 
 def test_the_model(capsys):
     assert main(["run", "apsp", "--model", "--json", "-"]) == 0
-    rows = json.loads(capsys.readouterr().out)["rows"]
+    found = json.loads(capsys.readouterr().out)
+    rows = found["rows"]
+    assert any(item["source"].startswith("assumed") for item in found["assumptions"])
     assert [row["vertices"] for row in rows[::3]] == [1024, 2048, 4096, 8192, 16384]
     assert all(row["ratio"] > 1 for row in rows)
 

@@ -1,5 +1,7 @@
 """`sim.kernels.graph.estimate`: what it counts, cycles by hand, the documentation's table."""
 
+from dataclasses import fields
+
 import networkx as nx
 import pytest
 
@@ -35,6 +37,25 @@ def test_cycles_by_hand():
     assert core.vector_cycles("mma", counts).compute == 8 * 4096 // 16
     row = estimate("minplus", 4096)
     assert row.iterations == 12 and 7.5 < row.ratio < 8
+
+
+def test_a_compressed_operand_by_hand():
+    """As long as a dense operation, for twice the depth; two fragments of B, and indices."""
+    core, counts = Core(), Counts.of(16, 16, 64, sparse=True)
+    assert counts == Counts(loads=7, stores=1, mmo=2, sparse=2)
+    cycles = core.cycles("minplus", counts)
+    assert cycles.compute == 2 * 64 + 8
+    assert cycles.memory == (2 * (3 * 512 + 64) + 2 * 1024) // 32
+
+
+def test_every_number_that_is_not_counted_has_a_source():
+    rows = Core().assumptions()
+    assert len(rows) == len(fields(Core)) + 3
+    for row in rows:
+        assert row.value and ("assumed" in row.source or "thesis 004, " in row.source), row
+    sources = {row.name: row.source for row in Core(latency_cycles=5).assumptions()}
+    assert sources["latency of an output tile, cycles"] == "given"
+    assert [text for text in sources.values() if text == "given"] == ["given"]
 
 
 def test_the_table_of_the_documentation(root):

@@ -7,7 +7,7 @@ here by the same name; `estimate` says what they cost on a unit.
 from ...simd2 import BACKENDS, Counts, Fragment, Machine, register_backend
 from .closures import ALGORITHMS, closure, most_iterations
 from .inputs import FORMATS, Graph, PrecisionWarning, as_graph
-from .model import Core, Cycles, Estimate, estimate
+from .model import Assumption, Core, Cycles, Estimate, estimate
 from .points import Neighbours, nearest_neighbours
 from .problems import PROBLEMS, Paths, Problem, solve
 
@@ -16,6 +16,7 @@ __all__ = [
     "BACKENDS",
     "FORMATS",
     "PROBLEMS",
+    "Assumption",
     "Core",
     "Counts",
     "Cycles",

@@ -1,10 +1,10 @@
 """Cycles of a SIMD² unit for a problem, beside a vector unit that runs the same algorithm.
 
-Both are as wide as one sub-core of a GPU has them. What is assumed is an attribute of `Core`; what
-is counted are the instructions of `Machine`.
+Both are as wide as one sub-core of a GPU has them. What is counted are the instructions of
+`Machine`; every other number is listed, with its source or as assumed, by `Core.assumptions`.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from golden.fp.formats import check_int
 from golden.simd2 import Op, as_op
@@ -13,13 +13,42 @@ from ...simd2 import TILE, Counts
 from ..engine import Unit
 from .closures import BLOCK, most_iterations
 
-__all__ = ["Core", "Cycles", "Estimate", "closure_counts", "estimate"]
+__all__ = ["Assumption", "Core", "Cycles", "Estimate", "closure_counts", "estimate"]
 
 #: Bytes of an operand.
 _BYTES = {"fp16": 2, "fp32": 4}
 
-#: Vector instructions for one ⊗ and ⊕: a multiply-add; a subtraction and one; else two.
-_VECTOR = {Op.MMA: 1, Op.ADDNORM: 2}
+#: Bytes of the indices of a compressed A fragment: two bits for each of its values.
+_INDEX_BYTES = TILE * TILE * 2 // 8
+
+#: Vector instructions for one ⊗ and ⊕, and why.
+_VECTOR = {True: 1, False: 2}
+_VECTOR_SOURCE = (
+    "thesis 004, §3.6.2: a multiply-add is one instruction; others are two, also addnorm's "
+    "difference and multiply-add"
+)
+
+#: Passes of FP32 operands through lanes of 16 bits, for ⊗ that multiplies or not, and why.
+_FP32_STEPS = {True: 4, False: 2}
+_FP32_SOURCE = (
+    "with ×: thesis 004, Corollary 2 (M³XU: a quarter of the rate); without: assumed, an operand "
+    "takes two lanes"
+)
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """A number that the model takes from elsewhere.
+
+    Attributes
+    ----------
+    name, value, source : str
+        The source says ``assumed`` where there is none.
+    """
+
+    name: str
+    value: str
+    source: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,34 +58,76 @@ class Core:
     Attributes
     ----------
     unit : Unit
-        4×4×4, the thesis' (004, §3.6.1).
+        Rows, columns and terms a cycle.
     latency_cycles : int
-        From the last operands of an output tile to its results; once a tile. Assumed.
+        From the last operands of an output tile to its results; once a tile.
     bytes_per_cycle : int
-        Between memory and registers. Assumed: a quarter of the 128 of a multiprocessor.
+        Between memory and registers.
     lanes : int
-        FP32 operations of the vector unit a cycle. Assumed: 16, of a sub-core with a 4×4×4 unit.
+        FP32 operations of the vector unit a cycle.
     """
 
-    unit: Unit = field(default_factory=lambda: Unit(m=4, n=4, k=4))
-    latency_cycles: int = 8
-    bytes_per_cycle: int = 32
-    lanes: int = 16
+    unit: Unit = field(
+        default_factory=lambda: Unit(m=4, n=4, k=4),
+        metadata={
+            "name": "unit, rows × columns × terms a cycle",
+            "source": "thesis 004, §3.6.1: 4×4 matrices of 16-bit elements",
+        },
+    )
+    latency_cycles: int = field(
+        default=8,
+        metadata={
+            "name": "latency of an output tile, cycles",
+            "source": "assumed: some ranks of registers in the unit",
+        },
+    )
+    bytes_per_cycle: int = field(
+        default=32,
+        metadata={
+            "name": "loads and stores, bytes a cycle",
+            "source": "assumed: a quarter of a multiprocessor's 128",
+        },
+    )
+    lanes: int = field(
+        default=16,
+        metadata={
+            "name": "vector unit, FP32 lanes",
+            "source": "assumed: a sub-core's, beside one 4×4×4 unit",
+        },
+    )
 
     def __post_init__(self) -> None:
         check_int("latency_cycles", self.latency_cycles, 0)
         check_int("bytes_per_cycle", self.bytes_per_cycle, 1)
         check_int("lanes", self.lanes, 1)
 
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """Every number that is not counted, and where it is from."""
+        default = Core()
+        found = []
+        for item in fields(self):
+            value = getattr(self, item.name)
+            given = value != getattr(default, item.name)
+            unit = self.unit
+            text = f"{unit.m}×{unit.n}×{unit.k}" if item.name == "unit" else str(value)
+            source = "given" if given else item.metadata["source"]
+            found.append(Assumption(item.metadata["name"], text, source))
+        for name, table, source in (
+            ("passes of FP32 operands, with × or without", _FP32_STEPS, _FP32_SOURCE),
+            ("vector instructions a term, of mma or others", _VECTOR, _VECTOR_SOURCE),
+        ):
+            found.append(Assumption(name, f"{table[True]} or {table[False]}", source))
+        found.append(Assumption("loads and stores overlap", "yes", "assumed, in both units"))
+        return tuple(found)
+
     def interval(self, op: Op | str, inputs: str = "fp16") -> int:
         """Cycles of one 16×16×16 instruction behind another.
 
-        An FP32 operand takes two lanes of 16 bits, and where numbers are multiplied two steps, as
-        in M³XU: a half, or a quarter, of the rate. Assumed, until a unit with both is measured.
+        One with a compressed A takes as long, for twice the depth.
         """
         steps = 1
         if inputs == "fp32":
-            steps = 4 if as_op(op).times in ("mul", "sqdiff") else 2
+            steps = _FP32_STEPS[as_op(op).times in ("mul", "sqdiff")]
         unit = self.unit
         return -(-TILE // unit.m) * -(-TILE // unit.n) * -(-TILE // unit.k) * steps
 
@@ -75,13 +146,14 @@ class Core:
         self, op: Op | str, counts: Counts, inputs: str = "fp16", *, checked: int = 0
     ):
         """Cycles of the same work on the vector unit, with the same tiles in its registers."""
-        terms = counts.mmo * TILE**3 * _VECTOR.get(as_op(op), 2)
+        terms = counts.mmo * TILE**3 * _VECTOR[as_op(op) is Op.MMA]
         return self._with_memory(-(-terms // self.lanes), counts, inputs, checked)
 
     def _with_memory(self, compute, counts, inputs, checked):
-        operands = 2 * counts.mmo
+        operands = 2 * counts.mmo + counts.sparse
         results = counts.loads - operands + counts.stores
         moved = TILE * TILE * (operands * _BYTES[inputs] + results * 4)
+        moved += counts.sparse * _INDEX_BYTES
         compare = -(-checked // self.lanes)
         return Cycles(compute, -(-moved // self.bytes_per_cycle), compare)
 

@@ -1,12 +1,21 @@
-"""The integer SIMD² units of the thesis' Table 3.5, by the names that the command line has."""
+"""The SIMD² units of the thesis' Table 3.5, integer and FP16, by the names of the command line."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from golden.simd2.op import Op
+from hdl.cube import MatrixUnitConfig
 from hdl.simd2.intconfig import IntConfig
 
-__all__ = ["OPERATIONS", "PUBLISHED", "int_config", "int_rows"]
+__all__ = [
+    "OPERATIONS",
+    "PUBLISHED",
+    "SLOTS",
+    "float_config",
+    "float_rows",
+    "int_config",
+    "int_rows",
+]
 
 #: One operation; with "mma-" before it beside the matrix product; "all".
 OPERATIONS: dict[str, tuple[Op, ...]] = {
@@ -41,6 +50,36 @@ PUBLISHED: dict[tuple[str, int], float] = {
     ("all", 32): 6.42,
     ("all", 64): 17.01,
 }
+
+
+#: Accumulators of an element in the tables: those of the unit for the matrix product, by default.
+SLOTS = 6
+
+
+def float_config(c: Mapping[str, Any]) -> MatrixUnitConfig:
+    """The FP16 unit of a complete configuration; for mma alone the plain matrix unit."""
+    return MatrixUnitConfig(
+        m=c["size"],
+        n=c["size"],
+        k=c["k"],
+        precisions=("fp16",),
+        dataflow=c["dataflow"],
+        pipeline=c["pipeline"],
+        slots=c["slots"],
+        operations=tuple(op.mnemonic for op in OPERATIONS[c["operations"]]),
+    )
+
+
+def float_rows() -> Sequence[Mapping[str, Any]]:
+    """The rows of tables (a) and (b), and larger tiles, over which decoding is spread.
+
+    Without the unit for the matrix product and the one for all nine, which are reported always.
+    """
+    names = dict.fromkeys(operations for operations, _ in PUBLISHED)
+    rows: list[dict[str, Any]] = [{"operations": x} for x in names if x not in ("mma", "all")]
+    for change in ({"pipeline": 4}, {"size": 8}):
+        rows += [{"operations": name, **change} for name in ("mma", "all")]
+    return rows
 
 
 def int_config(c: Mapping[str, Any]) -> IntConfig:

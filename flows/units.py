@@ -11,7 +11,7 @@ from typing import Any
 from amaranth.lib import wiring
 
 from flows.errors import UserError, choose
-from flows.simd2 import OPERATIONS, int_config, int_rows
+from flows.simd2 import OPERATIONS, SLOTS, float_config, float_rows, int_config, int_rows
 from flows.unit import Configuration, Unit, Variant, flag, named, number
 from flows.variants import REPORTED, TABLE, VARIANTS, variant
 from golden.fp.formats import FORMATS, INT_FORMATS
@@ -234,6 +234,26 @@ UNITS: dict[str, Unit] = {
             rows=lambda: (),  # its tile is m3xu's, and what is beside it small
             more=lambda: [{"preset": name} for name in MMA_UNITS if name.startswith("m3xu")],
             shared=MmaUnit.shared,
+        ),
+        Unit(
+            name="simd2",
+            summary="FP16 matrix unit for nine semirings",
+            options={
+                "operations": named("operations", OPERATIONS),
+                "size": number("size", 1, 16),
+                "k": number("k", 1, 64),
+                "dataflow": named("dataflow", DATAFLOWS),
+                "pipeline": _PIPELINE,
+                "slots": number("slots", 1, 64),
+            },
+            default=_with_defaults(
+                operations="all", size=4, k=4, dataflow="broadcast", pipeline=3, slots=SLOTS
+            ),
+            build=lambda c: MatrixUnit(config=float_config(c)),
+            macs=lambda c: float_config(c).macs,
+            rows=lambda: ({"operations": "mma"}, {"operations": "all"}),
+            more=float_rows,
+            shared=MatrixUnit.shared,
         ),
         Unit(
             name="simd2-int",

@@ -66,7 +66,8 @@ class MatrixUnitConfig:
     operations : tuple of str
         What the elements can do with a pair of fractals, of `golden.simd2.Op`; in the order of the
         opcodes whatever order is given. Others than mma are for FP16, preset ``ieee``, FP32
-        results and ``pipelined`` assignment; addnorm needs k to be a multiple of 4.
+        results and assignment at the ``edge``, where the operand registers stand behind it then;
+        addnorm needs k to be a multiple of 4.
 
     Raises
     ------
@@ -139,14 +140,14 @@ class MatrixUnitConfig:
                 raise ValueError(
                     f"{name} must be {allowed!r} with operations other than mma, not {value!r}"
                 )
-        if self.assignment not in (None, "pipelined"):
+        if self.assignment not in (None, "edge"):
             raise ValueError(
-                "assignment must be 'pipelined' with operations other than mma, "
+                "assignment must be 'edge' with operations other than mma, "
                 f"not {self.assignment!r}"
             )
         if Op.ADDNORM in self.ops and self.k % PARTS:
             raise ValueError(f"k must be a multiple of {PARTS} with addnorm, not {self.k!r}")
-        object.__setattr__(self, "assignment", "pipelined")
+        object.__setattr__(self, "assignment", "edge")
 
     def _check_lanes(self) -> None:
         if self.assignment is None:
@@ -403,9 +404,10 @@ class MatrixUnitConfig:
 
     def settings(self) -> dict[str, object]:
         """Every parameter as it is used, for people: defaults filled in, lists joined."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        joined = {name: ", ".join(values[name]) for name in ("precisions", "operations")}
-        return values | joined | {"slots": self.slot_count}
+        values: dict[str, object] = {f.name: getattr(self, f.name) for f in fields(self)}
+        values["precisions"] = ", ".join(self.precisions)
+        values["operations"] = ", ".join(self.operations)
+        return values | {"slots": self.slot_count}
 
     # Time
 

@@ -50,8 +50,8 @@ class ProcessingElement(wiring.Component):
     The result of a beat can be read ``pipeline + 1`` cycles later, one beat a cycle; with semirings
     it is one cycle more. The element never stalls: whoever drives it keeps accesses to one slot
     apart. A sum that accumulates reads the slot in the cycle it comes, the others when they write
-    it, so beats of these may follow each other in one slot. A slot written by a result and by ``load`` in one cycle gets
-    the result.
+    it, so beats of these may follow each other in one slot. A slot written by a result and by
+    ``load`` in one cycle gets the result.
     """
 
     if TYPE_CHECKING:

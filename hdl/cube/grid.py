@@ -107,6 +107,8 @@ class Grid(wiring.Component):
         """Operand registers and, at the edge of the array, the data assignment."""
         config = self.config
         valid, control = self._delay(m, self.valid, self.control, "")
+        if config.semirings:
+            return valid, control, *self._decoded(m)
         sides: list[list[Value]] = []
         for name, bus, count in (("a", self.a, config.m), ("b", self.b, config.n)):
             sides.append([self._register(m, bus[i], f"{name}{i}") for i in range(count)])
@@ -117,8 +119,9 @@ class Grid(wiring.Component):
         for name, words in zip("ab", sides, strict=True):
             lanes.append([])
             for i, word in enumerate(words):
-                assign = self._assign(m, name, word, step)
+                assign = DataAssignment(config=config, side=name)
                 m.submodules[f"assign_{name}{i}"] = assign
+                m.d.comb += [assign.bus.eq(word), Value.cast(assign.step).eq(step)]
                 lanes[-1].append(Value.cast(assign.lanes))
         if config.assignment == "pipelined":
             valid, control = self._delay(m, valid, control, "_assigned")
@@ -128,20 +131,21 @@ class Grid(wiring.Component):
                 ]
         return valid, control, lanes[0], lanes[1]
 
-    def _assign(self, m: Module, side: str, word: Value, step: Signal) -> DataAssignment | Decode:
-        """What decodes the operands of a row or a column."""
+    def _decoded(self, m: Module) -> list[list[Value]]:
+        """Registers of decoded operands, rows and columns; for semirings."""
         config = self.config
-        if not config.semirings:
-            assign = DataAssignment(config=config, side=side)
-            m.d.comb += [assign.bus.eq(word), Value.cast(assign.step).eq(step)]
-            return assign
-        decode = Decode(format="fp16", k=config.k, operations=config.ops, side=side)
-        shape = getattr(data.View(step_layout(config), step), side)
-        m.d.comb += [
-            Value.cast(decode.bus).eq(word),
-            Value.cast(decode.shape).eq(Value.cast(shape)),
-        ]
-        return decode
+        found: list[list[Value]] = []
+        for side, bus, count in (("a", self.a, config.m), ("b", self.b, config.n)):
+            found.append([])
+            for i in range(count):
+                decode = Decode(format="fp16", k=config.k, operations=config.ops, side=side)
+                m.submodules[f"decode_{side}{i}"] = decode
+                m.d.comb += [
+                    Value.cast(decode.bus).eq(bus[i]),
+                    Value.cast(decode.shape).eq(Value.cast(getattr(self.step, side))),
+                ]
+                found[-1].append(self._register(m, Value.cast(decode.lanes), f"{side}{i}_lanes"))
+        return found
 
     def _build_systolic(self, m: Module) -> dict[tuple[int, int], tuple[Value, Value]]:
         """What each element gets: row i comes i cycles late and hops right, column j likewise down.

@@ -9,7 +9,7 @@ import numpy as np
 
 from golden.fp import convert as convert_codes
 from golden.fp import from_int
-from golden.vector.formats import DTYPES, codes, dtype_of
+from golden.vector.formats import DTYPES, canonical, codes, dtype_of
 
 __all__ = ["ROUNDINGS", "convert"]
 
@@ -60,6 +60,9 @@ def convert(values, source: str, target: str, rounding: str = "r"):
 
 
 def _from_float(values, source, target, rounding):
+    if rounding == "r" and "bf16" not in (source, target) and target in _FLOATS:
+        with np.errstate(all="ignore"):  # NumPy rounds to nearest, ties to even
+            return canonical(values.astype(DTYPES[target]))
     if target in _FLOATS:
         bits = values if source == "bf16" else codes(values)
         if rounding == "o":
@@ -95,6 +98,9 @@ def _to_integer(values: np.ndarray, dtype: np.dtype, rounding: str) -> np.ndarra
 
 
 def _to_float(values, target, rounding):
+    if rounding == "r" and target != "bf16" and values.dtype.itemsize < 8:
+        with np.errstate(over="ignore"):  # float64 holds them exactly
+            return values.astype(np.float64).astype(DTYPES[target])
     small = values.dtype.itemsize < 8 or (np.abs(values.astype(object)) < 1 << 60).all()
     if not small:
         raise ValueError("magnitudes of 64-bit integers must be below 2**60 to become floating")

@@ -21,6 +21,8 @@ DTYPES: Final = {
     "uint64": np.dtype(np.uint64),
 }
 
+_TYPES = frozenset(DTYPES.values())
+
 _NAN = {
     np.dtype(np.float16): np.array(0x7E00, np.uint16).view(np.float16)[()],
     np.dtype(np.float32): np.array(0x7FC00000, np.uint32).view(np.float32)[()],
@@ -64,6 +66,6 @@ def check_floats(*arrays: np.ndarray) -> None:
 def check_same(*arrays: np.ndarray) -> None:
     """Raise TypeError unless all arrays have one type that vectors have."""
     found = {a.dtype for a in arrays}
-    if len(found) != 1 or not found <= set(DTYPES.values()):
+    if len(found) != 1 or not found <= _TYPES:
         names = ", ".join(sorted(map(str, found)))
         raise TypeError(f"operands must be of one type of a vector element, not {names}")

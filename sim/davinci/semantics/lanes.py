@@ -1,0 +1,175 @@
+"""Lanes of vector operands as arrays, and when all repeats of an instruction are one step."""
+
+from functools import lru_cache
+
+import numpy as np
+
+from ..operands import BLOCK_BYTES, DTYPES, View
+from .memory import Memory
+
+__all__ = ["enabled", "independent", "load", "put", "store", "windows"]
+
+
+@lru_cache(1024)
+def enabled(mask: int, lanes: int) -> np.ndarray | None:
+    """Lanes that a mask enables, as (lanes,) truth values; None for all of them."""
+    full = (1 << lanes) - 1
+    if mask & full == full:
+        return None
+    return np.array([mask >> lane & 1 for lane in range(lanes)], bool)
+
+
+def load(
+    memory: Memory, view: View, lanes: int, repeat: int, block: int, step: int, mask: int
+) -> np.ndarray:
+    """What an operand holds: (repeat, lanes) elements, those of disabled lanes of any value.
+
+    Parameters
+    ----------
+    memory : Memory
+    view : View
+        Its first byte and dtype count.
+    lanes, repeat : int
+    block, step : int
+        Blocks from block to block within a repeat, and from repeat to repeat.
+    mask : int
+    """
+    try:
+        array = _window(memory, view, lanes, repeat, block, step)
+    except IndexError:
+        return _gathered(memory, view, lanes, repeat, block, step, mask)
+    return array if array.ndim == 2 else array.reshape(repeat, lanes)
+
+
+def windows(
+    memory: Memory, operands: list[tuple[View, int, int]], lanes: int, repeat: int
+) -> list[np.ndarray] | None:
+    """The operands' own bytes as (repeat, lanes) or (repeat, blocks, elements) arrays.
+
+    None if a lane is outside its buffer, be it enabled or not.
+    """
+    try:
+        return [_window(memory, v, lanes, repeat, block, step) for v, block, step in operands]
+    except IndexError:
+        return None
+
+
+def put(array: np.ndarray, values: np.ndarray, on: np.ndarray | None) -> None:
+    """Put (repeat, lanes) elements into the enabled lanes of a window."""
+    if on is None:
+        array[...] = values if values.shape == array.shape else values.reshape(array.shape)
+    else:
+        np.copyto(array, values.reshape(array.shape), where=on.reshape(array.shape[1:]))
+
+
+def store(
+    memory: Memory,
+    view: View,
+    values: np.ndarray,
+    block: int,
+    step: int,
+    mask: int,
+) -> None:
+    """Put (repeat, lanes) elements into the enabled lanes of an operand."""
+    repeat, lanes = values.shape
+    try:
+        array = _window(memory, view, lanes, repeat, block, step)
+    except IndexError:
+        _scatter(memory, view, values, block, step, mask)
+        return
+    put(array, values, enabled(mask, lanes))
+
+
+def _window(memory: Memory, view: View, lanes: int, repeat: int, block: int, step: int):
+    width = DTYPES[view.dtype].itemsize
+    if block == 1:
+        return memory.at(view, (repeat, lanes), (step * BLOCK_BYTES, width))
+    per = BLOCK_BYTES // width
+    strides = (step * BLOCK_BYTES, block * BLOCK_BYTES, width)
+    return memory.at(view, (repeat, lanes // per, per), strides)
+
+
+def _bytes(view: View, lanes: int, repeat: int, block: int, step: int, mask: int, size: int):
+    """First bytes of (repeat, lanes) elements; 0 for disabled ones outside the buffer."""
+    width = DTYPES[view.dtype].itemsize
+    per = BLOCK_BYTES // width
+    lane = np.arange(lanes)
+    within = lane // per * block * BLOCK_BYTES + lane % per * width
+    at = view.offset + np.arange(repeat)[:, None] * step * BLOCK_BYTES + within
+    inside = (at >= 0) & (at + width <= size)
+    on = enabled(mask, lanes)
+    if not (inside if on is None else inside[:, on]).all():
+        raise IndexError(f"bytes {at.min()} to {at.max() + width} are not all within {size}")
+    return np.where(inside, at, 0)
+
+
+def _gathered(memory, view, lanes, repeat, block, step, mask) -> np.ndarray:
+    array = memory.buffers[view.buffer]
+    at = _bytes(view, lanes, repeat, block, step, mask, len(array))
+    dtype = DTYPES[view.dtype]
+    return array[at[..., None] + np.arange(dtype.itemsize)].view(dtype)[..., 0]
+
+
+def _scatter(memory, view, values, block, step, mask) -> None:
+    repeat, lanes = values.shape
+    array = memory.buffers[view.buffer]
+    at = _bytes(view, lanes, repeat, block, step, mask, len(array))
+    width = values.dtype.itemsize
+    on = np.arange(lanes) if (found := enabled(mask, lanes)) is None else np.flatnonzero(found)
+    data = np.ascontiguousarray(values[:, on])[..., None].view(np.uint8)
+    array[at[:, on, None] + np.arange(width)] = data
+
+
+@lru_cache(4096)
+def _disjoint(blocks: int, repeat: int, block: int, step: int) -> bool:
+    """Whether no two blocks of an operand are the same."""
+    at = np.arange(repeat)[:, None] * step + np.arange(blocks) * block
+    return len(np.unique(at)) == at.size
+
+
+def independent(
+    lanes: int, repeat: int, target: tuple[View, int, int], sources: list[tuple[View, int, int]]
+) -> bool:
+    """Whether no repeat writes what a later one reads or writes, so that all can be done at once.
+
+    Parameters
+    ----------
+    lanes, repeat : int
+    target : (View, int, int)
+        What is written, with its block and repeat strides.
+    sources : list of (View, int, int)
+        What is read.
+
+    Returns
+    -------
+    bool
+        False also in doubt: one after the other is always right.
+    """
+    if repeat == 1:
+        return True
+    view, block, step = target
+    width = DTYPES[view.dtype].itemsize
+    if not _disjoint(lanes * width // BLOCK_BYTES, repeat, block, step):
+        return False
+    first, last = _reach(target, lanes, repeat)
+    for source in sources:
+        if source[0].buffer != view.buffer:
+            continue
+        low, high = _reach(source, lanes, repeat)
+        apart = high <= first or last <= low
+        same = (source[0].offset, DTYPES[source[0].dtype].itemsize, *source[1:]) == (
+            view.offset,
+            width,
+            block,
+            step,
+        )
+        if not (apart or same):
+            return False
+    return True
+
+
+def _reach(operand: tuple[View, int, int], lanes: int, repeat: int) -> tuple[int, int]:
+    """First byte, and one past the last, with the gaps between."""
+    view, block, step = operand
+    blocks = max(lanes * DTYPES[view.dtype].itemsize // BLOCK_BYTES, 1)
+    return view.offset, view.offset + BLOCK_BYTES * ((repeat - 1) * step + (blocks - 1) * block + 1)

@@ -1,0 +1,138 @@
+"""The Cube's product on fractals: golden, to the bit, or fast, in FP32."""
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+
+from golden.cube import mmad
+from golden.fp import PRESETS, DotSpec, IntDotSpec
+
+from ..instruction import Instruction
+from ..operands import BLOCK_BYTES, DTYPES
+from .memory import FunctionalError, Memory
+
+__all__ = ["CUBES", "Product", "fractals_to_matrix", "golden_product", "matrix_product"]
+
+#: Computes D = C + A·B: of codes or integers (m, k), (k, n), (m, n), and their dtypes.
+Product = Callable[[np.ndarray, np.ndarray, np.ndarray, str, str, str], np.ndarray]
+
+
+@lru_cache(64)
+def _spec(a: str, b: str, c: str, preset: str) -> DotSpec | IntDotSpec:
+    """What a block of K terms computes: K is 32 bytes of the operands."""
+    k = BLOCK_BYTES // DTYPES[a].itemsize
+    if DTYPES[a].kind in "iu" and a != "bf16":
+        return IntDotSpec(k=k, signed_a=a == "int8", signed_b=b == "int8")
+    return PRESETS[preset].spec(a, c, k=k, input_b=b)
+
+
+def golden_product(preset: str = "ieee") -> Product:
+    """The exact product in an accuracy preset: blocks of 32 bytes of K, one rounding each.
+
+    K that is no multiple of a block is filled up with +0.
+    """
+
+    def product(a, b, c, dtype_a, dtype_b, dtype_c):
+        spec = _spec(dtype_a, dtype_b, dtype_c, preset)
+        result = mmad(_filled(a, spec.k, 1), _filled(b, spec.k, 0), c, spec=spec)
+        return np.asarray(result).astype(c.dtype)
+
+    return product
+
+
+def _filled(x: np.ndarray, k: int, axis: int) -> np.ndarray:
+    short = -x.shape[axis] % k
+    if not short:
+        return x
+    return np.pad(x, [(0, short if i == axis else 0) for i in range(2)])
+
+
+def fast_product(a, b, c, dtype_a, dtype_b, dtype_c):
+    """In FP32 by BLAS, C and D included; integers in float64, which is exact.
+
+    Each sum of K products is off by at most (K + 1)·2⁻²⁴·(|C| + Σ|A·B|), in whatever order BLAS
+    adds; D in FP16 is rounded once more.
+    """
+    if DTYPES[dtype_a].kind in "iu" and dtype_a != "bf16":
+        exact = a.astype(np.float64) @ b.astype(np.float64)
+        return (exact.astype(np.int64) + c).astype(c.dtype)
+    total = _single(a, dtype_a) @ _single(b, dtype_b) + _single(c, dtype_c)
+    with np.errstate(over="ignore"):
+        return total.astype(DTYPES[dtype_c]).view(c.dtype)
+
+
+def _single(codes: np.ndarray, dtype: str) -> np.ndarray:
+    if dtype == "bf16":
+        return (codes.astype(np.uint32) << 16).view(np.float32)
+    return codes.view(DTYPES[dtype]).astype(np.float32)
+
+
+#: Ways to compute a product, by name.
+CUBES: dict[str, Callable[[], Product]] = {
+    "golden": golden_product,
+    "fast": lambda: fast_product,
+}
+
+
+def fractals_to_matrix(fractals: np.ndarray, rows: int, columns: int) -> np.ndarray:
+    """(R, C, r, c) fractals as the (rows, columns) they begin with."""
+    outer_rows, outer_columns, r, c = fractals.shape
+    whole = fractals.transpose(0, 2, 1, 3).reshape(outer_rows * r, outer_columns * c)
+    return whole[:rows, :columns]
+
+
+def _codes(dtype: str) -> np.dtype:
+    """Type of the elements as codes."""
+    kind = DTYPES[dtype]
+    return np.dtype(f"u{kind.itemsize}") if kind.kind == "f" else kind
+
+
+def matrix_product(memory: Memory, one: Instruction, product: Product) -> None:
+    """Carry out mmad: A in rows of fractals (16 × 32 bytes), B in rows of columns, C in columns.
+
+    That is A (M/16, K/k, 16, k), B (K/k, N/16, 16, k) with k elements in 32 bytes, and C
+    (N/16, M/16, 16, 16): what loads of fractals leave in L0A and L0B.
+    """
+    f, operands = one.fields, one.operands
+    m, k, n = f["m"], f["k"], f["n"]
+    if f.get("a_transposed"):
+        raise FunctionalError(one, "a transposed A is not modelled; load its fractals transposed")
+    va, vb, vc = operands["a"], operands["b"], operands["c"]
+    deep = BLOCK_BYTES // DTYPES[va.dtype].itemsize
+    mf, nf, kf = -(-m // 16), -(-n // 16), -(-k // deep)
+    a = _stack(memory, va, (mf, kf, 16, deep))
+    b = _stack(memory, vb, (kf, nf, 16, deep))
+    c = _stack(memory, vc, (nf, mf, 16, 16))
+    left = fractals_to_matrix(a, m, k)
+    right = fractals_to_matrix(b.transpose(1, 0, 2, 3), n, k).T
+    rows = c.transpose(1, 0, 2, 3)
+    if f["init"] == "accumulate":
+        start = fractals_to_matrix(rows, m, n)
+    elif f["init"] == "bias":
+        view = operands["bias"]
+        width = DTYPES[view.dtype].itemsize
+        bias = memory.at(view, (n,), (width,)).view(_codes(view.dtype))
+        start = np.broadcast_to(bias, (m, n))
+    else:
+        start = np.zeros((m, n), c.dtype)
+    result = product(
+        np.ascontiguousarray(left),
+        np.ascontiguousarray(right),
+        np.ascontiguousarray(start),
+        va.dtype,
+        vb.dtype,
+        vc.dtype,
+    )
+    whole = np.array(rows.transpose(0, 2, 1, 3)).reshape(mf * 16, nf * 16)
+    whole[:m, :n] = result
+    c[...] = whole.reshape(mf, 16, nf, 16).transpose(2, 0, 1, 3)
+
+
+def _stack(memory: Memory, view, shape: tuple[int, int, int, int]) -> np.ndarray:
+    """Fractals one after the other, as codes."""
+    width = DTYPES[view.dtype].itemsize
+    strides = [width]
+    for count in shape[:0:-1]:
+        strides.append(strides[-1] * count)
+    return memory.at(view, shape, tuple(reversed(strides))).view(_codes(view.dtype))

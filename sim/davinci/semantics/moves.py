@@ -1,0 +1,131 @@
+"""Moves: bursts, row-major to fractals, loads of fractals, fills, and the way out of L0C."""
+
+import numpy as np
+
+from golden import vector
+
+from ..instruction import Instruction
+from ..operands import BLOCK_BYTES, DTYPES, FRACTAL_BYTES, View
+from .memory import FunctionalError, Memory
+
+__all__ = ["MOVES"]
+
+
+def _copy(memory: Memory, one: Instruction) -> None:
+    f, dst, src = one.fields, one.operands["dst"], one.operands["src"]
+    bursts, size, atomic = f["bursts"], f["burst_bytes"], f.get("atomic")
+    dtype = atomic or "uint8"
+    width = DTYPES[dtype].itemsize
+    if size % width:
+        raise FunctionalError(one, f"a burst must be whole elements of {dtype}, not {size} bytes")
+    shape = (bursts, size // width)
+    source = memory.at(src, shape, (f["src_stride"], width), dtype)
+    target = memory.at(dst, shape, (f["dst_stride"], width), dtype)
+    if not atomic:
+        target[...] = source
+        return
+    combine = {"add": vector.add, "max": vector.maximum, "min": vector.minimum}
+    operation = combine[f.get("atomic_operation", "add")]
+    for i in range(bursts):  # bursts may meet
+        target[i] = operation(target[i], source[i])
+
+
+def _nd2nz(memory: Memory, one: Instruction) -> None:
+    f, dst, src = one.fields, one.operands["dst"], one.operands["src"]
+    width = DTYPES[src.dtype].itemsize
+    per = BLOCK_BYTES // width
+    matrices, rows, columns = f["matrices"], f["rows"], f["columns"]
+    blocks = -(-columns // per)
+    strides = (f["src_matrix_stride"], f["src_row_stride"], width)
+    source = memory.at(src, (matrices, rows, columns), strides)
+    padded = np.zeros((matrices, rows, blocks * per), source.dtype)
+    padded[..., :columns] = source
+    strides = (f["dst_matrix_stride"], f["dst_row_stride"], f["dst_c0_stride"], width)
+    target = memory.at(dst, (matrices, rows, blocks, per), strides, src.dtype)
+    target[...] = padded.reshape(matrices, rows, blocks, per)
+
+
+def _load(memory: Memory, one: Instruction) -> None:
+    f, dst, src = one.fields, one.operands["dst"], one.operands["src"]
+    repeat = f["repeat"]
+    if not f["transpose"]:
+        source = _fractals(memory, src, repeat, f["src_stride"], (FRACTAL_BYTES,), "uint8")
+        target = _fractals(memory, dst, repeat, f["dst_stride"], (FRACTAL_BYTES,), "uint8")
+        target[...] = source
+        return
+    if DTYPES[src.dtype].itemsize != 2:
+        raise FunctionalError(one, f"a fractal is transposed of 16-bit elements, not {src.dtype}")
+    source = _fractals(memory, src, repeat, f["src_stride"], (16, 16), "uint16")
+    target = _fractals(memory, dst, repeat, f["dst_stride"], (16, 16), "uint16")
+    target[...] = vector.transpose(source)
+
+
+def _fractals(memory: Memory, view: View, repeat: int, stride: int, shape, dtype: str):
+    """(repeat, *shape) elements; a stride may be negative or nothing."""
+    width = DTYPES[dtype].itemsize
+    inner = (width,) if len(shape) == 1 else (shape[1] * width, width)
+    if stride >= 0:
+        return memory.at(view, (repeat, *shape), (stride, *inner), dtype)
+    last = View(view.buffer, view.offset + (repeat - 1) * stride, dtype, (), ())
+    if last.offset < 0:
+        raise IndexError(f"byte {last.offset} is before the first")
+    return memory.at(last, (repeat, *shape), (-stride, *inner), dtype)[::-1]
+
+
+def _fill(memory: Memory, one: Instruction) -> None:
+    dst = one.operands["dst"]
+    memory.elements(dst)[...] = np.asarray(one.fields["value"]).astype(DTYPES[dst.dtype])
+
+
+def _matrix_out(memory: Memory, one: Instruction) -> None:
+    f, dst, src = one.fields, one.operands["dst"], one.operands["src"]
+    m, n = f["m"], f["n"]
+    columns, width = -(-n // 16), DTYPES[src.dtype].itemsize
+    source = memory.at(src, (columns, m, 16), (f["src_stride"], 16 * width, width))
+    values = _converted(memory, one, np.ascontiguousarray(source))
+    if f["relu"]:
+        values = vector.relu(values) if dst.dtype != "bf16" else np.where(values >> 15, 0, values)
+    width = DTYPES[dst.dtype].itemsize
+    if f["layout"] == "nz":
+        target = memory.at(dst, (columns, m, 16), (f["dst_stride"], 16 * width, width))
+        target[...] = values
+        return
+    rows = np.moveaxis(values, 0, 1).reshape(m, columns * 16)
+    memory.at(dst, (m, n), (f["dst_stride"], width))[...] = rows[:, :n]
+
+
+def _converted(memory: Memory, one: Instruction, values: np.ndarray) -> np.ndarray:
+    """(columns, m, 16) elements of L0C as those of the target.
+
+    A quantisation multiplies by a factor in FP32, one for all ("scalar", the field "factor") or one
+    for each column of the matrix ("vector", the operand "scale", FP32), and rounds once more: to
+    FP16, or to an 8-bit integer, saturating.
+    """
+    dst, src, quant = one.operands["dst"], one.operands["src"], one.fields["quant"]
+    if not quant:
+        if src.dtype == "int32" and dst.dtype in ("int8", "uint8"):
+            raise FunctionalError(one, "int32 must be quantised to become 8 bits wide")
+        if src.dtype == dst.dtype:
+            return values
+        return vector.convert(values, src.dtype, dst.dtype)
+    if quant not in ("scalar", "vector"):
+        raise FunctionalError(one, f"quant must be scalar or vector, not {quant!r}")
+    if quant == "vector":
+        columns = values.shape[0]
+        view = one.operands["scale"]
+        factor = memory.at(view, (columns, 1, 16), (64, 0, 4), "fp32")
+    else:
+        factor = np.float32(one.fields["factor"])
+    single = values if src.dtype == "fp32" else vector.convert(values, src.dtype, "fp32")
+    scaled = vector.mul(single, np.broadcast_to(factor, single.shape))
+    return vector.convert(scaled, "fp32", dst.dtype) if dst.dtype != "fp32" else scaled
+
+
+#: Functions of a memory and an instruction, by operation.
+MOVES = {
+    "copy": _copy,
+    "nd2nz": _nd2nz,
+    "load": _load,
+    "fill": _fill,
+    "matrix_out": _matrix_out,
+}

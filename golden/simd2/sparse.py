@@ -10,6 +10,7 @@ from math import prod
 
 import numpy as np
 
+from golden.fp.formats import check_int
 from golden.simd2.matrix import OPERANDS, mmo
 from golden.simd2.op import Op, as_op
 from golden.simd2.plain import truth
@@ -139,6 +140,7 @@ def mmo_sparse(
     """
     op = as_op(op)
     values, indices = _compressed(values, indices)
+    check_int("k", k, 1)
     if k % KEPT:
         raise ValueError(f"k must be even, for whole pairs, not {k!r}")
     b = np.asarray(b)

@@ -201,6 +201,7 @@ def test_what_is_refused():
         (lambda: mmo_sparse("mma", values, indices * 1.0, b), "indices must be integers"),
         (lambda: mmo_sparse("mma", values, indices, b[:6]), "with one K, not"),
         (lambda: mmo_sparse("mma", values, indices, b, k=3), "k must be even"),
+        (lambda: mmo_sparse("mma", values, indices, b, k=0), "k must be at least 1"),
         (
             lambda: mmo_sparse("mma", values, indices, b, np.zeros((3, 3))),
             r"must be \(\.\.\., 2, 3",

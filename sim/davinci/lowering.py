@@ -120,8 +120,8 @@ class Needs:
                 kind, index, mode, register = flag
                 cores = partners[f"{mode} {kind}", index]
                 sources = [(*core, mode, register) for core in cores]
+            found = [self.sets.get(source, ()) for source in sources]
             for n, wait in enumerate(waits):
-                found = [self.sets.get(source, ()) for source in sources]
                 yield wait, [sets[n] if n < len(sets) else NEVER for sets in found] or [NEVER]
 
 

@@ -9,7 +9,7 @@ from golden.cube import mmad
 from golden.fp import PRESETS, DotSpec, fused_dot
 from golden.fp.formats import check_int
 from golden.simd2.op import Op, as_op
-from golden.simd2.plain import truth
+from golden.simd2.plain import plain_mmo, truth
 from golden.simd2.squares import square_sums
 
 __all__ = ["OPERANDS", "SQUARES", "dot_spec", "mmo"]
@@ -22,7 +22,8 @@ OPERANDS = {
 }
 #: How addnorm may make its terms.
 SQUARES = ("differences", "products")
-_TERMS = 1 << 22  # differences that are worked on at a time
+_TERMS = 1 << 22  # that are worked on at a time
+_FEW = 1 << 10  # terms of a matrix that is computed with the others of its stack
 _LOW_BITS = np.int32(0x7FFFFFFF)
 _LAST, _FIRST = np.int32(0x7FFFFFFF), np.int32(-0x80000000)
 _NAN = np.uint32(0x7FC00000)
@@ -103,6 +104,12 @@ def mmo(
     parts = (np.broadcast_to(x, (*shape[:-2], *x.shape[-2:])) for x in (a, b, c))
     a, b, c = (x.reshape(prod(shape[:-2]), *x.shape[-2:]) for x in parts)
     d = np.empty(c.shape, np.float32)
+    terms = a.shape[1] * a.shape[2] * b.shape[2]
+    if op.plus != "add" and len(d) > 1 and terms <= _FEW:
+        step = max(_TERMS // max(terms, 1), 1)
+        for some in (slice(i, i + step) for i in range(0, len(d), step)):
+            d[some] = plain_mmo(op, _wide(a[some]), _wide(b[some]), c[some])
+        return d.reshape(shape)
     for one, x, y, z in zip(d, a, b, c, strict=True):
         if by_products and spec is not None:
             one[:] = square_sums(x, y, z, spec)
@@ -142,7 +149,7 @@ def _matrix(op, a, b, c, spec):
     """One matrix; a and b in the operands' format."""
     if op.plus == "add" and not _is_short(spec):
         return _product(a, b, c, spec) if op is Op.MMA else _norms(a, b, c, spec)
-    a, b = a.astype(np.float32), b.astype(np.float32)
+    a, b = _wide(a), _wide(b)
     if op.plus == "add":
         return _sums(op, a, b, c, spec)
     if op is Op.ORAND:
@@ -153,6 +160,10 @@ def _matrix(op, a, b, c, spec):
     if _is_plain(op, a, b, c):
         return _quick(op, a, b, c)
     return _ranked(op, a, b, c)
+
+
+def _wide(x):
+    return x.astype(np.float32)
 
 
 def _is_short(spec):
@@ -190,7 +201,7 @@ def _product(a, b, c, spec):
 
 def _norms(a, b, c, spec):
     """Fused sums of squared differences, some rows at a time."""
-    a, b = a.astype(np.float32), b.astype(np.float32)
+    a, b = _wide(a), _wide(b)
     d = np.array(c).view(np.uint32)
     columns = np.ascontiguousarray(b.T)
     rows = max(_TERMS // max(spec.k * b.shape[1], 1), 1)

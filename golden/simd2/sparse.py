@@ -20,6 +20,8 @@ __all__ = ["GROUP", "KEPT", "compress", "expand", "is_two_of_four", "mmo_sparse"
 #: Elements of a group along K, and how many of them are kept.
 GROUP, KEPT = 4, 2
 
+_TERMS = 1 << 20  # rows of B are gathered for so many at a time
+
 
 def compress(op: Op | str, a) -> tuple[np.ndarray, np.ndarray]:
     """Keep the two elements of every four along K that matter most to an operation.
@@ -157,11 +159,15 @@ def mmo_sparse(
     places = indices + np.arange(values.shape[-1]) // KEPT * GROUP
     parts: list[np.ndarray] = [values, places, b, c]
     parts = [np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in parts]
-    a, rows, b, c = (x.reshape(prod(lead), *x.shape[-2:]) for x in parts)
-    d = np.empty((prod(lead), m, n), np.float32)
-    for i, row in np.ndindex(d.shape[:2]):
-        one, own = a[i, row, None], c[i, row, None]
-        d[i, row] = mmo(op, one, b[i, rows[i, row]], own, k=k, preset=preset, window=window)
+    # every row of A with its own rows of B, some at a time
+    a, rows, c = (parts[i].reshape(prod(lead) * m, 1, parts[i].shape[-1]) for i in (0, 1, 3))
+    b, which = parts[2].reshape(prod(lead), *b.shape[-2:]), np.repeat(np.arange(prod(lead)), m)
+    d = np.empty(c.shape, np.float32)
+    step = max(_TERMS // max(a.shape[2] * n, 1), 1)
+    for first in range(0, len(d), step):
+        some = slice(first, first + step)
+        met = b[which[some, None], rows[some, 0]]
+        d[some] = mmo(op, a[some], met, c[some], k=k, preset=preset, window=window)
     return d.reshape(*lead, m, n)
 
 

@@ -423,8 +423,16 @@ class MatrixUnitConfig:
 
     @property
     def merge_cycles(self) -> int:
-        """Cycles that a result waits for ⊕ with what its slot holds, where ⊕ is not a sum."""
+        """A rank more where results have ⊕ with what their slot holds before they are written.
+
+        The dot product has it, if it has not all its ranks yet; else it stands behind it.
+        """
         return int(any(op.plus != "add" for op in self.ops))
+
+    @property
+    def dot_ranks(self) -> int:
+        """Register ranks of the dot product of a unit with semirings."""
+        return min(self.pipeline + self.merge_cycles, max(PIPELINES))
 
     @property
     def latency_cycles(self) -> int:

@@ -94,7 +94,7 @@ class ProcessingElement(wiring.Component):
             dot.c.eq(Mux(self.control.accumulate, slots[self.control.slot], 0)),
             self.d.eq(slots[self.read_slot]),
         ]
-        write, write_slot, integer = self._delayed(m, dot.latency + config.merge_cycles)
+        write, write_slot, integer = self._delayed(m, config.pipeline + config.merge_cycles)
         result: Value = dot.d
         if isinstance(dot, SemiringDot):
             m.d.comb += [
@@ -130,9 +130,13 @@ class ProcessingElement(wiring.Component):
         flags = bits(self.config.ops, self.control.mode)
         late = {name: flags[name] for name in ("semiring", "turn", "truth")}
         late["keep"] = self.control.accumulate
-        found, true = Signal.like(dot.d, reset_less=True), Signal.like(dot.true, reset_less=True)
-        m.d.sync += [found.eq(dot.d), true.eq(dot.true)]
-        for rank in range(1, dot.latency + 2):
+        found, true = dot.d, dot.true
+        ranks = self.config.pipeline + self.config.merge_cycles
+        if ranks > dot.latency:
+            found = Signal.like(dot.d, name="found", reset_less=True)
+            true = Signal.like(dot.true, name="true", reset_less=True)
+            m.d.sync += [found.eq(dot.d), true.eq(dot.true)]
+        for rank in range(1, ranks + 1):
             for name, bit in late.items():
                 if not isinstance(bit, Const):
                     late[name] = Signal(name=f"s{rank}_{name}", reset_less=True)
@@ -175,7 +179,7 @@ class ProcessingElement(wiring.Component):
         config = self.config
         if config.semirings:
             return SemiringDot(
-                spec=config.float_specs["fp16"], operations=config.ops, pipeline=config.pipeline
+                spec=config.float_specs["fp16"], operations=config.ops, pipeline=config.dot_ranks
             )
         if config.assignment == "element":
             return MultiDot(

@@ -145,6 +145,7 @@ def _partners(program: Program) -> dict[tuple[str, int], list[tuple[str, int]]]:
 
 def lower(
     program: Program,
+    chip: Chip | None = None,
     *,
     offsets_s: Mapping[tuple[str, int], float] | None = None,
     mmad_periods_s: Mapping[int, float] | None = None,
@@ -154,6 +155,8 @@ def lower(
     Parameters
     ----------
     program : Program
+    chip : Chip, optional
+        Whose times are taken; it must have the cores and paths of the program's own chip.
     offsets_s : mapping of (kind, index) to float, optional
         Seconds that a core starts later than the launch is done; 0 by default.
     mmad_periods_s : mapping of int to float, optional
@@ -165,7 +168,7 @@ def lower(
     ValueError
         If an instruction is none that the chip has; the message has its file and line.
     """
-    chip = program.chip
+    chip = chip or program.chip
     streams, first, needs = [], [0], Needs()
     init, data, bus, rate, unit, kind, begin = [], [], [], [], [], [], []
     buses, lag = _Buses(chip), []
@@ -173,6 +176,8 @@ def lower(
     for core in program:
         if not core.instructions:
             continue
+        if core.index >= chip.kind(core.kind.name).count:
+            raise ValueError(f"cores of {chip.name} must be enough for {core}")
         begin.append(round((chip.launch_s + Fraction((offsets_s or {}).get(_key(core), 0))) * ATTO))
         for one in core.instructions:
             needs.add(len(init), core, one)

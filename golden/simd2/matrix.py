@@ -23,7 +23,7 @@ OPERANDS = {
 #: How addnorm may make its terms.
 SQUARES = ("differences", "products")
 _TERMS = 1 << 22  # that are worked on at a time
-_FEW = 1 << 10  # terms of a matrix that is computed with the others of its stack
+_FEW, _STACKED = 1 << 10, 1 << 18  # terms of a small matrix, and of those that go together
 _LOW_BITS = np.int32(0x7FFFFFFF)
 _LAST, _FIRST = np.int32(0x7FFFFFFF), np.int32(-0x80000000)
 _NAN = np.uint32(0x7FC00000)
@@ -106,7 +106,7 @@ def mmo(
     d = np.empty(c.shape, np.float32)
     terms = a.shape[1] * a.shape[2] * b.shape[2]
     if op.plus != "add" and len(d) > 1 and terms <= _FEW:
-        step = max(_TERMS // max(terms, 1), 1)
+        step = _STACKED // max(terms, 1)
         for some in (slice(i, i + step) for i in range(0, len(d), step)):
             d[some] = plain_mmo(op, _wide(a[some]), _wide(b[some]), c[some])
         return d.reshape(shape)

@@ -7,6 +7,7 @@ does with 2k rows of B a beat; what was dropped is in no sum, not even as a zero
 """
 
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -114,6 +115,7 @@ def mmo_sparse(
     k: int = 4,
     preset: str = "ieee",
     window: int | None = None,
+    squares: str = "differences",
 ) -> np.ndarray:
     """D = C ⊕ (A ⊗ B) over the kept elements of A, as a unit for 2:4 sparsity computes it.
 
@@ -127,8 +129,8 @@ def mmo_sparse(
         ``op.identity`` by default.
     k : int
         Values of a fused sum, even: 2·k rows of B are worked on at a time.
-    preset, window
-        As of `golden.simd2.mmo`.
+    preset, window, squares
+        As of `golden.simd2.mmo`. Squares as products are sums of k/4 values.
 
     Returns
     -------
@@ -164,10 +166,11 @@ def mmo_sparse(
     b, which = parts[2].reshape(prod(lead), *b.shape[-2:]), np.repeat(np.arange(prod(lead)), m)
     d = np.empty(c.shape, np.float32)
     step = max(_TERMS // max(a.shape[2] * n, 1), 1)
+    settings: dict[str, Any] = {"k": k, "preset": preset, "window": window, "squares": squares}
     for first in range(0, len(d), step):
         some = slice(first, first + step)
         met = b[which[some, None], rows[some, 0]]
-        d[some] = mmo(op, a[some], met, c[some], k=k, preset=preset, window=window)
+        d[some] = mmo(op, a[some], met, c[some], **settings)
     return d.reshape(*lead, m, n)
 
 

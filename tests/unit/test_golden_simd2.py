@@ -172,6 +172,19 @@ def test_batches_broadcast():
     assert np.array_equal(d[2, 1], mmo("minplus", a[2, 0], b[1], c))
 
 
+@pytest.mark.parametrize("op", Op, ids=lambda op: op.mnemonic)
+def test_small_matrices_in_stacks_are_as_one_by_one(op, monkeypatch):
+    rng = np.random.default_rng(op.code)
+    monkeypatch.setattr(module, "_STACKED", 300)
+    for kind in ("any", "specials"):
+        a, b = (draw(rng, (20, *shape), np.float16, kind) for shape in ((3, 5), (5, 4)))
+        c = draw(rng, (20, 3, 4), np.float32, kind)
+        found = mmo(op, a, b, c)
+        for one, x, y, z in zip(found, a, b, c, strict=True):
+            assert np.array_equal(bits(one), bits(mmo(op, x, y, z)))
+    assert mmo(op, a[:, :0], b).shape == (20, 0, 4) and mmo(op, a, b[..., :0]).shape == (20, 3, 0)
+
+
 def test_what_mmo_refuses():
     a, b = np.zeros((2, 3), np.float16), np.zeros((3, 2), np.float16)
     with pytest.raises(ValueError, match="op must be one of mma, minplus"):

@@ -1,6 +1,7 @@
 """`golden.simd2.sparse`: brute force over kept pairs, a number at a time; dense `mmo`; mutants."""
 
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -97,6 +98,19 @@ def test_a_preset_rounds_blocks_of_kept_values():
     c = rng.normal(size=(4, 4)).astype(np.float32)
     found = mmo_sparse("mma", values, indices, b, c, k=8, preset="a100")
     assert np.array_equal(bits(found), brute(Op.MMA, values, indices, b, c, 8, "a100"))
+
+
+def test_squares_by_products():
+    """A row of A meets the rows of B that its indices name, in the dense sum of those."""
+    rng = np.random.default_rng(2)
+    values, b = patterns(rng, (3, 8), np.float16), patterns(rng, (16, 5), np.float16)
+    indices, c = rng.integers(0, 4, values.shape), rng.normal(size=(3, 5)).astype(np.float32)
+    settings: dict[str, Any] = {"k": 8, "squares": "products"}
+    found = mmo_sparse("addnorm", values, indices, b, c, **settings)
+    for i, places in enumerate(indices + np.arange(8) // 2 * 4):
+        one = slice(i, i + 1)
+        expected = mmo("addnorm", values[one], b[places], c[one], **settings)
+        assert np.array_equal(bits(found[one]), bits(expected))
 
 
 @pytest.mark.parametrize("op", Op, ids=lambda op: op.mnemonic)

@@ -16,6 +16,7 @@ import numpy as np
 
 from .checks_compiled import clocks, sweep
 from .chip import GM
+from .compiling import fitting
 from .deadlock import explain
 from .instruction import Instruction, Kind, Unit
 from .lowering import Lowered, Stream, lower
@@ -50,7 +51,9 @@ def check_lowered(program: Program, low: Lowered, streams: list[Stream]) -> list
     across = bool(low.lag.any()) or any(
         one.op == "cross_wait" for stream in streams for one in stream.instructions
     )
-    clock, place, order = clocks(low.first, low.unit, low.kind, low.need_first, low.need, across)
+    clock, place, order = fitting(clocks, len(low))(
+        low.first, low.unit, low.kind, low.need_first, low.need, across
+    )
     if len(order) < len(low):
         ended = np.full(len(low), -1, np.int64)
         ended[order] = 0
@@ -246,7 +249,7 @@ def _memory(
     for (buffer, _), space in spaces.items():
         edges, first, low, high = _segments(list(space.spans))
         ready = _initialised(program, buffer, edges)
-        races, unknown = sweep(
+        races, unknown = fitting(sweep, len(numbers.flat))(
             np.array(space.number),
             np.array(space.span),
             np.array(space.write),

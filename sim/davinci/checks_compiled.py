@@ -1,9 +1,8 @@
 """Compiled parts of the checks: vector clocks, and the sweep over memory that compares them.
 
-All that is compiled is in this file: Numba's cache looks at no other.
+Compiled for large programs, see `compiling`. Numba's cache looks at this file alone.
 """
 
-import numba
 import numpy as np
 
 __all__ = ["clocks", "sweep"]
@@ -13,7 +12,6 @@ QUEUES = 8
 _WAIT, _BARRIER_ALL = 2, 4
 
 
-@numba.njit(cache=True, nogil=True)
 def clocks(first, unit, kind, need_first, need, across):
     """What is sure to have ended before each instruction begins, whatever the times.
 
@@ -101,7 +99,6 @@ def clocks(first, unit, kind, need_first, need, across):
     return clock, place, order[:made]
 
 
-@numba.njit(cache=True, nogil=True)
 def sweep(number, span, write, range_first, low, high, ready, queue, clock, place, across, limit):
     """Compare each access to a memory with the latest ones of every queue at the same bytes.
 

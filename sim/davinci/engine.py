@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from . import engine_compiled
+from .compiling import fitting
 from .deadlock import Deadlock, explain
 from .lowering import Lowered, Stream
 
@@ -72,7 +73,7 @@ def run(
     bound += crowd * low.data.sum(dtype=float)
     if bound > 2.0**62:
         raise ValueError(f"times must stay below 4.6 s, not reach up to {bound / 1e18:.3g} s")
-    start, end, issued = engine_compiled.run(
+    start, end, issued = fitting(engine_compiled.run, len(low))(
         low.first,
         low.unit,
         low.kind,

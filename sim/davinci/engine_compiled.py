@@ -1,4 +1,4 @@
-"""The compiled engine. All that is compiled is in this file: Numba's cache looks at no other.
+"""The compiled engine; see `compiling` for when it is. Numba's cache looks at this file alone.
 
 Instructions that use no bus need no clock: their times follow from those of others, and are found
 as soon as these are known, queue by queue. Only buses are followed in the order of time. Between
@@ -8,7 +8,6 @@ the next moment. The rounding is that of `sim.davinci.reference`.
 
 import math
 
-import numba
 import numpy as np
 
 __all__ = ["match", "run"]
@@ -21,7 +20,6 @@ _SET, _WAIT, _BARRIER_ALL = 1, 2, 4
 _NONE, _COMING, _MOVING = 0, 1, 2
 
 
-@numba.njit(cache=True, nogil=True)
 def match(kind, flag, flags):
     """Needs of waits: the n-th wait of each flag needs its n-th set.
 
@@ -66,7 +64,6 @@ def match(kind, flag, flags):
     return need_first, need
 
 
-@numba.njit(cache=True, nogil=True)
 def run(
     first, unit, kind, init, data, bus, rate, need_first, need, lag, begin, totals, dispatch, block
 ):

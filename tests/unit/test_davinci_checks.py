@@ -8,9 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim.davinci import Instruction, Program, Span, Unit, engine, load_chip
+from sim.davinci import (
+    Instruction,
+    Program,
+    Span,
+    Unit,
+    checks_compiled,
+    compiling,
+    engine,
+    load_chip,
+)
 from sim.davinci.checks import CHECKS, check, check_lowered
-from sim.davinci.checks_compiled import clocks
 from sim.davinci.deadlock import Deadlock
 from sim.davinci.instruction import Kind, Position
 from sim.davinci.lowering import Stream, lower
@@ -23,8 +31,17 @@ FIX = Unit.FIX
 seeds = st.integers(0, 2**32 - 1)
 
 
+@pytest.fixture(scope="module", autouse=True, params=["compiled", "plain"])
+def form(request):
+    """Small programs are checked by the same loops as plain Python; test both."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiling, "SMALL", 0 if request.param == "compiled" else 10**9)
+        yield
+
+
 def ordering_of(low):
     across = bool(low.lag.any())
+    clocks = compiling.fitting(checks_compiled.clocks, len(low))
     clock, place, order = clocks(low.first, low.unit, low.kind, low.need_first, low.need, across)
     core = np.repeat(np.arange(len(low.begin)), np.diff(low.first))
 

@@ -10,15 +10,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim.davinci import Program, Unit, engine, load_chip
+from sim.davinci import Program, Unit, compiling, engine, engine_compiled, load_chip
 from sim.davinci.deadlock import Deadlock, cycle
-from sim.davinci.engine_compiled import match
 from sim.davinci.instruction import Kind
 from sim.davinci.lowering import lower
 from sim.davinci.reference import as_arrays, run_reference, shares
 from tests.unit.davinci_programs import random_lowered
 
 seeds = st.integers(0, 2**32 - 1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compile_small_programs_too():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiling, "SMALL", 0)
+        yield
 
 
 def differences(low, *, block: int) -> list[int]:
@@ -35,6 +41,20 @@ def test_compiled_is_reference(seed, deadlock, large, blocks, cores):
     low = random_lowered(seed, deadlock=deadlock, large=large, cores=cores)
     block = (5 * 10**12 if large else 5) if blocks else 0
     assert not differences(low, block=block), (seed, deadlock, large, blocks, cores)
+
+
+@settings(max_examples=100)
+@given(seeds, st.booleans(), st.booleans(), st.booleans())
+def test_not_compiled_is_the_same(seed, deadlock, large, blocks):
+    """What small programs run on, to the bit; all numbers NumPy's, as in the compiled form."""
+    low = random_lowered(seed, deadlock=deadlock, large=large)
+    block = (5 * 10**12 if large else 5) if blocks else 0
+    found = engine.run(low, check=False, block_bytes=block)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiling, "SMALL", 10**9)
+        plain = engine.run(low, check=False, block_bytes=block)
+    for name in ("start", "end", "issued"):
+        assert np.array_equal(getattr(found, name), getattr(plain, name))
 
 
 @pytest.mark.slow
@@ -163,7 +183,7 @@ def test_shares(rates, totals):
 def test_flags_match_in_order():
     kind = np.array([1, 2, 1, 1, 2, 2, 2, 0], np.int8)
     flag = np.array([0, 1, 0, 1, 0, 0, 0, -1], np.int64)
-    need_first, need = match(kind, flag, 2)
+    need_first, need = compiling.compiled(engine_compiled.match)(kind, flag, 2)
     assert need.tolist() == [3, 0, 2, -1] and need_first.tolist() == [0, 0, 1, 1, 1, 2, 3, 4, 4]
 
 

@@ -1,0 +1,84 @@
+"""A kernel and its arguments to a program for the cores of a chip."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..chip import Chip
+from ..operands import DTYPES
+from ..program import Program
+from ..semantics import Functional, Product
+from .kernel import LIMIT, Kernel
+from .sink import ProgramSink
+
+__all__ = ["build"]
+
+_NAMES = {dtype: name for name, dtype in DTYPES.items() if name != "bf16"}
+
+
+def build(
+    kernel: Kernel,
+    chip: Chip,
+    arguments: Mapping[str, Any],
+    *,
+    blocks: int = 1,
+    kind: str | None = None,
+    execute: bool = True,
+    cube: str | Product = "golden",
+    limit: int = LIMIT,
+) -> tuple[Program, Functional | None]:
+    """Run a kernel for every core, one after the other, and keep what it did.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    chip : Chip
+    arguments : mapping of str to ndarray or number
+        By the parameters' names. An array becomes a tensor in global memory with that content, of
+        its own dtype; what the kernel writes there is found in the `Functional`.
+    blocks : int
+        Cores that run it.
+    kind : str, optional
+        Of the chip's cores; its only one by default.
+    execute : bool
+        Carry instructions out, so that the kernel can look at its data.
+    cube : {"golden", "fast"} or callable
+        As `Functional` takes it.
+    limit : int
+        Steps of each core.
+
+    Returns
+    -------
+    program : Program
+    functional : Functional or None
+        With the data as the kernel left them; None without `execute`.
+
+    Raises
+    ------
+    ValueError
+        For arguments that do not fit, and for a mistake in the kernel, with its place.
+    """
+    program = Program(chip, kernel.name)
+    names = [p.name for p in kernel.parameters]
+    wrong = [n for n in arguments if n not in names] + [n for n in names if n not in arguments]
+    if wrong:
+        raise ValueError(f"arguments must be {', '.join(names)}; {wrong[0]!r} is not right")
+    values: dict[str, int | float] = {}
+    for parameter in kernel.parameters:
+        value = arguments[parameter.name]
+        if not parameter.is_pointer:
+            values[parameter.name] = value
+            continue
+        array = np.ascontiguousarray(value)
+        if not isinstance(value, np.ndarray) or array.dtype not in _NAMES:
+            raise ValueError(f"{parameter.name} must be an array of a dtype of vectors")
+        dtype = "bf16" if parameter.dtype == "bf16" else _NAMES[array.dtype]
+        values[parameter.name] = program.tensor(parameter.name, array.shape, dtype, array).offset
+    functional = Functional(program, cube) if execute else None
+    for index in range(blocks):
+        core = program.core(index, kind)
+        sink = ProgramSink(core, functional)
+        kernel.run(sink, values, block_idx=index, block_num=blocks, limit=limit)
+        core.position = None
+    return program, functional

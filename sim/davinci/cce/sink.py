@@ -1,0 +1,194 @@
+"""From intrinsics to the instructions of a program.
+
+`ProgramSink` gives every intrinsic to a core of a program as the instruction that it is. With a
+`Functional` it carries each out at once, so that a kernel can look at its data.
+"""
+
+import struct
+from typing import NoReturn
+
+from ..instruction import Instruction, Position, Unit
+from ..operands import DTYPES, View, contiguous
+from ..program import Core
+from ..semantics import Functional
+from .errors import CceError
+from .errors import Position as Place
+from .machine import Address, Call
+from .sink_matrix import MATRIX
+from .sink_moves import MOVES
+from .sink_vector import is_vector, vector_call
+
+__all__ = ["ProgramSink"]
+
+#: Control registers whose values later instructions need; they are kept by name.
+_KEPT = frozenset(
+    """set_nd_para set_quant_pre set_deqscale set_l0_set_value set_l0_set_value_h
+    set_l0_set_value_bf16 set_l0_set_value_ui""".split()
+)
+
+
+class ProgramSink:
+    """Appends what a kernel does to a core.
+
+    Parameters
+    ----------
+    core : Core
+    functional : Functional, optional
+        Carries out each instruction; without it a scalar load cannot be answered.
+
+    Attributes
+    ----------
+    registers : dict of str to int or float
+        Control registers that have been set.
+    mask : int
+        Lanes that are enabled, or elements in counting mode.
+    counting : bool
+    atomic : (dtype, operation)
+        What a move to global memory does there; dtype "" for none.
+    addresses : dict of int to tuple of int
+        The vector address registers.
+    """
+
+    def __init__(self, core: Core, functional: Functional | None = None):
+        self.core, self.functional = core, functional
+        self.registers: dict[str, int | float] = {}
+        self.mask, self.counting = (1 << 128) - 1, False
+        self.atomic = ("", "add")
+        self.addresses: dict[int, tuple[int, ...]] = {}
+        self.compared: Address | None = None
+        self.done = len(core.instructions)
+
+    def issue(self, call: Call) -> None:
+        """Take an intrinsic."""
+        self._at(call.position)
+        name = call.name
+        if name in MOVES:
+            MOVES[name](self, call)
+        elif name in MATRIX:
+            MATRIX[name](self, call)
+        elif is_vector(name):
+            vector_call(self, call)
+        elif name in ("set_flag", "wait_flag"):
+            self._flag(call)
+        elif name == "pipe_barrier":
+            unit = call.arguments["unit"]
+            self.core.pipe_barrier(None if unit == "ALL" else Unit[unit])
+        else:
+            self._control(call)
+        self._carry_out()
+
+    def load(self, source: Address, position: Place) -> int | float:
+        """Give the value that a scalar load reads."""
+        self._at(position)
+        view = self.view(source, (1,))
+        self.core.scalar_load(view)
+        self._carry_out()
+        if self.functional is None:
+            raise CceError(position, "what is in memory is not known here: nothing is carried out")
+        try:
+            (value,) = self.functional.memory(self.core).elements(view)
+        except IndexError as error:
+            raise CceError(
+                position, f"a scalar load reaches outside {source.space}: {error}"
+            ) from None
+        if source.dtype == "bf16":
+            return struct.unpack("<f", struct.pack("<I", int(value) << 16))[0]
+        return float(value) if DTYPES[source.dtype].kind == "f" else int(value)
+
+    def store(self, target: Address, value: int | float, position: Place) -> None:
+        """Take a scalar store."""
+        self._at(position)
+        if target.dtype == "bf16":
+            value = struct.unpack("<I", struct.pack("<f", value))[0] >> 16
+        self.core.scalar_store(self.view(target, (1,)), value)
+        self._carry_out()
+
+    # For the tables of intrinsics.
+
+    def view(self, address: Address, shape: tuple[int, ...], dtype: str | None = None) -> View:
+        """A dense view of what a pointer points to."""
+        dtype = dtype or address.dtype
+        strides = contiguous(shape, DTYPES[dtype].itemsize)
+        return View(address.space, address.address, dtype, shape, strides)
+
+    def fail(self, call: Call, message: str) -> NoReturn:
+        """Raise a `CceError` at the intrinsic."""
+        raise CceError(call.position, f"{call.name}: {message}")
+
+    # Control.
+
+    def _at(self, position: Place) -> None:
+        self.core.position = Position(position.file, position.line)
+
+    def _carry_out(self) -> None:
+        fresh = self.core.instructions[self.done :]
+        self.done = len(self.core.instructions)
+        if self.functional is not None:
+            for one in fresh:
+                self.functional.execute(self.core, one)
+
+    def _flag(self, call: Call) -> None:
+        a = call.arguments
+        method = self.core.set_flag if call.name == "set_flag" else self.core.wait_flag
+        method(Unit[a["source"]], Unit[a["target"]], a["register"])
+
+    def _control(self, call: Call) -> None:
+        name, a = call.name, call.arguments
+        if name == "set_vector_mask":
+            self.mask = a["high"] << 64 | a["low"]
+        elif name == "set_vector_mask_dup":
+            self.mask = a["mask"] << 64 | a["mask"]
+        elif name in ("set_mask_norm", "set_mask_count"):
+            self.counting = name == "set_mask_count"
+        elif name.startswith("set_va_reg"):
+            self.addresses[a["register"]] = a["addresses"]
+        elif name.startswith("set_atomic_"):
+            self._atomic(name.removeprefix("set_atomic_"))
+        elif name == "set_cmpmask":
+            self.compared = a["src"]
+        elif name == "ffts_cross_core_sync":
+            self._cross_set(call)
+            return
+        elif name == "wait_flag_dev":
+            self._cross_wait(call)
+            return
+        elif name in _KEPT:
+            self.registers[name.removesuffix("_h").removesuffix("_bf16").removesuffix("_ui")] = a[
+                "config" if "config" in a else "value"
+            ]
+        if name.startswith("set_vector_mask"):
+            self.core.set_mask(self.mask, self.counting)
+        else:
+            self.core.set_control(name, next(iter(a.values()), None))
+
+    def _atomic(self, what: str) -> None:
+        dtypes = {"f32": "fp32", "f16": "fp16", "s32": "int32", "s16": "int16", "s8": "int8"}
+        if what == "none":
+            self.atomic = ("", "add")
+        elif what in dtypes:
+            self.atomic = (dtypes[what], self.atomic[1])
+        elif what in ("add", "max", "min"):
+            self.atomic = (self.atomic[0], what)
+        else:
+            self.atomic = (what, self.atomic[1])
+
+    def _cross_set(self, call: Call) -> None:
+        """The word: mode in bits 4 and 5, the flag in bits 8 to 11."""
+        word = call.arguments["config"]
+        mode, register = word >> 4 & 3, word >> 8 & 15
+        if mode == 3:
+            self.fail(call, "mode must be 0 to 2, not 3")
+        how = ("kind", "group", "others")[mode]
+        self.registers[f"cross {register}"] = mode
+        self.core.cross_set(Unit[call.arguments["unit"]], register, how)
+
+    def _cross_wait(self, call: Call) -> None:
+        """A wait is for what the core itself sets in the flag, else for cores of the other kind."""
+        register = call.arguments["register"]
+        mode = int(self.registers.get(f"cross {register}", 2))
+        unit = Unit[call.arguments.get("unit", "S")]
+        self.core.cross_wait(unit, register, ("kind", "group", "others")[mode])
+
+    def last(self) -> Instruction:
+        """The instruction that has just been appended."""
+        return self.core.instructions[-1]

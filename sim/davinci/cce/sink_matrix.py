@@ -1,0 +1,159 @@
+"""Intrinsics around the Cube: loads of fractals, products, and the way out of L0C."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ..operands import BLOCK_BYTES, DTYPES, FRACTAL_BYTES, View
+from .machine import Address, Call
+
+if TYPE_CHECKING:
+    from .sink import ProgramSink
+
+__all__ = ["MATRIX"]
+
+#: Quantisations by number: conversions alone, by one factor, by a factor for each column.
+_PLAIN, _BY_ONE, _BY_COLUMN = (0, 1, 16), (9, 11, 24, 28), (8, 10, 23, 27)
+
+
+def _load(sink: ProgramSink, call: Call) -> None:
+    a = call.arguments
+    src: Address = a["src"]
+    src = src._replace(address=src.address + a["base_idx"] * FRACTAL_BYTES)
+    sign = -1 if a.get("addr_mode") else 1
+    sink.core.load(
+        sink.view(a["dst"], ()),
+        sink.view(src, ()),
+        repeat=a["repeat"],
+        src_stride=sign * a["src_stride"] * FRACTAL_BYTES,
+        dst_stride=(1 + a.get("dst_gap", 0)) * FRACTAL_BYTES,
+        transpose=bool(a.get("transpose")),
+    )
+
+
+def _fill(sink: ProgramSink, call: Call) -> None:
+    """Fractals of one value: from a register, or, of create_ca_matrix, given."""
+    a = call.arguments
+    value = a["value"] if "value" in a else sink.registers.get("set_l0_set_value", 0)
+    repeat, blocks, gap = a["repeat"], a.get("blocks") or 1, a.get("dst_gap", 0)
+    size = blocks * FRACTAL_BYTES
+    dst: Address = a["dst"]
+    width = DTYPES[dst.dtype].itemsize
+    for i in range(repeat):
+        place = dst._replace(address=dst.address + i * (size + gap * FRACTAL_BYTES))
+        sink.core.fill(sink.view(place, (size // width,)), value)
+
+
+def _mad(sink: ProgramSink, call: Call) -> None:
+    a = call.arguments
+    if not a["m"] or not a["k"] or not a["n"]:
+        return
+    init, bias = ("zero" if a["init"] else "accumulate"), None
+    if "bias" in a and not a["init"]:
+        init = "bias"
+        start = a["bias"].address if isinstance(a["bias"], Address) else a["bias"]
+        width = DTYPES[a["c"].dtype].itemsize
+        bias = View("BT", start, a["c"].dtype, (a["n"],), (width,))
+    elif a.get("c_matrix_source") and not a["init"]:
+        sink.fail(call, "C from the bias buffer needs the form with a bias argument")
+    views = [sink.view(a[name], ()) for name in ("c", "a", "b")]
+    sink.core.mmad(*views, m=a["m"], k=a["k"], n=a["n"], init=init, bias=bias)
+
+
+def _to_ub(sink: ProgramSink, call: Call) -> None:
+    """Bursts of fractals, converted as the mode says; gaps in fractals in L0C, in blocks in UB."""
+    a = call.arguments
+    mode, dst, src = a["cr_mode"], a["dst"], a["src"]
+    if not a["n_burst"] or not a["len_burst"]:
+        return
+    kept: dict[str, Any] = {}
+    if mode in (7, 9, 11):
+        kept = {"quant": "scalar"}
+    elif mode > 5:
+        sink.fail(call, f"mode must be 0 to 5, 7, 9 or 11; {mode} is not modelled")
+    expected = {1: ("fp32", "fp16"), 2: ("fp32", "fp16"), 3: ("int32", "fp16"), 4: ("fp16", "fp32")}
+    if mode in expected and (src.dtype, dst.dtype) != expected[mode]:
+        wanted = " to ".join(expected[mode])
+        sink.fail(call, f"mode {mode} is from {wanted}, not from {src.dtype} to {dst.dtype}")
+    size = 256 * DTYPES[src.dtype].itemsize
+    out = a["len_burst"] * 256 * DTYPES[dst.dtype].itemsize
+    sink.core.matrix_out(
+        sink.view(dst, ()),
+        sink.view(src, ()),
+        m=16 * a["len_burst"],
+        n=16 * a["n_burst"],
+        src_stride=(a["len_burst"] + a["src_gap"]) * size,
+        dst_stride=out + a["dst_gap"] * BLOCK_BYTES,
+        relu=mode in (2, 5),
+        **kept,
+    )
+    if kept:
+        _factor(sink, float(sink.registers.get("set_deqscale", 1)))
+
+
+def _factor(sink: ProgramSink, factor: float) -> None:
+    sink.last().fields.update(factor=factor)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _fixpipe(sink: ProgramSink, call: Call) -> None:
+    """Out of L0C by FIX; row-major matrices as set_nd_para says."""
+    a = call.arguments
+    dst: Address = a["dst"]
+    src: Address = a["src"]
+    if a["channel_split"]:
+        sink.fail(call, "splitting of channels is not modelled")
+    if a["relu_pre"] > 1:
+        sink.fail(call, f"relu_pre must be 0 or 1, not {a['relu_pre']}")
+    if not a["m_size"] or not a["n_size"]:
+        return
+    quant = a["quant_pre"]
+    if quant in _BY_COLUMN or quant not in _PLAIN + _BY_ONE:
+        sink.fail(call, f"quant_pre {quant} is not modelled")
+    out, inside = DTYPES[dst.dtype].itemsize, DTYPES[src.dtype].itemsize
+    word = int(sink.registers.get("set_nd_para", 1)) if a["nz2nd"] else 1
+    number, src_step, dst_step = word & 0xFFFF, word >> 16 & 0xFFFF, word >> 32 & 0xFFFF
+    for i in range(number):
+        sink.core.matrix_out(
+            sink.view(dst._replace(address=dst.address + i * dst_step * out), ()),
+            sink.view(src._replace(address=src.address + i * src_step * 256 * inside), ()),
+            m=a["m_size"],
+            n=a["n_size"],
+            dst_stride=a["dst_stride"] * (out if a["nz2nd"] else BLOCK_BYTES),
+            src_stride=a["src_stride"] * 16 * inside,
+            relu=bool(a["relu_pre"]),
+            quant="scalar" if quant in _BY_ONE else "",
+            layout="nd" if a["nz2nd"] else "nz",
+        )
+        if quant in _BY_ONE:
+            raw = int(sink.registers.get("set_quant_pre", 0)) & 0xFFFFFFFF
+            _factor(sink, struct.unpack("<f", struct.pack("<I", raw))[0])
+
+
+def _not_modelled(sink: ProgramSink, call: Call) -> None:
+    sink.fail(call, "this intrinsic is read, but not modelled")
+
+
+#: Functions of a sink and a call, by the intrinsic's name.
+MATRIX: dict[str, Callable[[ProgramSink, Call], None]] = {
+    "mad": _mad,
+    "copy_matrix_cc_to_ubuf": _to_ub,
+    "copy_matrix_cc_to_gm": _fixpipe,
+    "copy_matrix_cc_to_cbuf": _fixpipe,
+}
+MATRIX |= {f"load_{source}_to_c{side}": _load for source in ("cbuf", "gm") for side in "ab"}
+MATRIX |= {name: _fill for s in "ab" for name in (f"set_l0{s}_2d", f"create_c{s}_matrix")}
+MATRIX |= dict.fromkeys(
+    (
+        "img2col_cbuf_to_ca",
+        "img2col_cbuf_to_cb",
+        "img2col_cbuf_to_ub",
+        "col2img",
+        "copy_vector_cc_to_ubuf",
+        "copy_vector_ubuf_to_cc",
+        "copy_matrix_ubuf_to_cc",
+        "broadcast_ub_to_cc",
+    ),
+    _not_modelled,
+)

@@ -24,6 +24,7 @@ PROVIDERS = (
     "sim.bench.m3xu.mma",
     "sim.bench.cube.batch",
     "sim.bench.simd2.integer",
+    "sim.bench.simd2.unit",
     "sim.bench.simulated",
     "sim.bench.silicon",
 )

@@ -22,6 +22,7 @@ def test_the_presets_of_the_documentation():
         "m3xu": (8, 4, 8, "ieee"),
         "m3xu_pipelined": (8, 4, 8, "ieee"),
         "m3xu_fp64": (4, 4, 8, "ieee"),
+        "simd2_4x4": (4, 4, 4, "ieee"),
     }
     davinci = CONFIGS["cube_davinci"]
     assert (davinci.terms("fp16"), davinci.terms("int8"), davinci.macs) == (16, 32, 4096)

@@ -99,6 +99,8 @@ def mismatches(k, pipeline, operations=OPS, seed=1):
     a, b = draw(rng, (COUNT, k)), draw(rng, (COUNT, k))
     close = rng.random(COUNT) < 0.2  # of much the same size, so that ⊕ is close
     b[close] = a[close, ::-1] ^ rng.integers(0, 4, (int(close.sum()), k)).astype(np.uint16)
+    same = rng.random(COUNT) < 0.1
+    b[same, 0] = a[same, 0]
     c = draw(rng, (COUNT, 1))[:, 0].view(np.float16).astype(np.float32)
     any_ = rng.integers(0, 1 << 32, COUNT).astype(np.uint32)
     c = np.where(rng.random(COUNT) < 0.3, any_, c.view(np.uint32))
@@ -141,47 +143,83 @@ def test_subsets(operations):
     assert not any(mismatches(4, 0, operations).values())
 
 
-def largest(m, keys, *, name):
-    """⊕ is the other one."""
-    return ~hdl.simd2.winner.least(m, [~key for key in keys], name=name)
+def first(m, keys, **rest):
+    """⊕ takes the first candidate."""
+    return keys[:1]
+
+
+def unturned(m, keys, *, turns, **rest):
+    """The order of negative numbers with a magnitude is that of the positive ones."""
+    return original_least(m, keys, turns=Const(0, 1), **rest)
 
 
 def plus_zero(key, **rest):
     """A zero is +0, whatever the operands' signs."""
-    found = hdl.simd2.winner.winner_of(key, **rest)
-    return replace(found, sign=found.sign & (found.magnitude.any() | found.fixed.any()))
+    return replace(original_winner_of(key, **rest), minus=Const(0, 1))
 
 
-def unordered(m, a, b, product, **rest):
-    """⊗ = max does not know which operand is larger."""
-    rest["larger"] = Const(0, 1)
-    return hdl.simd2.winner.candidate(m, a, b, product, **rest)
+def unordered(m, a, b, product, *, mode, **rest):
+    """⊗ = max is not told from the others."""
+    return original_candidate(m, a, b, product, mode=mode | {"larger": Const(0, 1)}, **rest)
+
+
+def finite(m, kept, **rest):
+    """Infinities are taken for the numbers they look like."""
+    return original_key_of(m, replace(kept, inf=Const(0, 1)), **rest)
+
+
+def never_equal(self, m, norm):
+    """Equal numbers push out what else is in the sum."""
+    return [(x, y, Const(0, 1)) for x, y, _ in original_pairs(self, m, norm)]
+
+
+original_least, original_winner_of = hdl.simd2.winner.least, hdl.simd2.winner.winner_of
+original_candidate, original_key_of = hdl.simd2.winner.candidate, hdl.simd2.winner.key_of
+original_pairs = SemiringDot._pairs
+MINIMA = {"minplus", "maxplus", "minmul", "maxmul", "minmax", "maxmin"}
 
 
 @pytest.mark.parametrize(
-    ("name", "mutant", "caught"),
+    ("target", "name", "mutant", "caught"),
     [
-        ("least", largest, {"minplus", "maxplus", "minmul", "maxmul", "minmax", "maxmin", "orand"}),
-        ("winner_of", plus_zero, {"minplus", "maxplus", "minmul", "maxmul", "minmax", "maxmin"}),
-        ("candidate", unordered, {"minmax", "maxmin"}),
-        ("_is_nan", lambda code, format: Const(0, 1), {"maxmul", "maxmin"}),
+        (hdl.simd2.dot, "least", first, MINIMA),
+        (hdl.simd2.dot, "least", unturned, MINIMA - {"minplus", "maxplus"}),
+        (hdl.simd2.dot, "winner_of", plus_zero, MINIMA),
+        (hdl.simd2.dot, "candidate", unordered, {"minmax", "maxmin"}),
+        (hdl.simd2.dot, "key_of", finite, {"minplus", "maxplus", "minmul", "maxmul"}),
+        (hdl.simd2.dot, "_is_nan", lambda code, format: Const(0, 1), {"maxmul", "maxmin"}),
+        (SemiringDot, "_pairs", never_equal, {"addnorm"}),
     ],
-    ids=["largest", "plus-zero", "unordered", "nan-is-a-number"],
+    ids=[
+        "first",
+        "unturned",
+        "plus-zero",
+        "unordered",
+        "no-infinities",
+        "nan-is-a-number",
+        "never-equal",
+    ],
 )
-def test_a_mutant_fails(monkeypatch, name, mutant, caught):
-    monkeypatch.setattr(hdl.simd2.dot, name, mutant)
-    wrong = mismatches(2, 0)
+def test_a_mutant_fails(monkeypatch, target, name, mutant, caught):
+    monkeypatch.setattr(target, name, mutant)
+    wrong = mismatches(4, 0)
     assert caught <= {op for op, count in wrong.items() if count}
     assert not wrong["mma"]
 
 
 def test_what_it_refuses():
     spec = PRESETS["ieee"].spec("fp16", k=4)
-    with pytest.raises(ValueError, match="not addnorm"):
-        SemiringDot(spec=spec, operations=["addnorm"])
+    with pytest.raises(ValueError, match="at least one, not"):
+        SemiringDot(spec=spec, operations=[])
+    with pytest.raises(ValueError, match="different names"):
+        SemiringDot(spec=spec, operations=["minplus", "minplus"])
     with pytest.raises(ValueError, match="preset ieee"):
         SemiringDot(spec=PRESETS["a100"].spec("fp16"), operations=["minplus"])
     with pytest.raises(ValueError, match="pipeline must be one of"):
         SemiringDot(spec=spec, operations=["minplus"], pipeline=7)
     with pytest.raises(ValueError, match="at most 5 exponent bits"):
-        Decode(format="bf16", k=2)
+        Decode(format="bf16", k=2, operations=["minplus"], side="a")
+    with pytest.raises(ValueError, match="multiple of 4 with addnorm, not 6"):
+        Decode(k=6, operations=["addnorm"], side="b")
+    with pytest.raises(ValueError, match="side must be 'a' or 'b', not 'c'"):
+        Decode(k=4, operations=["mma"], side="c")

@@ -37,13 +37,23 @@ SHARE_OF_ONE, SHARE_OF_ALL = 1 / 16, 1 / 8
 
 
 def run_unit(
-    config: MatrixUnitConfig, precisions: Sequence[str], vectors: int, seed: int
+    config: MatrixUnitConfig,
+    precisions: Sequence[str] | None,
+    vectors: int,
+    seed: int,
+    *,
+    operations: Sequence[str] | None = None,
 ) -> Result:
     """Send random traffic with stalls on every stream; compare every accumulator that comes out."""
     model = compile_unit(MatrixUnit, config=config)
     beats = int(vectors / (config.m * config.n * EMIT_RATE)) + 50
     traffic = make_traffic(
-        config, beats=beats, seed=seed, precisions=precisions, emit_rate=EMIT_RATE
+        config,
+        beats=beats,
+        seed=seed,
+        precisions=precisions,
+        operations=operations,
+        emit_rate=EMIT_RATE,
     )
     return compare_traffic(model, traffic, stall_rate=0.2, seed=seed)
 
@@ -76,6 +86,7 @@ def compare_traffic(
             "row": row.astype(np.uint8),
             "column": column.astype(np.uint8),
             "precision": traffic.precision[beat],
+            "operation": traffic.operation[beat],
             "slot": traffic.slot[beat],
             "a": traffic.a[beat, row],
             "b": traffic.b[beat, column],

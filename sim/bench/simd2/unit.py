@@ -1,0 +1,68 @@
+"""Matrix units with semirings against golden: every operation, subsets, both dataflows, stalls."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+from hdl.cube import CONFIGS, MatrixUnitConfig
+from sim.bench.compare import Result
+from sim.bench.cube.batch import run_unit
+from sim.verify import Check
+
+__all__ = ["CONFIGURATIONS", "checks"]
+
+_UNIT = CONFIGS["simd2_4x4"]
+_SMALL = replace(_UNIT, m=2, n=2)
+
+#: (name, unit, whether each operation has a row of its own). Subsets lack what others have: sums of
+#: products, fixed-point sums, exponents and fractions, comparison of operands, any candidate.
+CONFIGURATIONS: tuple[tuple[str, MatrixUnitConfig, bool], ...] = (
+    ("simd2_4x4 broadcast", _UNIT, True),
+    ("simd2_4x4 systolic", replace(_UNIT, dataflow="systolic"), True),
+    ("2×2×8 pipeline=4", replace(_SMALL, k=8, pipeline=4), False),
+    (
+        "2×2×4 mma+minplus pipeline=0",
+        replace(_SMALL, operations=("mma", "minplus"), pipeline=0),
+        False,
+    ),
+    (
+        "2×2×4 minplus+maxplus pipeline=2",
+        replace(_SMALL, operations=("minplus", "maxplus"), pipeline=2),
+        False,
+    ),
+    (
+        "2×2×3 maxmul+minmax",
+        replace(_SMALL, k=3, operations=("maxmul", "minmax"), pipeline=1),
+        False,
+    ),
+    ("2×2×2 maxmin+orand", replace(_SMALL, k=2, operations=("maxmin", "orand")), False),
+    (
+        "2×2×8 mma+addnorm systolic",
+        replace(_SMALL, k=8, operations=("mma", "addnorm"), dataflow="systolic"),
+        False,
+    ),
+)
+#: As in `sim.bench.cube.batch`; golden takes its time over squares.
+SHARE_OF_ONE, SHARE_OF_ALL = 1 / 16, 1 / 8
+
+
+def checks() -> Iterator[Check]:
+    """Operation by operation, and with another one in every tile."""
+    for name, config, each in CONFIGURATIONS:
+        groups: list[tuple[str, tuple[str, ...], float]]
+        groups = [("in turn", config.operations, SHARE_OF_ALL)]
+        if each:
+            groups += [(op, (op,), SHARE_OF_ONE) for op in config.operations]
+        for number, (label, operations, share) in enumerate(groups):
+            yield Check(
+                unit="simd2.MatrixUnit",
+                configuration=f"{name} {label}",
+                run=partial(_run, config, operations, share),
+                weight=1 if number else 10,  # the first row builds the unit for the others
+            )
+
+
+def _run(
+    config: MatrixUnitConfig, operations: tuple[str, ...], share: float, vectors: int, seed: int
+) -> Result:
+    return run_unit(config, None, int(vectors * share), seed, operations=operations)

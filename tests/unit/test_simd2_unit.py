@@ -1,0 +1,122 @@
+"""Matrix units with semirings: what they refuse, when beats may follow each other, mutants."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from amaranth.hdl import Const
+
+import hdl.cube.element
+from hdl.cube import CONFIGS, MatrixUnit, MatrixUnitConfig
+from hdl.cube.control import Sequencer
+from hdl.cube.ports import operation_enum
+from sim.bench.cube.batch import compare_traffic
+from sim.bench.cube.traffic import make_traffic
+from sim.rtl import compile
+
+UNIT = CONFIGS["simd2_4x4"]
+SMALL = replace(UNIT, m=1, n=2, operations=("mma", "minplus", "maxmin", "orand"))
+PLAIN = MatrixUnitConfig(m=4, n=4, k=4, precisions=("fp16",))
+
+
+def result(config=SMALL, *, beats=4000, stall_rate=0.2, **traffic):
+    found = make_traffic(config, beats=beats, seed=5, **traffic)
+    model = compile(MatrixUnit(config=config))
+    return compare_traffic(model, found, stall_rate=stall_rate, seed=5)
+
+
+def test_without_a_mutation_it_passes():
+    found = result()
+    assert found.vectors > 3000 and found.mismatches == 0
+
+
+better = hdl.cube.element.better
+
+
+def without_identity(m, *given, keep, **rest):
+    """A beat from zero meets what its slot held before."""
+    return better(m, *given, keep=Const(1, 1), **rest)
+
+
+def not_turned_back(m, *given, mode, **rest):
+    """The largest with the other sign, and the least of it and what is held."""
+    return better(m, *given, mode=mode | {"turn": Const(0, 1)}, **rest)
+
+
+def never_true(m, found, true, *given, **rest):
+    return better(m, found, Const(0, 1), *given, **rest)
+
+
+@pytest.mark.parametrize("mutant", [without_identity, not_turned_back, never_true])
+def test_a_mutant_of_the_last_step_fails(monkeypatch, mutant):
+    monkeypatch.setattr(hdl.cube.element, "better", mutant)
+    assert result().mismatches
+
+
+def test_sums_that_do_not_wait_are_caught(monkeypatch):
+    class Hasty(Sequencer):
+        def elaborate(self, platform):
+            self.late = Const(1, 1)
+            return super().elaborate(platform)
+
+    monkeypatch.setattr("hdl.cube.unit.Sequencer", Hasty)
+    assert result(operations=("mma",)).mismatches
+
+
+def test_semirings_take_a_beat_a_cycle_in_one_slot():
+    """They meet the slot when they write it; sums wait for each other."""
+    cycles = {}
+    model = compile(MatrixUnit(config=SMALL))
+    for op in ("minplus", "mma"):
+        traffic = make_traffic(
+            SMALL,
+            beats=256,
+            seed=1,
+            operations=(op,),
+            slots=np.zeros(256, int),
+            lengths=(256,),
+            emit_rate=0,
+        )
+        run = model.stream(inputs=traffic.inputs, outputs={"o": 1})
+        assert (run.outputs["o"] == traffic.d).all()
+        cycles[op] = int(run.output_cycles["o"][-1]) + 1
+    assert cycles["minplus"] == 256 + SMALL.latency_cycles
+    assert cycles["mma"] > 256 * (SMALL.pipeline + 1)
+
+
+def test_opcodes_are_places_among_the_operations():
+    assert [x.name for x in operation_enum(SMALL.operations)] == [
+        "MMA",
+        "MINPLUS",
+        "MAXMIN",
+        "ORAND",
+    ]
+    assert SMALL.operation_bits == 2 and UNIT.operation_bits == 4 and PLAIN.operation_bits == 0
+    shuffled = replace(SMALL, operations=("orand", "maxmin", "mma", "minplus"))
+    assert shuffled == SMALL
+    assert UNIT.pairs("addnorm") == 1 and UNIT.pairs("minplus") == 4
+
+
+def test_a_unit_for_products_alone_is_the_plain_one():
+    assert not PLAIN.semirings and PLAIN.merge_cycles == 0
+    assert PLAIN == replace(PLAIN, operations=("mma",))
+    assert UNIT.latency_cycles == PLAIN.latency_cycles + 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"operations": ()}, "operations must be different names, at least one"),
+        ({"operations": "minplus"}, "operations must be different names, not 'minplus'"),
+        ({"operations": ("minplus", "minplus")}, "operations must be different names"),
+        ({"operations": ("plusmin",)}, "op must be one of mma, minplus"),
+        ({"precisions": ("fp16", "bf16")}, r"precisions must be \('fp16',\) with operations"),
+        ({"preset": "a100"}, "preset must be 'ieee' with operations other than mma, not 'a100'"),
+        ({"output": "fp16"}, "output must be 'fp32' with operations"),
+        ({"assignment": "pipelined"}, "assignment must be 'edge' with operations"),
+        ({"k": 6}, "k must be a multiple of 4 with addnorm, not 6"),
+    ],
+)
+def test_what_a_configuration_refuses(changes, message):
+    with pytest.raises(ValueError, match=message):
+        replace(UNIT, assignment=changes.pop("assignment", None), **changes)

@@ -31,6 +31,7 @@ def clocks(first, unit, kind, need_first, need, across):
         All instructions that can end, each after those that end before it.
     """
     n, cores = len(unit), len(first) - 1
+    on = unit.astype(np.int64)  # not compiled, eight bits would not do for the number of a queue
     width = QUEUES * cores if across else QUEUES
     clock = np.zeros((n, width), np.int32)
     place = np.zeros(n, np.int32)
@@ -45,7 +46,7 @@ def clocks(first, unit, kind, need_first, need, across):
     count = np.zeros(cores * QUEUES, np.int64)
     for c in range(cores):
         for i in range(first[c], first[c + 1]):
-            q = c * QUEUES + unit[i]
+            q = c * QUEUES + on[i]
             handed[i] = last[c * QUEUES]
             if last[q] < 0:
                 head[q] = i
@@ -89,7 +90,7 @@ def clocks(first, unit, kind, need_first, need, across):
                         p = previous[c * QUEUES + u]
                         if p >= 0:
                             clock[i] = np.maximum(clock[i], clock[p])
-                clock[i, base + unit[i]] = place[i]
+                clock[i, base + on[i]] = place[i]
                 previous[q] = i
                 done[i] = True
                 order[made] = i

@@ -69,6 +69,7 @@ def run(
 ):
     """Start, end and dispatch times; −1 where it never came to that. See `Lowered`."""
     n, cores = len(unit), len(begin)
+    on = unit.astype(np.int64)  # not compiled, eight bits would not do for the number of a queue
     start = np.full(n, -1, np.int64)
     end = np.full(n, -1, np.int64)
     issued = np.full(n, -1, np.int64)
@@ -79,7 +80,7 @@ def run(
     wake_first = np.zeros(n + 1, np.int64)
     for c in range(cores):
         for i in range(first[c], first[c + 1]):
-            queue_first[c * QUEUES + unit[i] + 1] += 1
+            queue_first[c * QUEUES + on[i] + 1] += 1
             for k in range(need_first[i], need_first[i + 1]):
                 if need[k] >= 0:
                     wake_first[need[k] + 1] += 1
@@ -91,7 +92,7 @@ def run(
     wake_at = wake_first[:-1].copy()
     for c in range(cores):
         for i in range(first[c], first[c + 1]):
-            q = c * QUEUES + unit[i]
+            q = c * QUEUES + on[i]
             order[place[q]] = i
             place[q] += 1
             for k in range(need_first[i], need_first[i + 1]):
@@ -138,7 +139,7 @@ def run(
             if q % QUEUES == 0:
                 while next_[c] < first[c + 1]:
                     i = next_[c]
-                    u = unit[i]
+                    u = on[i]
                     if issued[i] < 0:
                         issued[i] = free[q]
                     if u != 0 and kind[i] != _BARRIER_ALL:

@@ -466,3 +466,17 @@ def test_a_tensor_ends_where_the_next_begins():
 
 def test_an_empty_program_has_no_findings():
     assert check(Program(CHIP)) == []
+
+
+def test_many_cores():
+    """32 cores write their own rows, and pairs of them the same."""
+    for rows, want in ((32, 0), (16, 1)):
+        program = Program(load_chip("ascend910"))
+        y = program.tensor("y", (32, 64), "fp16")
+        for c in range(32):
+            core = program.core(c)
+            u = core.allocate("UB", (64,), "fp16")
+            core.vdup(u, 0.0)
+            core.pipe_barrier()
+            core.copy(y[c % rows], u)
+        assert [f.check for f in check(program)] == ["race"] * want

@@ -44,10 +44,11 @@ def test_compiled_is_reference(seed, deadlock, large, blocks, cores):
 
 
 @settings(max_examples=100)
-@given(seeds, st.booleans(), st.booleans(), st.booleans())
-def test_not_compiled_is_the_same(seed, deadlock, large, blocks):
+@given(seeds, st.booleans(), st.booleans(), st.booleans(), st.sampled_from([1, 2, 40]))
+def test_not_compiled_is_the_same(seed, deadlock, large, blocks, cores):
     """What small programs run on, to the bit; all numbers NumPy's, as in the compiled form."""
-    low = random_lowered(seed, deadlock=deadlock, large=large)
+    size = 4 if cores > 2 else 24
+    low = random_lowered(seed, deadlock=deadlock, large=large, cores=cores, size=size)
     block = (5 * 10**12 if large else 5) if blocks else 0
     found = engine.run(low, check=False, block_bytes=block)
     with pytest.MonkeyPatch.context() as patch:

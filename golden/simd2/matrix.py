@@ -10,7 +10,7 @@ from golden.fp import PRESETS, DotSpec, fused_dot
 from golden.fp.formats import check_int
 from golden.simd2.op import Op, as_op
 from golden.simd2.plain import plain_mmo, truth
-from golden.simd2.squares import square_sums
+from golden.simd2.squares import PRODUCTS, square_sums
 
 __all__ = ["OPERANDS", "SQUARES", "dot_spec", "mmo"]
 
@@ -112,7 +112,7 @@ def mmo(
         return d.reshape(shape)
     for one, x, y, z in zip(d, a, b, c, strict=True):
         if by_products and spec is not None:
-            one[:] = square_sums(x, y, z, spec)
+            one[:] = _squares(x, y, z, spec)
         else:
             one[:] = _matrix(op, x, y, z, spec)
     return d.reshape(shape)
@@ -151,7 +151,7 @@ def _matrix(op, a, b, c, spec):
         return _product(a, b, c, spec) if op is Op.MMA else _norms(a, b, c, spec)
     a, b = _wide(a), _wide(b)
     if op.plus == "add":
-        return _sums(op, a, b, c, spec)
+        return _sums(op.times, a, b, c, spec)
     if op is Op.ORAND:
         found = truth(a).astype(np.float32) @ truth(b).astype(np.float32)
         return ((found != 0) | truth(c)).astype(np.float32)
@@ -175,17 +175,24 @@ def _is_short(spec):
     )
 
 
-def _sums(op, a, b, c, spec):
-    from golden.simd2.sums_compiled import STRIP, norms, products
+def _squares(a, b, c, spec):
+    if spec.k % PRODUCTS or not _is_short(spec):
+        return square_sums(a, b, c, spec)
+    return _sums("squares", _wide(a), _wide(b), c, spec)
+
+
+def _sums(kind, a, b, c, spec):
+    from golden.simd2.sums_compiled import STRIP, norms, products, squares
 
     swap = b.shape[1] < min(a.shape[0], STRIP)  # the strips shall be long
     if swap:
         a, b, c = b.T, a.T, c.T
     a, b, d = np.ascontiguousarray(a), np.ascontiguousarray(b), np.array(c, order="C")
-    if op is Op.MMA:
-        products(a, b, d, spec.k, spec.window, spec.input.emin)
-    else:
+    if kind == "sqdiff":
         norms(a, b, d, spec.k, spec.window)
+    else:
+        compute = squares if kind == "squares" else products
+        compute(a, b, d, spec.k, spec.window, spec.input.emin)
     return d.T if swap else d
 
 

@@ -10,7 +10,7 @@ from golden.fp import PRESETS
 from golden.simd2 import mmo
 from tests.unit.test_golden_simd2 import nearest
 
-WINDOW = PRESETS["ieee"].spec("fp16", k=4).window
+WINDOW = PRESETS["ieee"].spec("fp16", k=4).window or 0
 
 
 def norm(a, b, c=0.0, k=4):
@@ -66,8 +66,8 @@ def test_equal_numbers_do_not_push_others_out():
     """60000 − 60000 is no reason to cut what else there is, nor C."""
     a = [60000, 2**-10, -60000, 0]
     b = [60000, 2**-11, -60000, 0]
-    c = np.float32(1 / 3)
-    assert norm(a, b, c, k=16) == nearest(exact(a, b) + Fraction(float(c)))
+    c = float(np.float32(1 / 3))
+    assert norm(a, b, c, k=16) == nearest(exact(a, b) + Fraction(c))
     assert norm([-0.0], [0.0], 0.3) == np.float32(0.3)
 
 
@@ -95,8 +95,11 @@ def test_a_sign_that_is_not_turned_is_caught(monkeypatch):
         left, right = original(a, b)
         return np.abs(left), right
 
+    a, b = np.full((1, 1), 3, np.float16), np.full((1, 1), 1, np.float16)
+    given = a, b, np.zeros((1, 1), np.float32), PRESETS["ieee"].spec("fp16", k=4)
+    assert golden.simd2.squares.square_sums(*given) == 4
     monkeypatch.setattr(golden.simd2.squares, "square_parts", mutant)
-    assert norm(3, 1) != 4
+    assert golden.simd2.squares.square_sums(*given) != 4
 
 
 def test_what_it_refuses():

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 import golden.simd2.sums_compiled as module
-from golden.fp import fused_dot
+from golden.fp import PRESETS, fused_dot
 from golden.simd2 import Op, mmo
 from golden.simd2.matrix import OPERANDS, dot_spec
 from golden.simd2.plain import plain_mmo
+from golden.simd2.squares import square_sums
 
 DTYPES = [np.float16, ml_dtypes.bfloat16, np.float32]
 KINDS = ("any", "one size", "cancelling", "whole", "subnormal", "largest", "zeros")
@@ -60,6 +61,24 @@ def test_the_same_as_integers(op, dtype, kind):
         spec = dot_spec(op, OPERANDS[np.dtype(dtype)], k=lanes)
         found = mmo(op, a, b, c, k=lanes)
         assert np.array_equal(bits(found), bits(plain_mmo(op, x, y, c, dot=spec))), (m, k, n, lanes)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_squares_by_products_are_the_same(dtype, kind):
+    """As the sums of their four products each; half of the numbers are equal or neighbours."""
+    rng = np.random.default_rng(KINDS.index(kind))
+    for m, k, n, lanes in ((5, 7, 70, 4), (3, 8, 260, 16), (65, 3, 3, 8)):
+        a, b = draw(rng, (m, k), dtype, kind), draw(rng, (k, n), dtype, kind)
+        near = rng.random(b.shape) < 0.5
+        b[near] = np.broadcast_to(a[0, :, None], b.shape)[near]
+        b = (bits(b) ^ (rng.random(b.shape) < 0.2)).astype(bits(b).dtype).view(dtype)
+        c = draw(rng, (m, n), np.float32 if kind != "largest" else dtype, kind).astype(np.float32)
+        spec = PRESETS["ieee"].spec(OPERANDS[np.dtype(dtype)], k=lanes)
+        with np.errstate(invalid="ignore"):
+            expected = square_sums(a, b, c, spec)
+        found = mmo("addnorm", a, b, c, k=lanes, squares="products")
+        assert np.array_equal(bits(found), bits(expected)), (m, k, n, lanes)
 
 
 def near_ties(rng, count, dtype):

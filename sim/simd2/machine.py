@@ -6,13 +6,14 @@ filled from memory or with a value, combined by one instruction, and stored. The
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from golden.simd2 import Op, as_op
 from golden.simd2 import mmo as golden_mmo
 from golden.simd2 import mmo_sparse as golden_mmo_sparse
-from golden.simd2.matrix import OPERANDS
+from golden.simd2.matrix import OPERANDS, SQUARES
 
 from ..kernels.engine import Unit
 from .backends import BACKENDS, SPARSE_BACKENDS
@@ -43,6 +44,8 @@ class Machine:
         Its preset is for ``mma`` alone.
     backend : str
         A name in `BACKENDS`.
+    squares : {"differences", "products"}
+        How ``addnorm`` makes its terms, see `golden.simd2.mmo`.
     tilewise : bool
         Let `apply` run every single instruction. The bits and the counts are the same, only slower.
     watch : callable, optional
@@ -57,7 +60,7 @@ class Machine:
     Raises
     ------
     ValueError
-        For a back end that is not there, or a unit whose sizes do not divide 16.
+        For a back end or squares that are not there, or a unit whose sizes do not divide 16.
     """
 
     def __init__(
@@ -65,6 +68,7 @@ class Machine:
         unit: Unit | None = None,
         backend: str = "golden",
         *,
+        squares: str = "differences",
         tilewise: bool = False,
         watch: Callable[[Counts], None] | None = None,
     ) -> None:
@@ -77,7 +81,10 @@ class Machine:
         if any(TILE % size for size in (self.unit.m, self.unit.n, self.unit.k)):
             sizes = f"{self.unit.m}×{self.unit.n}×{self.unit.k}"
             raise ValueError(f"unit must have sizes that divide {TILE}, not {sizes}")
+        if squares not in SQUARES:
+            raise ValueError(f"squares must be one of {', '.join(SQUARES)}, not {squares!r}")
         self.backend = backend
+        self.squares = squares
         self.tilewise = tilewise
         self.watch = watch
         self.counts = Counts()
@@ -188,8 +195,12 @@ class Machine:
             self.watch(self.counts - before)
         return d
 
-    def _compute(self, op, a, indices, b, c) -> np.ndarray:
+    def _settings(self, op) -> dict[str, Any]:
         settings = {"k": self.unit.k, "preset": self.unit.preset}
+        return settings | ({"squares": self.squares} if op is Op.ADDNORM else {})
+
+    def _compute(self, op, a, indices, b, c) -> np.ndarray:
+        settings = self._settings(op)
         if indices is None:
             mmo, given = BACKENDS[self.backend], (op, a, b, c)
         elif self.backend in SPARSE_BACKENDS:
@@ -238,7 +249,7 @@ class Machine:
         if c is not None and c.shape != (len(a), b.shape[1]):
             raise ValueError(f"c must be ({len(a)}, {b.shape[1]}), not {c.shape}")
         none = None if c is None else c[:0]
-        settings = {"k": self.unit.k, "preset": self.unit.preset}
+        settings = self._settings(op)
         if indices is None:
             golden_mmo(op, a[:0], b, none, **settings)
         else:

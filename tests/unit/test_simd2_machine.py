@@ -9,6 +9,7 @@ import pytest
 import sim.simd2 as simd2
 import sim.simd2.machine as machine_module
 from golden.simd2 import Op, compress, expand, mmo, mmo_sparse
+from sim.kernels import Unit
 from sim.kernels.graph import solve
 from sim.simd2 import BACKENDS, Counts, Machine, register_backend
 
@@ -88,6 +89,7 @@ def test_what_the_low_level_refuses():
         (lambda: machine.loadmatrix(a, memory.reshape(16, 16), 16), "contiguous array of one"),
         (lambda: machine.storematrix(memory, a, 16), "must be an accum to be stored"),
         (lambda: Machine(backend="gpu"), "backend must be one of golden"),
+        (lambda: Machine(squares="x"), "squares must be one of differences, products, not 'x'"),
         (lambda: register_backend("gpu", 5), "mmo must be a callable"),  # pyright: ignore
         (lambda: register_backend("gpu", mmo, 5), "mmo_sparse must be"),  # pyright: ignore
     ):
@@ -176,6 +178,20 @@ def test_a_compressed_operand_at_the_low_level():
     ):
         with pytest.raises(ValueError, match=text):
             call()
+
+
+def test_squares_by_products():
+    rng = np.random.default_rng(6)
+    a, b = (rng.normal(size=s).astype(np.float16) for s in ((17, 40), (40, 3)))
+    values, indices = compress("addnorm", a)
+    unit, settings = Unit(m=4, n=4, k=8), {"k": 8, "squares": "products"}
+    for tilewise in (False, True):
+        machine = Machine(unit, squares="products", tilewise=tilewise)
+        expected = mmo("addnorm", a, b, **settings)
+        assert np.array_equal(machine.apply("addnorm", a, b), expected)
+        sparse = mmo_sparse("addnorm", values, indices, b, **settings)
+        assert np.array_equal(machine.apply_sparse("addnorm", values, indices, b), sparse)
+    assert not np.array_equal(expected, Machine(unit).apply("addnorm", a, b))
 
 
 def test_a_back_end_without_sparsity(monkeypatch):

@@ -32,7 +32,7 @@ def register(commands: Any) -> None:
     parser = commands.add_parser("run", help="a graph problem on a SIMD² unit, from a .mtx file")
     parser.add_argument("problem", choices=_NAMES, metavar="PROBLEM", help=", ".join(_NAMES))
     parser.add_argument("--graph", metavar="FILE", help="Matrix Market file; of knn, a point a row")
-    parser.add_argument("--backend", default="golden", help="who computes")
+    parser.add_argument("--backend", default="golden", help="who computes: golden or rtl")
     parser.add_argument(
         "--algorithm", default="leyzorek", help="bellman-ford, leyzorek or floyd-warshall"
     )
@@ -59,6 +59,10 @@ def _run(options: argparse.Namespace) -> int:
     ):
         if value not in allowed:
             raise UserError(f"{name} must be one of {', '.join(allowed)}, not {value!r}")
+    if options.backend == "rtl":
+        if options.inputs == "fp32":
+            raise UserError("--inputs must be fp16 with --backend rtl, not 'fp32'")
+        options.inputs = "fp16"
     if bool(options.graph) == options.model:
         raise UserError("run must have one of --graph FILE and --model")
     console = Console(

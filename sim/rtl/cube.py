@@ -49,10 +49,11 @@ def matmul(
     c=None,
     *,
     precision: str = "fp16",
+    operation: str = "mma",
     stall_rate: float = 0.0,
     threads: int = 1,
 ) -> CubeProduct:
-    """``C + A · B`` on the compiled RTL of a unit, of any size.
+    """``C + A · B``, or ``C ⊕ (A ⊗ B)``, on the compiled RTL of a unit, of any size.
 
     Edges are filled up with what changes no bit of the result; see `sim.rtl.tiles`. Tiles go round
     the accumulator slots, so that the unit takes a step a cycle, if there are pipeline + 1 tiles
@@ -65,9 +66,10 @@ def matmul(
         half: ``array.view(np.uint64)`` of complex64.
     b : (..., K, N) ndarray
     c : (..., M, N) ndarray, optional
-        Codes of the output format (complex: likewise pairs), or int32. Zero by default.
-    precision : str
-        One of ``config.precisions``.
+        Codes of the output format (complex: likewise pairs), or int32. Zero, or the identity of ⊕,
+        by default.
+    precision, operation : str
+        One of ``config.precisions``, and one of ``config.operations``.
     stall_rate : float
         Probability that a stream idles in a cycle.
     threads : int
@@ -78,9 +80,12 @@ def matmul(
     TypeError
         For arrays that are not codes of the right width.
     ValueError
-        For shapes that do not fit, or a precision that the unit does not have.
+        For shapes that do not fit, or a precision or operation that the unit does not have.
     """
     config.terms(precision)
+    if operation not in config.operations:
+        names = ", ".join(config.operations)
+        raise ValueError(f"operation must be one of {names}, not {operation!r}")
     is_complex = precision in config.complex_precisions
     bits = config.operand_bits(precision) * (2 if is_complex else 1)
     a, b = _codes(a, bits, "a"), _codes(b, bits, "b")
@@ -101,7 +106,7 @@ def matmul(
     if not 0 <= stall_rate < 1:
         raise ValueError(f"stall_rate must be within [0, 1), not {stall_rate!r}")
     lead = np.broadcast_shapes(*leads)
-    run = _Run(config, a, b, c, precision, lead)
+    run = _Run(config, a, b, c, precision, operation, lead)
     ends = list(pairwise(run.bounds()))
     with ThreadPoolExecutor(threads) as pool:
         cycles = sum(pool.map(lambda span: run.stream(span[0], span[1], stall_rate), ends))
@@ -129,13 +134,22 @@ def _model(config: MatrixUnitConfig) -> CompiledModel:
 class _Run:
     """One product: operands cut into tiles, and results as they come."""
 
-    def __init__(self, config: MatrixUnitConfig, a, b, c, precision: str, lead: tuple[int, ...]):
-        self.config = config
-        self.phases: list[Phase] = phases_of(config, precision, a.shape[-1])
+    def __init__(
+        self,
+        config: MatrixUnitConfig,
+        a,
+        b,
+        c,
+        precision: str,
+        operation: str,
+        lead: tuple[int, ...],
+    ):
+        self.config, self.operation = config, operation
+        self.phases: list[Phase] = phases_of(config, precision, a.shape[-1], operation)
         self.parts = 2 if precision in config.complex_precisions else 1
         left = a.reshape(-1, *a.shape[-2:])
         right = b.reshape(-1, *b.shape[-2:]).swapaxes(-1, -2)
-        self.left, self.right = cut_operands(config, left, right, precision)
+        self.left, self.right = cut_operands(config, left, right, precision, operation)
         self.rows, self.columns = self.left.shape[1], self.right.shape[1]
         bits = config.result_bits(precision)
         self.c = None if c is None else cut_fractals(config, c.reshape(-1, *c.shape[-2:]), bits)
@@ -177,6 +191,9 @@ class _Run:
             del beats["slot"]
         if config.precision_bits:
             beats["precision"] = codes[phase]
+        if config.operation_bits:
+            code = config.operations.index(self.operation)
+            beats["operation"] = np.full(len(phase), code, np.uint8)
         addends = np.zeros((0, config.m, config.n), self.d.dtype)
         if self.c is not None and at_c is not None:
             batch, row, column, part = self._fractals(tile, phase, starts)

@@ -31,7 +31,9 @@ class Phase:
     part: int | None = None
 
 
-def phases_of(config: MatrixUnitConfig, precision: str, depth: int) -> list[Phase]:
+def phases_of(
+    config: MatrixUnitConfig, precision: str, depth: int, operation: str = "mma"
+) -> list[Phase]:
     """The beats that a K of ``depth`` elements takes.
 
     A last beat of real elements is filled up. No filler does so for complex ones: of the products
@@ -45,7 +47,7 @@ def phases_of(config: MatrixUnitConfig, precision: str, depth: int) -> list[Phas
         If that needs FP32, and the unit does not have it.
     """
     is_complex = precision in config.complex_precisions
-    elements = config.terms(precision) // (2 if is_complex else 1)
+    elements = _elements(config, precision, operation) // (2 if is_complex else 1)
     whole, left = divmod(depth, elements)
     phases = [Phase(precision)] * whole
     if not left:
@@ -66,8 +68,27 @@ def _real(precision: str) -> str:
     return {"fp32c": "fp32"}[precision]
 
 
+def _elements(config: MatrixUnitConfig, precision: str, operation: str) -> int:
+    """Of a row of A, in one beat."""
+    return config.terms(precision) if operation == "mma" else config.pairs(operation)
+
+
+def _fillers(config: MatrixUnitConfig, precision: str, operation: str) -> tuple[int, int]:
+    """Codes that change nothing: pairs of NaNs lose, a square of 0 − 0 is +0 as any square is."""
+    if precision == INT8:
+        return 0, 0
+    format = FORMATS[_format(precision)]
+    if operation == "mma":
+        return format.sign_mask, 0
+    return (0, 0) if operation == "addnorm" else (format.canonical_nan, format.canonical_nan)
+
+
 def cut_operands(
-    config: MatrixUnitConfig, a: np.ndarray, b: np.ndarray, precision: str
+    config: MatrixUnitConfig,
+    a: np.ndarray,
+    b: np.ndarray,
+    precision: str,
+    operation: str = "mma",
 ) -> tuple[np.ndarray, np.ndarray]:
     """Bus words of A's rows and B's columns, beat by beat.
 
@@ -80,12 +101,12 @@ def cut_operands(
     Returns
     -------
     (batch, tile rows, phases, m[, words]), (batch, tile columns, phases, n[, words]) ndarray
-        Rows and columns past the end are +0. K is filled up with −0 in A and +0 in B: products
-        that are −0 and change nothing.
+        Rows and columns past the end are +0. K is filled up with what changes nothing: for a
+        matrix product −0 in A and +0 in B.
     """
-    terms, bits = config.terms(precision), config.operand_bits(precision)
+    terms, bits = _elements(config, precision, operation), config.operand_bits(precision)
     word = np.dtype(f"<u{bits // 8}")
-    filler = 0 if precision == INT8 else FORMATS[_format(precision)].sign_mask
+    filler, other = _fillers(config, precision, operation)
     left, right = (np.ascontiguousarray(x).view(word) for x in (a, b))
     rest = left.shape[-1] % terms
     if precision in config.complex_precisions and rest:
@@ -94,7 +115,7 @@ def cut_operands(
         pairs = real_operands(x, y, filler)
         left = np.concatenate([left, *(_filled(x, terms, filler) for x, _ in pairs)], axis=-1)
         right = np.concatenate([right, *(_filled(y, terms, 0) for _, y in pairs)], axis=-1)
-    left, right = _filled(left, terms, filler), _filled(right, terms, 0)
+    left, right = _filled(left, terms, filler), _filled(right, terms, other)
     octets = config.bus_bits // 8
     return _bus(left, config.m, terms, octets), _bus(right, config.n, terms, octets)
 

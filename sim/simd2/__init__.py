@@ -9,12 +9,14 @@ from .backends import BACKENDS, SPARSE_BACKENDS, register_backend
 from .calls import addnorm, maxmin, maxmul, maxplus, minmax, minmul, minplus, mma, orand
 from .instructions import DEEP, TILE, Counts, Fragment
 from .machine import Machine, padding
+from .rtl import CompiledUnit
 
 __all__ = [
     "BACKENDS",
     "DEEP",
     "SPARSE_BACKENDS",
     "TILE",
+    "CompiledUnit",
     "Counts",
     "Fragment",
     "Machine",

@@ -1,0 +1,47 @@
+"""The back end ``rtl``: matrix operations by the compiled RTL of the unit, with its cycles."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..kernels.engine import Unit
+from .backends import register_backend
+
+__all__ = ["CompiledUnit"]
+
+
+class CompiledUnit:
+    """A back end: `golden.simd2.mmo`'s interface and bits, from Verilator's model of the unit.
+
+    addnorm is that of ``squares="products"``. Operands are FP16. Nothing is loaded or built before
+    the first operation; a unit's model is built once and cached.
+    """
+
+    def __call__(self, op, a, b, c=None, *, k: int = 4, preset: str = "ieee") -> np.ndarray:
+        """D = C ⊕ (A ⊗ B); see `sim.rtl.simd2.mmo`."""
+        return self.on(Unit(m=4, n=4, k=k, preset=preset))(op, a, b, c)[0]
+
+    def on(self, unit: Unit) -> Callable[..., tuple[np.ndarray, int]]:
+        """The same on a unit of given rows, columns and terms, with the clock cycles."""
+
+        def mmo(op, a, b, c=None, **settings: Any) -> tuple[np.ndarray, int]:
+            from sim.rtl.simd2 import compute
+
+            found = compute(op, a, b, c, config=_config(unit.m, unit.n, unit.k, unit.preset))
+            return found.d, found.cycles
+
+        return mmo
+
+
+@lru_cache
+def _config(m: int, n: int, k: int, preset: str):
+    from sim.rtl.simd2 import UNIT
+
+    operations = UNIT.operations if k % 4 == 0 else UNIT.operations[:-1]
+    return replace(UNIT, m=m, n=n, k=k, preset=preset, operations=operations)
+
+
+register_backend("rtl", CompiledUnit())

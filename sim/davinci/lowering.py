@@ -5,17 +5,19 @@ attoseconds (10⁻¹⁸ s): periods are rounded to them, everything else is sums
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from .chip import ATTO, Chip
+from .compiling import fitting
+from .engine_compiled import match
 from .instruction import Instruction, Kind
 from .program import Core, Program
 
-__all__ = ["NEVER", "Lowered", "Needs", "Stream", "lower"]
+__all__ = ["NEVER", "Lowered", "Needs", "Stream", "lower", "lower_sequences"]
 
 #: In `Lowered.need`: nothing will ever set this flag.
 NEVER = -1
@@ -79,12 +81,12 @@ class Stream:
     ----------
     kind : str
     index : int
-    instructions : list of Instruction
+    instructions : sequence of Instruction
     """
 
     kind: str
     index: int
-    instructions: list[Instruction]
+    instructions: Sequence[Instruction]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.index}"
@@ -219,6 +221,93 @@ def lower(
 
 def _key(core: Core) -> tuple[str, int]:
     return core.kind.name, core.index
+
+
+def lower_sequences(
+    chip: Chip,
+    table: Sequence[Instruction],
+    sequences: Mapping[tuple[str, int], np.ndarray],
+    *,
+    offsets_s: Mapping[tuple[str, int], float] | None = None,
+) -> tuple[Lowered, list[Stream]]:
+    """Long programs of few different instructions, as numbers into a table of them.
+
+    A search over thousands of programs makes these numbers with NumPy, as loops are mostly tiles of
+    one body; that is a hundred times as fast as building each instruction.
+
+    Parameters
+    ----------
+    chip : Chip
+    table : sequence of Instruction
+        Made with a `Core` once. No core-to-core flags.
+    sequences : mapping of (kind, index) to (n,) ndarray of int
+        For each core its program, in the order of the cores.
+    offsets_s : as of `lower`
+
+    Raises
+    ------
+    ValueError
+        For core-to-core flags, or an instruction that the chip does not have.
+    """
+    if any(one.op in ("cross_set", "cross_wait") for one in table):
+        raise ValueError("table must be without core-to-core flags")
+    parts = [np.asarray(x, np.int64) for x in sequences.values()]
+    flat = np.concatenate(parts) if parts else np.zeros(0, np.int64)
+    first = np.cumsum([0, *map(len, parts)])
+    cores = np.repeat(np.arange(len(parts)), np.diff(first))
+    timings = [chip.timing(one) for one in table]
+    buses = _Buses(chip)
+    if any(t.bus is not None and chip.buses[t.bus].per_core for t in timings):
+        rows = [[buses.number(t.bus, c) for c in range(len(parts))] for t in timings]
+        bus = np.array(rows, np.int32)[flat, cores]
+    else:
+        bus = np.array([buses.number(t.bus, 0) for t in timings] or [-1], np.int32)[flat]
+    triples: dict[tuple, int] = {}
+    flags = []
+    for one in table:
+        f = one.fields
+        key = (f["source"], f["target"], f["register"]) if one.kind in _FLAGS else None
+        flags.append(triples.setdefault(key, len(triples)) if key else 0)
+    kind = np.array([one.kind for one in table] or [0], np.int8)[flat]
+    flag = np.array(flags or [0], np.int64)[flat] + cores * max(len(triples), 1)
+    count = max(len(triples), 1) * max(len(parts), 1)
+    need_first, need = fitting(match, len(flat))(kind, flag, count)
+    launch = [chip.launch_s + Fraction((offsets_s or {}).get(key, 0)) for key in sequences]
+    lowered = Lowered(
+        first=first,
+        unit=np.array([one.unit for one in table] or [0], np.int8)[flat],
+        kind=kind,
+        init=np.array([t.init for t in timings] or [0], np.int64)[flat],
+        data=np.array([t.data for t in timings] or [0], np.int64)[flat],
+        bus=bus,
+        rate=np.array([float(t.rate / ATTO) for t in timings] or [0.0], np.float64)[flat],
+        need_first=need_first,
+        need=need,
+        lag=np.zeros(len(flat), np.int64),
+        begin=np.array([round(t * ATTO) for t in launch], np.int64),
+        totals=buses.totals(),
+        dispatch=round(chip.dispatch_s * ATTO),
+    )
+    streams = [Stream(*key, _Picked(table, x)) for key, x in zip(sequences, parts, strict=True)]
+    return lowered, streams
+
+
+_FLAGS = (Kind.SET, Kind.WAIT)
+
+
+class _Picked(Sequence[Instruction]):
+    """Instructions of a table by number, none of them copied."""
+
+    def __init__(self, table: Sequence[Instruction], numbers: np.ndarray) -> None:
+        self.table, self.numbers = table, numbers
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, at):
+        if isinstance(at, slice):
+            return [self.table[k] for k in self.numbers[at].tolist()]
+        return self.table[int(self.numbers[at])]
 
 
 class _Buses:

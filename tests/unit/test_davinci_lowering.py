@@ -1,0 +1,122 @@
+"""Lowering: a program built instruction by instruction, and the same as numbers into a table."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sim.davinci import Program, Unit, engine, load_chip
+from sim.davinci.lowering import NEVER, lower, lower_sequences
+from sim.davinci.report import Report
+
+CHIP = load_chip("ascend310")
+S, V, M, MTE1, MTE2, MTE3 = list(Unit)[:6]
+
+
+def random_program(seed: int, cores: int) -> Program:
+    rng = np.random.default_rng(seed)
+    program = Program(CHIP)
+    x = program.tensor("x", (4096,), "fp16")
+    for c in range(cores):
+        core = program.core(c)
+        u, l1 = core.allocate("UB", (4096,), "fp16"), core.allocate("L1", (4096,), "fp16")
+        for _ in range(int(rng.integers(1, 40))):
+            n = 64 << int(rng.integers(4))
+            match int(rng.integers(7)):
+                case 0:
+                    core.copy(u[:n], x[:n])
+                case 1:
+                    core.copy(x[:n], u[:n])
+                case 2:
+                    core.copy(l1[:n], u[:n])
+                case 3:
+                    core.vadds(u[:n], u[:n], 1.0)
+                case 4:
+                    core.pipe_barrier([None, V][int(rng.integers(2))])
+                case 5:
+                    core.scalar(int(rng.integers(5)))
+                case _:
+                    source, target = [(MTE2, V), (V, MTE3), (MTE3, MTE2)][int(rng.integers(3))]
+                    register = int(rng.integers(3))
+                    core.set_flag(source, target, register)
+                    if rng.random() < 0.9:
+                        core.wait_flag(source, target, register)
+    return program
+
+
+@settings(max_examples=100)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 2))
+def test_sequences_are_the_program(seed, cores):
+    program = random_program(seed, cores)
+    want, streams = lower(program)
+    table = [one for stream in streams for one in stream.instructions]
+    rng = np.random.default_rng(seed)
+    shuffled = rng.permutation(len(table))
+    place = np.argsort(shuffled)  # where each instruction is in the shuffled table
+    sequences = {
+        (s.kind, s.index): place[first : first + len(s.instructions)]
+        for s, first in zip(streams, want.first.tolist(), strict=False)
+    }
+    found, picked = lower_sequences(CHIP, [table[k] for k in shuffled], sequences)
+    for field in dataclasses.fields(want):
+        one, two = getattr(found, field.name), getattr(want, field.name)
+        if field.name in ("bus", "totals"):
+            continue  # buses may be numbered in another order
+        assert np.array_equal(one, two), field.name
+        assert np.asarray(one).dtype == np.asarray(two).dtype, field.name
+    assert ((found.bus < 0) == (want.bus < 0)).all()
+    assert [list(p.instructions) for p in picked] == [s.instructions for s in streams]
+    assert (engine.run(found, check=False).end == engine.run(want, check=False).end).all()
+
+
+def test_a_loop_of_tiles():
+    """A hundred thousand instructions from a body of six."""
+    core = Program(CHIP).core()
+    x = core.program.tensor("x", (1024,), "fp16")
+    u = core.allocate("UB", (1024,), "fp16")
+    core.copy(u, x)
+    core.set_flag(MTE2, V, 0)
+    core.wait_flag(MTE2, V, 0)
+    core.vrelu(u, u)
+    core.set_flag(V, MTE2, 0)
+    core.wait_flag(V, MTE2, 0)
+    table = core.instructions
+    low, streams = lower_sequences(CHIP, table, {("aicore", 0): np.tile(np.arange(6), 20_000)})
+    times = engine.run(low, streams)
+    period = sum(CHIP.timing(table[k]).period for k in (0, 3))
+    assert times.total == round(CHIP.launch_s * 10**18) + 20_000 * period
+    report = Report("loop", CHIP, low, streams, times)
+    assert report.path_bytes() == {"GM->UB": 20_000 * 2048}
+
+
+def test_flags_are_matched_one_by_one():
+    core = Program(CHIP).core()
+    for register in (0, 1, 0):
+        core.set_flag(MTE2, V, register)
+    for register in (1, 0, 0, 0):
+        core.wait_flag(MTE2, V, register)
+    low, _ = lower(core.program)
+    assert low.need.tolist() == [1, 0, 2, NEVER]
+
+
+def test_mistakes():
+    program = Program(load_chip("ascend910b"))
+    cube = program.core(0, "cube")
+    cube.cross_set(Unit.FIX, 1)
+    with pytest.raises(ValueError, match="table must be without core-to-core flags"):
+        lower_sequences(program.chip, cube.instructions, {("cube", 0): np.zeros(1, int)})
+    other = Program(load_chip("ascend910"))
+    other.core(5).scalar()
+    with pytest.raises(ValueError, match="cores of ascend310 must be enough for aicore 5"):
+        lower(other, CHIP)
+    empty, streams = lower_sequences(CHIP, [], {})
+    assert len(empty) == 0 and streams == [] and engine.run(empty).total == 0
+
+
+def test_periods_can_be_given():
+    program = random_program(3, 1)
+    low, _ = lower(program)
+    own, _ = lower(program, mmad_periods_s={2: 1e-6})
+    assert own.init[2] == 10**12 and (np.delete(own.init, 2) == np.delete(low.init, 2)).all()

@@ -192,6 +192,34 @@ def check_routes(found, graph, exact):
             assert found.cost(route) == pytest.approx(found.values[i, j], rel=tolerance)
 
 
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_edges_in_two_of_four_form(name):
+    """Some graphs take one compressed matrix, others two; 37 vertices are no whole groups."""
+    change, expect, exact = EXPECTED[name]
+    passes = set()
+    for case in ("florentine", "grid") if name == "mst" else ("dag", "sparse", "citations"):
+        graph = change(graphs()[case])
+        found = solve(name, graph, algorithm="bellman-ford", sparse=True)
+        np.testing.assert_allclose(found.values, expect(graph), rtol=0 if exact else 1e-5)
+        check_routes(found, graph, exact)
+        one = Counts.of(len(graph), len(graph), len(graph), sparse=True)
+        assert found.counts.sparse == found.counts.mmo
+        passes.add(found.counts.mmo / found.iterations / one.mmo)
+    assert passes <= {1, 2} and (2 in passes or name == "mst")
+    with pytest.raises(ValueError, match="bellman-ford for sparse edges, not 'leyzorek'"):
+        solve(name, graph, sparse=True)
+
+
+def test_two_of_four_edges_take_half_the_operations():
+    path = nx.path_graph(64, create_using=nx.DiGraph)
+    found = [solve("apsp", path, algorithm="bellman-ford", sparse=s) for s in (False, True)]
+    assert found[0].iterations == found[1].iterations == 63
+    assert found[0].counts.mmo == 2 * found[1].counts.mmo
+    assert np.array_equal(found[0].values, found[1].values)
+    lonely = solve("gtc", nx.empty_graph(5), algorithm="bellman-ford", sparse=True)
+    assert lonely.counts == Counts() and np.array_equal(lonely.values, np.eye(5))
+
+
 @pytest.mark.parametrize("name", UNDIRECTED)
 @pytest.mark.parametrize("inputs", ["fp16", "fp32"])
 def test_a_minimum_spanning_tree_weighs_what_networkx_says(name, inputs):

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from golden.simd2 import Op
+from golden.simd2 import Op, compress
+from golden.simd2.sparse import GROUP, KEPT
 
 from ...simd2 import Machine
 from .inputs import FORMATS
@@ -96,6 +97,7 @@ def closure(
     algorithm: str = "leyzorek",
     check: bool = True,
     block: int = BLOCK,
+    sparse: bool = False,
     stop: Callable[[np.ndarray], bool] | None = None,
 ) -> Closure:
     """Best over all paths, from the best over single edges.
@@ -110,18 +112,32 @@ def closure(
         the closure of a block of vertices, then its rows, its columns and everything through them.
     check : bool
         End when an iteration changes nothing; Floyd–Warshall always takes all blocks.
+    sparse : bool
+        Bellman–Ford with A in 2:4 form, D = D ⊕ (A ⊗ D): half of the operations where A is that,
+        and as many where it takes two such matrices.
     stop : callable, optional
         Looks at D before all and after each iteration, and ends everything by True.
+
+    Raises
+    ------
+    ValueError
+        For ``sparse`` with another algorithm, or an unknown one.
     """
+    if sparse and algorithm != "bellman-ford":
+        raise ValueError(f"algorithm must be bellman-ford for sparse edges, not {algorithm!r}")
     most = most_iterations(algorithm, len(start), block=block)
     if stop and stop(start):
         return Closure(start, 0, False, True)
     if algorithm == "floyd-warshall":
         return _floyd_warshall(machine, op, start, operand, block=block, check=check, stop=stop)
     d, edges = start, operand(start)
+    parts = _two_of_four(op, edges) if sparse else []
     for count in range(1, most + 1):
         given = operand(d)
-        new = machine.apply(op, given, edges if algorithm == "bellman-ford" else given, d)
+        if sparse:
+            new = _through(machine, op, parts, given, d)
+        else:
+            new = machine.apply(op, given, edges if algorithm == "bellman-ford" else given, d)
         same = check and np.array_equal(new, d)
         d = new
         if stop and stop(d):
@@ -129,6 +145,31 @@ def closure(
         if same:
             return Closure(d, count, True, False)
     return Closure(d, most, False, False)
+
+
+def _two_of_four(op, edges):
+    """Compressed matrices that have all edges but loops together: two at most."""
+    size = len(edges)
+    left = np.full((size, -(-size // GROUP) * GROUP), op.no_edge, edges.dtype)
+    left[:, :size] = edges
+    np.fill_diagonal(left, op.no_edge)
+    parts = []
+    while (left != op.no_edge).any():
+        values, indices = compress(op, left)
+        parts.append((values, indices))
+        pairs = indices.reshape(size, -1, KEPT).astype(np.int64)
+        np.put_along_axis(left.reshape(size, -1, GROUP), pairs, op.no_edge, axis=-1)
+    return parts
+
+
+def _through(machine, op, parts, given, d):
+    """D ⊕ (A ⊗ D), with rows of D for all columns of the compressed A."""
+    if parts and len(given) % GROUP:
+        more = GROUP - len(given) % GROUP
+        given = np.pad(given, ((0, more), (0, 0)), constant_values=op.no_edge)
+    for values, indices in parts:
+        d = machine.apply_sparse(op, values, indices, given, d)
+    return d
 
 
 def _floyd_warshall(machine, op, start, operand, *, block, check, stop):

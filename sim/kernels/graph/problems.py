@@ -237,6 +237,7 @@ def solve(
     machine: Machine | None = None,
     reflexive: bool = True,
     block: int = BLOCK,
+    sparse: bool = False,
     **reading: Any,
 ) -> Paths:
     """Solve a path problem for all pairs of vertices.
@@ -247,7 +248,7 @@ def solve(
         A name in `PROBLEMS`.
     source : array, sparse matrix, NetworkX graph, path of a Matrix Market file, or Graph
     algorithm : {"bellman-ford", "leyzorek", "floyd-warshall"}
-        See `closure`; ``block`` is the last one's.
+        See `closure`; ``block`` is the last one's, ``sparse`` the first one's.
     check : bool
         End when an iteration changes nothing, instead of after as many as any graph may need.
     inputs : {"fp16", "fp32"}, optional
@@ -291,7 +292,7 @@ def solve(
     counts, clocks = machine.counts, machine.clocks
     machine.counts, machine.clocks = Counts(), 0
     operand = Operand(inputs)
-    settings = {"algorithm": algorithm, "check": check, "block": block}
+    settings = {"algorithm": algorithm, "check": check, "block": block, "sparse": sparse}
     try:
         found = closure(machine, op, start, operand, **settings, stop=_negative(what, operands))
         own, taken = machine.counts, machine.clocks

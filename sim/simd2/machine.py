@@ -44,8 +44,8 @@ class Machine:
         Its preset is for ``mma`` alone.
     backend : str
         A name in `BACKENDS`.
-    squares : {"differences", "products"}
-        How ``addnorm`` makes its terms, see `golden.simd2.mmo`.
+    squares : {"differences", "products"}, optional
+        How ``addnorm`` makes its terms, see `golden.simd2.mmo`; by default as the back end does.
     tilewise : bool
         Let `apply` run every single instruction. The bits and the counts are the same, only slower.
     watch : callable, optional
@@ -68,7 +68,7 @@ class Machine:
         unit: Unit | None = None,
         backend: str = "golden",
         *,
-        squares: str = "differences",
+        squares: str | None = None,
         tilewise: bool = False,
         watch: Callable[[Counts], None] | None = None,
     ) -> None:
@@ -81,7 +81,7 @@ class Machine:
         if any(TILE % size for size in (self.unit.m, self.unit.n, self.unit.k)):
             sizes = f"{self.unit.m}×{self.unit.n}×{self.unit.k}"
             raise ValueError(f"unit must have sizes that divide {TILE}, not {sizes}")
-        if squares not in SQUARES:
+        if squares is not None and squares not in SQUARES:
             raise ValueError(f"squares must be one of {', '.join(SQUARES)}, not {squares!r}")
         self.backend = backend
         self.squares = squares
@@ -196,8 +196,10 @@ class Machine:
         return d
 
     def _settings(self, op) -> dict[str, Any]:
-        settings = {"k": self.unit.k, "preset": self.unit.preset}
-        return settings | ({"squares": self.squares} if op is Op.ADDNORM else {})
+        settings: dict[str, Any] = {"k": self.unit.k, "preset": self.unit.preset}
+        if op is Op.ADDNORM and self.squares:
+            settings["squares"] = self.squares
+        return settings
 
     def _compute(self, op, a, indices, b, c) -> np.ndarray:
         settings = self._settings(op)

@@ -30,6 +30,9 @@ class CompiledUnit:
         def mmo(op, a, b, c=None, **settings: Any) -> tuple[np.ndarray, int]:
             from sim.rtl.simd2 import compute
 
+            squares = settings.get("squares", "products")
+            if squares != "products":
+                raise ValueError(f"squares must be products on compiled RTL, not {squares!r}")
             found = compute(op, a, b, c, config=_config(unit.m, unit.n, unit.k, unit.preset))
             return found.d, found.cycles
 

@@ -191,7 +191,11 @@ def test_squares_by_products():
         assert np.array_equal(machine.apply("addnorm", a, b), expected)
         sparse = mmo_sparse("addnorm", values, indices, b, **settings)
         assert np.array_equal(machine.apply_sparse("addnorm", values, indices, b), sparse)
-    assert not np.array_equal(expected, Machine(unit).apply("addnorm", a, b))
+    other = Machine(unit).apply("addnorm", a, b)
+    assert not np.array_equal(expected, other)
+    assert np.array_equal(other, Machine(unit, squares="differences").apply("addnorm", a, b))
+    with pytest.raises(ValueError, match="squares must be products on compiled RTL, not 'diff"):
+        Machine(backend="rtl", squares="differences").apply("addnorm", a, b)
 
 
 def test_a_back_end_without_sparsity(monkeypatch):

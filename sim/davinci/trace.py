@@ -24,6 +24,9 @@ _COLOURS = {
     "FIX": "#e69f00",
 }
 
+#: Instructions of a long trace.
+_LONG = 100_000
+
 _MARKS = " ▁▂▃▄▅▆▇█"
 
 
@@ -31,7 +34,8 @@ def trace_events(report: Report, *, flows: bool = True) -> Iterator[dict[str, An
     """Events in the JSON form of Chrome's trace viewer, which Perfetto reads.
 
     A core is a process, a unit a thread; times are in microseconds with picoseconds as decimals.
-    With ``flows``, an arrow goes from each set_flag to its wait.
+    With ``flows``, an arrow goes from each set_flag to its wait. Bars say their instruction and its
+    place in the source, in long traces the place alone.
     """
     low, times = report.low, report.times
     core_of = np.repeat(np.arange(len(report.streams)), np.diff(low.first)).tolist()
@@ -53,8 +57,10 @@ def trace_events(report: Report, *, flows: bool = True) -> Iterator[dict[str, An
             "tid": int(one.unit),
             "ts": begin,
             "dur": round(end - begin, 6),
-            "args": {"instruction": str(one), "source": str(one.position), "number": i},
+            "args": {"source": str(one.position), "number": i},
         }
+        if len(low) < _LONG:
+            event["args"]["instruction"] = str(one)
         yield event
         if flows and one.kind == Kind.WAIT:
             for k in range(int(low.need_first[i]), int(low.need_first[i + 1])):
@@ -136,7 +142,7 @@ def gantt(report: Report, path: str | Path, *, title: str | None = None) -> None
         for at, (_, u, mine) in enumerate(rows):
             for kind, alpha, height in ((Kind.NORMAL, 1.0, 0.8), (Kind.WAIT, 0.25, 0.3)):
                 some = mine[(low.kind[mine] == kind) & (times.end[mine] > times.start[mine])]
-                bars = np.column_stack([times.start[some], times.end[some] - times.start[some]])
+                bars = _joined(times.start[some], times.end[some], times.total // 5000)
                 axes.broken_barh(
                     (bars / 10**12).tolist(),
                     (at - height / 2, height),
@@ -152,3 +158,12 @@ def gantt(report: Report, path: str | Path, *, title: str | None = None) -> None
         metadata = {"Date": None} if str(path).endswith(".svg") else {}
         figure.savefig(path, dpi=120, metadata=metadata)
         plt.close(figure)
+
+
+def _joined(begin: np.ndarray, end: np.ndarray, gap: int) -> np.ndarray:
+    """(begin, length) of bars, those joined that are closer than what can be seen."""
+    if not len(begin):
+        return np.zeros((0, 2))
+    heads = np.append(True, begin[1:] - end[:-1] > gap)
+    tails = np.append(heads[1:], True)
+    return np.column_stack([begin[heads], end[tails] - begin[heads]])

@@ -187,6 +187,34 @@ def test_fig_2_5_a_has_no_contention():
     assert (times.end - times.start == low.init + low.data).all()
 
 
+def test_fig_2_6_turns_gather_at_blocks():
+    """T_s in tiny steps: with fluid sharing contention begins evenly later, with blocks in jumps.
+
+    The thesis saw jumps and did not model them. An MTE2 transfer of 32 KB meets a long one of MTE3;
+    its time falls with every later meeting, and with blocks only as often as it begins one.
+    """
+    size, block, stalls = 1 << 15, 1 << 12, range(60, 930, 10)
+    times: dict[int, list[Fraction]] = {0: [], block: []}
+    for grain, found in times.items():
+        for nops in stalls:
+            core = Program(CHIP).core()
+            x = core.program.tensor("x", (1 << 18,), "int8")
+            l1, u = core.view("L1", 0, (size,), "int8"), core.view("UB", 0, (1 << 18,), "int8")
+            core.copy(l1, x[:size])
+            core.scalar(nops)
+            core.copy(x, u)
+            low, streams = lower(core.program)
+            end = engine.run(low, streams, block_bytes=grain).end[0]
+            found.append(Fraction(int(end), 10**18) - CHIP.launch_s - INIT)
+    assert all(a > b for a, b in pairwise(times[0]))
+    levels = sorted(set(times[block]), reverse=True)
+    assert len(levels) == size // block and abs(levels[-1] - size / C1) < Fraction(1, 10**15)
+    jump = Fraction(block) * (2 / C2 - 1 / C1)  # one more block alone, one less at half
+    assert all(abs((a - b) - jump) < Fraction(1, 10**15) for a, b in pairwise(levels))
+    late = [b - a for a, b in zip(times[0], times[block], strict=True)]
+    assert all(-jump <= x <= 0 for x in late), "a share holds until the block's end"
+
+
 #: Fig. 2.7: (b) … (f), the transfers that are active; (a) is taken to be one of them alone.
 SHARING = {
     "a": [(0, Unit.MTE2)],

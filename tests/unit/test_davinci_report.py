@@ -14,7 +14,7 @@ from sim.davinci import Program, Unit, engine, load_chip
 from sim.davinci.instruction import Kind
 from sim.davinci.lowering import lower
 from sim.davinci.report import Finding, Report, _critical, _union
-from sim.davinci.trace import gantt, timeline, write_trace
+from sim.davinci.trace import _joined, gantt, timeline, write_trace
 from tests.unit.davinci_programs import random_lowered
 
 CHIP = load_chip("ascend310")
@@ -161,6 +161,13 @@ def test_pictures_are_repeatable(report, tmp_path):
         gantt(report, tmp_path / name)
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
     assert (tmp_path / "a.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+
+
+def test_bars_too_close_to_see_are_joined():
+    begin, end = np.array([0, 12, 40, 61]), np.array([10, 20, 60, 70])
+    assert _joined(begin, end, 2).tolist() == [[0, 20], [40, 30]]
+    assert _joined(begin, end, 0).tolist() == [[0, 10], [12, 8], [40, 20], [61, 9]]
+    assert _joined(begin[:0], end[:0], 5).shape == (0, 2)
 
 
 def test_an_empty_run():

@@ -10,7 +10,7 @@ from ..operands import DTYPES
 from ..program import Program
 from ..semantics import Functional, Product
 from .kernel import LIMIT, Kernel
-from .sink import ProgramSink
+from .sink import GM_BASE, ProgramSink
 
 __all__ = ["build"]
 
@@ -74,7 +74,8 @@ def build(
         if not isinstance(value, np.ndarray) or array.dtype not in _NAMES:
             raise ValueError(f"{parameter.name} must be an array of a dtype of vectors")
         dtype = "bf16" if parameter.dtype == "bf16" else _NAMES[array.dtype]
-        values[parameter.name] = program.tensor(parameter.name, array.shape, dtype, array).offset
+        tensor = program.tensor(parameter.name, array.shape, dtype, array)
+        values[parameter.name] = GM_BASE + tensor.offset
     functional = Functional(program, cube) if execute else None
     for index in range(blocks):
         core = program.core(index, kind)

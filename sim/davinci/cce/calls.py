@@ -5,14 +5,15 @@ from collections.abc import Callable
 
 from pycparser import c_ast
 
+from .cplusplus import DEFAULT_PREFIX
 from .dialect import CAST_PREFIX
 from .errors import CceError, Position, nearest
-from .expressions import MACHINE_SLOT, Expressions
+from .expressions import ADDRESS_SLOT, MACHINE_SLOT, Expressions
 from .intrinsics import PIPES, intrinsics
 from .machine import Call, Machine
 from .packed import unpack
 from .parse import position_of
-from .scope import Expr
+from .scope import Expr, Place
 from .signature import bind, select
 from .types import (
     DOUBLE,
@@ -23,7 +24,9 @@ from .types import (
     UINT64,
     VOID,
     Pointer,
+    Reference,
     Scalar,
+    Structure,
     Type,
     common,
     converter,
@@ -165,15 +168,62 @@ class Calls(Expressions):
 
     def _own(self, name: str, own, nodes: list[c_ast.Node], here: Position) -> Expr:
         result, parameters, body = own
+        nodes = nodes + self._defaults(name, len(nodes), len(parameters))
         if len(nodes) != len(parameters):
             raise CceError(here, f"{name} must have {len(parameters)} arguments, not {len(nodes)}")
         pairs = zip(nodes, parameters, strict=True)
-        gets = tuple(self.converted(self.value(n), type) for n, type in pairs)
+        gets = tuple(self._argument(n, type, here) for n, type in pairs)
 
         def get(f):
             return body(f[MACHINE_SLOT], [g(f) for g in gets], here)
 
-        return Expr(result, get, here)
+        if not isinstance(result, Structure):
+            return Expr(result, get, here)
+        offset, size = self.new_bytes(result), result.size
+
+        def keep(f):  # the function's own variables end with it
+            start, memory = get(f), f[MACHINE_SLOT].memory
+            at = f[ADDRESS_SLOT] + offset
+            memory[at : at + size] = memory[start : start + size]
+            return at
+
+        return Expr(result, keep, here, place=Place(None, PRIVATE, keep))
+
+    def _defaults(self, name: str, given: int, wanted: int) -> list[c_ast.Node]:
+        """Constants for arguments that are left out."""
+        found = [f"{DEFAULT_PREFIX}{name}_{i}" for i in range(given, wanted)]
+        if not all(self.names.find(x) for x in found):
+            return []
+        return [c_ast.ID(x) for x in found]
+
+    def _argument(self, node: c_ast.Node, type: Type, here: Position) -> Callable:
+        """The function for an argument's value; of a reference for its address."""
+        if not isinstance(type, Reference):
+            expr = self.value(node)
+            if isinstance(type, Structure) and (expr.place is None or expr.place.space != PRIVATE):
+                raise CceError(here, f"a {type} must be copied to a variable before it is given")
+            return self.converted(expr, type)
+        expr = self.expression(node)
+        place = expr.place
+        same = expr.type == type.target and place is not None and place.address is not None
+        if place is not None and place.address is not None and same:
+            if place.space != type.space:
+                raise CceError(here, f"a {type} must not be given something in {place.space}")
+            return place.address
+        if type.space != PRIVATE:
+            raise CceError(here, f"a {type} must be given something in {type.space}")
+        get, offset = self.converted(self._decayed(expr), type.target), self.new_bytes(type.target)
+
+        def keep(f):  # a value of its own, for a reference that is only read
+            at = f[ADDRESS_SLOT] + offset
+            f[MACHINE_SLOT].store(PRIVATE, at, type.target, get(f), here)
+            return at
+
+        return keep
+
+    def new_bytes(self, type: Type) -> int:
+        """Give an offset in the frame's memory that nothing else uses."""
+        raise NotImplementedError
 
     def _intrinsic(self, name: str, arguments: list[Expr], here: Position) -> Expr:
         types = [a.type for a in arguments]

@@ -9,7 +9,7 @@ from .errors import CceError, Position
 from .expressions import ADDRESS_SLOT, MACHINE_SLOT
 from .parse import position_of
 from .scope import Expr, Names, Place, Variable
-from .types import PRIVATE, VOID, Array, Pointer, Scalar, Structure, Type, leaves
+from .types import PRIVATE, VOID, Array, Pointer, Reference, Scalar, Structure, Type, leaves
 
 __all__ = ["RESULT_SLOT", "Declarations"]
 
@@ -45,16 +45,30 @@ class Declarations(Calls):
 
             return keep
         offset = variable.offset or 0
-        return lambda f, value: f[MACHINE_SLOT].store(
-            PRIVATE, f[ADDRESS_SLOT] + offset, type, value, position
-        )
+        if isinstance(type, Structure):
+
+            def copy(f, value):
+                at, memory = f[ADDRESS_SLOT] + offset, f[MACHINE_SLOT].memory
+                memory[at : at + type.size] = memory[value : value + type.size]
+
+            return copy
+
+        def store(f, value):
+            f[MACHINE_SLOT].store(PRIVATE, f[ADDRESS_SLOT] + offset, type, value, position)
+
+        return store
 
     def _variable(self, name: str, type: Type) -> Variable:
-        if isinstance(type, Scalar | Pointer) and name not in self.addressed:
+        plain = isinstance(type, Scalar | Pointer) and name not in self.addressed
+        if plain or isinstance(type, Reference):
             return Variable(type, slot=self.new_slot())
+        return Variable(type, offset=self.new_bytes(type))
+
+    def new_bytes(self, type: Type) -> int:
+        """Give an offset in the frame's memory that nothing else uses."""
         offset = -(-self.bytes // 16) * 16
         self.bytes = offset + type.size
-        return Variable(type, offset=offset)
+        return offset
 
     def declared(
         self, node: c_ast.Decl, *, fixed: bool = False
@@ -100,7 +114,7 @@ class Declarations(Calls):
     def _length(self, init: c_ast.Node, here: Position) -> int:
         if not isinstance(init, c_ast.InitList):
             raise CceError(here, "an array without a length must be given a list")
-        return len(init.exprs)
+        return len(init.exprs or [])
 
     def _place(self, variable: Variable) -> Place:
         if variable.slot is not None:
@@ -115,6 +129,9 @@ class Declarations(Calls):
         place = self._place(variable)
         if isinstance(variable.type, Scalar | Pointer):
             while isinstance(init, c_ast.InitList):
+                if not init.exprs:
+                    init = c_ast.Constant("int", "0", init.coord)
+                    break
                 if len(init.exprs) != 1:
                     raise CceError(here, f"one value is needed here, not {len(init.exprs)}")
                 init = init.exprs[0]
@@ -143,7 +160,7 @@ class Declarations(Calls):
     def _listed(self, type: Type, place: Place, offset: int, init: c_ast.InitList):
         """A list's values, put one by one."""
         index = 0
-        for item in init.exprs:
+        for item in init.exprs or []:
             here = position_of(item)
             if isinstance(item, c_ast.NamedInitializer):
                 index = self._designated(type, item)

@@ -8,9 +8,10 @@ as qualifiers, for a lexer that takes them for such.
 
 from dataclasses import dataclass, field
 
+from .cplusplus import rewrite
 from .errors import CceError, Position, nearest
 from .tokens import Token
-from .words import ATTRIBUTES, TYPE_NAMES
+from .words import ATTRIBUTES, SPACES, TYPE_NAMES
 
 __all__ = ["CAST_PREFIX", "Part", "choose", "entry_of", "parts_of", "to_c"]
 
@@ -22,6 +23,7 @@ _CLOSE = {close: opening for opening, close in _OPEN.items()}
 _CPP_CASTS = frozenset(("static_cast", "reinterpret_cast", "const_cast"))
 _C_TYPES = frozenset("void char short int long float double signed unsigned bool _Bool".split())
 _BEFORE_A_DECLARATION = frozenset((";", "{", "}"))
+_QUALIFIERS = frozenset("const volatile static auto struct".split())
 _KEYWORDS = frozenset(("return", "case", "else", "do", "sizeof"))
 
 
@@ -49,7 +51,7 @@ def parts_of(tokens: list[Token]) -> list[Part]:
     CceError
         For brackets that do not pair up.
     """
-    tokens = _without_attributes(tokens)
+    tokens = _aliases(_without_attributes(tokens))
     tokens = _without_wrappers(tokens, _pairs(tokens))
     pairs = _pairs(tokens)
     parts, start, index = [], 0, 0
@@ -121,7 +123,7 @@ def _without_wrappers(tokens: list[Token], pairs: dict[int, int]) -> list[Token]
             end = index + 1
             while end < len(tokens) and tokens[end].text not in ("{", ";"):
                 end += 1
-        elif text == "using":
+        elif text == "using" and (following is None or following.text == "namespace"):
             while end < len(tokens) and tokens[end].text != ";":
                 end += 1
             end += 1
@@ -136,12 +138,31 @@ def _without_wrappers(tokens: list[Token], pairs: dict[int, int]) -> list[Token]
     return [t for i, t in enumerate(tokens) if i not in dropped]
 
 
+def _aliases(tokens: list[Token]) -> list[Token]:
+    """`using X = T;` as `typedef T X;`."""
+    result: list[Token] = []
+    index = 0
+    while index < len(tokens):
+        texts = [t.text for t in tokens[index : index + 3]]
+        if texts[0] != "using" or texts[2:] != ["="]:
+            result.append(tokens[index])
+            index += 1
+            continue
+        end = index + 3
+        while end < len(tokens) and tokens[end].text != ";":
+            end += 1
+        result += [tokens[index]._replace(text="typedef"), *tokens[index + 3 : end]]
+        result.append(tokens[index + 1])
+        index = end
+    return result
+
+
 def _heads_function(head: list[Token]) -> bool:
     """Whether a brace after these tokens begins a function's body."""
     texts = [t.text for t in head]
-    if "=" in texts or not texts or texts[0] in ("typedef", "enum", "class"):
+    if not texts or texts[0] in ("typedef", "enum", "class") or ")" not in texts:
         return False
-    return ")" in texts and (texts[0] not in ("struct", "union") or "(" in texts)
+    return "=" not in texts[: texts.index("(")] if "(" in texts else False
 
 
 def _function_name(head: list[Token]) -> str | None:
@@ -215,9 +236,22 @@ def to_c(tokens: list[Token], types: set[str]) -> list[Token]:
     types : set of str
         Names of types besides C's own.
     """
-    if tokens[0].text == "template":
-        raise CceError(tokens[0].position, "templates are not part of the dialect")
+    words = frozenset(types | _C_TYPES | TYPE_NAMES.keys() | SPACES.keys() | _QUALIFIERS)
+    name = _declared_function(tokens)
+    tokens = rewrite(tokens, name, words, _pairs(tokens))
     return _functional_casts(_cpp_casts(tokens), types)
+
+
+def _declared_function(tokens: list[Token]) -> str | None:
+    """Name of the function that a part declares or defines."""
+    texts = [t.text for t in tokens]
+    head = tokens[: texts.index("{")] if "{" in texts else tokens
+    shown = [t.text for t in head]
+    if "(" not in shown or "=" in shown[: shown.index("(")] or texts[0] == "typedef":
+        return None
+    if "{" in texts and "=" not in shown and not _heads_function(head):
+        return None
+    return _function_name(head)
 
 
 def _without_attributes(tokens: list[Token]) -> list[Token]:

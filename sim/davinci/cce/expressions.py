@@ -23,6 +23,7 @@ from .types import (
     VOID,
     Array,
     Pointer,
+    Reference,
     Scalar,
     Structure,
     Type,
@@ -180,6 +181,9 @@ class Expressions:
     def _on_ID(self, node: c_ast.ID) -> Expr:
         here, name = position_of(node), node.name
         found = self.names.find(name)
+        if found is not None and isinstance(found.type, Reference):
+            slot, target = found.slot, found.type.target
+            return self._at(target, Place(None, found.type.space, lambda f: f[slot]), here)
         if found is not None:
             if found.constant is not None:
                 return constant(found.type, found.constant[0], here)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from pycparser import c_ast
 
+from .cplusplus import REFERENCE
 from .declarations import RESULT_SLOT, Declarations
 from .errors import CceError, Position
 from .expressions import MACHINE_SLOT
@@ -90,7 +91,7 @@ class Program:
 
     def _compile(self, node: c_ast.FuncDef) -> None:
         names = Names([self.names.scopes[0], {}], self.names.typedefs, self.names.structures)
-        body = _Body(self, names, _addressed(node))
+        body = _Body(self, names, _addressed(node, self.nodes))
         result, _ = names.type_of(node.decl.type.type, body.count)
         is_entry = node.decl.name == self.tree.entry
         parameters: list[tuple[str, Type]] = list(_parameters(node, names, body, is_entry))
@@ -142,8 +143,19 @@ def _runner(made: Function, statement: Callable, stores: list[Callable], body: "
 
 
 class _Names(c_ast.NodeVisitor):
-    def __init__(self):
+    def __init__(self, nodes: dict[str, c_ast.FuncDef]):
         self.found: set[str] = set()
+        self.nodes = nodes
+
+    def visit_FuncCall(self, node: c_ast.FuncCall):
+        """What is given to a reference must have an address."""
+        own = self.nodes.get(getattr(node.name, "name", ""))
+        if own is not None and own.decl.type.args is not None and node.args is not None:
+            for item, given in zip(own.decl.type.args.params, node.args.exprs, strict=False):
+                quals = getattr(item.type, "quals", None) if hasattr(item, "type") else None
+                if REFERENCE in (quals or ()) and isinstance(given, c_ast.ID):
+                    self.found.add(given.name)
+        self.generic_visit(node)
 
     def visit_UnaryOp(self, node: c_ast.UnaryOp):
         if node.op == "&" and isinstance(node.expr, c_ast.ID):
@@ -151,9 +163,9 @@ class _Names(c_ast.NodeVisitor):
         self.generic_visit(node)
 
 
-def _addressed(node: c_ast.Node) -> set[str]:
-    """Names that & is applied to."""
-    visitor = _Names()
+def _addressed(node: c_ast.Node, nodes: dict[str, c_ast.FuncDef]) -> set[str]:
+    """Names that & is applied to, or that are given to references."""
+    visitor = _Names(nodes)
     visitor.visit(node)
     return visitor.found
 

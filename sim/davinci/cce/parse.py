@@ -15,11 +15,12 @@ from pycparser import c_ast
 from pycparser.c_lexer import CLexer
 from pycparser.c_parser import CParser, ParseError
 
+from .cplusplus import REFERENCE
 from .dialect import CAST_PREFIX, Part, choose, entry_of, parts_of, to_c
 from .errors import CceError, Position
 from .preprocess import preprocess
 from .tokens import Token
-from .words import CONSTANTS, RESERVED, SPACES, TYPE_NAMES
+from .words import CONSTANTS, PREDEFINED, RESERVED, SPACES, TYPE_NAMES
 
 __all__ = ["Tree", "parse", "position_of"]
 
@@ -48,7 +49,7 @@ class _Lexer(CLexer):
         here = (token.filename, token.lineno, token.column)
         token.column = self.columns.get(here, token.column)
         if token.type == "ID":
-            if token.value in SPACES:
+            if token.value in SPACES or token.value == REFERENCE:
                 token.type = "CONST"
             elif token.value == "__global__":
                 token.type = "INLINE"
@@ -80,7 +81,8 @@ def parse(
     CceError
         For whatever is not in the dialect.
     """
-    tokens = preprocess(text, file, defines, reserved=RESERVED, directory=directory)
+    macros = {**PREDEFINED, **(defines or {})}
+    tokens = preprocess(text, file, macros, reserved=RESERVED, directory=directory)
     if not tokens:
         raise CceError(Position(file, 1), "there is no function in this file")
     parts = parts_of(tokens)
@@ -116,6 +118,8 @@ def _type_names(part: Part) -> set[str]:
     if texts[0] == "typedef":
         last = next((t for t in reversed(texts) if re.fullmatch(r"\w+", t)), "")
         return {last}
+    if texts[:2] in (["enum", "class"], ["enum", "struct"]):
+        return {texts[2]} if len(texts) > 2 else set()
     return {texts[1]} if _is_tagged(texts) else set()
 
 

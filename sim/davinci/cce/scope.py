@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 from pycparser import c_ast
 
+from .cplusplus import REFERENCE
 from .errors import CceError, Position
 from .parse import position_of
-from .types import INT, NAMED, PRIVATE, Array, Pointer, Structure, Type, integer
+from .types import INT, NAMED, PRIVATE, Array, Pointer, Reference, Structure, Type, integer
 from .words import SPACES
 
 __all__ = ["Expr", "Names", "Place", "Variable", "both"]
@@ -82,6 +83,8 @@ class Names:
             return self._named(node.type, here, count), _space(node.quals)
         if isinstance(node, c_ast.PtrDecl):
             target, space = self.type_of(node.type, count)
+            if REFERENCE in (node.quals or ()):
+                return Reference(space, target), PRIVATE
             return Pointer(space, target), _space(node.quals)
         if isinstance(node, c_ast.ArrayDecl):
             element, space = self.type_of(node.type, count)

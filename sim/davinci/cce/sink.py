@@ -7,6 +7,7 @@
 import struct
 from typing import NoReturn
 
+from ..chip import GM
 from ..instruction import Instruction, Position, Unit
 from ..operands import DTYPES, View, contiguous
 from ..program import Core
@@ -18,7 +19,10 @@ from .sink_matrix import MATRIX
 from .sink_moves import MOVES
 from .sink_vector import is_vector, vector_call
 
-__all__ = ["ProgramSink"]
+__all__ = ["GM_BASE", "ProgramSink"]
+
+#: What a kernel sees as the address of the first byte of global memory: no pointer is null.
+GM_BASE = 1 << 40
 
 #: Control registers whose values later instructions need; they are kept by name.
 _KEPT = frozenset(
@@ -109,7 +113,8 @@ class ProgramSink:
         """A dense view of what a pointer points to."""
         dtype = dtype or address.dtype
         strides = contiguous(shape, DTYPES[dtype].itemsize)
-        return View(address.space, address.address, dtype, shape, strides)
+        start = address.address - (GM_BASE if address.space == GM else 0)
+        return View(address.space, start, dtype, shape, strides)
 
     def fail(self, call: Call, message: str) -> NoReturn:
         """Raise a `CceError` at the intrinsic."""

@@ -24,6 +24,7 @@ __all__ = [
     "VOID",
     "Array",
     "Pointer",
+    "Reference",
     "Scalar",
     "Structure",
     "Type",
@@ -106,6 +107,14 @@ class Pointer:
 
     def __str__(self) -> str:
         return f"{'' if self.space == PRIVATE else self.space + ' '}{self.target}*"
+
+
+@dataclass(frozen=True)
+class Reference(Pointer):
+    """A parameter that stands for something of the caller's."""
+
+    def __str__(self) -> str:
+        return f"{self.target}&"
 
 
 @dataclass(frozen=True)

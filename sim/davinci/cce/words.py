@@ -4,7 +4,15 @@ Values of the constants are those of the compiler's own headers as publicly docu
 intrinsic guide; the enumerations pipe_t, event_t, pad_t, ConvRelu_t, QuantMode_t and so on).
 """
 
-__all__ = ["ATTRIBUTES", "CONSTANTS", "ENUMERATIONS", "RESERVED", "SPACES", "TYPE_NAMES"]
+__all__ = [
+    "ATTRIBUTES",
+    "PREDEFINED",
+    "CONSTANTS",
+    "ENUMERATIONS",
+    "RESERVED",
+    "SPACES",
+    "TYPE_NAMES",
+]
 
 #: Qualifiers of pointers, and the buffers that they stand for.
 SPACES = {
@@ -30,6 +38,24 @@ ATTRIBUTES = frozenset(
 
 #: Words that a #define of the source does not change.
 RESERVED = ATTRIBUTES | SPACES.keys() | {"__global__"}
+
+#: Macros that are there from the start.
+PREDEFINED = {
+    "GM_ADDR": "__gm__ uint8_t *",
+    "INFINITY": "(1.0f / 0.0f)",
+    "NAN": "(0.0f / 0.0f)",
+    "FLT_MAX": "3.40282346638528859812e+38f",
+    "FLT_MIN": "1.17549435082228750797e-38f",
+    "FLT_EPSILON": "1.1920928955078125e-07f",
+    "M_PI": "3.14159265358979323846",
+}
+for _bits in (8, 16, 32, 64):
+    _suffix = "LL" if _bits == 64 else ""
+    PREDEFINED[f"INT{_bits}_MAX"] = f"{(1 << _bits - 1) - 1}{_suffix}"
+    PREDEFINED[f"INT{_bits}_MIN"] = f"(-{(1 << _bits - 1) - 1}{_suffix} - 1)"
+    PREDEFINED[f"UINT{_bits}_MAX"] = f"{(1 << _bits) - 1}{'U' if _bits > 16 else ''}{_suffix}"
+PREDEFINED |= {"INT_MAX": PREDEFINED["INT32_MAX"], "INT_MIN": PREDEFINED["INT32_MIN"]}
+PREDEFINED |= {"UINT_MAX": PREDEFINED["UINT32_MAX"]}
 
 #: Types besides those of C, as (kind, bytes): i signed, u unsigned, f floating point.
 TYPE_NAMES = {

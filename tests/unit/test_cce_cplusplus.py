@@ -1,0 +1,178 @@
+"""What kernels take from C++, and corners of C: each against g++ where it compiles as it is."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from sim.davinci.cce import CceError, read
+from tests.unit.cce_sinks import Recorder, body, run
+
+#: Before the kernel, statements that fill `out`, and how much they fill.
+CASES = {
+    "references": (
+        "void inc(int64_t &x, int64_t by = 2) { x += by; }\n"
+        "void both(int64_t &x) { inc(x); inc(x, 5); }\n"
+        "int64_t twice(const int64_t &x) { return 2 * x; }",
+        "int64_t a = 1; inc(a); both(a); out[0] = a; int64_t b[2] = {1, 2}; inc(b[1]);"
+        "out[1] = b[1]; out[2] = twice(7) + twice(a);",
+        3,
+    ),
+    "defaults": (
+        "int f(int a, int b = 3, int c = 4 * (2 + 0)) { return a * 100 + b * 10 + c; }",
+        "out[0] = f(1); out[1] = f(1, 2); out[2] = f(1, 2, 3);",
+        3,
+    ),
+    "braces": ("", "int64_t a{5}; int b[2]{1, 2}; uint32_t c{}; out[0] = a + b[1] + c;", 1),
+    "aliases": ("using T = int32_t; using P = int64_t *;", "T a = 5; P p = out; p[0] = a;", 1),
+    "if constexpr": (
+        "constexpr bool X = true;",
+        "if constexpr (X) { out[0] = 3; } else { out[0] = 4; }",
+        1,
+    ),
+    "auto": (
+        "",
+        "auto *p = out; *p = 9; const auto q = p + 1; *q = 8; auto x = 3.5f; out[2] = x * 2;",
+        3,
+    ),
+    "limits": (
+        "",
+        "float a = INFINITY; out[0] = a > FLT_MAX; out[1] = INT32_MAX;"
+        "out[2] = UINT8_MAX + UINT16_MAX; out[3] = INT64_MIN < 0; out[4] = UINT32_MAX;",
+        5,
+    ),
+    "attributes": (
+        "[[maybe_unused]] __attribute__((always_inline)) inline int g(int x) noexcept "
+        "{ return x + 1; }",
+        "[[maybe_unused]] int y = g(2); out[0] = y; (void)y;",
+        1,
+    ),
+    "brackets": ("", "int a(3); float h(1.5); out[0] = a * h * 2;", 1),
+    "enum class": (
+        "enum class Mode : uint8_t { A = 1, B };",
+        "Mode m = Mode::B; out[0] = (int)m; if (m == Mode::B) out[1] = 1;",
+        2,
+    ),
+    "structures": (
+        "struct P { int a; int b; };\nP make(int a) { P p; p.a = a; p.b = 2 * a; return p; }\n"
+        "int sum(P p) { p.a += 1; return p.a + p.b; }\nint look(const P &p) { return p.a + p.b; }",
+        "P p = make(3); out[0] = p.a + p.b; out[1] = make(4).b; out[2] = sum(p); out[3] = p.a;"
+        "out[4] = look(p); P q; q = make(1); out[5] = q.b + sum(make(5));",
+        6,
+    ),
+    "pragmas": (
+        "",
+        "#pragma unroll\nfor (int i = 0; i < 3; i++) {\n#pragma clang loop unroll(full)\n"
+        "for (int j = 0; j < 2; j++) out[0] += 1; }",
+        1,
+    ),
+    "variables outside": (
+        "static int64_t table[3] = {1, 2, 3}; static int64_t *gp;",
+        "gp = &table[1]; out[0] = gp[1]; table[2] = 7; out[1] = gp[1];",
+        2,
+    ),
+    "declarators": (
+        "",
+        "int64_t a = 1, *p = &a, b[2] = {3}; *p += b[0]; out[0] = a; int64_t (*q)[2] = &b;"
+        "out[1] = (*q)[0]; out[2] = sizeof b; int c[2][3] = {{1, 2, 3}, {4, 5, 6}};"
+        "int (*r)[3] = c; out[3] = r[1][0];",
+        4,
+    ),
+    "null": ("", "int64_t *p = out ? out + 1 : nullptr; *p = 3; out[0] = p != NULL;", 2),
+    "widths": (
+        "",
+        "long long a = -5LL; unsigned b = 3; unsigned long c = 7ul; short d = -1;"
+        "unsigned char e = 255; out[0] = a + b; out[1] = c; out[2] = d + e;"
+        "signed char f = -3; out[3] = f; out[4] = 0b101 + 1'000; out[5] = 'a' + '\\n';",
+        6,
+    ),
+    "side effects": (
+        "",
+        "int a[4] = {1, 2, 3, 4}; int i = 0; a[i++] += 10; out[0] = a[0] * 10 + i; a[1] <<= 3;"
+        "a[2] ^= 1; out[1] = a[1] + a[2]; int *p = a; *p++ *= 2; (*p)++; out[2] = a[0] + a[1];",
+        3,
+    ),
+    "macros": (
+        "#define A(x) B(x) + 1\n#define B(x) ((x) * 2)\n#define CAT(a, b) a##_##b\n"
+        "#define W(x) do { out[2] += (x); } while (0)",
+        "int v_1 = 5; out[0] = A(3); out[1] = CAT(v, 1); W(1); if (1) W(2); else W(3);",
+        3,
+    ),
+    "pointers in structures": (
+        "typedef struct { int64_t *p[2]; int n; } Buf;\n"
+        "void fill(Buf *b, int64_t *x) { for (int i = 0; i < 2; i++) b->p[i] = x + i; b->n = 2; }",
+        "Buf b; int64_t x[2] = {5, 6}; fill(&b, x); out[0] = *b.p[1] + b.n;",
+        1,
+    ),
+    "later": ("int later(int);\nint later(int x) { return 2 * x; }", "out[0] = later(3);", 1),
+}
+
+
+def of_compiler(before, statements, count, tmp_path):
+    """What g++ makes of the same text."""
+    source = tmp_path / "p.cpp"
+    source.write_text(
+        "#include <cstdint>\n#include <cstdio>\n#include <cfloat>\n#include <cmath>\n"
+        f"{before}\nint64_t out[{count}];\nint main() {{\n{statements}\n"
+        'for (int64_t x : out) printf("%lld\\n", (long long)x);\n}\n'
+    )
+    subprocess.run(
+        ["g++", "-std=c++17", "-w", "-o", tmp_path / "p", source], check=True, capture_output=True
+    )
+    done = subprocess.run([tmp_path / "p"], check=True, capture_output=True, text=True)
+    return [int(x) for x in done.stdout.split()]
+
+
+def separate(text, number):
+    """Names of one case, so that all can be compiled together."""
+    return re.sub(r"^#define (\w+)", r"#undef \1\n#define \1", text, flags=re.MULTILINE)
+
+
+@pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
+def test_all_cases_are_those_of_a_compiler(tmp_path):
+    blocks, wanted_counts = [], []
+    for number, (before, statements, count) in enumerate(CASES.values()):
+        local = f"namespace n{number} {{\n{separate(before, number)}\n"
+        local += f"void k(int64_t *out) {{\n{statements}\n}}\n}}"
+        blocks.append(local)
+        wanted_counts.append(count)
+    calls = "".join(
+        f"{{ int64_t o[8] = {{0}}; n{i}::k(o); for (int j = 0; j < {c}; j++) out[at++] = o[j]; }}\n"
+        for i, c in enumerate(wanted_counts)
+    )
+    total = sum(wanted_counts)
+    wanted = of_compiler("\n".join(blocks), "int at = 0;\n" + calls, total, tmp_path)
+    found = []
+    for name, (before, statements, count) in CASES.items():
+        text = body(statements, "__gm__ int64_t *out", before)
+        if name in ("auto", "null", "aliases"):  # pointers to out are to global memory
+            text = text.replace("int64_t *", "__gm__ int64_t *").replace("__gm__ __gm__", "__gm__")
+        sink = Recorder()
+        read(text, "k.cce", entry="k").run(sink, [4096])
+        found += [(name, v) for v in sink.values("GM", "int64", count, 4096)]
+    wrong = [(name, v, w) for (name, v), w in zip(found, wanted, strict=True) if v != w]
+    assert not wrong and total == 50
+
+
+def test_global_memory_and_names_of_the_dialect():
+    before = "void w(GM_ADDR p) { *(__gm__ int64_t *)p = 6; }\n"
+    before += "struct T { int64_t n; half s; };\nint64_t n(__gm__ T &t) { return t.n; }"
+    text = "w((GM_ADDR)out); auto t = (__gm__ T *)out; out[2] = n(*t) + n(t[0]);"
+    sink = run(body(text, "__gm__ int64_t *out", before), [4096], entry="k")
+    assert sink.values("GM", "int64", 3, 4096) == [6, 0, 12]
+
+
+@pytest.mark.parametrize(
+    ("before", "statements", "message"),
+    [
+        ("void f(int64_t &x) { }", "f(out[0]);", "a int64_t& must not be given something in GM"),
+        ("void f(__gm__ int &x) { }", "f(3);", "must be given something in GM"),
+        ("int f(int a, int b = 1) { return a; }", "f();", "f must have 2 arguments, not 0"),
+        ("struct T { int n; }; int f(T t) { return t.n; }", "f(*(__gm__ T *)out);", "be copied to"),
+        ("class T { int n; };", "T t;", "classes are not part of the dialect"),
+    ],
+)
+def test_what_is_not_taken_is_named(before, statements, message):
+    with pytest.raises(CceError, match=re.escape(message)):
+        run(body(statements, before=before), [4096], entry="k")

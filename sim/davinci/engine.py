@@ -66,8 +66,9 @@ def run(
     """
     if not isinstance(block_bytes, int) or block_bytes < 0:
         raise ValueError(f"block_bytes must be an integer, 0 or more, not {block_bytes!r}")
-    # Everything one after the other, each transfer with the smallest share there can be.
-    crowd = 3 * max(len(low.begin), 1)
+    # Everything one after the other. A bus never does less for many than for one, but a share that
+    # holds for a block can be the smallest there is.
+    crowd = 3 * max(len(low.begin), 1) if block_bytes else 1
     bound = float(low.begin.max(initial=0)) + float(low.dispatch) * len(low)
     bound += low.init.sum(dtype=float) + low.lag.sum(dtype=float)
     bound += crowd * low.data.sum(dtype=float)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim.davinci import Program, Unit, compiling, engine, engine_compiled, load_chip
+from sim.davinci import Program, Unit, compiling, engine, engine_compiled, load_chip, reference
 from sim.davinci.deadlock import Deadlock, cycle
 from sim.davinci.instruction import Kind
 from sim.davinci.lowering import lower
@@ -88,6 +88,20 @@ def test_a_difference_is_noticed(what):
             for a, b in zip(times, (found.start, found.end, found.issued), strict=True)
         )
     assert noticed > 20
+
+
+@pytest.mark.parametrize("wrong", ["no give-back", "no limit", "of one"])
+def test_other_shares_are_noticed(wrong, monkeypatch):
+    """Mutants of the rule by which a bus is shared."""
+
+    def share(rates, totals):
+        part = totals[min(len(rates), len(totals)) - 1] / max(len(rates), 1)
+        if wrong == "no give-back":
+            return [min(part, rate) for rate in rates]
+        return [part] * len(rates) if wrong == "no limit" else list(rates)
+
+    monkeypatch.setattr(reference, "shares", share)
+    assert sum(bool(differences(random_lowered(s, large=True), block=0)) for s in range(60)) > 10
 
 
 @settings(max_examples=150)

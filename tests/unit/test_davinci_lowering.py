@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sim.davinci import Program, Unit, engine, load_chip
+from sim.davinci.chip_file import CHIPS, read_chip
 from sim.davinci.lowering import NEVER, lower, lower_sequences
 from sim.davinci.report import Report
 
@@ -113,6 +114,28 @@ def test_mistakes():
         lower(other, CHIP)
     empty, streams = lower_sequences(CHIP, [], {})
     assert len(empty) == 0 and streams == [] and engine.run(empty).total == 0
+
+
+def test_a_bus_of_each_core():
+    """Two cores that each have a bus do not slow each other down; on one they do."""
+    text = (CHIPS / "ascend310.toml").read_text()
+    own = read_chip(text.replace("[bus.interconnect]", "[bus.interconnect]\nper_core = true"))
+    took = []
+    for chip in (own, CHIP):
+        program = Program(chip)
+        x = program.tensor("x", (2, 8192), "fp16")
+        for c in range(2):
+            core = program.core(c)
+            core.copy(core.allocate("UB", (8192,), "fp16"), x[c])
+        low, _ = lower(program)
+        table = [one for core in program for one in core.instructions]
+        other, _ = lower_sequences(chip, table, {("aicore", c): np.array([c]) for c in range(2)})
+        assert (other.bus == low.bus).all() and (other.totals == low.totals).all()
+        took.append(int((engine.run(low).end - low.begin - low.init).max()))
+        assert low.totals.shape == ((2, 4) if chip is own else (1, 4))
+    bus = CHIP.buses["interconnect"]
+    assert took[0] == int(low.data[0])
+    assert took[1] == pytest.approx(took[0] * float(2 * bus.total(1) / bus.total(2)), rel=1e-12)
 
 
 def test_periods_can_be_given():

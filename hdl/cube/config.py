@@ -68,6 +68,9 @@ class MatrixUnitConfig:
         opcodes whatever order is given. Others than mma are for FP16, preset ``ieee``, FP32
         results and assignment at the ``edge``, where the operand registers stand behind it then;
         addnorm needs k to be a multiple of 4.
+    sparsity : bool
+        Whether A is compressed 2:4: an element takes k values of A, each with its place among four,
+        and 2·k rows of B. For the units with ``operations``, and even k.
 
     Raises
     ------
@@ -89,6 +92,7 @@ class MatrixUnitConfig:
     multiplier_bits: int | None = None
     assignment: str | None = None
     operations: tuple[str, ...] = ("mma",)
+    sparsity: bool = False
 
     def __post_init__(self):
         for name in ("m", "n", "k"):
@@ -128,8 +132,12 @@ class MatrixUnitConfig:
             raise ValueError(f"operations must be different names, not {self.operations!r}")
         chosen = operations_of(self.operations)
         object.__setattr__(self, "operations", tuple(op.mnemonic for op in chosen))
+        if not isinstance(self.sparsity, bool):
+            raise TypeError(f"sparsity must be True or False, not {self.sparsity!r}")
         if not self.semirings:
             return
+        if self.sparsity and self.k % 2:
+            raise ValueError(f"k must be even with sparsity, not {self.k!r}")
         for name, value, allowed in (
             ("precisions", self.precisions, ("fp16",)),
             ("preset", self.preset, "ieee"),
@@ -138,11 +146,12 @@ class MatrixUnitConfig:
         ):
             if value != allowed:
                 raise ValueError(
-                    f"{name} must be {allowed!r} with operations other than mma, not {value!r}"
+                    f"{name} must be {allowed!r} with sparsity or operations other than mma, "
+                    f"not {value!r}"
                 )
         if self.assignment not in (None, "edge"):
             raise ValueError(
-                "assignment must be 'edge' with operations other than mma, "
+                "assignment must be 'edge' with sparsity or operations other than mma, "
                 f"not {self.assignment!r}"
             )
         if Op.ADDNORM in self.ops and self.k % PARTS:
@@ -196,8 +205,8 @@ class MatrixUnitConfig:
 
     @property
     def semirings(self) -> bool:
-        """Whether there are operations other than mma."""
-        return self.operations != ("mma",)
+        """Whether elements are those for other operations than mma, or for sparsity."""
+        return self.operations != ("mma",) or self.sparsity
 
     @property
     def operation_bits(self) -> int:
@@ -368,9 +377,19 @@ class MatrixUnitConfig:
 
     @property
     def bus_bits(self) -> int:
-        """Bits of a row of A, and of a column of B, in one beat."""
+        """Bits of a row of A, and where it is not sparse of a column of B, in one beat."""
         wide = [self.terms(p) * self.operand_bits(p) for p in self.wide]
         return max([_LANE_BITS * self.k, *wide])
+
+    @property
+    def b_bus_bits(self) -> int:
+        """Bits of a column of B in one beat: with sparsity twice as many as of a row of A."""
+        return self.bus_bits * (2 if self.sparsity else 1)
+
+    @property
+    def index_bits(self) -> int:
+        """Bits of the places of a row of A in one beat, two each, with sparsity."""
+        return 2 * self.k if self.sparsity else 0
 
     @property
     def word_bits(self) -> int:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from amaranth.hdl import Array, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -11,6 +11,7 @@ from ..fp.multidot import MultiDot
 from ..m3xu.dot import LaneDot
 from ..simd2.dot import SemiringDot, better
 from ..simd2.mode import bits
+from ..simd2.operand import GROUP, KEPT
 from .config import INT8, MatrixUnitConfig
 from .ports import control_layout, operand_layouts
 
@@ -98,8 +99,8 @@ class ProcessingElement(wiring.Component):
         result: Value = dot.d
         if isinstance(dot, SemiringDot):
             m.d.comb += [
-                Value.cast(dot.a).eq(Value.cast(self.a)),
-                Value.cast(dot.b).eq(Value.cast(self.b)),
+                Value.cast(dot.a).eq(Value.cast(self.a.lanes)),
+                Value.cast(dot.b).eq(self._chosen()),
                 Value.cast(dot.mode).eq(Value.cast(self.control.mode)),
             ]
             if config.merge_cycles:
@@ -124,6 +125,17 @@ class ProcessingElement(wiring.Component):
             with m.Elif(self.load & (self.load_slot == s)):
                 m.d.sync += slot.eq(self.c)
         return m
+
+    def _chosen(self) -> Value:
+        """The operand of B for each lane: with sparsity the one of a group that A's value names."""
+        if not self.config.sparsity:
+            return Value.cast(self.b)
+        lanes: list[Value] = []
+        for k in range(self.config.k):
+            group = [Value.cast(self.b[k // KEPT * GROUP + place]) for place in range(GROUP)]
+            low, high = self.a.index[k][0], self.a.index[k][1]
+            lanes.append(Mux(high, Mux(low, group[3], group[2]), Mux(low, group[1], group[0])))
+        return Cat(*lanes)
 
     def _merged(self, m: Module, dot: SemiringDot, kept: Value) -> Value:
         """The result of a semiring, with what its slot holds by now."""

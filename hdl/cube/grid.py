@@ -2,11 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from amaranth.hdl import Cat, Module, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..simd2.operand import Decode
+from ..simd2.mode import bits
+from ..simd2.operand import PARTS, Decode
 from .assign import DataAssignment
 from .config import MatrixUnitConfig
 from .element import ProcessingElement
@@ -28,8 +29,10 @@ class Grid(wiring.Component):
         Whether there is a beat in this cycle, or the last step of one.
     a : In(m × bus_bits)
         Rows of A.
-    b : In(n × bus_bits)
+    b : In(n × b_bus_bits)
         Columns of B.
+    index : In(m × index_bits)
+        Places of the values of A's rows, with sparsity.
     step : In(step_layout)
         What the data assignment is told with them, where there is one.
     control : In(control_layout)
@@ -54,6 +57,7 @@ class Grid(wiring.Component):
         valid: Signal
         a: data.View
         b: data.View
+        index: data.View
         step: data.View
         control: data.View
         load: Signal
@@ -68,7 +72,8 @@ class Grid(wiring.Component):
             {
                 "valid": In(1),
                 "a": In(data.ArrayLayout(config.bus_bits, config.m)),
-                "b": In(data.ArrayLayout(config.bus_bits, config.n)),
+                "b": In(data.ArrayLayout(config.b_bus_bits, config.n)),
+                "index": In(data.ArrayLayout(config.index_bits, config.m)),
                 "step": In(step_layout(config)),
                 "control": In(control_layout(config)),
                 "load": In(1),
@@ -136,16 +141,32 @@ class Grid(wiring.Component):
         config = self.config
         found: list[list[Value]] = []
         for side, bus, count in (("a", self.a, config.m), ("b", self.b, config.n)):
+            groups = config.sparsity and side == "b"
             found.append([])
             for i in range(count):
-                decode = Decode(format="fp16", k=config.k, operations=config.ops, side=side)
-                m.submodules[f"decode_{side}{i}"] = decode
+                m.submodules[f"decode_{side}{i}"] = decode = Decode(
+                    format="fp16",
+                    k=config.k * (1 + groups),
+                    operations=config.ops,
+                    side=side,
+                    groups=groups,
+                )
                 m.d.comb += [
                     Value.cast(decode.bus).eq(bus[i]),
                     Value.cast(decode.shape).eq(Value.cast(getattr(self.step, side))),
                 ]
-                found[-1].append(self._register(m, Value.cast(decode.lanes), f"{side}{i}_lanes"))
+                lanes = Value.cast(decode.lanes)
+                if config.sparsity and side == "a":
+                    lanes = Cat(lanes, self._places(self.index[i]))
+                found[-1].append(self._register(m, lanes, f"{side}{i}_lanes"))
         return found
+
+    def _places(self, index: Value) -> Value:
+        """The place of each lane's value; squares of differences have four lanes each."""
+        config = self.config
+        deal = bits(config.ops, self.step.a, "a")["deal"]
+        words = [Value.cast(index)[2 * k : 2 * k + 2] for k in range(config.k)]
+        return Cat(*(Mux(deal, words[k // PARTS], word) for k, word in enumerate(words)))
 
     def _build_systolic(self, m: Module) -> dict[tuple[int, int], tuple[Value, Value]]:
         """What each element gets: row i comes i cycles late and hops right, column j likewise down.

@@ -61,11 +61,13 @@ def beat_layout(config: MatrixUnitConfig) -> data.StructLayout:
     """One beat: a fractal of A, a fractal of B, and what to do with their product.
 
     ``a[i]`` is row i of A and ``b[j]`` column j of B, operands side by side from bit 0 in rising k.
+    With sparsity ``index[i]`` has the places of the values of ``a[i]`` in their groups of four.
     """
     return data.StructLayout(
         {
             "a": data.ArrayLayout(config.bus_bits, config.m),
-            "b": data.ArrayLayout(config.bus_bits, config.n),
+            "b": data.ArrayLayout(config.b_bus_bits, config.n),
+            "index": data.ArrayLayout(config.index_bits, config.m),
             "precision": _precision(config),
             "operation": operation_enum(config.operations) if config.operation_bits else 0,
             "start": Start,
@@ -106,8 +108,10 @@ def operand_layouts(config: MatrixUnitConfig) -> tuple[Any, Any]:
     if config.assignment == "element":
         return config.bus_bits, config.bus_bits
     if config.semirings:
-        lanes = data.ArrayLayout(lane_layout(FORMATS["fp16"], config.ops), config.k)
-        return lanes, lanes
+        lane = lane_layout(FORMATS["fp16"], config.ops)
+        places = data.ArrayLayout(2 if config.sparsity else 0, config.k)
+        a = data.StructLayout({"lanes": data.ArrayLayout(lane, config.k), "index": places})
+        return a, data.ArrayLayout(lane, config.k * (2 if config.sparsity else 1))
     bits = max(M3XU[name].format.exponent_bits for name in config.floats)
     digits = [config.lane_bits] * config.lanes
     codes = 8 * config.terms(INT8) if INT8 in config.precisions else 0

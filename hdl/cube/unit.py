@@ -30,8 +30,8 @@ class MatrixUnit(wiring.Component):
     -------
     i : In(stream.Signature({a, b, precision, start, slot, emit}))
         Beats, :func:`~hdl.cube.ports.beat_layout`: a fractal of A (M rows of ``bus_bits``), one of
-        B (N columns of ``bus_bits``), the precision, what to start from, the accumulator slot, and
-        whether the result is wanted on ``o``. A beat of several steps is taken in its last one.
+        B (N columns of ``b_bus_bits``), the precision, what to start from, the slot, and whether
+        the result is wanted on ``o``. A beat of several steps is taken in its last one.
         Units with semirings have the ``operation`` beside the precision.
     c : In(stream.Signature(M × N × word_bits))
         C fractals; one is taken for each beat that starts from C; a complex one takes two, the real
@@ -114,6 +114,7 @@ class MatrixUnit(wiring.Component):
             grid.valid.eq(go),
             Value.cast(grid.a).eq(beat.a),
             Value.cast(grid.b).eq(beat.b),
+            Value.cast(grid.index).eq(beat.index),
             grid.control.wide.eq(steps.wide),
             grid.control.again.eq(steps.digit != 0),
             grid.control.last.eq(steps.last),

@@ -1,6 +1,6 @@
 """The arithmetic of an element with semirings: one number out of K pairs, and what C has."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -266,7 +266,7 @@ def better(
     kept: Value,
     *,
     output: FloatFormat,
-    mode: dict[str, Value],
+    mode: Mapping[str, Value],
     keep: Value,
     name: str,
 ) -> Value:
@@ -278,7 +278,7 @@ def better(
         Its ``d`` and ``true``.
     kept : Value
         Code of the other operand of ⊕.
-    mode : dict of str to Value
+    mode : mapping of str to Value
         ``semiring``, ``turn`` and ``truth`` of this result.
     keep : Value
         Whether ``kept`` counts; else it is the identity of ⊕.

@@ -18,8 +18,19 @@ from ..fp.normalise import normalise
 from ..fp.unpack import unpack
 from .mode import bits, bits_layout, mode_of, operations_of, shape_of
 
-__all__ = ["PARTS", "Decode", "check_format", "fixed_bits", "lane_layout", "order_bits"]
+__all__ = [
+    "GROUP",
+    "KEPT",
+    "PARTS",
+    "Decode",
+    "check_format",
+    "fixed_bits",
+    "lane_layout",
+    "order_bits",
+]
 
+#: Elements of A, of which so many are kept by 2:4 sparsity.
+GROUP, KEPT = 4, 2
 #: Lanes that one square of a difference takes: a·a − a·b − a·b + b·b.
 PARTS = 4
 
@@ -80,6 +91,8 @@ class Decode(wiring.Component):
     operations : sequence of Op or str
     side : str
         ``a`` or ``b``.
+    groups : bool
+        Whether there are four operands for every two lanes, for a sparse A to choose from.
 
     Members
     -------
@@ -106,6 +119,7 @@ class Decode(wiring.Component):
         k: int,
         operations: Sequence[Op | str],
         side: str,
+        groups: bool = False,
     ):
         self.format = as_format(format)
         check_int("k", k, 1)
@@ -115,7 +129,7 @@ class Decode(wiring.Component):
         self.operations = operations_of(operations)
         if any(mode_of(op)["norm"] for op in self.operations) and k % PARTS:
             raise ValueError(f"k must be a multiple of {PARTS} with addnorm, not {k!r}")
-        self.k, self.side = k, side
+        self.k, self.side, self.groups = k, side, groups
         super().__init__(
             {
                 "bus": In(data.ArrayLayout(self.format.storage_bits, k)),
@@ -131,10 +145,17 @@ class Decode(wiring.Component):
         for k in range(self.k):
             code = Value.cast(self.bus[k])
             if not isinstance(deal, Const) or deal.value:
-                code = Mux(deal, Value.cast(self.bus[k // PARTS]), code)
+                code = Mux(deal, Value.cast(self.bus[self._dealt(k)]), code)
             other = deal if self.side == "a" and k % PARTS in (1, 2) else Const(0, 1)
             self._build_lane(m, code, shape, other, self.lanes[k], f"x{k}")
         return m
+
+    def _dealt(self, k: int) -> int:
+        """Which operand is where operand k was, if four lanes get the same one."""
+        if not self.groups:
+            return k // PARTS
+        lanes = GROUP // KEPT * PARTS  # that share a group then
+        return k // (lanes * KEPT) * GROUP + k % GROUP
 
     def _build_lane(
         self, m: Module, code: Value, shape, other: Value, lane: data.View, name: str

@@ -10,7 +10,16 @@ import numpy as np
 from hdl.cube import MatrixUnit, MatrixUnitConfig, Start
 
 from . import CompiledModel, compile_unit
-from .tiles import INT8, Phase, bus_words, cut_fractals, cut_operands, join_fractals, phases_of
+from .tiles import (
+    INT8,
+    Phase,
+    bus_words,
+    cut_fractals,
+    cut_operands,
+    cut_sparse,
+    join_fractals,
+    phases_of,
+)
 
 __all__ = ["CubeProduct", "bus_words", "matmul"]
 
@@ -50,6 +59,7 @@ def matmul(
     *,
     precision: str = "fp16",
     operation: str = "mma",
+    places=None,
     stall_rate: float = 0.0,
     threads: int = 1,
 ) -> CubeProduct:
@@ -70,6 +80,8 @@ def matmul(
         by default.
     precision, operation : str
         One of ``config.precisions``, and one of ``config.operations``.
+    places : (..., M, K) ndarray of int, optional
+        On a unit with sparsity: the places of A's values in their groups of four. B has 2·K rows.
     stall_rate : float
         Probability that a stream idles in a cycle.
     threads : int
@@ -89,11 +101,20 @@ def matmul(
     is_complex = precision in config.complex_precisions
     bits = config.operand_bits(precision) * (2 if is_complex else 1)
     a, b = _codes(a, bits, "a"), _codes(b, bits, "b")
-    if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-2] or not a.size or not b.size:
+    if (places is not None) != config.sparsity:
+        wanted = "given on a unit with sparsity" if config.sparsity else "None on a dense unit"
+        raise ValueError(f"places must be {wanted}")
+    rows = 2 if config.sparsity else 1
+    if a.ndim < 2 or b.ndim < 2 or rows * a.shape[-1] != b.shape[-2] or not a.size or not b.size:
+        k = "2·K" if config.sparsity else "K"
         raise ValueError(
-            f"a and b must be (M, K) and (K, N) with one K and without an empty axis, "
+            f"a and b must be (M, K) and ({k}, N) with one K and without an empty axis, "
             f"not {a.shape} and {b.shape}"
         )
+    if places is not None:
+        places = np.asarray(places)
+        if places.shape != a.shape or (places > 3).any() or (places < 0).any():
+            raise ValueError(f"places must be within 0 to 3, of the shape {a.shape} of a")
     shape = a.shape[-2], b.shape[-1]
     leads = [a.shape[:-2], b.shape[:-2]]
     if c is not None:
@@ -106,7 +127,7 @@ def matmul(
     if not 0 <= stall_rate < 1:
         raise ValueError(f"stall_rate must be within [0, 1), not {stall_rate!r}")
     lead = np.broadcast_shapes(*leads)
-    run = _Run(config, a, b, c, precision, operation, lead)
+    run = _Run(config, a, b, c, precision, operation, lead, places)
     ends = list(pairwise(run.bounds()))
     with ThreadPoolExecutor(threads) as pool:
         cycles = sum(pool.map(lambda span: run.stream(span[0], span[1], stall_rate), ends))
@@ -143,13 +164,20 @@ class _Run:
         precision: str,
         operation: str,
         lead: tuple[int, ...],
+        places: np.ndarray | None = None,
     ):
         self.config, self.operation = config, operation
         self.phases: list[Phase] = phases_of(config, precision, a.shape[-1], operation)
         self.parts = 2 if precision in config.complex_precisions else 1
         left = a.reshape(-1, *a.shape[-2:])
         right = b.reshape(-1, *b.shape[-2:]).swapaxes(-1, -2)
-        self.left, self.right = cut_operands(config, left, right, precision, operation)
+        self.index = None
+        if places is None:
+            self.left, self.right = cut_operands(config, left, right, precision, operation)
+        else:
+            places = places.reshape(left.shape)
+            cut = cut_sparse(config, left, places, right, operation)
+            self.left, self.right, self.index = cut
         self.rows, self.columns = self.left.shape[1], self.right.shape[1]
         bits = config.result_bits(precision)
         self.c = None if c is None else cut_fractals(config, c.reshape(-1, *c.shape[-2:]), bits)
@@ -187,6 +215,8 @@ class _Run:
             "slot": slot.astype(np.uint8),
             "emit": ends[phase].astype(np.uint8),
         }
+        if self.index is not None:
+            beats["index"] = self.index[at_a[batch], row, phase]
         if not config.slot_bits:
             del beats["slot"]
         if config.precision_bits:

@@ -27,6 +27,7 @@ def compute(
     c=None,
     *,
     config: MatrixUnitConfig = UNIT,
+    places=None,
     stall_rate: float = 0.0,
     threads: int = 1,
 ) -> CubeProduct:
@@ -40,6 +41,8 @@ def compute(
     b : (..., K, N) ndarray of float16
     c : (..., M, N) ndarray of float32, optional
         The identity of ⊕ by default.
+    places : (..., M, K) ndarray of uint8, optional
+        With A compressed 2:4 on a unit with sparsity, see `golden.simd2.compress`; B has 2·K rows.
 
     Returns
     -------
@@ -68,6 +71,7 @@ def compute(
         *(np.ascontiguousarray(x).view(np.uint16) for x in (a, b)),
         codes,
         operation=as_op(op).mnemonic,
+        places=places,
         stall_rate=stall_rate,
         threads=threads,
     )

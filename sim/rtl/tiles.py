@@ -10,8 +10,17 @@ import numpy as np
 
 from golden.fp import FORMATS
 from hdl.cube import MatrixUnitConfig
+from hdl.simd2.operand import GROUP, KEPT
 
-__all__ = ["Phase", "bus_words", "cut_fractals", "cut_operands", "join_fractals", "phases_of"]
+__all__ = [
+    "Phase",
+    "bus_words",
+    "cut_fractals",
+    "cut_operands",
+    "cut_sparse",
+    "join_fractals",
+    "phases_of",
+]
 
 INT8 = "int8"
 
@@ -118,6 +127,54 @@ def cut_operands(
     left, right = _filled(left, terms, filler), _filled(right, terms, other)
     octets = config.bus_bits // 8
     return _bus(left, config.m, terms, octets), _bus(right, config.n, terms, octets)
+
+
+def cut_sparse(
+    config: MatrixUnitConfig, a: np.ndarray, places: np.ndarray, b: np.ndarray, operation: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same with A compressed 2:4, and the places of its values.
+
+    Parameters
+    ----------
+    a : (batch, M, K/2) ndarray of codes
+    places : (batch, M, K/2) ndarray of int
+    b : (batch, N, K) ndarray of codes
+
+    Raises
+    ------
+    ValueError
+        If a beat takes an odd number of values above 1.
+    """
+    pairs = _elements(config, "fp16", operation)
+    if pairs % KEPT and pairs != 1:
+        raise ValueError(f"values of a beat must be 1 or even, not {pairs!r}")
+    filler, other = _fillers(config, "fp16", operation)
+    left = _filled(np.ascontiguousarray(a, "<u2"), pairs, filler)
+    beats = left.shape[-1] // pairs
+    index = _filled(np.ascontiguousarray(places, np.uint8), pairs, 0)
+    bits = (index[..., None] >> np.arange(2, dtype=np.uint8) & 1).reshape(*index.shape[:-1], -1)
+    lanes = np.arange(config.k * GROUP // KEPT)
+    group = np.arange(beats)[:, None] * pairs // KEPT + lanes // GROUP
+    rows = np.where(lanes // GROUP * KEPT < pairs, group * GROUP + lanes % GROUP, b.shape[-1])
+    full = np.full((*b.shape[:-1], max(b.shape[-1], int(rows.max())) + 1), other, "<u2")
+    full[..., : b.shape[-1]] = b
+    right = full[..., rows].reshape(*b.shape[:-1], -1)
+    return (
+        _bus(left, config.m, pairs, config.bus_bits // 8),
+        _bus(right, config.n, len(lanes), config.b_bus_bits // 8),
+        _packed(bits, config.m, 2 * pairs, config.index_bits),
+    )
+
+
+def _packed(bits: np.ndarray, side: int, width: int, total: int) -> np.ndarray:
+    """Rows of bits, so many a beat, as numbers."""
+    batch, height, length = bits.shape
+    full = np.zeros((batch, _up(height, side) * side, length), np.uint8)
+    full[:, :height] = bits
+    split = full.reshape(batch, -1, side, length // width, width).swapaxes(2, 3)
+    word = np.zeros((*split.shape[:-1], -(-total // 8) * 8), np.uint8)
+    word[..., :width] = split
+    return bus_words(np.packbits(word, axis=-1, bitorder="little"))
 
 
 def real_operands(

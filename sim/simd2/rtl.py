@@ -10,7 +10,7 @@ import numpy as np
 from ..kernels.engine import Unit
 from .backends import register_backend
 
-__all__ = ["CompiledUnit"]
+__all__ = ["CompiledSparseUnit", "CompiledUnit"]
 
 
 class CompiledUnit:
@@ -30,13 +30,40 @@ class CompiledUnit:
         def mmo(op, a, b, c=None, **settings: Any) -> tuple[np.ndarray, int]:
             from sim.rtl.simd2 import compute
 
-            squares = settings.get("squares", "products")
-            if squares != "products":
-                raise ValueError(f"squares must be products on compiled RTL, not {squares!r}")
+            _check_squares(settings)
             found = compute(op, a, b, c, config=_config(unit.m, unit.n, unit.k, unit.preset))
             return found.d, found.cycles
 
         return mmo
+
+
+class CompiledSparseUnit:
+    """The same with A compressed 2:4: `golden.simd2.mmo_sparse`'s interface and bits."""
+
+    def __call__(
+        self, op, values, indices, b, c=None, *, k: int = 4, preset: str = "ieee"
+    ) -> np.ndarray:
+        """D = C ⊕ (A ⊗ B) over the kept elements of A."""
+        return self.on(Unit(m=4, n=4, k=k, preset=preset))(op, values, indices, b, c)[0]
+
+    def on(self, unit: Unit) -> Callable[..., tuple[np.ndarray, int]]:
+        """The same on a unit of given rows, columns and terms, with the clock cycles."""
+
+        def mmo(op, values, indices, b, c=None, **settings: Any) -> tuple[np.ndarray, int]:
+            from sim.rtl.simd2 import compute
+
+            _check_squares(settings)
+            config = replace(_config(unit.m, unit.n, unit.k, unit.preset), sparsity=True)
+            found = compute(op, values, b, c, places=indices, config=config)
+            return found.d, found.cycles
+
+        return mmo
+
+
+def _check_squares(settings: dict[str, Any]) -> None:
+    squares = settings.get("squares", "products")
+    if squares != "products":
+        raise ValueError(f"squares must be products on compiled RTL, not {squares!r}")
 
 
 @lru_cache
@@ -47,4 +74,4 @@ def _config(m: int, n: int, k: int, preset: str):
     return replace(UNIT, m=m, n=n, k=k, preset=preset, operations=operations)
 
 
-register_backend("rtl", CompiledUnit())
+register_backend("rtl", CompiledUnit(), CompiledSparseUnit())

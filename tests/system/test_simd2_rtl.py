@@ -9,7 +9,7 @@ import pytest
 import scipy.io
 
 import sim.rtl.tiles
-from golden.simd2 import Op, mmo
+from golden.simd2 import Op, compress, mmo, mmo_sparse
 from sim.cli import main
 from sim.kernels.engine import Unit
 from sim.kernels.graph import solve
@@ -17,6 +17,7 @@ from sim.rtl.simd2 import UNIT, compute
 from sim.simd2 import Machine
 
 SMALL = replace(UNIT, m=2, n=2)
+SPARSE = replace(SMALL, sparsity=True)
 
 
 def codes(x):
@@ -41,6 +42,37 @@ def test_any_size_equals_golden(op):
         assert np.array_equal(codes(found.d), codes(mmo(op, a, b, c, k=4, squares="products")))
 
 
+@pytest.mark.parametrize("op", list(Op), ids=lambda op: op.mnemonic)
+def test_two_of_four_equal_golden(op):
+    rng = np.random.default_rng(op.code)
+    for m, k, n, kind in ((3, 8, 5, "bits"), (2, 24, 3, "values"), (1, 4, 1, "bits")):
+        a, b = draw(rng, (m, k), kind), draw(rng, (k, n), kind)
+        values, places = compress(op, a)
+        places[0, :2] = rng.integers(0, 4, 2)  # any two, and a row of B twice
+        c = rng.normal(size=(m, n)).astype(np.float32)
+        found = compute(op, values, b, c, places=places, config=SPARSE, stall_rate=0.1)
+        expected = mmo_sparse(op, values, places, b, c, k=4, squares="products")
+        assert np.array_equal(codes(found.d), codes(expected))
+
+
+def test_sparsity_doubles_the_rate():
+    a = np.ones((8, 16), np.float16)
+    values, places = compress("minplus", a)
+    dense = compute("minplus", a, a.T, config=SMALL)
+    sparse = compute("minplus", values, a.T, places=places, config=SPARSE)
+    assert sparse.beats * 2 == dense.beats
+    assert dense.cycles - sparse.cycles == sparse.beats
+
+
+def test_machines_compute_with_a_compressed_operand():
+    rng = np.random.default_rng(0)
+    values, places = compress("maxmul", draw(rng, (6, 12), "values"))
+    b = draw(rng, (12, 5), "values")
+    machines = [Machine(Unit(m=2, n=2, k=4), backend) for backend in ("golden", "rtl")]
+    first, second = (codes(x.apply_sparse("maxmul", values, places, b)) for x in machines)
+    assert np.array_equal(first, second) and machines[1].clocks
+
+
 def test_a_filler_that_wins_is_caught(monkeypatch):
     monkeypatch.setattr(sim.rtl.tiles, "_fillers", lambda *given: (0, 0))
     a = np.full((1, 3), 5, np.float16)
@@ -58,6 +90,9 @@ def test_semirings_take_a_cycle_a_beat():
     ("given", "message"),
     [
         ({"a": np.ones((2, 2), np.float32)}, "a must be float16 on the RTL, not float32"),
+        ({"places": np.zeros((2, 2), int)}, "places must be None on a dense unit"),
+        ({"config": SPARSE}, "places must be given on a unit with sparsity"),
+        ({"config": SPARSE, "places": np.zeros((2, 2), int)}, r"\(M, K\) and \(2·K, N\)"),
         ({"c": np.ones((2, 2))}, "c must be float32, not float64"),
         ({"op": "addnorm", "config": replace(SMALL, operations=("mma",))}, "operation must be one"),
         ({"c": np.ones((3, 2), np.float32)}, r"c must be \(M, N\) = \(2, 2\)"),
@@ -81,7 +116,8 @@ GRAPHS = {
 def test_graph_problems_are_golden_s_bit_for_bit(name, problem):
     machines = [Machine(Unit(m=2, n=2, k=4), backend) for backend in ("golden", "rtl")]
     results = [solve(problem, GRAPHS[name], machine=m, inputs="fp16") for m in machines]
-    assert np.array_equal(*(codes(np.float32(r.values)) for r in results))
+    first, second = (codes(result.values) for result in results)
+    assert np.array_equal(first, second)
     assert machines[0].counts == machines[1].counts
     assert machines[1].clocks and not machines[0].clocks
 

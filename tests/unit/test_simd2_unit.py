@@ -56,7 +56,7 @@ def test_a_mutant_of_the_last_step_fails(monkeypatch, mutant):
 def test_sums_that_do_not_wait_are_caught(monkeypatch):
     class Hasty(Sequencer):
         def elaborate(self, platform):
-            self.late = Const(1, 1)
+            self.late = Const(1, 1)  # pyright: ignore[reportAttributeAccessIssue]
             return super().elaborate(platform)
 
     monkeypatch.setattr("hdl.cube.unit.Sequencer", Hasty)

@@ -4,6 +4,7 @@ import numpy as np
 
 from golden.fp.spec import DotSpec
 from golden.simd2 import Op, mmo
+from golden.simd2.sparse import GROUP, KEPT
 from hdl.cube.config import MatrixUnitConfig
 
 from .operands import draw_addends, draw_operands
@@ -26,8 +27,8 @@ def compute_semirings(
     step: np.ndarray,
     from_c: np.ndarray,
     scale: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Buses a and b, C for every beat, and the value of its slot after it.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Buses a and b, C for every beat, the value of its slot after it, and places on the bus.
 
     Parameters
     ----------
@@ -38,7 +39,12 @@ def compute_semirings(
     spec = config.spec("fp16")
     assert isinstance(spec, DotSpec)
     beats = len(run)
-    a, b = (x.astype(np.uint16) for x in draw_operands(rng, spec, scale, config.m, config.n))
+    a, b = draw_operands(rng, spec, scale, config.m, config.n)
+    if config.sparsity:
+        _, more = draw_operands(rng, spec, scale, config.m, config.n)
+        b = np.concatenate([b, more], axis=-1)
+    a, b = a.astype(np.uint16), b.astype(np.uint16)
+    choice = rng.integers(0, GROUP, a.shape)
     close = rng.random(beats) < _SHARE_OF_CLOSE
     base = rng.integers(0x0400, 0x7800, (int(close.sum()), 1, 1)).astype(np.uint16)
     for codes in (a, b):
@@ -61,11 +67,29 @@ def compute_semirings(
                 empty = np.float32(Op[name.upper()].identity).view(np.uint32)
                 state[run[now]] = np.where(from_c[now][:, None, None], c[now], empty)
             pairs = config.pairs(name)
-            x, y = (codes[now][..., :pairs].view(np.float16) for codes in (a, b))
-            y = np.swapaxes(y, 1, 2)
-            addend = state[run[now]].view(np.float32)
+            x = a[now][..., :pairs].view(np.float16)[:, :, None, :]
+            y = _rows(config, b[now], choice[now][..., :pairs]).view(np.float16)
+            addend = state[run[now]].view(np.float32)[:, :, None, :]
             settings = {"k": spec.k, "window": spec.window, "squares": "products"}
-            state[run[now]] = mmo(name, x, y, addend, **settings).view(np.uint32)
+            found = mmo(name, x, np.swapaxes(y, 2, 3), addend, **settings)
+            state[run[now]] = found[:, :, 0].view(np.uint32)
         now = np.flatnonzero(step == place)
         d[now] = state[run[now]]
-    return a.view(np.uint8), b.view(np.uint8), c, d
+    return a.view(np.uint8), b.view(np.uint8), c, d, _packed(config, choice)
+
+
+def _rows(config: MatrixUnitConfig, b: np.ndarray, place: np.ndarray) -> np.ndarray:
+    """What each row of A meets: (beats, M, N, pairs) codes of columns of B."""
+    m, pairs = config.m, place.shape[-1]
+    if not config.sparsity:
+        return np.repeat(b[:, None, :, :pairs], m, axis=1)
+    chosen = np.arange(pairs) // KEPT * GROUP + place
+    return np.take_along_axis(b[:, None], chosen[:, :, None, :], axis=-1)
+
+
+def _packed(config: MatrixUnitConfig, place: np.ndarray) -> np.ndarray:
+    """Places, two bits each, as they lie on the bus."""
+    if not config.sparsity:
+        return np.zeros((*place.shape[:2], 0), np.uint8)
+    bits = (place[..., None] >> np.arange(2) & 1).reshape(*place.shape[:2], -1)
+    return np.packbits(bits.astype(np.uint8), axis=-1, bitorder="little")

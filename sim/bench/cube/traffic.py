@@ -40,6 +40,8 @@ class Traffic:
     config : MatrixUnitConfig
     a, b : (beats, M or N, bytes) ndarray of uint8
         Rows of A and columns of B as they lie on the bus.
+    index : (beats, M, bytes) ndarray of uint8
+        Places of A's values, with sparsity; else nothing.
     precision, operation, start, slot, emit : (beats,) ndarray of uint8
         The other fields of a beat.
     c : (C fractals, M, N) ndarray
@@ -51,6 +53,7 @@ class Traffic:
     config: MatrixUnitConfig
     a: np.ndarray
     b: np.ndarray
+    index: np.ndarray
     precision: np.ndarray
     operation: np.ndarray
     start: np.ndarray
@@ -81,11 +84,15 @@ class Traffic:
         ):
             if not bits:
                 del beats[name]
+        if self.config.sparsity:
+            beats["index"] = bus_words(self.index)
         return {"i": beats, "c": self.c}
 
     def beat(self, index: int) -> dict[str, Any]:
         """One beat as :func:`sim.bench.bits.pack` takes it."""
         sides = {"a": self.a[index], "b": self.b[index]}
+        if self.config.sparsity:
+            sides["index"] = self.index[index]
         fields = ("precision", "operation", "start", "slot", "emit")
         return {
             name: [int.from_bytes(row.tobytes(), "little") for row in rows]
@@ -156,13 +163,15 @@ def make_traffic(
     beat = np.repeat(np.arange(beats), 1 + np.isin(precision, paired))
     part = np.r_[False, beat[1:] == beat[:-1]]
     if config.semirings:
-        a, b, c, d = compute_semirings(rng, config, operation, run, step, from_c, scale)
+        a, b, c, d, index = compute_semirings(rng, config, operation, run, step, from_c, scale)
     else:
+        index = np.zeros((beats, config.m, 0), np.uint8)
         a, b, c, d = _compute(rng, config, precision, run, step, from_c, scale, edge, beat, part)
     return Traffic(
         config=config,
         a=a,
         b=b,
+        index=index,
         precision=precision.astype(np.uint8),
         operation=operation.astype(np.uint8),
         start=start.astype(np.uint8),

@@ -36,6 +36,14 @@ CONFIGURATIONS: tuple[tuple[str, MatrixUnitConfig, bool], ...] = (
         False,
     ),
     ("2×2×2 maxmin+orand", replace(_SMALL, k=2, operations=("maxmin", "orand")), False),
+    ("2×2×4 sparse", replace(_SMALL, sparsity=True), False),
+    (
+        "2×2×8 sparse systolic mma+minmul+addnorm",
+        replace(
+            _SMALL, k=8, sparsity=True, dataflow="systolic", operations=("mma", "minmul", "addnorm")
+        ),
+        False,
+    ),
     (
         "2×2×8 mma+addnorm systolic",
         replace(_SMALL, k=8, operations=("mma", "addnorm"), dataflow="systolic"),

@@ -6,6 +6,8 @@ import pytest
 from golden import vector
 from sim.davinci import DTYPES, Program, Unit, View, load_chip
 from sim.davinci.semantics import Functional, FunctionalError
+from sim.davinci.semantics.functional import COMPILE_AFTER
+from sim.davinci.semantics.vectors_compiled import _to_half, compiled
 
 UB = 16384  # bytes of the buffer that tests use
 CHIP = load_chip("ascend310")
@@ -82,8 +84,9 @@ def strides(rng):
     return int(rng.integers(0, 4)), int(rng.integers(0, 10))
 
 
+@pytest.mark.parametrize("plain", [True, False], ids=["plain", "compiled"])
 @pytest.mark.parametrize("op", BINARY)
-def test_two_operands(core, op):
+def test_two_operands(core, op, plain):
     """Random masks, strides and places, meeting ones too: often repeats depend on each other."""
     rng = np.random.default_rng(sum(map(ord, op)))
     apply, dtypes = BINARY[op]
@@ -102,6 +105,7 @@ def test_two_operands(core, op):
             places["src0"] = places["dst"]
         how["dst"] = (max(how["dst"][0], 1), how["dst"][1])
         functional, buffer = machine(core, case, small=True)
+        functional.vectors = 0 if plain else COMPILE_AFTER
         expected = buffer.copy()
         operands = {n: view(places[n], dtype) for n in names}
         (one,) = core.vector(op, operands, repeat=repeat, mask=mask, strides=how)
@@ -111,11 +115,60 @@ def test_two_operands(core, op):
         assert np.array_equal(buffer, expected), (case, one)
 
 
+TWINS = ("vadd", "vsub", "vmul", "vmax", "vmin", "vadds", "vmuls", "vmaxs", "vmins")
+
+
+TABLES = ("vabs", "vexp", "vln", "vrsqrt", "vrelu", "vnot")  # of FP16 only
+
+
+@pytest.mark.parametrize(
+    ("op", "dtype"),
+    [(op, "fp16") for op in (*TWINS, *TABLES)] + [(op, "fp32") for op in TWINS],
+)
+def test_the_compiled_twin_on_any_bits(core, op, dtype):
+    """NaNs, infinities, zeros of both signs and subnormals among a thousand patterns."""
+    unary = op.endswith("s") or op not in TWINS
+    names = ("dst", "src") if unary else ("dst", "src0", "src1")
+    operands = {n: view(4096 * i, dtype) for i, n in enumerate(names)}
+    fields = {"scalar": -1.7} if op in TWINS and unary else {}
+    (one,) = core.vector(op, operands, repeat=8, mask=(1 << 64) - 2, **fields)
+    buffers = []
+    for twin in (False, True):
+        functional, buffer = machine(core, 21)
+        special = np.array([0, 0x8000, 0x7C00, 0xFC00, 0x7E01, 1], np.uint16)
+        if dtype == "fp32":
+            special = special.astype(np.uint32) << 16
+        pairs = np.random.default_rng(2).choice(special, (2, 256))
+        for at, row in zip((4096, 8192), pairs, strict=True):
+            buffer[at : at + row.nbytes] = row.view(np.uint8)
+        if twin:
+            assert compiled(functional.memory(core), one)
+        else:
+            functional.execute(core, one)
+        buffers.append(buffer)
+    assert np.array_equal(*buffers)
+
+
+def test_rounding_to_fp16_in_the_twin():
+    exact = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
+    rng = np.random.default_rng(3)
+    with np.errstate(all="ignore"):
+        middles = (exact[:-1].astype(np.float64) + exact[1:]) / 2
+        edges = [65519.99, 65520, 2.0**-25, 3 * 2.0**-26, 2.0**-24]
+        values = np.concatenate([exact, middles, edges]).astype(np.float32)
+        sides = rng.choice(np.array([-np.inf, np.inf], np.float32), len(values))
+        bits = np.concatenate([values, np.nextafter(values, sides)]).view(np.uint32)
+        wanted = vector.canonical(bits.view(np.float32).astype(np.float16)).view(np.uint16)
+    keep = np.random.default_rng(4).choice(len(bits), 30000, replace=False)
+    found = [int(_to_half(bits[i])) for i in keep]
+    assert found == wanted[keep].tolist()
+
+
 def test_a_shortcut_where_repeats_depend_is_noticed(core, monkeypatch):
     """The test above sees an implementation that takes all repeats at once when it must not."""
     monkeypatch.setattr("sim.davinci.semantics.vectors.independent", lambda *_: True)
     with pytest.raises(AssertionError):
-        test_two_operands(core, "vadd")
+        test_two_operands(core, "vadd", True)
 
 
 UNARY = {

@@ -14,7 +14,10 @@ from .memory import FunctionalError, Memory
 from .moves import MOVES
 from .vectors import VECTORS
 
-__all__ = ["Functional"]
+__all__ = ["COMPILE_AFTER", "Functional"]
+
+#: Vector instructions after which compiled code takes those that it has.
+COMPILE_AFTER = 1000
 
 _NOTHING = frozenset(
     (
@@ -47,6 +50,8 @@ class Functional:
     ----------
     gm : ndarray of uint8
         Global memory: the program's tensors, with their data where it has some, else zero.
+    vectors : int
+        Vector instructions so far.
 
     Raises
     ------
@@ -71,6 +76,7 @@ class Functional:
                 data.tobytes(), np.uint8
             )
         self._memories: dict[tuple[str, int], Memory] = {}
+        self.vectors = 0
 
     def memory(self, core: Core) -> Memory:
         """The buffers of a core."""
@@ -96,7 +102,7 @@ class Functional:
             if op == "mmad":
                 matrix_product(memory, one, self._product)
             elif op in VECTORS:
-                VECTORS[op](memory, one)
+                self._vector(memory, one)
             elif op in MOVES:
                 MOVES[op](memory, one)
             elif op == "scalar_store":
@@ -106,6 +112,16 @@ class Functional:
                 raise FunctionalError(one, "what this operation computes is not modelled")
         except (IndexError, TypeError) as error:
             raise FunctionalError(one, str(error)) from None
+
+    def _vector(self, memory: Memory, one: Instruction) -> None:
+        """With the compiled twin once there are many: loading it takes its time."""
+        self.vectors += 1
+        if self.vectors > COMPILE_AFTER:
+            from .vectors_compiled import compiled
+
+            if compiled(memory, one):
+                return
+        VECTORS[one.op](memory, one)
 
     def run(self) -> None:
         """Carry out the whole program, core after core, each in program order.

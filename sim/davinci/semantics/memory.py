@@ -29,12 +29,17 @@ class Memory:
         The register that comparisons write and selections read.
     plans : dict
         How operands of vector instructions lie in memory, for those that come again.
+    words, singles : ndarray of uint16 and of float32
+        The bytes of UB, if there is one.
     """
 
     def __init__(self, buffers: Mapping[str, np.ndarray]):
         self.buffers = dict(buffers)
         self.compared = np.zeros(256, bool)
         self.plans: dict[tuple, Any] = {}
+        if "UB" in self.buffers:
+            self.words = self.buffers["UB"].view(np.uint16)
+            self.singles = self.buffers["UB"].view(np.float32)
 
     def at(
         self, view: View, shape: tuple[int, ...], strides: tuple[int, ...], dtype: str | None = None

@@ -32,6 +32,9 @@ CHECKS = ("bounds", "alignment", "deadlock", "flag", "race", "uninitialised")
 #: Findings of one kind in one memory before the search stops.
 _LIMIT = 10_000
 
+#: Latest accesses that are kept at a time, of all segments and queues: 64 MB.
+_ENTRIES = 4_000_000
+
 #: Operations whose dst is a few elements, aligned to elements only.
 _NARROW = frozenset({"vcadd", "vcmax", "vcmin", "vcpadd", "vcgadd", "vcgmax", "vcgmin"})
 
@@ -248,24 +251,48 @@ def _memory(
     found: list[Finding] = []
     for (buffer, _), space in spaces.items():
         edges, first, low, high = _segments(list(space.spans))
-        ready = _initialised(program, buffer, edges)
-        races, unknown = fitting(sweep, len(numbers.flat))(
-            np.array(space.number),
-            np.array(space.span),
-            np.array(space.write),
-            first,
-            low,
-            high,
-            ready,
-            ordering.queue,
-            ordering.clock,
-            ordering.place,
-            ordering.across,
-            _LIMIT,
-        )
-        found += _races(races, space, numbers)
-        found += _unknown(unknown, space, numbers, edges)
+        number, span, write = (np.array(x) for x in (space.number, space.span, space.write))
+        slot = _slots(len(edges), first, low, high, span[write])
+        touched, column = np.unique(ordering.queue[number]), np.full(ordering.queue.max() + 1, -1)
+        column[touched] = np.arange(len(touched))
+        ready, seen = _initialised(program, buffer, edges), set()
+        step = max(_ENTRIES // len(touched), 1)
+        for begin in range(0, max(int(slot.max(initial=0)) + 1, 1), step):
+            races, unknown = fitting(sweep, len(numbers.flat))(
+                number,
+                span,
+                write,
+                first,
+                low,
+                high,
+                ready,
+                slot,
+                begin,
+                begin + step,
+                ordering.queue,
+                column,
+                ordering.clock,
+                ordering.place,
+                ordering.across,
+                _LIMIT,
+            )
+            found += _races(races, space, numbers, seen)
+            found += _unknown(unknown, space, numbers, edges, seen)
     yield from sorted(found, key=lambda f: f.instructions[::-1])
+
+
+def _slots(
+    segments: int, first: np.ndarray, low: np.ndarray, high: np.ndarray, spans: np.ndarray
+) -> np.ndarray:
+    """Numbers for the segments of some spans; −1 for the others."""
+    change = np.zeros(segments + 1, np.int64)
+    chosen = np.zeros(len(first) - 1, bool)
+    chosen[spans] = True
+    ranges = np.repeat(chosen, np.diff(first))
+    np.add.at(change, low[ranges], 1)
+    np.add.at(change, high[ranges], -1)
+    there = np.cumsum(change)[:-1] > 0
+    return np.where(there, np.cumsum(there) - 1, -1)
 
 
 def _segments(spans: list[Span]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -289,8 +316,7 @@ def _initialised(program: Program, buffer: str, edges: np.ndarray) -> np.ndarray
     return ready
 
 
-def _races(races: np.ndarray, space: _Space, numbers: _Numbers) -> Iterator[Finding]:
-    seen: set[tuple] = set()
+def _races(races: np.ndarray, space: _Space, numbers: _Numbers, seen: set) -> Iterator[Finding]:
     spans = list(space.spans)
     for a, b, _ in races.tolist():
         i, j = space.number[a], space.number[b]
@@ -315,9 +341,8 @@ def _races(races: np.ndarray, space: _Space, numbers: _Numbers) -> Iterator[Find
 
 
 def _unknown(
-    unknown: np.ndarray, space: _Space, numbers: _Numbers, edges: np.ndarray
+    unknown: np.ndarray, space: _Space, numbers: _Numbers, edges: np.ndarray, seen: set
 ) -> Iterator[Finding]:
-    seen = set()
     spans = list(space.spans)
     for a, segment in unknown.tolist():
         i = space.number[a]

@@ -100,7 +100,24 @@ def clocks(first, unit, kind, need_first, need, across):
     return clock, place, order[:made]
 
 
-def sweep(number, span, write, range_first, low, high, ready, queue, clock, place, across, limit):
+def sweep(
+    number,
+    span,
+    write,
+    range_first,
+    low,
+    high,
+    ready,
+    slot,
+    begin,
+    end,
+    queue,
+    column,
+    clock,
+    place,
+    across,
+    limit,
+):
     """Compare each access to a memory with the latest ones of every queue at the same bytes.
 
     Parameters
@@ -113,9 +130,15 @@ def sweep(number, span, write, range_first, low, high, ready, queue, clock, plac
     range_first, low, high : ndarray of int64
         Span s is the segments low[k] … high[k] − 1 for range_first[s] ≤ k < range_first[s + 1].
     ready : (segments,) ndarray of bool
-        Initialised from the start.
+        Initialised from the start; changed to what is at the end.
+    slot : (segments,) ndarray of int64
+        Numbers of those that are ever written, −1 of the others.
+    begin, end : int
+        Only slots begin … end − 1 are looked at; those without a slot together with slot 0.
     queue : (n,) ndarray of int64
         Core times 8 plus unit of each instruction.
+    column : (queues,) ndarray of int64
+        Numbers, from 0, of the queues that touch this memory.
     clock, place, across : as of `clocks`
     limit : int
         Of findings of each kind.
@@ -127,27 +150,31 @@ def sweep(number, span, write, range_first, low, high, ready, queue, clock, plac
     unknown : (u, 2) ndarray of int64
         Access that reads what nothing has written, segment.
     """
-    columns = np.full(queue.max() + 1, -1, np.int64)
-    wide = 0
-    for a in range(len(number)):
-        q = queue[number[a]]
-        if columns[q] < 0:
-            columns[q] = wide
-            wide += 1
-    latest = np.full((len(ready), wide, 2), -1, np.int64)  # of reads and of writes
+    wide = column.max() + 1
+    latest = np.full((max(end - begin, 1), wide, 2), -1, np.int64)  # of reads and of writes
     races = np.empty((limit, 3), np.int64)
     unknown = np.empty((limit, 2), np.int64)
     found = missing = 0
     for a in range(len(number)):
         i = number[a]
-        core = queue[i] // QUEUES
+        own = queue[i]
         before = -1
         lacking = False
         for k in range(range_first[span[a]], range_first[span[a] + 1]):
             for g in range(low[k], high[k]):
+                s = slot[g]
+                if s < 0:
+                    if begin == 0 and not ready[g] and not lacking and missing < limit:
+                        unknown[missing, 0], unknown[missing, 1] = a, g
+                        missing += 1
+                        lacking = True
+                    continue
+                if s < begin or s >= end:
+                    continue
+                s -= begin
                 for c in range(wide):
                     for kind in range(0 if write[a] else 1, 2):
-                        b = latest[g, c, kind]
+                        b = latest[s, c, kind]
                         if b < 0 or b == before or found == limit:
                             continue
                         j = number[b]
@@ -155,7 +182,7 @@ def sweep(number, span, write, range_first, low, high, ready, queue, clock, plac
                             continue
                         if across:
                             known = clock[i, queue[j]]
-                        elif queue[j] // QUEUES == core:
+                        elif queue[j] // QUEUES == own // QUEUES:
                             known = clock[i, queue[j] % QUEUES]
                         else:
                             known = 0
@@ -169,5 +196,5 @@ def sweep(number, span, write, range_first, low, high, ready, queue, clock, plac
                     unknown[missing, 0], unknown[missing, 1] = a, g
                     missing += 1
                     lacking = True
-                latest[g, columns[queue[i]], 1 if write[a] else 0] = a
+                latest[s, column[own], 1 if write[a] else 0] = a
     return races[:found], unknown[:missing]

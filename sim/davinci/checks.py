@@ -257,7 +257,8 @@ def _memory(
         column[touched] = np.arange(len(touched))
         ready, seen = _initialised(program, buffer, edges), set()
         step = max(_ENTRIES // len(touched), 1)
-        for begin in range(0, max(int(slot.max(initial=0)) + 1, 1), step):
+        slots = int(slot.max(initial=0)) + 1
+        for begin in range(0, slots, step):
             races, unknown = fitting(sweep, len(numbers.flat))(
                 number,
                 span,
@@ -268,7 +269,7 @@ def _memory(
                 ready,
                 slot,
                 begin,
-                begin + step,
+                min(begin + step, slots),
                 ordering.queue,
                 column,
                 ordering.clock,

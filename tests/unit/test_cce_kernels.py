@@ -55,11 +55,11 @@ def test_a_hand_written_matmul():
     ]
     assert loads[0]["src_stride"] == 2 and loads[0]["addr_mode"] == 0
     flags = [c for c in sink.calls if c.name in ("set_flag", "wait_flag")]
-    assert len(flags) == 2 + 2 * 6 + 4
+    assert len(flags) == 3 + 2 * 8 + 5
     assert [(c.pipe, c.arguments["register"]) for c in flags[:3]] == [
         ("MTE1", 0),
         ("MTE1", 1),
-        ("MTE2", 0),
+        ("M", 2),
     ]
     out = next(c.arguments for c in sink.calls if c.name == "copy_matrix_cc_to_gm")
     assert (out["dst_stride"], out["src_stride"], out["quant_pre"]) == (32, 32, 0)

@@ -8,7 +8,7 @@ import pytest
 from golden import vector
 from golden.cube import mmad
 from golden.fp import PRESETS
-from sim.davinci import Kind, Unit, load_chip
+from sim.davinci import Kind, Unit, load_chip, simulate
 from sim.davinci.cce import CceError, build, read, read_file
 
 KERNELS = Path(__file__).parent / "cce_kernels"
@@ -77,6 +77,48 @@ def test_a_softmax_looks_at_its_data(n):
         assert np.abs(found / exact - 1)[exact > 1e-4].max() < (7 + 4 + 16) * 2.0**-11
     loads = [i for i in program.core(1).instructions if i.op == "scalar_load"]
     assert len(loads) == 2 * 2 and str(loads[0].position) == "softmax.cce:21"
+
+
+def softmax_arguments():
+    x = normal(5 * 128)
+    return {"x": x, "y": np.zeros_like(x), "rows": 5, "n": 128}
+
+
+def test_kernels_without_a_race_compute_the_same_in_time_order():
+    m, k, n = 64, 256, 64
+    tiling = np.array([m, k, n, 64], np.int64)
+    product = {"gm_a": normal(m, k), "gm_b": normal(k, n), "gm_c": np.zeros((m, n), np.float32)}
+    matmul = read_file(KERNELS / "matmul_910b.cce", defines={"__DAV_C220_CUBE__": "1"})
+    softmax = read_file(KERNELS / "softmax.cce")
+    for kernel, chip, arguments, out, blocks, kind in (
+        (softmax, C910, softmax_arguments(), "y", 2, None),
+        (matmul, C910B, {**product, "tiling_gm": tiling}, "gm_c", 1, "cube"),
+    ):
+        program, functional = build(kernel, chip, arguments, blocks=blocks, kind=kind)
+        report = simulate(program)
+        assert not report.findings, report.findings[0]
+        assert report.outputs is not None
+        assert np.array_equal(report.outputs[out], result(functional, out))
+
+
+@pytest.mark.parametrize(
+    ("missing", "found"),
+    [
+        ("pipe_barrier(PIPE_ALL);  // the next", "race"),
+        (
+            "set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0); wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);",
+            "race",
+        ),
+        ("wait_flag(PIPE_S, PIPE_V, EVENT_ID2); return;", "flag"),
+    ],
+)
+def test_a_missing_flag_is_found_at_its_line(missing, found):
+    text = (KERNELS / "softmax.cce").read_text()
+    assert missing in text
+    keep = "return;" if "return" in missing else "// " if "//" in missing else ""
+    program, _ = build(read(text.replace(missing, keep), "s.cce"), C910, softmax_arguments())
+    findings = simulate(program).findings
+    assert any(found in str(f) and "s.cce:" in str(f) for f in findings)
 
 
 def test_a_transposition_by_address_registers():
@@ -285,3 +327,31 @@ def test_arguments_must_fit():
     arguments = {name: normal(4096) for name in "data_a data_b res".split()}
     program, functional = build(add, C310, arguments, execute=False)
     assert functional is None and len(program) > 40
+
+
+def test_what_comes_again_is_not_taken_for_the_same_when_a_register_has_changed():
+    """The same line with the same arguments, under other masks, modes and registers."""
+    body = """
+    for (int i = 0; i < 4; ++i) {
+        if (i == 1) set_vector_mask(0, 1);
+        if (i == 2) { set_mask_count(); set_vector_mask(0, 3); }
+        if (i == 3) { set_mask_norm(); FULL; set_atomic_add(); set_atomic_f16(); }
+        vadds(UB(half, 0), UB(half, 0), (half)1, 1, 1, 1, 8, 8);
+        copy_ubuf_to_gm(x, UB(half, 0), 0, 1, 8, 0, 0);
+    }"""
+    _, out = run(body, x=np.zeros(128, np.float16))
+    lanes = np.arange(128)
+    before = 1 + (lanes < 1) + (lanes < 3)
+    assert np.array_equal(out["x"], before + before + 1)
+    body = """
+    vector_dup(UB(half, 0), (half)1, 1, 1, 1, 8, 0);
+    vector_dup(UB(half, 256), (half)2, 1, 1, 1, 8, 0);
+    vcmpv_lt(UB(uint8_t, 1024), UB(half, 0), UB(half, 256), 1, 1, 1, 1, 8, 8, 8);
+    for (int i = 0; i < 3; ++i) {
+        if (i == 1) set_cmpmask(UB(uint8_t, 1024));
+        if (i == 2) vcmp_gt(UB(half, 0), UB(half, 256), 1, 1, 1, 1, 8, 8, 8);
+        vsel(UB(half, 512), UB(half, 0), UB(half, 256), 1, 1, 1, 1, 8, 8, 8);
+        copy_ubuf_to_gm(x + 128 * i, UB(half, 512), 0, 1, 8, 0, 0);
+    }"""
+    _, out = run(body, x=np.zeros(384, np.float16))
+    assert out["x"].reshape(3, 128)[:, 0].tolist() == [2, 1, 2]

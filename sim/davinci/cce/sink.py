@@ -31,6 +31,9 @@ _KEPT = frozenset(
 )
 
 
+_MOST_KNOWN = 1 << 16  # intrinsics that are remembered
+
+
 class ProgramSink:
     """Appends what a kernel does to a core.
 
@@ -51,6 +54,10 @@ class ProgramSink:
         What a move to global memory does there; dtype "" for none.
     addresses : dict of int to tuple of int
         The vector address registers.
+    compared : Address or None
+        Where set_cmpmask took the register of comparisons from; None after a comparison.
+    version : int
+        Another one after every change of a register that has no attribute of its own.
     """
 
     def __init__(self, core: Core, functional: Functional | None = None):
@@ -60,10 +67,19 @@ class ProgramSink:
         self.atomic = ("", "add")
         self.addresses: dict[int, tuple[int, ...]] = {}
         self.compared: Address | None = None
+        self.version = 0
+        self.known: dict[tuple, list[Instruction]] = {}
         self.done = len(core.instructions)
 
     def issue(self, call: Call) -> None:
-        """Take an intrinsic."""
+        """Take an intrinsic; one that came before with the same arguments is the same again."""
+        state = (self.mask, self.counting, self.atomic, self.compared, self.version)
+        key = (call.position, state, *call.arguments.values())
+        known = self.known.get(key)
+        if known is not None:
+            self.core.instructions += known
+            self._carry_out()
+            return
         self._at(call.position)
         name = call.name
         if name in MOVES:
@@ -79,6 +95,9 @@ class ProgramSink:
             self.core.pipe_barrier(None if unit == "ALL" else Unit[unit])
         else:
             self._control(call)
+        now = (self.mask, self.counting, self.atomic, self.compared, self.version)
+        if now == state and len(self.known) < _MOST_KNOWN:
+            self.known[key] = self.core.instructions[self.done :]
         self._carry_out()
 
     def load(self, source: Address, position: Place) -> int | float:
@@ -147,6 +166,7 @@ class ProgramSink:
             self.counting = name == "set_mask_count"
         elif name.startswith("set_va_reg"):
             self.addresses[a["register"]] = a["addresses"]
+            self.version += 1
         elif name.startswith("set_atomic_"):
             self._atomic(name.removeprefix("set_atomic_"))
         elif name == "set_cmpmask":
@@ -158,6 +178,7 @@ class ProgramSink:
             self._cross_wait(call)
             return
         elif name in _KEPT:
+            self.version += 1
             self.registers[name.removesuffix("_h").removesuffix("_bf16").removesuffix("_ui")] = a[
                 "config" if "config" in a else "value"
             ]
@@ -185,6 +206,7 @@ class ProgramSink:
             self.fail(call, "mode must be 0 to 2, not 3")
         how = ("kind", "group", "others")[mode]
         self.registers[f"cross {register}"] = mode
+        self.version += 1
         self.core.cross_set(Unit[call.arguments["unit"]], register, how)
 
     def _cross_wait(self, call: Call) -> None:

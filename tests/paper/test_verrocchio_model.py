@@ -274,6 +274,20 @@ def test_fig_2_2_the_order_of_flags_decides():
     assert ratios[16] < 1.2 and abs(ratios[37] - 1.26) < 0.01 and ratios[256] > 1.3
 
 
+def test_the_table_of_fig_2_2_is_what_comes_out(root):
+    text = (root / "docs" / "results" / "verrocchio.md").read_text()
+    found = re.search(r"<!-- figures -->(.*)<!-- /figures -->", text, re.S)
+    assert found
+    rows = [line.strip("|").split("|") for line in found[1].strip().splitlines()[2:]]
+    assert len(rows) == 5
+    for row in rows:
+        kib, a, b, ratio = map(float, row)
+        one = ab_kernel(Unit.MTE2, Unit.MTE3, int(kib) << 10)
+        two = ab_kernel(Unit.MTE3, Unit.MTE2, int(kib) << 10)
+        assert (a, b) == (round(float(one) * 1e9, 1), round(float(two) * 1e9, 1))
+        assert ratio == round(float(one / two), 3)
+
+
 def staggered(chip, cores: int, size: int, delta: Fraction, shared: bool) -> Fraction:
     """From the first byte to the last of one transfer on each of N cores that start δ apart."""
     program = Program(chip)

@@ -15,11 +15,11 @@ from ..semantics import Functional
 from .errors import CceError
 from .errors import Position as Place
 from .machine import Address, Call
-from .sink_matrix import MATRIX
+from .sink_matrix import MATRIX, not_modelled
 from .sink_moves import MOVES
-from .sink_vector import is_vector, vector_call
+from .sink_vector import NOT_MODELLED, is_vector, vector_call
 
-__all__ = ["GM_BASE", "ProgramSink"]
+__all__ = ["GM_BASE", "ProgramSink", "status"]
 
 #: What a kernel sees as the address of the first byte of global memory: no pointer is null.
 GM_BASE = 1 << 40
@@ -29,6 +29,23 @@ _KEPT = frozenset(
     """set_nd_para set_quant_pre set_deqscale set_l0_set_value set_l0_set_value_h
     set_l0_set_value_bf16 set_l0_set_value_ui""".split()
 )
+
+
+#: Intrinsics that change nothing here: what they control is not modelled, or needs no control.
+_NO_EFFECT = frozenset(
+    """set_fmatrix set_fmatrix_b set_padding set_l1_3d_size set_l3d_rpt set_fpc set_ctrl
+    set_st_atomic_cfg set_ffts_base_addr set_mask_spr set_channel_para set_lrelu_alpha
+    set_quant_post dcci dsb""".split()
+)
+
+
+def status(name: str) -> str:
+    """What becomes of an intrinsic: "modelled", "no effect", or "not modelled"."""
+    if name in _NO_EFFECT:
+        return "no effect"
+    return (
+        "not modelled" if MATRIX.get(name) is not_modelled or name in NOT_MODELLED else "modelled"
+    )
 
 
 _MOST_KNOWN = 1 << 16  # intrinsics that are remembered

@@ -12,7 +12,7 @@ from .machine import Address, Call
 if TYPE_CHECKING:
     from .sink import ProgramSink
 
-__all__ = ["MATRIX"]
+__all__ = ["MATRIX", "not_modelled"]
 
 #: Quantisations by number: conversions alone, by one factor, by a factor for each column.
 _PLAIN, _BY_ONE, _BY_COLUMN = (0, 1, 16), (9, 11, 24, 28), (8, 10, 23, 27)
@@ -131,7 +131,8 @@ def _fixpipe(sink: ProgramSink, call: Call) -> None:
             _factor(sink, struct.unpack("<f", struct.pack("<I", raw))[0])
 
 
-def _not_modelled(sink: ProgramSink, call: Call) -> None:
+def not_modelled(sink: ProgramSink, call: Call) -> None:
+    """Name an intrinsic that is read, but has no meaning here."""
     sink.fail(call, "this intrinsic is read, but not modelled")
 
 
@@ -155,5 +156,5 @@ MATRIX |= dict.fromkeys(
         "copy_matrix_ubuf_to_cc",
         "broadcast_ub_to_cc",
     ),
-    _not_modelled,
+    not_modelled,
 )

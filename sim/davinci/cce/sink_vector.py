@@ -12,7 +12,10 @@ from .machine import Address, Call
 if TYPE_CHECKING:
     from .sink import ProgramSink
 
-__all__ = ["is_vector", "vector_call"]
+__all__ = ["NOT_MODELLED", "is_vector", "vector_call"]
+
+#: Intrinsics of the vector unit that are read, but have no meaning here.
+NOT_MODELLED = frozenset(("get_cmpmask", "vxor", "scatter_vnchwconv_b8"))
 
 _MOST = 255  # repeats of an instruction
 
@@ -35,7 +38,9 @@ def is_vector(name: str) -> bool:
 def vector_call(sink: ProgramSink, call: Call) -> None:
     """Append a vector intrinsic as instructions."""
     name = call.name
-    if name in _REDUCTIONS:
+    if name in NOT_MODELLED:
+        sink.fail(call, "this intrinsic is read, but not modelled")
+    elif name in _REDUCTIONS:
         _reduce(sink, call)
     elif name.startswith("vcmp"):
         _compare(sink, call)
@@ -43,8 +48,6 @@ def vector_call(sink: ProgramSink, call: Call) -> None:
         _scatter(sink, call)
     elif name in ("vtranspose", "v4dtrans", "vbrcb"):
         _whole(sink, call)
-    elif name in ("get_cmpmask", "vxor"):
-        sink.fail(call, "this intrinsic is read, but not modelled")
     elif name == "vsel":
         _select(sink, call)
     else:
@@ -214,9 +217,7 @@ def _whole(sink: ProgramSink, call: Call) -> None:
 def _scatter(sink: ProgramSink, call: Call) -> None:
     """Sixteen addresses from two registers on each side."""
     a = call.arguments
-    dtype = {"b16": "uint16", "b32": "uint32"}.get(call.name.rpartition("_")[2])
-    if dtype is None:
-        sink.fail(call, "elements of 8 bits are not modelled")
+    dtype = {"b16": "uint16", "b32": "uint32"}[call.name.rpartition("_")[2]]
     if not a["repeat"]:
         return
     per = BLOCK_BYTES // DTYPES[dtype].itemsize

@@ -1,0 +1,19 @@
+"""The page on CCE C names what has no effect and what is not modelled, and nothing else."""
+
+import re
+
+from sim.davinci.cce import intrinsics
+from sim.davinci.cce.sink import status
+
+
+def test_the_lists_are_those_of_the_code(root):
+    text = (root / "docs" / "units" / "cce.md").read_text()
+    for heading, wanted in (
+        ("Read, with no effect here", "no effect"),
+        ("Read, but not modelled", "not modelled"),
+    ):
+        block = re.search(rf"\*\*{heading}:?\*\*[^\n]*\n(.*?)\n\n", text, re.DOTALL)
+        assert block is not None
+        assert set(block[1].split()) == {n for n in intrinsics() if status(n) == wanted}
+    count = sum(map(len, intrinsics().values()))
+    assert f"{len(intrinsics())} names in {count} signatures" in text

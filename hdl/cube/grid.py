@@ -113,7 +113,8 @@ class Grid(wiring.Component):
         config = self.config
         valid, control = self._delay(m, self.valid, self.control, "")
         if config.semirings:
-            return valid, control, *self._decoded(m)
+            rows, columns = self._decoded(m)
+            return valid, control, rows, columns
         sides: list[list[Value]] = []
         for name, bus, count in (("a", self.a, config.m), ("b", self.b, config.n)):
             sides.append([self._register(m, bus[i], f"{name}{i}") for i in range(count)])

@@ -68,7 +68,8 @@ def compute(
         codes = np.ascontiguousarray(c).view(np.uint32)
     found = matmul(
         config,
-        *(np.ascontiguousarray(x).view(np.uint16) for x in (a, b)),
+        np.ascontiguousarray(a).view(np.uint16),
+        np.ascontiguousarray(b).view(np.uint16),
         codes,
         operation=as_op(op).mnemonic,
         places=places,

@@ -192,7 +192,19 @@ class _Preprocessor:
 
     def expand(self, tokens: list[Token]) -> list[Token]:
         """Tokens with macros replaced."""
-        return self._expand([(t, frozenset()) for t in tokens])
+        macros, result, index = self.macros, [], 0
+        while index < len(tokens):
+            token = tokens[index]
+            index += 1
+            if token.kind != "id" or token.text not in macros:
+                if token.kind != "newline":
+                    result.append(token)
+                continue
+            first = index - 1
+            while (end := _group(tokens, index)) is not None:
+                index = end
+            result += self._expand([(t, frozenset()) for t in tokens[first:index]])
+        return result
 
     def _expand(self, pairs: list[tuple[Token, frozenset[str]]]) -> list[Token]:
         """As in C: a macro is not replaced within its own expansion."""
@@ -254,6 +266,20 @@ class _Preprocessor:
                 result.append(token)
                 index += 1
         return result
+
+
+def _group(tokens: list[Token], index: int) -> int | None:
+    """The index behind a bracket that begins here and its other end; None if none begins."""
+    while index < len(tokens) and tokens[index].kind == "newline":
+        index += 1
+    if index >= len(tokens) or tokens[index].text != "(":
+        return None
+    depth = 0
+    for at in range(index, len(tokens)):
+        depth += {"(": 1, ")": -1}.get(tokens[at].text, 0)
+        if depth == 0:
+            return at + 1
+    return len(tokens)
 
 
 def _lines(tokens: list[Token]):

@@ -9,7 +9,7 @@ from golden import vector
 from golden.cube import mmad
 from golden.fp import PRESETS
 from sim.davinci import Kind, Unit, load_chip, simulate
-from sim.davinci.cce import CceError, build, read, read_file
+from sim.davinci.cce import CceError, build, build_mixed, read, read_file
 
 KERNELS = Path(__file__).parent / "cce_kernels"
 RNG = np.random.default_rng(3)
@@ -355,3 +355,33 @@ def test_what_comes_again_is_not_taken_for_the_same_when_a_register_has_changed(
     }"""
     _, out = run(body, x=np.zeros(384, np.float16))
     assert out["x"].reshape(3, 128)[:, 0].tolist() == [2, 1, 2]
+
+
+def test_cube_and_vector_cores_work_on_one_kernel():
+    """The Cube's product goes through global memory to two vector cores, half of it each."""
+    path = KERNELS / "mixed_910b.cce"
+    kernels = {
+        "cube": read_file(path, defines={"__DAV_C220_CUBE__": "1"}),
+        "vector": read_file(path, defines={"__DAV_C220_VEC__": "1"}),
+    }
+    a, b = normal(2, 16, 64), normal(2, 64, 32)
+    out = np.zeros((2, 16, 32), np.float32)
+    arguments = {"a": a, "b": b, "between": out.copy(), "c": out}
+    program = build_mixed(kernels, C910B, arguments, blocks=2)
+    assert [str(core) for core in program] == [
+        "cube 0",
+        "cube 1",
+        *(f"vector {i}" for i in range(4)),
+    ]
+    report = simulate(program)
+    assert not report.findings, report.findings[0]
+    spec = PRESETS["ieee"].spec("fp16", k=16)
+    wide = mmad(a.view(np.uint16), b.view(np.uint16), spec=spec).view(np.float32)
+    assert report.outputs is not None
+    assert np.array_equal(report.outputs["c"], vector.relu(vector.add(wide, np.float32(1))))
+    late = [i for i in program.core(0, "vector").instructions if i.op == "cross_wait"]
+    assert len(late) == 1 and late[0].kind == Kind.WAIT
+    with pytest.raises(ValueError, match="kernels must be one at least"):
+        build_mixed({}, C910B, arguments)
+    with pytest.raises(ValueError, match="kernels must all have the same parameters"):
+        build_mixed({**kernels, "vector": read_file(KERNELS / "vec_add.cce")}, C910B, arguments)

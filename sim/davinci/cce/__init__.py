@@ -4,7 +4,7 @@
 its arguments evaluated and checked, to a `Sink`. `build` makes a `Program` of it that way.
 """
 
-from .build import build
+from .build import build, build_mixed
 from .errors import CceError, Position
 from .intrinsics import CONDITIONS, CONVERSIONS, intrinsics
 from .kernel import LIMIT, Kernel, Parameter, read, read_file
@@ -24,6 +24,7 @@ __all__ = [
     "ProgramSink",
     "Sink",
     "build",
+    "build_mixed",
     "intrinsics",
     "read",
     "read_file",

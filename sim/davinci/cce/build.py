@@ -12,7 +12,7 @@ from ..semantics import Functional, Product
 from .kernel import LIMIT, Kernel
 from .sink import GM_BASE, ProgramSink
 
-__all__ = ["build"]
+__all__ = ["build", "build_mixed"]
 
 _NAMES = {dtype: name for name, dtype in DTYPES.items() if name != "bf16"}
 
@@ -60,6 +60,78 @@ def build(
         For arguments that do not fit, and for a mistake in the kernel, with its place.
     """
     program = Program(chip, kernel.name)
+    values = _values(program, kernel, arguments)
+    functional = Functional(program, cube) if execute else None
+    for index in range(blocks):
+        core = program.core(index, kind)
+        sink = ProgramSink(core, functional)
+        kernel.run(sink, values, block_idx=index, block_num=blocks, limit=limit)
+        core.position = None
+    return program, functional
+
+
+def build_mixed(
+    kernels: Mapping[str, Kernel],
+    chip: Chip,
+    arguments: Mapping[str, Any],
+    *,
+    blocks: int = 1,
+    limit: int = LIMIT,
+) -> Program:
+    """A kernel that runs on cores of several kinds, which wait for each other.
+
+    Parameters
+    ----------
+    kernels : mapping of str to Kernel
+        By kind of core: the same source, read with the macros of each, with the same parameters.
+    chip : Chip
+    arguments : mapping of str to ndarray or number
+        As of `build`.
+    blocks : int
+        Groups of cores that run it: of each kind as many as a group has.
+    limit : int
+        Steps of each core.
+
+    Returns
+    -------
+    Program
+        What it computes is for `simulate` to say, which lets cores wait for each other. Here they
+        run one after the other, so a scalar load must not need what another core makes.
+
+    Raises
+    ------
+    ValueError
+        As of `build`; for kernels with different parameters, and for no kernel at all.
+    """
+    if not kernels:
+        raise ValueError("kernels must be one at least, for a kind of core")
+    first = next(iter(kernels.values()))
+    if any(k.parameters != first.parameters for k in kernels.values()):
+        raise ValueError("kernels must all have the same parameters")
+    program = Program(chip, first.name)
+    values = _values(program, first, arguments)
+    functional = Functional(program, "fast")
+    for kind, kernel in kernels.items():
+        cores = chip.kind(kind).per_group
+        for index in range(blocks * cores):
+            core = program.core(index, kind)
+            block, sub = divmod(index, cores)
+            kernel.run(
+                ProgramSink(core, functional),
+                values,
+                block_idx=block,
+                block_num=blocks,
+                limit=limit,
+                registers={"subblockid": sub, "subblockdim": cores},
+            )
+            core.position = None
+    return program
+
+
+def _values(
+    program: Program, kernel: Kernel, arguments: Mapping[str, Any]
+) -> dict[str, int | float]:
+    """Arguments as the kernel gets them: arrays become tensors, of which it gets the address."""
     names = [p.name for p in kernel.parameters]
     wrong = [n for n in arguments if n not in names] + [n for n in names if n not in arguments]
     if wrong:
@@ -76,10 +148,4 @@ def build(
         dtype = "bf16" if parameter.dtype == "bf16" else _NAMES[array.dtype]
         tensor = program.tensor(parameter.name, array.shape, dtype, array)
         values[parameter.name] = GM_BASE + tensor.offset
-    functional = Functional(program, cube) if execute else None
-    for index in range(blocks):
-        core = program.core(index, kind)
-        sink = ProgramSink(core, functional)
-        kernel.run(sink, values, block_idx=index, block_num=blocks, limit=limit)
-        core.position = None
-    return program, functional
+    return values

@@ -19,10 +19,11 @@ from .chip import GM
 from .compiling import fitting
 from .deadlock import explain
 from .instruction import Instruction, Kind, Unit
-from .lowering import Lowered, Stream, lower
+from .lowering import Lowered, Stream, lower, predecessors
 from .operands import DTYPES, Span, View
 from .program import Program
 from .report import Finding
+from .undefined import shows_undefined
 
 __all__ = ["CHECKS", "check", "check_lowered"]
 
@@ -200,13 +201,14 @@ def _flags(low: Lowered, numbers: _Numbers, ordering: _Ordering) -> Iterator[Fin
             key = (numbers.core(i), f["source"], f["target"], f["register"])
             (sets if one.kind == Kind.SET else waits)[key].append(i)
     seen: set[tuple] = set()
+    instant = _Instant(low, ordering)
     for key, mine in sets.items():
         for n in range(1, len(mine)):
             wait = waits[key][n - 1] if n <= len(waits[key]) else None
             if wait is not None and ordering.before(wait, mine[n]):
                 continue
             at = tuple(numbers.flat[i].position for i in (mine[n - 1], mine[n]))
-            if at in seen:
+            if at in seen or (wait is not None and instant.by(wait, mine[n])):
                 continue
             seen.add(at)
             text = f"flag: {numbers.text(mine[n])} can be set again before "
@@ -215,6 +217,37 @@ def _flags(low: Lowered, numbers: _Numbers, ordering: _Ordering) -> Iterator[Fin
             else:
                 text += f"{numbers.text(wait)}, which waits for the set before"
             yield Finding("flag", text, (mine[n - 1], mine[n]))
+
+
+class _Instant:
+    """Flags take no time: a wait ends with the last of what it waits for, whoever is next."""
+
+    def __init__(self, low: Lowered, ordering: _Ordering) -> None:
+        self.low, self.ordering = low, ordering
+        self.chains: tuple[np.ndarray, np.ndarray] | None = None
+
+    def by(self, one: int, two: int) -> bool:
+        """Whether ``one``, a set or wait, has ended when ``two`` ends, whatever the times.
+
+        It and all that it waits for must be before ``two`` in the program, too: the program queue
+        hands out one after the other.
+        """
+        if self.chains is None:
+            self.chains = predecessors(self.low)
+        low, (before, handed) = self.low, self.chains
+        open_, known = [one], {one}
+        while open_:
+            i = open_.pop()
+            if self.ordering.before(i, two):
+                continue
+            if low.kind[i] not in (Kind.SET, Kind.WAIT) or i > two:
+                return False
+            needs = low.need[low.need_first[i] : low.need_first[i + 1]].tolist()
+            for j in (int(before[i]), int(handed[i]), *needs):
+                if j >= 0 and j not in known:
+                    known.add(j)
+                    open_.append(j)
+        return True
 
 
 # Memory.
@@ -249,6 +282,7 @@ def _memory(
                 space.span.append(space.spans.setdefault(span, len(space.spans)))
                 space.write.append(write)
     found: list[Finding] = []
+    perhaps: list[Finding] = []  # reads of which a part is defined
     for (buffer, _), space in spaces.items():
         edges, first, low, high = _segments(list(space.spans))
         number, span, write = (np.array(x) for x in (space.number, space.span, space.write))
@@ -278,7 +312,10 @@ def _memory(
                 _LIMIT,
             )
             found += _races(races, space, numbers, seen)
-            found += _unknown(unknown, space, numbers, edges, seen)
+            for finding, whole in _unknown(unknown, space, numbers, edges, seen):
+                (found if whole else perhaps).append(finding)
+    if perhaps:
+        found += _shown(perhaps, program, numbers, order)
     yield from sorted(found, key=lambda f: f.instructions[::-1])
 
 
@@ -343,9 +380,10 @@ def _races(races: np.ndarray, space: _Space, numbers: _Numbers, seen: set) -> It
 
 def _unknown(
     unknown: np.ndarray, space: _Space, numbers: _Numbers, edges: np.ndarray, seen: set
-) -> Iterator[Finding]:
+) -> Iterator[tuple[Finding, bool]]:
+    """Findings, and whether nothing at all of what is read has been written."""
     spans = list(space.spans)
-    for a, segment in unknown.tolist():
+    for a, segment, whole in unknown.tolist():
         i = space.number[a]
         one = numbers.flat[i]
         if one.position in seen:
@@ -353,4 +391,24 @@ def _unknown(
         seen.add(one.position)
         where = f"{spans[space.span[a]].buffer}[{edges[segment]}:{edges[segment + 1]}]"
         text = f"uninitialised: {numbers.text(i)} reads {where}, which nothing has written"
-        yield Finding("uninitialised", text, (i,))
+        yield Finding("uninitialised", text, (i,)), bool(whole)
+
+
+def _shown(
+    perhaps: list[Finding], program: Program, numbers: _Numbers, order: np.ndarray
+) -> list[Finding]:
+    """Those findings if what is not defined comes out anywhere; see `undefined`."""
+    from .semantics import FunctionalError
+
+    cores = [core for core in program if core.instructions]
+    if len(cores) != len(numbers.streams):  # lowered from something else
+        return perhaps
+    steps = [(cores[numbers.core(i)], numbers.flat[i]) for i in order.tolist()]
+    try:
+        where = shows_undefined(program, steps)
+    except FunctionalError:
+        return perhaps
+    if where is None:
+        return []
+    out = f"; it comes out at {where.position}"
+    return [Finding(f.check, f.message + out, f.instructions) for f in perhaps]

@@ -147,27 +147,28 @@ def sweep(
     -------
     races : (r, 3) ndarray of int64
         Later and earlier access (indices into ``number``), segment.
-    unknown : (u, 2) ndarray of int64
-        Access that reads what nothing has written, segment.
+    unknown : (u, 3) ndarray of int64
+        Access that reads what nothing has written, segment, 1 if all that it reads is such.
     """
     wide = column.max() + 1
     latest = np.full((max(end - begin, 1), wide, 2), -1, np.int64)  # of reads and of writes
     races = np.empty((limit, 3), np.int64)
-    unknown = np.empty((limit, 2), np.int64)
+    unknown = np.empty((limit, 3), np.int64)
     found = missing = 0
     for a in range(len(number)):
         i = number[a]
         own = queue[i]
         before = -1
-        lacking = False
+        lacking = -1
+        known_some = 0
         for k in range(range_first[span[a]], range_first[span[a] + 1]):
             for g in range(low[k], high[k]):
                 s = slot[g]
                 if s < 0:
-                    if begin == 0 and not ready[g] and not lacking and missing < limit:
-                        unknown[missing, 0], unknown[missing, 1] = a, g
-                        missing += 1
-                        lacking = True
+                    if ready[g]:
+                        known_some = 1
+                    elif begin == 0 and lacking < 0:
+                        lacking = g
                     continue
                 if s < begin or s >= end:
                     continue
@@ -192,9 +193,13 @@ def sweep(
                             before = b
                 if write[a]:
                     ready[g] = True
-                elif not ready[g] and not lacking and missing < limit:
-                    unknown[missing, 0], unknown[missing, 1] = a, g
-                    missing += 1
-                    lacking = True
+                elif ready[g]:
+                    known_some = 1
+                elif lacking < 0:
+                    lacking = g
                 latest[s, column[own], 1 if write[a] else 0] = a
+        if lacking >= 0 and missing < limit:
+            unknown[missing, 0], unknown[missing, 1] = a, lacking
+            unknown[missing, 2] = 1 - known_some
+            missing += 1
     return races[:found], unknown[:missing]

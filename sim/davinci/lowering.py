@@ -8,16 +8,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 
 from .chip import ATTO, Chip
 from .compiling import fitting
 from .engine_compiled import match
-from .instruction import Instruction, Kind
+from .instruction import Instruction, Kind, Unit
 from .program import Core, Program
 
-__all__ = ["NEVER", "Lowered", "Needs", "Stream", "lower", "lower_sequences"]
+__all__ = ["NEVER", "Lowered", "Needs", "Stream", "lower", "lower_sequences", "predecessors"]
 
 #: In `Lowered.need`: nothing will ever set this flag.
 NEVER = -1
@@ -328,3 +329,15 @@ class _Buses:
         for (name, _), row in self.numbers.items():
             table[row] = [float(self.chip.buses[name].total(n + 1) / ATTO) for n in range(wide)]
         return table
+
+
+def predecessors(low: Lowered) -> tuple[np.ndarray, np.ndarray]:
+    """Of each instruction, the one before it on its unit and the last one before it on S; or −1."""
+    before, handed = np.full((2, len(low)), -1, np.int64)
+    units = low.unit.tolist()
+    for first, last in pairwise(low.first.tolist()):
+        latest = dict.fromkeys(range(8), -1)
+        for i in range(first, last):
+            before[i], handed[i] = latest[units[i]], latest[int(Unit.S)]
+            latest[units[i]] = i
+    return before, handed

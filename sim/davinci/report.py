@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from .chip import ATTO, Chip
 from .engine import Times
 from .instruction import Instruction, Kind, Unit
-from .lowering import Lowered, Stream
+from .lowering import Lowered, Stream, predecessors
 
 __all__ = ["Finding", "Report", "Step", "UnitTime"]
 
@@ -247,7 +246,7 @@ def _union(begin: np.ndarray, end: np.ndarray) -> int:
 def _critical(low: Lowered, times: Times) -> list[Step]:
     if not times.total:
         return []
-    before, handed = _before(low)
+    before, handed = predecessors(low)
     end, path, i = times.end, [], int(np.argmax(times.end))
     while i >= 0:
         cause, why = int(before[i]), "queue"
@@ -273,15 +272,3 @@ def _critical(low: Lowered, times: Times) -> list[Step]:
         path.append(Step(i, begin, int(end[i]), why))
         i = cause
     return path[::-1]
-
-
-def _before(low: Lowered) -> tuple[np.ndarray, np.ndarray]:
-    """For each instruction the one before it on its unit, and the last one on S before it; −1."""
-    before, handed = np.full((2, len(low)), -1, np.int64)
-    units = low.unit.tolist()
-    for first, last in pairwise(low.first.tolist()):
-        latest = dict.fromkeys(range(8), -1)
-        for i in range(first, last):
-            before[i], handed[i] = latest[units[i]], latest[int(Unit.S)]
-            latest[units[i]] = i
-    return before, handed

@@ -331,7 +331,7 @@ class DotCore:
         total = Signal(g.sum_bits, name="total")
         fast = "total" in cuts.names and g.sum_bits > FAST_ADDER_BITS
         m.d.comb += total.eq(add_rows(m, rows, width=g.sum_bits, carry_in=carry, fast=fast))
-        side["below"] = total[-1]
+        side["below"] = side["missing"] = total[-1]
         folded = total[:-1] ^ total[-1].replicate(g.magnitude_bits)
         if self.winner is not None:
             folded, lost, side = self._replaced(folded, lost, side, self.winner)
@@ -350,6 +350,7 @@ class DotCore:
             "special": winner.nan | winner.inf,
             "minus": winner.minus,
             "below": winner.below,
+            "missing": winner.missing,
             "top": winner.top,
             "subnormal": Const(0, 1),
         }
@@ -422,10 +423,10 @@ class DotCore:
         is not added but written as ones without end below the word, and the rounding adds it.
         """
         m, g = self.m, self.g
-        missing = side["below"] & ~lost
+        missing = side["missing"] & ~lost
         tail: Value | None = None
         if g.only_addend_subnormal and self.rounding == "RNE" and self.short is None:
-            word = Cat(lost | side["below"], folded)
+            word = Cat(lost | side["missing"], folded)
             tail = missing
         else:
             magnitude = Signal(g.magnitude_bits, name="magnitude")

@@ -67,8 +67,9 @@ class Winner:
     select : Value
         One bit.
     folded : Value
-        ``magnitude_bits`` of the geometry: the magnitude, or its ones' complement from two's, which
-        is less by one unit. A number of no more bits than the result may be given either way.
+        ``magnitude_bits`` of the geometry: the magnitude.
+    missing : Value
+        Whether it is less by one unit than the number.
     below : Value
         The sign of a nonzero number.
     top : Value
@@ -79,6 +80,7 @@ class Winner:
 
     select: Value
     folded: Value
+    missing: Value
     below: Value
     top: Value
     minus: Value

@@ -117,7 +117,7 @@ class SemiringDot(wiring.Component):
         geometry, widths = geometry_of(self.spec), self._widths
         if self._adds:
             return geometry
-        window = widths.number - 3 if widths.sums else geometry.result_bits + 1
+        window = widths.number - 4 if widths.sums else geometry.result_bits + 1
         return replace(geometry, lanes=1, window=window)
 
     def elaborate(self, platform: object) -> Module:

@@ -21,7 +21,7 @@ __all__ = [
 #: What an element is told, see `mode_of`.
 MODES = ("semiring", "multiply", "plus", "larger", "truth", "turn", "norm")
 #: What a decoder is told, see `shape_of`.
-SHAPES = ("product", "raised", "sum", "order", "turn", "deal")
+SHAPES = ("product", "raised", "sum", "turn", "deal")
 
 
 def operations_of(operations: Iterable[Op | str]) -> tuple[Op, ...]:
@@ -60,18 +60,18 @@ def mode_of(op: Op) -> dict[str, int]:
 def shape_of(op: Op, side: str) -> dict[str, int]:
     """How the operands of a side are decoded.
 
-    - product: significands are wanted; else they are 0.
+    - product: significands are wanted, to be multiplied or compared; else they are 0.
     - raised: subnormals are normalised.
-    - sum, order: fixed-point numbers, or places in the order of numbers, are wanted.
+    - sum: fixed-point numbers are wanted; else they are 0.
     - turn: the sign is turned. For ⊕ = max those of both operands are, of a product A's alone.
     - deal: four lanes get the same operand, two of them in A with the other sign.
     """
     product = op.plus != "add" and op.times == "mul"
+    raised = product or op.times in ("min", "max")
     return {
-        "product": int(op.plus == "add" or product),
-        "raised": int(product),
+        "product": int(op.plus == "add" or raised),
+        "raised": int(raised),
         "sum": int(op.times == "add"),
-        "order": int(op.times in ("min", "max")),
         "turn": int(op.plus == "max" and (not product or side == "a")),
         "deal": int(op.times == "sqdiff"),
     }

@@ -18,16 +18,7 @@ from ..fp.normalise import normalise
 from ..fp.unpack import unpack
 from .mode import bits, bits_layout, mode_of, operations_of, shape_of
 
-__all__ = [
-    "GROUP",
-    "KEPT",
-    "PARTS",
-    "Decode",
-    "check_format",
-    "fixed_bits",
-    "lane_layout",
-    "order_bits",
-]
+__all__ = ["GROUP", "KEPT", "PARTS", "Decode", "check_format", "fixed_bits", "lane_layout"]
 
 #: Elements of A, of which so many are kept by 2:4 sparsity.
 GROUP, KEPT = 4, 2
@@ -38,11 +29,6 @@ PARTS = 4
 def fixed_bits(format: FloatFormat) -> int:
     """A number in units of the smallest subnormal: a sign and all magnitude bits."""
     return 1 + format.emax - format.emin + 1 + format.fraction_bits
-
-
-def order_bits(format: FloatFormat) -> int:
-    """What extrema compare: sign, exponent of a product with 1, fraction."""
-    return 2 + format.exponent_bits + 1 + format.fraction_bits
 
 
 def check_format(format: FloatFormat) -> None:
@@ -56,11 +42,10 @@ def check_format(format: FloatFormat) -> None:
 def lane_layout(format: FloatFormat, operations: Sequence[Op]) -> data.StructLayout:
     """A decoded operand; what none of the operations looks at has no bits.
 
-    ``significand`` and ``exponent`` are as for a product, 0 where there is none; in products of
-    semirings subnormals are normalised too, and the exponent has ``fraction_bits`` more. ``fixed``
-    is the number in two's complement, in units of the smallest subnormal; of infinity it is beyond
-    all finite ones. ``order`` is the inverted sign, then exponent and fraction as of a product with
-    1; these are 0 where none is asked for.
+    ``significand`` and ``exponent`` are as for a product, 0 where there is none; for semirings
+    subnormals are normalised too, the exponent has ``fraction_bits`` more, and that of zero is 0.
+    ``fixed`` is the number in ones' complement, in units of the smallest subnormal; of infinity it
+    is beyond all finite ones.
     """
     shapes = [shape_of(op, side) for op in operations for side in "ab"]
     wants = {name: any(shape[name] for shape in shapes) for name in shapes[0]}
@@ -74,7 +59,6 @@ def lane_layout(format: FloatFormat, operations: Sequence[Op]) -> data.StructLay
             "inf": 1,
             "nan": 1,
             "fixed": fixed_bits(format) * wants["sum"],
-            "order": order_bits(format) * wants["order"],
         }
     )
 
@@ -174,29 +158,24 @@ class Decode(wiring.Component):
         raised = Signal(format.exponent_bits + 1, name=f"{name}_raised")
         m.d.comb += raised.eq(view.exponent + f - number.shift)
         significand = Mux(shape["raised"], number.word, view.significand)
-        exponent = Mux(shape["raised"], raised, view.exponent)
+        raised_or_zero = raised & (~view.zero).replicate(len(raised))
+        exponent = Mux(shape["raised"], raised_or_zero, view.exponent)
         product = shape["product"]
         m.d.comb += [
             lane.significand.eq(significand & product.replicate(f + 1)),
             lane.exponent.eq(exponent & product.replicate(len(exponent))),
         ]
         if len(Value.cast(lane.fixed)):
-            m.d.comb += lane.fixed.eq(self._fixed(m, view, sign, name) & _all(shape["sum"], lane))
-        if len(Value.cast(lane.order)):
-            one = format.bias + f  # exponent of 1
-            magnitude = Cat(number.word[:-1], (raised + one)[: format.exponent_bits + 2])
-            magnitude = magnitude & (~view.zero & shape["order"]).replicate(len(magnitude))
-            m.d.comb += lane.order.eq(Cat(magnitude, ~sign))
+            fixed = self._fixed(m, view, sign, name)
+            m.d.comb += lane.fixed.eq(fixed & shape["sum"].replicate(len(fixed)))
 
     def _fixed(self, m: Module, view, sign: Value, name: str) -> Value:
-        """The number in two's complement."""
+        """The number in ones' complement."""
         width = fixed_bits(self.format)
         top = self.format.fraction_bits + 2  # bits that only infinity has all set
         magnitude = self._shifted(m, view.significand, view.exponent, name)
         magnitude = magnitude | Cat(Const(0, width - 1 - top), view.inf.replicate(top), Const(0, 1))
-        word = Signal(width, name=f"{name}_fixed")
-        m.d.comb += word.eq((magnitude ^ sign.replicate(width)) + sign)
-        return word
+        return magnitude ^ sign.replicate(width)
 
     def _shifted(self, m: Module, significand: Value, exponent: Value, name: str) -> Value:
         """The significand ``exponent - 1`` further up, in magnitude bits and a zero above."""
@@ -209,7 +188,3 @@ class Decode(wiring.Component):
             m.d.comb += here.eq(Mux(steps[bit], Cat(Const(0, step), word), word))
             word = here
         return Cat(word, Const(0, 1))
-
-
-def _all(bit: Value, lane: data.View) -> Value:
-    return bit.replicate(len(Value.cast(lane.fixed)))

@@ -10,7 +10,7 @@ exact; what is found is rounded once, later.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data
 
 from golden.fp.formats import FloatFormat
@@ -21,7 +21,7 @@ from .operand import fixed_bits
 __all__ = ["Candidate", "Widths", "candidate", "key_of", "least", "winner_of"]
 
 #: Top bits of a key that are all ones, or all zeros, for infinities and no finite number.
-_SPECIAL = 12
+_SPECIAL = 13
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,12 +53,12 @@ class Widths:
 
     @property
     def number(self) -> int:
-        """Of a key: sign, and a sum of fixed-point numbers with one more place for −0 below it.
+        """Of a key: a sum of fixed-point numbers, and below it whether one is missing, and is −0.
 
         Or, from the top, sign, exponent and fraction of a product or of an operand.
         """
         if self.sums:
-            return fixed_bits(self.format) + 2
+            return fixed_bits(self.format) + 3
         return 1 + self.exponent + self.fraction
 
     @property
@@ -115,51 +115,49 @@ def candidate(
     mode : dict of str to Value
         See `hdl.simd2.mode.mode_of`.
     """
-    number: list[Value] = []
     plus, larger = mode["plus"], mode["larger"]
     sign = product.sign
     nan = a.nan | b.nan
     inf = a.inf | b.inf
     spoilt: Value = (a.inf & b.zero) | (a.zero & b.inf)
+    total: Value = Const(0, widths.number - 1)
     if widths.sums:
-        total = Signal(widths.number - 1, name=f"{name}_total")
-        m.d.comb += total.eq((a.fixed.as_signed() + b.fixed.as_signed())[: len(total)])
+        fixed = Signal(widths.number - 2, name=f"{name}_total")
+        carry = plus & a.sign & b.sign
+        m.d.comb += fixed.eq((a.fixed.as_signed() + b.fixed.as_signed() + carry)[: len(fixed)])
+        either = a.sign | b.sign
         # x − x is +0, and −0 where signs are turned; of a sum that is not 0 it does not matter
-        minus_zero = Mux(mode["turn"], a.sign | b.sign, a.sign & b.sign)
-        number.append(Cat(~minus_zero, total))
-        sign = Mux(plus, total[-1], sign)
+        minus_zero = Mux(mode["turn"], either, a.sign & b.sign)
+        total = Cat(~minus_zero, either, fixed[:-1])
+        sign = Mux(plus, fixed[-1], sign)
         spoilt = Mux(plus, a.inf & b.inf & (a.sign ^ b.sign), spoilt)
     nan = nan | spoilt
+    word, exponent = product.significand, product.exponent
     if widths.extrema:
         above = Signal(name=f"{name}_a_above_b")
-        lower = _is_less(b.order, a.order, turns=Const(1, 1))
+        x, y = (Cat(z.significand[:-1], z.exponent, ~z.sign) for z in (a, b))
+        lower = _is_less(y, x, turns=Const(1, 1))
         m.d.comb += above.eq(b.nan | (lower & ~a.nan))
-        order = Mux(above, a.order, b.order)
-        number.append(Cat(Const(0, widths.number - len(order)), order))
-        sign = Mux(larger, ~order[-1], sign)
+        chosen = Mux(above, x, y)
+        f = widths.format.fraction_bits
+        hidden = chosen[f:-1].any()
+        operand = Cat(Const(0, f), chosen[:f], hidden, Const(0, 1))
+        word, exponent = (
+            (one & (~larger).replicate(len(one))) | (other & larger.replicate(len(other)))
+            for one, other in ((word, operand), (exponent, chosen[f:-1]))
+        )
+        sign = Mux(larger, ~chosen[-1], sign)
         nan = Mux(larger, a.nan & b.nan, nan)
-    fields = [Value.cast(part)[:-1] for part in number]
-    joined: Value = Const(0, max(widths.number - 1, 1))
-    if fields:
-        joined = _any_of(fields)
-    shift = widths.low
-    middle = joined[shift : shift + widths.fraction]
-    upper = joined[shift + widths.fraction :]
+    middle = total[widths.low : widths.low + widths.fraction]
+    upper = total[widths.low + widths.fraction :]
     return Candidate(
-        word=_or(product.significand, middle),
-        exponent=_or(product.exponent, upper),
+        word=_or(word, middle),
+        exponent=_or(exponent, upper),
         sign=sign,
-        low=joined[:shift],
+        low=total[: widths.low],
         inf=inf & ~larger,
         nan=nan,
     )
-
-
-def _any_of(parts: Sequence[Value]) -> Value:
-    found = parts[0]
-    for part in parts[1:]:
-        found = found | part
-    return found
 
 
 def _or(x: Value, y: Value) -> Value:
@@ -170,13 +168,13 @@ def key_of(m: Module, kept: Candidate, *, widths: Widths, mode: dict[str, Value]
     """The key of a candidate, behind the place "product"."""
     top = ~kept.sign | kept.nan  # a NaN is not among the negative numbers
     number: Value = Cat(kept.low, kept.word[: widths.fraction], kept.exponent[: widths.exponent])
-    if widths.products:
+    plus = mode["plus"]
+    if widths.products or widths.extrema:
         p = kept.word
         high = p[-1]
         exponent = (kept.exponent + high)[: widths.exponent]
         found = Cat(Mux(high, p[:-1], Cat(Const(0, 1), p[:-2])), exponent)
-        number = Cat(number[: widths.low], Mux(mode["multiply"], found, number[widths.low :]))
-    plus = mode["plus"]
+        number = Cat(number[: widths.low], Mux(plus, number[widths.low :], found))
     ones = kept.inf & (top | ~plus)
     zeros = kept.inf & ~top & plus
     upper = (number[1 - _SPECIAL :] | ones.replicate(_SPECIAL - 1)) & ~zeros.replicate(_SPECIAL - 1)
@@ -233,47 +231,40 @@ def winner_of(key: Value, *, widths: Widths, geometry: Geometry, mode: dict[str,
     if widths.sums or widths.products:
         upper, top = number[-_SPECIAL:-1], number[-1]
         inf = (upper.all() & (top | ~fixed)) | (fixed & ~upper.any() & ~top)
+    minus, missing = sign, Const(0, 1)
     folded: list[tuple[Value, Value]] = []
     tops: list[tuple[Value, Value]] = []
-    belows: list[tuple[Value, Value]] = []
-    minus = sign
+    bits = geometry.output.exponent_bits
     if widths.sums:
-        below = geometry.window - (widths.number - 3)  # the top bit has the place of E_max
-        total = Cat(Const(0, below), number[1:-1])
-        folded.append((fixed, total ^ sign.replicate(len(total))))
-        tops.append((fixed, Const(format.emax + 1 + output.bias, len_of(geometry))))
-        belows.append((fixed, sign))
+        # ones' complement: with a negative operand one is missing, but for a negative sum none is
+        missing = fixed & number[1] & ~sign
+        below = geometry.window - (widths.number - 4)  # the top bit has the place of E_max
+        total = number[2:-1] ^ sign.replicate(widths.number - 3)
+        folded.append((fixed, Cat(missing.replicate(below), total)))
+        tops.append((fixed, Const(format.emax + 1 + output.bias, bits)))
         minus = Mux(fixed & ~inf, ~number[0], sign)
     if widths.products or widths.extrema:
         field = number[-1 - widths.exponent : -1]
-        fraction = number[: -1 - widths.exponent]
-        fraction = fraction[max(len(fraction) - widths.fraction, 0) :]
-        hidden = field.any()
-        # exponents of the operands are so much higher, each
-        raised = format.bias + format.fraction_bits
-        word = Cat(Const(0, geometry.window - len(fraction)), fraction, hidden)
-        float_ = ~fixed
-        folded.append((float_, word))
-        tops.append((float_, (field + (output.bias - 2 * raised))[: len_of(geometry)]))
-        belows.append((float_, sign & hidden))
+        fraction = number[-1 - widths.exponent - widths.fraction : -1 - widths.exponent]
+        word = Cat(Const(0, geometry.window - len(fraction)), fraction, field.any())
+        folded.append((~fixed, word))
+        raised = format.bias + format.fraction_bits  # an operand's exponent is so much higher
+        scale: Value = Const(output.bias - 2 * raised, signed(bits + 1))
         if widths.extrema:
-            one = format.bias + format.fraction_bits
-            endless = format.emax + 1 + raised + one
-            inf = inf | (mode["larger"] & (field == endless))
+            one = Const(output.bias - raised, signed(bits + 1))
+            scale = Mux(mode["larger"], one, scale)
+            inf = inf | (mode["larger"] & (field == format.emax + 1 + raised))
+        tops.append((~fixed, (field + scale)[:bits]))
     return Winner(
         select=mode["semiring"],
         folded=_pick(folded, geometry.magnitude_bits),
-        below=_pick(belows, 1),
-        top=_pick(tops, len_of(geometry)),
+        missing=missing,
+        below=sign,
+        top=_pick(tops, bits),
         minus=minus & ~nan,
         inf=inf & ~nan,
         nan=nan,
     )
-
-
-def len_of(geometry: Geometry) -> int:
-    """Bits of E_max on the output's biased scale."""
-    return geometry.output.exponent_bits
 
 
 def _pick(choices: list[tuple[Value, Value]], width: int) -> Value:

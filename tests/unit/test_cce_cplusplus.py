@@ -170,6 +170,11 @@ def test_global_memory_and_names_of_the_dialect():
         ("void f(__gm__ int &x) { }", "f(3);", "must be given something in GM"),
         ("int f(int a, int b = 1) { return a; }", "f();", "f must have 2 arguments, not 0"),
         ("struct T { int n; }; int f(T t) { return t.n; }", "f(*(__gm__ T *)out);", "be copied to"),
+        (
+            "int f(int a) { return a; }\nint f(half a) { return a; }",
+            "f(3);",
+            "f must be defined once",
+        ),
         ("class T { int n; };", "T t;", "classes are not part of the dialect"),
     ],
 )

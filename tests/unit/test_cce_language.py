@@ -233,3 +233,15 @@ def test_an_endless_loop_is_stopped():
     with pytest.raises(CceError, match=r"k.cce:4:1: the kernel must end within 1000 steps"):
         run(body("int n = 0;\nfor (;;) { n++; }"), [0], limit=1000)
     run(body("for (int i = 0; i < 900; i++) { }"), [0], limit=1000)
+
+
+def test_functions_of_the_scalar_unit():
+    found = results(
+        "float nan = 0.0f / 0.0f; float inf = 1.0f / 0.0f;"
+        "out[0] = conv_f322s32r(2.5f); out[1] = conv_f322s32c(-2.5f); out[2] = conv_f322s32f(nan);"
+        "out[3] = conv_f322s32z(inf) > 1 << 30; out[4] = floor(inf) == inf; out[5] = sqrt(16);"
+        "out[6] = abs(-7) + fabs(-0.5f) * 2; out[7] = max(3, 2.5f) * 2; out[8] = bcnt1(255);"
+        "out[9] = clz(1); out[10] = (int64_t)nan; out[11] = sqrt(-1.0f) != sqrt(-1.0f);",
+        12,
+    )
+    assert found == [2, -2, 0, 1, 1, 4, 8, 6, 8, 63, 0, 1]

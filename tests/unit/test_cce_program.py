@@ -301,6 +301,7 @@ def test_the_cube_of_the_910():
         ),
         ("scatter_vnchwconv_b16(VA0, VA2, 1, 0, 0);", "address register VA0 must be set before"),
         ("copy_gm_to_cbuf(L1(0), x, 0, 1, 1, 0, 0, PAD_MODE1);", "padding are not modelled"),
+        ("copy_ubuf_to_gm(x, UB(half, 0), 0, 1, 1, 0, 0, BM_ENABLE);", "byte mode of moves is not"),
         (
             "img2col_cbuf_to_ca((__ca__ half *)get_imm(0), L1(0), 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, "
             "0, 0, 1, CSIZE0);",

@@ -58,8 +58,20 @@ def _sqrt(value: float) -> float:
     return math.sqrt(value) if value >= 0 else math.nan
 
 
-def _round_half_even(value: float) -> int:
-    return round(value) if math.isfinite(value) else 0
+def _finite(apply: Callable[[float], int]) -> Callable:
+    """To a whole number; 0 of NaN, and an infinity as large as there is room for."""
+
+    def whole(value):
+        if math.isfinite(value):
+            return apply(value)
+        return 0 if value != value else (1 << 63) - 1 if value > 0 else -(1 << 63)
+
+    return whole
+
+
+def _rounded_float(apply: Callable[[float], int]) -> Callable:
+    """To a whole number of the same type; NaN and infinities stay."""
+    return lambda value: apply(value) if math.isfinite(value) else value
 
 
 #: Functions of one number that give a number of the type named; None for that of the argument.
@@ -69,15 +81,15 @@ _FUNCTIONS: dict[str, tuple[Callable, Type | None]] = {
     "abs": (abs, None),
     "fabs": (abs, None),
     "fabsf": (abs, FLOAT),
-    "floor": (math.floor, None),
-    "ceil": (math.ceil, None),
+    "floor": (_rounded_float(math.floor), None),
+    "ceil": (_rounded_float(math.ceil), None),
     "bcnt0": (lambda x: 64 - (x & (1 << 64) - 1).bit_count(), INT64),
     "bcnt1": (lambda x: (x & (1 << 64) - 1).bit_count(), INT64),
     "clz": (lambda x: 64 - (x & (1 << 64) - 1).bit_length(), INT64),
-    "conv_f322s32r": (_round_half_even, INT64),
-    "conv_f322s32f": (math.floor, INT64),
-    "conv_f322s32c": (math.ceil, INT64),
-    "conv_f322s32z": (int, INT64),
+    "conv_f322s32r": (_finite(round), INT64),
+    "conv_f322s32f": (_finite(math.floor), INT64),
+    "conv_f322s32c": (_finite(math.ceil), INT64),
+    "conv_f322s32z": (_finite(int), INT64),
 }
 
 

@@ -59,7 +59,15 @@ class Program:
         outer = _Body(self, self.names)
         for node in tree.nodes:
             if isinstance(node, c_ast.FuncDef):
-                self.nodes[node.decl.name] = node
+                name = node.decl.name
+                if name in self.nodes:
+                    here = position_of(self.nodes[name])
+                    raise CceError(
+                        position_of(node),
+                        f"{name} must be defined once; it is at {here} too, and overloads are not "
+                        "part of the dialect",
+                    )
+                self.nodes[name] = node
             elif isinstance(node, c_ast.Typedef):
                 self.names.typedefs[node.name], _ = self.names.type_of(node, outer.count)
             elif isinstance(node, c_ast.Decl) and isinstance(node.type, c_ast.FuncDecl):

@@ -113,6 +113,7 @@ def _matrix():
             "dst_gap:0..65535 sid:0..15 addr_mode:addr_cal_mode_t",
         ):
             yield name, "MTE2", f"{dst} {base} {tail}", _ANY
+        yield name, "MTE2", f"{dst} config:u64", _ANY
         yield f"set_l0{side}_2d", "MTE1", f"dst:L0{side.upper()} config:u64"
         yield f"create_c{side}_matrix", "MTE1", f"dst:L0{side.upper()} repeat:1..32767 value:number"
     for buffer, dst in (("ca", "L0A"), ("cb", "L0B"), ("ub", "UB")):

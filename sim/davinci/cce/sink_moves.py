@@ -19,6 +19,8 @@ def _bursts(sink: ProgramSink, call: Call) -> None:
     a = call.arguments
     if a.get("pad_mode"):
         sink.fail(call, "moves that fill up with padding are not modelled")
+    if a.get("byte_mode"):
+        sink.fail(call, "the byte mode of moves is not modelled")
     if not a["n_burst"] or not a["len_burst"]:
         return
     size = a["len_burst"] * BLOCK_BYTES

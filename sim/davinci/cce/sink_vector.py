@@ -76,6 +76,8 @@ def _operands(sink: ProgramSink, call: Call, names: list[str]) -> tuple[dict[str
     dtype = "uint16" if call.name in _BITWISE else None
     views = {n: sink.view(a[n], (), dtype) for n in names}
     strides = {n: (a[f"{n}_blk"], a[f"{n}_rep"]) for n in names}
+    if "dst" in strides:  # a target whose blocks all lie on one another is one without gaps
+        strides["dst"] = (strides["dst"][0] or 1, strides["dst"][1])
     if call.name == "vcopy":
         views = {"dst": views["dst"], "src0": views["src"], "src1": views["src"]}
         strides = {"dst": strides["dst"], "src0": strides["src"], "src1": strides["src"]}

@@ -10,6 +10,7 @@ from golden.m3xu.precision import PRECISIONS as M3XU
 
 from ..fp.multidot import choose, widen_exponent
 from ..fp.unpack import Unpacked, unpack
+from ..simd2.pair import DEAL, chosen_bits
 from .config import MatrixUnitConfig
 from .ports import operand_layouts, step_layout
 
@@ -22,7 +23,8 @@ class DataAssignment(wiring.Component):
     A lane of a narrow precision gets a whole significand. The n lanes of a wide operand get the
     limbs of A, or all the same digit of B, and each the operand's sign, exponent and class. For the
     real part of a complex product the imaginary operands of A change sign; for the imaginary part
-    the real and imaginary operands of B change places.
+    the real and imaginary operands of B change places. A semiring has one product,
+    of the first pair of FP32 operands, or two, of each of them with 1.
 
     Parameters
     ----------
@@ -115,6 +117,9 @@ class DataAssignment(wiring.Component):
                 code = Mux(is_complex & self.step.part, other, code)
             elif pairs and index % 2:
                 negate = is_complex & ~self.step.part
+            here = chosen
+            if config.one_pair and "fp32" in names:
+                code, here = self._dealt(code, index, chosen)
             view = unpack(m, code, format, name=f"{format.name}_{index}")
             lanes = range(index * n, index * n + n)
             total = sum(self._width(lane) for lane in lanes)
@@ -127,7 +132,7 @@ class DataAssignment(wiring.Component):
                     part = self._digit(padded, n)
                 views[lane].append(
                     (
-                        chosen,
+                        here,
                         Unpacked(
                             sign=view.sign ^ negate,
                             exponent=widen_exponent(view.exponent, format.bias, bias),
@@ -139,6 +144,17 @@ class DataAssignment(wiring.Component):
                     )
                 )
                 place += width
+
+    def _dealt(self, code: Value, index: int, chosen: Value) -> tuple[Value, Value]:
+        """What a semiring has in place of an operand, and whether there is anything."""
+        bits = chosen_bits(self.config.ops, self.step.deal, DEAL)
+        apart, one = bits["plus"] | bits["larger"], Const(0x3F80_0000, 32)
+        if index == (self.side == "a"):  # a and 1, 1 and b
+            code = Mux(apart, one, code)
+        elif index == 1:
+            code = Mux(apart, self.bus[:32], code)
+        gone = {0: Const(0, 1), 1: bits["semiring"] & ~apart}.get(index, bits["semiring"])
+        return code, chosen & ~gone
 
     def _width(self, lane: int) -> int:
         return self.config.limb_bits[lane] if self.side == "a" else self.config.lane_bits

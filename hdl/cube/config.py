@@ -10,6 +10,7 @@ from golden.simd2.op import Op
 from ..fp.core import PIPELINES
 from ..simd2.mode import operations_of
 from ..simd2.operand import PARTS
+from .operations import check_operations, check_pair_lanes
 
 __all__ = ["ASSIGNMENTS", "CONFIGS", "DATAFLOWS", "PRECISIONS", "WIDE", "MatrixUnitConfig"]
 
@@ -65,9 +66,10 @@ class MatrixUnitConfig:
         The default is what the precisions need.
     operations : tuple of str
         What the elements can do with a pair of fractals, of `golden.simd2.Op`; in the order of the
-        opcodes whatever order is given. Others than mma are for FP16, preset ``ieee``, FP32
+        opcodes whatever order is given. Others than mma are for FP16 alone, preset ``ieee``, FP32
         results and assignment at the ``edge``, where the operand registers stand behind it then;
-        addnorm needs k to be a multiple of 4.
+        addnorm needs k to be a multiple of 4. Or, beside mma, on one pair of FP32 operands a beat
+        whatever its precision says, in units with ``fp32`` and others of `ONE_PAIR`; not addnorm.
     sparsity : bool
         Whether A is compressed 2:4: an element takes k values of A, each with its place among four,
         and 2·k rows of B. For the units with ``operations``, and even k.
@@ -134,29 +136,7 @@ class MatrixUnitConfig:
         object.__setattr__(self, "operations", tuple(op.mnemonic for op in chosen))
         if not isinstance(self.sparsity, bool):
             raise TypeError(f"sparsity must be True or False, not {self.sparsity!r}")
-        if not self.semirings:
-            return
-        if self.sparsity and self.k % 2:
-            raise ValueError(f"k must be even with sparsity, not {self.k!r}")
-        for name, value, allowed in (
-            ("precisions", self.precisions, ("fp16",)),
-            ("preset", self.preset, "ieee"),
-            ("output", self.output, "fp32"),
-            ("multiplier_bits", self.multiplier_bits, None),
-        ):
-            if value != allowed:
-                raise ValueError(
-                    f"{name} must be {allowed!r} with sparsity or operations other than mma, "
-                    f"not {value!r}"
-                )
-        if self.assignment not in (None, "edge"):
-            raise ValueError(
-                "assignment must be 'edge' with sparsity or operations other than mma, "
-                f"not {self.assignment!r}"
-            )
-        if Op.ADDNORM in self.ops and self.k % PARTS:
-            raise ValueError(f"k must be a multiple of {PARTS} with addnorm, not {self.k!r}")
-        object.__setattr__(self, "assignment", "edge")
+        object.__setattr__(self, "assignment", check_operations(self))
 
     def _check_lanes(self) -> None:
         if self.assignment is None:
@@ -195,6 +175,7 @@ class MatrixUnitConfig:
         if self.complex_precisions and self.slot_count % 2:
             raise ValueError(f"slots must be even with fp32c, not {self.slots!r}")
         _ = self.float_specs  # raises where preset or lanes do not allow a precision
+        check_pair_lanes(self)
 
     # Operations
 
@@ -209,12 +190,22 @@ class MatrixUnitConfig:
         return self.operations != ("mma",) or self.sparsity
 
     @property
+    def one_pair(self) -> bool:
+        """Whether semirings take one pair of FP32 operands a beat, on the lanes of M³XU."""
+        return self.operations != ("mma",) and "fp32" in self.precisions
+
+    @property
     def operation_bits(self) -> int:
         """Bits of an operation's code; 0 where there is only one."""
         return (len(self.operations) - 1).bit_length()
 
     def pairs(self, operation: str) -> int:
-        """Pairs of operands that an element takes in one beat: k, of addnorm a quarter of it."""
+        """Pairs of operands that an element takes in one beat: k, of addnorm a quarter of it.
+
+        With FP32 operands one, and of sums as many as `terms` says.
+        """
+        if self.one_pair and operation != Op.MMA.mnemonic:
+            return 1
         return self.k // PARTS if operation == Op.ADDNORM.mnemonic else self.k
 
     # Precisions

@@ -12,6 +12,7 @@ from ..m3xu.dot import LaneDot
 from ..simd2.dot import SemiringDot, better
 from ..simd2.mode import bits
 from ..simd2.operand import GROUP, KEPT
+from ..simd2.pair import ELEMENT, addend, chosen_bits, take_one, truth, turned
 from .config import INT8, MatrixUnitConfig
 from .ports import control_layout, operand_layouts
 
@@ -21,7 +22,8 @@ __all__ = ["ProcessingElement"]
 class ProcessingElement(wiring.Component):
     """One element of the tile: ``slot = (slot or 0) + sum(A[k] * B[k])``, every cycle.
 
-    With semirings ``slot = (slot or the identity) ⊕ A[0] ⊗ B[0] ⊕ …``.
+    With semirings ``slot = (slot or the identity) ⊕ A[0] ⊗ B[0] ⊕ …``; of FP32 operands there is
+    one pair a beat.
 
     Parameters
     ----------
@@ -91,10 +93,10 @@ class ProcessingElement(wiring.Component):
             Signal(config.word_bits, name=f"slot{s}", reset_less=True)
             for s in range(config.slot_count)
         )
-        m.d.comb += [
-            dot.c.eq(Mux(self.control.accumulate, slots[self.control.slot], 0)),
-            self.d.eq(slots[self.read_slot]),
-        ]
+        start: Value = Mux(self.control.accumulate, slots[self.control.slot], 0)
+        if config.one_pair:
+            start = addend(start, self._flags()["semiring"])
+        m.d.comb += [dot.c.eq(start), self.d.eq(slots[self.read_slot])]
         write, write_slot, integer = self._delayed(m, config.pipeline + config.merge_cycles)
         result: Value = dot.d
         if isinstance(dot, SemiringDot):
@@ -119,6 +121,9 @@ class ProcessingElement(wiring.Component):
                     int8.c.eq(dot.c),
                 ]
                 result = Mux(integer, int8.d, dot.d)
+            if config.one_pair:
+                self._choose_product(m, dot)
+                result = self._merged(m, dot, slots[write_slot])
         for s, slot in enumerate(slots):
             with m.If(write & (write_slot == s)):
                 m.d.sync += slot.eq(result)
@@ -137,22 +142,52 @@ class ProcessingElement(wiring.Component):
             lanes.append(Mux(high, Mux(low, group[3], group[2]), Mux(low, group[1], group[0])))
         return Cat(*lanes)
 
-    def _merged(self, m: Module, dot: SemiringDot, kept: Value) -> Value:
+    def _flags(self) -> dict[str, Value]:
+        """What the element is told about the operation."""
+        if self.config.one_pair:
+            return chosen_bits(self.config.ops, self.control.mode, ELEMENT)
+        return bits(self.config.ops, self.control.mode)
+
+    def _choose_product(self, m: Module, dot: LaneDot) -> None:
+        """Of FP32 operands apart, take the product of the one that is not wanted away."""
+        flags, n = self._flags(), self.config.limbs("fp32")
+        if isinstance(flags["larger"], Const):
+            return
+        take_one(
+            m,
+            dot.a,
+            dot.b,
+            first=(self.a.codes, self.a.lanes["lane0"].nan),
+            second=(self.b.codes, self.b.lanes[f"lane{n}"].nan),
+            lanes=n,
+            larger=flags["larger"],
+            turn=flags["turn"],
+        )
+
+    def _merged(self, m: Module, dot: SemiringDot | LaneDot, kept: Value) -> Value:
         """The result of a semiring, with what its slot holds by now."""
-        flags = bits(self.config.ops, self.control.mode)
+        flags = self._flags()
         late = {name: flags[name] for name in ("semiring", "turn", "truth")}
         late["keep"] = self.control.accumulate
-        found, true = dot.d, dot.true
+        found: Value = dot.d
+        if isinstance(dot, SemiringDot):
+            true: Value = dot.true
+        else:
+            true = late["true"] = truth(self.a.lanes["lane0"], self.b.lanes["lane0"])
         ranks = self.config.pipeline + self.config.merge_cycles
         if ranks > dot.latency:
             found = Signal.like(dot.d, name="found", reset_less=True)
-            true = Signal.like(dot.true, name="true", reset_less=True)
-            m.d.sync += [found.eq(dot.d), true.eq(dot.true)]
+            m.d.sync += found.eq(dot.d)
+            if isinstance(dot, SemiringDot):
+                true = Signal.like(dot.true, name="true", reset_less=True)
+                m.d.sync += true.eq(dot.true)
         for rank in range(1, ranks + 1):
             for name, bit in late.items():
                 if not isinstance(bit, Const):
                     late[name] = Signal(name=f"s{rank}_{name}", reset_less=True)
                     m.d.sync += late[name].eq(bit)
+        if isinstance(dot, LaneDot):
+            found, true = turned(found, late["turn"], dot.spec.output), late["true"]
         return better(
             m,
             found,
@@ -189,7 +224,7 @@ class ProcessingElement(wiring.Component):
 
     def _dot(self) -> MultiDot | LaneDot | SemiringDot:
         config = self.config
-        if config.semirings:
+        if config.semirings and not config.one_pair:
             return SemiringDot(
                 spec=config.float_specs["fp16"], operations=config.ops, pipeline=config.dot_ranks
             )
@@ -213,7 +248,7 @@ class ProcessingElement(wiring.Component):
             a_bits=config.limb_bits,
             b_bits=config.lane_bits,
             limbs=config.limb_counts,
-            pipeline=config.pipeline,
+            pipeline=config.dot_ranks,
         )
 
     def _delayed(self, m: Module, cycles: int) -> tuple[Value, Value, Value]:

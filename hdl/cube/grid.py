@@ -112,7 +112,7 @@ class Grid(wiring.Component):
         """Operand registers and, at the edge of the array, the data assignment."""
         config = self.config
         valid, control = self._delay(m, self.valid, self.control, "")
-        if config.semirings:
+        if config.semirings and not config.one_pair:
             rows, columns = self._decoded(m)
             return valid, control, rows, columns
         sides: list[list[Value]] = []

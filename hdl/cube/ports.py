@@ -12,6 +12,7 @@ from golden.m3xu.precision import PRECISIONS as M3XU
 from ..m3xu.lanes import bus_layout
 from ..simd2.mode import bits_layout
 from ..simd2.operand import lane_layout
+from ..simd2.pair import DEAL, ELEMENT, chosen_layout
 from .config import INT8, MatrixUnitConfig
 
 __all__ = [
@@ -87,9 +88,9 @@ def step_layout(config: MatrixUnitConfig) -> data.StructLayout:
 
     ``digit`` is the digit of B that meets the limbs of A; ``part`` is 1 while the imaginary part
     of a complex product is formed. Where there are semirings, ``a`` and ``b`` say how the operands
-    of these sides are decoded.
+    of these sides are decoded; with FP32 operands ``deal`` says which products are made of them.
     """
-    if config.semirings:
+    if config.semirings and not config.one_pair:
         return data.StructLayout({side: bits_layout(config.ops, side) for side in "ab"})
     return data.StructLayout(
         {
@@ -97,17 +98,19 @@ def step_layout(config: MatrixUnitConfig) -> data.StructLayout:
             "digit": config.digit_bits,
             "part": int(bool(config.complex_precisions)),
         }
+        | ({"deal": chosen_layout(config.ops, DEAL)} if config.one_pair else {})
     )
 
 
 def operand_layouts(config: MatrixUnitConfig) -> tuple[Any, Any]:
     """What an element gets of a row of A and of a column of B: codes, or decoded lanes.
 
-    Beside the lanes there are the codes of INT8 operands, where a unit has both.
+    Beside the lanes there are the codes of INT8 operands, where a unit has both, or that of the
+    first FP32 operand, where elements compare it.
     """
     if config.assignment == "element":
         return config.bus_bits, config.bus_bits
-    if config.semirings:
+    if config.semirings and not config.one_pair:
         lane = lane_layout(FORMATS["fp16"], config.ops)
         places = data.ArrayLayout(2 if config.sparsity else 0, config.k)
         a = data.StructLayout({"lanes": data.ArrayLayout(lane, config.k), "index": places})
@@ -115,6 +118,8 @@ def operand_layouts(config: MatrixUnitConfig) -> tuple[Any, Any]:
     bits = max(M3XU[name].format.exponent_bits for name in config.floats)
     digits = [config.lane_bits] * config.lanes
     codes = 8 * config.terms(INT8) if INT8 in config.precisions else 0
+    if config.one_pair and any(op.times in ("min", "max") for op in config.ops):
+        codes = config.operand_bits("fp32")
     a, b = (
         data.StructLayout({"lanes": bus_layout(bits, widths), "codes": codes})
         for widths in (config.limb_bits, digits)
@@ -130,6 +135,10 @@ def control_layout(config: MatrixUnitConfig) -> data.StructLayout:
     are shorter than others; ``integer`` where lanes are decoded and INT8 is not; ``mode`` where
     there are semirings.
     """
+    if config.one_pair:
+        mode = chosen_layout(config.ops, ELEMENT)
+    else:
+        mode = bits_layout(config.ops) if config.semirings else 0
     decodes, stepped = config.assignment == "element", bool(config.limb_counts)
     integers = INT8 in config.precisions and not decodes
     return data.StructLayout(
@@ -141,7 +150,7 @@ def control_layout(config: MatrixUnitConfig) -> data.StructLayout:
             "chop": int(bool(config.chopped)),
             "small": int(bool(config.small_results)),
             "integer": int(integers and bool(config.floats)),
-            "mode": bits_layout(config.ops) if config.semirings else 0,
+            "mode": mode,
             "accumulate": 1,
             "slot": config.slot_bits,
         }

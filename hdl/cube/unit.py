@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..simd2.mode import decoded
 from ..simd2.operand import Decode
+from ..simd2.pair import DEAL, ELEMENT
 from .assign import DataAssignment
 from .config import INT8, MatrixUnitConfig
 from .control import Sequencer
@@ -32,7 +33,8 @@ class MatrixUnit(wiring.Component):
         Beats, :func:`~hdl.cube.ports.beat_layout`: a fractal of A (M rows of ``bus_bits``), one of
         B (N columns of ``b_bus_bits``), the precision, what to start from, the slot, and whether
         the result is wanted on ``o``. A beat of several steps is taken in its last one.
-        Units with semirings have the ``operation`` beside the precision.
+        Units with semirings have the ``operation`` beside the precision, which where there is FP32
+        counts for mma alone: other operations take the first FP32 operand of each row and column.
     c : In(stream.Signature(M × N × word_bits))
         C fractals; one is taken for each beat that starts from C; a complex one takes two, the real
         and the imaginary parts.
@@ -87,7 +89,8 @@ class MatrixUnit(wiring.Component):
         may_go = Signal()
         go = Signal()
         slot = Signal(config.slot_bits)
-        steps = self._build_steps(m, self.i.valid & may_go)
+        precision = self._precision(m)
+        steps = self._build_steps(m, precision, self.i.valid & may_go)
         last = config.slot_count - 1
         m.d.comb += [
             slot.eq(Mux(beat.slot > last, last, beat.slot)),
@@ -107,8 +110,9 @@ class MatrixUnit(wiring.Component):
             with m.If(steps.is_complex):
                 m.d.comb += slot[0].eq(steps.part)
         if config.semirings:
-            self._build_operation(m, grid, sequencer)
-        else:
+            self._build_operation(m, grid)
+            m.d.comb += sequencer.late.eq(self._late())
+        if not config.semirings or config.one_pair:
             m.d.comb += [grid.step.digit.eq(steps.digit), grid.step.part.eq(steps.part)]
         m.d.comb += [
             grid.valid.eq(go),
@@ -133,27 +137,46 @@ class MatrixUnit(wiring.Component):
             ("integer", integers),
         ):
             codes = [config.precisions.index(name) for name in names]
-            here = [Value.cast(beat.precision) == code for code in codes]
+            here = [precision == code for code in codes]
             m.d.comb += grid.control[flag].eq(Cat(*here).any())
         if config.precision_bits:
-            m.d.comb += Value.cast(grid.step.precision).eq(beat.precision)
+            m.d.comb += Value.cast(grid.step.precision).eq(precision)
             if config.assignment == "element":
-                m.d.comb += grid.control.precision.eq(beat.precision)
+                m.d.comb += grid.control.precision.eq(precision)
         return m
 
-    def _build_operation(self, m: Module, grid: Grid, sequencer: Sequencer) -> None:
-        """Tell decoders, elements and the sequencer about the operation of a beat."""
+    def _build_operation(self, m: Module, grid: Grid) -> None:
+        """Tell decoders and elements about the operation of a beat."""
         ops = self.config.ops
         code = Value.cast(self.i.payload.operation)
+        if self.config.one_pair:
+            for name, bit in decoded(ops, code).items():
+                for target, names in ((grid.step.deal, DEAL), (grid.control.mode, ELEMENT)):
+                    if name in names:
+                        m.d.comb += getattr(target, name).eq(bit)
+            return
         for side, target in (("a", grid.step.a), ("b", grid.step.b), (None, grid.control.mode)):
             for name, bit in decoded(ops, code, side).items():
                 m.d.comb += getattr(target, name).eq(bit)
+
+    def _late(self) -> Value:
+        """Whether ⊕ of the beat is with what its slot holds when the result is written."""
+        ops = self.config.ops
+        code = Value.cast(self.i.payload.operation)
         late = [place for place, op in enumerate(ops) if op.plus != "add"]
         every = len(late) == len(ops)
-        chosen = Const(1, 1) if every else Cat(*(code == place for place in late)).any()
-        m.d.comb += sequencer.late.eq(chosen)
+        return Const(1, 1) if every else Cat(*(code == place for place in late)).any()
 
-    def _build_steps(self, m: Module, issue: Value) -> "_Steps":
+    def _precision(self, m: Module) -> Value:
+        """The precision of a beat: of a semiring on FP32 operands that, whatever it says."""
+        config, given = self.config, Value.cast(self.i.payload.precision)
+        if not config.one_pair or not config.precision_bits:
+            return given
+        precision = Signal(config.precision_bits)
+        m.d.comb += precision.eq(Mux(self._late(), config.precisions.index("fp32"), given))
+        return precision
+
+    def _build_steps(self, m: Module, precision: Value, issue: Value) -> "_Steps":
         """Count the steps of a beat: digits of a sum, and the two sums of complex numbers.
 
         The sender holds a beat until it is taken, in its last step; that is the operand buffer.
@@ -162,7 +185,6 @@ class MatrixUnit(wiring.Component):
         if not config.limb_counts and not config.complex_precisions:
             zero, one = Const(0, 0), Const(1, 1)
             return _Steps(digit=zero, part=zero, wide=zero, last=one, done=one, is_complex=zero)
-        precision = Value.cast(self.i.payload.precision)
         counts = {n: Signal(name=f"has_{n}_limbs") for n in config.limb_counts}
         is_complex = Signal()
         for code, name in enumerate(config.precisions):

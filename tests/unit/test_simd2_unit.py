@@ -110,10 +110,16 @@ def test_a_unit_for_products_alone_is_the_plain_one():
         ({"operations": "minplus"}, "operations must be different names, not 'minplus'"),
         ({"operations": ("minplus", "minplus")}, "operations must be different names"),
         ({"operations": ("plusmin",)}, "op must be one of mma, minplus"),
-        ({"precisions": ("fp16", "bf16")}, r"precisions must be \('fp16',\) with operations"),
-        ({"preset": "a100"}, "preset must be 'ieee' with operations other than mma, not 'a100'"),
-        ({"output": "fp16"}, "output must be 'fp32' with operations"),
-        ({"assignment": "pipelined"}, "assignment must be 'edge' with operations"),
+        (
+            {"precisions": ("fp16", "bf16")},
+            r"precisions must be \('fp16',\) with sparsity or operations",
+        ),
+        (
+            {"preset": "a100"},
+            "preset must be 'ieee' with sparsity or operations other than mma, not 'a100'",
+        ),
+        ({"output": "fp16"}, "output must be 'fp32' with sparsity or operations"),
+        ({"assignment": "pipelined"}, "assignment must be 'edge' with sparsity or operations"),
         ({"k": 6}, "k must be a multiple of 4 with addnorm, not 6"),
     ],
 )

@@ -1,5 +1,7 @@
 """`sim.davinci.simulate`: times, checks and data in one call."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -134,3 +136,13 @@ def test_a_deadlock_is_an_error():
     program.core().wait_flag(V, MTE3, 0)
     with pytest.raises(Deadlock, match="never comes"):
         simulate(program)
+
+
+def test_the_example_of_the_documentation(root, capsys):
+    text = (root / "docs" / "units" / "davinci.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.S)
+    names: dict = {}
+    exec(compile(code, "davinci.md", "exec"), names)
+    assert capsys.readouterr().out.startswith("relu on ascend310: ")
+    assert not names["report"].findings
+    assert (names["report"].outputs["y"] == 1).all()

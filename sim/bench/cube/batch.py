@@ -69,10 +69,7 @@ def compare_traffic(
         stall_seed=seed,
     )
     config = traffic.config
-    parts = np.isin(
-        traffic.precision, [config.precisions.index(p) for p in config.complex_precisions]
-    )
-    emitting = np.repeat(np.arange(len(traffic)), traffic.emit * (1 + parts))
+    emitting = np.repeat(np.arange(len(traffic)), traffic.emit * traffic.sums)
     beat, row, column = (
         axis.ravel()
         for axis in np.meshgrid(emitting, range(config.m), range(config.n), indexing="ij")

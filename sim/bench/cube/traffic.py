@@ -6,6 +6,8 @@ different slots are interleaved at random. The results are golden's.
 
 A complex beat is two *sums*, the real and the imaginary parts, in the two slots of a pair. Units
 that have such beats get their runs pair by pair: complex as a whole, or in one of the slots.
+
+Semirings on FP32 operands come in the real runs, with any code for the precision.
 """
 
 from collections.abc import Sequence
@@ -21,6 +23,7 @@ from hdl.cube.ports import Start
 from sim.rtl.cube import bus_words
 
 from .operands import draw_addends, draw_operands, make_near_ties
+from .pairs import draw_pairs, identity, pair_results
 from .semirings import compute_semirings
 
 __all__ = ["Traffic", "make_traffic"]
@@ -64,6 +67,14 @@ class Traffic:
 
     def __len__(self) -> int:
         return len(self.slot)
+
+    @property
+    def sums(self) -> np.ndarray:
+        """(beats,) ndarray of int: two for a complex beat, else one."""
+        config = self.config
+        pairs = [config.precisions.index(name) for name in config.complex_precisions]
+        one = config.one_pair & (self.operation != _mma(config))
+        return 1 + (np.isin(self.precision, pairs) & ~one)
 
     @property
     def inputs(self) -> dict[str, Any]:
@@ -130,6 +141,8 @@ def make_traffic(
         Share of the beats that emit; the last one always does.
     """
     rng = np.random.default_rng(seed)
+    if config.one_pair and "mma" not in (operations or config.operations):
+        precisions = ("fp32",)
     codes = [config.precisions.index(name) for name in precisions or config.precisions]
     paired = [config.precisions.index(name) for name in config.complex_precisions]
     places = config.slot_count // (2 if paired else 1)
@@ -160,13 +173,19 @@ def make_traffic(
     scale = scale + rng.choice([0, 0, 0, -12, 12, -26], beats)
     edge = (rng.choice([-1, 1], run.max() + 1) * (rng.random(run.max() + 1) < AT_THE_ENDS))[run]
     operation = _operations(rng, config, run, operations)
-    beat = np.repeat(np.arange(beats), 1 + np.isin(precision, paired))
+    kind = precision
+    if config.one_pair:
+        operation = np.where(np.isin(precision, paired), _mma(config), operation)
+        pairs = operation != _mma(config)
+        kind = np.where(pairs, len(config.precisions) + operation, precision)
+        precision = np.where(pairs, rng.integers(0, len(config.precisions), beats), precision)
+    beat = np.repeat(np.arange(beats), 1 + np.isin(kind, paired))
     part = np.r_[False, beat[1:] == beat[:-1]]
-    if config.semirings:
+    if config.semirings and not config.one_pair:
         a, b, c, d, index = compute_semirings(rng, config, operation, run, step, from_c, scale)
     else:
         index = np.zeros((beats, config.m, 0), np.uint8)
-        a, b, c, d = _compute(rng, config, precision, run, step, from_c, scale, edge, beat, part)
+        a, b, c, d = _compute(rng, config, kind, run, step, from_c, scale, edge, beat, part)
     return Traffic(
         config=config,
         a=a,
@@ -180,6 +199,11 @@ def make_traffic(
         c=c[from_c[beat]],
         d=d[emit[beat]],
     )
+
+
+def _mma(config: MatrixUnitConfig) -> int:
+    """The operation's code."""
+    return config.operations.index("mma") if config.one_pair else 0
 
 
 def _operations(
@@ -231,7 +255,7 @@ def _runs(
 def _compute(
     rng: np.random.Generator,
     config: MatrixUnitConfig,
-    precision: np.ndarray,
+    kind: np.ndarray,
     run: np.ndarray,
     step: np.ndarray,
     from_c: np.ndarray,
@@ -242,7 +266,8 @@ def _compute(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Buses a and b, C for every sum, and the value of its slot after it.
 
-    ``beat`` and ``part`` are those of each sum; the other arrays go by beats.
+    ``beat`` and ``part`` are those of each sum; the other arrays go by beats. ``kind`` is the code
+    of the precision, or, past those, of the semiring.
     """
     beats, octets = len(run), config.bus_bits // 8
     a = rng.integers(0, 256, (beats, config.m, octets), dtype=np.uint8)
@@ -252,11 +277,20 @@ def _compute(
     d = np.zeros_like(c)
     state = np.zeros((2 * int(run.max()) + 2, config.m, config.n), word)
     drawn = {}
-    for code in np.unique(precision):
+    count = len(config.precisions)
+    for code in np.unique(kind):
+        mine = np.flatnonzero(kind == code)
+        sums = np.flatnonzero(kind[beat] == code)
+        position = np.cumsum(kind[beat] == code) - 1
+        if code >= count:
+            spec, name = config.spec("fp32"), config.operations[code - count]
+            assert isinstance(spec, DotSpec)
+            x, y, c[sums] = draw_pairs(rng, name, spec, scale[mine], config.m, config.n)
+            _put(a, b, mine, x, y)
+            drawn[code] = name, x, y, position
+            continue
         name = config.precisions[code]
         spec = config.spec(name)
-        mine = np.flatnonzero(precision == code)
-        sums = np.flatnonzero(precision[beat] == code)
         centre = scale + edge * spec.output.emax if isinstance(spec, DotSpec) else scale
         x, y = draw_operands(rng, spec, centre[mine], config.m, config.n)
         z = draw_addends(rng, spec, centre[beat[sums]], config.m, config.n)
@@ -270,11 +304,9 @@ def _compute(
         if config.result_bits(name) < config.word_bits:  # what is above the code has no meaning
             above = rng.integers(0, 1 << 32, z.shape, dtype=np.uint64) << np.uint64(32)
             c[sums] |= above
-        for bus, codes in ((a, x), (b, y)):
-            raw = np.ascontiguousarray(codes).view(np.uint8)
-            bus[mine, :, : raw.shape[-1]] = raw
-        position = np.searchsorted(mine, beat[sums])
-        x, y = x[position], y[position]
+        _put(a, b, mine, x, y)
+        at = np.searchsorted(mine, beat[sums])
+        x, y = x[at], y[at]
         if is_complex and isinstance(spec, DotSpec):
             x[~part[sums], :, 1::2] ^= spec.input.sign_mask
             y[part[sums]] = (
@@ -282,18 +314,29 @@ def _compute(
                 .reshape(-1, config.n, spec.k // 2, 2)[..., ::-1]
                 .reshape(-1, config.n, spec.k)
             )
-        drawn[code] = spec, x, y, np.cumsum(precision[beat] == code) - 1
-    run, step, from_c, precision = 2 * run[beat] + part, step[beat], from_c[beat], precision[beat]
+        drawn[code] = spec, x, y, position
+    run, step, from_c, kind = 2 * run[beat] + part, step[beat], from_c[beat], kind[beat]
     for place in range(int(step.max()) + 1):
         now = np.flatnonzero(step == place)
         state[run[now[from_c[now]]]] = c[now[from_c[now]]]
         for code, (spec, x, y, position) in drawn.items():
-            these = now[precision[now] == code]
-            if len(these):
-                at = position[these]
+            these = now[kind[now] == code]
+            at = position[these]
+            if isinstance(spec, str):
+                if not place:
+                    state[run[these[~from_c[these]]]] = identity(spec)
+                state[run[these]] = pair_results(spec, x[at], y[at], state[run[these]])
+            elif len(these):
                 bits = config.result_bits(config.precisions[code])
                 addend = state[run[these]].astype(f"u{bits // 8}")
                 value = mmad(x[at], np.swapaxes(y[at], 1, 2), addend, spec=spec)
                 state[run[these]] = value.view(addend.dtype)
         d[now] = state[run[now]]
     return a, b, c, d
+
+
+def _put(a: np.ndarray, b: np.ndarray, beats: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
+    """Put codes on the low ends of the buses of some beats."""
+    for bus, codes in ((a, x), (b, y)):
+        raw = np.ascontiguousarray(codes).view(np.uint8)
+        bus[beats, :, : raw.shape[-1]] = raw

@@ -241,14 +241,14 @@ def _whole(value: float) -> int:
 
 def _to_half(value) -> float:
     try:
-        return struct.unpack("<e", struct.pack("<e", value))[0]
+        return struct.unpack("<e", struct.pack("<e", float(value)))[0]
     except OverflowError:
         return math.copysign(math.inf, value)
 
 
 def _to_float(value) -> float:
     try:
-        return struct.unpack("<f", struct.pack("<f", value))[0]
+        return struct.unpack("<f", struct.pack("<f", float(value)))[0]
     except OverflowError:
         return math.copysign(math.inf, value)
 
@@ -273,7 +273,7 @@ def converter(source: Type, target: Type) -> Callable | None:
     rounds to nearest, ties to even, and overflows to infinity.
     """
     if isinstance(source, Pointer):
-        source = UINT64
+        source = INT64  # one below the first byte is −1
     if isinstance(target, Pointer):
         target = UINT64
     if not isinstance(source, Scalar) or not isinstance(target, Scalar):
@@ -311,6 +311,8 @@ def encode(type: Type, value) -> bytes:
     """The bytes of a value, little end first."""
     if isinstance(type, Scalar) and type.kind == "bf":
         return struct.pack("<f", value)[2:]
+    if isinstance(type, Pointer):  # one below the first byte is far above
+        value &= (1 << 64) - 1
     return _codec(type).pack(value)
 
 

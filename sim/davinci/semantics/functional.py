@@ -110,7 +110,7 @@ class Functional:
                 memory.at(dst, (), ())[...] = np.asarray(one.fields["value"])
             else:
                 raise FunctionalError(one, "what this operation computes is not modelled")
-        except (IndexError, TypeError) as error:
+        except (IndexError, TypeError, OverflowError) as error:
             raise FunctionalError(one, str(error)) from None
 
     def _vector(self, memory: Memory, one: Instruction) -> None:

@@ -74,7 +74,7 @@ def window(
     """
     try:
         return np.ndarray(shape, dtype, array, offset, strides)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         low = high = offset
         for count, stride in zip(shape, strides, strict=True):
             reach = (count - 1) * stride

@@ -50,4 +50,4 @@ def test_mutated_kernels(path):
             answers.append(str(error))
     for answer in filter(None, answers):
         assert re.fullmatch(r"k\.cce:\d+:\d+: [^\n]+", answer), answer
-    assert any(answers) and not all(answers)
+    assert len(set(answers)) > 15

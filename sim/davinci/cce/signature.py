@@ -122,7 +122,8 @@ def select(
 
 def _count_message(candidates: list[Intrinsic], given: int) -> str:
     counts = sorted({n for c in candidates for n in range(c.fewest, len(c.parameters) + 1)})
-    allowed = " or ".join(map(str, counts)) if len(counts) < 4 else f"{counts[0]} to {counts[-1]}"
+    allowed = ", ".join(map(str, counts[:-1]))
+    allowed = f"{allowed} or {counts[-1]}" if allowed else str(counts[-1])
     words = candidates[0]
     noun = "argument" if allowed == "1" else "arguments"
     return f"{words.name} must have {allowed} {noun}, not {given}: {words}"

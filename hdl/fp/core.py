@@ -13,7 +13,7 @@ from golden.fp.formats import FloatFormat
 
 from .align import clip, shift_right
 from .carrysave import Row, add_rows, reduce_rows
-from .geometry import Geometry, Lane, ShortWindow, SmallResult, Winner
+from .geometry import Geometry, Guests, Lane, ShortWindow, SmallResult, Winner
 from .normalise import Normalised, normalise, round_and_pack
 from .pipeline import Cuts
 from .unpack import Unpacked
@@ -52,7 +52,7 @@ class DotCore:
     pieces : mapping of int to Value, optional
         By a number n, whether n lanes at a time are the pieces of a product, side by side, the
         least significant first, with one sign and exponent. At most one is set.
-    winner : Winner, optional
+    guests : Guests, optional
         Run-time choice of one number in place of the sum.
     """
 
@@ -67,7 +67,7 @@ class DotCore:
         short: ShortWindow | None = None,
         small: SmallResult | None = None,
         pieces: Mapping[int, Value] | None = None,
-        winner: Winner | None = None,
+        guests: Guests | None = None,
     ):
         if short is not None and geometry.sticky == (rounding == "RZ"):
             raise ValueError("a short window must come with floor and RNE, or with neither")
@@ -75,8 +75,8 @@ class DotCore:
             raise ValueError("a smaller result must come with products that may be subnormal")
         self.m, self.g, self.cuts, self.short, self.small = m, geometry, cuts, short, small
         self.rounding, self.nan_code = rounding, nan_code
-        self.pieces, self.winner = dict(pieces or {}), winner
-        if winner is not None and not geometry.sticky:
+        self.pieces, self.guests = dict(pieces or {}), guests
+        if guests is not None and not geometry.sticky:
             raise ValueError("a winner must come with floor and a sticky bit")
 
     def build(
@@ -318,10 +318,7 @@ class DotCore:
 
     def _build_result(self, rows, ones, lost, side, c_sign) -> Value:
         m, g, cuts = self.m, self.g, self.cuts
-        rows = [
-            Row(value=cuts.cross("sum", row.value, f"s2_row{i}"), lsb=row.lsb)
-            for i, row in enumerate(rows)
-        ]
+        rows, words = self._crossed(rows)
         carry = cuts.cross("sum", ones[0], "s2_carry") if ones else None
         lost = cuts.cross("sum", lost, "s2_lost")
         if not g.sticky or "short" in side:
@@ -333,9 +330,30 @@ class DotCore:
         m.d.comb += total.eq(add_rows(m, rows, width=g.sum_bits, carry_in=carry, fast=fast))
         side["below"] = side["missing"] = total[-1]
         folded = total[:-1] ^ total[-1].replicate(g.magnitude_bits)
-        if self.winner is not None:
-            folded, lost, side = self._replaced(folded, lost, side, self.winner)
+        if self.guests is not None:
+            winner = self.guests.winner(words)
+            folded, lost, side = self._replaced(folded, lost, side, winner)
         return self._build_rounded(folded, lost, side)
+
+    def _crossed(self, rows: Sequence[Row]) -> tuple[list[Row], list[Value]]:
+        """Rows and guests behind the place "sum"; a guest has a row's registers if it fits."""
+        cuts = self.cuts
+        guests = list(self.guests.words) if self.guests else []
+        hosts: list[Row] = []
+        words: list[Value] = []
+        for i, row in enumerate(rows):
+            value: Value = row.value
+            fits = bool(guests) and len(guests[0]) <= len(value)
+            if fits and self.guests is not None:
+                guest, n = guests.pop(0), len(value)
+                guest = Cat(guest, value[len(guest) :])
+                value = Mux(self.guests.early, guest, value)[:n]
+            value = cuts.cross("sum", value, f"s2_row{i}")
+            hosts.append(Row(value=value, lsb=row.lsb))
+            if fits and self.guests is not None:
+                words.append(value[: len(self.guests.words[len(words)])])
+        words += [cuts.cross("sum", word, f"s2_guest{i}") for i, word in enumerate(guests)]
+        return hosts, words
 
     def _replaced(self, folded: Value, lost: Value, side, winner: Winner):
         """The winner in place of the sum, where it is chosen."""
@@ -357,8 +375,9 @@ class DotCore:
 
     def build_winner(self) -> Value:
         """The code of the winner, in a unit without sums."""
-        assert self.winner is not None
-        return self._build_rounded(self.winner.folded, Const(0, 1), self._winner_side(self.winner))
+        assert self.guests is not None
+        winner = self.guests.winner(self._crossed([])[1])
+        return self._build_rounded(winner.folded, Const(0, 1), self._winner_side(winner))
 
     # ---------------------------------------------------------------- rounding
 
@@ -453,7 +472,7 @@ class DotCore:
         payload = Mux(side["nan"], nan, 0)
         number = side["nonzero"] & ~special
         sign = (below & number) | side["minus"]
-        if self.winner is not None:  # a winner's `minus` is that of a zero, whatever it is
+        if self.guests is not None:  # a winner's `minus` is that of a zero, whatever it is
             sign = Mux(number, below, side["minus"])
         return Cat(
             (fraction & (~special).replicate(f)) | payload,

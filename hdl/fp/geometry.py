@@ -1,12 +1,13 @@
 """What goes into the back end of a dot product, and the widths that follow from its parameters."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from amaranth.hdl import Value
 
 from golden.fp.formats import FloatFormat
 
-__all__ = ["Geometry", "Lane", "ShortWindow", "SmallResult", "Winner"]
+__all__ = ["Geometry", "Guests", "Lane", "ShortWindow", "SmallResult", "Winner"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +87,25 @@ class Winner:
     minus: Value
     inf: Value
     nan: Value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guests:
+    """What becomes a winner, on its way past the sum.
+
+    Attributes
+    ----------
+    words : sequence of Value
+        Before the place "sum", where they may take the registers of the sum's rows.
+    early : Value
+        Whether they are wanted, there.
+    winner : callable
+        Takes them behind it and returns the `Winner`.
+    """
+
+    words: Sequence[Value]
+    early: Value
+    winner: Callable[[list[Value]], Winner]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,13 +14,14 @@ from golden.simd2.op import Op
 
 from ..fp.core import PIPELINES, DotCore
 from ..fp.dot import geometry_of, lane
-from ..fp.geometry import Geometry, Lane
+from ..fp.geometry import Geometry, Guests, Lane, Winner
 from ..fp.multiply import multiply
 from ..fp.pipeline import Cuts
 from ..fp.unpack import Unpacked, unpack
 from .mode import bits, bits_layout, operations_of
 from .operand import PARTS, check_format, lane_layout
 from .winner import Candidate, Widths, candidate, key_of, least, winner_of
+from .winner import less as less_than
 
 __all__ = ["SemiringDot", "better"]
 
@@ -126,23 +127,23 @@ class SemiringDot(wiring.Component):
         cuts = Cuts(m, PIPELINES[self.pipeline])
         pairs = self._pairs(m, mode["norm"])
         lanes = [self._lane(m, x, y, mode, i, kill) for i, (x, y, kill) in enumerate(pairs)]
-        winner, held = None, None
+        guests, held = None, None
         if widths.sums or widths.products or widths.extrema:
-            winner, held = self._build_winner(m, cuts, lanes, mode)
+            guests, held = self._build_keys(m, cuts, lanes, mode)
         core = DotCore(
             m,
             geometry=self.geometry,
             rounding=self.spec.rounding,
             nan_code=self.spec.nan_code,
             cuts=cuts,
-            winner=winner,
+            guests=guests,
         )
         if self._adds:
             addend = unpack(m, self.c, self.spec.output, name="c")
             n = self._exponent_bits
             lanes = [replace(lane, exponent=lane.exponent[:n]) for lane in lanes]
             m.d.comb += self.d.eq(core.build(lanes, addend, held))
-        elif winner is not None:
+        elif guests is not None:
             m.d.comb += self.d.eq(core.build_winner())
         if Op.ORAND in self.operations:
             true: Value = Cat(
@@ -182,15 +183,16 @@ class SemiringDot(wiring.Component):
     def _lane(
         self, m: Module, x: Unpacked, y: Unpacked, mode: dict[str, Value], i: int, kill: Value
     ) -> Lane:
-        """A product on its way into the sum."""
+        """A product on its way into the sum; none where it is none of a sum or a semiring."""
+        gone = kill | mode["larger"]
         fraction = 2 * self.spec.input.fraction_bits
         width = len(x.significand) + len(y.significand)
         product: Value = Const(0, fraction + 2)
         if width:
             product = multiply(m, x.significand, y.significand, name=f"p{i}")
-            product = product & (~kill).replicate(len(product))
+            product = product & (~gone).replicate(len(product))
         found = lane(m, x, y, product, fraction, f"p{i}")
-        exponent = found.exponent & (~kill).replicate(len(found.exponent))
+        exponent = found.exponent & (~gone).replicate(len(found.exponent))
         nan, inf, sign = found.nan, found.inf, found.sign
         norm = mode["norm"]
         if not isinstance(norm, Const) or norm.value:
@@ -204,8 +206,8 @@ class SemiringDot(wiring.Component):
 
     # ---------------------------------------------------------------- candidates
 
-    def _build_winner(self, m: Module, cuts: Cuts, lanes: Sequence[Lane], mode):
-        """The least candidate, behind "sum", and what lanes keep of products, behind "product"."""
+    def _build_keys(self, m: Module, cuts: Cuts, lanes: Sequence[Lane], mode):
+        """The keys that go past the sum, and what lanes keep of products, behind "product"."""
         widths, k = self._widths, self.spec.k
         kept: list[Candidate] = []
         for i in range(k):
@@ -226,12 +228,15 @@ class SemiringDot(wiring.Component):
         mode = self._cross(cuts, "product", mode, "s1_mode")
         keys = [key_of(m, x, widths=widths, mode=mode, name=f"x{i}") for i, x in enumerate(kept)]
         keys = least(m, keys, turns=~mode["plus"], name="early", levels=_EARLY)
-        keys = [cuts.cross("sum", key, f"s2_key{i}") for i, key in enumerate(keys)]
-        mode = self._cross(cuts, "sum", mode, "s2_mode")
-        (key,) = least(m, keys, turns=~mode["plus"], name="late")
-        winner = winner_of(key, widths=widths, geometry=self.geometry, mode=mode)
+        late = self._cross(cuts, "sum", mode, "s2_mode")
+
+        def winner(words: list[Value]) -> Winner:
+            (key,) = least(m, words, turns=~late["plus"], name="late")
+            return winner_of(key, widths=widths, geometry=self.geometry, mode=late)
+
+        guests = Guests(words=keys, early=mode["semiring"], winner=winner)
         held = [(x.word, x.sign, x.exponent[: self._exponent_bits]) for x in kept]
-        return winner, held
+        return guests, held
 
     @staticmethod
     def _cross(cuts: Cuts, place: str, mode: dict[str, Value], prefix: str) -> dict[str, Value]:
@@ -289,7 +294,7 @@ def better(
     own: Value = Mux(keep, kept, Cat(endless, turn))
     sign, other = found[-1], own[-1] ^ turn
     less = Signal(name=f"{name}_less")
-    m.d.comb += less.eq(Mux(sign ^ other, sign, (found[:-1] < own[:-1]) ^ sign))
+    m.d.comb += less.eq(Mux(sign ^ other, sign, less_than(found[:-1], own[:-1]) ^ sign))
     found_nan, own_nan = (_is_nan(code, output) for code in (found, own))
     turned = Cat(found[:-1], sign ^ (turn & ~found_nan))
     takes = ~mode["semiring"] | own_nan | (less & ~found_nan)

@@ -18,7 +18,7 @@ from golden.fp.formats import FloatFormat
 from ..fp.geometry import Geometry, Lane, Winner
 from .operand import fixed_bits
 
-__all__ = ["Candidate", "Widths", "candidate", "key_of", "least", "winner_of"]
+__all__ = ["Candidate", "Widths", "candidate", "key_of", "least", "less", "winner_of"]
 
 #: Top bits of a key that are all ones, or all zeros, for infinities and no finite number.
 _SPECIAL = 13
@@ -142,10 +142,8 @@ def candidate(
         f = widths.format.fraction_bits
         hidden = chosen[f:-1].any()
         operand = Cat(Const(0, f), chosen[:f], hidden, Const(0, 1))
-        word, exponent = (
-            (one & (~larger).replicate(len(one))) | (other & larger.replicate(len(other)))
-            for one, other in ((word, operand), (exponent, chosen[f:-1]))
-        )
+        word = _or(word, operand & larger.replicate(len(operand)))
+        exponent = _or(exponent, chosen[f:-1] & larger.replicate(len(chosen) - f - 1))
         sign = Mux(larger, ~chosen[-1], sign)
         nan = Mux(larger, a.nan & b.nan, nan)
     middle = total[widths.low : widths.low + widths.fraction]
@@ -167,20 +165,35 @@ def _or(x: Value, y: Value) -> Value:
 def key_of(m: Module, kept: Candidate, *, widths: Widths, mode: dict[str, Value], name: str):
     """The key of a candidate, behind the place "product"."""
     top = ~kept.sign | kept.nan  # a NaN is not among the negative numbers
-    number: Value = Cat(kept.low, kept.word[: widths.fraction], kept.exponent[: widths.exponent])
-    plus = mode["plus"]
+    plus, word, exponent = mode["plus"], kept.word, kept.exponent[: widths.exponent]
+    fraction: Value = word[: widths.fraction]
     if widths.products or widths.extrema:
-        p = kept.word
-        high = p[-1]
-        exponent = (kept.exponent + high)[: widths.exponent]
-        found = Cat(Mux(high, p[:-1], Cat(Const(0, 1), p[:-2])), exponent)
-        number = Cat(number[: widths.low], Mux(plus, number[widths.low :], found))
+        # normalised; a sum, whose top bit of the word is clear, stays as it is
+        exponent = (exponent + word[-1])[: widths.exponent]
+        fraction = Mux(word[-1] | plus, word[:-1], Cat(Const(0, 1), word[:-2]))
+    number = Cat(kept.low, fraction, exponent)
     ones = kept.inf & (top | ~plus)
     zeros = kept.inf & ~top & plus
     upper = (number[1 - _SPECIAL :] | ones.replicate(_SPECIAL - 1)) & ~zeros.replicate(_SPECIAL - 1)
     key = Signal(widths.key, name=f"{name}_key")
     m.d.comb += key.eq(Cat(number[: 1 - _SPECIAL], upper, top, kept.nan))
     return key
+
+
+def less(x: Value, y: Value) -> Value:
+    """Whether unsigned x is less than y: where a borrow begins, and how far it goes on.
+
+    Two of three gates of a subtractor; `x < y` mapped to 227 µm² with a choice of 44 bits, this to
+    208.
+    """
+    pairs = [(~p & q, ~p | q) for p, q in zip(x, y, strict=True)]
+    while len(pairs) > 1:
+        following = [
+            (high[0] | (high[1] & low[0]), high[1] & low[1])
+            for low, high in zip(pairs[::2], pairs[1::2], strict=False)
+        ]
+        pairs = following + pairs[len(pairs) - len(pairs) % 2 :]
+    return pairs[0][0]
 
 
 def _is_less(x: Value, y: Value, *, turns: Value) -> Value:
@@ -190,7 +203,7 @@ def _is_less(x: Value, y: Value, *, turns: Value) -> Value:
     negative numbers is the other one.
     """
     negative = ~(x[-1] | y[-1])
-    return (x < y) ^ (negative & turns)
+    return less(x, y) ^ (negative & turns)
 
 
 def least(
@@ -213,7 +226,7 @@ def least(
             smaller = Signal(len(x), name=f"{name}{level}_{index // 2}")
             # a NaN has the sign of a positive number
             negative = ~(x[-2] | y[-2])
-            m.d.comb += smaller.eq(Mux((x < y) ^ (negative & turns), x, y))
+            m.d.comb += smaller.eq(Mux(less(x, y) ^ (negative & turns), x, y))
             following.append(smaller)
         if len(keys) % 2:
             following.append(keys[-1])

@@ -82,6 +82,8 @@ def _by_lanes(
         key += (view.offset, view.dtype, f[name + _BLOCK], f[name + _STEP])
     plan = memory.plans.get(key)
     if plan is None:
+        if len(memory.plans) >= _MOST_PLANS:
+            memory.plans.clear()
         plan = memory.plans[key] = _plan(memory, one, names)
     if not plan:
         _stepwise(memory, one, names, compute)
@@ -91,6 +93,7 @@ def _by_lanes(
     put(target, values if values.shape == shape else _full(values, *shape), on)
 
 
+_MOST_PLANS = 1 << 15  # of a memory
 _BLOCK, _STEP = "_block_stride", "_repeat_stride"
 
 

@@ -87,6 +87,8 @@ def parse(
         raise CceError(Position(file, 1), "there is no function in this file")
     parts = parts_of(tokens)
     chosen = choose(parts, first := entry_of(parts, entry, file))
+    for token in (t for p in chosen for t in p.tokens if t.kind == "other"):
+        raise CceError(token.position, f"no C token begins with {token.text!r}")
     types = set().union(*(_type_names(p) for p in chosen))
     tokens = [t for p in chosen for t in _with_typedef(p, to_c(p.tokens, types))]
     # A declaration of a name that is known here anyway would hide it.

@@ -55,7 +55,7 @@ _TOKEN = re.compile(
 class Token(NamedTuple):
     """A word of the source: its kind, its text, where it is, and whether a space precedes it."""
 
-    kind: str  # id, number, string, char, punctuation, newline
+    kind: str  # id, number, string, char, punctuation, newline, or other: no token of C
     text: str
     position: Position
     spaced: bool = False
@@ -67,14 +67,16 @@ def tokenize(text: str, file: str) -> list[Token]:
     Raises
     ------
     CceError
-        For a character that no token has, or a comment that does not end.
+        For a comment that does not end.
     """
     tokens, index, line, start, spaced = [], 0, 1, 0, True
     while index < len(text):
         here = Position(file, line, index - start + 1)
         match = _TOKEN.match(text, index)
-        if match is None:
-            raise CceError(here, f"no C token begins with {text[index]!r}")
+        if match is None:  # it may stand in text that is not read
+            tokens.append(Token("other", text[index], here, spaced))
+            index, spaced = index + 1, False
+            continue
         kind, word = str(match.lastgroup), match[0]
         index = match.end()
         if kind == "open":

@@ -169,7 +169,10 @@ def _select(sink: ProgramSink, call: Call) -> None:
 
 
 def _reduce(sink: ProgramSink, call: Call) -> None:
-    """The repeat stride of dst counts results: a value, a pair, eight values, or half a repeat."""
+    """The repeat stride of dst counts results: a value, a pair, eight values, or half a repeat.
+
+    An index alone is a word of 32 bits.
+    """
     a, op = call.arguments, call.name
     order = _ORDERS[a.get("order", 0)]
     src = sink.view(a["src"], ())
@@ -178,7 +181,7 @@ def _reduce(sink: ProgramSink, call: Call) -> None:
     if op in ("vcmax", "vcmin"):
         unit = 1 if order in ("value", "index") else 2
     for first, repeat, mask in _pieces(sink, call, lanes):
-        step = a["dst_rep"] * unit * width
+        step = a["dst_rep"] * (4 if order == "index" else unit * width)
         dst: Address = a["dst"]
         place = dst._replace(address=dst.address + first * step)
         sink.core.vreduce_lanes(

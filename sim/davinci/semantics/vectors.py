@@ -237,7 +237,6 @@ def _vsel(memory: Memory, one: Instruction) -> None:
 def _reduce(memory: Memory, one: Instruction) -> None:
     f, dst, src = one.fields, one.operands["dst"], one.operands["src"]
     lanes, repeat = lanes_of(src), f["repeat"]
-    width = DTYPES[src.dtype].itemsize
     block, step = f["src_block_stride"], f["src_repeat_stride"]
     low, high = src.offset, src.offset + BLOCK_BYTES * ((repeat - 1) * step + 7 * block + 1)
     end = dst.offset + (repeat - 1) * f["dst_repeat_bytes"] + 8 * BLOCK_BYTES
@@ -250,8 +249,9 @@ def _reduce(memory: Memory, one: Instruction) -> None:
         if not there.any():
             continue
         place = replace(dst, offset=dst.offset + first * f["dst_repeat_bytes"])
-        shape = (count, results.shape[1])
-        target = memory.at(place, shape, (f["dst_repeat_bytes"], width), src.dtype)
+        shape, size = (count, results.shape[1]), results.dtype.itemsize
+        dtype = "uint32" if results.dtype == np.uint32 else src.dtype
+        target = memory.at(place, shape, (f["dst_repeat_bytes"], size), dtype)
         for i in range(count):  # results of one repeat may lie on those of another
             np.copyto(target[i], results[i], where=there)
 
@@ -272,12 +272,13 @@ def _reduced(op: str, values: np.ndarray, on: np.ndarray | None, order) -> tuple
         return vector.sum_tree(values, mask)[:, None], mask.any(keepdims=True)
     extreme = vector.largest if op == "vcmax" else vector.smallest
     best, lanes = extreme(values, mask)
+    if order == "index":  # alone it is a word of 32 bits
+        return lanes.astype(np.uint32)[:, None], mask.any(keepdims=True)
     index = lanes.astype(f"u{values.dtype.itemsize}").view(values.dtype)
     columns = {
         "value_index": (best, index),
         "index_value": (index, best),
         "value": (best,),
-        "index": (index,),
     }[order or "value_index"]
     return np.stack(columns, axis=1), np.full(len(columns), mask.any())
 

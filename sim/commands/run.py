@@ -60,9 +60,7 @@ def _run(options: argparse.Namespace) -> int:
         if value not in allowed:
             raise UserError(f"{name} must be one of {', '.join(allowed)}, not {value!r}")
     if options.backend == "rtl":
-        if options.inputs == "fp32":
-            raise UserError("--inputs must be fp16 with --backend rtl, not 'fp32'")
-        options.inputs = "fp16"
+        options.inputs = options.inputs or "fp16"
     if bool(options.graph) == options.model:
         raise UserError("run must have one of --graph FILE and --model")
     console = Console(

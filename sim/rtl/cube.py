@@ -79,7 +79,8 @@ def matmul(
         Codes of the output format (complex: likewise pairs), or int32. Zero, or the identity of ⊕,
         by default.
     precision, operation : str
-        One of ``config.precisions``, and one of ``config.operations``.
+        One of ``config.precisions``, and one of ``config.operations``; on a unit with ``fp32`` all
+        operations but mma are on that.
     places : (..., M, K) ndarray of int, optional
         On a unit with sparsity: the places of A's values in their groups of four. B has 2·K rows.
     stall_rate : float
@@ -98,6 +99,10 @@ def matmul(
     if operation not in config.operations:
         names = ", ".join(config.operations)
         raise ValueError(f"operation must be one of {names}, not {operation!r}")
+    if config.one_pair and operation != "mma" and precision != "fp32":
+        raise ValueError(
+            f"precision must be 'fp32' with {operation} on a unit with fp32, not {precision!r}"
+        )
     is_complex = precision in config.complex_precisions
     bits = config.operand_bits(precision) * (2 if is_complex else 1)
     a, b = _codes(a, bits, "a"), _codes(b, bits, "b")

@@ -7,15 +7,25 @@ from hdl.cube import CONFIGS, MatrixUnitConfig
 
 from .cube import CubeProduct, matmul
 
-__all__ = ["UNIT", "compute", "mmo"]
+__all__ = ["UNIT", "UNIT_FP32", "compute", "mmo"]
 
 UNIT = CONFIGS["simd2_4x4"]
+#: FP32 operands: the same rows, columns and terms of a sum, and one pair a beat of the others.
+UNIT_FP32 = MatrixUnitConfig(
+    m=4,
+    n=4,
+    k=8,
+    precisions=("fp32",),
+    operations=tuple(op.mnemonic for op in Op if op is not Op.ADDNORM),
+)
+#: What operands may be, and the precision that it is.
+_PRECISIONS = {"float16": "fp16", "float32": "fp32"}
 
 
 def mmo(op: Op | str, a, b, c=None, *, config: MatrixUnitConfig = UNIT) -> np.ndarray:
-    """D = C ⊕ (A ⊗ B) of FP16 matrices; see `compute`.
+    """D = C ⊕ (A ⊗ B) of FP16 matrices, or of FP32 ones on a unit for them; see `compute`.
 
-    Bit for bit as `golden.simd2.mmo` with the unit's k, and ``squares="products"``.
+    Bit for bit as `golden.simd2.mmo` with the terms of the unit's sums, ``squares="products"``.
     """
     return compute(op, a, b, c, config=config).d
 
@@ -37,8 +47,9 @@ def compute(
     ----------
     op : Op or str
         One of ``config.operations``.
-    a : (..., M, K) ndarray of float16
-    b : (..., K, N) ndarray of float16
+    a : (..., M, K) ndarray of float16 or float32
+        Of a precision that the unit has; on one with ``fp32`` all operations but mma are on that.
+    b : (..., K, N) ndarray of the same
     c : (..., M, N) ndarray of float32, optional
         The identity of ⊕ by default.
     places : (..., M, K) ndarray of uint8, optional
@@ -57,9 +68,12 @@ def compute(
         For shapes that do not fit, and an operation that the unit does not have.
     """
     a, b = np.asarray(a), np.asarray(b)
-    for name, array in (("a", a), ("b", b)):
-        if array.dtype != np.float16:
-            raise TypeError(f"{name} must be float16 on the RTL, not {array.dtype.name}")
+    names = [name for name, p in _PRECISIONS.items() if p in config.precisions]
+    for name, array, allowed in (("a", a, names), ("b", b, [a.dtype.name])):
+        if array.dtype.name not in allowed:
+            able = " or ".join(allowed)
+            raise TypeError(f"{name} must be {able} on the RTL, not {array.dtype.name}")
+    bits = np.dtype(f"u{a.dtype.itemsize}")
     codes = None
     if c is not None:
         c = np.asarray(c)
@@ -68,9 +82,10 @@ def compute(
         codes = np.ascontiguousarray(c).view(np.uint32)
     found = matmul(
         config,
-        np.ascontiguousarray(a).view(np.uint16),
-        np.ascontiguousarray(b).view(np.uint16),
+        np.ascontiguousarray(a).view(bits),
+        np.ascontiguousarray(b).view(bits),
         codes,
+        precision=_PRECISIONS[a.dtype.name],
         operation=as_op(op).mnemonic,
         places=places,
         stall_rate=stall_rate,

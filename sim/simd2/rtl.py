@@ -16,8 +16,10 @@ __all__ = ["CompiledSparseUnit", "CompiledUnit"]
 class CompiledUnit:
     """A back end: `golden.simd2.mmo`'s interface and bits, from Verilator's model of the unit.
 
-    addnorm is that of ``squares="products"``. Operands are FP16. Nothing is loaded or built before
-    the first operation; a unit's model is built once and cached.
+    Operands are FP16, or FP32 on a unit of its own with as many terms a sum (two or more), which
+    has no addnorm and takes two cycles for a pair of operands elsewhere. addnorm is that of
+    ``squares="products"``. Nothing is loaded or built before the first operation; a unit's model
+    is built once and cached.
     """
 
     def __call__(self, op, a, b, c=None, *, k: int = 4, preset: str = "ieee") -> np.ndarray:
@@ -31,7 +33,10 @@ class CompiledUnit:
             from sim.rtl.simd2 import compute
 
             _check_squares(settings)
-            found = compute(op, a, b, c, config=_config(unit.m, unit.n, unit.k, unit.preset))
+            wide = np.asarray(a).dtype == np.float32
+            choose = _fp32_config if wide else _config
+            config = choose(unit.m, unit.n, unit.k, unit.preset)
+            found = compute(op, a, b, c, config=config)
             return found.d, found.cycles
 
         return mmo
@@ -72,6 +77,17 @@ def _config(m: int, n: int, k: int, preset: str):
 
     operations = UNIT.operations if k % 4 == 0 else UNIT.operations[:-1]
     return replace(UNIT, m=m, n=n, k=k, preset=preset, operations=operations)
+
+
+@lru_cache
+def _fp32_config(m: int, n: int, k: int, preset: str):
+    from sim.rtl.simd2 import UNIT_FP32
+
+    if preset != "ieee":
+        raise ValueError(f"preset must be ieee with FP32 operands on compiled RTL, not {preset!r}")
+    if k < 2:
+        raise ValueError(f"k must be at least 2 with FP32 operands on compiled RTL, not {k!r}")
+    return replace(UNIT_FP32, m=m, n=n, k=2 * k)  # two lanes a term
 
 
 register_backend("rtl", CompiledUnit(), CompiledSparseUnit())

@@ -12,7 +12,7 @@ __all__ = ["draw_pairs", "identity", "pair_results"]
 #: Zeros, infinities, a NaN, ones, the smallest subnormal and normal and the largest numbers.
 _POSITIVE = np.array([0, 0x7F80_0000, 0x7FC0_0000, 0x3F80_0000, 1, 0x80_0000, 0x7F7F_FFFF], "u4")
 _SPECIALS = np.concatenate([_POSITIVE, _POSITIVE | np.uint32(1 << 31)])
-_SHARE_OF_SPECIALS = 0.05
+_SHARE_OF_SPECIALS, _OF_TRUTH = 0.05, 0.6  # of truth only zeros and NaNs matter
 _SHARE_OF_CLOSE = 0.3  # beats of which all operands are of one size, and C is near the result
 _SHARE_OF_ANY = 0.1  # operands and C that are any bits
 
@@ -29,6 +29,7 @@ def draw_pairs(
     scale : (count,) ndarray of int
         Exponent around which products, and C, lie.
     """
+    share = _OF_TRUTH if operation == "orand" else _SHARE_OF_SPECIALS
     close = rng.random(len(scale)) < _SHARE_OF_CLOSE
     base = rng.integers(1 << 20, 0x7F00_0000, (int(close.sum()), 1, 1))
     sides: list[np.ndarray] = []
@@ -36,14 +37,14 @@ def draw_pairs(
         side = codes[..., :1].astype(np.uint32)
         near = base + rng.integers(0, 4, side[close].shape)
         side[close] = (near | rng.integers(0, 2, near.shape) << 31).astype(np.uint32)
-        special = rng.random(side.shape) < _SHARE_OF_SPECIALS
+        special = rng.random(side.shape) < share
         side[special] = rng.choice(_SPECIALS, int(special.sum()))
         sides.append(_with_any(rng, side))
     a, b = sides
     c = draw_addends(rng, spec, scale, m, n).astype(np.uint32)
     near = pair_results(operation, a, b) + rng.integers(-1, 2, c.shape)
     c[close] = near[close].astype(np.uint32)
-    special = rng.random(c.shape) < _SHARE_OF_SPECIALS
+    special = rng.random(c.shape) < share
     c[special] = rng.choice(_SPECIALS, int(special.sum()))
     return a, b, _with_any(rng, c)
 

@@ -7,15 +7,19 @@ from functools import partial
 from hdl.cube import CONFIGS, MatrixUnitConfig
 from sim.bench.compare import Result
 from sim.bench.cube.batch import run_unit
+from sim.rtl.simd2 import UNIT_FP32
 from sim.verify import Check
 
 __all__ = ["CONFIGURATIONS", "checks"]
 
 _UNIT = CONFIGS["simd2_4x4"]
 _SMALL = replace(_UNIT, m=2, n=2)
+#: One pair of FP32 operands a beat, beside sums in every precision of M³XU.
+_FP32 = replace(CONFIGS["m3xu"], m=2, n=2, operations=UNIT_FP32.operations)
 
 #: (name, unit, whether each operation has a row of its own). Subsets lack what others have: sums of
-#: products, fixed-point sums, exponents and fractions, comparison of operands, any candidate.
+#: products, fixed-point sums, exponents and fractions, comparison of operands, any candidate. Those
+#: called m3xu take one pair of FP32 operands a beat where ⊕ is no sum.
 CONFIGURATIONS: tuple[tuple[str, MatrixUnitConfig, bool], ...] = (
     ("simd2_4x4 broadcast", _UNIT, True),
     ("simd2_4x4 systolic", replace(_UNIT, dataflow="systolic"), True),
@@ -41,6 +45,22 @@ CONFIGURATIONS: tuple[tuple[str, MatrixUnitConfig, bool], ...] = (
         "2×2×8 sparse systolic mma+minmul+addnorm",
         replace(
             _SMALL, k=8, sparsity=True, dataflow="systolic", operations=("mma", "minmul", "addnorm")
+        ),
+        False,
+    ),
+    ("2×2×8 m3xu", _FP32, True),
+    (
+        "1×3×4 m3xu a100 systolic mma+minplus+maxmul pipeline=4",
+        replace(
+            _FP32,
+            m=1,
+            n=3,
+            k=4,
+            preset="a100",
+            dataflow="systolic",
+            assignment="pipelined",
+            operations=("mma", "minplus", "maxmul"),
+            pipeline=4,
         ),
         False,
     ),

@@ -1,0 +1,184 @@
+"""Semirings on one pair of FP32 operands a beat, in units with M³XU: bits, time, mutants."""
+
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+import pytest
+
+import hdl.cube.element
+from golden.fp import FORMATS
+from golden.simd2 import Op
+from golden.simd2.plain import plain_mmo
+from hdl.cube import CONFIGS, MatrixUnit, MatrixUnitConfig
+from hdl.cube.assign import DataAssignment
+from sim.bench.cube.batch import compare_traffic, run_unit
+from sim.bench.cube.traffic import make_traffic
+from sim.bench.fp.stimuli import special_codes
+from sim.rtl import compile, compile_unit
+from sim.rtl.cube import matmul
+from sim.rtl.streams import StreamError
+
+OPS = tuple(op.mnemonic for op in Op if op is not Op.ADDNORM)
+SMALL = MatrixUnitConfig(
+    m=1, n=1, k=4, precisions=("fp32",), operations=OPS, pipeline=1, slots=3, dataflow="systolic"
+)
+MIXED = replace(CONFIGS["m3xu"], m=1, n=1, k=4, operations=("mma", "minplus", "maxmin"))
+
+
+@lru_cache
+def traffic():
+    return make_traffic(SMALL, beats=3000, seed=7)
+
+
+def mismatches():
+    model = compile(MatrixUnit(config=SMALL))
+    return compare_traffic(model, traffic(), stall_rate=0.2, seed=7).mismatches
+
+
+def test_operations_in_turn_equal_golden():
+    model = compile_unit(MatrixUnit, config=SMALL)
+    found = compare_traffic(model, traffic(), stall_rate=0.2, seed=7)
+    assert found.vectors > 1400 and found.mismatches == 0
+
+
+def test_the_traffic_decides_and_flows():
+    """Every operation from both starts and accumulating; −0, ∞, NaN and numbers among results."""
+    t = traffic()
+    for code in range(len(OPS)):
+        assert set(t.start[t.operation == code].tolist()) == {0, 1, 2}
+    codes = set(t.d.ravel().tolist())
+    assert {0, 0x8000_0000, 0x7F80_0000, 0xFF80_0000, 0x7FC0_0000, 0x3F80_0000} <= codes
+    numbers = (t.d & 0x7F80_0000) != 0x7F80_0000
+    assert 0.4 < numbers.mean() < 1
+
+
+def test_beside_sums_in_every_precision_and_whatever_that_of_the_beat_is():
+    found = make_traffic(MIXED, beats=2000, seed=1)
+    ours = found.operation != 0
+    assert set(found.precision[ours].tolist()) == set(range(len(MIXED.precisions)))
+    assert set(found.precision[~ours].tolist()) == set(range(len(MIXED.precisions)))
+    result = run_unit(MIXED, None, 1500, 1)
+    assert result.vectors > 1500 and result.mismatches == 0
+
+
+@pytest.mark.parametrize("op", OPS[1:])
+def test_all_pairs_of_special_operands(op):
+    """With every C; x − x is +0, −0 + −0 is −0, a NaN loses, infinities flow."""
+    codes = special_codes(FORMATS["fp32"]).astype(np.uint32)
+    assert {0, 1 << 31, 0x7F80_0000, 0xFF80_0000, 0x7FC0_0000, 1} <= set(codes.tolist())
+    a, b = codes[:, None], codes[None]
+    c = np.broadcast_to(codes[:, None, None], (len(codes), len(codes), len(codes)))
+    expected = plain_mmo(Op[op.upper()], *(np.ascontiguousarray(x).view("f4") for x in (a, b, c)))
+    found = matmul(SMALL, a, b, np.ascontiguousarray(c), precision="fp32", operation=op)
+    assert np.array_equal(found.d, expected.view(np.uint32))
+
+
+def test_a_pair_takes_two_cycles_and_none_waits():
+    model = compile_unit(MatrixUnit, config=SMALL)
+    one_slot = np.zeros(64, int)
+    cycles = {}
+    for op in ("minplus", "mma"):
+        found = make_traffic(
+            SMALL, beats=64, seed=1, operations=(op,), slots=one_slot, lengths=(64,), emit_rate=0
+        )
+        run = model.stream(inputs=found.inputs, outputs={"o": 1})
+        assert (run.outputs["o"] == found.d).all()
+        cycles[op] = int(run.output_cycles["o"][-1]) + 1
+    assert cycles["minplus"] == 2 * 64 + SMALL.latency_cycles
+    assert cycles["mma"] > cycles["minplus"]
+
+
+dealt, better = DataAssignment._dealt, hdl.cube.element.better
+
+
+def one_in_the_place_of_a(self, code, index, chosen):
+    """1 and a, 1 and b."""
+    return dealt(self, code, index ^ 1 if self.side == "a" and index < 2 else index, chosen)
+
+
+def both_pairs(self, code, index, chosen):
+    """The second pair of operands is in the product as well."""
+    return dealt(self, code, index, chosen)[0], chosen
+
+
+def without_identity(m, *given, keep, **rest):
+    """A beat from zero meets what its slot held before."""
+    return better(m, *given, keep=keep | True, **rest)
+
+
+def not_turned(code, turn, output):
+    """The largest is compared as if it were the least."""
+    return code
+
+
+def plus_zero(start, semiring):
+    """C of a candidate is +0, and a candidate −0 becomes +0."""
+    return start & (~semiring).replicate(len(start))
+
+
+@pytest.mark.parametrize(
+    ("target", "mutant"),
+    [
+        ("hdl.cube.assign.DataAssignment._dealt", one_in_the_place_of_a),
+        ("hdl.cube.element.better", without_identity),
+        ("hdl.cube.element.turned", not_turned),
+        pytest.param("hdl.cube.element.addend", plus_zero, marks=pytest.mark.slow),
+        pytest.param("hdl.cube.assign.DataAssignment._dealt", both_pairs, marks=pytest.mark.slow),
+        pytest.param(
+            "hdl.cube.element.take_one", lambda *given, **rest: None, marks=pytest.mark.slow
+        ),
+        pytest.param(
+            "hdl.cube.element.truth", lambda a, b: ~(a.zero | b.zero), marks=pytest.mark.slow
+        ),
+    ],
+)
+def test_a_mutant_fails(monkeypatch, target, mutant):
+    monkeypatch.setattr(target, mutant)
+    assert mismatches()
+
+
+@pytest.mark.slow
+def test_a_precision_that_counts_is_caught(monkeypatch):
+    monkeypatch.setattr(
+        MatrixUnit, "_precision", lambda self, m: self.i.payload.precision.as_value()
+    )
+    model = compile(MatrixUnit(config=MIXED))
+    found = make_traffic(MIXED, beats=1000, seed=1, operations=("minplus",))
+    with pytest.raises(StreamError, match="hung"):  # of complex numbers it wants two fractals of C
+        compare_traffic(model, found, stall_rate=0, seed=1)
+
+
+def test_what_a_unit_says_of_itself():
+    assert SMALL.one_pair and SMALL.pairs("minplus") == 1 and SMALL.steps("fp32") == 2
+    assert MIXED.latency_cycles == CONFIGS["m3xu"].latency_cycles + 1
+    assert not CONFIGS["simd2_4x4"].one_pair and not CONFIGS["m3xu"].one_pair
+    assert replace(SMALL, operations=("mma",)).merge_cycles == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"k": 2}, "k must be at least 4 with minplus on FP32 operands, which takes two products"),
+        ({"operations": ("minplus",)}, r"operations must have mma with fp32, not \('minplus',\)"),
+        ({"operations": ("mma", "addnorm")}, "operation must be one of mma, .* not 'addnorm'"),
+        ({"precisions": ("fp32", "fp64")}, "precision must be one of fp16, .* not 'fp64'"),
+        ({"precisions": ("fp32", "int8")}, "precision must be one of fp16, .* not 'int8'"),
+        ({"output": "fp16"}, "output must be 'fp32' with operations other than mma, not 'fp16'"),
+        ({"assignment": "element"}, "precision must be one of .* with assignment 'element'"),
+        ({"sparsity": True}, "sparsity must be False with fp32, not True"),
+    ],
+)
+def test_what_a_configuration_refuses(changes, message):
+    with pytest.raises(ValueError, match=message):
+        replace(SMALL, **changes)
+
+
+def test_a_product_alone_needs_lanes_for_one():
+    assert replace(SMALL, k=2, operations=("mma", "minmul", "orand")).terms("fp32") == 1
+
+
+def test_matrices_of_another_precision_are_refused():
+    one = np.ones((2, 2), np.uint16)
+    with pytest.raises(ValueError, match="precision must be 'fp32' with minplus"):
+        matmul(MIXED, one, one, precision="fp16", operation="minplus")

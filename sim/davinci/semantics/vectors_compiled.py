@@ -2,10 +2,12 @@
 
 One call does an instruction: repeat after repeat, all lanes read before any is written, which is
 right whatever repeats overlap. FP16 is done in FP32 and rounded, which gives the bits of one
-rounding (24 ≥ 2·11 + 2). Functions of one FP16 operand are tables of golden's results.
+rounding (24 ≥ 2·11 + 2). Functions of one FP16 operand are tables of golden's results; those of an
+FP32 operand are golden's way of rounding float64, and what is in doubt is left to golden.
 All that is compiled is in this file: Numba's cache looks at the time stamp of no other.
 """
 
+from dataclasses import replace
 from functools import lru_cache
 
 import numba
@@ -26,6 +28,11 @@ _KINDS = {"fp16": _HALF, "fp32": _SINGLE}
 #: Operations by number; those from _FIRST_SCALAR on have a scalar for their second operand.
 _CODES = {"vadd": 0, "vsub": 1, "vmul": 2, "vmax": 3, "vmin": 4}
 _SCALARS = {"vadds": 0, "vmuls": 2, "vmaxs": 3, "vmins": 4}
+
+#: Functions of one FP32 operand by number.
+_FIRST_FUNCTION = 10
+_FUNCTIONS = {"vexp": 10, "vln": 11, "vrsqrt": 12, "vrec": 13, "vsqrt": 14, "vabs": 15, "vrelu": 16}
+
 _TABLES = {
     "vabs": vector.absolute,
     "vexp": vector.exp,
@@ -76,12 +83,14 @@ def compiled(memory: Memory, one: Instruction) -> bool:
             return False
         first = (f["src_block_stride"], f["src_repeat_stride"])
         code, scalar, second = _SCALARS[op], f["scalar"], (a.offset, *first)
-    elif op in _TABLES and kind == _HALF:
+    elif op in (_TABLES if kind == _HALF else _FUNCTIONS):
         a = operands["src"]
         if a.dtype != dst.dtype:
             return False
         first = (f["src_block_stride"], f["src_repeat_stride"])
         code, scalar, second = -1, None, (a.offset, *first)
+        if kind == _SINGLE:
+            code = _FUNCTIONS[op]
     else:
         return False
     width, lanes = (2, 128) if kind == _HALF else (4, 64)
@@ -101,6 +110,10 @@ def compiled(memory: Memory, one: Instruction) -> bool:
             value = np.float32(0) if scalar is None else np.float32(np.float16(scalar))
         table = _table(op) if code < 0 else _NONE
         _half(code, scalar is not None, value, memory.words, _halves(), table, on, repeat, *places)
+    elif code >= _FIRST_FUNCTION:
+        done = _function(code, memory.singles, on, repeat, *places[:6])
+        if done < repeat:
+            _rest(memory, one, done)
     else:
         with np.errstate(over="ignore"):
             value = np.float32(0) if scalar is None else np.float32(scalar)
@@ -109,6 +122,16 @@ def compiled(memory: Memory, one: Instruction) -> bool:
 
 
 _NONE = np.zeros(1, np.uint16)
+
+
+def _rest(memory: Memory, one: Instruction, done: int) -> None:
+    """The repeats that are left, in the plain form."""
+    from .vectors import VECTORS
+
+    steps = {n: one.fields[f"{n}_repeat_stride"] * BLOCK_BYTES for n in one.operands}
+    operands = {n: replace(v, offset=v.offset + done * steps[n]) for n, v in one.operands.items()}
+    fields = {**one.fields, "repeat": one.fields["repeat"] - done}
+    VECTORS[one.op](memory, replace(one, operands=operands, fields=fields))
 
 
 @numba.njit
@@ -160,10 +183,7 @@ def _half(
 ):
     """One instruction on FP16 codes: places in bytes, strides in blocks."""
     results = np.empty(128, np.uint16)
-    one = np.empty(1, np.float32)
-    bits = one.view(np.uint32)
-    one[0] = scalar
-    scalar_code = _to_half(bits[0])
+    scalar_code = _to_half(np.float32(scalar).view(np.uint32))
     for i in range(repeat):
         for block in range(8):
             first = (a + 32 * (i * ar + block * ab)) // 2
@@ -179,8 +199,7 @@ def _half(
                 if code >= 3 and x == y:
                     results[lane] = left & right if code == 3 else left | right
                     continue
-                one[0] = _apply(code, x, y)
-                results[lane] = _to_half(bits[0])
+                results[lane] = _to_half(np.float32(_apply(code, x, y)).view(np.uint32))
         for block in range(8):
             target = (d + 32 * (i * dr + block * db)) // 2
             for e in range(16):
@@ -218,3 +237,55 @@ def _single(code, by_scalar, scalar, singles, on, repeat, d, db, dr, a, ab, ar, 
             for e in range(8):
                 if on[8 * block + e]:
                     memory[target + e] = codes[8 * block + e]
+
+
+#: How far float64 functions may be off, much more than they are; as in golden.vector.
+_BELOW, _ABOVE = 1 - 2.0**-46, 1 + 2.0**-46
+
+
+@numba.njit(error_model="numpy")
+def _wide(code, x):
+    """A function in float64."""
+    if code == 10:
+        return np.exp(x)
+    if code == 11:
+        return np.log(x)
+    return 1.0 / np.sqrt(x)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _function(code, singles, on, repeat, d, db, dr, a, ab, ar):
+    """Functions of one operand; how many repeats are done, up to one with a result in doubt."""
+    results = np.empty(64, np.float32)
+    codes = results.view(np.uint32)
+    memory = singles.view(np.uint32)
+    for i in range(repeat):
+        doubt = False
+        for block in range(8):
+            first = (a + 32 * (i * ar + block * ab)) // 4
+            for e in range(8):
+                lane = 8 * block + e
+                x = singles[first + e]
+                if code <= 12:
+                    value = _wide(code, np.float64(x))
+                    low, high = np.float32(value * _BELOW), np.float32(value * _ABOVE)
+                    doubt |= (on[lane] and low < high) or high < low
+                    results[lane] = np.float32(value)
+                elif code == 13:
+                    results[lane] = np.float32(1) / x
+                elif code == 14:
+                    results[lane] = np.sqrt(x)
+                elif code == 15:
+                    codes[lane] = memory[first + e] & np.uint32(0x7FFFFFFF)
+                else:
+                    results[lane] = x if x > 0 else np.float32(0)
+                if results[lane] != results[lane]:
+                    codes[lane] = np.uint32(0x7FC00000)
+        if doubt:
+            return i
+        for block in range(8):
+            target = (d + 32 * (i * dr + block * db)) // 4
+            for e in range(8):
+                if on[8 * block + e]:
+                    memory[target + e] = codes[8 * block + e]
+    return repeat

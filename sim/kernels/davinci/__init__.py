@@ -1,0 +1,1 @@
+"""Kernels for DaVinci cores, as programs."""

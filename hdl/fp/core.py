@@ -94,15 +94,11 @@ class DotCore:
         largest, reference, c_gap = self._build_exponents(lanes, c)
         side: dict[str, Value] = self._build_side(lanes, c, largest)
         if held is None:
-            held = [
-                (
-                    cuts.cross("product", lane.significand, f"s1_p{k}"),
-                    cuts.cross("product", lane.sign, f"s1_sign{k}"),
-                    cuts.cross("product", lane.exponent, f"s1_e{k}"),
-                )
-                for k, lane in enumerate(lanes)
-            ]
-        words, signs, exponents = zip(*held, strict=True)
+            words = [cuts.cross("product", x.significand, f"s1_p{k}") for k, x in enumerate(lanes)]
+            signs = [cuts.cross("product", x.sign, f"s1_sign{k}") for k, x in enumerate(lanes)]
+            exponents = [cuts.cross("product", x.exponent, f"s1_e{k}") for k, x in enumerate(lanes)]
+        else:
+            words, signs, exponents = zip(*held, strict=True)
         c_word = cuts.cross("product", self._addend_word(c), "s1_c")
         c_sign = cuts.cross("product", c.sign, "s1_c_sign")
         c_gap = clip(c_gap, bits=(self.g.window + 2).bit_length())
@@ -328,7 +324,7 @@ class DotCore:
         total = Signal(g.sum_bits, name="total")
         fast = "total" in cuts.names and g.sum_bits > FAST_ADDER_BITS
         m.d.comb += total.eq(add_rows(m, rows, width=g.sum_bits, carry_in=carry, fast=fast))
-        side["below"] = side["missing"] = total[-1]
+        side["below"] = total[-1]
         folded = total[:-1] ^ total[-1].replicate(g.magnitude_bits)
         if self.guests is not None:
             winner = self.guests.winner(words)
@@ -358,6 +354,7 @@ class DotCore:
     def _replaced(self, folded: Value, lost: Value, side, winner: Winner):
         """The winner in place of the sum, where it is chosen."""
         select, own = winner.select, self._winner_side(winner)
+        side = side | {"missing": side["below"]}
         chosen = {name: Mux(select, own[name], side[name]) for name in own}
         return Mux(select, winner.folded, folded), lost & ~select, side | chosen
 
@@ -442,10 +439,11 @@ class DotCore:
         is not added but written as ones without end below the word, and the rounding adds it.
         """
         m, g = self.m, self.g
-        missing = side["missing"] & ~lost
+        below = side.get("missing", side["below"])
+        missing = below & ~lost
         tail: Value | None = None
         if g.only_addend_subnormal and self.rounding == "RNE" and self.short is None:
-            word = Cat(lost | side["missing"], folded)
+            word = Cat(lost | below, folded)
             tail = missing
         else:
             magnitude = Signal(g.magnitude_bits, name="magnitude")
@@ -470,10 +468,9 @@ class DotCore:
         if short is not None:
             nan = Mux(side["short"], Const(short.nan_code & ((1 << f) - 1), f), nan)
         payload = Mux(side["nan"], nan, 0)
-        number = side["nonzero"] & ~special
-        sign = (below & number) | side["minus"]
+        sign = (below & side["nonzero"] & ~special) | side["minus"]
         if self.guests is not None:  # a winner's `minus` is that of a zero, whatever it is
-            sign = Mux(number, below, side["minus"])
+            sign = Mux(side["nonzero"] & ~special, below, side["minus"])
         return Cat(
             (fraction & (~special).replicate(f)) | payload,
             packed[f:] | special.replicate(target.output.exponent_bits),

@@ -13,11 +13,14 @@ from golden.simd2 import Op, compress, mmo, mmo_sparse
 from sim.cli import main
 from sim.kernels.engine import Unit
 from sim.kernels.graph import solve
-from sim.rtl.simd2 import UNIT, compute
+from sim.rtl.simd2 import UNIT, UNIT_FP32, compute
 from sim.simd2 import Machine
 
 SMALL = replace(UNIT, m=2, n=2)
 SPARSE = replace(SMALL, sparsity=True)
+SIZE = Unit(m=2, n=2, k=2)
+BOTH = "golden", "rtl"
+WIDE = replace(UNIT_FP32, m=2, n=2, k=4)
 
 
 def codes(x):
@@ -55,6 +58,19 @@ def test_two_of_four_equal_golden(op):
         assert np.array_equal(codes(found.d), codes(expected))
 
 
+@pytest.mark.parametrize("op", list(Op)[:-1], ids=lambda op: op.mnemonic)
+def test_fp32_operands_equal_golden(op):
+    """Any size, and C or none; sums of a machine's unit have as many terms as it has."""
+    rng = np.random.default_rng(op.code)
+    for m, k, n in ((1, 1, 1), (3, 7, 5)):
+        a, b = (rng.integers(0, 1 << 32, s, "u4").view("f4") for s in ((2, m, k), (k, n)))
+        c = None if k == 7 else rng.normal(size=(2, m, n)).astype(np.float32)
+        found = compute(op, a, b, c, config=WIDE, stall_rate=0.1)
+        assert np.array_equal(codes(found.d), codes(mmo(op, a, b, c, k=2)))
+    first, second = [Machine(SIZE, backend).apply(op, a[0], b) for backend in BOTH]
+    assert np.array_equal(codes(first), codes(second))
+
+
 def test_sparsity_doubles_the_rate():
     a = np.ones((8, 16), np.float16)
     values, places = compress("minplus", a)
@@ -90,6 +106,8 @@ def test_semirings_take_a_cycle_a_beat():
     ("given", "message"),
     [
         ({"a": np.ones((2, 2), np.float32)}, "a must be float16 on the RTL, not float32"),
+        ({"config": WIDE}, "a must be float32 on the RTL, not float16"),
+        ({"config": WIDE, "a": np.ones((2, 2), "f4")}, "b must be float32 on the RTL, not float16"),
         ({"places": np.zeros((2, 2), int)}, "places must be None on a dense unit"),
         ({"config": SPARSE}, "places must be given on a unit with sparsity"),
         ({"config": SPARSE, "places": np.zeros((2, 2), int)}, r"\(M, K\) and \(2·K, N\)"),
@@ -122,6 +140,25 @@ def test_graph_problems_are_golden_s_bit_for_bit(name, problem):
     assert machines[1].clocks and not machines[0].clocks
 
 
+def test_weights_that_fp16_does_not_have():
+    graph = nx.gn_graph(16, seed=1)
+    for number, (*_, edge) in enumerate(graph.edges(data=True)):
+        edge["weight"] = 0.1 + number / 3
+    found = [solve("apsp", graph, machine=Machine(SIZE, x), inputs="fp32") for x in BOTH]
+    first, second = (codes(result.values) for result in found)
+    assert np.array_equal(first, second)
+    expected = nx.floyd_warshall_numpy(graph)
+    assert np.allclose(found[1].values, expected, rtol=1e-6)  # some roundings to 24 bits
+
+
+def test_what_machines_with_fp32_operands_refuse():
+    one = np.ones((2, 2), np.float32)
+    with pytest.raises(ValueError, match="preset must be ieee with FP32 operands"):
+        Machine(replace(SIZE, preset="a100"), "rtl").apply("mma", one, one)
+    with pytest.raises(ValueError, match="k must be at least 2 with FP32 operands"):
+        Machine(replace(SIZE, k=1), "rtl").apply("minplus", one, one)
+
+
 def test_the_command(tmp_path, capsys):
     graph, out = tmp_path / "ring.mtx", tmp_path / "out.json"
     scipy.io.mmwrite(graph, nx.to_scipy_sparse_array(nx.cycle_graph(20, nx.DiGraph), dtype=float))
@@ -130,5 +167,14 @@ def test_the_command(tmp_path, capsys):
     found = json.loads(out.read_text())
     assert found["rtl_cycles"] > 0 and found["inputs"] == "fp16"
     assert "RTL cycles" in capsys.readouterr().out
-    assert main([*given, "--inputs", "fp32"]) == 2
-    assert "--inputs must be fp16 with --backend rtl" in capsys.readouterr().err
+    assert main([*given, "--unit", "2x2x2", "--inputs", "fp32", "--json", str(out)]) == 0
+    again = json.loads(out.read_text())
+    assert again["inputs"] == "fp32" and again["extreme"] == found["extreme"]
+    assert again["rtl_cycles"] > found["rtl_cycles"]  # a pair of operands in two cycles
+    capsys.readouterr()
+    points = tmp_path / "points.mtx"
+    scipy.io.mmwrite(points, np.arange(6.0).reshape(3, 2))
+    knn = ["run", "knn", "--graph", str(points), "--backend", "rtl", "--neighbours", "1"]
+    assert main([*knn, "--inputs", "fp32"]) == 2
+    error = capsys.readouterr().err
+    assert "operation must be one of mma, minplus" in error and "not 'addnorm'" in error

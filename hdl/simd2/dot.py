@@ -146,12 +146,8 @@ class SemiringDot(wiring.Component):
         elif guests is not None:
             m.d.comb += self.d.eq(core.build_winner())
         if Op.ORAND in self.operations:
-            true: Value = Cat(
-                *(
-                    ~(a.zero | a.nan | b.zero | b.nan)
-                    for a, b in ((self.a[i], self.b[i]) for i in range(self.spec.k))
-                )
-            ).any()
+            found = [both_true(self.a[i], self.b[i]) for i in range(self.spec.k)]
+            true: Value = Cat(*found).any()
             for place in ("product", "sum", "total", "normalised"):
                 true = cuts.cross(place, true, f"true_{place}")
             m.d.comb += self.true.eq(true)
@@ -245,6 +241,11 @@ class SemiringDot(wiring.Component):
             name: bit if isinstance(bit, Const) else cuts.cross(place, bit, f"{prefix}_{name}")
             for name, bit in mode.items()
         }
+
+
+def both_true(a: data.View, b: data.View) -> Value:
+    """⊗ of or-and: whether both operands are neither zero nor NaN."""
+    return ~(a.zero | a.nan | b.zero | b.nan)
 
 
 def _unpacked(lane: data.View) -> Unpacked:

@@ -118,7 +118,7 @@ def mismatches(k, pipeline, operations=OPS, seed=1):
     return wrong
 
 
-@pytest.mark.parametrize(("k", "pipeline"), [(1, 1), (4, 0), (4, 3), (4, 4), (3, 0), (8, 2)])
+@pytest.mark.parametrize(("k", "pipeline"), [(1, 1), (4, 0), (4, 3), (3, 4), (8, 2)])
 def test_every_operation_equals_golden(k, pipeline):
     operations = OPS if k % 4 == 0 else [op for op in OPS if op is not Op.ADDNORM]
     assert not any(mismatches(k, pipeline, operations).values())
@@ -140,7 +140,8 @@ def test_every_operation_equals_golden(k, pipeline):
     ids=lambda ops: "-".join(op.mnemonic for op in ops),
 )
 def test_subsets(operations):
-    assert not any(mismatches(4, 0, operations).values())
+    k = 4 if Op.ADDNORM in operations else 2
+    assert not any(mismatches(k, 0, operations).values())
 
 
 def first(m, keys, **rest):
@@ -168,6 +169,11 @@ def finite(m, kept, **rest):
     return original_key_of(m, replace(kept, inf=Const(0, 1)), **rest)
 
 
+def either_true(a, b):
+    """Or for and."""
+    return ~(a.zero | a.nan) | ~(b.zero | b.nan)
+
+
 def never_equal(self, m, norm):
     """Equal numbers push out what else is in the sum."""
     return [(x, y, Const(0, 1)) for x, y, _ in original_pairs(self, m, norm)]
@@ -188,6 +194,7 @@ MINIMA = {"minplus", "maxplus", "minmul", "maxmul", "minmax", "maxmin"}
         (hdl.simd2.dot, "candidate", unordered, {"minmax", "maxmin"}),
         (hdl.simd2.dot, "key_of", finite, {"minplus", "maxplus", "minmul", "maxmul"}),
         (hdl.simd2.dot, "_is_nan", lambda code, format: Const(0, 1), {"maxmul", "maxmin"}),
+        (hdl.simd2.dot, "both_true", either_true, {"orand"}),
         (SemiringDot, "_pairs", never_equal, {"addnorm"}),
     ],
     ids=[
@@ -197,12 +204,14 @@ MINIMA = {"minplus", "maxplus", "minmul", "maxmul", "minmax", "maxmin"}
         "unordered",
         "no-infinities",
         "nan-is-a-number",
+        "or-for-and",
         "never-equal",
     ],
 )
 def test_a_mutant_fails(monkeypatch, target, name, mutant, caught):
     monkeypatch.setattr(target, name, mutant)
-    wrong = mismatches(4, 0)
+    small = caught != {"addnorm"}  # the model is built sooner
+    wrong = mismatches(2, 0, OPS[:-1]) if small else mismatches(4, 0)
     assert caught <= {op for op, count in wrong.items() if count}
     assert not wrong["mma"]
 

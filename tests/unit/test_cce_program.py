@@ -386,3 +386,27 @@ def test_cube_and_vector_cores_work_on_one_kernel():
         build_mixed({}, C910B, arguments)
     with pytest.raises(ValueError, match="kernels must all have the same parameters"):
         build_mixed({**kernels, "vector": read_file(KERNELS / "vec_add.cce")}, C910B, arguments)
+
+
+def test_halves_of_a_product_add_up_in_global_memory():
+    """Two cores with half of K each, summed by FIX."""
+    text = """
+    __global__ __aicore__ void k(__gm__ half *a, __gm__ half *b, __gm__ float *c) {
+        auto l1 = (__cbuf__ half *)get_imm(0);
+        auto l0a = (__ca__ half *)get_imm(0);
+        auto l0b = (__cb__ half *)get_imm(0);
+        auto l0c = (__cc__ float *)get_imm(0);
+        copy_gm_to_cbuf_multi_nd2nz_b16(l1, a + block_idx * 32, 0, 1, 16, 32, 0, 64, 16, 1, 0);
+        copy_gm_to_cbuf_multi_nd2nz_b16(l1 + 512, b + block_idx * 512, 0, 1, 32, 16,
+                                        0, 16, 32, 1, 0);
+        load_cbuf_to_ca(l0a, l1, 0, 2, 1, 0, 0, false, inc);
+        load_cbuf_to_cb(l0b, l1 + 512, 0, 2, 1, 0, 0, true, inc);
+        mad(l0c, l0a, l0b, 16, 32, 16, 0, 0, 0, 1);
+        set_nd_para(1);
+        set_atomic_f32(); set_atomic_add();
+        copy_matrix_cc_to_gm(c, l0c, 0, 16, 16, 16, 16, 0, NoQuant, 0, 0, 1);
+    }"""
+    a, b = (RNG.integers(-8, 9, s).astype(np.float16) for s in ((16, 64), (64, 16)))
+    arguments = {"a": a, "b": b, "c": np.full((16, 16), 0.5, np.float32)}
+    _, functional = build(read(text), C910B, arguments, blocks=2, kind="cube")
+    assert np.array_equal(result(functional, "c"), a.astype("f4") @ b.astype("f4") + 0.5)

@@ -126,6 +126,9 @@ def _fixpipe(sink: ProgramSink, call: Call) -> None:
             quant="scalar" if quant in _BY_ONE else "",
             layout="nd" if a["nz2nd"] else "nz",
         )
+        dtype, operation = sink.atomic
+        if dst.space == "GM" and dtype:
+            sink.last().fields.update(atomic=dtype, atomic_operation=operation)  # pyright: ignore[reportAttributeAccessIssue]
         if quant in _BY_ONE:
             raw = int(sink.registers.get("set_quant_pre", 0)) & 0xFFFFFFFF
             _factor(sink, struct.unpack("<f", struct.pack("<I", raw))[0])

@@ -24,10 +24,15 @@ def _copy(memory: Memory, one: Instruction) -> None:
     if not atomic:
         target[...] = source
         return
-    combine = {"add": vector.add, "max": vector.maximum, "min": vector.minimum}
-    operation = combine[f.get("atomic_operation", "add")]
+    operation = _combination(one)
     for i in range(bursts):  # bursts may meet
         target[i] = operation(target[i], source[i])
+
+
+def _combination(one: Instruction):
+    """How a move to global memory combines with what is there."""
+    combine = {"add": vector.add, "max": vector.maximum, "min": vector.minimum}
+    return combine[one.fields.get("atomic_operation", "add")]
 
 
 def _nd2nz(memory: Memory, one: Instruction) -> None:
@@ -88,10 +93,14 @@ def _matrix_out(memory: Memory, one: Instruction) -> None:
     width = DTYPES[dst.dtype].itemsize
     if f["layout"] == "nz":
         target = memory.at(dst, (columns, m, 16), (f["dst_stride"], 16 * width, width))
-        target[...] = values
-        return
-    rows = np.moveaxis(values, 0, 1).reshape(m, columns * 16)
-    memory.at(dst, (m, n), (f["dst_stride"], width))[...] = rows[:, :n]
+    else:
+        target = memory.at(dst, (m, n), (f["dst_stride"], width))
+        values = np.moveaxis(values, 0, 1).reshape(m, columns * 16)[:, :n]
+    if f.get("atomic"):
+        if f["atomic"] != dst.dtype:
+            raise FunctionalError(one, f"atomic {f['atomic']} must be the dtype of dst")
+        values = _combination(one)(target, values)
+    target[...] = values
 
 
 def _converted(memory: Memory, one: Instruction, values: np.ndarray) -> np.ndarray:

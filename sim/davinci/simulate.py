@@ -33,7 +33,8 @@ def simulate(
     chip : Chip or str, optional
         Whose times are taken; the chip that the program was built for by default.
     cube : str, callable or None
-        Who computes mmad: "golden" (to the bit), "fast" (FP32), or a `semantics.Product`. Data are
+        Who computes mmad: "golden" (to the bit), "fast" (FP32), "rtl" (the compiled matrix unit, and
+        its cycles: see `sim.rtl.davinci`), or a `semantics.Product` of your own. Data are
         computed if the program has any; with None they are not, only times. A product with a method
         ``period_s(instruction, chip)`` also says how long each mmad takes, in seconds, or None for
         what the chip says.
@@ -53,6 +54,10 @@ def simulate(
         If the chip cannot run the program, or data cannot be computed; with file and line.
     """
     chip = program.chip if chip is None else load_chip(chip) if isinstance(chip, str) else chip
+    if cube == "rtl":
+        from .semantics import CUBES
+
+        cube = CUBES[cube]()
     periods = _periods(program, chip, cube) if hasattr(cube, "period_s") else None
     low, streams = lower(program, chip, offsets_s=offsets_s, mmad_periods_s=periods)
     findings = check_lowered(program, low, streams) if checks else []

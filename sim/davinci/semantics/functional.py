@@ -40,9 +40,9 @@ class Functional:
     Parameters
     ----------
     program : Program
-    cube : {"golden", "fast"} or callable
+    cube : {"golden", "fast", "rtl"} or callable
         How mmad computes: golden to the bit in `preset`; "fast" by FP32 BLAS, each sum off by at
-        most (K + 1)·2⁻²⁴·(|C| + Σ|A·B|); or a `Product` of your own.
+        most (K + 1)·2⁻²⁴·(|C| + Σ|A·B|); "rtl" by the compiled unit; or a `Product` of your own.
     preset : str
         Accuracy preset of the golden Cube.
 

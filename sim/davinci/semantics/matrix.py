@@ -68,10 +68,18 @@ def _single(codes: np.ndarray, dtype: str) -> np.ndarray:
     return codes.view(DTYPES[dtype]).astype(np.float32)
 
 
+def _rtl_product() -> Product:
+    """The compiled RTL; nothing of it is loaded before it is asked for."""
+    from sim.rtl.davinci import RtlCube
+
+    return RtlCube()
+
+
 #: Ways to compute a product, by name.
 CUBES: dict[str, Callable[[], Product]] = {
     "golden": golden_product,
     "fast": lambda: fast_product,
+    "rtl": _rtl_product,
 }
 
 

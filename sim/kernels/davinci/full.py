@@ -1,0 +1,230 @@
+"""The applications of Table 2.4, from global memory to global memory, double-buffered on each core.
+
+Softmax and max pooling keep 16 channels, or as many positions as there are, in the lanes, so that
+no value has to be read by the scalar unit.
+
+References
+----------
+Thesis 000, Table 2.4; the layout of pooling (N·C1, H, W, 16) is that of 002.
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from golden import vector
+from sim.davinci import Chip, Core, Program, Unit, View
+
+from . import matmul
+from .layout import unpack_c
+from .made import Kernel, Made, Ring, cores_of
+
+__all__ = ["KERNELS"]
+
+V, MTE2, MTE3 = Unit.V, Unit.MTE2, Unit.MTE3
+
+#: Work on a piece: core, result, operand, and room for what comes between.
+Body = Callable[[Core, View, View, View], object]
+
+
+def _stream(
+    core: Core, x: View, y: View, pieces: range, body: Body, between: tuple[int, ...] = (16,)
+) -> None:
+    """y[p] = body(x[p]) for some pieces, loads and stores of one beside the work on another."""
+    ins = [core.allocate("UB", x.shape[1:], x.dtype, "in") for _ in "01"]
+    outs = [core.allocate("UB", y.shape[1:], y.dtype, "out") for _ in "01"]
+    room = core.allocate("UB", between, x.dtype, "between")
+    full, done = Ring(core, MTE2, V), Ring(core, V, MTE3)
+    for count, p in enumerate(pieces):
+        slot = count % 2
+        full.begin_write(slot)
+        core.copy(ins[slot], x[p])
+        full.end_write(slot)
+        full.begin_read(slot)
+        done.begin_write(slot)
+        body(core, outs[slot], ins[slot], room)
+        full.end_read(slot)
+        done.end_write(slot)
+        done.begin_read(slot)
+        core.copy(y[p], outs[slot])
+        done.end_read(slot)
+    full.close()
+    done.close()
+
+
+def _dealt(cores: list[Core], pieces: int) -> Iterator[tuple[Core, range]]:
+    """Pieces to cores, as equal as can be."""
+    for number, core in enumerate(cores):
+        part = range(pieces * number // len(cores), pieces * (number + 1) // len(cores))
+        if part:
+            yield core, part
+
+
+def _made(
+    name: str,
+    chip: Chip,
+    cores: int | None,
+    x: np.ndarray,
+    wanted: np.ndarray,
+    dtypes: tuple[str, str],
+    body: Body,
+    between: tuple[int, ...] = (16,),
+) -> Made:
+    """A stream over the first axis of x; the last piece may be filled up."""
+    program = Program(chip, name)
+    some = cores_of(program, cores)
+    gx = program.tensor("x", x.shape, dtypes[0], x)
+    gy = program.tensor("y", wanted.shape, dtypes[1])
+    for core, part in _dealt(some, len(x)):
+        _stream(core, gx, gy, part, body, between)
+    return Made(program, {"y": wanted})
+
+
+#: Elements of a piece of the kernels that go element by element.
+_PIECE = 4096
+
+
+def _elements(
+    name: str, title: str, dtypes: tuple[str, str], body: Body, golden: Callable
+) -> Kernel:
+    def make(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int) -> Made:
+        (count,) = size
+        rng = np.random.default_rng(seed)
+        x = np.zeros((-(-count // _PIECE), _PIECE), np.dtype(_NUMPY[dtypes[0]]))
+        x.reshape(-1)[:count] = rng.normal(0, 100, count).astype(x.dtype)
+        title_ = f"{name} {count}"
+        return _made(title_, chip, cores, x, golden(x), dtypes, body)
+
+    return Kernel(name, title, ("elements",), (32768,), make)
+
+
+_NUMPY = {"fp16": np.float16, "fp32": np.float32, "int8": np.int8, "int32": np.int32}
+
+
+def _cast(source: str, target: str) -> Kernel:
+    def body(core: Core, y: View, x: View, _: View) -> None:
+        core.vconv(y, x)
+
+    name = f"cast-{source}-{target}"
+    title = f"{source.upper()} to {target.upper()}"
+    return _elements(
+        name, title, (source, target), body, lambda x: vector.convert(x, source, target)
+    )
+
+
+def _softmax(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int) -> Made:
+    """Over n classes of p·128 positions each piece: (pieces, n, 128)."""
+    pieces, classes = size
+    if classes > 128:
+        raise ValueError(f"classes of softmax must be 1 … 128, not {classes}")
+    x = np.random.default_rng(seed).normal(0, 2, (pieces, classes, 128)).astype(np.float16)
+
+    def body(core: Core, y: View, a: View, room: View) -> None:
+        core.vmax(room, a[0], a[classes - 1])
+        for n in range(1, classes - 1):
+            core.vmax(room, room, a[n])
+        for n in range(classes):
+            core.vsub(y[n], a[n], room)
+        core.vexp(y.reshape(y.size), y.reshape(y.size))
+        if classes == 1:
+            core.vmaxs(room, y[0], 0.0)
+        else:
+            core.vadd(room, y[0], y[1])
+        for n in range(2, classes):
+            core.vadd(room, room, y[n])
+        for n in range(classes):
+            core.vdiv(y[n], y[n], room)
+
+    return _made(
+        f"softmax {pieces}×{classes}×128",
+        chip,
+        cores,
+        x,
+        np.stack([_softmax_golden(piece) for piece in x]),
+        ("fp16", "fp16"),
+        body,
+        (128,),
+    )
+
+
+def _softmax_golden(x: np.ndarray) -> np.ndarray:
+    """The same in the same order, each operation rounded."""
+    top = x[0]
+    for row in x[1:]:
+        top = vector.maximum(top, row)
+    powers = vector.exp(vector.sub(x, np.broadcast_to(top, x.shape)))
+    total = powers[0]
+    for row in powers[1:]:
+        total = vector.add(total, row)
+    return vector.div(powers, np.broadcast_to(total, x.shape))
+
+
+def _maxpool(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int) -> Made:
+    """Windows w × w at distances s over images of h × h pixels of 16 channels."""
+    images, side, window, step = size
+    if window > side:
+        raise ValueError(f"window of maxpool must be within the {side} pixels, not {window}")
+    if side * step > 255:
+        raise ValueError(f"side · step of maxpool must be at most 255 blocks, not {side * step}")
+    out = (side - window) // step + 1
+    x = np.random.default_rng(seed).normal(size=(images, side, side, 16)).astype(np.float16)
+
+    def body(core: Core, y: View, a: View, _: View) -> None:
+        first = True
+        for dh in range(window):
+            for dw in range(window):
+                for column in range(0, out, 8):
+                    many = min(8, out - column)  # a block is a pixel, a repeat a part of a row
+                    old = y[0, column]
+                    new = a[dh, dw + column * step]
+                    strides = {"dst": (1, out), "src0": (1, out), "src1": (step, step * side)}
+                    if first:
+                        old, strides["src0"] = new, strides["src1"]
+                    how = {"repeat": out, "mask": (1 << 16 * many) - 1, "strides": strides}
+                    core.vmax(y[0, column], old, new, **how)
+                first = False
+
+    windows = np.lib.stride_tricks.sliding_window_view(x, (window, window), (1, 2))
+    wanted = windows[:, ::step, ::step].max(axis=(-2, -1))
+    name = f"maxpool {images}×{side}×{side}×16, {window}×{window}/{step}"
+    return _made(name, chip, cores, x, np.ascontiguousarray(wanted), ("fp16", "fp16"), body)
+
+
+def _matmul(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int) -> Made:
+    return _product(size, chip, cores, seed, None)
+
+
+def _cube_kernel(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int) -> Made:
+    return _product(size, chip, 1 if cores is None else cores, seed, matmul.Tiling(1, 1, 1, 1))
+
+
+def _product(
+    size: tuple[int, ...],
+    chip: Chip,
+    cores: int | None,
+    seed: int,
+    tiling: "matmul.Tiling | None",
+) -> Made:
+    m, k, n = size
+    data = matmul.operands(m, k, n, seed=seed)
+    program = matmul.build(m, k, n, chip=chip, cores=cores, data=data, tiling=tiling)
+    return Made(program, {"c": matmul.expected(*data)}, {"c": lambda c: unpack_c(c, m, n)})
+
+
+KERNELS = (
+    Kernel("matmul", "tiled matrix product, Alg. 3", ("M", "K", "N"), (256, 256, 256), _matmul),
+    Kernel("cubeKer", "matrix product without tiling", ("M", "K", "N"), (96, 96, 96), _cube_kernel),
+    _elements(
+        "reluKer",
+        "ReLU",
+        ("fp16", "fp16"),
+        lambda core, y, x, _: core.vrelu(y, x),
+        vector.relu,
+    ),
+    _cast("fp16", "fp32"),
+    _cast("fp32", "fp16"),
+    _cast("fp16", "int32"),
+    _cast("int8", "fp16"),
+    Kernel("softmax", "over classes", ("pieces of 128", "classes"), (8, 16), _softmax),
+    Kernel("maxpool", "max pooling", ("images", "side", "window", "step"), (4, 32, 3, 2), _maxpool),
+)

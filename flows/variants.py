@@ -6,6 +6,7 @@ the edge of the array, which is our best baseline.
 
 from dataclasses import replace
 
+from golden.simd2.op import Op
 from hdl.cube import MatrixUnitConfig
 from hdl.cube.config import WIDE
 
@@ -16,13 +17,15 @@ _BASELINE = MatrixUnitConfig(
     m=8, n=4, k=8, precisions=_SIXTEEN_BIT, window=48, slots=6, assignment="edge"
 )
 _FP32C = replace(_BASELINE, precisions=(*_SIXTEEN_BIT, "fp32", "fp32c"))
+_SEMIRINGS = tuple(op.mnemonic for op in Op if op is not Op.ADDNORM)
 _FP64 = replace(_BASELINE, window=106, multiplier_bits=14)
 
 #: By name: the 16-bit unit; the same on 12-bit multipliers; the same decoding in every element;
-#: with FP32; with FP32 and FP32C; that with a rank behind the data assignment; FP32 alone on full
-#: multipliers, at the 16-bit unit's rate and at half of it; every precision, FP64 in four steps,
-#: and the 16-bit unit with that one's window and multipliers. Those called a100 compute as that
-#: machine does in the 16-bit modes, and FP32 as ``ieee`` all the same.
+#: with FP32; with FP32 and FP32C; that with a rank behind the data assignment; with min-plus, or
+#: with the eight operations that FP32 operands have; FP32 alone on full multipliers, at the 16-bit
+#: unit's rate and at half of it; every precision, FP64 in four steps, and the 16-bit unit with that
+#: one's window and multipliers. Those called a100 compute as that machine does in the 16-bit modes,
+#: and FP32 as ``ieee`` all the same.
 VARIANTS = {
     "baseline": _BASELINE,
     "baseline-12bit": replace(_BASELINE, multiplier_bits=12),
@@ -30,6 +33,8 @@ VARIANTS = {
     "fp32": replace(_BASELINE, precisions=(*_SIXTEEN_BIT, "fp32")),
     "fp32c": _FP32C,
     "pipelined": replace(_FP32C, assignment="pipelined"),
+    "fp32c-minplus": replace(_FP32C, operations=("mma", "minplus")),
+    "fp32c-semirings": replace(_FP32C, operations=_SEMIRINGS),
     "naive-fp32": replace(_BASELINE, k=16, precisions=("fp32",), multiplier_bits=24),
     "naive-fp32-half": replace(_BASELINE, precisions=("fp32",), multiplier_bits=24),
     "fp64": replace(_FP64, precisions=(*_SIXTEEN_BIT, *WIDE)),

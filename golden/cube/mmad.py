@@ -1,5 +1,6 @@
 """Matrix multiply-accumulate: a fused dot product for every element of the result."""
 
+from itertools import count
 from math import prod
 
 import numpy as np
@@ -12,6 +13,10 @@ __all__ = ["fits", "mmad", "plain_mmad"]
 _TERMS = 1 << 22  # that are worked on at a time
 _MANY = 1 << 14  # terms for which loading the compiled twin is worth while
 _LONG = 4  # elements in a row or a column of D for which its start-up is
+_TILE = 1 << 11  # terms for which it is faster once it is loaded
+_TILES = 256  # such products, one by one, after which it is loaded
+
+_tiles = count(1)  # of small products: a program that has some has many
 
 
 def mmad(a, b, c=None, *, spec):
@@ -53,7 +58,8 @@ def mmad(a, b, c=None, *, spec):
     if c.shape[-2:] != (m, n):
         raise ValueError(f"c must be (..., {m}, {n}), not {c.shape}")
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2], c.shape[:-2])
-    many = m * n * terms * prod(lead) >= _MANY and max(m, n) >= _LONG
+    work = m * n * terms * prod(lead)
+    many = max(m, n) >= _LONG and (work >= _MANY or (work >= _TILE and next(_tiles) > _TILES))
     if not many or not fits(spec, terms):
         return plain_mmad(a, b, c, spec)
     from golden.cube.mmad_compiled import compiled_mmad  # numba takes its time to load

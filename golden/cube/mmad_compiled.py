@@ -5,6 +5,7 @@ them a loop without branches. Sums of up to 59 bits are int64, longer ones two w
 All that is compiled is in this file: Numba's cache looks at the time stamp of no other.
 """
 
+from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ __all__ = ["compiled_mmad"]
 _LANES = 128  # elements in a strip
 _JAM = 60  # bits of a sum that is rounded, the last one the OR of all below
 _LIMB = (1 << 27) - 1
+_LOOKED_UP_BITS, _LOOKED_UP = 16, 1 << 12  # widest codes, and most of them, in a table
 
 # Exponents that tell zero, infinity and NaN by their size, also when two of them are added:
 # below _ALL_ZERO a zero, above _ANY_INFINITY an infinity, below _ZERO_TIMES one times zero.
@@ -76,10 +78,7 @@ def compiled_mmad(a, b, c, spec):
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2], c.shape[:-2])
     m, n = a.shape[-2], b.shape[-1]
     d = np.broadcast_to(c, (*lead, m, n)).astype(np.uint64, order="C").reshape(-1, m, n)
-    which = [
-        np.broadcast_to(np.arange(prod(x.shape[:-2])).reshape(x.shape[:-2]), lead).flatten()
-        for x in (a, b)
-    ]
+    which = [_matrix_numbers(x.shape[:-2], lead) for x in (a, b)]
     left, right = _decoded(a, spec.input), _decoded(b, spec.input_b)
     swap = n < min(m, _LANES)  # the strips shall be long
     if swap:
@@ -97,8 +96,30 @@ def _swapped(array):
     return np.ascontiguousarray(np.swapaxes(array, 1, 2))
 
 
+def _matrix_numbers(own, lead):
+    """The number of the matrix of a stack of shape `own` for each of one of shape `lead`."""
+    if not lead:
+        return np.zeros(1, np.int64)
+    return np.broadcast_to(np.arange(prod(own)).reshape(own), lead).flatten()
+
+
 def _decoded(codes, format):
-    u = unpack(np.ascontiguousarray(codes).reshape(-1, *codes.shape[-2:]), format)
+    """Codes taken apart; of few narrow ones by looking them up."""
+    codes = codes.reshape(-1, *codes.shape[-2:])
+    if format.storage_bits > _LOOKED_UP_BITS or codes.size > _LOOKED_UP:
+        return _taken_apart(codes, format)
+    table = _table(format)
+    return _Operand(*(column.take(codes) for column in table))
+
+
+@lru_cache(8)
+def _table(format):
+    codes = np.arange(1 << format.storage_bits).astype(code_dtype(format))
+    return _Operand(*(column.ravel() for column in _taken_apart(codes[None, None], format)))
+
+
+def _taken_apart(codes, format):
+    u = unpack(np.ascontiguousarray(codes), format)
     exponent = np.where(u.significand == 0, _ZERO, u.exponent)
     exponent[u.infinity] = _INFINITY
     exponent[u.nan] = _NAN
@@ -106,6 +127,7 @@ def _decoded(codes, format):
     return _Operand(significand, exponent.astype(np.int32), u.sign)
 
 
+@lru_cache(64)
 def _rule(spec):
     out = spec.output
     return _Rule(

@@ -1,11 +1,14 @@
 """golden.cube.mmad: element by element the dot products of golden.fp, block after block."""
 
 import re
+from itertools import count
 
 import numpy as np
 import pytest
 
 from golden.cube import mmad
+from golden.cube.mmad import plain_mmad
+from golden.cube.mmad_compiled import compiled_mmad
 from golden.fp import PRESETS, IntDotSpec, fused_dot, int_dot
 from golden.fp.reference import fused_dot_reference
 
@@ -114,3 +117,39 @@ def test_agrees_with_one_fused_dot():
     a, b, c = operands(6, 4, 7)
     d = fused_dot(a[:, None, :], b.T[None], c, SPEC)
     assert (mmad(a, b, c, spec=SPEC) == d).all()
+
+
+@pytest.mark.parametrize(
+    ("preset", "one", "other"),
+    [
+        ("ieee", "fp16", "fp16"),
+        ("a100", "bf16", "bf16"),
+        ("h100", "fp8e4m3", "fp8e5m2"),
+        ("a100", "tf32", "tf32"),
+    ],
+)
+def test_tiles_in_the_compiled_twin(preset, one, other):
+    """Every code of 16 bits as A, infinities and NaNs too, with few others of theirs in a row."""
+    spec = PRESETS[preset].spec(one, k=1, input_b=other)
+    turned = PRESETS[preset].spec(other, k=1, input_b=one)
+    rng = np.random.default_rng(7)
+    wide = spec.input.width
+    a = np.arange(1 << wide) if wide <= 16 else rng.integers(0, 1 << wide, 1 << 16)
+    a = a.astype(np.uint32).reshape(-1, 64, 1) << spec.input.storage_shift
+    b = rng.integers(0, 1 << spec.input_b.width, (len(a), 1, 4)) << spec.input_b.storage_shift
+    c = rng.choice(np.array([0, 0x3F800000, 0xC5000001], np.uint32), (len(a), 64, 4))
+    plain = plain_mmad(a, b, c, spec)
+    assert len(np.unique(plain)) > plain.size // 8
+    for x, y, z, wanted in zip(a, b, c, plain, strict=True):
+        assert np.array_equal(compiled_mmad(x, y, z, spec), wanted)
+        assert np.array_equal(compiled_mmad(y.T, x.T, z.T, turned), wanted.T)
+
+
+def test_many_tiles_are_left_to_the_compiled_twin(monkeypatch):
+    a, b, c = operands(16, 16, 16)
+    plain = mmad(a, b, c, spec=SPEC)
+    monkeypatch.setitem(mmad.__globals__, "_tiles", count(1))
+    monkeypatch.setitem(mmad.__globals__, "_TILES", 2)
+    monkeypatch.setitem(mmad.__globals__, "plain_mmad", lambda *_: "plain")
+    assert [mmad(a, b, c, spec=SPEC) for _ in range(2)] == ["plain"] * 2
+    assert np.array_equal(mmad(a, b, c, spec=SPEC), plain)

@@ -83,6 +83,7 @@ def choose_form(monkeypatch, compiled):
     """Take the compiled form of `mmad`, or the plain one, whatever the size."""
     monkeypatch.setitem(mmad.__globals__, "_LONG", 0)
     monkeypatch.setitem(mmad.__globals__, "_MANY", 0 if compiled else 1 << 60)
+    monkeypatch.setitem(mmad.__globals__, "_TILE", 1 << 60)
 
 
 def codes_of(rng, format, shape, kind):

@@ -17,7 +17,7 @@ export PYTHONHASHSEED := 0
 export CXX
 
 .DEFAULT_GOAL := help
-.PHONY: help sim test area area-all verilog timing check docs clean exhaustive bench compiler
+.PHONY: help sim davinci test area area-all verilog timing check docs clean exhaustive bench compiler
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -26,6 +26,10 @@ help: ## this list
 sim: $(STAMP) compiler ## verify every unit and configuration against golden; classify the digits
 	$(PY) -m sim verify $(ARGS)
 	$(PY) examples/digits.py
+
+davinci: $(STAMP) compiler ## a matrix product on two simulated DaVinci cores, with the RTL as their Cube
+	$(PY) -m sim run matmul --chip ascend310 --cube rtl --size 256x256x256 --tiling 8,2,2,2 --timeline \
+	  --out build/davinci/matmul.json --gantt build/davinci/matmul.svg $(ARGS)
 
 test: $(STAMP) compiler ## the whole test suite
 	$(PY) -m pytest -n $(JOBS) --dist worksteal $(ARGS)

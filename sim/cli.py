@@ -24,6 +24,8 @@ COMMANDS = (
     "sim.commands.kernels",
     "sim.commands.mma",
     "sim.commands.run",
+    "sim.commands.davinci",
+    "sim.commands.tune",
 )
 
 

@@ -1,4 +1,4 @@
-"""``run``: graph problems on a SIMD² unit, from a Matrix Market file."""
+"""``run``: graph problems on a SIMD² unit, from a Matrix Market file; DaVinci kernels."""
 
 import argparse
 import math
@@ -13,6 +13,7 @@ from rich.table import Table
 
 from sim.cli import UserError, write_json
 
+from . import davinci
 from .kernels import _lanes, _plain
 from .verify import _at_least
 
@@ -20,17 +21,21 @@ if TYPE_CHECKING:
     from sim.kernels.engine import Unit
     from sim.kernels.graph import Core, Counts, Machine
 
-__all__ = ["register"]
+__all__ = ["GRAPH_PROBLEMS", "register"]
 
 _SIZES = (1024, 2048, 4096, 8192, 16384)
 _SHOWN = 12  # vertices of a route that are printed
-_NAMES = ("apsp", "aplp", "mcp", "maxrp", "minrp", "mst", "gtc", "knn")
+#: Names of the problems that take a graph.
+GRAPH_PROBLEMS = ("apsp", "aplp", "mcp", "maxrp", "minrp", "mst", "gtc", "knn")
 
 
 def register(commands: Any) -> None:
     """Add the command to the parser."""
-    parser = commands.add_parser("run", help="a graph problem on a SIMD² unit, from a .mtx file")
-    parser.add_argument("problem", choices=_NAMES, metavar="PROBLEM", help=", ".join(_NAMES))
+    parser = commands.add_parser(
+        "run", help="a graph problem on a SIMD² unit, from a .mtx file; a kernel on DaVinci cores"
+    )
+    names = ", ".join(GRAPH_PROBLEMS)
+    parser.add_argument("problem", metavar="KERNEL", help=f"{names}; or see `python -m sim list`")
     parser.add_argument("--graph", metavar="FILE", help="Matrix Market file; of knn, a point a row")
     parser.add_argument("--backend", default="golden", help="who computes: golden or rtl")
     parser.add_argument(
@@ -46,10 +51,15 @@ def register(commands: Any) -> None:
         "--model", action="store_true", help="cycles for 1k to 16k vertices instead of a graph"
     )
     parser.add_argument("--json", metavar="FILE", help="write the figures here (- for stdout)")
+    davinci.add_options(parser)
     parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
+    return (_graph if options.problem in GRAPH_PROBLEMS else davinci.run)(options)
+
+
+def _graph(options: argparse.Namespace) -> int:
     from sim.kernels.graph import ALGORITHMS, BACKENDS, FORMATS, Core, Machine
 
     for name, value, allowed in (

@@ -15,7 +15,7 @@ __all__ = ["register"]
 
 def register(commands: Any) -> None:
     """Add the commands to the parser."""
-    parser = commands.add_parser("list", help="units and configurations that can be verified")
+    parser = commands.add_parser("list", help="units that can be verified, DaVinci kernels")
     parser.add_argument("unit", nargs="?", default="*", help="unit or shell pattern; all if absent")
     parser.add_argument("--json", metavar="FILE", help="write the list here (- for stdout)")
     parser.set_defaults(run=_list)
@@ -49,14 +49,24 @@ def _chosen(pattern: str) -> list[Check]:
 
 
 def _list(options: argparse.Namespace) -> int:
-    checks = _chosen(options.unit)
+    from .davinci import kernel_line, kernel_rows
+
+    kernels = kernel_rows(options.unit)
+    try:
+        checks = collect(options.unit)
+    except ValueError as error:
+        if not kernels:
+            raise UserError(str(error)) from None
+        checks = []
     if options.json:
         rows = [{"unit": c.unit, "configuration": c.configuration} for c in checks]
-        write_json(options.json, rows)
+        write_json(options.json, [*rows, *kernels])
         if options.json == "-":
             return 0
     for check in checks:
         print(f"{check.unit:18} {check.configuration}")
+    for row in kernels:
+        print(f"{row['unit']:18} {kernel_line(row)}")
     return 0
 
 

@@ -7,8 +7,9 @@
 from .full import KERNELS as _FULL
 from .made import Kernel, Made
 from .single import KERNELS as _SINGLE
+from .texts import KERNELS as _TEXTS
 
 __all__ = ["KERNELS", "Kernel", "Made"]
 
 #: By name.
-KERNELS: dict[str, Kernel] = {kernel.name: kernel for kernel in (*_FULL, *_SINGLE)}
+KERNELS: dict[str, Kernel] = {kernel.name: kernel for kernel in (*_FULL, *_SINGLE, *_TEXTS)}

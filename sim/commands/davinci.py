@@ -1,0 +1,282 @@
+"""DaVinci kernels: ``run`` and ``trace`` one, run a file of CCE C by ``cce``."""
+
+import argparse
+import re
+import sys
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from sim.cli import UserError, write_json
+
+from .verify import _at_least
+
+if TYPE_CHECKING:
+    from sim.davinci import Report
+    from sim.kernels.davinci import Made
+
+__all__ = ["add_options", "kernel_line", "kernel_rows", "register", "run"]
+
+CUBES = ("golden", "rtl", "fast", "none")
+
+
+def register(commands: Any) -> None:
+    """Add the commands to the parser."""
+    parser = commands.add_parser(
+        "trace", help="a DaVinci kernel's timeline, for Perfetto (KERNEL.json)"
+    )
+    parser.add_argument("problem", metavar="KERNEL", help="see `python -m sim list`")
+    add_options(parser)
+    parser.add_argument("--json", metavar="FILE", help="write the figures here (- for stdout)")
+    parser.set_defaults(run=run)
+    parser = commands.add_parser("cce", help="run a kernel in CCE C")
+    parser.add_argument("file", metavar="FILE")
+    parser.add_argument("--entry", metavar="NAME", help="the kernel; the only one by default")
+    parser.add_argument("--chip", default="ascend310", help="name or TOML file (ascend310)")
+    parser.add_argument("--cores", type=_at_least(1), default=1, help="blocks that run it (1)")
+    parser.add_argument("--kind", help="kind of core; the chip's first by default")
+    parser.add_argument("--cube", default="golden", help=", ".join(CUBES))
+    parser.add_argument("--define", "-D", action="append", default=[], metavar="NAME[=VALUE]")
+    parser.add_argument(
+        "--arg",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a number, a file .npy, or zeros:N, normal:N, arange:N of the parameter's dtype",
+    )
+    parser.add_argument("--save", metavar="FILE", help="write the arrays here at the end (.npz)")
+    parser.add_argument("--out", metavar="FILE", help="write a Perfetto trace here")
+    parser.add_argument("--gantt", metavar="FILE", help="draw a Gantt picture here")
+    parser.add_argument("--timeline", action="store_true", help="print a line for each unit")
+    parser.add_argument("--json", metavar="FILE", help="write the figures here (- for stdout)")
+    parser.set_defaults(run=_cce, no_checks=False)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Options of a kernel for DaVinci cores."""
+    group = parser.add_argument_group("kernels for DaVinci cores")
+    group.add_argument("--chip", default="ascend310", help="name or TOML file (ascend310)")
+    group.add_argument("--size", type=size, metavar="AxBx…", help="see `python -m sim list`")
+    group.add_argument("--cube", default="golden", help=", ".join(CUBES))
+    group.add_argument("--cores", type=_at_least(1), help="all of the chip by default")
+    group.add_argument("--tiling", metavar="M,K,N,B", help="of matmul: numbers of tiles, bNum")
+    group.add_argument("--seed", type=_at_least(0), default=0, help="of the data (0)")
+    group.add_argument("--no-checks", action="store_true", help="do not look for races and so on")
+    group.add_argument("--out", metavar="FILE", help="write a Perfetto trace here")
+    group.add_argument("--gantt", metavar="FILE", help="draw a Gantt picture here (.png, .svg)")
+    group.add_argument("--timeline", action="store_true", help="print a line for each unit")
+
+
+def size(text: str) -> tuple[int, ...]:
+    """Numbers with × or x or commas between."""
+    if not re.fullmatch(r"\d{1,9}([x×,]\d{1,9})*", text):
+        raise argparse.ArgumentTypeError(f"must be numbers like 256x256x256, not {text!r}")
+    return tuple(int(part) for part in re.split("[x×,]", text))
+
+
+def kernel_rows(pattern: str) -> list[dict[str, Any]]:
+    """Kernels whose name, or the word davinci, matches a shell pattern."""
+    from sim.kernels.davinci import KERNELS
+
+    return [
+        {
+            "unit": "davinci",
+            "configuration": k.name,
+            "title": k.title,
+            "size": list(k.sizes),
+            "default": list(k.default),
+            "text": k.text,
+        }
+        for k in KERNELS.values()
+        if fnmatchcase(k.name, pattern) or fnmatchcase("davinci", pattern)
+    ]
+
+
+def kernel_line(row: dict[str, Any]) -> str:
+    """One of `kernel_rows` as a line of ``list``."""
+    default = "x".join(map(str, row["default"]))
+    text = f", from {row['text']}" if row["text"] else ""
+    size = " x ".join(row["size"])
+    return f"{row['configuration']}: {row['title']}; --size {size} ({default}){text}"
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run or trace a kernel; 1 if a result differs from golden, or a check finds something."""
+    from sim.davinci import Deadlock, load_chip
+    from sim.kernels.davinci import KERNELS, Made
+
+    from .run import GRAPH_PROBLEMS
+
+    name = options.problem
+    if name not in KERNELS:
+        names = [*KERNELS, *(GRAPH_PROBLEMS if options.command == "run" else ())]
+        raise UserError(f"KERNEL must be one of {', '.join(names)}, not {name!r}")
+    if options.cube not in CUBES:
+        raise UserError(f"--cube must be one of {', '.join(CUBES)}, not {options.cube!r}")
+    if options.command == "trace" and options.out is None:
+        options.out = f"{name}.json"
+    try:
+        chip = load_chip(options.chip)
+        if options.tiling is None:
+            how = {"chip": chip, "cores": options.cores, "seed": options.seed}
+            made: Made = KERNELS[name].build(options.size, **how)
+        else:
+            made = _tiled(options, chip)
+        return _show(options, made)
+    except (ValueError, OSError, Deadlock) as error:
+        raise UserError(f"{name}: {error}") from None
+
+
+def _tiled(options: argparse.Namespace, chip: Any) -> "Made":
+    """A product with a tiling of the user's."""
+    from sim.kernels.davinci import Made, matmul
+    from sim.kernels.davinci.tiling import Tiling
+
+    counts = size_or_error("--tiling", options.tiling, 4)
+    if options.problem != "matmul":
+        raise UserError(f"--tiling must be of matmul, not of {options.problem}")
+    m, k, n = options.size or (256, 256, 256)
+    data = matmul.operands(m, k, n, seed=options.seed)
+    program = matmul.build(
+        m, k, n, chip=chip, cores=options.cores, tiling=Tiling(*counts), data=data
+    )
+    return Made(program, {"c": matmul.expected(*data)}, {"c": lambda c: matmul.result(c, m, n)})
+
+
+def size_or_error(name: str, text: str, count: int) -> tuple[int, ...]:
+    """So many numbers, or a `UserError`."""
+    try:
+        numbers = size(text)
+    except argparse.ArgumentTypeError as error:
+        raise UserError(f"{name} {error}") from None
+    if len(numbers) != count:
+        raise UserError(f"{name} must be {count} numbers, not {text!r}")
+    return numbers
+
+
+def _simulated(options: argparse.Namespace, program: Any) -> "Report":
+    from sim.davinci import simulate
+
+    cube = None if options.cube == "none" else options.cube
+    return simulate(program, cube=cube, checks=not options.no_checks)
+
+
+def _show(options: argparse.Namespace, made: "Made") -> int:
+    report = _simulated(options, made.program)
+    console = _output(options, report)
+    figures: dict[str, Any] = {"cube": options.cube, **report.as_dict()}
+    peak = float(report.chip.peak_operations())
+    done = report.operations().get(("M", "fp16"), 0)
+    if done and peak:
+        share = done / report.total_s / peak
+        figures["share_of_peak"] = share
+        console.print(
+            f"{done / report.total_s / 1e12:.3f} of {peak / 1e12:.3f} TFLOPS of the chip: "
+            f"{share:.1%}",
+            markup=False,
+        )
+    code = 1 if report.findings else 0
+    if options.cube == "none":
+        console.print("data not computed (--cube none)")
+    elif not report.outputs:
+        console.print("data not computed: see what the checks found")
+    else:
+        count, wrong = made.compare(report.outputs)
+        figures |= {"elements": count, "differ": wrong}
+        console.print(f"{count:,} elements compared with golden: {wrong:,} differ")
+        code = 1 if wrong and options.cube != "fast" else code
+    if options.json:
+        write_json(options.json, figures)
+    return code
+
+
+def _output(options: argparse.Namespace, report: "Report") -> Console:
+    """Print the report, write the trace and the pictures."""
+    from sim.davinci.trace import gantt, timeline, write_trace
+
+    console = Console(
+        file=sys.stderr if options.json == "-" else sys.stdout, width=120, highlight=False
+    )
+    console.print(report.text(), markup=False, soft_wrap=True)
+    if options.timeline:
+        console.print(timeline(report), markup=False, soft_wrap=True)
+    if options.out:
+        Path(options.out).parent.mkdir(parents=True, exist_ok=True)
+        with open(options.out, "w", encoding="utf-8") as file:
+            count = write_trace(report, file)
+        console.print(f"{options.out}: {count:,} events, for ui.perfetto.dev", markup=False)
+    if options.gantt:
+        Path(options.gantt).parent.mkdir(parents=True, exist_ok=True)
+        gantt(report, options.gantt)
+        console.print(options.gantt, markup=False)
+    return console
+
+
+def _cce(options: argparse.Namespace) -> int:
+    import numpy as np
+
+    from sim.davinci import Deadlock, load_chip
+    from sim.davinci.cce import build, read_file
+
+    if options.cube not in CUBES[:3]:
+        raise UserError(f"--cube must be one of {', '.join(CUBES[:3])}, not {options.cube!r}")
+    try:
+        defines = dict(text.partition("=")[::2] for text in options.define)
+        defines = {name: value or "1" for name, value in defines.items()}
+        kernel = read_file(options.file, entry=options.entry, defines=defines)
+        given = dict(text.partition("=")[::2] for text in options.arg)
+        names = [p.name for p in kernel.parameters]
+        strange = sorted(set(given) - set(names))
+        if strange:
+            raise UserError(f"--arg must be of one of {', '.join(names)}, not {strange[0]!r}")
+        arguments = {p.name: _argument(p, given) for p in kernel.parameters}
+        how = {"blocks": options.cores, "kind": options.kind}
+        program, _ = build(kernel, load_chip(options.chip), arguments, **how)
+        report = _simulated(options, program)
+    except (ValueError, OSError, Deadlock) as error:
+        raise UserError(str(error)) from None
+    console = _output(options, report)
+    for name, array in report.outputs.items():
+        flat = array.ravel()
+        shown = " ".join(f"{x:g}" for x in flat[:8].tolist())
+        dots = " …" if flat.size > 8 else ""
+        console.print(f"{name} ({flat.size:,} {array.dtype}): {shown}{dots}", markup=False)
+    if options.save:
+        np.savez(options.save, **report.outputs)  # pyright: ignore[reportArgumentType]
+        console.print(str(Path(options.save)), markup=False)
+    if options.json:
+        write_json(options.json, {"cube": options.cube, **report.as_dict()})
+    return 1 if report.findings else 0
+
+
+def _argument(parameter: Any, given: dict[str, str]) -> Any:
+    """What was given for a parameter; arrays of its dtype."""
+    import numpy as np
+
+    from sim.davinci import DTYPES
+
+    name = parameter.name
+    if name not in given:
+        kind = f"{parameter.dtype} *" if parameter.is_pointer else parameter.dtype
+        raise UserError(f"--arg {name}=VALUE must be given ({kind})")
+    text = given[name]
+    if not parameter.is_pointer:
+        try:
+            return float(text) if parameter.dtype in ("fp16", "fp32", "fp64") else int(text, 0)
+        except ValueError:
+            raise UserError(f"--arg {name} must be a number, not {text!r}") from None
+    what, _, count = text.partition(":")
+    if what in ("zeros", "normal", "arange") and count.isdigit() and 0 < int(count) <= 1 << 28:
+        dtype = DTYPES.get(parameter.dtype, np.dtype(np.uint8))
+        if what == "normal":
+            return np.random.default_rng(0).normal(size=int(count)).astype(dtype)
+        return (
+            np.zeros(int(count), dtype) if what == "zeros" else np.arange(int(count)).astype(dtype)
+        )
+    if text.endswith(".npy"):
+        return np.load(text, allow_pickle=False)
+    raise UserError(
+        f"--arg {name} must be a file .npy, zeros:N, normal:N or arange:N, not {text!r}"
+    )

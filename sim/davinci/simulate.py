@@ -33,8 +33,8 @@ def simulate(
     chip : Chip or str, optional
         Whose times are taken; the chip that the program was built for by default.
     cube : str, callable or None
-        Who computes mmad: "golden" (to the bit), "fast" (FP32), "rtl" (the compiled matrix unit, and
-        its cycles: see `sim.rtl.davinci`), or a `semantics.Product` of your own. Data are
+        Who computes mmad: "golden" (to the bit), "fast" (FP32), "rtl" (the compiled matrix unit,
+        and its cycles: see `sim.rtl.davinci`), or a `semantics.Product` of your own. Data are
         computed if the program has any; with None they are not, only times. A product with a method
         ``period_s(instruction, chip)`` also says how long each mmad takes, in seconds, or None for
         what the chip says.

@@ -1,5 +1,6 @@
 """Matrices of values through a compiled unit with semirings."""
 
+import ml_dtypes
 import numpy as np
 
 from golden.simd2 import Op, as_op
@@ -49,6 +50,8 @@ def compute(
         One of ``config.operations``.
     a : (..., M, K) ndarray of float16 or float32
         Of a precision that the unit has; on one with ``fp32`` all operations but mma are on that.
+        Numbers of int8 are taken as the FP16 ones they are, and where ⊕ is no sum those of bfloat16
+        as FP32.
     b : (..., K, N) ndarray of the same
     c : (..., M, N) ndarray of float32, optional
         The identity of ⊕ by default.
@@ -67,7 +70,7 @@ def compute(
     ValueError
         For shapes that do not fit, and an operation that the unit does not have.
     """
-    a, b = np.asarray(a), np.asarray(b)
+    a, b = (_of_the_unit(np.asarray(x), as_op(op)) for x in (a, b))
     names = [name for name, p in _PRECISIONS.items() if p in config.precisions]
     for name, array, allowed in (("a", a, names), ("b", b, [a.dtype.name])):
         if array.dtype.name not in allowed:
@@ -98,3 +101,12 @@ def compute(
         cycles=found.cycles,
         streams=found.streams,
     )
+
+
+def _of_the_unit(array: np.ndarray, op: Op) -> np.ndarray:
+    """The same numbers in a format that units with semirings have."""
+    if array.dtype == np.int8:
+        return array.astype(np.float16)
+    if array.dtype == ml_dtypes.bfloat16 and op.plus != "add":
+        return array.astype(np.float32)
+    return array

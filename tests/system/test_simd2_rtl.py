@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import ml_dtypes
 import networkx as nx
 import numpy as np
 import pytest
@@ -87,6 +88,19 @@ def test_machines_compute_with_a_compressed_operand():
     machines = [Machine(Unit(m=2, n=2, k=4), backend) for backend in ("golden", "rtl")]
     first, second = (codes(x.apply_sparse("maxmul", values, places, b)) for x in machines)
     assert np.array_equal(first, second) and machines[1].clocks
+
+
+def test_int8_and_bf16_operands_are_numbers_of_other_formats():
+    rng = np.random.default_rng(3)
+    a, b = rng.integers(-128, 128, (2, 5, 5)).astype(np.int8)
+    for op in ("minplus", "addnorm"):
+        expected = mmo(op, a.astype(np.float16), b.astype(np.float16), k=4, squares="products")
+        assert np.array_equal(codes(compute(op, a, b, config=SMALL).d), codes(expected))
+    x, y = rng.normal(size=(2, 3, 3)).astype(ml_dtypes.bfloat16)
+    found = compute("maxplus", x, y, config=replace(UNIT_FP32, m=2, n=2))
+    assert np.array_equal(codes(found.d), codes(mmo("maxplus", x, y)))
+    with pytest.raises(TypeError, match="a must be float16 on the RTL, not bfloat16"):
+        compute("mma", x, y, config=SMALL)
 
 
 def test_a_filler_that_wins_is_caught(monkeypatch):

@@ -1,0 +1,285 @@
+"""Matrix product on the Cube cores of a 910B: base tiles in L0, several of them along K in L1.
+
+Every core has a part of C and goes over its base tiles row by row. L1 has two slots of ``step_k``
+base tiles of A and of B, L0A and L0B two of one base tile, L0C one tile of C, which FIX writes to
+global memory. A is row-major, B is stored transposed (N, K) and row-major, C is FP32, row-major.
+
+References
+----------
+The GEMM example of pto-isa (hicann): grid of cores, base tiles, steps, double buffers, and A loaded
+to L0A by Im2Col with a filter of one pixel.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sim.davinci import Chip, Core, Program, Unit, View, load_chip
+from sim.davinci.lowering import Lowered, Stream, lower_sequences
+
+__all__ = ["Blocking", "build", "lower_gemm"]
+
+M, MTE1, MTE2, FIX = Unit.M, Unit.MTE1, Unit.MTE2, Unit.FIX
+
+
+@dataclass(frozen=True)
+class Blocking:
+    """How a product is dealt to cores and cut.
+
+    Attributes
+    ----------
+    down, across : int
+        Grid of cores.
+    m, k, n : int
+        Base tile, multiples of 16.
+    step_k : int
+        Base tiles of A and of B in a slot of L1.
+    """
+
+    down: int = 4
+    across: int = 6
+    m: int = 128
+    k: int = 64
+    n: int = 256
+    step_k: int = 4
+
+
+def build(
+    m: int,
+    k: int,
+    n: int,
+    *,
+    chip: Chip | str = "ascend910b",
+    blocking: Blocking | None = None,
+    data: tuple[np.ndarray, np.ndarray] | None = None,
+    im2col: bool | None = None,
+) -> Program:
+    """C (m, n) = A (m, k) · B (k, n), FP16 to FP32.
+
+    Parameters
+    ----------
+    m, k, n : int
+        Multiples of 16; cores that have no part of C do nothing.
+    chip : Chip or str
+    blocking : Blocking, optional
+    data : (A, B), optional
+        The tensor b is B transposed.
+    im2col : bool
+        Load A by Im2Col, which has its own times, but whose data are not computed; by default if
+        there are no data.
+
+    Raises
+    ------
+    ValueError
+        For sizes that are no multiples of 16, or a blocking that does not fit.
+    """
+    chip = load_chip(chip) if isinstance(chip, str) else chip
+    blocking = blocking or Blocking()
+    im2col = data is None if im2col is None else im2col
+    _check(m, k, n, chip, blocking)
+    program = Program(chip, f"gemm {m}×{k}×{n}")
+    a, b = (None, None) if data is None else (data[0], np.ascontiguousarray(data[1].T))
+    x = program.tensor("a", (m, k), "fp16", a)
+    w = program.tensor("b", (n, k), "fp16", b)
+    y = program.tensor("c", (m, n), "fp32")
+    for index, (rows, columns) in enumerate(_parts(m, n, blocking)):
+        if rows and columns:
+            body = _Body(program.core(index, _kind(chip)), blocking, (x, w, y), im2col)
+            body.begin()
+            for step in body.steps(rows, columns, k):
+                body.step(step)
+            body.end()
+    return program
+
+
+def lower_gemm(
+    m: int, k: int, n: int, *, chip: Chip, blocking: Blocking | None = None
+) -> tuple[Lowered, list[Stream]]:
+    """The arrays of `build` without data, from one of each different step."""
+    blocking = blocking or Blocking()
+    _check(m, k, n, chip, blocking)
+    program = Program(chip, f"gemm {m}×{k}×{n}")
+    x, w = program.tensor("a", (m, k), "fp16"), program.tensor("b", (n, k), "fp16")
+    y = program.tensor("c", (m, n), "fp32")
+    core = program.core(0, _kind(chip))
+    body = _Body(core, blocking, (x, w, y), True)
+    ranges: dict[tuple, np.ndarray] = {}
+
+    def numbers(key: tuple, emit, *args) -> np.ndarray:
+        if key not in ranges:
+            first = len(core.instructions)
+            emit(*args)
+            ranges[key] = np.arange(first, len(core.instructions))
+        return ranges[key]
+
+    sequences = {}
+    for index, (rows, columns) in enumerate(_parts(m, n, blocking)):
+        if rows and columns:
+            parts = [numbers(("begin",), body.begin)]
+            parts += [numbers(s.key, body.step, s) for s in body.steps(rows, columns, k)]
+            parts.append(numbers(("end",), body.end))
+            sequences[core.kind.name, index] = np.concatenate(parts)
+    return lower_sequences(chip, core.instructions, sequences)
+
+
+def _kind(chip: Chip) -> str:
+    for kind in chip.kinds.values():
+        if FIX in kind.units:
+            return kind.name
+    raise ValueError(f"chip must have cores with a unit FIX, not {chip.name}")
+
+
+def _check(m: int, k: int, n: int, chip: Chip, b: Blocking) -> None:
+    for name, size in (("M", m), ("K", k), ("N", n), ("m", b.m), ("k", b.k), ("n", b.n)):
+        if size < 1 or size % 16:
+            raise ValueError(f"{name} must be a multiple of 16, not {size!r}")
+    kind = chip.kind(_kind(chip))
+    if min(b.down, b.across, b.step_k) < 1 or b.down * b.across > kind.count:
+        raise ValueError(f"grid must be of 1 … {kind.count} cores, not {b.down}×{b.across}")
+    need = {
+        "L1": 2 * b.step_k * b.k * (b.m + b.n) * 2,
+        "L0A": 4 * b.m * b.k,
+        "L0B": 4 * b.k * b.n,
+        "L0C": 4 * b.m * b.n,
+    }
+    for name, nbytes in need.items():
+        room = kind.buffers[name].nbytes
+        if nbytes > room:
+            raise ValueError(f"base tiles must fit the {room} bytes of {name}, not take {nbytes}")
+
+
+def _parts(m: int, n: int, b: Blocking) -> list[tuple[range, range]]:
+    """Rows and columns of C of each core, in whole blocks of 16."""
+    rows = [m // 16 * i // b.down * 16 for i in range(b.down + 1)]
+    columns = [n // 16 * j // b.across * 16 for j in range(b.across + 1)]
+    return [
+        (range(rows[i], rows[i + 1]), range(columns[j], columns[j + 1]))
+        for i in range(b.down)
+        for j in range(b.across)
+    ]
+
+
+@dataclass(frozen=True)
+class _Step:
+    """Tiles of A and B to L1, and all products from them."""
+
+    i: int
+    j: int
+    at: int  # first column of A
+    rows: int
+    columns: int
+    depth: int
+    slot: int
+    parity: int  # L0 slot of the first product
+    first: bool
+    last: bool
+
+    @property
+    def key(self) -> tuple:
+        """All that an engine can see of it."""
+        return (
+            self.rows,
+            self.columns,
+            self.depth,
+            self.slot,
+            self.parity,
+            self.first,
+            self.last,
+        )
+
+
+class _Body:
+    """The instructions of one core."""
+
+    def __init__(
+        self, core: Core, blocking: Blocking, tensors: tuple[View, View, View], im2col: bool
+    ) -> None:
+        self.core, self.b, self.im2col = core, blocking, im2col
+        self.x, self.w, self.y = tensors
+        b, deep = blocking, blocking.k * blocking.step_k
+        self.a1 = [core.allocate("L1", (b.m * deep,), "fp16", "A in L1") for _ in "01"]
+        self.b1 = [core.allocate("L1", (b.n * deep,), "fp16", "B in L1") for _ in "01"]
+        self.a0 = [core.allocate("L0A", (b.m * b.k,), "fp16", "A") for _ in "01"]
+        self.b0 = [core.allocate("L0B", (b.k * b.n,), "fp16", "B") for _ in "01"]
+        self.c0 = core.allocate("L0C", (b.m * b.n,), "fp32", "C")
+
+    _BACK = ((MTE1, MTE2, 2), (M, MTE1, 2), (FIX, M, 1))
+
+    def begin(self) -> None:
+        """Every slot is free."""
+        for source, target, count in self._BACK:
+            for register in range(count):
+                self.core.set_flag(source, target, register)
+
+    def end(self) -> None:
+        """Wait for every slot."""
+        for source, target, count in self._BACK:
+            for register in range(count):
+                self.core.wait_flag(source, target, register)
+
+    def steps(self, rows: range, columns: range, k: int):
+        """All steps of a core's part of C."""
+        b, count, products = self.b, 0, 0
+        deep = b.k * b.step_k
+        for i in range(rows.start, rows.stop, b.m):
+            for j in range(columns.start, columns.stop, b.n):
+                for at in range(0, k, deep):
+                    depth = min(deep, k - at)
+                    yield _Step(
+                        i=i,
+                        j=j,
+                        at=at,
+                        rows=min(b.m, rows.stop - i),
+                        columns=min(b.n, columns.stop - j),
+                        depth=depth,
+                        slot=count % 2,
+                        parity=products % 2,
+                        first=at == 0,
+                        last=at + depth == k,
+                    )
+                    count += 1
+                    products += -(-depth // b.k)
+
+    def step(self, s: _Step) -> None:
+        """Loads, products, and the tile of C after the last."""
+        core = self.core
+        core.wait_flag(MTE1, MTE2, s.slot)
+        a1 = self.a1[s.slot][: s.rows * s.depth]
+        b1 = self.b1[s.slot][: s.columns * s.depth]
+        core.nd2nz(a1, self.x[s.i : s.i + s.rows, s.at : s.at + s.depth])
+        core.nd2nz(b1, self.w[s.j : s.j + s.columns, s.at : s.at + s.depth])
+        core.set_flag(MTE2, MTE1, s.slot)
+        core.wait_flag(MTE2, MTE1, s.slot)
+        for number, at in enumerate(range(0, s.depth, self.b.k)):
+            self._product(s, a1, b1, at, (s.parity + number) % 2)
+        if s.last:
+            core.set_flag(M, FIX, 0)
+            core.wait_flag(M, FIX, 0)
+            c = self.y[s.i : s.i + s.rows, s.j : s.j + s.columns]
+            stride = self.y.strides[0]
+            m, n = s.rows, s.columns
+            core.matrix_out(c, self.c0, m=m, n=n, layout="nd", dst_stride=stride)
+            core.set_flag(FIX, M, 0)
+
+    def _product(self, s: _Step, a1: View, b1: View, at: int, slot: int) -> None:
+        core, depth = self.core, min(self.b.k, s.depth - at)
+        a0, b0 = self.a0[slot], self.b0[slot]
+        core.wait_flag(M, MTE1, slot)
+        if self.im2col:
+            core.im2col(a0, a1, repeat=s.rows * depth // 256)
+        else:
+            for column in range(depth // 16):  # of fractals in L1, to rows of them
+                part = a1[(at // 16 + column) * s.rows * 16 :]
+                how = {"repeat": s.rows // 16, "dst_stride": depth // 16 * 512}
+                core.load(a0[column * 256 :], part, **how)
+        core.load(b0, b1[at * s.columns :], repeat=s.columns * depth // 256)
+        if at + depth == s.depth:
+            core.set_flag(MTE1, MTE2, s.slot)
+        core.set_flag(MTE1, M, slot)
+        core.wait_flag(MTE1, M, slot)
+        begins = s.first and at == 0
+        if begins:
+            core.wait_flag(FIX, M, 0)
+        init = "zero" if begins else "accumulate"
+        core.mmad(self.c0, a0, b0, m=s.rows, k=depth, n=s.columns, init=init)
+        core.set_flag(M, MTE1, slot)

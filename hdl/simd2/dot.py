@@ -219,8 +219,7 @@ class SemiringDot(wiring.Component):
                 )
             )
             kept.append(Candidate(**cuts.cross_all("product", fields, f"s1_{i}")))
-        names = ("semiring", "multiply", "plus", "larger")
-        mode = {name: mode[name] for name in names}
+        mode = {name: mode[name] for name in ("semiring", "plus", "larger")}
         mode = self._cross(cuts, "product", mode, "s1_mode")
         keys = [key_of(m, x, widths=widths, mode=mode, name=f"x{i}") for i, x in enumerate(kept)]
         keys = least(m, keys, turns=~mode["plus"], name="early", levels=_EARLY)

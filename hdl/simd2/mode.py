@@ -19,7 +19,7 @@ __all__ = [
 ]
 
 #: What an element is told, see `mode_of`.
-MODES = ("semiring", "multiply", "plus", "larger", "truth", "turn", "norm")
+MODES = ("semiring", "plus", "larger", "truth", "turn", "norm")
 #: What a decoder is told, see `shape_of`.
 SHAPES = ("product", "raised", "sum", "turn", "deal")
 
@@ -42,13 +42,12 @@ def mode_of(op: Op) -> dict[str, int]:
     """What an element is told.
 
     - semiring: ⊕ is not a sum.
-    - multiply, plus, larger, truth: in a semiring, ⊗ is ×, or +, or the larger one, or and.
+    - plus, larger, truth: in a semiring, ⊗ is +, or the larger one, or and; else it is ×.
     - turn: signs were turned, and the result's is to be turned back.
     - norm: ⊗ is the square of the difference.
     """
     return {
         "semiring": int(op.plus != "add"),
-        "multiply": int(op.plus != "add" and op.times == "mul"),
         "plus": int(op.times == "add"),
         "larger": int(op.times in ("min", "max")),
         "truth": int(op.times == "and"),

@@ -2,9 +2,13 @@
 
 A lane keeps a candidate where the sum of products keeps a product; sums need more bits than that,
 and have some beside. Behind the place "product" candidates become *keys* of which the least is
-wanted: sums are in two's complement with the sign inverted, and compare like unsigned numbers; the
-others have a sign and a magnitude, and the answer is turned where both are negative. Comparison is
-exact; what is found is rounded once, later.
+wanted: sums are signed with the sign inverted, and compare like unsigned numbers; the others have a
+sign and a magnitude, and the answer is turned where both are negative. Comparison is exact; what is
+found is rounded once, later.
+
+Sums are of numbers in ones' complement: −x is ~x = −x − 1, and the carry-in is set where both are
+negative, so a sum with a negative operand is one short. A bit below says so, and with it the order
+is right: one short and the bit set is just below the next number without.
 """
 
 from collections.abc import Sequence

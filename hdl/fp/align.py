@@ -1,8 +1,10 @@
-"""Alignment: a logarithmic right shifter that cuts at the window's end; optionally a sticky bit."""
+"""Alignment: the largest exponent, and a logarithmic right shifter that cuts at the window's end."""
+
+from collections.abc import Sequence
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
-__all__ = ["clip", "shift_right"]
+__all__ = ["clip", "maximum", "shift_right"]
 
 
 def clip(value: Value, *, bits: int) -> Value:
@@ -80,3 +82,19 @@ def _mask(chosen: Value, width: int, clear: tuple[int, Value] | None) -> Value:
         return chosen.replicate(width)
     bits, cleared = clear
     return Cat((chosen & ~cleared).replicate(bits), chosen.replicate(width - bits))
+
+
+def maximum(m: Module, values: Sequence[Value], *, name: str) -> Value:
+    """The largest of unsigned values, a balanced tree of two-input comparisons."""
+    level, values = 0, list(values)
+    while len(values) > 1:
+        following: list[Value] = []
+        for index in range(0, len(values) - 1, 2):
+            x, y = values[index], values[index + 1]
+            larger = Signal(max(len(x), len(y)), name=f"{name}{level}_{index // 2}")
+            m.d.comb += larger.eq(Mux(x > y, x, y))
+            following.append(larger)
+        if len(values) % 2:
+            following.append(values[-1])
+        values, level = following, level + 1
+    return values[0]

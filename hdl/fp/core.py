@@ -11,7 +11,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 
 from golden.fp.formats import FloatFormat
 
-from .align import clip, shift_right
+from .align import clip, maximum, shift_right
 from .carrysave import Row, add_rows, reduce_rows
 from .geometry import Geometry, Guests, Lane, ShortWindow, SmallResult, Winner
 from .normalise import Normalised, normalise, round_and_pack
@@ -124,7 +124,7 @@ class DotCore:
     def _build_exponents(self, lanes: Sequence[Lane], c: Unpacked):
         """The largest product exponent, E_max on the product scale, C's distance from it."""
         m, g = self.m, self.g
-        largest = _maximum(m, [lane.exponent for lane in lanes], name="largest")
+        largest = maximum(m, [lane.exponent for lane in lanes], name="largest")
         addend = Signal(signed(g.scaled_bits), name="c_scaled")
         reference = Signal(signed(g.scaled_bits), name="reference")
         dominates = Signal(name="c_dominates")
@@ -488,19 +488,3 @@ class _Target:
     denormalise: bool
     saturate: bool
     short: ShortWindow | None
-
-
-def _maximum(m: Module, values: Sequence[Value], *, name: str) -> Value:
-    """The largest of unsigned values, a balanced tree of two-input comparisons."""
-    level, values = 0, list(values)
-    while len(values) > 1:
-        following: list[Value] = []
-        for index in range(0, len(values) - 1, 2):
-            x, y = values[index], values[index + 1]
-            larger = Signal(max(len(x), len(y)), name=f"{name}{level}_{index // 2}")
-            m.d.comb += larger.eq(Mux(x > y, x, y))
-            following.append(larger)
-        if len(values) % 2:
-            following.append(values[-1])
-        values, level = following, level + 1
-    return values[0]

@@ -86,6 +86,7 @@ def test_what_is_treated_when_nothing_is_named():
         "dot",
         "m3xu",
         "mma",
+        "simd2",
         "simd2-int",
     }
     for name in many:

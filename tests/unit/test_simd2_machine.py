@@ -202,7 +202,7 @@ def test_a_back_end_without_sparsity(monkeypatch):
     monkeypatch.setitem(BACKENDS, "dense", mmo)
     values, indices = compress("mma", np.ones((4, 8), np.float16))
     b = np.ones((8, 4), np.float16)
-    with pytest.raises(ValueError, match="backend must be one of golden for 2:4, not 'dense'"):
+    with pytest.raises(ValueError, match="backend must be one of golden, rtl for 2:4, not 'dense'"):
         Machine(backend="dense").apply_sparse("mma", values, indices, b)
     register_backend("dense", mmo, lambda *x, **more: -mmo_sparse(*x, **more))
     assert (Machine(backend="dense").apply_sparse("mma", values, indices, b) == -4).all()

@@ -1,4 +1,4 @@
-"""Alignment: the largest exponent, and a logarithmic right shifter that cuts at the window's end."""
+"""Alignment: the largest exponent, and a right shifter that cuts at the end of the window."""
 
 from collections.abc import Sequence
 

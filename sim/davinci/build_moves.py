@@ -165,15 +165,6 @@ class Moves(Builder):
         nbytes = repeat * FRACTAL_BYTES
         return self._move("load", dst, src, fields, (reads,), (writes,), nbytes, repeat)
 
-    def im2col(
-        self, dst: View, src: View, *, repeat: int, dst_stride: int = FRACTAL_BYTES, **fields: Any
-    ) -> Instruction:
-        """Load fractals of patches of the image ``src``; all of it counts as read."""
-        fields = {"repeat": repeat, "dst_stride": dst_stride, **fields}
-        writes = Span(dst.buffer, dst.offset, FRACTAL_BYTES, ((repeat, dst_stride),))
-        nbytes = repeat * FRACTAL_BYTES
-        return self._move("im2col", dst, src, fields, (src.span,), (writes,), nbytes, repeat)
-
     def fill(self, dst: View, value: float = 0) -> Instruction:
         """Fill a view of L0A, L0B or L1 with a value, at the speed of a load of as many bytes."""
         unit, path = Unit.MTE1, f"L1->{dst.buffer}"

@@ -338,4 +338,4 @@ class Vector(Builder):
 
 
 #: Operations that read what they write.
-_ACCUMULATE = frozenset({"vmla", "vmadd", "vmaddrelu", "vaxpy", "col2im"})
+_ACCUMULATE = frozenset({"vmla", "vmadd", "vmaddrelu", "vaxpy"})

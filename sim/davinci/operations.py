@@ -70,9 +70,8 @@ def _table() -> dict[str, Operation]:
         "move",
         "im2col",
         "dst src",
-        "repeat dst_stride [height] [width] [channels] [pad] [kernel] [stride] [dilation] "
-        "[position] [mode] [pad_value]",
-        "fractals of patches of an image in NC1HWC0, as golden.scu.im2col defines them",
+        "repeat dst_stride patches position kernel_position channel mode pad_value",
+        "fractals of patches of an image in NC1HWC0, as golden.scu.im2col_load defines them",
     )
     add("move", "fill", "dst", "value [repeat] [dst_stride]", "every element of dst is value")
     add(
@@ -142,8 +141,8 @@ def _table() -> dict[str, Operation]:
         "vector",
         "col2im",
         "dst src",
-        "repeat height width channels pad kernel stride position",
-        "fractals of patches added to the image they come from",
+        "repeat patches position kernel_position channel",
+        "fractals added to the image they come from, as golden.scu.col2im_add defines it",
     )
     # The scalar unit.
     add("scalar", "scalar", "", "[cycles] [text]", "work of the scalar unit: cycles long")

@@ -10,9 +10,9 @@
 >>> core.wait_flag(Unit.MTE2, Unit.V, 0)
 >>> core.vrelu(u, u)
 
-A `Core` has a method for every operation of the vocabulary (`build_moves`, `build_vector`). Each
-appends one `Instruction`, except vector methods without ``repeat``, which append as many as the
-views need. Loops are Python's.
+A `Core` has a method for every operation of the vocabulary (`build_moves`, `build_vector`,
+`build_patches`). Each appends one `Instruction`, except vector methods without ``repeat``, which
+append as many as the views need. Loops are Python's.
 """
 
 from collections.abc import Iterator
@@ -20,8 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from .build_moves import Moves
-from .build_vector import Vector
+from .build_patches import Images
 from .builder import ProgramError, unit_name
 from .chip import GM, Chip, CoreKind
 from .instruction import Kind, Unit
@@ -36,7 +35,7 @@ _GM_ALIGN = 512
 _CROSS = ("kind", "group", "others")
 
 
-class Core(Moves, Vector):
+class Core(Images):
     """The instructions of one core, in program order.
 
     Attributes

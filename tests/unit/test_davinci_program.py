@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from golden.scu import Patches
 from sim.davinci import (
     OPERATIONS,
     Instruction,
@@ -21,6 +22,7 @@ from sim.davinci.lanes import ALL, lane_spans
 
 CHIP = load_chip("ascend310")
 CHIP_B = load_chip("ascend910b")
+PATCHES = Patches(height=4, width=4, kernel=(2, 2), pad=(0, 1, 0, 1))
 
 
 @pytest.fixture
@@ -65,7 +67,7 @@ def every_operation(core_310, core_b, core_v):
     core_310.nd2nz(l1, x)
     core_310.load(a, l1)
     core_310.load(b, l1, transpose=True)
-    core_310.im2col(a, l1, repeat=3)
+    core_310.im2col(a, l1, PATCHES, repeat=3)
     core_310.fill(a, 0)
     core_310.mmad(c, a, b, m=64, k=64, n=64, init="zero")
     core_310.matrix_out(w, c, m=16, n=16)
@@ -83,6 +85,7 @@ def every_operation(core_310, core_b, core_v):
     for op in "vcadd vcmax vcmin vcpadd vcgadd vcgmax vcgmin".split():
         core_310.vreduce_lanes(op, w, u, repeat=2)
     core_310.vtranspose(u, v)
+    core_310.col2im(u, v, PATCHES)
     core_310.scalar(3)
     core_310.scalar_load(u)
     core_310.scalar_store(u, 1)
@@ -101,7 +104,7 @@ def every_operation(core_310, core_b, core_v):
 def test_records_are_as_the_vocabulary_says(core):
     other = Program(CHIP_B)
     made = every_operation(core, other.core(0, "cube"), other.core(1, "vector"))
-    assert len({i.op for i in made}) == 52
+    assert len({i.op for i in made}) == 53
     for one in made:
         said = OPERATIONS[one.op]
         for names, found in ((said.operands, one.operands), (said.fields, one.fields)):

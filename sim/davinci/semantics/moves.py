@@ -7,6 +7,7 @@ from golden import vector
 from ..instruction import Instruction
 from ..operands import BLOCK_BYTES, DTYPES, FRACTAL_BYTES, View
 from .memory import FunctionalError, Memory
+from .patches import im2col
 
 __all__ = ["MOVES"]
 
@@ -136,5 +137,6 @@ MOVES = {
     "nd2nz": _nd2nz,
     "load": _load,
     "fill": _fill,
+    "im2col": im2col,
     "matrix_out": _matrix_out,
 }

@@ -13,6 +13,7 @@ from ..lanes import lanes_of
 from ..operands import BLOCK_BYTES, DTYPES, View
 from .lanes import enabled, independent, load, put, store, windows
 from .memory import FunctionalError, Memory
+from .patches import col2im
 
 __all__ = ["VECTORS"]
 
@@ -353,5 +354,6 @@ VECTORS = (
         "v4dtrans": _v4dtrans,
         "vnchwconv": _vnchwconv,
         "vbrcb": _vbrcb,
+        "col2im": col2im,
     }
 )

@@ -1,0 +1,52 @@
+"""Im2Col and Col2Im on memories; what they compute is `golden.scu`'s."""
+
+from typing import Any
+
+import numpy as np
+
+from golden.scu import C0_BYTES, col2im_add, im2col_load
+from golden.scu.patches import ROWS
+
+from ..build_patches import CHANNELS
+from ..instruction import Instruction
+from ..operands import DTYPES, View, contiguous
+from .memory import Memory
+
+__all__ = ["col2im", "im2col"]
+
+
+def _image(memory: Memory, view: View, fields: Any, groups: int, channels: int) -> np.ndarray:
+    """The first groups of channels of the image that a view begins."""
+    shape = (groups, fields["patches"].height, fields["patches"].width, channels)
+    return memory.at(view, shape, contiguous(shape, DTYPES[view.dtype].itemsize))
+
+
+def _where(fields: Any) -> dict[str, Any]:
+    return {name: fields[name] for name in ("position", "kernel_position", "channel")}
+
+
+def im2col(memory: Memory, one: Instruction) -> None:
+    """Carry out an Im2Col load."""
+    f, dst, src = one.fields, one.operands["dst"], one.operands["src"]
+    width = DTYPES[src.dtype].itemsize
+    kh, kw = f["patches"].kernel
+    groups = f["channel"] + 1
+    if f["mode"] == 0:
+        (y, x), steps = f["kernel_position"], f["repeat"]
+        groups += (y * kw + x + steps - 1) // (kh * kw)
+    image = _image(memory, src, f, groups, C0_BYTES // width)
+    how = {**_where(f), "repeat": f["repeat"], "mode": f["mode"], "pad_value": f["pad_value"]}
+    fractals = im2col_load(image, f["patches"], **how)
+    strides = (f["dst_stride"], C0_BYTES, width)
+    target = memory.at(dst, fractals.shape, strides, src.dtype)
+    for i, fractal in enumerate(fractals):  # they may meet
+        target[i] = fractal
+
+
+def col2im(memory: Memory, one: Instruction) -> None:
+    """Carry out a Col2Im."""
+    f, dst, src = one.fields, one.operands["dst"], one.operands["src"]
+    shape = (f["repeat"], ROWS, CHANNELS)
+    fractals = memory.at(src, shape, contiguous(shape, DTYPES[src.dtype].itemsize))
+    image = _image(memory, dst, f, f["channel"] + 1, CHANNELS)
+    image[...] = col2im_add(image, fractals, f["patches"], **_where(f))

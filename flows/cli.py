@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from flows import baseline, cells, report, verilog
+from flows import baseline, cells, report, table35, verilog
 from flows.cache import write_atomic
 from flows.errors import UserError, choose
 from flows.liberty import LibertyError
@@ -197,6 +197,8 @@ def _area(options: argparse.Namespace) -> int:
     if any(len(row.pieces) > 1 for row in rows):
         modules = report.module_table([row for row in rows if len(row.pieces) > 1])
         report.show(modules, title=f"Modules at {settings.targets_ps[0]} ps")
+    for title, part in table35.tables(rows, settings.library.name, everything=not options.unit):
+        report.show(part, title=title)
     return _finish(options, rows, settings, table)
 
 

@@ -1,0 +1,57 @@
+"""Table 3.5 from what was measured and what is checked in."""
+
+import json
+
+import pytest
+
+from flows import baseline, table35
+from flows.units import reported
+
+
+def store(folder, unit, areas):
+    """A baseline with areas by (operations, width)."""
+    rows = {}
+    for variant in reported(unit):
+        key = variant.configuration["operations"], variant.configuration.get("width", 16)
+        if variant.configuration["size"] == 4 and key in areas:
+            figures = {"10000": {"area_um2": areas[key], "delay_ps": 1500.0}}
+            rows.setdefault(variant.label, figures)
+    (folder / "cells").mkdir(exist_ok=True)
+    (folder / "cells" / f"{unit}.json").write_text(json.dumps({"rows": rows}))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(baseline, "FOLDER", tmp_path)
+    return tmp_path
+
+
+def test_parts_and_ratios(folder):
+    store(folder, "simd2-int", {("mma", 16): 100.0, ("all", 16): 180.0, ("mma", 32): 362.0})
+    store(folder, "simd2", {("mma", 16): 200.0, ("mma-orand", 16): 214.0, ("orand", 16): 34.0})
+    found = dict(table35.tables([], "cells", everything=True))
+    ratios = {title: {(x[0], x[1]): x[4] for x in lines} for title, (_, lines) in found.items()}
+    assert ratios == {
+        "Table 3.5 (a) beside the matrix product, FP16, ratios over mma at 16 bits": {
+            ("mma", "16"): "1.00",
+            ("mma-orand", "16"): "1.07",
+        },
+        "Table 3.5 (b) alone, FP16, ratios over mma at 16 bits": {("orand", "16"): "0.17"},
+        "Table 3.5 (a) beside the matrix product, integer, ratios over mma at 16 bits": {
+            ("mma", "16"): "1.00",
+            ("all", "16"): "1.80",
+        },
+        "Table 3.5 (c) widths, integer, ratios over mma at 16 bits": {
+            ("mma", "16"): "1.00",
+            ("all", "16"): "1.80",
+            ("mma", "32"): "3.62",
+        },
+    }
+    assert all(line[-1] == "checked in" for _, (_, lines) in found.items() for line in lines)
+
+
+def test_nothing_without_rows_or_figures(folder):
+    assert table35.tables([], "cells") == []
+    assert table35.tables([], "cells", everything=True) == []
+    store(folder, "simd2", {("all", 16): 1.0})
+    assert table35.tables([], "cells", everything=True) == []

@@ -55,7 +55,7 @@ def lower_bound(chip: Chip, p: Plan, dtype: str = "fp16", out: str = "fp16") -> 
     )
     bound = float(max(*units, *rings))
     if timing["A1"][0].bus is not None and timing["A1"][0].bus == timing["out"][0].bus:
-        idle = fill + least["mmad"] + leave + (steps * fill if slots == 1 else 0)
+        idle = fill + least["mmad"] + leave + ((steps - 1) * fill if slots == 1 else 0)
         before = first + least["V"]
         bound = max(bound, _bus(chip, table, counts, timing, idle, before))
     return float(chip.launch_s * ATTO) + bound

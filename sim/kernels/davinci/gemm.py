@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sim.davinci import Chip, Core, Program, Unit, View, load_chip
+from sim.davinci import Chip, Core, Program, Unit, View, Work, load_chip
 from sim.davinci.lowering import Lowered, Stream, lower_sequences
 
 __all__ = ["Blocking", "build", "lower_gemm"]
@@ -266,12 +266,21 @@ class _Body:
         a0, b0 = self.a0[slot], self.b0[slot]
         core.wait_flag(M, MTE1, slot)
         if self.im2col:
-            core.im2col(a0, a1, repeat=s.rows * depth // 256)
+            # The instruction's second form, m × k elements at a time, which has no builder.
+            core.add(
+                MTE1,
+                "im2col",
+                operands={"dst": a0, "src": a1},
+                reads=(a1.span,),
+                writes=(a0[: s.rows * depth].span,),
+                path="L1->L0A",
+                work=Work(nbytes=2 * s.rows * depth, repeats=s.rows * depth // 256),
+            )
         else:
             for column in range(depth // 16):  # of fractals in L1, to rows of them
                 part = a1[(at // 16 + column) * s.rows * 16 :]
-                how = {"repeat": s.rows // 16, "dst_stride": depth // 16 * 512}
-                core.load(a0[column * 256 :], part, **how)
+                step = depth // 16 * 512
+                core.load(a0[column * 256 :], part, repeat=s.rows // 16, dst_stride=step)
         core.load(b0, b1[at * s.columns :], repeat=s.columns * depth // 256)
         if at + depth == s.depth:
             core.set_flag(MTE1, MTE2, s.slot)

@@ -220,8 +220,8 @@ def guided(
     """Time tilings in the order of their estimates, within a budget.
 
     The search ends early once no tiling left has a lower bound below the fastest time so far, which
-    proves that this is the optimum. Without the proof it is what the order promises: the estimate
-    puts the optimum among the first one in a hundred on the products it has been tried on.
+    proves that this is the optimum. Without the proof it is what the order promises: on the
+    products that it has been tried on, the optimum was among the first twentieth.
 
     Parameters
     ----------
@@ -240,21 +240,36 @@ def guided(
     first = [max(bound, estimate(chip, p, **how)) for bound, p in zip(bounds, plans, strict=True)]
     order = sorted(range(len(tilings)), key=lambda i: (first[i], tilings[i]))
     limit = max(1, int(budget * len(tilings)))
-    found: list[Candidate] = []
-    proved = False
-    for at, i in enumerate(order):
-        if found:
-            fastest = min(c.atto for c in found)
-            # The programme of the bus is solved to nine digits.
-            proved = all(bounds[j] * (1 - 1e-8) >= fastest for j in order[at:])
-            if proved or at == limit:
-                break
+    left, found, proved = order, [], False
+    while left and not proved and len(found) < limit:
+        i = _next(left, tilings, found, limit)
+        left = [j for j in left if j != i]
         found.append(Candidate(tilings[i], problem.time(chip, tilings[i])))
         if watch is not None:
             watch(len(found), limit)
-    proved = proved or len(found) == len(tilings)
+        fastest = min(c.atto for c in found)
+        # The programme of the bus is solved to nine digits.
+        proved = all(bounds[j] * (1 - 1e-8) >= fastest for j in left)
     best = tuple(sorted(found, key=_rank)[:keep])
     return Tuned(best, len(found), len(tilings), proved)
+
+
+def _next(order: list[int], tilings: list[Tiling], found: list[Candidate], limit: int) -> int:
+    """Other tiles first: the estimate hardly tells numbers of control flows apart.
+
+    The last tenth of the budget goes to those of the fastest tiles so far.
+    """
+
+    def tiles(tiling: Tiling) -> tuple[int, int, int]:
+        return tiling.m_tiles, tiling.k_tiles, tiling.n_tiles
+
+    if found and len(found) >= limit - max(1, limit // 10):
+        best = tiles(min(found, key=_rank).tiling)
+        same = [i for i in order if tiles(tilings[i]) == best]
+        if same:
+            return same[0]
+    seen = {tiles(c.tiling) for c in found}
+    return next((i for i in order if tiles(tilings[i]) not in seen), order[0])
 
 
 def tune(

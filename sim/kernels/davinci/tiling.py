@@ -244,8 +244,9 @@ def choose(chip: Chip, blocks: tuple[int, int, int], cores: int, c_bytes: int = 
     Raises
     ------
     ValueError
-        If nothing fits.
+        If not even the smallest tiles fit.
     """
+    plan(chip, blocks, Tiling(*blocks, 1), cores, c_bytes)  # the smallest tiles there are
     best = None
     counts = [sorted({-(-b >> s) for s in range(b.bit_length() + 1)}) for b in blocks]
     for m_tiles, k_tiles, n_tiles, b_num in product(*counts, (1, 2)):
@@ -259,8 +260,7 @@ def choose(chip: Chip, blocks: tuple[int, int, int], cores: int, c_bytes: int = 
         key = (rows * columns, b_num == 1, read, rows * right + 2 * columns * down, tiling)
         if best is None or key < best[0]:
             best = key, tiling
-    if best is None:
-        raise ValueError(f"a product of {blocks} blocks must have a tiling that fits {chip.name}")
+    assert best is not None  # the smallest tiles are among them
     return best[1]
 
 

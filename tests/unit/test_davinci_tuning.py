@@ -1,0 +1,167 @@
+"""Tilings of the matrix product: fast programs, bounds, both searches."""
+
+import json
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from hypothesis import given, reject, settings
+from hypothesis import strategies as st
+
+from sim.cli import main
+from sim.davinci import engine, load_chip, simulate
+from sim.davinci.lowering import lower
+from sim.kernels.davinci import matmul, search
+from sim.kernels.davinci.bounds import lower_bound
+from sim.kernels.davinci.search import Problem, exhaustive, guided, tune
+from sim.kernels.davinci.sequences import lower_matmul
+from sim.kernels.davinci.tiling import Tiling, blocks_of, plan
+
+C310, C910 = load_chip("ascend310"), load_chip("ascend910")
+SMALL = Problem(64, 96, 64)
+
+
+def drawn(chip, blocks, data, cores):
+    """A tiling that fits, and its plan."""
+    m, k, n = (data.draw(st.integers(1, b)) for b in blocks)
+    tiling = Tiling(m, k, n, data.draw(st.integers(1, 8)))
+    try:
+        return tiling, plan(chip, blocks, tiling, cores)
+    except ValueError:
+        reject()
+
+
+@settings(max_examples=25)
+@given(st.tuples(*[st.integers(1, 12)] * 3), st.data())
+def test_sequences_are_the_program_and_bounds_hold(blocks, data):
+    m, k, n = (16 * b - 3 for b in blocks)
+    cores = data.draw(st.integers(1, 4))
+    tiling, p = drawn(C910, blocks, data, cores)
+    one = lower(matmul.build(m, k, n, chip=C910, tiling=tiling, cores=cores))[0]
+    other = lower_matmul(C910, p)
+    for f in fields(one):
+        assert np.array_equal(getattr(one, f.name), getattr(other, f.name)), f.name
+    total = engine.run(one).total
+    assert lower_bound(C910, p) <= total * (1 + 1e-8)
+
+
+@settings(max_examples=15)
+@given(st.tuples(*[st.integers(1, 10)] * 3), st.data())
+def test_bounds_hold_on_the_310(blocks, data):
+    _, p = drawn(C310, blocks, data, 2)
+    total = engine.run(lower_matmul(C310, p)).total
+    assert lower_bound(C310, p) <= total * (1 + 1e-8)
+
+
+def test_a_bound_that_is_too_high_is_noticed():
+    """The statement about bounds is not empty: some program comes within one per cent of its."""
+    found = []
+    for tiling in (Tiling(1, 32, 2, 2), Tiling(2, 32, 2, 2)):
+        p = plan(C310, blocks_of(96, 4096, 160), tiling, 2)
+        found.append(lower_bound(C310, p) / engine.run(lower_matmul(C310, p)).total)
+    assert max(found) > 0.98
+
+
+def test_exhaustive_times_every_tiling_and_the_engine_agrees():
+    seen = []
+    found = exhaustive(SMALL, jobs=1, watch=lambda done, total: seen.append((done, total)))
+    assert found.proved and found.evaluated == found.space == seen[-1][0] == seen[-1][1]
+    assert len(found.best) == 10
+    assert [c.atto for c in found.best] == sorted(c.atto for c in found.best)
+    best = found.best[0]
+    report = simulate(matmul.build(64, 96, 64, tiling=best.tiling), cube=None)
+    assert report.times.total == best.atto
+    for tiling in (Tiling(1, 1, 1, 1), Tiling(4, 6, 4, 8), Tiling(2, 3, 2, 2)):
+        program = matmul.build(64, 96, 64, tiling=tiling)
+        assert simulate(program, cube=None).times.total >= best.atto
+
+
+def test_two_processes_find_the_same():
+    assert exhaustive(SMALL, jobs=2) == exhaustive(SMALL, jobs=1)
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        Problem(256, 256, 256),
+        Problem(128, 1024, 96),
+        Problem(512, 64, 256, cores=1),
+        Problem(192, 320, 160, dtype="int8", out="int32"),
+        Problem(256, 128, 512, chip="ascend910", cores=4),
+    ],
+    ids=str,
+)
+def test_the_guided_search_finds_the_optimum_with_a_twentieth(problem):
+    chip = load_chip(problem.chip)
+    tilings = problem.tilings(chip)
+    found = guided(problem)
+    assert found.space == len(tilings)
+    assert found.evaluated <= max(1, 0.05 * len(tilings))
+    assert found.best[0].atto == min(problem.time(chip, t) for t in tilings)
+
+
+def test_the_guided_search_says_when_it_has_proved():
+    assert guided(SMALL, budget=1.0).proved
+    full = guided(SMALL, budget=1.0)
+    assert full.best[0].atto == exhaustive(SMALL, jobs=1).best[0].atto
+    assert full.evaluated < full.space
+    with pytest.raises(ValueError, match="budget must be above 0 and at most 1, not 0"):
+        guided(SMALL, budget=0)
+
+
+def test_any_integer_has_more_and_is_no_slower():
+    some, more = exhaustive(SMALL, jobs=1), exhaustive(replace(SMALL, any_integer=True), jobs=1)
+    assert more.space > some.space and more.best[0].atto <= some.best[0].atto
+
+
+def test_results_are_cached_by_content(own_cache, monkeypatch, tmp_path):
+    first = tune(SMALL, jobs=1)
+    monkeypatch.setattr(search, "exhaustive", None)
+    again = tune(SMALL, jobs=1)
+    assert again.cached and not first.cached and again.best == first.best
+    with pytest.raises(TypeError):  # another problem is searched for
+        tune(replace(SMALL, m=65), jobs=1)
+    chip = tmp_path / "mine.toml"
+    text = (search.find_chip("ascend310")).read_text(encoding="utf-8")
+    chip.write_text(text, encoding="utf-8")
+    with pytest.raises(TypeError):  # so is one with another file
+        tune(replace(SMALL, chip=str(chip)), jobs=1)
+
+
+def test_mistakes_of_searches(monkeypatch):
+    with pytest.raises(ValueError, match="method must be exhaustive or guided, not 'random'"):
+        tune(SMALL, "random")
+    with pytest.raises(ValueError, match="cores must be 1 … 2, not 7"):
+        exhaustive(replace(SMALL, cores=7))
+    monkeypatch.setitem(__import__("sys").modules, "dask.distributed", None)
+    with pytest.raises(ValueError, match="scheduler must be None without Dask"):
+        exhaustive(SMALL, scheduler="tcp://nowhere:1")
+
+
+def test_the_command(own_cache, capsys, tmp_path):
+    file = tmp_path / "tuned.json"
+    how = ["tune", "matmul", "64", "96", "64", "--jobs", "1", "--json", str(file)]
+    assert main(how) == 0
+    assert "the fastest there is" in capsys.readouterr().out
+    found = json.loads(file.read_text())
+    assert len(found["best"]) == 10 and not found["cached"]
+    assert main([*how, "--method", "guided"]) == 0
+    assert json.loads(file.read_text())["evaluated"] <= found["space"] * 0.05
+    assert main(how) == 0 and "from the cache" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["relu", "1", "1", "1"], "KERNEL must be matmul, not 'relu'"),
+        (["matmul", "16", "16", "16", "--chip", "z80"], "chip must be one of"),
+        (["matmul", "16", "16", "16", "--dtype", "fp8"], "--dtype must be one of fp16, int8"),
+        (["matmul", "16", "16", "16", "--out", "int8"], "--out must be one of fp16, fp32"),
+        (["matmul", "16", "16", "16", "--chip", "ascend910b"], "cores with all units"),
+        (["matmul", "16", "16", "16", "--method", "luck"], "method must be exhaustive or guided"),
+    ],
+)
+def test_mistakes_are_one_line(arguments, message, capsys):
+    assert main(["tune", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1

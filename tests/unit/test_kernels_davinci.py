@@ -1,0 +1,232 @@
+"""Kernels for DaVinci cores: results to the bit, no finding, and what NumPy says of them."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sim.davinci import Kind, Unit, load_chip, simulate
+from sim.kernels.davinci import KERNELS, gemm, matmul
+from sim.kernels.davinci.layout import pack_a, pack_b, unpack_c
+from sim.kernels.davinci.tiling import Cut, Tiling, blocks_of, choose, feasible, plan
+
+C310, C910, C910B = (load_chip(name) for name in ("ascend310", "ascend910", "ascend910b"))
+
+#: Smaller than the default, where that takes more than a moment.
+SIZES = {
+    "matmul": (96, 128, 80),
+    "cubeKer": (32, 64, 48),
+    "cube": (2,),
+    "cc2ub": (2,),
+    "cc2ub+cast": (2,),
+    "mte1A": (2,),
+    "mte1B": (2,),
+    "softmax": (3, 5),
+    "maxpool": (3, 13, 3, 2),
+    "cce-scale-add": (3,),
+    "cce-softmax": (3, 80),
+    "cce-cube": (32, 48, 16),
+}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("chip", [C310, C910])
+def test_every_kernel_is_right_and_without_a_finding(name, chip):
+    made = KERNELS[name].build(SIZES.get(name), chip=chip, cores=2, seed=5)
+    report = simulate(made.program)
+    assert not report.findings
+    count, wrong = made.compare(report.outputs)
+    assert count and not wrong
+    assert report.total_s > float(chip.launch_s)
+
+
+@pytest.mark.parametrize("name", ["cce-scale-add", "cce-softmax"])
+def test_texts_run_on_vector_cores(name):
+    made = KERNELS[name].build(SIZES[name], chip=C910B)
+    report = simulate(made.program)
+    assert not report.findings and made.compare(report.outputs)[1] == 0
+    assert {stream.kind for stream in report.streams} == {"vector"}
+
+
+def test_a_wrong_bit_is_counted():
+    made = KERNELS["vadd"].build((1, 256), chip=C310, cores=1)
+    outputs = simulate(made.program).outputs
+    outputs["y0"].view(np.uint16)[17] ^= 1
+    assert made.compare(outputs) == (256, 1)
+
+
+def test_softmax_and_pooling_by_numpy():
+    made = KERNELS["softmax"].build((2, 9), chip=C310)
+    x = made.program.data["x"].astype(float)
+    exact = np.exp(x - x.max(axis=1, keepdims=True))
+    exact /= exact.sum(axis=1, keepdims=True)
+    # Half an ulp each: the difference (at most 16, in the exponent), exp, eight sums, the quotient.
+    assert np.abs(made.wanted["y"] / exact - 1)[exact > 2**-10].max() < (16 + 1 + 8 + 1) * 2**-11
+    made = KERNELS["maxpool"].build((1, 7, 2, 3), chip=C310)
+    x, y = made.program.data["x"], made.wanted["y"]
+    for i, j in np.ndindex(2, 2):
+        window = x[0, 3 * i : 3 * i + 2, 3 * j : 3 * j + 2]
+        assert np.array_equal(y[0, i, j], window.max(axis=(0, 1)))
+
+
+def test_kernels_measure_what_their_name_says():
+    def busy(name):
+        report = simulate(KERNELS[name].build((16, 16), chip=C310, cores=1).program, cube=None)
+        return report.total_s
+
+    alone, both, after = busy("mte2"), busy("mte2+3Con"), busy("mte2+3Seq")
+    assert alone < both < after
+    units = {"mte1A": Unit.MTE1, "mte1B": Unit.MTE1, "cube": Unit.M, "cc2ub": Unit.V}
+    for name, unit in units.items():
+        program = KERNELS[name].build((7,), chip=C310, cores=1).program
+        ones = [i for i in program.core().instructions if i.unit == unit and i.kind == Kind.NORMAL]
+        assert len(ones) >= 7
+
+
+# The tiled product.
+
+shapes = st.tuples(*[st.integers(1, 90)] * 3)
+
+
+@settings(max_examples=25)
+@given(shapes, st.data())
+def test_any_shape_and_tiling_is_golden_to_the_bit(shape, data):
+    dtype = data.draw(st.sampled_from(["fp16", "int8"]))
+    out = data.draw(st.sampled_from(["fp16", "fp32"])) if dtype == "fp16" else "int32"
+    blocks = blocks_of(shape[0], shape[1], shape[2], dtype)
+    tiles = [data.draw(st.integers(1, b)) for b in blocks]
+    tiling = Tiling(tiles[0], tiles[1], tiles[2], data.draw(st.integers(1, 8)))
+    cores = data.draw(st.integers(1, 4))
+    pair = matmul.operands(*shape, dtype=dtype, seed=sum(shape))
+    how = {"chip": C910, "cores": cores, "dtype": dtype, "out": out}
+    report = simulate(matmul.build(*shape, tiling=tiling, data=pair, **how))
+    assert not report.findings
+    found = matmul.result(report.outputs["c"], shape[0], shape[2])
+    assert found.tobytes() == matmul.expected(*pair, out=out).tobytes()
+
+
+def test_golden_is_near_numpy():
+    a, b = matmul.operands(60, 200, 50)
+    exact = a.astype(float) @ b.astype(float)
+    sums = np.abs(a).astype(float) @ np.abs(b).astype(float)
+    # 13 blocks, each rounded once.
+    assert (np.abs(matmul.expected(a, b, "fp32") - exact) <= 13 * 2.0**-24 * sums).all()
+    a, b = matmul.operands(33, 70, 20, dtype="int8")
+    assert np.array_equal(matmul.expected(a, b), a.astype(np.int32) @ b.astype(np.int32))
+
+
+def test_a_missing_flag_of_the_product_is_found():
+    """Each kind of flag is needed: without its first pair a race is found, or a deadlock."""
+    pair = matmul.operands(64, 64, 64)
+    good = matmul.build(64, 64, 64, tiling=Tiling(2, 4, 2, 2), cores=1, data=pair)
+    flags = {
+        (i.fields["source"], i.fields["target"])
+        for i in good.core().instructions
+        if i.kind == Kind.SET
+    }
+    assert len(flags) == 8
+    for pair_of_units in flags:
+        program = matmul.build(64, 64, 64, tiling=Tiling(2, 4, 2, 2), cores=1, data=pair)
+        core = program.core()
+        core.instructions[:] = [
+            i
+            for i in core.instructions
+            if (i.fields.get("source"), i.fields.get("target")) != pair_of_units
+        ]
+        assert any(f.check == "race" for f in simulate(program, cube=None).findings), pair_of_units
+
+
+def test_layouts_go_there_and_back():
+    x = np.arange(48 * 80, dtype=np.float16).reshape(48, 80)
+    columns = pack_a(x).transpose(1, 0, 2, 3)
+    assert np.array_equal(unpack_c(columns, 48, 80), x)
+    assert np.array_equal(pack_b(x)[2, 3], x[32:48, 48:64].T)
+    assert pack_a(x[:33, :70]).shape == (3, 5, 16, 16) and not pack_a(x[:33, :70])[2, :, 1:].any()
+
+
+@given(st.integers(1, 40), st.integers(1, 40))
+def test_cuts_are_equal_but_for_one_block(blocks, tiles):
+    cut = Cut(blocks, min(tiles, blocks))
+    sizes = [cut.size(t) for t in range(cut.tiles)]
+    assert sum(sizes) == blocks and max(sizes) - min(sizes) <= 1
+    assert sizes == sorted(sizes, reverse=True) and sizes[0] == cut.largest
+
+
+def test_plans_deal_every_tile_once():
+    for tiling in feasible(C910, (6, 4, 10), 5):
+        p = plan(C910, (6, 4, 10), tiling, 5)
+        tiles = [
+            (i, j) for i0, i1, j0, j1 in p.across for i in range(i0, i1) for j in range(j0, j1)
+        ]
+        assert sorted(tiles) == list(np.ndindex(tiling.m_tiles, tiling.n_tiles))
+    assert choose(C310, (67, 1, 1), 2).m_tiles >= 2
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"tiling": Tiling(5, 1, 1)}, "mTiles must be 1 … 4, the number of blocks, not 5"),
+        ({"tiling": Tiling(1, 1, 1, 9)}, "bNum must be 1 … 8, not 9"),
+        ({"cores": 3}, "cores must be 1 … 2, not 3"),
+        ({"chip": "ascend910b"}, "chip must have cores with all units"),
+        ({"dtype": "fp64"}, "dtype must be one of fp16, int8"),
+        ({"out": "int8"}, "out of fp16 must be one of fp16, fp32"),
+    ],
+)
+def test_mistakes_of_the_product(change, message):
+    with pytest.raises(ValueError, match=message):
+        matmul.build(64, 64, 64, **change)
+
+
+def test_tiles_that_do_not_fit():
+    with pytest.raises(ValueError, match="a tile of C must fit the 262144 bytes of L0C, not take"):
+        matmul.build(512, 16, 512, tiling=Tiling(1, 1, 1, 1))
+    with pytest.raises(ValueError, match="2 tiles of A must fit the 65536 bytes of L0A"):
+        matmul.build(512, 512, 16, tiling=Tiling(1, 1, 1, 2))
+    with pytest.raises(ValueError, match="M must be an integer of 1 or more, not 0"):
+        matmul.build(0, 1, 1)
+
+
+# The 910B.
+
+
+@settings(max_examples=10)
+@given(st.tuples(*[st.integers(1, 8)] * 3), st.data())
+def test_gemm_is_golden_and_its_sequences_are_its_program(blocks, data):
+    m, k, n = (16 * b for b in blocks)
+    base = [16 * data.draw(st.integers(1, 4)) for _ in range(3)]
+    grid = [data.draw(st.integers(1, 3)) for _ in range(2)]
+    step = data.draw(st.integers(1, 4))
+    blocking = gemm.Blocking(grid[0], grid[1], base[0], base[1], base[2], step)
+    pair = matmul.operands(m, k, n, seed=m)
+    report = simulate(gemm.build(m, k, n, blocking=blocking, data=pair))
+    assert not report.findings
+    assert report.outputs["c"].tobytes() == matmul.expected(*pair, out="fp32").tobytes()
+    from sim.davinci.lowering import lower
+
+    one = lower(gemm.build(m, k, n, blocking=blocking))[0]
+    other = gemm.lower_gemm(m, k, n, chip=C910B, blocking=blocking)[0]
+    for name in one.__dataclass_fields__:
+        assert np.array_equal(getattr(one, name), getattr(other, name)), name
+
+
+def test_mistakes_of_gemm():
+    with pytest.raises(ValueError, match="K must be a multiple of 16, not 20"):
+        gemm.build(16, 20, 16)
+    with pytest.raises(ValueError, match="bytes of L1"):
+        gemm.build(16, 16, 16, blocking=gemm.Blocking(step_k=8))
+    with pytest.raises(ValueError, match="grid must be of 1 … 24 cores, not 5×5"):
+        gemm.build(16, 16, 16, blocking=replace(gemm.Blocking(), down=5, across=5))
+
+
+def test_neither_amaranth_nor_the_rtl_is_loaded():
+    code = (
+        "import sys, sim.kernels.davinci as k, sim.davinci as d; c = d.load_chip('ascend310');"
+        "d.simulate(k.KERNELS['matmul'].build((16, 16, 16), chip=c).program);"
+        "sys.exit(any(m.split('.')[0] in ('amaranth', 'hdl') for m in sys.modules))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -40,6 +40,7 @@ class Problem:
     cores : int
     dtype, out : str
     any_integer : bool
+    b_nums : tuple of int, optional
         See `tiling.feasible`.
     """
 
@@ -51,6 +52,7 @@ class Problem:
     dtype: str = "fp16"
     out: str = "fp16"
     any_integer: bool = False
+    b_nums: tuple[int, ...] | None = None
 
     @property
     def c_bytes(self) -> int:
@@ -73,8 +75,15 @@ class Problem:
         blocks = blocks_of(self.m, self.k, self.n, self.dtype)
         plan_of_one = Tiling(*blocks, 1)
         plan(chip, blocks, plan_of_one, self.cores, self.c_bytes)  # the smallest tiles there are
-        how = {"c_bytes": self.c_bytes, "any_integer": self.any_integer}
-        return list(feasible(chip, blocks, self.cores, **how))
+        found = feasible(
+            chip,
+            blocks,
+            self.cores,
+            c_bytes=self.c_bytes,
+            any_integer=self.any_integer,
+            b_nums=self.b_nums,
+        )
+        return list(found)
 
     def time(self, chip: Chip, tiling: Tiling) -> int:
         """Attoseconds of a tiling, by the engine."""

@@ -215,6 +215,7 @@ def feasible(
     *,
     c_bytes: int = 2,
     any_integer: bool = False,
+    b_nums: tuple[int, ...] | None = None,
 ) -> Iterator[Tiling]:
     """Every tiling that fits, in order.
 
@@ -222,10 +223,14 @@ def feasible(
     ----------
     any_integer : bool
         All numbers of tiles and of control flows; else divisors of the blocks, and 1, 2, 4, 8.
+    b_nums : tuple of int, optional
+        Other numbers of control flows.
     """
+    if b_nums is None:
+        b_nums = tuple(range(1, 9)) if any_integer else (1, 2, 4, 8)
     counts = [[t for t in range(1, b + 1) if any_integer or b % t == 0] for b in blocks]
     for m_tiles, k_tiles, n_tiles in product(*counts):
-        for b_num in range(1, 9) if any_integer else (1, 2, 4, 8):
+        for b_num in b_nums:
             tiling = Tiling(m_tiles, k_tiles, n_tiles, b_num)
             try:
                 plan(chip, blocks, tiling, cores, c_bytes)

@@ -1,0 +1,113 @@
+"""python -m sim run, trace, cce, list of DaVinci kernels: results, files, mistakes in a line."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sim.cli import main
+
+TEXT = Path(__file__).parents[2] / "sim" / "kernels" / "davinci" / "text"
+SOFTMAX = str(TEXT / "softmax.cce")
+ARGUMENTS = ["--arg", "x=normal:256", "--arg", "y=zeros:256", "--arg", "rows=2", "--arg", "n=128"]
+
+
+def test_a_product_is_compared_and_drawn(tmp_path, capsys):
+    files = [str(tmp_path / name) for name in ("p.json", "t.json", "g.svg")]
+    how = ["--json", files[0], "--out", files[1], "--gantt", files[2], "--timeline"]
+    assert main(["run", "matmul", "--size", "64x48x32", "--tiling", "2,3,1,2", *how]) == 0
+    out = capsys.readouterr().out
+    assert "2,048 elements compared with golden: 0 differ" in out and "2×3×1, bNum 2" in out
+    found = json.loads(Path(files[0]).read_text())
+    assert found["differ"] == 0 and not found["findings"] and 0 < found["share_of_peak"] < 1
+    events = json.loads(Path(files[1]).read_text())["traceEvents"]
+    assert any(event.get("name") == "mmad" for event in events)
+    assert "<svg" in Path(files[2]).read_text()
+
+
+def test_a_wrong_result_is_exit_code_1(monkeypatch, capsys):
+    from sim.davinci.semantics import CUBES
+
+    monkeypatch.setitem(CUBES, "rtl", lambda: lambda a, b, c, *_: c)
+    assert main(["run", "matmul", "--size", "16x16x16", "--cube", "rtl"]) == 1
+    assert "differ" in capsys.readouterr().out
+
+
+def test_other_cubes(capsys):
+    assert main(["run", "matmul", "--size", "32x32x32", "--cube", "fast"]) == 0
+    assert main(["run", "matmul", "--size", "32x32x32", "--cube", "none"]) == 0
+    assert "data not computed" in capsys.readouterr().out
+
+
+def test_trace_has_its_own_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["trace", "reluKer", "--size", "5000", "--cores", "1"]) == 0
+    assert json.loads((tmp_path / "reluKer.json").read_text())["traceEvents"]
+
+
+def test_kernels_are_listed(capsys, tmp_path):
+    assert main(["list"]) == 0
+    out = capsys.readouterr().out
+    for file in ("scale_add.cce", "softmax.cce", "cube.cce"):
+        assert f"from {file}" in out and (TEXT / file).is_file()
+    assert main(["list", "mte*", "--json", "-"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert {row["configuration"] for row in rows} >= {"mte1A", "mte2+3Con"}
+    assert {row["unit"] for row in rows} == {"davinci"}
+
+
+def test_a_file_of_cce_runs(tmp_path, capsys):
+    saved = tmp_path / "y.npz"
+    assert main(["cce", SOFTMAX, *ARGUMENTS, "--cores", "2", "--save", str(saved)]) == 0
+    y = np.load(saved)["y"].reshape(2, 128).astype(float)
+    # The sum of 128 values, each within 2^-11 of it for every one of 16 roundings.
+    assert np.abs(y.sum(axis=1) - 1).max() < 16 * 2.0**-11
+    assert "y (256 float16)" in capsys.readouterr().out
+
+
+def test_a_race_is_exit_code_1(tmp_path, capsys):
+    text = Path(SOFTMAX).read_text().replace("wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);", "", 1)
+    file = tmp_path / "broken.cce"
+    file.write_text(text)
+    assert main(["cce", str(file), *ARGUMENTS]) == 1
+    assert "broken.cce:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "nothing"], "KERNEL must be one of matmul, "),
+        (["trace", "apsp"], "KERNEL must be one of matmul, "),
+        (
+            ["run", "matmul", "--cube", "x"],
+            "--cube must be one of golden, rtl, fast, none",
+        ),
+        (["run", "matmul", "--chip", "z80"], "chip must be one of"),
+        (
+            ["run", "matmul", "--size", "3x3"],
+            "size of matmul must be M×K×N, each 1 or more",
+        ),
+        (["run", "matmul", "--cores", "9"], "cores must be 1 … 2, not 9"),
+        (["run", "matmul", "--tiling", "1,2"], "--tiling must be 4 numbers, not '1,2'"),
+        (["run", "relu", "--tiling", "1,1,1,1"], "--tiling must be of matmul, not of relu"),
+        (["run", "matmul", "--tiling", "99,1,1,1"], "mTiles must be 1 … 16"),
+        (["run", "maxpool", "--size", "1x2x3x1"], "window of maxpool must be within the 2 pixels"),
+        (["run", "matmul", "--chip", "ascend910b"], "cores with all units"),
+        (["cce", "no-such.cce"], "no-such.cce"),
+        (["cce", SOFTMAX, "--arg", "z=1"], "--arg must be of one of x, y, rows, n, not 'z'"),
+        (["cce", SOFTMAX], "--arg x=VALUE must be given (fp16 *)"),
+        (["cce", SOFTMAX, "--arg", "x=5"], "--arg x must be a file .npy, zeros:N"),
+        (["cce", SOFTMAX, *ARGUMENTS, "--cube", "none"], "--cube must be one of golden, rtl, fast"),
+    ],
+)
+def test_a_mistake_is_one_line(arguments, message, capsys):
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1 and "Traceback" not in error
+
+
+def test_a_size_that_is_none(capsys):
+    with pytest.raises(SystemExit) as raised:
+        main(["run", "matmul", "--size", "big"])
+    assert raised.value.code == 2 and "must be numbers like 256x256x256" in capsys.readouterr().err

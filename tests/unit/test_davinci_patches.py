@@ -109,12 +109,13 @@ def test_a_col2im_is_golden(dtype):
 
 
 def test_times():
-    """As a load of as many bytes, and as vector instructions that pass as many."""
+    """As a load of as many bytes to L0B, and as vector instructions that pass as many."""
     core, _ = on("ascend310")
     chip = core.program.chip
-    load = core.load(view("L0A", 0), view("L1", 0), repeat=5)
-    image = core.im2col(view("L0A", 0), view("L1", 0), WIDE, repeat=5, mode=1)
-    assert chip.timing(image) == chip.timing(load)
+    load = core.load(view("L0B", 0), view("L1", 0), repeat=5)
+    for dst in ("L0A", "L0B"):
+        image = core.im2col(view(dst, 0), view("L1", 0), WIDE, repeat=5, mode=1)
+        assert chip.timing(image) == chip.timing(load) and image.unit == Unit.MTE1
     add = core.vadd(*(view("UB", 0) for _ in range(3)), repeat=10)[0]
     one = core.col2im(view("UB", 0), view("UB", 8192), WIDE, repeat=5)
     assert chip.timing(one) == chip.timing(add) and one.unit == Unit.V

@@ -54,7 +54,7 @@ _UNARY = "repeat:0..255 dst_blk:0..65535 src_blk:0..65535 dst_rep:0..4095 src_re
 _REDUCE = "repeat:0..255 dst_rep:0..65535 src_blk:0..65535 src_rep:0..65535"
 _MODES = " repeat_stride_mode:bool=0 stride_size_mode:bool=0"
 _IMAGE = (
-    "pos_w:0..255 pos_h:0..255 first_w:-255..255 first_h:-255..255 channel:0..4095 "
+    "pos_w:0..255 pos_h:0..255 first_w:-255..32767 first_h:-255..32767 channel:0..4095 "
     "stride_w:1..63 stride_h:1..63 kernel_w:1..255 kernel_h:1..255 dilation_w:1..255 "
     "dilation_h:1..255 jump:0..127 mode:bool repeat:1..255 c_size:csize_t"
 )
@@ -118,11 +118,15 @@ def _matrix():
         yield f"create_c{side}_matrix", "MTE1", f"dst:L0{side.upper()} repeat:1..32767 value:number"
     for buffer, dst in (("ca", "L0A"), ("cb", "L0B"), ("ub", "UB")):
         name = f"img2col_cbuf_to_{buffer}"
-        yield name, "MTE1", f"dst:{dst}<T> src:L1<T> {_IMAGE}", "fp16 int8 uint8"
+        for rest in (_IMAGE, "xm:u64 xt:u64 c_size:csize_t"):
+            yield name, "MTE1", f"dst:{dst}<T> src:L1<T> {rest}", "fp16 int8 uint8"
+        words = "fmatrix:u64 xm:u64 xt:u64 c_size:csize_t"
+        yield name, "MTE1", f"dst:{dst}<T> src:L1<T> {words}", "fp16 int8 uint8"
+    yield "col2img", "V", "dst:UB<T> src:UB<T> xm:u64 xt:u64", "fp16 fp32"
     yield (
         "col2img",
         "V",
-        "dst:UB<T> src:UB<T> first_h:-255..255 pos_w:0..255 pos_h:0..255 first_w:-255..255 "
+        "dst:UB<T> src:UB<T> first_h:-255..32767 pos_w:0..255 pos_h:0..255 first_w:-255..32767 "
         "repeat:1..255 stride_w:1..63 stride_h:1..63 kernel_w:1..255 kernel_h:1..255 "
         "dilation_w:1..255 dilation_h:1..255 repeat_mode:bool",
         "fp16 fp32",
@@ -275,6 +279,7 @@ def _control():
         yield f"set_atomic_{operation}", "S", ""
     for name in ("set_fmatrix", "set_fmatrix_b", "set_padding", "set_l1_3d_size", "set_l3d_rpt"):
         yield name, "S", "config:u64"
+    yield "set_fcol2img", "S", "config:u64"
     for name in ("set_nd_para", "set_fpc", "set_ctrl", "set_st_atomic_cfg", "set_quant_pre"):
         yield name, "S", "config:u64"
     for name in ("set_ffts_base_addr", "set_mask_spr", "set_channel_para"):

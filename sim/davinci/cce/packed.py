@@ -31,14 +31,37 @@ _UNARY = (
     ("repeat", 56, 8),
 )
 _SCATTER = (("dst_rep", 0, 16), ("src_rep", 16, 16), ("repeat", 56, 8))
+_PLACE = (
+    ("channel", 0, 12),
+    ("pos_w", 16, 8),
+    ("pos_h", 24, 8),
+    ("first_w", 32, 16),
+    ("first_h", 48, 16),
+)
+_WINDOW = (
+    ("stride_w", 0, 6),
+    ("stride_h", 6, 6),
+    ("kernel_w", 12, 8),
+    ("kernel_h", 20, 8),
+    ("dilation_w", 28, 8),
+    ("dilation_h", 36, 8),
+    ("jump", 44, 8),
+    ("mode", 52, 1),
+    ("repeat", 56, 8),
+)
 _FILL = (("repeat", 0, 16), ("blocks", 16, 16), ("dst_gap", 32, 16))
 
 
 def unpack(signature: Intrinsic, arguments: dict, position: Position) -> dict:
-    """Arguments with the fields of a word named `config` in its place.
+    """Arguments with the fields of words named `config`, or `xm` and `xt`, in their place.
 
     Registers of control keep their word: what is in it is theirs to know.
     """
+    if "xm" in arguments:
+        _take_apart(arguments, "xm", _PLACE)
+        _take_apart(arguments, "xt", _WINDOW)
+        for name in ("first_w", "first_h"):  # signed
+            arguments[name] -= (arguments[name] >> 15) << 16
     if "config" not in arguments or signature.pipe in ("S", "unit"):
         return arguments
     names = {p.name for p in signature.parameters}
@@ -53,9 +76,13 @@ def unpack(signature: Intrinsic, arguments: dict, position: Position) -> dict:
         fields = _FILL
     else:
         fields = _BINARY if "src0" in names else _UNARY
-    word = arguments.pop("config")
-    for field, first, bits in fields:
-        arguments[field] = word >> first & ((1 << bits) - 1)
+    _take_apart(arguments, "config", fields)
     if name.startswith("load_") and not arguments["repeat"]:
         raise CceError(position, f"{name}: repeat must be 1 to 255, not 0")
     return arguments
+
+
+def _take_apart(arguments: dict, name: str, fields: tuple[tuple[str, int, int], ...]) -> None:
+    word = arguments.pop(name)
+    for field, first, bits in fields:
+        arguments[field] = word >> first & ((1 << bits) - 1)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..operands import BLOCK_BYTES, DTYPES, FRACTAL_BYTES, View
 from .machine import Address, Call
+from .sink_images import IMAGES
 
 if TYPE_CHECKING:
     from .sink import ProgramSink
@@ -146,14 +147,11 @@ MATRIX: dict[str, Callable[[ProgramSink, Call], None]] = {
     "copy_matrix_cc_to_gm": _fixpipe,
     "copy_matrix_cc_to_cbuf": _fixpipe,
 }
+MATRIX |= IMAGES
 MATRIX |= {f"load_{source}_to_c{side}": _load for source in ("cbuf", "gm") for side in "ab"}
 MATRIX |= {name: _fill for s in "ab" for name in (f"set_l0{s}_2d", f"create_c{s}_matrix")}
 MATRIX |= dict.fromkeys(
     (
-        "img2col_cbuf_to_ca",
-        "img2col_cbuf_to_cb",
-        "img2col_cbuf_to_ub",
-        "col2img",
         "copy_vector_cc_to_ubuf",
         "copy_vector_ubuf_to_cc",
         "copy_matrix_ubuf_to_cc",

@@ -274,3 +274,14 @@ def test_types_are_checked():
         replace(FIGURE, kernel=(2.0, 2))  # pyright: ignore[reportArgumentType]
     with pytest.raises(TypeError):
         col2im_add(IMAGE, FRACTAL.astype(np.float32), FIGURE)
+
+
+def test_the_page_is_run(root):
+    """What docs/units/scu.md shows: counts of patches over each pixel, and their product."""
+    text = (root / "docs" / "units" / "scu.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    names: dict = {}
+    exec(compile(code, "scu.md", "exec"), names)
+    p, fractals, weights = names["p"], names["fractals"], names["weights"]
+    assert fractals.shape == (p.fractals, 12, 16, 16) and weights.shape == (192, 32)
+    assert names["back"].max() == 3 and names["back"].sum(dtype=int) == fractals.sum(dtype=int)

@@ -245,8 +245,15 @@ def guided(
     tilings = problem.tilings(chip)
     how = {"dtype": problem.dtype, "out": problem.out}
     plans = [problem.plan(chip, t) for t in tilings]
-    bounds = [lower_bound(chip, p, **how) for p in plans]
-    first = [max(bound, estimate(chip, p, **how)) for bound, p in zip(bounds, plans, strict=True)]
+    first = [estimate(chip, p, **how) for p in plans]
+    bounds: dict[int, float] = {}
+
+    def bound(i: int) -> float:
+        if i not in bounds:
+            # The programme of the bus is solved to nine digits.
+            bounds[i] = lower_bound(chip, plans[i], **how) * (1 - 1e-8)
+        return bounds[i]
+
     order = sorted(range(len(tilings)), key=lambda i: (first[i], tilings[i]))
     limit = max(1, int(budget * len(tilings)))
     left, found, proved = order, [], False
@@ -257,8 +264,7 @@ def guided(
         if watch is not None:
             watch(len(found), limit)
         fastest = min(c.atto for c in found)
-        # The programme of the bus is solved to nine digits.
-        proved = all(bounds[j] * (1 - 1e-8) >= fastest for j in left)
+        proved = all(bound(j) >= fastest for j in left)
     best = tuple(sorted(found, key=_rank)[:keep])
     return Tuned(best, len(found), len(tilings), proved)
 

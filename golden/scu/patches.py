@@ -1,6 +1,7 @@
 """Where the patches of an image are: the geometry that Im2Col and Col2Im share."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -126,7 +127,10 @@ class Patches:
             For a position from which no patch fits into the padded width or that is above it, or
             one that is not in the kernel.
         """
-        (row, column), (kh, kw) = position, self._within(kernel_position)
+        return _pixels(self, tuple(position), self._within(kernel_position), count)
+
+    def _pixels(self, position, kernel_position, count):
+        (row, column), (kh, kw) = position, kernel_position
         top, bottom, left, right = self.pad
         high, wide = self.extent
         last = self.width + right - wide
@@ -143,6 +147,8 @@ class Patches:
         inside = rows <= self.height + bottom - high
         rows, columns = rows + kh * dh, columns + kw * dw
         inside &= (rows >= 0) & (rows < self.height) & (columns >= 0) & (columns < self.width)
+        for array in (rows, columns, inside):
+            array.flags.writeable = False  # they are given out again
         return rows, columns, inside
 
     def walk(self, position, kernel_position, channel, repeat, mode):
@@ -181,4 +187,9 @@ class Patches:
             raise ValueError(
                 f"kernel position must be within {self.kernel}, not {kernel_position!r}"
             )
-        return kernel_position
+        return kh, kw
+
+
+@lru_cache(4096)
+def _pixels(patches, position, kernel_position, count):
+    return patches._pixels(position, kernel_position, count)

@@ -145,6 +145,76 @@ def test_every_form_of_a_load(form, mode, kind, padding, value):
         assert np.array_equal(out[i * step :][: 16 * c0].reshape(16, c0), wanted[i])
 
 
+C910B = load_chip("ascend910b")
+MATRIX = """
+__global__ __aicore__ void k(__gm__ {type} *x, __gm__ {type} *w, __gm__ {wide} *y) {{
+    __cbuf__ {type} *l1 = (__cbuf__ {type} *)get_imm(0), *l1w = (__cbuf__ {type} *)get_imm(0x40000);
+    __ca__ {type} *a = (__ca__ {type} *)get_imm(0);
+    __cb__ {type} *b = (__cb__ {type} *)get_imm(0);
+    __cc__ {wide} *c = (__cc__ {wide} *)get_imm(0);
+    copy_gm_to_cbuf(l1, x, 0, 1, {blocks}, 0, 0, PAD_NONE);
+    copy_gm_to_cbuf(l1w, w, 0, 1, {weights}, 0, 0, PAD_NONE);
+    {register}({image}ULL);
+    set_padding(0);
+    set_flag(PIPE_MTE2, PIPE_MTE1, EVENT_ID0);
+    wait_flag(PIPE_MTE2, PIPE_MTE1, EVENT_ID0);
+    img2colv2_cbuf_to_ca(a, l1, {k}, {m}, {pos_k}, {pos_m}, {window}, false, {b}, {channels});
+    load_cbuf_to_cb(b, l1w, 0, {deep}, 1, 0, false);
+    set_flag(PIPE_MTE1, PIPE_M, EVENT_ID0);
+    wait_flag(PIPE_MTE1, PIPE_M, EVENT_ID0);
+    mad(c, a, b, {m}, {k}, 16, 0, 0, 0, 1);
+    set_flag(PIPE_M, PIPE_FIX, EVENT_ID0);
+    wait_flag(PIPE_M, PIPE_FIX, EVENT_ID0);
+    copy_matrix_cc_to_gm(y, c, 0, 16, {m}, 16, {m}, 0, NoQuant, 0, 0, 1);
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("p", "m", "k", "pos_m", "pos_k"),
+    [
+        (Patches(height=1, width=64, kernel=(1, 1)), 48, 32, 16, 32),
+        (P, 16, 12 * 32, 0, 0),
+        (Patches(height=5, width=6, kernel=(3, 2), pad=(1, 1, 1, 0)), 32, 160, 8, 64),
+    ],
+    ids=["rows of a matrix", "a convolution", "a piece of one"],
+)
+@pytest.mark.parametrize("other", [False, True])
+@pytest.mark.parametrize("type", ["half", "int8_t"])
+def test_matrices_of_patches_on_the_910b(type, other, p, m, k, pos_m, pos_k):
+    """The piece of the matrix that is asked for, times another, for the register of either side."""
+    kind, c0 = (np.float16, 16) if type == "half" else (np.int8, 32)
+    image = RNG.integers(-9, 10, (128 // c0 * 2, p.height, p.width, c0)).astype(kind)
+    weights = RNG.integers(-9, 10, (k // c0, 16, c0)).astype(kind)  # k/c0 fractals: 16 columns
+    (sh, sw), (kh, kw), (dh, dw) = p.stride, p.kernel, p.dilation
+    wide = "float" if type == "half" else "int32_t"
+    text = MATRIX.format(
+        type=type,
+        wide=wide,
+        blocks=image.nbytes // 32,
+        weights=weights.nbytes // 32,
+        register="set_fmatrix_b" if other else "set_fmatrix",
+        image=image_word(p),
+        k=k,
+        m=m,
+        pos_k=pos_k,
+        pos_m=pos_m,
+        window=f"{sw}, {sh}, {kw}, {kh}, {dw}, {dh}, false, false",
+        b="true" if other else "false",
+        channels=256,
+        deep=k // c0,
+    )
+    y = np.zeros((m, 16), np.float32 if type == "half" else np.int32)
+    arguments = {"x": image, "w": weights, "y": y}
+    program, functional = build(read(text, "k.cce"), C910B, arguments, kind="cube")
+    assert functional is not None
+    rows = im2col(image, p).swapaxes(1, 2).reshape(16 * p.fractals, -1).astype(int)
+    rows = np.concatenate([rows, np.zeros((64, rows.shape[1]), int)])
+    left = rows[pos_m : pos_m + m, pos_k : pos_k + k]
+    wanted = left @ weights.astype(int).swapaxes(1, 2).reshape(k, 16)
+    assert np.array_equal(functional.read("y"), wanted) and wanted.any(axis=0).all()
+    assert not simulate(program).findings
+
+
 @pytest.mark.parametrize("kind", [np.float16, np.float32])
 @pytest.mark.parametrize("form", ["arguments", "words"])
 def test_col2im_of_all_places(kind, form):
@@ -179,6 +249,7 @@ def test_col2im_of_all_places(kind, form):
     assert np.array_equal(out, wanted) and not np.array_equal(out, vector.add(image, image))
 
 
+MATRIX_LOAD = "img2colv2_cbuf_to_ca((__ca__ half *)get_imm(0), (__cbuf__ half *)get_imm(0), "
 LOAD = "img2col_cbuf_to_ub((__ubuf__ half *)get_imm(0), (__cbuf__ half *)get_imm(0), "
 
 
@@ -210,6 +281,30 @@ LOAD = "img2col_cbuf_to_ub((__ubuf__ half *)get_imm(0), (__cbuf__ half *)get_imm
             "im2col: position must be at least 0 and from 0 to 3, not (0, 9)",
         ),
         ("set_fmatrix(0x40004);" + LOAD + "0, 1, CSIZE0);", "kernel must be at least 1, not 0"),
+        (
+            "set_fmatrix(0x40004);"
+            + MATRIX_LOAD
+            + "16, 16, 0, 0, 1, 1, 1, 1, 1, 1, 0, 0, 1, 0, 16);",
+            "transpose must be 0; transposed patches are not modelled",
+        ),
+        (
+            "set_fmatrix(0x40004);"
+            + MATRIX_LOAD
+            + "8, 16, 0, 0, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 16);",
+            "step_k must be a multiple of 16 for fp16, not 8",
+        ),
+        (
+            "set_fmatrix(0x40004);"
+            + MATRIX_LOAD
+            + "32, 16, 0, 0, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 16);",
+            "pos_k + step_k must be at most channels · kernel, 16, not 32",
+        ),
+        (
+            "set_fmatrix(0x40004);"
+            + MATRIX_LOAD
+            + "16, 16, 0, 0, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1, 16);",
+            "the image must have been described by set_fmatrix_b",
+        ),
         (
             "col2img((__ubuf__ half *)get_imm(0), (__ubuf__ half *)get_imm(0), 0, 0);",
             "col2img: the image must have been described by set_fcol2img",

@@ -58,6 +58,11 @@ _IMAGE = (
     "stride_w:1..63 stride_h:1..63 kernel_w:1..255 kernel_h:1..255 dilation_w:1..255 "
     "dilation_h:1..255 jump:0..127 mode:bool repeat:1..255 c_size:csize_t"
 )
+_MATRIX_OF_IMAGE = (
+    "step_k:0..65535 step_m:0..65535 pos_k:0..65535 pos_m:0..65535 stride_w:1..63 stride_h:1..63 "
+    "kernel_w:0..255 kernel_h:0..255 dilation_w:1..255 dilation_h:1..255 filter_w:bool "
+    "filter_h:bool transpose:bool fmatrix_b:bool channels:0..65535"
+)
 _SIZES = "m:0..4095 k:0..4095 n:0..4095"
 _NUMBERS = "fp16 fp32 int32 int16"
 _ANY = "fp16 fp32 bf16 int8 uint8 int16 uint16 int32 uint32 int64 uint64"
@@ -122,6 +127,7 @@ def _matrix():
             yield name, "MTE1", f"dst:{dst}<T> src:L1<T> {rest}", "fp16 int8 uint8"
         words = "fmatrix:u64 xm:u64 xt:u64 c_size:csize_t"
         yield name, "MTE1", f"dst:{dst}<T> src:L1<T> {words}", "fp16 int8 uint8"
+    yield "img2colv2_cbuf_to_ca", "MTE1", f"dst:L0A<T> src:L1<T> {_MATRIX_OF_IMAGE}", _ANY
     yield "col2img", "V", "dst:UB<T> src:UB<T> xm:u64 xt:u64", "fp16 fp32"
     yield (
         "col2img",

@@ -26,14 +26,15 @@ GM_BASE = 1 << 40
 
 #: Control registers whose values later instructions need; they are kept by name.
 _KEPT = frozenset(
-    """set_fmatrix set_fcol2img set_padding set_nd_para set_quant_pre set_deqscale
-    set_l0_set_value set_l0_set_value_h set_l0_set_value_bf16 set_l0_set_value_ui""".split()
+    """set_fmatrix set_fmatrix_b set_fcol2img set_padding set_nd_para set_quant_pre
+    set_deqscale set_l0_set_value set_l0_set_value_h set_l0_set_value_bf16
+    set_l0_set_value_ui""".split()
 )
 
 
 #: Intrinsics that change nothing here: what they control is not modelled, or needs no control.
 _NO_EFFECT = frozenset(
-    """set_fmatrix_b set_l1_3d_size set_l3d_rpt set_fpc set_ctrl
+    """set_l1_3d_size set_l3d_rpt set_fpc set_ctrl
     set_st_atomic_cfg set_ffts_base_addr set_mask_spr set_channel_para set_lrelu_alpha
     set_quant_post dcci dsb""".split()
 )

@@ -1,9 +1,10 @@
 """Intrinsics of patches of images: Im2Col loads and Col2Im.
 
 The image and its padding are in a register, `set_fmatrix` (or `set_fmatrix_b`, of img2colv2) for
-loads and `set_fcol2img` for Col2Im, as a word of width, height (16 bits each), and left, right, top and bottom padding (8 bits
-each); `set_padding` holds what stands in the padding, an FP16 code or an 8-bit integer. The
-fields are those of the public simulator and operators of the AKG compiler.
+loads and `set_fcol2img` for Col2Im, as a word of width, height (16 bits each), and left, right,
+top and bottom padding (8 bits each); `set_padding` holds what stands in the padding, an FP16 code
+or an 8-bit integer. The fields are those of the public simulator and operators of the AKG compiler,
+the order of the arguments that of the public headers.
 """
 
 from __future__ import annotations

@@ -127,7 +127,8 @@ def _matrix():
             yield name, "MTE1", f"dst:{dst}<T> src:L1<T> {rest}", "fp16 int8 uint8"
         words = "fmatrix:u64 xm:u64 xt:u64 c_size:csize_t"
         yield name, "MTE1", f"dst:{dst}<T> src:L1<T> {words}", "fp16 int8 uint8"
-    yield "img2colv2_cbuf_to_ca", "MTE1", f"dst:L0A<T> src:L1<T> {_MATRIX_OF_IMAGE}", _ANY
+    words = "fp16 fp32 bf16 int8 uint8 int16 uint16 int32 uint32"
+    yield "img2colv2_cbuf_to_ca", "MTE1", f"dst:L0A<T> src:L1<T> {_MATRIX_OF_IMAGE}", words
     yield "col2img", "V", "dst:UB<T> src:UB<T> xm:u64 xt:u64", "fp16 fp32"
     yield (
         "col2img",

@@ -29,7 +29,7 @@ sim: $(STAMP) compiler ## verify every unit and configuration against golden; cl
 
 davinci: $(STAMP) compiler ## a matrix product on two simulated DaVinci cores, with the RTL as their Cube
 	$(PY) -m sim run matmul --chip ascend310 --cube rtl --size 256x256x256 --tiling 8,2,2,2 --timeline \
-	  --out build/davinci/matmul.json --gantt build/davinci/matmul.svg $(ARGS)
+	  --out build/davinci/matmul.json --gantt docs/units/davinci_matmul.svg $(ARGS)
 
 test: $(STAMP) compiler ## the whole test suite
 	$(PY) -m pytest -n $(JOBS) --dist worksteal $(ARGS)

@@ -108,10 +108,10 @@ def _bus(chip: Chip, table: Table, counts, timing, idle: int, before: int) -> fl
 
 
 def estimate(chip: Chip, p: Plan, dtype: str = "fp16", out: str = "fp16") -> float:
-    """Attoseconds about, for an order in which to try: tile after tile, its busiest unit each.
+    """Attoseconds about, for an order in which to try: tile after tile of C through five stages.
 
-    Loads run no further ahead than the slots of L1, so a tile that loads much is not helped by one
-    that loads little. All cores are taken to read at once, and write while they read.
+    Within a tile, a stage begins a step after the one before it and ends a step after it. All cores
+    are taken to read at once, and to write while they read; tiles to be all of the first's size.
     """
     table = Table(chip, p, dtype, out)
     number = {x: int(table.at[x].ravel()[0]) for x in _NAMES}
@@ -120,35 +120,38 @@ def estimate(chip: Chip, p: Plan, dtype: str = "fp16", out: str = "fp16") -> flo
     period = {x: t.period for x, t in timing.items()}
     _, _, down, right = busiest(p)
     depth, cores, slots = p.k.tiles, len(p.across), p.tiling.b_num
-    fill = period["A0"] + period["B0"]
-    if timing["A1"].bus is None or timing["A1"].bus != timing["out"].bus:
-        both = alone = 0.0
-    else:
+    alone = both = 0.0
+    if timing["A1"].bus is not None and timing["A1"].bus == timing["out"].bus:
         bus = chip.buses[timing["A1"].bus]
         alone = cores / (float(bus.total(cores)) / ATTO)
         both = 2 * cores / (float(bus.total(2 * cores)) / ATTO)
-    total = 0.0
-    for i_first in (True, False):
-        for j_first in (True, False):
-            a = depth if j_first or not p.keep_a else 0
-            b = depth if i_first or not p.keep_b else 0
-            read = a * size["A1"] + b * size["B1"]
-            shared = min(read, size["out"])
-            pass_s = shared * both + (read + size["out"] - 2 * shared) * alone
-            load = max(pass_s, a * timing["A1"].data + b * timing["B1"].data)
-            load += a * timing["A1"].init + b * timing["B1"].init
-            if slots == 1:
-                load += depth * fill
-            times = (
-                load,
-                depth * fill,
-                depth * period["mmad"],
-                depth * (fill + period["mmad"]) / slots,
-                (depth * period["mmad"] + period["V"]) / p.c_slots,
-                (period["V"] + period["out"]) / p.c_slots,
-                period["out"],
-            )
-            rows, columns = (1 if i_first else down - 1), (1 if j_first else right - 1)
-            total += rows * columns * max(times)
-    ends = period["A1"] + period["B1"] + fill + period["mmad"] + period["V"] + period["out"]
-    return float(chip.launch_s * ATTO) + total + ends
+    fill, mul = period["A0"] + period["B0"], period["mmad"]
+    leave = [0.0] * p.c_slots  # when each slot of C has left L0C, and UB
+    away = [0.0] * p.c_slots
+    loaded = filled = made = left = written = 0.0
+    for tile in range(down * right):
+        i, j, c = tile // right, tile % right, tile % p.c_slots
+        a = depth if j == 0 or not p.keep_a else 0
+        b = depth if i == 0 or not p.keep_b else 0
+        read = a * size["A1"] + b * size["B1"]
+        shared = min(read, size["out"]) if tile else 0
+        load = max(
+            shared * both + (read - shared) * alone, a * timing["A1"].data + b * timing["B1"].data
+        )
+        load += a * timing["A1"].init + b * timing["B1"].init
+        load += (depth - 1) * fill if slots == 1 else 0
+        step = load / depth
+        begin = max(loaded, filled - (slots - 1) * fill, 0.0)
+        loaded = begin + load
+        start = max(filled, begin + step, made - (slots - 1) * mul)
+        filled = max(start + depth * fill, loaded + fill)
+        if slots == 1:
+            filled = max(filled, start + depth * fill + (depth - 1) * mul)
+        first = max(made, start + fill, leave[c])
+        made = max(first + depth * mul, filled + mul)
+        left = leave[c] = max(left, made, away[c]) + period["V"]
+        write = timing["out"].data
+        if both:
+            write = max(write, size["out"] * (both if left < loaded else alone))
+        written = away[c] = max(written, left) + timing["out"].init + write
+    return float(chip.launch_s * ATTO) + written

@@ -229,8 +229,8 @@ def guided(
     """Time tilings in the order of their estimates, within a budget.
 
     The search ends early once no tiling left has a lower bound below the fastest time so far, which
-    proves that this is the optimum. Without the proof it is what the order promises: on the
-    products that it has been tried on, the optimum was among the first twentieth.
+    proves that this is the optimum. Without the proof it is likely: `benchmarks/davinci.py` finds
+    the optimum of 97 among 100 random products, and of the others a tiling within 0.6 % of it.
 
     Parameters
     ----------
@@ -272,17 +272,17 @@ def guided(
 def _next(order: list[int], tilings: list[Tiling], found: list[Candidate], limit: int) -> int:
     """Other tiles first: the estimate hardly tells numbers of control flows apart.
 
-    The last tenth of the budget goes to those of the fastest tiles so far.
+    The last third of the budget goes to what differs from the fastest so far in one parameter.
     """
 
     def tiles(tiling: Tiling) -> tuple[int, int, int]:
         return tiling.m_tiles, tiling.k_tiles, tiling.n_tiles
 
-    if found and len(found) >= limit - max(1, limit // 10):
-        best = tiles(min(found, key=_rank).tiling)
-        same = [i for i in order if tiles(tilings[i]) == best]
-        if same:
-            return same[0]
+    if found and 3 * len(found) >= 2 * limit:
+        best = astuple(min(found, key=_rank).tiling)
+        for i in order:
+            if sum(x != y for x, y in zip(astuple(tilings[i]), best, strict=True)) == 1:
+                return i
     seen = {tiles(c.tiling) for c in found}
     return next((i for i in order if tiles(tilings[i]) not in seen), order[0])
 

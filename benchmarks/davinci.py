@@ -1,0 +1,119 @@
+"""Speed of DaVinci kernels: start, functional execution, RTL Cube, searches for tilings.
+
+python benchmarks/davinci.py [--guided 100]
+"""
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+from sim.davinci import load_chip, simulate
+from sim.kernels.davinci import KERNELS, matmul
+from sim.kernels.davinci.search import Problem, exhaustive, guided
+
+CHIP = load_chip("ascend310")
+
+
+def start() -> None:
+    """Process time of a one-tile kernel, checks and data included, caches warm."""
+    code = (
+        "from sim.davinci import load_chip, simulate\n"
+        "from sim.kernels.davinci import KERNELS\n"
+        "made = KERNELS['matmul'].build((16, 16, 16), chip=load_chip('ascend310'))\n"
+        "assert made.compare(simulate(made.program).outputs)[1] == 0\n"
+    )
+    for what in (["-c", code], ["-m", "sim", "run", "matmul", "--size", "16x16x16"]):
+        best = float("inf")
+        for _ in range(3):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            subprocess.run([sys.executable, *what], check=True, stdout=subprocess.DEVNULL)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            best = min(best, sum(after[:2]) - sum(before[:2]))
+        name = "library" if what[0] == "-c" else "python -m sim run"
+        print(f"one tile, {name}: {best:.2f} s of process time", flush=True)
+
+
+def functional() -> None:
+    """Products by each Cube, data and checks."""
+    data = matmul.operands(256, 256, 256)
+    program = matmul.build(256, 256, 256, data=data)
+    wanted = matmul.expected(*data)
+    simulate(program, cube="rtl", checks=False)  # builds the unit if it is not there
+    for cube in ("golden", "fast", "rtl"):
+        began = time.perf_counter()
+        report = simulate(program, cube=cube)
+        seconds = time.perf_counter() - began
+        same = np.array_equal(matmul.result(report.outputs["c"], 256, 256), wanted)
+        rate = 256**3 / seconds / 1e6
+        print(
+            f"256×256×256, cube={cube}: {seconds:.2f} s, {rate:.1f} million multiply-accumulates a "
+            f"second, {'equal to golden' if same else 'not equal to golden'}",
+            flush=True,
+        )
+
+
+def samples() -> None:
+    """All sample kernels, each with its checks and data."""
+    for name, kernel in KERNELS.items():
+        made = kernel.build(chip=CHIP, cores=2)
+        began = time.perf_counter()
+        report = simulate(made.program)
+        seconds = time.perf_counter() - began
+        count, wrong = made.compare(report.outputs)
+        print(
+            f"{name}: {report.total_s * 1e6:.2f} µs simulated in {seconds * 1e3:.0f} ms, "
+            f"{count:,} elements, {wrong} differ, {len(report.findings)} findings",
+            flush=True,
+        )
+
+
+def searches(many: int) -> None:
+    """1024³ by both searches; random products by both, if asked for."""
+    problem = Problem(1024, 1024, 1024)
+    for search in (exhaustive, guided):
+        began = time.perf_counter()
+        found = search(problem)
+        print(
+            f"1024×1024×1024, {search.__name__}: {found.best[0].tiling}, "
+            f"{found.best[0].seconds * 1e6:.3f} µs, {found.evaluated} of {found.space} tilings in "
+            f"{time.perf_counter() - began:.1f} s on {os.cpu_count()} cores",
+            flush=True,
+        )
+    rng = np.random.default_rng(2)
+    found, worst, most = 0, 0.0, 0.0
+    sizes = (2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 32)
+    for _ in range(many):
+        m, k, n = (16 * int(rng.choice(sizes)) for _ in range(3))
+        name = str(rng.choice(["ascend310", "ascend310", "ascend910"]))
+        cores = int(rng.choice([1, 2] if name == "ascend310" else [1, 4, 8]))
+        problem, chip = Problem(m, k, n, chip=name, cores=cores), load_chip(name)
+        tried = guided(problem)
+        least = min(problem.time(chip, t) for t in problem.tilings(chip))
+        found += tried.best[0].atto == least
+        worst = max(worst, tried.best[0].atto / least - 1)
+        most = max(most, tried.evaluated / tried.space)
+    if many:
+        print(
+            f"guided search: optimum of {found} of {many} random products, at most {most:.1%} of "
+            f"the tilings, at worst {worst:.2%} slower"
+        )
+
+
+def main() -> None:
+    """Print a line for each measurement."""
+    parser = argparse.ArgumentParser(description="Speed of DaVinci kernels.")
+    parser.add_argument("--guided", type=int, default=0, help="random products to search")
+    options = parser.parse_args()
+    start()
+    functional()
+    samples()
+    searches(options.guided)
+
+
+if __name__ == "__main__":
+    main()

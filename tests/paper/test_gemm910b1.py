@@ -5,6 +5,8 @@ of L1, double buffers. In the chip file, the launch and the total of the memory 
 rows; all else from measurements of single instructions, or is assumed.
 """
 
+import re
+
 import pytest
 
 from sim.davinci import Unit, engine, load_chip
@@ -61,3 +63,14 @@ def test_shares(predicted, size, unit):
         assert POINTS < abs(error) and error == pytest.approx(MISSED[size, unit], abs=0.1)
     else:
         assert abs(error) <= POINTS
+
+
+def test_the_document_has_these_figures(predicted, root):
+    text = (root / "docs" / "results" / "gemm910b1.md").read_text().replace("−", "-")
+    for size, (milliseconds, busy) in predicted.items():
+        (row,) = (line for line in text.splitlines() if line.startswith(f"| {size} |"))
+        numbers = [float(x) for x in re.findall(r"-?\+?\d+\.?\d*", row.replace("*", ""))]
+        shown = [numbers[2], *numbers[4::2]]
+        found = [milliseconds, *busy.values()]
+        assert shown == pytest.approx(found, abs=0.051, rel=1e-3)
+        assert shown[0] == pytest.approx(milliseconds, abs=0.00006)

@@ -1,0 +1,36 @@
+"""What docs/units/davinci_kernels.md and docs/results/gemm910b1.md say is so."""
+
+import re
+
+import pytest
+
+from sim.davinci import load_chip
+from sim.kernels import matmul as short
+from sim.kernels.davinci import KERNELS, matmul
+
+
+def test_the_example_runs(root):
+    text = (root / "docs" / "units" / "davinci_kernels.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.S)
+    names: dict = {}
+    exec(code.replace('cube="rtl"', 'cube="golden"'), names)  # the RTL has its own tests
+    assert names["elements"] and names["differ"] == 0
+
+
+def test_commands_name_kernels_that_there_are(root):
+    text = (root / "docs" / "units" / "davinci_kernels.md").read_text()
+    named = re.findall(r"python -m sim (?:run|trace|tune) (\S+)", text)
+    assert len(named) == 4 and set(named) <= set(KERNELS)
+
+
+def test_the_short_name():
+    assert short.build is matmul.build
+
+
+def test_the_launch_of_the_table_is_the_chips(root):
+    text = (root / "docs" / "results" / "gemm910b1.md").read_text()
+    chip = load_chip("ascend910b")
+    launch = re.search(r"launch, (\d+) µs", text)
+    total = re.search(r"memory bus, ([\d.]+) TB/s", text)
+    assert launch and int(launch[1]) == pytest.approx(float(chip.launch_s) * 1e6)
+    assert total and float(total[1]) * 1e12 == pytest.approx(float(chip.buses["memory"].totals[-1]))

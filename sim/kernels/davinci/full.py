@@ -15,7 +15,7 @@ import numpy as np
 from golden import vector
 from sim.davinci import Chip, Core, Program, Unit, View
 
-from . import matmul
+from . import gemm, matmul
 from .layout import unpack_c
 from .made import Kernel, Made, Ring, cores_of
 
@@ -211,8 +211,20 @@ def _product(
     return Made(program, {"c": matmul.expected(*data)}, {"c": lambda c: unpack_c(c, m, n)})
 
 
+def _gemm(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int) -> Made:
+    """On a grid of cores: as many columns as there can be of four rows, or fewer rows."""
+    m, k, n = size
+    cores = chip.kind(gemm.cube_kind(chip)).count if cores is None else cores
+    down = min(4, cores)
+    blocking = gemm.Blocking(down=down, across=cores // down)
+    data = matmul.operands(m, k, n, seed=seed)
+    program = gemm.build(m, k, n, chip=chip, blocking=blocking, data=data)
+    return Made(program, {"c": matmul.expected(*data, out="fp32")})
+
+
 KERNELS = (
     Kernel("matmul", "tiled matrix product, Alg. 3", ("M", "K", "N"), (256, 256, 256), _matmul),
+    Kernel("gemm", "matrix product on Cube cores (910B)", ("M", "K", "N"), (512, 256, 1536), _gemm),
     Kernel("cubeKer", "matrix product without tiling", ("M", "K", "N"), (96, 96, 96), _cube_kernel),
     _elements(
         "reluKer",

@@ -17,7 +17,7 @@ import numpy as np
 from sim.davinci import Chip, Core, Program, Unit, View, Work, load_chip
 from sim.davinci.lowering import Lowered, Stream, lower_sequences
 
-__all__ = ["Blocking", "build", "lower_gemm"]
+__all__ = ["Blocking", "build", "cube_kind", "lower_gemm"]
 
 M, MTE1, MTE2, FIX = Unit.M, Unit.MTE1, Unit.MTE2, Unit.FIX
 
@@ -84,7 +84,7 @@ def build(
     y = program.tensor("c", (m, n), "fp32")
     for index, (rows, columns) in enumerate(_parts(m, n, blocking)):
         if rows and columns:
-            body = _Body(program.core(index, _kind(chip)), blocking, (x, w, y), im2col)
+            body = _Body(program.core(index, cube_kind(chip)), blocking, (x, w, y), im2col)
             body.begin()
             for step in body.steps(rows, columns, k):
                 body.step(step)
@@ -101,7 +101,7 @@ def lower_gemm(
     program = Program(chip, f"gemm {m}×{k}×{n}")
     x, w = program.tensor("a", (m, k), "fp16"), program.tensor("b", (n, k), "fp16")
     y = program.tensor("c", (m, n), "fp32")
-    core = program.core(0, _kind(chip))
+    core = program.core(0, cube_kind(chip))
     body = _Body(core, blocking, (x, w, y), True)
     ranges: dict[tuple, np.ndarray] = {}
 
@@ -122,7 +122,14 @@ def lower_gemm(
     return lower_sequences(chip, core.instructions, sequences)
 
 
-def _kind(chip: Chip) -> str:
+def cube_kind(chip: Chip) -> str:
+    """The kind of core that has a unit FIX.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
     for kind in chip.kinds.values():
         if FIX in kind.units:
             return kind.name
@@ -133,7 +140,7 @@ def _check(m: int, k: int, n: int, chip: Chip, b: Blocking) -> None:
     for name, size in (("M", m), ("K", k), ("N", n), ("m", b.m), ("k", b.k), ("n", b.n)):
         if size < 1 or size % 16:
             raise ValueError(f"{name} must be a multiple of 16, not {size!r}")
-    kind = chip.kind(_kind(chip))
+    kind = chip.kind(cube_kind(chip))
     if min(b.down, b.across, b.step_k) < 1 or b.down * b.across > kind.count:
         raise ValueError(f"grid must be of 1 … {kind.count} cores, not {b.down}×{b.across}")
     need = {

@@ -5,6 +5,7 @@ can be equal; docs/results/verrocchio.md has ours beside them. What it says of h
 tested.
 """
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -36,6 +37,13 @@ def test_the_share_of_the_peak_grows_with_the_scale(shares):
     assert shares[128, 2] < shares[128, 6] < shares[256, 2] < shares[256, 6]
     assert shares[256, 6] < shares[512, 4] < 1
     assert min(shares.values()) < 0.2364 < 0.3878 < max(shares.values())
+
+
+def test_the_table_has_these_shares(shares, root):
+    text = (root / "docs" / "results" / "verrocchio.md").read_text()
+    for (width, ratio), share in shares.items():
+        (row,) = re.findall(rf"\| {width}×{width}×{ratio * width} \|.*", text)
+        assert f"| {share:.2%} |" in row
 
 
 @pytest.mark.parametrize("width", [128, 256])

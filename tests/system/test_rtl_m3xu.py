@@ -233,8 +233,8 @@ def test_streams_do_not_depend_on_the_threads():
 # Mutations
 
 
-def broken_order(config, a, b, precision, _cut=tiles.cut_operands):
-    left, right = _cut(config, a, b, precision)
+def broken_order(config, a, b, precision, *rest, _cut=tiles.cut_operands):
+    left, right = _cut(config, a, b, precision, *rest)
     return left, right[..., ::-1].copy()  # words of a bus the wrong way round
 
 

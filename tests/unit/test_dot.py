@@ -137,7 +137,7 @@ def _zero_products_count(m, values, **rest):
 
 
 shift_right, round_and_pack = hdl.fp.core.shift_right, hdl.fp.core.round_and_pack
-maximum = hdl.fp.core._maximum
+maximum = hdl.fp.core.maximum
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ maximum = hdl.fp.core._maximum
         ("shift_right", _shift_off_by_one),
         ("shift_right", _sticky_dropped),
         ("round_and_pack", _ties_up),
-        ("_maximum", _zero_products_count),
+        ("maximum", _zero_products_count),
     ],
     ids=["shift off by one", "sticky dropped", "ties up", "maximum off"],
 )

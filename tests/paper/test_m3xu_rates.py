@@ -94,7 +94,7 @@ def test_the_baselines_own_rates(unit):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("unit", "limbs"), [("fp64", 2), ("m3xu_fp64", 4), ("fp64_12bit", 5)])
+@pytest.mark.parametrize(("unit", "limbs"), [("fp64", 2), ("m3xu_fp64", 4)])
 def test_double_precision_has_the_same_law(unit, limbs):
     """1/n² with n limbs: the corollaries for other widths."""
     assert rate(unit, Opcode.FP64).relative(rate("m3xu", Opcode.FP16)) == Fraction(1, limbs**2)

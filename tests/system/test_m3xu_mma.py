@@ -30,6 +30,8 @@ from sim.rtl.mma import (
 WIDE = ("fp16", "fp32", "fp32c")
 #: Small and quickly compiled: 64 or 32 beats an instruction.
 SMALL = MatrixUnitConfig(m=4, n=2, k=4, precisions=WIDE)
+#: The same without limbs, for mutants.
+NARROW = replace(SMALL, precisions=("fp16", "tf32"))
 #: Units that differ in tiles, groups, slots and precisions; no more than the issue is compiled.
 CONFIGS = {
     "m3xu": UNITS["m3xu"],
@@ -326,37 +328,37 @@ def test_the_order_notices(mutant):
 @pytest.mark.parametrize("mutant", [AlwaysFromZero, NeverAccumulates, OneSlot, EmitsEverything])
 def test_the_results_notice(monkeypatch, mutant):
     monkeypatch.setattr(hdl.m3xu.mma, "Issue", mutant)
-    model = compile(MmaUnit(config=SMALL))
+    model = compile(MmaUnit(config=NARROW))
     with pytest.raises((AssertionError, StreamError)):
-        check_results(SMALL, model, count=6)
+        check_results(NARROW, model, count=6)
 
 
 @pytest.mark.parametrize("mutant", [ForkThatDoesNotWait, JoinThatDoesNotWait])
 def test_stalls_notice(mutant):
-    model = compile(mutant(config=SMALL))
+    model = compile(mutant(config=NARROW))
     with pytest.raises((AssertionError, StreamError)):
-        check_results(SMALL, model, count=6, stall_rate=0.3)
+        check_results(NARROW, model, count=6, stall_rate=0.3)
 
 
 @pytest.mark.parametrize("mutant", [SlotsFromNought, Rests])
 def test_the_cycles_notice(monkeypatch, mutant):
     """Mutants with right results that take longer."""
-    opcodes = list(opcodes_of(SMALL)) * 2
-    good = measure(SMALL, opcodes, name="mixed")
+    opcodes = list(opcodes_of(NARROW)) * 2
+    good = measure(NARROW, opcodes, name="mixed")
     assert good.mismatches == good.bubbles == 0
     monkeypatch.setattr(hdl.m3xu.mma, "Issue", mutant)
-    slow = measure(SMALL, opcodes, name="mixed", model=compile(MmaUnit(config=SMALL)))
+    slow = measure(NARROW, opcodes, name="mixed", model=compile(MmaUnit(config=NARROW)))
     assert slow.mismatches == 0 and slow.bubbles > 0
 
 
 def test_wrong_results_and_fetches_are_counted(monkeypatch):
     monkeypatch.setattr(hdl.m3xu.mma, "Issue", AlwaysFromZero)
-    model = compile(MmaUnit(config=SMALL))
-    program, values = mixed(SMALL, 6, 1)
+    model = compile(MmaUnit(config=NARROW))
+    program, values = mixed(NARROW, 6, 1)
     with pytest.raises(StreamError, match="c took 0 of"):
-        run_instructions(SMALL, program, values, model=model)
+        run_instructions(NARROW, program, values, model=model)
     monkeypatch.setattr(hdl.m3xu.mma, "Issue", KBeforeTiles)
-    found = measure(SMALL, [Opcode.FP16] * 3, name="", model=compile(MmaUnit(config=SMALL)))
+    found = measure(NARROW, [Opcode.FP16] * 3, name="", model=compile(MmaUnit(config=NARROW)))
     assert found.mismatches > 0
 
 

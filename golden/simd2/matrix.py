@@ -8,9 +8,9 @@ import numpy as np
 from golden.cube import mmad
 from golden.fp import PRESETS, DotSpec, fused_dot
 from golden.fp.formats import check_int
-from golden.simd2.op import Op, as_op
+from golden.simd2.op import PARTS, Op, as_op
 from golden.simd2.plain import plain_mmo, truth
-from golden.simd2.squares import PRODUCTS, square_sums
+from golden.simd2.squares import square_sums
 
 __all__ = ["OPERANDS", "SQUARES", "dot_spec", "mmo"]
 
@@ -176,7 +176,7 @@ def _is_short(spec):
 
 
 def _squares(a, b, c, spec):
-    if spec.k % PRODUCTS or not _is_short(spec):
+    if spec.k % PARTS or not _is_short(spec):
         return square_sums(a, b, c, spec)
     return _sums("squares", _wide(a), _wide(b), c, spec)
 

@@ -3,7 +3,12 @@
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["Op", "Semiring", "as_op"]
+__all__ = ["GROUP", "KEPT", "PARTS", "Op", "Semiring", "as_op"]
+
+#: 2:4 sparsity: elements of a group along K, and how many of them are kept.
+GROUP, KEPT = 4, 2
+#: Products of one square of a difference: a·a − a·b − a·b + b·b.
+PARTS = 4
 
 
 @dataclass(frozen=True, kw_only=True)

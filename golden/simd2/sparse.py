@@ -13,13 +13,10 @@ import numpy as np
 
 from golden.fp.formats import check_int
 from golden.simd2.matrix import OPERANDS, mmo
-from golden.simd2.op import Op, as_op
+from golden.simd2.op import GROUP, KEPT, Op, as_op
 from golden.simd2.plain import truth
 
 __all__ = ["GROUP", "KEPT", "compress", "expand", "is_two_of_four", "mmo_sparse"]
-
-#: Elements of a group along K, and how many of them are kept.
-GROUP, KEPT = 4, 2
 
 _TERMS = 1 << 20  # rows of B are gathered for so many at a time
 

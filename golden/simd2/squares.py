@@ -7,11 +7,9 @@ its window is counted from the largest of a·a and b·b; a pair of equal numbers
 import numpy as np
 
 from golden.fp import DotSpec, fused_dot
+from golden.simd2.op import PARTS
 
-__all__ = ["PRODUCTS", "square_parts", "square_sums"]
-
-#: Products of one square.
-PRODUCTS = 4
+__all__ = ["square_parts", "square_sums"]
 
 _TERMS = 1 << 20  # that are worked on at a time
 
@@ -36,7 +34,7 @@ def square_parts(a, b) -> tuple[np.ndarray, np.ndarray]:
     first = np.where(bad, a.dtype.type(np.nan), np.where(endless, a.dtype.type(np.inf), x))
     left = np.stack([first, -x, -x, y], -1)
     right = np.stack([first, y, y, y], -1)
-    shape = (*a.shape[:-1], PRODUCTS * a.shape[-1])
+    shape = (*a.shape[:-1], PARTS * a.shape[-1])
     return left.reshape(shape), right.reshape(shape)
 
 
@@ -56,10 +54,10 @@ def square_sums(a, b, c, spec: DotSpec) -> np.ndarray:
     -------
     (M, N) ndarray of float32
     """
-    if spec.k % PRODUCTS:
-        raise ValueError(f"k must be a multiple of {PRODUCTS} for squares, not {spec.k!r}")
+    if spec.k % PARTS:
+        raise ValueError(f"k must be a multiple of {PARTS} for squares, not {spec.k!r}")
     d = np.array(c, order="C").view(np.uint32)
-    columns, block = np.ascontiguousarray(b.T), spec.k // PRODUCTS
+    columns, block = np.ascontiguousarray(b.T), spec.k // PARTS
     rows = max(_TERMS // max(spec.k * b.shape[1], 1), 1)
     for i in range(0, a.shape[0], rows):
         for k in range(0, a.shape[1], block):

@@ -5,11 +5,10 @@ from dataclasses import dataclass, fields
 from golden.fp.formats import FORMATS, FloatFormat, as_format, check_int
 from golden.fp.spec import PRESETS, DotSpec, IntDotSpec
 from golden.m3xu.precision import PRECISIONS as M3XU
-from golden.simd2.op import Op
+from golden.simd2.op import PARTS, Op
 
 from ..fp.core import PIPELINES
 from ..simd2.mode import operations_of
-from ..simd2.operand import PARTS
 from .operations import check_operations, check_pair_lanes
 
 __all__ = ["ASSIGNMENTS", "CONFIGS", "DATAFLOWS", "PRECISIONS", "WIDE", "MatrixUnitConfig"]

@@ -6,13 +6,14 @@ from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from golden.simd2.op import GROUP, KEPT
+
 from ..fp.intdot import IntDotProduct
 from ..fp.multidot import MultiDot
 from ..m3xu.dot import LaneDot
-from ..simd2.dot import SemiringDot, better
+from ..simd2.dot import SemiringDot, better, both_true
 from ..simd2.mode import bits
-from ..simd2.operand import GROUP, KEPT
-from ..simd2.pair import ELEMENT, addend, chosen_bits, take_one, truth, turned
+from ..simd2.pair import ELEMENT, addend, chosen_bits, take_one, turned
 from .config import INT8, MatrixUnitConfig
 from .ports import control_layout, operand_layouts
 
@@ -173,7 +174,7 @@ class ProcessingElement(wiring.Component):
         if isinstance(dot, SemiringDot):
             true: Value = dot.true
         else:
-            true = late["true"] = truth(self.a.lanes["lane0"], self.b.lanes["lane0"])
+            true = late["true"] = both_true(self.a.lanes["lane0"], self.b.lanes["lane0"])
         ranks = self.config.pipeline + self.config.merge_cycles
         if ranks > dot.latency:
             found = Signal.like(dot.d, name="found", reset_less=True)

@@ -6,8 +6,10 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from golden.simd2.op import PARTS
+
 from ..simd2.mode import bits
-from ..simd2.operand import PARTS, Decode
+from ..simd2.operand import Decode
 from .assign import DataAssignment
 from .config import MatrixUnitConfig
 from .element import ProcessingElement

@@ -2,9 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from golden.simd2.op import Op
-
-from ..simd2.operand import PARTS
+from golden.simd2.op import PARTS, Op
 
 if TYPE_CHECKING:
     from .config import MatrixUnitConfig

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from golden.fp.formats import FloatFormat
 from golden.fp.spec import DotSpec
-from golden.simd2.op import Op
+from golden.simd2.op import PARTS, Op
 
 from ..fp.core import PIPELINES, DotCore
 from ..fp.dot import geometry_of, lane
@@ -19,11 +19,11 @@ from ..fp.multiply import multiply
 from ..fp.pipeline import Cuts
 from ..fp.unpack import Unpacked, unpack
 from .mode import bits, bits_layout, operations_of
-from .operand import PARTS, check_format, lane_layout
+from .operand import check_format, lane_layout
 from .winner import Candidate, Widths, candidate, key_of, least, winner_of
 from .winner import less as less_than
 
-__all__ = ["SemiringDot", "better"]
+__all__ = ["SemiringDot", "better", "both_true"]
 
 #: Levels of the tree that finds the least key before the place "sum"; the rest stands behind it.
 _EARLY = 2
@@ -189,7 +189,7 @@ class SemiringDot(wiring.Component):
             product = product & (~gone).replicate(len(product))
         found = lane(m, x, y, product, fraction, f"p{i}")
         exponent = found.exponent & (~gone).replicate(len(found.exponent))
-        nan, inf, sign = found.nan, found.inf, found.sign
+        nan, inf = found.nan, found.inf
         norm = mode["norm"]
         if not isinstance(norm, Const) or norm.value:
             # infinities of one sign are none of a square's; a NaN comes from the first lane alone
@@ -198,7 +198,7 @@ class SemiringDot(wiring.Component):
             spoilt = a.nan | b.nan | (a.inf & b.inf & ~(a.sign ^ b.sign))
             nan = Mux(norm, spoilt & Const(int(first), 1), nan)
             inf = Mux(norm, (a.inf | b.inf) & Const(int(first), 1), inf)
-        return replace(found, exponent=exponent, nan=nan, inf=inf, sign=sign)
+        return replace(found, exponent=exponent, nan=nan, inf=inf)
 
     # ---------------------------------------------------------------- candidates
 

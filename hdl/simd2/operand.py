@@ -12,18 +12,13 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from golden.fp.formats import FloatFormat, as_format, check_int
-from golden.simd2.op import Op
+from golden.simd2.op import GROUP, KEPT, PARTS, Op
 
 from ..fp.normalise import normalise
 from ..fp.unpack import unpack
 from .mode import bits, bits_layout, mode_of, operations_of, shape_of
 
-__all__ = ["GROUP", "KEPT", "PARTS", "Decode", "check_format", "fixed_bits", "lane_layout"]
-
-#: Elements of A, of which so many are kept by 2:4 sparsity.
-GROUP, KEPT = 4, 2
-#: Lanes that one square of a difference takes: a·a − a·b − a·b + b·b.
-PARTS = 4
+__all__ = ["Decode", "check_format", "fixed_bits", "lane_layout"]
 
 
 def fixed_bits(format: FloatFormat) -> int:

@@ -23,7 +23,6 @@ __all__ = [
     "chosen_bits",
     "chosen_layout",
     "take_one",
-    "truth",
     "turned",
 ]
 
@@ -61,11 +60,6 @@ def turned(code: Value, turn: Value, output: FloatFormat) -> Value:
     f = output.fraction_bits
     nan = code[f:-1].all() & code[f - 1]  # the canonical one
     return Cat(code[:-1], code[-1] ^ (turn & ~nan))
-
-
-def truth(a: data.View, b: data.View) -> Value:
-    """Whether both operands of a lane are true: neither zero nor a NaN."""
-    return ~(a.zero | a.nan | b.zero | b.nan)
 
 
 def take_one(

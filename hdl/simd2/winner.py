@@ -84,7 +84,7 @@ class Candidate:
     ----------
     word, exponent, sign : Value
         Of products as in the sum of them. Of other candidates the number of the key, from the top:
-        sign, exponent, word. The lowest bit of ``word`` stays clear.
+        sign, exponent, word, of which the top bit stays clear.
     low : Value
         The rest of the number.
     inf, nan : Value

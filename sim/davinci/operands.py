@@ -1,10 +1,11 @@
 """Operands of instructions: views into buffers, and exactly the bytes that an access touches."""
 
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+
+from golden.vector.formats import DTYPES
 
 __all__ = [
     "BLOCK_BYTES",
@@ -19,23 +20,6 @@ __all__ = [
 
 #: Grain of the local buffers, of a fractal (16×16 FP16), and of one pass of the vector unit.
 BLOCK_BYTES, FRACTAL_BYTES, REPEAT_BYTES = 32, 512, 256
-
-#: NumPy type that holds the elements of each dtype; bf16 is held as its codes.
-DTYPES = MappingProxyType(
-    {
-        "fp16": np.dtype(np.float16),
-        "bf16": np.dtype(np.uint16),
-        "fp32": np.dtype(np.float32),
-        "int8": np.dtype(np.int8),
-        "uint8": np.dtype(np.uint8),
-        "int16": np.dtype(np.int16),
-        "uint16": np.dtype(np.uint16),
-        "int32": np.dtype(np.int32),
-        "uint32": np.dtype(np.uint32),
-        "int64": np.dtype(np.int64),
-        "uint64": np.dtype(np.uint64),
-    }
-)
 
 
 def dtype_bytes(dtype: str) -> int:

@@ -122,13 +122,13 @@ class Recipe:
     def _compile(self, sources: list[Path], work: Path, *, header: bool = True) -> list[Path]:
         program, _ = compiler()
         flags = [*self._flags(), f"-I{work}"]
+        headers = {speed: self._header(speed) if header else [] for speed in (self.fast, self.slow)}
 
         def one(source: Path) -> Path:
             target = work / f"{source.stem}.o"
             speed = self.slow if source.stem.endswith("_slow") else self.fast
-            first = self._header(speed) if header else []
             run_tool(
-                [program, *flags, *first, speed, "-c", str(source), "-o", str(target)],
+                [program, *flags, *headers[speed], speed, "-c", str(source), "-o", str(target)],
                 what=f"compiling {source.name}",
             )
             return target

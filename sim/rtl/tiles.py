@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from golden.fp import FORMATS
+from golden.simd2.op import GROUP, KEPT
 from hdl.cube import MatrixUnitConfig
-from hdl.simd2.operand import GROUP, KEPT
 
 __all__ = [
     "Phase",

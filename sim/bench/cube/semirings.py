@@ -4,7 +4,7 @@ import numpy as np
 
 from golden.fp.spec import DotSpec
 from golden.simd2 import Op, mmo
-from golden.simd2.sparse import GROUP, KEPT
+from golden.simd2.op import GROUP, KEPT
 from hdl.cube.config import MatrixUnitConfig
 
 from .operands import draw_addends, draw_operands

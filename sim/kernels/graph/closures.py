@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from golden.simd2 import Op, compress
-from golden.simd2.sparse import GROUP, KEPT
+from golden.simd2.op import GROUP, KEPT
 
 from ...simd2 import Machine
 from .inputs import FORMATS

@@ -129,7 +129,7 @@ def plus_zero(start, semiring):
             "hdl.cube.element.take_one", lambda *given, **rest: None, marks=pytest.mark.slow
         ),
         pytest.param(
-            "hdl.cube.element.truth", lambda a, b: ~(a.zero | b.zero), marks=pytest.mark.slow
+            "hdl.cube.element.both_true", lambda a, b: ~(a.zero | b.zero), marks=pytest.mark.slow
         ),
     ],
 )

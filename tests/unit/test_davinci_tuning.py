@@ -138,6 +138,15 @@ def test_mistakes_of_searches(monkeypatch):
         exhaustive(SMALL, scheduler="tcp://nowhere:1")
 
 
+def test_workers_of_a_dask_scheduler_find_the_same():
+    distributed = pytest.importorskip("dask.distributed", reason="dask is not installed")
+    with distributed.LocalCluster(
+        n_workers=1, processes=False, protocol="tcp://", dashboard_address=None
+    ) as cluster:
+        there = exhaustive(SMALL, scheduler=cluster.scheduler_address)
+    assert there == exhaustive(SMALL, jobs=1)
+
+
 def test_the_command(own_cache, capsys, tmp_path):
     file = tmp_path / "tuned.json"
     how = ["tune", "matmul", "64", "96", "64", "--jobs", "1", "--json", str(file)]

@@ -1,6 +1,7 @@
 """DaVinci kernels: ``run`` and ``trace`` one, run a file of CCE C by ``cce``."""
 
 import argparse
+import gzip
 import re
 import sys
 from fnmatch import fnmatchcase
@@ -47,7 +48,9 @@ def register(commands: Any) -> None:
         help="a number, a file .npy, or zeros:N, normal:N, arange:N of the parameter's dtype",
     )
     parser.add_argument("--save", metavar="FILE", help="write the arrays here at the end (.npz)")
-    parser.add_argument("--out", metavar="FILE", help="write a Perfetto trace here")
+    parser.add_argument(
+        "--out", metavar="FILE", help="write a Perfetto trace here (.json, .json.gz)"
+    )
     parser.add_argument("--gantt", metavar="FILE", help="draw a Gantt picture here")
     parser.add_argument("--timeline", action="store_true", help="print a line for each unit")
     parser.add_argument("--json", metavar="FILE", help="write the figures here (- for stdout)")
@@ -64,7 +67,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--tiling", metavar="M,K,N,B", help="of matmul: numbers of tiles, bNum")
     group.add_argument("--seed", type=_at_least(0), default=0, help="of the data (0)")
     group.add_argument("--no-checks", action="store_true", help="do not look for races and so on")
-    group.add_argument("--out", metavar="FILE", help="write a Perfetto trace here")
+    group.add_argument(
+        "--out", metavar="FILE", help="write a Perfetto trace here (.json, .json.gz)"
+    )
     group.add_argument("--gantt", metavar="FILE", help="draw a Gantt picture here (.png, .svg)")
     group.add_argument("--timeline", action="store_true", help="print a line for each unit")
 
@@ -204,7 +209,9 @@ def _output(options: argparse.Namespace, report: "Report") -> Console:
         console.print(timeline(report), markup=False, soft_wrap=True)
     if options.out:
         Path(options.out).parent.mkdir(parents=True, exist_ok=True)
-        with open(options.out, "w", encoding="utf-8") as file:
+        packed = options.out.endswith(".gz")
+        file = gzip.open(options.out, "wt", 3, "utf-8") if packed else open(options.out, "w")
+        with file:
             count = write_trace(report, file)
         console.print(f"{options.out}: {count:,} events, for ui.perfetto.dev", markup=False)
     if options.gantt:

@@ -157,6 +157,8 @@ class Core(Images):
 
     def scalar(self, cycles: int | None = None, text: str = "") -> None:
         """Work of the scalar unit: so many cycles, or what the chip says of ``text``."""
+        if cycles is not None and not (isinstance(cycles, int) and cycles >= 0):
+            self.fail(f"cycles must be an integer, 0 or more, not {cycles!r}")
         self.add(Unit.S, "scalar", fields={"cycles": cycles, "text": text})
 
     def scalar_load(self, src: View) -> None:

@@ -1,6 +1,7 @@
 """Pictures of a run: a trace for Perfetto, a text timeline, a Gantt chart."""
 
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
@@ -27,53 +28,81 @@ _COLOURS = {
 #: Instructions of a long trace.
 _LONG = 100_000
 
+#: Attoseconds of a nanosecond.
+_NANO = ATTO // 10**9
+
 _MARKS = " ▁▂▃▄▅▆▇█"
 
 
 def trace_events(report: Report, *, flows: bool = True) -> Iterator[dict[str, Any]]:
     """Events in the JSON form of Chrome's trace viewer, which Perfetto reads.
 
-    A core is a process, a unit a thread; times are in microseconds with picoseconds as decimals.
-    With ``flows``, an arrow goes from each set_flag to its wait. Bars say their instruction and its
-    place in the source, in long traces the place alone.
+    A core is a process, a unit a thread. Times are in microseconds, and whole nanoseconds, which
+    is Perfetto's grain: it cuts both ``ts`` and ``dur`` down to that, and drops a bar that then
+    reaches into the next one. So beginnings and ends are cut down here, and stay in order; in short
+    traces a bar's arguments have them in picoseconds. With ``flows``, an arrow goes from each
+    set_flag to its wait. Bars say their instruction and its place in the source, in long traces the
+    place alone.
     """
     low, times = report.low, report.times
     core_of = np.repeat(np.arange(len(report.streams)), np.diff(low.first)).tolist()
     for c, stream in enumerate(report.streams):
         part = low.unit[int(low.first[c]) : int(low.first[c + 1])]
-        yield {"ph": "M", "name": "process_name", "pid": c, "args": {"name": str(stream)}}
+        yield {"ph": "M", "name": "process_name", **_place(c), "args": {"name": str(stream)}}
         for u in np.unique(part).tolist():
             name = {"name": Unit(u).name}
-            yield {"ph": "M", "name": "thread_name", "pid": c, "tid": u, "args": name}
+            yield {"ph": "M", "name": "thread_name", **_place(c, u), "args": name}
+    arrows, arrows_first = _arrows(report) if flows else (np.zeros(0, int), None)
     for i, _, one in report.instructions():
         if times.end[i] < 0:
             continue
-        begin, end = _microseconds(times.start[i]), _microseconds(times.end[i])
+        begin, end = int(times.start[i]) // _NANO, int(times.end[i]) // _NANO
         event = {
             "ph": "X",
             "name": one.op,
             "cat": one.kind.name.lower(),
-            "pid": core_of[i],
-            "tid": int(one.unit),
-            "ts": begin,
-            "dur": round(end - begin, 6),
+            **_place(core_of[i], one.unit),
+            "ts": _microseconds(begin),
+            "dur": _microseconds(end - begin),
             "args": {"source": str(one.position), "number": i},
         }
         if len(low) < _LONG:
             event["args"]["instruction"] = str(one)
+            event["args"]["begin_ps"] = round(int(times.start[i]) / 10**6)
+            event["args"]["end_ps"] = round(int(times.end[i]) / 10**6)
         yield event
-        if flows and one.kind == Kind.WAIT:
+        if arrows_first is None:
+            continue
+        # An arrow's ends follow their bars: of equal times, the file's order counts.
+        place = _place(core_of[i], one.unit)
+        arrow = {"cat": "flag", "name": "flag", **place, "ts": _microseconds(end)}
+        for k in arrows[arrows_first[i] : arrows_first[i + 1]].tolist():
+            yield {"ph": "s", "id": k, **arrow}
+        if one.kind == Kind.WAIT:
             for k in range(int(low.need_first[i]), int(low.need_first[i + 1])):
-                j = int(low.need[k])
-                common = {"cat": "flag", "name": "flag", "id": k}
-                place = {"pid": core_of[j], "tid": int(low.unit[j])}
-                yield {"ph": "s", "ts": _microseconds(times.end[j]), **place, **common}
-                place = {"pid": core_of[i], "tid": int(one.unit)}
-                yield {"ph": "f", "bp": "e", "ts": end, **place, **common}
+                yield {"ph": "f", "bp": "e", "id": k, **arrow}
 
 
-def _microseconds(atto: Any) -> float:
-    return round(int(atto) / 10**12, 6)
+def _place(core: int, unit: int | None = None) -> dict[str, int]:
+    """Process and thread: no number twice, and none 0, which means "idle" to Perfetto."""
+    pid = 1000 * (core + 1)
+    return {"pid": pid} if unit is None else {"pid": pid, "tid": pid + 1 + unit}
+
+
+def _arrows(report: Report) -> tuple[np.ndarray, np.ndarray]:
+    """Places in ``need`` whose set and wait have both ended, by set; and where each set's begin."""
+    low, times = report.low, report.times
+    waits = np.repeat(np.arange(len(low)), np.diff(low.need_first))
+    places = np.flatnonzero((low.need >= 0) & (times.end[waits] >= 0))
+    sets = low.need[places]
+    order = np.argsort(sets, kind="stable")
+    return places[order], np.searchsorted(sets[order], np.arange(len(low) + 1))
+
+
+def _microseconds(nano: int) -> float:
+    """Nanoseconds as microseconds that are not less after a multiplication by a thousand."""
+    found = nano / 1000
+    return found if int(found * 1000) == nano else math.nextafter(found, math.inf)
 
 
 def write_trace(report: Report, file: TextIO, *, flows: bool = True) -> int:

@@ -1,5 +1,6 @@
 """python -m sim run, trace, cce, list of DaVinci kernels: results, files, mistakes in a line."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -43,7 +44,12 @@ def test_other_cubes(capsys):
 def test_trace_has_its_own_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["trace", "reluKer", "--size", "5000", "--cores", "1"]) == 0
-    assert json.loads((tmp_path / "reluKer.json").read_text())["traceEvents"]
+    plain = json.loads((tmp_path / "reluKer.json").read_text())
+    assert plain["traceEvents"]
+    how = ["--size", "5000", "--cores", "1", "--out", "t.json.gz"]
+    assert main(["trace", "reluKer", *how]) == 0
+    with gzip.open(tmp_path / "t.json.gz", "rt", encoding="utf-8") as file:
+        assert json.load(file) == plain
 
 
 def test_kernels_are_listed(capsys, tmp_path):

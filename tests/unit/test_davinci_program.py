@@ -175,6 +175,7 @@ def test_a_mistake_is_refused_at_its_line(core):
         (lambda: core.set_flag(Unit.M, Unit.V, 0.5), "register of set_flag must be an integer"),
         (lambda: core.pipe_barrier(Unit.FIX), "unit of pipe_barrier must be one of S, V"),
         (lambda: core.cross_set(Unit.V, 0), "cross_set must be on a chip with cross-core flags"),
+        (lambda: core.scalar("add"), "cycles must be an integer, 0 or more, not 'add'"),
         (lambda: core.vadd(u, u, u, repeat=256), "repeat of vadd must be 1 … 255, not 256"),
         (lambda: core.vadd(u, u, u, repeat=0), "repeat of vadd must be 1 … 255, not 0"),
         (lambda: core.vadd(u, u, u, repeat=1, mask=1 << 128), "mask of vadd must have 128 bits"),

@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim.davinci import Program, Unit, engine, load_chip
+from sim.davinci import Program, Unit, engine, load_chip, trace
 from sim.davinci.instruction import Kind
 from sim.davinci.lowering import lower
 from sim.davinci.report import Finding, Report, _critical, _union
@@ -121,27 +122,95 @@ def test_union_of_intervals(parts):
     assert _union(begin, end) == len({t for b, n in parts for t in range(b, b + n)})
 
 
+def imported(text):
+    """What Perfetto makes of a trace: bars it keeps, bars it drops, (set, wait) of its arrows.
+
+    It multiplies microseconds by a thousand and cuts off what is below a nanosecond, sorts by time
+    (else the order stays), takes bars off a thread's stack that have ended when the next begins,
+    and drops one that begins within another and ends after it. An arrow's end belongs to the bar
+    on top.
+    """
+    events = json.loads(text)["traceEvents"]
+    events = [e | {"ns": int(e["ts"] * 1000)} for e in events if e["ph"] != "M"]
+    stacks, kept, dropped, arrows = {}, [], [], {}
+    for e in sorted(events, key=lambda e: e["ns"]):
+        stack = stacks.setdefault((e["pid"], e["tid"]), [])
+        if e["ph"] != "X":
+            arrows.setdefault(e["id"], {})[e["ph"]] = stack[-1][1]
+            continue
+        begin, length = e["ns"], int(e["dur"] * 1000)
+        while stack and (
+            stack[-1][0] < begin
+            or (stack[-1][0] == begin and (length or int(stack[-1][1]["dur"] * 1000)))
+        ):
+            stack.pop()
+        if stack and begin < stack[-1][0] < begin + length:
+            dropped.append(e)
+            continue
+        stack.append((begin + length, e))
+        kept.append(e)
+    pairs = [(a["s"]["args"]["number"], a["f"]["args"]["number"]) for a in arrows.values()]
+    return kept, dropped, sorted(pairs)
+
+
 def test_trace(report):
     file = io.StringIO()
     count = write_trace(report, file)
     events = json.loads(file.getvalue())["traceEvents"]
     assert len(events) == count
-    bars = [e for e in events if e["ph"] == "X"]
-    assert len(bars) == 14
-    last = max(e["ts"] + e["dur"] for e in bars)
-    assert last == pytest.approx(report.total_s * 1e6, abs=1e-5)
-    starts, ends = ({e["id"]: e for e in events if e["ph"] == p} for p in "sf")
-    assert set(starts) == set(ends) and len(starts) == 4
-    assert all(starts[k]["ts"] <= ends[k]["ts"] for k in starts)
-    names = {(e["pid"], e["args"]["name"]) for e in events if e["name"] == "thread_name"}
-    assert names == {(c, n) for c in (0, 1) for n in ("MTE2", "V", "MTE3")}
+    bars, dropped, arrows = imported(file.getvalue())
+    assert len(bars) == 14 and not dropped
     for one in bars:
-        inside = [e for e in bars if e["pid"] == one["pid"] and e["tid"] == one["tid"]]
-        assert all(
-            e is one or e["ts"] >= one["ts"] + one["dur"] - 1e-6 or e["ts"] <= one["ts"]
-            for e in inside
-        )
+        number = one["args"]["number"]
+        begin, end = int(report.times.start[number]), int(report.times.end[number])
+        assert one["args"]["begin_ps"] == round(begin / 10**6)
+        assert one["args"]["end_ps"] == round(end / 10**6)
+        assert one["ns"] == begin // 10**9 and int(one["dur"] * 1000) == end // 10**9 - one["ns"]
+    sets = {
+        int(report.low.need[k]): i
+        for i, k in enumerate(report.low.need_first[:-1])
+        if report.low.kind[i] == Kind.WAIT
+    }
+    assert arrows == sorted(sets.items()) and len(arrows) == 4
+    core_of = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+    assert sorted(core_of.values()) == ["aicore 0", "aicore 1"]
+    threads = [e for e in events if e["name"] == "thread_name"]
+    names = {(core_of[e["pid"]], e["args"]["name"]) for e in threads}
+    assert names == {(f"aicore {c}", n) for c in (0, 1) for n in ("MTE2", "V", "MTE3")}
+    numbers = [*core_of, *(e["tid"] for e in threads)]
+    assert len(set(numbers)) == len(numbers) and 0 not in numbers
     assert write_trace(report, io.StringIO(), flows=False) == count - 8
+
+
+def text_of(report, moments):
+    """A trace of the report's instructions at other times: two moments each, in order."""
+    start, end = np.sort(np.array(moments).reshape(-1, 2)).T
+    times = engine.Times(start, end, start)
+    file = io.StringIO()
+    write_trace(replace(report, times=times), file)
+    return file.getvalue()
+
+
+def one_queue():
+    program = Program(CHIP, "scalar work")
+    for _ in range(6):
+        program.core().scalar(1)
+    low, streams = lower(program)
+    return Report("queue", CHIP, low, streams, engine.run(low, streams))
+
+
+@given(st.lists(st.integers(0, 10**7), min_size=6, max_size=6), st.sampled_from([10**9, 10**8]))
+def test_no_bar_of_a_trace_reaches_into_the_next(lengths, grain):
+    ends = np.cumsum(lengths)
+    moments = np.stack([ends - lengths, ends], 1) * grain
+    assert not imported(text_of(one_queue(), moments))[1]
+
+
+def test_a_microsecond_that_is_cut_down_would_drop_bars(monkeypatch):
+    """The rule of the import is one that a plain division breaks."""
+    monkeypatch.setattr(trace, "_microseconds", lambda nano: nano / 1000)
+    moments = [[0, 0], [0, 0], [0, 0], [500, 1001], [1001, 1500], [1500, 1501]]
+    assert imported(text_of(one_queue(), np.array(moments) * 10**9))[1]
 
 
 def test_timeline(report):

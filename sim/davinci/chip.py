@@ -258,7 +258,8 @@ class Chip:
     routes : mapping of str to Route
     buses : mapping of str to Bus
     vector : mapping of str to Lane
-        By operation and dtype ("vexp fp16"), by operation, and "" for all others.
+        By operation with dtypes of source and result ("vconv fp32 fp16"), by operation and dtype of
+        the source ("vexp fp16"), by operation, and "" for all others.
     cube : Cube or None
     scalar : mapping of str to Fraction
         Seconds by operation; "" for all others; "cycle" of one cycle of ``scalar`` work.
@@ -321,7 +322,7 @@ class Chip:
             For a path, operation or dtype that the chip does not have.
         """
         work, op = instruction.work, instruction.op
-        key = (op, instruction.kind, instruction.path, instruction.unit, work, _dtype(instruction))
+        key = (op, instruction.kind, instruction.path, instruction.unit, work, _dtypes(instruction))
         if op == "scalar":
             key += (instruction.fields.get("cycles"), instruction.fields.get("text"))
         if key not in self._known:
@@ -351,8 +352,9 @@ class Chip:
                 raise ValueError(f"mmad must be on a chip with a Cube, not {self.name}")
             cube = self.cube
             return Timing(_atto(cube.init_s + cube.start_s + work.repeats * cube.step_s))
-        name = f"{op} {_dtype(instruction)}"
-        lane = self.vector.get(name) or self.vector.get(op) or self.vector[""]
+        source, target = _dtypes(instruction)
+        names = f"{op} {source} {target}", f"{op} {source}", op, ""
+        lane = next(self.vector[name] for name in names if name in self.vector)
         return Timing(_atto(lane.init_s + max(lane.start_s, work.repeats * lane.repeat_s)))
 
     def _scalar(self, instruction: Instruction) -> Fraction:
@@ -375,11 +377,11 @@ class Chip:
         return REPEAT_BYTES / self.vector[""].repeat_s
 
 
-def _dtype(instruction: Instruction) -> str:
-    for name in ("src0", "src", "a", "dst"):
-        if name in instruction.operands:
-            return instruction.operands[name].dtype
-    return ""
+def _dtypes(instruction: Instruction) -> tuple[str, str]:
+    """Of its source, or of its result if it has none, and of its result."""
+    found = {name: view.dtype for name, view in instruction.operands.items()}
+    target = found.get("dst", "")
+    return next((found[x] for x in ("src0", "src", "a") if x in found), target), target
 
 
 def _atto(seconds: Fraction) -> int:

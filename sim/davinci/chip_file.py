@@ -333,9 +333,10 @@ class _Reader:
         start, init = table.number("start_ns", 0, scale=_NS), table.number("init_ns", scale=_NS)
         lanes = {"": Lane(REPEAT_BYTES / base, start, init)}
         for key, inner in table.tables("operation", needed=False).items():
-            op, _, dtype = key.partition(" ")
-            if op not in OPERATIONS or (dtype and dtype not in DTYPES):
-                self.fail(inner.where, f"vector.operation must be a vector operation, not {key!r}")
+            op, *dtypes = key.split(" ")
+            if op not in OPERATIONS or len(dtypes) > 2 or any(x not in DTYPES for x in dtypes):
+                allowed = "a vector operation, and up to two dtypes (of source and result)"
+                self.fail(inner.where, f"vector.operation must be {allowed}, not {key!r}")
             lanes[key] = Lane(
                 inner.number("repeats_factor", 1, zero=False) * REPEAT_BYTES / base,
                 inner.number("start_ns", start / _NS, scale=_NS),

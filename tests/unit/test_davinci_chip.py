@@ -174,7 +174,7 @@ MISTAKES = [
     ("gb_per_s = 1\n", "kib = [1, 2]\ngib_per_s = [1]\n", 22, "gib_per_s must be a list of 2 num"),
     ("gb_per_s = 1\n", "kib = [1, 2]\ngib_per_s = [1, 9]\n", 22, "time does not fall at 2 KiB"),
     ("gb_per_s = 1\n", "", 18, "path.GM->UB.gb_per_s is missing"),
-    ("vexp =", "vfoo =", 29, "vector.operation must be a vector operation, not 'vfoo'"),
+    ("vexp =", "vfoo =", 29, "vector.operation must be a vector operation, and .*, not 'vfoo'"),
     ("fp16 = 16", "half = 16", 38, "cube.depth must be of dtypes, not 'half'"),
     ("[scalar]", "[scaler]", 1, "scalar is missing; it must be a table"),
     ("[chip]", "[chip", 2, "chip must be a TOML file"),

@@ -64,7 +64,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--size", type=size, metavar="AxBx…", help="see `python -m sim list`")
     group.add_argument("--cube", default="golden", help=", ".join(CUBES))
     group.add_argument("--cores", type=_at_least(1), help="all of the chip by default")
-    group.add_argument("--tiling", metavar="M,K,N,B", help="of matmul: numbers of tiles, bNum")
+    group.add_argument(
+        "--tiling",
+        type=size,
+        metavar="A,B,…",
+        help="matmul: mTiles,kTiles,nTiles,bNum; gemm: down,across,m,k,n,stepK",
+    )
     group.add_argument("--seed", type=_at_least(0), default=0, help="of the data (0)")
     group.add_argument("--no-checks", action="store_true", help="do not look for races and so on")
     group.add_argument(
@@ -110,7 +115,7 @@ def kernel_line(row: dict[str, Any]) -> str:
 def run(options: argparse.Namespace) -> int:
     """Run or trace a kernel; 1 if a result differs from golden, or a check finds something."""
     from sim.davinci import Deadlock, load_chip
-    from sim.kernels.davinci import KERNELS, Made
+    from sim.kernels.davinci import KERNELS
 
     from .run import GRAPH_PROBLEMS
 
@@ -124,41 +129,11 @@ def run(options: argparse.Namespace) -> int:
         options.out = f"{name}.json"
     try:
         chip = load_chip(options.chip)
-        if options.tiling is None:
-            how = {"chip": chip, "cores": options.cores, "seed": options.seed}
-            made: Made = KERNELS[name].build(options.size, **how)
-        else:
-            made = _tiled(options, chip)
+        how = {"cores": options.cores, "seed": options.seed, "tiling": options.tiling}
+        made = KERNELS[name].build(options.size, chip=chip, **how)
         return _show(options, made)
     except (ValueError, OSError, Deadlock) as error:
         raise UserError(f"{name}: {error}") from None
-
-
-def _tiled(options: argparse.Namespace, chip: Any) -> "Made":
-    """A product with a tiling of the user's."""
-    from sim.kernels.davinci import Made, matmul
-    from sim.kernels.davinci.tiling import Tiling
-
-    counts = size_or_error("--tiling", options.tiling, 4)
-    if options.problem != "matmul":
-        raise UserError(f"--tiling must be of matmul, not of {options.problem}")
-    m, k, n = options.size or (256, 256, 256)
-    data = matmul.operands(m, k, n, seed=options.seed)
-    program = matmul.build(
-        m, k, n, chip=chip, cores=options.cores, tiling=Tiling(*counts), data=data
-    )
-    return Made(program, {"c": matmul.expected(*data)}, {"c": lambda c: matmul.result(c, m, n)})
-
-
-def size_or_error(name: str, text: str, count: int) -> tuple[int, ...]:
-    """So many numbers, or a `UserError`."""
-    try:
-        numbers = size(text)
-    except argparse.ArgumentTypeError as error:
-        raise UserError(f"{name} {error}") from None
-    if len(numbers) != count:
-        raise UserError(f"{name} must be {count} numbers, not {text!r}")
-    return numbers
 
 
 def _simulated(options: argparse.Namespace, program: Any) -> "Report":

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -212,16 +213,22 @@ class Report:
         }
 
     def text(self) -> str:
-        """A few lines for a terminal."""
+        """A few lines for a terminal; cores that did the same share theirs."""
         total = self.total_s or 1.0
         lines = [
             f"{self.name} on {self.chip.name}: {self.total_s * 1e6:,.3f} µs, "
             f"{len(self.low):,} instructions on {len(self.streams)} cores",
-            f"{'core':<12}{'unit':<6}{'count':>9}{'busy':>9}{'active':>9}{'waiting':>9}",
+            f"{'core':<15}{'unit':<6}{'count':>9}{'busy':>9}{'active':>9}{'waiting':>9}",
         ]
+        rows: dict[str, list[str]] = {stream: [] for stream in map(str, self.streams)}
         for u in self.units():
             shares = "".join(f"{x / total:>9.1%}" for x in (u.busy, u.active, u.waiting))
-            lines.append(f"{u.core:<12}{u.unit.name:<6}{u.count:>9,}{shares}")
+            rows[u.core].append(f"{u.unit.name:<6}{u.count:>9,}{shares}")
+        counted = enumerate(self.streams)
+        for _, group in groupby(counted, lambda x: (x[1].kind, x[1].index - x[0], rows[str(x[1])])):
+            same = [stream for _, stream in group]
+            name = str(same[0]) if len(same) == 1 else f"{same[0]} to {same[-1].index}"
+            lines += [f"{name:<15}{row}" for row in rows[str(same[0])]]
         for path, nbytes in self.path_bytes().items():
             lines.append(f"{path:<12}{nbytes:>15,} bytes {nbytes / total / 1e9:>9.2f} GB/s")
         for (unit, precision), n in self.operations().items():

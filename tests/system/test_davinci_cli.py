@@ -95,8 +95,14 @@ def test_a_race_is_exit_code_1(tmp_path, capsys):
             "size of matmul must be M×K×N, each 1 or more",
         ),
         (["run", "matmul", "--cores", "9"], "cores must be 1 … 2, not 9"),
-        (["run", "matmul", "--tiling", "1,2"], "--tiling must be 4 numbers, not '1,2'"),
-        (["run", "relu", "--tiling", "1,1,1,1"], "--tiling must be of matmul, not of relu"),
+        (
+            ["run", "matmul", "--tiling", "1,2"],
+            "tiling of matmul must be mTiles,kTiles,nTiles,bNum, each 1 or more, not 1,2",
+        ),
+        (
+            ["run", "relu", "--tiling", "1,1,1,1"],
+            "tiling must be of a kernel that has one, not of relu",
+        ),
         (["run", "matmul", "--tiling", "99,1,1,1"], "mTiles must be 1 … 16"),
         (["run", "maxpool", "--size", "1x2x3x1"], "window of maxpool must be within the 2 pixels"),
         (["run", "matmul", "--chip", "ascend910b"], "cores with all units"),

@@ -190,41 +190,66 @@ def _maxpool(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int) ->
     return _made(name, chip, cores, x, np.ascontiguousarray(wanted), ("fp16", "fp16"), body)
 
 
-def _matmul(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int) -> Made:
-    return _product(size, chip, cores, seed, None)
-
-
 def _cube_kernel(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int) -> Made:
-    return _product(size, chip, 1 if cores is None else cores, seed, matmul.Tiling(1, 1, 1, 1))
+    return _matmul(size, chip, 1 if cores is None else cores, seed, (1, 1, 1, 1))
 
 
-def _product(
+def _matmul(
     size: tuple[int, ...],
     chip: Chip,
     cores: int | None,
     seed: int,
-    tiling: "matmul.Tiling | None",
+    tiling: tuple[int, ...] | None = None,
 ) -> Made:
     m, k, n = size
     data = matmul.operands(m, k, n, seed=seed)
-    program = matmul.build(m, k, n, chip=chip, cores=cores, data=data, tiling=tiling)
-    return Made(program, {"c": matmul.expected(*data)}, {"c": lambda c: unpack_c(c, m, n)})
+    cut = None if tiling is None else matmul.Tiling(*tiling)
+    program = matmul.build(m, k, n, chip=chip, cores=cores, data=data, tiling=cut)
+    return Made(program, {"c": lambda: matmul.expected(*data)}, {"c": lambda c: unpack_c(c, m, n)})
 
 
-def _gemm(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int) -> Made:
+def _gemm(
+    size: tuple[int, ...],
+    chip: Chip,
+    cores: int | None,
+    seed: int,
+    tiling: tuple[int, ...] | None = None,
+) -> Made:
     """On a grid of cores: as many columns as there can be of four rows, or fewer rows."""
     m, k, n = size
     cores = chip.kind(gemm.cube_kind(chip)).count if cores is None else cores
     down = min(4, cores)
-    blocking = gemm.Blocking(down=down, across=cores // down)
+    blocking = gemm.Blocking(*(tiling or (down, cores // down)))
+    if blocking.down * blocking.across > cores:
+        grid = f"{blocking.down}×{blocking.across}"
+        raise ValueError(f"grid must be of 1 … {cores} cores, not {grid}")
     data = matmul.operands(m, k, n, seed=seed)
     program = gemm.build(m, k, n, chip=chip, blocking=blocking, data=data)
-    return Made(program, {"c": matmul.expected(*data, out="fp32")})
+    return Made(program, {"c": lambda: matmul.expected(*data, out="fp32")})
+
+
+#: Numbers of a `matmul.Tiling` and of a `gemm.Blocking`.
+_TILING = ("mTiles", "kTiles", "nTiles", "bNum")
+_BLOCKING = ("down", "across", "m", "k", "n", "stepK")
 
 
 KERNELS = (
-    Kernel("matmul", "tiled matrix product, Alg. 3", ("M", "K", "N"), (256, 256, 256), _matmul),
-    Kernel("gemm", "matrix product on Cube cores (910B)", ("M", "K", "N"), (512, 256, 1536), _gemm),
+    Kernel(
+        "matmul",
+        "tiled matrix product, Alg. 3",
+        ("M", "K", "N"),
+        (256, 256, 256),
+        _matmul,
+        tiling=_TILING,
+    ),
+    Kernel(
+        "gemm",
+        "matrix product on Cube cores (910B)",
+        ("M", "K", "N"),
+        (512, 256, 1536),
+        _gemm,
+        tiling=_BLOCKING,
+    ),
     Kernel("cubeKer", "matrix product without tiling", ("M", "K", "N"), (96, 96, 96), _cube_kernel),
     _elements(
         "reluKer",

@@ -17,14 +17,14 @@ class Made:
     Attributes
     ----------
     program : Program
-    wanted : mapping of str to ndarray
-        What tensors must hold at the end, by golden.
+    wanted : mapping of str to ndarray or callable
+        What tensors must hold at the end, by golden; or what computes that when it is asked for.
     views : mapping of str to callable
         From a tensor as it is in memory to the form of ``wanted``, where they differ.
     """
 
     program: Program
-    wanted: Mapping[str, np.ndarray]
+    wanted: Mapping[str, np.ndarray | Callable[[], np.ndarray]]
     views: Mapping[str, Callable[[np.ndarray], np.ndarray]] = field(default_factory=dict)
 
     def compare(self, outputs: Mapping[str, np.ndarray]) -> tuple[int, int]:
@@ -32,6 +32,7 @@ class Made:
         count = wrong = 0
         for name, wanted in self.wanted.items():
             found = self.views.get(name, lambda x: x)(outputs[name])
+            wanted = wanted() if callable(wanted) else wanted
             if found.shape != wanted.shape or found.dtype != wanted.dtype:
                 shown = f"{found.shape} of {found.dtype}"
                 raise ValueError(f"{name} must be {wanted.shape} of {wanted.dtype}, not {shown}")
@@ -52,17 +53,21 @@ class Kernel:
         What the numbers of a size are.
     default : tuple of int
     make : callable
-        From a size, a chip, a number of cores (None for all) and a seed to `Made`.
+        From a size, a chip, a number of cores (None for all) and a seed to `Made`; and from a
+        tiling as well, if there is such a thing.
     text : str
         File of its CCE C, of those that are read from there.
+    tiling : tuple of str
+        What the numbers of a tiling are.
     """
 
     name: str
     title: str
     sizes: tuple[str, ...]
     default: tuple[int, ...]
-    make: Callable[[tuple[int, ...], Chip, int | None, int], Made]
+    make: Callable[..., Made]
     text: str = ""
+    tiling: tuple[str, ...] = ()
 
     def build(
         self,
@@ -71,20 +76,29 @@ class Kernel:
         chip: Chip,
         cores: int | None = None,
         seed: int = 0,
+        tiling: tuple[int, ...] | None = None,
     ) -> Made:
-        """The kernel for a size, its default without one.
+        """The kernel for a size, its default without one; tiled as it sees fit without a tiling.
 
         Raises
         ------
         ValueError
-            For sizes that are not as many as ``sizes``, or not positive, or too large.
+            For sizes that are not as many as ``sizes``, or not positive, or too large; and for
+            tilings in the same way.
         """
         size = self.default if size is None else tuple(size)
         if len(size) != len(self.sizes) or min(size) < 1:
             names = "×".join(self.sizes)
             shown = "×".join(map(str, size))
             raise ValueError(f"size of {self.name} must be {names}, each 1 or more, not {shown}")
-        return self.make(size, chip, cores, seed)
+        if tiling is None:
+            return self.make(size, chip, cores, seed)
+        if not self.tiling:
+            raise ValueError(f"tiling must be of a kernel that has one, not of {self.name}")
+        if len(tiling) != len(self.tiling) or min(tiling) < 1:
+            names, shown = ",".join(self.tiling), ",".join(map(str, tiling))
+            raise ValueError(f"tiling of {self.name} must be {names}, each 1 or more, not {shown}")
+        return self.make(size, chip, cores, seed, tiling)
 
 
 def cores_of(program: Program, cores: int | None) -> list[Core]:

@@ -62,7 +62,7 @@ def test_figures(report):
 
 def test_text_and_dictionary(report):
     text = report.text()
-    assert text.count("aicore 0 to 1   MTE2 ") == 1, "both cores did the same"
+    assert text.count("aicore 0 to 1  MTE2 ") == 1, "both cores did the same"
     assert text.startswith("relu on ascend310: ") and "14 instructions on 2 cores" in text
     assert "GM->UB" in text and "V fp16" in text and "critical path: " in text
     report.findings.append(Finding("race", "race: something"))

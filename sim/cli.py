@@ -7,6 +7,7 @@ one line on standard error that says what is allowed or what to install.
 import argparse
 import importlib
 import json
+import math
 import os
 import sys
 import tempfile
@@ -69,12 +70,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def write_json(path: str, value: Any) -> None:
     """Write a whole JSON file or none; ``-`` is standard output.
 
+    Infinities and NaN, which JSON has no number for, are null.
+
     Raises
     ------
     UserError
         If the file cannot be written.
     """
-    text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    text = json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     if path == "-":
         sys.stdout.write(text)
         return
@@ -86,3 +89,11 @@ def write_json(path: str, value: Any) -> None:
         os.replace(temporary, target)
     except OSError as error:
         raise UserError(f"--json must be a file that can be written: {error}") from None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -10,13 +10,14 @@ from golden.fp.arith import (
     compare,
     convert,
     fma,
+    from_float,
     from_int,
     maximum_number,
     minimum_number,
     mul,
     to_int,
 )
-from golden.fp.codec import from_float, to_float, unpack
+from golden.fp.codec import to_float, unpack
 from golden.fp.dot import fused_dot
 from golden.fp.formats import FORMATS, INT_FORMATS, FloatFormat, IntFormat
 from golden.fp.intdot import int_dot

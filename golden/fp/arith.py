@@ -18,6 +18,7 @@ __all__ = [
     "compare",
     "convert",
     "fma",
+    "from_float",
     "from_int",
     "maximum_number",
     "minimum_number",
@@ -177,3 +178,13 @@ def _pick(a, b, format, better):
     take_a = ~u.nan & (v.nan | better(_order(a, f), _order(b, f)))
     d = np.where(take_a, a, b) & a.dtype.type(f.code_mask)
     return np.where(u.nan & v.nan, a.dtype.type(f.canonical_nan), d)[()]
+
+
+def from_float(values, format, rounding="RNE", *, saturate=False):
+    """Round float64 values to codes of `format`; see `convert` for the rules."""
+    values = np.asarray(values)
+    if values.dtype.kind not in "fiu":
+        raise TypeError(f"values must be real numbers, not {values.dtype}")
+    return convert(
+        np.asarray(values, np.float64).view(np.uint64), "fp64", format, rounding, saturate=saturate
+    )

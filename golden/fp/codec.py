@@ -6,7 +6,7 @@ import numpy as np
 
 from golden.fp.formats import as_format
 
-__all__ = ["Unpacked", "as_codes", "code_dtype", "from_float", "to_float", "unpack"]
+__all__ = ["Unpacked", "as_codes", "code_dtype", "to_float", "unpack"]
 
 
 class Unpacked(NamedTuple):
@@ -94,15 +94,3 @@ def to_float(codes, format):
     )
     magnitude = np.where(u.infinity, np.inf, np.where(u.nan, np.nan, magnitude))
     return np.where(u.sign, -magnitude, magnitude)
-
-
-def from_float(values, format, rounding="RNE", *, saturate=False):
-    """Round float64 values to codes of `format`; see `golden.fp.convert` for the rules."""
-    from golden.fp.arith import convert  # arith is built on this module
-
-    values = np.asarray(values)
-    if values.dtype.kind not in "fiu":
-        raise TypeError(f"values must be real numbers, not {values.dtype}")
-    return convert(
-        np.asarray(values, np.float64).view(np.uint64), "fp64", format, rounding, saturate=saturate
-    )

@@ -2,7 +2,6 @@
 
 import argparse
 import gzip
-import re
 import sys
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -12,7 +11,7 @@ from rich.console import Console
 
 from sim.cli import UserError, write_json
 
-from .verify import _at_least
+from .options import GRAPH_PROBLEMS, at_least, numbers
 
 if TYPE_CHECKING:
     from sim.davinci import Report
@@ -36,7 +35,7 @@ def register(commands: Any) -> None:
     parser.add_argument("file", metavar="FILE")
     parser.add_argument("--entry", metavar="NAME", help="the kernel; the only one by default")
     parser.add_argument("--chip", default="ascend310", help="name or TOML file (ascend310)")
-    parser.add_argument("--cores", type=_at_least(1), default=1, help="blocks that run it (1)")
+    parser.add_argument("--cores", type=at_least(1), default=1, help="blocks that run it (1)")
     parser.add_argument("--kind", help="kind of core; the chip's first by default")
     parser.add_argument("--cube", default="golden", help=", ".join(CUBES))
     parser.add_argument("--define", "-D", action="append", default=[], metavar="NAME[=VALUE]")
@@ -61,29 +60,22 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of a kernel for DaVinci cores."""
     group = parser.add_argument_group("kernels for DaVinci cores")
     group.add_argument("--chip", default="ascend310", help="name or TOML file (ascend310)")
-    group.add_argument("--size", type=size, metavar="AxBx…", help="see `python -m sim list`")
+    group.add_argument("--size", type=numbers, metavar="AxBx…", help="see `python -m sim list`")
     group.add_argument("--cube", default="golden", help=", ".join(CUBES))
-    group.add_argument("--cores", type=_at_least(1), help="all of the chip by default")
+    group.add_argument("--cores", type=at_least(1), help="all of the chip by default")
     group.add_argument(
         "--tiling",
-        type=size,
+        type=numbers,
         metavar="A,B,…",
         help="matmul: mTiles,kTiles,nTiles,bNum; gemm: down,across,m,k,n,stepK",
     )
-    group.add_argument("--seed", type=_at_least(0), default=0, help="of the data (0)")
+    group.add_argument("--seed", type=at_least(0), default=0, help="of the data (0)")
     group.add_argument("--no-checks", action="store_true", help="do not look for races and so on")
     group.add_argument(
         "--out", metavar="FILE", help="write a Perfetto trace here (.json, .json.gz)"
     )
     group.add_argument("--gantt", metavar="FILE", help="draw a Gantt picture here (.png, .svg)")
     group.add_argument("--timeline", action="store_true", help="print a line for each unit")
-
-
-def size(text: str) -> tuple[int, ...]:
-    """Numbers with × or x or commas between."""
-    if not re.fullmatch(r"\d{1,9}([x×,]\d{1,9})*", text):
-        raise argparse.ArgumentTypeError(f"must be numbers like 256x256x256, not {text!r}")
-    return tuple(int(part) for part in re.split("[x×,]", text))
 
 
 def kernel_rows(pattern: str) -> list[dict[str, Any]]:
@@ -116,8 +108,6 @@ def run(options: argparse.Namespace) -> int:
     """Run or trace a kernel; 1 if a result differs from golden, or a check finds something."""
     from sim.davinci import Deadlock, load_chip
     from sim.kernels.davinci import KERNELS
-
-    from .run import GRAPH_PROBLEMS
 
     name = options.problem
     if name not in KERNELS:

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from sim.cli import UserError, write_json
 from sim.verify import Outcome
 
-from .verify import _at_least
+from .options import at_least
 
 __all__ = ["register"]
 
@@ -26,12 +26,12 @@ def register(commands: Any) -> None:
     parser.add_argument("task", nargs="?", default="*", help="name or shell pattern; all if absent")
     parser.add_argument("--list", action="store_true", help="name the tasks and stop")
     parser.add_argument(
-        "--chunk", type=_at_least(1), metavar="N", help="inputs per chunk, a power of two"
+        "--chunk", type=at_least(1), metavar="N", help="inputs per chunk, a power of two"
     )
     parser.add_argument(
-        "--limit", type=_at_least(1), metavar="N", help="at most N inputs of each task this time"
+        "--limit", type=at_least(1), metavar="N", help="at most N inputs of each task this time"
     )
-    parser.add_argument("--jobs", type=_at_least(1), default=os.cpu_count() or 1, help="processes")
+    parser.add_argument("--jobs", type=at_least(1), default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--restart", action="store_true", help="forget what was done before")
     parser.add_argument("--progress", metavar="FILE", help="default: exhaustive.json in the cache")
     parser.add_argument("--json", metavar="FILE", help="write the rows here (- for stdout)")

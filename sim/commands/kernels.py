@@ -15,7 +15,7 @@ from rich.table import Table
 
 from sim.cli import UserError, write_json
 
-from .verify import _at_least
+from .options import at_least, lanes
 
 if TYPE_CHECKING:
     from sim.kernels import Cost, Kernel, Row, Setting, Study
@@ -40,10 +40,10 @@ def register(commands: Any) -> None:
     parser.add_argument(
         "--check", action="store_true", help="compare products with golden (others always do)"
     )
-    parser.add_argument("--unit", type=_lanes, metavar="MxNxK", help="rows, columns, 16-bit lanes")
-    parser.add_argument("--multiplier-bits", type=_at_least(4), metavar="W")
+    parser.add_argument("--unit", type=lanes, metavar="MxNxK", help="rows, columns, 16-bit lanes")
+    parser.add_argument("--multiplier-bits", type=at_least(4), metavar="W")
     parser.add_argument("--preset", help="accuracy of the one-step precisions")
-    parser.add_argument("--seed", type=_at_least(0), default=1, help="of the operands")
+    parser.add_argument("--seed", type=at_least(0), default=1, help="of the operands")
     parser.add_argument("--json", metavar="FILE", help="write the tables here (- for stdout)")
     parser.set_defaults(run=_kernels)
 
@@ -53,13 +53,6 @@ def _size(text: str) -> int:
     if not found:
         raise argparse.ArgumentTypeError(f"must be a whole number or 2**N, not {text!r}")
     return int(found[1]) if found[1] else 1 << int(found[2])
-
-
-def _lanes(text: str) -> dict[str, int]:
-    found = re.fullmatch(r"(\d{1,4})[x×](\d{1,4})[x×](\d{1,4})", text)
-    if not found or "0" in (found[1], found[2], found[3]):
-        raise argparse.ArgumentTypeError(f"must be MxNxK like 8x4x8, not {text!r}")
-    return dict(zip("mnk", map(int, found.groups()), strict=True))
 
 
 def _kernels(options: argparse.Namespace) -> int:
@@ -83,7 +76,7 @@ def _kernels(options: argparse.Namespace) -> int:
         studies.append(_run(kernel, options.size or kernel.default, setting))
         _print(studies[-1], console)
     if options.json:
-        write_json(options.json, [_plain(asdict(study)) for study in studies])
+        write_json(options.json, [asdict(study) for study in studies])
     differ = sum(row.mismatches for study in studies for row in study.rows)
     if any(setting.check for setting in settings):
         console.print(f"{differ:,} elements of products differ from golden")
@@ -189,14 +182,3 @@ def _cells(row: "Row", extras: list[str]) -> list[str]:
     shapes = [f"{name} {'×'.join(map(str, INSTRUCTIONS[name]))}" for name in row.costs]
     counts = row.cost.instructions, row.cost.cycles, row.cost.clocks
     return [*cells, ", ".join(shapes), *(f"{count:,}" for count in counts)]
-
-
-def _plain(value: Any) -> Any:
-    """The same with null for what JSON has no number for."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

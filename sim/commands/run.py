@@ -14,19 +14,16 @@ from rich.table import Table
 from sim.cli import UserError, write_json
 
 from . import davinci
-from .kernels import _lanes, _plain
-from .verify import _at_least
+from .options import GRAPH_PROBLEMS, at_least, lanes
 
 if TYPE_CHECKING:
     from sim.kernels.engine import Unit
     from sim.kernels.graph import Core, Counts, Machine
 
-__all__ = ["GRAPH_PROBLEMS", "register"]
+__all__ = ["register"]
 
 _SIZES = (1024, 2048, 4096, 8192, 16384)
 _SHOWN = 12  # vertices of a route that are printed
-#: Names of the problems that take a graph.
-GRAPH_PROBLEMS = ("apsp", "aplp", "mcp", "maxrp", "minrp", "mst", "gtc", "knn")
 
 
 def register(commands: Any) -> None:
@@ -45,8 +42,8 @@ def register(commands: Any) -> None:
         "--no-check", action="store_true", help="all iterations, even if nothing changes"
     )
     parser.add_argument("--inputs", help="operands in fp16 or fp32; what loses nothing if absent")
-    parser.add_argument("--neighbours", type=_at_least(1), default=5, help="of knn")
-    parser.add_argument("--unit", type=_lanes, metavar="MxNxK", help="terms a cycle (4x4x4)")
+    parser.add_argument("--neighbours", type=at_least(1), default=5, help="of knn")
+    parser.add_argument("--unit", type=lanes, metavar="MxNxK", help="terms a cycle (4x4x4)")
     parser.add_argument(
         "--model", action="store_true", help="cycles for 1k to 16k vertices instead of a graph"
     )
@@ -92,7 +89,7 @@ def _graph(options: argparse.Namespace) -> int:
     except (ValueError, MemoryError) as error:
         raise UserError(f"{options.problem}: {error}") from None
     if options.json:
-        write_json(options.json, _plain(found))
+        write_json(options.json, found)
     return 0
 
 

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from sim.cli import UserError, write_json
 
-from .verify import _at_least
+from .options import at_least
 
 if TYPE_CHECKING:
     from sim.kernels.davinci.search import Problem, Tuned
@@ -23,11 +23,11 @@ def register(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser("tune", help="search for the fastest tiling of a matrix product")
     parser.add_argument("kernel", metavar="KERNEL", help="matmul")
-    parser.add_argument("m", metavar="M", type=_at_least(1))
-    parser.add_argument("k", metavar="K", type=_at_least(1))
-    parser.add_argument("n", metavar="N", type=_at_least(1))
+    parser.add_argument("m", metavar="M", type=at_least(1))
+    parser.add_argument("k", metavar="K", type=at_least(1))
+    parser.add_argument("n", metavar="N", type=at_least(1))
     parser.add_argument("--chip", default="ascend310", help="name or TOML file (ascend310)")
-    parser.add_argument("--cores", type=_at_least(1), help="all of the chip by default")
+    parser.add_argument("--cores", type=at_least(1), help="all of the chip by default")
     parser.add_argument("--dtype", default="fp16", help="of A and B: fp16 or int8 (fp16)")
     parser.add_argument("--out", help="dtype of C: fp16, fp32; int32 of int8")
     parser.add_argument(
@@ -36,7 +36,7 @@ def register(commands: Any) -> None:
     parser.add_argument(
         "--any-integer", action="store_true", help="all numbers of tiles, not only divisors"
     )
-    parser.add_argument("--jobs", type=_at_least(1), help="processes; as many as cores by default")
+    parser.add_argument("--jobs", type=at_least(1), help="processes; as many as cores by default")
     parser.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask scheduler")
     parser.add_argument("--json", metavar="FILE", help="write the table here (- for stdout)")
     parser.set_defaults(run=_tune)

@@ -10,6 +10,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from sim.cli import UserError, write_json
 from sim.verify import Check, Outcome, collect, run_checks
 
+from .options import at_least
+
 __all__ = ["register"]
 
 
@@ -21,24 +23,11 @@ def register(commands: Any) -> None:
     parser.set_defaults(run=_list)
     parser = commands.add_parser("verify", help="compare compiled RTL with golden")
     parser.add_argument("unit", nargs="?", default="*", help="unit or shell pattern; all if absent")
-    parser.add_argument("--vectors", type=_at_least(100), default=200_000, help="per row")
-    parser.add_argument("--seed", type=_at_least(0), default=1, help="of the random operands")
-    parser.add_argument("--jobs", type=_at_least(1), default=os.cpu_count() or 1, help="processes")
+    parser.add_argument("--vectors", type=at_least(100), default=200_000, help="per row")
+    parser.add_argument("--seed", type=at_least(0), default=1, help="of the random operands")
+    parser.add_argument("--jobs", type=at_least(1), default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--json", metavar="FILE", help="write the rows here (- for stdout)")
     parser.set_defaults(run=_verify)
-
-
-def _at_least(low: int):
-    def number(text: str) -> int:
-        try:
-            value = int(text.replace("_", ""))
-        except ValueError:
-            value = None
-        if value is None or value < low:
-            raise argparse.ArgumentTypeError(f"must be a whole number from {low} on, not {text!r}")
-        return value
-
-    return number
 
 
 def _chosen(pattern: str) -> list[Check]:

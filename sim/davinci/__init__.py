@@ -6,7 +6,8 @@ what the thesis' equations say), data of `semantics`, mistakes of `checks`.
 """
 
 from .checks import check
-from .chip import Chip, load_chip
+from .chip import Chip
+from .chip_file import load_chip
 from .deadlock import Deadlock
 from .instruction import Instruction, Kind, Position, Unit, Work
 from .operands import DTYPES, Span, View

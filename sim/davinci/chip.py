@@ -1,8 +1,8 @@
 """Chips as data: buffers, paths, throughputs, and the time one instruction takes alone.
 
-A chip is read from a TOML file (`load_chip`, see `sim/chips`). Numbers are exact rationals from the
-file's decimals on; times are rounded once, to whole attoseconds, when an instruction's period is
-asked for.
+A chip is read from a TOML file (`chip_file.load_chip`, see `sim/chips`). Numbers are exact
+rationals from the file's decimals on; times are rounded once, to whole attoseconds, when an
+instruction's period is asked for.
 
 References
 ----------
@@ -14,7 +14,6 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from pathlib import Path
 
 from .instruction import Instruction, Kind, Unit
 from .operands import REPEAT_BYTES
@@ -31,7 +30,6 @@ __all__ = [
     "Rate",
     "Route",
     "Timing",
-    "load_chip",
 ]
 
 #: Name of the memory outside the cores, which they share.
@@ -386,17 +384,3 @@ def _dtypes(instruction: Instruction) -> tuple[str, str]:
 
 def _atto(seconds: Fraction) -> int:
     return round(seconds * ATTO)
-
-
-def load_chip(name: str | Path) -> Chip:
-    """A chip by name ("ascend310", see `sim/chips`) or from a TOML file of yours.
-
-    Raises
-    ------
-    ValueError
-        For an unknown name, or a file with a mistake: one line with file and line.
-    """
-    from .chip_file import find_chip, read_chip
-
-    path = find_chip(name)
-    return read_chip(path.read_text(encoding="utf-8"), str(path))

@@ -15,7 +15,7 @@ from .instruction import Unit
 from .operands import DTYPES, REPEAT_BYTES
 from .operations import OPERATIONS
 
-__all__ = ["CHIPS", "ChipError", "chip_names", "find_chip", "read_chip"]
+__all__ = ["CHIPS", "ChipError", "chip_names", "find_chip", "load_chip", "read_chip"]
 
 #: Where the chips that come with the simulator are.
 CHIPS = Path(__file__).parent.parent / "chips"
@@ -377,3 +377,15 @@ class _Reader:
             inner.done()
         table.done()
         return MappingProxyType(times)
+
+
+def load_chip(name: str | Path) -> Chip:
+    """A chip by name ("ascend310", see `sim/chips`) or from a TOML file of yours.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name, or a file with a mistake: one line with file and line.
+    """
+    path = find_chip(name)
+    return read_chip(path.read_text(encoding="utf-8"), str(path))

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from .checks import check_lowered
-from .chip import Chip, load_chip
+from .chip import Chip
+from .chip_file import load_chip
 from .engine import Times, run
 from .instruction import Unit
 from .lowering import Lowered, lower

@@ -6,7 +6,8 @@ from fractions import Fraction
 
 import pytest
 
-from sim.davinci.chip import ATTO, Rate, load_chip
+from sim.davinci import load_chip
+from sim.davinci.chip import ATTO, Rate
 from sim.davinci.chip_file import CHIPS, ChipError, chip_names, read_chip
 from sim.davinci.instruction import Instruction, Kind, Unit, Work
 from sim.davinci.operands import View

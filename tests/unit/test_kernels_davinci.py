@@ -65,9 +65,9 @@ def test_softmax_and_pooling_by_numpy():
     exact = np.exp(x - x.max(axis=1, keepdims=True))
     exact /= exact.sum(axis=1, keepdims=True)
     # Half an ulp each: the difference (at most 16, in the exponent), exp, eight sums, the quotient.
-    assert np.abs(made.wanted["y"] / exact - 1)[exact > 2**-10].max() < (16 + 1 + 8 + 1) * 2**-11
+    assert np.abs(made.golden("y") / exact - 1)[exact > 2**-10].max() < (16 + 1 + 8 + 1) * 2**-11
     made = KERNELS["maxpool"].build((1, 7, 2, 3), chip=C310)
-    x, y = made.program.data["x"], made.wanted["y"]
+    x, y = made.program.data["x"], made.golden("y")
     for i, j in np.ndindex(2, 2):
         window = x[0, 3 * i : 3 * i + 2, 3 * j : 3 * j + 2]
         assert np.array_equal(y[0, i, j], window.max(axis=(0, 1)))

@@ -27,12 +27,17 @@ class Made:
     wanted: Mapping[str, np.ndarray | Callable[[], np.ndarray]]
     views: Mapping[str, Callable[[np.ndarray], np.ndarray]] = field(default_factory=dict)
 
+    def golden(self, name: str) -> np.ndarray:
+        """What a tensor must hold."""
+        wanted = self.wanted[name]
+        return wanted() if callable(wanted) else wanted
+
     def compare(self, outputs: Mapping[str, np.ndarray]) -> tuple[int, int]:
         """Elements compared, and how many of them differ in any bit."""
         count = wrong = 0
-        for name, wanted in self.wanted.items():
+        for name in self.wanted:
+            wanted = self.golden(name)
             found = self.views.get(name, lambda x: x)(outputs[name])
-            wanted = wanted() if callable(wanted) else wanted
             if found.shape != wanted.shape or found.dtype != wanted.dtype:
                 shown = f"{found.shape} of {found.dtype}"
                 raise ValueError(f"{name} must be {wanted.shape} of {wanted.dtype}, not {shown}")

@@ -165,6 +165,35 @@ class Moves(Builder):
         nbytes = repeat * FRACTAL_BYTES
         return self._move("load", dst, src, fields, (reads,), (writes,), nbytes, repeat)
 
+    def load_squares(
+        self,
+        dst: View,
+        src: View,
+        *,
+        repeat: int,
+        src_stride: int,
+        dst_stride: int,
+        dst_fractal_stride: int,
+    ) -> Instruction:
+        """Load squares of 1024 bytes, transposed; the two fractals of each may come apart.
+
+        A square is 16×16 elements of 32 bits (two fractals side by side) or 32×32 of 8 bits (one
+        above the other).
+        """
+        fields = {
+            "repeat": repeat,
+            "src_stride": src_stride,
+            "dst_stride": dst_stride,
+            "dst_fractal_stride": dst_fractal_stride,
+            "transpose": True,
+        }
+        reads = Span(src.buffer, src.offset, 2 * FRACTAL_BYTES, ((repeat, src_stride),))
+        levels = ((repeat, dst_stride), (2, dst_fractal_stride))
+        writes = Span(dst.buffer, dst.offset, FRACTAL_BYTES, levels)
+        count = 2 * repeat
+        nbytes = count * FRACTAL_BYTES
+        return self._move("load", dst, src, fields, (reads,), (writes,), nbytes, count)
+
     def fill(self, dst: View, value: float = 0) -> Instruction:
         """Fill a view of L0A, L0B or L1 with a value, at the speed of a load of as many bytes."""
         unit, path = Unit.MTE1, f"L1->{dst.buffer}"

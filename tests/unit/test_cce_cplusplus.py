@@ -105,6 +105,15 @@ CASES = {
         "Buf b; int64_t x[2] = {5, 6}; fill(&b, x); out[0] = *b.p[1] + b.n;",
         1,
     ),
+    "templates": (
+        "template <typename T, int N = 2> T grown(T x) { return x * (T)N; }\n"
+        "template <int A, int B> int64_t both(int64_t x) { return grown<int64_t, A>(x) * B; }\n"
+        "template <typename T>\nint64_t width(int64_t n) { if (n > 0) return width<T>(n - 1) + 1;"
+        "  if constexpr (sizeof(T) == 2) return 100; else return sizeof(T); }",
+        "out[0] = grown<int64_t>(3); out[1] = grown<int64_t, 2 + 3>(4) * 2; out[2] = both<3, 4>(5);"
+        "out[3] = width<int16_t>(2) + width<double>(1); out[4] = grown<int, (1 < 2)>(9);",
+        5,
+    ),
     "later": ("int later(int);\nint later(int x) { return 2 * x; }", "out[0] = later(3);", 1),
 }
 
@@ -152,7 +161,7 @@ def test_all_cases_are_those_of_a_compiler(tmp_path):
         read(text, "k.cce", entry="k").run(sink, [4096])
         found += [(name, v) for v in sink.values("GM", "int64", count, 4096)]
     wrong = [(name, v, w) for (name, v), w in zip(found, wanted, strict=True) if v != w]
-    assert not wrong and total == 50
+    assert not wrong and total == 55
 
 
 def test_global_memory_and_names_of_the_dialect():

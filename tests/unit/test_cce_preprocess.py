@@ -137,7 +137,7 @@ def test_defines_are_given_from_outside():
         ("void k() { hafl x = 3; }", "k.cce:1:17: syntax error before 'x'; hafl is not a type"),
         ("void k() {\n  for (int i = 0; i < 3, ++i) {}\n}", "k.cce:2:29: syntax error"),
         ("void k(hafl *p) { }", "k.cce:1:"),
-        ("template <typename T> void k(T *p) { }", "templates are not part of the dialect"),
+        ("template <typename T> void k(T *p) { }", "must be a function; k is a template"),
     ],
 )
 def test_mistakes_are_one_line(text, message):

@@ -301,7 +301,7 @@ def test_the_cube_of_the_910():
         ),
         ("scatter_vnchwconv_b16(VA0, VA2, 1, 0, 0);", "address register VA0 must be set before"),
         ("copy_gm_to_cbuf(L1(0), x, 0, 1, 1, 0, 0, PAD_MODE1);", "padding are not modelled"),
-        ("copy_ubuf_to_gm(x, UB(half, 0), 0, 1, 1, 0, 0, BM_ENABLE);", "byte mode of moves is not"),
+        ("copy_ubuf_to_gm(x, UB(half, 0), 0, 2, 1, 0, 0, BM_ENABLE);", "must be 1 in byte mode"),
         (
             "vxor(UB(half, 0), UB(half, 0), UB(half, 0), 1, 1, 1, 1, 8, 8, 8);",
             "k.cce:8:5: vxor: this intrinsic is read, but not modelled",

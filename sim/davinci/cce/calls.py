@@ -50,8 +50,11 @@ _QUERIES: dict[str, Callable[[Machine], int]] = {
     "get_fpc": lambda m: m.registers.get("set_fpc", 0),
 }
 
-#: What prints or stops, and does nothing here.
-_SILENT = frozenset(("printf", "cce_printf", "PRINTF", "assert", "trap"))
+#: What prints or stops, or says what cores there are, and does nothing here.
+_SILENT = frozenset(
+    """printf cce_printf PRINTF assert trap KERNEL_TASK_TYPE KERNEL_TASK_TYPE_DEFAULT
+    InitSocState""".split()
+)
 
 
 def _sqrt(value: float) -> float:

@@ -7,13 +7,14 @@ as qualifiers, for a lexer that takes them for such.
 """
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from .cplusplus import rewrite
 from .errors import CceError, Position, nearest
 from .tokens import Token
 from .words import ATTRIBUTES, SPACES, TYPE_NAMES
 
-__all__ = ["CAST_PREFIX", "Part", "choose", "entry_of", "parts_of", "to_c"]
+__all__ = ["CAST_PREFIX", "Part", "choose", "declared", "entry_of", "parts_of", "to_c"]
 
 #: What the name of a function that stands for a functional cast begins with.
 CAST_PREFIX = "__cast_to_"
@@ -36,6 +37,7 @@ class Part:
     is_global: bool = False
     launches: bool = False  # has <<< in it
     words: set[str] = field(default_factory=set)
+    is_template: bool = False
 
     @property
     def position(self) -> Position:
@@ -82,7 +84,10 @@ def _part(tokens: list[Token]) -> Part | None:
     if "{" in texts and _heads_function(tokens[: texts.index("{")]):
         name = _function_name(tokens[: texts.index("{")])
     words = {t.text for t in tokens if t.kind == "id"}
-    return Part(tokens, name, "__global__" in texts, "<<<" in texts, words)
+    is_template = texts[0] == "template"
+    if is_template and "{" not in texts:  # a prototype, or asks for an instance
+        return None
+    return Part(tokens, name, "__global__" in texts, "<<<" in texts, words, is_template)
 
 
 def _pairs(tokens: list[Token]) -> dict[int, int]:
@@ -159,14 +164,29 @@ def _aliases(tokens: list[Token]) -> list[Token]:
 
 def _heads_function(head: list[Token]) -> bool:
     """Whether a brace after these tokens begins a function's body."""
-    texts = [t.text for t in head]
+    texts = [t.text for t in head[_template_end(head) :]]
     if not texts or texts[0] in ("typedef", "enum", "class") or ")" not in texts:
         return False
     return "=" not in texts[: texts.index("(")] if "(" in texts else False
 
 
+def _template_end(tokens: list[Token]) -> int:
+    """The index behind `template <...>`, if it is there."""
+    if len(tokens) < 2 or [t.text for t in tokens[:2]] != ["template", "<"]:
+        return 0
+    depth = 0
+    for index, token in enumerate(tokens[1:], start=1):
+        depth += {"<": 1, ">": -1, ">>": -2}.get(token.text, 0)
+        if depth <= 0:
+            return index + 1
+    return 0
+
+
 def _function_name(head: list[Token]) -> str | None:
-    index = 0
+    index = _template_end(head)
+    if index == 3:  # template <>: the name is before its arguments
+        named = (a for a, b in pairwise(head[3:]) if a.kind == "id" and b.text == "<")
+        return next((a.text for a in named), None)
     while index < len(head) - 1:
         token, following = head[index], head[index + 1]
         if token.kind == "id" and following.text == "(":
@@ -190,9 +210,13 @@ def entry_of(parts: list[Part], entry: str | None, file: str) -> Part:
     CceError
         When there is none, or several to choose from.
     """
-    functions = [p for p in parts if p.name and not p.launches]
+    functions = [p for p in parts if p.name and not p.launches and not p.is_template]
     here = Position(file, 1)
     names = [str(p.name) for p in functions]
+    for part in parts:
+        if part.is_template and part.name and (part.name == entry or not functions):
+            message = f"the kernel must be a function; {part.name} is a template"
+            raise CceError(part.position, message)
     if not functions:
         raise CceError(here, "there is no function in this file")
     if entry is not None:
@@ -215,16 +239,25 @@ def choose(parts: list[Part], entry: Part) -> list[Part]:
     while frontier:
         words = frontier.pop().words
         for part in parts:
-            wanted = part.name in words if part.name else bool(words & _declared(part))
+            wanted = part.name in words if part.name else bool(words & declared(part))
             if wanted and id(part) not in chosen and not part.launches:
                 chosen.add(id(part))
                 frontier.append(part)
     return [p for p in parts if id(p) in chosen]
 
 
-def _declared(part: Part) -> set[str]:
-    """Names that a declaration may declare: all of its own words that are not types of C."""
-    return part.words - _C_TYPES - TYPE_NAMES.keys() - ATTRIBUTES
+def declared(part: Part) -> set[str]:
+    """Names that a declaration may declare: its own words that are not types of C.
+
+    What is within the braces of a structure or a class is left out.
+    """
+    words = part.words
+    head = part.tokens[_template_end(part.tokens) :]
+    texts = [t.text for t in head]
+    if texts[0] in ("struct", "class", "union") and "{" in texts:
+        inside = range(texts.index("{"), len(texts) - texts[::-1].index("}"))
+        words = {t.text for i, t in enumerate(head) if t.kind == "id" and i not in inside}
+    return words - _C_TYPES - TYPE_NAMES.keys() - ATTRIBUTES
 
 
 def to_c(tokens: list[Token], types: set[str]) -> list[Token]:

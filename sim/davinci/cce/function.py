@@ -258,9 +258,9 @@ class _Body(Declarations):
 
     def _do_If(self, node: c_ast.If) -> Callable:
         test = self.condition(node.cond)
+        if test.constant is not None:  # what is never reached need not make sense
+            return self.statement(node.iftrue if test.constant[0] else node.iffalse)
         yes, no = self.statement(node.iftrue), self.statement(node.iffalse)
-        if test.constant is not None:
-            return yes if test.constant[0] else no
         choose = test.get
         return lambda f: yes(f) if choose(f) else no(f)
 

@@ -96,6 +96,12 @@ def _moves():
             "dst_row_stride:0..16384 dst_matrix_stride:0..65535",
             letters,
         )
+        yield (
+            f"copy_gm_to_cbuf_multi_nd2nz_{suffix}",
+            "MTE2",
+            "dst:L1<T> src:GM<T> xm:u64 xt:u64",
+            letters,
+        )
 
 
 def _matrix():
@@ -110,6 +116,9 @@ def _matrix():
         ):
             yield name, "MTE1", f"{dst} {base} {tail}", _ANY
         yield name, "MTE1", f"{dst} config:u64 transpose:bool addr_mode:addr_cal_mode_t=0", _ANY
+        for mode in ("bool", "addr_cal_mode_t"):
+            tail = f"dst_gap:0..65535 addr_mode:{mode} dst_fraction_gap:0..65535"
+            yield f"{name}_transpose", "MTE1", f"{dst} {base} {tail}", _ANY
         name, dst = f"load_gm_to_c{side}", f"dst:L0{side.upper()}<T> src:GM<T>"
         for tail in (
             "sid:0..15",
@@ -150,6 +159,7 @@ def _matrix():
         operands = f"c:L0C<{c}> a:L0A<{a}> b:L0B<{b}>"
         flags = "k_direction_align:bool"
         yield "mad", "M", f"{operands} {_SIZES} init:bool"
+        yield "mad", "M", f"{operands} config:u64"
         for bias in ("", " bias:address"):
             short = f"unit_flag:0..3 {flags} c_matrix_source:bool init:bool"
             yield "mad", "M", f"{operands}{bias} {_SIZES} {short}"
@@ -175,6 +185,13 @@ def _matrix():
             "dst_stride:0..4294967295 src_stride:0..65535 unit_flag:0..3 quant_pre:QuantMode_t "
             "relu_pre:Relu_t channel_split:bool nz2nd:bool",
         )
+        yield name, "FIX", f"dst:{dst} src:L0C xm:u64 xt:u64"
+    yield (
+        "copy_cbuf_to_bt",
+        "MTE1",
+        "dst:address src:L1 convert:bool n_burst:1..4095 len_burst:0..65535 src_gap:0..65535 "
+        "dst_gap:0..65535",
+    )
 
 
 def _vectors():
@@ -235,6 +252,12 @@ def _vectors():
     dup = "dst:UB<T> scalar:number"
     yield "vector_dup", "V", f"{dup} {_UNARY}{_MODES}", "fp16 fp32 bf16 int16 uint16 int32 uint32"
     yield "vector_dup", "V", f"{dup} config:u64", "fp16 fp32 bf16 int16 uint16 int32 uint32"
+    for dtype in ("uint16", "uint32"):
+        operands = f"dst:UB<{dtype}> src:UB<uint32> offset:0..4294967295"
+        yield "vgather", "V", f"{operands} dst_rep:0..4095 repeat:0..255"
+        operands = f"dst:UB<{dtype}> src0:UB<{dtype}> src1:UB<{dtype}>"
+        strides = "repeat:0..65535 src0_blk:0..255 pattern:0..7 src0_rep:0..65535 src1_rep:0..255"
+        yield "vreducev2", "V", f"{operands} {strides}"
     yield "vbrcb", "V", "dst:UB<T> src:UB<T> dst_blk:0..65535 dst_rep:0..65535 repeat:0..255", _ANY
 
 
@@ -291,6 +314,8 @@ def _control():
         yield name, "S", "config:u64"
     for name in ("set_ffts_base_addr", "set_mask_spr", "set_channel_para"):
         yield name, "S", "config:u64"
+    for name in ("set_hf32_mode", "set_hf32_trans_mode", "set_mm_layout_transform"):
+        yield name, "S", "on:bool"
     for name in ("set_deqscale", "set_lrelu_alpha", "set_quant_post"):
         yield name, "S", "value:number"
     for suffix in ("", "_h", "_bf16", "_ui"):

@@ -49,6 +49,35 @@ _WINDOW = (
     ("mode", 52, 1),
     ("repeat", 56, 8),
 )
+_MATRICES = (
+    ("sid", 0, 4),
+    ("nd_num", 4, 12),
+    ("rows", 16, 16),
+    ("columns", 32, 16),
+    ("src_matrix_stride", 48, 16),
+)
+_NZ = (
+    ("src_row_stride", 0, 16),
+    ("dst_c0_stride", 16, 16),
+    ("dst_row_stride", 32, 16),
+    ("dst_matrix_stride", 48, 16),
+)
+_OUT = (("sid", 0, 4), ("n_size", 4, 12), ("m_size", 16, 16), ("dst_stride", 32, 32))
+_FIXPIPE = (
+    ("src_stride", 0, 16),
+    ("unit_flag", 32, 2),
+    ("quant_pre", 34, 5),
+    ("relu_pre", 39, 3),
+    ("channel_split", 42, 1),
+    ("nz2nd", 43, 1),
+)
+_PRODUCT = (
+    ("m", 0, 12),
+    ("k", 12, 12),
+    ("n", 24, 12),
+    ("c_matrix_source", 62, 1),
+    ("init", 63, 1),
+)
 _FILL = (("repeat", 0, 16), ("blocks", 16, 16), ("dst_gap", 32, 16))
 
 
@@ -57,17 +86,23 @@ def unpack(signature: Intrinsic, arguments: dict, position: Position) -> dict:
 
     Registers of control keep their word: what is in it is theirs to know.
     """
-    if "xm" in arguments:
+    name = signature.name
+    if "xm" in arguments and name.startswith("copy_"):
+        pair = (_OUT, _FIXPIPE) if "_cc_to_" in name else (_MATRICES, _NZ)
+        _take_apart(arguments, "xm", pair[0])
+        _take_apart(arguments, "xt", pair[1])
+    elif "xm" in arguments:
         _take_apart(arguments, "xm", _PLACE)
         _take_apart(arguments, "xt", _WINDOW)
-        for name in ("first_w", "first_h"):  # signed
-            arguments[name] -= (arguments[name] >> 15) << 16
+        for side in ("first_w", "first_h"):  # signed
+            arguments[side] -= (arguments[side] >> 15) << 16
     if "config" not in arguments or signature.pipe in ("S", "unit"):
         return arguments
     names = {p.name for p in signature.parameters}
-    name = signature.name
     if name.startswith("copy_"):
         fields = _BURSTS
+    elif name == "mad":
+        fields = _PRODUCT
     elif name.startswith("load_"):
         fields = _LOAD
     elif name.startswith("scatter_"):

@@ -19,6 +19,7 @@ from .cplusplus import REFERENCE
 from .dialect import CAST_PREFIX, Part, choose, entry_of, parts_of, to_c
 from .errors import CceError, Position
 from .preprocess import preprocess
+from .templates import instantiate
 from .tokens import Token
 from .words import CONSTANTS, PREDEFINED, RESERVED, SPACES, TYPE_NAMES
 
@@ -86,7 +87,8 @@ def parse(
     if not tokens:
         raise CceError(Position(file, 1), "there is no function in this file")
     parts = parts_of(tokens)
-    chosen = choose(parts, first := entry_of(parts, entry, file))
+    parts, first = instantiate(parts, entry_of(parts, entry, file))
+    chosen = choose(parts, first)
     for token in (t for p in chosen for t in p.tokens if t.kind == "other"):
         raise CceError(token.position, f"no C token begins with {token.text!r}")
     types = set().union(*(_type_names(p) for p in chosen))

@@ -36,7 +36,7 @@ _KEPT = frozenset(
 _NO_EFFECT = frozenset(
     """set_l1_3d_size set_l3d_rpt set_fpc set_ctrl
     set_st_atomic_cfg set_ffts_base_addr set_mask_spr set_channel_para set_lrelu_alpha
-    set_quant_post dcci dsb""".split()
+    set_quant_post set_hf32_mode set_hf32_trans_mode set_mm_layout_transform dcci dsb""".split()
 )
 
 
@@ -92,7 +92,8 @@ class ProgramSink:
     def issue(self, call: Call) -> None:
         """Take an intrinsic; one that came before with the same arguments is the same again."""
         state = (self.mask, self.counting, self.atomic, self.compared, self.version)
-        key = (call.position, state, *call.arguments.values())
+        # Several intrinsics of one macro are at one place.
+        key = (call.name, call.position, state, *call.arguments.values())
         known = self.known.get(key)
         if known is not None:
             self.core.instructions += known

@@ -34,6 +34,51 @@ def _load(sink: ProgramSink, call: Call) -> None:
     )
 
 
+def _load_transposed(sink: ProgramSink, call: Call) -> None:
+    """Squares of elements: a fractal of 16 bits, two of 8 or of 32, which may come apart."""
+    a = call.arguments
+    src: Address = a["src"]
+    width = DTYPES[src.dtype].itemsize
+    fractals = {1: 2, 2: 1, 4: 2}.get(width)
+    if fractals is None:
+        sink.fail(call, f"elements of {src.dtype} are not transposed")
+    square = fractals * FRACTAL_BYTES
+    first = src._replace(address=src.address + a["base_idx"] * square)
+    views = (sink.view(a["dst"], ()), sink.view(first, ()))
+    stride = (-1 if a["addr_mode"] else 1) * a["src_stride"] * square
+    step = (1 + a["dst_gap"]) * FRACTAL_BYTES
+    if fractals == 1:
+        how = {"repeat": a["repeat"], "src_stride": stride, "dst_stride": step}
+        sink.core.load(*views, **how, transpose=True)
+        return
+    sink.core.load_squares(
+        *views,
+        repeat=a["repeat"],
+        src_stride=stride,
+        dst_stride=step,
+        dst_fractal_stride=(1 + a["dst_fraction_gap"]) * FRACTAL_BYTES,
+    )
+
+
+def _to_bias(sink: ProgramSink, call: Call) -> None:
+    """Bursts of 64 bytes to the table of biases; gaps in blocks in L1, in 64 bytes there."""
+    a = call.arguments
+    if a["convert"]:
+        sink.fail(call, "a conversion on the way to the bias buffer is not modelled")
+    if not a["len_burst"]:
+        return
+    start = a["dst"].address if isinstance(a["dst"], Address) else a["dst"]
+    size = 64 * a["len_burst"]
+    sink.core.copy(
+        View("BT", start, "uint8", (), ()),
+        sink.view(a["src"], (), "uint8"),
+        bursts=a["n_burst"],
+        burst_bytes=size,
+        dst_stride=size + 64 * a["dst_gap"],
+        src_stride=size + BLOCK_BYTES * a["src_gap"],
+    )
+
+
 def _fill(sink: ProgramSink, call: Call) -> None:
     """Fractals of one value: from a register, or, of create_ca_matrix, given."""
     a = call.arguments
@@ -52,13 +97,13 @@ def _mad(sink: ProgramSink, call: Call) -> None:
     if not a["m"] or not a["k"] or not a["n"]:
         return
     init, bias = ("zero" if a["init"] else "accumulate"), None
-    if "bias" in a and not a["init"]:
+    if a.get("c_matrix_source") and not a["init"]:
+        if "bias" not in a:
+            sink.fail(call, "C from the bias buffer needs the form with a bias argument")
         init = "bias"
         start = a["bias"].address if isinstance(a["bias"], Address) else a["bias"]
         width = DTYPES[a["c"].dtype].itemsize
         bias = View("BT", start, a["c"].dtype, (a["n"],), (width,))
-    elif a.get("c_matrix_source") and not a["init"]:
-        sink.fail(call, "C from the bias buffer needs the form with a bias argument")
     views = [sink.view(a[name], ()) for name in ("c", "a", "b")]
     sink.core.mmad(*views, m=a["m"], k=a["k"], n=a["n"], init=init, bias=bias)
 
@@ -148,7 +193,9 @@ MATRIX: dict[str, Callable[[ProgramSink, Call], None]] = {
     "copy_matrix_cc_to_cbuf": _fixpipe,
 }
 MATRIX |= IMAGES
+MATRIX["copy_cbuf_to_bt"] = _to_bias
 MATRIX |= {f"load_{source}_to_c{side}": _load for source in ("cbuf", "gm") for side in "ab"}
+MATRIX |= {f"load_cbuf_to_c{side}_transpose": _load_transposed for side in "ab"}
 MATRIX |= {name: _fill for s in "ab" for name in (f"set_l0{s}_2d", f"create_c{s}_matrix")}
 MATRIX |= dict.fromkeys(
     (

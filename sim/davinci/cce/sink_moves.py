@@ -19,9 +19,12 @@ def _bursts(sink: ProgramSink, call: Call) -> None:
     a = call.arguments
     if a.get("pad_mode"):
         sink.fail(call, "moves that fill up with padding are not modelled")
-    if a.get("byte_mode"):
-        sink.fail(call, "the byte mode of moves is not modelled")
     if not a["n_burst"] or not a["len_burst"]:
+        return
+    if a.get("byte_mode"):
+        if a["n_burst"] > 1:
+            sink.fail(call, "n_burst must be 1 in byte mode: where others begin is not known")
+        _copy(sink, call, 1, a["len_burst"], 0, 0)
         return
     size = a["len_burst"] * BLOCK_BYTES
     strides = [size + a[gap] * BLOCK_BYTES for gap in ("dst_gap", "src_gap")]

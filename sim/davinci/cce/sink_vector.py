@@ -8,6 +8,7 @@ from ..lanes import lanes_of
 from ..operands import BLOCK_BYTES, DTYPES, Span, View
 from .intrinsics import CONVERSIONS
 from .machine import Address, Call
+from .sink_picks import gather, pick
 
 if TYPE_CHECKING:
     from .sink import ProgramSink
@@ -26,7 +27,8 @@ _BINARY = """vadd vsub vmul vdiv vmax vmin vand vor vmla vmadd vmaddrelu vaddrel
 vsel""".split()
 _UNARY = "vabs vexp vln vrec vrsqrt vsqrt vrelu vnot vcopy".split()
 _SCALAR = "vadds vmuls vmaxs vmins vaxpy vlrelu".split()
-_OTHER = "vector_dup vshl vshr vtranspose v4dtrans vbrcb get_cmpmask vxor".split()
+_OTHER = """vector_dup vshl vshr vtranspose v4dtrans vbrcb get_cmpmask vxor vgather
+vreducev2""".split()
 _NAMES = frozenset((*_BINARY, *_UNARY, *_SCALAR, *_OTHER, *_REDUCTIONS, *CONVERSIONS))
 
 
@@ -50,6 +52,10 @@ def vector_call(sink: ProgramSink, call: Call) -> None:
         _whole(sink, call)
     elif name == "vsel":
         _select(sink, call)
+    elif name == "vgather":
+        gather(sink, call, _pieces(sink, call, lanes_of(sink.view(call.arguments["dst"], ()))))
+    elif name == "vreducev2":
+        pick(sink, call)
     else:
         _elements(sink, call, *_operation(sink, call))
 
@@ -205,7 +211,9 @@ def _whole(sink: ProgramSink, call: Call) -> None:
     if call.name == "v4dtrans":
         shape = (a["pixels"] * a["channels"],)
         views = {n: sink.view(a[n], shape) for n in ("dst", "src")}
-        fields = {n: a[n] for n in ("pixels", "channels", "mode")}
+        fields = {"pixels": a["pixels"], "channels": a["channels"]}
+        # The intrinsic's 0 is from channels × pixels, that of the operation is to them.
+        fields["mode"] = 1 - a["mode"]
         sink.core.vector_views("v4dtrans", views, **fields)
         return
     if not a["repeat"]:

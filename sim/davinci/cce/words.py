@@ -81,6 +81,7 @@ TYPE_NAMES = {
 }
 TYPE_NAMES |= dict.fromkeys(("float16_t", "__fp16", "_Float16", "half_t"), ("f", 2))
 TYPE_NAMES |= dict.fromkeys(("float32_t",), ("f", 4))
+TYPE_NAMES |= dict.fromkeys(("__bf16", "bfloat16"), ("bf", 2))
 
 _ENUMERATIONS: dict[str, dict[str, int]] = {
     "pipe_t": {

@@ -59,11 +59,35 @@ def _load(memory: Memory, one: Instruction) -> None:
         target = _fractals(memory, dst, repeat, f["dst_stride"], (FRACTAL_BYTES,), "uint8")
         target[...] = source
         return
+    if "dst_fractal_stride" in f:
+        _load_squares(memory, one)
+        return
     if DTYPES[src.dtype].itemsize != 2:
         raise FunctionalError(one, f"a fractal is transposed of 16-bit elements, not {src.dtype}")
     source = _fractals(memory, src, repeat, f["src_stride"], (16, 16), "uint16")
     target = _fractals(memory, dst, repeat, f["dst_stride"], (16, 16), "uint16")
     target[...] = vector.transpose(source)
+
+
+def _load_squares(memory: Memory, one: Instruction) -> None:
+    """Squares of two fractals, transposed: of 32 bits side by side, of 8 one above the other."""
+    f, dst, src = one.fields, one.operands["dst"], one.operands["src"]
+    width = DTYPES[src.dtype].itemsize
+    dtype = f"uint{8 * width}"
+    columns = BLOCK_BYTES // width
+    pairs = _fractals(memory, src, f["repeat"], f["src_stride"], (32, columns), dtype)
+    pairs = pairs.reshape(-1, 2, 16, columns)
+    for number, (first, second) in enumerate(pairs):
+        if width == 4:
+            square = np.hstack([first, second]).T
+            halves = square[:, :columns], square[:, columns:]
+        else:
+            square = np.vstack([first, second]).T
+            halves = square[:16], square[16:]
+        for half, values in enumerate(halves):
+            offset = dst.offset + number * f["dst_stride"] + half * f["dst_fractal_stride"]
+            place = View(dst.buffer, offset, dtype, (16, columns), (BLOCK_BYTES, width))
+            memory.elements(place)[...] = values
 
 
 def _fractals(memory: Memory, view: View, repeat: int, stride: int, shape, dtype: str):

@@ -14,6 +14,7 @@ from ..operands import BLOCK_BYTES, DTYPES, View
 from .lanes import enabled, independent, load, put, store, windows
 from .memory import FunctionalError, Memory
 from .patches import col2im
+from .picks import PICKS
 
 __all__ = ["VECTORS"]
 
@@ -356,4 +357,5 @@ VECTORS = (
         "vbrcb": _vbrcb,
         "col2im": col2im,
     }
+    | PICKS
 )

@@ -1,0 +1,265 @@
+"""Function templates of C++: an instance of its own for every list of arguments that is written.
+
+`f<half, 16>(x)` calls an instance of `f`; the template's parameters are replaced, word by word, by
+what is in the brackets or by their defaults. Arguments are not worked out from a call's operands.
+"""
+
+import re
+from dataclasses import replace
+from typing import NamedTuple
+
+from .dialect import Part, declared
+from .errors import CceError
+from .tokens import Token
+from .types import NAMED, integer
+
+__all__ = ["instantiate"]
+
+_OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
+_SAME = frozenset(("is_same", "is_same_v", "IsSameType"))
+_MOST = 200  # instances of all templates of a source
+
+
+class _Parameter(NamedTuple):
+    """Of a template: its name, whether it is a type, its default."""
+
+    name: str
+    is_type: bool
+    default: tuple[Token, ...] | None
+
+
+class _Template(NamedTuple):
+    """A template's parameters, and the function that it is of."""
+
+    part: Part
+    parameters: tuple[_Parameter, ...]
+    tokens: tuple[Token, ...]
+
+
+def instantiate(parts: list[Part], entry: Part) -> tuple[list[Part], Part]:
+    """Instances that the entry reaches in the place of templates.
+
+    Parameters
+    ----------
+    parts : list of Part
+        Of a source.
+    entry : Part
+        The one of them that is run.
+
+    Returns
+    -------
+    parts : list of Part
+        Without templates of functions, in the source's order.
+    entry : Part
+        The one of them that is run.
+
+    Raises
+    ------
+    CceError
+        For templates of something else than functions, if they are reached, and for arguments
+        that do not fit their parameters.
+    """
+    work = _Instances(parts)
+    first = next(i for i, p in enumerate(parts) if p is entry)
+    work.visit(first)
+    return work.parts(), work.changed[first]
+
+
+class _Instances:
+    def __init__(self, parts: list[Part]):
+        self.source = parts
+        self.templates: dict[str, list[_Template]] = {}
+        self.others: dict[str, list[int]] = {}
+        self.changed: dict[int, Part] = {}
+        self.made: dict[tuple, Part] = {}
+        self.owners: dict[tuple, int] = {}
+        for index, part in enumerate(parts):
+            if part.is_template and part.name:
+                self.templates.setdefault(part.name, []).append(_template(part))
+            else:
+                for word in [part.name] if part.name else declared(part):
+                    self.others.setdefault(word, []).append(index)
+
+    def visit(self, first: int) -> None:
+        """Rewrite the entry and all that it can reach."""
+        frontier = [first]
+        while frontier:
+            index = frontier.pop()
+            if index in self.changed:
+                continue
+            self.changed[index] = self._rewritten(self.source[index])
+            words = set(self.changed[index].words)
+            words |= {w for p in self.made.values() for w in p.words}
+            frontier += [i for w in words for i in self.others.get(w, ()) if i not in self.changed]
+
+    def parts(self) -> list[Part]:
+        """All of them; templates that nothing needs are left out."""
+        result: list[Part] = []
+        for index, part in enumerate(self.source):
+            if part.is_template and part.name:
+                result += [self.made[k] for k, owner in self.owners.items() if owner == index]
+            else:
+                result.append(self.changed.get(index, part))
+        return result
+
+    def _rewritten(self, part: Part) -> Part:
+        tokens, result, index = part.tokens, [], 0
+        while index < len(tokens):
+            token = tokens[index]
+            following = tokens[index + 1].text if index + 1 < len(tokens) else ""
+            if token.text not in self.templates or following not in ("<", "("):
+                result.append(token)
+                index += 1
+                continue
+            if following == "(":
+                if token.text in self.others:
+                    result.append(token)
+                    index += 1
+                    continue
+                raise CceError(
+                    token.position,
+                    f"{token.text} is a template: its arguments must be written, as in "
+                    f"{token.text}<...>(...)",
+                )
+            arguments, index = _arguments(tokens, index + 1)
+            result.append(token._replace(text=self._instance(token, arguments)))
+        result = _with_truths(result)
+        return replace(part, tokens=result, words={t.text for t in result if t.kind == "id"})
+
+    def _instance(self, use: Token, arguments: list[list[Token]]) -> str:
+        """The name of an instance, which is made if it is new."""
+        template = self._chosen(use, arguments)
+        given = _matched(use, template, arguments)
+        key = (use.text, *(tuple(t.text for t in a) for a in given.values()))
+        if key in self.made:
+            return str(self.made[key].name)
+        if len(self.made) >= _MOST:
+            raise CceError(use.position, f"templates must have at most {_MOST} instances")
+        words = "_".join(re.sub(r"\W+", "", t.text) or "x" for a in given.values() for t in a)
+        name = f"{use.text}__{words}"
+        if any(p.name == name for p in self.made.values()):
+            name += f"_{len(self.made)}"
+        tokens: list[Token] = []
+        for index, token in enumerate(template.tokens):
+            following = template.tokens[index + 1].text if index + 1 < len(template.tokens) else ""
+            if token.kind == "id" and token.text in given:
+                tokens += given[token.text]
+            elif token.text == use.text and following == "(":  # itself
+                tokens.append(token._replace(text=name))
+            else:
+                tokens.append(token)
+        part = Part(tokens, name)
+        self.made[key] = part
+        self.owners[key] = next(i for i, p in enumerate(self.source) if p is template.part)
+        self.made[key] = self._rewritten(part)
+        return name
+
+    def _chosen(self, use: Token, arguments: list[list[Token]]) -> _Template:
+        """The template of that name with a body."""
+        every = self.templates[use.text]
+        for one in every:
+            if not one.parameters:
+                raise CceError(
+                    one.part.position, "specialisations of templates are not part of the dialect"
+                )
+        bodies = [t for t in every if any(x.text == "{" for x in t.tokens)]
+        if len(bodies) != 1:
+            here = bodies[1].part.position if bodies else use.position
+            raise CceError(here, f"template {use.text} must be defined once")
+        return bodies[0]
+
+
+def _template(part: Part) -> _Template:
+    """A template's parameters, and what follows them."""
+    groups, end = _arguments(part.tokens, 1)
+    parameters = []
+    for group in groups:
+        texts = [t.text for t in group]
+        if not texts:
+            continue
+        if "..." in texts:
+            raise CceError(group[0].position, "templates must have a fixed number of parameters")
+        at = texts.index("=") if "=" in texts else len(texts)
+        default = tuple(group[at + 1 :]) if at < len(texts) else None
+        is_type = texts[0] in ("typename", "class")
+        parameters.append(_Parameter(texts[at - 1], is_type, default))
+    return _Template(part, tuple(parameters), tuple(part.tokens[end:]))
+
+
+def _arguments(tokens: list[Token], index: int) -> tuple[list[list[Token]], int]:
+    """What is between the angle brackets that begin at `index`, and the index behind them."""
+    start = tokens[index] if index < len(tokens) else tokens[-1]
+    if start.text != "<":
+        raise CceError(start.position, "template must be followed by <parameters>")
+    groups: list[list[Token]] = [[]]
+    depth, inner = 1, 0
+    for at in range(index + 1, len(tokens)):
+        token = tokens[at]
+        inner += (token.text in _OPENING) - (token.text in _CLOSING)
+        if not inner and token.text == "<":
+            depth += 1
+        elif not inner and token.text in (">", ">>"):
+            depth -= len(token.text)
+            if depth <= 0:
+                return ([] if groups == [[]] else groups), at + 1
+        if token.text in (";", "{"):
+            break
+        if token.text == "," and depth == 1 and not inner:
+            groups.append([])
+        else:
+            groups[-1].append(token)
+    raise CceError(start.position, "the '<' here is not closed")
+
+
+def _matched(
+    use: Token, template: _Template, arguments: list[list[Token]]
+) -> dict[str, list[Token]]:
+    """Arguments by the parameters' names; a value of several words is put in parentheses."""
+    count = len(template.parameters)
+    fewest = sum(p.default is None for p in template.parameters)
+    if not fewest <= len(arguments) <= count:
+        wanted = str(count) if fewest == count else f"{fewest} to {count}"
+        raise CceError(
+            use.position,
+            f"template {use.text} must have {wanted} arguments, not {len(arguments)}",
+        )
+    given: dict[str, list[Token]] = {}
+    for number, (name, is_type, default) in enumerate(template.parameters):
+        if number < len(arguments):
+            tokens = arguments[number]
+        else:
+            tokens = [x for t in default or () for x in given.get(t.text, [t])]
+        if not is_type and len(tokens) > 1:
+            bracket = tokens[0]._replace(kind="punctuation")
+            tokens = [bracket._replace(text="("), *tokens, bracket._replace(text=")")]
+        given[name] = [t._replace(position=use.position) for t in tokens]
+    return given
+
+
+def _with_truths(tokens: list[Token]) -> list[Token]:
+    """`std::is_same<A, B>::value`, whose `::` have gone, as 1 or 0 where both are known types."""
+    result: list[Token] = []
+    index = 0
+    while index < len(tokens):
+        token = tokens[index]
+        following = tokens[index + 1].text if index + 1 < len(tokens) else ""
+        if token.text not in _SAME or following != "<":
+            result.append(token)
+            index += 1
+            continue
+        types, index = _arguments(tokens, index + 1)
+        if index < len(tokens) and tokens[index].text == "value":
+            index += 1
+        if len(types) != 2:
+            raise CceError(token.position, f"{token.text} must have 2 types, not {len(types)}")
+        one, other = (_scalar(t) for t in types)
+        result.append(token._replace(kind="number", text=str(int(one == other))))
+    return result
+
+
+def _scalar(tokens: list[Token]) -> object:
+    """A type that can be compared; of what is no number its words."""
+    words = [t.text for t in tokens if t.text not in ("const", "volatile")]
+    if len(words) == 1 and words[0] in NAMED:
+        return NAMED[words[0]]
+    return integer(words) or tuple(words)

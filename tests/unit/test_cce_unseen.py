@@ -1,0 +1,263 @@
+"""Forms that kernels of others use: what each computes, against NumPy."""
+
+import numpy as np
+import pytest
+
+from sim.davinci import load_chip, simulate
+from sim.davinci.cce import CceError, build, read
+
+C910, C910B = load_chip("ascend910"), load_chip("ascend910b")
+RNG = np.random.default_rng(20)
+
+HEAD = """
+#define UB(T, a) ((__ubuf__ T *)get_imm(a))
+#define L1(T, a) ((__cbuf__ T *)get_imm(a))
+#define GO(a, b) do { set_flag(a, b, EVENT_ID0); wait_flag(a, b, EVENT_ID0); } while (0)
+"""
+
+
+def run(parameters, body, arguments, chip=C910B, kind: str | None = "vector", before=""):
+    """What a kernel leaves in `out`; it must be without findings, and the same in time order."""
+    text = f"{HEAD}{before}\n__global__ __aicore__ void k({parameters}) {{\n{body}\n}}"
+    program, functional = build(read(text, "k.cce"), chip, arguments, kind=kind)
+    report = simulate(program)
+    assert not report.findings, report.findings[0]
+    assert functional is not None
+    out = functional.read("out")
+    assert np.array_equal(report.outputs["out"], out)
+    return out
+
+
+@pytest.mark.parametrize("mode", [0, 1])
+def test_v4dtrans_goes_from_planes_to_pixels_and_with_1_back(mode):
+    pixels, channels = 16, 8
+    x = RNG.integers(0, 1 << 16, (pixels, channels) if mode else (channels, pixels))
+    body = f"""copy_gm_to_ubuf(UB(uint16_t, 0), x, 0, 1, 8, 0, 0);
+    GO(PIPE_MTE2, PIPE_V);
+    v4dtrans(UB(uint16_t, 512), UB(uint16_t, 0), {pixels}, {channels}, {mode});
+    GO(PIPE_V, PIPE_MTE3);
+    copy_ubuf_to_gm(out, UB(uint16_t, 512), 0, 1, 8, 0, 0);"""
+    arguments = {"x": x.astype(np.uint16), "out": np.zeros(x.T.shape, np.uint16)}
+    parameters = "__gm__ uint16_t *x, __gm__ uint16_t *out"
+    assert np.array_equal(run(parameters, body, arguments, C910, None), x.T)
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "uint32"])
+@pytest.mark.parametrize("counted", [False, True])
+def test_vgather_takes_elements_at_byte_offsets(dtype, counted):
+    width = np.dtype(dtype).itemsize
+    lanes = 256 // width
+    x = RNG.integers(0, 1 << 8 * width, 512, dtype=dtype)
+    index = RNG.integers(0, 512, 2 * lanes)
+    enabled = lanes + 5 if counted else 7
+    mask = f"set_mask_count(); set_vector_mask(0, {enabled});"
+    mask = mask if counted else f"set_vector_mask(0, {(1 << enabled) - 1});"
+    body = f"""set_vector_mask(-1, -1);
+    copy_gm_to_ubuf(UB({dtype}_t, 4096), x, 0, 1, {16 * width}, 0, 0);
+    copy_gm_to_ubuf(UB(uint32_t, 0), at, 0, 1, {lanes // 4}, 0, 0);
+    GO(PIPE_MTE2, PIPE_V);
+    vector_dup(UB({dtype}_t, 8192), 0, 2, 1, 1, 8, 8);
+    pipe_barrier(PIPE_V);
+    {mask}
+    vgather(UB({dtype}_t, 8192), UB(uint32_t, 0), (uint64_t)UB({dtype}_t, 4096), 8, 2);
+    GO(PIPE_V, PIPE_MTE3);
+    copy_ubuf_to_gm(out, UB({dtype}_t, 8192), 0, 1, 16, 0, 0);"""
+    arguments = {
+        "x": x,
+        "at": (index * width).astype(np.uint32),
+        "out": np.zeros(2 * lanes, dtype),
+    }
+    parameters = f"__gm__ {dtype}_t *x, __gm__ uint32_t *at, __gm__ {dtype}_t *out"
+    wanted = x[index].reshape(2, lanes)
+    if counted:
+        wanted = wanted.ravel()
+        wanted[enabled:] = 0
+    else:
+        wanted[:, enabled:] = 0
+    assert np.array_equal(run(parameters, body, arguments), wanted.ravel())
+
+
+@pytest.mark.parametrize("pattern", range(8))
+@pytest.mark.parametrize("counted", [0, 40])
+def test_vreducev2_keeps_what_the_pattern_or_bits_name(pattern, counted):
+    x = RNG.integers(0, 1 << 32, (3, 64), dtype=np.uint32)
+    bits = RNG.integers(0, 256, (3, 8), dtype=np.uint8)
+    rows = np.zeros((3, 32), np.uint8)
+    rows[:, :8] = bits
+    mask = f"set_mask_count(); set_vector_mask(0, {counted});" if counted else ""
+    body = f"""copy_gm_to_ubuf(UB(uint32_t, 0), x, 0, 1, 24, 0, 0);
+    copy_gm_to_ubuf(UB(uint32_t, 4096), bits, 0, 1, 3, 0, 0);
+    GO(PIPE_MTE2, PIPE_V);
+    vector_dup(UB(uint32_t, 8192), 0, 3, 1, 1, 8, 8);
+    {mask}
+    pipe_barrier(PIPE_V);
+    vreducev2(UB(uint32_t, 8192), UB(uint32_t, 0), UB(uint32_t, 4096), 3, 1, {pattern}, 8, 1);
+    GO(PIPE_V, PIPE_MTE3);
+    copy_ubuf_to_gm(out, UB(uint32_t, 8192), 0, 1, 24, 0, 0);"""
+    arguments = {"x": x, "bits": rows.view(np.uint32), "out": np.zeros(192, np.uint32)}
+    found = run("__gm__ uint32_t *x, __gm__ uint32_t *bits, __gm__ uint32_t *out", body, arguments)
+    count = counted or 64
+    words = ["01" * 32, "10" * 32, "0001" * 16, "0010" * 16, "0100" * 16, "1000" * 16, "1" * 64]
+    if pattern:  # the guide writes the lowest element last
+        keep = np.tile([c == "1" for c in words[pattern - 1][::-1]], (3, 1))
+    else:
+        keep = np.unpackbits(bits, axis=1, bitorder="little").astype(bool)
+    wanted = x[:, :count][keep[:, :count]]
+    assert np.array_equal(found[: len(wanted)], wanted) and not found[len(wanted) :].any()
+
+
+@pytest.mark.parametrize("dtype", ["half", "float", "int8_t"])
+def test_squares_are_transposed_on_the_way_to_l0b(dtype):
+    """A·B of row-major matrices; squares of B are as wide as 16 elements, or 32 of 8 bits."""
+    kind = {"half": np.float16, "float": np.float32, "int8_t": np.int8}[dtype]
+    width = np.dtype(kind).itemsize
+    c0, side = 32 // width, 32 if width == 1 else 16
+    m, k, n = 16, 2 * side, 2 * side
+    a, b = (RNG.integers(-8, 8, s).astype(kind) for s in ((m, k), (k, n)))
+    name = f"copy_gm_to_cbuf_multi_nd2nz_{ {1: 'b8', 2: 'b16', 4: 'b32s'}[width] }"
+    # In L1, B is columns of blocks, k rows high. In L0B, rows of fractals, c0 of k high.
+    loads = ""
+    for row, column in np.ndindex(2, 2):
+        source = (column * side // c0 * k + row * side) * 32
+        target = (row * side // c0 * (n // 16) + column * side // 16) * 512
+        apart = n // 16 - 1 if width == 4 else 0
+        loads += f"""load_cbuf_to_cb_transpose((__cb__ {dtype} *)get_imm({target}),
+        L1({dtype}, {16384 + source}), 0, 1, 1, 0, inc, {apart});\n"""
+    if width == 4:  # of the two fractals of a square the second is in the next column of blocks
+        k = m = n = side
+        a, b = a[:m, :k].copy(), b[:k, :n].copy()
+        loads = "load_cbuf_to_cb_transpose((__cb__ float *)get_imm(0), L1(float, 16384), 0, 1,"
+        loads += " 1, 0, inc, 0);"
+    wide, out = (np.int32, "int32_t") if width == 1 else (np.float32, "float")
+    body = f"""{name}(L1({dtype}, 0), a, 0, 1, {m}, {k}, 0, {k}, {m}, 1, 0);
+    {name}(L1({dtype}, 16384), b, (uint64_t)1 << 4 | {k}ULL << 16 | {n}ULL << 32,
+           {n}ULL | {k}ULL << 16 | 1ULL << 32);
+    GO(PIPE_MTE2, PIPE_MTE1);
+    load_cbuf_to_ca((__ca__ {dtype} *)get_imm(0), L1({dtype}, 0), 0, {k // c0}, 1, 0, 0, 0, inc);
+    {loads}
+    GO(PIPE_MTE1, PIPE_M);
+    mad((__cc__ {out} *)get_imm(0), (__ca__ {dtype} *)get_imm(0), (__cb__ {dtype} *)get_imm(0),
+        {m}ULL | {k}ULL << 12 | {n}ULL << 24 | 1ULL << 63);
+    GO(PIPE_M, PIPE_FIX);
+    set_nd_para(1ULL | 1ULL << 16 | 1ULL << 32);
+    copy_matrix_cc_to_gm(out, (__cc__ {out} *)get_imm(0),
+                         {n}ULL << 4 | {m}ULL << 16 | {n}ULL << 32, {m}ULL | 1ULL << 43);"""
+    parameters = f"__gm__ {dtype} *a, __gm__ {dtype} *b, __gm__ {out} *out"
+    found = run(parameters, body, {"a": a, "b": b, "out": np.zeros((m, n), wide)}, kind="cube")
+    assert np.array_equal(found, a.astype(np.int64) @ b.astype(np.int64))
+
+
+def test_a_bias_is_added_once():
+    """C begins as the bias where c_matrix_source says so, and is added to after that."""
+    m, k, n = 16, 32, 16
+    a, b = (RNG.integers(-8, 8, s).astype(np.float16) for s in ((m, k), (k, n)))
+    bias = RNG.integers(-99, 99, n).astype(np.float32)
+    body = """copy_gm_to_cbuf_multi_nd2nz_b16(L1(half, 0), a, 0, 1, 16, 32, 0, 32, 16, 1, 0);
+    copy_gm_to_cbuf(L1(half, 4096), b, 0, 1, 32, 0, 0, PAD_NONE);
+    copy_gm_to_cbuf(L1(float, 8192), bias, 0, 1, 2, 0, 0, PAD_NONE);
+    GO(PIPE_MTE2, PIPE_MTE1);
+    uint64_t table = 128;
+    copy_cbuf_to_bt(table, L1(float, 8192), 0, 1, 1, 0, 0);
+    load_cbuf_to_ca(LA, L1(half, 0), 0, 2, 1, 0, 0, 0, inc);
+    load_cbuf_to_cb(LB, L1(half, 4096), 0, 2, 1, 0, 0, 1, inc);
+    GO(PIPE_MTE1, PIPE_M);
+    for (int i = 0; i < 2; i++)
+        mad(LC, LA + 256 * i, LB + 256 * i, table, 16, 16, 16, 0, 0, i == 0, 0);
+    GO(PIPE_M, PIPE_FIX);
+    copy_matrix_cc_to_gm(out, LC, 0, 16, 16, 16, 16, 0, NoQuant, 0, 0, 1);"""
+    before = """
+#define LA ((__ca__ half *)get_imm(0))
+#define LB ((__cb__ half *)get_imm(0))
+#define LC ((__cc__ float *)get_imm(0))"""
+    parameters = "__gm__ half *a, __gm__ half *b, __gm__ float *bias, __gm__ float *out"
+    arguments = {"a": a, "b": b, "bias": bias, "out": np.zeros((m, n), np.float32)}
+    found = run(parameters, body, arguments, kind="cube", before=before)
+    assert np.array_equal(found, a.astype(np.float32) @ b.astype(np.float32) + bias)
+
+
+def test_a_move_in_byte_mode_writes_so_many_bytes():
+    body = """copy_gm_to_ubuf(UB(half, 0), x, 0, 1, 2, 0, 0);
+    GO(PIPE_MTE2, PIPE_MTE3);
+    copy_ubuf_to_gm(out + 1, UB(half, 0), 0, 1, 6, 0, 0, BM_ENABLE);"""
+    x = RNG.integers(0, 99, 32).astype(np.float16)
+    arguments = {"x": x, "out": np.zeros(16, np.float16)}
+    found = run("__gm__ half *x, __gm__ half *out", body, arguments)
+    assert np.array_equal(found, [0, *x[:3], *[0] * 12])
+
+
+def test_what_says_which_cores_there_are_is_passed_over():
+    body = """KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0);
+    __gm__ __bf16 *p = (__gm__ __bf16 *)out;
+    p[1] = (__bf16)1.5f;"""
+    found = run("__gm__ uint16_t *out", body, {"out": np.zeros(4, np.uint16)})
+    assert found.tolist() == [0, 0x3FC0, 0, 0]
+
+
+TEMPLATES = """
+template <typename T, bool RELU = false>
+__aicore__ inline void Scale(__gm__ T *to, __ubuf__ T *ub, float by) {
+    if constexpr (std::is_same<T, half>::value) {
+        vmuls(ub, ub, (half)by, 1, 1, 1, 8, 8);
+    } else if constexpr (std::is_same_v<T, float>) {
+        vmuls(ub, ub, by, 2, 1, 1, 8, 8);
+    } else {
+        not_even_a_function(ub);
+    }
+    if constexpr (RELU) {
+        pipe_barrier(PIPE_V);
+        vrelu(ub, ub, 128 * sizeof(T) / 256, 1, 1, 8, 8);
+    }
+    GO(PIPE_V, PIPE_MTE3);
+    copy_ubuf_to_gm(to, ub, 0, 1, 128 * sizeof(T) / 32, 0, 0);
+}
+template <typename T> struct Never { T x; void half_of(); };
+template <typename T> __aicore__ void Never2(T x) { broken(; }
+"""
+
+
+@pytest.mark.parametrize(("dtype", "relu"), [("half", True), ("float", False)])
+def test_templates_of_functions_have_instances(dtype, relu):
+    kind = {"half": np.float16, "float": np.float32}[dtype]
+    arguments = {"x": RNG.normal(size=128).astype(kind), "out": np.zeros(128, kind)}
+    size = 4 * np.dtype(kind).itemsize
+    call = f"Scale<{dtype}, true>" if relu else f"Scale<{dtype}>"
+    body = f"""copy_gm_to_ubuf(UB({dtype}, 0), x, 0, 1, {size}, 0, 0);
+    GO(PIPE_MTE2, PIPE_V);
+    {call}(out, UB({dtype}, 0), 2.0f);"""
+    parameters = f"__gm__ {dtype} *x, __gm__ {dtype} *out"
+    before = TEMPLATES.replace("Never2(T x) { broken(; }", "Never2(T x) { broken(); }")
+    found = run(parameters, body, arguments, before=before)
+    wanted = 2 * arguments["x"]
+    assert np.array_equal(found, np.maximum(wanted, 0) if relu else wanted)
+
+
+@pytest.mark.parametrize(
+    ("before", "call", "message"),
+    [
+        ("template <int N> int f(int x) { return x + N; }", "f(1);", "f is a template: its"),
+        ("template <int N> int f() { return N; }", "f<1, 2>();", "must have 1 arguments, not 2"),
+        (
+            "template <int N, int M = 1> int f() { return N; }",
+            "f<>();",
+            "template f must have 1 to 2 arguments, not 0",
+        ),
+        ("template <typename... T> int f() { return 1; }", "f<int>();", "a fixed number of"),
+        ("template <typename T> struct S { T x; };", "S<int> s;", "templates are not part of the"),
+        (
+            "template <typename T> int f() { return 0; }\ntemplate <> int f<half>() { return 1; }",
+            "f<half>();",
+            "k.cce:6:1: specialisations of templates",
+        ),
+        ("template <int N> int f() { return f<N + 1>(); }", "f<0>();", "at most 200 instances"),
+    ],
+)
+def test_what_templates_cannot_is_named(before, call, message):
+    with pytest.raises(CceError) as error:
+        run("__gm__ int *out", call, {"out": np.zeros(8, np.int32)}, before=before)
+    assert message in str(error.value) and str(error.value).startswith("k.cce:")
+
+
+def test_a_template_is_no_kernel():
+    text = "template <typename T> __global__ void k(__gm__ T *x) { }"
+    with pytest.raises(CceError, match="the kernel must be a function; k is a template"):
+        read(text, "k.cce")

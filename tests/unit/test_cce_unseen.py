@@ -234,7 +234,21 @@ def test_templates_of_functions_have_instances(dtype, relu):
 @pytest.mark.parametrize(
     ("before", "call", "message"),
     [
-        ("template <int N> int f(int x) { return x + N; }", "f(1);", "f is a template: its"),
+        (
+            "template <int N> int f(int x) { return x + N; }",
+            "f(1);",
+            "N of template f must be writ",
+        ),
+        (
+            "template <typename T> T f(T a, T b) { return a; }",
+            "f(1, 2.0f);",
+            "not int32_t and float",
+        ),
+        (
+            "template <typename T> T f(T *a) { return *a; }",
+            "f(1);",
+            "f must be given a pointer, not",
+        ),
         ("template <int N> int f() { return N; }", "f<1, 2>();", "must have 1 arguments, not 2"),
         (
             "template <int N, int M = 1> int f() { return N; }",
@@ -255,6 +269,48 @@ def test_what_templates_cannot_is_named(before, call, message):
     with pytest.raises(CceError) as error:
         run("__gm__ int *out", call, {"out": np.zeros(8, np.int32)}, before=before)
     assert message in str(error.value) and str(error.value).startswith("k.cce:")
+
+
+DEDUCED = """
+#define BLOCKS(n) (((n) + 31) / 32)
+struct Pair { int a; int b; };
+static const int STEP = 3;
+template <typename D, typename S = D>
+void fetch(__ubuf__ D *to, __gm__ const S *__restrict__ from, int bytes, int more = 0) {
+    copy_gm_to_ubuf(to, from, 0, 1, BLOCKS(bytes) + more, 0, 0);
+}
+template <typename T> void step(T &x, T by) { x += by * STEP; }
+template <typename T> T left(T x) { return x; }
+template <typename T> int width(T x) { return sizeof(left(x)); }
+template <int N, typename T> T times(T x) { return x * N; }
+template <typename A, typename B> void doubled(__ubuf__ A *to, B *from, int repeat) {
+    if constexpr (std::is_same<A, float>::value) vmuls(to, from, A(2), repeat, 1, 1, 8, 8);
+    else vmuls(to, from, A(4), repeat, 1, 1, 8, 8);
+}
+"""
+
+
+@pytest.mark.parametrize("dtype", ["half", "float"])
+def test_arguments_of_templates_come_from_a_call(dtype):
+    count = 256 // {"half": 2, "float": 4}[dtype]
+    arguments = {
+        "x": RNG.integers(-99, 99, count).astype({"half": "f2", "float": "f4"}[dtype]),
+        "out": np.zeros(count, {"half": "f2", "float": "f4"}[dtype]),
+    }
+    body = f"""fetch(UB({dtype}, 0), x, 256);
+    fetch<uint8_t>(UB(uint8_t, 512), x, 224, 1);
+    GO(PIPE_MTE2, PIPE_V);
+    doubled(UB({dtype}, 256), UB({dtype}, 0), 1);
+    pipe_barrier(PIPE_V);
+    int i = 1; float f = 1; Pair p = {{4, 5}};
+    step(i, 2); step(f, 0.5f);
+    bool right = i == 7 && f == 2.5f && left(p).b == 5 && *left(&i) == 7 && times<3>(i) == 21;
+    right = right && width(right) == 1 && width(p) == 8 && width(UB(half, 0)) == 8;
+    if (right) vadd(UB({dtype}, 0), UB({dtype}, 256), UB({dtype}, 512), 1, 1, 1, 1, 8, 8, 8);
+    GO(PIPE_V, PIPE_MTE3);
+    copy_ubuf_to_gm(out, UB({dtype}, 0), 0, 1, 8, 0, 0);"""
+    found = run(f"__gm__ {dtype} *x, __gm__ {dtype} *out", body, arguments, before=DEDUCED)
+    assert np.array_equal(found, arguments["x"] * {"half": 5, "float": 3}[dtype])
 
 
 def test_a_template_is_no_kernel():

@@ -103,6 +103,10 @@ class Calls(Expressions):
         """Result, parameters and body of one of the source's functions, or None."""
         raise NotImplementedError
 
+    def deduced(self, name: str, nodes: list[c_ast.Node], position: Position) -> str | None:
+        """Name of the instance that a call of a template is of, or None."""
+        raise NotImplementedError
+
     def known(self) -> set[str]:
         """Names of the source's functions."""
         raise NotImplementedError
@@ -115,6 +119,10 @@ class Calls(Expressions):
         name = node.name.name
         nodes = node.args.exprs if node.args is not None else []
         own = self.function(name)
+        if own is None:
+            instance = self.deduced(name, nodes, here)
+            if instance is not None:
+                name, own = instance, self.function(instance)
         if own is not None:
             return self._own(name, own, nodes, here)
         if name.startswith(CAST_PREFIX):

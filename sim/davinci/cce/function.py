@@ -56,28 +56,49 @@ class Program:
         self.starts: list[Callable] = []  # put values into variables of the outermost level
         self.nodes: dict[str, c_ast.FuncDef] = {}
         self.made: dict[str, Function] = {}
-        outer = _Body(self, self.names)
+        self.outer = _Body(self, self.names)
         for node in tree.nodes:
-            if isinstance(node, c_ast.FuncDef):
-                name = node.decl.name
-                if name in self.nodes:
-                    here = position_of(self.nodes[name])
-                    raise CceError(
-                        position_of(node),
-                        f"{name} must be defined once; it is at {here} too, and overloads are not "
-                        "part of the dialect",
-                    )
-                self.nodes[name] = node
-            elif isinstance(node, c_ast.Typedef):
-                self.names.typedefs[node.name], _ = self.names.type_of(node, outer.count)
-            elif isinstance(node, c_ast.Decl) and isinstance(node.type, c_ast.FuncDecl):
-                continue  # a prototype
-            elif isinstance(node, c_ast.Decl) and node.name is None:
-                self.names.type_of(node, outer.count)
-            elif isinstance(node, c_ast.Decl):
-                self._global(node, outer)
-            elif not isinstance(node, c_ast.Pragma | c_ast.StaticAssert | c_ast.EmptyStatement):
-                raise CceError(position_of(node), "this is neither a function nor a declaration")
+            self._outermost(node)
+
+    def _outermost(self, node: c_ast.Node) -> None:
+        """Take a function or a declaration of the outermost level in."""
+        outer = self.outer
+        if isinstance(node, c_ast.FuncDef):
+            name = node.decl.name
+            if name in self.nodes:
+                here = position_of(self.nodes[name])
+                raise CceError(
+                    position_of(node),
+                    f"{name} must be defined once; it is at {here} too, and overloads are not "
+                    "part of the dialect",
+                )
+            self.nodes[name] = node
+        elif isinstance(node, c_ast.Typedef):
+            self.names.typedefs[node.name], _ = self.names.type_of(node, outer.count)
+        elif isinstance(node, c_ast.Decl) and isinstance(node.type, c_ast.FuncDecl):
+            return  # a prototype
+        elif isinstance(node, c_ast.Decl) and node.name is None:
+            self.names.type_of(node, outer.count)
+        elif isinstance(node, c_ast.Decl):
+            self._global(node, outer)
+        elif not isinstance(node, c_ast.Pragma | c_ast.StaticAssert | c_ast.EmptyStatement):
+            raise CceError(position_of(node), "this is neither a function nor a declaration")
+
+    def deduced(self, name: str, types: list[Type], position: Position) -> str:
+        """The name of the instance that a call of a template is of."""
+        instance, nodes = self.tree.deduced(name, types, position)
+        for node in nodes:
+            self._outermost(node)
+        return instance
+
+    def references(self, name: str) -> list[bool]:
+        """Which parameters of a function or a template are references."""
+        node = self.nodes.get(name)
+        if node is None:
+            return [g.is_reference for g in self.tree.templates.called(name) or []]
+        items = node.decl.type.args.params if node.decl.type.args is not None else []
+        quals = [getattr(getattr(item, "type", None), "quals", None) for item in items]
+        return [REFERENCE in (words or ()) for words in quals]
 
     def _global(self, node: c_ast.Decl, outer: "_Body") -> None:
         variable, start = outer.declared(node, fixed=True)
@@ -99,7 +120,7 @@ class Program:
 
     def _compile(self, node: c_ast.FuncDef) -> None:
         names = Names([self.names.scopes[0], {}], self.names.typedefs, self.names.structures)
-        body = _Body(self, names, _addressed(node, self.nodes))
+        body = _Body(self, names, _addressed(node, self))
         result, _ = names.type_of(node.decl.type.type, body.count)
         is_entry = node.decl.name == self.tree.entry
         parameters: list[tuple[str, Type]] = list(_parameters(node, names, body, is_entry))
@@ -151,18 +172,17 @@ def _runner(made: Function, statement: Callable, stores: list[Callable], body: "
 
 
 class _Names(c_ast.NodeVisitor):
-    def __init__(self, nodes: dict[str, c_ast.FuncDef]):
+    def __init__(self, program: Program):
         self.found: set[str] = set()
-        self.nodes = nodes
+        self.program = program
 
     def visit_FuncCall(self, node: c_ast.FuncCall):
         """What is given to a reference must have an address."""
-        own = self.nodes.get(getattr(node.name, "name", ""))
-        if own is not None and own.decl.type.args is not None and node.args is not None:
-            for item, given in zip(own.decl.type.args.params, node.args.exprs, strict=False):
-                quals = getattr(item.type, "quals", None) if hasattr(item, "type") else None
-                if REFERENCE in (quals or ()) and isinstance(given, c_ast.ID):
-                    self.found.add(given.name)
+        references = self.program.references(getattr(node.name, "name", ""))
+        given = node.args.exprs if node.args is not None else []
+        for is_reference, item in zip(references, given, strict=False):
+            if is_reference and isinstance(item, c_ast.ID):
+                self.found.add(item.name)
         self.generic_visit(node)
 
     def visit_UnaryOp(self, node: c_ast.UnaryOp):
@@ -171,9 +191,9 @@ class _Names(c_ast.NodeVisitor):
         self.generic_visit(node)
 
 
-def _addressed(node: c_ast.Node, nodes: dict[str, c_ast.FuncDef]) -> set[str]:
+def _addressed(node: c_ast.Node, program: Program) -> set[str]:
     """Names that & is applied to, or that are given to references."""
-    visitor = _Names(nodes)
+    visitor = _Names(program)
     visitor.visit(node)
     return visitor.found
 
@@ -197,6 +217,12 @@ class _Body(Declarations):
             [t for _, t in found.parameters],
             lambda machine, arguments, position: found.run(machine, arguments, position),
         )
+
+    def deduced(self, name: str, nodes: list[c_ast.Node], position: Position) -> str | None:
+        if self.program.tree.templates.called(name) is None:
+            return None
+        types = [self.value(x).type for x in nodes]
+        return self.program.deduced(name, types, position)
 
     def known(self) -> set[str]:
         return set(self.program.nodes)

@@ -19,8 +19,9 @@ from .cplusplus import REFERENCE
 from .dialect import CAST_PREFIX, Part, choose, entry_of, parts_of, to_c
 from .errors import CceError, Position
 from .preprocess import preprocess
-from .templates import instantiate
+from .templates import Templates, instantiate
 from .tokens import Token
+from .types import Type
 from .words import CONSTANTS, PREDEFINED, RESERVED, SPACES, TYPE_NAMES
 
 __all__ = ["Tree", "parse", "position_of"]
@@ -33,6 +34,13 @@ class Tree:
     file: str
     entry: str
     nodes: list  # of c_ast.Node, at the outermost level
+    templates: Templates
+    types: set[str]
+
+    def deduced(self, name: str, types: list[Type], position: Position) -> tuple[str, list]:
+        """The instance of a template that a call is of, and nodes that were made for it."""
+        instance, parts = self.templates.deduced(name, types, position)
+        return instance, _nodes(parts, self.types, self.file) if parts else []
 
 
 class _Lexer(CLexer):
@@ -87,21 +95,27 @@ def parse(
     if not tokens:
         raise CceError(Position(file, 1), "there is no function in this file")
     parts = parts_of(tokens)
-    parts, first = instantiate(parts, entry_of(parts, entry, file))
+    parts, first, templates = instantiate(parts, entry_of(parts, entry, file))
     chosen = choose(parts, first)
-    for token in (t for p in chosen for t in p.tokens if t.kind == "other"):
-        raise CceError(token.position, f"no C token begins with {token.text!r}")
     types = set().union(*(_type_names(p) for p in chosen))
-    tokens = [t for p in chosen for t in _with_typedef(p, to_c(p.tokens, types))]
+    return Tree(file, str(first.name), _nodes(chosen, types, file), templates, types)
+
+
+def _nodes(parts: list[Part], types: set[str], file: str) -> list:
+    """Parse parts of a source; `types` are those that it makes."""
+    for token in (t for p in parts for t in p.tokens if t.kind == "other"):
+        raise CceError(token.position, f"no C token begins with {token.text!r}")
+    tokens = [t for p in parts for t in _with_typedef(p, to_c(p.tokens, types))]
     # A declaration of a name that is known here anyway would hide it.
     columns: dict[tuple[str, int, int], int] = {}
-    source = _prelude(types) + _layout(tokens, columns)
+    made = set().union(*(_type_names(p) for p in parts))
+    source = _prelude(made, types - made) + _layout(tokens, columns)
     parser = CParser(lexer=partial(_Lexer, columns), dialect="c23")  # pyright: ignore[reportArgumentType]
     try:
         nodes = parser.parse(source, file).ext
     except ParseError as error:
         raise _clear(str(error), tokens, file, types) from None
-    return Tree(file, str(first.name), [n for n in nodes if position_of(n).file != "<types>"])
+    return [n for n in nodes if position_of(n).file != "<types>"]
 
 
 def position_of(node: c_ast.Node) -> Position:
@@ -141,8 +155,8 @@ def _with_typedef(part: Part, tokens: list[Token]) -> list[Token]:
     return tokens + [end._replace(text=w, spaced=True) for w in words]
 
 
-def _prelude(made: set[str]) -> str:
-    names = [n for n in TYPE_NAMES if n not in made]
+def _prelude(made: set[str], known: set[str]) -> str:
+    names = [n for n in TYPE_NAMES.keys() | known if n not in made]
     return '# 1 "<types>"\n' + "".join(f"typedef int {n};\n" for n in names)
 
 

@@ -1,19 +1,21 @@
-"""Function templates of C++: an instance of its own for every list of arguments that is written.
+"""Function templates of C++: an instance of its own for every list of arguments.
 
 `f<half, 16>(x)` calls an instance of `f`; the template's parameters are replaced, word by word, by
-what is in the brackets or by their defaults. Arguments are not worked out from a call's operands.
+what is in the brackets or by their defaults. What is not written is worked out from the types of
+a call's operands when the call is compiled.
 """
 
 import re
 from dataclasses import replace
 from typing import NamedTuple
 
+from .deduction import Given, deduce, given_of
 from .dialect import Part, declared
-from .errors import CceError
+from .errors import CceError, Position
 from .tokens import Token
-from .types import NAMED, integer
+from .types import NAMED, Type, integer
 
-__all__ = ["instantiate"]
+__all__ = ["Templates", "instantiate"]
 
 _OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
 _SAME = frozenset(("is_same", "is_same_v", "IsSameType"))
@@ -35,8 +37,19 @@ class _Template(NamedTuple):
     parameters: tuple[_Parameter, ...]
     tokens: tuple[Token, ...]
 
+    @property
+    def fewest(self) -> int:
+        """Arguments that have no default."""
+        return sum(p.default is None for p in self.parameters)
 
-def instantiate(parts: list[Part], entry: Part) -> tuple[list[Part], Part]:
+    @property
+    def given(self) -> list[Given]:
+        """What the function's parameters tell about the template's."""
+        types = {p.name for p in self.parameters if p.is_type}
+        return given_of(self.tokens, str(self.part.name), types)
+
+
+def instantiate(parts: list[Part], entry: Part) -> "tuple[list[Part], Part, Templates]":
     """Instances that the entry reaches in the place of templates.
 
     Parameters
@@ -52,6 +65,8 @@ def instantiate(parts: list[Part], entry: Part) -> tuple[list[Part], Part]:
         Without templates of functions, in the source's order.
     entry : Part
         The one of them that is run.
+    templates : Templates
+        For calls that do not write all arguments.
 
     Raises
     ------
@@ -59,13 +74,15 @@ def instantiate(parts: list[Part], entry: Part) -> tuple[list[Part], Part]:
         For templates of something else than functions, if they are reached, and for arguments
         that do not fit their parameters.
     """
-    work = _Instances(parts)
+    work = Templates(parts)
     first = next(i for i, p in enumerate(parts) if p is entry)
     work.visit(first)
-    return work.parts(), work.changed[first]
+    return work.parts(), work.changed[first], work
 
 
-class _Instances:
+class Templates:
+    """The function templates of a source, and the instances that are made of them."""
+
     def __init__(self, parts: list[Part]):
         self.source = parts
         self.templates: dict[str, list[_Template]] = {}
@@ -73,6 +90,7 @@ class _Instances:
         self.changed: dict[int, Part] = {}
         self.made: dict[tuple, Part] = {}
         self.owners: dict[tuple, int] = {}
+        self.written: dict[str, tuple[str, list[list[Token]]]] = {}  # of calls that lack some
         for index, part in enumerate(parts):
             if part.is_template and part.name:
                 self.templates.setdefault(part.name, []).append(_template(part))
@@ -90,7 +108,20 @@ class _Instances:
             self.changed[index] = self._rewritten(self.source[index])
             words = set(self.changed[index].words)
             words |= {w for p in self.made.values() for w in p.words}
+            words |= self._behind(words)
             frontier += [i for w in words for i in self.others.get(w, ()) if i not in self.changed]
+
+    def _behind(self, words: set[str]) -> set[str]:
+        """Words of templates that are called without all their arguments, and of theirs."""
+        found: set[str] = set()
+        frontier = list(words)
+        while frontier:
+            word = frontier.pop()
+            for template in self.templates.get(self.written.get(word, (word,))[0], ()):
+                new = template.part.words - found
+                found |= new
+                frontier += new
+        return found
 
     def parts(self) -> list[Part]:
         """All of them; templates that nothing needs are left out."""
@@ -100,7 +131,60 @@ class _Instances:
                 result += [self.made[k] for k, owner in self.owners.items() if owner == index]
             else:
                 result.append(self.changed.get(index, part))
-        return result
+        return [replace(p, words=p.words | self._behind(p.words)) for p in result]
+
+    def called(self, name: str) -> list[Given] | None:
+        """Parameters of the template that a call is of, or None."""
+        name, _ = self.written.get(name, (name, []))
+        bodies = [t for t in self.templates.get(name, ()) if t.parameters]
+        return bodies[0].given if bodies else None
+
+    def deduced(self, name: str, types: list[Type], position: Position) -> tuple[str, list[Part]]:
+        """The instance that a call is of, by the types it gives.
+
+        Parameters
+        ----------
+        name : str
+            As the call has it.
+        types : list of Type
+            Of the call's arguments.
+        position : Position
+            Of the call.
+
+        Returns
+        -------
+        instance : str
+            The function's name.
+        parts : list of Part
+            What was made for it, the first time.
+
+        Raises
+        ------
+        CceError
+            For arguments that the types do not tell.
+        """
+        name, written = self.written.get(name, (name, []))
+        use = Token("id", name, position)
+        template = self._chosen(use)
+        found = deduce(name, template.given, types, position)
+        groups: dict[str, list[Token]] = {}
+        for number, parameter in enumerate(template.parameters):
+            if number < len(written):
+                group = written[number]
+            elif parameter.name in found:
+                group = [use._replace(text=w, spaced=True) for w in found[parameter.name]]
+                group = [t._replace(kind="punctuation") if t.text == "*" else t for t in group]
+            elif parameter.default is not None:
+                group = [x for t in parameter.default for x in groups.get(t.text, [t])]
+            else:
+                raise CceError(
+                    position,
+                    f"{parameter.name} of template {name} must be written, as in {name}<...>(...)",
+                )
+            groups[parameter.name] = group
+        before = set(self.made)
+        instance = self._instance(use, list(groups.values()))
+        return instance, [part for key, part in self.made.items() if key not in before]
 
     def _rewritten(self, part: Part) -> Part:
         tokens, result, index = part.tokens, [], 0
@@ -112,23 +196,22 @@ class _Instances:
                 index += 1
                 continue
             if following == "(":
-                if token.text in self.others:
-                    result.append(token)
-                    index += 1
-                    continue
-                raise CceError(
-                    token.position,
-                    f"{token.text} is a template: its arguments must be written, as in "
-                    f"{token.text}<...>(...)",
-                )
+                result.append(token)
+                index += 1
+                continue
             arguments, index = _arguments(tokens, index + 1)
-            result.append(token._replace(text=self._instance(token, arguments)))
+            if self._is_whole(token.text, arguments):
+                name = self._instance(token, arguments)
+            else:
+                name = f"{token.text}__written_{len(self.written)}"
+                self.written[name] = (token.text, arguments)
+            result.append(token._replace(text=name))
         result = _with_truths(result)
         return replace(part, tokens=result, words={t.text for t in result if t.kind == "id"})
 
     def _instance(self, use: Token, arguments: list[list[Token]]) -> str:
         """The name of an instance, which is made if it is new."""
-        template = self._chosen(use, arguments)
+        template = self._chosen(use)
         given = _matched(use, template, arguments)
         key = (use.text, *(tuple(t.text for t in a) for a in given.values()))
         if key in self.made:
@@ -154,7 +237,13 @@ class _Instances:
         self.made[key] = self._rewritten(part)
         return name
 
-    def _chosen(self, use: Token, arguments: list[list[Token]]) -> _Template:
+    def _is_whole(self, name: str, arguments: list[list[Token]]) -> bool:
+        """Whether a list has all arguments that cannot be worked out from a call."""
+        template = self.templates[name][0]
+        open_ = [p for p in template.parameters[len(arguments) :] if p.default is None]
+        return not open_ or not {p.name for p in open_} <= {g.template for g in template.given}
+
+    def _chosen(self, use: Token) -> _Template:
         """The template of that name with a body."""
         every = self.templates[use.text]
         for one in every:
@@ -216,7 +305,7 @@ def _matched(
 ) -> dict[str, list[Token]]:
     """Arguments by the parameters' names; a value of several words is put in parentheses."""
     count = len(template.parameters)
-    fewest = sum(p.default is None for p in template.parameters)
+    fewest = template.fewest
     if not fewest <= len(arguments) <= count:
         wanted = str(count) if fewest == count else f"{fewest} to {count}"
         raise CceError(

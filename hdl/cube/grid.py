@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from golden.simd2.op import PARTS
 
 from ..simd2.mode import bits
-from ..simd2.operand import Decode
+from ..simd2.operand import Decode, Spread
 from .assign import DataAssignment
 from .config import MatrixUnitConfig
 from .element import ProcessingElement
@@ -140,11 +140,13 @@ class Grid(wiring.Component):
         return valid, control, lanes[0], lanes[1]
 
     def _decoded(self, m: Module) -> list[list[Value]]:
-        """Registers of decoded operands, rows and columns; for semirings."""
+        """Lanes from registers of decoded operands, rows and columns; for semirings."""
         config = self.config
         found: list[list[Value]] = []
         for side, bus, count in (("a", self.a, config.m), ("b", self.b, config.n)):
             groups = config.sparsity and side == "b"
+            shape = Value.cast(getattr(self.step, side))
+            later = self._register(m, shape, f"shape_{side}")
             found.append([])
             for i in range(count):
                 m.submodules[f"decode_{side}{i}"] = decode = Decode(
@@ -156,12 +158,21 @@ class Grid(wiring.Component):
                 )
                 m.d.comb += [
                     Value.cast(decode.bus).eq(bus[i]),
-                    Value.cast(decode.shape).eq(Value.cast(getattr(self.step, side))),
+                    Value.cast(decode.shape).eq(shape),
                 ]
-                lanes = Value.cast(decode.lanes)
+                m.submodules[f"spread_{side}{i}"] = spread = Spread(
+                    format="fp16", k=decode.k, operations=config.ops, side=side
+                )
+                held = self._register(m, Value.cast(decode.held), f"{side}{i}_held")
+                m.d.comb += [
+                    Value.cast(spread.held).eq(held),
+                    Value.cast(spread.shape).eq(later),
+                ]
+                lanes = Value.cast(spread.lanes)
                 if config.sparsity and side == "a":
-                    lanes = Cat(lanes, self._places(self.index[i]))
-                found[-1].append(self._register(m, lanes, f"{side}{i}_lanes"))
+                    places = self._register(m, self._places(self.index[i]), f"{side}{i}_places")
+                    lanes = Cat(lanes, places)
+                found[-1].append(lanes)
         return found
 
     def _places(self, index: Value) -> Value:

@@ -8,7 +8,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..simd2.mode import decoded
-from ..simd2.operand import Decode
+from ..simd2.operand import Decode, Spread
 from ..simd2.pair import DEAL, ELEMENT
 from .assign import DataAssignment
 from .config import INT8, MatrixUnitConfig
@@ -62,7 +62,7 @@ class MatrixUnit(wiring.Component):
     """
 
     #: Sub-components that tools may make once and count.
-    shared = (ProcessingElement, DataAssignment, Decode)
+    shared = (ProcessingElement, DataAssignment, Decode, Spread)
 
     if TYPE_CHECKING:
         i: stream.Interface

@@ -2,6 +2,9 @@
 
 ⊕ = max is done as min on numbers with the other sign, so signs are turned here, and turned back
 when a result is written. Only +, × and max are left for ⊗ then.
+
+Operand registers stand between `Decode` and `Spread`: a number in fixed point has twice the bits of
+what it is made from, and making it takes less time than a product.
 """
 
 from collections.abc import Sequence
@@ -18,7 +21,7 @@ from ..fp.normalise import normalise
 from ..fp.unpack import unpack
 from .mode import bits, bits_layout, mode_of, operations_of, shape_of
 
-__all__ = ["Decode", "check_format", "fixed_bits", "lane_layout"]
+__all__ = ["Decode", "Spread", "check_format", "fixed_bits", "held_layout", "lane_layout"]
 
 
 def fixed_bits(format: FloatFormat) -> int:
@@ -42,24 +45,38 @@ def lane_layout(format: FloatFormat, operations: Sequence[Op]) -> data.StructLay
     ``fixed`` is the number in ones' complement, in units of the smallest subnormal; of infinity it
     is beyond all finite ones.
     """
+    widths, wants = _widths(format, operations)
+    for name in ("significand", "exponent"):
+        widths[name] *= wants["product"]
+    return data.StructLayout({**widths, "fixed": fixed_bits(format) * wants["sum"]})
+
+
+def held_layout(format: FloatFormat, operations: Sequence[Op]) -> data.StructLayout:
+    """What an operand register holds: a `lane_layout` without ``fixed``, which is made from it.
+
+    ``significand`` and ``exponent`` are there for products and sums alike.
+    """
+    widths, wants = _widths(format, operations)
+    for name in ("significand", "exponent"):
+        widths[name] *= wants["product"] | wants["sum"]
+    return data.StructLayout(widths)
+
+
+def _widths(
+    format: FloatFormat, operations: Sequence[Op]
+) -> tuple[dict[str, int], dict[str, bool]]:
+    """Bits of what operands are made of, and which shapes there are."""
     shapes = [shape_of(op, side) for op in operations for side in "ab"]
     wants = {name: any(shape[name] for shape in shapes) for name in shapes[0]}
-    raised = int(wants["raised"])
-    return data.StructLayout(
-        {
-            "significand": (format.fraction_bits + 1) * wants["product"],
-            "exponent": (format.exponent_bits + raised) * wants["product"],
-            "sign": 1,
-            "zero": 1,
-            "inf": 1,
-            "nan": 1,
-            "fixed": fixed_bits(format) * wants["sum"],
-        }
-    )
+    widths = {
+        "significand": format.fraction_bits + 1,
+        "exponent": format.exponent_bits + wants["raised"],
+    }
+    return widths | dict.fromkeys(("sign", "zero", "inf", "nan"), 1), wants
 
 
 class Decode(wiring.Component):
-    """One operand bus in, decoded lanes out; combinational.
+    """One operand bus in, decoded operands out; combinational.
 
     Parameters
     ----------
@@ -77,7 +94,7 @@ class Decode(wiring.Component):
     -------
     bus : In(k × storage_bits)
     shape : In(bits_layout(operations, side))
-    lanes : Out(k × lane_layout)
+    held : Out(k × held_layout)
 
     Raises
     ------
@@ -89,7 +106,7 @@ class Decode(wiring.Component):
     if TYPE_CHECKING:
         bus: Signal
         shape: data.View
-        lanes: data.View
+        held: data.View
 
     def __init__(
         self,
@@ -113,7 +130,7 @@ class Decode(wiring.Component):
             {
                 "bus": In(data.ArrayLayout(self.format.storage_bits, k)),
                 "shape": In(bits_layout(self.operations, side)),
-                "lanes": Out(data.ArrayLayout(lane_layout(self.format, self.operations), k)),
+                "held": Out(data.ArrayLayout(held_layout(self.format, self.operations), k)),
             }
         )
 
@@ -126,7 +143,7 @@ class Decode(wiring.Component):
             if not isinstance(deal, Const) or deal.value:
                 code = Mux(deal, Value.cast(self.bus[self._dealt(k)]), code)
             other = deal if self.side == "a" and k % PARTS in (1, 2) else Const(0, 1)
-            self._build_lane(m, code, shape, other, self.lanes[k], f"x{k}")
+            self._build_operand(m, code, shape, other, self.held[k], f"x{k}")
         return m
 
     def _dealt(self, k: int) -> int:
@@ -136,41 +153,88 @@ class Decode(wiring.Component):
         lanes = GROUP // KEPT * PARTS  # that share a group then
         return k // (lanes * KEPT) * GROUP + k % GROUP
 
-    def _build_lane(
-        self, m: Module, code: Value, shape, other: Value, lane: data.View, name: str
+    def _build_operand(
+        self, m: Module, code: Value, shape, other: Value, held: data.View, name: str
     ) -> None:
         format = self.format
         f = format.fraction_bits
         view = unpack(m, code, format, name=name)
-        sign = view.sign ^ shape["turn"] ^ other
         m.d.comb += [
-            lane.sign.eq(sign),
-            lane.zero.eq(view.zero),
-            lane.inf.eq(view.inf),
-            lane.nan.eq(view.nan),
+            held.sign.eq(view.sign ^ shape["turn"] ^ other),
+            held.zero.eq(view.zero),
+            held.inf.eq(view.inf),
+            held.nan.eq(view.nan),
         ]
         number = normalise(m, view.significand, limit=None, name=f"{name}_normalise")
         raised = Signal(format.exponent_bits + 1, name=f"{name}_raised")
         m.d.comb += raised.eq(view.exponent + f - number.shift)
-        significand = Mux(shape["raised"], number.word, view.significand)
         raised_or_zero = raised & (~view.zero).replicate(len(raised))
-        exponent = Mux(shape["raised"], raised_or_zero, view.exponent)
-        product = shape["product"]
         m.d.comb += [
-            lane.significand.eq(significand & product.replicate(f + 1)),
-            lane.exponent.eq(exponent & product.replicate(len(exponent))),
+            held.significand.eq(Mux(shape["raised"], number.word, view.significand)),
+            held.exponent.eq(Mux(shape["raised"], raised_or_zero, view.exponent)),
         ]
-        if len(Value.cast(lane.fixed)):
-            fixed = self._fixed(m, view, sign, name)
-            m.d.comb += lane.fixed.eq(fixed & shape["sum"].replicate(len(fixed)))
 
-    def _fixed(self, m: Module, view, sign: Value, name: str) -> Value:
+
+class Spread(wiring.Component):
+    """Decoded operands in, lanes out, as their operation wants them; combinational.
+
+    Parameters
+    ----------
+    format, k, operations, side
+        As of `Decode`.
+
+    Members
+    -------
+    held : In(k × held_layout)
+    shape : In(bits_layout(operations, side))
+    lanes : Out(k × lane_layout)
+    """
+
+    if TYPE_CHECKING:
+        held: data.View
+        shape: data.View
+        lanes: data.View
+
+    def __init__(
+        self,
+        *,
+        format: FloatFormat | str = "fp16",
+        k: int,
+        operations: Sequence[Op | str],
+        side: str,
+    ):
+        self.format, self.k, self.side = as_format(format), k, side
+        self.operations = operations_of(operations)
+        super().__init__(
+            {
+                "held": In(data.ArrayLayout(held_layout(self.format, self.operations), k)),
+                "shape": In(bits_layout(self.operations, side)),
+                "lanes": Out(data.ArrayLayout(lane_layout(self.format, self.operations), k)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        shape = bits(self.operations, self.shape, self.side)
+        for k in range(self.k):
+            held, lane = self.held[k], self.lanes[k]
+            for name in ("sign", "zero", "inf", "nan"):
+                m.d.comb += getattr(lane, name).eq(getattr(held, name))
+            for name in ("significand", "exponent"):
+                word = getattr(held, name)
+                m.d.comb += getattr(lane, name).eq(word & shape["product"].replicate(len(word)))
+            if len(Value.cast(lane.fixed)):
+                fixed = self._fixed(m, held, f"x{k}")
+                m.d.comb += lane.fixed.eq(fixed & shape["sum"].replicate(len(fixed)))
+        return m
+
+    def _fixed(self, m: Module, held: data.View, name: str) -> Value:
         """The number in ones' complement."""
         width = fixed_bits(self.format)
         top = self.format.fraction_bits + 2  # bits that only infinity has all set
-        magnitude = self._shifted(m, view.significand, view.exponent, name)
-        magnitude = magnitude | Cat(Const(0, width - 1 - top), view.inf.replicate(top), Const(0, 1))
-        return magnitude ^ sign.replicate(width)
+        magnitude = self._shifted(m, held.significand, held.exponent, name)
+        magnitude = magnitude | Cat(Const(0, width - 1 - top), held.inf.replicate(top), Const(0, 1))
+        return magnitude ^ held.sign.replicate(width)
 
     def _shifted(self, m: Module, significand: Value, exponent: Value, name: str) -> Value:
         """The significand ``exponent - 1`` further up, in magnitude bits and a zero above."""

@@ -14,7 +14,7 @@ from golden.fp import PRESETS
 from golden.simd2 import Op, mmo
 from hdl.simd2.dot import SemiringDot, better
 from hdl.simd2.mode import bits, decoded
-from hdl.simd2.operand import Decode
+from hdl.simd2.operand import Decode, Spread
 from sim.rtl import compile
 
 OPS = tuple(Op)
@@ -57,7 +57,13 @@ class Whole(wiring.Component):
             m.d.comb += Value.cast(decode.bus).eq(Value.cast(getattr(self, side)))
             for name, bit in decoded(operations, self.op, side).items():
                 m.d.comb += getattr(decode.shape, name).eq(bit)
-            m.d.comb += Value.cast(getattr(dot, side)).eq(Value.cast(decode.lanes))
+            spread = Spread(k=self.k, operations=operations, side=side)
+            m.submodules[f"spread_{side}"] = spread
+            m.d.comb += [
+                Value.cast(spread.held).eq(Value.cast(decode.held)),
+                Value.cast(spread.shape).eq(Value.cast(decode.shape)),
+                Value.cast(getattr(dot, side)).eq(Value.cast(spread.lanes)),
+            ]
         for name, bit in decoded(operations, self.op).items():
             m.d.comb += getattr(dot.mode, name).eq(bit)
         semiring = bits(operations, dot.mode)["semiring"]

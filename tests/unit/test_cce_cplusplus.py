@@ -114,6 +114,15 @@ CASES = {
         "out[3] = width<int16_t>(2) + width<double>(1); out[4] = grown<int, (1 < 2)>(9);",
         5,
     ),
+    "references as variables": (
+        "struct T { int n; int m[4]; };",
+        "int a = 3; int &b = a; b += 4; auto &c = b; c *= 2; const int64_t &d = a; T t; T &u = t;"
+        "u.n = 9; u.m[2] = 4; int &w = u.m[2]; w++; const auto &five = 5; int *q = &a;"
+        "int *&r = q; *r = *r + 1; for (int i = 0; i < 2; i++) { int &x = t.m[i]; x = i * 10 + 7; }"
+        "out[0] = a; out[1] = d; out[2] = t.n + w; out[3] = t.m[1]; out[4] = a & five;"
+        'asm volatile(""); __asm__ __volatile__("" ::: "memory");',
+        5,
+    ),
     "later": ("int later(int);\nint later(int x) { return 2 * x; }", "out[0] = later(3);", 1),
 }
 
@@ -161,15 +170,16 @@ def test_all_cases_are_those_of_a_compiler(tmp_path):
         read(text, "k.cce", entry="k").run(sink, [4096])
         found += [(name, v) for v in sink.values("GM", "int64", count, 4096)]
     wrong = [(name, v, w) for (name, v), w in zip(found, wanted, strict=True) if v != w]
-    assert not wrong and total == 55
+    assert not wrong and total == 60
 
 
 def test_global_memory_and_names_of_the_dialect():
     before = "void w(GM_ADDR p) { *(__gm__ int64_t *)p = 6; }\n"
     before += "struct T { int64_t n; half s; };\nint64_t n(__gm__ T &t) { return t.n; }"
     text = "w((GM_ADDR)out); auto t = (__gm__ T *)out; out[2] = n(*t) + n(t[0]);"
+    text += "__gm__ T &u = *t; u.n++; auto &v = t->n; v *= 3;"
     sink = run(body(text, "__gm__ int64_t *out", before), [4096], entry="k")
-    assert sink.values("GM", "int64", 3, 4096) == [6, 0, 12]
+    assert sink.values("GM", "int64", 3, 4096) == [21, 0, 12]
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,7 @@ _QUERIES: dict[str, Callable[[Machine], int]] = {
     "get_task_ration": lambda m: m.registers.get("subblockdim", 1),
     "get_status": lambda m: 0,
     "get_overflow_status": lambda m: 0,
+    "get_data_size": lambda m: 0,
     "get_sys_cnt": lambda m: m.steps,
     "get_ctrl": lambda m: m.registers.get("set_ctrl", 0),
     "get_fpc": lambda m: m.registers.get("set_fpc", 0),
@@ -114,6 +115,9 @@ class Calls(Expressions):
     def call(self, node: c_ast.FuncCall) -> Expr:
         """Compile a call."""
         here = position_of(node)
+        if isinstance(node.name, c_ast.StructRef):
+            name = node.name.field.name
+            raise CceError(here, f"{name} is a method; classes are not part of the dialect")
         if not isinstance(node.name, c_ast.ID):
             raise CceError(here, "a call must name its function")
         name = node.name.name
@@ -195,7 +199,7 @@ class Calls(Expressions):
         if len(nodes) != len(parameters):
             raise CceError(here, f"{name} must have {len(parameters)} arguments, not {len(nodes)}")
         pairs = zip(nodes, parameters, strict=True)
-        gets = tuple(self._argument(n, type, here) for n, type in pairs)
+        gets = tuple(self.argument(n, type, here) for n, type in pairs)
 
         def get(f):
             return body(f[MACHINE_SLOT], [g(f) for g in gets], here)
@@ -219,8 +223,8 @@ class Calls(Expressions):
             return []
         return [c_ast.ID(x) for x in found]
 
-    def _argument(self, node: c_ast.Node, type: Type, here: Position) -> Callable:
-        """The function for an argument's value; of a reference for its address."""
+    def argument(self, node: c_ast.Node, type: Type, here: Position) -> Callable:
+        """Give the function for an argument's value; of a reference for its address."""
         if not isinstance(type, Reference):
             expr = self.value(node)
             if isinstance(type, Structure) and (expr.place is None or expr.place.space != PRIVATE):

@@ -1,13 +1,15 @@
 """What kernels take from C++, rewritten as C before it is parsed.
 
-References of functions' parameters become pointers with a qualifier of ours, default arguments
+References become pointers with a qualifier of ours (after `auto` that alone), default arguments
 become constants, `T x{...}` and `T x(...)` become `T x = ...`, and aliases become typedefs.
 """
 
 from .errors import CceError
 from .tokens import Token
 
-__all__ = ["DEFAULT_PREFIX", "REFERENCE", "rewrite"]
+__all__ = ["ASSEMBLY", "DEFAULT_PREFIX", "REFERENCE", "rewrite"]
+
+ASSEMBLY = ("asm", "__asm__", "__asm")
 
 #: Qualifier of a pointer that stands for a reference.
 REFERENCE = "__reference__"
@@ -37,6 +39,9 @@ def rewrite(
     for word, plural in (("template", "templates"), ("class", "classes")):
         if tokens[0].text == word:
             raise CceError(tokens[0].position, f"{plural} are not part of the dialect")
+    for token in tokens:
+        if token.text in ASSEMBLY:
+            raise CceError(token.position, "assembly is not part of the dialect")
     head, body = _head(tokens, name, pairs) if name else ([], tokens)
     return head + _initialisers(_statements(body), types)
 
@@ -94,12 +99,20 @@ def _statements(tokens: list[Token]) -> list[Token]:
 
 
 def _initialisers(tokens: list[Token], types: frozenset[str]) -> list[Token]:
-    """`T x{...}` and `T x(...)` as `T x = ...`, where a statement begins so."""
+    """`T x{...}` and `T x(...)` as `T x = ...`, where a statement begins so; `T &x`."""
     result: list[Token] = []
     index = 0
     while index < len(tokens):
         starts = not result or result[-1].text in _STARTS
         starts = starts or (len(result) > 1 and [t.text for t in result[-2:]] == ["for", "("])
+        and_ = _reference(tokens, index, types) if starts else None
+        if and_ is not None:
+            result += tokens[index:and_]
+            if tokens[and_ - 1].text != "auto":
+                result.append(tokens[and_]._replace(text="*"))
+            result.append(tokens[and_]._replace(kind="id", text=REFERENCE, spaced=True))
+            index = and_ + 1
+            continue
         end = _declarator(tokens, index, types) if starts else None
         if end is None:
             result.append(tokens[index])
@@ -109,6 +122,19 @@ def _initialisers(tokens: list[Token], types: frozenset[str]) -> list[Token]:
         result.append(tokens[end]._replace(kind="punctuation", text="="))
         index = end
     return result
+
+
+def _reference(tokens: list[Token], index: int, types: frozenset[str]) -> int | None:
+    """Where the `&` is of a declaration of a reference that begins at `index`."""
+    at = index
+    while at < len(tokens) and tokens[at].text in types:
+        at += 1
+    if at == index:
+        return None
+    while at < len(tokens) and tokens[at].text in ("*", "const"):
+        at += 1
+    is_one = [t.text for t in tokens[at : at + 3 : 2]] == ["&", "="] and tokens[at + 1].kind == "id"
+    return at if is_one else None
 
 
 def _declarator(tokens: list[Token], index: int, types: frozenset[str]) -> int | None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Set
 from pycparser import c_ast
 
 from .calls import Calls
+from .cplusplus import REFERENCE
 from .errors import CceError, Position
 from .expressions import ADDRESS_SLOT, MACHINE_SLOT
 from .parse import position_of
@@ -75,7 +76,14 @@ class Declarations(Calls):
     ) -> tuple[Variable, Callable | None]:
         """A variable, and the function that gives it its first value."""
         here = position_of(node)
-        if isinstance(node.type, c_ast.TypeDecl) and isinstance(node.type.type, c_ast.InferredType):
+        inferred = isinstance(node.type, c_ast.TypeDecl) and isinstance(
+            node.type.type, c_ast.InferredType
+        )
+        if inferred and REFERENCE in (node.quals or []):
+            named = self.expression(node.init)
+            space = PRIVATE if named.place is None else named.place.space
+            type, space = Reference(space, named.type), PRIVATE
+        elif inferred:
             first = self.value(node.init)
             if not isinstance(first.type, Scalar | Pointer):
                 raise CceError(here, f"auto must stand for a number or a pointer, not {first.type}")
@@ -89,6 +97,12 @@ class Declarations(Calls):
                 here,
                 f"{node.name} must be a pointer to {space} with an address, not a variable in it",
             )
+        if isinstance(type, Reference):
+            if fixed:
+                raise CceError(
+                    here, f"reference {node.name} must be within a function, and not static"
+                )
+            return self._referring(node, type, here)
         if isinstance(type, Array) and type.count == 0 and node.init is not None:
             type = Array(type.element, self._length(node.init, here))
         constant = self._constant(node, type)
@@ -101,6 +115,17 @@ class Declarations(Calls):
         if node.init is None:
             return variable, self._zeroed(variable, here) if fixed else None
         return variable, self._initial(variable, node.init, here)
+
+    def _referring(
+        self, node: c_ast.Decl, type: Reference, here: Position
+    ) -> tuple[Variable, Callable]:
+        """A reference, and the function that binds it."""
+        slot, get = self.new_slot(), self.argument(node.init, type, here)
+
+        def bind(f):
+            f[slot] = get(f)
+
+        return Variable(type, slot=slot), bind
 
     def _constant(self, node: c_ast.Decl, type: Type) -> tuple | None:
         """The value of a constant number."""

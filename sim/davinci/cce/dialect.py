@@ -9,7 +9,7 @@ as qualifiers, for a lexer that takes them for such.
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from .cplusplus import rewrite
+from .cplusplus import ASSEMBLY, rewrite
 from .errors import CceError, Position, nearest
 from .tokens import Token
 from .words import ATTRIBUTES, SPACES, TYPE_NAMES
@@ -294,6 +294,9 @@ def _without_attributes(tokens: list[Token]) -> list[Token]:
         following = tokens[index + 1].text if index + 1 < len(tokens) else ""
         if token.text in ATTRIBUTES:
             index = pairs[index + 1] + 1 if following == "(" else index + 1
+        elif token.text in ASSEMBLY and _is_empty(tokens, index, pairs):
+            index = next(i for i in range(index, len(tokens)) if i in pairs)
+            index = pairs[index] + 1
         elif token.text == "[" and following in ("aicore", "[", "host"):
             index = pairs[index] + 1
         elif token.text == "::":  # std::max, ConvRelu_t::CRMODE_NONE: the last name tells
@@ -306,6 +309,15 @@ def _without_attributes(tokens: list[Token]) -> list[Token]:
             result.append(token._replace(kind=kind, text=word) if word else token)
             index += 1
     return result
+
+
+def _is_empty(tokens: list[Token], index: int, pairs: dict[int, int]) -> bool:
+    """Whether assembly has no text: it only keeps a compiler from moving things."""
+    at = index + 1
+    while at < len(tokens) and tokens[at].text in ("volatile", "__volatile__"):
+        at += 1
+    inside = tokens[at + 1 : pairs.get(at, at)]
+    return bool(inside) and inside[0].text == '""'
 
 
 def _cpp_casts(tokens: list[Token]) -> list[Token]:

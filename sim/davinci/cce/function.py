@@ -185,6 +185,13 @@ class _Names(c_ast.NodeVisitor):
                 self.found.add(item.name)
         self.generic_visit(node)
 
+    def visit_Decl(self, node: c_ast.Decl):
+        """What a reference is of must have an address."""
+        quals = [*(node.quals or []), *(getattr(node.type, "quals", None) or [])]
+        if REFERENCE in quals and isinstance(node.init, c_ast.ID):
+            self.found.add(node.init.name)
+        self.generic_visit(node)
+
     def visit_UnaryOp(self, node: c_ast.UnaryOp):
         if node.op == "&" and isinstance(node.expr, c_ast.ID):
             self.found.add(node.expr.name)

@@ -43,6 +43,14 @@ class Tree:
         return instance, _nodes(parts, self.types, self.file) if parts else []
 
 
+#: Of C, that can stand before something wrong without being it.
+_WORDS = frozenset(
+    """auto bool break case char const continue default do double else enum float for goto if inline
+    int long return short signed sizeof static struct switch typedef union unsigned void volatile
+    while""".split()
+)
+
+
 class _Lexer(CLexer):
     """C's tokens; some names are qualifiers. `columns` are those of the source."""
 
@@ -63,6 +71,16 @@ class _Lexer(CLexer):
             elif token.value == "__global__":
                 token.type = "INLINE"
         return token
+
+
+class _Parser(CParser):
+    """A parser whose every complaint has a place."""
+
+    def _parse_error(self, msg, coord):
+        token = self._tokens.peek()
+        if token is not None and not hasattr(coord, "line"):
+            msg, coord = f"before: {token.value}", self._tok_coord(token)
+        super()._parse_error(msg, coord)
 
 
 def parse(
@@ -92,13 +110,21 @@ def parse(
     """
     macros = {**PREDEFINED, **(defines or {})}
     tokens = preprocess(text, file, macros, reserved=RESERVED, directory=directory)
-    if not tokens:
-        raise CceError(Position(file, 1), "there is no function in this file")
     parts = parts_of(tokens)
+    if not any(p.name for p in parts):
+        message = f"there is no function in this file{_wanted(text, macros)}"
+        raise CceError(Position(file, 1), message)
     parts, first, templates = instantiate(parts, entry_of(parts, entry, file))
     chosen = choose(parts, first)
     types = set().union(*(_type_names(p) for p in chosen))
     return Tree(file, str(first.name), _nodes(chosen, types, file), templates, types)
+
+
+def _wanted(text: str, macros: Mapping[str, str]) -> str:
+    """What else a text asks for before it has a function: a macro of the compiler's."""
+    lines = re.findall(r"^[ \t]*#[ \t]*(?:el)?if(?:def)?\b(.*)", text, re.MULTILINE)
+    words = [w for line in lines for w in re.findall(r"\b__\w+\b", line) if w not in macros]
+    return f"; it asks for {words[0]}, which is not defined" if words else ""
 
 
 def _nodes(parts: list[Part], types: set[str], file: str) -> list:
@@ -110,7 +136,7 @@ def _nodes(parts: list[Part], types: set[str], file: str) -> list:
     columns: dict[tuple[str, int, int], int] = {}
     made = set().union(*(_type_names(p) for p in parts))
     source = _prelude(made, types - made) + _layout(tokens, columns)
-    parser = CParser(lexer=partial(_Lexer, columns), dialect="c23")  # pyright: ignore[reportArgumentType]
+    parser = _Parser(lexer=partial(_Lexer, columns), dialect="c23")  # pyright: ignore[reportArgumentType]
     try:
         nodes = parser.parse(source, file).ext
     except ParseError as error:
@@ -189,13 +215,30 @@ def _clear(message: str, tokens: list[Token], file: str, types: set[str]) -> Cce
         return CceError(last, f"syntax error at the end: {rest.removeprefix(f'{file}: ')}")
     here = Position(name, int(line), int(column or 1))
     word = rest.removeprefix("before: ") if rest.startswith("before: ") else None
+    known = types | TYPE_NAMES.keys() | CONSTANTS.keys() | SPACES.keys() | _WORDS
+    line_tokens = [t for t in tokens if t.position[:2] == here[:2]]
+    suspect = _suspect(line_tokens, here, word)
+    if suspect is not None and suspect not in known:
+        hint = f"; {suspect} is not a type known here"
+    elif word is None and "&" in [t.text for t in line_tokens if t.position > here]:
+        hint = "; such a reference is not part of the dialect"
+    else:
+        hint = ""
     if word is None:
-        return CceError(here, f"syntax error: {rest[:1].lower()}{rest[1:]}")
-    before = [t for t in tokens if t.position[:2] == here[:2] and t.position < here]
-    hint = ""
-    if before and before[-1].kind == "id":
-        text = before[-1].text.removeprefix(CAST_PREFIX)
-        known = types | TYPE_NAMES.keys() | CONSTANTS.keys() | SPACES.keys()
-        if text not in known:
-            hint = f"; {text} is not a type known here"
+        return CceError(here, f"syntax error: {rest[:1].lower()}{rest[1:]}{hint}")
     return CceError(here, f"syntax error before {word!r}{hint}")
+
+
+def _suspect(line: list[Token], here: Position, word: str | None) -> str | None:
+    """What stands in a line where a type may have been meant; None when nothing does."""
+    before = [t for t in line if t.position < here]
+    if word == ")":  # `(x *)`
+        while before and before[-1].text == "*":
+            before.pop()
+    elif word is None:
+        passed = SPACES.keys() | {"const", "static", "volatile"}
+        before = [t for t in line if t.position >= here and t.text not in passed][:1]
+    declares = len(before) > 1 and before[-2].text in ("auto", *TYPE_NAMES, *_WORDS)
+    if not before or before[-1].kind != "id" or declares:
+        return None
+    return before[-1].text.removeprefix(CAST_PREFIX)

@@ -1,6 +1,7 @@
 """A kernel and its arguments to a program for the cores of a chip."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from ..program import Program
 from ..semantics import Functional, Product
 from .kernel import LIMIT, Kernel
 from .sink import GM_BASE, ProgramSink
+from .turns import Turns
 
 __all__ = ["build", "build_mixed"]
 
@@ -28,7 +30,9 @@ def build(
     cube: str | Product = "golden",
     limit: int = LIMIT,
 ) -> tuple[Program, Functional | None]:
-    """Run a kernel for every core, one after the other, and keep what it did.
+    """Run a kernel for every core, and keep what it did.
+
+    Cores run one after the other, but one that waits for others lets them go on first.
 
     Parameters
     ----------
@@ -62,11 +66,13 @@ def build(
     program = Program(chip, kernel.name)
     values = _values(program, kernel, arguments)
     functional = Functional(program, cube) if execute else None
+    turns, works = Turns(), []
     for index in range(blocks):
         core = program.core(index, kind)
-        sink = ProgramSink(core, functional)
-        kernel.run(sink, values, block_idx=index, block_num=blocks, limit=limit)
-        core.position = None
+        sink = ProgramSink(core, functional, turns)
+        options = {"block_idx": index, "block_num": blocks, "limit": limit}
+        works.append((core, partial(_run, kernel, sink, values, **options)))
+    turns.run(works)
     return program, functional
 
 
@@ -95,8 +101,8 @@ def build_mixed(
     Returns
     -------
     Program
-        What it computes is for `simulate` to say, which lets cores wait for each other. Here they
-        run one after the other, so a scalar load must not need what another core makes.
+        What it computes is for `simulate` to say; a scalar load gets what other cores have made
+        before the flags that the core has waited for.
 
     Raises
     ------
@@ -111,21 +117,24 @@ def build_mixed(
     program = Program(chip, first.name)
     values = _values(program, first, arguments)
     functional = Functional(program, "fast")
+    turns, works = Turns(), []
     for kind, kernel in kernels.items():
         cores = chip.kind(kind).per_group
         for index in range(blocks * cores):
             core = program.core(index, kind)
+            sink = ProgramSink(core, functional, turns)
             block, sub = divmod(index, cores)
-            kernel.run(
-                ProgramSink(core, functional),
-                values,
-                block_idx=block,
-                block_num=blocks,
-                limit=limit,
-                registers={"subblockid": sub, "subblockdim": cores},
-            )
-            core.position = None
+            registers = {"subblockid": sub, "subblockdim": cores}
+            options = {"block_idx": block, "block_num": blocks, "limit": limit}
+            work = partial(_run, kernel, sink, values, registers=registers, **options)
+            works.append((core, work))
+    turns.run(works)
     return program
+
+
+def _run(kernel: Kernel, sink: ProgramSink, values: Mapping[str, Any], **options) -> None:
+    kernel.run(sink, values, **options)
+    sink.core.position = None
 
 
 def _values(

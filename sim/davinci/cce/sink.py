@@ -18,6 +18,7 @@ from .machine import Address, Call
 from .sink_matrix import MATRIX, not_modelled
 from .sink_moves import MOVES
 from .sink_vector import NOT_MODELLED, is_vector, vector_call
+from .turns import Turns
 
 __all__ = ["GM_BASE", "ProgramSink", "status"]
 
@@ -60,6 +61,8 @@ class ProgramSink:
     core : Core
     functional : Functional, optional
         Carries out each instruction; without it a scalar load cannot be answered.
+    turns : Turns, optional
+        Lets other cores go on where this one waits for them.
 
     Attributes
     ----------
@@ -78,8 +81,10 @@ class ProgramSink:
         Another one after every change of a register that has no attribute of its own.
     """
 
-    def __init__(self, core: Core, functional: Functional | None = None):
-        self.core, self.functional = core, functional
+    def __init__(
+        self, core: Core, functional: Functional | None = None, turns: Turns | None = None
+    ):
+        self.core, self.functional, self.turns = core, functional, turns
         self.registers: dict[str, int | float] = {}
         self.mask, self.counting = (1 << 128) - 1, False
         self.atomic = ("", "add")
@@ -98,6 +103,7 @@ class ProgramSink:
         if known is not None:
             self.core.instructions += known
             self._carry_out()
+            self._turn(known)
             return
         self._at(call.position)
         name = call.name
@@ -117,7 +123,9 @@ class ProgramSink:
         now = (self.mask, self.counting, self.atomic, self.compared, self.version)
         if now == state and len(self.known) < _MOST_KNOWN:
             self.known[key] = self.core.instructions[self.done :]
+        fresh = self.core.instructions[self.done :]
         self._carry_out()
+        self._turn(fresh)
 
     def load(self, source: Address, position: Place) -> int | float:
         """Give the value that a scalar load reads."""
@@ -169,6 +177,16 @@ class ProgramSink:
         if self.functional is not None:
             for one in fresh:
                 self.functional.execute(self.core, one)
+
+    def _turn(self, fresh: list[Instruction]) -> None:
+        """Where cores wait for each other, let them."""
+        if self.turns is None or not fresh:
+            return
+        last = fresh[-1]
+        if last.op == "cross_set":
+            self.turns.set(self.core, last.fields["mode"], last.fields["register"])
+        elif last.op == "cross_wait":
+            self.turns.wait(self.core, last.fields["mode"], last.fields["register"])
 
     def _flag(self, call: Call) -> None:
         a = call.arguments

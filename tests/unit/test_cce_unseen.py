@@ -271,6 +271,19 @@ def test_what_templates_cannot_is_named(before, call, message):
     assert message in str(error.value) and str(error.value).startswith("k.cce:")
 
 
+@pytest.mark.parametrize("given", [None, 0, np.full(8, 5, np.int32)])
+def test_a_pointer_may_be_null(given):
+    body = "if (many) out[0] = *many; if (many == nullptr) out[1] = 7; pipe_barrier(PIPE_ALL);"
+    arguments = {"many": given, "out": np.zeros(8, np.int32)}
+    found = run("__gm__ int *many, __gm__ int *out", body, arguments)
+    assert found[:2].tolist() == ([5, 0] if isinstance(given, np.ndarray) else [0, 7])
+
+
+def test_what_a_null_pointer_points_to_is_not_read():
+    with pytest.raises(CceError, match="k.cce:7:"):
+        run("__gm__ int *x, __gm__ int *out", "out[0] = *x;", {"x": None, "out": np.zeros(8, "i4")})
+
+
 DEDUCED = """
 #define BLOCKS(n) (((n) + 31) / 32)
 struct Pair { int a; int b; };

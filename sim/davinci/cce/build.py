@@ -40,7 +40,8 @@ def build(
     chip : Chip
     arguments : mapping of str to ndarray or number
         By the parameters' names. An array becomes a tensor in global memory with that content, of
-        its own dtype; what the kernel writes there is found in the `Functional`.
+        its own dtype; what the kernel writes there is found in the `Functional`. None (or 0) in the
+        place of one is a null pointer.
     blocks : int
         Cores that run it.
     kind : str, optional
@@ -151,9 +152,12 @@ def _values(
         if not parameter.is_pointer:
             values[parameter.name] = value
             continue
+        if value is None or (isinstance(value, int) and value == 0):
+            values[parameter.name] = 0  # no tensor at all: a null pointer
+            continue
         array = np.ascontiguousarray(value)
         if not isinstance(value, np.ndarray) or array.dtype not in _NAMES:
-            raise ValueError(f"{parameter.name} must be an array of a dtype of vectors")
+            raise ValueError(f"{parameter.name} must be an array of a dtype of vectors, or None")
         dtype = "bf16" if parameter.dtype == "bf16" else _NAMES[array.dtype]
         tensor = program.tensor(parameter.name, array.shape, dtype, array)
         values[parameter.name] = GM_BASE + tensor.offset

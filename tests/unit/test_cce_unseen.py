@@ -280,7 +280,7 @@ def test_a_pointer_may_be_null(given):
 
 
 def test_what_a_null_pointer_points_to_is_not_read():
-    with pytest.raises(CceError, match="k.cce:7:"):
+    with pytest.raises(CceError, match=r"k.cce:7:"):
         run("__gm__ int *x, __gm__ int *out", "out[0] = *x;", {"x": None, "out": np.zeros(8, "i4")})
 
 

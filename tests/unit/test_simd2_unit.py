@@ -63,7 +63,8 @@ def test_sums_that_do_not_wait_are_caught(monkeypatch):
             return super().elaborate(platform)
 
     monkeypatch.setattr("hdl.cube.unit.Sequencer", Hasty)
-    assert result(operations=("mma",)).mismatches
+    config = replace(SMALL, n=1, operations=("mma", "orand"))
+    assert result(config, operations=("mma",)).mismatches
 
 
 def test_semirings_take_a_beat_a_cycle_in_one_slot():

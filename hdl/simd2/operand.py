@@ -224,17 +224,18 @@ class Spread(wiring.Component):
                 word = getattr(held, name)
                 m.d.comb += getattr(lane, name).eq(word & shape["product"].replicate(len(word)))
             if len(Value.cast(lane.fixed)):
-                fixed = self._fixed(m, held, f"x{k}")
-                m.d.comb += lane.fixed.eq(fixed & shape["sum"].replicate(len(fixed)))
+                m.d.comb += lane.fixed.eq(self._fixed(m, held, shape["sum"], f"x{k}"))
         return m
 
-    def _fixed(self, m: Module, held: data.View, name: str) -> Value:
-        """The number in ones' complement."""
+    def _fixed(self, m: Module, held: data.View, wanted: Value, name: str) -> Value:
+        """The number in ones' complement, or 0."""
         width = fixed_bits(self.format)
         top = self.format.fraction_bits + 2  # bits that only infinity has all set
-        magnitude = self._shifted(m, held.significand, held.exponent, name)
-        magnitude = magnitude | Cat(Const(0, width - 1 - top), held.inf.replicate(top), Const(0, 1))
-        return magnitude ^ held.sign.replicate(width)
+        significand = held.significand & wanted.replicate(len(held.significand))
+        inf, sign = held.inf & wanted, held.sign & wanted
+        magnitude = self._shifted(m, significand, held.exponent, name)
+        magnitude = magnitude | Cat(Const(0, width - 1 - top), inf.replicate(top), Const(0, 1))
+        return magnitude ^ sign.replicate(width)
 
     def _shifted(self, m: Module, significand: Value, exponent: Value, name: str) -> Value:
         """The significand ``exponent - 1`` further up, in magnitude bits and a zero above."""

@@ -114,6 +114,16 @@ CASES = {
         "out[3] = width<int16_t>(2) + width<double>(1); out[4] = grown<int, (1 < 2)>(9);",
         5,
     ),
+    "specialisations": (
+        "template <typename T, int N> int f(T x) { return 1; }\n"
+        "template <> int f<float, 2>(float x) { return 2; }\n"
+        "template <> int f<int32_t, 1 + 1>(int x) { return x > 0 ? 3 + f<int32_t, 2>(x - 1) : 0; }\n"
+        "template <typename T> int g(T x, T y, int z = 3) { return z; }\n"
+        "template <typename T> int g(T x) { return sizeof(T); }",
+        "out[0] = f<float, 2>(0); out[1] = f<int, 1 + 1>(2) * 10 + f<float, 3>(1);"
+        "out[2] = g(1) + g<double>(2); out[3] = g(1, 2) * 10 + g(1, 2, 4);",
+        4,
+    ),
     "references as variables": (
         "struct T { int n; int m[4]; };",
         "int a = 3; int &b = a; b += 4; auto &c = b; c *= 2; const int64_t &d = a; T t; T &u = t;"
@@ -170,7 +180,7 @@ def test_all_cases_are_those_of_a_compiler(tmp_path):
         read(text, "k.cce", entry="k").run(sink, [4096])
         found += [(name, v) for v in sink.values("GM", "int64", count, 4096)]
     wrong = [(name, v, w) for (name, v), w in zip(found, wanted, strict=True) if v != w]
-    assert not wrong and total == 60
+    assert not wrong and total == 64
 
 
 def test_global_memory_and_names_of_the_dialect():

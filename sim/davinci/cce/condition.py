@@ -5,7 +5,7 @@ import re
 from .errors import CceError, Position
 from .tokens import Token
 
-__all__ = ["holds"]
+__all__ = ["holds", "whole"]
 
 _LEVELS = (
     ("||",),
@@ -23,11 +23,16 @@ _LEVELS = (
 
 def holds(tokens: list[Token], position: Position) -> bool:
     """Whether the expression of an #if is not zero; names that are no macros are 0."""
+    return whole(tokens, position) != 0
+
+
+def whole(tokens: list[Token], position: Position) -> int:
+    """The value of an expression as an #if has them."""
     reader = _Reader(tokens, position)
     value = reader.choice()
     if reader.index < len(tokens):
         raise CceError(reader.here(), f"#if does not expect {tokens[reader.index].text!r} here")
-    return value != 0
+    return value
 
 
 class _Reader:

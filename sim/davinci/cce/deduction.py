@@ -24,6 +24,7 @@ class Given(NamedTuple):
     stars: int = 0
     has_space: bool = False
     is_reference: bool = False
+    has_default: bool = False
 
 
 def given_of(tokens: Iterable[Token], name: str, types: set[str]) -> list[Given]:
@@ -56,13 +57,14 @@ def given_of(tokens: Iterable[Token], name: str, types: set[str]) -> list[Given]
 
 
 def _given(words: list[str], types: set[str]) -> Given:
-    if "=" in words:
+    has_default = "=" in words
+    if has_default:
         words = words[: words.index("=")]
     has_space = any(w in SPACES for w in words)
     words = [w for w in words if w not in _SKIPPED]
     template = words[0] if words and words[0] in types else None
     stars = words.count("*") + words.count("[")
-    return Given(template, stars, has_space, "&" in words)
+    return Given(template, stars, has_space, "&" in words, has_default)
 
 
 def deduce(
@@ -76,7 +78,7 @@ def deduce(
         For one that would have to be two types, and what is no pointer where one is needed.
     """
     found: dict[str, list[str]] = {}
-    for (template, stars, has_space, _), type in zip(given, types, strict=False):
+    for (template, stars, has_space, *_), type in zip(given, types, strict=False):
         if template is None:
             continue
         inner, space = type, PRIVATE

@@ -185,7 +185,7 @@ def _template_end(tokens: list[Token]) -> int:
 def _function_name(head: list[Token]) -> str | None:
     index = _template_end(head)
     if index == 3:  # template <>: the name is before its arguments
-        named = (a for a, b in pairwise(head[3:]) if a.kind == "id" and b.text == "<")
+        named = (a for a, b in pairwise(head[3:]) if a.kind == "id" and b.text in ("<", "("))
         return next((a.text for a in named), None)
     while index < len(head) - 1:
         token, following = head[index], head[index + 1]

@@ -9,6 +9,7 @@ import re
 from dataclasses import replace
 from typing import NamedTuple
 
+from .condition import whole
 from .deduction import Given, deduce, given_of
 from .dialect import Part, declared
 from .errors import CceError, Position
@@ -47,6 +48,11 @@ class _Template(NamedTuple):
         """What the function's parameters tell about the template's."""
         types = {p.name for p in self.parameters if p.is_type}
         return given_of(self.tokens, str(self.part.name), types)
+
+    def takes(self, count: int) -> bool:
+        """Whether the function may be called with so many arguments."""
+        given = self.given
+        return sum(not g.has_default for g in given) <= count <= len(given)
 
 
 def instantiate(parts: list[Part], entry: Part) -> "tuple[list[Part], Part, Templates]":
@@ -137,7 +143,7 @@ class Templates:
         """Parameters of the template that a call is of, or None."""
         name, _ = self.written.get(name, (name, []))
         bodies = [t for t in self.templates.get(name, ()) if t.parameters]
-        return bodies[0].given if bodies else None
+        return max((t.given for t in bodies), key=len, default=None)
 
     def deduced(self, name: str, types: list[Type], position: Position) -> tuple[str, list[Part]]:
         """The instance that a call is of, by the types it gives.
@@ -165,7 +171,7 @@ class Templates:
         """
         name, written = self.written.get(name, (name, []))
         use = Token("id", name, position)
-        template = self._chosen(use)
+        template = self._chosen(use, len(types))
         found = deduce(name, template.given, types, position)
         groups: dict[str, list[Token]] = {}
         for number, parameter in enumerate(template.parameters):
@@ -183,7 +189,7 @@ class Templates:
                 )
             groups[parameter.name] = group
         before = set(self.made)
-        instance = self._instance(use, list(groups.values()))
+        instance = self._instance(use, list(groups.values()), len(types))
         return instance, [part for key, part in self.made.items() if key not in before]
 
     def _rewritten(self, part: Part) -> Part:
@@ -201,7 +207,7 @@ class Templates:
                 continue
             arguments, index = _arguments(tokens, index + 1)
             if self._is_whole(token.text, arguments):
-                name = self._instance(token, arguments)
+                name = self._instance(token, arguments, _count(tokens, index))
             else:
                 name = f"{token.text}__written_{len(self.written)}"
                 self.written[name] = (token.text, arguments)
@@ -209,11 +215,15 @@ class Templates:
         result = _with_truths(result)
         return replace(part, tokens=result, words={t.text for t in result if t.kind == "id"})
 
-    def _instance(self, use: Token, arguments: list[list[Token]]) -> str:
+    def _instance(self, use: Token, arguments: list[list[Token]], count: int) -> str:
         """The name of an instance, which is made if it is new."""
-        template = self._chosen(use)
+        template = self._chosen(use, count)
         given = _matched(use, template, arguments)
-        key = (use.text, *(tuple(t.text for t in a) for a in given.values()))
+        special = self._special(use.text, given)
+        if special is not None:
+            template, given = special, {}
+        owner = next(i for i, p in enumerate(self.source) if p is template.part)
+        key = (use.text, owner, *(tuple(t.text for t in a) for a in given.values()))
         if key in self.made:
             return str(self.made[key].name)
         if len(self.made) >= _MOST:
@@ -233,29 +243,52 @@ class Templates:
                 tokens.append(token)
         part = Part(tokens, name)
         self.made[key] = part
-        self.owners[key] = next(i for i, p in enumerate(self.source) if p is template.part)
+        self.owners[key] = owner
         self.made[key] = self._rewritten(part)
         return name
 
+    def _special(self, name: str, given: dict[str, list[Token]]) -> _Template | None:
+        """The specialisation for these arguments, without them."""
+        for one in self.templates[name]:
+            if one.parameters:
+                continue
+            at = next(i for i, t in enumerate(one.tokens) if t.text == name)
+            if one.tokens[at + 1].text != "<":
+                raise CceError(
+                    one.part.position, f"a specialisation must be written as {name}<...>(...)"
+                )
+            arguments, end = _arguments(list(one.tokens), at + 1)
+            if [_scalar(_folded(a)) for a in arguments] == [_scalar(a) for a in given.values()]:
+                return one._replace(tokens=(*one.tokens[: at + 1], *one.tokens[end:]))
+        return None
+
     def _is_whole(self, name: str, arguments: list[list[Token]]) -> bool:
         """Whether a list has all arguments that cannot be worked out from a call."""
-        template = self.templates[name][0]
+        template = max(self.templates[name], key=lambda t: len(t.parameters))
         open_ = [p for p in template.parameters[len(arguments) :] if p.default is None]
         return not open_ or not {p.name for p in open_} <= {g.template for g in template.given}
 
-    def _chosen(self, use: Token) -> _Template:
-        """The template of that name with a body."""
-        every = self.templates[use.text]
-        for one in every:
-            if not one.parameters:
-                raise CceError(
-                    one.part.position, "specialisations of templates are not part of the dialect"
-                )
-        bodies = [t for t in every if any(x.text == "{" for x in t.tokens)]
+    def _chosen(self, use: Token, count: int) -> _Template:
+        """The template of that name with a body, of several the one with so many parameters."""
+        bodies = [t for t in self.templates[use.text] if t.parameters]
+        if len(bodies) > 1:
+            bodies = [t for t in bodies if t.takes(count)] or bodies
         if len(bodies) != 1:
             here = bodies[1].part.position if bodies else use.position
             raise CceError(here, f"template {use.text} must be defined once")
         return bodies[0]
+
+
+def _count(tokens: list[Token], index: int) -> int:
+    """Arguments of a call whose bracket is at `index`."""
+    depth, commas = 0, 0
+    for at in range(index, len(tokens)):
+        text = tokens[at].text
+        depth += (text in _OPENING) - (text in _CLOSING)
+        commas += text == "," and depth == 1
+        if depth == 0:
+            return 0 if at == index + 1 else commas + 1
+    return 0
 
 
 def _template(part: Part) -> _Template:
@@ -318,11 +351,23 @@ def _matched(
             tokens = arguments[number]
         else:
             tokens = [x for t in default or () for x in given.get(t.text, [t])]
+        tokens = tokens if is_type else _folded(tokens)
         if not is_type and len(tokens) > 1:
             bracket = tokens[0]._replace(kind="punctuation")
             tokens = [bracket._replace(text="("), *tokens, bracket._replace(text=")")]
         given[name] = [t._replace(position=use.position) for t in tokens]
     return given
+
+
+def _folded(tokens: list[Token]) -> list[Token]:
+    """A constant expression of numbers as one of them, if it is not negative."""
+    if len(tokens) < 2 or any(t.kind not in ("number", "punctuation") for t in tokens):
+        return tokens
+    try:
+        value = whole(tokens, tokens[0].position)
+    except CceError:  # it may be none of integers
+        return tokens
+    return tokens if value < 0 else [tokens[0]._replace(kind="number", text=str(value))]
 
 
 def _with_truths(tokens: list[Token]) -> list[Token]:

@@ -117,12 +117,25 @@ CASES = {
     "specialisations": (
         "template <typename T, int N> int f(T x) { return 1; }\n"
         "template <> int f<float, 2>(float x) { return 2; }\n"
-        "template <> int f<int32_t, 1 + 1>(int x) { return x > 0 ? 3 + f<int32_t, 2>(x - 1) : 0; }\n"
+        "template <> int f<int32_t, 1 + 1>(int x)\n"
+        "{ return x > 0 ? 3 + f<int32_t, 2>(x - 1) : 0; }\n"
         "template <typename T> int g(T x, T y, int z = 3) { return z; }\n"
         "template <typename T> int g(T x) { return sizeof(T); }",
         "out[0] = f<float, 2>(0); out[1] = f<int, 1 + 1>(2) * 10 + f<float, 3>(1);"
         "out[2] = g(1) + g<double>(2); out[3] = g(1, 2) * 10 + g(1, 2, 4);",
         4,
+    ),
+    "overloads": (
+        "int f(int a) { return 1; }\nint f(float a) { return 2; }\nint f(double a) { return 3; }\n"
+        "int f(int a, int b) { return 4; }\nint f(int *a) { return 5; }\n"
+        "int f(const float *a) { return 6; }\nstruct P { int a; };\nint f(P p) { return 7; }\n"
+        "void g(int &x) { x += 1; }\nvoid g(float &x) { x *= 2; }\n"
+        "template <typename T> int h(T x) { return sizeof(T); }\nint h(float x) { return -1; }\n",
+        "int16_t s = 1; float x = 1.5f; int n = 1; P p; g(x); g(n); int a[2];"
+        "out[0] = f(1) + 10 * f(x) + 100 * f(2.0); out[1] = f(s) + 10 * f(1, 2) + 100 * f(a);"
+        "out[2] = f(&x) + 10 * f(p); out[3] = n + 10 * x; out[4] = h(1) + 10 * h(x) + 100 * h(2.0);"
+        "out[5] = f('c');",
+        6,
     ),
     "references as variables": (
         "struct T { int n; int m[4]; };",
@@ -180,7 +193,7 @@ def test_all_cases_are_those_of_a_compiler(tmp_path):
         read(text, "k.cce", entry="k").run(sink, [4096])
         found += [(name, v) for v in sink.values("GM", "int64", count, 4096)]
     wrong = [(name, v, w) for (name, v), w in zip(found, wanted, strict=True) if v != w]
-    assert not wrong and total == 64
+    assert not wrong and total == 70
 
 
 def test_global_memory_and_names_of_the_dialect():
@@ -200,9 +213,19 @@ def test_global_memory_and_names_of_the_dialect():
         ("int f(int a, int b = 1) { return a; }", "f();", "f must have 2 arguments, not 0"),
         ("struct T { int n; }; int f(T t) { return t.n; }", "f(*(__gm__ T *)out);", "be copied to"),
         (
-            "int f(int a) { return a; }\nint f(half a) { return a; }",
+            "int f(int a) { return a; }\nint f(int32_t b) { return b; }",
             "f(3);",
-            "f must be defined once",
+            "k.cce:2:5: f must be defined once; it is at k.cce:1:5 too",
+        ),
+        (
+            "int f(int a, double b) { return 1; }\nint f(double a, int b) { return 2; }",
+            "f(1, 2);",
+            "more than one f takes (int32_t, int32_t)",
+        ),
+        (
+            "int f(int *a) { return 1; }\nint f(float *a) { return 2; }",
+            "f(1);",
+            "k.cce:4:1: no f takes (int32_t)",
         ),
         ("class T { int n; };", "T t;", "classes are not part of the dialect"),
     ],

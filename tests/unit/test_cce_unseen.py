@@ -258,7 +258,7 @@ def test_templates_of_functions_have_instances(dtype, relu):
         ("template <typename... T> int f() { return 1; }", "f<int>();", "a fixed number of"),
         ("template <typename T> struct S { T x; };", "S<int> s;", "templates are not part of the"),
         (
-            "template <typename T> int f(T x) { return 0; }\ntemplate <> int f(half x) { return 1; }",
+            "template <typename T> int f(T x) { return 0;}\ntemplate <> int f(half x) { return 1;}",
             "f<half>(1);",
             "k.cce:6:1: a specialisation must be written as f<...>(...)",
         ),

@@ -104,8 +104,8 @@ class Calls(Expressions):
         """Result, parameters and body of one of the source's functions, or None."""
         raise NotImplementedError
 
-    def deduced(self, name: str, nodes: list[c_ast.Node], position: Position) -> str | None:
-        """Name of the instance that a call of a template is of, or None."""
+    def chosen(self, name: str, nodes: list[c_ast.Node], position: Position) -> str:
+        """Which of the source's functions of a name a call is of: an overload, an instance."""
         raise NotImplementedError
 
     def known(self) -> set[str]:
@@ -122,13 +122,10 @@ class Calls(Expressions):
             raise CceError(here, "a call must name its function")
         name = node.name.name
         nodes = node.args.exprs if node.args is not None else []
-        own = self.function(name)
-        if own is None:
-            instance = self.deduced(name, nodes, here)
-            if instance is not None:
-                name, own = instance, self.function(instance)
+        key = self.chosen(name, nodes, here)
+        own = self.function(key)
         if own is not None:
-            return self._own(name, own, nodes, here)
+            return self._own(key, own, nodes, here)
         if name.startswith(CAST_PREFIX):
             return self._functional_cast(name.removeprefix(CAST_PREFIX), nodes, here)
         if name in _SILENT:

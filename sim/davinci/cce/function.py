@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Set
 from dataclasses import dataclass
+from itertools import zip_longest
+from typing import NoReturn
 
 from pycparser import c_ast
 
@@ -12,7 +14,7 @@ from .expressions import MACHINE_SLOT
 from .machine import Machine
 from .parse import Tree, position_of
 from .scope import Names
-from .types import PRIVATE, VOID, Array, Pointer, Type
+from .types import EXACT, PRIVATE, VOID, Array, Pointer, Type, fit
 
 __all__ = ["Function", "Program"]
 
@@ -55,6 +57,7 @@ class Program:
         self.globals_size = 64  # address 0 is nothing's
         self.starts: list[Callable] = []  # put values into variables of the outermost level
         self.nodes: dict[str, c_ast.FuncDef] = {}
+        self.overloads: dict[str, list[str]] = {}  # keys of the nodes of each name
         self.made: dict[str, Function] = {}
         self.outer = _Body(self, self.names)
         for node in tree.nodes:
@@ -65,14 +68,11 @@ class Program:
         outer = self.outer
         if isinstance(node, c_ast.FuncDef):
             name = node.decl.name
-            if name in self.nodes:
-                here = position_of(self.nodes[name])
-                raise CceError(
-                    position_of(node),
-                    f"{name} must be defined once; it is at {here} too, and overloads are not "
-                    "part of the dialect",
-                )
-            self.nodes[name] = node
+            keys = self.overloads.setdefault(name, [])
+            if keys and name == self.tree.entry:
+                self._twice(name, position_of(node), name)
+            keys.append(f"{name} {len(keys)}" if keys else name)
+            self.nodes[keys[-1]] = node
         elif isinstance(node, c_ast.Typedef):
             self.names.typedefs[node.name], _ = self.names.type_of(node, outer.count)
         elif isinstance(node, c_ast.Decl) and isinstance(node.type, c_ast.FuncDecl):
@@ -91,14 +91,52 @@ class Program:
             self._outermost(node)
         return instance
 
+    def fitting(self, name: str, types: list[Type], position: Position) -> str | None:
+        """The key of the function that a call is of, by the types it gives; None for a template.
+
+        Raises
+        ------
+        CceError
+            When none of several fits, or two fit as well.
+        """
+        keys = self.overloads.get(name, [])
+        has_template = self.tree.templates.called(name) is not None
+        if len(keys) < 2 and not (keys and has_template):
+            return keys[0] if keys else None
+        scores: dict[str, int] = {}
+        seen: dict[tuple[Type, ...], str] = {}
+        for key in keys:
+            found = self.function(key)
+            assert found is not None  # keys are those of nodes
+            wanted = tuple(t for _, t in found.parameters)
+            if seen.setdefault(wanted, key) != key:
+                self._twice(seen[wanted], position_of(self.nodes[key]), name)
+            score = fit(types, wanted)
+            if score is not None:
+                scores[key] = score
+        best = max(scores.values(), default=0)
+        if has_template and best < EXACT * len(types):
+            return None
+        chosen = [key for key, score in scores.items() if score == best]
+        if len(chosen) != 1:
+            shown = ", ".join(map(str, types))
+            which = "more than one" if chosen else "no"
+            raise CceError(position, f"{which} {name} takes ({shown})")
+        return chosen[0]
+
+    def _twice(self, key: str, position: Position, name: str) -> NoReturn:
+        here = position_of(self.nodes[key])
+        raise CceError(position, f"{name} must be defined once; it is at {here} too")
+
     def references(self, name: str) -> list[bool]:
-        """Which parameters of a function or a template are references."""
-        node = self.nodes.get(name)
-        if node is None:
-            return [g.is_reference for g in self.tree.templates.called(name) or []]
-        items = node.decl.type.args.params if node.decl.type.args is not None else []
-        quals = [getattr(getattr(item, "type", None), "quals", None) for item in items]
-        return [REFERENCE in (words or ()) for words in quals]
+        """Which parameters of a function or a template are references, in one of its overloads."""
+        rows = [[g.is_reference for g in self.tree.templates.called(name) or []]]
+        for key in self.overloads.get(name, ()):
+            arguments = self.nodes[key].decl.type.args
+            items = arguments.params if arguments is not None else []
+            quals = [getattr(getattr(item, "type", None), "quals", None) for item in items]
+            rows.append([REFERENCE in (words or ()) for words in quals])
+        return [any(column) for column in zip_longest(*rows, fillvalue=False)]
 
     def _global(self, node: c_ast.Decl, outer: "_Body") -> None:
         variable, start = outer.declared(node, fixed=True)
@@ -115,14 +153,14 @@ class Program:
     def function(self, name: str) -> Function | None:
         """The function of that name, compiled."""
         if name not in self.made and name in self.nodes:
-            self._compile(self.nodes[name])
+            self._compile(name, self.nodes[name])
         return self.made.get(name)
 
-    def _compile(self, node: c_ast.FuncDef) -> None:
+    def _compile(self, key: str, node: c_ast.FuncDef) -> None:
         names = Names([self.names.scopes[0], {}], self.names.typedefs, self.names.structures)
         body = _Body(self, names, _addressed(node, self))
         result, _ = names.type_of(node.decl.type.type, body.count)
-        is_entry = node.decl.name == self.tree.entry
+        is_entry = key == self.tree.entry
         parameters: list[tuple[str, Type]] = list(_parameters(node, names, body, is_entry))
         here = position_of(node)
 
@@ -130,7 +168,7 @@ class Program:
             raise CceError(position, f"{node.decl.name} must not be called while it is declared")
 
         made = Function(node.decl.name, result, parameters, here, not_yet)
-        self.made[made.name] = made
+        self.made[key] = made
         stores = [body.parameter(name, type, here) for name, type in parameters]
         body.result = result
         statement = body.statement(node.body)
@@ -225,14 +263,17 @@ class _Body(Declarations):
             lambda machine, arguments, position: found.run(machine, arguments, position),
         )
 
-    def deduced(self, name: str, nodes: list[c_ast.Node], position: Position) -> str | None:
-        if self.program.tree.templates.called(name) is None:
-            return None
+    def chosen(self, name: str, nodes: list[c_ast.Node], position: Position) -> str:
+        program = self.program
+        has_template = program.tree.templates.called(name) is not None
+        if len(program.overloads.get(name, ())) < 2 and not has_template:
+            return name
         types = [self.value(x).type for x in nodes]
-        return self.program.deduced(name, types, position)
+        key = program.fitting(name, types, position)
+        return program.deduced(name, types, position) if key is None else key
 
     def known(self) -> set[str]:
-        return set(self.program.nodes)
+        return set(self.program.overloads)
 
     def reserve(self, type: Type) -> int:
         return self.program.reserve(type)

@@ -5,7 +5,7 @@ A value is an int, a float that its type can hold exactly, or, for a pointer, th
 
 import math
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -14,6 +14,7 @@ from .words import TYPE_NAMES
 __all__ = [
     "BOOL",
     "DOUBLE",
+    "EXACT",
     "FLOAT",
     "HALF",
     "INT",
@@ -33,6 +34,7 @@ __all__ = [
     "converter",
     "decode",
     "encode",
+    "fit",
     "integer",
     "is_number",
     "leaves",
@@ -217,6 +219,31 @@ def common(a: Scalar, b: Scalar) -> Scalar:
     if a.size != b.size:
         return a if a.size > b.size else b
     return a if a.kind == "u" else b
+
+
+#: What `fit` says of an argument that is what is wanted.
+EXACT = 3
+
+
+def fit(given: Sequence[Type], wanted: Sequence[Type]) -> int | None:
+    """How well arguments fit parameters, the more the better; None if they do not."""
+    if len(given) != len(wanted):
+        return None
+    scores = [_fit(*pair) for pair in zip(given, wanted, strict=True)]
+    return None if None in scores else sum(x for x in scores if x is not None)
+
+
+def _fit(given: Type, wanted: Type) -> int | None:
+    if isinstance(wanted, Reference):
+        wanted = wanted.target
+    if given == wanted:
+        return EXACT
+    if isinstance(given, Scalar) and isinstance(wanted, Scalar):
+        widened = DOUBLE if given == FLOAT else promoted(given)
+        return EXACT - 1 if wanted == widened else 1
+    if isinstance(given, Pointer) and isinstance(wanted, Pointer):
+        return 1 if given.space == wanted.space and isinstance(wanted.target, Void) else None
+    return None
 
 
 def _to_integer(type: Scalar) -> Callable:

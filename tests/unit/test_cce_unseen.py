@@ -193,6 +193,36 @@ def test_what_says_which_cores_there_are_is_passed_over():
     assert found.tolist() == [0, 0x3FC0, 0, 0]
 
 
+@pytest.mark.parametrize("dtype", ["half", "float"])
+def test_vsel_takes_bits_from_an_address_in_the_register(dtype):
+    kind = {"half": np.float16, "float": np.float32}[dtype]
+    lanes = 256 // np.dtype(kind).itemsize
+    bits = RNG.integers(0, 2, (2, 3, lanes)).astype(bool)
+    arguments = {
+        "x": RNG.normal(size=(2, 3, lanes)).astype(kind),
+        "bits": np.zeros((2, 64), np.uint8),
+        "out": np.zeros((2, 3, lanes), kind),
+    }
+    arguments["bits"][:, : 3 * lanes // 8] = np.packbits(
+        bits.reshape(2, -1), axis=1, bitorder="little"
+    )
+    body = f"""copy_gm_to_ubuf(UB({dtype}, 0), x, 0, 1, 48, 0, 0);
+    copy_gm_to_ubuf(UB(uint8_t, 4096), bits, 0, 1, 4, 0, 0);
+    GO(PIPE_MTE2, PIPE_V);
+    for (int i = 0; i < 2; ++i) {{
+        GO(PIPE_V, PIPE_S);
+        *UB(uint64_t, 5120) = 4096 + 64 * i;
+        GO(PIPE_S, PIPE_V);
+        set_cmpmask(UB(uint64_t, 5120));
+        vsel(UB({dtype}, 6144 + 768 * i), UB({dtype}, 768), UB({dtype}, 0), 3, 1, 1, 1, 8, 8, 8, 2);
+    }}
+    GO(PIPE_V, PIPE_MTE3);
+    copy_ubuf_to_gm(out, UB({dtype}, 6144), 0, 1, 48, 0, 0);"""
+    types = f"__gm__ {dtype} *x, __gm__ uint8_t *bits, __gm__ {dtype} *out"
+    found = run(types, body, arguments)
+    assert np.array_equal(found, np.where(bits, arguments["x"][1], arguments["x"][0]))
+
+
 TEMPLATES = """
 template <typename T, bool RELU = false>
 __aicore__ inline void Scale(__gm__ T *to, __ubuf__ T *ub, float by) {

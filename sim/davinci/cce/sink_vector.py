@@ -160,9 +160,15 @@ def _compare(sink: ProgramSink, call: Call) -> None:
 
 
 def _select(sink: ProgramSink, call: Call) -> None:
-    """By the register; after set_cmpmask by the bits it was taken from, repeat by repeat."""
+    """By the register; after set_cmpmask by the bits it was taken from, repeat by repeat.
+
+    In mode 2 these are an address in UB, where a bit for each lane is, repeat after repeat.
+    """
+    if call.arguments["mode"] == 2:
+        _select_far(sink, call)
+        return
     if call.arguments["mode"]:
-        sink.fail(call, f"mode must be 0, not {call.arguments['mode']}: others are not modelled")
+        sink.fail(call, f"mode must be 0 or 2, not {call.arguments['mode']}: it is not modelled")
     if sink.compared is None:
         _elements(sink, call, "vsel", {})
         return
@@ -172,6 +178,20 @@ def _select(sink: ProgramSink, call: Call) -> None:
         for i in range(first, first + repeat):
             moved = [_moved(v, i, strides[n][1]) for n, v in views.items()]
             sink.core.vsel(*moved, bits=bits, repeat=1, mask=mask, strides=strides)
+
+
+def _select_far(sink: ProgramSink, call: Call) -> None:
+    if sink.compared is None or sink.functional is None:
+        sink.fail(call, "mode 2 must come after set_cmpmask, with data that are known")
+    (start,) = sink.functional.memory(sink.core).elements(sink.view(sink.compared, (1,), "uint64"))
+    views, strides = _operands(sink, call, ["dst", "src0", "src1"])
+    lanes = lanes_of(*views.values())
+    for first, repeat, mask in _pieces(sink, call, lanes):
+        moved = [_moved(v, first, strides[n][1]) for n, v in views.items()]
+        place = sink.compared._replace(address=int(start) + first * lanes // 8)
+        bits = sink.view(place, (repeat * lanes // 8,), "uint8")
+        sink.core.vsel(*moved, bits=bits, repeat=repeat, mask=mask, strides=strides)
+    sink.version += 1  # what the register holds may be another address the next time
 
 
 def _reduce(sink: ProgramSink, call: Call) -> None:

@@ -193,6 +193,63 @@ def test_what_says_which_cores_there_are_is_passed_over():
     assert found.tolist() == [0, 0x3FC0, 0, 0]
 
 
+def test_a_product_is_added_to_what_came_from_ub():
+    a, b = RNG.integers(-8, 8, (2, 16, 16)).astype(np.float16)
+    bias = RNG.integers(-99, 99, (16, 16)).astype(np.float32)
+    body = """copy_gm_to_cbuf(L1(half, 0), a, 0, 1, 16, 0, 0, PAD_NONE);
+    copy_gm_to_cbuf(L1(half, 512), b, 0, 1, 16, 0, 0, PAD_NONE);
+    copy_gm_to_ubuf(UB(float, 0), bias, 0, 1, 32, 0, 0);
+    GO(PIPE_MTE2, PIPE_MTE1);
+    GO(PIPE_MTE2, PIPE_V);
+    load_cbuf_to_ca((__ca__ half *)0, L1(half, 0), 0, 1, 1, 0, false);
+    load_cbuf_to_cb((__cb__ half *)0, L1(half, 512), 0, 1, 1, 0, true);
+    copy_matrix_ubuf_to_cc((__cc__ float *)1024, UB(float, 0), 0, 1, 1, 0, 0, CRMODE_NONE);
+    GO(PIPE_MTE1, PIPE_M);
+    GO(PIPE_V, PIPE_M);
+    mad((__cc__ float *)1024, (__ca__ half *)0, (__cb__ half *)0, 16, 16, 16, 0);
+    GO(PIPE_M, PIPE_V);
+    copy_matrix_cc_to_ubuf(UB(float, 2048), (__cc__ float *)1024, 0, 1, 1, 0, 0, CRMODE_NONE);
+    GO(PIPE_V, PIPE_MTE3);
+    copy_ubuf_to_gm(out, UB(float, 2048), 0, 1, 32, 0, 0);"""
+    arguments = {"a": a, "b": b, "bias": bias, "out": np.zeros((16, 16), np.float32)}
+    types = "__gm__ half *a, __gm__ half *b, __gm__ float *bias, __gm__ float *out"
+    found = run(types, body, arguments, chip=C910, kind=None)
+    wanted = a.astype(float) @ b.astype(float) + bias
+    assert np.array_equal(found, wanted)
+
+
+@pytest.mark.parametrize(("dtype", "kind"), [("half", np.float16), ("int32_t", np.int32)])
+def test_rows_of_16_go_to_fractals_and_back(dtype, kind):
+    """Two rows to the begin of each of three fractals; in UB they come two blocks apart."""
+    width = np.dtype(kind).itemsize
+    blocks = 2 * 16 * width // 32
+    x = RNG.integers(-99, 99, (3, 2, 16)).astype(kind)
+    body = f"""copy_gm_to_ubuf(UB({dtype}, 0), x, 0, 1, {3 * blocks}, 0, 0);
+    vector_dup(UB({dtype}, 4096), ({dtype})7, 2, 1, 1, 8, 0);
+    GO(PIPE_MTE2, PIPE_V);
+    copy_vector_ubuf_to_cc((__cc__ {dtype} *)0, UB({dtype}, 0), 0, 3, 2, 0, 1, CRMODE_NONE);
+    pipe_barrier(PIPE_V);
+    copy_vector_cc_to_ubuf(UB({dtype}, 4096), (__cc__ {dtype} *)0, 0, 3, 2, 1, 1, CRMODE_NONE);
+    GO(PIPE_V, PIPE_MTE3);
+    copy_ubuf_to_gm(out, UB({dtype}, 4096), 0, 1, {3 * (blocks + 1)}, 0, 0);"""
+    out = np.zeros((3, 32 + 32 // width), kind)
+    types = f"__gm__ {dtype} *x, __gm__ {dtype} *out"
+    found = run(types, body, {"x": x, "out": out}, chip=C910, kind=None)
+    assert np.array_equal(found[:, :32], x.reshape(3, 32)) and (found[:, 32:] == 7).all()
+
+
+def test_what_is_converted_on_the_way_to_l0c_is_named():
+    with pytest.raises(CceError, match="from fp16 to fp32 in mode 4 is not modelled"):
+        run(
+            "__gm__ float *out",
+            "copy_matrix_ubuf_to_cc((__cc__ float *)0, UB(half, 0), 0, 1, 1, 0, 0,"
+            " CRMODE_F16toF32_NONE);",
+            {"out": np.zeros(8, np.float32)},
+            chip=C910,
+            kind=None,
+        )
+
+
 @pytest.mark.parametrize("dtype", ["half", "float"])
 def test_vsel_takes_bits_from_an_address_in_the_register(dtype):
     kind = {"half": np.float16, "float": np.float32}[dtype]

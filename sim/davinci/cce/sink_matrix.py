@@ -139,6 +139,32 @@ def _to_ub(sink: ProgramSink, call: Call) -> None:
         _factor(sink, float(sink.registers.get("set_deqscale", 1)))
 
 
+def _plain(sink: ProgramSink, call: Call) -> None:
+    """Between UB and L0C as it is: bursts of fractals, or of rows of 16, each behind a fractal.
+
+    Gaps are in fractals in L0C, in blocks in UB.
+    """
+    a = call.arguments
+    dst, src = a["dst"], a["src"]
+    if a["cr_mode"] or dst.dtype != src.dtype:
+        sink.fail(call, f"from {src.dtype} to {dst.dtype} in mode {a['cr_mode']} is not modelled")
+    if not a["n_burst"] or not a["len_burst"]:
+        return
+    width = DTYPES[src.dtype].itemsize
+    size = a["len_burst"] * (256 if "matrix" in call.name else 16) * width
+    units = {
+        name: 256 * width if a[name].space == "L0C" else BLOCK_BYTES for name in ("dst", "src")
+    }
+    sink.core.copy(
+        sink.view(dst, ()),
+        sink.view(src, ()),
+        bursts=a["n_burst"],
+        burst_bytes=size,
+        dst_stride=size + a["dst_gap"] * units["dst"],
+        src_stride=size + a["src_gap"] * units["src"],
+    )
+
+
 def _factor(sink: ProgramSink, factor: float) -> None:
     sink.last().fields.update(factor=factor)  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -198,11 +224,6 @@ MATRIX |= {f"load_{source}_to_c{side}": _load for source in ("cbuf", "gm") for s
 MATRIX |= {f"load_cbuf_to_c{side}_transpose": _load_transposed for side in "ab"}
 MATRIX |= {name: _fill for s in "ab" for name in (f"set_l0{s}_2d", f"create_c{s}_matrix")}
 MATRIX |= dict.fromkeys(
-    (
-        "copy_vector_cc_to_ubuf",
-        "copy_vector_ubuf_to_cc",
-        "copy_matrix_ubuf_to_cc",
-        "broadcast_ub_to_cc",
-    ),
-    not_modelled,
+    ("copy_vector_cc_to_ubuf", "copy_vector_ubuf_to_cc", "copy_matrix_ubuf_to_cc"), _plain
 )
+MATRIX["broadcast_ub_to_cc"] = not_modelled

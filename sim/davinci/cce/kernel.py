@@ -164,7 +164,8 @@ def read(
         function = program.function(tree.entry)
     except RecursionError:
         raise CceError(_start(file), "expressions must nest less deeply") from None
-    assert function is not None  # the entry is in the tree
+    if function is None:
+        raise CceError(_start(file), f"{tree.entry} must be the name of a function")
     parameters = tuple(_parameter(name, type) for name, type in function.parameters)
     return Kernel(tree.entry, file, parameters, program, function)
 

@@ -76,9 +76,14 @@ class _Lexer(CLexer):
 class _Parser(CParser):
     """A parser whose every complaint has a place."""
 
+    def _lex_error_func(self, msg, line, column):
+        columns = getattr(self.clex, "columns", {})
+        column = columns.get((self.clex.filename, line, column), column)
+        super()._lex_error_func(msg, line, column)
+
     def _parse_error(self, msg, coord):
-        token = self._tokens.peek()
-        if token is not None and not hasattr(coord, "line"):
+        token = None if hasattr(coord, "line") else self._tokens.peek()
+        if token is not None:
             msg, coord = f"before: {token.value}", self._tok_coord(token)
         super()._parse_error(msg, coord)
 

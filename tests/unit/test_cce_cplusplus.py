@@ -125,6 +125,28 @@ CASES = {
         "out[2] = g(1) + g<double>(2); out[3] = g(1, 2) * 10 + g(1, 2, 4);",
         4,
     ),
+    "arguments told by a call before defaults": (
+        "template <uint32_t D, typename T = uint32_t> inline T up(const T a) {\n"
+        '  static_assert(D != 0, "zero"); static_assert(std::is_arithmetic<T>::value, "what");\n'
+        "  T d = D; return (a + d - 1) / d; }\n"
+        "template <typename T> inline T up(const T a, const T d) { return (a + d - 1) / d; }",
+        "uint64_t big = 1ull << 40; uint8_t small = 250; out[0] = up<16>(big) + up(7, 2);"
+        "out[1] = up<7>(small); out[2] = up(big, big); out[3] = up<3, uint8_t>(511);",
+        4,
+    ),
+    "variables of templates, traits, limits": (
+        "template <typename T> constexpr T MOST = std::numeric_limits<T>::max();\n"
+        "template <typename T, int N = 2> static const T SCALED = N * sizeof(T);",
+        "out[0] = MOST<int> + (int64_t)MOST<uint32_t>; out[1] = SCALED<float, 3> + SCALED<char>;"
+        "out[2] = std::numeric_limits<int64_t>::min(); out[3] = MOST<uint8_t> + MOST<int16_t>;"
+        "out[4] = (MOST<float> > 3.4e38f) + 2 * std::is_signed_v<int>"
+        " + 4 * std::is_floating_point<float>::value + 8 * std::is_integral<float>::value"
+        " + 16 * std::is_unsigned<uint8_t>::value + 32 * std::is_arithmetic_v<int *>;"
+        "out[5] = std::numeric_limits<float>::lowest() == -MOST<float>;"
+        "out[6] = std::numeric_limits<float>::min() * 1.2676506002282294e30f * 1e9f;"
+        "out[7] = std::numeric_limits<float>::infinity() > MOST<float>;",
+        8,
+    ),
     "overloads": (
         "int f(int a) { return 1; }\nint f(float a) { return 2; }\nint f(double a) { return 3; }\n"
         "int f(int a, int b) { return 4; }\nint f(int *a) { return 5; }\n"
@@ -155,6 +177,7 @@ def of_compiler(before, statements, count, tmp_path):
     source = tmp_path / "p.cpp"
     source.write_text(
         "#include <cstdint>\n#include <cstdio>\n#include <cfloat>\n#include <cmath>\n"
+        "#include <limits>\n#include <type_traits>\n"
         f"{before}\nint64_t out[{count}];\nint main() {{\n{statements}\n"
         'for (int64_t x : out) printf("%lld\\n", (long long)x);\n}\n'
     )
@@ -193,7 +216,7 @@ def test_all_cases_are_those_of_a_compiler(tmp_path):
         read(text, "k.cce", entry="k").run(sink, [4096])
         found += [(name, v) for v in sink.values("GM", "int64", count, 4096)]
     wrong = [(name, v, w) for (name, v), w in zip(found, wanted, strict=True) if v != w]
-    assert not wrong and total == 70
+    assert not wrong and total == 82
 
 
 def test_global_memory_and_names_of_the_dialect():
@@ -228,6 +251,17 @@ def test_global_memory_and_names_of_the_dialect():
             "k.cce:4:1: no f takes (int32_t)",
         ),
         ("class T { int n; };", "T t;", "classes are not part of the dialect"),
+        (
+            'template <int N> int f() { static_assert(N > 2, "too few"); return N; }',
+            "f<3>(); f<2>();",
+            'k.cce:1:28: a static assertion does not hold: "too few"',
+        ),
+        (
+            "template <typename T> T f(T x) { return std::numeric_limits<T>::digits(); }",
+            "f(3);",
+            "numeric_limits<int32_t>::digits is not known here",
+        ),
+        ("", "out[0] = std::is_same<int>::value;", "is_same must have 2 types, not 1"),
     ],
 )
 def test_what_is_not_taken_is_named(before, statements, message):

@@ -85,8 +85,10 @@ def _part(tokens: list[Token]) -> Part | None:
         name = _function_name(tokens[: texts.index("{")])
     words = {t.text for t in tokens if t.kind == "id"}
     is_template = texts[0] == "template"
-    if is_template and "{" not in texts:  # a prototype, or asks for an instance
-        return None
+    if is_template and "{" not in texts:
+        rest = texts[_template_end(tokens) :]
+        if "=" not in rest or "(" in rest[: rest.index("=")]:  # a prototype, or asks for one
+            return None
     return Part(tokens, name, "__global__" in texts, "<<<" in texts, words, is_template)
 
 

@@ -323,6 +323,14 @@ class _Body(Declarations):
 
         return run
 
+    def _do_StaticAssert(self, node: c_ast.StaticAssert) -> Callable:
+        """What cannot be told before it runs is taken for true."""
+        test = self.condition(node.cond)
+        if test.constant == (0,):
+            text = "" if node.message is None else f": {node.message.value}"
+            raise CceError(position_of(node), f"a static assertion does not hold{text}")
+        return lambda f: 0
+
     def _do_DeclList(self, node: c_ast.DeclList) -> Callable:
         return _block([self.statement(x) for x in node.decls])
 

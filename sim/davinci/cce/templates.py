@@ -9,17 +9,16 @@ import re
 from dataclasses import replace
 from typing import NamedTuple
 
-from .condition import whole
+from .angles import arguments_of, count_of, folded
 from .deduction import Given, deduce, given_of
 from .dialect import Part, declared
 from .errors import CceError, Position
 from .tokens import Token
-from .types import NAMED, Type, integer
+from .traits import scalar, with_traits
+from .types import Type
 
 __all__ = ["Templates", "instantiate"]
 
-_OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
-_SAME = frozenset(("is_same", "is_same_v", "IsSameType"))
 _MOST = 200  # instances of all templates of a source
 
 
@@ -97,9 +96,13 @@ class Templates:
         self.made: dict[tuple, Part] = {}
         self.owners: dict[tuple, int] = {}
         self.written: dict[str, tuple[str, list[list[Token]]]] = {}  # of calls that lack some
+        self.variables: dict[str, _Template] = {}
         for index, part in enumerate(parts):
+            variable = _variable(part) if part.is_template and not part.name else None
             if part.is_template and part.name:
                 self.templates.setdefault(part.name, []).append(_template(part))
+            elif variable is not None:
+                self.variables[variable] = _template(part)
             else:
                 for word in [part.name] if part.name else declared(part):
                     self.others.setdefault(word, []).append(index)
@@ -135,7 +138,7 @@ class Templates:
         for index, part in enumerate(self.source):
             if part.is_template and part.name:
                 result += [self.made[k] for k, owner in self.owners.items() if owner == index]
-            else:
+            elif not (part.is_template and _variable(part)):
                 result.append(self.changed.get(index, part))
         return [replace(p, words=p.words | self._behind(p.words)) for p in result]
 
@@ -197,6 +200,11 @@ class Templates:
         while index < len(tokens):
             token = tokens[index]
             following = tokens[index + 1].text if index + 1 < len(tokens) else ""
+            if token.text in self.variables and following == "<":
+                given, end = arguments_of(tokens, index + 1)
+                tokens = [*self._value(token, given), *tokens[end:]]
+                index = 0
+                continue
             if token.text not in self.templates or following not in ("<", "("):
                 result.append(token)
                 index += 1
@@ -205,15 +213,28 @@ class Templates:
                 result.append(token)
                 index += 1
                 continue
-            arguments, index = _arguments(tokens, index + 1)
-            if self._is_whole(token.text, arguments):
-                name = self._instance(token, arguments, _count(tokens, index))
+            arguments, index = arguments_of(tokens, index + 1)
+            count = count_of(tokens, index)
+            if self._is_whole(self._chosen(token, count), arguments):
+                name = self._instance(token, arguments, count)
             else:
                 name = f"{token.text}__written_{len(self.written)}"
                 self.written[name] = (token.text, arguments)
             result.append(token._replace(text=name))
-        result = _with_truths(result)
+        result = with_traits(result)
         return replace(part, tokens=result, words={t.text for t in result if t.kind == "id"})
+
+    def _value(self, use: Token, arguments: list[list[Token]]) -> list[Token]:
+        """What an instance of a variable is, with its type, in the place of its name."""
+        template = self.variables[use.text]
+        given = _matched(use, template, arguments)
+        kept = [t for t in template.tokens if t.text != ";"]
+        words = [x for t in kept for x in given.get(t.text, [t])]
+        at = next(i for i, t in enumerate(words) if t.text == "=")
+        type = [t for t in words[: at - 1] if t.text not in ("const", "static", "inline")]
+        brackets = {text: Token("punctuation", text, use.position) for text in "()"}
+        left, right = brackets["("], brackets[")"]
+        return [left, left, *type, right, left, *words[at + 1 :], right, right]
 
     def _instance(self, use: Token, arguments: list[list[Token]], count: int) -> str:
         """The name of an instance, which is made if it is new."""
@@ -257,16 +278,15 @@ class Templates:
                 raise CceError(
                     one.part.position, f"a specialisation must be written as {name}<...>(...)"
                 )
-            arguments, end = _arguments(list(one.tokens), at + 1)
-            if [_scalar(_folded(a)) for a in arguments] == [_scalar(a) for a in given.values()]:
+            arguments, end = arguments_of(list(one.tokens), at + 1)
+            if [scalar(folded(a)) for a in arguments] == [scalar(a) for a in given.values()]:
                 return one._replace(tokens=(*one.tokens[: at + 1], *one.tokens[end:]))
         return None
 
-    def _is_whole(self, name: str, arguments: list[list[Token]]) -> bool:
-        """Whether a list has all arguments that cannot be worked out from a call."""
-        template = max(self.templates[name], key=lambda t: len(t.parameters))
-        open_ = [p for p in template.parameters[len(arguments) :] if p.default is None]
-        return not open_ or not {p.name for p in open_} <= {g.template for g in template.given}
+    def _is_whole(self, template: _Template, arguments: list[list[Token]]) -> bool:
+        """Whether a list has all arguments that a call could tell."""
+        missing = {p.name for p in template.parameters[len(arguments) :]}
+        return not missing & {g.template for g in template.given}
 
     def _chosen(self, use: Token, count: int) -> _Template:
         """The template of that name with a body, of several the one with so many parameters."""
@@ -279,21 +299,19 @@ class Templates:
         return bodies[0]
 
 
-def _count(tokens: list[Token], index: int) -> int:
-    """Arguments of a call whose bracket is at `index`."""
-    depth, commas = 0, 0
-    for at in range(index, len(tokens)):
-        text = tokens[at].text
-        depth += (text in _OPENING) - (text in _CLOSING)
-        commas += text == "," and depth == 1
-        if depth == 0:
-            return 0 if at == index + 1 else commas + 1
-    return 0
+def _variable(part: Part) -> str | None:
+    """The name of the variable that a template is of; None if it is of something else."""
+    _, end = arguments_of(part.tokens, 1)
+    texts = [t.text for t in part.tokens[end:]]
+    if "=" not in texts or texts[0] in ("struct", "class", "union", "typedef", "using"):
+        return None
+    before = texts[: texts.index("=")]
+    return before[-1] if len(before) > 1 and "(" not in before else None
 
 
 def _template(part: Part) -> _Template:
     """A template's parameters, and what follows them."""
-    groups, end = _arguments(part.tokens, 1)
+    groups, end = arguments_of(part.tokens, 1)
     parameters = []
     for group in groups:
         texts = [t.text for t in group]
@@ -306,31 +324,6 @@ def _template(part: Part) -> _Template:
         is_type = texts[0] in ("typename", "class")
         parameters.append(_Parameter(texts[at - 1], is_type, default))
     return _Template(part, tuple(parameters), tuple(part.tokens[end:]))
-
-
-def _arguments(tokens: list[Token], index: int) -> tuple[list[list[Token]], int]:
-    """What is between the angle brackets that begin at `index`, and the index behind them."""
-    start = tokens[index] if index < len(tokens) else tokens[-1]
-    if start.text != "<":
-        raise CceError(start.position, "template must be followed by <parameters>")
-    groups: list[list[Token]] = [[]]
-    depth, inner = 1, 0
-    for at in range(index + 1, len(tokens)):
-        token = tokens[at]
-        inner += (token.text in _OPENING) - (token.text in _CLOSING)
-        if not inner and token.text == "<":
-            depth += 1
-        elif not inner and token.text in (">", ">>"):
-            depth -= len(token.text)
-            if depth <= 0:
-                return ([] if groups == [[]] else groups), at + 1
-        if token.text in (";", "{"):
-            break
-        if token.text == "," and depth == 1 and not inner:
-            groups.append([])
-        else:
-            groups[-1].append(token)
-    raise CceError(start.position, "the '<' here is not closed")
 
 
 def _matched(
@@ -351,49 +344,9 @@ def _matched(
             tokens = arguments[number]
         else:
             tokens = [x for t in default or () for x in given.get(t.text, [t])]
-        tokens = tokens if is_type else _folded(tokens)
+        tokens = tokens if is_type else folded(tokens)
         if not is_type and len(tokens) > 1:
             bracket = tokens[0]._replace(kind="punctuation")
             tokens = [bracket._replace(text="("), *tokens, bracket._replace(text=")")]
         given[name] = [t._replace(position=use.position) for t in tokens]
     return given
-
-
-def _folded(tokens: list[Token]) -> list[Token]:
-    """A constant expression of numbers as one of them, if it is not negative."""
-    if len(tokens) < 2 or any(t.kind not in ("number", "punctuation") for t in tokens):
-        return tokens
-    try:
-        value = whole(tokens, tokens[0].position)
-    except CceError:  # it may be none of integers
-        return tokens
-    return tokens if value < 0 else [tokens[0]._replace(kind="number", text=str(value))]
-
-
-def _with_truths(tokens: list[Token]) -> list[Token]:
-    """`std::is_same<A, B>::value`, whose `::` have gone, as 1 or 0 where both are known types."""
-    result: list[Token] = []
-    index = 0
-    while index < len(tokens):
-        token = tokens[index]
-        following = tokens[index + 1].text if index + 1 < len(tokens) else ""
-        if token.text not in _SAME or following != "<":
-            result.append(token)
-            index += 1
-            continue
-        types, index = _arguments(tokens, index + 1)
-        if index < len(tokens) and tokens[index].text == "value":
-            index += 1
-        if len(types) != 2:
-            raise CceError(token.position, f"{token.text} must have 2 types, not {len(types)}")
-        one, other = (_scalar(t) for t in types)
-        result.append(token._replace(kind="number", text=str(int(one == other))))
-    return result
-
-
-def _scalar(tokens: list[Token]) -> object:
-    """A type that can be compared; of what is no number its words."""
-    words = [t.text for t in tokens if t.text not in ("const", "volatile")]
-    if len(words) == 1 and words[0] in NAMED:
-        return NAMED[words[0]]
-    return integer(words) or tuple(words)

@@ -193,6 +193,78 @@ def test_what_says_which_cores_there_are_is_passed_over():
     assert found.tolist() == [0, 0x3FC0, 0, 0]
 
 
+def pairs_of(scores, indices):
+    """Sorted elements as vbitsort makes them: a score, then an index in the last four bytes."""
+    made = np.zeros((*scores.shape, 8), np.uint8)
+    made[..., : scores.itemsize] = scores[..., None].view(np.uint8)
+    made[..., 4:] = indices.astype(np.uint32)[..., None].view(np.uint8)
+    return made
+
+
+@pytest.mark.parametrize("dtype", ["half", "float"])
+def test_groups_of_32_are_sorted_with_their_indices(dtype):
+    kind = {"half": np.float16, "float": np.float32}[dtype]
+    x = RNG.integers(-9, 9, (3, 32)).astype(kind)  # with many ties
+    i = RNG.permutation(96).astype(np.uint32).reshape(3, 32)
+    body = f"""copy_gm_to_ubuf(UB({dtype}, 0), x, 0, 1, {x.nbytes // 32}, 0, 0);
+    copy_gm_to_ubuf(UB(uint32_t, 4096), i, 0, 1, 12, 0, 0);
+    GO(PIPE_MTE2, PIPE_V);
+    vbitsort(UB({dtype}, 8192), UB({dtype}, 0), UB(uint32_t, 4096), 3);
+    GO(PIPE_V, PIPE_MTE3);
+    copy_ubuf_to_gm(out, UB(uint8_t, 8192), 0, 1, 24, 0, 0);"""
+    types = f"__gm__ {dtype} *x, __gm__ uint32_t *i, __gm__ uint8_t *out"
+    found = run(types, body, {"x": x, "i": i, "out": np.zeros((3, 32, 8), np.uint8)})
+    order = np.argsort(-x.astype(float), axis=1, kind="stable")
+    wanted = pairs_of(np.take_along_axis(x, order, 1), np.take_along_axis(i, order, 1))
+    assert np.array_equal(found, wanted)
+
+
+def merged(lists):
+    """What comes out when the highest head leaves each time, of equal ones the first list's."""
+    lists, made = [list(x) for x in lists], []
+    while any(lists):
+        heads = [x[0][0] if x else -np.inf for x in lists]
+        made.append(lists[int(np.argmax(heads))].pop(0))
+    return made
+
+
+@pytest.mark.parametrize(("valid", "repeat"), [(15, 1), (15, 2), (5, 1), (2, 1)])
+@pytest.mark.parametrize("is_sorted", [True, False])
+def test_lists_are_merged(valid, repeat, is_sorted):
+    scores = RNG.integers(-20, 20, (repeat, 4, 8)).astype(np.float32)
+    if is_sorted:
+        scores = -np.sort(-scores, axis=2)
+    indices = np.arange(scores.size).reshape(scores.shape)
+    x = pairs_of(scores, indices)
+    blocks = x.nbytes // 32
+    body = f"""copy_gm_to_ubuf(UB(uint8_t, 0), x, 0, 1, {blocks}, 0, 0);
+    GO(PIPE_MTE2, PIPE_V);
+    __ubuf__ float *lists[4] = {{UB(float, 0), UB(float, 64), UB(float, 128), UB(float, 192)}};
+    uint64_t lengths = 8 | 8 << 16 | 8ull << 32 | 8ull << 48;
+    vmrgsort4(UB(float, 4096), lists, lengths, {repeat} | {valid} << 8);
+    GO(PIPE_V, PIPE_MTE3);
+    copy_ubuf_to_gm(out, UB(uint8_t, 4096), 0, 1, {repeat * valid.bit_count() * 2}, 0, 0);"""
+    chosen = [n for n in range(4) if valid >> n & 1]
+    out = np.zeros((repeat * len(chosen) * 8, 8), np.uint8)
+    found = run("__gm__ uint8_t *x, __gm__ uint8_t *out", body, {"x": x, "out": out})
+    wanted = []
+    for s, i in zip(scores, indices, strict=True):
+        wanted += merged([list(zip(s[n], i[n], strict=True)) for n in chosen])
+    values, places = np.array(wanted, np.float64).T
+    assert np.array_equal(found, pairs_of(values.astype(np.float32), places))
+
+
+@pytest.mark.parametrize(
+    ("control", "message"),
+    [("1 | 15 << 8 | 1 << 12", "to stop when a list is exhausted"), ("2 | 7 << 8", "must be four")],
+)
+def test_what_merging_cannot_is_named(control, message):
+    body = f"""__ubuf__ float *lists[4] = {{UB(float, 0), UB(float, 64), UB(float, 128), 0}};
+    vmrgsort4(UB(float, 4096), lists, 8 | 8 << 16 | 8ull << 32 | 8ull << 48, {control});"""
+    with pytest.raises(CceError, match=rf"k.cce:8:\d+: vmrgsort4: .*{message}"):
+        run("__gm__ uint8_t *out", body, {"out": np.zeros(8, np.uint8)})
+
+
 def test_a_product_is_added_to_what_came_from_ub():
     a, b = RNG.integers(-8, 8, (2, 16, 16)).astype(np.float16)
     bias = RNG.integers(-99, 99, (16, 16)).astype(np.float32)

@@ -313,7 +313,8 @@ def _issue(machine: Machine, signature, bound: dict, here: Position) -> None:
             arguments[parameter.name] = _pipe(name, arguments[parameter.name], here)
         elif parameter.kind == "OWN":
             start = arguments[parameter.name].address
-            raw = [machine.load(PRIVATE, start + 8 * i, UINT64, here) for i in range(8)]
+            count = 4 if parameter.name == "lists" else 8
+            raw = [machine.load(PRIVATE, start + 8 * i, UINT64, here) for i in range(count)]
             arguments[parameter.name] = tuple(raw)
     if pipe in arguments:
         pipe = arguments[pipe]

@@ -258,6 +258,8 @@ def _vectors():
         operands = f"dst:UB<{dtype}> src0:UB<{dtype}> src1:UB<{dtype}>"
         strides = "repeat:0..65535 src0_blk:0..255 pattern:0..7 src0_rep:0..65535 src1_rep:0..255"
         yield "vreducev2", "V", f"{operands} {strides}"
+    yield "vbitsort", "V", "dst:UB<T> src0:UB<T> src1:UB<uint32> repeat:0..255", "fp16 fp32"
+    yield "vmrgsort4", "V", "dst:UB<T> lists:OWN lengths:u64 control:u64", "fp16 fp32"
     yield "vbrcb", "V", "dst:UB<T> src:UB<T> dst_blk:0..65535 dst_rep:0..65535 repeat:0..255", _ANY
 
 

@@ -1,8 +1,9 @@
-"""Intrinsics of the vector unit that pick elements: vgather and vreducev2.
+"""Intrinsics of the vector unit that pick elements: vgather, vreducev2, vbitsort, vmrgsort4.
 
 References
 ----------
 CCE intrinsic guide 8.5, cceapi_0037 and cceapi_0057: patterns, offsets, what the mask does.
+How public kernels use the two that sort: groups of 32, pairs of 8 bytes, the words of vmrgsort4.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ import numpy as np
 
 from ..lanes import lanes_of
 from ..operands import BLOCK_BYTES, DTYPES, REPEAT_BYTES, Span, View
-from ..semantics.picks import PATTERNS
+from ..semantics.picks import PAIR_BYTES, PATTERNS, SORTED
 from .machine import Call
 
 if TYPE_CHECKING:
     from .sink import ProgramSink
 
-__all__ = ["gather", "pick"]
+__all__ = ["gather", "merge", "pick", "sort"]
 
 
 def gather(sink: ProgramSink, call: Call, pieces) -> None:
@@ -107,3 +108,44 @@ def _bits(sink: ProgramSink, call: Call, view: View, repeat: int, count: int) ->
     data = sink.functional.memory(sink.core).at(view, (repeat, -(-count // 8)), strides)
     bits = np.unpackbits(np.ascontiguousarray(data), axis=1, bitorder="little")
     return int(bits[:, :count].sum())
+
+
+def sort(sink: ProgramSink, call: Call) -> None:
+    """Groups of 32 scores with indices to pairs, the highest score first."""
+    a = call.arguments
+    count = a["repeat"] * SORTED
+    if not count:
+        return
+    views = {"dst": sink.view(a["dst"], ()), "src": sink.view(a["src0"], ())}
+    views["src1"] = sink.view(a["src1"], ())
+    reads = tuple(Span("UB", views[n].offset, count * views[n].itemsize) for n in ("src", "src1"))
+    writes = Span("UB", views["dst"].offset, count * PAIR_BYTES)
+    fields = {"repeat": a["repeat"]}
+    sink.core._vector("vbitsort", views, fields, reads, (writes,), a["repeat"], SORTED)
+
+
+def merge(sink: ProgramSink, call: Call) -> None:
+    """Up to four lists of pairs to one; their lengths are 16 bits each of a word.
+
+    The other word has the repeats in its low byte, then a bit for every list that takes part.
+    """
+    a = call.arguments
+    repeat, valid = a["control"] & 0xFF, a["control"] >> 8 & 15
+    if a["control"] >> 12 & 1:
+        sink.fail(call, "to stop when a list is exhausted is not modelled")
+    lists = [(a["lists"][i], a["lengths"] >> 16 * i & 0xFFFF) for i in range(4) if valid >> i & 1]
+    lists = [(start, length) for start, length in lists if length]
+    if not repeat or not lists:
+        return
+    total = sum(length for _, length in lists)
+    ends = [start + length * PAIR_BYTES for start, length in lists]
+    follow = [start for start, _ in lists[1:]] == ends[:-1]
+    if repeat > 1 and (len(lists) < 4 or len({n for _, n in lists}) > 1 or not follow):
+        sink.fail(call, "with repeats the lists must be four of a length, one behind another")
+    dtype = a["dst"].dtype
+    views = {"dst": sink.view(a["dst"], ()), "src": View("UB", lists[0][0], dtype, (), ())}
+    step = ((repeat, total * PAIR_BYTES),)
+    reads = tuple(Span("UB", start, n * PAIR_BYTES, step) for start, n in lists)
+    writes = Span("UB", views["dst"].offset, repeat * total * PAIR_BYTES)
+    fields = {"repeat": repeat, "lists": tuple(lists)}
+    sink.core._vector("vmrgsort4", views, fields, reads, (writes,), repeat, total)

@@ -8,7 +8,7 @@ from ..lanes import lanes_of
 from ..operands import BLOCK_BYTES, DTYPES, Span, View
 from .intrinsics import CONVERSIONS
 from .machine import Address, Call
-from .sink_picks import gather, pick
+from .sink_picks import gather, merge, pick, sort
 
 if TYPE_CHECKING:
     from .sink import ProgramSink
@@ -28,7 +28,8 @@ vsel""".split()
 _UNARY = "vabs vexp vln vrec vrsqrt vsqrt vrelu vnot vcopy".split()
 _SCALAR = "vadds vmuls vmaxs vmins vaxpy vlrelu".split()
 _OTHER = """vector_dup vshl vshr vtranspose v4dtrans vbrcb get_cmpmask vxor vgather
-vreducev2""".split()
+vreducev2 vbitsort vmrgsort4""".split()
+_PICKS = {"vreducev2": pick, "vbitsort": sort, "vmrgsort4": merge}
 _NAMES = frozenset((*_BINARY, *_UNARY, *_SCALAR, *_OTHER, *_REDUCTIONS, *CONVERSIONS))
 
 
@@ -54,8 +55,8 @@ def vector_call(sink: ProgramSink, call: Call) -> None:
         _select(sink, call)
     elif name == "vgather":
         gather(sink, call, _pieces(sink, call, lanes_of(sink.view(call.arguments["dst"], ()))))
-    elif name == "vreducev2":
-        pick(sink, call)
+    elif name in _PICKS:
+        _PICKS[name](sink, call)
     else:
         _elements(sink, call, *_operation(sink, call))
 

@@ -1,4 +1,7 @@
-"""Vector instructions that pick elements: by byte offsets (vgather), by bits (vreduce)."""
+"""Vector instructions that pick elements: by byte offsets, by bits, or in the order of scores.
+
+A sorted element is 8 bytes: the score first, an index in the last four.
+"""
 
 from dataclasses import replace
 
@@ -10,7 +13,10 @@ from ..operands import BLOCK_BYTES, DTYPES
 from .lanes import enabled
 from .memory import FunctionalError, Memory
 
-__all__ = ["PATTERNS", "PICKS"]
+__all__ = ["PAIR_BYTES", "PATTERNS", "PICKS", "SORTED"]
+
+#: Elements that vbitsort sorts, and bytes of one with its index.
+SORTED, PAIR_BYTES = 32, 8
 
 #: Patterns of vreduce by their numbers: (which of every so many elements, how many); 0 reads bits.
 PATTERNS = {1: (0, 2), 2: (1, 2), 3: (0, 4), 4: (1, 4), 5: (2, 4), 6: (3, 4), 7: (0, 1)}
@@ -53,5 +59,43 @@ def _reduce(memory: Memory, one: Instruction) -> None:
     memory.at(dst, picked.shape, (width,))[...] = picked
 
 
+def _bitsort(memory: Memory, one: Instruction) -> None:
+    """Groups of 32 scores with their indices, the highest first; of equal ones the first."""
+    src, repeat = one.operands["src"], one.fields["repeat"]
+    shape, width = (repeat, SORTED), src.itemsize
+    scores = memory.at(src, shape, (SORTED * width, width))
+    indices = memory.at(one.operands["src1"], shape, (SORTED * 4, 4), "uint32")
+    order = np.argsort(-scores.astype(np.float64), axis=1, kind="stable")
+    made = np.zeros((*shape, PAIR_BYTES), np.uint8)
+    ordered = np.ascontiguousarray(np.take_along_axis(scores, order, 1))
+    made[..., :width] = ordered.view(np.uint8).reshape(*shape, width)
+    ordered = np.ascontiguousarray(np.take_along_axis(indices, order, 1))
+    made[..., 4:] = ordered.view(np.uint8).reshape(*shape, 4)
+    memory.at(one.operands["dst"], (made.size,), (1,), "uint8")[...] = made.ravel()
+
+
+def _merge(memory: Memory, one: Instruction) -> None:
+    """Lists in order to one: the highest of their heads each time, of equal ones the first list's.
+
+    An element that is higher than one before it in its list leaves right behind that.
+    """
+    f, dst = one.fields, one.operands["dst"]
+    kind, lists = DTYPES[dst.dtype], f["lists"]
+    total = sum(length for _, length in lists)
+    source = memory.buffers["UB"]
+    made = np.empty((f["repeat"], total, PAIR_BYTES), np.uint8)
+    for i in range(f["repeat"]):
+        pairs, keys = [], []
+        for start, length in lists:
+            first = start + i * total * PAIR_BYTES
+            found = source[first : first + length * PAIR_BYTES].reshape(length, PAIR_BYTES)
+            scores = np.ascontiguousarray(found[:, : kind.itemsize]).view(kind)[:, 0]
+            pairs.append(found)
+            keys.append(np.minimum.accumulate(scores.astype(np.float64)))
+        order = np.argsort(-np.concatenate(keys), kind="stable")
+        made[i] = np.concatenate(pairs)[order]
+    memory.at(dst, (made.size,), (1,), "uint8")[...] = made.ravel()
+
+
 #: Functions of a memory and an instruction, by operation.
-PICKS = {"vgather": _gather, "vreduce": _reduce}
+PICKS = {"vgather": _gather, "vreduce": _reduce, "vbitsort": _bitsort, "vmrgsort4": _merge}

@@ -132,7 +132,7 @@ def _table() -> dict[str, Operation]:
     )
     add(
         "vector",
-        "vreduce vmrgsort vbitsort vmrgsort4",
+        "vreduce vmrgsort vbitsort",
         "dst src [src1]",
         "repeat [mode]",
         "sorting and picking of elements",

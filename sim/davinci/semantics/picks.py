@@ -80,6 +80,8 @@ def _merge(memory: Memory, one: Instruction) -> None:
     An element that is higher than one before it in its list leaves right behind that.
     """
     f, dst = one.fields, one.operands["dst"]
+    if "lists" not in f:
+        raise FunctionalError(one, "what this operation computes is not modelled")
     kind, lists = DTYPES[dst.dtype], f["lists"]
     total = sum(length for _, length in lists)
     source = memory.buffers["UB"]
@@ -98,4 +100,4 @@ def _merge(memory: Memory, one: Instruction) -> None:
 
 
 #: Functions of a memory and an instruction, by operation.
-PICKS = {"vgather": _gather, "vreduce": _reduce, "vbitsort": _bitsort, "vmrgsort4": _merge}
+PICKS = {"vgather": _gather, "vreduce": _reduce, "vbitsort": _bitsort, "vmrgsort": _merge}

@@ -102,6 +102,11 @@ def _add_measure_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--all", action="store_true", help="also what is not reported unless its unit is named"
     )
+    parser.add_argument(
+        "--whole",
+        action="store_true",
+        help="synthesise a unit in one piece: no path is cut",
+    )
     parser.add_argument("--liberty", default=cells.BUILT_IN, help="vt45 | nangate45 | FILE")
     parser.add_argument(
         "--delay-target", type=int, action="append", help="delay target, ps (repeat)"
@@ -145,11 +150,14 @@ def _settings(options: argparse.Namespace) -> Settings:
             raise UserError(f"{name} must be at least 1, not {value}")
     if options.load < 0:
         raise UserError(f"load must be 0 or more fF, not {options.load}")
+    modules = getattr(options, "modules", False)
+    if options.whole and (modules or options.baseline or options.update_baseline):
+        raise UserError("--whole must come without --modules and baselines, which are of pieces")
     return Settings(
         library=cells.library(options.liberty, driving_cell=options.driving_cell),
         recipe=Recipe(driving_cell=options.driving_cell, load_ff=options.load),
         targets_ps=targets,
-        per_module=getattr(options, "modules", False),
+        cut="whole" if options.whole else "modules" if modules else "shared",
         cache=not options.no_cache,
         jobs=options.jobs,
     )

@@ -9,7 +9,7 @@ from typing import Any
 from flows import sta
 from flows.cells import CellLibrary
 from flows.hierarchy import Part
-from flows.pieces import known_parts, parts_of
+from flows.pieces import Cut, known_parts, parts_of
 from flows.synth import RELAXED_PS, TIGHT_PS, Mapped, Recipe, synthesize
 from flows.unit import Variant
 from flows.units import UNITS
@@ -19,12 +19,12 @@ TARGETS_PS = (RELAXED_PS, TIGHT_PS)
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """How to measure: library, recipe, delay targets, and whether to cut at every module."""
+    """How to measure: library, recipe, delay targets, and where to cut a unit."""
 
     library: CellLibrary
     recipe: Recipe = field(default_factory=Recipe)
     targets_ps: Sequence[int] = TARGETS_PS
-    per_module: bool = False
+    cut: Cut = "shared"
     cache: bool = True
     jobs: int = 2
 
@@ -167,14 +167,14 @@ def measure(
 
         try:
             for number, variant in enumerate(variants):
-                known = known_parts(variant, settings.per_module) if settings.cache else None
+                known = known_parts(variant, settings.cut) if settings.cache else None
                 if known is not None:
                     submit(number, known)
                 elif UNITS.get(variant.unit.name) is variant.unit:
-                    named = (variant.unit.name, dict(variant.configuration), settings.per_module)
+                    named = (variant.unit.name, dict(variant.configuration), settings.cut)
                     designs[elaborators.submit(_parts, *named)] = number
                 else:
-                    submit(number, parts_of(variant, settings.per_module))
+                    submit(number, parts_of(variant, settings.cut))
             for done, design in enumerate(as_completed(designs), 1):
                 number = designs[design]
                 submit(number, design.result())
@@ -207,9 +207,9 @@ def _elaborators(jobs: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
 
 
-def _parts(unit: str, configuration: dict[str, Any], per_module: bool) -> list[Part]:
+def _parts(unit: str, configuration: dict[str, Any], cut: Cut) -> list[Part]:
     """`parts_of` a variant given by name, as a process can be told it."""
-    return parts_of(Variant(UNITS[unit], configuration), per_module)
+    return parts_of(Variant(UNITS[unit], configuration), cut)
 
 
 def _piece(part: Part, settings: Settings) -> Piece:

@@ -7,7 +7,7 @@ Elaboration is Python all through and takes seconds; its result depends on the s
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import golden
 import hdl
@@ -17,8 +17,11 @@ from flows.hierarchy import Design, Part
 from flows.unit import Variant
 from hdl.elaborate import snake, state_of, to_rtlil
 
+#: Where a unit is cut: at the components that it shares, at every module, or nowhere.
+Cut = Literal["shared", "modules", "whole"]
 
-def known_parts(variant: Variant, per_module: bool) -> list[Part] | None:
+
+def known_parts(variant: Variant, cut: Cut) -> list[Part] | None:
     """Return the pieces of `variant` if it was cut before, else None.
 
     Raises
@@ -28,17 +31,18 @@ def known_parts(variant: Variant, per_module: bool) -> list[Part] | None:
     """
     component = variant.build()
     setattr(component, "_MustUse__used", True)  # noqa: B010 Amaranth warns of what is not elaborated
-    found = _store(component).get(_key(component, per_module))
+    found = _store(component).get(_key(component, cut))
     return None if found is None else [Part(**part) for part in found]
 
 
-def parts_of(variant: Variant, per_module: bool) -> list[Part]:
-    """Elaborate `variant` and cut it at its shared components, or at every module."""
+def parts_of(variant: Variant, cut: Cut) -> list[Part]:
+    """Elaborate `variant` and cut it at its shared components, at every module, or nowhere."""
     component = variant.build()
     shared = {snake(cls.__name__) for cls in variant.unit.shared}
     design = Design(to_rtlil(component, shared=variant.unit.shared))
-    parts = design.parts(lambda path, label: per_module or label in shared)
-    _store(component).put(_key(component, per_module), [vars(part) for part in parts])
+    where = {"shared": lambda _, label: label in shared, "modules": lambda *_: True}
+    parts = design.parts(where.get(cut, lambda *_: False))
+    _store(component).put(_key(component, cut), [vars(part) for part in parts])
     return parts
 
 
@@ -48,8 +52,8 @@ def _store(component: Any) -> ResultCache:
     return ResultCache(kind="parts", enabled=ours)
 
 
-def _key(component: Any, per_module: bool) -> str:
-    return digest(_sources(), state_of(component), per_module, version("amaranth"))
+def _key(component: Any, cut: Cut) -> str:
+    return digest(_sources(), state_of(component), cut, version("amaranth"))
 
 
 @cache

@@ -145,8 +145,6 @@ class Grid(wiring.Component):
         found: list[list[Value]] = []
         for side, bus, count in (("a", self.a, config.m), ("b", self.b, config.n)):
             groups = config.sparsity and side == "b"
-            shape = Value.cast(getattr(self.step, side))
-            later = self._register(m, shape, f"shape_{side}")
             found.append([])
             for i in range(count):
                 m.submodules[f"decode_{side}{i}"] = decode = Decode(
@@ -158,16 +156,13 @@ class Grid(wiring.Component):
                 )
                 m.d.comb += [
                     Value.cast(decode.bus).eq(bus[i]),
-                    Value.cast(decode.shape).eq(shape),
+                    Value.cast(decode.shape).eq(Value.cast(getattr(self.step, side))),
                 ]
                 m.submodules[f"spread_{side}{i}"] = spread = Spread(
-                    format="fp16", k=decode.k, operations=config.ops, side=side
+                    format="fp16", k=decode.k, operations=config.ops
                 )
                 held = self._register(m, Value.cast(decode.held), f"{side}{i}_held")
-                m.d.comb += [
-                    Value.cast(spread.held).eq(held),
-                    Value.cast(spread.shape).eq(later),
-                ]
+                m.d.comb += Value.cast(spread.held).eq(held)
                 lanes = Value.cast(spread.lanes)
                 if config.sparsity and side == "a":
                     places = self._register(m, self._places(self.index[i]), f"{side}{i}_places")

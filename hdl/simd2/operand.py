@@ -4,7 +4,8 @@
 when a result is written. Only +, × and max are left for ⊗ then.
 
 Operand registers stand between `Decode` and `Spread`: a number in fixed point has twice the bits of
-what it is made from, and making it takes less time than a product.
+what it is made from. The fine shift is before them, the coarse one behind, which with the addition
+takes no longer than a product.
 """
 
 from collections.abc import Sequence
@@ -22,6 +23,10 @@ from ..fp.unpack import unpack
 from .mode import bits, bits_layout, mode_of, operations_of, shape_of
 
 __all__ = ["Decode", "Spread", "check_format", "fixed_bits", "held_layout", "lane_layout"]
+
+
+#: Exponent bits of the shift before the operand registers.
+_FINE = 4
 
 
 def fixed_bits(format: FloatFormat) -> int:
@@ -54,12 +59,16 @@ def lane_layout(format: FloatFormat, operations: Sequence[Op]) -> data.StructLay
 def held_layout(format: FloatFormat, operations: Sequence[Op]) -> data.StructLayout:
     """What an operand register holds: a `lane_layout` without ``fixed``, which is made from it.
 
-    ``significand`` and ``exponent`` are there for products and sums alike.
+    Of a sum, ``significand`` is in ones' complement and shifted by the low bits of the exponent,
+    and ``exponent`` has the others. ``as_product`` and ``as_sum`` say what is wanted, of no NaN, if
+    that differs: every operand has its own, so that none of them drives much.
     """
     widths, wants = _widths(format, operations)
     for name in ("significand", "exponent"):
         widths[name] *= wants["product"] | wants["sum"]
-    return data.StructLayout(widths)
+    widths["significand"] += ((1 << _FINE) - 1) * wants["sum"]
+    both = int(wants["product"] and wants["sum"])
+    return data.StructLayout({**widths, "as_product": both, "as_sum": both})
 
 
 def _widths(
@@ -159,20 +168,44 @@ class Decode(wiring.Component):
         format = self.format
         f = format.fraction_bits
         view = unpack(m, code, format, name=name)
+        sign = view.sign ^ shape["turn"] ^ other
         m.d.comb += [
-            held.sign.eq(view.sign ^ shape["turn"] ^ other),
+            held.sign.eq(sign),
             held.zero.eq(view.zero),
             held.inf.eq(view.inf),
             held.nan.eq(view.nan),
+            held.as_product.eq(shape["product"] & ~view.nan),
+            held.as_sum.eq(shape["sum"] & ~view.nan),
         ]
         number = normalise(m, view.significand, limit=None, name=f"{name}_normalise")
         raised = Signal(format.exponent_bits + 1, name=f"{name}_raised")
         m.d.comb += raised.eq(view.exponent + f - number.shift)
         raised_or_zero = raised & (~view.zero).replicate(len(raised))
-        m.d.comb += [
-            held.significand.eq(Mux(shape["raised"], number.word, view.significand)),
-            held.exponent.eq(Mux(shape["raised"], raised_or_zero, view.exponent)),
-        ]
+        significand = Mux(shape["raised"], number.word, view.significand)
+        exponent = Mux(shape["raised"], raised_or_zero, view.exponent)
+        if len(held.significand) > f + 1:
+            steps = Signal(format.exponent_bits, name=f"{name}_steps")
+            m.d.comb += steps.eq(view.exponent - 1)
+            fine = self._fine(m, view, steps[:_FINE], name) ^ sign.replicate(len(held.significand))
+            significand = Mux(shape["sum"], fine, significand)
+            coarse = steps[_FINE:]
+            exponent = Cat(
+                Mux(shape["sum"], coarse, exponent[: len(coarse)]), exponent[len(coarse) :]
+            )
+        m.d.comb += [held.significand.eq(significand), held.exponent.eq(exponent)]
+
+    def _fine(self, m: Module, view, steps: Value, name: str) -> Value:
+        """The magnitude before the coarse shift; of infinity ones, from where there are none."""
+        f = self.format.fraction_bits
+        coarse = ((1 << self.format.exponent_bits) - 2) >> _FINE << _FINE  # of infinity
+        top = fixed_bits(self.format) - 1 - coarse
+        word: Value = Cat(view.significand[:-1], view.significand[-1] & ~view.inf)
+        for bit in range(_FINE):
+            step = 1 << bit
+            here = Signal(len(word) + step, name=f"{name}_up{step}")
+            m.d.comb += here.eq(Mux(steps[bit], Cat(Const(0, step), word), word))
+            word = here
+        return (word | Cat(Const(0, top - f - 2), view.inf.replicate(f + 2)))[: len(word)]
 
 
 class Spread(wiring.Component):
@@ -180,19 +213,17 @@ class Spread(wiring.Component):
 
     Parameters
     ----------
-    format, k, operations, side
+    format, k, operations
         As of `Decode`.
 
     Members
     -------
     held : In(k × held_layout)
-    shape : In(bits_layout(operations, side))
     lanes : Out(k × lane_layout)
     """
 
     if TYPE_CHECKING:
         held: data.View
-        shape: data.View
         lanes: data.View
 
     def __init__(
@@ -201,50 +232,41 @@ class Spread(wiring.Component):
         format: FloatFormat | str = "fp16",
         k: int,
         operations: Sequence[Op | str],
-        side: str,
     ):
-        self.format, self.k, self.side = as_format(format), k, side
+        self.format, self.k = as_format(format), k
         self.operations = operations_of(operations)
         super().__init__(
             {
                 "held": In(data.ArrayLayout(held_layout(self.format, self.operations), k)),
-                "shape": In(bits_layout(self.operations, side)),
                 "lanes": Out(data.ArrayLayout(lane_layout(self.format, self.operations), k)),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        shape = bits(self.operations, self.shape, self.side)
         for k in range(self.k):
             held, lane = self.held[k], self.lanes[k]
             for name in ("sign", "zero", "inf", "nan"):
                 m.d.comb += getattr(lane, name).eq(getattr(held, name))
             for name in ("significand", "exponent"):
-                word = getattr(held, name)
-                m.d.comb += getattr(lane, name).eq(word & shape["product"].replicate(len(word)))
+                found = getattr(lane, name)
+                m.d.comb += found.eq(_wanted(getattr(held, name)[: len(found)], held.as_product))
             if len(Value.cast(lane.fixed)):
-                m.d.comb += lane.fixed.eq(self._fixed(m, held, shape["sum"], f"x{k}"))
+                m.d.comb += lane.fixed.eq(self._fixed(m, held, f"x{k}"))
         return m
 
-    def _fixed(self, m: Module, held: data.View, wanted: Value, name: str) -> Value:
-        """The number in ones' complement, or 0."""
-        width = fixed_bits(self.format)
-        top = self.format.fraction_bits + 2  # bits that only infinity has all set
-        significand = held.significand & wanted.replicate(len(held.significand))
-        inf, sign = held.inf & wanted, held.sign & wanted
-        magnitude = self._shifted(m, significand, held.exponent, name)
-        magnitude = magnitude | Cat(Const(0, width - 1 - top), inf.replicate(top), Const(0, 1))
-        return magnitude ^ sign.replicate(width)
-
-    def _shifted(self, m: Module, significand: Value, exponent: Value, name: str) -> Value:
-        """The significand ``exponent - 1`` further up, in magnitude bits and a zero above."""
-        steps = exponent - 1
-        word: Value = significand
-        limit = fixed_bits(self.format) - 1
-        for bit in range(self.format.exponent_bits):
-            step = 1 << bit
-            here = Signal(min(len(word) + step, limit), name=f"{name}_up{step}")
-            m.d.comb += here.eq(Mux(steps[bit], Cat(Const(0, step), word), word))
+    def _fixed(self, m: Module, held: data.View, name: str) -> Value:
+        """The number in ones' complement, or 0: what is shifted in is like its sign."""
+        word, sign = _wanted(held.significand, held.as_sum), _wanted(held.sign, held.as_sum)
+        for bit in range(self.format.exponent_bits - _FINE):
+            step = 1 << (bit + _FINE)
+            fill = sign.replicate(step)
+            here = Signal(len(word) + step, name=f"{name}_up{step}")
+            m.d.comb += here.eq(Mux(held.exponent[bit], Cat(fill, word), Cat(word, fill)))
             word = here
-        return Cat(word, Const(0, 1))
+        return Cat(word[: fixed_bits(self.format) - 1], sign)
+
+
+def _wanted(word: Value, flag: Value) -> Value:
+    """The word where the flag is set, or there is none; else 0."""
+    return word & flag.replicate(len(word)) if len(flag) else word

@@ -127,7 +127,7 @@ def candidate(
     total: Value = Const(0, widths.number - 1)
     if widths.sums:
         fixed = Signal(widths.number - 2, name=f"{name}_total")
-        carry = plus & a.sign & b.sign
+        carry = a.fixed[-1] & b.fixed[-1]
         m.d.comb += fixed.eq((a.fixed.as_signed() + b.fixed.as_signed() + carry)[: len(fixed)])
         either = a.sign | b.sign
         # x − x is +0, and −0 where signs are turned; of a sum that is not 0 it does not matter

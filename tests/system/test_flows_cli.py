@@ -139,6 +139,7 @@ def test_cells_writes_the_library(tmp_path: Path):
         ("area dot --driving-cell NAND2_X1X", "driving cell must be one of BUF_X1"),
         ("area dot --delay-target 0", "delay target must be at least 1, not 0"),
         ("area dot --load -3", "load must be 0 or more fF"),
+        ("area dot --whole --modules", "--whole must come without --modules and baselines"),
         ("area dot --frobnicate", "--help` lists what is allowed"),
         ("frobnicate", "invalid choice: 'frobnicate'"),
     ],

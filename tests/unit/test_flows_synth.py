@@ -116,10 +116,13 @@ def test_piece_times_count_equals_flat(library):
     """Multipliers without common operands: flat and multiplied areas differ by ABC's noise only."""
     flat = one(Array(count=4), library).area_um2
     for unit in (toy(Array, shared=()), toy(Array, shared=(Multiply,))):
-        settings = measure.Settings(library=library, targets_ps=(10000,), per_module=True)
+        settings = measure.Settings(library=library, targets_ps=(10000,), cut="modules")
         row = measure.measure([Variant(unit, {"count": 4})], settings)[0]
         assert row.area_um2(10000) == pytest.approx(flat, rel=0.03)
         assert sorted(piece.count for piece in row.pieces if piece.mapped[10000].cells) == [4]
+    settings = measure.Settings(library=library, targets_ps=(10000,), cut="whole")
+    (whole,) = measure.measure([Variant(unit, {"count": 4})], settings)[0].pieces
+    assert whole.count == 1 and whole.area_um2(10000) == pytest.approx(flat, rel=1e-9)
 
 
 def toy(component, **options) -> Unit:

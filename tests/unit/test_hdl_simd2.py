@@ -57,11 +57,10 @@ class Whole(wiring.Component):
             m.d.comb += Value.cast(decode.bus).eq(Value.cast(getattr(self, side)))
             for name, bit in decoded(operations, self.op, side).items():
                 m.d.comb += getattr(decode.shape, name).eq(bit)
-            spread = Spread(k=self.k, operations=operations, side=side)
+            spread = Spread(k=self.k, operations=operations)
             m.submodules[f"spread_{side}"] = spread
             m.d.comb += [
                 Value.cast(spread.held).eq(Value.cast(decode.held)),
-                Value.cast(spread.shape).eq(Value.cast(decode.shape)),
                 Value.cast(getattr(dot, side)).eq(Value.cast(spread.lanes)),
             ]
         for name, bit in decoded(operations, self.op).items():

@@ -5,6 +5,7 @@ become constants, `T x{...}` and `T x(...)` become `T x = ...`, and aliases beco
 """
 
 from .errors import CceError
+from .members import is_structure, structure
 from .tokens import Token
 
 __all__ = ["ASSEMBLY", "DEFAULT_PREFIX", "REFERENCE", "rewrite"]
@@ -42,6 +43,8 @@ def rewrite(
     for token in tokens:
         if token.text in ASSEMBLY:
             raise CceError(token.position, "assembly is not part of the dialect")
+    if name is None and is_structure(tokens):
+        tokens = structure(tokens)
     head, body = _head(tokens, name, pairs) if name else ([], tokens)
     return head + _initialisers(_statements(body), types)
 

@@ -8,6 +8,7 @@ from .calls import Calls
 from .cplusplus import REFERENCE
 from .errors import CceError, Position
 from .expressions import ADDRESS_SLOT, MACHINE_SLOT
+from .members import MEMBER_PREFIX
 from .parse import position_of
 from .scope import Expr, Names, Place, Variable
 from .types import PRIVATE, VOID, Array, Pointer, Reference, Scalar, Structure, Type, leaves
@@ -85,8 +86,8 @@ class Declarations(Calls):
             type, space = Reference(space, named.type), PRIVATE
         elif inferred:
             first = self.value(node.init)
-            if not isinstance(first.type, Scalar | Pointer):
-                raise CceError(here, f"auto must stand for a number or a pointer, not {first.type}")
+            if not isinstance(first.type, Scalar | Pointer | Structure):
+                raise CceError(here, f"auto must stand for a value, not {first.type}")
             type, space = first.type, PRIVATE
         else:
             type, space = self.names.type_of(node, self.count)
@@ -113,7 +114,10 @@ class Declarations(Calls):
         else:
             variable = self._variable(node.name, type)
         if node.init is None:
-            return variable, self._zeroed(variable, here) if fixed else None
+            steps = [self._zeroed(variable, here)] if fixed else []
+            if isinstance(type, Structure | Array):
+                steps += self._from_members(type, self._place(variable), 0, here)
+            return variable, _sequence(steps) if steps else None
         return variable, self._initial(variable, node.init, here)
 
     def _referring(
@@ -168,6 +172,7 @@ class Declarations(Calls):
                 return self._copy(target, self.value(init), here).get
             raise CceError(here, f"a {variable.type} must be given a list")
         steps = [self._zeroed(variable, here)]
+        steps += self._from_members(variable.type, place, 0, here)
         steps += list(self._listed(variable.type, place, 0, init))
         return _sequence(steps)
 
@@ -181,6 +186,28 @@ class Declarations(Calls):
             f[MACHINE_SLOT].memory[at : at + size] = bytes(size)
 
         return clear
+
+    def _from_members(self, type: Type, place: Place, offset: int, here: Position):
+        """Values that the members of structures have in their declaration."""
+        if isinstance(type, Array):
+            for i in range(type.count if isinstance(type.element, Structure | Array) else 0):
+                yield from self._from_members(
+                    type.element, place, offset + i * type.element.size, here
+                )
+        for name, kind, at in type.members if isinstance(type, Structure) else ():
+            word = f"{MEMBER_PREFIX}{type}_{name}".replace("struct ", "")
+            if self.names.find(word) is not None:
+                value = self.value(c_ast.ID(word))
+                yield self._put(place, offset + at, kind, self.converted(value, kind), here)
+            else:
+                yield from self._from_members(kind, place, offset + at, here)
+
+    def _put(self, place: Place, at: int, kind: Type, get: Callable, here: Position) -> Callable:
+        """The function that puts a value into a part of something in memory."""
+        base = place.address
+        assert base is not None  # it is no slot
+        target = Place(None, PRIVATE, lambda f: base(f) + at)
+        return self.assign(target, kind, get, here)
 
     def _listed(self, type: Type, place: Place, offset: int, init: c_ast.InitList):
         """A list's values, put one by one."""
@@ -206,10 +233,7 @@ class Declarations(Calls):
                 yield from self._listed(kind, place, at, item)
                 continue
             kind, at = next((leaf, at + inner) for leaf, inner in leaves(kind))
-            base = place.address
-            assert base is not None  # a list is for something in memory
-            target = Place(None, PRIVATE, lambda f, base=base, at=at: base(f) + at)
-            yield self.assign(target, kind, self.converted(self.value(item), kind), here)
+            yield self._put(place, at, kind, self.converted(self.value(item), kind), here)
 
     def _designated(self, type: Type, item: c_ast.NamedInitializer) -> int:
         name = item.name[0]

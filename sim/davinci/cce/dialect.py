@@ -251,14 +251,15 @@ def choose(parts: list[Part], entry: Part) -> list[Part]:
 def declared(part: Part) -> set[str]:
     """Names that a declaration may declare: its own words that are not types of C.
 
-    What is within the braces of a structure or a class is left out.
+    What is within the braces of a structure or a class is left out but for static constants.
     """
     words = part.words
     head = part.tokens[_template_end(part.tokens) :]
     texts = [t.text for t in head]
     if texts[0] in ("struct", "class", "union") and "{" in texts:
         inside = range(texts.index("{"), len(texts) - texts[::-1].index("}"))
-        words = {t.text for i, t in enumerate(head) if t.kind == "id" and i not in inside}
+        shared = {a for a, b in pairwise(texts) if b == "=" and "static" in texts}
+        words = {t.text for i, t in enumerate(head) if t.kind == "id" and i not in inside} | shared
     return words - _C_TYPES - TYPE_NAMES.keys() - ATTRIBUTES
 
 
@@ -307,6 +308,8 @@ def _without_attributes(tokens: list[Token]) -> list[Token]:
             index += 1
         else:
             word = {"constexpr": "const", "nullptr": "0", "NULL": "0"}.get(token.text)
+            if token.text == "class" and [t.text for t in tokens[index + 2 : index + 3]] == ["{"]:
+                word = "struct" if not result or result[-1].text != "enum" else None
             kind = "number" if word == "0" else token.kind
             result.append(token._replace(kind=kind, text=word) if word else token)
             index += 1

@@ -32,10 +32,11 @@ def literal(node: c_ast.Constant) -> tuple[Type, int | float]:
         return INT, ord(plain[:1] or "\0")
     text = text.replace("'", "")
     is_hex = text[:2].lower() == "0x"
-    if not is_hex and re.search(r"[.eEfF]", text):
+    if re.search(r"[pP]" if is_hex else r"[.eEfF]", text):
         kind = FLOAT if text[-1] in "fF" else DOUBLE
         convert = converter(DOUBLE, kind)
-        value = float(text.rstrip("fFlL"))
+        digits = text.rstrip("fFlL")
+        value = float.fromhex(digits) if is_hex else float(digits)
         return kind, convert(value) if convert else value
     body = text.rstrip("uUlL")
     suffix = text[len(body) :].lower()

@@ -9,6 +9,7 @@ from .types import NAMED, Scalar, integer
 
 __all__ = ["scalar", "with_traits"]
 
+_EXTREMES = ("max", "min")
 _SAME = frozenset(("is_same", "IsSameType"))
 
 #: Of one type: what it must be.
@@ -53,6 +54,14 @@ def with_traits(tokens: list[Token]) -> list[Token]:
         name = token.text.removesuffix("_v")
         wanted = 2 if name in _SAME else 1
         known = name in _SAME or name in _OF_ONE or name == "numeric_limits"
+        if token.text in _EXTREMES and following == "<":
+            end = index + 2
+            while end < len(tokens) and tokens[end].kind == "id":
+                end += 1
+            if [t.text for t in tokens[end : end + 2]] == [">", "("]:
+                made, index = _converted(tokens, index, end)
+                result += with_traits(made)
+                continue
         if not known or following != "<":
             result.append(token)
             index += 1
@@ -74,6 +83,21 @@ def with_traits(tokens: list[Token]) -> list[Token]:
             is_so = isinstance(found[0], Scalar) and _OF_ONE[name](found[0])
         result.append(token._replace(kind="number", text=str(int(is_so))))
     return result
+
+
+def _converted(tokens: list[Token], index: int, end: int) -> tuple[list[Token], int]:
+    """`max<T>(a, b)` as `max((T)(a), (T)(b))`; and the index behind it."""
+    opening = end + 1
+    left, right = tokens[opening], tokens[opening]._replace(text=")")
+    cast = [left, *tokens[index + 2 : end], right]
+    made, depth = [tokens[index], left, *cast, left], 1
+    at = opening + 1
+    while at < len(tokens) and depth:
+        token = tokens[at]
+        depth += (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
+        made += [right, token, *cast, left] if token.text == "," and depth == 1 else [token]
+        at += 1
+    return [*made[:-1], right, right], at
 
 
 def _limit(use: Token, words: list[Token], what: str) -> list[Token]:

@@ -78,7 +78,8 @@ class Program:
         elif isinstance(node, c_ast.Decl) and isinstance(node.type, c_ast.FuncDecl):
             return  # a prototype
         elif isinstance(node, c_ast.Decl) and node.name is None:
-            self.names.type_of(node, outer.count)
+            if getattr(node.type, "decls", ()) is not None:  # it is more than a name
+                self.names.type_of(node, outer.count)
         elif isinstance(node, c_ast.Decl):
             self._global(node, outer)
         elif not isinstance(node, c_ast.Pragma | c_ast.StaticAssert | c_ast.EmptyStatement):

@@ -73,8 +73,8 @@ def _member(name: str, tokens: list[Token]) -> tuple[list[Token], list[Token]]:
     if texts[0] in ("struct", "union", "enum") and "{" in texts:
         return tokens, []
     first = texts.index("=") if "=" in texts else texts.index("{") if "{" in texts else len(texts)
-    if "(" in texts[:first] and texts[0] != "alignas":
-        at = texts.index("(")
+    at = texts.index("(") if "(" in texts[:first] else None
+    if at is not None and texts[at + 1] != "*":
         which = tokens[at - 1] if at else tokens[at]
         raise CceError(
             which.position, f"{which.text} is a method; classes are not part of the dialect"

@@ -33,7 +33,7 @@ ATTRIBUTES = frozenset(
     __inline __always_inline__ __noinline__ __sync_alias__ __unused__ __sync_noalias__
     __constexpr__ __kfc_workspace__ __cce_global__ __simt_callee__ __no_simd_vf_fusion__
     __launch_bounds__ __declspec noexcept __ai_device_entry__ __tiling__ register explicit
-    virtual""".split()
+    virtual alignas""".split()
 )
 
 #: Words that a #define of the source does not change.

@@ -143,7 +143,7 @@ def test_defines_are_given_from_outside():
         ("void k() { f((hafl *)0); }", "k.cce:1:21: syntax error before ')'; hafl is not a type"),
         ("void k() { int b; b * ; }", "k.cce:1:23: syntax error before ';'"),
         ("#ifdef __DAV_X__\nvoid k() { }\n#endif", "; it asks for __DAV_X__, which is not def"),
-        ("struct S { int a; };\nvoid k(S x) { x.go(); }", "k.cce:2:15: go is a method; classes"),
+        ("struct S { int a; };\nvoid k(S x) { x.go(); }", "k.cce:2:15: struct S has no method go"),
         ("void k() { int a = 0189; }", "k.cce:1:20: syntax error: invalid octal constant"),
         ("inline void () { int a = 3; }", "k.cce:1:1: void must be the name of a function"),
         ('void k() { asm("NOP"); }', "k.cce:1:12: assembly is not part of the dialect"),

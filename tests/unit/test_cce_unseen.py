@@ -415,7 +415,7 @@ def test_templates_of_functions_have_instances(dtype, relu):
             "template f must have 1 to 2 arguments, not 0",
         ),
         ("template <typename... T> int f() { return 1; }", "f<int>();", "a fixed number of"),
-        ("template <typename T> struct S { T x; };", "S<int> s;", "templates are not part of the"),
+        ("template <typename T> union S { T x; };", "S<int> s;", "templates are not part of the"),
         (
             "template <typename T> int f(T x) { return 0;}\ntemplate <> int f(half x) { return 1;}",
             "f<half>(1);",

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from pycparser import c_ast
 
+from .classes import SELF, method_name
 from .cplusplus import DEFAULT_PREFIX
 from .dialect import CAST_PREFIX
 from .errors import CceError, Position, nearest
@@ -115,13 +116,16 @@ class Calls(Expressions):
     def call(self, node: c_ast.FuncCall) -> Expr:
         """Compile a call."""
         here = position_of(node)
-        if isinstance(node.name, c_ast.StructRef):
-            name = node.name.field.name
-            raise CceError(here, f"{name} is a method; classes are not part of the dialect")
-        if not isinstance(node.name, c_ast.ID):
-            raise CceError(here, "a call must name its function")
-        name = node.name.name
         nodes = node.args.exprs if node.args is not None else []
+        if isinstance(node.name, c_ast.StructRef):
+            name, nodes = self._of_object(node.name, nodes, here)
+        elif isinstance(node.name, c_ast.ID):
+            name = node.name.name
+            own_method = self._own_method(name)
+            if own_method is not None:
+                name, nodes = own_method, [c_ast.ID(SELF, node.name.coord), *nodes]
+        else:
+            raise CceError(here, "a call must name its function")
         key = self.chosen(name, nodes, here)
         own = self.function(key)
         if own is not None:
@@ -139,6 +143,45 @@ class Calls(Expressions):
         every = intrinsics().keys() | _QUERIES.keys() | _FUNCTIONS.keys() | self.known()
         every |= {"get_imm", "max", "min"}
         raise CceError(here, f"{name} is not a function known here{nearest(name, every)}")
+
+    def _of_object(
+        self, node: c_ast.StructRef, nodes: list[c_ast.Node], here: Position
+    ) -> tuple[str, list[c_ast.Node]]:
+        """Function and arguments of the call of a method."""
+        what = node.name if node.type == "." else c_ast.UnaryOp("*", node.name, node.coord)
+        type, name = self.expression(what).type, node.field.name
+        found = method_name(type.name, name) if isinstance(type, Structure) else ""
+        if not self.has_function(found):
+            raise CceError(here, f"{type} has no method {name}")
+        return found, [what, *nodes]
+
+    def _self(self) -> Structure | None:
+        """What the function is a method of."""
+        me = self.names.find(SELF)
+        target = me.type.target if me is not None and isinstance(me.type, Reference) else None
+        return target if isinstance(target, Structure) else None
+
+    def _own_method(self, name: str) -> str | None:
+        """The function that a name is of within a method."""
+        me = self._self()
+        found = method_name(me.name, name) if me is not None else ""
+        return found if self.has_function(found) else None
+
+    def _on_ID(self, node: c_ast.ID) -> Expr:
+        """A member of what a method is of hides what is outside of it."""
+        me = self._self() if node.name != SELF else None
+        if me is not None and not any(node.name in scope for scope in self.names.scopes[1:]):
+            itself = c_ast.ID(SELF, node.coord)
+            if node.name == "this":
+                return self.expression(c_ast.UnaryOp("&", itself, node.coord))
+            if any(node.name == member for member, _, _ in me.members):
+                whole = c_ast.StructRef(itself, ".", c_ast.ID(node.name, node.coord), node.coord)
+                return self.expression(whole)
+        return super()._on_ID(node)
+
+    def has_function(self, name: str) -> bool:
+        """Whether the source has a function or a template of that name."""
+        raise NotImplementedError
 
     def _simple(self, name: str, arguments: list[Expr], here: Position) -> Expr | None:
         """What the reader works out itself."""

@@ -6,15 +6,25 @@ become C's, functional casts become calls, attributes and `extern "C"` go, and a
 as qualifiers, for a lexer that takes them for such.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+from .classes import split
 from .cplusplus import ASSEMBLY, rewrite
 from .errors import CceError, Position, nearest
 from .tokens import Token
 from .words import ATTRIBUTES, SPACES, TYPE_NAMES
 
-__all__ = ["CAST_PREFIX", "Part", "choose", "declared", "entry_of", "parts_of", "to_c"]
+__all__ = [
+    "CAST_PREFIX",
+    "Part",
+    "choose",
+    "declared",
+    "entry_of",
+    "parts_of",
+    "to_c",
+    "with_methods",
+]
 
 #: What the name of a function that stands for a functional cast begins with.
 CAST_PREFIX = "__cast_to_"
@@ -71,9 +81,25 @@ def parts_of(tokens: list[Token]) -> list[Part]:
                 continue
         part = _part(tokens[start:index])
         if part is not None:
-            parts.append(part)
+            parts += with_methods(part)
         start = index
     return parts
+
+
+def with_methods(part: Part) -> list[Part]:
+    """A structure and its methods, which go with it wherever it is needed."""
+    texts = [t.text for t in part.tokens[:3]]
+    if part.name or texts[:1] not in (["struct"], ["class"]) or texts[2:] != ["{"]:
+        return [part]
+    plain, methods = split(part.tokens)
+    if not methods:
+        return [part]
+    words = {t.text for t in plain if t.kind == "id"} | {name for name, _ in methods}
+    made = [replace(part, tokens=plain, words=words)]
+    for name, tokens in methods:
+        found = {t.text for t in tokens if t.kind == "id"}
+        made.append(Part(tokens, name, words=found, is_template=tokens[0].text == "template"))
+    return made
 
 
 def _part(tokens: list[Token]) -> Part | None:

@@ -7,6 +7,7 @@ from typing import NoReturn
 
 from pycparser import c_ast
 
+from .classes import method_name
 from .cplusplus import REFERENCE
 from .declarations import RESULT_SLOT, Declarations
 from .errors import CceError, Position
@@ -14,7 +15,7 @@ from .expressions import MACHINE_SLOT
 from .machine import Machine
 from .parse import Tree, position_of
 from .scope import Names
-from .types import EXACT, PRIVATE, VOID, Array, Pointer, Type, fit
+from .types import EXACT, PRIVATE, VOID, Array, Pointer, Structure, Type, fit
 
 __all__ = ["Function", "Program"]
 
@@ -273,6 +274,10 @@ class _Body(Declarations):
         key = program.fitting(name, types, position)
         return program.deduced(name, types, position) if key is None else key
 
+    def has_function(self, name: str) -> bool:
+        program = self.program
+        return name in program.overloads or program.tree.templates.called(name) is not None
+
     def known(self) -> set[str]:
         return set(self.program.overloads)
 
@@ -310,8 +315,17 @@ class _Body(Declarations):
         if node.name is None:
             self.names.type_of(node, self.count)
             return lambda f: 0
+        made = self._constructed(node)
+        if made is not None:
+            zero = c_ast.InitList([], node.coord)
+            node = c_ast.Decl(
+                node.name, node.quals, [], node.storage, [], node.type, zero, None, node.coord
+            )
         variable, start = self.declared(node, fixed="static" in (node.storage or []))
         self.names.scopes[-1][node.name] = variable
+        if made is not None:
+            first, build = start, self.call(made).get
+            start = build if first is None else lambda f: (first(f), build(f))
         if start is None:
             return lambda f: 0
         if "static" in (node.storage or []):
@@ -323,6 +337,25 @@ class _Body(Declarations):
             return 0
 
         return run
+
+    def _constructed(self, node: c_ast.Decl) -> c_ast.FuncCall | None:
+        """The call of a constructor that a declaration means."""
+        names = getattr(getattr(node.type, "type", None), "names", None)
+        if not isinstance(node.type, c_ast.TypeDecl) or names is None:
+            return None
+        type, _ = self.names.type_of(node, self.count)
+        if not isinstance(type, Structure):
+            return None
+        name = method_name(type.name, type.name)
+        if not self.has_function(name):
+            return None
+        given = [] if node.init is None else getattr(node.init, "exprs", None) or [node.init]
+        if len(given) == 1 and not isinstance(node.init, c_ast.InitList):
+            if self.expression(given[0]).type == type:  # a copy
+                return None
+        itself = c_ast.ID(node.name, node.coord)
+        arguments = c_ast.ExprList([itself, *given], node.coord)
+        return c_ast.FuncCall(c_ast.ID(name, node.coord), arguments, node.coord)
 
     def _do_StaticAssert(self, node: c_ast.StaticAssert) -> Callable:
         """What cannot be told before it runs is taken for true."""

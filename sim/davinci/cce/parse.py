@@ -40,6 +40,7 @@ class Tree:
     def deduced(self, name: str, types: list[Type], position: Position) -> tuple[str, list]:
         """The instance of a template that a call is of, and nodes that were made for it."""
         instance, parts = self.templates.deduced(name, types, position)
+        self.types.update(*(_type_names(p) for p in parts))
         return instance, _nodes(parts, self.types, self.file) if parts else []
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from .angles import arguments_of, count_of, folded
 from .deduction import Given, deduce, given_of
-from .dialect import Part, declared
+from .dialect import Part, declared, with_methods
 from .errors import CceError, Position
 from .tokens import Token
 from .traits import scalar, with_traits
@@ -97,12 +97,16 @@ class Templates:
         self.owners: dict[tuple, int] = {}
         self.written: dict[str, tuple[str, list[list[Token]]]] = {}  # of calls that lack some
         self.variables: dict[str, _Template] = {}
+        self.classes: dict[str, _Template] = {}
+        self.within: list[tuple[Part, int]] = []  # templates of methods, of instances of classes
         for index, part in enumerate(parts):
             variable = _variable(part) if part.is_template and not part.name else None
             if part.is_template and part.name:
                 self.templates.setdefault(part.name, []).append(_template(part))
             elif variable is not None:
                 self.variables[variable] = _template(part)
+            elif part.is_template and _structure(part) is not None:
+                self.classes[str(_structure(part))] = _template(part)
             else:
                 for word in [part.name] if part.name else declared(part):
                     self.others.setdefault(word, []).append(index)
@@ -136,7 +140,7 @@ class Templates:
         """All of them; templates that nothing needs are left out."""
         result: list[Part] = []
         for index, part in enumerate(self.source):
-            if part.is_template and part.name:
+            if part.is_template and (part.name or _structure(part)):
                 result += [self.made[k] for k, owner in self.owners.items() if owner == index]
             elif not (part.is_template and _variable(part)):
                 result.append(self.changed.get(index, part))
@@ -205,6 +209,10 @@ class Templates:
                 tokens = [*self._value(token, given), *tokens[end:]]
                 index = 0
                 continue
+            if token.text in self.classes and following == "<":
+                given, index = arguments_of(tokens, index + 1)
+                result.append(token._replace(text=self._class(token, given)))
+                continue
             if token.text not in self.templates or following not in ("<", "("):
                 result.append(token)
                 index += 1
@@ -222,7 +230,9 @@ class Templates:
                 self.written[name] = (token.text, arguments)
             result.append(token._replace(text=name))
         result = with_traits(result)
-        return replace(part, tokens=result, words={t.text for t in result if t.kind == "id"})
+        more = part.words - {t.text for t in part.tokens}  # methods that go with a structure
+        words = {t.text for t in result if t.kind == "id"} | more
+        return replace(part, tokens=result, words=words)
 
     def _value(self, use: Token, arguments: list[list[Token]]) -> list[Token]:
         """What an instance of a variable is, with its type, in the place of its name."""
@@ -236,6 +246,35 @@ class Templates:
         left, right = brackets["("], brackets[")"]
         return [left, left, *type, right, left, *words[at + 1 :], right, right]
 
+    def _class(self, use: Token, arguments: list[list[Token]]) -> str:
+        """The name of an instance of a class, which is made with its methods if it is new."""
+        template = self.classes[use.text]
+        given = _matched(use, template, arguments)
+        name = f"{use.text}__{_shown(given)}"
+        owner = next(i for i, p in enumerate(self.source) if p is template.part)
+        if (name, owner, 0) in self.made:
+            return name
+        tokens: list[Token] = []
+        for index, token in enumerate(template.tokens):
+            following = template.tokens[index + 1].text if index + 1 < len(template.tokens) else ""
+            if token.text == use.text and following != "<":  # itself
+                tokens.append(token._replace(text=name))
+            else:
+                tokens += given.get(token.text, [token]) if token.kind == "id" else [token]
+        words = {t.text for t in tokens if t.kind == "id"}
+        parts = with_methods(Part(tokens, None, words=words))
+        for part in parts:
+            if part.is_template:
+                self.templates.setdefault(str(part.name), []).append(_template(part))
+                self.within.append((part, owner))
+        for number, part in enumerate(p for p in parts if not p.is_template):
+            key = (name, owner, number)
+            if len(self.made) >= _MOST:
+                raise CceError(use.position, f"templates must have at most {_MOST} instances")
+            self.made[key], self.owners[key] = part, owner
+            self.made[key] = self._rewritten(part)
+        return name
+
     def _instance(self, use: Token, arguments: list[list[Token]], count: int) -> str:
         """The name of an instance, which is made if it is new."""
         template = self._chosen(use, count)
@@ -243,14 +282,14 @@ class Templates:
         special = self._special(use.text, given)
         if special is not None:
             template, given = special, {}
-        owner = next(i for i, p in enumerate(self.source) if p is template.part)
+        every = [*enumerate(self.source), *((i, p) for p, i in self.within)]
+        owner = next(i for i, p in every if p is template.part)
         key = (use.text, owner, *(tuple(t.text for t in a) for a in given.values()))
         if key in self.made:
             return str(self.made[key].name)
         if len(self.made) >= _MOST:
             raise CceError(use.position, f"templates must have at most {_MOST} instances")
-        words = "_".join(re.sub(r"\W+", "", t.text) or "x" for a in given.values() for t in a)
-        name = f"{use.text}__{words}"
+        name = f"{use.text}__{_shown(given)}"
         if any(p.name == name for p in self.made.values()):
             name += f"_{len(self.made)}"
         tokens: list[Token] = []
@@ -297,6 +336,19 @@ class Templates:
             here = bodies[1].part.position if bodies else use.position
             raise CceError(here, f"template {use.text} must be defined once")
         return bodies[0]
+
+
+def _shown(given: dict[str, list[Token]]) -> str:
+    """A template's arguments as a part of a name."""
+    return "_".join(re.sub(r"\W+", "", t.text) or "x" for a in given.values() for t in a)
+
+
+def _structure(part: Part) -> str | None:
+    """The name of the structure that a template is of; None if it is of something else."""
+    _, end = arguments_of(part.tokens, 1)
+    texts = [t.text for t in part.tokens[end : end + 3]]
+    is_one = not part.name and texts[:1] == ["struct"] and texts[2:] == ["{"]
+    return texts[1] if is_one else None
 
 
 def _variable(part: Part) -> str | None:

@@ -305,6 +305,7 @@ def test_global_memory_and_names_of_the_dialect():
             "T t;",
             "k.cce:1:30: method f must be defined within T",
         ),
+        ("int n; class T { ~T() { n = 1; } };", "T t;", "k.cce:1:19: ~T must have nothing to do"),
         (
             "struct T { int n[2] = {1, 2}; };",
             "T t;",

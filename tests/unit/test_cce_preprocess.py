@@ -180,7 +180,11 @@ def test_host_code_is_not_read():
     }
     namespace host { int twice(int n) { return 2 * n; } }
     template <typename T> struct Box { T value; };
-    class Runner { public: Runner() {} ~Runner() = default; };
+    template <typename... T> void log(T... x) { print(x...); }
+    template <typename T, typename... U> struct List { T value; };
+    template <typename T, std::enable_if_t<(sizeof(T) > 2), int> = 0> void g(T t) {}
+    class Runner { public: Runner() {} ~Runner() = default; void go(); int operator()(int x); };
+    struct Other : Runner { Other(int a) : Runner(), v{a}, w(a) { use(w); } ~Other() { w = 0; } };
     extern "C" void launch(uint32_t blocks, void *l2ctrl, void *stream, uint8_t *x)
     {
         k<<<blocks, l2ctrl, stream>>>((half *)x);

@@ -117,3 +117,19 @@ def test_the_mistake_of_one_core_ends_all():
             kind="vector",
         )
     assert threading.active_count() == before
+
+
+def test_cores_know_their_number_among_all():
+    text = """__global__ __aicore__ void k(__gm__ int *x) {
+#ifdef __DAV_C220_VEC__
+    x[8 * GetBlockIdx()] = 100 * (GetBlockNum() + 1) + 10 * get_block_idx() + get_subblockid();
+#endif
+    ALL;
+}"""
+    kernels = {
+        "cube": read(HEAD + text, "k.cce"),
+        "vector": read(HEAD + text, "k.cce", defines={"__DAV_C220_VEC__": "1"}),
+    }
+    start = np.zeros(32, np.int32)
+    report = simulate(build_mixed(kernels, C910B, {"x": start}, blocks=2))
+    assert report.outputs["x"][::8].tolist() == [300, 301, 310, 311]

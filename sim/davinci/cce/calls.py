@@ -40,6 +40,10 @@ __all__ = ["Calls"]
 _QUERIES: dict[str, Callable[[Machine], int]] = {
     "get_block_idx": lambda m: m.block_idx,
     "get_block_num": lambda m: m.block_num,
+    "GetBlockIdx": lambda m: (
+        m.block_idx * m.registers.get("subblockdim", 1) + m.registers.get("subblockid", 0)
+    ),
+    "GetBlockNum": lambda m: m.block_num,
     "get_coreid": lambda m: m.block_idx,
     "get_subblockid": lambda m: m.registers.get("subblockid", 0),
     "get_subblockdim": lambda m: m.registers.get("subblockdim", 1),

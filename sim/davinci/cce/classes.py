@@ -26,8 +26,15 @@ def split(tokens: list[Token]) -> tuple[list[Token], list[tuple[str, list[Token]
     Raises
     ------
     CceError
-        For a method without a body.
+        For a method without a body, and what else is not understood.
     """
+    try:
+        return _split(tokens)
+    except IndexError:
+        raise CceError(tokens[0].position, "this class is not understood") from None
+
+
+def _split(tokens: list[Token]) -> tuple[list[Token], list[tuple[str, list[Token]]]]:
     opening = next(i for i, t in enumerate(tokens) if t.text == "{")
     closing = _closing(tokens, opening)
     name = tokens[opening - 1].text
@@ -38,8 +45,12 @@ def split(tokens: list[Token]) -> tuple[list[Token], list[tuple[str, list[Token]
         if at is None:
             plain += member
             continue
+        if [t.text for t in member[-3:]] in (["=", "default", ";"], ["=", "delete", ";"]):
+            continue
         if member[at - 1].text == name and member[at - 2 : at - 1] and member[at - 2].text == "~":
-            continue  # what ends it has nothing to give back here
+            if [t.text for t in member[-2:]] != ["{", "}"]:
+                raise CceError(member[at - 1].position, f"~{name} must have nothing to do")
+            continue
         called = method_name(name, member[at - 1].text)
         methods.append((called, _function(name, called, member, at)))
     templates = {called for called, m in methods if m[0].text == "template"}

@@ -4,6 +4,7 @@ References become pointers with a qualifier of ours (after `auto` that alone), d
 become constants, `T x{...}` and `T x(...)` become `T x = ...`, and aliases become typedefs.
 """
 
+from .classes import split
 from .errors import CceError
 from .members import is_structure, structure
 from .tokens import Token
@@ -44,7 +45,7 @@ def rewrite(
         if token.text in ASSEMBLY:
             raise CceError(token.position, "assembly is not part of the dialect")
     if name is None and is_structure(tokens):
-        tokens = structure(tokens)
+        tokens = structure(split(tokens)[0])
     head, body = _head(tokens, name, pairs) if name else ([], tokens)
     return head + _initialisers(_statements(body), types)
 

@@ -91,8 +91,9 @@ def with_methods(part: Part) -> list[Part]:
     texts = [t.text for t in part.tokens[:3]]
     if part.name or texts[:1] not in (["struct"], ["class"]) or texts[2:] != ["{"]:
         return [part]
-    plain, methods = split(part.tokens)
-    if not methods:
+    try:
+        plain, methods = split(part.tokens)
+    except CceError:  # it matters only if it is needed, and is said then
         return [part]
     words = {t.text for t in plain if t.kind == "id"} | {name for name, _ in methods}
     made = [replace(part, tokens=plain, words=words)]
@@ -202,9 +203,11 @@ def _template_end(tokens: list[Token]) -> int:
     """The index behind `template <...>`, if it is there."""
     if len(tokens) < 2 or [t.text for t in tokens[:2]] != ["template", "<"]:
         return 0
-    depth = 0
+    depth, inner = 0, 0
     for index, token in enumerate(tokens[1:], start=1):
-        depth += {"<": 1, ">": -1, ">>": -2}.get(token.text, 0)
+        inner += (token.text in _OPEN) - (token.text in _CLOSE)
+        if not inner:
+            depth += {"<": 1, ">": -1, ">>": -2}.get(token.text, 0)
         if depth <= 0:
             return index + 1
     return 0

@@ -369,8 +369,9 @@ def _template(part: Part) -> _Template:
         texts = [t.text for t in group]
         if not texts:
             continue
-        if "..." in texts:
-            raise CceError(group[0].position, "templates must have a fixed number of parameters")
+        if "..." in texts:  # an error where it is used
+            parameters.append(_Parameter("...", False, None))
+            continue
         at = texts.index("=") if "=" in texts else len(texts)
         default = tuple(group[at + 1 :]) if at < len(texts) else None
         is_type = texts[0] in ("typename", "class")
@@ -382,6 +383,9 @@ def _matched(
     use: Token, template: _Template, arguments: list[list[Token]]
 ) -> dict[str, list[Token]]:
     """Arguments by the parameters' names; a value of several words is put in parentheses."""
+    if any(p.name == "..." for p in template.parameters):
+        here = template.part.position
+        raise CceError(here, "templates must have a fixed number of parameters")
     count = len(template.parameters)
     fewest = template.fewest
     if not fewest <= len(arguments) <= count:

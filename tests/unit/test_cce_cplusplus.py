@@ -148,10 +148,12 @@ CASES = {
         8,
     ),
     "structures around pointers": (
-        "struct A;\nstruct alignas(32) A { int64_t (*rows)[2]; int n; };\nint f(A &a);",
+        "struct A;\nstruct alignas(32) A { int64_t (*rows)[2]; int n; };\nint f(A &a);\n"
+        "struct B { int n; union { float f; uint32_t u; }; };",
         "int64_t x[2][2] = {{1, 2}, {3, 4}}; alignas(32) int pad[8]; A a; a.rows = x; a.n = 1;"
-        "out[0] = a.rows[a.n][1]; (void)pad;",
-        1,
+        "out[0] = a.rows[a.n][1]; (void)pad;"
+        "B b; b.f = 1.0f; out[1] = b.u; out[2] = sizeof(B);",
+        3,
     ),
     "classes": (
         "int total = 100;\nstruct Size { int n = 3; int sum() const { return n + total; } };\n"
@@ -265,7 +267,7 @@ def test_all_cases_are_those_of_a_compiler(tmp_path):
         read(text, "k.cce", entry="k").run(sink, [4096])
         found += [(name, v) for v in sink.values("GM", "int64", count, 4096)]
     wrong = [(name, v, w) for (name, v), w in zip(found, wanted, strict=True) if v != w]
-    assert not wrong and total == 100
+    assert not wrong and total == 102
 
 
 def test_global_memory_and_names_of_the_dialect():

@@ -145,6 +145,7 @@ def test_defines_are_given_from_outside():
         ("#ifdef __DAV_X__\nvoid k() { }\n#endif", "; it asks for __DAV_X__, which is not def"),
         ("struct S { int a; };\nvoid k(S x) { x.go(); }", "k.cce:2:15: struct S has no method go"),
         ("void k() { int a = 0189; }", "k.cce:1:20: syntax error: invalid octal constant"),
+        ("struct S { int a = 3 };\nvoid k() { S s; }", "k.cce:1:1: this structure is not under"),
         ("inline void () { int a = 3; }", "k.cce:1:1: void must be the name of a function"),
         ('void k() { asm("NOP"); }', "k.cce:1:12: assembly is not part of the dialect"),
         ("int a;\nint &b = a;\nvoid k() { b = 2; }", "k.cce:2:5: reference b must be within a"),

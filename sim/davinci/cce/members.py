@@ -26,8 +26,15 @@ def structure(tokens: list[Token]) -> list[Token]:
     Raises
     ------
     CceError
-        For a method.
+        For a method, and what else is not understood.
     """
+    try:
+        return _structure(tokens)
+    except IndexError:
+        raise CceError(tokens[0].position, "this structure is not understood") from None
+
+
+def _structure(tokens: list[Token]) -> list[Token]:
     opening = next(i for i, t in enumerate(tokens) if t.text == "{")
     depth, closing = 0, opening
     while depth or closing == opening:

@@ -134,7 +134,10 @@ class Names:
             kind, _ = self.type_of(item, count)
             if isinstance(node, c_ast.Struct):
                 offset = -(-offset // kind.align) * kind.align
-            members.append((item.name, kind, offset))
+            if item.name is None and isinstance(kind, Structure):
+                members += [(name, type, offset + at) for name, type, at in kind.members]
+            elif item.name is not None:
+                members.append((item.name, kind, offset))
             size = max(size, offset + kind.size)
             if isinstance(node, c_ast.Struct):
                 offset += kind.size

@@ -21,6 +21,9 @@ __all__ = ["add_options", "kernel_line", "kernel_rows", "register", "run"]
 
 CUBES = ("golden", "rtl", "fast", "none")
 
+#: What the device's compiler defines for cores of a kind, where there are several.
+_MACROS = {"cube": {"__DAV_C220_CUBE__": "1"}, "vector": {"__DAV_C220_VEC__": "1"}}
+
 
 def register(commands: Any) -> None:
     """Add the commands to the parser."""
@@ -36,15 +39,17 @@ def register(commands: Any) -> None:
     parser.add_argument("--entry", metavar="NAME", help="the kernel; the only one by default")
     parser.add_argument("--chip", default="ascend310", help="name or TOML file (ascend310)")
     parser.add_argument("--cores", type=at_least(1), default=1, help="blocks that run it (1)")
-    parser.add_argument("--kind", help="kind of core; the chip's first by default")
-    parser.add_argument("--cube", default="golden", help=", ".join(CUBES))
+    parser.add_argument(
+        "--kind", help="kind of core, or all of them together; the chip's first by default"
+    )
+    parser.add_argument("--cube", default="golden", help=", ".join(CUBES[:3]))
     parser.add_argument("--define", "-D", action="append", default=[], metavar="NAME[=VALUE]")
     parser.add_argument(
         "--arg",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a number, a file .npy, or zeros:N, normal:N, arange:N of the parameter's dtype",
+        help="a number, a file .npy, null, or zeros:N, normal:N, arange:N of the parameter's dtype",
     )
     parser.add_argument("--save", metavar="FILE", help="write the arrays here at the end (.npz)")
     parser.add_argument(
@@ -190,22 +195,36 @@ def _cce(options: argparse.Namespace) -> int:
     import numpy as np
 
     from sim.davinci import Deadlock, load_chip
-    from sim.davinci.cce import build, read_file
+    from sim.davinci.cce import build, build_mixed, read_file
 
     if options.cube not in CUBES[:3]:
         raise UserError(f"--cube must be one of {', '.join(CUBES[:3])}, not {options.cube!r}")
     try:
         defines = dict(text.partition("=")[::2] for text in options.define)
         defines = {name: value or "1" for name, value in defines.items()}
-        kernel = read_file(options.file, entry=options.entry, defines=defines)
+        chip = load_chip(options.chip)
+        if options.kind not in (None, "all", *chip.kinds):
+            raise UserError(
+                f"--kind must be one of {', '.join(chip.kinds)}, all, not {options.kind!r}"
+            )
+        kinds = list(chip.kinds) if options.kind == "all" else [chip.kind(options.kind).name]
+        kernels = {
+            kind: read_file(
+                options.file, entry=options.entry, defines=_MACROS.get(kind, {}) | defines
+            )
+            for kind in kinds
+        }
+        kernel = kernels[kinds[0]]
         given = dict(text.partition("=")[::2] for text in options.arg)
         names = [p.name for p in kernel.parameters]
         strange = sorted(set(given) - set(names))
         if strange:
             raise UserError(f"--arg must be of one of {', '.join(names)}, not {strange[0]!r}")
         arguments = {p.name: _argument(p, given) for p in kernel.parameters}
-        how = {"blocks": options.cores, "kind": options.kind}
-        program, _ = build(kernel, load_chip(options.chip), arguments, **how)
+        if len(kinds) > 1:
+            program = build_mixed(kernels, chip, arguments, blocks=options.cores)
+        else:
+            program, _ = build(kernel, chip, arguments, blocks=options.cores, kind=kinds[0])
         report = _simulated(options, program)
     except (ValueError, OSError, Deadlock) as error:
         raise UserError(str(error)) from None
@@ -239,6 +258,8 @@ def _argument(parameter: Any, given: dict[str, str]) -> Any:
             return float(text) if parameter.dtype in ("fp16", "fp32", "fp64") else int(text, 0)
         except ValueError:
             raise UserError(f"--arg {name} must be a number, not {text!r}") from None
+    if text == "null":
+        return None
     what, _, count = text.partition(":")
     if what in ("zeros", "normal", "arange") and count.isdigit() and 0 < int(count) <= 1 << 28:
         dtype = DTYPES.get(parameter.dtype, np.dtype(np.uint8))
@@ -250,5 +271,5 @@ def _argument(parameter: Any, given: dict[str, str]) -> Any:
     if text.endswith(".npy"):
         return np.load(text, allow_pickle=False)
     raise UserError(
-        f"--arg {name} must be a file .npy, zeros:N, normal:N or arange:N, not {text!r}"
+        f"--arg {name} must be a file .npy, zeros:N, normal:N, arange:N or null, not {text!r}"
     )

@@ -80,6 +80,26 @@ def test_a_race_is_exit_code_1(tmp_path, capsys):
     assert "broken.cce:" in capsys.readouterr().out
 
 
+def test_cores_of_all_kinds_run_a_file(tmp_path, capsys):
+    """Half a sum on the Cube core's side, the other on the vector cores'; a pointer may be null."""
+    text = tmp_path / "both.cce"
+    text.write_text(
+        """__global__ __aicore__ void both(__gm__ float *y, __gm__ float *unused) {
+#ifdef __DAV_C220_CUBE__
+            if (unused == nullptr) y[0] = 1.0f;
+#endif
+#ifdef __DAV_C220_VEC__
+            y[1 + get_subblockid()] = 2.0f;
+#endif
+        }"""
+    )
+    how = ["--chip", "ascend910b", "--arg", "y=zeros:8", "--arg", "unused=null"]
+    assert main(["cce", str(text), *how, "--kind", "all"]) == 0
+    assert "y (8 float32): 1 2 2 0 0" in capsys.readouterr().out
+    assert main(["cce", str(text), *how, "--kind", "vector"]) == 0
+    assert "y (8 float32): 0 2 0 0 0" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -110,6 +130,7 @@ def test_a_race_is_exit_code_1(tmp_path, capsys):
         (["cce", SOFTMAX, "--arg", "z=1"], "--arg must be of one of x, y, rows, n, not 'z'"),
         (["cce", SOFTMAX], "--arg x=VALUE must be given (fp16 *)"),
         (["cce", SOFTMAX, "--arg", "x=5"], "--arg x must be a file .npy, zeros:N"),
+        (["cce", SOFTMAX, "--kind", "cube"], "--kind must be one of aicore, all, not 'cube'"),
         (["cce", SOFTMAX, *ARGUMENTS, "--cube", "none"], "--cube must be one of golden, rtl, fast"),
     ],
 )

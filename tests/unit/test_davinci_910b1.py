@@ -22,10 +22,10 @@ pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="measurements are not 
 DISTURBED = ("VMULS_FP16_FP16_FP16", "VMULS_FP32_FP32_FP32", "VMUL_INT16_INT16_INT16")
 
 #: Operations that the simulator does not have, and dtypes.
-UNKNOWN = r"CONVDEQ|RELUCONV|VMULCONV|VCONVVDEQ|VCOPY|VGATHERB|VREDUCEV2|INT4"
+UNKNOWN = r"CONVDEQ|RELUCONV|VMULCONV|VCONVVDEQ|VCOPY|VGATHERB|VREDUCE_|INT4"
 
 #: Names of theirs for ours.
-ALIAS = {"vectordup": "vdup"}
+ALIAS = {"vectordup": "vdup", "vreducev2": "vreduce"}
 
 
 def tables(kind):

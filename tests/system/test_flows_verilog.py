@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,8 @@ from flows import verilog
 from flows.synth import WORKER
 from flows.units import variants
 from golden.fp import PRESETS, fused_dot
+from hdl.m3xu.mma import UNITS as MMA_UNITS
+from hdl.m3xu.mma import MmaUnit
 from sim.rtl import toolchain
 
 CASES = {
@@ -24,7 +27,7 @@ CASES = {
     "cube": {"preset": ["tiny"]},
     "mma": {"preset": ["m3xu"], "pipeline": [0]},
 }
-#: Verilator looks at each of the 32 elements.
+#: Verilator would look at each of the 32 elements; two are enough.
 LARGE = ("mma",)
 
 
@@ -65,9 +68,20 @@ def test_no_escaped_name(emitted):
     assert "\\" not in emitted[1]
 
 
-def test_lints_clean_under_verilator(emitted):
+def smaller(path: Path, folder: Path) -> Path:
+    """The same unit with two elements, if it is a large one."""
+    if path.stem.split("_")[0] not in LARGE:
+        return path
+    (variant,) = variants("mma", CASES["mma"])
+    config = replace(MMA_UNITS["m3xu"], m=2, n=1, pipeline=0)
+    unit = replace(variant.unit, build=lambda _: MmaUnit(config=config))
+    return verilog.write(replace(variant, unit=unit), folder)
+
+
+def test_lints_clean_under_verilator(emitted, tmp_path):
     tool = toolchain.verilator()
-    command = [*tool.command, "--lint-only", "-Wall", str(verilog.WAIVERS), str(emitted[0])]
+    path = smaller(emitted[0], tmp_path)
+    command = [*tool.command, "--lint-only", "-Wall", str(verilog.WAIVERS), str(path)]
     environment = {**os.environ, **dict(tool.environment)}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr

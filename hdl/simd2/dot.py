@@ -44,7 +44,7 @@ class SemiringDot(wiring.Component):
     Members
     -------
     a, b : In(k × lane_layout)
-        Operands, from `hdl.simd2.operand.Decode`.
+        Operands, from `hdl.simd2.operand.Spread`.
     mode : In(bits_layout)
         What to do with them.
     c : In(32)

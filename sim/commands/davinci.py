@@ -52,11 +52,7 @@ def register(commands: Any) -> None:
         help="a number, a file .npy, null, or zeros:N, normal:N, arange:N of the parameter's dtype",
     )
     parser.add_argument("--save", metavar="FILE", help="write the arrays here at the end (.npz)")
-    parser.add_argument(
-        "--out", metavar="FILE", help="write a Perfetto trace here (.json, .json.gz)"
-    )
-    parser.add_argument("--gantt", metavar="FILE", help="draw a Gantt picture here")
-    parser.add_argument("--timeline", action="store_true", help="print a line for each unit")
+    _add_pictures(parser)
     parser.add_argument("--json", metavar="FILE", help="write the figures here (- for stdout)")
     parser.set_defaults(run=_cce, no_checks=False)
 
@@ -76,6 +72,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--seed", type=at_least(0), default=0, help="of the data (0)")
     group.add_argument("--no-checks", action="store_true", help="do not look for races and so on")
+    _add_pictures(group)
+
+
+def _add_pictures(group: Any) -> None:
+    """Options of what `_output` writes; of a parser, or a group of its options."""
     group.add_argument(
         "--out", metavar="FILE", help="write a Perfetto trace here (.json, .json.gz)"
     )

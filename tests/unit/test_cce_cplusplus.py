@@ -303,6 +303,11 @@ def test_global_memory_and_names_of_the_dialect():
         ),
         ("class T : U { int n; };", "T t;", "classes are not part of the dialect"),
         (
+            "struct T { int n; int operator+(int x) { return x; } };",
+            "T t;",
+            "operators of classes are not part of the dialect",
+        ),
+        (
             "class T { public: int n; int f(); };",
             "T t;",
             "k.cce:1:30: method f must be defined within T",

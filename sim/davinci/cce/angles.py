@@ -2,11 +2,9 @@
 
 from .condition import whole
 from .errors import CceError
-from .tokens import Token
+from .tokens import BRACKETS, Token
 
 __all__ = ["arguments_of", "count_of", "folded"]
-
-_OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
 
 
 def arguments_of(tokens: list[Token], index: int) -> tuple[list[list[Token]], int]:
@@ -24,7 +22,7 @@ def arguments_of(tokens: list[Token], index: int) -> tuple[list[list[Token]], in
     depth, inner = 1, 0
     for at in range(index + 1, len(tokens)):
         token = tokens[at]
-        inner += (token.text in _OPENING) - (token.text in _CLOSING)
+        inner += BRACKETS.get(token.text, 0)
         if not inner and token.text == "<":
             depth += 1
         elif not inner and token.text in (">", ">>"):
@@ -45,7 +43,7 @@ def count_of(tokens: list[Token], index: int) -> int:
     depth, commas = 0, 0
     for at in range(index, len(tokens)):
         text = tokens[at].text
-        depth += (text in _OPENING) - (text in _CLOSING)
+        depth += BRACKETS.get(text, 0)
         commas += text == "," and depth == 1
         if depth == 0:
             return 0 if at == index + 1 else commas + 1

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from .angles import arguments_of
 from .errors import CceError
-from .tokens import Token
+from .tokens import BRACKETS, Token
 
 __all__ = ["SELF", "method_name", "split"]
 
@@ -12,7 +12,6 @@ __all__ = ["SELF", "method_name", "split"]
 SELF = "__self"
 
 _LABELS = ("public", "private", "protected")
-_OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
 
 
 def method_name(structure: str, method: str) -> str:
@@ -89,7 +88,7 @@ def _members(tokens: list[Token]) -> Iterator[list[Token]]:
             continue
         end = index
         while end < len(tokens) and tokens[end].text != ";":
-            if tokens[end].text in _OPENING:
+            if BRACKETS.get(tokens[end].text, 0) > 0:
                 is_body = tokens[end].text == "{" and _bracket(tokens[index:end]) is not None
                 end = _closing(tokens, end)
                 after = tokens[end + 1].text if end + 1 < len(tokens) else ""
@@ -162,7 +161,7 @@ def _closing(tokens: list[Token], opening: int) -> int:
     """The index of the bracket that closes one."""
     depth = 0
     for index in range(opening, len(tokens)):
-        depth += (tokens[index].text in _OPENING) - (tokens[index].text in _CLOSING)
+        depth += BRACKETS.get(tokens[index].text, 0)
         if depth == 0:
             return index
     raise CceError(tokens[opening].position, f"the {tokens[opening].text!r} here is not closed")

@@ -5,14 +5,13 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from .errors import CceError, Position
-from .tokens import Token
+from .tokens import BRACKETS, Token
 from .types import PRIVATE, Pointer, Scalar, Structure, Type
 from .words import SPACES
 
 __all__ = ["Given", "deduce", "given_of"]
 
 _SKIPPED = frozenset(("const", "volatile", "restrict", "struct", "register", *SPACES))
-_BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 _BUFFERS = {buffer: word for word, buffer in SPACES.items()}
 _NUMBERS = {("f", 2): "half", ("f", 4): "float", ("f", 8): "double", ("bf", 2): "bfloat16_t"}
 
@@ -46,7 +45,7 @@ def given_of(tokens: Iterable[Token], name: str, types: set[str]) -> list[Given]
     groups: list[list[str]] = [[]]
     depth = 1
     for word in words[start + 2 :]:
-        depth += _BRACKETS.get(word, 0)
+        depth += BRACKETS.get(word, 0)
         if depth == 0:
             break
         if word == "," and depth == 1:

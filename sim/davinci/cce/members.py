@@ -1,15 +1,12 @@
 """Structures as C++ has them, rewritten as C's: values of members, and constants within."""
 
 from .errors import CceError
-from .tokens import Token
+from .tokens import BRACKETS, Token
 
 __all__ = ["MEMBER_PREFIX", "is_structure", "structure"]
 
 #: What the names of constants for members' values begin with.
 MEMBER_PREFIX = "__member_"
-
-_LABELS = ("public", "private", "protected")
-_BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 
 
 def is_structure(tokens: list[Token]) -> bool:
@@ -38,7 +35,7 @@ def _structure(tokens: list[Token]) -> list[Token]:
     opening = next(i for i, t in enumerate(tokens) if t.text == "{")
     depth, closing = 0, opening
     while depth or closing == opening:
-        depth += _BRACKETS.get(tokens[closing].text, 0)
+        depth += BRACKETS.get(tokens[closing].text, 0)
         closing += 1
     head, behind = tokens[: opening + 1], tokens[closing - 1 :]
     if tokens[opening - 1].text in ("struct", "union"):  # its name is behind it
@@ -56,16 +53,11 @@ def _structure(tokens: list[Token]) -> list[Token]:
 
 
 def _members(tokens: list[Token]) -> list[list[Token]]:
-    """The declarations, with their semicolons and without labels."""
+    """The declarations, with their semicolons; labels and methods have gone (`classes.split`)."""
     found: list[list[Token]] = [[]]
     depth, called = 0, False
-    for index, token in enumerate(tokens):
-        following = tokens[index + 1].text if index + 1 < len(tokens) else ""
-        if not found[-1] and token.text in _LABELS and following == ":":
-            continue
-        if not found[-1] and token.text == ":":
-            continue
-        depth += _BRACKETS.get(token.text, 0)
+    for token in tokens:
+        depth += BRACKETS.get(token.text, 0)
         called = called or (depth == 1 and token.text == "(")
         found[-1].append(token)
         if depth == 0 and (token.text == ";" or (called and token.text == "}")):
@@ -84,7 +76,7 @@ def _member(name: str, tokens: list[Token]) -> tuple[list[Token], list[Token]]:
     if at is not None and texts[at + 1] != "*":
         which = tokens[at - 1] if at else tokens[at]
         raise CceError(
-            which.position, f"{which.text} is a method; classes are not part of the dialect"
+            which.position, f"operators of classes are not part of the dialect: {which.text}"
         )
     if texts[0] == "static" and "const" in texts:  # of all of them: a constant by itself
         return [], tokens
@@ -99,7 +91,7 @@ def _member(name: str, tokens: list[Token]) -> tuple[list[Token], list[Token]]:
             continue
         end, depth = index + (token.text == "="), 0
         while depth or tokens[end].text not in (",", ";"):
-            depth += _BRACKETS.get(tokens[end].text, 0)
+            depth += BRACKETS.get(tokens[end].text, 0)
             end += 1
         value = tokens[index + (token.text == "=") : end]
         if value[0].text == "{":

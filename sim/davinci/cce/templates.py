@@ -213,11 +213,7 @@ class Templates:
                 given, index = arguments_of(tokens, index + 1)
                 result.append(token._replace(text=self._class(token, given)))
                 continue
-            if token.text not in self.templates or following not in ("<", "("):
-                result.append(token)
-                index += 1
-                continue
-            if following == "(":
+            if token.text not in self.templates or following != "<":
                 result.append(token)
                 index += 1
                 continue

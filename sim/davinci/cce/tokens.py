@@ -5,7 +5,10 @@ from typing import NamedTuple
 
 from .errors import CceError, Position
 
-__all__ = ["Token", "tokenize"]
+__all__ = ["BRACKETS", "Token", "tokenize"]
+
+#: How deep a bracket leads, or back.
+BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 
 _PUNCTUATION = (
     "<<<",

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from .angles import arguments_of
 from .errors import CceError
-from .tokens import Token, tokenize
+from .tokens import BRACKETS, Token, tokenize
 from .types import NAMED, Scalar, integer
 
 __all__ = ["scalar", "with_traits"]
@@ -94,7 +94,7 @@ def _converted(tokens: list[Token], index: int, end: int) -> tuple[list[Token], 
     at = opening + 1
     while at < len(tokens) and depth:
         token = tokens[at]
-        depth += (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
+        depth += BRACKETS.get(token.text, 0)
         made += [right, token, *cast, left] if token.text == "," and depth == 1 else [token]
         at += 1
     return [*made[:-1], right, right], at

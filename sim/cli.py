@@ -10,10 +10,10 @@ import json
 import math
 import os
 import sys
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NoReturn
+
+from sim.files import write_whole
 
 __all__ = ["COMMANDS", "UserError", "main", "write_json"]
 
@@ -59,12 +59,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BuildError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
     except BrokenPipeError:
         sys.stderr.close()
         return 1
+    except OSError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except MemoryError as error:
+        print(f"error: not enough memory: {error or 'take smaller sizes'}", file=sys.stderr)
+        return 2
+    except RecursionError:
+        print("error: the input is nested too deeply", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
 
 
 def write_json(path: str, value: Any) -> None:
@@ -81,12 +90,8 @@ def write_json(path: str, value: Any) -> None:
     if path == "-":
         sys.stdout.write(text)
         return
-    target = Path(path)
     try:
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name)
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-        os.replace(temporary, target)
+        write_whole(path, text)
     except OSError as error:
         raise UserError(f"--json must be a file that can be written: {error}") from None
 

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from sim.cli import UserError, write_json
 
-from .options import GRAPH_PROBLEMS, at_least, numbers
+from .options import GRAPH_PROBLEMS, add_json, at_least, numbers
 
 if TYPE_CHECKING:
     from sim.davinci import Report
@@ -32,7 +32,7 @@ def register(commands: Any) -> None:
     )
     parser.add_argument("problem", metavar="KERNEL", help="see `python -m sim list`")
     add_options(parser)
-    parser.add_argument("--json", metavar="FILE", help="write the figures here (- for stdout)")
+    add_json(parser, "the figures")
     parser.set_defaults(run=run)
     parser = commands.add_parser("cce", help="run a kernel in CCE C")
     parser.add_argument("file", metavar="FILE")
@@ -53,7 +53,7 @@ def register(commands: Any) -> None:
     )
     parser.add_argument("--save", metavar="FILE", help="write the arrays here at the end (.npz)")
     _add_pictures(parser)
-    parser.add_argument("--json", metavar="FILE", help="write the figures here (- for stdout)")
+    add_json(parser, "the figures")
     parser.set_defaults(run=_cce, no_checks=False)
 
 

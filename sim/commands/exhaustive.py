@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from sim.cli import UserError, write_json
 from sim.verify import Outcome
 
-from .options import at_least
+from .options import add_json, at_least
 
 __all__ = ["register"]
 
@@ -34,7 +34,7 @@ def register(commands: Any) -> None:
     parser.add_argument("--jobs", type=at_least(1), default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--restart", action="store_true", help="forget what was done before")
     parser.add_argument("--progress", metavar="FILE", help="default: exhaustive.json in the cache")
-    parser.add_argument("--json", metavar="FILE", help="write the rows here (- for stdout)")
+    add_json(parser, "the rows")
     parser.set_defaults(run=_exhaustive)
 
 

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from sim.cli import UserError, write_json
 
-from .options import at_least, lanes
+from .options import add_json, at_least, lanes
 
 if TYPE_CHECKING:
     from sim.kernels import Cost, Kernel, Row, Setting, Study
@@ -44,7 +44,7 @@ def register(commands: Any) -> None:
     parser.add_argument("--multiplier-bits", type=at_least(4), metavar="W")
     parser.add_argument("--preset", help="accuracy of the one-step precisions")
     parser.add_argument("--seed", type=at_least(0), default=1, help="of the operands")
-    parser.add_argument("--json", metavar="FILE", help="write the tables here (- for stdout)")
+    add_json(parser, "the tables")
     parser.set_defaults(run=_kernels)
 
 

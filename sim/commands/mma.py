@@ -11,7 +11,7 @@ from rich.table import Table
 
 from sim.cli import UserError, write_json
 
-from .options import at_least
+from .options import add_json, at_least
 
 if TYPE_CHECKING:
     from sim.rtl.mma import Rate
@@ -28,7 +28,7 @@ def register(commands: Any) -> None:
     parser.add_argument("--list", action="store_true", help="name units and instructions and stop")
     parser.add_argument("--count", type=at_least(2), default=64, help="instructions in a list")
     parser.add_argument("--seed", type=at_least(0), default=1, help="of the operands")
-    parser.add_argument("--json", metavar="FILE", help="write the rows here (- for stdout)")
+    add_json(parser, "the rows")
     parser.set_defaults(run=_mma)
 
 

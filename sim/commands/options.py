@@ -4,10 +4,18 @@ import argparse
 import re
 from collections.abc import Callable
 
-__all__ = ["GRAPH_PROBLEMS", "at_least", "lanes", "numbers"]
+from sim.files import output_path
+
+__all__ = ["GRAPH_PROBLEMS", "add_json", "at_least", "lanes", "numbers"]
 
 #: Names of the problems that take a graph.
 GRAPH_PROBLEMS = ("apsp", "aplp", "mcp", "maxrp", "minrp", "mst", "gtc", "knn")
+
+
+def add_json(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add the option --json, which writes `what` and is checked before any work."""
+    text = f"write {what} to this file as JSON (- for standard output)"
+    parser.add_argument("--json", type=output_path(stdout=True), metavar="FILE", help=text)
 
 
 def at_least(low: int) -> Callable[[str], int]:

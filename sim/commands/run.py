@@ -14,7 +14,7 @@ from rich.table import Table
 from sim.cli import UserError, write_json
 
 from . import davinci
-from .options import GRAPH_PROBLEMS, at_least, lanes
+from .options import GRAPH_PROBLEMS, add_json, at_least, lanes
 
 if TYPE_CHECKING:
     from sim.kernels.engine import Unit
@@ -47,7 +47,7 @@ def register(commands: Any) -> None:
     parser.add_argument(
         "--model", action="store_true", help="cycles for 1k to 16k vertices instead of a graph"
     )
-    parser.add_argument("--json", metavar="FILE", help="write the figures here (- for stdout)")
+    add_json(parser, "the figures")
     davinci.add_options(parser)
     parser.set_defaults(run=_run)
 

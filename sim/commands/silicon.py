@@ -8,6 +8,8 @@ from typing import Any
 from sim.cli import UserError, write_json
 from sim.verify import Outcome
 
+from .options import add_json
+
 __all__ = ["register"]
 
 
@@ -17,7 +19,7 @@ def register(commands: Any) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="<preset>_<format>.npz")
     parser.add_argument("--preset", help="preset, if the file's name does not say it")
     parser.add_argument("--input", help="input format (or two joined by _), likewise")
-    parser.add_argument("--json", metavar="FILE", help="write the rows here (- for stdout)")
+    add_json(parser, "the rows")
     parser.set_defaults(run=_silicon)
 
 

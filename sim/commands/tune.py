@@ -11,7 +11,7 @@ from rich.table import Table
 
 from sim.cli import UserError, write_json
 
-from .options import at_least
+from .options import add_json, at_least
 
 if TYPE_CHECKING:
     from sim.kernels.davinci.search import Problem, Tuned
@@ -38,7 +38,7 @@ def register(commands: Any) -> None:
     )
     parser.add_argument("--jobs", type=at_least(1), help="processes; as many as cores by default")
     parser.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask scheduler")
-    parser.add_argument("--json", metavar="FILE", help="write the table here (- for stdout)")
+    add_json(parser, "the table")
     parser.set_defaults(run=_tune)
 
 

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from sim.cli import UserError, write_json
 from sim.verify import Check, Outcome, collect, run_checks
 
-from .options import at_least
+from .options import add_json, at_least
 
 __all__ = ["register"]
 
@@ -19,14 +19,14 @@ def register(commands: Any) -> None:
     """Add the commands to the parser."""
     parser = commands.add_parser("list", help="units that can be verified, DaVinci kernels")
     parser.add_argument("unit", nargs="?", default="*", help="unit or shell pattern; all if absent")
-    parser.add_argument("--json", metavar="FILE", help="write the list here (- for stdout)")
+    add_json(parser, "the list")
     parser.set_defaults(run=_list)
     parser = commands.add_parser("verify", help="compare compiled RTL with golden")
     parser.add_argument("unit", nargs="?", default="*", help="unit or shell pattern; all if absent")
     parser.add_argument("--vectors", type=at_least(100), default=200_000, help="per row")
     parser.add_argument("--seed", type=at_least(0), default=1, help="of the random operands")
     parser.add_argument("--jobs", type=at_least(1), default=os.cpu_count() or 1, help="processes")
-    parser.add_argument("--json", metavar="FILE", help="write the rows here (- for stdout)")
+    add_json(parser, "the rows")
     parser.set_defaults(run=_verify)
 
 

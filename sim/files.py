@@ -1,0 +1,90 @@
+"""Output files: checked before the work begins, and written whole or not at all."""
+
+import argparse
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+__all__ = ["output_path", "write_whole"]
+
+
+def output_path(*suffixes: str, stdout: bool = False) -> Callable[[str], str]:
+    """Return a reader of an option that names a file to be written.
+
+    The reader tries the folder at once by making and removing a file in it, so that a command
+    refuses a place that cannot be written before it works for minutes. Folders that do not exist
+    yet are made by `write_whole`; the nearest one that exists is tried.
+
+    Parameters
+    ----------
+    *suffixes : str
+        What the name may end in, as ".svg"; anything if there is none.
+    stdout : bool
+        Whether "-" is allowed and means standard output.
+    """
+
+    def path(text: str) -> str:
+        if stdout and text == "-":
+            return text
+        target = Path(text)
+        if suffixes and target.suffix.lower() not in suffixes:
+            raise argparse.ArgumentTypeError(
+                f"must be a file whose name ends in {' or '.join(suffixes)}, not {text!r}"
+            )
+        try:
+            _try(target)
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            raise argparse.ArgumentTypeError(
+                f"must be a file that can be written, not {text!r} ({reason})"
+            ) from None
+        return text
+
+    return path
+
+
+def _try(target: Path) -> None:
+    """Raise OSError unless a file can be made where `target` is to be."""
+    if not target.name or target.is_dir():
+        raise IsADirectoryError(21, "it is a folder")
+    if target.exists() and not target.is_file():
+        if not os.access(target, os.W_OK):
+            raise PermissionError(13, "it cannot be written")
+        return
+    if target.is_file() and not os.access(target, os.W_OK):
+        raise PermissionError(13, "the file is write-protected")
+    folder = target.parent
+    while not folder.exists():
+        folder = folder.parent
+    with tempfile.TemporaryFile(dir=folder):
+        pass
+
+
+def write_whole(path: str | Path, data: bytes | str) -> None:
+    """Write `data` so that the file is there whole or not at all, with the mode of the umask.
+
+    Folders that do not exist are made. A device (/dev/null) or a pipe is written to directly.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written; nothing is left behind then.
+    """
+    target = Path(path)
+    content = data.encode() if isinstance(data, str) else data
+    if target.exists() and not target.is_file():
+        target.write_bytes(content)
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:64]}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(name, 0o666 & ~mask)
+        os.replace(name, target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

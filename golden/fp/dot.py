@@ -92,6 +92,9 @@ def _chunk(a, b, c, spec, rounding, overflow):
     emax = np.maximum((exp_a + exp_b).max(axis=0), exp_c)
     odd = (emax > _ANY_SPECIAL) | (emax < _ALL_ZERO)
     emax[odd] = 0
+    if odd.any():  # their finite terms may lie far above this E_max: none of them enters a sum
+        sig_a[:, odd] = 0
+        sig_c[odd] = 0
     if spec.emax_floor is not None:
         emax = np.maximum(emax, spec.emax_floor)
 

@@ -12,7 +12,10 @@ __all__ = ["compiled_sum"]
 
 
 def compiled_sum(sig_a, exp_a, sig_b, exp_b, sig_c, exp_c, emax, spec):
-    """As `plain_sum` with `wide=True`."""
+    """As `plain_sum` with `wide=True`.
+
+    No term that is not zero may have an exponent above `emax`: the sum has no limbs for it.
+    """
     n = len(sig_c)
     sign, magnitude, exponent = np.empty(n, np.bool_), np.empty(n, np.int64), np.empty(n, np.int64)
     _sum(

@@ -3,10 +3,12 @@
 import argparse
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
-__all__ = ["output_path", "write_whole"]
+__all__ = ["open_whole", "output_path", "write_whole"]
 
 
 def output_path(*suffixes: str, stdout: bool = False) -> Callable[[str], str]:
@@ -28,7 +30,7 @@ def output_path(*suffixes: str, stdout: bool = False) -> Callable[[str], str]:
         if stdout and text == "-":
             return text
         target = Path(text)
-        if suffixes and target.suffix.lower() not in suffixes:
+        if suffixes and not target.name.lower().endswith(suffixes):
             raise argparse.ArgumentTypeError(
                 f"must be a file whose name ends in {' or '.join(suffixes)}, not {text!r}"
             )
@@ -62,9 +64,23 @@ def _try(target: Path) -> None:
 
 
 def write_whole(path: str | Path, data: bytes | str) -> None:
-    """Write `data` so that the file is there whole or not at all, with the mode of the umask.
+    """Write `data` so that the file is there whole or not at all; see `open_whole`.
 
-    Folders that do not exist are made. A device (/dev/null) or a pipe is written to directly.
+    Raises
+    ------
+    OSError
+        If the file cannot be written; nothing is left behind then.
+    """
+    with open_whole(path) as file:
+        file.write(data.encode() if isinstance(data, str) else data)
+
+
+@contextmanager
+def open_whole(path: str | Path) -> Iterator[BinaryIO]:
+    """Open a file that takes its place when the block ends, and not if the block raises.
+
+    The file has the mode of the umask. Folders that do not exist are made. A device (/dev/null) or
+    a pipe is written to directly.
 
     Raises
     ------
@@ -72,15 +88,15 @@ def write_whole(path: str | Path, data: bytes | str) -> None:
         If the file cannot be written; nothing is left behind then.
     """
     target = Path(path)
-    content = data.encode() if isinstance(data, str) else data
     if target.exists() and not target.is_file():
-        target.write_bytes(content)
+        with open(target, "wb") as file:
+            yield file
         return
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:64]}.")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content)
+            yield file
         mask = os.umask(0)
         os.umask(mask)
         os.chmod(name, 0o666 & ~mask)

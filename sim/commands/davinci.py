@@ -2,6 +2,7 @@
 
 import argparse
 import gzip
+import io
 import sys
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from sim.cli import UserError, write_json
+from sim.files import open_whole, output_path
 
 from .options import GRAPH_PROBLEMS, add_json, at_least, numbers
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from sim.kernels.davinci import Made
 
 __all__ = ["add_options", "kernel_line", "kernel_rows", "register", "run"]
+
+_TRACE = output_path(".json", ".json.gz")
 
 CUBES = ("golden", "rtl", "fast", "none")
 
@@ -51,7 +55,12 @@ def register(commands: Any) -> None:
         metavar="NAME=VALUE",
         help="a number, a file .npy, null, or zeros:N, normal:N, arange:N of the parameter's dtype",
     )
-    parser.add_argument("--save", metavar="FILE", help="write the arrays here at the end (.npz)")
+    parser.add_argument(
+        "--save",
+        type=output_path(".npz"),
+        metavar="FILE",
+        help="write the arrays that the kernel leaves to this file (.npz)",
+    )
     _add_pictures(parser)
     add_json(parser, "the figures")
     parser.set_defaults(run=_cce, no_checks=False)
@@ -78,9 +87,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def _add_pictures(group: Any) -> None:
     """Options of what `_output` writes; of a parser, or a group of its options."""
     group.add_argument(
-        "--out", metavar="FILE", help="write a Perfetto trace here (.json, .json.gz)"
+        "--out",
+        type=_TRACE,
+        metavar="FILE",
+        help="write the timeline to this file, for ui.perfetto.dev (.json, .json.gz)",
     )
-    group.add_argument("--gantt", metavar="FILE", help="draw a Gantt picture here (.png, .svg)")
+    group.add_argument(
+        "--gantt",
+        type=output_path(".svg", ".png"),
+        metavar="FILE",
+        help="draw the timeline as a Gantt chart to this file (.svg, .png)",
+    )
     group.add_argument("--timeline", action="store_true", help="print a line for each unit")
 
 
@@ -122,7 +139,11 @@ def run(options: argparse.Namespace) -> int:
     if options.cube not in CUBES:
         raise UserError(f"--cube must be one of {', '.join(CUBES)}, not {options.cube!r}")
     if options.command == "trace" and options.out is None:
-        options.out = f"{name}.json"
+        try:
+            options.out = _TRACE(f"{name}.json")
+        except argparse.ArgumentTypeError as error:
+            raise UserError(f"--out {error}") from None
+    _check_outputs(options)
     try:
         chip = load_chip(options.chip)
         how = {"cores": options.cores, "seed": options.seed, "tiling": options.tiling}
@@ -168,6 +189,19 @@ def _show(options: argparse.Namespace, made: "Made") -> int:
     return code
 
 
+def _check_outputs(options: argparse.Namespace) -> None:
+    """Raise if two options name the same file."""
+    taken: dict[Path, str] = {}
+    for name in ("json", "out", "gantt", "save"):
+        text = getattr(options, name, None)
+        path = Path(text).resolve() if text and text != "-" else None
+        if path is None or (path.exists() and not path.is_file()):
+            continue
+        if path in taken:
+            raise UserError(f"--{taken[path]} and --{name} must be two files, not both {text!r}")
+        taken[path] = name
+
+
 def _output(options: argparse.Namespace, report: "Report") -> Console:
     """Print the report, write the trace and the pictures."""
     from sim.davinci.trace import gantt, timeline, write_trace
@@ -179,14 +213,14 @@ def _output(options: argparse.Namespace, report: "Report") -> Console:
     if options.timeline:
         console.print(timeline(report), markup=False, soft_wrap=True)
     if options.out:
-        Path(options.out).parent.mkdir(parents=True, exist_ok=True)
-        packed = options.out.endswith(".gz")
-        file = gzip.open(options.out, "wt", 3, "utf-8") if packed else open(options.out, "w")
-        with file:
-            count = write_trace(report, file)
+        with open_whole(options.out) as file:
+            # The same run gives the same bytes: no name and no time within.
+            zipped = options.out.lower().endswith(".gz")
+            packed = gzip.GzipFile("", "wb", 3, file, 0) if zipped else file
+            with io.TextIOWrapper(packed, "utf-8") as text:  # pyright: ignore[reportArgumentType]
+                count = write_trace(report, text)
         console.print(f"{options.out}: {count:,} events, for ui.perfetto.dev", markup=False)
     if options.gantt:
-        Path(options.gantt).parent.mkdir(parents=True, exist_ok=True)
         gantt(report, options.gantt)
         console.print(options.gantt, markup=False)
     return console
@@ -200,6 +234,7 @@ def _cce(options: argparse.Namespace) -> int:
 
     if options.cube not in CUBES[:3]:
         raise UserError(f"--cube must be one of {', '.join(CUBES[:3])}, not {options.cube!r}")
+    _check_outputs(options)
     try:
         defines = dict(text.partition("=")[::2] for text in options.define)
         defines = {name: value or "1" for name, value in defines.items()}
@@ -236,7 +271,8 @@ def _cce(options: argparse.Namespace) -> int:
         dots = " …" if flat.size > 8 else ""
         console.print(f"{name} ({flat.size:,} {array.dtype}): {shown}{dots}", markup=False)
     if options.save:
-        np.savez(options.save, **report.outputs)  # pyright: ignore[reportArgumentType]
+        with open_whole(options.save) as file:
+            np.savez(file, **report.outputs)  # pyright: ignore[reportArgumentType]
         console.print(str(Path(options.save)), markup=False)
     if options.json:
         write_json(options.json, {"cube": options.cube, **report.as_dict()})

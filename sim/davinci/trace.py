@@ -3,10 +3,13 @@
 import json
 import math
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
+
+from sim.files import write_whole
 
 from .chip import ATTO
 from .instruction import Kind, Unit
@@ -184,9 +187,12 @@ def gantt(report: Report, path: str | Path, *, title: str | None = None) -> None
         axes.set_xlabel("time [µs]; thin and pale: waiting for a flag")
         axes.set_xlim(0, times.total / 10**12 or 1)
         axes.set_title(title or f"{report.name} on {report.chip.name}")
-        metadata = {"Date": None} if str(path).endswith(".svg") else {}
-        figure.savefig(path, dpi=120, metadata=metadata)
+        form = Path(path).suffix.lower().removeprefix(".") or "png"
+        metadata = {"Date": None} if form == "svg" else {}
+        picture = BytesIO()
+        figure.savefig(picture, format=form, dpi=120, metadata=metadata)
         plt.close(figure)
+    write_whole(path, picture.getvalue())
 
 
 def _joined(begin: np.ndarray, end: np.ndarray, gap: int) -> np.ndarray:

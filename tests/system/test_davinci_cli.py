@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import os
+import stat
 from pathlib import Path
 
 import numpy as np
@@ -144,3 +146,64 @@ def test_a_size_that_is_none(capsys):
     with pytest.raises(SystemExit) as raised:
         main(["run", "matmul", "--size", "big"])
     assert raised.value.code == 2 and "must be numbers like 256x256x256" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "relu", "--gantt", "x.bmp"], "--gantt: must be a file whose name ends in .svg or"),
+        (["trace", "relu", "--out", "x.txt"], "--out: must be a file whose name ends in .json or"),
+        (["run", "relu", "--out", "/proc/zz/a.json"], "--out: must be a file that can be written"),
+        (["cce", SOFTMAX, "--save", "x.npy"], "--save: must be a file whose name ends in .npz"),
+        (["cce", SOFTMAX, "--save", "/proc/zz/a.npz"], "--save: must be a file that can be writt"),
+    ],
+)
+def test_an_output_file_that_cannot_be_written_is_refused_before_the_run(
+    arguments, message, monkeypatch, capsys
+):
+    monkeypatch.setattr("sim.davinci.load_chip", None)  # nothing may be begun
+    with pytest.raises(SystemExit) as raised:
+        main(arguments)
+    error = capsys.readouterr().err
+    assert raised.value.code == 2 and message in error and error.count("\n") == 1
+
+
+def test_the_default_file_of_a_trace_is_tried_before_the_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "relu.json").mkdir()
+    monkeypatch.setattr("sim.davinci.load_chip", None)
+    assert main(["trace", "relu"]) == 2
+    assert "--out must be a file that can be written, not 'relu.json'" in capsys.readouterr().err
+
+
+def test_two_outputs_are_not_one_file(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sim.davinci.load_chip", None)
+    file = str(tmp_path / "a.json")
+    assert main(["run", "relu", "--json", file, "--out", file]) == 2
+    assert "--json and --out must be two files, not both" in capsys.readouterr().err
+
+
+def test_files_have_the_mode_of_the_umask_and_are_written_whole(tmp_path, monkeypatch):
+    import sim.davinci.trace
+
+    before = os.umask(0o027)
+    try:
+        files = [tmp_path / name for name in ("p.json", "t.json.gz", "g.svg", "y.npz")]
+        how = [
+            x
+            for o, f in zip(("--json", "--out", "--gantt"), files, strict=False)
+            for x in (o, str(f))
+        ]
+        assert main(["run", "relu", "--size", "1x128", *how]) == 0
+        assert main(["cce", SOFTMAX, *ARGUMENTS, "--save", str(files[3])]) == 0
+    finally:
+        os.umask(before)
+    assert [stat.S_IMODE(file.stat().st_mode) for file in files] == [0o640] * 4
+
+    def broken(report, file):
+        file.write("half")
+        raise ValueError("a trace must not be half")
+
+    monkeypatch.setattr(sim.davinci.trace, "write_trace", broken)
+    assert main(["trace", "relu", "--size", "1x128", "--out", str(tmp_path / "u.json")]) == 2
+    assert sorted(tmp_path.iterdir()) == sorted(files)

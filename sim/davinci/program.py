@@ -200,6 +200,9 @@ class Program:
         What tensors hold at the start; those without are not initialised.
     cores : dict of (kind, index) to Core
         Those that have been asked for.
+    prints : list of (str, str)
+        The core and the text of every `printf` of a kernel in CCE C, in the order in which the
+        cores ran.
     """
 
     def __init__(self, chip: Chip, name: str = "kernel") -> None:
@@ -209,6 +212,7 @@ class Program:
         self.tensors: dict[str, View] = {}
         self.data: dict[str, np.ndarray] = {}
         self.cores: dict[tuple[str, int], Core] = {}
+        self.prints: list[tuple[str, str]] = []
         self.gm_bytes = 0
 
     def __len__(self) -> int:

@@ -13,6 +13,7 @@ class Recorder:
 
     def __init__(self):
         self.calls: list[Call] = []
+        self.prints: list[str] = []
         self.memory: dict[str, bytearray] = {}
         self.accesses: list[tuple[str, Address, Position]] = []
 
@@ -31,6 +32,9 @@ class Recorder:
     def store(self, target: Address, value, position: Position) -> None:
         self.accesses.append(("store", target, position))
         struct.pack_into(FORMATS[target.dtype], self.buffer(target.space), target.address, value)
+
+    def print(self, text: str, position: Position) -> None:
+        self.prints.append(text)
 
     def names(self) -> list[str]:
         return [call.name for call in self.calls]

@@ -5,15 +5,17 @@ from collections.abc import Callable
 
 from pycparser import c_ast
 
+from .assignments import Assignments
 from .classes import SELF, method_name
 from .cplusplus import DEFAULT_PREFIX
 from .dialect import CAST_PREFIX
 from .errors import CceError, Position, nearest
-from .expressions import ADDRESS_SLOT, MACHINE_SLOT, Expressions
+from .expressions import ADDRESS_SLOT, MACHINE_SLOT
 from .intrinsics import PIPES, intrinsics
 from .machine import Call, Machine
 from .packed import unpack
 from .parse import position_of
+from .printing import printer
 from .scope import Expr, Place
 from .signature import bind, select
 from .types import (
@@ -56,11 +58,11 @@ _QUERIES: dict[str, Callable[[Machine], int]] = {
     "get_fpc": lambda m: m.registers.get("set_fpc", 0),
 }
 
-#: What prints or stops, or says what cores there are, and does nothing here.
-_SILENT = frozenset(
-    """printf cce_printf PRINTF assert trap KERNEL_TASK_TYPE KERNEL_TASK_TYPE_DEFAULT
-    InitSocState""".split()
-)
+#: Functions that print as C's printf does.
+_PRINTING = ("printf", "cce_printf", "PRINTF")
+
+#: What stops, or says what cores there are, and does nothing here.
+_SILENT = frozenset("assert trap KERNEL_TASK_TYPE KERNEL_TASK_TYPE_DEFAULT InitSocState".split())
 
 
 def _sqrt(value: float) -> float:
@@ -102,7 +104,7 @@ _FUNCTIONS: dict[str, tuple[Callable, Type | None]] = {
 }
 
 
-class Calls(Expressions):
+class Calls(Assignments):
     """Expressions with calls; `function` is what the source's own functions are found with."""
 
     def function(self, name: str) -> "tuple[Type, list[Type], Callable] | None":
@@ -136,6 +138,8 @@ class Calls(Expressions):
             return self._own(key, own, nodes, here)
         if name.startswith(CAST_PREFIX):
             return self._functional_cast(name.removeprefix(CAST_PREFIX), nodes, here)
+        if name in _PRINTING:
+            return self._print(name, nodes, here)
         if name in _SILENT:
             return Expr(VOID, lambda f: None, here)
         arguments = [self.value(x) for x in nodes]
@@ -147,6 +151,22 @@ class Calls(Expressions):
         every = intrinsics().keys() | _QUERIES.keys() | _FUNCTIONS.keys() | self.known()
         every |= {"get_imm", "max", "min"}
         raise CceError(here, f"{name} is not a function known here{nearest(name, every)}")
+
+    def _print(self, name: str, nodes: list[c_ast.Node], here: Position) -> Expr:
+        """Compile a print: its text goes to the sink, in the order of the kernel's text."""
+        literal = nodes[0] if nodes else None
+        if not isinstance(literal, c_ast.Constant) or literal.type != "string":
+            raise CceError(here, f"{name} must be given its format as a string in quotes")
+        arguments = [self.value(x) for x in nodes[1:]]
+        make = printer(name, literal.value, [a.type for a in arguments], here)
+        gets = tuple(a.get for a in arguments)
+
+        def get(f):
+            machine: Machine = f[MACHINE_SLOT]
+            machine.step(here)
+            machine.print(make(machine, [g(f) for g in gets]), here)
+
+        return Expr(VOID, get, here)
 
     def _of_object(
         self, node: c_ast.StructRef, nodes: list[c_ast.Node], here: Position

@@ -6,7 +6,8 @@ from pycparser import c_ast
 
 from .errors import CceError
 from .parse import position_of
-from .types import BOOL, DOUBLE, FLOAT, INT, PRIVATE, Pointer, Scalar, Type, converter
+from .printing import unescaped
+from .types import BOOL, DOUBLE, FLOAT, INT, Scalar, Type, converter
 
 __all__ = ["literal"]
 
@@ -23,13 +24,10 @@ def literal(node: c_ast.Constant) -> tuple[Type, int | float]:
         For an integer of more than 64 bits.
     """
     text = node.value
-    if node.type == "string":  # for printf, which nothing here reads
-        return Pointer(PRIVATE, Scalar("i", 1, "char")), 0
     if node.type in ("bool", "nullptr"):
         return BOOL, int(text == "true")
     if "char" in node.type:
-        plain = text[text.index("'") + 1 : -1].encode().decode("unicode_escape")
-        return INT, ord(plain[:1] or "\0")
+        return INT, ord(unescaped(text)[:1] or "\0")
     text = text.replace("'", "")
     is_hex = text[:2].lower() == "0x"
     if re.search(r"[pP]" if is_hex else r"[.eEfF]", text):

@@ -7,9 +7,12 @@ from typing import Any, NamedTuple, Protocol
 from .errors import CceError, Position
 from .types import BOOL, PRIVATE, Pointer, Scalar, Type, decode, encode
 
-__all__ = ["Address", "Call", "Machine", "Sink"]
+__all__ = ["TEXT_LIMIT", "Address", "Call", "Machine", "Sink"]
 
 _STACK_BYTES = 1 << 20  # of variables that are not in registers
+
+#: Characters of a core's prints that are kept.
+TEXT_LIMIT = 1 << 20
 
 
 class Address(NamedTuple):
@@ -42,6 +45,9 @@ class Sink(Protocol):
     def store(self, target: Address, value: int | float, position: Position) -> None:
         """Take a scalar store."""
 
+    def print(self, text: str, position: Position) -> None:
+        """Take what a printf prints."""
+
 
 @dataclass
 class Machine:
@@ -65,6 +71,16 @@ class Machine:
     top: int = 64  # of the stack; address 0 is no variable's
     memory: bytearray = field(default_factory=lambda: bytearray(_STACK_BYTES))
     registers: dict[str, int] = field(default_factory=dict)
+    printed: int = 0  # characters
+
+    def print(self, text: str, position: Position) -> None:
+        """Hand a printed text to the sink, as long as there is room for it."""
+        room = TEXT_LIMIT - self.printed
+        self.printed += len(text)
+        if len(text) > room >= 0:
+            text = text[:room] + "...\n(the rest of what this core prints is left out)\n"
+        if room >= 0:
+            self.sink.print(text, position)
 
     def step(self, position: Position) -> None:
         """Count one step.

@@ -153,6 +153,10 @@ class ProgramSink:
         self.core.scalar_store(self.view(target, (1,)), value)
         self._carry_out()
 
+    def print(self, text: str, position: Place) -> None:
+        """Keep what a printf prints, with the core that does."""
+        self.core.program.prints.append((str(self.core), text))
+
     # For the tables of intrinsics.
 
     def view(self, address: Address, shape: tuple[int, ...], dtype: str | None = None) -> View:

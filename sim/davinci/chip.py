@@ -38,6 +38,9 @@ GM = "GM"
 #: Attoseconds in a second: the grain of simulated time. 2⁶³ of them are nine seconds.
 ATTO = 10**18
 
+#: Attoseconds that anything may take, so that sums of two stay within 64 bits.
+LONGEST = 1 << 62
+
 
 @dataclass(frozen=True)
 class Buffer:
@@ -363,11 +366,14 @@ class Chip:
         return self.scalar.get(text, self.scalar[""])
 
     def peak_operations(self, dtype: str = "fp16") -> Fraction:
-        """Operations per second of the Cubes of all cores, 2 for a multiply-accumulate."""
+        """Operations per second of the Cubes of all cores, 2 for a multiply-accumulate.
+
+        0 without a Cube, or for a dtype that it does not multiply.
+        """
         if self.cube is None:
             return Fraction(0)
         cores = sum(k.count for k in self.kinds.values() if Unit.M in k.units)
-        step = 2 * self.cube.m * self.cube.n * self.cube.depths[dtype]
+        step = 2 * self.cube.m * self.cube.n * self.cube.depths.get(dtype, 0)
         return cores * step / self.cube.step_s
 
     def vector_bytes_per_s(self) -> Fraction:
@@ -383,4 +389,9 @@ def _dtypes(instruction: Instruction) -> tuple[str, str]:
 
 
 def _atto(seconds: Fraction) -> int:
-    return round(seconds * ATTO)
+    atto = round(seconds * ATTO)
+    if atto > LONGEST:
+        raise ValueError(
+            f"time of an instruction must stay below 4.6 s, not {float(seconds):.3g} s"
+        )
+    return atto

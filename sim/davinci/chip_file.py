@@ -1,9 +1,10 @@
 """Reading and checking of chip files; every mistake is one line with file and line number."""
 
+import difflib
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -20,7 +21,29 @@ __all__ = ["CHIPS", "ChipError", "chip_names", "find_chip", "load_chip", "read_c
 #: Where the chips that come with the simulator are.
 CHIPS = Path(__file__).parent.parent / "chips"
 
+#: Bytes that a chip file may have; those in `CHIPS` have 12,000.
+FILE_BYTES = 1 << 17
+
+#: Dots that a line may have: the time to read a dotted key is quadratic in its parts.
+_DOTS = 1000
+
+#: What numbers other than 0 may be, and how many digits they may have.
+_LEAST, _MOST, _DIGITS = Decimal("1e-6"), Decimal("1e9"), 30
+
+#: Cores, registers, sides of the Cube, and entries of a list may be so many.
+_COUNT = 1024
+
+#: Bytes of one buffer of a core.
+_BUFFER_BYTES = 1 << 30
+
 _TABLES = "name description chip core path bus vector cube scalar cross".split()
+
+#: Every key that some table has, and so no misspelt one.
+_KEYS = frozenset(
+    """align buffer bus bytes clock_mhz count default_ns depth dispatch_ns event_registers flag_ns
+    gb_per_s gib_per_s init_ns kib latency_ns launch_ns m n operation operation_ns per_core
+    per_group repeats_factor source start_ns steps_per_us unit units""".split()
+).union(_TABLES)
 
 
 class ChipError(ValueError):
@@ -43,7 +66,7 @@ def find_chip(name: str | Path) -> Path:
     path = Path(name)
     if str(name) in chip_names():
         return CHIPS / f"{name}.toml"
-    if path.suffix == ".toml" and path.is_file():
+    if path.suffix == ".toml" and path.is_file():  # no folder, no pipe
         return path
     raise ValueError(f"chip must be one of {', '.join(chip_names())} or a TOML file, not {name!r}")
 
@@ -56,7 +79,27 @@ def read_chip(text: str, file: str = "chip") -> Chip:
     ChipError
         For the first mistake found.
     """
-    return _Reader(text, file).chip()
+    size = len(text.encode(errors="replace"))
+    if size > FILE_BYTES:
+        raise ChipError(
+            f"{file}: chip must be a file of at most {FILE_BYTES:,} bytes, not {size:,}"
+        )
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.count(".") > _DOTS:
+            raise ChipError(f"{file}:{number}: a line of a chip must have at most {_DOTS} dots")
+    try:
+        return _Reader(text, file).chip()
+    except RecursionError:
+        message = "chip must be a TOML file of tables and lists that nest less deeply"
+        raise ChipError(f"{file}:1: {message}") from None
+
+
+def _decimal(text: str) -> Decimal | str:
+    """Return a TOML number; its text, which no key takes for a number, if it is far too large."""
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        return text
 
 
 def _lines(text: str) -> dict[tuple[str, ...], int]:
@@ -83,7 +126,7 @@ class _Table:
     def __init__(self, reader: "_Reader", where: tuple[str, ...], data: Any) -> None:
         self.reader, self.where = reader, where
         if not isinstance(data, dict):
-            reader.fail(where, f"{'.'.join(where)} must be a table, not {data!r}")
+            reader.fail(where, f"{'.'.join(where)} must be a table, not {_shown(data)}")
         self.data, self.taken = dict(data), set()
 
     def fail(self, key: str, must: str) -> Any:
@@ -92,7 +135,11 @@ class _Table:
         if key in self.data:
             shown = _shown(self.data[key])
             self.reader.fail(where, f"{'.'.join(where)} must be {must}, not {shown}")
-        self.reader.fail(self.where, f"{'.'.join(where)} is missing; it must be {must}")
+        # A key of a similar name is most likely meant for this one: it is named with its line.
+        near = difflib.get_close_matches(key, [k for k in self.data if k not in _KEYS], 1)
+        at = (*self.where, near[0]) if near else self.where
+        hint = f" ({'.'.join(at)} is not a key known here)" if near else ""
+        self.reader.fail(at, f"{'.'.join(where)} is missing{hint}; it must be {must}")
 
     def has(self, key: str) -> bool:
         return key in self.data
@@ -106,18 +153,22 @@ class _Table:
     ) -> Fraction:
         value = self.take(key, default)
         kind = "0 or more" if zero else "more than 0"
-        if isinstance(value, bool) or not isinstance(value, int | Decimal | Fraction):
-            self.fail(key, f"a number, {kind}")
-        if isinstance(value, Decimal) and not value.is_finite():
+        if isinstance(value, Fraction):  # a default
+            return value * scale
+        if not _is_number(value):
             self.fail(key, f"a number, {kind}")
         if value < 0 or (value == 0 and not zero):
             self.fail(key, kind)
+        if value and not _is_sensible(value):
+            self.fail(key, f"{_RANGE}{', or 0' if zero else ''}")
         return Fraction(value) * scale
 
-    def whole(self, key: str, default: int | None = None, low: int = 1) -> int:
+    def whole(self, key: str, default: int | None = None, low: int = 1, high: int = _COUNT) -> int:
         value = self.take(key, default)
         if isinstance(value, bool) or not isinstance(value, int) or value < low:
             self.fail(key, f"an integer, {low} or more")
+        if value > high:
+            self.fail(key, f"an integer, {low} … {high}")
         return value
 
     def numbers(self, key: str, *, rising: bool = False) -> list[Fraction]:
@@ -126,8 +177,10 @@ class _Table:
         if not isinstance(values, list) or not values:
             self.fail(key, must)
         for value in values:
-            if isinstance(value, bool) or not isinstance(value, int | Decimal) or not value > 0:
+            if not _is_number(value) or not value > 0:
                 self.fail(key, must)
+        if len(values) > _COUNT or not all(map(_is_sensible, values)):
+            self.fail(key, f"a list of at most {_COUNT} numbers, each {_RANGE}")
         if rising and any(a >= b for a, b in pairwise(values)):
             self.fail(key, must)
         return [Fraction(v) for v in values]
@@ -181,7 +234,25 @@ class _Table:
         if left:
             known = ", ".join(sorted(self.taken))
             where = (*self.where, left[0])
-            self.reader.fail(where, f"{'.'.join(where)} must be one of the keys {known}")
+            near = difflib.get_close_matches(left[0], self.taken, 1)
+            hint = f"; the nearest is {near[0]}" if near else ""
+            self.reader.fail(where, f"{'.'.join(where)} must be one of the keys {known}{hint}")
+
+
+_RANGE = f"{_LEAST:f} … {_MOST:,f} with at most {_DIGITS} digits"
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, Decimal):
+        return value.is_finite()
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_sensible(value: int | Decimal) -> bool:
+    """Return whether exact sums with a number are quick, and times stay within simulated time."""
+    if not _LEAST <= value <= _MOST:
+        return False
+    return isinstance(value, int) or len(value.as_tuple().digits) <= _DIGITS
 
 
 def _has_number(value: Any) -> bool:
@@ -191,9 +262,14 @@ def _has_number(value: Any) -> bool:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, int) and abs(value) >> 200:
+        return f"an integer of {value.bit_length()} bits"
     text = str(value) if isinstance(value, Decimal) else repr(value)
     return text if len(text) <= 60 else text[:57] + "…"
 
+
+#: Digits of an integer that Python does not convert.
+_ODD = re.compile(r"[0-9][0-9_]{1000}")
 
 _NS, _GB = Fraction(1, 10**9), 10**9
 
@@ -203,12 +279,16 @@ class _Reader:
         self.file, self.lines = file, _lines(text)
         self.sources: dict[str, str] = {}
         try:
-            self.data = tomllib.loads(text, parse_float=Decimal)
+            self.data = tomllib.loads(text, parse_float=_decimal)
         except tomllib.TOMLDecodeError as error:
             place = re.search(r"line (\d+)", str(error))
             line = int(place[1]) if place else len(text.splitlines())
             reason = re.sub(r"\s*\(at .*\)$", "", str(error))
             raise ChipError(f"{file}:{line}: chip must be a TOML file: {reason}") from None
+        except ValueError:  # an integer of thousands of digits, or a date that there is not
+            line = next((i for i, x in enumerate(text.splitlines(), 1) if _ODD.search(x)), 1)
+            message = f"chip must be a TOML file with numbers {_RANGE}"
+            raise ChipError(f"{file}:{line}: {message}") from None
 
     def fail(self, where: tuple[str, ...], message: str) -> Any:
         """Raise, with the line of the nearest table or key that has one."""
@@ -255,7 +335,9 @@ class _Reader:
         )
         for key in top.data:
             if key not in _TABLES:
-                self.fail((key,), f"{key} must be one of the tables {', '.join(_TABLES)}")
+                near = difflib.get_close_matches(key, _TABLES, 1)
+                hint = f"; the nearest is {near[0]}" if near else ""
+                self.fail((key,), f"{key} must be one of the tables {', '.join(_TABLES)}{hint}")
         return chip
 
     def kind(self, name: str, table: _Table) -> CoreKind:
@@ -266,8 +348,9 @@ class _Reader:
         for key, inner in table.tables("buffer").items():
             if key == GM:
                 inner.reader.fail(inner.where, "GM must not be a buffer of a core: cores share it")
-            nbytes = inner.whole("kib", low=1) * 1024 if inner.has("kib") else inner.whole("bytes")
-            align = inner.whole("align")
+            unit, scale = ("kib", 1024) if inner.has("kib") else ("bytes", 1)
+            nbytes = inner.whole(unit, high=_BUFFER_BYTES // scale) * scale
+            align = inner.whole("align", high=nbytes)
             if nbytes % align:
                 inner.fail("align", f"a divisor of {nbytes} bytes")
             inner.done()
@@ -388,4 +471,13 @@ def load_chip(name: str | Path) -> Chip:
         For an unknown name, or a file with a mistake: one line with file and line.
     """
     path = find_chip(name)
-    return read_chip(path.read_text(encoding="utf-8"), str(path))
+    with path.open("rb") as file:
+        data = file.read(FILE_BYTES + 1)
+    if len(data) > FILE_BYTES:
+        raise ChipError(f"{path}: chip must be a file of at most {FILE_BYTES:,} bytes")
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ChipError(f"{path}:{line}: chip must be a TOML file in UTF-8") from None
+    return read_chip(text, str(path))

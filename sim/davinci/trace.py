@@ -169,6 +169,7 @@ def gantt(report: Report, path: str | Path, *, title: str | None = None) -> None
                 name = u.name if len(report.streams) == 1 else f"{stream} {u.name}"
                 rows.append((name, u, mine))
     settings: Any = {"svg.hashsalt": "vitruvian", "svg.fonttype": "path", "font.size": 9}
+    settings["text.parse_math"] = False  # names of chips and cores are not formulas
     with matplotlib.rc_context(settings):
         figure, axes = plt.subplots(figsize=(10, 0.9 + 0.4 * len(rows)), layout="constrained")
         for at, (_, u, mine) in enumerate(rows):

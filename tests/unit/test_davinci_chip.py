@@ -1,8 +1,10 @@
 """Chip files: those that come along, and one clear line with its number for every mistake."""
 
+import os
 import re
 from decimal import Decimal
 from fractions import Fraction
+from time import process_time
 
 import pytest
 
@@ -11,6 +13,7 @@ from sim.davinci.chip import ATTO, Rate
 from sim.davinci.chip_file import CHIPS, ChipError, chip_names, read_chip
 from sim.davinci.instruction import Instruction, Kind, Unit, Work
 from sim.davinci.operands import View
+from sim.kernels.davinci import KERNELS, sequences, tiling
 
 SMALL = """name = "toy"
 [chip]
@@ -177,7 +180,32 @@ MISTAKES = [
     ("gb_per_s = 1\n", "", 18, "path.GM->UB.gb_per_s is missing"),
     ("vexp =", "vfoo =", 29, "vector.operation must be a vector operation, and .*, not 'vfoo'"),
     ("fp16 = 16", "half = 16", 38, "cube.depth must be of dtypes, not 'half'"),
-    ("[scalar]", "[scaler]", 1, "scalar is missing; it must be a table"),
+    (
+        "[scalar]",
+        "[scaler]",
+        40,
+        r"scalar is missing \(scaler is not a key known here\); it must be",
+    ),
+    (
+        "flag_ns = 0\n",
+        "flags_ns = 0\n",
+        6,
+        r"flag_ns is missing \(chip.flags_ns is not a key known",
+    ),
+    ("launch_ns = 100\n", "", 2, "chip.launch_ns is missing; it must be a number, 0 or more"),
+    (
+        "start_ns = 7",
+        "start_n = 7",
+        29,
+        "start_n must be one of the keys .*; the nearest is start_ns",
+    ),
+    (
+        'bus = "b"',
+        'bsu = "b"',
+        20,
+        "path.GM->UB.bsu must be one of the keys .*; the nearest is bus",
+    ),
+    ("[chip]", "[cros]\n[chip]", 2, "cros must be one of the tables .*; the nearest is cross"),
     ("[chip]", "[chip", 2, "chip must be a TOML file"),
     ("[chip]", "[extra]\n[chip]", 2, "extra must be one of the tables name, "),
     ('name = "toy"\n', "name = 3\n", 1, "name must be a text, not 3"),
@@ -224,3 +252,110 @@ def test_your_own_chip(tmp_path):
     file.write_text(SMALL)
     assert load_chip(file).clock_hz == 10**9 and load_chip(str(file)).name == "toy"
     assert round(Fraction(Decimal("1.5")) * ATTO) == 15 * 10**17
+
+
+ABSURD = [
+    (
+        "clock_mhz = 1000",
+        "clock_mhz = 1e999999999",
+        3,
+        "chip.clock_mhz must be 0.000001 … 1,000,000",
+    ),
+    ("clock_mhz = 1000", "clock_mhz = 1e-999999999", 3, "chip.clock_mhz must be 0.000001 … 1,000"),
+    (
+        "clock_mhz = 1000",
+        f"clock_mhz = 1e{'9' * 30}",
+        3,
+        "chip.clock_mhz must be a number, more th",
+    ),
+    ("clock_mhz = 1000", f"clock_mhz = {'9' * 4000}", 3, "000 with .*, not an integer of 13288 bi"),
+    ("clock_mhz = 1000", f"clock_mhz = {'9' * 9000}", 3, "a TOML file with numbers 0.000001 … 1,"),
+    ("clock_mhz = 1000", f"clock_mhz = 1.{'1' * 99999}", 3, "chip.clock_mhz must be .* 30 digits"),
+    ("clock_mhz = 1000", "clock_mhz = inf", 3, "chip.clock_mhz must be a number, more than 0"),
+    ("launch_ns = 100", "launch_ns = 1e10", 4, "launch_ns must be .* 30 digits, or 0, not 1E\\+10"),
+    (
+        "count = 2",
+        "count = 1000000000",
+        10,
+        "core.one.count must be an integer, 1 … 1024, not 1000",
+    ),
+    ("event_registers = 8", "event_registers = 4000000", 7, "must be an integer, 1 … 1024, not 4"),
+    (
+        "kib = 4",
+        "kib = 4_000_000_000",
+        14,
+        "UB.kib must be an integer, 1 … 1048576, not 4000000000",
+    ),
+    ("m = 16", "m = 1_000_000", 32, "cube.m must be an integer, 1 … 1024, not 1000000"),
+    ("[2, 3]", "[2, nan]", 16, "bus.b.gb_per_s must be a list of numbers more than 0"),
+    (
+        "[2, 3]",
+        "[2, 1e99999999]",
+        16,
+        "gb_per_s must be a list of at most 1024 numbers, each 0.000",
+    ),
+    ("[2, 3]", f"[{'1,' * 9999}]", 16, "gb_per_s must be a list of at most 1024 numbers, each 0.0"),
+    (
+        "count = 2",
+        f"count = {'[' * 20000}",
+        1,
+        "a TOML file of tables and lists that nest less deep",
+    ),
+    ("[chip]", f"{'a.' * 30000}a = 1\n[chip]", 2, "a line of a chip must have at most 1000 dots"),
+    ("[chip]", f"{'a.' * 900}a = 1\n[chip]", 1, "a must be one of the tables name, "),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "line", "message"), ABSURD)
+def test_an_absurd_number_or_nesting_is_refused_at_once(old, new, line, message):
+    before = process_time()
+    test_a_mistake_is_one_line_with_its_number(old, new, line, message)
+    assert process_time() - before < 2
+
+
+def test_a_chip_file_must_be_text_of_a_sensible_size(tmp_path):
+    file = tmp_path / "toy.toml"
+    file.write_bytes(SMALL.encode() + b"\n# \xff")
+    lines = SMALL.count("\n") + 2
+    with pytest.raises(ChipError, match=rf"toy.toml:{lines}: chip must be a TOML file in UTF-8$"):
+        load_chip(file)
+    file.write_bytes(b"#" * (1 << 20))
+    with pytest.raises(ChipError, match=r"toy.toml: chip must be a file of at most 131,072 bytes"):
+        load_chip(file)
+    file.write_bytes(b"")
+    with pytest.raises(ChipError, match=r"toy.toml:1: name is missing; it must be a text$"):
+        load_chip(file)
+
+
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
+def test_a_chip_that_is_no_file_is_refused(make, tmp_path):
+    make(tmp_path / "odd.toml")
+    with pytest.raises(ValueError, match=r"chip must be one of .* or a TOML file, not "):
+        load_chip(tmp_path / "odd.toml")
+
+
+def test_an_instruction_of_a_slow_chip_stays_within_simulated_time():
+    chip = read_chip(SMALL.replace('bus = "b"\ngb_per_s = 1', "gb_per_s = 0.000001"))
+    move = Instruction(Unit.MTE2, "copy", path="GM->UB", work=Work(nbytes=1 << 20))
+    with pytest.raises(
+        ValueError, match=r"time of an instruction must stay below 4.6 s, not 1.05e"
+    ):
+        chip.timing(move)
+
+
+def test_a_chip_without_fp16_has_no_peak_of_it():
+    assert read_chip(SMALL.replace("fp16 = 16", "int8 = 16")).peak_operations("fp16") == 0
+
+
+@pytest.mark.parametrize("kernel", ["matmul", "mte1A", "cce-cube"])
+def test_a_chip_that_lacks_a_memory_is_refused(kernel):
+    text = (CHIPS / "ascend310.toml").read_text().replace("L0A", "LX")
+    with pytest.raises(ValueError, match=r"cores with all units|must be one of .*, not .*L0A'"):
+        KERNELS[kernel].build(chip=read_chip(text))
+
+
+def test_a_chip_with_few_event_registers_is_tuned():
+    text = (CHIPS / "ascend310.toml").read_text()
+    chip = read_chip(text.replace("event_registers = 8", "event_registers = 2"))
+    plan = tiling.plan(chip, (4, 4, 4), tiling.Tiling(2, 2, 2, 2), 1)
+    assert len(sequences.lower_matmul(chip, plan)) > 0

@@ -123,7 +123,7 @@ def lower_gemm(
 
 
 def cube_kind(chip: Chip) -> str:
-    """The kind of core that has a unit FIX.
+    """The kind of core that has a unit FIX, and the memories of a Cube.
 
     Raises
     ------
@@ -131,9 +131,9 @@ def cube_kind(chip: Chip) -> str:
         If there is none.
     """
     for kind in chip.kinds.values():
-        if FIX in kind.units:
+        if FIX in kind.units and kind.buffers.keys() >= {"L1", "L0A", "L0B", "L0C"}:
             return kind.name
-    raise ValueError(f"chip must have cores with a unit FIX, not {chip.name}")
+    raise ValueError(f"chip must have cores with a unit FIX, L1 and L0, not {chip.name}")
 
 
 def _check(m: int, k: int, n: int, chip: Chip, b: Blocking) -> None:

@@ -34,12 +34,12 @@ _ABSENT = -1
 
 @lru_cache(16)
 def _flags(chip: Chip) -> tuple[Instruction, ...]:
-    """Sets of all pairs and registers, then waits."""
+    """Sets of all pairs and registers, then waits; no plan has slots for registers that lack."""
     core = Program(chip).core()
     for add in (core.set_flag, core.wait_flag):
         for source, target in _PAIRS:
             for register in range(_SLOTS):
-                add(source, target, register)
+                add(source, target, register % chip.event_registers)
     return tuple(core.instructions)
 
 

@@ -133,7 +133,7 @@ def plan(
         If the chip has no such cores, or the tiles do not fit; the message says which memory.
     """
     kind = chip.kind()
-    if "UB" not in kind.buffers or "L0C" not in kind.buffers:
+    if not kind.buffers.keys() >= {"L1", "L0A", "L0B", "L0C", "UB"}:
         raise ValueError(f"chip must have cores with all units for Alg. 3, not {chip.name}")
     if isinstance(cores, bool) or not isinstance(cores, int) or not 1 <= cores <= kind.count:
         raise ValueError(f"cores must be 1 … {kind.count}, not {cores!r}")

@@ -19,21 +19,22 @@ export CXX
 .DEFAULT_GOAL := help
 .PHONY: help sim davinci test area area-all verilog timing check docs clean exhaustive bench compiler
 .DELETE_ON_ERROR:
+.NOTPARALLEL: # a missing tool is named before the set-up begins
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
 
-sim: $(STAMP) compiler ## verify every unit and configuration against golden; classify the digits
+sim: compiler $(STAMP) ## verify every unit and configuration against golden; classify the digits
 	$(PY) -m sim verify $(ARGS)
 	$(PY) examples/digits.py
 
 # The product that `make davinci` shows and whose picture is in docs/.
 DAVINCI := run matmul --chip ascend310 --cube rtl --size 256x256x256 --tiling 8,2,2,2
 
-davinci: $(STAMP) compiler ## a matrix product on two simulated DaVinci cores, with the RTL as their Cube
+davinci: compiler $(STAMP) ## a matrix product on two simulated DaVinci cores, with the RTL as their Cube
 	$(PY) -m sim $(DAVINCI) --timeline --out build/davinci/matmul.json --gantt build/davinci/matmul.svg $(ARGS)
 
-test: $(STAMP) compiler ## the whole test suite
+test: compiler $(STAMP) ## the whole test suite
 	$(PY) -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
 area: $(STAMP) ## area of every unit and preset
@@ -48,18 +49,18 @@ verilog: $(STAMP) ## Verilog of every unit and preset
 timing: $(STAMP) ## longest paths
 	$(PY) -m flows timing $(ARGS)
 
-exhaustive: $(STAMP) compiler ## every input of the small units through RTL and golden (hours; resumable)
+exhaustive: compiler $(STAMP) ## every input of the small units through RTL and golden (hours; resumable)
 	$(PY) -m sim exhaustive $(ARGS)
 
-bench: $(STAMP) compiler ## speed of the compiled models and of golden
+bench: compiler $(STAMP) ## speed of the compiled models and of golden
 	@set -e; for script in benchmarks/*.py; do echo "$$script"; $(PY) $$script; done
 
-docs: $(STAMP) compiler ## generated parts of docs/
+docs: compiler $(STAMP) ## generated parts of docs/
 	$(PY) -m flows docs $(ARGS)
 	$(PY) -m sim.bench.cube.waveform
 	$(PY) -m sim $(DAVINCI) --gantt docs/units/davinci_matmul.svg
 
-check: $(STAMP_DEV) compiler ## ruff, pyright, the fast tests, the docs build
+check: compiler $(STAMP_DEV) ## ruff, pyright, the fast tests, the docs build
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m pyright --pythonpath $(PY)

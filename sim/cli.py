@@ -1,7 +1,8 @@
 """Commands of ``python -m sim``: arguments in, a table or JSON out, an exit code.
 
 Exit codes: 0 all well; 1 a mismatch or a failed check; 2 a wrong argument or a missing tool, with
-one line on standard error that says what is allowed or what to install.
+one line on standard error that says what is allowed or what to install; 130 and 143 after Ctrl-C
+and SIGTERM.
 """
 
 import argparse
@@ -13,6 +14,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from sim import interrupt
 from sim.files import write_whole
 
 __all__ = ["COMMANDS", "UserError", "main", "write_json"]
@@ -42,8 +44,18 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code."""
+    """Run one command and return its exit code; Ctrl-C and SIGTERM end it within two seconds."""
+    try:
+        with interrupt.guarded():
+            return _main(arguments)
+    except KeyboardInterrupt as stop:
+        print("interrupted", file=sys.stderr)
+        return getattr(stop, "code", 130)
+
+
+def _main(arguments: Sequence[str] | None) -> int:
     from sim.rtl import BuildError, ToolError
+    from sim.workers import WorkerKilled
 
     os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
     parser = _Parser(prog="python -m sim", description="Run and verify Vitruvian's units.")
@@ -56,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (UserError, ToolError) as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
-    except BuildError as error:
+    except (BuildError, WorkerKilled) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except BrokenPipeError:
@@ -71,9 +83,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except RecursionError:
         print("error: the input is nested too deeply", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
 
 
 def write_json(path: str, value: Any) -> None:

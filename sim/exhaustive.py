@@ -7,11 +7,7 @@ change either and the task starts again.
 
 import hashlib
 import json
-import multiprocessing
-import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -31,7 +27,9 @@ from sim.bench.fp_small.batch import (
     expected,
     groups,
 )
+from sim.files import write_whole
 from sim.rtl import CompiledModel, compile_unit
+from sim.workers import Call, Workers
 
 __all__ = ["CHUNK_BITS", "Progress", "Task", "run_tasks", "tasks"]
 
@@ -151,24 +149,49 @@ def _run_pairs(unit: Unit, model: CompiledModel, numbers: np.ndarray) -> Result:
 # -------------------------------------------------------------------- progress
 
 
+#: How every progress file begins.
+_HEAD = b'{\n "version": 1,\n "tasks": {'
+
+
 class Progress:
     """What is done, kept in a file.
 
     Parameters
     ----------
     path : Path
-        JSON file; made when absent. One that cannot be read counts as absent.
+        JSON file; made when absent, and written anew when it is damaged.
+    restart : bool
+        Forget what the file holds.
+
+    Raises
+    ------
+    ValueError
+        If there is a file that is not one of these: it is never replaced.
+    OSError
+        If the file cannot be read or replaced.
     """
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path, *, restart: bool = False):
         self.path = path
-        self._tasks: dict[str, dict[str, Any]] = {}
+        stored = self._read()
+        self._tasks: dict[str, dict[str, Any]] = {} if restart else stored
+
+    def _read(self) -> dict[str, dict[str, Any]]:
+        if not self.path.exists():
+            return {}
+        head = b""
+        if self.path.is_file():
+            with open(self.path, "rb") as file:
+                head = file.read(len(_HEAD))
+        if head != _HEAD:
+            raise ValueError(
+                f"the progress file must be one that this command has written, or absent, "
+                f"not {str(self.path)!r}"
+            )
         try:
-            stored = json.loads(path.read_text())
-            if stored.get("version") == 1:
-                self._tasks = stored["tasks"]
-        except (OSError, ValueError, KeyError, AttributeError):
-            pass
+            return json.loads(self.path.read_text())["tasks"]
+        except (ValueError, RecursionError):
+            return {}  # one of ours that was damaged
 
     def open(self, name: str, *, key: str, chunks: int) -> list[int]:
         """The chunks of a task that are left; forgets what was done on another design."""
@@ -199,16 +222,7 @@ class Progress:
 
     def save(self) -> None:
         """Replace the file."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps({"version": 1, "tasks": self._tasks}, indent=1)
-        handle, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=self.path.name)
-        try:
-            with os.fdopen(handle, "w") as file:
-                file.write(text)
-            os.replace(temporary, self.path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        write_whole(self.path, json.dumps({"version": 1, "tasks": self._tasks}, indent=1))
 
 
 @lru_cache
@@ -260,10 +274,7 @@ def run_tasks(
         After opening a task and after every chunk of it: chunks left of it, inputs done just now
         (0 on opening), and the sum of all its chunks.
     """
-    pool = None
-    if jobs > 1:
-        pool = ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"))
-    try:
+    with Workers(jobs) as workers:
         for task in chosen:
             _OPEN[task.name] = task, task.build()
             design = _OPEN[task.name][1].path.parent.name
@@ -272,31 +283,26 @@ def run_tasks(
             yield task, len(left), 0, progress.result(task.name)
             todo = left if limit is None else left[: max(1, limit >> chunk_bits)]
             remaining = len(left)
-            for chunk, result in _chunks(pool, jobs, task.name, todo, chunk_bits):
+            for chunk, result in _chunks(workers, jobs, task.name, todo, chunk_bits):
                 progress.add(task.name, chunk, result)
                 progress.save()
                 remaining -= 1
                 size = min(task.inputs, 1 << chunk_bits)
                 yield task, remaining, size, progress.result(task.name)
             del _OPEN[task.name]
-    finally:
-        if pool is not None:
-            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _chunks(
-    pool: ProcessPoolExecutor | None, jobs: int, name: str, todo: Sequence[int], chunk_bits: int
+    workers: Workers, jobs: int, name: str, todo: Sequence[int], chunk_bits: int
 ) -> Iterator[tuple[int, Result]]:
-    """The results of chunks as they come; a few are under way at a time."""
-    if pool is None or len(todo) < 2 * jobs:
+    """The results of chunks as they come; short tasks are done in this process."""
+    if len(todo) < 2 * jobs or jobs == 1:
         for chunk in todo:
             yield chunk, _run_chunk(name, chunk, chunk_bits)
         return
-    waiting: dict[Future[Result], int] = {}
-    queue = list(reversed(todo))
-    while queue or waiting:
-        while queue and len(waiting) < 2 * jobs:
-            chunk = queue.pop()
-            waiting[pool.submit(_run_chunk, name, chunk, chunk_bits)] = chunk
-        for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-            yield waiting.pop(future), future.result()
+    calls = (Call(key=n, function=_run_chunk, arguments=(name, n, chunk_bits)) for n in todo)
+    for event in workers.run(calls):
+        if event.kind == "failed":
+            raise event.value
+        if event.kind == "done":
+            yield event.key, event.value

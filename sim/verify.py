@@ -5,14 +5,14 @@ to ``make sim``, add its name to :data:`PROVIDERS`.
 """
 
 import importlib
-import multiprocessing
 import time
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import lru_cache
 
 from sim.bench.compare import Result
+from sim.workers import Call, WorkerKilled, Workers, listening
 
 __all__ = ["PROVIDERS", "Check", "Outcome", "collect", "run_checks"]
 
@@ -99,52 +99,96 @@ def collect(pattern: str = "*") -> list[Check]:
 
 
 def run_checks(
-    checks: Iterable[Check], *, vectors: int, seed: int, jobs: int
-) -> Iterator[tuple[int, Outcome]]:
-    """Run checks in ``jobs`` processes; gives (position, outcome) as they finish."""
-    order = sorted(enumerate(checks), key=lambda item: -item[1].weight)
+    checks: Iterable[Check],
+    *,
+    vectors: int,
+    seed: int,
+    jobs: int,
+    compiling: Callable[[int], object] = lambda position: None,
+) -> Generator[tuple[int, Outcome], None, None]:
+    """Run checks in ``jobs`` processes; gives (position, outcome) as they finish.
+
+    Parameters
+    ----------
+    compiling : callable
+        Called with the position of a check whenever a part of its model has to be built.
+    """
+    order = _order(list(checks))
     if jobs == 1:
         for position, check in order:
-            yield position, _run(check, vectors, seed)
+            with listening(lambda _, position=position: compiling(position)):
+                outcome = _run(check, vectors, seed)
+            yield position, outcome
         return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=context) as pool:
-        waiting = {
-            pool.submit(_run_named, check.name, vectors, seed): position
-            for position, check in order
-        }
-        try:
-            for future in as_completed(waiting):
-                yield waiting[future], future.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    named = dict(order)
+    began: dict[int, float] = {}
+
+    def calls() -> Iterator[Call]:
+        for position, check in order:
+            began[position] = time.monotonic()
+            arguments = (check.name, vectors, seed)
+            yield Call(key=position, function=_run_named, arguments=arguments)
+
+    with Workers(jobs) as workers:
+        for event in workers.run(calls()):
+            if event.kind == "told":
+                compiling(event.key)
+            elif event.kind == "done":
+                yield event.key, event.value
+            elif isinstance(event.value, WorkerKilled):
+                check = named[event.key]
+                seconds = time.monotonic() - began[event.key]
+                yield event.key, _failed(check, str(event.value), seconds)
+            else:
+                raise event.value
+
+
+def _order(checks: Sequence[Check]) -> list[tuple[int, Check]]:
+    """The heaviest first, but before all a light one that builds its own unit: a row comes soon."""
+    order = sorted(enumerate(checks), key=lambda item: -item[1].weight)
+    builders = [item for item in order if item[1].weight > 1]
+    if not builders:
+        return order
+    light = builders[-1]
+    order.remove(light)
+    return [light, *order]
+
+
+@lru_cache
+def _by_name() -> dict[str, Check]:
+    found = (check for module in PROVIDERS for check in importlib.import_module(module).checks())
+    return {check.name: check for check in found}
 
 
 def _run_named(name: str, vectors: int, seed: int) -> Outcome:
     """Run one check in a worker, where it is made anew."""
-    for module in PROVIDERS:
-        for check in importlib.import_module(module).checks():
-            if check.name == name:
-                return _run(check, vectors, seed)
-    raise LookupError(name)
+    return _run(_by_name()[name], vectors, seed)
 
 
 def _run(check: Check, vectors: int, seed: int) -> Outcome:
     from sim.rtl import ToolError
 
     started = time.monotonic()
-    result, error = None, None
     try:
         result = check.run(vectors, seed)
     except ToolError:
         raise
     except Exception as failure:
-        error = f"{type(failure).__name__}: {failure}"
+        return _failed(check, f"{type(failure).__name__}: {failure}", time.monotonic() - started)
     return Outcome(
         unit=check.unit,
         configuration=check.configuration,
         result=result,
-        error=error,
+        error=None,
         seconds=time.monotonic() - started,
+    )
+
+
+def _failed(check: Check, error: str, seconds: float) -> Outcome:
+    return Outcome(
+        unit=check.unit,
+        configuration=check.configuration,
+        result=None,
+        error=error,
+        seconds=seconds,
     )

@@ -11,7 +11,10 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from sim.cli import UserError, write_json
+from sim.files import output_path
+from sim.interrupt import at_hard_end
 from sim.verify import Outcome
+from sim.workers import WorkerKilled
 
 from .options import add_json, at_least
 
@@ -33,7 +36,12 @@ def register(commands: Any) -> None:
     )
     parser.add_argument("--jobs", type=at_least(1), default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--restart", action="store_true", help="forget what was done before")
-    parser.add_argument("--progress", metavar="FILE", help="default: exhaustive.json in the cache")
+    parser.add_argument(
+        "--progress",
+        type=output_path(),
+        metavar="FILE",
+        help="default: exhaustive.json in the cache",
+    )
     add_json(parser, "the rows")
     parser.set_defaults(run=_exhaustive)
 
@@ -41,7 +49,7 @@ def register(commands: Any) -> None:
 def _exhaustive(options: argparse.Namespace) -> int:
     from sim.exhaustive import CHUNK_BITS, tasks
     from sim.exhaustive import Progress as Done
-    from sim.rtl.cache import cache_root
+    from sim.rtl.cache import cache_root, check_cache, sweep
 
     from .table import as_json, report
 
@@ -57,13 +65,29 @@ def _exhaustive(options: argparse.Namespace) -> int:
     chunk = options.chunk or 1 << CHUNK_BITS
     if chunk & (chunk - 1):
         raise UserError(f"--chunk must be a power of two, not {chunk}")
+    check_cache()
     path = Path(options.progress) if options.progress else cache_root() / "exhaustive.json"
-    if options.restart:
-        path.unlink(missing_ok=True)
-    outcomes, missing, minutes = _run(options, chosen, Done(path), chunk.bit_length() - 1)
-    code = report(outcomes, to_stderr=options.json == "-")
+    try:
+        done = Done(path, restart=options.restart)
+    except ValueError as error:
+        raise UserError(f"--progress: {error}") from None
+    done.save()  # a place that cannot be written is found before the work
+    outcomes: dict[str, Outcome] = {}
+
+    def report_done() -> int:
+        return report(list(outcomes.values()), to_stderr=options.json == "-", of=len(chosen))
+
+    try:
+        with at_hard_end(report_done):
+            missing, minutes = _run(options, chosen, done, chunk.bit_length() - 1, outcomes)
+    except (KeyboardInterrupt, WorkerKilled):
+        sweep()
+        if outcomes:
+            report_done()
+        raise
+    code = report_done()
     if options.json:
-        write_json(options.json, as_json(outcomes))
+        write_json(options.json, as_json(list(outcomes.values())))
     if missing:
         console = Console(stderr=options.json == "-", highlight=False)
         estimate = f", about {minutes:.0f} minutes" if minutes else ""
@@ -71,13 +95,24 @@ def _exhaustive(options: argparse.Namespace) -> int:
     return code
 
 
-def _run(options: argparse.Namespace, chosen: list, done: Any, chunk_bits: int):
-    """Run with a bar that estimates the rest from the speed so far."""
+def _run(
+    options: argparse.Namespace,
+    chosen: list,
+    done: Any,
+    chunk_bits: int,
+    outcomes: dict[str, Outcome],
+) -> tuple[int, float | None]:
+    """Fill ``outcomes`` with a bar that estimates the rest from the speed so far.
+
+    Returns
+    -------
+    inputs, minutes
+        What is left.
+    """
     from sim.exhaustive import run_tasks
 
     console = Console(stderr=True)
     columns = [TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rest]}")]
-    outcomes: dict[str, Outcome] = {}
     left_inputs = {task.name: task.inputs for task in chosen}
     began, speed, just_done = time.monotonic(), 0.0, 0
     with Progress(*columns, TimeElapsedColumn(), console=console) as bar:
@@ -107,4 +142,4 @@ def _run(options: argparse.Namespace, chosen: list, done: Any, chunk_bits: int):
                 seconds=now - began,
             )
     rest = sum(left_inputs.values())
-    return list(outcomes.values()), rest, rest / speed / 60 if speed else None
+    return rest, rest / speed / 60 if speed else None

@@ -28,8 +28,14 @@ def as_json(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     ]
 
 
-def report(outcomes: Sequence[Outcome], *, to_stderr: bool = False) -> int:
-    """Print the table and every failure; return the exit code."""
+def report(outcomes: Sequence[Outcome], *, to_stderr: bool = False, of: int | None = None) -> int:
+    """Print the table and every failure; return the exit code.
+
+    Parameters
+    ----------
+    of : int, optional
+        How many rows there were to be, if some may be missing.
+    """
     stream = sys.stderr if to_stderr else sys.stdout
     console = Console(file=stream, width=None if stream.isatty() else 120, highlight=False)
     table = Table()
@@ -53,5 +59,6 @@ def report(outcomes: Sequence[Outcome], *, to_stderr: bool = False) -> int:
             )
     vectors = sum(o.result.vectors for o in outcomes if o.result)
     verdict = f"{len(failed)} of {len(outcomes)} rows failed" if failed else "0 mismatches"
-    console.print(f"{len(outcomes)} rows, {vectors:,} vectors: {verdict}")
+    rows = f"{len(outcomes)} of {of}" if of and of > len(outcomes) else f"{len(outcomes)}"
+    console.print(f"{rows} rows, {vectors:,} vectors: {verdict}")
     return 1 if failed else 0

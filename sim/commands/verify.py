@@ -2,12 +2,16 @@
 
 import argparse
 import os
+import sys
+from contextlib import closing
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from sim.cli import UserError, write_json
+from sim.interrupt import at_hard_end
 from sim.verify import Check, Outcome, collect, run_checks
 
 from .options import add_json, at_least
@@ -60,25 +64,81 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _verify(options: argparse.Namespace) -> int:
+    from sim.rtl.cache import check_cache, sweep
+
     from .table import as_json, report
 
     checks = _chosen(options.unit)
+    check_cache()
     outcomes: list[Outcome | None] = [None] * len(checks)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
-        task = progress.add_task("verifying", total=len(checks))
-        run = run_checks(
-            checks,
-            vectors=options.vectors,
-            seed=options.seed,
-            jobs=min(options.jobs, len(checks)),
-        )
-        for position, outcome in run:
-            outcomes[position] = outcome
-            progress.update(task, advance=1, description=f"{outcome.unit} done")
-    done = [outcome for outcome in outcomes if outcome is not None]
-    code = report(done, to_stderr=options.json == "-")
+    progress = _Progress(checks, to_stderr=options.json == "-")
+    run = run_checks(
+        checks,
+        vectors=options.vectors,
+        seed=options.seed,
+        jobs=min(options.jobs, len(checks)),
+        compiling=progress.compiling,
+    )
+
+    def done() -> list[Outcome]:
+        return [outcome for outcome in outcomes if outcome is not None]
+
+    def report_done() -> int:
+        return report(done(), to_stderr=options.json == "-", of=len(checks))
+
+    try:
+        with progress.bar, at_hard_end(report_done), closing(run):
+            for position, outcome in run:
+                outcomes[position] = outcome
+                progress.finished(position, outcome)
+    except BaseException as stop:
+        sweep()
+        if done() and isinstance(stop, KeyboardInterrupt):
+            report_done()
+        raise
+    code = report_done()
     if options.json:
-        write_json(options.json, as_json(done))
+        write_json(options.json, as_json(done()))
     return code
+
+
+class _Progress:
+    """A bar on a terminal; else a line for every row, at once, and one when models are compiled."""
+
+    def __init__(self, checks: list[Check], *, to_stderr: bool):
+        self._checks = checks
+        self._building: dict[int, None] = {}
+        self._stream = sys.stderr if to_stderr else sys.stdout
+        self._silent = sys.stderr.isatty()
+        self._lines = not (self._silent and self._stream.isatty())
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+        every = (*columns, TimeElapsedColumn())
+        console = Console(stderr=True)
+        self.bar = Progress(*every, console=console, transient=True, disable=not self._silent)
+        self._task = self.bar.add_task("verifying", total=len(checks))
+
+    def compiling(self, position: int) -> None:
+        """Say once that a model of a row is being built."""
+        if position in self._building:
+            return
+        self._building[position] = None
+        if not self._silent:
+            print(f"compiling {self._checks[position].name} …", file=sys.stderr, flush=True)
+        self._describe("verifying")
+
+    def finished(self, position: int, outcome: Outcome) -> None:
+        """Say what became of a row."""
+        self._building.pop(position, None)
+        if self._lines:
+            result = outcome.result
+            text = f"{result.vectors:,} vectors, {result.mismatches:,} mismatches" if result else ""
+            line = f"{self._checks[position].name}: {text or 'error'}, {outcome.seconds:.1f} s"
+            print(line, file=self._stream, flush=True)
+        self.bar.advance(self._task)
+        self._describe(f"{outcome.unit} done")
+
+    def _describe(self, otherwise: str) -> None:
+        names = [self._checks[position].name for position in self._building]
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        text = f"compiling {names[0]}{more}" if names else otherwise
+        self.bar.update(self._task, description=escape(text))

@@ -1,8 +1,12 @@
 """A content-addressed store of builds: whole entries or none, one builder at a time.
 
 An entry is a folder named by the hash of everything that determines it. It is built beside its
-place under a file lock and renamed into it, so an interrupted build leaves only a ``.partial``
-folder that the next builder of the same entry deletes.
+place under a file lock and renamed into it, so an interrupted build leaves at most a ``.partial``
+folder; :func:`sweep` or the next builder of the same entry deletes it.
+
+The store holds shared libraries that are loaded into this process. Their checksums lie beside them
+and protect against damage, not against an attacker: whoever can write to the store can run code as
+the user who reads it. So a store that another user owns or that everybody can write to is refused.
 """
 
 import fcntl
@@ -10,19 +14,88 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-__all__ = ["cache_root", "digest", "entry", "locked"]
+from sim import workers
+from sim.interrupt import at_hard_end
+
+__all__ = [
+    "CacheError",
+    "cache_root",
+    "check_cache",
+    "digest",
+    "entry",
+    "locked",
+    "sweep",
+    "trusted_root",
+]
 
 _META = "meta.json"
+_PARTIAL = ".partial"
+
+
+class CacheError(OSError):
+    """The store cannot be used; the message says why and names VITRUVIAN_CACHE."""
 
 
 def cache_root() -> Path:
     """``$VITRUVIAN_CACHE``, or ``build/cache`` in the working directory."""
     return Path(os.environ.get("VITRUVIAN_CACHE") or Path("build") / "cache").absolute()
+
+
+def check_cache() -> Path:
+    """Return the root of the store once it is there, writable and nobody else's.
+
+    Raises
+    ------
+    CacheError
+        If :func:`trusted_root` raises it, or files cannot be made in the store.
+    """
+    root = trusted_root()
+    probe = root / f".probe-{os.getpid()}"
+    try:
+        if not root.exists():
+            root.mkdir(parents=True, exist_ok=True)
+            root.chmod(stat.S_IMODE(root.stat().st_mode) & ~stat.S_IWOTH)  # umask 0
+        probe.touch()
+        probe.unlink(missing_ok=True)
+    except OSError as error:
+        raise CacheError(
+            f"VITRUVIAN_CACHE must be a folder that files can be made in, not {str(root)!r} "
+            f"({error.strerror})"
+        ) from None
+    return root
+
+
+def trusted_root() -> Path:
+    """Return the root of the store unless somebody else may have put something into it.
+
+    Raises
+    ------
+    CacheError
+        If another user (other than root) owns the store; if every user can write to it; or, when
+        VITRUVIAN_CACHE does not name it, if another user owns the working directory or ``build``.
+    """
+    root = cache_root()
+    above = () if os.environ.get("VITRUVIAN_CACHE") else (root.parent, root.parent.parent)
+    for folder in (root, *above):
+        try:
+            facts = folder.stat()
+        except OSError:
+            continue  # it is not made yet
+        if facts.st_uid not in (0, os.geteuid()):
+            reason = f"another user owns {str(folder)!r}"
+        elif folder == root and facts.st_mode & stat.S_IWOTH:
+            reason = f"every user can write to {str(folder)!r}"
+        else:
+            continue
+        raise CacheError(f"VITRUVIAN_CACHE must be a folder that only you can write to: {reason}")
+    return root
 
 
 def digest(*parts: object) -> str:
@@ -66,32 +139,52 @@ def entry(kind: str, key: str, build: Callable[[Path], dict[str, Any]]) -> tuple
     facts : dict
         What ``build`` returned, plus ``cached``: whether it was there before.
     """
-    folder = cache_root() / kind / key
+    folder = trusted_root() / kind / key
     facts = _read(folder)
     if facts is not None:
         return folder, facts | {"cached": True}
-    with locked(cache_root() / "locks" / f"{kind}-{key}"):
+    check_cache()
+    with locked(_lock_of(folder)):
         facts = _read(folder)  # another process may have built it while this one waited
         if facts is not None:
             return folder, facts | {"cached": True}
-        partial = folder.with_name(key + ".partial")
-        for stale in (partial, folder):
+        half = folder.with_name(key + _PARTIAL)
+        for stale in (half, folder):
             if stale.exists():
                 shutil.rmtree(stale)
-        partial.mkdir(parents=True)
-        try:
-            facts = build(partial)
-            files = {
-                str(path.relative_to(partial)): _checksum(path)
-                for path in sorted(partial.rglob("*"))
-                if path.is_file()
-            }
-            (partial / _META).write_text(json.dumps({"files": files, "facts": facts}))
-            partial.rename(folder)
-        except BaseException:
-            shutil.rmtree(partial, ignore_errors=True)
-            raise
+        half.mkdir(parents=True)
+        remove = partial(shutil.rmtree, half, ignore_errors=True)
+        workers.tell("compiling")
+        with at_hard_end(remove):
+            try:
+                facts = build(half)
+                files = {
+                    str(path.relative_to(half)): _checksum(path)
+                    for path in sorted(half.rglob("*"))
+                    if path.is_file()
+                }
+                (half / _META).write_text(json.dumps({"files": files, "facts": facts}))
+                half.rename(folder)
+            except BaseException:
+                remove()
+                raise
     return folder, facts | {"cached": False}
+
+
+def sweep() -> None:
+    """Delete what builders that were killed have left; what is being built stays."""
+    with suppress(OSError):
+        for half in cache_root().glob(f"*/*{_PARTIAL}"):
+            with suppress(OSError), open(_lock_of(half), "a") as handle:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(half, ignore_errors=True)
+
+
+def _lock_of(folder: Path) -> Path:
+    """The lock of an entry, by its folder or by the one that it is built in."""
+    return (
+        folder.parents[1] / "locks" / f"{folder.parent.name}-{folder.name.removesuffix(_PARTIAL)}"
+    )
 
 
 def _read(folder: Path) -> dict[str, Any] | None:

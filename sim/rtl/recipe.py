@@ -133,8 +133,11 @@ class Recipe:
             )
             return target
 
-        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        pool = ThreadPoolExecutor(os.cpu_count() or 1)
+        try:
             return list(pool.map(one, sources))
+        finally:
+            pool.shutdown(cancel_futures=True)
 
     def _header(self, speed: str) -> list[str]:
         """Options for Verilator's header compiled beforehand: most of a small file's time is it."""

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from sim.interrupt import run_killable
+
 __all__ = ["BuildError", "ToolError", "Verilator", "compiler", "run_tool", "verilator"]
 
 MINIMUM_VERILATOR = (5, 36)
@@ -133,13 +135,12 @@ def run_tool(command: list[str], *, what: str, environment: dict[str, str] | Non
     BuildError
         If it fails; the message names ``what`` and ends with the program's last lines.
     """
-    done = subprocess.run(
+    done = run_killable(
         command,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         env=os.environ | (environment or {}),
-        check=False,
     )
     if done.returncode:
         tail = "\n".join(done.stdout.splitlines()[-30:])

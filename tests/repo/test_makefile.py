@@ -91,6 +91,15 @@ def test_what_is_missing_is_named(project):
     assert "-m sim verify" not in calls
 
 
+@pytest.mark.parametrize(
+    "target", ["sim", "davinci", "test", "exhaustive", "bench", "docs", "check"]
+)
+def test_a_missing_compiler_is_told_before_set_up(project, target):
+    code, calls, output = make(project, target, CXX="no-such-compiler")
+    assert code == 2 and "error: no-such-compiler not found; install it" in output
+    assert not calls and not (project / ".venv").exists()
+
+
 def test_help_lists_every_target(root, project):
     _, _, output = make(project, "help")
     for target in "sim test area verilog timing check docs clean exhaustive bench".split():

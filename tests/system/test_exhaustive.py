@@ -76,6 +76,23 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     assert row["vectors"] == 196608 and 0 < row["mismatches"] <= 65536 and row["examples"]
 
 
+@pytest.mark.parametrize("content", [b"PK\x03\x04 mine", b'{"version": 1}', b"", None])
+@pytest.mark.parametrize("options", [[], ["--restart"]])
+def test_a_progress_file_of_somebody_else_is_never_replaced(tmp_path, capsys, content, options):
+    path = tmp_path / "mine.npz"
+    path.mkdir() if content is None else path.write_bytes(content)
+    arguments = ["exhaustive", "*fp8e4m3 x fp8e4m3", "--limit", "1", "--progress", str(path)]
+    try:
+        code = main([*arguments, *options])
+    except SystemExit as stop:
+        code = stop.code
+    out, err = capsys.readouterr()
+    assert code == 2 and not out and len(err.splitlines()) == 1, err
+    assert "must be a file that can be written" in err or "--progress: the progress file" in err
+    assert path.is_dir() if content is None else path.read_bytes() == content
+    assert list(tmp_path.iterdir()) == [path]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

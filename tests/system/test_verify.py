@@ -12,7 +12,7 @@ from amaranth.hdl import Cat, Const
 import hdl.fp.core
 from golden.fp import PRESETS, convert, fused_dot
 from hdl.fp.dot import DotProduct
-from sim import rtl, verify
+from sim import rtl, verify, workers
 from sim.bench import silicon
 from sim.bench.compare import Result, compare
 from sim.bench.fp.stimuli import CLASSES, dot_vectors
@@ -199,7 +199,7 @@ def test_a_failed_row_fails_the_command(monkeypatch, capsys, outcome, text):
         (["silicon", "missing.npz"], "name must begin with one of v100, a100"),
         (["silicon", "a100_fp16.npz"], "No such file"),
         (["silicon", "a100_int3.npz"], "format in a name must be one of fp16"),
-        (["list", "--json", "no/such/folder/x.json"], "--json must be a file that can be written"),
+        (["list", "--json", "/dev/null/x.json"], "--json: must be a file that can be written"),
         (["nonsense"], "invalid choice: 'nonsense'"),
         ([], "required: COMMAND"),
     ],
@@ -243,6 +243,56 @@ def test_arrays_that_do_not_fit_get_one_line(tmp_path, capsys):
         error = capsys.readouterr().err
         assert len(error.splitlines()) == 1
         assert re.search(text, error), error
+
+
+def rows_of(names):
+    """Checks that agree, one after the other, and say before each that something is compiled."""
+
+    def run(vectors, seed, name):
+        workers.tell("compiling")
+        return Result(vectors=vectors, mismatches=0)
+
+    return [
+        verify.Check(unit="u", configuration=name, run=partial(run, name=name)) for name in names
+    ]
+
+
+def test_without_a_terminal_every_row_and_every_compilation_is_a_line_at_once(monkeypatch, capsys):
+    seen = []
+
+    def run_checks(checks, *, compiling, **options):
+        for event in verify.run_checks(checks, compiling=compiling, **options):
+            seen.append(capsys.readouterr())
+            yield event
+        seen.append(capsys.readouterr())
+
+    monkeypatch.setattr("sim.commands.verify.collect", lambda pattern: rows_of("ab"))
+    monkeypatch.setattr("sim.commands.verify.run_checks", run_checks)
+    assert main(["verify", "--jobs", "1", "--vectors", "100"]) == 0
+    lines = [(part.err, re.sub(r"\d+\.\d s", "s", part.out)) for part in seen]
+    assert [err for err, _ in lines] == ["compiling u b …\n", "compiling u a …\n", ""]
+    row = "u {}: 100 vectors, 0 mismatches, s\n"
+    assert [out for _, out in lines] == ["", row.format("b"), row.format("a")]
+
+
+def test_a_light_row_that_builds_its_unit_is_run_first():
+    weights = {"light": 2, "heavy": 90, "follows": 1, "middle": 8}
+    (check,) = rows_of("x")
+    checks = [
+        dataclasses.replace(check, unit=name, weight=weight) for name, weight in weights.items()
+    ]
+    order = [check.unit for _, check in verify._order(checks)]
+    assert order == ["light", "heavy", "middle", "follows"]
+
+
+def test_a_cache_that_cannot_be_written_is_told_before_the_rows(monkeypatch, tmp_path, capsys):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("VITRUVIAN_CACHE", str(tmp_path / "file" / "cache"))
+    for command in (["verify", "*v100*"], ["exhaustive", "*e4m3 x fp8e4m3"]):
+        assert main(command) == 2
+        out, err = capsys.readouterr()
+        assert not out and len(err.splitlines()) == 1
+        assert "VITRUVIAN_CACHE must be a folder that files can be made in, not" in err
 
 
 def test_names_of_checks_are_unique(monkeypatch):

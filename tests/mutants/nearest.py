@@ -1,0 +1,83 @@
+"""Which test files can see a module, the nearest first, from the imports alone."""
+
+import ast
+from functools import cache
+from pathlib import Path
+
+from tests.repo.rules import OURS, imports
+
+__all__ = ["ranked"]
+
+
+def _modules(root: Path) -> dict[str, Path]:
+    """Every module of ours and of the tests, by its dotted name."""
+    found = {}
+    for package in (*OURS, "tests", "examples", "benchmarks"):
+        for path in sorted((root / package).rglob("*.py")):
+            parts = path.relative_to(root).with_suffix("").parts
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+@cache
+def _edges(root: Path) -> dict[str, frozenset[str]]:
+    """The modules that each module imports or names in a text ("sim.commands.run")."""
+    known = _modules(root)
+    edges = {}
+    for name, path in known.items():
+        source = path.read_text()
+        named = {full for _, full in imports(source, name, package=path.name == "__init__.py")}
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                named.add(node.value)
+        targets = set()
+        for full in named:
+            while full:
+                if full in known:
+                    targets.add(full)
+                    break
+                full = full.rpartition(".")[0]
+        edges[name] = frozenset(targets - {name})
+    return edges
+
+
+def _distances(root: Path, test: str) -> dict[str, int]:
+    """Steps of import from a test module to every module that it reaches."""
+    edges = _edges(root)
+    steps, front = {test: 0}, [test]
+    while front:
+        following = []
+        for name in front:
+            for target in edges[name]:
+                if target not in steps:
+                    steps[target] = steps[name] + 1
+                    following.append(target)
+        front = following
+    return steps
+
+
+@cache
+def _all_distances(root: Path) -> dict[str, dict[str, int]]:
+    tests = [name for name in _modules(root) if name.rpartition(".")[2].startswith("test_")]
+    return {name: _distances(root, name) for name in tests if name.startswith("tests.")}
+
+
+def ranked(root: Path, path: str) -> list[str]:
+    """Return the test files that import `path`, directly or not, the nearest first.
+
+    A test file is near when few imports lie between and when its name shares words with the
+    module's; test files that start the command line in a process of its own import it by name.
+    """
+    parts = Path(path).with_suffix("").parts
+    module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    words = set(module.replace("_", ".").split("."))
+    rows = []
+    for test, steps in _all_distances(root).items():
+        shared = len(words & set(test.replace("_", ".").split(".")))
+        distance = steps.get(module)
+        if distance is None:
+            if "cli" not in test or parts[0] not in ("sim", "flows"):
+                continue
+            distance = 6
+        rows.append((distance - 1.5 * shared, test))
+    return [test.replace(".", "/") + ".py" for _, test in sorted(rows)]

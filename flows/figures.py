@@ -8,7 +8,7 @@ from flows.errors import UserError
 
 __all__ = ["PUBLISHED", "m3xu_area", "m3xu_ratios"]
 
-#: Areas over a 16-bit matrix unit by variant: thesis 004, Table 2.4.
+#: Areas over a 16-bit matrix unit by variant: Zhang 2024, Table 2.4.
 PUBLISHED = {"fp32": 1.37, "fp32c": 1.41, "pipelined": 1.47, "naive-fp32": 3.55}
 _LABELS = {
     "fp32": "with FP32",

@@ -100,7 +100,7 @@ class Opcode(enum.Enum):
 
     References
     ----------
-    Thesis 004, Table 2.2; the shapes hold, not the numbers in its names.
+    Zhang 2024, Table 2.2; the shapes hold, not the numbers in its names.
     """
 
     FP16 = 0x01, "fp16", (16, 8, 16)

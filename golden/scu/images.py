@@ -28,7 +28,7 @@ def to_nc1hwc0(images, c0=None):
 
     References
     ----------
-    Rohwedder (002), §3.2.
+    Rohwedder 2021, §3.2.
     """
     images = np.asarray(images)
     c0 = C0_BYTES // images.itemsize if c0 is None else c0

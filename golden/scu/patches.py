@@ -37,7 +37,7 @@ class Patches:
 
     References
     ----------
-    Rohwedder (002), §3.3, equation 3.1; it has no dilation, which stretches the kernel to
+    Rohwedder 2021, §3.3, equation 3.1; it has no dilation, which stretches the kernel to
     (K − 1)·D + 1 pixels.
     """
 

@@ -52,7 +52,7 @@ def im2col_load(
 
     References
     ----------
-    Rohwedder (002), §3.3. What the rows after the last patch hold is not said there.
+    Rohwedder 2021, §3.3. What the rows after the last patch hold is not said there.
     """
     image = _image(image, patches)
     check_int("channel", channel, 0)
@@ -135,7 +135,7 @@ def col2im_add(image, fractals, patches, *, position=None, kernel_position=(0, 0
 
     References
     ----------
-    Rohwedder (002), §3.4.
+    Rohwedder 2021, §3.4.
     """
     image, fractals = _image(image, patches), np.asarray(fractals)
     check_int("channel", channel, 0, image.shape[-4] - 1)

@@ -6,7 +6,7 @@ instruction's period is asked for.
 
 References
 ----------
-Thesis 000: §1.1.2 (structure), Tables 2.1 and 2.3 (Ascend 310), §2.2.3 (shared bus), Alg. 2 line 4
+Tang 2024: §1.1.2 (structure), Tables 2.1 and 2.3 (Ascend 310), §2.2.3 (shared bus), Alg. 2 line 4
 (period = size / throughput + initialisation).
 """
 
@@ -61,7 +61,7 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Bus:
-    """Something that transfers share in equal parts (thesis 000, §2.2.3).
+    """Something that transfers share in equal parts (Tang 2024, §2.2.3).
 
     Attributes
     ----------

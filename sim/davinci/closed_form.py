@@ -1,4 +1,4 @@
-"""The equations of the performance model in thesis 000, chapter 2, as they stand there.
+"""The equations of the performance model in Tang 2024, chapter 2, as they stand there.
 
 An independent statement of what the engines compute, for programs simple enough: no scalar work,
 no barriers, and of contention the two cases of Fig. 2.9. Numbers are exact rationals; times in

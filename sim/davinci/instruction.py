@@ -10,7 +10,7 @@ records and at nothing else. A record is data: it computes nothing and knows no 
 
 References
 ----------
-Thesis 000, §1.1.2 and Fig. 2.1: units, queues, the scalar program queue; §2.1.1: flags.
+Tang 2024, §1.1.2 and Fig. 2.1: units, queues, the scalar program queue; §2.1.1: flags.
 """
 
 from collections.abc import Iterator, Mapping

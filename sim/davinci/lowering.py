@@ -94,7 +94,7 @@ class Stream:
 
 
 class Needs:
-    """Matches the n-th wait of a flag with its n-th set (thesis 000, eq. 2.3).
+    """Matches the n-th wait of a flag with its n-th set (Tang 2024, eq. 2.3).
 
     Add every instruction that sets or waits in program order, core after core; then ask.
     """

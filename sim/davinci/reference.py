@@ -12,7 +12,7 @@ it agrees with the first form to the bit.
 
 References
 ----------
-Thesis 000: Fig. 2.1 (queues), eq. 2.3 (the n-th wait matches the n-th set), eq. 2.6 and 2.7 (what
+Tang 2024: Fig. 2.1 (queues), eq. 2.3 (the n-th wait matches the n-th set), eq. 2.6 and 2.7 (what
 is left at a change goes on at the new share), §2.2.3 (equal shares), §2.2.2 and Fig. 2.6 (blocks).
 """
 

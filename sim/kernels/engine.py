@@ -15,7 +15,7 @@ __all__ = ["BACKENDS", "INSTRUCTIONS", "Cost", "Engine", "Unit", "register_backe
 
 #: (M, N, K) of the matrix instruction of each precision. K is two blocks of an 8-lane unit:
 #: 32 bytes of a row. FP64, which the source has no shape for, gets two blocks of a 10-lane unit.
-#: Source: thesis 004, Table 2.2, with Ampere's longer TF32 instruction (m16n8k8).
+#: Source: Zhang 2024, Table 2.2, with Ampere's longer TF32 instruction (m16n8k8).
 INSTRUCTIONS = {
     "fp16": (16, 8, 16),
     "bf16": (16, 8, 16),

@@ -6,7 +6,7 @@ import numpy as np
 
 __all__ = ["DEEP", "KINDS", "TILE", "Counts", "Fragment", "tiles"]
 
-#: Rows, columns and depth of a matrix instruction (thesis 004, Table 3.2).
+#: Rows, columns and depth of a matrix instruction (Zhang 2024, Table 3.2).
 TILE = 16
 
 #: Depth of one whose A is compressed 2:4: a fragment of 16×16 values stands for 16×32 elements.

@@ -1,6 +1,6 @@
 """A machine with a SIMD² unit: its matrix instructions, what they count, and any size made of them.
 
-The low level is that of the thesis (004, Tables 3.2 and 3.3): operands are fragments of registers,
+The low level is that of Zhang 2024 (Tables 3.2 and 3.3): operands are fragments of registers,
 filled from memory or with a value, combined by one instruction, and stored. The high level,
 `Machine.apply`, takes matrices of any size, as the thesis' Figure 3.6 does for min-plus.
 """

@@ -1,4 +1,4 @@
-"""M³XU's instructions and rates against thesis 004, Table 2.2 and Corollaries 1 to 3.
+"""M³XU's instructions and rates against Zhang 2024, Table 2.2 and Corollaries 1 to 3.
 
 Cycles are those of the RTL's hand-shakes. A rate is exact: what is left of a list's cycles beside
 its steps is the latency, and it is not part of the cycles between one instruction and the next.

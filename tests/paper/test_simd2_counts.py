@@ -1,4 +1,4 @@
-"""SIMD² instructions and iterations against thesis 004, §3.4 and §3.6; nothing of hardware.
+"""SIMD² instructions and iterations against Zhang 2024, §3.4 and §3.6; nothing of hardware.
 
 Cycles are the model's (`sim.kernels.graph.Core`), of one unit beside one vector unit; published
 times are of a whole GPU. So of speed-ups it is said where the model lies, not that it is right.

@@ -1,4 +1,4 @@
-"""Thesis 000, §2.4: sample kernels and matrix products on the simulated Ascend 310.
+"""Tang 2024, §2.4: sample kernels and matrix products on the simulated Ascend 310.
 
 The thesis' own numbers here are shares of the peak over shapes whose size it does not give, so none
 can be equal; docs/results/verrocchio.md has ours beside them. What it says of how they behave is

@@ -1,4 +1,4 @@
-"""Thesis 000, chapter 2: the model's equations against the engine, and its benchmarks.
+"""Tang 2024, chapter 2: the model's equations against the engine, and its benchmarks.
 
 Tables 2.1 and 2.3 are the chip file (`test_davinci_chip`). The bars of Fig. 2.7 and the curves of
 Fig. 2.5 are lost; their statements are in the text, and these are what is tested.
@@ -238,7 +238,7 @@ def test_fig_2_7_equal_shares(case):
     want = float(BUS.total(len(active))) / len(active)
     assert np.allclose(bandwidths, want, rtol=1e-9)
     if case == "f":
-        assert abs(sum(bandwidths) - 42e9) < 0.5e9, "about 42 GB/s (000 §2.2.3)"
+        assert abs(sum(bandwidths) - 42e9) < 0.5e9, "about 42 GB/s (Tang 2024 §2.2.3)"
 
 
 def test_fig_2_7_total_grows():

@@ -1,4 +1,4 @@
-"""Thesis 000, Table 2.1 and §1.2.2: the unit benchmarks, run on the simulated Ascend 310.
+"""Tang 2024, Table 2.1 and §1.2.2: the unit benchmarks, run on the simulated Ascend 310.
 
 The chip file has these numbers as throughputs; that the benchmarks give them back, on one core and
 on two, is a statement about the engine: independent units are not slowed down by the other core,

@@ -134,3 +134,16 @@ def test_everything_installed_is_pinned(root):
 
 def _plain(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_sources_are_cited_by_author_and_year(root):
+    """Private file numbers say nothing to a reader; docs/bibliography.md has every work cited."""
+    private = re.compile(r"[Tt]hesis 00\d|\b00\d,? (§|Table|Fig\.|Alg\.|eq\.|ch\.|chapter)")
+    assert private.search("thesis 004") and private.search("(002, §3.1)")
+    cited, works = set(), (root / "docs" / "bibliography.md").read_text()
+    for path in files(root):
+        if path.suffix in (".py", ".md", ".toml") and path.name != "test_text.py":
+            text = path.read_text()
+            assert not private.search(text), f"{path}: {private.search(text)}"
+            cited |= set(re.findall(r"\b(?:Zhang|Tang|Rohwedder) 20\d\d\b", text))
+    assert len(cited) == 3 and all(f"| {work} |" in works for work in cited), cited

@@ -72,7 +72,8 @@ def test_chips_come_along_and_say_where_their_numbers_are_from(name):
     assert len(chip.sources) >= 30
     for where, source in chip.sources.items():
         known = (
-            r"000 (§|Table|Fig|Alg)|002 (§|Fig)|stub|msKPP|catlass|public|assumed: |the measured"
+            r"Tang 2024 (§|Table|Fig|Alg)|Rohwedder 2021 (§|Fig)|stub|msKPP|catlass|public"
+            r"|assumed: |the measured"
         )
         assert re.match(known, source), (where, source)
     assert chip.cube is not None

@@ -198,7 +198,7 @@ def test_only_pixels_that_are_touched_race(row, races):
 
 
 def test_max_pooling_and_its_gradient():
-    """002, ch. 4: loads in mode 1, maxima of the fractals; the mask times the gradient, Col2Im."""
+    """Rohwedder 2021, ch. 4: loads in mode 1, maxima of fractals; mask times gradient, Col2Im."""
     p = Patches(height=9, width=9, kernel=(3, 3), stride=(2, 2))
     image = RNG.permutation(9 * 9 * 16).reshape(1, 9, 9, 16).astype(np.float16)
     gradient = RNG.integers(1, 5, (16, 16)).astype(np.float16)

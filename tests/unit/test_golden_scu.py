@@ -22,7 +22,7 @@ from golden.scu import (
 )
 
 RNG = np.random.default_rng(20)
-FIGURE = Patches(height=8, width=8, kernel=(2, 2), stride=(2, 2))  # 002, Fig. 3.2
+FIGURE = Patches(height=8, width=8, kernel=(2, 2), stride=(2, 2))  # Rohwedder 2021, Fig. 3.2
 
 
 def small_cases():
@@ -127,7 +127,7 @@ def test_an_adjoint_without_a_pixel_is_seen():
 
 
 def test_col2im_of_overlapping_patches_counts_them():
-    """002, Fig. 2.2: pixels that lie in two patches are summed."""
+    """Rohwedder 2021, Fig. 2.2: pixels that lie in two patches are summed."""
     p = Patches(height=3, width=5, kernel=(3, 3), stride=(1, 2))
     image = np.arange(1, 16, dtype=np.float16).reshape(1, 3, 5, 1)
     twice = np.array([1, 1, 2, 1, 1])[:, None]
@@ -185,7 +185,7 @@ def test_convolution_as_a_product(kernel, stride, pad, dilation):
 
 
 def test_the_figure_of_the_thesis():
-    """002, Fig. 3.2: 8 × 8, kernel and stride 2: four loads, or one that repeats in mode 0."""
+    """Rohwedder 2021, Fig. 3.2: 8 × 8, kernel and stride 2: four loads, or one in mode 0."""
     image = np.arange(64).reshape(1, 8, 8, 1) + np.zeros(16, int)
     assert (FIGURE.rows, FIGURE.columns, FIGURE.fractals) == (4, 4, 1)
     whole = im2col_load(image, FIGURE, repeat=4, mode=0)

@@ -62,7 +62,7 @@ def test_rates_are_those_of_the_limbs():
 
 
 def test_an_instruction_takes_as_long_as_its_steps():
-    """16×8×K on 8×4: eight tiles, so that FP16 takes 8 cycles and FP32 16 (004, §2.5.2)."""
+    """16×8×K on 8×4: eight tiles, so that FP16 takes 8 cycles and FP32 16 (Zhang 2024, §2.5.2)."""
     found = {name: unit_of(name).cost(name, *INSTRUCTIONS[name]) for name in INSTRUCTIONS}
     assert {cost.instructions for cost in found.values()} == {1}
     assert {cost.tiles for cost in found.values()} == {8}

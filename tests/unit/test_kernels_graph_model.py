@@ -52,7 +52,7 @@ def test_every_number_that_is_not_counted_has_a_source():
     rows = Core().assumptions()
     assert len(rows) == len(fields(Core)) + 3
     for row in rows:
-        assert row.value and ("assumed" in row.source or "thesis 004, " in row.source), row
+        assert row.value and ("assumed" in row.source or "Zhang 2024, " in row.source), row
     sources = {row.name: row.source for row in Core(latency_cycles=5).assumptions()}
     assert sources["latency of an output tile, cycles"] == "given"
     assert [text for text in sources.values() if text == "given"] == ["given"]

@@ -5,7 +5,7 @@ no value has to be read by the scalar unit.
 
 References
 ----------
-Thesis 000, Table 2.4; the layout of pooling (N·C1, H, W, 16) is that of 002.
+Tang 2024, Table 2.4; the layout of pooling (N·C1, H, W, 16) is that of Rohwedder 2021.
 """
 
 from collections.abc import Callable, Iterator

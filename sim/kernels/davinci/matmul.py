@@ -7,7 +7,7 @@ that it is free.
 
 References
 ----------
-Thesis 000, Alg. 3 and §2.4.2. Its listing has lost its indentation: here the tests for the first
+Tang 2024, Alg. 3 and §2.4.2. Its listing has lost its indentation: here the tests for the first
 row and column guard the loads to L1 only, and only if what they load fits L1 for so long.
 """
 

@@ -2,7 +2,7 @@
 
 References
 ----------
-Thesis 000, §2.4.2: every permutation of the four parameters is timed, and the fastest is taken.
+Tang 2024, §2.4.2: every permutation of the four parameters is timed, and the fastest is taken.
 """
 
 import json

@@ -5,7 +5,7 @@ result is brought out, so that it can be compared.
 
 References
 ----------
-Thesis 000, Table 2.4.
+Tang 2024, Table 2.4.
 """
 
 from collections.abc import Callable

@@ -2,7 +2,7 @@
 
 References
 ----------
-Thesis 000, Alg. 3: mTiles, kTiles, nTiles and bNum, the number of control flows.
+Tang 2024, Alg. 3: mTiles, kTiles, nTiles and bNum, the number of control flows.
 """
 
 from collections.abc import Iterator

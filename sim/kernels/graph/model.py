@@ -24,14 +24,14 @@ _INDEX_BYTES = TILE * TILE * 2 // 8
 #: Vector instructions for one ⊗ and ⊕, and why.
 _VECTOR = {True: 1, False: 2}
 _VECTOR_SOURCE = (
-    "thesis 004, §3.6.2: a multiply-add is one instruction; others are two, also addnorm's "
+    "Zhang 2024, §3.6.2: a multiply-add is one instruction; others are two, also addnorm's "
     "difference and multiply-add"
 )
 
 #: Passes of FP32 operands through lanes of 16 bits, for ⊗ that multiplies or not, and why.
 _FP32_STEPS = {True: 4, False: 2}
 _FP32_SOURCE = (
-    "with ×: thesis 004, Corollary 2 (M³XU: a quarter of the rate); without: assumed, an operand "
+    "with ×: Zhang 2024, Corollary 2 (M³XU: a quarter of the rate); without: assumed, an operand "
     "takes two lanes"
 )
 
@@ -71,7 +71,7 @@ class Core:
         default_factory=lambda: Unit(m=4, n=4, k=4),
         metadata={
             "name": "unit, rows × columns × terms a cycle",
-            "source": "thesis 004, §3.6.1: 4×4 matrices of 16-bit elements",
+            "source": "Zhang 2024, §3.6.1: 4×4 matrices of 16-bit elements",
         },
     )
     latency_cycles: int = field(

@@ -26,7 +26,7 @@ class Problem:
     Attributes
     ----------
     name, title : str
-        The name is the abbreviation of the thesis (004, Table 3.4).
+        The name is the abbreviation of Zhang 2024 (Table 3.4).
     op : Op
     identity : float
         Of ⊗: the value of a path without edges.

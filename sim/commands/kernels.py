@@ -141,12 +141,16 @@ def _run(kernel: "Kernel", size: int, setting: "Setting") -> "Study":
                 products += cost.products
                 bar.update(line, done=f"{products / 1e6:.1f} M products")
 
-        return kernel.run(size, replace(setting, watch=watch))
+        study = kernel.run(size, replace(setting, watch=watch))
+    if not setting.left_out:
+        return study
+    note = f"left out, for the unit does not have them: {', '.join(setting.left_out)}"
+    return replace(study, notes=(*study.notes, note))
 
 
 def _print(study: "Study", console: Console) -> None:
     console.print(f"{study.kernel}: {study.title}", style="bold", markup=False)
-    console.print(f"  {study.setting}\n  errors relative to: {study.reference}", markup=False)
+    console.print(f"  {study.setting}\n  reference: {study.reference}", markup=False)
     console.print(f"  unit: {study.unit}; products by {study.backend}", markup=False)
     table = Table()
     table.add_column("method", no_wrap=True)
@@ -167,6 +171,7 @@ def _print(study: "Study", console: Console) -> None:
         notes.append("RTL cycles: by the unit's hand-shakes, from reset to the last result")
     if not all(math.isfinite(row.max_error) for row in study.rows):
         notes.append("nan or inf: a value was too large for the method")
+    notes.insert(0, "errors: differences from the reference, over the reference's mean magnitude")
     for note in notes:
         console.print(f"  {note}", markup=False)
     console.print()

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -83,6 +83,8 @@ class Setting:
     watch : callable, optional
         Called as ``watch(method, cost)``: with None when a method begins, and with the cost of each
         product when it is done.
+    left_out : tuple of str
+        Methods of the kernel's own choice that the unit or the back end does not have.
     """
 
     unit: Unit = field(default_factory=Unit)
@@ -91,6 +93,7 @@ class Setting:
     seed: int = 1
     check: bool = False
     watch: Callable[[str, Cost | None], None] | None = None
+    left_out: tuple[str, ...] = ()
 
     def rows(
         self,
@@ -156,19 +159,26 @@ def _row(name, result, reference, extras, gemm, engine, seconds, costs=None) -> 
 
 
 def errors(found, reference) -> tuple[float, float]:
-    """Largest and mean error, relative to the largest and the mean magnitude of the reference.
+    """Return the largest and the mean error, both divided by the reference's mean magnitude.
 
-    Not element by element: where a sum cancels, the relative error of that element says nothing
-    about the arithmetic. Both are infinite or NaN as soon as one element of ``found`` is.
+    One divisor for both, so the mean is never above the largest. The errors are not relative
+    element by element: where a sum cancels, the relative error of that element says nothing about
+    the arithmetic. Both are infinite or NaN as soon as one element of ``found`` is.
     """
     reference = np.asarray(reference)
     with np.errstate(invalid="ignore"):
         difference = np.abs(np.asarray(found).astype(reference.dtype) - reference)
-        magnitude = np.abs(reference)
-        return (
-            float(difference.max() / magnitude.max()),
-            float(difference.mean() / magnitude.mean()),
-        )
+        magnitude = np.abs(reference).mean()
+        return float(difference.max() / magnitude), float(difference.mean() / magnitude)
+
+
+def _check_method(setting: Setting, name: str) -> None:
+    """Raise ValueError for a method that the unit or the back end cannot compute."""
+    precision = METHODS[name].precision
+    setting.unit.check(precision)
+    check = getattr(BACKENDS.get(setting.backend), "check", None)
+    if check:
+        check(setting.unit, precision)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,25 +235,33 @@ class Kernel:
             )
 
     def setting(self, **changes: Any) -> Setting:
-        """The kernel's own setting with some fields replaced.
+        """Return the kernel's own setting with some fields replaced.
+
+        The kernel's own methods are reduced to those that the unit and the back end can compute;
+        ``left_out`` names the others. Methods that are asked for must all be computable.
 
         Raises
         ------
         ValueError
             For a method that the kernel does not have, or that the unit or a back end with a
-            method ``check(unit, precision)`` cannot compute.
+            method ``check(unit, precision)`` cannot compute; without ``methods``, if no method is
+            left.
         """
         setting = Setting(**({"unit": self.unit, "methods": self.methods} | changes))
+        refused: dict[str, ValueError] = {}
         for name in setting.methods:
             if name not in self.able:
                 raise ValueError(
                     f"method of {self.name} must be one of {', '.join(self.able)}, not {name!r}"
                 )
-            setting.unit.check(METHODS[name].precision)
-            check = getattr(BACKENDS.get(setting.backend), "check", None)
-            if check:
-                check(setting.unit, METHODS[name].precision)
-        return setting
+            try:
+                _check_method(setting, name)
+            except ValueError as error:
+                refused[name] = error
+        left = tuple(name for name in setting.methods if name not in refused)
+        if refused and ("methods" in changes or not left):
+            raise next(iter(refused.values()))
+        return replace(setting, methods=left, left_out=tuple(refused))
 
     def __call__(self, size: int | None = None, **changes: Any) -> Study:
         """Run it; see `check_size` and `setting` for what is refused."""

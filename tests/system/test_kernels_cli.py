@@ -54,6 +54,15 @@ def test_unit_and_seed_are_passed_on(capsys):
     assert other["rows"][-1]["max_error"] != first["rows"][-1]["max_error"]
 
 
+def test_a_preset_without_bf16_leaves_a_kernel_s_own_methods_out(capsys):
+    assert main(["kernels", "sgemm", "--size", "8", "--preset", "v100", "--json", "-"]) == 0
+    captured = capsys.readouterr()
+    (study,) = json.loads(captured.out)
+    assert [row["method"] for row in study["rows"]] == ["NumPy float32", "FP16", "FP32"]
+    assert study["notes"][-1].endswith("BF16, TF32, 3xBF16, 6xBF16, 9xBF16, 3xTF32, 4xTF32")
+    assert "left out, for the unit does not have them: BF16" in captured.err
+
+
 def test_list(capsys):
     assert main(["kernels", "--list"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -99,9 +108,9 @@ def test_a_back_end_that_is_wrong_fails_the_command(monkeypatch, capsys):
         (["sgemm", "--multiplier-bits", "3"], "must be a whole number from 4 on, not '3'"),
         (["sgemm", "--multiplier-bits", "65"], "multiplier_bits must be"),
         (["sgemm", "--preset", "z9"], "preset must be one of v100"),
-        (["sgemm", "--preset", "v100"], "bf16"),
+        (["sgemm", "--preset", "v100", "--methods", "fp16,bf16"], "bf16"),
         (["sgemm", "--seed", "x"], "must be a whole number from 0 on"),
-        (["sgemm", "--size", "2", "--json", "no/such/x.json"], "--json must be a file"),
+        (["sgemm", "--size", "2", "--json", "/proc/no/x.json"], "--json: must be a file that"),
     ],
 )
 def test_a_wrong_argument_gets_one_line(arguments, text, capsys, tmp_path, monkeypatch):

@@ -198,8 +198,16 @@ def test_plain_modes_are_the_engine_s_own():
 
 
 def test_errors_are_relative_to_the_reference():
-    assert errors([1.0, 2.0, 3.5], [1.0, 2.0, 4.0]) == (0.5 / 4, 0.5 / 7)
+    assert errors([1.0, 2.0, 3.5], [1.0, 2.0, 4.0]) == (1.5 / 7, 0.5 / 7)
     assert all(np.isnan(errors(np.array([np.nan, 1]), [1.0, 1.0])))
+
+
+def test_the_mean_error_is_never_above_the_largest():
+    """Errors of one size beside one large value: both are divided by the same magnitude."""
+    reference = np.array([1000.0] + [1.0] * 99)
+    largest, mean = errors(reference + 0.5, reference)
+    assert mean <= largest
+    assert largest == pytest.approx(0.5 / reference.mean())
 
 
 def test_what_is_refused():

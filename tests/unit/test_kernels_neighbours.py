@@ -83,7 +83,7 @@ def test_an_empty_cluster_stays():
 def test_clusters_of_the_table():
     rows = {row.method: row for row in KMEANS().rows}
     for name in ("FP32", "3xTF32", "NumPy float32"):
-        assert rows[name].extras["other %"] == 0 and rows[name].max_error < 1e-6
+        assert rows[name].extras["other %"] == 0 and rows[name].max_error < 2e-6
     assert rows["FP16"].extras["other %"] > 0 and rows["FP16"].max_error > 1e-4
     cost = rows["FP32"].cost
     # 11 assignments of 569×8×30: ⌈569/16⌉·1·⌈30/8⌉ instructions, ⌈569/8⌉·2·⌈30/4⌉ tiles, two steps.

@@ -10,24 +10,22 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
-
-from amaranth.hdl import Shape
-from amaranth.lib import data, wiring
 
 from flows.cache import write_atomic
 from flows.synth import WORKER, SynthesisError
 from flows.unit import Variant
-from hdl.elaborate import to_rtlil
-
-WAIVERS = Path(__file__).with_name("lint.vlt")
+from flows.verilog_header import header
+from flows.verilog_text import tidy
+from hdl.elaborate import snake, to_rtlil
 
 _IDENTIFIER = re.compile(r'("(?:[^"\\]|\\.)*")|\\(\S+)')
+_PORT = re.compile(r"port\$\d+\$\d+")  # a value of the parent without a name
+_WIRE = re.compile(r"(?m)^  (?:wire|memory) .*\\(\S+)$")
 _SCRIPT = (
     "read_rtlil design.il",
     "proc -norom -noopt",  # opt_expr would write == 0 as a logical not of a vector
     "pmuxtree",  # else parallel multiplexers become functions with overlapping cases
-    "opt_clean",
+    "opt_clean -purge",  # names without a reader go
     "memory_collect",
     "write_verilog -noattr design.v",
 )
@@ -44,9 +42,12 @@ def emit(variant: Variant) -> str:
     component = variant.build()
     rtlil = to_rtlil(component, name=variant.module, shared=variant.unit.shared)
     ports = ["__".join(map(str, path)) for path, _, _ in component.signature.flatten(component)]
-    body = _write(_readable(_ordered(rtlil, variant.module, ["clk", "rst", *ports])))
+    rtlil = _ordered(rtlil, variant.module, ["clk", "rst", *ports])
+    rtlil = _readable(rtlil, variant.module, [snake(cls.__name__) for cls in variant.unit.shared])
+    body = _write(rtlil)
     body = re.sub(r"\A/\*.*?\*/\s*", "", body, flags=re.DOTALL)  # Yosys' own header
-    return f"{_header(variant, component)}\n`timescale 1ns / 1ps\n\n{body}"
+    body = tidy(body, _wires(rtlil))
+    return f"{header(variant, component)}\n`timescale 1ns / 1ps\n{body}"
 
 
 def write(variant: Variant, folder: Path) -> Path:
@@ -54,43 +55,6 @@ def write(variant: Variant, folder: Path) -> Path:
     path = folder / f"{variant.module}.v"
     write_atomic(path, emit(variant))
     return path
-
-
-def _header(variant: Variant, component: Any) -> str:
-    """Return the comment at the top: what this is, its ports, and how to make it again."""
-    settings = {k: v for k, v in variant.configuration.items() if v is not None}
-    config = getattr(component, "config", None)
-    if config is not None:
-        inner = config.settings()
-        settings |= {"accuracy": inner.pop("preset"), **inner}
-    lines = [
-        f"{variant.module}: {variant.unit.summary}",
-        "",
-        "Configuration:",
-        *(f"  {name.replace('_', ' ')} = {value}" for name, value in settings.items()),
-        "Made by:",
-        f"  python -m flows verilog {variant.arguments}",
-        "Ports:",
-    ]
-    for path, member, value in component.signature.flatten(component):
-        way = "input " if member.flow == wiring.In else "output"
-        lines.append(f"  {way} {'__'.join(map(str, path))}: {_describe(value.shape())}")
-    latency = getattr(component, "latency", None)
-    if latency is not None:
-        lines.append(f"Latency: {latency} cycles" if latency else "Latency: 0 (combinational)")
-    lines.append("Clock: clk, rising edge; rst is synchronous, active high (where they are ports).")
-    return "\n".join(f"// {line}".rstrip() for line in lines)
-
-
-def _describe(shape: Any) -> str:
-    if isinstance(shape, data.ArrayLayout):
-        width = Shape.cast(shape.elem_shape).width
-        return f"{shape.length} x {width} bits, element i at [{width}*i +: {width}]"
-    if isinstance(shape, data.StructLayout):
-        parts = [f"{name} at [{f.offset} +: {f.width}]" for name, f in shape if f.width]
-        return "\n//     ".join([f"{Shape.cast(shape).width} bits", *parts])
-    cast = Shape.cast(shape)
-    return f"{cast.width} bit{'s' if cast.width != 1 else ''}{', signed' if cast.signed else ''}"
 
 
 def _ordered(rtlil: str, top: str, ports: list[str]) -> str:
@@ -105,26 +69,53 @@ def _ordered(rtlil: str, top: str, ports: list[str]) -> str:
     return f"{head}\nmodule \\{top}\n{module}\nend\n{rest}"
 
 
-def _readable(rtlil: str) -> str:
-    """Replace every identifier that Verilog would have to escape, the same name everywhere."""
-    names = {match[2] for match in _IDENTIFIER.finditer(rtlil) if match[2]}
+def _readable(rtlil: str, top: str, shared: list[str]) -> str:
+    """Replace every identifier that Verilog would have to escape, the same name everywhere.
+
+    A shared module, which is called by its class and a hash, is called by the top and its class.
+    """
+    names = dict.fromkeys(match[2] for match in _IDENTIFIER.finditer(rtlil) if match[2])
     plain = {name for name in names if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII)}
+    hashed = re.compile(rf"({'|'.join(shared) or '(?!)'})_[0-9a-f]{{8}}(?=\.|$)")
+    plain -= {name for name in plain if hashed.match(name)}
     chosen: dict[str, str] = {}
     taken = set(plain)
-    for name in sorted(names - plain):
-        wish = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_") or "net"
-        wish = f"n{wish}" if wish[0].isdigit() else wish
+
+    def free(wish: str, joint: str) -> str:
         fresh, number = wish, 1
         while fresh in taken:
             number += 1
-            fresh = f"{wish}_v{number}"
+            fresh = f"{wish}{joint}{number}"
         taken.add(fresh)
-        chosen[name] = fresh
+        return fresh
+
+    roles: dict[str, str] = {}
+    for name in names:
+        role = hashed.match(name)
+        if role and role[0] not in roles:
+            roles[role[0]] = free(f"{top}_{role[1]}", "_")
+    ports = [name for name in names if _PORT.fullmatch(name)]
+    chosen |= {name: free(f"port_{index}", "_v") for index, name in enumerate(ports)}
+    for name in sorted(names.keys() - plain - set(ports)):
+        wish = hashed.sub(lambda role: roles[role[0]], name, count=1)
+        if name in roles:
+            chosen[name] = wish
+            continue
+        wish = re.sub(r"\W+", "_", wish, flags=re.ASCII).strip("_") or "net"
+        chosen[name] = free(f"n{wish}" if wish[0].isdigit() else wish, "_v")
 
     def rename(match: re.Match[str]) -> str:
         return match[0] if match[1] else "\\" + chosen.get(match[2], match[2])
 
     return _IDENTIFIER.sub(rename, rtlil)
+
+
+def _wires(rtlil: str) -> dict[str, list[str]]:
+    """Return module -> names of its wires, in their order."""
+    found: dict[str, list[str]] = {}
+    for block in re.split(r"(?m)^module ", rtlil)[1:]:
+        found[block.split(None, 1)[0].lstrip("\\")] = _WIRE.findall(block)
+    return found
 
 
 def _write(rtlil: str) -> str:

@@ -1,0 +1,172 @@
+"""The comment at the top of an emitted file: what the unit is, its ports, codes and arithmetic."""
+
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from amaranth.hdl import Shape, ShapeCastable
+from amaranth.lib import data, stream, wiring
+
+from flows.unit import Variant
+from golden.fp.spec import DotSpec, IntDotSpec
+from hdl.cube import MatrixUnitConfig
+from hdl.fp.intdot import IntDotProduct
+from hdl.m3xu.issue import opcodes_of
+from hdl.m3xu.mma import MmaUnit
+
+__all__ = ["header"]
+
+_HAND_SHAKE = (
+    "Hand-shake: a payload passes at each rising edge of clk at which its valid and its ready are",
+    "  1. A sender does not wait for ready before it raises valid, and then holds valid and the",
+    "  payload until they have passed.",
+)
+
+
+def header(variant: Variant, component: Any) -> str:
+    """Return the comment: configuration, command, ports with their codes, timing, arithmetic."""
+    lines = [
+        f"{variant.module}: {variant.unit.summary}",
+        "",
+        "Configuration:",
+        *(f"  {name.replace('_', ' ')} = {value}" for name, value in _settings(variant, component)),
+        "Made by:",
+        f"  python -m flows verilog {variant.arguments}",
+        "Ports:",
+    ]
+    codes = _opcodes(component)
+    for path, member, value in component.signature.flatten(component):
+        way = "input " if member.flow == wiring.In else "output"
+        lines.append(f"  {way} {'__'.join(map(str, path))}: {_describe(value.shape(), codes)}")
+    members = component.signature.members.values()
+    if any(isinstance(_plain(member), stream.Signature) for member in members):
+        lines += _HAND_SHAKE
+    lines += _arithmetic(component)
+    latency = getattr(component, "latency", None)
+    if latency is not None:
+        plural = "" if latency == 1 else "s"
+        lines.append(
+            f"Latency: {latency} cycle{plural}" if latency else "Latency: 0 (combinational)"
+        )
+    lines.append("Clock: clk, rising edge; rst is synchronous, active high (where they are ports).")
+    wrapped = [part for line in "\n".join(lines).split("\n") for part in _wrapped(line)]
+    return "\n".join(f"// {line}".rstrip() for line in wrapped)
+
+
+def _wrapped(line: str, width: int = 97) -> list[str]:
+    """Break a long line, but not a command."""
+    if "python -m" in line or len(line) <= width:
+        return [line]
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    return textwrap.wrap(line, width, subsequent_indent=indent, break_on_hyphens=False)
+
+
+def _settings(variant: Variant, component: Any) -> list[tuple[str, Any]]:
+    settings = {k: v for k, v in variant.configuration.items() if v is not None}
+    config = getattr(component, "config", None)
+    if isinstance(config, MatrixUnitConfig):
+        inner = config.settings()
+        settings |= {"accuracy": inner.pop("preset"), **inner}
+    return list(settings.items())
+
+
+def _plain(member: Any) -> Any:
+    """Return the signature of a member that is an interface, as its sender sees it."""
+    if member.is_port:
+        return None
+    return member.signature.flip() if member.flow == wiring.In else member.signature
+
+
+def _describe(shape: Any, codes: Mapping[str, str]) -> str:
+    if isinstance(shape, data.ArrayLayout):
+        width = Shape.cast(shape.elem_shape).width
+        return f"{shape.length} x {width} bits, element i at [{width}*i +: {width}]"
+    if isinstance(shape, data.StructLayout):
+        parts = [_field(name, field, codes) for name, field in shape if field.width]
+        return "\n    ".join([f"{Shape.cast(shape).width} bits", *parts])
+    cast = Shape.cast(shape)
+    return f"{cast.width} bit{'s' if cast.width != 1 else ''}{', signed' if cast.signed else ''}"
+
+
+def _field(name: str, field: data.Field, codes: Mapping[str, str]) -> str:
+    """Return the place of a field, and its codes where it has any."""
+    text = f"{name} at [{field.offset} +: {field.width}]"
+    members = getattr(field.shape, "__members__", None)
+    if members and isinstance(field.shape, ShapeCastable):
+        text += ": " + ", ".join(f"{m.value} {n.lower()}" for n, m in members.items())
+    elif name in codes:
+        text += f": {codes[name]}"
+    if isinstance(field.shape, data.ArrayLayout):
+        width = Shape.cast(field.shape.elem_shape).width
+        text += f", {field.shape.length} x {width} bits"
+    return text
+
+
+def _opcodes(component: Any) -> dict[str, str]:
+    """Return field -> codes for the fields of instructions, which are bare numbers."""
+    if not isinstance(component, MmaUnit):
+        return {}
+    opcodes = opcodes_of(component.config)
+    return {"opcode": ", ".join(f"{opcode.code:#04x}={opcode.mnemonic}" for opcode in opcodes)}
+
+
+def _arithmetic(component: Any) -> Iterator[str]:
+    """Say what every dot product of the unit computes, from its parameter objects."""
+    specs = _specs(component)
+    if not specs:
+        return
+    whose = "the unit is" if "" in specs else "an element is, of every precision,"
+    yield f"Arithmetic: {whose} the dot product d = c + the sum of its products."
+    rules: dict[tuple[str, ...], list[str]] = {}
+    for name, spec in specs.items():
+        if isinstance(spec, IntDotSpec):
+            signs = ["int8" if signed else "uint8" for signed in (spec.signed_a, spec.signed_b)]
+            end = "clipped to int32 once" if spec.saturate else "modulo 2^32"
+            text = f"{_products(spec.k, *signs)}; c and d are int32; the exact sum, {end}"
+        else:
+            text = f"{_products(spec.k, spec.input.name, spec.input_b.name)}"
+            text += f"; c and d are {spec.output.name}"
+            if name.endswith("c"):
+                text += "; each part of a complex result is such a sum"
+            rules.setdefault(tuple(_rule(spec)), []).append(name)
+        yield f"  {name}: {text}" if name else f"  {text}"
+    for rule, names in rules.items():
+        many = len(specs) > 1
+        yield from (f"  {line}" for line in ([f"{', '.join(names)}:"] if many else []))
+        yield from (f"  {'  ' if many else ''}{line}" for line in rule)
+
+
+def _specs(component: Any) -> dict[str, Any]:
+    """Return precision -> parameter object; one without a name for a dot product."""
+    if isinstance(component, IntDotProduct):
+        names = ("k", "signed_a", "signed_b", "saturate")
+        return {"": IntDotSpec(**{name: getattr(component, name) for name in names})}
+    if isinstance(getattr(component, "spec", None), DotSpec):
+        return {"": component.spec}
+    config = getattr(component, "config", None)
+    if isinstance(config, MatrixUnitConfig):
+        return {name: config.spec(name) for name in config.precisions}
+    return {}
+
+
+def _products(k: int, a: str, b: str) -> str:
+    return f"{k} product{'s' if k > 1 else ''} {a} x {b}"
+
+
+def _rule(spec: DotSpec) -> Iterator[str]:
+    """Say window, rounding and NaN of a fused dot product."""
+    if spec.window is None:
+        yield "Window: none; nothing is cut."
+    else:
+        cut = {
+            "magnitude": "magnitudes are chopped",
+            "floor": "terms are chopped toward minus infinity, and one sticky bit is kept below",
+        }[spec.truncate]
+        yield f"Window: {spec.window} fraction bits below the largest exponent of a term;"
+        yield f"  {cut}."
+    rounding = {"RNE": "to nearest, ties to even", "RZ": "toward zero"}[spec.rounding]
+    too_large = "NaN" if spec.output.infinity is None else "infinity"
+    yield f"Rounding: once, {spec.rounding} ({rounding}), to {spec.result_bits} fraction bits;"
+    yield f"  overflow gives {too_large}."
+    digits = -(-spec.output.storage_bits // 4)
+    yield f"NaN: every NaN result has the code 0x{spec.nan_code:0{digits}x}."

@@ -4,6 +4,7 @@ import argparse
 import gzip
 import io
 import sys
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,9 @@ __all__ = ["add_options", "kernel_line", "kernel_rows", "register", "run"]
 _TRACE = output_path(".json", ".json.gz")
 
 CUBES = ("golden", "rtl", "fast", "none")
+
+#: Multiply-accumulates that the slower Cubes do within an hour or two.
+_PRODUCTS = {"rtl": 1 << 30}
 
 #: What the device's compiler defines for cores of a kind, where there are several.
 _MACROS = {"cube": {"__DAV_C220_CUBE__": "1"}, "vector": {"__DAV_C220_VEC__": "1"}}
@@ -130,7 +134,7 @@ def kernel_line(row: dict[str, Any]) -> str:
 def run(options: argparse.Namespace) -> int:
     """Run or trace a kernel; 1 if a result differs from golden, or a check finds something."""
     from sim.davinci import Deadlock, load_chip
-    from sim.kernels.davinci import KERNELS
+    from sim.kernels.davinci import KERNELS, MOST
 
     name = options.problem
     if name not in KERNELS:
@@ -147,6 +151,8 @@ def run(options: argparse.Namespace) -> int:
     try:
         chip = load_chip(options.chip)
         how = {"cores": options.cores, "seed": options.seed, "tiling": options.tiling}
+        most = replace(MOST, products=_PRODUCTS.get(options.cube, MOST.products))
+        how |= {"data": options.cube != "none", "most": most}
         made = KERNELS[name].build(options.size, chip=chip, **how)
         return _show(options, made)
     except (ValueError, OSError, Deadlock) as error:

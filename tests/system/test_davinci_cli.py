@@ -207,3 +207,17 @@ def test_files_have_the_mode_of_the_umask_and_are_written_whole(tmp_path, monkey
     monkeypatch.setattr(sim.davinci.trace, "write_trace", broken)
     assert main(["trace", "relu", "--size", "1x128", "--out", str(tmp_path / "u.json")]) == 2
     assert sorted(tmp_path.iterdir()) == sorted(files)
+
+
+@pytest.mark.parametrize("size", ["100000x100000x100000", "999999999x999999999x999999999"])
+@pytest.mark.parametrize("cube", ["golden", "none"])
+def test_a_product_that_would_take_hours_is_one_line_before_the_work(size, cube, capsys):
+    assert main(["run", "matmul", "--size", size, "--cube", cube]) == 2
+    error = capsys.readouterr().err
+    assert "instructions of matmul" in error and "must be at most 2,000,000, not about" in error
+    assert error.count("\n") == 1
+
+
+def test_the_compiled_unit_takes_smaller_products(capsys):
+    assert main(["run", "matmul", "--size", "1024x1040x1024", "--cube", "rtl"]) == 2
+    assert "must be at most 1,073,741,824, not about" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from dataclasses import replace
+from time import process_time
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sim.davinci import Kind, Unit, load_chip, simulate
-from sim.kernels.davinci import KERNELS, gemm, matmul
+from sim.kernels.davinci import KERNELS, MOST, gemm, matmul
 from sim.kernels.davinci.layout import pack_a, pack_b, unpack_c
 from sim.kernels.davinci.tiling import Cut, Tiling, blocks_of, choose, feasible, plan
 
@@ -239,3 +240,89 @@ def test_neither_amaranth_nor_the_rtl_is_loaded():
         "sys.exit(any(m.split('.')[0] in ('amaranth', 'hdl') for m in sys.modules))"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+#: Sizes with edges of all kinds.
+NEEDS = {
+    "matmul": [(100, 70, 500), (16, 16, 16)],
+    "gemm": [(160, 96, 240), (16, 16, 16)],
+    "softmax": [(2, 9), (1, 1)],
+    "maxpool": [(1, 7, 2, 3), (2, 20, 5, 1)],
+    "relu": [(3, 60), (5, 33000)],
+    "mte2": [(3, 60), (50, 7)],
+    "reluKer": [(1,), (5000,)],
+    "cce-scale-add": [(5,), (1,)],
+    "cce-cube": [(256, 16, 16), (16, 16, 128)],
+}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_what_a_kernel_needs_is_known_before_it_is_built(name):
+    """Never too little; and a product without data, for times alone, has the same instructions."""
+    chip = C910B if name == "gemm" else C310
+    for size in NEEDS.get(name, [KERNELS[name].default]):
+        needs = KERNELS[name].needs(size, chip, None)
+        timed = KERNELS[name].build(size, chip=chip, data=False)
+        whole = KERNELS[name].build(size, chip=chip)
+        found = len(timed.program)
+        assert found <= needs.instructions <= 2.1 * found + 700, size
+        assert not timed.program.data and whole.program.data
+        kinds = [
+            [(one.unit, one.op, one.work) for core in made.program for one in core.instructions]
+            for made in (timed, whole)
+        ]
+        assert kinds[0] == kinds[1]
+        held = sum(array.nbytes for array in whole.program.data.values())
+        assert held <= needs.nbytes <= 100 * held
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "what"),
+    [
+        (
+            "matmul",
+            (100000,) * 3,
+            "instructions of matmul 100000×100000×100000 must be at most 2,0",
+        ),
+        (
+            "matmul",
+            (999999999,) * 3,
+            "instructions of matmul .* must be at most 2,000,000, not about",
+        ),
+        ("matmul", (32768, 16, 32768), "bytes of data of matmul .* must be at most 4,294,967,296,"),
+        (
+            "matmul",
+            (4096, 4112, 4096),
+            "multiply-accumulates of matmul .* at most 68,719,476,736, not",
+        ),
+        ("gemm", (999999984,) * 3, "instructions of gemm .* must be at most 2,000,000"),
+        ("relu", (999999999, 1), "instructions of relu .* must be at most 2,000,000"),
+        ("vadd", (1, 999999999), "bytes of data of vadd .* must be at most 4,294,967,296"),
+        ("reluKer", (999999999,), "instructions of reluKer 999999999 must be at mo"),
+        ("softmax", (999999999, 1), "instructions of softmax"),
+        ("maxpool", (999999999, 3, 3, 1), "instructions of maxpool"),
+        ("maxpool", (9, 999999999, 3, 1), "instructions of maxpool|must be at most 255 blocks"),
+        ("mte2", (999999999, 1), "instructions of mte2"),
+        ("cube", (999999999,), "instructions of cube"),
+        ("cce-scale-add", (999999999,), "instructions of cce-scale-add"),
+        ("cce-softmax", (999999999, 16), "instructions of cce-softmax"),
+        ("cce-cube", (2**30, 2**30, 2**30), "bytes of data of cce-cube"),
+    ],
+)
+def test_a_size_that_takes_hours_is_refused_before_the_work(name, size, what):
+    before = process_time()
+    with pytest.raises(ValueError, match=what):
+        KERNELS[name].build(size, chip=C910B if name == "gemm" else C310)
+    assert process_time() - before < 10
+
+
+def test_times_alone_take_no_memory_for_data(monkeypatch):
+    """A product whose matrices would take 8 GB is refused for its data, and timed without them."""
+    size = (8192, 65536, 16)
+    with pytest.raises(ValueError, match="bytes of data of matmul"):
+        KERNELS["matmul"].build(size, chip=C310)
+    KERNELS["matmul"].needs(size, C310, None).check("matmul", replace(MOST, nbytes=1 << 40))
+    monkeypatch.setattr(matmul, "operands", None)
+    for name, chip in (("matmul", C310), ("gemm", C910B)):
+        made = KERNELS[name].build((64, 64, 64), chip=chip, data=False)
+        assert not made.program.data and simulate(made.program, cube=None).total_s > 0

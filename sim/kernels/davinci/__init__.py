@@ -5,11 +5,11 @@
 """
 
 from .full import KERNELS as _FULL
-from .made import Kernel, Made
+from .made import MOST, Kernel, Made, Needs
 from .single import KERNELS as _SINGLE
 from .texts import KERNELS as _TEXTS
 
-__all__ = ["KERNELS", "Kernel", "Made"]
+__all__ = ["KERNELS", "MOST", "Kernel", "Made", "Needs"]
 
 #: By name.
 KERNELS: dict[str, Kernel] = {kernel.name: kernel for kernel in (*_FULL, *_SINGLE, *_TEXTS)}

@@ -17,7 +17,8 @@ from sim.davinci import Chip, Core, Program, Unit, View
 
 from . import gemm, matmul
 from .layout import unpack_c
-from .made import Kernel, Made, Ring, cores_of
+from .made import Kernel, Made, Needs, Ring, cores_of
+from .tiling import Tiling, blocks_of, choose, plan
 
 __all__ = ["KERNELS"]
 
@@ -64,8 +65,9 @@ def _made(
     name: str,
     chip: Chip,
     cores: int | None,
-    x: np.ndarray,
-    wanted: np.ndarray,
+    shapes: tuple[tuple[int, ...], tuple[int, ...]],
+    data: np.ndarray | None,
+    golden: Callable[[np.ndarray], np.ndarray],
     dtypes: tuple[str, str],
     body: Body,
     between: tuple[int, ...] = (16,),
@@ -73,11 +75,19 @@ def _made(
     """A stream over the first axis of x; the last piece may be filled up."""
     program = Program(chip, name)
     some = cores_of(program, cores)
-    gx = program.tensor("x", x.shape, dtypes[0], x)
-    gy = program.tensor("y", wanted.shape, dtypes[1])
-    for core, part in _dealt(some, len(x)):
+    gx = program.tensor("x", shapes[0], dtypes[0], data)
+    gy = program.tensor("y", shapes[1], dtypes[1])
+    for core, part in _dealt(some, shapes[0][0]):
         _stream(core, gx, gy, part, body, between)
-    return Made(program, {"y": wanted})
+    if data is None:
+        return Made(program, {})
+    return Made(program, {"y": lambda: golden(data)})
+
+
+def _needs(chip: Chip, cores: int | None, pieces: int, each: int, elements: int) -> Needs:
+    """Of a stream: ``each`` instructions of a piece's body, ``elements`` of all pieces."""
+    count = chip.kind().count if cores is None else cores
+    return Needs(pieces * (each + 10) + 8 * min(count, pieces), 24 * elements)
 
 
 #: Elements of a piece of the kernels that go element by element.
@@ -87,15 +97,22 @@ _PIECE = 4096
 def _elements(
     name: str, title: str, dtypes: tuple[str, str], body: Body, golden: Callable
 ) -> Kernel:
-    def make(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int) -> Made:
+    def make(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None) -> Made:
         (count,) = size
-        rng = np.random.default_rng(seed)
-        x = np.zeros((-(-count // _PIECE), _PIECE), np.dtype(_NUMPY[dtypes[0]]))
-        x.reshape(-1)[:count] = rng.normal(0, 100, count).astype(x.dtype)
+        shape = (-(-count // _PIECE), _PIECE)
+        x = None
+        if seed is not None:
+            rng = np.random.default_rng(seed)
+            x = np.zeros(shape, np.dtype(_NUMPY[dtypes[0]]))
+            x.reshape(-1)[:count] = rng.normal(0, 100, count).astype(x.dtype)
         title_ = f"{name} {count}"
-        return _made(title_, chip, cores, x, golden(x), dtypes, body)
+        return _made(title_, chip, cores, (shape, shape), x, golden, dtypes, body)
 
-    return Kernel(name, title, ("elements",), (32768,), make)
+    def needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
+        pieces = -(-size[0] // _PIECE)
+        return _needs(chip, cores, pieces, 1, pieces * _PIECE)
+
+    return Kernel(name, title, ("elements",), (32768,), make, needs)
 
 
 _NUMPY = {"fp16": np.float16, "fp32": np.float32, "int8": np.int8, "int32": np.int32}
@@ -112,12 +129,14 @@ def _cast(source: str, target: str) -> Kernel:
     )
 
 
-def _softmax(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int) -> Made:
+def _softmax(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None) -> Made:
     """Over n classes of p·128 positions each piece: (pieces, n, 128)."""
     pieces, classes = size
     if classes > 128:
         raise ValueError(f"classes of softmax must be 1 … 128, not {classes}")
-    x = np.random.default_rng(seed).normal(0, 2, (pieces, classes, 128)).astype(np.float16)
+    shape, x = (pieces, classes, 128), None
+    if seed is not None:
+        x = np.random.default_rng(seed).normal(0, 2, shape).astype(np.float16)
 
     def body(core: Core, y: View, a: View, room: View) -> None:
         core.vmax(room, a[0], a[classes - 1])
@@ -139,12 +158,18 @@ def _softmax(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int) ->
         f"softmax {pieces}×{classes}×128",
         chip,
         cores,
+        (shape, shape),
         x,
-        np.stack([_softmax_golden(piece) for piece in x]),
+        lambda x: np.stack([_softmax_golden(piece) for piece in x]),
         ("fp16", "fp16"),
         body,
         (128,),
     )
+
+
+def _softmax_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
+    pieces, classes = size
+    return _needs(chip, cores, pieces, 4 * classes + 1, pieces * classes * 128)
 
 
 def _softmax_golden(x: np.ndarray) -> np.ndarray:
@@ -159,7 +184,7 @@ def _softmax_golden(x: np.ndarray) -> np.ndarray:
     return vector.div(powers, np.broadcast_to(total, x.shape))
 
 
-def _maxpool(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int) -> Made:
+def _maxpool(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None) -> Made:
     """Windows w × w at distances s over images of h × h pixels of 16 channels."""
     images, side, window, step = size
     if window > side:
@@ -167,7 +192,9 @@ def _maxpool(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int) ->
     if side * step > 255:
         raise ValueError(f"side · step of maxpool must be at most 255 blocks, not {side * step}")
     out = (side - window) // step + 1
-    x = np.random.default_rng(seed).normal(size=(images, side, side, 16)).astype(np.float16)
+    shapes, x = ((images, side, side, 16), (images, out, out, 16)), None
+    if seed is not None:
+        x = np.random.default_rng(seed).normal(size=shapes[0]).astype(np.float16)
 
     def body(core: Core, y: View, a: View, _: View) -> None:
         first = True
@@ -184,48 +211,104 @@ def _maxpool(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int) ->
                     core.vmax(y[0, column], old, new, **how)
                 first = False
 
-    windows = np.lib.stride_tricks.sliding_window_view(x, (window, window), (1, 2))
-    wanted = windows[:, ::step, ::step].max(axis=(-2, -1))
+    def golden(x: np.ndarray) -> np.ndarray:
+        windows = np.lib.stride_tricks.sliding_window_view(x, (window, window), (1, 2))
+        return np.ascontiguousarray(windows[:, ::step, ::step].max(axis=(-2, -1)))
+
     name = f"maxpool {images}×{side}×{side}×16, {window}×{window}/{step}"
-    return _made(name, chip, cores, x, np.ascontiguousarray(wanted), ("fp16", "fp16"), body)
+    return _made(name, chip, cores, shapes, x, golden, ("fp16", "fp16"), body)
 
 
-def _cube_kernel(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int) -> Made:
+def _maxpool_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
+    images, side, window, step = size
+    if window > side:
+        return Needs(0)
+    each = window * window * -(-((side - window) // step + 1) // 8)
+    return _needs(chip, cores, images, each, images * side * side * 16)
+
+
+def _cube_kernel(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None) -> Made:
     return _matmul(size, chip, 1 if cores is None else cores, seed, (1, 1, 1, 1))
+
+
+def _cube_kernel_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
+    return _matmul_needs(size, chip, 1 if cores is None else cores, (1, 1, 1, 1))
 
 
 def _matmul(
     size: tuple[int, ...],
     chip: Chip,
     cores: int | None,
-    seed: int,
+    seed: int | None,
     tiling: tuple[int, ...] | None = None,
 ) -> Made:
     m, k, n = size
-    data = matmul.operands(m, k, n, seed=seed)
-    cut = None if tiling is None else matmul.Tiling(*tiling)
+    data = None if seed is None else matmul.operands(m, k, n, seed=seed)
+    cut = None if tiling is None else Tiling(*tiling)
     program = matmul.build(m, k, n, chip=chip, cores=cores, data=data, tiling=cut)
+    if data is None:
+        return Made(program, {})
     return Made(program, {"c": lambda: matmul.expected(*data)}, {"c": lambda c: unpack_c(c, m, n)})
 
 
-def _gemm(
-    size: tuple[int, ...],
-    chip: Chip,
-    cores: int | None,
-    seed: int,
-    tiling: tuple[int, ...] | None = None,
-) -> Made:
-    """On a grid of cores: as many columns as there can be of four rows, or fewer rows."""
+def _matmul_needs(
+    size: tuple[int, ...], chip: Chip, cores: int | None, tiling: tuple[int, ...] | None = None
+) -> Needs:
     m, k, n = size
+    blocks, cores = blocks_of(m, k, n), chip.kind().count if cores is None else cores
+    cut = choose(chip, blocks, cores) if tiling is None else Tiling(*tiling)
+    p = plan(chip, blocks, cut, cores)
+    tiles = sum((i1 - i0) * (j1 - j0) for i0, i1, j0, j1 in p.across)
+    instructions = tiles * (13 * p.k.tiles + 10) + 40 * len(p.across)
+    return Needs(instructions, _operand_bytes(m, k, n), m * k * n)
+
+
+def _operand_bytes(m: int, k: int, n: int) -> int:
+    """Bytes of A, B and C, as they are drawn, packed, in memory and compared."""
+    m, k, n = (-(-x // 16) * 16 for x in (m, k, n))
+    return 16 * (m * k + k * n + m * n)
+
+
+def _blocking(
+    chip: Chip, cores: int | None, tiling: tuple[int, ...] | None
+) -> tuple[int, gemm.Blocking]:
+    """Cores and blocking: as many columns as there can be of four rows, or fewer rows."""
     cores = chip.kind(gemm.cube_kind(chip)).count if cores is None else cores
     down = min(4, cores)
     blocking = gemm.Blocking(*(tiling or (down, cores // down)))
     if blocking.down * blocking.across > cores:
         grid = f"{blocking.down}×{blocking.across}"
         raise ValueError(f"grid must be of 1 … {cores} cores, not {grid}")
-    data = matmul.operands(m, k, n, seed=seed)
-    program = gemm.build(m, k, n, chip=chip, blocking=blocking, data=data)
+    return cores, blocking
+
+
+def _gemm(
+    size: tuple[int, ...],
+    chip: Chip,
+    cores: int | None,
+    seed: int | None,
+    tiling: tuple[int, ...] | None = None,
+) -> Made:
+    m, k, n = size
+    _, blocking = _blocking(chip, cores, tiling)
+    data = None if seed is None else matmul.operands(m, k, n, seed=seed)
+    program = gemm.build(m, k, n, chip=chip, blocking=blocking, data=data, im2col=False)
+    if data is None:
+        return Made(program, {})
     return Made(program, {"c": lambda: matmul.expected(*data, out="fp32")})
+
+
+def _gemm_needs(
+    size: tuple[int, ...], chip: Chip, cores: int | None, tiling: tuple[int, ...] | None = None
+) -> Needs:
+    m, k, n = size
+    _, b = _blocking(chip, cores, tiling)
+    rows, columns = -(-m // b.down), -(-n // b.across)
+    tiles = b.down * b.across * -(-rows // b.m) * -(-columns // b.n)
+    products = -(-k // b.k) * 8 + -(-k // 16)  # of a tile, with the loads of their fractals
+    each = products + 6 * -(-k // (b.k * b.step_k)) + 4
+    instructions = tiles * each + 10 * b.down * b.across
+    return Needs(instructions, _operand_bytes(m, k, n), m * k * n)
 
 
 #: Numbers of a `matmul.Tiling` and of a `gemm.Blocking`.
@@ -240,6 +323,7 @@ KERNELS = (
         ("M", "K", "N"),
         (256, 256, 256),
         _matmul,
+        _matmul_needs,
         tiling=_TILING,
     ),
     Kernel(
@@ -248,9 +332,17 @@ KERNELS = (
         ("M", "K", "N"),
         (512, 256, 1536),
         _gemm,
+        _gemm_needs,
         tiling=_BLOCKING,
     ),
-    Kernel("cubeKer", "matrix product without tiling", ("M", "K", "N"), (96, 96, 96), _cube_kernel),
+    Kernel(
+        "cubeKer",
+        "matrix product without tiling",
+        ("M", "K", "N"),
+        (96, 96, 96),
+        _cube_kernel,
+        _cube_kernel_needs,
+    ),
     _elements(
         "reluKer",
         "ReLU",
@@ -262,6 +354,15 @@ KERNELS = (
     _cast("fp32", "fp16"),
     _cast("fp16", "int32"),
     _cast("int8", "fp16"),
-    Kernel("softmax", "over classes", ("pieces of 128", "classes"), (8, 16), _softmax),
-    Kernel("maxpool", "max pooling", ("images", "side", "window", "step"), (4, 32, 3, 2), _maxpool),
+    Kernel(
+        "softmax", "over classes", ("pieces of 128", "classes"), (8, 16), _softmax, _softmax_needs
+    ),
+    Kernel(
+        "maxpool",
+        "max pooling",
+        ("images", "side", "window", "step"),
+        (4, 32, 3, 2),
+        _maxpool,
+        _maxpool_needs,
+    ),
 )

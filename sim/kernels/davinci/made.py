@@ -7,7 +7,43 @@ import numpy as np
 
 from sim.davinci import Chip, Core, Program, Unit
 
-__all__ = ["Kernel", "Made", "Ring", "cores_of", "ordered"]
+__all__ = ["MOST", "Kernel", "Made", "Needs", "Ring", "cores_of", "ordered"]
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a kernel takes to simulate: never too little, and about right for large sizes.
+
+    Attributes
+    ----------
+    instructions : int
+        Each takes two kilobytes and some ten microseconds.
+    nbytes : int
+        Bytes of its data while they are made; 0 if only times are wanted.
+    products : int
+        Multiply-accumulates of the Cube.
+    """
+
+    instructions: int
+    nbytes: int = 0
+    products: int = 0
+
+    def check(self, name: str, most: "Needs") -> None:
+        """Raise ValueError if any of them is more than the same of ``most``."""
+        for what, need, allowed in (
+            ("instructions", self.instructions, most.instructions),
+            ("bytes of data", self.nbytes, most.nbytes),
+            ("multiply-accumulates", self.products, most.products),
+        ):
+            if need > allowed:
+                raise ValueError(
+                    f"{what} of {name} must be at most {allowed:,}, not about {need:,}; "
+                    "take a smaller size"
+                )
+
+
+#: What `Kernel.build` makes at most: some minutes and four gigabytes.
+MOST = Needs(instructions=2_000_000, nbytes=1 << 32, products=1 << 36)
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,6 +55,7 @@ class Made:
     program : Program
     wanted : mapping of str to ndarray or callable
         What tensors must hold at the end, by golden; or what computes that when it is asked for.
+        Not to be asked for if the program has no data.
     views : mapping of str to callable
         From a tensor as it is in memory to the form of ``wanted``, where they differ.
     """
@@ -58,8 +95,10 @@ class Kernel:
         What the numbers of a size are.
     default : tuple of int
     make : callable
-        From a size, a chip, a number of cores (None for all) and a seed to `Made`; and from a
-        tiling as well, if there is such a thing.
+        From a size, a chip, a number of cores (None for all) and a seed to `Made`, without data if
+        the seed is None; and from a tiling as well, if there is such a thing.
+    needs : callable
+        From a size, a chip and a number of cores to `Needs`; and from a tiling as well.
     text : str
         File of its CCE C, of those that are read from there.
     tiling : tuple of str
@@ -71,6 +110,7 @@ class Kernel:
     sizes: tuple[str, ...]
     default: tuple[int, ...]
     make: Callable[..., Made]
+    needs: Callable[..., Needs]
     text: str = ""
     tiling: tuple[str, ...] = ()
 
@@ -82,28 +122,38 @@ class Kernel:
         cores: int | None = None,
         seed: int = 0,
         tiling: tuple[int, ...] | None = None,
+        data: bool = True,
+        most: Needs = MOST,
     ) -> Made:
         """The kernel for a size, its default without one; tiled as it sees fit without a tiling.
+
+        Without ``data`` its times alone can be computed.
 
         Raises
         ------
         ValueError
-            For sizes that are not as many as ``sizes``, or not positive, or too large; and for
-            tilings in the same way.
+            For sizes that are not as many as ``sizes``, or not positive, or that need more than
+            ``most``; and for tilings in the same way.
         """
         size = self.default if size is None else tuple(size)
         if len(size) != len(self.sizes) or min(size) < 1:
             names = "×".join(self.sizes)
             shown = "×".join(map(str, size))
             raise ValueError(f"size of {self.name} must be {names}, each 1 or more, not {shown}")
-        if tiling is None:
-            return self.make(size, chip, cores, seed)
-        if not self.tiling:
-            raise ValueError(f"tiling must be of a kernel that has one, not of {self.name}")
-        if len(tiling) != len(self.tiling) or min(tiling) < 1:
-            names, shown = ",".join(self.tiling), ",".join(map(str, tiling))
-            raise ValueError(f"tiling of {self.name} must be {names}, each 1 or more, not {shown}")
-        return self.make(size, chip, cores, seed, tiling)
+        how = [size, chip, cores]
+        if tiling is not None:
+            if not self.tiling:
+                raise ValueError(f"tiling must be of a kernel that has one, not of {self.name}")
+            if len(tiling) != len(self.tiling) or min(tiling) < 1:
+                names, shown = ",".join(self.tiling), ",".join(map(str, tiling))
+                raise ValueError(
+                    f"tiling of {self.name} must be {names}, each 1 or more, not {shown}"
+                )
+        more = () if tiling is None else (tiling,)
+        needs = self.needs(*how, *more)
+        shown = f"{self.name} {'×'.join(map(str, size))}"
+        (needs if data else Needs(needs.instructions)).check(shown, most)
+        return self.make(*how, seed if data else None, *more)
 
 
 def cores_of(program: Program, cores: int | None) -> list[Core]:

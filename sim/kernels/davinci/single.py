@@ -9,6 +9,7 @@ Tang 2024, Table 2.4.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from golden import vector
 from sim.davinci import Chip, Core, Program, View
 
 from .layout import pack_a, pack_b, unpack_c
-from .made import Kernel, Made, cores_of
+from .made import Kernel, Made, Needs, cores_of
 from .matmul import expected
 
 __all__ = ["KERNELS"]
@@ -27,10 +28,16 @@ _SIDE = 128
 Body = Callable[[Core, int, dict[str, View]], None]
 
 
+def _needs(chip: Chip, cores: int | None, each: int, elements: int, products: int = 0) -> Needs:
+    """Of a kernel that does the same on each core: what it takes there."""
+    count = chip.kind().count if cores is None else cores
+    return Needs(count * each, count * 24 * elements, count * products)
+
+
 def _matrix(title: str, name: str, body: Body, out: str = "fp16", one: str = "") -> Kernel:
     """A kernel around one product: of two matrices, or of one and the identity on side ``one``."""
 
-    def make(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int) -> Made:
+    def make(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None) -> Made:
         times = size[0]
         program = Program(chip, f"{name} × {times}")
         some = cores_of(program, cores)
@@ -41,8 +48,9 @@ def _matrix(title: str, name: str, body: Body, out: str = "fp16", one: str = "")
             eye = np.eye(_SIDE, dtype=np.float16)
             a, b = (eye if one == "a" else a), (eye if one == "b" else b)
             c = core.index
-            x = program.tensor(f"a{c}", (8, 8, 16, 16), "fp16", pack_a(a))
-            w = program.tensor(f"b{c}", (8, 8, 16, 16), "fp16", pack_b(b))
+            data = (None, None) if seed is None else (pack_a(a), pack_b(b))
+            x = program.tensor(f"a{c}", (8, 8, 16, 16), "fp16", data[0])
+            w = program.tensor(f"b{c}", (8, 8, 16, 16), "fp16", data[1])
             y = program.tensor(f"c{c}", (8, 8, 16, 16), out)
             v = {
                 "a1": core.allocate("L1", x.shape, "fp16", "a1"),
@@ -55,11 +63,15 @@ def _matrix(title: str, name: str, body: Body, out: str = "fp16", one: str = "")
                 "y": y,
             }
             _around(core, v, w, body, name, times)
-            wanted[f"c{c}"] = expected(a, b, out)
+            wanted[f"c{c}"] = partial(expected, a, b, out)
             views[f"c{c}"] = lambda z: unpack_c(z, _SIDE, _SIDE)
         return Made(program, wanted, views)
 
-    return Kernel(name, title, ("times",), (16,), make)
+    def needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
+        times = size[0] + 1 if name == "cube" else 1
+        return _needs(chip, cores, size[0] + 12, 3 * _SIDE**2, times * _SIDE**3)
+
+    return Kernel(name, title, ("times",), (16,), make, needs)
 
 
 def _around(core: Core, v: dict[str, View], w: View, body: Body, name: str, times: int) -> None:
@@ -104,10 +116,14 @@ def _cc2ub(core: Core, times: int, v: dict[str, View]) -> None:
         core.matrix_out(v["u"], v["c"], m=_SIDE, n=_SIDE)
 
 
+#: Instructions of one time, by the way of the transfers.
+_TRANSFERS = {"in": 1, "out": 1, "both": 2, "in then out": 4}
+
+
 def _transfers(title: str, name: str, way: str) -> Kernel:
     """GM → L1 → UB → GM; the transfers of ``way`` between global memory and the core repeated."""
 
-    def make(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int) -> Made:
+    def make(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None) -> Made:
         times, kib = size
         if kib > 64:
             raise ValueError(f"size of {name} must be at most 64 KiB a transfer, not {kib}")
@@ -117,7 +133,8 @@ def _transfers(title: str, name: str, way: str) -> Kernel:
         wanted = {}
         for core in some:
             data = rng.normal(size=kib * 512).astype(np.float16)
-            x = program.tensor(f"x{core.index}", data.shape, "fp16", data)
+            start = None if seed is None else data
+            x = program.tensor(f"x{core.index}", data.shape, "fp16", start)
             y = program.tensor(f"y{core.index}", data.shape, "fp16")
             far = core.allocate("L1", data.shape, "fp16", "far")
             back = core.allocate("L1", data.shape, "fp16", "back")
@@ -143,13 +160,16 @@ def _transfers(title: str, name: str, way: str) -> Kernel:
             wanted[f"y{core.index}"] = data
         return Made(program, wanted)
 
-    return Kernel(name, title, ("times", "KiB"), (16, 16), make)
+    def needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
+        return _needs(chip, cores, size[0] * _TRANSFERS[way] + 9, min(size[1], 64) * 512)
+
+    return Kernel(name, title, ("times", "KiB"), (16, 16), make, needs)
 
 
 def _lanes(title: str, name: str, dtype: str, apply: Callable, golden: Callable) -> Kernel:
     """A vector operation on elements in UB, many times from the same operands."""
 
-    def make(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int) -> Made:
+    def make(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None) -> Made:
         times, count = size
         program = Program(chip, f"{name} × {times} of {count}")
         some = cores_of(program, cores)
@@ -157,15 +177,13 @@ def _lanes(title: str, name: str, dtype: str, apply: Callable, golden: Callable)
         wanted = {}
         for core in some:
             c = core.index
-            if dtype == "fp16":
-                a, b = (rng.normal(0, 100, count).astype(np.float16) for _ in "ab")
-            else:
-                a, b = (rng.integers(-(1 << 15), 1 << 15, count, np.int16) for _ in "ab")
+            u0, u1, u2 = (core.allocate("UB", (count,), dtype, n) for n in ("a", "b", "y"))
+            data = _operands(dtype, count, rng) if seed is not None else (None, None)
             x0, x1 = (
-                program.tensor(f"{n}{c}", (count,), dtype, d) for n, d in (("a", a), ("b", b))
+                program.tensor(f"{n}{c}", (count,), dtype, d)
+                for n, d in zip("ab", data, strict=True)
             )
             y = program.tensor(f"y{c}", (count,), dtype)
-            u0, u1, u2 = (core.allocate("UB", (count,), dtype, n) for n in ("a", "b", "y"))
             core.copy(u0, x0)
             core.copy(u1, x1)
             core.pipe_barrier()
@@ -173,10 +191,21 @@ def _lanes(title: str, name: str, dtype: str, apply: Callable, golden: Callable)
                 apply(core, u2, u0, u1)
             core.pipe_barrier()
             core.copy(y, u2)
-            wanted[f"y{c}"] = golden(a, b)
+            wanted[f"y{c}"] = partial(golden, *data)
         return Made(program, wanted)
 
-    return Kernel(name, title, ("times", "elements"), (16, 4096), make)
+    def needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
+        repeats = -(-size[1] // 128)
+        each = repeats // 255 + 2 if repeats > 255 or size[1] % 128 else 1
+        return _needs(chip, cores, size[0] * each + 7, 3 * size[1])
+
+    return Kernel(name, title, ("times", "elements"), (16, 4096), make, needs)
+
+
+def _operands(dtype: str, count: int, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+    if dtype == "fp16":
+        return tuple(rng.normal(0, 100, count).astype(np.float16) for _ in "ab")
+    return tuple(rng.integers(-(1 << 15), 1 << 15, count, np.int16) for _ in "ab")
 
 
 KERNELS = (

@@ -2,7 +2,8 @@
 
 import re
 
-from .errors import CceError, Position
+from .errors import CceError, Position, shown
+from .limits import BRACKETS_DEEP, too_deep
 from .tokens import Token
 
 __all__ = ["holds", "whole"]
@@ -31,13 +32,16 @@ def whole(tokens: list[Token], position: Position) -> int:
     reader = _Reader(tokens, position)
     value = reader.choice()
     if reader.index < len(tokens):
-        raise CceError(reader.here(), f"#if does not expect {tokens[reader.index].text!r} here")
+        raise CceError(
+            reader.here(), f"#if does not expect {shown(tokens[reader.index].text)} here"
+        )
     return value
 
 
 class _Reader:
     def __init__(self, tokens: list[Token], position: Position):
         self.tokens, self.position, self.index = tokens, position, 0
+        self.deep = 0  # choices within each other
 
     def here(self) -> Position:
         return self.tokens[self.index].position if self.index < len(self.tokens) else self.position
@@ -49,6 +53,14 @@ class _Reader:
         return None
 
     def choice(self) -> int:
+        self.deep += 1
+        if self.deep > BRACKETS_DEEP:
+            raise too_deep(self.here())
+        value = self._choice()
+        self.deep -= 1
+        return value
+
+    def _choice(self) -> int:
         value = self.binary(0)
         if self.accept("?"):
             yes = self.choice()
@@ -64,6 +76,8 @@ class _Reader:
         value = self.binary(level + 1)
         while sign := self.accept(*_LEVELS[level]):
             value = self._apply(sign, value, self.binary(level + 1))
+            if abs(value) >> 128:
+                raise CceError(self.here(), "a value in an #if must be below 2^128")
         return value
 
     def _apply(self, sign: str, a: int, b: int) -> int:
@@ -94,11 +108,13 @@ class _Reader:
         }[sign]()
 
     def unary(self) -> int:
-        sign = self.accept("!", "-", "+", "~")
-        if sign:
-            value = self.unary()
-            return {"!": int(not value), "-": -value, "+": value, "~": ~value}[sign]
-        return self.primary()
+        signs = []
+        while sign := self.accept("!", "-", "+", "~"):
+            signs.append(sign)
+        value = self.primary()
+        for sign in reversed(signs):
+            value = {"!": int(not value), "-": -value, "+": value, "~": ~value}[sign]
+        return value
 
     def primary(self) -> int:
         if self.accept("("):
@@ -121,8 +137,8 @@ class _Reader:
         digits = re.fullmatch(
             r"(0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)[uUlL]*", token.text.replace("'", "")
         )
-        if not digits:
-            raise CceError(token.position, f"#if must be made of integers, not {token.text!r}")
+        if not digits or len(token.text) > 200:
+            raise CceError(token.position, f"#if must be made of integers, not {shown(token.text)}")
         word = digits[1]
         octal = len(word) > 1 and word[0] == "0" and word.isdigit()
         return int(word, 8) if octal and set(word) <= set("01234567") else int(word, 0)

@@ -8,6 +8,7 @@ from .calls import Calls
 from .cplusplus import REFERENCE
 from .errors import CceError, Position
 from .expressions import ADDRESS_SLOT, MACHINE_SLOT
+from .machine import STACK_BYTES
 from .members import MEMBER_PREFIX
 from .parse import position_of
 from .scope import Expr, Names, Place, Variable
@@ -106,6 +107,8 @@ class Declarations(Calls):
             return self._referring(node, type, here)
         if isinstance(type, Array) and type.count == 0 and node.init is not None:
             type = Array(type.element, self._length(node.init, here))
+        if max(type.size, self.names.extent(type)[1]) > STACK_BYTES:
+            raise CceError(here, f"variables must fit {STACK_BYTES} bytes; {node.name} does not")
         constant = self._constant(node, type)
         if constant is not None:
             return Variable(type, constant=constant), None

@@ -23,6 +23,7 @@ __all__ = [
     "entry_of",
     "parts_of",
     "to_c",
+    "type_words",
     "with_methods",
 ]
 
@@ -266,14 +267,18 @@ def entry_of(parts: list[Part], entry: str | None, file: str) -> Part:
 
 def choose(parts: list[Part], entry: Part) -> list[Part]:
     """The entry and all that it can reach, by the names that they use, in the source's order."""
+    named: dict[str, list[Part]] = {}
+    for part in parts:
+        if not part.launches:
+            for word in [part.name] if part.name else declared(part):
+                named.setdefault(word, []).append(part)
     chosen, frontier = {id(entry)}, [entry]
     while frontier:
-        words = frontier.pop().words
-        for part in parts:
-            wanted = part.name in words if part.name else bool(words & declared(part))
-            if wanted and id(part) not in chosen and not part.launches:
-                chosen.add(id(part))
-                frontier.append(part)
+        for word in frontier.pop().words & named.keys():
+            for part in named.pop(word):  # all that it stands for is chosen once
+                if id(part) not in chosen:
+                    chosen.add(id(part))
+                    frontier.append(part)
     return [p for p in parts if id(p) in chosen]
 
 
@@ -292,19 +297,24 @@ def declared(part: Part) -> set[str]:
     return words - _C_TYPES - TYPE_NAMES.keys() - ATTRIBUTES
 
 
-def to_c(tokens: list[Token], types: set[str]) -> list[Token]:
+def to_c(tokens: list[Token], names: frozenset[str], words: frozenset[str]) -> list[Token]:
     """One part, in C but for the qualifiers.
 
     Parameters
     ----------
     tokens : list of Token
-    types : set of str
-        Names of types besides C's own.
+    names, words : frozenset of str
+        As `type_words` gives them.
     """
-    words = frozenset(types | _C_TYPES | TYPE_NAMES.keys() | SPACES.keys() | _QUALIFIERS)
     name = _declared_function(tokens)
     tokens = rewrite(tokens, name, words, _pairs(tokens))
-    return _functional_casts(_cpp_casts(tokens), types)
+    return _functional_casts(_cpp_casts(tokens), names)
+
+
+def type_words(types: set[str]) -> tuple[frozenset[str], frozenset[str]]:
+    """Names of all types with these, and words that a declaration may begin with."""
+    names = frozenset(types | _C_TYPES | TYPE_NAMES.keys())
+    return names, names | SPACES.keys() | _QUALIFIERS
 
 
 def _declared_function(tokens: list[Token]) -> str | None:
@@ -381,9 +391,8 @@ def _cpp_casts(tokens: list[Token]) -> list[Token]:
     return result
 
 
-def _functional_casts(tokens: list[Token], types: set[str]) -> list[Token]:
+def _functional_casts(tokens: list[Token], names: frozenset[str]) -> list[Token]:
     """`float(x)` as a call of a function with the name of the type in it."""
-    names = types | _C_TYPES | TYPE_NAMES.keys()
     result: list[Token] = []
     for index, token in enumerate(tokens):
         before = tokens[index - 1].text if index else ";"
@@ -399,7 +408,7 @@ def _functional_casts(tokens: list[Token], types: set[str]) -> list[Token]:
     return result
 
 
-def _continues_type(tokens: list[Token], index: int, names: set[str]) -> bool:
+def _continues_type(tokens: list[Token], index: int, names: frozenset[str]) -> bool:
     """Whether the type at `index` stands behind another word of a type, as in `unsigned int (`."""
     if not index:
         return True

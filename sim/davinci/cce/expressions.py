@@ -283,7 +283,8 @@ class Expressions:
             expr = self.expression(node.expr)
             if expr.place is None or expr.place.address is None:
                 raise CceError(here, "& must be given something in memory")
-            return Expr(Pointer(expr.place.space, expr.type), expr.place.address, here)
+            type = self.names.checked(Pointer(expr.place.space, expr.type), here)
+            return Expr(type, expr.place.address, here)
         if sign == "!":
             expr = self.condition(node.expr)
             get = expr.get

@@ -170,7 +170,8 @@ class Program:
         return self.made.get(name)
 
     def _compile(self, key: str, node: c_ast.FuncDef) -> None:
-        names = Names([self.names.scopes[0], {}], self.names.typedefs, self.names.structures)
+        outer = self.names
+        names = Names([outer.scopes[0], {}], outer.typedefs, outer.structures, outer.extents)
         body = _Body(self, names, _addressed(node, self))
         result, _ = names.type_of(node.decl.type.type, body.count)
         is_entry = key == self.tree.entry

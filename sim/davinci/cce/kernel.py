@@ -6,8 +6,10 @@ from pathlib import Path
 
 from .errors import CceError
 from .function import Function, Program
+from .limits import deep_stack, too_deep
 from .machine import Machine, Sink
 from .parse import parse
+from .sources import source_text
 from .types import Pointer, Scalar, Type, converter
 
 __all__ = ["LIMIT", "Kernel", "Parameter", "read", "read_file"]
@@ -92,10 +94,14 @@ class Kernel:
         machine = Machine(sink, block_idx, block_num, limit)
         machine.registers.update(registers or {})
         machine.top = -(-self.program.globals_size // 16) * 16
+        if machine.top > len(machine.memory):
+            message = f"variables must fit {len(machine.memory)} bytes; they need {machine.top}"
+            raise CceError(self.function.position, message)
         try:
-            for start in self.program.starts:
-                start([machine, 0])
-            self.function.run(machine, values, self.function.position)
+            with deep_stack():
+                for start in self.program.starts:
+                    start([machine, 0])
+                self.function.run(machine, values, self.function.position)
         except RecursionError:
             raise CceError(self.function.position, "the kernel nests too deeply") from None
         return machine.steps
@@ -139,6 +145,7 @@ def read(
     entry: str | None = None,
     defines: Mapping[str, str] | None = None,
     directory: Path | None = None,
+    include_path: Sequence[str | Path] = (),
 ) -> Kernel:
     """Read a kernel from its text.
 
@@ -151,19 +158,23 @@ def read(
     defines : mapping of str to str, optional
         Macros that are there from the start.
     directory : Path, optional
-        Where files that it includes in quotes are.
+        Where files that it includes in quotes are; without it nothing is included.
+    include_path : sequence of str or Path
+        Further folders of such files. A file in another folder is refused.
 
     Raises
     ------
     CceError
         For a mistake in the text, as one line with its place.
     """
-    tree = parse(text, file, entry=entry, defines=defines, directory=directory)
+    where = {"directory": directory, "include_path": include_path}
     try:
-        program = Program(tree)
-        function = program.function(tree.entry)
+        with deep_stack():
+            tree = parse(text, file, entry=entry, defines=defines, **where)
+            program = Program(tree)
+            function = program.function(tree.entry)
     except RecursionError:
-        raise CceError(_start(file), "expressions must nest less deeply") from None
+        raise too_deep(_start(file)) from None
     if function is None:
         raise CceError(_start(file), f"{tree.entry} must be the name of a function")
     parameters = tuple(_parameter(name, type) for name, type in function.parameters)
@@ -189,9 +200,15 @@ def read_file(path: str | Path, **options) -> Kernel:
     ------
     CceError
         For a mistake in the text.
+    ValueError
+        For what is no plain file, and for one that is too large.
     OSError
         When the file cannot be read.
     """
     path = Path(path)
     options.setdefault("directory", path.parent)
-    return read(path.read_text(errors="replace"), path.name, **options)
+    try:
+        text = source_text(path)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    return read(text, path.name, **options)

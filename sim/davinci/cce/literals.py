@@ -1,5 +1,6 @@
 """Constants as C writes them."""
 
+import math
 import re
 
 from pycparser import c_ast
@@ -28,13 +29,19 @@ def literal(node: c_ast.Constant) -> tuple[Type, int | float]:
         return BOOL, int(text == "true")
     if "char" in node.type:
         return INT, ord(unescaped(text)[:1] or "\0")
+    if len(text) > 1000:
+        message = "a number must have at most 1000 characters"
+        raise CceError(position_of(node), f"{message}, not {len(text)}")
     text = text.replace("'", "")
     is_hex = text[:2].lower() == "0x"
     if re.search(r"[pP]" if is_hex else r"[.eEfF]", text):
         kind = FLOAT if text[-1] in "fF" else DOUBLE
         convert = converter(DOUBLE, kind)
         digits = text.rstrip("fFlL")
-        value = float.fromhex(digits) if is_hex else float(digits)
+        try:
+            value = float.fromhex(digits) if is_hex else float(digits)
+        except OverflowError:
+            value = math.inf
         return kind, convert(value) if convert else value
     body = text.rstrip("uUlL")
     suffix = text[len(body) :].lower()

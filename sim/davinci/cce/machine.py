@@ -7,9 +7,10 @@ from typing import Any, NamedTuple, Protocol
 from .errors import CceError, Position
 from .types import BOOL, PRIVATE, Pointer, Scalar, Type, decode, encode
 
-__all__ = ["TEXT_LIMIT", "Address", "Call", "Machine", "Sink"]
+__all__ = ["STACK_BYTES", "TEXT_LIMIT", "Address", "Call", "Machine", "Sink"]
 
-_STACK_BYTES = 1 << 20  # of variables that are not in registers
+#: Bytes of variables that are not in registers.
+STACK_BYTES = 1 << 20
 
 #: Characters of a core's prints that are kept.
 TEXT_LIMIT = 1 << 20
@@ -69,7 +70,7 @@ class Machine:
     steps: int = 0
     depth: int = 0
     top: int = 64  # of the stack; address 0 is no variable's
-    memory: bytearray = field(default_factory=lambda: bytearray(_STACK_BYTES))
+    memory: bytearray = field(default_factory=lambda: bytearray(STACK_BYTES))
     registers: dict[str, int] = field(default_factory=dict)
     printed: int = 0  # characters
 

@@ -5,7 +5,7 @@ and `__global__` for a function specifier.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,8 +16,9 @@ from pycparser.c_lexer import CLexer
 from pycparser.c_parser import CParser, ParseError
 
 from .cplusplus import REFERENCE
-from .dialect import CAST_PREFIX, Part, choose, entry_of, parts_of, to_c
+from .dialect import CAST_PREFIX, Part, choose, entry_of, parts_of, to_c, type_words
 from .errors import CceError, Position
+from .limits import BRACKETS_DEEP, EXPANDED, NESTED, check_nesting
 from .preprocess import preprocess
 from .templates import Templates, instantiate
 from .tokens import Token
@@ -82,6 +83,14 @@ class _Parser(CParser):
         column = columns.get((self.clex.filename, line, column), column)
         super()._lex_error_func(msg, line, column)
 
+    reread = 0  # tokens that were read again as something else
+
+    def _reset(self, mark):
+        self.reread += self._mark() - mark
+        if self.reread > 4 * EXPANDED:
+            self._parse_error("Too many types in brackets within each other", self.clex.filename)
+        super()._reset(mark)
+
     def _parse_error(self, msg, coord):
         token = None if hasattr(coord, "line") else self._tokens.peek()
         if token is not None:
@@ -96,6 +105,7 @@ def parse(
     entry: str | None = None,
     defines: Mapping[str, str] | None = None,
     directory: Path | None = None,
+    include_path: Sequence[str | Path] = (),
 ) -> Tree:
     """Parse what the entry reaches.
 
@@ -108,6 +118,8 @@ def parse(
     defines : mapping of str to str, optional
     directory : Path, optional
         Where files that it includes are.
+    include_path : sequence of str or Path
+        Further folders of them.
 
     Raises
     ------
@@ -115,13 +127,16 @@ def parse(
         For whatever is not in the dialect.
     """
     macros = {**PREDEFINED, **(defines or {})}
-    tokens = preprocess(text, file, macros, reserved=RESERVED, directory=directory)
+    where = {"directory": directory, "include_path": include_path}
+    tokens = preprocess(text, file, macros, reserved=RESERVED, **where)
     parts = parts_of(tokens)
     if not any(p.name for p in parts):
         message = f"there is no function in this file{_wanted(text, macros)}"
         raise CceError(Position(file, 1), message)
     parts, first, templates = instantiate(parts, entry_of(parts, entry, file))
     chosen = choose(parts, first)
+    for part in chosen:
+        check_nesting(part.tokens, BRACKETS_DEEP)
     types = set().union(*(_type_names(p) for p in chosen))
     return Tree(file, str(first.name), _nodes(chosen, types, file), templates, types)
 
@@ -137,7 +152,9 @@ def _nodes(parts: list[Part], types: set[str], file: str) -> list:
     """Parse parts of a source; `types` are those that it makes."""
     for token in (t for p in parts for t in p.tokens if t.kind == "other"):
         raise CceError(token.position, f"no C token begins with {token.text!r}")
-    tokens = [t for p in parts for t in _with_typedef(p, to_c(p.tokens, types))]
+    words = type_words(types)
+    tokens = [t for p in parts for t in _with_typedef(p, to_c(p.tokens, *words))]
+    check_nesting(tokens, 4 * BRACKETS_DEEP, 2 * NESTED)  # casts and templates add brackets
     # A declaration of a name that is known here anyway would hide it.
     columns: dict[tuple[str, int, int], int] = {}
     made = set().union(*(_type_names(p) for p in parts))

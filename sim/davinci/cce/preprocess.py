@@ -4,17 +4,17 @@ A token that comes out of a macro has the place where the macro was used, so tha
 the line that its reader wrote.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from .condition import holds
 from .errors import CceError, Position
+from .limits import BRACKETS_DEEP, EXPANDED, WORD_LENGTH, too_deep
+from .sources import Sources
 from .tokens import Token, tokenize
 
 __all__ = ["Macro", "preprocess"]
-
-_DEEPEST = 50  # files that include each other
 
 
 class Macro(NamedTuple):
@@ -41,6 +41,7 @@ def preprocess(
     *,
     reserved: frozenset[str] = frozenset(),
     directory: Path | None = None,
+    include_path: Sequence[str | Path] = (),
 ) -> list[Token]:
     """Tokens of a source with its directives carried out, without ends of line.
 
@@ -52,29 +53,37 @@ def preprocess(
     reserved : frozenset of str
         Words of the language: a #define of one of them is passed over.
     directory : Path, optional
-        Where files named in `#include "..."` are looked for; those that are not there, and all in
-        angle brackets, are passed over, since what they declare is known here or named when used.
+        Where files named in `#include "..."` are looked for, and below the folder of the file that
+        includes them; those that are not there, and all in angle brackets, are passed over, since
+        what they declare is known here or named when used.
+    include_path : sequence of str or Path
+        Further folders in which they are looked for.
 
     Raises
     ------
     CceError
         For a directive that is none, conditions that do not pair up, macros with the wrong number
-        of arguments, and an #error that is reached.
+        of arguments, an #error that is reached, a file outside those folders, and whatever passes
+        one of `limits`.
     """
-    work = _Preprocessor(reserved)
+    work = _Preprocessor(reserved, Sources(directory, include_path))
     for name, value in (defines or {}).items():
         body = [t for t in tokenize(value, f"-D{name}") if t.kind != "newline"]
         work.macros[name] = Macro(None, tuple(body))
-    return work.run(text, file, directory, 0)
+    work.sources.take(text, Position(file, 1))
+    return work.run(text, file, directory)
 
 
 class _Preprocessor:
-    def __init__(self, reserved: frozenset[str]):
+    def __init__(self, reserved: frozenset[str], sources: Sources):
         self.reserved = reserved
         self.macros: dict[str, Macro] = {}
+        self.sources = sources
         self.once: set[Path] = set()
+        self.made = 0  # tokens that macros have made
+        self.deep = 0  # macros within arguments of macros
 
-    def run(self, text: str, file: str, directory: Path | None, depth: int) -> list[Token]:
+    def run(self, text: str, file: str, directory: Path | None) -> list[Token]:
         """One file."""
         result: list[Token] = []
         pending: list[Token] = []  # lines between directives, since a call may span some
@@ -96,7 +105,7 @@ class _Preprocessor:
                 result += self.expand(pending)
                 pending.clear()
                 if word.text == "include":
-                    result += self._include(rest, directory, depth, word.position)
+                    result += self._include(rest, directory, word.position)
                 else:
                     self._directive(word, rest, file, directory)
         if conditions:
@@ -105,6 +114,8 @@ class _Preprocessor:
 
     def _condition(self, word: Token, rest: list[Token], conditions: list[_Condition]) -> None:
         name = word.text
+        if len(conditions) > BRACKETS_DEEP:
+            raise too_deep(word.position)
         if name in ("elif", "else", "endif"):
             if not conditions:
                 raise CceError(word.position, f"#{name} without an #if before it")
@@ -178,17 +189,16 @@ class _Preprocessor:
             self.macros[name] = Macro(parameters, tuple(rest), variadic)
 
     def _include(
-        self, rest: list[Token], directory: Path | None, depth: int, position: Position
+        self, rest: list[Token], directory: Path | None, position: Position
     ) -> list[Token]:
         if directory is None or not rest or rest[0].kind != "string":
             return []
-        path = (directory / rest[0].text[1:-1]).resolve()
-        if not path.is_file() or path in self.once:
+        name = rest[0].text[1:-1]
+        path = self.sources.find(name, directory, position)
+        if path is None or path in self.once:
             return []
-        if depth >= _DEEPEST:
-            raise CceError(position, f"files must include each other at most {_DEEPEST} deep")
-        text = path.read_text(errors="replace")
-        return self.run(text, rest[0].text[1:-1], path.parent, depth + 1)
+        with self.sources.within(path, position) as text:
+            return self.run(text, name, path.parent)
 
     def expand(self, tokens: list[Token]) -> list[Token]:
         """Tokens with macros replaced."""
@@ -223,9 +233,26 @@ class _Preprocessor:
                     continue
                 arguments = _arguments(stack, token)
             inside = hidden | {token.text}
+            here = token.position
+            self._count(sum(map(len, arguments)), here)
             body = self._substitute(token, macro, arguments)
-            stack += [(t._replace(position=token.position), inside) for t in reversed(body)]
+            self._count(len(body), here)
+            stack += [(Token(k, t, here, s), inside) for k, t, _, s in reversed(body)]
         return result
+
+    def _count(self, tokens: int, position: Position) -> None:
+        self.made += tokens
+        if self.made > EXPANDED:
+            raise CceError(position, f"macros must make at most {EXPANDED} tokens")
+
+    def _argument(self, use: Token, tokens: list[Token]) -> list[Token]:
+        """An argument with macros replaced."""
+        self.deep += 1
+        if self.deep > BRACKETS_DEEP:
+            raise too_deep(use.position)
+        found = self.expand(tokens)
+        self.deep -= 1
+        return found
 
     def _substitute(self, use: Token, macro: Macro, arguments: list[list[Token]]) -> list[Token]:
         names = macro.parameters or ()
@@ -249,23 +276,32 @@ class _Preprocessor:
             following = body[index + 1] if index + 1 < len(body) else None
             if token.text == "#" and following is not None and following.text in given:
                 text = " ".join(t.text for t in given[following.text])
+                self._check_word(text, use)
                 result.append(Token("string", f'"{text}"', use.position, True))
                 index += 2
             elif token.text == "##" and following is not None and result:
                 right = given.get(following.text, [following])
                 left = result.pop()
-                joined = tokenize(left.text + (right[0].text if right else ""), use.position.file)
+                text = left.text + (right[0].text if right else "")
+                self._check_word(text, use)
+                joined = tokenize(text, use.position.file)
                 result += [t._replace(position=use.position) for t in joined] + right[1:]
                 index += 2
             elif token.text in given:
                 pasted = following is not None and following.text == "##"
                 argument = given[token.text]
-                result += argument if pasted else self.expand(argument)
+                result += argument if pasted else self._argument(use, argument)
                 index += 1
             else:
                 result.append(token)
                 index += 1
         return result
+
+    def _check_word(self, text: str, use: Token) -> None:
+        if len(text) > WORD_LENGTH:
+            message = f"a word that macro {use.text} makes must have at most {WORD_LENGTH}"
+            raise CceError(use.position, f"{message} characters")
+        self._count(len(text) >> 6, use.position)
 
 
 def _group(tokens: list[Token], index: int) -> int | None:

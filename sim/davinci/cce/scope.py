@@ -8,11 +8,14 @@ from pycparser import c_ast
 
 from .cplusplus import REFERENCE
 from .errors import CceError, Position
+from .limits import TYPE_LEVELS
 from .parse import position_of
 from .types import INT, NAMED, PRIVATE, Array, Pointer, Reference, Structure, Type, integer
 from .words import SPACES
 
 __all__ = ["Expr", "Names", "Place", "Variable", "both"]
+
+_PARTS = 1 << 20  # numbers and pointers in a structure
 
 
 class Place(NamedTuple):
@@ -54,6 +57,7 @@ class Names:
     scopes: list[dict[str, Variable]] = field(default_factory=lambda: [{}])
     typedefs: dict[str, Type] = field(default_factory=lambda: dict(NAMED))
     structures: dict[str, Type] = field(default_factory=dict)
+    extents: dict[str, tuple[int, int]] = field(default_factory=dict)  # of structures
 
     def find(self, name: str) -> Variable | None:
         """The innermost variable of that name."""
@@ -65,6 +69,29 @@ class Names:
     def every(self) -> set[str]:
         """All names that can be used here."""
         return set().union(*self.scopes)
+
+    def extent(self, type: Type) -> tuple[int, int]:
+        """Levels of types within each other, and numbers and pointers in something of a type."""
+        levels, count = 0, 1
+        while isinstance(type, Pointer | Array):
+            count = count * type.count if isinstance(type, Array) else 1
+            type, levels = type.element if isinstance(type, Array) else type.target, levels + 1
+        if isinstance(type, Structure):
+            inner, parts = self.extents.get(type.name, (1, 1))
+            return levels + inner, count * parts
+        return levels, count
+
+    def checked(self, type: Type, position: Position) -> Type:
+        """Give the type back.
+
+        Raises
+        ------
+        CceError
+            When it has too many levels.
+        """
+        if self.extent(type)[0] > TYPE_LEVELS:
+            raise CceError(position, f"types must nest at most {TYPE_LEVELS} deep")
+        return type
 
     def type_of(self, node: c_ast.Node, count: Callable) -> tuple[Type, str]:
         """A type, and the memory that something of it is in.
@@ -85,13 +112,13 @@ class Names:
             target, space = self.type_of(node.type, count)
             if REFERENCE in (node.quals or ()):
                 return Reference(space, target), PRIVATE
-            return Pointer(space, target), _space(node.quals)
+            return self.checked(Pointer(space, target), here), _space(node.quals)
         if isinstance(node, c_ast.ArrayDecl):
             element, space = self.type_of(node.type, count)
             length = 0 if node.dim is None else count(node.dim)
             if length < 0:
                 raise CceError(here, f"the length of an array must be 0 or more, not {length}")
-            return Array(element, length), space
+            return self.checked(Array(element, length), here), space
         if isinstance(node, c_ast.FuncDecl):
             raise CceError(here, "a function is no value here")
         return self._named(node, here, count), PRIVATE
@@ -128,10 +155,17 @@ class Names:
                 raise CceError(here, f"struct {name} is not known here")
             return self.structures[name]
         members, offset, align, size = [], 0, 1, 0
+        levels, parts = 0, 1
         for item in node.decls:
             if getattr(item, "bitsize", None) is not None:
                 raise CceError(position_of(item), "bit fields are not part of the dialect")
             kind, _ = self.type_of(item, count)
+            inner, more = self.extent(kind)
+            levels, parts = max(levels, inner), parts + more
+            if levels >= TYPE_LEVELS:
+                raise CceError(here, f"types must nest at most {TYPE_LEVELS} deep")
+            if parts > _PARTS:
+                raise CceError(here, f"a structure must have at most {_PARTS} numbers")
             if isinstance(node, c_ast.Struct):
                 offset = -(-offset // kind.align) * kind.align
             if item.name is None and isinstance(kind, Structure):
@@ -144,6 +178,7 @@ class Names:
             align = max(align, kind.align)
         made = Structure(name, tuple(members), -(-size // align) * align, align)
         self.structures[name] = made
+        self.extents[name] = (levels + 1, parts)
         return made
 
 

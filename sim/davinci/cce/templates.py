@@ -7,6 +7,7 @@ a call's operands when the call is compiled.
 
 import re
 from dataclasses import replace
+from itertools import islice
 from typing import NamedTuple
 
 from .angles import arguments_of, count_of, folded
@@ -113,15 +114,18 @@ class Templates:
 
     def visit(self, first: int) -> None:
         """Rewrite the entry and all that it can reach."""
-        frontier = [first]
+        frontier, made, seen = [first], 0, set[str]()
         while frontier:
             index = frontier.pop()
             if index in self.changed:
                 continue
             self.changed[index] = self._rewritten(self.source[index])
             words = set(self.changed[index].words)
-            words |= {w for p in self.made.values() for w in p.words}
-            words |= self._behind(words)
+            for part in islice(self.made.values(), made, None):
+                words |= part.words
+            made = len(self.made)
+            words = (words | self._behind(words)) - seen
+            seen |= words
             frontier += [i for w in words for i in self.others.get(w, ()) if i not in self.changed]
 
     def _behind(self, words: set[str]) -> set[str]:

@@ -7,6 +7,7 @@ and SIGTERM.
 
 import argparse
 import importlib
+import importlib.metadata
 import json
 import math
 import os
@@ -17,7 +18,7 @@ from typing import Any, NoReturn
 from sim import interrupt
 from sim.files import write_whole
 
-__all__ = ["COMMANDS", "UserError", "main", "write_json"]
+__all__ = ["COMMANDS", "UserError", "build_parser", "main", "write_json"]
 
 #: Modules with ``register(subparsers)``; each adds its commands.
 COMMANDS = (
@@ -37,10 +38,28 @@ class UserError(Exception):
 
 
 class _Parser(argparse.ArgumentParser):
-    """Argument parser that answers a mistake with one line."""
+    """Argument parser that answers a mistake with one line and keeps the lines of its texts."""
+
+    def __init__(self, **options: Any):
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **options)
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: error: {' '.join(message.split())}\n")
+
+
+class _Version(argparse.Action):
+    """Print the installed package's version; it is looked up only when it is asked for."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **options: Any):
+        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, **options)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        try:
+            version = importlib.metadata.version("vitruvian")
+        except importlib.metadata.PackageNotFoundError:
+            version = "(not installed)"
+        print(f"vitruvian {version}")
+        parser.exit(0)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -53,16 +72,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return getattr(stop, "code", 130)
 
 
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    parser = _Parser(
+        prog="python -m sim",
+        description="Run and verify Vitruvian's units.",
+        epilog="Exit codes: 0 all well, 1 a difference or a failed check, 2 a wrong argument,\n"
+        "130 after Ctrl-C, 143 after SIGTERM.\n\n"
+        "example:\n  python -m sim verify 'fp.*' --vectors 1000",
+    )
+    parser.add_argument("--version", action=_Version, help="print the version and stop")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for module in COMMANDS:
+        importlib.import_module(module).register(commands)
+    return parser
+
+
 def _main(arguments: Sequence[str] | None) -> int:
     from sim.rtl import BuildError, ToolError
     from sim.workers import WorkerKilled
 
     os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
-    parser = _Parser(prog="python -m sim", description="Run and verify Vitruvian's units.")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for module in COMMANDS:
-        importlib.import_module(module).register(commands)
-    options = parser.parse_args(arguments)
+    options = build_parser().parse_args(arguments)
     try:
         return options.run(options)
     except (UserError, ToolError) as error:

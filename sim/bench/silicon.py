@@ -1,23 +1,23 @@
 """Golden and RTL against the outputs of real tensor cores.
 
 A data set is ``<preset>_<format>.npz`` with ``a``, ``b`` (N, K) and ``c``, ``d_fp32``, ``d_fp16``
-(N,): fp32 bit patterns of exact values. The sets are not part of the project; those that lie in
-``../shared/data/silicon`` are rows of ``make sim``, any other is tried with
-``python -m sim silicon FILE``.
+(N,): codes of their formats, floats, or fp32 bit patterns; docs/units/silicon.md says it in full.
+The sets are not part of the project; those that lie in ``../shared/data/silicon`` are rows of
+``make sim``, any other is tried with ``python -m sim silicon FILE``.
 """
 
-import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from golden.fp import PRESETS, DotSpec, FloatFormat, convert, fused_dot, parse_preset_name
+from golden.fp import PRESETS, DotSpec, fused_dot, parse_preset_name
 from hdl.cube import MatrixUnit, MatrixUnitConfig, Start
 from hdl.fp.dot import DotProduct
 from sim.bench.compare import Result, compare
+from sim.bench.npz import Header, Misfit, codes, read_arrays, rounded
 from sim.rtl import compile_unit
 from sim.rtl.cube import bus_words
 from sim.verify import Check
@@ -55,7 +55,13 @@ class DataSet:
     d: np.ndarray
 
 
-def load(path: Path, *, preset: str | None = None, formats: str | None = None) -> list[DataSet]:
+def load(
+    path: Path,
+    *,
+    preset: str | None = None,
+    formats: str | None = None,
+    note: Callable[[str], object] = lambda text: None,
+) -> list[DataSet]:
     """Read a file: one data set per output format in it.
 
     Parameters
@@ -64,11 +70,14 @@ def load(path: Path, *, preset: str | None = None, formats: str | None = None) -
         The ``.npz`` file.
     preset, formats : str, optional
         Replace what the file's name says; ``formats`` is one name, or two joined by ``_``.
+    note : callable
+        Called with a line for what is left out or assumed: an output that the preset does not
+        have, an absent ``c``, arrays that are not read.
 
     Raises
     ------
     ValueError
-        If the name, the arrays or an operand do not fit.
+        If the name, the arrays or an operand do not fit, or no output is one of the preset's.
     OSError
         If the file cannot be read.
     """
@@ -77,39 +86,70 @@ def load(path: Path, *, preset: str | None = None, formats: str | None = None) -
         head, _, tail = name.partition("_")
         name = f"{preset or head}_{formats or tail}"
     chosen, input_a, input_b = parse_preset_name(name)
-    try:
-        with np.load(path) as file:
-            arrays = {key: file[key] for key in file.files}
-    except (ValueError, EOFError, KeyError, AttributeError, zipfile.BadZipFile):
-        raise ValueError(f"{path.name} must be an .npz file of plain arrays") from None
-    outputs = {"fp32": arrays.get("d_fp32", arrays.get("d")), "fp16": arrays.get("d_fp16")}
-    missing = [key for key in ("a", "b") if key not in arrays]
-    if missing or all(value is None for value in outputs.values()):
-        raise ValueError(
-            f"{path.name} must hold a, b and d_fp32 or d_fp16, not {', '.join(arrays) or 'nothing'}"
-        )
-    sets = []
-    for output, measured in outputs.items():
-        if measured is None:
+    arrays, others = read_arrays(path, _KNOWN, partial(_check_shapes, path))
+    if others:
+        note(f"{path.name}: {', '.join(others)} is not read; known names are {', '.join(_KNOWN)}")
+    if "c" not in arrays:
+        note(f"{path.name} holds no c: C = 0 is taken")
+    specs, refusals = {}, []
+    for output in ("fp32", "fp16"):
+        array = _output(output, arrays)
+        if array is None:
             continue
-        spec = chosen.spec(input_a, output, input_b=input_b)
-        c = arrays.get("c", np.zeros(len(measured), np.uint32))
+        try:
+            specs[output] = array, chosen.spec(input_a, output, input_b=input_b)
+        except ValueError as error:
+            refusals.append((array, error))
+    for array, error in refusals:
+        if not specs:
+            raise error
+        note(f"{path.name}: {array} is left out: {error}")
+    sets = []
+    for output, (array, spec) in specs.items():
+        count, terms = arrays["a"].shape
         operands = [
             f"{spec.input.name}",
             *([] if spec.input_b == spec.input else [f"{spec.input_b.name}"]),
         ]
         sets.append(
             DataSet(
-                name=f"{chosen.name} {'×'.join(operands)}→{output} K={arrays['a'].shape[-1]}",
+                name=f"{chosen.name} {'×'.join(operands)}→{output} K={terms}",
                 spec=spec,
-                a=_codes(arrays["a"], spec.input, "a"),
-                b=_codes(arrays["b"], spec.input_b, "b"),
-                c=_rounded(c, spec.output, "c"),
-                d=_rounded(measured, spec.output, "d"),
+                a=codes(arrays["a"], spec.input, "a"),
+                b=codes(arrays["b"], spec.input_b, "b"),
+                c=rounded(arrays.get("c", np.zeros(count, np.uint32)), spec.output, "c"),
+                d=rounded(arrays[array], spec.output, array),
             )
         )
-        _check_shapes(sets[-1], path)
     return sets
+
+
+#: Names of arrays that are read; ``d`` is another name of ``d_fp32``.
+_KNOWN = ("a", "b", "c", "d", "d_fp32", "d_fp16")
+
+
+def _output(output: str, names: Mapping[str, object]) -> str | None:
+    """Name of the array with the results of an output format."""
+    found = (f"d_{output}", "d") if output == "fp32" else (f"d_{output}",)
+    return next((name for name in found if name in names), None)
+
+
+def _check_shapes(path: Path, headers: Mapping[str, Header]) -> None:
+    """Raise ValueError unless there are operands and results of one length."""
+    if not {"a", "b"} <= headers.keys() or not any(_output(o, headers) for o in ("fp32", "fp16")):
+        names = ", ".join(headers) or "none of them"
+        raise Misfit(f"{path.name} must hold a, b and d_fp32 or d_fp16, not {names}")
+    shape = headers["a"].shape
+    good = len(shape) == 2 and all(shape) and headers["b"].shape == shape
+    if not good or any(headers[n].shape != shape[:1] for n in headers.keys() - {"a", "b"}):
+        shapes = ", ".join(f"{name} {header.shape}" for name, header in headers.items())
+        raise Misfit(f"{path.name} must hold a, b (N, K) and c, d (N,), not {shapes}")
+    for name, header in headers.items():
+        if header.dtype.kind not in "fuiV" or header.dtype.itemsize > 4:
+            raise Misfit(
+                f"{name} must be codes of its format, float16, float32 or uint32 "
+                f"(fp32 bit patterns), not {header.dtype}"
+            )
 
 
 def run_golden(data: DataSet) -> Result:
@@ -194,44 +234,6 @@ def checks() -> Iterator[Check]:
 
 def _row(path: Path, index: int, run, vectors: int, seed: int) -> Result:
     return run(load(path)[index])
-
-
-def _bits(values: np.ndarray, name: str) -> np.ndarray:
-    """fp32 bit patterns; arrays of float32 are taken as what they hold."""
-    values = np.asarray(values)
-    if values.dtype == np.float32:
-        return values.view(np.uint32)
-    if values.dtype != np.uint32:
-        raise ValueError(f"{name} must be uint32 (fp32 bit patterns), not {values.dtype}")
-    return values
-
-
-def _rounded(values: np.ndarray, format: FloatFormat, name: str) -> np.ndarray:
-    """Codes of fp32 bit patterns, rounded to nearest; fp32 itself is left as it is."""
-    bits = _bits(values, name)
-    return bits if format.name == "fp32" else np.asarray(convert(bits, "fp32", format))
-
-
-def _codes(values: np.ndarray, format: FloatFormat, name: str) -> np.ndarray:
-    """Codes of fp32 bit patterns that ``format`` holds exactly."""
-    bits = _bits(values, name)
-    if format.storage_bits == 32:  # tf32 reads the upper bits of the word
-        return bits
-    codes = np.asarray(convert(bits, "fp32", format))
-    back = np.asarray(convert(codes, format, "fp32"))
-    inexact = (back != bits) & ~np.isnan(bits.view(np.float32))
-    if inexact.any():
-        raise ValueError(
-            f"{name} must hold values of {format.name}, not {int(bits[inexact][0]):#010x}"
-        )
-    return codes
-
-
-def _check_shapes(data: DataSet, path: Path) -> None:
-    shapes = [data.a.shape, data.b.shape, data.c.shape, data.d.shape]
-    n, k = (data.a.shape + (0, 0))[:2]
-    if shapes != [(n, k), (n, k), (n,), (n,)] or not n or not k:
-        raise ValueError(f"{path.name} must hold a, b (N, K) and c, d (N,), not {shapes}")
 
 
 def _padded(data: DataSet) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

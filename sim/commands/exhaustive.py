@@ -1,7 +1,6 @@
 """``exhaustive``: every input of the small units through RTL and golden."""
 
 import argparse
-import os
 import time
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -16,7 +15,7 @@ from sim.interrupt import at_hard_end
 from sim.verify import Outcome
 from sim.workers import WorkerKilled
 
-from .options import add_json, at_least
+from .options import add_jobs, add_json, at_least, refuse_others
 
 __all__ = ["register"]
 
@@ -24,23 +23,43 @@ __all__ = ["register"]
 def register(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
-        "exhaustive", help="every input of the small units (resumes where it was stopped)"
+        "exhaustive",
+        help="compare every input of the small units",
+        description="Compare RTL and golden on every input of the small units, in chunks.\n"
+        "What is done is kept in a file; the same command goes on from there after an "
+        "interruption.",
+        epilog="example:\n  python -m sim exhaustive 'DotProduct*' --jobs 2",
     )
-    parser.add_argument("task", nargs="?", default="*", help="name or shell pattern; all if absent")
-    parser.add_argument("--list", action="store_true", help="name the tasks and stop")
     parser.add_argument(
-        "--chunk", type=at_least(1), metavar="N", help="inputs per chunk, a power of two"
+        "task",
+        nargs="?",
+        default="*",
+        metavar="TASK",
+        help="a task's name or a shell pattern of names (default: all)",
+    )
+    parser.add_argument("--list", action="store_true", help="list the tasks and stop")
+    parser.add_argument(
+        "--chunk",
+        type=at_least(1, 1 << 24),
+        metavar="N",
+        help="save after every N inputs, a power of two (default: 1048576)",
     )
     parser.add_argument(
-        "--limit", type=at_least(1), metavar="N", help="at most N inputs of each task this time"
+        "--limit",
+        type=at_least(1, 1 << 40),
+        metavar="N",
+        help="do at most N inputs of each task this time, whole chunks (default: all)",
     )
-    parser.add_argument("--jobs", type=at_least(1), default=os.cpu_count() or 1, help="processes")
-    parser.add_argument("--restart", action="store_true", help="forget what was done before")
+    add_jobs(parser)
+    parser.add_argument(
+        "--restart", action="store_true", help="forget what was done and begin again"
+    )
     parser.add_argument(
         "--progress",
         type=output_path(),
         metavar="FILE",
-        help="default: exhaustive.json in the cache",
+        help="keep what is done in this file, which must be absent or one of this command's own "
+        "(default: exhaustive.json in the cache)",
     )
     add_json(parser, "the rows")
     parser.set_defaults(run=_exhaustive)
@@ -59,6 +78,7 @@ def _exhaustive(options: argparse.Namespace) -> int:
         names = "; ".join(task.name for task in everything)
         raise UserError(f"task must match one of: {names}; not {options.task!r}")
     if options.list:
+        refuse_others(options, ("chunk", "limit", "restart", "progress", "json"))
         for task in chosen:
             print(f"{task.inputs:14,}  {task.name}")
         return 0

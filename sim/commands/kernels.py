@@ -15,7 +15,7 @@ from rich.table import Table
 
 from sim.cli import UserError, write_json
 
-from .options import add_json, at_least, lanes
+from .options import add_json, add_seed, at_least, compiling, lanes, refuse_others
 
 if TYPE_CHECKING:
     from sim.kernels import Cost, Kernel, Row, Setting, Study
@@ -26,24 +26,57 @@ __all__ = ["register"]
 def register(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
-        "kernels", help="case studies: errors, instructions and cycles by precision"
+        "kernels",
+        help="run case studies: errors, instructions and cycles by precision",
+        description="Run numerical kernels with every way to multiply matrices, and print errors,\n"
+        "instructions and cycles.",
+        epilog="example:\n  python -m sim kernels sgemm --size 64 --methods FP16,FP32",
     )
     parser.add_argument(
-        "name", nargs="?", default="*", help="kernel or shell pattern; all if absent"
+        "name",
+        nargs="?",
+        default="*",
+        metavar="KERNEL",
+        help="a kernel or a shell pattern of kernels (default: all)",
     )
-    parser.add_argument("--list", action="store_true", help="name the kernels and stop")
-    parser.add_argument("--size", type=_size, metavar="N", help="a number, or 2**N; see --list")
-    parser.add_argument("--methods", metavar="A,B", help="ways to multiply, separated by commas")
+    parser.add_argument("--list", action="store_true", help="list the kernels and stop")
     parser.add_argument(
-        "--backend", default="golden", help="who computes the products: golden or rtl"
+        "--size",
+        type=_size,
+        metavar="N",
+        help="solve a problem of this size, a number or 2**N (default: each kernel's, see --list)",
     )
     parser.add_argument(
-        "--check", action="store_true", help="compare products with golden (others always do)"
+        "--methods",
+        metavar="A,B",
+        help="multiply in these ways, separated by commas (default: all of the kernel's)",
     )
-    parser.add_argument("--unit", type=lanes, metavar="MxNxK", help="rows, columns, 16-bit lanes")
-    parser.add_argument("--multiplier-bits", type=at_least(4), metavar="W")
-    parser.add_argument("--preset", help="accuracy of the one-step precisions")
-    parser.add_argument("--seed", type=at_least(0), default=1, help="of the operands")
+    parser.add_argument(
+        "--backend",
+        default="golden",
+        help="compute the products by golden or by rtl (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="compare products with golden; a backend other than golden always does",
+    )
+    parser.add_argument(
+        "--unit",
+        type=lanes,
+        metavar="MxNxK",
+        help="rows, columns and 16-bit lanes of the unit (default: the kernel's)",
+    )
+    parser.add_argument(
+        "--multiplier-bits",
+        type=at_least(4),
+        metavar="W",
+        help="width of the unit's multipliers (default: the kernel's)",
+    )
+    parser.add_argument(
+        "--preset", help="GPU whose accuracy the one-step precisions have (default: the kernel's)"
+    )
+    add_seed(parser)
     add_json(parser, "the tables")
     parser.set_defaults(run=_kernels)
 
@@ -62,6 +95,10 @@ def _kernels(options: argparse.Namespace) -> int:
     if not chosen:
         raise UserError(f"kernel must match one of: {', '.join(KERNELS)}; not {options.name!r}")
     if options.list:
+        refuse_others(
+            options,
+            ("size", "methods", "check", "unit", "multiplier_bits", "preset", "json"),
+        )
         for k in chosen:
             print(f"{k.name:10} {k.title}; size: {k.size}, {k.low} to {k.high} ({k.default})")
         return 0
@@ -73,7 +110,8 @@ def _kernels(options: argparse.Namespace) -> int:
     )
     studies = []
     for kernel, setting in zip(chosen, settings, strict=True):
-        studies.append(_run(kernel, options.size or kernel.default, setting))
+        with compiling(f"the unit of {kernel.name}"):
+            studies.append(_run(kernel, options.size or kernel.default, setting))
         _print(studies[-1], console)
     if options.json:
         write_json(options.json, [asdict(study) for study in studies])

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from sim.cli import UserError, write_json
 
-from .options import add_json, at_least
+from .options import add_json, add_seed, at_least, compiling, refuse_others
 
 if TYPE_CHECKING:
     from sim.rtl.mma import Rate
@@ -22,12 +22,22 @@ __all__ = ["register"]
 def register(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
-        "mma", help="matrix instructions: cycles and rates, measured on the RTL"
+        "mma",
+        help="measure cycles and rates of matrix instructions on the RTL",
+        description="Run lists of matrix instructions back to back on the compiled RTL, compare "
+        "the results\nwith golden, and print cycles and rates.",
+        epilog="example:\n  python -m sim mma m3xu --count 128",
     )
-    parser.add_argument("units", nargs="*", metavar="UNIT", help="all if absent; see --list")
-    parser.add_argument("--list", action="store_true", help="name units and instructions and stop")
-    parser.add_argument("--count", type=at_least(2), default=64, help="instructions in a list")
-    parser.add_argument("--seed", type=at_least(0), default=1, help="of the operands")
+    parser.add_argument("units", nargs="*", metavar="UNIT", help="units (default: all; see --list)")
+    parser.add_argument("--list", action="store_true", help="list units and instructions and stop")
+    parser.add_argument(
+        "--count",
+        type=at_least(2, 4096),
+        default=64,
+        metavar="N",
+        help="put this many instructions into a list (default: %(default)s)",
+    )
+    add_seed(parser)
     add_json(parser, "the rows")
     parser.set_defaults(run=_mma)
 
@@ -41,10 +51,12 @@ def _mma(options: argparse.Namespace) -> int:
             raise UserError(f"unit must be one of {', '.join(UNITS)}, not {name!r}")
     chosen = list(dict.fromkeys(options.units)) or list(UNITS)
     if options.list:
+        refuse_others(options, ("json",))
         for name in chosen:
             print(f"{name:16} {', '.join(o.mnemonic for o in opcodes_of(UNITS[name]))}")
         return 0
-    rates, baseline = _measure(chosen, options)
+    with compiling("the matrix units"):
+        rates, baseline = _measure(chosen, options)
     console = Console(
         file=sys.stderr if options.json == "-" else sys.stdout,
         width=None if sys.stdout.isatty() else 120,

@@ -1,12 +1,27 @@
 """Arguments that several commands take: what they may be, and what they become."""
 
 import argparse
+import os
 import re
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
+from sim.cli import UserError
 from sim.files import output_path
+from sim.workers import listening
 
-__all__ = ["GRAPH_PROBLEMS", "add_json", "at_least", "lanes", "numbers"]
+__all__ = [
+    "GRAPH_PROBLEMS",
+    "add_jobs",
+    "add_json",
+    "add_seed",
+    "at_least",
+    "compiling",
+    "lanes",
+    "numbers",
+    "refuse_others",
+]
 
 #: Names of the problems that take a graph.
 GRAPH_PROBLEMS = ("apsp", "aplp", "mcp", "maxrp", "minrp", "mst", "gtc", "knn")
@@ -18,19 +33,64 @@ def add_json(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument("--json", type=output_path(stdout=True), metavar="FILE", help=text)
 
 
-def at_least(low: int) -> Callable[[str], int]:
-    """Reader of a whole number from ``low`` on."""
+def at_least(low: int, high: int | None = None) -> Callable[[str], int]:
+    """Return a reader of a whole number from ``low`` on, up to ``high`` if that is given."""
+    allowed = f"from {low} on" if high is None else f"from {low} to {high}"
 
     def number(text: str) -> int:
         try:
             value = int(text.replace("_", ""))
         except ValueError:
             value = None
-        if value is None or value < low:
-            raise argparse.ArgumentTypeError(f"must be a whole number from {low} on, not {text!r}")
+        if value is None or value < low or (high is not None and value > high):
+            shown = text if len(text) < 50 else f"{text[:40]}…"
+            raise argparse.ArgumentTypeError(f"must be a whole number {allowed}, not {shown!r}")
         return value
 
     return number
+
+
+def add_seed(parser: argparse.ArgumentParser) -> None:
+    """Add the option --seed."""
+    parser.add_argument(
+        "--seed",
+        type=at_least(0, 2**63 - 1),
+        default=1,
+        metavar="N",
+        help="start the random operands at this seed (default: %(default)s)",
+    )
+
+
+def add_jobs(parser: argparse.ArgumentParser) -> None:
+    """Add the option --jobs."""
+    parser.add_argument(
+        "--jobs",
+        type=at_least(1, 256),
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="run this many processes (default: one for each core, here %(default)s)",
+    )
+
+
+@contextmanager
+def compiling(name: str) -> Iterator[None]:
+    """Say once on standard error that a model of ``name`` is being compiled, if one is."""
+    said = []
+
+    def say(_: object) -> None:
+        if not said:
+            said.append(name)
+            print(f"compiling {name} …", file=sys.stderr, flush=True)
+
+    with listening(say):
+        yield
+
+
+def refuse_others(options: argparse.Namespace, names: Sequence[str]) -> None:
+    """Raise UserError if one of these options is given, as --list only lists."""
+    for name in names:
+        if getattr(options, name):
+            raise UserError(f"--list must come without --{name.replace('_', '-')}")
 
 
 def lanes(text: str) -> dict[str, int]:

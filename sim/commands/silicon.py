@@ -1,6 +1,7 @@
 """``silicon``: golden and RTL against a file of outputs measured on a GPU."""
 
 import argparse
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -8,17 +9,50 @@ from typing import Any
 from sim.cli import UserError, write_json
 from sim.verify import Outcome
 
-from .options import add_json
+from .options import add_json, compiling
 
 __all__ = ["register"]
 
 
+_DESCRIPTION = """\
+Compare golden and the compiled RTL with what a GPU's matrix instruction gave, bit for bit.
+
+A file is an .npz called <preset>_<format>.npz, as h100_fp8e4m3.npz, or
+<preset>_<format>_<format>.npz for two fp8 formats. It holds
+  a, b            (N, K)  operands of N dot products of K terms
+  c               (N,)    addends; C = 0 if there is none
+  d_fp32, d_fp16  (N,)    what the GPU gave; one of them or both
+as codes of the format (uint16 for fp16 and bf16, uint8 for fp8, uint32 for tf32 and fp32;
+signed integers of the width are taken as well), as float16, float32 or ml_dtypes arrays, or as
+uint32 fp32 bit patterns of values that the format holds. At most 256 MiB of arrays are read.
+"""
+
+_EPILOG = """\
+example:
+  python -m sim silicon h100_fp16.npz
+  python -m sim silicon my_gpu.npz --preset h100 --input fp8e4m3
+
+docs/units/silicon.md shows how to make such a file.
+"""
+
+
 def register(commands: Any) -> None:
     """Add the command to the parser."""
-    parser = commands.add_parser("silicon", help="golden and RTL against measured GPU outputs")
-    parser.add_argument("files", nargs="+", metavar="FILE", help="<preset>_<format>.npz")
-    parser.add_argument("--preset", help="preset, if the file's name does not say it")
-    parser.add_argument("--input", help="input format (or two joined by _), likewise")
+    parser = commands.add_parser(
+        "silicon",
+        help="compare golden and RTL with outputs measured on a GPU",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE", help="the .npz files to compare with")
+    parser.add_argument(
+        "--preset", help="the GPU, as v100, a100, ada, h100 or b200 (default: by the file's name)"
+    )
+    parser.add_argument(
+        "--input",
+        metavar="FORMAT",
+        help="the input format, or two joined by _ (default: by the file's name)",
+    )
     add_json(parser, "the rows")
     parser.set_defaults(run=_silicon)
 
@@ -28,16 +62,21 @@ def _silicon(options: argparse.Namespace) -> int:
 
     from .table import as_json, report
 
+    def note(text: str) -> None:
+        print(f"note: {text}", file=sys.stderr, flush=True)
+
+    given = {"preset": options.preset, "formats": options.input, "note": note}
     outcomes = []
     for name in options.files:
         try:
-            sets = silicon.load(Path(name), preset=options.preset, formats=options.input)
+            sets = silicon.load(Path(name), **given)
         except (OSError, ValueError, TypeError) as error:
             raise UserError(f"{name}: {error}") from None
         for data in sets:
             for unit, run in silicon.runs(data):
                 started = time.monotonic()
-                result = run(data)
+                with compiling(f"{unit} {data.name}"):
+                    result = run(data)
                 outcomes.append(
                     Outcome(
                         unit=unit,

@@ -1,7 +1,6 @@
 """``list`` and ``verify``: everything that can be verified, by name."""
 
 import argparse
-import os
 import sys
 from contextlib import closing
 from typing import Any
@@ -14,22 +13,41 @@ from sim.cli import UserError, write_json
 from sim.interrupt import at_hard_end
 from sim.verify import Check, Outcome, collect, run_checks
 
-from .options import add_json, at_least
+from .options import add_jobs, add_json, add_seed, at_least
 
 __all__ = ["register"]
 
 
 def register(commands: Any) -> None:
     """Add the commands to the parser."""
-    parser = commands.add_parser("list", help="units that can be verified, DaVinci kernels")
-    parser.add_argument("unit", nargs="?", default="*", help="unit or shell pattern; all if absent")
+    pattern = "a unit, or a shell pattern of units or of whole rows (default: all)"
+    parser = commands.add_parser(
+        "list",
+        help="list the rows of verify and the kernels of run",
+        description="List the units that verify compares, a row each, and the DaVinci kernels.",
+        epilog="example:\n  python -m sim list 'cube*'",
+    )
+    parser.add_argument("unit", nargs="?", default="*", metavar="UNIT", help=pattern)
     add_json(parser, "the list")
     parser.set_defaults(run=_list)
-    parser = commands.add_parser("verify", help="compare compiled RTL with golden")
-    parser.add_argument("unit", nargs="?", default="*", help="unit or shell pattern; all if absent")
-    parser.add_argument("--vectors", type=at_least(100), default=200_000, help="per row")
-    parser.add_argument("--seed", type=at_least(0), default=1, help="of the random operands")
-    parser.add_argument("--jobs", type=at_least(1), default=os.cpu_count() or 1, help="processes")
+    parser = commands.add_parser(
+        "verify",
+        help="compare compiled RTL with golden",
+        description="Compile units with Verilator and compare them with golden, bit for bit.\n"
+        "Without a terminal, every row is printed as it finishes. Models are kept in the cache.",
+        epilog="example:\n  python -m sim verify 'fp.DotProduct*a100*' --vectors 1_000_000",
+    )
+    parser.add_argument("unit", nargs="?", default="*", metavar="UNIT", help=pattern)
+    parser.add_argument(
+        "--vectors",
+        type=at_least(100, 10_000_000),
+        default=200_000,
+        metavar="N",
+        help="compare this many vectors in each row; data sets of a given size take all they "
+        "have (default: %(default)s)",
+    )
+    add_seed(parser)
+    add_jobs(parser)
     add_json(parser, "the rows")
     parser.set_defaults(run=_verify)
 

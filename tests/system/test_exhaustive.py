@@ -98,7 +98,7 @@ def test_a_progress_file_of_somebody_else_is_never_replaced(tmp_path, capsys, co
     [
         (["nothing"], "task must match one of"),
         (["--chunk", "1000"], "--chunk must be a power of two, not 1000"),
-        (["--limit", "0"], "must be a whole number from 1 on, not '0'"),
+        (["--limit", "0"], "must be a whole number from 1 to 1099511627776, not '0'"),
     ],
 )
 def test_wrong_arguments(arguments, message, capsys):

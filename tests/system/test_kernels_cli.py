@@ -109,7 +109,7 @@ def test_a_back_end_that_is_wrong_fails_the_command(monkeypatch, capsys):
         (["sgemm", "--multiplier-bits", "65"], "multiplier_bits must be"),
         (["sgemm", "--preset", "z9"], "preset must be one of v100"),
         (["sgemm", "--preset", "v100", "--methods", "fp16,bf16"], "bf16"),
-        (["sgemm", "--seed", "x"], "must be a whole number from 0 on"),
+        (["sgemm", "--seed", "x"], "must be a whole number from 0 to"),
         (["sgemm", "--size", "2", "--json", "/proc/no/x.json"], "--json: must be a file that"),
     ],
 )

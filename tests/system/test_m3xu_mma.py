@@ -394,7 +394,7 @@ def test_a_wrong_unit(capsys):
     )
     with pytest.raises(SystemExit, match="2"):
         main(["mma", "--count", "1"])
-    assert "must be a whole number from 2 on, not '1'" in capsys.readouterr().err
+    assert "must be a whole number from 2 to 4096, not '1'" in capsys.readouterr().err
 
 
 def test_a_bubble_is_an_error(monkeypatch, capsys):

@@ -1,8 +1,10 @@
 """python -m sim: rows that agree, rows that must not, and answers to wrong arguments."""
 
+import argparse
 import dataclasses
 import json
 import re
+import shlex
 from functools import partial
 
 import numpy as np
@@ -16,7 +18,7 @@ from sim import rtl, verify, workers
 from sim.bench import silicon
 from sim.bench.compare import Result, compare
 from sim.bench.fp.stimuli import CLASSES, dot_vectors
-from sim.cli import main
+from sim.cli import build_parser, main
 
 FP16 = PRESETS["ieee"].spec("fp16", "fp32", k=4)
 
@@ -195,7 +197,7 @@ def test_a_failed_row_fails_the_command(monkeypatch, capsys, outcome, text):
     ("arguments", "text"),
     [
         (["verify", "nothing"], "fp.DotProduct, fp.ExactDotProduct, fp.IntDotProduct, "),
-        (["verify", "--vectors", "3"], "must be a whole number from 100 on, not '3'"),
+        (["verify", "--vectors", "3"], "must be a whole number from 100 to 10000000, not '3'"),
         (["silicon", "missing.npz"], "name must begin with one of v100, a100"),
         (["silicon", "a100_fp16.npz"], "No such file"),
         (["silicon", "a100_int3.npz"], "format in a name must be one of fp16"),
@@ -213,36 +215,6 @@ def test_a_wrong_argument_gets_one_line(arguments, text, capsys, tmp_path, monke
     captured = capsys.readouterr()
     assert code == 2 and text in captured.err
     assert len(captured.err.strip().splitlines()) == 1 and not captured.out
-
-
-@pytest.mark.parametrize("content", [b"", b"not an archive", b"PK\x03\x04"])
-def test_a_broken_file_gets_one_line(content, tmp_path, capsys):
-    path = tmp_path / "a100_fp16.npz"
-    path.write_bytes(content)
-    assert main(["silicon", str(path)]) == 2
-    assert "must be an .npz file of plain arrays" in capsys.readouterr().err
-
-
-def test_arrays_that_do_not_fit_get_one_line(tmp_path, capsys):
-    n = np.zeros
-    for arrays, text in [
-        ({"a": n((2, 8), np.uint32), "d_fp32": n(2, np.uint32)}, "must hold a, b and d_fp32"),
-        ({"a": n((2, 8)), "b": n((2, 8)), "d_fp32": n(2)}, "must be uint32 .* not float64"),
-        (
-            {"a": n((2, 8), "u4"), "b": n((3, 8), "u4"), "d_fp32": n(2, "u4")},
-            r"must hold a, b \(N, K\) and c, d \(N,\)",
-        ),
-        (
-            {"a": n((2, 8), "u4") + 1, "b": n((2, 8), "u4"), "d_fp32": n(2, "u4")},
-            "a must hold values of fp16, not 0x00000001",
-        ),
-    ]:
-        path = tmp_path / "a100_fp16.npz"
-        np.savez(path, **arrays)
-        assert main(["silicon", str(path)]) == 2
-        error = capsys.readouterr().err
-        assert len(error.splitlines()) == 1
-        assert re.search(text, error), error
 
 
 def rows_of(names):
@@ -304,3 +276,60 @@ def test_names_of_checks_are_unique(monkeypatch):
 def test_no_folder_of_data_sets_means_no_rows(monkeypatch, tmp_path):
     monkeypatch.setattr(silicon, "FOLDER", tmp_path)
     assert list(silicon.checks()) == []
+
+
+def test_version_and_help_are_whole(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["--version"])
+    assert stop.value.code == 0
+    assert re.fullmatch(r"vitruvian \d\S*\n", capsys.readouterr().out)
+    parser = build_parser()
+    (commands,) = [
+        action for action in parser._actions if isinstance(action, argparse._SubParsersAction)
+    ]
+    for name in ("list", "verify", "silicon", "exhaustive", "kernels", "mma"):
+        command = commands.choices[name]
+        assert command.description and command.description.rstrip().endswith("."), name
+        assert "example:\n" in command.epilog
+        for line in re.findall(r"^  python -m sim (.*)$", command.epilog, re.M):
+            assert parser.parse_args(shlex.split(line)).command == name
+        for action in command._actions:
+            assert action.help and not action.help.startswith(("of ", "per ", "all ")), action
+            if action.option_strings and action.nargs != 0 and action.dest != "json":
+                assert "default: " in action.help, action.option_strings
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option"),
+    [
+        (["kernels", "--list", "--size", "8"], "--size"),
+        (["kernels", "--list", "--json", "x.json"], "--json"),
+        (["mma", "--list", "--json", "x.json"], "--json"),
+        (["exhaustive", "--list", "--progress", "p.json"], "--progress"),
+    ],
+)
+def test_options_that_do_not_apply_to_a_list_are_refused(
+    arguments, option, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    assert capsys.readouterr() == ("", f"error: --list must come without {option}\n")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["verify", "--vectors", "1000000000000"],
+        ["verify", "--jobs", "1000000000"],
+        ["verify", "--seed", "9" * 5000],
+        ["mma", "--count", "1000000000000"],
+        ["exhaustive", "--jobs", "257"],
+        ["exhaustive", "--chunk", str(1 << 60)],
+    ],
+)
+def test_sizes_without_a_bound_are_refused(arguments, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert stop.value.code == 2 and "must be a whole number from " in line and len(line) < 200

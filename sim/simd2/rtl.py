@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from golden.simd2 import Op, as_op
+from golden.simd2.op import PARTS
+
 from ..kernels.engine import Unit
 from .backends import register_backend
 
@@ -34,6 +37,7 @@ class CompiledUnit:
 
             _check_squares(settings)
             wide = np.asarray(a).dtype == np.float32
+            _check_addnorm(op, wide, unit.k)
             choose = _fp32_config if wide else _config
             config = choose(unit.m, unit.n, unit.k, unit.preset)
             found = compute(op, a, b, c, config=config)
@@ -69,6 +73,18 @@ def _check_squares(settings: dict[str, Any]) -> None:
     squares = settings.get("squares", "products")
     if squares != "products":
         raise ValueError(f"squares must be products on compiled RTL, not {squares!r}")
+
+
+def _check_addnorm(op: Op | str, wide: bool, k: int) -> None:
+    if as_op(op) is not Op.ADDNORM:
+        return
+    if wide:
+        raise ValueError(
+            "operands of addnorm must be FP16 on compiled RTL, not FP32; inputs='fp16' rounds "
+            "them, backend='golden' takes them as they are"
+        )
+    if k % PARTS:
+        raise ValueError(f"k must be a multiple of {PARTS} for addnorm on compiled RTL, not {k!r}")
 
 
 @lru_cache

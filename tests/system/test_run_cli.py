@@ -73,13 +73,91 @@ def test_the_model(capsys):
         (["apsp", "--graph", "x", "--inputs", "fp8"], "--inputs must be one of fp16, fp32"),
         (["apsp", "--graph", "x", "--backend", "gpu"], "--backend must be one of golden"),
         (["apsp", "--graph", "x", "--unit", "5x4x4"], "sizes that divide 16, not 5×4×4"),
-        (["knn", "--model"], "--model must be of one of apsp"),
+        (["knn", "--model"], "--model must come with apsp, aplp, mcp"),
+        (["apsp", "--graph", "x", "--duplicates", "y"], "--duplicates must be one of sum, min"),
+        (["apsp", "--graph", "KARATE", "--undirected"], "must come with a list of edges, not"),
+        (["apsp", "--graph", "KARATE", "--weight", "km"], "must come with a list of edges, not"),
+        (["apsp", "--graph", "KARATE", "--no-edge", "0"], "--no-edge must not be given for a sp"),
+        (["apsp", "--graph", "KARATE", "--route", "1", "x"], "must name vertices (1, 2, 3, 4, …)"),
+        (["apsp", "--graph", "TWICE"], "1 → 2 with 5 and 3 (--duplicates min takes the least"),
         (["aplp", "--graph", "KARATE"], "without cycles, not one with 1 → 2 → 1"),
         (["maxrp", "--graph", "KARATE"], "within [0, 1], not 4 (edge 1 → 2)"),
         (["knn", "--graph", "KARATE", "--neighbours", "34"], "count must be from 1 to 33"),
     ],
 )
-def test_a_mistake_is_one_line(arguments, said, karate, capsys):
-    assert main(["run", *(karate if a == "KARATE" else a for a in arguments)]) == 2
+def test_a_mistake_is_one_line(arguments, said, karate, tmp_path, capsys):
+    twice = tmp_path / "twice.mtx"
+    twice.write_text("%%MatrixMarket matrix coordinate real general\n2 2 2\n1 2 5\n1 2 3\n")
+    files = {"KARATE": karate, "TWICE": str(twice)}
+    assert main(["run", *(files.get(a, a) for a in arguments)]) == 2
     captured = capsys.readouterr()
     assert said in captured.err and captured.err.count("\n") == 1 and not captured.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option"),
+    [
+        (["relu", "--algorithm", "zzz"], "--algorithm"),
+        (["relu", "--graph", "g.mtx", "--backend", "rtl"], "--graph"),
+        (["relu", "--model"], "--model"),
+        (["relu", "--inputs", "fp16"], "--inputs"),
+        (["apsp", "--graph", "KARATE", "--chip", "nosuch"], "--chip"),
+        (["apsp", "--graph", "KARATE", "--seed", "0"], "--seed"),
+        (["apsp", "--graph", "KARATE", "--neighbours", "5"], "--neighbours"),
+        (["knn", "--graph", "KARATE", "--algorithm", "leyzorek"], "--algorithm"),
+        (["apsp", "--model", "--graph", "KARATE"], "--graph"),
+        (["apsp", "--model", "--backend", "golden"], "--backend"),
+        (["apsp", "--graph", "x", "--no-check", "--algorithm", "floyd-warshall"], "--no-check"),
+    ],
+)
+def test_an_option_that_does_not_apply_is_refused(arguments, option, karate, capsys):
+    """Even where it has the value of its default."""
+    assert main(["run", *(karate if a == "KARATE" else a for a in arguments)]) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith(f"error: {option} must come with ") and not captured.out
+    assert captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("option", ["--json", "--output"])
+def test_an_unwritable_place_is_found_before_the_work(option, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["run", "apsp", "--graph", "nowhere.mtx", option, "/proc/no/x.csv"])
+    captured = capsys.readouterr()
+    assert stop.value.code == 2 and f"{option}: must be a file that can be written" in captured.err
+
+
+def test_names_keep_their_type_in_json(karate, capsys):
+    assert main(["run", "mst", "--graph", karate, "--json", "-"]) == 0
+    edges = json.loads(capsys.readouterr().out)["tree"]["edges"]
+    assert len(edges) == 33 and all(isinstance(name, int) for edge in edges for name in edge)
+
+
+def test_routes_and_values_come_out(tmp_path, capsys):
+    graph, values = tmp_path / "roads.csv", tmp_path / "values.csv"
+    graph.write_text("source,target,km\nBonn,Ulm,4.5\nUlm,Jena,2\nKiel,Bonn,1\n")
+    arguments = ["run", "apsp", "--graph", str(graph), "--weight", "km", "--output", str(values)]
+    routes = ["--route", "Bonn", "Jena", "--route", "Jena", "Bonn"]
+    assert main([*arguments, *routes, "--json", "-"]) == 0
+    captured = capsys.readouterr()
+    assert "6.5: Bonn → Ulm → Jena" in captured.err and "no path" in captured.err
+    assert "leyzorek (by default)" in captured.err
+    first, second = json.loads(captured.out)["routes"]
+    assert first["value"] == 6.5 and first["route"] == ["Bonn", "Ulm", "Jena"]
+    assert second["value"] is None and second["route"] is None
+    assert values.read_text().splitlines()[1] == "Bonn,0,4.5,6.5,inf"
+    assert main([*arguments, "--undirected", *routes]) == 0
+    assert "6.5: Jena → Ulm → Bonn" in capsys.readouterr().out
+
+
+def test_no_cycles_are_claimed_for_a_unit_that_is_not_built(karate, capsys):
+    assert main(["run", "knn", "--graph", karate, "--inputs", "fp32", "--json", "-"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["cycles"] is None
+    assert "no 4×4×4 unit with addnorm on FP32 operands is built" in captured.err
+
+
+def test_help_has_an_example(capsys):
+    with pytest.raises(SystemExit):
+        main(["run", "--help"])
+    out = " ".join(capsys.readouterr().out.split())
+    assert "example: python -m sim run apsp --graph" in out and "(default: golden)" in out

@@ -13,7 +13,7 @@ import sim.rtl.tiles
 from golden.simd2 import Op, compress, mmo, mmo_sparse
 from sim.cli import main
 from sim.kernels.engine import Unit
-from sim.kernels.graph import solve
+from sim.kernels.graph import Core, solve
 from sim.rtl.simd2 import UNIT, UNIT_FP32, compute
 from sim.simd2 import Machine
 
@@ -116,6 +116,27 @@ def test_semirings_take_a_cycle_a_beat():
     assert found.cycles == found.beats + SMALL.latency_cycles
 
 
+def test_the_cycle_model_is_the_rtl_s():
+    """A 16×16×16 instruction on the units that are built, but for their latency."""
+    for config, dtype, unit, inputs in (
+        (SMALL, np.float16, Unit(m=2, n=2, k=4), "fp16"),
+        (WIDE, np.float32, SIZE, "fp32"),
+    ):
+        x = np.ones((16, 16), dtype)
+        for operation in ("mma", "minplus", "addnorm")[: 3 if inputs == "fp16" else 2]:
+            found = compute(operation, x, x, config=config)
+            expected = Core(unit=unit).interval(operation, inputs)
+            assert found.cycles == expected + config.latency_cycles
+
+
+def test_addnorm_on_the_rtl_says_what_to_do():
+    one = np.ones((2, 2), np.float32)
+    with pytest.raises(ValueError, match=r"not FP32; inputs='fp16' rounds .* backend='golden'"):
+        Machine(SIZE, "rtl").apply("addnorm", one, one)
+    with pytest.raises(ValueError, match="k must be a multiple of 4 for addnorm"):
+        Machine(SIZE, "rtl").apply("addnorm", one.astype("f2"), one.astype("f2"))
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -191,4 +212,5 @@ def test_the_command(tmp_path, capsys):
     knn = ["run", "knn", "--graph", str(points), "--backend", "rtl", "--neighbours", "1"]
     assert main([*knn, "--inputs", "fp32"]) == 2
     error = capsys.readouterr().err
-    assert "operation must be one of mma, minplus" in error and "not 'addnorm'" in error
+    assert "must be FP16 on compiled RTL, not FP32; --inputs fp16 rounds them" in error
+    assert "--backend golden takes them as they are" in error

@@ -6,6 +6,7 @@ import networkx as nx
 import pytest
 
 from golden.simd2 import Op
+from sim.kernels.engine import Unit
 from sim.kernels.graph import ALGORITHMS, Core, Counts, estimate, most_iterations, solve
 
 
@@ -25,8 +26,8 @@ def test_the_model_counts_what_a_run_counts(algorithm, vertices):
 
 def test_cycles_by_hand():
     core = Core()
-    assert [core.interval(op) for op in Op] == [64] * 9
-    assert core.interval("minplus", "fp32") == 128 and core.interval("mma", "fp32") == 256
+    assert [core.interval(op) for op in Op] == [64] * 8 + [256]
+    assert core.interval("minplus", "fp32") == 512 and core.interval("mma", "fp32") == 128
     counts = Counts.of(32, 32, 32)
     assert counts == Counts(loads=4 * 5, stores=4, mmo=8)
     cycles = core.cycles("minplus", counts, checked=160)
@@ -37,6 +38,18 @@ def test_cycles_by_hand():
     assert core.vector_cycles("mma", counts).compute == 8 * 4096 // 16
     row = estimate("minplus", 4096)
     assert row.iterations == 12 and 7.5 < row.ratio < 8
+
+
+def test_the_model_is_of_units_that_are_built():
+    """One pair of FP32 operands an element in two cycles; no addnorm of them, nor on k = 2."""
+    core = Core(unit=Unit(m=2, n=2, k=2))
+    assert core.interval("minplus", "fp32") == 8 * 8 * 16 * 2
+    assert core.interval("mma", "fp32") == 8 * 8 * 8 * 2
+    assert not core.builds("addnorm") and not Core().builds("addnorm", "fp32")
+    with pytest.raises(ValueError, match="addnorm must have a unit that is built, not FP32"):
+        Core().cycles("addnorm", Counts(mmo=1), "fp32")
+    with pytest.raises(ValueError, match="not FP16 operands on k = 2"):
+        core.interval("addnorm")
 
 
 def test_a_compressed_operand_by_hand():
@@ -50,9 +63,10 @@ def test_a_compressed_operand_by_hand():
 
 def test_every_number_that_is_not_counted_has_a_source():
     rows = Core().assumptions()
-    assert len(rows) == len(fields(Core)) + 3
+    assert len(rows) == len(fields(Core)) + 4
     for row in rows:
-        assert row.value and ("assumed" in row.source or "Zhang 2024, " in row.source), row
+        known = ("assumed", "Zhang 2024, ", "hdl.cube builds")
+        assert row.value and any(text in row.source for text in known), row
     sources = {row.name: row.source for row in Core(latency_cycles=5).assumptions()}
     assert sources["latency of an output tile, cycles"] == "given"
     assert [text for text in sources.values() if text == "given"] == ["given"]

@@ -11,7 +11,15 @@ from golden.simd2.op import GROUP, KEPT
 from ...simd2 import Machine
 from .inputs import FORMATS
 
-__all__ = ["ALGORITHMS", "BLOCK", "Closure", "Operand", "closure", "most_iterations"]
+__all__ = [
+    "ALGORITHMS",
+    "BLOCK",
+    "Closure",
+    "Operand",
+    "closure",
+    "default_algorithm",
+    "most_iterations",
+]
 
 #: Rows that blocked Floyd–Warshall works on at a time.
 BLOCK = 128
@@ -66,6 +74,21 @@ class Closure:
     iterations: int
     converged: bool
     stopped: bool
+
+
+def default_algorithm(
+    vertices: int, *, block: int = BLOCK, sparse: bool = False, check: bool = True
+) -> str:
+    """Return the algorithm that takes the fewest operations on a graph of so many vertices.
+
+    Blocked Floyd–Warshall goes through every triple of vertices about once, Leyzorek once an
+    iteration. Up to one block, Floyd–Warshall begins with Leyzorek on the whole matrix, so that
+    alone is less; it is taken without the check, too, which Floyd–Warshall does not have. See
+    decision 0008.
+    """
+    if sparse:
+        return "bellman-ford"
+    return "floyd-warshall" if vertices > block and check else "leyzorek"
 
 
 def most_iterations(algorithm: str, vertices: int, *, block: int = BLOCK) -> int:

@@ -7,7 +7,9 @@ Both are as wide as one sub-core of a GPU has them. What is counted are the inst
 from dataclasses import dataclass, field, fields
 
 from golden.fp.formats import check_int
+from golden.m3xu import as_precision
 from golden.simd2 import Op, as_op
+from golden.simd2.op import PARTS
 
 from ...simd2 import TILE, Counts
 from ..engine import Unit
@@ -28,12 +30,7 @@ _VECTOR_SOURCE = (
     "difference and multiply-add"
 )
 
-#: Passes of FP32 operands through lanes of 16 bits, for ⊗ that multiplies or not, and why.
-_FP32_STEPS = {True: 4, False: 2}
-_FP32_SOURCE = (
-    "with ×: Zhang 2024, Corollary 2 (M³XU: a quarter of the rate); without: assumed, an operand "
-    "takes two lanes"
-)
+_RATE_SOURCE = "the units that hdl.cube builds; their RTL takes these cycles"
 
 
 @dataclass(frozen=True)
@@ -112,27 +109,57 @@ class Core:
             text = f"{unit.m}×{unit.n}×{unit.k}" if item.name == "unit" else str(value)
             source = "given" if given else item.metadata["source"]
             found.append(Assumption(item.metadata["name"], text, source))
-        for name, table, source in (
-            ("passes of FP32 operands, with × or without", _FP32_STEPS, _FP32_SOURCE),
-            ("vector instructions a term, of mma or others", _VECTOR, _VECTOR_SOURCE),
-        ):
-            found.append(Assumption(name, f"{table[True]} or {table[False]}", source))
+        steps = f"{self._fp32_steps} for a pair an element; mma: for {self.unit.k}"
+        found.append(Assumption("cycles of FP32 operands", steps, _RATE_SOURCE))
+        addnorm = f"{self._addnorm_pairs} a cycle in FP16; none in FP32, it is not built"
+        found.append(Assumption("pairs of addnorm an element", addnorm, _RATE_SOURCE))
+        vector = f"{_VECTOR[True]} or {_VECTOR[False]}"
+        name = "vector instructions a term, of mma or others"
+        found.append(Assumption(name, vector, _VECTOR_SOURCE))
         found.append(Assumption("loads and stores overlap", "yes", "assumed, in both units"))
         return tuple(found)
 
-    def interval(self, op: Op | str, inputs: str = "fp16") -> int:
-        """Cycles of one 16×16×16 instruction behind another.
+    @property
+    def _fp32_steps(self) -> int:
+        return as_precision("fp32").steps(self.unit.multiplier_bits)
 
-        One with a compressed A takes as long, for twice the depth.
+    @property
+    def _addnorm_pairs(self) -> int:
+        return self.unit.k // PARTS
+
+    def builds(self, op: Op | str, inputs: str = "fp16") -> bool:
+        """Whether there is a unit of these lanes for the operation and the operands."""
+        if as_op(op) is not Op.ADDNORM:
+            return inputs == "fp16" or self.unit.k > 1
+        return inputs == "fp16" and self.unit.k % PARTS == 0
+
+    def interval(self, op: Op | str, inputs: str = "fp16") -> int:
+        """Return the cycles of one 16×16×16 instruction behind another, as the RTL takes them.
+
+        An element takes k pairs of FP16 operands a cycle, k/4 of addnorm. Of FP32 operands the
+        units for them take one pair in two cycles on 12-bit multipliers; of mma k pairs. One with
+        a compressed A takes as long, for twice the depth.
+
+        Raises
+        ------
+        ValueError
+            If no unit is built for it, see `builds`.
         """
-        steps = 1
-        if inputs == "fp32":
-            steps = _FP32_STEPS[as_op(op).times in ("mul", "sqdiff")]
-        unit = self.unit
-        return -(-TILE // unit.m) * -(-TILE // unit.n) * -(-TILE // unit.k) * steps
+        op, unit = as_op(op), self.unit
+        if not self.builds(op, inputs):
+            raise ValueError(
+                f"{op.mnemonic} must have a unit that is built, not {inputs.upper()} operands on "
+                f"k = {unit.k}"
+            )
+        pairs, steps = unit.k, 1
+        if op is Op.ADDNORM:
+            pairs = self._addnorm_pairs
+        elif inputs == "fp32":
+            pairs, steps = unit.k if op is Op.MMA else 1, self._fp32_steps
+        return -(-TILE // unit.m) * -(-TILE // unit.n) * -(-TILE // pairs) * steps
 
     def cycles(self, op: Op | str, counts: Counts, inputs: str = "fp16", *, checked: int = 0):
-        """Cycles of instructions on the SIMD² unit.
+        """Cycles of instructions on the SIMD² unit; ValueError if it is not built, see `builds`.
 
         Parameters
         ----------

@@ -10,7 +10,8 @@ from golden.simd2 import Op
 
 from ...simd2 import Counts, Machine
 from ..neighbours import nearest
-from .inputs import FORMATS, read_matrix, rounded
+from .files import read_matrix
+from .inputs import FORMATS, rounded
 from .memory import POINT_BYTES, check_memory
 
 __all__ = ["Neighbours", "nearest_neighbours"]

@@ -12,11 +12,11 @@ import numpy as np
 from golden.simd2 import Op
 
 from ...simd2 import Counts, Machine
-from .closures import BLOCK, Operand, closure
-from .inputs import FORMATS, Graph, PrecisionWarning, as_graph, rounded
-from .routes import find_cycle, negative_cycle, parents, spanning_tree, times
+from .closures import BLOCK, Operand, closure, default_algorithm
+from .inputs import FORMATS, Graph, PrecisionWarning, as_edges, as_graph, rounded
+from .routes import find_cycle, lost_paths, negative_cycle, parents, spanning_tree, times
 
-__all__ = ["PROBLEMS", "Paths", "Problem", "solve"]
+__all__ = ["PROBLEMS", "Paths", "Problem", "read_graph", "solve"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,7 +231,7 @@ def solve(
     problem: str,
     source: Any,
     *,
-    algorithm: str = "leyzorek",
+    algorithm: str | None = None,
     check: bool = True,
     inputs: str | None = None,
     machine: Machine | None = None,
@@ -246,9 +246,10 @@ def solve(
     ----------
     problem : str
         A name in `PROBLEMS`.
-    source : array, sparse matrix, NetworkX graph, path of a Matrix Market file, or Graph
-    algorithm : {"bellman-ford", "leyzorek", "floyd-warshall"}
-        See `closure`; ``block`` is the last one's, ``sparse`` the first one's.
+    source : array, sparse matrix, NetworkX graph, list of edges, path of a file, or Graph
+    algorithm : {"bellman-ford", "leyzorek", "floyd-warshall"}, optional
+        See `closure`; ``block`` is the last one's, ``sparse`` the first one's. By default the one
+        with the fewest operations, see `closures.default_algorithm`.
     check : bool
         End when an iteration changes nothing, instead of after as many as any graph may need.
     inputs : {"fp16", "fp32"}, optional
@@ -260,7 +261,7 @@ def solve(
     reflexive : bool
         Of gtc: whether every vertex reaches itself, or only those on cycles.
     **reading
-        ``weight``, ``no_edge`` and ``names`` of `as_graph`.
+        ``weight``, ``no_edge``, ``names``, ``duplicates`` and ``directed`` of `read_graph`.
 
     Raises
     ------
@@ -273,8 +274,9 @@ def solve(
         raise ValueError(f"problem must be one of {', '.join(PROBLEMS)}, not {problem!r}")
     what = PROBLEMS[problem]
     op = what.op
-    graph = as_graph(source, op, **reading)
-    _check(what, graph)
+    graph = read_graph(what, source, **reading)
+    if algorithm is None:
+        algorithm = default_algorithm(len(graph), block=block, sparse=sparse, check=check)
     weights = graph.weights
     if op is Op.ORAND:
         weights = graph.edges.astype(np.float64)
@@ -303,6 +305,14 @@ def solve(
         raise ValueError(f"apsp must have no cycle of negative weight, not {named}")
     if operand.error:
         _warn(operand.error)
+    lost = lost_paths(op, found.values, operands, graph.edges)
+    if lost:
+        as_what = "have the value 0" if op is Op.MINMUL else "count as without a path"
+        warnings.warn(
+            f"at least {lost:,} pairs of vertices {as_what}: FP32 cannot hold a path's value",
+            PrecisionWarning,
+            stacklevel=2,
+        )
     return Paths(
         problem=what,
         graph=graph,
@@ -315,6 +325,29 @@ def solve(
         clocks=taken,
         operands=operands,
     )
+
+
+def read_graph(problem: Problem, source: Any, **reading: Any) -> Graph:
+    """Return the graph of a problem from any source, checked for what the problem needs.
+
+    Parameters
+    ----------
+    **reading
+        ``weight``, ``no_edge``, ``names``, ``duplicates`` and ``directed`` of `as_graph`. Edges of
+        a list lead both ways by default where the problem needs a graph without directions.
+
+    Raises
+    ------
+    ValueError
+        As `solve`, and `as_graph`.
+    """
+    if problem.needs == "undirected" and reading.get("directed") is None:
+        listed = as_edges(source, reading.get("weight", "weight"))
+        if listed is not None:
+            source, reading = listed, {**reading, "directed": False}
+    graph = as_graph(source, problem.op, **reading)
+    _check(problem, graph)
+    return graph
 
 
 def _format(op, weights):

@@ -4,7 +4,7 @@ import numpy as np
 
 from golden.simd2 import Op
 
-__all__ = ["find_cycle", "negative_cycle", "parents", "spanning_tree", "times"]
+__all__ = ["find_cycle", "lost_paths", "negative_cycle", "parents", "spanning_tree", "times"]
 
 
 def times(op: Op, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -15,6 +15,39 @@ def times(op: Op, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}[op.times](
             a, b
         )
+
+
+def lost_paths(op: Op, values: np.ndarray, operands: np.ndarray, edges: np.ndarray) -> int:
+    """Return how many pairs at least have a path, and a value that FP32 cannot hold.
+
+    These are pairs one edge behind a value that FP32 holds.
+
+    A sum beyond the largest FP32 number, or a product below the smallest, looks as if there were
+    no path; a least product that became 0 looks like one through an edge of weight 0.
+
+    Parameters
+    ----------
+    values : (V, V) ndarray of float32
+        Found by a closure.
+    operands : (V, V) ndarray of float32
+    edges : (V, V) ndarray of bool
+    """
+    if op is Op.MINMUL:
+        return 0 if (operands[edges] == 0).any() else int(np.count_nonzero(values == 0))
+    if op not in (Op.MINPLUS, Op.MAXPLUS, Op.MAXMUL) or not edges.any():
+        return 0
+    absent = np.float32(op.no_edge)
+    there, weights = values != absent, operands[edges].astype(np.float64)
+    if op is Op.MAXMUL:
+        least = values.min(where=there, initial=np.inf)
+        if float(least) * weights.min() >= np.finfo(np.float32).smallest_subnormal:
+            return 0
+    else:
+        most = max(values.max(where=there, initial=0), -values.min(where=there, initial=0))
+        if float(most) + np.abs(weights).max() <= np.finfo(np.float32).max:
+            return 0
+    further = there.astype(np.float32) @ edges.astype(np.float32) > 0
+    return int(np.count_nonzero(further & ~there))
 
 
 def parents(op: Op, source: int, row, edges, weights, operand, identity: float) -> np.ndarray:

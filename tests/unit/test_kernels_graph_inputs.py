@@ -1,0 +1,271 @@
+"""`sim.kernels.graph`: how graphs are read, what is said of it, what is written, and the bounds."""
+
+import bz2
+import gzip
+import math
+import warnings
+
+import networkx as nx
+import numpy as np
+import pytest
+from scipy.io import mmread, mmwrite
+from scipy.sparse import coo_array, csr_array
+
+import sim.kernels.graph.files as files_module
+from sim.kernels.graph import (
+    PROBLEMS,
+    GraphWarning,
+    PrecisionWarning,
+    default_algorithm,
+    nearest_neighbours,
+    read_graph,
+    solve,
+    write_neighbours,
+    write_paths,
+)
+
+TWICE = "%%MatrixMarket matrix coordinate real general\n3 3 4\n1 2 5\n2 3 1\n1 2 3\n2 3 7\n"
+
+
+class Frame:
+    """What is used of a pandas data frame."""
+
+    iloc = None
+
+    def __init__(self, data, index=None):
+        self.data = data
+        self.columns = list(data)
+        self.index = list(range(len(next(iter(data.values()))))) if index is None else index
+
+    def __getitem__(self, name):
+        return self.data[name]
+
+    def to_numpy(self):
+        return np.array([self.data[name] for name in self.columns]).T
+
+
+def quiet(*given, **settings):
+    """Solve without a word."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return solve(*given, **settings)
+
+
+def test_duplicate_entries_are_refused_or_as_asked(tmp_path):
+    file = tmp_path / "twice.mtx"
+    file.write_text(TWICE)
+    sparse = coo_array((np.array([5.0, 1, 3, 7]), ([0, 1, 0, 1], [1, 2, 1, 2])), shape=(3, 3))
+    refused = r"given once, not 2 of them again, the first {} → {} with 5 and 3 \(duplicates="
+    for source, first in ((file, (1, 2)), (sparse, (0, 1))):
+        with pytest.raises(ValueError, match=refused.format(*first)):
+            solve("apsp", source)
+        for name, value in (("sum", 8), ("min", 3), ("max", 5), ("first", 5)):
+            found = quiet("apsp", source, duplicates=name)
+            assert found.value(*first) == value
+            assert found.graph.notes[0].startswith("2 edges were given again: ")
+        assert quiet("gtc", source).value(*first) == 1  # weights do not matter
+    with pytest.raises(ValueError, match="duplicates must be one of sum, min, max, first, not 'x'"):
+        solve("apsp", file, duplicates="x")
+    with pytest.raises(ValueError, match="must not be given for a matrix with all entries"):
+        solve("apsp", np.ones((2, 2)), duplicates="min")
+    file.write_text(TWICE.replace("general", "symmetric").replace("1 2 5", "2 1 3"))
+    with pytest.raises(ValueError, match="edges must be given once"):  # both triangles are stored
+        solve("apsp", file)
+
+
+def test_zeros_of_a_dense_array_are_said():
+    zeros = np.array([[0, 2.0, 0], [0, 0, 3.0], [0, 0, 0]])
+    with pytest.warns(GraphWarning, match="4 zeros of the matrix are edges of weight 0; no_edge=0"):
+        assert solve("apsp", zeros).value(0, 2) == 0
+    assert quiet("apsp", zeros, no_edge=0).value(0, 2) == 5
+    assert quiet("apsp", zeros, no_edge=math.inf).value(0, 2) == 0
+    with pytest.warns(GraphWarning, match="4 zeros of the matrix are no edges; no_edge=0"):
+        solve("gtc", zeros)
+    assert quiet("gtc", zeros != 0).values.sum() == 6
+    with pytest.raises(ValueError, match="no_edge must not be given for a sparse matrix, not 0"):
+        solve("apsp", coo_array(zeros), no_edge=0)
+
+
+def test_a_stored_zero_is_an_edge_of_the_closure():
+    stored = coo_array((np.array([0.0, 2.0]), ([0, 1], [1, 2])), shape=(3, 3))
+    assert quiet("gtc", stored).value(0, 2) == 1
+    assert quiet("gtc", nx.DiGraph([("a", "b", {"weight": 0})])).value("a", "b") == 1
+
+
+def test_a_missing_weight_is_said_once():
+    graph = nx.Graph([("a", "b", {"weight": 3}), ("b", "c", {}), ("c", "d", {"distance": 9})])
+    with pytest.warns(GraphWarning) as heard:
+        assert solve("apsp", graph).value("a", "d") == 5
+    assert len(heard) == 1
+    assert str(heard[0].message).startswith("2 of 3 edges have no weight named 'weight' and got")
+    assert quiet("apsp", graph, weight=None).value("a", "d") == 3
+    quiet("gtc", graph)
+
+
+def test_rounding_and_underflow_of_fp32_weights_are_said():
+    with pytest.warns(PrecisionWarning, match=r"rounded to FP32, with .* up to 1.5e-08$"):
+        solve("apsp", [(0, 1, 0.1)])
+    with pytest.warns(PrecisionWarning) as heard:
+        found = solve("maxrp", [(0, 1, 1e-60), (1, 2, 0.5)])
+    assert found.value(0, 1) == 0
+    texts = [str(warning.message) for warning in heard]
+    assert "up to 1, and 1 of them became 0" in texts[0]
+    assert texts[1].startswith("at least 1 pairs of vertices count as without a path: FP32")
+
+
+@pytest.mark.parametrize(
+    ("problem", "weight", "count"), [("maxrp", 2.0**-80, 2), ("minrp", 2.0**-80, 3)]
+)
+def test_values_that_fp32_cannot_hold_are_said(problem, weight, count):
+    chain = [(i, i + 1, weight) for i in range(3)]
+    with pytest.warns(PrecisionWarning, match=f"at least {count} pairs .* FP32 cannot hold"):
+        solve(problem, chain)
+    quiet(problem, [(0, 1, 2.0**-70), (1, 2, 2.0**-70)])
+    with pytest.warns(PrecisionWarning, match="1 pairs of vertices count as without"):
+        solve("apsp", [(0, 1, 2.0**127), (1, 2, 2.0**127)])
+
+
+def test_tuples_and_frames_are_lists_of_edges():
+    edges = [("b", "a", 2), ("a", "c", 5)]
+    expected = quiet("apsp", nx.DiGraph([(u, v, {"weight": w}) for u, v, w in edges]))
+    frame = Frame({"to": ["a", "c"], "weight": [2, 5], "from": ["b", "a"]})
+    for source in (edges, iter(edges), [(u, v, {"weight": w}) for u, v, w in edges], frame):
+        found = quiet("apsp", source)
+        assert found.graph.names == ("b", "a", "c") and found.value("b", "c") == 7
+        assert np.array_equal(found.values, expected.values)
+    found = quiet("apsp", [(3, 1, 4), (1, 2, 1)], directed=False)
+    assert found.graph.names == (1, 2, 3) and found.value(2, 3) == 5
+    assert quiet("apsp", edges, names="abcd").graph.names == tuple("abcd")
+    assert quiet("mst", iter(edges)).tree == [("b", "a"), ("a", "c")]  # both ways by default
+    square = Frame({"x": [math.inf, 1.0], "y": [4.0, math.inf]}, index=["x", "y"])
+    assert quiet("apsp", square).value("x", "y") == 4
+    with pytest.warns(GraphWarning, match="1 of 2 edges have no weight"):
+        solve("apsp", [(0, 1), (1, 2, 5)])
+    quiet("apsp", [(0, 1), (1, 2)], weight=None)
+    for source, text in (
+        ([(0, 1, 2, 3)], r"edges must be \(source, target\) or .*, not \(0, 1, 2, 3\)"),
+        ([(0, 1, "x")], r"weights must be numbers, not 'x' \(edge 0 → 1\)"),
+        ([(0, 1, 1), (1, 0, 2)], "edges must be given once, not 1 of them again, the first 0 → 1"),
+        (Frame({"u": [1], "v": [2], "km": [3]}), "one of the columns km, not 'weight'"),
+        (Frame({"u": [1]}), "must have a column of sources and one of targets"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            solve("apsp", source, directed=False)
+    with pytest.raises(ValueError, match="between the names given, not b → a"):
+        solve("apsp", edges, names=["a", "c"])
+    with pytest.raises(ValueError, match="directed must not be given for a graph that is no list"):
+        solve("apsp", np.ones((2, 2)), directed=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.csv", "source,target,weight\n1,2,5\n2,10,1.5\n"),
+        ("a.csv", "# comment\n1;2;5\n\n2;10;1.5\n"),
+        ("a.tsv", "target\tsource\tnote\tweight\n2\t1\tx\t5\n10\t2\ty\t1.5\n"),
+        ("a.txt", "% from KONECT\n1 2 5\n2 10 1.5\n"),
+        ("a.csv.gz", "\ufeff1,2,5\n2,10,1.5\n"),
+        ("a.edges.bz2", "1,2,5\n2,10,1.5\n"),
+    ],
+)
+def test_edge_lists_in_files(name, text, tmp_path):
+    pack = {".gz": gzip.compress, ".bz2": bz2.compress}.get(name[name.rindex(".") :], bytes)
+    (tmp_path / name).write_bytes(pack(text.encode()))
+    found = quiet("apsp", tmp_path / name)
+    assert found.graph.names == (1, 2, 10) and found.value(1, 10) == 6.5
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "a.csv: it has no edges"),
+        ("1,2,3,4\n", r"columns must be source, target and weight, .* not 4 .*\(line 1\)"),
+        ("1,2,3\n1,2,3,4\n", "line 2 must have 3 columns, not 4"),
+        ("1,2,3\n2,3,x\n", r"weights must be numbers, not 'x' \(line 2\)"),
+        ("source,target,km\n1,2,3\n", "weight must be one of the columns km, not 'weight'"),
+        ('1,"2\n3",4\n', "must be a list of edges"),
+        ("1,\xff", None),
+    ],
+)
+def test_a_bad_list_of_edges_is_refused(text, said, tmp_path):
+    file = tmp_path / "a.csv"
+    file.write_bytes(text.encode("latin-1"))
+    with pytest.raises(ValueError, match=said or "must be a list of edges, not .*a.csv"):
+        solve("apsp", file)
+
+
+def test_names_and_weights_missing_in_a_list(tmp_path):
+    file = tmp_path / "a.csv"
+    file.write_text("a,007,\nb,a,2\n")
+    with pytest.warns(GraphWarning, match="1 of 2 edges"):
+        found = solve("apsp", file)
+    assert found.graph.names == ("a", "007", "b") and found.value("b", "007") == 3
+
+
+def test_a_bomb_and_absurd_headers_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(files_module, "UNPACKED_BYTES", 1 << 20)
+    head = "%%MatrixMarket matrix coordinate real general\n"
+    for name, pack in (("b.mtx.gz", gzip.compress), ("b.csv.bz2", bz2.compress)):
+        (tmp_path / name).write_bytes(pack(head.encode() + b"% x\n" * (1 << 19)))
+        with pytest.raises(ValueError, match=rf"must unpack to at most 1 MiB, not .*{name}"):
+            solve("apsp", tmp_path / name)
+    file = tmp_path / "h.mtx"
+    dense = head.replace("coordinate", "array")
+    for text, said in (
+        (head + "3 3 999999999999\n1 2 5\n", "promises 999,999,999,999 entries"),
+        (dense + "1000000 1000000\n1\n", "promises 1,000,000,000,000 entries"),
+        (head + "9" * 30 + " 3 1\n1 2 5\n", "sizes must be 3 whole numbers, not '9999"),
+        (head + "3 3\n", "sizes must be 3 whole numbers, not '3 3'"),
+        (head + "% nothing\n", "the line of sizes is missing"),
+        ("3 3 1\n1 2 5\n", "the first line must begin with %%MatrixMarket"),
+    ):
+        file.write_text(text)
+        with pytest.raises(ValueError, match=f"must be a Matrix Market file, not .*: .*{said}"):
+            solve("apsp", file)
+    with pytest.raises(ValueError, match="graph must be a file, not"):
+        solve("apsp", tmp_path)
+    monkeypatch.setattr(files_module, "free_bytes", lambda: 40)
+    file.write_text(head + "3 3 2\n1 2 5\n2 3 1\n")
+    with pytest.raises(ValueError, match=r"must be a file of at most 0\.0 GiB, which are free"):
+        solve("apsp", file)
+
+
+def test_the_fast_algorithm_is_the_default():
+    """Floyd–Warshall above a block of vertices: half of Leyzorek's operations, or less."""
+    assert [default_algorithm(v) for v in (1, 128, 129)] == ["leyzorek"] * 2 + ["floyd-warshall"]
+    assert default_algorithm(500, check=False) == "leyzorek"
+    graph = nx.cycle_graph(200)
+    found, other = (quiet("apsp", graph, weight=None, algorithm=x) for x in (None, "leyzorek"))
+    assert found.algorithm == "floyd-warshall" and np.array_equal(found.values, other.values)
+    assert found.counts.mmo < 0.6 * other.counts.mmo
+
+
+def test_values_in_files(tmp_path):
+    found = quiet("apsp", [("a b", "c", 0.5), ("c", "d,e", 2)])
+    for name in ("v.npy", "v.csv", "v.mtx"):
+        write_paths(found, tmp_path / name)
+    assert np.array_equal(np.load(tmp_path / "v.npy"), found.values)
+    text = (tmp_path / "v.csv").read_text().splitlines()
+    assert text[:2] == [',a b,c,"d,e"', "a b,0,0.5,2.5"] and text[3] == '"d,e",inf,inf,0'
+    stored = csr_array(mmread(tmp_path / "v.mtx"))
+    assert stored.nnz == 6 and stored[0, 2] == 2.5
+    assert "% vertex 1 is a b\n" in (tmp_path / "v.mtx").read_text()
+    again = read_graph(PROBLEMS["apsp"], tmp_path / "v.mtx")
+    assert np.array_equal(again.weights, found.values)
+    wide = quiet("mcp", [(1, 2, 3)])
+    write_paths(wide, tmp_path / "w.mtx")
+    assert (tmp_path / "w.mtx").read_text().splitlines()[2:] == ["2 2 1", "1 2 3"]
+    with pytest.raises(ValueError, match=r"output must end in .npy, .csv, .mtx, not 'x.txt'"):
+        write_paths(found, "x.txt")
+
+
+def test_neighbours_in_files(tmp_path):
+    mmwrite(tmp_path / "p.mtx", np.array([[0.0], [1.0], [3.0]]))
+    found = nearest_neighbours(tmp_path / "p.mtx", 2)
+    for name in ("n.npy", "n.csv", "n.mtx"):
+        write_neighbours(found, tmp_path / name)
+    array = np.load(tmp_path / "n.npy")
+    assert array["neighbour"].tolist() == [[2, 3], [1, 3], [2, 1]]
+    assert array["square"].tolist() == [[1, 9], [1, 4], [4, 9]]
+    assert (tmp_path / "n.csv").read_text().startswith("point,neighbour,square\n1,2,1\n1,3,9\n")
+    assert csr_array(mmread(tmp_path / "n.mtx")).toarray()[2].tolist() == [9, 4, 0]

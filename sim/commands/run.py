@@ -33,7 +33,6 @@ def register(commands: Any) -> None:
         description="Solve a graph problem on a SIMD² unit, or run a kernel on simulated DaVinci "
         "cores, and print the result with its cycles.",
         epilog=_EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "problem",

@@ -1,4 +1,4 @@
-"""The command line: ``python -m flows verilog | area | timing | cells``."""
+"""The command line: ``python -m flows verilog | area | timing | fpga | cells``."""
 
 import argparse
 import json
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from flows import baseline, cells, report, table35, verilog
+from flows import baseline, cells, fpga, report, table35, verilog
 from flows.cache import write_atomic
 from flows.errors import UserError, choose
 from flows.liberty import LibertyError
@@ -50,8 +50,9 @@ def _parser() -> argparse.ArgumentParser:
     area = commands.add_parser("area", help="area (and delay) of units, per module, as a table")
     timing = commands.add_parser("timing", help="longest paths by class, or cell by cell")
     emit = commands.add_parser("verilog", help="write units as Verilog")
+    blocks = commands.add_parser("fpga", help="LUTs, carry cells, flip-flops and DSP blocks")
     listing = commands.add_parser("list", help="units, their options and reported configurations")
-    for command in (area, timing, emit):
+    for command in (area, timing, emit, blocks):
         _add_unit_options(command)
     for command in (area, timing):
         _add_measure_options(command)
@@ -60,6 +61,11 @@ def _parser() -> argparse.ArgumentParser:
     emit.set_defaults(all=True)
     emit.add_argument("--folder", type=Path, default=Path("build/verilog"), help="where to write")
     emit.add_argument("--stdout", action="store_true", help="print instead of writing files")
+    blocks.add_argument(
+        "--family", default=",".join(fpga.FAMILIES), help="ecp5 | xilinx7; both if left out"
+    )
+    blocks.add_argument("--no-cache", action="store_true", help="synthesise even what is known")
+    blocks.set_defaults(run=_fpga, all=False)
     area.set_defaults(run=_area)
     timing.set_defaults(run=_timing)
     emit.set_defaults(run=_verilog)
@@ -71,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     library.add_argument("--write", type=Path, metavar="FILE", help="write it as liberty")
     library.add_argument("--compare", action="store_true", help="against Nangate45 on our units")
     library.set_defaults(run=_cells, markdown=None)
-    for command in (area, timing, emit, listing, library):
+    for command in (area, timing, emit, blocks, listing, library):
         command.add_argument("--json", type=Path, metavar="FILE", help="write everything as JSON")
     library.add_argument("--markdown", type=Path, metavar="FILE", help="write the comparison")
     return parser
@@ -242,6 +248,20 @@ def _verilog(options: argparse.Namespace) -> int:
             for v, path in written
         ]
         _write_json(options.json, document)
+    return 0
+
+
+def _fpga(options: argparse.Namespace) -> int:
+    families = [choose("family", name, fpga.FAMILIES) for name in options.family.split(",")]
+    wanted = _variants(options)
+    with Progress() as progress:
+        lines = fpga.table(wanted, families, cache=not options.no_cache, progress=progress)
+    header = ["unit", "label", "family", "lut", "carry", "ff", "dsp"]
+    texts = [[str(line[name]) for name in header] for line in lines]
+    header[1] = "configuration"
+    report.show((header, texts), title="Cells on FPGAs", note=fpga.NOTE)
+    if options.json:
+        _write_json(options.json, lines)
     return 0
 
 

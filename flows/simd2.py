@@ -67,6 +67,7 @@ def float_config(c: Mapping[str, Any]) -> MatrixUnitConfig:
         pipeline=c["pipeline"],
         slots=c["slots"],
         operations=tuple(op.mnemonic for op in OPERATIONS[c["operations"]]),
+        multiplier=c["multiplier"] or "booth",
     )
 
 
@@ -90,6 +91,7 @@ def int_config(c: Mapping[str, Any]) -> IntConfig:
         bits=c["width"],
         operations=OPERATIONS[c["operations"]],
         pipeline=c["pipeline"],
+        multiplier=c["multiplier"] or "booth",
     )
 
 

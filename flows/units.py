@@ -12,7 +12,7 @@ from amaranth.lib import wiring
 
 from flows.errors import UserError, choose
 from flows.simd2 import OPERATIONS, SLOTS, float_config, float_rows, int_config, int_rows
-from flows.unit import Configuration, Unit, Variant, flag, named, number
+from flows.unit import Configuration, Option, Unit, Variant, flag, named, number
 from flows.variants import REPORTED, TABLE, VARIANTS, variant
 from golden.fp.formats import FORMATS, INT_FORMATS
 from golden.fp.spec import PRESETS, DotSpec
@@ -26,12 +26,18 @@ from hdl.fp.dot import DotProduct
 from hdl.fp.exact import ExactDotProduct
 from hdl.fp.intdot import IntDotProduct
 from hdl.fp.multiplier_unit import Multiplier
+from hdl.fp.multiply import MULTIPLIERS
 from hdl.m3xu.mma import UNITS as MMA_UNITS
 from hdl.m3xu.mma import MmaUnit
 from hdl.simd2.intconfig import BITS, DEPTHS
 from hdl.simd2.integer import IntTile
 
 _PIPELINE = number("pipeline", min(PIPELINES), max(PIPELINES))
+#: None for the default, whose names say nothing about it.
+_MULTIPLIER = Option(
+    lambda text: None if choose("multiplier", text, MULTIPLIERS) == "booth" else text,
+    " | ".join(MULTIPLIERS),
+)
 
 
 def _dot_spec(c: Configuration) -> DotSpec:
@@ -40,7 +46,7 @@ def _dot_spec(c: Configuration) -> DotSpec:
 
 def _dot_default(given: Configuration) -> dict[str, Any]:
     c = {"preset": "a100", "input": "fp16", "input_b": None, "output": "fp32", "k": None}
-    c |= {"pipeline": 3, **given}
+    c |= {"pipeline": 3, "multiplier": None, **given}
     spec = _dot_spec(c)
     c["k"] = spec.k
     if spec.input_b == spec.input:
@@ -51,7 +57,7 @@ def _dot_default(given: Configuration) -> dict[str, Any]:
 def _dot_build(c: Configuration) -> wiring.Component:
     spec = _dot_spec(c)
     component = ExactDotProduct if spec.window is None else DotProduct
-    return component(spec=spec, pipeline=c["pipeline"])
+    return component(spec=spec, pipeline=c["pipeline"], multiplier=c["multiplier"] or "booth")
 
 
 _REPORTED_INPUTS = {
@@ -81,8 +87,14 @@ def _dot_rows() -> list[Configuration]:
 
 
 def _int_default(given: Configuration) -> dict[str, Any]:
-    return {"k": 16, "unsigned_a": False, "unsigned_b": False, "saturate": False, "pipeline": 1} | {
-        **given
+    return {
+        "k": 16,
+        "unsigned_a": False,
+        "unsigned_b": False,
+        "saturate": False,
+        "pipeline": 1,
+        "multiplier": None,
+        **given,
     }
 
 
@@ -93,6 +105,7 @@ def _int_build(c: Configuration) -> wiring.Component:
         signed_b=not c["unsigned_b"],
         saturate=c["saturate"],
         pipeline=c["pipeline"],
+        multiplier=c["multiplier"] or "booth",
     )
 
 
@@ -108,7 +121,11 @@ def _adder(c: Configuration) -> wiring.Component:
 
 def _multiplier(c: Configuration) -> wiring.Component:
     return Multiplier(
-        format=c["format"], output=c["output"], rounding=c["rounding"], pipeline=c["pipeline"]
+        format=c["format"],
+        output=c["output"],
+        rounding=c["rounding"],
+        pipeline=c["pipeline"],
+        multiplier=c["multiplier"] or "booth",
     )
 
 
@@ -123,18 +140,20 @@ def _converter(c: Configuration) -> wiring.Component:
 
 
 def _cube_config(c: Configuration) -> MatrixUnitConfig:
-    changes = {name: c[name] for name in ("dataflow", "pipeline") if c[name] is not None}
+    names = ("dataflow", "pipeline", "multiplier")
+    changes = {name: c[name] for name in names if c[name] is not None}
     if c["accuracy"] is not None:
         changes["preset"] = c["accuracy"]
     return replace(CONFIGS[c["preset"]], **changes)
 
 
 def _m3xu_config(c: Configuration) -> MatrixUnitConfig:
-    return variant(c["variant"], pipeline=c["pipeline"], window=c["window"])
+    config = variant(c["variant"], pipeline=c["pipeline"], window=c["window"])
+    return replace(config, multiplier=c["multiplier"] or "booth")
 
 
 def _mma_config(c: Configuration) -> MatrixUnitConfig:
-    given = {name: c[name] for name in ("dataflow", "pipeline", "slots")}
+    given = {name: c[name] for name in ("dataflow", "pipeline", "slots", "multiplier")}
     changes = {name: value for name, value in given.items() if value is not None}
     return replace(MMA_UNITS[c["preset"]], **changes)
 
@@ -162,6 +181,7 @@ UNITS: dict[str, Unit] = {
                 "output": named("output", FORMATS),
                 "k": number("k", 1, 64),
                 "pipeline": _PIPELINE,
+                "multiplier": _MULTIPLIER,
             },
             default=_dot_default,
             build=_dot_build,
@@ -178,6 +198,7 @@ UNITS: dict[str, Unit] = {
                 "unsigned_b": flag("B is UINT8"),
                 "saturate": flag("saturate instead of wrap"),
                 "pipeline": _PIPELINE,
+                "multiplier": _MULTIPLIER,
             },
             default=_int_default,
             build=_int_build,
@@ -192,9 +213,10 @@ UNITS: dict[str, Unit] = {
                 "dataflow": named("dataflow", DATAFLOWS),
                 "accuracy": named("accuracy", (name for name in PRESETS if name != "exact")),
                 "pipeline": _PIPELINE,
+                "multiplier": _MULTIPLIER,
             },
             default=_with_defaults(
-                preset="cube_4x4x4", dataflow=None, accuracy=None, pipeline=None
+                preset="cube_4x4x4", dataflow=None, accuracy=None, pipeline=None, multiplier=None
             ),
             build=lambda c: MatrixUnit(config=_cube_config(c)),
             macs=lambda c: _cube_config(c).macs,
@@ -208,8 +230,9 @@ UNITS: dict[str, Unit] = {
                 "variant": named("variant", VARIANTS),
                 "pipeline": _PIPELINE,
                 "window": number("window", 48, 128),
+                "multiplier": _MULTIPLIER,
             },
-            default=_with_defaults(variant="fp32c", pipeline=4, window=None),
+            default=_with_defaults(variant="fp32c", pipeline=4, window=None, multiplier=None),
             build=lambda c: MatrixUnit(config=_m3xu_config(c)),
             macs=lambda c: _m3xu_config(c).macs,
             rows=lambda: tuple({"variant": name} for name in REPORTED),
@@ -225,9 +248,15 @@ UNITS: dict[str, Unit] = {
                 "pipeline": _PIPELINE,
                 "slots": number("slots", 1, 64),
                 "ahead": number("ahead", 2, 64),
+                "multiplier": _MULTIPLIER,
             },
             default=_with_defaults(
-                preset="m3xu", dataflow=None, pipeline=None, slots=None, ahead=None
+                preset="m3xu",
+                dataflow=None,
+                pipeline=None,
+                slots=None,
+                ahead=None,
+                multiplier=None,
             ),
             build=lambda c: MmaUnit(config=_mma_config(c), ahead=c["ahead"] or 4),
             macs=lambda c: _mma_config(c).macs,
@@ -245,9 +274,16 @@ UNITS: dict[str, Unit] = {
                 "dataflow": named("dataflow", DATAFLOWS),
                 "pipeline": _PIPELINE,
                 "slots": number("slots", 1, 64),
+                "multiplier": _MULTIPLIER,
             },
             default=_with_defaults(
-                operations="all", size=4, k=4, dataflow="broadcast", pipeline=3, slots=SLOTS
+                operations="all",
+                size=4,
+                k=4,
+                dataflow="broadcast",
+                pipeline=3,
+                slots=SLOTS,
+                multiplier=None,
             ),
             build=lambda c: MatrixUnit(config=float_config(c)),
             macs=lambda c: float_config(c).macs,
@@ -263,8 +299,9 @@ UNITS: dict[str, Unit] = {
                 "width": number("width", min(BITS), max(BITS)),
                 "size": number("size", 1, 16),
                 "pipeline": number("pipeline", min(DEPTHS), max(DEPTHS)),
+                "multiplier": _MULTIPLIER,
             },
-            default=_with_defaults(operations="all", width=16, size=4, pipeline=2),
+            default=_with_defaults(operations="all", width=16, size=4, pipeline=2, multiplier=None),
             build=lambda c: IntTile(config=int_config(c)),
             macs=lambda c: int_config(c).macs,
             rows=lambda: (),  # 64-bit multipliers take their time
@@ -296,8 +333,11 @@ UNITS: dict[str, Unit] = {
                 "output": named("output", FORMATS),
                 "rounding": _ROUNDING,
                 "pipeline": number("pipeline", 0, 2),
+                "multiplier": _MULTIPLIER,
             },
-            default=_with_defaults(format="fp16", output=None, rounding="RNE", pipeline=0),
+            default=_with_defaults(
+                format="fp16", output=None, rounding="RNE", pipeline=0, multiplier=None
+            ),
             build=_multiplier,
             rows=lambda: ({"format": "fp16"}, {"format": "fp16", "output": "fp32"}),
         ),

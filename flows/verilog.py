@@ -27,7 +27,7 @@ _SCRIPT = (
     "pmuxtree",  # else parallel multiplexers become functions with overlapping cases
     "opt_clean -purge",  # names without a reader go
     "memory_collect",
-    "write_verilog -noattr design.v",
+    "write_verilog design.v",
 )
 
 
@@ -46,6 +46,8 @@ def emit(variant: Variant) -> str:
     rtlil = _readable(rtlil, variant.module, [snake(cls.__name__) for cls in variant.unit.shared])
     body = _write(rtlil)
     body = re.sub(r"\A/\*.*?\*/\s*", "", body, flags=re.DOTALL)  # Yosys' own header
+    # Of the attributes only `keep` has something to say to the reader's synthesis.
+    body = re.sub(r"(?m)^ *\(\* (?!keep ).*\*\)\n|\(\* (?!keep )[^*]*\*\) ", "", body)
     body = tidy(body, _wires(rtlil))
     return f"{header(variant, component)}\n`timescale 1ns / 1ps\n{body}"
 

@@ -13,6 +13,7 @@ from hdl.cube import MatrixUnitConfig
 from hdl.fp.intdot import IntDotProduct
 from hdl.m3xu.issue import opcodes_of
 from hdl.m3xu.mma import MmaUnit
+from hdl.simd2.intconfig import IntConfig
 
 __all__ = ["header"]
 
@@ -67,6 +68,8 @@ def _settings(variant: Variant, component: Any) -> list[tuple[str, Any]]:
     if isinstance(config, MatrixUnitConfig):
         inner = config.settings()
         settings |= {"accuracy": inner.pop("preset"), **inner}
+    elif isinstance(config, IntConfig):
+        settings |= config.settings()
     return list(settings.items())
 
 

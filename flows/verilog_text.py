@@ -63,12 +63,19 @@ def _module(match: re.Match[str], order: list[str]) -> str:
     count = 0
     directions: dict[str, str] = {}
     nets: dict[str, tuple[str, str, str, str]] = {}  # kind, sign and range, start value, length
+    kept: set[str] = set()
+    keep = False
     for line in inner:
         found = _DECLARATION.match(line)
-        if found is None:
+        if found is None and not line.startswith("  (* keep "):
             break
         count += 1
+        if found is None:
+            keep = True
+            continue
         kind, sign, span, net, start, length = found.groups(default="")
+        kept |= {net} if keep else set()
+        keep = False
         if kind in ("input", "output"):
             directions[net] = kind
         else:
@@ -85,7 +92,8 @@ def _module(match: re.Match[str], order: list[str]) -> str:
     lines = [f"module {name} (", ",\n".join(head), ");"] if ports else [f"module {name};"]
     for net in (*named, *nameless):
         kind, shape, _, length = nets[net]
-        lines.append(f"  {kind} {shape}{numbers.get(net, net)}{length};")
+        mark = "(* keep *) " if net in kept else ""
+        lines.append(f"  {mark}{kind} {shape}{numbers.get(net, net)}{length};")
     starts = [f"    {numbers.get(net, net)}{nets[net][2]};" for net in nets if nets[net][2]]
     if starts:
         lines += ["  initial begin", *starts, "  end"]

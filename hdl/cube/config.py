@@ -8,6 +8,8 @@ from golden.m3xu.precision import PRECISIONS as M3XU
 from golden.simd2.op import PARTS, Op
 
 from ..fp.core import PIPELINES
+from ..fp.multiply import check_multiplier
+from ..parameters import without_booth
 from ..simd2.mode import operations_of
 from .operations import check_operations, check_pair_lanes
 
@@ -72,6 +74,8 @@ class MatrixUnitConfig:
     sparsity : bool
         Whether A is compressed 2:4: an element takes k values of A, each with its place among four,
         and 2·k rows of B. For the units with ``operations``, and even k.
+    multiplier : {"booth", "dsp"}
+        Booth rows and carry-save trees, or ``*`` and ``+``, which an FPGA has blocks for.
 
     Raises
     ------
@@ -94,6 +98,9 @@ class MatrixUnitConfig:
     assignment: str | None = None
     operations: tuple[str, ...] = ("mma",)
     sparsity: bool = False
+    multiplier: str = "booth"
+
+    __repr__ = without_booth
 
     def __post_init__(self):
         for name in ("m", "n", "k"):
@@ -110,6 +117,7 @@ class MatrixUnitConfig:
             raise ValueError(f"preset must be one of {', '.join(presets)}, not {self.preset!r}")
         if not isinstance(self.saturate, bool):
             raise TypeError(f"saturate must be True or False, not {self.saturate!r}")
+        check_multiplier(self.multiplier)
         self._check_precisions()
         self._check_operations()
         self._check_lanes()

@@ -220,14 +220,20 @@ class ProcessingElement(wiring.Component):
     def _int_dot(self) -> IntDotProduct:
         config = self.config
         return IntDotProduct(
-            k=config.terms(INT8), saturate=config.saturate, pipeline=config.pipeline
+            k=config.terms(INT8),
+            saturate=config.saturate,
+            pipeline=config.pipeline,
+            multiplier=config.multiplier,
         )
 
     def _dot(self) -> MultiDot | LaneDot | SemiringDot:
         config = self.config
         if config.semirings and not config.one_pair:
             return SemiringDot(
-                spec=config.float_specs["fp16"], operations=config.ops, pipeline=config.dot_ranks
+                spec=config.float_specs["fp16"],
+                operations=config.ops,
+                pipeline=config.dot_ranks,
+                multiplier=config.multiplier,
             )
         if config.assignment == "element":
             return MultiDot(
@@ -235,6 +241,7 @@ class ProcessingElement(wiring.Component):
                 int8_k=config.terms(INT8) if INT8 in config.precisions else 0,
                 saturate=config.saturate,
                 pipeline=config.pipeline,
+                multiplier=config.multiplier,
             )
         specs = {name: config.float_specs[name] for name in config.floats}
         chopped = [specs.pop(name) for name in config.chopped]
@@ -250,6 +257,7 @@ class ProcessingElement(wiring.Component):
             b_bits=config.lane_bits,
             limbs=config.limb_counts,
             pipeline=config.dot_ranks,
+            multiplier=config.multiplier,
         )
 
     def _delayed(self, m: Module, cycles: int) -> tuple[Value, Value, Value]:

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from amaranth.hdl import Cat, Const, Module, Signal, Value
 
-__all__ = ["Row", "compress", "reduce_rows", "reduce_spans", "add_rows"]
+__all__ = ["Row", "add_plainly", "add_rows", "compress", "reduce_rows", "reduce_spans"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,6 +133,38 @@ def reduce_rows(
             following += packed
         rows = following
         level += 1
+    return rows, waiting
+
+
+def add_plainly(
+    m: Module,
+    rows: Sequence[Row],
+    *,
+    width: int,
+    target: int,
+    name: str,
+    ones: Sequence[Value] = (),
+) -> tuple[list[Row], list[Value]]:
+    """Add rows two by two, in adders of a balanced tree, until ``target`` rows are left.
+
+    As `reduce_rows`, for FPGAs: an adder there is a carry chain, and half as large as a compressor.
+    Each adder takes one of the bits ``ones`` as its carry.
+
+    Notes
+    -----
+    Yosys joins additions that feed each other to one of full adders in LUTs; it does not where the
+    adder has a carry, which takes a column below, or its result the attribute ``keep``.
+    """
+    rows, waiting, number = sorted(rows, key=lambda row: len(row.value)), list(ones), 0
+    while len(rows) > target:
+        x, y, *rest = rows
+        total_bits = min(max(x.msb, y.msb) + 1, width)
+        carry = waiting.pop(0) if waiting else None
+        attributes = {"keep": 1} if carry is None else {}
+        total = Signal(total_bits, name=f"{name}_add{number}", attrs=attributes)
+        m.d.comb += total.eq(add_rows(m, [x, y], width=total_bits, carry_in=carry))
+        rows = sorted([*rest, Row(value=total, lsb=0)], key=lambda row: len(row.value))
+        number += 1
     return rows, waiting
 
 

@@ -12,7 +12,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from golden.fp.formats import FloatFormat
 
 from .align import clip, maximum, shift_right
-from .carrysave import Row, add_rows, reduce_rows
+from .carrysave import Row, add_plainly, add_rows, reduce_rows
 from .geometry import Geometry, Guests, Lane, ShortWindow, SmallResult, Winner
 from .normalise import Normalised, normalise, round_and_pack
 from .pipeline import Cuts
@@ -54,6 +54,8 @@ class DotCore:
         least significant first, with one sign and exponent. At most one is set.
     guests : Guests, optional
         Run-time choice of one number in place of the sum.
+    multiplier : {"booth", "dsp"}
+        With ``dsp`` the sum is made of plain additions too (`hdl.fp.multiply.MULTIPLIERS`).
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class DotCore:
         small: SmallResult | None = None,
         pieces: Mapping[int, Value] | None = None,
         guests: Guests | None = None,
+        multiplier: str = "booth",
     ):
         if short is not None and geometry.sticky == (rounding == "RZ"):
             raise ValueError("a short window must come with floor and RNE, or with neither")
@@ -76,6 +79,7 @@ class DotCore:
         self.m, self.g, self.cuts, self.short, self.small = m, geometry, cuts, short, small
         self.rounding, self.nan_code = rounding, nan_code
         self.pieces, self.guests = dict(pieces or {}), guests
+        self.plain = multiplier == "dsp"
         if guests is not None and not geometry.sticky:
             raise ValueError("a winner must come with floor and a sticky bit")
 
@@ -115,7 +119,11 @@ class DotCore:
             side.get("short"),
             pieces,
         )
-        rows, ones = reduce_rows(self.m, rows, width=self.g.sum_bits, name="sum", ones=ones)
+        bits = self.g.sum_bits
+        if self.plain:
+            rows, ones = add_plainly(self.m, rows, width=bits, target=2, name="sum", ones=ones)
+        else:
+            rows, ones = reduce_rows(self.m, rows, width=bits, name="sum", ones=ones)
         assert len(ones) <= 1, "one carry-in is left for the final adder"
         return self._build_result(rows, ones, lost, side, c_sign)
 
@@ -322,7 +330,7 @@ class DotCore:
         side = cuts.cross_all("sum", side, "s2")
 
         total = Signal(g.sum_bits, name="total")
-        fast = "total" in cuts.names and g.sum_bits > FAST_ADDER_BITS
+        fast = "total" in cuts.names and g.sum_bits > FAST_ADDER_BITS and not self.plain
         m.d.comb += total.eq(add_rows(m, rows, width=g.sum_bits, carry_in=carry, fast=fast))
         side["below"] = total[-1]
         folded = total[:-1] ^ total[-1].replicate(g.magnitude_bits)

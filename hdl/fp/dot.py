@@ -8,16 +8,19 @@ from golden.fp.spec import DotSpec
 
 from .core import PIPELINES, DotCore
 from .geometry import Geometry, Lane
-from .multiply import multiply
+from .multiply import check_multiplier, multiply
 from .pipeline import Cuts
 from .unpack import Unpacked, unpack
 
 __all__ = ["DotProduct", "geometry_of", "lane", "product_lane"]
 
 
-def product_lane(m: Module, a: Unpacked, b: Unpacked, *, fraction: int, name: str) -> Lane:
+def product_lane(
+    m: Module, a: Unpacked, b: Unpacked, *, fraction: int, name: str, multiplier: str = "booth"
+) -> Lane:
     """Exact product of two unpacked operands; ``fraction`` is the sum of their fraction bits."""
-    return lane(m, a, b, multiply(m, a.significand, b.significand, name=name), fraction, name)
+    product = multiply(m, a.significand, b.significand, name=name, multiplier=multiplier)
+    return lane(m, a, b, product, fraction, name)
 
 
 def lane(m: Module, a: Unpacked, b: Unpacked, significand: Value, fraction: int, name: str) -> Lane:
@@ -67,6 +70,8 @@ class DotProduct(wiring.Component):
         Formats, K, window, truncation and rounding.
     pipeline : int
         Register ranks, 0 (combinational) to 4; :data:`hdl.fp.core.PIPELINES` says where they stand.
+    multiplier : {"booth", "dsp"}
+        Booth rows and carry-save trees, or ``*`` and ``+``, which an FPGA has blocks for.
 
     Members
     -------
@@ -84,7 +89,7 @@ class DotProduct(wiring.Component):
     Raises
     ------
     ValueError
-        For a pipeline depth that does not exist, or a spec without a window.
+        For a pipeline depth or multiplier that does not exist, or a spec without a window.
     """
 
     a: data.View
@@ -92,12 +97,13 @@ class DotProduct(wiring.Component):
     c: Signal
     d: Signal
 
-    def __init__(self, *, spec: DotSpec, pipeline: int = 0):
+    def __init__(self, *, spec: DotSpec, pipeline: int = 0, multiplier: str = "booth"):
         if pipeline not in PIPELINES:
             raise ValueError(f"pipeline must be one of {sorted(PIPELINES)}, not {pipeline!r}")
         if spec.window is None:
             raise ValueError("spec must have a window; without one use ExactDotProduct")
         self.spec = spec
+        self.multiplier = check_multiplier(multiplier)
         self.pipeline = pipeline
         self.latency = pipeline
         self._b_format = spec.input_b or spec.input
@@ -123,13 +129,15 @@ class DotProduct(wiring.Component):
         for k in range(spec.k):
             a = unpack(m, Value.cast(self.a[k]), spec.input, name=f"a{k}")
             b = unpack(m, Value.cast(self.b[k]), self._b_format, name=f"b{k}")
-            lanes.append(product_lane(m, a, b, fraction=fraction, name=f"p{k}"))
+            name, multiplier = f"p{k}", self.multiplier
+            lanes.append(product_lane(m, a, b, fraction=fraction, name=name, multiplier=multiplier))
         core = DotCore(
             m,
             geometry=self.geometry,
             rounding=spec.rounding,
             nan_code=spec.nan_code,
             cuts=Cuts(m, PIPELINES[self.pipeline]),
+            multiplier=self.multiplier,
         )
         m.d.comb += self.d.eq(core.build(lanes, unpack(m, self.c, spec.output, name="c")))
         return m

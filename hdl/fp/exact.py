@@ -8,10 +8,10 @@ from amaranth.lib.wiring import In, Out
 
 from golden.fp.spec import DotSpec
 
-from .carrysave import Row, add_rows, reduce_rows
+from .carrysave import Row, add_plainly, add_rows, reduce_rows
 from .core import DotCore, Geometry, Lane
 from .finish import check_option
-from .multiply import multiply
+from .multiply import check_multiplier, multiply
 from .pipeline import Cuts
 from .unpack import Unpacked, unpack
 
@@ -44,6 +44,8 @@ class ExactDotProduct(wiring.Component):
         With ``window=None`` and ``rounding="RNE"``, as preset ``exact`` gives it.
     pipeline : int
         Register ranks, 0 (combinational) to 4.
+    multiplier : {"booth", "dsp"}
+        Booth rows and carry-save trees, or ``*`` and ``+``, which an FPGA has blocks for.
 
     Members
     -------
@@ -62,7 +64,8 @@ class ExactDotProduct(wiring.Component):
     ------
     ValueError
         For a spec with a window or another rounding, for operands whose products span more than
-        ``MAX_SUM_BITS`` bits (BF16, TF32 and wider), and for a pipeline depth that does not exist.
+        ``MAX_SUM_BITS`` bits (BF16, TF32 and wider), and for a pipeline depth or multiplier that
+        does not exist.
     """
 
     if TYPE_CHECKING:
@@ -71,12 +74,13 @@ class ExactDotProduct(wiring.Component):
         c: Signal
         d: Signal
 
-    def __init__(self, *, spec: DotSpec, pipeline: int = 0):
+    def __init__(self, *, spec: DotSpec, pipeline: int = 0, multiplier: str = "booth"):
         if spec.window is not None:
             raise ValueError(f"window must be None, not {spec.window!r}; use DotProduct")
         if spec.rounding != "RNE" or spec.emax_floor is not None:
             raise ValueError("rounding must be RNE without emax_floor, as in preset exact")
         check_option(pipeline, tuple(_PLACES), "pipeline")
+        self.multiplier = check_multiplier(multiplier)
         if spec.output.nan != "ieee" or spec.output.storage_shift:
             raise ValueError(f"output must be fp16, bf16, fp32 or fp64, not {spec.output.name!r}")
         self.spec, self.pipeline, self.latency = spec, pipeline, pipeline
@@ -173,6 +177,7 @@ class ExactDotProduct(wiring.Component):
             rounding=spec.rounding,
             nan_code=spec.nan_code,
             cuts=cuts,
+            multiplier=self.multiplier,
         )
         m.d.comb += self.d.eq(core.build([lane], unpack(m, c, spec.output, name="c")))
         return m
@@ -182,7 +187,7 @@ class ExactDotProduct(wiring.Component):
         bits = self.largest_shift.bit_length()
         distance = Signal(bits, name=f"{name}_distance")
         m.d.comb += distance.eq(a.exponent + b.exponent - 2)
-        word = multiply(m, a.significand, b.significand, name=name)
+        word = multiply(m, a.significand, b.significand, name=name, multiplier=self.multiplier)
 
         def cross(value: Value, what: str) -> Signal:
             return cuts.cross("products", value, f"{name}_{what}")
@@ -218,7 +223,10 @@ class ExactDotProduct(wiring.Component):
         constant = -(len(products) << bits) % (1 << width)
         rows.append(Row(value=Const(constant, width), lsb=0))
         ones = [product.sign for product in products]
-        rows, ones = reduce_rows(m, rows, width=width, name="fixed", ones=ones)
+        if self.multiplier == "dsp":
+            rows, ones = add_plainly(m, rows, width=width, target=2, name="fixed", ones=ones)
+        else:
+            rows, ones = reduce_rows(m, rows, width=width, name="fixed", ones=ones)
         total = Signal(width, name="total_fixed")
         m.d.comb += total.eq(add_rows(m, rows, width=width, carry_in=ones[0] if ones else None))
         return total

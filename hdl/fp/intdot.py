@@ -2,18 +2,20 @@
 
 from typing import TYPE_CHECKING
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from .carrysave import Row, add_rows, compress, reduce_spans
 from .core import PIPELINES
+from .multiply import check_multiplier
 from .pipeline import Cuts
 
 __all__ = ["IntDotProduct"]
 
 #: The places that are registered at each pipeline depth: ``sum`` is the carry-save form of the
-#: result, ``total`` the result.
+#: result (or the exact sum, in a chain of DSP blocks, with the products at ``tree``), ``total`` the
+#: result.
 _PLACES: dict[int, tuple[str, ...]] = {
     0: (),
     1: ("sum",),
@@ -26,9 +28,11 @@ _PLACES: dict[int, tuple[str, ...]] = {
 class IntDotProduct(wiring.Component):
     """Dot product of 8-bit integers, bit for bit as ``golden.fp.int_dot``.
 
-    No product is ever formed. Two products share their rows: bit j of B[k] and of B[k+1] choose
-    one of 0, A[k], A[k+1] and A[k] + A[k+1], so one nine-bit adder halves the rows that the
-    carry-save tree has to sum (``docs/decisions/0003-int8-dot.md`` compares it with others).
+    Without DSP blocks no product is ever formed. Two products share their rows: bit j of B[k] and
+    of B[k+1] choose one of 0, A[k], A[k+1] and A[k] + A[k+1], so one nine-bit adder halves the rows
+    that the carry-save tree has to sum (``docs/decisions/0003-int8-dot.md`` compares it). With
+    ``multiplier="dsp"`` every product is a ``*`` and is added to the sum of C and those before it,
+    which is what the DSP blocks of an FPGA do.
 
     Parameters
     ----------
@@ -40,6 +44,7 @@ class IntDotProduct(wiring.Component):
         Clip the exact sum once to int32 instead of wrapping.
     pipeline : int
         Register ranks, 0 (combinational) to 4.
+    multiplier : {"booth", "dsp"}
 
     Members
     -------
@@ -57,7 +62,8 @@ class IntDotProduct(wiring.Component):
     Raises
     ------
     TypeError, ValueError
-        For a ``k`` that is not a positive integer or a pipeline depth that does not exist.
+        For a ``k`` that is not a positive integer, or a pipeline depth or multiplier that does not
+        exist.
     """
 
     if TYPE_CHECKING:
@@ -74,6 +80,7 @@ class IntDotProduct(wiring.Component):
         signed_b: bool = True,
         saturate: bool = False,
         pipeline: int = 0,
+        multiplier: str = "booth",
     ):
         if not isinstance(k, int) or isinstance(k, bool):
             raise TypeError(f"k must be an int, not {k!r}")
@@ -83,6 +90,7 @@ class IntDotProduct(wiring.Component):
             raise ValueError(f"pipeline must be one of {sorted(PIPELINES)}, not {pipeline!r}")
         self.k, self.signed_a, self.signed_b = k, bool(signed_a), bool(signed_b)
         self.saturate, self.pipeline, self.latency = bool(saturate), pipeline, pipeline
+        self.multiplier = check_multiplier(multiplier)
         super().__init__(
             {
                 "a": In(data.ArrayLayout(8, k)),
@@ -106,6 +114,42 @@ class IntDotProduct(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         cuts = Cuts(m, _PLACES[self.pipeline])
+        total = (
+            self._build_chain(m, cuts) if self.multiplier == "dsp" else self._build_tree(m, cuts)
+        )
+        result: Value = total
+        if self.saturate:
+            fits = (total[31:] == 0) | total[31:].all()
+            limit = Cat((~total[-1]).replicate(31), total[-1])
+            result = Mux(fits, total[:32], limit)
+        result = cuts.cross("total", result, "total_d")
+        m.d.comb += self.d.eq(cuts.cross("output", result, "output_d"))
+        return m
+
+    def _build_chain(self, m: Module, cuts: Cuts) -> Signal:
+        """C plus one product after the other."""
+        c = cuts.cross("tree", self.c, "tree_c")
+        total: Value = c.as_signed()
+        for k in range(self.k):
+            a, b = (
+                word.as_signed() if signed else word
+                for word, signed in (
+                    (Value.cast(self.a[k]), self.signed_a),
+                    (Value.cast(self.b[k]), self.signed_b),
+                )
+            )
+            product = cuts.cross("tree", a * b, f"product{k}")
+            # Without `keep` synthesis joins the additions to one, of full adders in LUTs.
+            partial = Signal(signed(self.sum_bits), name=f"partial{k}", attrs={"keep": 1})
+            m.d.comb += partial.eq(total + product)
+            total = partial
+        total = cuts.cross("sum", total, "sum_total")
+        unsigned = Signal(self.sum_bits, name="total")
+        m.d.comb += unsigned.eq(total)
+        return unsigned
+
+    def _build_tree(self, m: Module, cuts: Cuts) -> Signal:
+        """Rows of all products, compressed to two and added."""
         width = self.sum_bits
         rows, constant = self._build_rows(m)
 
@@ -126,14 +170,7 @@ class IntDotProduct(wiring.Component):
         rows = cut(rows, "sum")
         total = Signal(width, name="total")
         m.d.comb += total.eq(add_rows(m, rows, width=width))
-        result: Value = total
-        if self.saturate:
-            fits = (total[31:] == 0) | total[31:].all()
-            limit = Cat((~total[-1]).replicate(31), total[-1])
-            result = Mux(fits, total[:32], limit)
-        result = cuts.cross("total", result, "total_d")
-        m.d.comb += self.d.eq(cuts.cross("output", result, "output_d"))
-        return m
+        return total
 
     def _build_rows(self, m: Module) -> tuple[list[Row], int]:
         """Rows whose sum, together with the returned constant, is the sum of the products.

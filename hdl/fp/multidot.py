@@ -13,6 +13,7 @@ from .core import PIPELINES, DotCore
 from .dot import product_lane
 from .geometry import Geometry, Lane, ShortWindow
 from .intdot import IntDotProduct
+from .multiply import check_multiplier
 from .pipeline import Cuts
 from .unpack import Unpacked, unpack
 
@@ -36,6 +37,8 @@ class MultiDot(wiring.Component):
         Whether INT32 saturates instead of wrapping.
     pipeline : int
         Register ranks, 0 to 4.
+    multiplier : {"booth", "dsp"}
+        Booth rows and carry-save trees, or ``*`` and ``+``, which an FPGA has blocks for.
 
     Members
     -------
@@ -64,12 +67,14 @@ class MultiDot(wiring.Component):
         int8_k: int = 0,
         saturate: bool = False,
         pipeline: int = 0,
+        multiplier: str = "booth",
     ):
         if pipeline not in PIPELINES:
             raise ValueError(f"pipeline must be one of {sorted(PIPELINES)}, not {pipeline!r}")
         if not specs and not int8_k:
             raise ValueError("specs must name at least one precision, not be empty")
         self.specs, self.int8_k = dict(specs), int8_k
+        self.multiplier = check_multiplier(multiplier)
         self.saturate, self.pipeline, self.latency = saturate, pipeline, pipeline
         self.precisions = (*self.specs, *(("int8",) if int8_k else ()))
         widths = {name: spec.k * spec.input.storage_bits for name, spec in self.specs.items()}
@@ -123,7 +128,10 @@ class MultiDot(wiring.Component):
             results.append(("float", self._build_float(m, select)))
         if self.int8_k:
             m.submodules.int8 = int8 = IntDotProduct(
-                k=self.int8_k, saturate=self.saturate, pipeline=self.pipeline
+                k=self.int8_k,
+                saturate=self.saturate,
+                pipeline=self.pipeline,
+                multiplier=self.multiplier,
             )
             bits = 8 * self.int8_k
             m.d.comb += [
@@ -175,6 +183,7 @@ class MultiDot(wiring.Component):
             nan_code=longest.nan_code,
             cuts=Cuts(m, PIPELINES[self.pipeline]),
             short=short,
+            multiplier=self.multiplier,
         )
         c = unpack(m, self.c, longest.output, name="c")
         return core.build(
@@ -194,7 +203,9 @@ class MultiDot(wiring.Component):
                 view = unpack(m, code, format, name=f"{side}{lane}_{name}")
                 views.append((select[name], widen(view, format, fraction=fraction, bias=bias)))
             operands.append(choose(m, views, name=f"{side}{lane}"))
-        product = product_lane(m, *operands, fraction=2 * fraction, name=f"p{lane}")
+        product = product_lane(
+            m, *operands, fraction=2 * fraction, name=f"p{lane}", multiplier=self.multiplier
+        )
         if not absent:
             return product
         # A lane that a precision does not have counts as -0, which changes not even the sign.

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from golden.fp.formats import FloatFormat, as_format
 
 from .finish import ROUNDINGS, Exact, check_option, finish
-from .multiply import multiply
+from .multiply import check_multiplier, multiply
 from .pipeline import Cuts
 from .unpack import unpack
 
@@ -31,6 +31,8 @@ class Multiplier(wiring.Component):
     rounding : {"RNE", "RZ"}
     pipeline : int
         Register ranks, 0 (combinational) to 2.
+    multiplier : {"booth", "dsp"}
+        Booth rows, or ``*``, which an FPGA has blocks for.
 
     Members
     -------
@@ -46,7 +48,7 @@ class Multiplier(wiring.Component):
     Raises
     ------
     ValueError
-        For a format, rounding or pipeline depth that does not exist.
+        For a format, rounding, pipeline depth or multiplier that does not exist.
     """
 
     if TYPE_CHECKING:
@@ -61,11 +63,13 @@ class Multiplier(wiring.Component):
         output: FloatFormat | str | None = None,
         rounding: str = "RNE",
         pipeline: int = 0,
+        multiplier: str = "booth",
     ):
         self.format = as_format(format)
         self.output = self.format if output is None else as_format(output, "output")
         check_option(rounding, ROUNDINGS, "rounding")
         check_option(pipeline, tuple(_PLACES), "pipeline")
+        self.multiplier = check_multiplier(multiplier)
         self.rounding, self.pipeline, self.latency = rounding, pipeline, pipeline
         super().__init__(
             {
@@ -81,12 +85,15 @@ class Multiplier(wiring.Component):
         cuts = Cuts(m, _PLACES[self.pipeline])
         a = unpack(m, self.a, f, name="a")
         b = unpack(m, self.b, f, name="b")
+        product = multiply(
+            m, a.significand, b.significand, name="product", multiplier=self.multiplier
+        )
         offset = out.bias - 2 * f.bias + 1  # the product's top bit weighs twice the exponents' sum
         code = finish(
             m,
             Exact(
                 sign=a.sign ^ b.sign,
-                word=multiply(m, a.significand, b.significand, name="product"),
+                word=product,
                 exponent=a.exponent + b.exponent + offset,
                 exponent_min=2 + offset,
                 exponent_max=2 * (f.emax + f.bias) + offset,

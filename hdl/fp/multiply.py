@@ -1,4 +1,4 @@
-"""Unsigned product of two significands: radix-4 Booth rows and their carry-save reduction."""
+"""Unsigned product of two significands: radix-4 Booth rows, or what becomes a DSP block."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,7 +6,12 @@ from amaranth.hdl import Cat, Const, Module, Signal, Value
 
 from .carrysave import Row, add_rows, reduce_rows
 
-__all__ = ["ORDERS", "arrange_rows", "booth_rows", "multiply"]
+__all__ = ["MULTIPLIERS", "ORDERS", "arrange_rows", "booth_rows", "check_multiplier", "multiply"]
+
+#: How a unit forms and adds products: ``booth`` writes Booth rows and carry-save trees, the
+#: smallest on standard cells; ``dsp`` writes ``*`` and ``+``, for the DSP blocks and carry chains
+#: of an FPGA. The bits are the same (docs/decisions/0008-dsp-multipliers.md).
+MULTIPLIERS = ("booth", "dsp")
 
 #: Orders in which rows are grouped by threes, by their number: those that mapped smallest of many
 #: tried at random (docs/decisions/0002).
@@ -52,9 +57,20 @@ def booth_rows(m: Module, a: Value, b: Value, *, name: str) -> list[Row]:
     return rows
 
 
-def multiply(m: Module, a: Value, b: Value, *, name: str) -> Value:
+def check_multiplier(multiplier: object) -> str:
+    """Return ``multiplier``, or raise ValueError unless it is one of `MULTIPLIERS`."""
+    if multiplier not in MULTIPLIERS:
+        raise ValueError(f"multiplier must be one of {', '.join(MULTIPLIERS)}, not {multiplier!r}")
+    return str(multiplier)
+
+
+def multiply(m: Module, a: Value, b: Value, *, name: str, multiplier: str = "booth") -> Value:
     """The exact product of two unsigned words, ``len(a) + len(b)`` bits."""
     width = len(a) + len(b)
+    if multiplier == "dsp":
+        product = Signal(width, name=f"{name}_product")
+        m.d.comb += product.eq(a * b)
+        return product
     rows = arrange_rows(booth_rows(m, a, b, name=name), ORDERS)
     rows, _ = reduce_rows(m, rows, width=width, name=name)
     product = Signal(width, name=f"{name}_product")

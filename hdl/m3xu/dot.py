@@ -13,7 +13,7 @@ from ..fp.core import PIPELINES, DotCore
 from ..fp.dot import lane
 from ..fp.geometry import Geometry, ShortWindow, SmallResult
 from ..fp.multidot import choose, widen
-from ..fp.multiply import multiply
+from ..fp.multiply import check_multiplier, multiply
 from ..fp.pipeline import Cuts
 from ..fp.unpack import Unpacked, unpack
 from .lanes import bus_layout, lanes_of
@@ -48,6 +48,8 @@ class LaneDot(wiring.Component):
         Every n that can be asked for, in rising order; the lanes must divide into whole elements.
     pipeline : int
         Register ranks, 0 to 4.
+    multiplier : {"booth", "dsp"}
+        Booth rows and carry-save trees, or ``*`` and ``+``, which an FPGA has blocks for.
 
     Members
     -------
@@ -93,6 +95,7 @@ class LaneDot(wiring.Component):
         small: DotSpec | None = None,
         limbs: Sequence[int] = (),
         pipeline: int = 0,
+        multiplier: str = "booth",
     ):
         if pipeline not in PIPELINES:
             raise ValueError(f"pipeline must be one of {sorted(PIPELINES)}, not {pipeline!r}")
@@ -104,6 +107,7 @@ class LaneDot(wiring.Component):
                 raise ValueError(f"limbs must divide {k} lanes and be at least 2, not {n!r}")
         self.spec, self.a_bits, self.b_bits = spec, tuple(a_bits), b_bits
         self.limbs, self.chopped, self.smaller = tuple(limbs), chopped, small
+        self.multiplier = check_multiplier(multiplier)
         self.pipeline, self.latency = pipeline, pipeline
         members = {
             "a": In(bus_layout(exponent_bits, self.a_bits)),
@@ -157,15 +161,25 @@ class LaneDot(wiring.Component):
             short=short,
             small=self._small(),
             pieces=wide,
+            multiplier=self.multiplier,
         )
         a, b = lanes_of(self.a), lanes_of(self.b)
         x, y = [lane.significand for lane in a], [lane.significand for lane in b]
         if wide:
-            words = limb_products(m, x, y, wide=wide, again=self.again, last=self.last)
+            words = limb_products(
+                m,
+                x,
+                y,
+                wide=wide,
+                again=self.again,
+                last=self.last,
+                multiplier=self.multiplier,
+            )
         else:
             # the second operand is recoded
             words = [
-                multiply(m, q, p, name=f"p{k}") for k, (p, q) in enumerate(zip(x, y, strict=True))
+                multiply(m, q, p, name=f"p{k}", multiplier=self.multiplier)
+                for k, (p, q) in enumerate(zip(x, y, strict=True))
             ]
         lanes = [lane(m, a[k], b[k], word, len(word) - 2, f"p{k}") for k, word in enumerate(words)]
         m.d.comb += self.d.eq(core.build(lanes, self._addend(m)))

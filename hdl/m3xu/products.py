@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
-from ..fp.carrysave import Row, add_rows, reduce_rows
-from ..fp.multiply import arrange_rows, booth_rows
+from ..fp.carrysave import Row, add_plainly, add_rows, reduce_rows
+from ..fp.multiply import arrange_rows, booth_rows, multiply
 
 __all__ = ["limb_products"]
 
@@ -65,6 +65,7 @@ def limb_products(
     wide: Mapping[int, Value],
     again: Value,
     last: Value,
+    multiplier: str = "booth",
 ) -> list[Value]:
     """What every lane hands on: its own product, or its share of a wide one.
 
@@ -79,6 +80,7 @@ def limb_products(
         Whether this is a step after an element's first.
     last : Value
         Whether it is the last.
+    multiplier : {"booth", "dsp"}
 
     Returns
     -------
@@ -96,18 +98,23 @@ def limb_products(
     sums: list[Value] = []
     for lane in lanes:
         width = widths[lane] + digit
-        # the limb is recoded: a short one has a row less
-        rows = booth_rows(m, b[lane], a[lane], name=f"p{lane}")
         carried: Value = Const(0, 1)
         for element in elements[lane]:
             word = element.carried(previous, lane)
             carried = carried | (word & (element.chosen & again).replicate(len(word)))
-        rows.append(Row(value=carried, lsb=0))
+        rows = [Row(value=carried, lsb=0)]
         upper = [element.chosen for element in elements[lane] if element.base < lane]
         if upper:
             handed = sums[lane - 1][widths[lane - 1] :]
             rows.append(Row(value=handed & Cat(*upper).any().replicate(digit), lsb=0))
-        rows, _ = reduce_rows(m, arrange_rows(rows, ORDERS), width=width, name=f"p{lane}")
+        if multiplier == "dsp":
+            word = multiply(m, a[lane], b[lane], name=f"p{lane}_step", multiplier=multiplier)
+            rows.append(Row(value=word, lsb=0))
+            rows, _ = add_plainly(m, rows, width=width, target=1, name=f"p{lane}")
+        else:
+            # the limb is recoded: a short one has a row less
+            rows = [*booth_rows(m, b[lane], a[lane], name=f"p{lane}"), *rows]
+            rows, _ = reduce_rows(m, arrange_rows(rows, ORDERS), width=width, name=f"p{lane}")
         product = Signal(width, name=f"p{lane}_product")
         m.d.comb += product.eq(add_rows(m, rows, width=width))
         sums.append(product)

@@ -15,7 +15,7 @@ from golden.simd2.op import PARTS, Op
 from ..fp.core import PIPELINES, DotCore
 from ..fp.dot import geometry_of, lane
 from ..fp.geometry import Geometry, Guests, Lane, Winner
-from ..fp.multiply import multiply
+from ..fp.multiply import check_multiplier, multiply
 from ..fp.pipeline import Cuts
 from ..fp.unpack import Unpacked, unpack
 from .mode import bits, bits_layout, operations_of
@@ -40,6 +40,8 @@ class SemiringDot(wiring.Component):
     operations : sequence of Op or str
     pipeline : int
         Register ranks, 0 to 4.
+    multiplier : {"booth", "dsp"}
+        Booth rows and carry-save trees, or ``*`` and ``+``, which an FPGA has blocks for.
 
     Members
     -------
@@ -62,7 +64,8 @@ class SemiringDot(wiring.Component):
     Raises
     ------
     ValueError
-        For a pipeline depth that does not exist, another kind of spec, and no operation.
+        For a pipeline depth or multiplier that does not exist, another kind of spec, and no
+        operation.
     """
 
     if TYPE_CHECKING:
@@ -73,13 +76,21 @@ class SemiringDot(wiring.Component):
         d: Signal
         true: Signal
 
-    def __init__(self, *, spec: DotSpec, operations: Sequence[Op | str], pipeline: int = 0):
+    def __init__(
+        self,
+        *,
+        spec: DotSpec,
+        operations: Sequence[Op | str],
+        pipeline: int = 0,
+        multiplier: str = "booth",
+    ):
         if pipeline not in PIPELINES:
             raise ValueError(f"pipeline must be one of {sorted(PIPELINES)}, not {pipeline!r}")
         self.operations = operations_of(operations)
         if spec.truncate != "floor" or spec.rounding != "RNE" or spec.window is None:
             raise ValueError(f"spec must be of the preset ieee, not {spec!r}")
         check_format(spec.input)
+        self.multiplier = check_multiplier(multiplier)
         self.spec, self.pipeline, self.latency = spec, pipeline, pipeline
         lanes = data.ArrayLayout(lane_layout(spec.input, self.operations), spec.k)
         super().__init__(
@@ -137,6 +148,7 @@ class SemiringDot(wiring.Component):
             nan_code=self.spec.nan_code,
             cuts=cuts,
             guests=guests,
+            multiplier=self.multiplier,
         )
         if self._adds:
             addend = unpack(m, self.c, self.spec.output, name="c")
@@ -185,7 +197,9 @@ class SemiringDot(wiring.Component):
         width = len(x.significand) + len(y.significand)
         product: Value = Const(0, fraction + 2)
         if width:
-            product = multiply(m, x.significand, y.significand, name=f"p{i}")
+            product = multiply(
+                m, x.significand, y.significand, name=f"p{i}", multiplier=self.multiplier
+            )
             product = product & (~gone).replicate(len(product))
         found = lane(m, x, y, product, fraction, f"p{i}")
         exponent = found.exponent & (~gone).replicate(len(found.exponent))

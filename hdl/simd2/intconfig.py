@@ -1,10 +1,13 @@
 """What an integer SIMD² unit is: shape, width, operations; and the wires that follow from it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from amaranth.lib import data
 
 from golden.simd2.op import Op
+
+from ..fp.multiply import check_multiplier
+from ..parameters import without_booth
 
 __all__ = ["BITS", "DEPTHS", "IntConfig"]
 
@@ -28,6 +31,9 @@ class IntConfig:
         What it can do, each once.
     pipeline : int
         Register ranks inside the elements before the accumulator, 0 to 2.
+    multiplier : {"booth", "dsp"}
+        Rows of partial products and carry-save trees, or ``*`` and ``+``, which an FPGA has blocks
+        for.
 
     Raises
     ------
@@ -41,8 +47,12 @@ class IntConfig:
     bits: int = 16
     operations: tuple[Op, ...] = tuple(Op)
     pipeline: int = 2
+    multiplier: str = "booth"
+
+    __repr__ = without_booth
 
     def __post_init__(self):
+        check_multiplier(self.multiplier)
         for name, least in (("m", 1), ("n", 1), ("k", 2)):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool):
@@ -60,6 +70,11 @@ class IntConfig:
         if len(set(self.operations)) < len(self.operations):
             raise ValueError(f"operations must be different ones, not {self.operations!r}")
         object.__setattr__(self, "operations", tuple(op for op in Op if op in self.operations))
+
+    def settings(self) -> dict[str, object]:
+        """Every parameter, for people."""
+        values: dict[str, object] = {f.name: getattr(self, f.name) for f in fields(self)}
+        return values | {"operations": ", ".join(op.mnemonic for op in self.operations)}
 
     @property
     def macs(self) -> int:
@@ -106,6 +121,8 @@ class IntConfig:
     @property
     def edge_recoded(self) -> bool:
         """Whether the edge of the tile prepares the multiplier for all elements of a column."""
+        if self.multiplier == "dsp":
+            return False
         return self.array in ("booth", "pairs") and not self.times("sqdiff")
 
     @property

@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..fp.carrysave import Row, add_rows
+from ..fp.carrysave import Row, add_plainly, add_rows
 from ..fp.pipeline import Cuts
 from . import intparts
 from .intconfig import IntConfig
@@ -24,7 +24,8 @@ class IntElement(wiring.Component):
     Where only the sum of products is needed they share their rows two by two, as in
     ``hdl.fp.intdot``; where an operation needs each of them they are Booth arrays. A lane's adder
     gives a + b and a − b; in a unit whose ⊕ takes single products it stands before the multiplier,
-    which multiplies by 1 then. (docs/decisions/0006-simd2-integer.md)
+    which multiplies by 1 then. (docs/decisions/0006-simd2-integer.md) With ``multiplier="dsp"`` of
+    the configuration every product is a ``*`` by itself, and sums are plain additions.
 
     Parameters
     ----------
@@ -91,27 +92,54 @@ class IntElement(wiring.Component):
         sums, picked = self._build_adders(m)
         terms = []
         for k in range(config.k):
-            x = sums[k] if config.adder_feeds else self.a.a[k]
-            word: Value = self.b.multiplier[k]
-            if config.edge_recoded:
-                digits = [[word[3 * i + j] for j in range(3)] for i in range(config.bits // 2)]
-            else:
-                y = Mux(self._told(0, "square"), sums[k], word)
-                digits = intparts.booth_digits(intparts.named(m, y, f"multiplier{k}"))
-            rows = intparts.booth_rows(m, x, digits, name=f"lane{k}")
-            rows = intparts.two_rows(m, rows, width=config.bits, name=f"lane{k}")
-            term = add_rows(m, rows, width=config.bits)
+            term = self._build_product(m, sums, k)
             if picked:  # the multiplier is zero then
                 term = term | picked[k]
             terms.append(cuts.cross("terms", term, f"s1_term{k}"))
         total: Value = Const(0, config.bits)
         if config.plus("add"):
-            total = intparts.sum_rows(m, terms, name="sum")
+            total = self._build_total(m, terms, name="sum")
         if config.extrema:
             extreme = self._build_extremum(m, terms, 1)
             wanted = self._told(1, "extreme")
             total = Mux(wanted, extreme, total) if config.plus("add", "or") else extreme
         return [Row(value=cuts.cross("total", total, "s2_total"), lsb=0)]
+
+    def _build_product(self, m: Module, sums: list[Value], k: int) -> Value:
+        """The low bits of one product, of the adder's result with itself or B's word."""
+        config = self.config
+        if config.multiplier == "dsp":
+            x, y = self._factors(m, sums, k)
+            return intparts.named(m, (x * y)[: config.bits], f"lane{k}_product")
+        x = sums[k] if config.adder_feeds else self.a.a[k]
+        word: Value = self.b.multiplier[k]
+        if config.edge_recoded:
+            digits = [[word[3 * i + j] for j in range(3)] for i in range(config.bits // 2)]
+        else:
+            y = Mux(self._told(0, "square"), sums[k], word)
+            digits = intparts.booth_digits(intparts.named(m, y, f"multiplier{k}"))
+        rows = intparts.booth_rows(m, x, digits, name=f"lane{k}")
+        rows = intparts.two_rows(m, rows, width=config.bits, name=f"lane{k}")
+        return add_rows(m, rows, width=config.bits)
+
+    def _factors(self, m: Module, sums: list[Value], k: int) -> tuple[Value, Value]:
+        """What a lane multiplies."""
+        config = self.config
+        if config.array == "squares":
+            return sums[k], sums[k]
+        x: Value = sums[k] if config.adder_feeds else self.a.a[k]
+        y: Value = self.b.multiplier[k]
+        if config.times("sqdiff"):
+            y = intparts.named(m, Mux(self._told(0, "square"), sums[k], y), f"multiplier{k}")
+        return x, y
+
+    def _build_total(self, m: Module, words: list[Value], *, name: str) -> Value:
+        """The sum of words."""
+        if self.config.multiplier == "booth":
+            return intparts.sum_rows(m, words, name=name)
+        rows = [Row(value=word, lsb=0) for word in words]
+        (row,), _ = add_plainly(m, rows, width=self.config.bits, target=1, name=name)
+        return row.bits(0, self.config.bits)
 
     def _build_summed(self, m: Module, cuts: Cuts) -> list[Row]:
         """Two rows of the sum of products, or one of the extremum."""
@@ -153,6 +181,10 @@ class IntElement(wiring.Component):
         """Two rows of the sum of all products or squares."""
         config = self.config
         rows: list[Row] = []
+        if config.multiplier == "dsp":
+            words = [self._build_product(m, sums, k) for k in range(config.k)]
+            rows = [Row(value=word, lsb=0) for word in words]
+            return add_plainly(m, rows, width=config.bits, target=2, name="sum")[0]
         if config.array == "squares":
             for k, word in enumerate(sums):
                 rows += intparts.square_rows(m, word, name=f"square{k}")
@@ -184,11 +216,12 @@ class IntElement(wiring.Component):
         for k in range(config.k):
             a, addend = self.a.a[k], self.b.addend[k]
             carry = self._told(0, "carry")
-            total, carries = intparts.ripple(m, a, addend, carry, name=f"lane{k}_add")
+            add = intparts.plain if config.multiplier == "dsp" else intparts.ripple
+            total, carries = add(m, a, addend, carry, name=f"lane{k}_add")
             sums.append(intparts.named(m, total, f"lane{k}_sum"))
             if config.times("min", "max"):
                 # a < b: the sign of the exact a − b, and the addend is ~b
-                below = Mux(a[top] == addend[top], a[top], ~carries[top])
+                below = Mux(a[top] == addend[top], a[top], ~carries[-1])
                 first = below ^ self._told(0, "pick_largest")
                 gate = self._told(0, "pick") if config.separate else Const(1, 1)
                 gates = [(s & gate).replicate(config.bits) for s in (first, ~first)]
@@ -218,7 +251,7 @@ class IntElement(wiring.Component):
         result: Value = Const(0, config.bits)
         if config.plus("add"):
             words = [base, *(row.bits(0, config.bits) for row in rows)]
-            result = intparts.sum_rows(m, words, name="accumulated")
+            result = self._build_total(m, words, name="accumulated")
         if config.extrema:
             largest = self._told(last, "largest")
             extreme = intparts.extremum(m, base, rows[0].value, largest, name="better")

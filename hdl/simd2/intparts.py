@@ -17,6 +17,7 @@ __all__ = [
     "named",
     "pair_rows",
     "pair_selects",
+    "plain",
     "ripple",
     "square_rows",
     "sum_rows",
@@ -40,6 +41,13 @@ def ripple(m: Module, x: Value, y: Value, carry: Value, *, name: str) -> tuple[V
         more = (half[i] & carries[i]) | (~half[i] & y[i])
         carries.append(named(m, more, f"{name}_carry{i}"))
     return half ^ Cat(*carries[:n]), Cat(*carries[1:])
+
+
+def plain(m: Module, x: Value, y: Value, carry: Value, *, name: str) -> tuple[Value, Value]:
+    """As `ripple`, for the carry chain of an FPGA: (sum, carry out of the uppermost column)."""
+    n = len(x)
+    total = named(m, Cat(Const(1, 1), x) + Cat(carry, y), f"{name}_total")
+    return total[1 : n + 1], total[n + 1 :]
 
 
 def less(x: Value, y: Value) -> Value:

@@ -94,15 +94,16 @@ def compare_traffic(
 
 def checks() -> Iterator[Check]:
     """Every preset and dataflow, precision by precision and with all of them in turn."""
-    for name, dataflow, weight in CONFIGURATIONS:
-        config = replace(CONFIGS[name], dataflow=dataflow)
+    units = [(n, replace(CONFIGS[n], dataflow=d), w) for n, d, w in CONFIGURATIONS]
+    units.append(("tiny dsp", replace(CONFIGS["tiny"], multiplier="dsp"), 10))
+    for name, config, weight in units:
         groups: list[tuple[str, tuple[str, ...], float]]
         groups = [(p, (p,), SHARE_OF_ONE) for p in config.precisions]
         groups.append(("all in turn", config.precisions, SHARE_OF_ALL))
         for number, (label, precisions, share) in enumerate(groups):
             yield Check(
                 unit="cube.MatrixUnit",
-                configuration=f"{name} {dataflow} {label}",
+                configuration=f"{name} {config.dataflow} {label}",
                 run=partial(run_share, config, precisions, share),
                 weight=1 if number else weight,  # the first row builds the unit for the others
             )

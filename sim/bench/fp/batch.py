@@ -51,6 +51,10 @@ INTEGER = (
     (5, False, False, True, 1),
 )
 
+#: As `CONFIGURATIONS` and `INTEGER`, with ``multiplier="dsp"``.
+DSP = (("a100", "fp16", None, "fp32", 4, 3),)
+DSP_INTEGER = ((16, True, True, True, 3),)
+
 
 def dot_name(preset: str, spec: DotSpec, pipeline: int) -> str:
     """Name of a dot product's configuration, as the tables show it."""
@@ -68,9 +72,10 @@ def run_dot(
     seed: int,
     *,
     unit: Callable[..., Any] = DotProduct,
+    **options: Any,
 ) -> Result:
     """Compare a dot product unit with ``fused_dot`` on all classes of stimuli."""
-    model = compile_unit(unit, spec=spec, pipeline=pipeline)
+    model = compile_unit(unit, spec=spec, pipeline=pipeline, **options)
     a, b, c = dot_vectors(spec, vectors, seed=seed)
     return compare(
         name,
@@ -82,11 +87,20 @@ def run_dot(
 
 
 def run_int_dot(
-    k: int, signed_a: bool, signed_b: bool, saturate: bool, pipeline: int, vectors: int, seed: int
+    k: int,
+    signed_a: bool,
+    signed_b: bool,
+    saturate: bool,
+    pipeline: int,
+    vectors: int,
+    seed: int,
+    *,
+    unit: Callable[..., Any] = IntDotProduct,
+    **more: Any,
 ) -> Result:
     """Compare ``IntDotProduct`` with ``int_dot``; half of the addends are near the limits."""
     options: dict[str, Any] = {"signed_a": signed_a, "signed_b": signed_b, "saturate": saturate}
-    model = compile_unit(IntDotProduct, k=k, pipeline=pipeline, **options)
+    model = compile_unit(unit, k=k, pipeline=pipeline, **options, **more)
     rng = np.random.default_rng(seed)
     a, b = (
         rng.integers(0, 256, (vectors, k), dtype=np.uint8).view(np.int8 if signed else np.uint8)
@@ -109,20 +123,28 @@ def run_int_dot(
 
 def checks() -> Iterator[Check]:
     """Every configuration as a row of the table."""
-    for preset, a, b, output, k, pipeline in CONFIGURATIONS:
+    for row in (*CONFIGURATIONS, *DSP):
+        preset, a, b, output, k, pipeline = row
         spec = PRESETS[preset].spec(a, output, k=k, input_b=b)
-        name = dot_name(preset, spec, pipeline)
+        name = dot_name(preset, spec, pipeline) + (" dsp" if row in DSP else "")
         yield Check(
             unit="fp.DotProduct",
             configuration=name,
-            run=partial(run_dot, name, spec, pipeline),
+            run=partial(run_dot, name, spec, pipeline, **_options(row in DSP)),
             weight=spec.k * spec.input.significand_bits // 8,
         )
-    for k, signed_a, signed_b, saturate, pipeline in INTEGER:
+    for row in (*INTEGER, *DSP_INTEGER):
+        k, signed_a, signed_b, saturate, pipeline = row
         kind = f"{'int8' if signed_a else 'uint8'}×{'int8' if signed_b else 'uint8'}→int32"
         mode = "saturate" if saturate else "wrap"
         yield Check(
             unit="fp.IntDotProduct",
-            configuration=f"{kind} {mode} K={k} pipeline={pipeline}",
-            run=partial(run_int_dot, k, signed_a, signed_b, saturate, pipeline),
+            configuration=f"{kind} {mode} K={k} pipeline={pipeline}"
+            + (" dsp" if row in DSP_INTEGER else ""),
+            run=partial(run_int_dot, *row, **_options(row in DSP_INTEGER)),
         )
+
+
+def _options(dsp: bool) -> dict[str, Any]:
+    """Nothing for the multipliers that are the default: a model's name is made of it."""
+    return {"multiplier": "dsp"} if dsp else {}

@@ -26,6 +26,8 @@ CONFIGURATIONS = (
     ("fp64", (27, 27), 27, 2, 106, 0, (2,)),
     ("fp64", (11, 13) * 5, 12, 5, 106, 4, (2, 5)),
 )
+#: As `CONFIGURATIONS`, with ``multiplier="dsp"``.
+DSP = (("fp32", (11, 13), 12, 2, 48, 3, (2,)),)
 #: Formats of one step in the unit of the first configuration, ``ieee`` and as an A100.
 NARROW = (("fp16", 8), ("bf16", 8), ("tf32", 4))
 #: The narrow modes are to be the baseline's on a million cases.
@@ -43,11 +45,21 @@ def run_check(
     share: int,
     vectors: int,
     seed: int,
+    multiplier: str = "booth",
 ) -> Result:
     """Compare one format of a unit with golden."""
-    unit = unit_for(spec, a_bits=a_bits, b_bits=b_bits, limbs=limbs, pipeline=pipeline, wide=wide)
+    unit = unit_for(
+        spec,
+        a_bits=a_bits,
+        b_bits=b_bits,
+        limbs=limbs,
+        pipeline=pipeline,
+        wide=wide,
+        multiplier=multiplier,
+    )
     identity = (
         f"LaneDot {spec.input.name} {unit.spec!r} {a_bits} {b_bits} {limbs} {pipeline} {wide}"
+        + ("" if multiplier == "booth" else f" {multiplier}")
     )
     model = compile(unit, identity=identity)
     total = Result(vectors=0, mismatches=0)
@@ -65,13 +77,27 @@ def run_check(
 
 def checks() -> Iterator[Check]:
     """Wide formats of several limb counts, and the narrow ones beside FP32."""
-    for format, a_bits, b_bits, n, window, pipeline, limbs in CONFIGURATIONS:
+    for row in (*CONFIGURATIONS, *DSP):
+        format, a_bits, b_bits, n, window, pipeline, limbs = row
+        multiplier = "dsp" if row in DSP else "booth"
         output = "fp64" if format == "fp64" else "fp32"
         spec = DotSpec(input=format, output=output, k=len(a_bits) // n, window=window)
         yield Check(
             unit="m3xu.LaneDot",
-            configuration=f"{format} K={spec.k} in {n} steps on {b_bits} bits pipeline={pipeline}",
-            run=partial(run_check, spec, a_bits, b_bits, n, pipeline, limbs, None, 1),
+            configuration=f"{format} K={spec.k} in {n} steps on {b_bits} bits pipeline={pipeline}"
+            + ("" if multiplier == "booth" else f" {multiplier}"),
+            run=partial(
+                run_check,
+                spec,
+                a_bits,
+                b_bits,
+                n,
+                pipeline,
+                limbs,
+                None,
+                1,
+                multiplier=multiplier,
+            ),
         )
     fp32 = DotSpec(input="fp32", output="fp32", k=4, window=48)
     for preset in ("ieee", "a100"):

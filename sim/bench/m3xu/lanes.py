@@ -44,6 +44,7 @@ def unit_for(
     limbs: tuple[int, ...],
     pipeline: int,
     wide: DotSpec | None = None,
+    multiplier: str = "booth",
 ) -> LaneDot:
     """A unit that computes ``spec``; with ``wide`` it is built for that and chops for ``spec``."""
     base = wide or spec
@@ -56,6 +57,7 @@ def unit_for(
         chopped=spec if wide else None,
         limbs=limbs,
         pipeline=pipeline,
+        multiplier=multiplier,
     )
 
 

@@ -24,6 +24,7 @@ CONFIGURATIONS = (
     IntConfig(m=1, n=2, k=2, bits=16),
     IntConfig(m=2, n=2, bits=16, operations=(Op.MMA,)),
     IntConfig(m=1, n=1, bits=8, pipeline=1, operations=_PLUS_ADD),
+    IntConfig(m=1, n=1, k=2, bits=16, multiplier="dsp"),
 )
 
 
@@ -32,7 +33,8 @@ def tile_name(config: IntConfig) -> str:
     names = "+".join(op.mnemonic for op in config.operations)
     names = "all" if len(config.operations) == len(Op) else names
     shape = f"{config.m}×{config.n}×{config.k}"
-    return f"int{config.bits} {shape} {names} pipeline={config.pipeline}"
+    name = f"int{config.bits} {shape} {names} pipeline={config.pipeline}"
+    return name if config.multiplier == "booth" else f"{name} {config.multiplier}"
 
 
 def int_vectors(config: IntConfig, count: int, *, seed: int) -> dict[str, np.ndarray]:

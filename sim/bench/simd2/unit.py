@@ -65,6 +65,11 @@ CONFIGURATIONS: tuple[tuple[str, MatrixUnitConfig, bool], ...] = (
         False,
     ),
     (
+        "2×2×4 mma+minplus+maxmul+addnorm dsp",
+        replace(_SMALL, operations=("mma", "minplus", "maxmul", "addnorm"), multiplier="dsp"),
+        False,
+    ),
+    (
         "2×2×8 mma+addnorm systolic",
         replace(_SMALL, k=8, operations=("mma", "addnorm"), dataflow="systolic"),
         False,

@@ -1,0 +1,79 @@
+"""What units take on FPGAs: one DSP block a product, and no more LUTs than a plain `*` leaves."""
+
+import json
+
+import pytest
+
+import hdl.fp.core
+from flows import cli, fpga, verilog
+from flows.units import variants
+from hdl.fp.carrysave import reduce_rows
+
+
+def _variant(unit, **options):
+    return variants(unit, {name: [value] for name, value in options.items()})[0]
+
+
+def _luts(found, family):
+    """LUTs with those inside carry cells, where they have any."""
+    return found.lut + (2 * found.carry if family == "ecp5" else 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["ecp5", "xilinx7"])
+def test_a_dot_product_takes_a_dsp_block_for_each_product(monkeypatch, family):
+    """The reference: the unit for standard cells with its products written as `*`."""
+    unit = _variant("dot", k=4, multiplier="dsp")
+    found = fpga.resources(unit, family)
+
+    def carry_save(m, rows, *, target, **rest):
+        return reduce_rows(m, rows, **rest)
+
+    monkeypatch.setattr(hdl.fp.core, "add_plainly", carry_save)
+    text = verilog.emit(unit)
+    assert " * " in text
+    reference = fpga.count(text, unit.module, family)
+    assert found.dsp == reference.dsp == 4
+    assert 0 < found.lut <= 1.05 * reference.lut
+    assert 0 < _luts(found, family) <= 1.05 * _luts(reference, family)
+
+
+@pytest.mark.parametrize("family", ["ecp5", "xilinx7"])
+def test_an_integer_dot_product_takes_dsp_blocks_and_no_lut(family):
+    """On Xilinx the sum is in the blocks as well."""
+    found = fpga.resources(_variant("intdot", k=2, multiplier="dsp"), family)
+    assert (found.lut, found.dsp, found.ff) == (0, 2, 32)
+    assert found.carry == (32 if family == "ecp5" else 0)
+
+
+def test_the_table_is_printed_and_stored(tmp_path, capsys):
+    arguments = "fpga intdot --k 2 --multiplier booth,dsp --family ecp5 --json"
+    assert cli.main([*arguments.split(), str(tmp_path / "fpga.json")]) == 0
+    booth, dsp = json.loads((tmp_path / "fpga.json").read_text())
+    assert booth["dsp"] == 0 < booth["lut"] and dsp["dsp"] == 2 and dsp["lut"] == 0
+    assert (booth["label"], dsp["label"]) == ("k2-p1", "k2-p1-dsp")
+    assert "MULT18X18D" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("fpga dot --family ice40", "family must be one of ecp5, xilinx7, not 'ice40'"),
+        ("fpga dot --multiplier lut", "multiplier must be one of booth, dsp, not 'lut'"),
+    ],
+)
+def test_what_does_not_exist_is_refused(arguments, message, capsys):
+    assert cli.main(arguments.split()) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_yosys_errors_are_ours():
+    with pytest.raises(fpga.SynthesisError, match="Yosys could not map the design: "):
+        fpga.count("module top(input a; endmodule", "top", "ecp5", cache=False)
+
+
+def test_the_header_of_an_integer_tile_names_its_configuration():
+    """`flows verilog simd2-int` ended in an AttributeError."""
+    text = verilog.emit(_variant("simd2-int", operations="mma", size=1, width=8, multiplier="dsp"))
+    assert "//   bits = 8" in text and "//   multiplier = dsp" in text and "booth" not in text
+    assert "preset" not in text and "(* keep" in text

@@ -1,0 +1,232 @@
+"""Units with DSP blocks for multipliers: the bits of those with Booth's, golden's, and mutants."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hdl.fp.core
+import hdl.fp.dot
+import hdl.m3xu.products
+import hdl.simd2.integer
+from golden.fp import PRESETS, DotSpec, fused_dot
+from golden.simd2 import Op
+from hdl.cube import CONFIGS, MatrixUnit
+from hdl.fp.dot import DotProduct
+from hdl.fp.exact import ExactDotProduct
+from hdl.fp.intdot import IntDotProduct
+from hdl.fp.multidot import MultiDot
+from hdl.fp.multiplier_unit import Multiplier
+from hdl.simd2.intconfig import IntConfig
+from hdl.simd2.integer import IntTile
+from sim import rtl
+from sim.bench.cube.batch import compare_traffic, run_unit
+from sim.bench.cube.traffic import make_traffic
+from sim.bench.fp.batch import run_dot, run_int_dot
+from sim.bench.fp.stimuli import dot_vectors
+from sim.bench.m3xu.batch import run_check
+from sim.bench.m3xu.lanes import run_lanes, unit_for
+from sim.bench.simd2.integer import run_int_tile
+
+SEED = 20261122
+BOTH = ("booth", "dsp")
+_LIMBS = DotSpec(input="fp32", output="fp32", k=2, window=48)
+
+
+@pytest.mark.parametrize(
+    ("preset", "input", "k", "pipeline"),
+    [
+        ("ieee", "bf16", 2, 4),
+        ("h100", "tf32", 3, 2),
+    ],
+)
+def test_dot_products_with_dsp_blocks_equal_golden(preset, input, k, pipeline):
+    spec = PRESETS[preset].spec(input, k=k)
+    result = run_dot("dsp", spec, pipeline, 6000, SEED, multiplier="dsp")
+    assert result.vectors >= 6000 and not result.mismatches, result.examples
+
+
+@pytest.mark.parametrize(
+    ("unit", "parameters"),
+    [
+        (ExactDotProduct, {"spec": PRESETS["exact"].spec("fp8e5m2", k=3), "pipeline": 1}),
+        (MultiDot, {"specs": {"fp16": PRESETS["a100"].spec("fp16", k=2)}, "int8_k": 4}),
+    ],
+    ids=["exact", "multi"],
+)
+def test_both_multipliers_give_the_same_bits(unit, parameters):
+    spec = parameters.get("spec") or parameters["specs"]["fp16"]
+    a, b, c = dot_vectors(spec, 6000, seed=SEED)
+    inputs: dict[str, Any] = {"a": a, "b": b, "c": c}
+    if unit is MultiDot:
+        inputs |= {"a": a.view(np.uint32)[:, 0], "b": b.view(np.uint32)[:, 0]}
+        inputs["precision"] = np.arange(len(c), dtype=np.uint8) % 2
+    first, second = (
+        rtl.compile_unit(unit, **parameters, multiplier=multiplier).run(**inputs)
+        for multiplier in BOTH
+    )
+    np.testing.assert_array_equal(first, second)
+    assert len(np.unique(first)) > 1000
+
+
+@pytest.mark.parametrize(
+    ("signed_a", "signed_b", "saturate", "pipeline"),
+    [
+        (True, True, False, 0),
+        (True, False, True, 4),
+        (False, True, False, 2),
+        (False, False, True, 1),
+    ],
+)
+def test_chains_of_dsp_blocks_equal_golden(signed_a, signed_b, saturate, pipeline):
+    result = run_int_dot(5, signed_a, signed_b, saturate, pipeline, 10_000, SEED, multiplier="dsp")
+    assert result.vectors == 10_000 and not result.mismatches, result.examples
+
+
+def test_small_multipliers_give_the_same_bits():
+    codes = np.arange(256, dtype=np.uint8)
+    a, b = np.repeat(codes, 256), np.tile(codes, 256)
+    first, second = (
+        rtl.compile_unit(Multiplier, format="fp8e4m3", multiplier=multiplier).run(a=a, b=b)
+        for multiplier in BOTH
+    )
+    np.testing.assert_array_equal(first, second)
+
+
+def test_limbs_on_dsp_blocks_equal_golden():
+    result = run_check(_LIMBS, (11, 13) * 2, 12, 2, 1, (2,), None, 1, 3000, SEED, "dsp")
+    assert result.vectors >= 3000 and not result.mismatches, result.examples
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        CONFIGS["tiny"],
+        pytest.param(
+            replace(CONFIGS["simd2_4x4"], operations=("mma", "maxmul", "addnorm")),
+            marks=pytest.mark.slow,
+        ),
+    ],
+    ids=["narrow", "semirings"],
+)
+def test_matrix_units_with_dsp_blocks_equal_golden(config):
+    result = run_unit(replace(config, m=1, n=1, multiplier="dsp"), None, 3000, SEED)
+    assert result.vectors > 1000 and not result.mismatches, result.examples
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [tuple(Op), (Op.MMA,), (Op.MINMUL,), (Op.ADDNORM,), (Op.MMA, Op.MINMAX, Op.ADDNORM)],
+    ids=lambda operations: "-".join(op.mnemonic for op in operations[:4]),
+)
+def test_integer_tiles_with_dsp_blocks_equal_golden(operations):
+    """One of each way to form products: all apart; sums; no adder; squares; sums or squares."""
+    config = IntConfig(m=1, n=1, bits=8, pipeline=1, operations=operations, multiplier="dsp")
+    result = run_int_tile(config, 4000, SEED)
+    assert not result.mismatches, result.examples
+
+
+@pytest.mark.parametrize("value", ["DSP", None, "lut"])
+def test_another_multiplier_is_refused(value):
+    message = f"multiplier must be one of booth, dsp, not {value!r}"
+    for build in (
+        lambda: DotProduct(spec=PRESETS["a100"].spec("fp16"), multiplier=value),
+        lambda: IntDotProduct(k=2, multiplier=value),
+        lambda: replace(CONFIGS["tiny"], multiplier=value),
+        lambda: IntConfig(multiplier=value),
+    ):
+        with pytest.raises(ValueError, match=message):
+            build()
+
+
+def test_names_of_units_with_booths_multipliers_stay():
+    """Modules are named by the configuration's text: it says nothing about the default."""
+    for config in (CONFIGS["tiny"], IntConfig()):
+        assert "multiplier=" not in repr(config)
+        assert "multiplier='dsp'" in repr(replace(config, multiplier="dsp"))
+        assert config.settings()["multiplier"] == "booth"
+
+
+# ------------------------------------------------------------------ mutants
+
+
+class _Dot(DotProduct):
+    """Of this module, so that no model compiled before is taken."""
+
+
+class _Chain(IntDotProduct):
+    """As `_Dot`; its blocks take B without its sign."""
+
+    def _build_chain(self, m, cuts):
+        self.signed_b = False
+        return super()._build_chain(m, cuts)
+
+
+def _bit_off(m, a, b, *, name, multiplier="booth"):
+    """The lowest bit of one operand does not reach the multiplier."""
+    return multiply(m, a[1:], b, name=name, multiplier=multiplier) << 1
+
+
+def _carry_lost(m, rows, *, width, target, name, ones=()):
+    """Adders do not take their carries; what has none is one bit short."""
+    rows, _ = add_plainly(m, rows, width=width, target=target, name=name)
+    return rows if ones else [replace(row, value=row.value[:-1]) for row in rows], []
+
+
+def _odd(self, m, sums, k):
+    x, y = factors(self, m, sums, k)
+    return x | 1, y
+
+
+multiply, add_plainly = hdl.fp.dot.multiply, hdl.fp.core.add_plainly
+factors = hdl.simd2.integer.IntElement._factors
+
+
+def _limbs_built_anew():
+    sizes = {"a_bits": (11, 13) * 2, "b_bits": 12, "limbs": (2,), "pipeline": 1}
+    unit = unit_for(_LIMBS, **sizes, multiplier="dsp")
+    a, b, c = dot_vectors(_LIMBS, 3000, seed=SEED)
+    got = run_lanes(rtl.compile(unit), unit, _LIMBS, 2, a, b, c)
+    return int((got != fused_dot(a, b, c, _LIMBS)).sum())
+
+
+def _cube_built_anew():
+    config = replace(CONFIGS["tiny"], m=1, n=1, precisions=("fp16",), multiplier="dsp")
+    traffic = make_traffic(config, beats=500, seed=SEED, emit_rate=0.5)
+    model = rtl.compile(MatrixUnit(config=config))
+    return compare_traffic(model, traffic, stall_rate=0.2, seed=SEED).mismatches
+
+
+def _tile_built_anew():
+    config = IntConfig(m=1, n=1, k=2, bits=8, multiplier="dsp")
+    model = rtl.compile(IntTile(config=config))
+    return run_int_tile(config, 2000, SEED, model=model).mismatches
+
+
+def _dot_built_anew():
+    spec = PRESETS["a100"].spec("fp16", k=3)
+    return run_dot("dsp", spec, 1, 6000, SEED, multiplier="dsp", unit=_Dot).mismatches
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "mutant", "run"),
+    [
+        (hdl.fp.dot, "multiply", _bit_off, _dot_built_anew),
+        (hdl.fp.core, "add_plainly", _carry_lost, _dot_built_anew),
+        (hdl.m3xu.products, "multiply", _bit_off, _limbs_built_anew),
+        (hdl.m3xu.products, "add_plainly", _carry_lost, _limbs_built_anew),
+        (hdl.fp.dot, "multiply", _bit_off, _cube_built_anew),
+        (hdl.simd2.integer.IntElement, "_factors", _odd, _tile_built_anew),
+    ],
+    ids=["dot", "sum", "limbs", "sum of limbs", "matrix unit", "integer tile"],
+)
+def test_wrong_dsp_multipliers_are_caught(monkeypatch, owner, name, mutant, run):
+    monkeypatch.setattr(owner, name, mutant)
+    assert run() > 0
+
+
+def test_a_wrong_chain_of_dsp_blocks_is_caught():
+    assert run_int_dot(
+        4, True, True, False, 1, 2000, SEED, unit=_Chain, multiplier="dsp"
+    ).mismatches

@@ -14,6 +14,15 @@ from rich.console import Console
 from sim.cli import UserError, write_json
 from sim.files import open_whole, output_path
 
+from .cce import (
+    DESCRIPTION,
+    EXAMPLE,
+    add_cce_options,
+    folders,
+    kernel_arguments,
+    macros,
+    printable,
+)
 from .options import GRAPH_PROBLEMS, add_json, at_least, numbers
 
 if TYPE_CHECKING:
@@ -42,23 +51,10 @@ def register(commands: Any) -> None:
     add_options(parser)
     add_json(parser, "the figures")
     parser.set_defaults(run=run)
-    parser = commands.add_parser("cce", help="run a kernel in CCE C")
-    parser.add_argument("file", metavar="FILE")
-    parser.add_argument("--entry", metavar="NAME", help="the kernel; the only one by default")
-    parser.add_argument("--chip", default="ascend310", help="name or TOML file (ascend310)")
-    parser.add_argument("--cores", type=at_least(1), default=1, help="blocks that run it (1)")
-    parser.add_argument(
-        "--kind", help="kind of core, or all of them together; the chip's first by default"
+    parser = commands.add_parser(
+        "cce", help="run a kernel in CCE C", description=DESCRIPTION, epilog=EXAMPLE
     )
-    parser.add_argument("--cube", default="golden", help=", ".join(CUBES[:3]))
-    parser.add_argument("--define", "-D", action="append", default=[], metavar="NAME[=VALUE]")
-    parser.add_argument(
-        "--arg",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a number, a file .npy, null, or zeros:N, normal:N, arange:N of the parameter's dtype",
-    )
+    add_cce_options(parser)
     parser.add_argument(
         "--save",
         type=output_path(".npz"),
@@ -241,9 +237,8 @@ def _cce(options: argparse.Namespace) -> int:
     if options.cube not in CUBES[:3]:
         raise UserError(f"--cube must be one of {', '.join(CUBES[:3])}, not {options.cube!r}")
     _check_outputs(options)
+    defines, include_path = macros(options.define), folders(options.include)
     try:
-        defines = dict(text.partition("=")[::2] for text in options.define)
-        defines = {name: value or "1" for name, value in defines.items()}
         chip = load_chip(options.chip)
         if options.kind not in (None, "all", *chip.kinds):
             raise UserError(
@@ -252,25 +247,27 @@ def _cce(options: argparse.Namespace) -> int:
         kinds = list(chip.kinds) if options.kind == "all" else [chip.kind(options.kind).name]
         kernels = {
             kind: read_file(
-                options.file, entry=options.entry, defines=_MACROS.get(kind, {}) | defines
+                options.file,
+                entry=options.entry,
+                defines=_MACROS.get(kind, {}) | defines,
+                include_path=include_path,
             )
             for kind in kinds
         }
         kernel = kernels[kinds[0]]
-        given = dict(text.partition("=")[::2] for text in options.arg)
-        names = [p.name for p in kernel.parameters]
-        strange = sorted(set(given) - set(names))
-        if strange:
-            raise UserError(f"--arg must be of one of {', '.join(names)}, not {strange[0]!r}")
-        arguments = {p.name: _argument(p, given) for p in kernel.parameters}
+        arguments = kernel_arguments(kernel.parameters, options.arg)
+        how: dict[str, Any] = {"blocks": options.cores, "limit": options.steps}
         if len(kinds) > 1:
-            program = build_mixed(kernels, chip, arguments, blocks=options.cores)
+            program = build_mixed(kernels, chip, arguments, **how)
         else:
-            program, _ = build(kernel, chip, arguments, blocks=options.cores, kind=kinds[0])
+            program, _ = build(kernel, chip, arguments, kind=kinds[0], **how)
         report = _simulated(options, program)
     except (ValueError, OSError, Deadlock) as error:
         raise UserError(str(error)) from None
     console = _output(options, report)
+    for core, text in program.prints:
+        for line in text.removesuffix("\n").split("\n"):
+            console.print(f"{core}: {printable(line)}", markup=False, soft_wrap=True)
     for name, array in report.outputs.items():
         flat = array.ravel()
         shown = " ".join(f"{x:g}" for x in flat[:8].tolist())
@@ -281,38 +278,6 @@ def _cce(options: argparse.Namespace) -> int:
             np.savez(file, **report.outputs)  # pyright: ignore[reportArgumentType]
         console.print(str(Path(options.save)), markup=False)
     if options.json:
-        write_json(options.json, {"cube": options.cube, **report.as_dict()})
+        prints = [{"core": core, "text": text} for core, text in program.prints]
+        write_json(options.json, {"cube": options.cube, **report.as_dict(), "prints": prints})
     return 1 if report.findings else 0
-
-
-def _argument(parameter: Any, given: dict[str, str]) -> Any:
-    """What was given for a parameter; arrays of its dtype."""
-    import numpy as np
-
-    from sim.davinci import DTYPES
-
-    name = parameter.name
-    if name not in given:
-        kind = f"{parameter.dtype} *" if parameter.is_pointer else parameter.dtype
-        raise UserError(f"--arg {name}=VALUE must be given ({kind})")
-    text = given[name]
-    if not parameter.is_pointer:
-        try:
-            return float(text) if parameter.dtype in ("fp16", "fp32", "fp64") else int(text, 0)
-        except ValueError:
-            raise UserError(f"--arg {name} must be a number, not {text!r}") from None
-    if text == "null":
-        return None
-    what, _, count = text.partition(":")
-    if what in ("zeros", "normal", "arange") and count.isdigit() and 0 < int(count) <= 1 << 28:
-        dtype = DTYPES.get(parameter.dtype, np.dtype(np.uint8))
-        if what == "normal":
-            return np.random.default_rng(0).normal(size=int(count)).astype(dtype)
-        return (
-            np.zeros(int(count), dtype) if what == "zeros" else np.arange(int(count)).astype(dtype)
-        )
-    if text.endswith(".npy"):
-        return np.load(text, allow_pickle=False)
-    raise UserError(
-        f"--arg {name} must be a file .npy, zeros:N, normal:N, arange:N or null, not {text!r}"
-    )

@@ -16,6 +16,7 @@ from .tokens import Token
 from .words import ATTRIBUTES, SPACES, TYPE_NAMES
 
 __all__ = [
+    "A_KERNEL",
     "CAST_PREFIX",
     "Part",
     "choose",
@@ -26,6 +27,9 @@ __all__ = [
     "type_words",
     "with_methods",
 ]
+
+#: What a file must hold, for messages.
+A_KERNEL = "a kernel looks like: __global__ __aicore__ void name(__gm__ half *x, int32_t n) {...}"
 
 #: What the name of a function that stands for a functional cast begins with.
 CAST_PREFIX = "__cast_to_"
@@ -250,7 +254,7 @@ def entry_of(parts: list[Part], entry: str | None, file: str) -> Part:
             message = f"the kernel must be a function; {part.name} is a template"
             raise CceError(part.position, message)
     if not functions:
-        raise CceError(here, "there is no function in this file")
+        raise CceError(here, f"there is no function in this file; {A_KERNEL}")
     if entry is not None:
         for part in functions:
             if part.name == entry:

@@ -93,7 +93,8 @@ class Machine:
         """
         self.steps += 1
         if self.steps > self.limit:
-            raise CceError(position, f"the kernel must end within {self.limit} steps; it is here")
+            message = f"the kernel must end within {self.limit} steps; it is here"
+            raise CceError(position, f"{message} (--steps or limit= allows more)")
 
     def reserve(self, size: int, position: Position) -> int:
         """Room on the stack: the address of its first byte."""

@@ -16,7 +16,7 @@ from pycparser.c_lexer import CLexer
 from pycparser.c_parser import CParser, ParseError
 
 from .cplusplus import REFERENCE
-from .dialect import CAST_PREFIX, Part, choose, entry_of, parts_of, to_c, type_words
+from .dialect import A_KERNEL, CAST_PREFIX, Part, choose, entry_of, parts_of, to_c, type_words
 from .errors import CceError, Position
 from .limits import BRACKETS_DEEP, EXPANDED, NESTED, check_nesting
 from .preprocess import preprocess
@@ -131,7 +131,7 @@ def parse(
     tokens = preprocess(text, file, macros, reserved=RESERVED, **where)
     parts = parts_of(tokens)
     if not any(p.name for p in parts):
-        message = f"there is no function in this file{_wanted(text, macros)}"
+        message = f"there is no function in this file{_wanted(text, macros) or f'; {A_KERNEL}'}"
         raise CceError(Position(file, 1), message)
     parts, first, templates = instantiate(parts, entry_of(parts, entry, file))
     chosen = choose(parts, first)

@@ -1,0 +1,118 @@
+"""python -m sim cce: macros, folders, arguments, prints, limits, and mistakes in a line."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sim
+from sim.cli import main
+
+TEXT = Path(sim.__file__).parent / "kernels" / "davinci" / "text"
+SOFTMAX = str(TEXT / "softmax.cce")
+KERNEL = """#include "value.h"
+__global__ __aicore__ void k(__gm__ int32_t *out, int32_t n) {
+    for (int i = 0; i < n; i++) out[i] = VALUE;
+    printf("n = %d\\033\\n", n);
+}
+"""
+ARGUMENTS = ("--arg", "out=zeros:8", "--arg", "n=3")
+
+
+@pytest.fixture
+def kernel(tmp_path):
+    path = tmp_path / "own" / "k.cce"
+    path.parent.mkdir()
+    path.write_text(KERNEL)
+    (tmp_path / "headers").mkdir()
+    (tmp_path / "headers" / "value.h").write_text("#ifndef VALUE\n#define VALUE 5\n#endif\n")
+    return path
+
+
+def test_a_kernel_prints_and_includes(kernel, capsys):
+    """What it prints was swallowed; files of other folders could only be named with their path."""
+    how = [str(kernel), *ARGUMENTS, "-I", str(kernel.parents[1] / "headers")]
+    assert main(["cce", *how, "--json", "-"]) == 0
+    found = capsys.readouterr()
+    assert "aicore 0: n = 3\\x1b\n" in found.err
+    assert json.loads(found.out)["prints"] == [{"core": "aicore 0", "text": "n = 3\x1b\n"}]
+    assert "out (8 int32): 5 5 5 0 0 0 0 0" in found.err
+    assert main(["cce", *how, "-D", "VALUE=7"]) == 0
+    assert "out (8 int32): 7 7 7 0" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-D", "=1"], "--define must be NAME or NAME=VALUE with a name of C, not '=1'"),
+        (["-D", "1x=2"], "--define must be NAME or NAME=VALUE with a name of C, not '1x=2'"),
+        (["-D", ""], "--define must be NAME or NAME=VALUE with a name of C, not ''"),
+        (["-I", "/nowhere"], "--include must be a folder, not '/nowhere'"),
+        (["--arg", "rows"], "--arg must be NAME=VALUE, not 'rows'"),
+        (["--arg", "z=1"], "--arg must be of one of x, y, rows, n, not 'z'"),
+        (["--arg", "n=1", "--arg", "n=2"], "--arg n must be given once, not as '1' and '2'"),
+        (["--arg", "x=zeros:0"], "--arg x=zeros:N must have 1 to 268435456 elements, not '0'"),
+        (["--arg", "x=no.npy"], "--arg x must be a file .npy, not 'no.npy': there is no such file"),
+        (["--arg", "x=null", "--arg", "y=null", "--arg", "rows=1.5", "--arg", "n=2"], "whole num"),
+        (["--steps", "0"], "--steps: must be a whole number from 1 on, not '0'"),
+    ],
+)
+def test_mistakes_are_one_line(arguments, message, capsys):
+    """-D =1 was accepted, and of an argument that was given twice the last was taken."""
+    given = [a.partition("=")[0] for a in arguments]
+    default = {"x": "zeros:128", "y": "zeros:128", "rows": "1", "n": "128"}
+    fill = [w for n, v in default.items() if n not in given for w in ("--arg", f"{n}={v}")]
+    try:
+        assert main(["cce", SOFTMAX, *arguments, *fill]) == 2
+    except SystemExit as stop:
+        assert stop.code == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+
+
+def test_a_file_without_a_kernel(tmp_path, capsys):
+    """It said "must be of one of , not 'x'"."""
+    for text, argument in (("int x = 3;", "x=1"), ("", "x=1"), ("<html>no kernel</html>", "x=1")):
+        (tmp_path / "k.cce").write_text(text)
+        assert main(["cce", str(tmp_path / "k.cce"), "--arg", argument]) == 2
+        assert capsys.readouterr().err == (
+            "error: k.cce:1:1: there is no function in this file; a kernel looks like: "
+            "__global__ __aicore__ void name(__gm__ half *x, int32_t n) {...}\n"
+        )
+    (tmp_path / "k.cce").write_text("__global__ __aicore__ void k() { }")
+    assert main(["cce", str(tmp_path / "k.cce"), "--arg", "x=1"]) == 2
+    wanted = "error: --arg must not be given, not 'x': the kernel has no parameters\n"
+    assert capsys.readouterr().err == wanted
+
+
+def test_the_limit_of_steps_is_named_and_can_be_changed(tmp_path, capsys):
+    (tmp_path / "k.cce").write_text("__global__ __aicore__ void k() { for (;;) { } }")
+    assert main(["cce", str(tmp_path / "k.cce"), "--steps", "1000"]) == 2
+    assert capsys.readouterr().err == (
+        "error: k.cce:1:34: the kernel must end within 1000 steps; it is here "
+        "(--steps or limit= allows more)\n"
+    )
+
+
+def test_files_to_read_are_checked(tmp_path, capsys):
+    assert main(["cce", str(tmp_path)]) == 2
+    assert main(["cce", "/dev/zero"]) == 2
+    assert "/dev/zero: a source must be a plain file" in capsys.readouterr().err
+    np.save(tmp_path / "ok.npy", np.zeros(128, np.float16))
+    data = (tmp_path / "ok.npy").read_bytes().replace(b"(128,), ", b"(10**9,)")
+    (tmp_path / "bad.npy").write_bytes(data.replace(b"(10**9,)", b"(1" + b"0" * 5 + b",)"))
+    how = ["--arg", "y=zeros:128", "--arg", "rows=1", "--arg", "n=128"]
+    assert main(["cce", SOFTMAX, "--arg", f"x={tmp_path / 'bad.npy'}", *how]) == 2
+    error = capsys.readouterr().err
+    assert "--arg x must be a file .npy, not" in error and error.count("\n") == 1
+    assert main(["cce", SOFTMAX, "--arg", f"x={tmp_path / 'ok.npy'}", *how]) == 0
+
+
+def test_help_has_sentences_defaults_and_an_example(capsys):
+    with pytest.raises(SystemExit):
+        main(["cce", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "Read a kernel in CCE C, run it on the simulated cores of a chip" in text
+    assert "example: python -m sim cce sim/kernels/davinci/text/softmax.cce" in text
+    assert "(default: ascend310)" in text and "(default: 10 million)" in text

@@ -27,6 +27,7 @@ PROVIDERS = (
     "sim.bench.simd2.unit",
     "sim.bench.simulated",
     "sim.bench.silicon",
+    "sim.bench.machines",
 )
 
 

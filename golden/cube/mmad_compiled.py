@@ -56,6 +56,7 @@ class _Rule(NamedTuple):
     max_finite: np.uint64
     overflow: np.uint64
     nan: np.uint64
+    minus_zero: bool  # whether a zero can have the sign −
 
 
 class _Strip(NamedTuple):
@@ -148,6 +149,7 @@ def _rule(spec):
         max_finite=np.uint64(out.max_finite),
         overflow=np.uint64(out.overflow if out.has_infinity else spec.nan_code),
         nan=np.uint64(spec.nan_code),
+        minus_zero=spec.zero == "ieee",
     )
 
 
@@ -249,7 +251,7 @@ def _specials(exp_a, neg_a, exp_b, neg_b, strip, rule):
         if nan or (positive_infinity and negative_infinity):
             strip.code[j] = rule.nan
         else:
-            minus = negative_infinity if infinity else minus
+            minus = negative_infinity if infinity else minus and rule.minus_zero
             code = rule.overflow if infinity else np.uint64(0)
             if minus and (rule.has_infinity or not infinity):
                 code |= np.uint64(1) << np.uint64(rule.sign_shift)
@@ -320,7 +322,7 @@ def _round(negative, magnitude, exponent, rule):
     shift = np.uint64(spare + rule.storage_shift)
     over = number > rule.max_finite >> shift
     code = rule.overflow if over else number << shift
-    sign = negative and (rule.has_infinity or not over)
+    sign = negative and (rule.has_infinity or not over) and (number != 0 or rule.minus_zero)
     return code | np.uint64(sign) << np.uint64(rule.sign_shift)
 
 

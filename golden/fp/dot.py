@@ -122,6 +122,8 @@ def _chunk(a, b, c, spec, rounding, overflow):
         d[(magnitude == 0) & ~odd] |= d.dtype.type(spec.output.sign_mask)
     if odd.any():
         d[odd] = _special(a[:, odd], b[:, odd], c[odd], spec, rounding)
+    if spec.zero == "positive":
+        d[d == spec.output.negative_zero] = 0
     return d
 
 

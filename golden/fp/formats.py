@@ -157,6 +157,15 @@ class FloatFormat:
             return self.exponent_mask | self.fraction_mask
         return self.exponent_mask | (1 << (self.fraction_bits - 1 + self.storage_shift))
 
+    def is_nan(self, code: int) -> bool:
+        """Whether `code` is a NaN; bits that carry no meaning (tf32's low 13) must be zero."""
+        if code & ~self.code_mask:
+            return False
+        fraction = code & self.fraction_mask
+        if code & self.exponent_mask != self.exponent_mask:
+            return False
+        return fraction == self.fraction_mask if self.nan == "ocp_e4m3" else fraction != 0
+
     @property
     def max_finite(self):
         """The largest finite number (fp16: 65504, fp8e4m3: 448)."""

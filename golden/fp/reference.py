@@ -168,7 +168,8 @@ def fused_dot_reference(a, b, c, spec):
     terms.append((c.sign, c.exponent, c.value))
     nonzero = [exponent for _, exponent, value in terms if value]
     if not nonzero:
-        return spec.output.sign_mask if all(sign for sign, _, _ in terms) else 0
+        minus = spec.zero == "ieee" and all(sign for sign, _, _ in terms)
+        return spec.output.sign_mask if minus else 0
 
     if spec.window is None:
         total = sum(value for _, _, value in terms)
@@ -186,6 +187,8 @@ def fused_dot_reference(a, b, c, spec):
     code = encode(
         total, spec.output, spec.rounding, result_bits=spec.result_bits, overflow="infinity"
     )
+    if code == spec.output.sign_mask and spec.zero == "positive":
+        return 0
     return spec.nan_code if decode(code, spec.output).kind == "nan" else code
 
 

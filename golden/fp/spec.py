@@ -95,11 +95,15 @@ class DotSpec:
         Lower bound on E_max.
     nan : int, optional
         The code every NaN result has; the output format's canonical NaN by default.
+    zero : str
+        Sign of a zero result. "ieee": a sum that is exactly zero is +0, but −0 where C and every
+        product are zeros with the sign −; a negative sum that rounds to zero is −0. "positive":
+        every zero is +0, as on the machines of `PRESETS`.
 
     Raises
     ------
     TypeError, ValueError
-        For a parameter outside its range.
+        For a parameter outside its range, and for a `nan` that is not a NaN of the output format.
     """
 
     input: FloatFormat
@@ -111,6 +115,7 @@ class DotSpec:
     result_bits: int
     emax_floor: int | None
     nan: int | None
+    zero: str
     input_b: FloatFormat
 
     def __init__(
@@ -125,6 +130,7 @@ class DotSpec:
         result_bits=None,
         emax_floor=None,
         nan=None,
+        zero="ieee",
         input_b=None,
     ):
         input, output = as_format(input, "input"), as_format(output, "output")
@@ -143,6 +149,10 @@ class DotSpec:
             check_int("emax_floor", emax_floor, -(1 << 15), 1 << 15)
         if nan is not None:
             check_int("nan", nan, 0, (1 << output.storage_bits) - 1)
+            if not output.is_nan(nan):
+                raise ValueError(f"nan must be a NaN code of {output.name}, not {nan:#x}")
+        if zero not in ("ieee", "positive"):
+            raise ValueError(f"zero must be 'ieee' or 'positive', not {zero!r}")
         for name, value in (
             ("input", input),
             ("output", output),
@@ -153,6 +163,7 @@ class DotSpec:
             ("result_bits", result_bits),
             ("emax_floor", emax_floor),
             ("nan", nan),
+            ("zero", zero),
             ("input_b", input_b),
         ):
             object.__setattr__(self, name, value)
@@ -205,7 +216,7 @@ class _Row:
     rounding: str
     result_bits: int
 
-    def spec(self, a, b, k):
+    def spec(self, a, b, k, floor):
         return DotSpec(
             input=a,
             input_b=b,
@@ -215,7 +226,9 @@ class _Row:
             truncate="magnitude",
             rounding=self.rounding,
             result_bits=self.result_bits,
+            emax_floor=floor,
             nan=0x7FFF if self.output == "fp16" else 0x7FFFFFFF,
+            zero="positive",
         )
 
 
@@ -223,13 +236,24 @@ class _Row:
 class Preset:
     """A named machine (or standard) that gives a `DotSpec` for a choice of formats.
 
-    No preset sets `emax_floor`: the published −132 (a100) and −133 (h100) have not been
-    confirmed by a measurement that reaches products so small; give it in a `DotSpec` of your own.
+    Every row of a machine sets `emax_floor` (of its generation, by output format), the NaN code
+    and `zero="positive"`. The rows were held against measured results of V100, A100, A2, L40S
+    (Ada), H100, H200 and B200, fp16 results included; known from an executed model only are the
+    sign of zero, the floors (but for one measured H100 vector), and these rows:
+
+    - fp8 of `h100` is that of its `wgmma` instruction: measured with C = 0 and fp32 results, the
+      fp16 results not.
+    - fp8 of `b200` is that of its `tcgen05` instruction: 25 fraction bits and a full fp32 result,
+      not Hopper's 13.
+
+    The fp8 `mma.sync` of Hopper with fp16 results and of Blackwell, which adds C last and rounds
+    once more, has no preset yet, nor have other machines.
     """
 
     name: str
     description: str
     rows: tuple = field(default=(), repr=False)
+    floors: tuple = field(default=(), repr=False)  # emax_floor by the output's name
 
     @property
     def inputs(self) -> tuple:
@@ -274,7 +298,7 @@ class Preset:
                     and out.name == row.output
                     and (a == b or a.storage_bits == b.storage_bits == 8)
                 ):
-                    return row.spec(a, b, k)
+                    return row.spec(a, b, k, dict(self.floors)[row.output])
         elif out.name in self._wide_outputs:
             if k is None:
                 k = {8: 16, 16: 8}.get(max(a.storage_bits, b.storage_bits), 4)
@@ -289,35 +313,49 @@ class Preset:
 
 
 _FP8 = ("fp8e4m3", "fp8e5m2")
+_V100 = (
+    _Row(("fp16",), "fp32", 4, 23, "RZ", 23),
+    _Row(("fp16",), "fp16", 4, 23, "RNE", 10),
+)
 _A100 = (
     _Row(("fp16", "bf16"), "fp32", 8, 24, "RZ", 23),
     _Row(("fp16",), "fp16", 8, 24, "RNE", 10),
     _Row(("tf32",), "fp32", 4, 24, "RZ", 23),
 )
-_H100 = (
+_ADA = (
+    *_A100,
+    _Row(_FP8, "fp32", 16, 13, "RZ", 13),
+    _Row(_FP8, "fp16", 16, 13, "RNE", 10),
+)
+_HOPPER = (
     _Row(("fp16", "bf16"), "fp32", 16, 25, "RZ", 23),
     _Row(("fp16",), "fp16", 16, 25, "RNE", 10),
     _Row(("tf32",), "fp32", 8, 25, "RZ", 23),
-    _Row(_FP8, "fp32", 32, 13, "RZ", 13),
 )
+_H100 = (
+    *_HOPPER,
+    _Row(_FP8, "fp32", 32, 13, "RZ", 13),
+    _Row(_FP8, "fp16", 32, 13, "RNE", 10),
+)
+_B200 = (
+    *_HOPPER,
+    _Row(_FP8, "fp32", 32, 25, "RZ", 23),
+    _Row(_FP8, "fp16", 32, 25, "RNE", 10),
+)
+# The exponent that a generation's hardware gives to zero terms
+_VOLTA_FLOORS = (("fp32", -131), ("fp16", -19))
+_AMPERE_FLOORS = (("fp32", -132), ("fp16", -20))
+_HOPPER_FLOORS = (("fp32", -133), ("fp16", -21))
 
 PRESETS = {
     p.name: p
     for p in (
-        Preset(
-            "v100",
-            "NVIDIA V100",
-            (_Row(("fp16",), "fp32", 4, 23, "RZ", 23), _Row(("fp16",), "fp16", 4, 23, "RNE", 10)),
-        ),
-        Preset("a100", "NVIDIA A100", _A100),
-        Preset("a2", "NVIDIA A2, as the A100", _A100),
-        Preset(
-            "ada",
-            "NVIDIA Ada (L40S), as the A100, and fp8",
-            (*_A100, _Row(_FP8, "fp32", 16, 13, "RZ", 13)),
-        ),
-        Preset("h100", "NVIDIA H100 (fp16 results: the rule of the A100, not measured)", _H100),
-        Preset("b200", "NVIDIA B200, as the H100", _H100),
+        Preset("v100", "NVIDIA V100", _V100, _VOLTA_FLOORS),
+        Preset("a100", "NVIDIA A100", _A100, _AMPERE_FLOORS),
+        Preset("a2", "NVIDIA A2, as the A100", _A100, _AMPERE_FLOORS),
+        Preset("ada", "NVIDIA Ada (L40S), as the A100, and fp8", _ADA, _AMPERE_FLOORS),
+        Preset("h100", "NVIDIA H100 and H200 (fp8: wgmma)", _H100, _HOPPER_FLOORS),
+        Preset("b200", "NVIDIA B200, as the H100 (fp8: tcgen05)", _B200, _HOPPER_FLOORS),
         Preset("ieee", "K = 1 is IEEE 754 fusedMultiplyAdd; wide window, rounded once"),
         Preset("exact", "no window: the exact sum, rounded once"),
     )

@@ -171,6 +171,7 @@ def _is_short(spec):
     return (
         spec.window is not None
         and (spec.truncate, spec.rounding, spec.emax_floor) == ("floor", "RNE", None)
+        and spec.zero == "ieee"
         and spec.window + spec.k.bit_length() <= 54
     )
 

@@ -5,17 +5,15 @@ code of the fused sum. Each width is derived in :class:`Geometry`, where it is d
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
-
-from golden.fp.formats import FloatFormat
 
 from .align import clip, maximum, shift_right
 from .carrysave import Row, add_plainly, add_rows, reduce_rows
 from .geometry import Geometry, Guests, Lane, ShortWindow, SmallResult, Winner
 from .normalise import Normalised, normalise, round_and_pack
 from .pipeline import Cuts
+from .result import Target, ZeroSigns, code_of, sign_beside
 from .unpack import Unpacked
 
 __all__ = ["DotCore", "PIPELINES"]
@@ -56,6 +54,8 @@ class DotCore:
         Run-time choice of one number in place of the sum.
     multiplier : {"booth", "dsp"}
         With ``dsp`` the sum is made of plain additions too (`hdl.fp.multiply.MULTIPLIERS`).
+    zero : {"ieee", "positive"}
+        The sign of a zero result, as in `golden.fp.DotSpec`.
     """
 
     def __init__(
@@ -71,6 +71,7 @@ class DotCore:
         pieces: Mapping[int, Value] | None = None,
         guests: Guests | None = None,
         multiplier: str = "booth",
+        zero: str = "ieee",
     ):
         if short is not None and geometry.sticky == (rounding == "RZ"):
             raise ValueError("a short window must come with floor and RNE, or with neither")
@@ -80,8 +81,11 @@ class DotCore:
         self.rounding, self.nan_code = rounding, nan_code
         self.pieces, self.guests = dict(pieces or {}), guests
         self.plain = multiplier == "dsp"
+        self.zeros = ZeroSigns(whole=zero, short=short)
         if guests is not None and not geometry.sticky:
             raise ValueError("a winner must come with floor and a sticky bit")
+        if guests is not None and zero != "ieee":
+            raise ValueError(f"zero must be 'ieee' with a winner, not {zero!r}")
 
     def build(
         self,
@@ -136,19 +140,34 @@ class DotCore:
         addend = Signal(signed(g.scaled_bits), name="c_scaled")
         reference = Signal(signed(g.scaled_bits), name="reference")
         dominates = Signal(name="c_dominates")
-        m.d.comb += [
-            addend.eq(c.exponent - g.offset),
-            dominates.eq(~c.zero & (~largest.any() | (addend > largest))),
-        ]
+        of_zero = self._exponent_of_zero()
+        if of_zero is None:
+            m.d.comb += [
+                addend.eq(c.exponent - g.offset),
+                dominates.eq(~c.zero & (~largest.any() | (addend > largest))),
+            ]
+        else:  # no nonzero C lies below the floor, and so none below 0, where no product is
+            m.d.comb += [
+                addend.eq(Mux(c.zero, of_zero, c.exponent - g.offset)),
+                dominates.eq(addend > largest),
+            ]
         gap = Signal(g.gap_bits, name="c_gap")
         above = Mux(dominates, addend, largest)
-        if g.floor is None:
+        if g.floor is None or g.floor_of_zero:
             m.d.comb += reference.eq(above)
             m.d.comb += gap.eq((largest - addend) & (~dominates).replicate(g.gap_bits))
         else:
             m.d.comb += reference.eq(Mux(above > g.floor, above, g.floor))
             m.d.comb += gap.eq(reference - addend)
         return largest, reference, gap
+
+    def _exponent_of_zero(self) -> Value | None:
+        """The exponent that C has while it is zero, where that bounds E_max from below."""
+        g, short = self.g, self.short
+        low = g.floor if g.floor_of_zero else None
+        if short is None or short.floor == low:
+            return None if low is None else Const(low)
+        return Mux(short.select, short.floor or 0, low or 0)
 
     def _top(self, reference: Value) -> Value:
         """E_max on the output's biased scale, in the bits it can need."""
@@ -171,13 +190,14 @@ class DotCore:
         negative = Cat(*[lane.inf & lane.sign for lane in lanes], c.inf & c.sign).any()
         nan = Cat(*[lane.nan for lane in lanes], c.nan).any() | (positive & negative)
         special = positive | negative | nan
-        # A zero sum is -0 only if all terms are negative; a sum of negative terms is never +.
-        all_negative = Cat(*[lane.sign for lane in lanes], c.sign).all()
-        nan_sign = self.nan_code >> (self.g.output.exponent_bits + self.g.output.fraction_bits)
+        if not self.g.output.has_infinity:
+            nan = special
+        nan_sign = self.nan_code & self.g.output.sign_mask != 0
+        minus_zero = self.zeros.minus(self.g, lanes, c, largest)
         side = {
             "nan": nan,
             "special": special,
-            "minus": Mux(nan, nan_sign, Mux(special, negative, all_negative)),
+            "minus": sign_beside(nan, special, negative, minus_zero, code=nan_sign),
         }
         if self.g.only_addend_subnormal:
             side["subnormal"] = ~largest.any() & ~c.significand[-1]
@@ -400,24 +420,29 @@ class DotCore:
                 number,
                 cuts=cuts,
                 exponent=side["top"] + (g.integer_bits - 1) - (g.output.bias - target.output.bias),
-                output=target.output,
+                output=target.packed,
                 result_bits=target.result_bits,
                 rounding=self.rounding,
                 denormalise=target.denormalise,
                 saturate=target.saturate,
                 chop=side.get("short") if target.short else None,
+                chopped_bits=target.short.result_bits if target.short else None,
+                tells_zero=self.zeros.by_result(target),
             )
             for target in targets
         ]
         side["nonzero"] = number.nonzero
         side = cuts.cross_all("normalised", side, "s4")
-        codes = [self._build_code(x, side, y) for x, y in zip(packed, targets, strict=True)]
+        codes = [
+            code_of(x, side, y, zeros=self.zeros, of_winner=self.guests is not None)
+            for x, y in zip(packed, targets, strict=True)
+        ]
         return codes[0] if self.small is None else Mux(side["small"], codes[1], codes[0])
 
-    def _targets(self) -> "list[_Target]":
+    def _targets(self) -> list[Target]:
         """The formats that results can have, the larger one first."""
         g, small = self.g, self.small
-        whole = _Target(
+        whole = Target(
             output=g.output,
             result_bits=g.result_bits,
             nan_code=self.nan_code,
@@ -429,7 +454,7 @@ class DotCore:
             return [whole]
         return [
             whole,
-            _Target(
+            Target(
                 output=small.output,
                 result_bits=small.output.fraction_bits,
                 nan_code=small.nan_code,
@@ -462,37 +487,3 @@ class DotCore:
             # C alone: E_max is emin, and its hidden position is integer_bits - 1 below the top
             limit = Mux(side["subnormal"], g.integer_bits - 1, (1 << len(word).bit_length()) - 1)
         return normalise(m, word, limit=limit, tail=tail, name="normalise")
-
-    def _build_code(self, packed: Value, side, target: "_Target") -> Value:
-        """Sign and specials around the rounded exponent and fraction."""
-        f, short = target.output.fraction_bits, target.short
-        fraction = packed[:f]
-        if short is not None:
-            cut = f - short.result_bits
-            fraction = Cat(fraction[:cut] & (~side["short"]).replicate(cut), fraction[cut:])
-        below = side["below"] ^ side["flip"] if "flip" in side else side["below"]
-        special = side["special"]
-        nan: Value = Const(target.nan_code & ((1 << f) - 1), f)
-        if short is not None:
-            nan = Mux(side["short"], Const(short.nan_code & ((1 << f) - 1), f), nan)
-        payload = Mux(side["nan"], nan, 0)
-        sign = (below & side["nonzero"] & ~special) | side["minus"]
-        if self.guests is not None:  # a winner's `minus` is that of a zero, whatever it is
-            sign = Mux(side["nonzero"] & ~special, below, side["minus"])
-        return Cat(
-            (fraction & (~special).replicate(f)) | payload,
-            packed[f:] | special.replicate(target.output.exponent_bits),
-            sign,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Target:
-    """One format of the result, and what its rounding has to look after."""
-
-    output: FloatFormat
-    result_bits: int
-    nan_code: int
-    denormalise: bool
-    saturate: bool
-    short: ShortWindow | None

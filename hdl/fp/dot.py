@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from golden.fp.spec import DotSpec
 
 from .core import PIPELINES, DotCore
-from .geometry import Geometry, Lane
+from .geometry import Geometry, Lane, floored
 from .multiply import check_multiplier, multiply
 from .pipeline import Cuts
 from .unpack import Unpacked, unpack
@@ -48,7 +48,7 @@ def geometry_of(spec: DotSpec) -> Geometry:
     a, b = spec.input, spec.input_b or spec.input
     assert spec.window is not None
     bias = a.bias + b.bias
-    return Geometry(
+    geometry = Geometry(
         lanes=spec.k,
         window=spec.window,
         sticky=spec.truncate == "floor",
@@ -57,8 +57,8 @@ def geometry_of(spec: DotSpec) -> Geometry:
         exponent_min=2,
         exponent_max=a.emax + b.emax + bias,
         offset=spec.output.bias - bias,
-        floor=None if spec.emax_floor is None else spec.emax_floor + bias,
     )
+    return floored(geometry, spec.emax_floor, bias)
 
 
 class DotProduct(wiring.Component):
@@ -138,6 +138,7 @@ class DotProduct(wiring.Component):
             nan_code=spec.nan_code,
             cuts=Cuts(m, PIPELINES[self.pipeline]),
             multiplier=self.multiplier,
+            zero=spec.zero,
         )
         m.d.comb += self.d.eq(core.build(lanes, unpack(m, self.c, spec.output, name="c")))
         return m

@@ -178,6 +178,7 @@ class ExactDotProduct(wiring.Component):
             nan_code=spec.nan_code,
             cuts=cuts,
             multiplier=self.multiplier,
+            zero=spec.zero,
         )
         m.d.comb += self.d.eq(core.build([lane], unpack(m, c, spec.output, name="c")))
         return m

@@ -101,7 +101,9 @@ def finish(
     side = {
         key: cuts.cross("normalised", value, f"normalised_{key}") for key, value in side.items()
     }
-    return _pack(m, packed, side, output, inward=saturate or rounding == "RZ", saturate=saturate)
+    return _pack(
+        m, packed.code, side, output, inward=saturate or rounding == "RZ", saturate=saturate
+    )
 
 
 def _pack(

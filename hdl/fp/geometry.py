@@ -1,13 +1,13 @@
 """What goes into the back end of a dot product, and the widths that follow from its parameters."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from amaranth.hdl import Value
 
 from golden.fp.formats import FloatFormat
 
-__all__ = ["Geometry", "Guests", "Lane", "ShortWindow", "SmallResult", "Winner"]
+__all__ = ["Geometry", "Guests", "Lane", "ShortWindow", "SmallResult", "Winner", "floored"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,12 +49,18 @@ class ShortWindow:
         What remains then.
     nan_code : int
         The code of a NaN result then.
+    zero : {"ieee", "positive"}
+        The sign of a zero result then.
+    floor : int or None
+        ``emax_floor`` then, on the product scale; not above C's least exponent.
     """
 
     select: Value
     window: int
     result_bits: int
     nan_code: int
+    zero: str = "ieee"
+    floor: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +155,7 @@ class Geometry:
     offset : int
         Product scale + offset = biased exponent of ``output``.
     floor : int or None
-        ``emax_floor`` on the product scale.
+        ``emax_floor`` on the product scale, if it can act: `floored`.
     """
 
     lanes: int
@@ -183,6 +189,11 @@ class Geometry:
         return 1 - self.offset, (1 << self.output.exponent_bits) - 1 - self.offset
 
     @property
+    def floor_of_zero(self) -> bool:
+        """Whether the floor acts only while C is zero: then it is the exponent of that zero."""
+        return self.floor is not None and self.floor <= self.addend_range[0]
+
+    @property
     def scaled_bits(self) -> int:
         """E_max on the product scale, signed."""
         low, high = self.addend_range
@@ -214,3 +225,14 @@ class Geometry:
         infinity = (1 << self.output.exponent_bits) - 1
         cut = self.sticky and self.window < self.output.fraction_bits
         return cut or top + max(self.integer_bits, self.window + 3) >= infinity
+
+
+def floored(geometry: Geometry, emax_floor: int | None, bias: int) -> Geometry:
+    """The geometry with a floor, if not every nonzero term lies above it anyway.
+
+    ``bias`` is the sum of the operands': what brings ``emax_floor`` to the product scale.
+    """
+    least = min(geometry.exponent_min, geometry.addend_range[0])
+    if emax_floor is None or emax_floor + bias <= least:
+        return replace(geometry, floor=None)
+    return replace(geometry, floor=emax_floor + bias)

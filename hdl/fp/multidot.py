@@ -1,6 +1,7 @@
 """One dot product for several operand formats: lanes shared by precision, chosen at run time."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
@@ -11,13 +12,13 @@ from golden.fp.spec import DotSpec
 
 from .core import PIPELINES, DotCore
 from .dot import product_lane
-from .geometry import Geometry, Lane, ShortWindow
+from .geometry import Geometry, Lane, ShortWindow, floored
 from .intdot import IntDotProduct
 from .multiply import check_multiplier
 from .pipeline import Cuts
 from .unpack import Unpacked, unpack
 
-__all__ = ["MultiDot", "choose", "widen", "widen_exponent"]
+__all__ = ["MultiDot", "check_floor", "choose", "widen", "widen_exponent"]
 
 
 class MultiDot(wiring.Component):
@@ -29,8 +30,9 @@ class MultiDot(wiring.Component):
     Parameters
     ----------
     specs : mapping of str to DotSpec
-        What each floating precision computes. All share output, truncation and rounding, and the
-        window and result bits, except that one group may keep fewer (chopped magnitudes, RZ).
+        What each floating precision computes. All share output, truncation, rounding, floor and
+        sign of zero, and the window and result bits, except that one group may keep fewer (chopped
+        magnitudes, RZ).
     int8_k : int
         Lanes of signed INT8 with INT32 accumulation, precision name ``int8``; 0 for none.
     saturate : bool
@@ -97,9 +99,10 @@ class MultiDot(wiring.Component):
         for name, spec in self.specs.items():
             if spec.window is None:
                 raise ValueError(f"window of {name} must be a number of bits, not None")
-            if spec.input_b != spec.input or spec.emax_floor is not None:
-                raise ValueError(f"{name} must have one operand format and no emax_floor")
-            for field in ("output", "truncate", "rounding", "nan_code"):
+            if spec.input_b != spec.input:
+                raise ValueError(f"{name} must have one operand format, not two")
+            check_floor(spec)
+            for field in ("output", "truncate", "rounding", "nan_code", "emax_floor", "zero"):
                 if getattr(spec, field) != getattr(specs[0], field):
                     raise ValueError(
                         f"{field} of {name} must be that of {self.precisions[0]}, "
@@ -154,6 +157,7 @@ class MultiDot(wiring.Component):
         specs = list(self.specs.values())
         longest = max(specs, key=lambda spec: spec.window or 0)
         shorter = [name for name, spec in self.specs.items() if spec.window != longest.window]
+        bias = max(spec.input.bias for spec in specs)
         short = None
         if shorter:
             cut = self.specs[shorter[0]]
@@ -163,8 +167,8 @@ class MultiDot(wiring.Component):
                 window=cut.window,
                 result_bits=cut.result_bits,
                 nan_code=cut.nan_code,
+                zero=cut.zero,
             )
-        bias = max(spec.input.bias for spec in specs)
         assert longest.window is not None
         geometry = Geometry(
             lanes=max(spec.k for spec in specs),
@@ -176,6 +180,8 @@ class MultiDot(wiring.Component):
             exponent_max=max(2 * spec.input.emax for spec in specs) + 2 * bias,
             offset=longest.output.bias - 2 * bias,
         )
+        geometry = floored(geometry, longest.emax_floor, 2 * bias)
+        short = short and replace(short, floor=geometry.floor)
         core = DotCore(
             m,
             geometry=geometry,
@@ -184,6 +190,7 @@ class MultiDot(wiring.Component):
             cuts=Cuts(m, PIPELINES[self.pipeline]),
             short=short,
             multiplier=self.multiplier,
+            zero=longest.zero,
         )
         c = unpack(m, self.c, longest.output, name="c")
         return core.build(
@@ -216,6 +223,15 @@ class MultiDot(wiring.Component):
             fraction=product.fraction,
             nan=product.nan,
             inf=product.inf,
+        )
+
+
+def check_floor(spec: DotSpec | None) -> None:
+    """Raise ValueError for a floor above C's least exponent, which shared lanes cannot have."""
+    if spec is not None and spec.emax_floor is not None and spec.emax_floor > spec.output.emin:
+        raise ValueError(
+            f"emax_floor must be at most {spec.output.emin}, the least exponent of "
+            f"{spec.output.name}, not {spec.emax_floor!r}"
         )
 
 

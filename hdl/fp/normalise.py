@@ -9,7 +9,7 @@ from golden.fp.formats import FloatFormat
 from .align import shift_right
 from .pipeline import Cuts
 
-__all__ = ["Normalised", "normalise", "round_and_pack"]
+__all__ = ["Normalised", "Packed", "normalise", "round_and_pack"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +32,22 @@ class Normalised:
     word: Value
     shift: Value
     tail: Value | None
+    nonzero: Value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Packed:
+    """A rounded magnitude.
+
+    Attributes
+    ----------
+    code : Value
+        Fraction and, above it, the exponent field.
+    nonzero : Value
+        Whether any bit of it is set, if that was asked for.
+    """
+
+    code: Value
     nonzero: Value
 
 
@@ -75,7 +91,9 @@ def round_and_pack(
     denormalise: bool,
     saturate: bool,
     chop: Value | None = None,
-) -> Value:
+    chopped_bits: int | None = None,
+    tells_zero: bool = False,
+) -> Packed:
     """Exponent and fraction (no sign) of the rounded number; the only place of a unit that rounds.
 
     Parameters
@@ -92,9 +110,13 @@ def round_and_pack(
     denormalise, saturate : bool
         Whether the exponent can fall below 1, or pass the largest one, and must be handled here.
     chop : Value, optional
-        Whether to round to zero after all.
+        Whether to round to zero after all, and then to `chopped_bits`: what is below these counts
+        as zero in ``nonzero``, but is left in the code.
+    tells_zero : bool
+        Whether ``nonzero`` of the result is wanted.
     """
     e_bits, f = output.exponent_bits, output.fraction_bits
+    left: Value = Const(0, 1)
     tail = Const(0, 1) if number.tail is None else number.tail
     word = Cat(tail.replicate(max(result_bits + 2 - len(number.word), 0)), number.word)
     field = Signal(signed(len(exponent) + 1), name="result_exponent")
@@ -107,10 +129,21 @@ def round_and_pack(
         m.d.comb += under.eq((1 - field) & (field < 1).replicate(len(field)))
         word, more = shift_right(m, word, under, name="denormalise", sticky=True)
         rest = rest | more
+        # the leading one is on top of the word, and stays if it is not shifted out of the fraction
+        left = number.nonzero & (under <= result_bits)
+        if chop is not None and chopped_bits is not None:
+            left = left & ~(chop & (under > chopped_bits))
     over = (field >= (1 << e_bits) - 1) & word[-1] if saturate else Const(0, 1)
     kept = Cat(word[1:-1], field[:e_bits] & word[-1].replicate(e_bits))
+    if not denormalise:
+        low = 0 if chopped_bits is None else result_bits - chopped_bits
+        left = kept[low:].any()
+        if chop is not None and low:
+            left = left | (kept[:low].any() & ~chop)
     kept = cuts.cross("normalised", kept, "s4_kept")
     over = cuts.cross("normalised", over, "s4_over")
+    if tells_zero:
+        left = cuts.cross("normalised", left, "s4_left")
     if rounding == "RNE":
         up = word[0] & (rest | word[1])
         if number.tail is not None:
@@ -121,9 +154,9 @@ def round_and_pack(
         up = cuts.cross("normalised", up, "s4_round_up")
         rounded = Signal(len(kept), name="result_rounded")
         m.d.comb += rounded.eq(kept + up)
-        kept = rounded
+        kept, left = rounded, left | up
     if saturate:
         fraction, exponent_field = kept[:result_bits], kept[result_bits:]
         fraction = fraction & (~over).replicate(result_bits)
         kept = Cat(fraction, exponent_field | over.replicate(e_bits))
-    return Cat(Const(0, f - result_bits), kept)
+    return Packed(code=Cat(Const(0, f - result_bits), kept), nonzero=left)

@@ -11,8 +11,8 @@ from golden.fp.spec import DotSpec
 
 from ..fp.core import PIPELINES, DotCore
 from ..fp.dot import lane
-from ..fp.geometry import Geometry, ShortWindow, SmallResult
-from ..fp.multidot import choose, widen
+from ..fp.geometry import Geometry, ShortWindow, SmallResult, floored
+from ..fp.multidot import check_floor, choose, widen
 from ..fp.multiply import check_multiplier, multiply
 from ..fp.pipeline import Cuts
 from ..fp.unpack import Unpacked, unpack
@@ -101,6 +101,8 @@ class LaneDot(wiring.Component):
             raise ValueError(f"pipeline must be one of {sorted(PIPELINES)}, not {pipeline!r}")
         if spec.window is None:
             raise ValueError("spec must have a window, not None")
+        for given in (spec, chopped):
+            check_floor(given)
         k = len(a_bits)
         for n in limbs:
             if n < 2 or k % n:
@@ -129,7 +131,7 @@ class LaneDot(wiring.Component):
         spec = self.spec
         assert spec.window is not None
         bias = spec.input.bias
-        return Geometry(
+        geometry = Geometry(
             lanes=len(self.a_bits),
             window=spec.window,
             sticky=spec.truncate == "floor",
@@ -139,11 +141,12 @@ class LaneDot(wiring.Component):
             exponent_max=2 * (spec.input.emax + bias),
             offset=spec.output.bias - 2 * bias,
         )
+        return floored(geometry, spec.emax_floor, 2 * bias)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         wide = {n: self.wide[i] for i, n in enumerate(self.limbs)}
-        short = None
+        short, geometry = None, self.geometry
         if self.chopped is not None:
             assert self.chopped.window is not None
             short = ShortWindow(
@@ -151,10 +154,12 @@ class LaneDot(wiring.Component):
                 window=self.chopped.window,
                 result_bits=self.chopped.result_bits,
                 nan_code=self.chopped.nan_code,
+                zero=self.chopped.zero,
+                floor=floored(geometry, self.chopped.emax_floor, 2 * self.spec.input.bias).floor,
             )
         core = DotCore(
             m,
-            geometry=self.geometry,
+            geometry=geometry,
             rounding=self.spec.rounding,
             nan_code=self.spec.nan_code,
             cuts=Cuts(m, PIPELINES[self.pipeline]),
@@ -162,6 +167,7 @@ class LaneDot(wiring.Component):
             small=self._small(),
             pieces=wide,
             multiplier=self.multiplier,
+            zero=self.spec.zero,
         )
         a, b = lanes_of(self.a), lanes_of(self.b)
         x, y = [lane.significand for lane in a], [lane.significand for lane in b]

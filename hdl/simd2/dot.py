@@ -87,7 +87,8 @@ class SemiringDot(wiring.Component):
         if pipeline not in PIPELINES:
             raise ValueError(f"pipeline must be one of {sorted(PIPELINES)}, not {pipeline!r}")
         self.operations = operations_of(operations)
-        if spec.truncate != "floor" or spec.rounding != "RNE" or spec.window is None:
+        own = (spec.truncate, spec.rounding, spec.zero, spec.emax_floor)
+        if own != ("floor", "RNE", "ieee", None) or spec.window is None:
             raise ValueError(f"spec must be of the preset ieee, not {spec!r}")
         check_format(spec.input)
         self.multiplier = check_multiplier(multiplier)

@@ -1,6 +1,7 @@
 """golden.cube.mmad: element by element the dot products of golden.fp, block after block."""
 
 import re
+from dataclasses import replace
 from itertools import count
 
 import numpy as np
@@ -43,7 +44,9 @@ def test_elements_are_chains_of_dot_products(k):
 def test_no_c_is_positive_zero():
     a, b = np.full((2, 4), 0x8000, np.uint16), np.full((4, 2), 0x0000, np.uint16)
     assert (mmad(a, b, spec=SPEC) == 0).all()
-    assert (mmad(a, b, np.full((2, 2), 0x80000000, np.uint32), spec=SPEC) == 0x80000000).all()
+    c = np.full((2, 2), 0x80000000, np.uint32)
+    assert (mmad(a, b, c, spec=SPEC) == 0).all()
+    assert (mmad(a, b, c, spec=replace(SPEC, zero="ieee")) == 0x80000000).all()
 
 
 def test_leading_axes_broadcast():
@@ -109,6 +112,7 @@ def test_a_spec_must_be_one():
         mmad(np.zeros((1, 1), np.uint16), np.zeros((1, 1), np.uint16), spec="a100")
     with pytest.raises(ValueError, match="k must be at least 1, not 0"):
         IntDotSpec(k=0)
+    assert IntDotSpec(k=1).k == 1  # the least that is allowed
     with pytest.raises(TypeError, match="saturate must be True or False, not 1"):
         IntDotSpec(k=1, saturate=1)  # pyright: ignore[reportArgumentType]
 

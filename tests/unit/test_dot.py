@@ -34,6 +34,8 @@ def _spec(**changes) -> DotSpec:
         _spec(input="fp8e4m3", input_b="fp8e5m2", k=7, window=13, result_bits=13),
         _spec(input="fp8e5m2", output="fp16", k=2, window=16, nan=0xFE00),
         _spec(input="fp16", output="fp64", k=2, window=74),
+        _spec(output="tf32", k=2, window=35, nan=0x7FFFE000),
+        _spec(input="fp8e4m3", output="fp8e4m3", k=2, window=11, nan=0xFF),
     ],
     ids=lambda spec: f"{spec.input.name}-{spec.output.name}-{spec.window}-{spec.truncate}",
 )
@@ -61,8 +63,7 @@ def _shared(preset, k, precisions, **changes):
 
 
 def replace_spec(spec: DotSpec, **changes) -> DotSpec:
-    names = ("input", "output", "k", "window", "truncate", "rounding", "result_bits", "nan")
-    return DotSpec(**({name: getattr(spec, name) for name in names} | changes))
+    return replace(spec, **changes)
 
 
 MULTI = {

@@ -144,6 +144,10 @@ def test_bad_format(change, message):
         ({"result_bits": 24}, "result_bits must be between 1 and 23, not 24"),
         ({"nan": 1 << 32}, "nan must be between 0 and 4294967295"),
         ({"emax_floor": 0.5}, "emax_floor must be an int, not 0.5"),
+        ({"zero": "plus"}, "zero must be 'ieee' or 'positive', not 'plus'"),
+        ({"nan": 0x3C00}, "nan must be a NaN code of fp32, not 0x3c00"),
+        ({"nan": 0x7F800000}, "nan must be a NaN code of fp32, not 0x7f800000"),
+        ({"output": "tf32", "result_bits": 10}, "nan must be a NaN code of tf32, not 0x7fffffff"),
     ],
 )
 def test_bad_spec(change, message):
@@ -155,7 +159,7 @@ def test_specs_are_values():
     spec = PRESETS["a100"].spec("fp16")
     assert spec == DotSpec(
         input="fp16", output="fp32", k=8, window=24, truncate="magnitude", rounding="RZ",
-        nan=0x7FFFFFFF,
+        nan=0x7FFFFFFF, emax_floor=-132, zero="positive",
     )  # fmt: skip
     assert hash(spec) == hash(PRESETS["a2"].spec("fp16")) and spec.result_bits == 23
     assert DotSpec(input="fp16", output="fp32", k=1, window=None).nan_code == 0x7FC00000
@@ -163,33 +167,49 @@ def test_specs_are_values():
         spec.k = 4  # type: ignore[misc]
 
 
-TABLE = [  # preset, input, output, K, F, rounding, result_bits
-    ("v100", "fp16", "fp32", 4, 23, "RZ", 23),
-    ("v100", "fp16", "fp16", 4, 23, "RNE", 10),
-    ("a100", "fp16", "fp32", 8, 24, "RZ", 23),
-    ("a100", "bf16", "fp32", 8, 24, "RZ", 23),
-    ("a100", "fp16", "fp16", 8, 24, "RNE", 10),
-    ("a100", "tf32", "fp32", 4, 24, "RZ", 23),
-    ("a2", "bf16", "fp32", 8, 24, "RZ", 23),
-    ("ada", "tf32", "fp32", 4, 24, "RZ", 23),
-    ("ada", "fp8e4m3", "fp32", 16, 13, "RZ", 13),
-    ("ada", "fp8e5m2", "fp32", 16, 13, "RZ", 13),
-    ("h100", "fp16", "fp32", 16, 25, "RZ", 23),
-    ("h100", "bf16", "fp32", 16, 25, "RZ", 23),
-    ("h100", "tf32", "fp32", 8, 25, "RZ", 23),
-    ("h100", "fp8e4m3", "fp32", 32, 13, "RZ", 13),
-    ("b200", "fp8e5m2", "fp32", 32, 13, "RZ", 13),
+def test_a_nan_code_of_every_format_is_one():
+    for name, format in FORMATS.items():
+        for code in (format.canonical_nan, format.canonical_nan | format.sign_mask):
+            assert DotSpec(input="fp16", output=name, k=1, window=9, nan=code).nan_code == code
+        for code in (format.max_finite, format.one, 0, format.infinity or 0):
+            with pytest.raises(ValueError, match="nan must be a NaN code"):
+                DotSpec(input="fp16", output=name, k=1, window=9, nan=code)
+    with pytest.raises(ValueError, match="nan must be a NaN code of fp16, not 0x3c00"):
+        DotSpec(input="fp16", output="fp16", k=1, window=9, nan=0x3C00)
+
+
+TABLE = [  # preset, input, output, K, F, rounding, result_bits, emax_floor
+    ("v100", "fp16", "fp32", 4, 23, "RZ", 23, -131),
+    ("v100", "fp16", "fp16", 4, 23, "RNE", 10, -19),
+    ("a100", "fp16", "fp32", 8, 24, "RZ", 23, -132),
+    ("a100", "bf16", "fp32", 8, 24, "RZ", 23, -132),
+    ("a100", "fp16", "fp16", 8, 24, "RNE", 10, -20),
+    ("a100", "tf32", "fp32", 4, 24, "RZ", 23, -132),
+    ("a2", "bf16", "fp32", 8, 24, "RZ", 23, -132),
+    ("ada", "tf32", "fp32", 4, 24, "RZ", 23, -132),
+    ("ada", "fp8e4m3", "fp32", 16, 13, "RZ", 13, -132),
+    ("ada", "fp8e5m2", "fp32", 16, 13, "RZ", 13, -132),
+    ("ada", "fp8e5m2", "fp16", 16, 13, "RNE", 10, -20),
+    ("h100", "fp16", "fp32", 16, 25, "RZ", 23, -133),
+    ("h100", "bf16", "fp32", 16, 25, "RZ", 23, -133),
+    ("h100", "fp16", "fp16", 16, 25, "RNE", 10, -21),
+    ("h100", "tf32", "fp32", 8, 25, "RZ", 23, -133),
+    ("h100", "fp8e4m3", "fp32", 32, 13, "RZ", 13, -133),
+    ("h100", "fp8e4m3", "fp16", 32, 13, "RNE", 10, -21),
+    ("b200", "bf16", "fp32", 16, 25, "RZ", 23, -133),
+    ("b200", "fp8e5m2", "fp32", 32, 25, "RZ", 23, -133),
+    ("b200", "fp8e4m3", "fp16", 32, 25, "RNE", 10, -21),
 ]
 
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: "-".join(row[:3]))
 def test_presets_are_the_table(row):
-    preset, input, output, k, window, rounding, result_bits = row
+    preset, input, output, k, window, rounding, result_bits, floor = row
     spec = PRESETS[preset].spec(input, output)
     assert (spec.k, spec.window, spec.rounding, spec.result_bits) == (
         k, window, rounding, result_bits,
     )  # fmt: skip
-    assert spec.truncate == "magnitude" and spec.emax_floor is None
+    assert (spec.truncate, spec.zero, spec.emax_floor) == ("magnitude", "positive", floor)
     assert spec.nan_code == (0x7FFF if output == "fp16" else 0x7FFFFFFF)
     assert PRESETS[preset].spec(input, output, k=4).k == 4
 

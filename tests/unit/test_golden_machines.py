@@ -1,0 +1,65 @@
+"""The presets against vectors of NVIDIA's matrix units: golden and RTL, every set that is there."""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from golden.fp import fused_dot
+from sim.bench.machines import load_set, spec_of
+from sim.bench.silicon import run_golden, run_rtl
+
+
+@pytest.fixture(scope="module")
+def sets(root: Path) -> dict:
+    """Every set that a preset has, by its name and its folder's."""
+    data = root.parent / "shared" / "data"
+    paths = [*data.glob("machines/*.npz"), *data.glob("silicon_fp8/*.npz")]
+    found = {f"{path.parent.name}/{path.stem}": load_set(path) for path in sorted(paths)}
+    found = {name: one for name, one in found.items() if one is not None}
+    if not found:
+        pytest.skip("needs the vectors in ../shared/data/machines and ../shared/data/silicon_fp8")
+    return found
+
+
+def test_names_of_sets_say_their_preset():
+    spec = spec_of("ada_mma_e4m3xe5m2_fp32")
+    assert spec is not None and (spec.input.name, spec.input_b.name) == ("fp8e4m3", "fp8e5m2")
+    assert spec_of("h100_wgmma_e4m3_fp16") is not None
+    for other in ("b200_mmasync_e4m3_fp32", "gaudi2_bf16_fp32", "b200_tcgen05_e2m1_fp32", "notes"):
+        assert spec_of(other) is None
+
+
+def test_golden_has_the_bits_of_every_machine(sets):
+    """Values, signs of zeros and codes of NaNs."""
+    for name, data in sets.items():
+        result = run_golden(data)
+        assert result.vectors >= 2000 and not result.mismatches, (name, result.examples)
+    assert len(sets) > 20
+
+
+def test_the_vectors_tell_floors_and_zeros(sets):
+    """They fail with yesterday's rules: no floor, zeros of both signs, Hopper's fp8 on a B200."""
+    changes = {
+        "machines/a100_mma_bf16_fp32": {"emax_floor": None},
+        "machines/v100_mma_fp16_fp16": {"emax_floor": -20},
+        "machines/h100_mma_bf16_fp32": {"emax_floor": -132},
+        "machines/h100_mma_fp16_fp16": {"zero": "ieee"},
+        "machines/b200_tcgen05_e4m3_fp32": {"window": 13, "result_bits": 13},
+        "machines/ada_mma_e4m3_fp16": {"window": 14},
+    }
+    for name, change in changes.items():
+        data = sets[name]
+        changed = dataclasses.replace(data.spec, **change)
+        assert np.any(fused_dot(data.a, data.b, data.c, changed) != data.d), name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name",
+    ["h100_mma_bf16_fp32", "v100_mma_fp16_fp16", "ada_mma_e5m2_fp16", "b200_tcgen05_e4m3_fp32"],
+)
+def test_rtl_has_the_bits_of_the_machines(sets, name):
+    result = run_rtl(sets[f"machines/{name}"])
+    assert result.vectors >= 2000 and not result.mismatches, result.examples

@@ -21,23 +21,67 @@ __all__ = ["register"]
 
 def register(commands: Any) -> None:
     """Add the command to the parser."""
-    parser = commands.add_parser("tune", help="search for the fastest tiling of a matrix product")
-    parser.add_argument("kernel", metavar="KERNEL", help="matmul")
-    parser.add_argument("m", metavar="M", type=at_least(1))
-    parser.add_argument("k", metavar="K", type=at_least(1))
-    parser.add_argument("n", metavar="N", type=at_least(1))
-    parser.add_argument("--chip", default="ascend310", help="name or TOML file (ascend310)")
-    parser.add_argument("--cores", type=at_least(1), help="all of the chip by default")
-    parser.add_argument("--dtype", default="fp16", help="of A and B: fp16 or int8 (fp16)")
-    parser.add_argument("--out", help="dtype of C: fp16, fp32; int32 of int8")
+    parser = commands.add_parser(
+        "tune",
+        help="search for the fastest tiling of a matrix product on DaVinci cores",
+        description="Simulate the tilings of a matrix product C (M × N) = A (M × K) · B (K × N) on "
+        "DaVinci cores and print the ten fastest.",
+        epilog="Example: python -m sim tune matmul 256 256 256 --method guided",
+    )
+    parser.add_argument("kernel", metavar="KERNEL", help="The kernel must be matmul.")
+    parser.add_argument("m", metavar="M", type=at_least(1), help="A and C have M rows.")
+    parser.add_argument("k", metavar="K", type=at_least(1), help="A has K columns, B has K rows.")
+    parser.add_argument("n", metavar="N", type=at_least(1), help="B and C have N columns.")
     parser.add_argument(
-        "--method", default="exhaustive", help="exhaustive, or guided: 5 %% of the tilings"
+        "--chip",
+        default="ascend310",
+        help="The chip is one that comes along, or a TOML file (default: ascend310).",
     )
     parser.add_argument(
-        "--any-integer", action="store_true", help="all numbers of tiles, not only divisors"
+        "--cores",
+        type=at_least(1),
+        metavar="N",
+        help="Use the first N cores (default: all cores of the chip).",
     )
-    parser.add_argument("--jobs", type=at_least(1), help="processes; as many as cores by default")
-    parser.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask scheduler")
+    parser.add_argument(
+        "--dtype",
+        default="fp16",
+        metavar="fp16|int8",
+        help="The elements of A and B have this type (default: fp16).",
+    )
+    parser.add_argument(
+        "--c-dtype",
+        "--out",
+        dest="out",
+        metavar="fp16|fp32|int32",
+        help="The elements of C have this type: fp16 or fp32 for fp16 operands (default: fp16), "
+        "int32 for int8. --out is the former name of this option; it names no file.",
+    )
+    parser.add_argument(
+        "--method",
+        default="exhaustive",
+        metavar="exhaustive|guided",
+        help="exhaustive times every tiling; guided times the 5 %% that look fastest and says "
+        "whether the best of them is proved to be the optimum (default: exhaustive).",
+    )
+    parser.add_argument(
+        "--any-integer",
+        action="store_true",
+        help="Try all numbers of tiles and of control flows, not only divisors and 1, 2, 4, 8.",
+    )
+    parser.add_argument(
+        "--jobs",
+        type=at_least(1),
+        metavar="N",
+        help="An exhaustive search uses N processes (default: as many as the machine has cores).",
+    )
+    parser.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="The workers of the Dask scheduler at this address, as tcp://host:8786, do an "
+        "exhaustive search. Give only an address that you trust: a scheduler runs code here and "
+        "on its workers.",
+    )
     add_json(parser, "the table")
     parser.set_defaults(run=_tune)
 
@@ -51,9 +95,14 @@ def _tune(options: argparse.Namespace) -> int:
         raise UserError(f"KERNEL must be matmul, not {options.kernel!r}")
     if options.dtype not in DTYPES:
         raise UserError(f"--dtype must be one of {', '.join(DTYPES)}, not {options.dtype!r}")
+    if options.method == "guided" and (options.jobs not in (None, 1) or options.scheduler):
+        given = "--scheduler" if options.scheduler else "--jobs"
+        raise UserError(f"{given} must be for --method exhaustive: guided has one process")
+    if options.jobs and options.scheduler:
+        raise UserError("--jobs must not be given with --scheduler, whose workers do the search")
     outs = DTYPES[options.dtype][2]
     if options.out is not None and options.out not in outs:
-        raise UserError(f"--out must be one of {', '.join(outs)}, not {options.out!r}")
+        raise UserError(f"--c-dtype must be one of {', '.join(outs)}, not {options.out!r}")
     try:
         chip = load_chip(options.chip)
         problem = Problem(

@@ -1,7 +1,11 @@
 """Tilings of the matrix product: fast programs, bounds, both searches."""
 
 import json
+import os
+import signal
+import threading
 from dataclasses import fields, replace
+from time import monotonic
 
 import numpy as np
 import pytest
@@ -147,6 +151,59 @@ def test_workers_of_a_dask_scheduler_find_the_same():
     assert there == exhaustive(SMALL, jobs=1)
 
 
+def _killed(problem, part):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_killed_process_of_a_search_is_one_line(own_cache, monkeypatch, capsys):
+    monkeypatch.setattr(search, "_portion", _killed)
+    monkeypatch.setattr(search, "_PORTION", 1)
+    assert main(["tune", "matmul", "64", "96", "64", "--jobs", "2"]) == 2
+    error = capsys.readouterr().err
+    assert "a process of the search was killed" in error and error.count("\n") == 1
+
+
+@pytest.fixture
+def cluster(monkeypatch):
+    """A Dask cluster in this process, and little patience with it."""
+    distributed = pytest.importorskip("dask.distributed", reason="dask is not installed")
+    monkeypatch.setattr(search, "ANSWER_S", 1.0)
+    how = {"processes": False, "protocol": "tcp://", "dashboard_address": None}
+    return lambda workers: distributed.LocalCluster(n_workers=workers, **how)
+
+
+def test_a_scheduler_that_does_not_answer_is_refused_in_time(cluster, own_cache, capsys):
+    began = monotonic()
+    how = ["tune", "matmul", "64", "96", "64", "--scheduler", "tcp://127.0.0.1:1"]
+    assert main(how) == 2 and monotonic() - began < 10
+    error = capsys.readouterr().err
+    assert "scheduler must be the address of a Dask scheduler that answers within 1 s" in error
+    assert error.count("\n") == 1
+    assert not [t for t in threading.enumerate() if "IO loop" in t.name and not t.daemon]
+
+
+def test_a_scheduler_without_workers_is_given_up(cluster):
+    with (
+        cluster(0) as none,
+        pytest.raises(search.SearchError, match="must stay there and have workers"),
+    ):
+        exhaustive(SMALL, scheduler=none.scheduler_address)
+
+
+def test_a_scheduler_that_goes_away_is_given_up(cluster, monkeypatch):
+    monkeypatch.setattr(search, "_PORTION", 1)
+    began = monotonic()
+    with cluster(1) as one:
+        address = one.scheduler_address
+
+        def watch(done, total):
+            one.close()
+
+        with pytest.raises(search.SearchError, match="must stay there and have workers"):
+            exhaustive(SMALL, scheduler=address, watch=watch)
+    assert monotonic() - began < 30
+
+
 def test_the_command(own_cache, capsys, tmp_path):
     file = tmp_path / "tuned.json"
     how = ["tune", "matmul", "64", "96", "64", "--jobs", "1", "--json", str(file)]
@@ -165,8 +222,25 @@ def test_the_command(own_cache, capsys, tmp_path):
         (["relu", "1", "1", "1"], "KERNEL must be matmul, not 'relu'"),
         (["matmul", "16", "16", "16", "--chip", "z80"], "chip must be one of"),
         (["matmul", "16", "16", "16", "--dtype", "fp8"], "--dtype must be one of fp16, int8"),
-        (["matmul", "16", "16", "16", "--out", "int8"], "--out must be one of fp16, fp32"),
+        (["matmul", "16", "16", "16", "--out", "int8"], "--c-dtype must be one of fp16, fp32"),
         (["matmul", "16", "16", "16", "--chip", "ascend910b"], "cores with all units"),
+        (
+            ["matmul", *["999999999"] * 3],
+            "tilings of 999999999×999999999×999999999 must be at most",
+        ),
+        (
+            ["matmul", *["4096"] * 3],
+            "steps of a tiling of 4096×4096×4096 must be at most 1,000,000",
+        ),
+        (["matmul", *["2048"] * 3, "--any-integer"], "take a smaller size or divisors only"),
+        (
+            ["matmul", *["16"] * 3, "--method", "guided", "--jobs", "2"],
+            "--jobs must be for --method",
+        ),
+        (
+            ["matmul", *["16"] * 3, "--jobs", "2", "--scheduler", "x"],
+            "--jobs must not be given with",
+        ),
         (["matmul", "16", "16", "16", "--method", "luck"], "method must be exhaustive or guided"),
     ],
 )

@@ -8,9 +8,12 @@ Tang 2024, §2.4.2: every permutation of the four parameters is timed, and the f
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import CancelledError, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
+from time import monotonic
 
 from sim.davinci import Chip, engine, load_chip
 from sim.davinci.chip_file import find_chip
@@ -18,14 +21,21 @@ from sim.rtl.cache import digest, entry
 
 from .bounds import estimate, lower_bound
 from .sequences import lower_matmul, steps_of
-from .tiling import Plan, Tiling, blocks_of, feasible, plan
+from .tiling import Plan, Tiling, blocks_of, candidates, feasible, plan
 
-__all__ = ["Candidate", "Problem", "Tuned", "exhaustive", "guided", "tune"]
+__all__ = ["Candidate", "Problem", "SearchError", "Tuned", "exhaustive", "guided", "tune"]
 
 Watch = Callable[[int, int], None]
 
 #: Steps that a process times before it reports, about.
 _PORTION = 40_000
+
+#: Tilings that a search may try, and steps of the busiest core that it may time, of one tiling
+#: (gigabytes) and of all (hours).
+MOST_TILINGS, MOST_STEPS, MOST_STEPS_OF_ALL = 300_000, 1_000_000, 2_000_000_000
+
+#: Seconds in which a Dask scheduler and a worker of it must answer.
+ANSWER_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -70,9 +80,15 @@ class Problem:
         Raises
         ------
         ValueError
-            If none does, or the problem is none.
+            If none does, or the problem is none, or they are too many to be tried.
         """
         blocks = blocks_of(self.m, self.k, self.n, self.dtype)
+        count = candidates(blocks, self.any_integer, self.b_nums)
+        if count > MOST_TILINGS:
+            raise ValueError(
+                f"tilings of {self} must be at most {MOST_TILINGS:,}, not {count:,}; "
+                f"take a smaller size{' or divisors only' if self.any_integer else ''}"
+            )
         plan_of_one = Tiling(*blocks, 1)
         plan(chip, blocks, plan_of_one, self.cores, self.c_bytes)  # the smallest tiles there are
         found = feasible(
@@ -85,9 +101,32 @@ class Problem:
         )
         return list(found)
 
+    def __str__(self) -> str:
+        return f"{self.m}×{self.k}×{self.n}"
+
+    def check_steps(self, one: int, every: int = 0) -> None:
+        """Raise ValueError for too many steps of one tiling, or of all that are to be timed."""
+        for what, steps, most in (
+            ("a tiling", one, MOST_STEPS),
+            ("all tilings", every, MOST_STEPS_OF_ALL),
+        ):
+            if steps > most:
+                raise ValueError(
+                    f"steps of {what} of {self} must be at most {most:,}, not {steps:,}; "
+                    "take a smaller size"
+                )
+
     def time(self, chip: Chip, tiling: Tiling) -> int:
-        """Attoseconds of a tiling, by the engine."""
-        low = lower_matmul(chip, self.plan(chip, tiling), self.dtype, self.out)
+        """Attoseconds of a tiling, by the engine.
+
+        Raises
+        ------
+        ValueError
+            If the tiling does not fit, or has too many steps.
+        """
+        found = self.plan(chip, tiling)
+        self.check_steps(steps_of(found))
+        low = lower_matmul(chip, found, self.dtype, self.out)
         return engine.run(low).total
 
 
@@ -133,6 +172,10 @@ class Tuned:
     cached: bool = False
 
 
+class SearchError(ValueError):
+    """A search ended without a result: its processes, or its scheduler, are gone."""
+
+
 def _rank(one: Candidate) -> tuple[int, Tiling]:
     return one.atto, one.tiling
 
@@ -145,6 +188,7 @@ def _portion(problem: Problem, tilings: Sequence[Tiling]) -> list[int]:
 def _portions(problem: Problem, chip: Chip, tilings: list[Tiling]) -> Iterator[list[Tiling]]:
     """Parts of about as many steps; the long ones first, so that no process is left alone."""
     sized = sorted(((steps_of(problem.plan(chip, t)), t) for t in tilings), reverse=True)
+    problem.check_steps(sized[0][0], sum(steps for steps, _ in sized))
     part, steps = [], 0
     for size, tiling in sized:
         part.append(tiling)
@@ -197,18 +241,12 @@ def _spread(problem: Problem, parts: list[list[Tiling]], jobs: int | None, sched
     """(part, times) of all parts, in the order in which they are ready."""
     if scheduler is not None:
         try:
-            from dask.distributed import (  # pyright: ignore[reportMissingImports]
-                Client,
-                as_completed,
-            )
+            import dask.distributed  # noqa: F401  # pyright: ignore[reportMissingImports]
         except ImportError:
             raise ValueError(
                 "scheduler must be None without Dask; pip install 'dask[distributed]'"
             ) from None
-        with Client(scheduler) as client:
-            futures = {client.submit(_portion, problem, part, pure=False): part for part in parts}
-            for future, times in as_completed(list(futures), with_results=True):
-                yield futures[future], times
+        yield from _scheduled(problem, parts, scheduler)
         return
     jobs = min(jobs or os.cpu_count() or 1, len(parts))
     if jobs == 1:
@@ -218,9 +256,62 @@ def _spread(problem: Problem, parts: list[list[Tiling]], jobs: int | None, sched
     from concurrent.futures import as_completed
 
     with ProcessPoolExecutor(jobs) as pool:
-        futures = {pool.submit(_portion, problem, part): part for part in parts}
-        for future in as_completed(futures):
-            yield futures[future], future.result()
+        try:
+            futures = {pool.submit(_portion, problem, part): part for part in parts}
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        except BrokenProcessPool:
+            raise SearchError(
+                "a process of the search was killed, as the kernel does when memory runs out; "
+                "take fewer jobs"
+            ) from None
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _scheduled(problem: Problem, parts: list[list[Tiling]], scheduler: str):
+    """As `_spread`, by a Dask scheduler, which must answer and have workers all the time."""
+    import logging
+
+    from dask.distributed import (  # pyright: ignore[reportMissingImports]
+        Client,
+        wait,
+    )
+
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    try:
+        client = Client(scheduler, timeout=ANSWER_S)
+    except (OSError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise SearchError(
+            f"scheduler must be the address of a Dask scheduler that answers within "
+            f"{ANSWER_S:g} s, not {scheduler!r} ({reason})"
+        ) from None
+    try:
+        futures = {client.submit(_portion, problem, part, pure=False): part for part in parts}
+        seen = monotonic()
+        while futures:
+            with suppress(TimeoutError):
+                wait(list(futures), timeout=1, return_when="FIRST_COMPLETED")
+            if client.status == "running" and client.scheduler_info()["workers"]:
+                seen = monotonic()
+            for future in [future for future in futures if future.done()]:
+                if future.status == "error":
+                    reason = " ".join(str(future.exception(timeout=ANSWER_S)).split())
+                    raise SearchError(f"a worker of the scheduler failed: {reason}")
+                times = future.result(timeout=ANSWER_S)
+                seen = monotonic()
+                yield futures.pop(future), times
+            if monotonic() - seen > ANSWER_S:
+                raise TimeoutError
+    except (CancelledError, OSError):
+        raise SearchError(
+            f"scheduler {scheduler} must stay there and have workers until the search ends, "
+            f"and not be without for {ANSWER_S:g} s"
+        ) from None
+    finally:
+        with suppress(Exception):
+            client.close(timeout=2)
 
 
 def guided(
@@ -245,6 +336,8 @@ def guided(
     tilings = problem.tilings(chip)
     how = {"dtype": problem.dtype, "out": problem.out}
     plans = [problem.plan(chip, t) for t in tilings]
+    # An estimate goes over the tiles of C, some hundred times as fast as the engine over steps.
+    problem.check_steps(0, sum(steps_of(p) // p.k.tiles for p in plans))
     first = [estimate(chip, p, **how) for p in plans]
     bounds: dict[int, float] = {}
 

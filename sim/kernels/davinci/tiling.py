@@ -5,13 +5,25 @@ References
 Tang 2024, Alg. 3: mTiles, kTiles, nTiles and bNum, the number of control flows.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import isqrt, prod
 
 from sim.davinci import Chip
 
-__all__ = ["DTYPES", "Cut", "Plan", "Tiling", "blocks_of", "busiest", "choose", "feasible", "plan"]
+__all__ = [
+    "DTYPES",
+    "Cut",
+    "Plan",
+    "Tiling",
+    "blocks_of",
+    "busiest",
+    "candidates",
+    "choose",
+    "feasible",
+    "plan",
+]
 
 #: By dtype of the operands: terms of a block, dtype in L0C, and dtypes that C may have.
 DTYPES = {"fp16": (16, "fp32", ("fp16", "fp32")), "int8": (32, "int32", ("int32",))}
@@ -226,17 +238,36 @@ def feasible(
     b_nums : tuple of int, optional
         Other numbers of control flows.
     """
-    if b_nums is None:
-        b_nums = tuple(range(1, 9)) if any_integer else (1, 2, 4, 8)
-    counts = [[t for t in range(1, b + 1) if any_integer or b % t == 0] for b in blocks]
+    *counts, slots = _candidates(blocks, any_integer, b_nums)
     for m_tiles, k_tiles, n_tiles in product(*counts):
-        for b_num in b_nums:
+        for b_num in slots:
             tiling = Tiling(m_tiles, k_tiles, n_tiles, b_num)
             try:
                 plan(chip, blocks, tiling, cores, c_bytes)
             except ValueError:
                 continue
             yield tiling
+
+
+def candidates(
+    blocks: tuple[int, int, int], any_integer: bool = False, b_nums: tuple[int, ...] | None = None
+) -> int:
+    """Return how many tilings `feasible` tries."""
+    return prod(map(len, _candidates(blocks, any_integer, b_nums)))
+
+
+def _candidates(
+    blocks: tuple[int, int, int], any_integer: bool, b_nums: tuple[int, ...] | None
+) -> list[Sequence[int]]:
+    """Numbers of tiles along each direction, and of control flows."""
+    if b_nums is None:
+        b_nums = tuple(range(1, 9)) if any_integer else (1, 2, 4, 8)
+    return [*(range(1, b + 1) if any_integer else _divisors(b) for b in blocks), b_nums]
+
+
+def _divisors(number: int) -> list[int]:
+    low = [t for t in range(1, isqrt(number) + 1) if number % t == 0]
+    return sorted({*low, *(number // t for t in low)})
 
 
 def choose(chip: Chip, blocks: tuple[int, int, int], cores: int, c_bytes: int = 2) -> Tiling:

@@ -17,7 +17,7 @@ export PYTHONHASHSEED := 0
 export CXX
 
 .DEFAULT_GOAL := help
-.PHONY: help sim davinci test area area-all verilog timing check docs clean exhaustive mutants bench compiler
+.PHONY: help sim davinci test area area-all verilog timing check docs clean exhaustive mutants fuzz bench compiler
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # a missing tool is named before the set-up begins
 
@@ -51,6 +51,9 @@ timing: $(STAMP) ## longest paths
 
 exhaustive: compiler $(STAMP) ## every input of the small units through RTL and golden (hours; resumable)
 	$(PY) -m sim exhaustive $(ARGS)
+
+fuzz: compiler $(STAMP) ## 200 hostile command lines: one line and exit code 2, or a result
+	$(PY) tests/system/fuzz_commands.py $(ARGS)
 
 mutants: compiler $(STAMP) ## 200 random mutants of golden, sim and flows against the tests (an hour; resumable)
 	$(PY) -m tests.mutants $(ARGS)

@@ -102,7 +102,7 @@ def test_a_missing_compiler_is_told_before_set_up(project, target):
 
 def test_help_lists_every_target(root, project):
     _, _, output = make(project, "help")
-    for target in "sim test area verilog timing check docs clean exhaustive bench".split():
+    for target in "sim test area verilog timing check docs clean exhaustive fuzz bench".split():
         assert f"\n{target} " in f"\n{output}"
 
 

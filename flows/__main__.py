@@ -10,4 +10,6 @@ if __name__ == "__main__":  # worker processes import this module under another 
 
     from flows.cli import main
 
+    for stream in (sys.stdout, sys.stderr):  # names that the terminal's encoding lacks are escaped
+        stream.reconfigure(errors="backslashreplace")  # pyright: ignore
     sys.exit(main())

@@ -336,9 +336,9 @@ def lines(count: int, seed: int) -> Iterator[list[str]]:
 def _one(rng: random.Random, values: tuple[str, ...]) -> str:
     """The good value, one of the list, or any hostile text."""
     chance = rng.random()
-    if chance < 0.4:
+    if chance < 0.5:
         return values[0]
-    return rng.choice(values) if chance < 0.75 else rng.choice(_BAD_TEXT)
+    return rng.choice(values) if chance < 0.8 else rng.choice(_BAD_TEXT)
 
 
 # ------------------------------------------------------------------ running
@@ -454,7 +454,8 @@ def _child(line: list[str], folder: Path) -> None:
             file = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             os.dup2(file, number)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        sys.stdout, sys.stderr = (open(n, "w", closefd=False) for n in (1, 2))
+        streams = (open(n, "w", closefd=False, errors="backslashreplace") for n in (1, 2))
+        sys.stdout, sys.stderr = streams  # as __main__ has them
         os.chdir(folder / "own")
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 30, 1 << 30))
@@ -543,7 +544,9 @@ def shown(line: list[str]) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command lines and print a table of what became of them."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description="Run hostile command lines and print what became of them."
+    )
     parser.add_argument("--count", type=int, default=200, help="command lines (default: 200)")
     parser.add_argument("--seed", type=int, default=1, help="choose the lines (default: 1)")
     parser.add_argument("--first", type=int, default=0, help="skip so many (default: 0)")

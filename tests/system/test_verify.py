@@ -3,8 +3,11 @@
 import argparse
 import dataclasses
 import json
+import os
 import re
 import shlex
+import subprocess
+import sys
 from functools import partial
 
 import numpy as np
@@ -333,3 +336,11 @@ def test_sizes_without_a_bound_are_refused(arguments, capsys):
         main(arguments)
     (line,) = capsys.readouterr().err.splitlines()
     assert stop.value.code == 2 and "must be a whole number from " in line and len(line) < 200
+
+
+@pytest.mark.parametrize("package", ["sim", "flows"])
+def test_a_terminal_without_unicode_shows_escapes(package):
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", package, "list"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and not done.stderr and len(done.stdout.splitlines()) > 10

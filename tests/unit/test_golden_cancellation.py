@@ -1,0 +1,91 @@
+"""What `ieee` returns for K > 1 where large terms cancel: the figures of docs/units/fp.md."""
+
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from golden.fp import FORMATS, PRESETS, from_float, fused_dot, to_float
+
+PAIRS = [
+    ("fp16", "fp32"), ("bf16", "fp32"), ("tf32", "fp32"), ("fp32", "fp32"), ("fp64", "fp64"),
+    ("fp8e4m3", "fp32"), ("fp8e5m2", "fp32"), ("fp16", "fp16"), ("fp8e4m3", "fp16"),
+    ("fp8e5m2", "fp16"),
+]  # fmt: skip
+
+
+def cancelled(input: str, output: str, large: int, small: int):
+    """2^large · 2^large − the same + 2^small · 2^small − the same, and its four products' spec.
+
+    The exact sum is 0, and C is +0.
+    """
+    spec = PRESETS["ieee"].spec(input, output, k=4)
+    big, little = (from_float(np.array([2.0**e, -(2.0**e)]), input) for e in (large, small))
+    a, b = [big[0], big[1], little[0], little[1]], [big[0], big[0], little[0], little[0]]
+    return fused_dot(np.array([a]), np.array([b]), np.zeros(1, np.uint64), spec)[0], spec
+
+
+def worst(input: str, output: str) -> tuple[int, float]:
+    """The window, and the result where the largest power of two cancels."""
+    f = FORMATS[input]
+    code, spec = cancelled(input, output, f.emax, f.emin - f.fraction_bits)
+    return spec.window or 0, float(to_float(code, output))
+
+
+def gives_minus_zero(input: str, output: str) -> bool:
+    """Whether some powers of two make −0 of the exact sum 0."""
+    f = FORMATS[input]
+    exponents = range(f.emin - f.fraction_bits, 1)
+    window = PRESETS["ieee"].spec(input, output).window or 0
+    for large in exponents:
+        small = max(exponents.start, large - window // 2 - 1)
+        if 2 * small < 2 * large - window:
+            code, _ = cancelled(input, output, large, small)
+            if code == FORMATS[output].negative_zero:
+                return True
+    return False
+
+
+@pytest.mark.parametrize(("input", "output"), PAIRS)
+def test_documented_figures_of_full_cancellation(root: Path, input: str, output: str):
+    """Half a unit q below zero: −2^(2·emax − F − 1), which may be beyond the output's range."""
+    window, result = worst(input, output)
+    half_unit = 2 * FORMATS[input].emax - window - 1
+    largest = float(to_float(FORMATS[output].max_finite, output))
+    expected = -math.inf if half_unit > math.log2(largest) else -(2.0**half_unit)
+    assert result == expected
+    shown = "−∞" if math.isinf(result) else f"−2^{half_unit}".replace("^-", "^−")
+    row = rf"\| {input} → {output} \| {window} \| {re.escape(shown)} \| (yes|no) \|"
+    found = re.search(row, (root / "docs" / "units" / "fp.md").read_text())
+    assert found, row
+    assert (found[1] == "yes") == gives_minus_zero(input, output)
+
+
+def test_the_worked_example_of_the_documentation():
+    spec = PRESETS["ieee"].spec("fp32", k=4)
+    big, one = (int(from_float(2.0**e, "fp32")) for e in (100, 0))
+    minus = 1 << 31
+    for sign, expected in ((0, math.inf), (minus, -math.inf)):  # the exact sum is 1 or −1
+        d = fused_dot([big, big | minus, one | sign, 0], [big, big, one, 0], 0, spec)
+        assert to_float(d, "fp32") == expected
+    tiny, less = (int(from_float(2.0**e, "fp32")) for e in (-52, -80))
+    a, b = [tiny, tiny | minus, less, less | minus], [tiny, tiny, less, less]
+    assert fused_dot(a, b, 0, spec) == minus  # −0, where the exact sum is 0: IEEE 754's is +0
+    large = int(from_float(2.0**63, "fp32"))
+    a, b = [large, large | minus, one, 0], [large, large, one, 0]
+    assert to_float(fused_dot(a, b, 0, spec), "fp32") == 2.0**77  # the exact sum is 1
+    chain = PRESETS["ieee"].spec("fp32", k=1)
+    assert to_float(fused_dot(a, b, 0, chain), "fp32") == 1  # fused multiply-adds in this order
+
+
+def test_complex_products_have_two_terms():
+    """Real part of (x + iy)(x + iy), x·x − y·y: rounded once; with a second product in the block
+    it cancels as any other sum does."""
+    spec = PRESETS["ieee"].spec("fp32", k=2)
+    x, y = 1.0 + 2.0**-23, 1.0 + 2.0**-22
+    codes = [int(c) for c in from_float(np.array([x, y, -y]), "fp32")]
+    got = to_float(fused_dot([codes[0], codes[2]], [codes[0], codes[1]], 0, spec), "fp32")
+    exact = (x - y) * (x + y)
+    assert got == np.float32(exact)

@@ -1,6 +1,6 @@
 """Batch checks of the dot products: compiled RTL against golden, preset by preset."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -123,28 +123,29 @@ def run_int_dot(
 
 def checks() -> Iterator[Check]:
     """Every configuration as a row of the table."""
-    for row in (*CONFIGURATIONS, *DSP):
-        preset, a, b, output, k, pipeline = row
+    for (preset, a, b, output, k, pipeline), kind, options in _rows(CONFIGURATIONS, DSP):
         spec = PRESETS[preset].spec(a, output, k=k, input_b=b)
-        name = dot_name(preset, spec, pipeline) + (" dsp" if row in DSP else "")
+        name = dot_name(preset, spec, pipeline) + kind
         yield Check(
             unit="fp.DotProduct",
             configuration=name,
-            run=partial(run_dot, name, spec, pipeline, **_options(row in DSP)),
+            run=partial(run_dot, name, spec, pipeline, **options),
             weight=spec.k * spec.input.significand_bits // 8,
         )
-    for row in (*INTEGER, *DSP_INTEGER):
+    for row, kind, options in _rows(INTEGER, DSP_INTEGER):
         k, signed_a, signed_b, saturate, pipeline = row
-        kind = f"{'int8' if signed_a else 'uint8'}×{'int8' if signed_b else 'uint8'}→int32"
+        operands = f"{'int8' if signed_a else 'uint8'}×{'int8' if signed_b else 'uint8'}→int32"
         mode = "saturate" if saturate else "wrap"
         yield Check(
             unit="fp.IntDotProduct",
-            configuration=f"{kind} {mode} K={k} pipeline={pipeline}"
-            + (" dsp" if row in DSP_INTEGER else ""),
-            run=partial(run_int_dot, *row, **_options(row in DSP_INTEGER)),
+            configuration=f"{operands} {mode} K={k} pipeline={pipeline}{kind}",
+            run=partial(run_int_dot, *row, **options),
         )
 
 
-def _options(dsp: bool) -> dict[str, Any]:
-    """Nothing for the multipliers that are the default: a model's name is made of it."""
-    return {"multiplier": "dsp"} if dsp else {}
+def _rows(
+    booth: Sequence[tuple], dsp: Sequence[tuple]
+) -> Iterator[tuple[tuple, str, dict[str, Any]]]:
+    """Rows with the end of their names and options; none for the multipliers by default."""
+    yield from ((row, "", {}) for row in booth)
+    yield from ((row, " dsp", {"multiplier": "dsp"}) for row in dsp)

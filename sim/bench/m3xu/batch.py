@@ -77,9 +77,8 @@ def run_check(
 
 def checks() -> Iterator[Check]:
     """Wide formats of several limb counts, and the narrow ones beside FP32."""
-    for row in (*CONFIGURATIONS, *DSP):
-        format, a_bits, b_bits, n, window, pipeline, limbs = row
-        multiplier = "dsp" if row in DSP else "booth"
+    rows = [(row, "booth") for row in CONFIGURATIONS] + [(row, "dsp") for row in DSP]
+    for (format, a_bits, b_bits, n, window, pipeline, limbs), multiplier in rows:
         output = "fp64" if format == "fp64" else "fp32"
         spec = DotSpec(input=format, output=output, k=len(a_bits) // n, window=window)
         yield Check(

@@ -64,6 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     blocks.add_argument(
         "--family", default=",".join(fpga.FAMILIES), help="ecp5 | xilinx7; both if left out"
     )
+    blocks.add_argument("--element", action="store_true", help="one element of a tile, not all")
     blocks.add_argument("--no-cache", action="store_true", help="synthesise even what is known")
     blocks.set_defaults(run=_fpga, all=False)
     area.set_defaults(run=_area)
@@ -255,11 +256,21 @@ def _fpga(options: argparse.Namespace) -> int:
     families = [choose("family", name, fpga.FAMILIES) for name in options.family.split(",")]
     wanted = _variants(options)
     with Progress() as progress:
-        lines = fpga.table(wanted, families, cache=not options.no_cache, progress=progress)
+        lines = fpga.table(
+            wanted,
+            families,
+            element=options.element,
+            cache=not options.no_cache,
+            progress=progress,
+        )
     header = ["unit", "label", "family", "lut", "carry", "ff", "dsp"]
     texts = [[str(line[name]) for name in header] for line in lines]
     header[1] = "configuration"
-    report.show((header, texts), title="Cells on FPGAs", note=fpga.NOTE)
+    report.show(
+        (header, texts),
+        title="Cells of one element" if options.element else "Cells",
+        note=fpga.NOTE,
+    )
     if options.json:
         _write_json(options.json, lines)
     return 0

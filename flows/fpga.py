@@ -5,6 +5,7 @@ recipe for the family, flat. Nothing is placed or routed: the counts are those o
 """
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from flows import verilog
 from flows.cache import ResultCache, digest
+from flows.errors import UserError
 from flows.synth import WORKER, SynthesisError
 from flows.unit import Variant
 
@@ -66,9 +68,23 @@ class Resources:
     dsp: int
 
 
-def resources(variant: Variant, family: str, *, cache: bool = True) -> Resources:
-    """Return what `variant` takes on one of `FAMILIES`, from its Verilog."""
-    return count(verilog.emit(variant), variant.module, family, cache=cache)
+def resources(
+    variant: Variant, family: str, *, element: bool = False, cache: bool = True
+) -> Resources:
+    """Return what `variant`, or one element of a tile, takes on one of `FAMILIES`.
+
+    Raises
+    ------
+    UserError
+        An element is asked for, and the unit has none.
+    """
+    text, top = verilog.emit(variant), variant.module
+    if element:
+        found = re.search(r"(?m)^module (\w*element\w*)", text)
+        if found is None:
+            raise UserError(f"unit must be a tile with --element, not {variant.unit.name!r}")
+        top = found[1]
+    return count(text, top, family, cache=cache)
 
 
 def count(text: str, top: str, family: str, *, cache: bool = True) -> Resources:
@@ -120,6 +136,7 @@ def table(
     variants: Iterable[Variant],
     families: Iterable[str],
     *,
+    element: bool = False,
     cache: bool = True,
     progress: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> list[dict[str, object]]:
@@ -128,7 +145,7 @@ def table(
     lines: list[dict[str, object]] = []
     for number, (variant, family) in enumerate(wanted):
         progress(f"map {variant.module} for {family}", number, len(wanted))
-        found = asdict(resources(variant, family, cache=cache))
+        found = asdict(resources(variant, family, element=element, cache=cache))
         names = {"unit": variant.unit.name, "label": variant.label, "command": variant.arguments}
         lines.append({**names, "family": family, **found})
     return lines

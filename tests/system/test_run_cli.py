@@ -8,6 +8,8 @@ import pytest
 from scipy.io import mmwrite
 
 from sim.cli import main
+from sim.commands.options import GRAPH_PROBLEMS
+from sim.kernels.graph import PROBLEMS
 
 
 @pytest.fixture
@@ -161,3 +163,7 @@ def test_help_has_an_example(capsys):
         main(["run", "--help"])
     out = " ".join(capsys.readouterr().out.split())
     assert "example: python -m sim run apsp --graph" in out and "(default: golden)" in out
+
+
+def test_the_names_of_the_problems_are_those_of_the_library():
+    assert GRAPH_PROBLEMS == (*PROBLEMS, "knn")

@@ -203,7 +203,8 @@ def test_names_and_weights_missing_in_a_list(tmp_path):
 
 
 def test_a_bomb_and_absurd_headers_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(files_module, "UNPACKED_BYTES", 1 << 20)
+    for limit in ("UNPACKED_BYTES", "UNPACKED_LIST_BYTES"):
+        monkeypatch.setattr(files_module, limit, 1 << 20)
     head = "%%MatrixMarket matrix coordinate real general\n"
     for name, pack in (("b.mtx.gz", gzip.compress), ("b.csv.bz2", bz2.compress)):
         (tmp_path / name).write_bytes(pack(head.encode() + b"% x\n" * (1 << 19)))

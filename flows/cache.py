@@ -5,11 +5,13 @@ it. It is written to a temporary file and renamed, so a reader sees a whole entr
 that does not read back (a full disk, a killed process) counts as absent and is written again.
 """
 
+import argparse
 import gzip
 import hashlib
 import json
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +31,15 @@ def digest(*parts: object) -> str:
 
 
 def write_atomic(path: Path, data: bytes | str) -> None:
-    """Write `data` to `path` so that the file is there whole or not at all."""
+    """Write `data` to `path` so that the file is there whole or not at all.
+
+    A device (/dev/null) or a pipe is written to directly.
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        path.write_bytes(data.encode() if isinstance(data, str) else data)
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:64]}.")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data.encode() if isinstance(data, str) else data)
@@ -42,6 +50,52 @@ def write_atomic(path: Path, data: bytes | str) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def output_path(*, stdout: bool = False, folder: bool = False) -> Callable[[str], str]:
+    """Return a reader of an option that names a file (or a folder of files) to be written.
+
+    The place is tried at once, by making and removing a file in the nearest folder that exists, so
+    that a command refuses it before it works for minutes.
+
+    Parameters
+    ----------
+    stdout : bool
+        Whether "-" is allowed and means standard output.
+    folder : bool
+        Whether the option names a folder, which need not exist.
+    """
+
+    def path(text: str) -> str:
+        if stdout and text == "-":
+            return text
+        try:
+            _try(Path(text) / "file" if folder else Path(text))
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            kind = "folder that files can be written to" if folder else "file that can be written"
+            raise argparse.ArgumentTypeError(f"must be a {kind}, not {text!r} ({reason})") from None
+        return text
+
+    return path
+
+
+def _try(target: Path) -> None:
+    """Raise OSError unless a file can be made where `target` is to be."""
+    if "\0" in str(target):
+        raise ValueError("it holds a null character")
+    if not target.name or target.is_dir():
+        raise IsADirectoryError(21, "it is a folder")
+    if target.exists():
+        if not os.access(target, os.W_OK):
+            raise PermissionError(13, "it is write-protected")
+        if not target.is_file():  # a device or a pipe
+            return
+    folder = target.parent
+    while not folder.exists():
+        folder = folder.parent
+    with tempfile.TemporaryFile(dir=folder):
+        pass
 
 
 class ResultCache:

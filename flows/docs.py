@@ -109,8 +109,10 @@ def update(folder: Path = FOLDER, *, check: bool = False) -> list[Path]:
     Raises
     ------
     UserError
-        If a file asks for something that does not exist.
+        If a file asks for something that does not exist, or the folder is not there.
     """
+    if not any(folder.glob("*.md")):
+        raise UserError(f"docs needs the folder of the documentation, {folder}, of a source tree")
     stale = []
     for path in sorted(folder.glob("*.md")):
         text = path.read_text()

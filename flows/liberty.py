@@ -6,11 +6,12 @@ femtofarad and µm² here, so that nothing else has to know the file's units.
 
 import re
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 
 import numpy as np
 
-from flows.liberty_text import Group, LibertyError, parse_groups
+from flows.liberty_text import MOST_BYTES, Group, LibertyError, parse_groups
 
 _NUMBER = re.compile(r"[\s,]+")
 _TIME_PS = {"ns": 1e3, "ps": 1.0, "us": 1e6, "fs": 1e-3}
@@ -100,10 +101,15 @@ def load(path: Path) -> Library:
         The file cannot be read as liberty, or has no cells with an area.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8", errors="replace")
+        with open(path, "rb") as file:
+            data = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise LibertyError(f"liberty file must be readable, not {error}") from None
-    return parse(text, name=str(path))
+    if len(data) > MOST_BYTES:
+        raise LibertyError(f"{path} must have at most {MOST_BYTES >> 20} MiB")
+    if data.startswith(b"\x1f\x8b"):
+        raise LibertyError(f"{path} must be a text file, not one compressed by gzip: unpack it")
+    return parse(data.decode("utf-8", errors="replace"), name=str(path))
 
 
 def parse(text: str, *, name: str) -> Library:
@@ -111,7 +117,7 @@ def parse(text: str, *, name: str) -> Library:
     root = parse_groups(text, name)
     try:
         return _library(root)
-    except (KeyError, IndexError, ValueError) as error:
+    except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError) as error:
         if isinstance(error, LibertyError):
             raise
         raise LibertyError(f"{name}: liberty attribute missing or malformed: {error}") from None
@@ -156,6 +162,8 @@ def _cell(
     group: Group, templates: dict[str, Group], time: float, load: float, default: float
 ) -> Cell:
     cell = Cell(group.arguments[0], float(group.attributes["area"]), {}, {}, [], None, False)
+    if not 0 <= cell.area_um2 < 1e9:
+        raise ValueError(f"area of {cell.name} must be from 0 to 1e9, not {cell.area_um2}")
     cell.is_latch = bool(group.all("latch"))
     pins = group.all("pin") + [pin for bus in group.all("bus") for pin in bus.all("pin")]
     for pin in pins:
@@ -247,4 +255,7 @@ def _table(part: Group, templates: dict[str, Group], time: float, second: float)
 
 
 def _numbers(text: str) -> list[float]:
-    return [float(word) for word in _NUMBER.split(text.strip()) if word]
+    numbers = [float(word) for word in _NUMBER.split(text.strip()) if word]
+    if not all(map(isfinite, numbers)):
+        raise ValueError("numbers of a table must be finite")
+    return numbers

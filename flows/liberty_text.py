@@ -4,11 +4,13 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-_SKIPPED = re.compile(
-    r"\b(?:internal_power|leakage_power|pg_pin|wire_load_selection)\s*\([^)]*\)\s*"
-    r"\{(?:[^{}]|\{[^{}]*\})*\}"
-)
-_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*|\\\r?\n", re.DOTALL)
+#: Groups that are passed over, from their name to the opening brace.
+_SKIPPED = {"internal_power", "leakage_power", "pg_pin", "wire_load_selection"}
+_OPENING = re.compile(r"\s*\([^)]{0,1000}\)\s*\{")
+_BRACE = re.compile(r"[{}]")
+_COMMENT = re.compile(r"/\*|//[^\n]*|\\\r?\n")
+#: What a file may have at most; the largest published libraries stay below a tenth of it.
+MOST_BYTES, MOST_TOKENS = 64 << 20, 5_000_000
 _TOKEN = re.compile(r'\s*(?:"([^"]*)"|([\w.+\-!*&|^\'\[\]<>:/]+?(?=[\s:;,(){}"]|$))|([:;,(){}]))')
 
 
@@ -33,10 +35,7 @@ class Group:
 def parse_groups(text: str, name: str) -> Group:
     """Return a nameless group that holds the groups of `text`; `name` is for messages."""
 
-    def blank(match: re.Match[str]) -> str:
-        return "\n" * match.group().count("\n") or " "
-
-    text = _SKIPPED.sub(blank, _COMMENT.sub(blank, text))
+    text = _without_comments(text, name)
     if not re.match(r"\s*library\s*\(", text):
         raise LibertyError(f"{name} must be a liberty file that starts with `library (NAME) {{`")
     root = Group("", [])
@@ -73,6 +72,37 @@ def parse_groups(text: str, name: str) -> Group:
     return root
 
 
+def _without_comments(text: str, name: str) -> str:
+    """Replace comments and joined lines by as many line ends, in one pass."""
+    parts, position = [], 0
+    while found := _COMMENT.search(text, position):
+        parts.append(text[position : found.start()])
+        end = found.end()
+        if found.group() == "/*":
+            end = text.find("*/", end) + 2
+            if end < 2:
+                line = text.count("\n", 0, found.start()) + 1
+                raise LibertyError(f"{name} line {line}: a comment must be closed by `*/`")
+        parts.append("\n" * text.count("\n", found.start(), end) or " ")
+        position = end
+    return "".join([*parts, text[position:]])
+
+
+def _skipped(text: str, position: int) -> int:
+    """Return the place behind the group whose name ends at `position`; there if it is none."""
+    opening = _OPENING.match(text, position)
+    if not opening:
+        return position
+    depth, end = 1, opening.end()
+    while depth:
+        brace = _BRACE.search(text, end)
+        if not brace:
+            return len(text)
+        depth += 1 if brace.group() == "{" else -1
+        end = brace.end()
+    return end
+
+
 def _tokens(text: str, name: str) -> list[tuple[str, str, int]]:
     tokens = []
     position, end = 0, len(text.rstrip())
@@ -84,7 +114,14 @@ def _tokens(text: str, name: str) -> list[tuple[str, str, int]]:
             snippet = text[position : position + 20].strip().split("\n")[0]
             raise LibertyError(f"{name} line {line}: not liberty: {snippet!r}")
         number = found.lastindex or 0
+        if number == 2 and found.group(2) in _SKIPPED:
+            behind = _skipped(text, found.end())
+            if behind > found.end():
+                position = behind
+                continue
         tokens.append((("", "word", "word", "mark")[number], found.group(number), position))
+        if len(tokens) > MOST_TOKENS:
+            raise LibertyError(f"{name} must have at most {MOST_TOKENS} words and marks")
         position = found.end()
     return tokens
 

@@ -3,14 +3,14 @@
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from typing import Any
 
 from flows import sta
 from flows.cells import CellLibrary
 from flows.hierarchy import Part
 from flows.pieces import Cut, known_parts, parts_of
-from flows.synth import RELAXED_PS, TIGHT_PS, Mapped, Recipe, synthesize
+from flows.synth import RELAXED_PS, TIGHT_PS, Mapped, Recipe, stop, synthesize
 from flows.unit import Variant
 from flows.units import UNITS
 
@@ -187,6 +187,9 @@ def measure(
         except BaseException:
             elaborators.shutdown(wait=False, cancel_futures=True)
             pool.shutdown(wait=False, cancel_futures=True)
+            stop()
+            for process in active_children():
+                process.kill()
             raise
     rows = []
     for number, variant in enumerate(variants):

@@ -11,10 +11,12 @@ targets: 10000 ps (ABC is free to save area) and 500 ps (ABC is pressed to be fa
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -72,8 +74,8 @@ class Mapped:
         It knows no clock-to-output and no set-up time; `flows.sta` does.
     netlist : dict
         The module as Yosys' ``write_json`` gives it (ports, cells, netnames).
-    seconds, peak_mib : float
-        Of the worker process that made it.
+    peak_mib : float
+        Memory of the worker process that made it.
     """
 
     delay_target_ps: int
@@ -156,27 +158,54 @@ def _run(
         folder = Path(name)
         (folder / "design.il").write_text(rtlil)
         (folder / "constraint").write_text(recipe.constraint())
-        (folder / "script").write_text("\n".join(_script(top, liberty, targets_ps, recipe)))
+        (folder / "cells.lib").symlink_to(liberty)  # whose own path may hold any character
+        script = _script(top, folder / "cells.lib", targets_ps, recipe)
+        (folder / "script").write_text("\n".join(script))
         environment = {**os.environ, "PYTHONHASHSEED": "0", "TMPDIR": name}
         with open(folder / "log", "wb") as log:
-            done = subprocess.run(
+            code = _start(
                 [sys.executable, str(WORKER), "script", "usage.json"],
                 cwd=folder,
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                check=False,
             )
         text = (folder / "log").read_text(errors="replace")
-        if done.returncode:
-            raise SynthesisError(f"Yosys stopped on {top!r}: {_reason(text, done.returncode)}")
+        if code < 0:
+            signal_name = signal.Signals(-code).name
+            raise SynthesisError(f"Yosys was ended on {top!r} by {signal_name} (lack of memory?)")
+        if code:
+            raise SynthesisError(f"Yosys stopped on {top!r}: {_reason(text, code)}")
         usage = json.loads((folder / "usage.json").read_text())
         logs = dict(re.findall(r"@@TARGET (\d+)\n(.*?)(?=@@TARGET|\Z)", text, re.DOTALL))
         return {
             target: _collect(folder, top, target, logs[str(target)], usage["peak_mib"], rtlil)
             for target in targets_ps
         }
+
+
+#: Workers that run now.
+_running: set[subprocess.Popen[Any]] = set()
+
+
+def _start(command: list[str], **settings: Any) -> int:
+    """Run a worker, which `stop` ends, and return its exit code."""
+    with subprocess.Popen(command, start_new_session=True, **settings) as worker:
+        _running.add(worker)
+        try:
+            return worker.wait()
+        finally:
+            _running.discard(worker)
+            if worker.poll() is None:
+                os.killpg(worker.pid, signal.SIGKILL)
+
+
+def stop() -> None:
+    """End every worker that runs now, with the ABC it started."""
+    for worker in list(_running):
+        with suppress(ProcessLookupError):
+            os.killpg(worker.pid, signal.SIGKILL)
 
 
 def _reason(log: str, code: int) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from amaranth.lib import wiring
 
-from flows.errors import UserError, choose
+from flows.errors import UserError, choose, shortened
 
 Configuration = Mapping[str, Any]
 
@@ -20,7 +20,13 @@ class Option:
     flag: bool = False
 
     def values(self, text: str | bool) -> list[Any]:
-        """Read ``4,8`` or ``0-3`` or, for a flag, True."""
+        """Read ``4,8`` or ``0-3`` or, for a flag, True; every value once.
+
+        Raises
+        ------
+        UserError
+            A value is not allowed, a range descends, or the list is empty.
+        """
         if self.flag:
             return [True]
         found: list[Any] = []
@@ -28,10 +34,12 @@ class Option:
             ends = word.split("-")
             if len(ends) == 2 and all(end.isdecimal() for end in ends):
                 low, high = (self.read(end) for end in ends)
+                if low > high:
+                    raise UserError(f"a range must ascend, as {high}-{low}, not {word!r}")
                 found += range(low, high + 1)
             else:
                 found.append(self.read(word))
-        return found
+        return list(dict.fromkeys(found))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +77,10 @@ class Unit:
     shared: tuple[type, ...] = field(default=())
 
 
+#: Letters before the numbers of a label.
+_PREFIXES = {"m": "m", "n": "n", "k": "k", "pipeline": "p", "slots": "s", "ahead": "a"}
+
+
 @dataclass(frozen=True)
 class Variant:
     """A unit with every option decided."""
@@ -83,7 +95,7 @@ class Variant:
         for name, value in self.configuration.items():
             if value is None or value is False:
                 continue
-            prefix = {"k": "k", "pipeline": "p", "slots": "s", "ahead": "a"}.get(name, "")
+            prefix = _PREFIXES.get(name, "")
             words.append(name if value is True else f"{prefix}{value}")
         return "-".join(words).replace("_", "-") or "default"
 
@@ -113,6 +125,11 @@ class Variant:
         except (TypeError, ValueError) as error:
             raise UserError(f"{self.unit.name}: {error}") from error
 
+    def check(self) -> None:
+        """Raise `UserError` if the configuration cannot be built."""
+        component = self.build()
+        setattr(component, "_MustUse__used", True)  # noqa: B010 Amaranth warns of what is not elaborated
+
 
 def named(what: str, allowed: Iterable[str]) -> Option:
     """Return an option that takes one of `allowed`."""
@@ -124,8 +141,10 @@ def number(what: str, least: int, most: int) -> Option:
     """Return an option that takes a whole number in a range."""
 
     def read(text: str) -> int:
-        if not text.isdecimal() or not least <= int(text) <= most:
-            raise UserError(f"{what} must be a number from {least} to {most}, not {text!r}")
+        if not text.isdecimal() or len(text) > 9 or not least <= int(text) <= most:
+            raise UserError(
+                f"{what} must be a number from {least} to {most}, not {shortened(text)}"
+            )
         return int(text)
 
     return Option(read, f"{least} to {most}")

@@ -6,6 +6,7 @@ Adding a unit is adding one entry to `UNITS`.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
+from math import prod
 from typing import Any
 
 from amaranth.lib import wiring
@@ -32,6 +33,11 @@ from hdl.m3xu.mma import MmaUnit
 from hdl.simd2.intconfig import BITS, DEPTHS
 from hdl.simd2.integer import IntTile
 
+#: Rows, columns and 16-bit lanes of a matrix unit, where they are not the preset's.
+_SHAPE = {name: number(name, 1, 64) for name in "mnk"}
+_NO_SHAPE = dict.fromkeys("mnk")
+#: Configurations of one unit that a command takes at once.
+MOST = 1000
 _PIPELINE = number("pipeline", min(PIPELINES), max(PIPELINES))
 #: None for the default, whose names say nothing about it.
 _MULTIPLIER = Option(
@@ -140,8 +146,7 @@ def _converter(c: Configuration) -> wiring.Component:
 
 
 def _cube_config(c: Configuration) -> MatrixUnitConfig:
-    names = ("dataflow", "pipeline", "multiplier")
-    changes = {name: c[name] for name in names if c[name] is not None}
+    changes = _given(c, "m", "n", "k", "dataflow", "pipeline", "multiplier")
     if c["accuracy"] is not None:
         changes["preset"] = c["accuracy"]
     return replace(CONFIGS[c["preset"]], **changes)
@@ -149,13 +154,17 @@ def _cube_config(c: Configuration) -> MatrixUnitConfig:
 
 def _m3xu_config(c: Configuration) -> MatrixUnitConfig:
     config = variant(c["variant"], pipeline=c["pipeline"], window=c["window"])
-    return replace(config, multiplier=c["multiplier"] or "booth")
+    return replace(config, **_given(c, "m", "n", "k", "multiplier"))
 
 
 def _mma_config(c: Configuration) -> MatrixUnitConfig:
-    given = {name: c[name] for name in ("dataflow", "pipeline", "slots", "multiplier")}
-    changes = {name: value for name, value in given.items() if value is not None}
+    changes = _given(c, "m", "n", "k", "dataflow", "pipeline", "slots", "multiplier")
     return replace(MMA_UNITS[c["preset"]], **changes)
+
+
+def _given(c: Configuration, *names: str) -> dict[str, Any]:
+    """Return those of the settings that do not come from the preset."""
+    return {name: c[name] for name in names if c[name] is not None}
 
 
 def _cube_rows() -> list[Configuration]:
@@ -210,13 +219,19 @@ UNITS: dict[str, Unit] = {
             summary="M x N x K matrix unit with accumulators and streams",
             options={
                 "preset": named("preset", CONFIGS),
+                **_SHAPE,
                 "dataflow": named("dataflow", DATAFLOWS),
                 "accuracy": named("accuracy", (name for name in PRESETS if name != "exact")),
                 "pipeline": _PIPELINE,
                 "multiplier": _MULTIPLIER,
             },
             default=_with_defaults(
-                preset="cube_4x4x4", dataflow=None, accuracy=None, pipeline=None, multiplier=None
+                preset="cube_4x4x4",
+                **_NO_SHAPE,
+                dataflow=None,
+                accuracy=None,
+                pipeline=None,
+                multiplier=None,
             ),
             build=lambda c: MatrixUnit(config=_cube_config(c)),
             macs=lambda c: _cube_config(c).macs,
@@ -228,11 +243,14 @@ UNITS: dict[str, Unit] = {
             summary="matrix units of 8x4 outputs and 8 lanes, with and without M3XU",
             options={
                 "variant": named("variant", VARIANTS),
+                **_SHAPE,
                 "pipeline": _PIPELINE,
                 "window": number("window", 48, 128),
                 "multiplier": _MULTIPLIER,
             },
-            default=_with_defaults(variant="fp32c", pipeline=4, window=None, multiplier=None),
+            default=_with_defaults(
+                variant="fp32c", **_NO_SHAPE, pipeline=4, window=None, multiplier=None
+            ),
             build=lambda c: MatrixUnit(config=_m3xu_config(c)),
             macs=lambda c: _m3xu_config(c).macs,
             rows=lambda: tuple({"variant": name} for name in REPORTED),
@@ -244,6 +262,7 @@ UNITS: dict[str, Unit] = {
             summary="matrix unit that runs instructions: issue, queue, tile",
             options={
                 "preset": named("preset", MMA_UNITS),
+                **_SHAPE,
                 "dataflow": named("dataflow", DATAFLOWS),
                 "pipeline": _PIPELINE,
                 "slots": number("slots", 1, 64),
@@ -252,6 +271,7 @@ UNITS: dict[str, Unit] = {
             },
             default=_with_defaults(
                 preset="m3xu",
+                **_NO_SHAPE,
                 dataflow=None,
                 pipeline=None,
                 slots=None,
@@ -399,6 +419,9 @@ def variants(unit: str, given: Mapping[str, Sequence[Any]]) -> list[Variant]:
     for name in given:
         options = [f"--{o.replace('_', '-')}" for o in chosen.options]
         choose(f"option of {unit}", f"--{name.replace('_', '-')}", options)
+    many = prod(map(len, given.values()))
+    if many > MOST:
+        raise UserError(f"at most {MOST} configurations must be asked for at once, not {many}")
     sets = [dict(zip(given, values, strict=True)) for values in product(*given.values())]
     try:
         found = [Variant(chosen, chosen.default(options)) for options in sets]

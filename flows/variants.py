@@ -52,8 +52,16 @@ TABLE = ("baseline", "baseline-12bit", "fp32", "fp32c", "pipelined", "naive-fp32
 
 
 def variant(name: str, *, pipeline: int, window: int | None) -> MatrixUnitConfig:
-    """A variant at a pipeline depth and, where it is ``ieee``, with a window of its own."""
+    """Return a variant at a pipeline depth and with a window of its own.
+
+    Raises
+    ------
+    ValueError
+        A window is given for a variant that has a machine's.
+    """
     config = replace(VARIANTS[name], pipeline=pipeline)
-    if window is not None and config.preset == "ieee":
-        config = replace(config, window=window)
-    return config
+    if window is None:
+        return config
+    if config.preset != "ieee":
+        raise ValueError(f"window must be left out for {name}, which has that of {config.preset}")
+    return replace(config, window=window)

@@ -7,7 +7,7 @@ from pathlib import Path
 from flows import liberty
 from flows.cache import cache_root, digest, write_atomic
 from flows.cells import nangate45, stages, vt45, writer
-from flows.errors import UserError
+from flows.errors import UserError, shortened
 
 BUILT_IN = vt45.NAME
 
@@ -44,7 +44,9 @@ def library(name: str = BUILT_IN, *, driving_cell: str = "BUF_X4") -> CellLibrar
         except RuntimeError as error:
             raise UserError(str(error)) from error
     elif Path(name).is_file():
-        found = CellLibrary(Path(name).stem, Path(name))
+        stem = Path(name).stem
+        own = stem in (vt45.NAME, "nangate45")  # has baselines, which are of other cells
+        found = CellLibrary(Path(name).name if own else stem, Path(name))
     else:
         raise UserError(f"liberty must be vt45, nangate45 or an existing file, not {name!r}")
     try:
@@ -52,8 +54,12 @@ def library(name: str = BUILT_IN, *, driving_cell: str = "BUF_X4") -> CellLibrar
     except liberty.LibertyError as error:
         raise UserError(str(error)) from error
     if driving_cell not in cells:
-        buffers = sorted(c for c in cells if "BUF" in c.upper()) or sorted(cells)[:10]
-        raise UserError(f"driving cell must be one of {', '.join(buffers)}, not {driving_cell!r}")
+        buffers = sorted(c for c in cells if "BUF" in c.upper()) or sorted(cells)
+        shown = ", ".join(buffers[:20])
+        raise UserError(f"driving cell must be one of {shown}, not {shortened(driving_cell)}")
+    pins = cells[driving_cell]
+    if len(pins.caps) != 1 or not any(arc.kind == "delay" for arc in pins.arcs):
+        raise UserError(f"driving cell must have one input and a delay, not {driving_cell!r}")
     if not any(cell.clock for cell in cells.values()):
         raise UserError(f"liberty {name} must hold a flip-flop with clock-to-output timing")
     return found

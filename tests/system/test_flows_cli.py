@@ -137,8 +137,11 @@ def test_cells_writes_the_library(tmp_path: Path):
         ("verilog dot --preset exact --input bf16", "dot: "),
         ("area dot --liberty no/such.lib", "liberty must be vt45, nangate45 or an existing file"),
         ("area dot --driving-cell NAND2_X1X", "driving cell must be one of BUF_X1"),
-        ("area dot --delay-target 0", "delay target must be at least 1, not 0"),
-        ("area dot --load -3", "load must be 0 or more fF"),
+        (
+            "area dot --delay-target 0",
+            "must be a whole number from 1 to 1000000, not '0'",
+        ),
+        ("area dot --load -3", "--load: must be from 0 to 1e+06 fF, not '-3'"),
         ("area dot --whole --modules", "--whole must come without --modules and baselines"),
         ("area dot --frobnicate", "--help` lists what is allowed"),
         ("frobnicate", "invalid choice: 'frobnicate'"),

@@ -1,0 +1,285 @@
+"""The arguments of ``python -m flows``: parsers, what each may be, and their help."""
+
+import argparse
+import textwrap
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from math import isfinite
+from typing import Any, NoReturn
+
+from flows import cells, fpga
+from flows.cache import output_path
+from flows.errors import UserError, choose, shortened
+from flows.measure import TARGETS_PS
+from flows.unit import Unit
+from flows.units import UNITS
+
+__all__ = ["Parser", "described", "parser"]
+
+_MOST_JOBS = 64
+_MOST_DELAY_PS = 1_000_000
+_MOST_LOAD_FF = 1e6
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        line = " ".join(message.split())
+        line = line if len(line) <= 400 else line[:400] + "…"
+        self.exit(2, f"error: {line} (`{self.prog} --help` lists what is allowed)\n")
+
+
+def described(unit: Unit, width: int = 96) -> str:
+    """Return a paragraph on a unit: its options, what each allows, and its default."""
+    lines = [f"{unit.name}: {unit.summary}"]
+    defaults = unit.default({})
+    for name, option in unit.options.items():
+        switch, default = f"--{name.replace('_', '-')}", defaults.get(name)
+        if option.flag:
+            text = f"{option.help} (default: off)."
+        else:
+            inherited = "booth" if name == "multiplier" else "given by the other options"
+            known = inherited if default is None else default
+            text = f"{option.help} (default: {known})."
+        indent = " " * 6
+        lines += textwrap.wrap(
+            f"  {switch}: {text}", width, subsequent_indent=indent, break_on_hyphens=False
+        )
+    return "\n".join(lines)
+
+
+def parser(commands: dict[str, Callable[[argparse.Namespace], int]]) -> Parser:
+    """Return the parser of the command line; `commands` says what each command runs."""
+    top = Parser(
+        prog="python -m flows",
+        description="Measure what a unit costs, and write it as Verilog.",
+        epilog="Example: python -m flows area dot --preset a100 --k 4,8 --pipeline 0-3\n\n"
+        "`python -m flows COMMAND --help` explains a command.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument(
+        "--version",
+        action="version",
+        version=f"vitruvian {_version()}",
+        help="Print the version and exit.",
+    )
+    kinds = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def add(name: str, text: str, example: str, *, units: bool = False) -> Parser:
+        epilog = f"Example: python -m flows {name} {example}".rstrip()
+        if units:
+            epilog += "\n\nOptions of each unit; they take one value, a list (4,8) or a range (0-3)"
+            epilog += ":\n\n" + "\n".join(described(unit) for unit in UNITS.values())
+        command = kinds.add_parser(
+            name,
+            help=text,
+            description=text,
+            epilog=epilog,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        command.set_defaults(run=commands[name])
+        if units:
+            _add_unit_options(command)
+        return command
+
+    area = add(
+        "area",
+        "Measure area and delay of units, module by module.",
+        "dot --preset a100 --k 4,8 --pipeline 0-3",
+        units=True,
+    )
+    timing = add(
+        "timing",
+        "Measure the longest paths of units by class, or cell by cell.",
+        "intdot --k 16 --path",
+        units=True,
+    )
+    emit = add("verilog", "Write units as Verilog.", "cube --preset tiny --m 4", units=True)
+    listing = add(
+        "list", "List units, their options and the configurations that are reported.", "dot"
+    )
+    blocks = add(
+        "fpga",
+        "Count LUTs, carry cells, flip-flops and DSP blocks of units on FPGAs.",
+        "dot --k 8 --multiplier booth,dsp",
+        units=True,
+    )
+    blocks.set_defaults(all=False)
+    blocks.add_argument(
+        "--family",
+        type=_families,
+        default=list(fpga.FAMILIES),
+        metavar="NAME",
+        help=f"Take these of {', '.join(fpga.FAMILIES)}, with commas (default: all).",
+    )
+    blocks.add_argument(
+        "--element", action="store_true", help="Count one element of a tile, not all of them."
+    )
+    blocks.add_argument(
+        "--no-cache", action="store_true", help="Synthesise even what is in the cache."
+    )
+    for command in (area, timing):
+        _add_measure_options(command)
+    area.add_argument("--modules", action="store_true", help="Synthesise every module on its own.")
+    timing.add_argument("--path", action="store_true", help="Print the longest path cell by cell.")
+    emit.set_defaults(all=True)
+    emit.add_argument(
+        "--folder",
+        default="build/verilog",
+        help="Write the files into this folder (default: build/verilog).",
+    )
+    emit.add_argument("--stdout", action="store_true", help="Print instead of writing files.")
+    listing.add_argument(
+        "unit", nargs="*", help=f"What to list: {', '.join(UNITS)} (default: every unit)."
+    )
+    docs = add("docs", "Write the generated parts of docs/units anew.", "--check")
+    docs.add_argument(
+        "--check", action="store_true", help="Write nothing; say whether they are up to date."
+    )
+    library = add(
+        "cells", "List the built-in cells, write them as liberty, or compare them.", "--compare"
+    )
+    library.add_argument(
+        "--write", type=output_path(), metavar="FILE", help="Write the library as liberty."
+    )
+    library.add_argument(
+        "--compare", action="store_true", help="Compare with Nangate45 on our units."
+    )
+    library.add_argument(
+        "--markdown",
+        type=output_path(stdout=True),
+        metavar="FILE",
+        help="Write the comparison as Markdown (- for standard output).",
+    )
+    for command in (area, timing, emit, blocks, listing, library):
+        command.add_argument(
+            "--json",
+            type=output_path(stdout=True),
+            metavar="FILE",
+            help="Write everything as JSON (- for standard output).",
+        )
+    return top
+
+
+def _version() -> str:
+    try:
+        return version("vitruvian")
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
+def _add_unit_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "unit", nargs="*", help=f"Units: {', '.join(UNITS)} (default: every unit)."
+    )
+    flags: dict[str, bool] = {}
+    for unit in UNITS.values():
+        for name, option in unit.options.items():
+            flags[name] = flags.get(name, False) or option.flag
+    for name, is_flag in flags.items():
+        switch, place = f"--{name.replace('_', '-')}", f"unit_{name}"
+        hidden = argparse.SUPPRESS  # explained unit by unit in the epilog
+        if is_flag:
+            command.add_argument(switch, dest=place, action="store_true", help=hidden)
+        else:
+            command.add_argument(switch, dest=place, metavar="…", help=hidden)
+
+
+def _add_measure_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--all",
+        action="store_true",
+        help="Measure also what is otherwise measured only where its unit is named.",
+    )
+    command.add_argument(
+        "--whole",
+        action="store_true",
+        help="Synthesise a unit in one piece, so that no path is cut.",
+    )
+    command.add_argument(
+        "--liberty",
+        default=cells.BUILT_IN,
+        metavar="LIBRARY",
+        help="Take the cells of vt45, nangate45 or a liberty file (default: vt45).",
+    )
+    command.add_argument(
+        "--delay-target",
+        type=_whole(_MOST_DELAY_PS),
+        action="append",
+        metavar="PS",
+        help="Hand this delay target in ps to ABC; may be repeated "
+        f"(default: {' and '.join(map(str, TARGETS_PS))}).",
+    )
+    command.add_argument(
+        "--driving-cell",
+        default="BUF_X4",
+        metavar="CELL",
+        help="Drive every input by this cell (default: BUF_X4).",
+    )
+    command.add_argument(
+        "--load",
+        type=_load,
+        default=5.0,
+        metavar="FF",
+        help="Load every output with this capacitance in fF (default: 5).",
+    )
+    command.add_argument(
+        "--jobs",
+        type=_whole(_MOST_JOBS),
+        default=2,
+        metavar="N",
+        help="Use this number of worker processes (default: 2).",
+    )
+    command.add_argument(
+        "--no-cache", action="store_true", help="Synthesise even what is in the cache."
+    )
+    command.add_argument(
+        "--baseline", action="store_true", help="Print differences from the checked-in figures."
+    )
+    command.add_argument(
+        "--update-baseline", action="store_true", help="Store these figures as the checked-in ones."
+    )
+    command.add_argument(
+        "--markdown",
+        type=output_path(stdout=True),
+        metavar="FILE",
+        help="Write the table as Markdown (- for standard output).",
+    )
+    command.add_argument(
+        "--svg",
+        type=output_path(stdout=True),
+        metavar="FILE",
+        help="Write bars as SVG (- for standard output).",
+    )
+
+
+def _whole(most: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not text.isdecimal() or len(text) > 9 or not 1 <= int(text) <= most:
+            raise argparse.ArgumentTypeError(
+                f"must be a whole number from 1 to {most}, not {shortened(text)}"
+            )
+        return int(text)
+
+    return read
+
+
+def _families(text: str) -> list[str]:
+    try:
+        names = [choose("family", name, fpga.FAMILIES) for name in text.split(",")]
+    except UserError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return list(dict.fromkeys(names))
+
+
+def _load(text: str) -> Any:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not isfinite(value) or not 0 <= value <= _MOST_LOAD_FF:
+        raise argparse.ArgumentTypeError(
+            f"must be from 0 to {_MOST_LOAD_FF:g} fF, not {shortened(text)}"
+        )
+    return value

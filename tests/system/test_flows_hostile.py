@@ -1,0 +1,233 @@
+"""Hostile command lines of ``python -m flows``: one line, exit code 2, nothing done."""
+
+import gzip
+import json
+import os
+import stat
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+
+import pytest
+
+from flows import cells, cli, docs, liberty, liberty_text
+from flows.liberty_text import LibertyError
+from flows.units import MOST, UNITS, variants
+
+SMALL = ["compare", "--format", "fp16"]
+
+
+def run(*arguments: str) -> int:
+    try:
+        return cli.main(arguments)
+    except SystemExit as stop:  # argparse
+        return int(stop.code or 0)
+
+
+def refused(capsys, *arguments: str) -> str:
+    """The one line that `arguments` are refused with."""
+    assert run(*arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("error: ") and captured.err.count("\n") == 1
+    assert len(captured.err) < 1000
+    return captured.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "allowed"),
+    [
+        ("verilog dot --k 8-4", "a range must ascend, as 4-8, not '8-4'"),
+        ("verilog dot --k ,", "k must be a number from 1 to 64, not ''"),
+        ("verilog dot --k 4,", "k must be a number from 1 to 64, not ''"),
+        ("verilog dot --k 1-999999999", "k must be a number from 1 to 64, not '999999999'"),
+        ("verilog dot --k " + "9" * 5000, "k must be a number from 1 to 64, not '9999"),
+        ("verilog dot --k 1-" + "9" * 5000, "k must be a number from 1 to 64, not '9999"),
+        ("verilog dot --k ٤٤٤", "k must be a number from 1 to 64"),
+        ("verilog simd2 --k 1-64 --size 1-16 --slots 1-64", f"at most {MOST} configurations"),
+        ("area --from fp32 --preset a100", "no unit has all of --preset, --from"),
+        ("area compare --load nan", "--load: must be from 0 to 1e+06 fF, not 'nan'"),
+        ("area compare --load inf", "--load: must be from 0 to 1e+06 fF, not 'inf'"),
+        ("area compare --load=-1", "--load: must be from 0 to 1e+06 fF, not '-1'"),
+        ("area compare --jobs 1000000000", "--jobs: must be a whole number from 1 to 64"),
+        ("area compare --delay-target 99999999999", "--delay-target: must be a whole number"),
+        ("area compare --driving-cell NOPE", "driving cell must be one of BUF_X1"),
+        ("area compare --driving-cell DFF_X1", "driving cell must have one input and a delay"),
+        ("area compare --json no/such\0file", "--json: must be a file that can be written"),
+        ("area compare --json .", "--json: must be a file that can be written, not '.'"),
+        ("area compare --svg /proc/x/y.svg", "--svg: must be a file that can be written"),
+        ("area compare --markdown /proc/x.md", "--markdown: must be a file that can be written"),
+        ("area compare --json a --svg ./a", "--json and --svg must be different"),
+        ("verilog compare --folder /proc/x", "folder must be a folder that files can be written"),
+        ("verilog compare --stdout --json -", "--json must be a file where --stdout prints"),
+        ("cells --write /proc/x.lib", "--write: must be a file that can be written"),
+        ("cells --markdown x.md", "--markdown must come with --compare"),
+        ("list nothing", "unit must be one of dot, intdot"),
+        ("verilog cube --m 0", "m must be a number from 1 to 64, not '0'"),
+        ("verilog m3xu --variant baseline-a100 --window 60", "window must be left out"),
+        ("verilog add --format fp16 --pipeline 0-3 --output fp64,int8", "output must be one of"),
+    ],
+)
+def test_what_outsiders_tried_is_one_line_and_exit_code_2(arguments, allowed, capsys, tmp_path):
+    before = Path.cwd()
+    os.chdir(tmp_path)
+    try:
+        assert allowed in refused(capsys, *arguments.split(" "))
+    finally:
+        os.chdir(before)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_value_given_twice_counts_once():
+    assert UNITS["dot"].options["k"].values("4,4,2-5") == [4, 2, 3, 5]
+    assert len(cli._variants(cli._parser().parse_args(["area", "dot", "dot", "--k", "4,4"]))) == 1
+
+
+def test_nothing_is_written_when_one_of_the_configurations_cannot_be_built(tmp_path, capsys):
+    """The first ones were written before the last was found not to exist."""
+    arguments = ["verilog", "m3xu", "--variant", "baseline,baseline-a100", "--window", "60"]
+    refused(capsys, *arguments, "--folder", str(tmp_path))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_dash_is_standard_output(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert run("list", "dot", "--json", "-") == 0
+    captured = capsys.readouterr()
+    assert list(json.loads(captured.out)) == ["dot"] and "--preset" in captured.err
+    assert run("verilog", *SMALL, "--folder", "v", "--json", "-") == 0
+    assert json.loads(capsys.readouterr().out)[0]["file"] == "v/compare_fp16.v"
+    assert [path.name for path in tmp_path.iterdir()] == ["v"]
+
+
+def test_stdout_and_json_are_both_written(tmp_path, capsys):
+    file = tmp_path / "f.json"
+    assert run("verilog", *SMALL, "--stdout", "--json", str(file)) == 0
+    assert capsys.readouterr().out.startswith("// compare_fp16")
+    assert json.loads(file.read_text())[0]["file"] is None
+
+
+def test_devices_and_the_umask(tmp_path):
+    old = os.umask(0o027)
+    try:
+        assert run("list", "--json", str(tmp_path / "f.json")) == 0
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE((tmp_path / "f.json").stat().st_mode) == 0o640
+    assert run("list", "--json", "/dev/null") == 0
+    assert not Path("/dev/null").is_file()
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [
+        (MemoryError(), 2, "not enough memory"),
+        (RecursionError(), 2, "nested too deeply"),
+        (PermissionError(13, "Permission denied", "cache"), 2, "Permission denied: 'cache'"),
+        (BrokenProcessPool("gone"), 1, "a worker process was killed"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+    ],
+)
+def test_every_failure_is_one_line(error, code, words, monkeypatch, capsys):
+    def fail(*_: object, **__: object):
+        raise error
+
+    monkeypatch.setattr(cli, "measure", fail)
+    assert run("area", *SMALL) == code
+    captured = capsys.readouterr()
+    assert words in captured.err and captured.err.count("\n") == 1 and captured.out == ""
+
+
+def test_docs_without_documentation_is_refused(tmp_path, monkeypatch, capsys):
+    """An installed package has no docs; ``docs --check`` said that all was well."""
+    monkeypatch.setattr(docs, "update", lambda **how: original(tmp_path / "docs", **how))
+    assert "docs needs the folder of the documentation" in refused(capsys, "docs", "--check")
+
+
+original = docs.update
+
+
+def test_help_of_every_command_has_sentences_and_an_example(capsys):
+    for command in ("area", "timing", "verilog", "list", "docs", "cells"):
+        assert run(command, "--help") == 0
+        text = capsys.readouterr().out
+        assert f"Example: python -m flows {command} " in text
+        for line in text.split("options:")[1].split("Example:")[0].split("  --")[1:]:
+            words = " ".join(line.split())
+            assert words.endswith((".", "show this help message and exit")), words
+    assert run("--help") == 0 and "Example: python -m flows" in capsys.readouterr().out
+    assert run("--version") == 0 and capsys.readouterr().out.startswith("vitruvian ")
+
+
+def test_help_keeps_the_units_apart(capsys):
+    """Presets of three units stood in one line."""
+    assert run("verilog", "--help") == 0
+    text = capsys.readouterr().out
+    for name, unit in UNITS.items():
+        section = text.split(f"\n{name}: {unit.summary}\n")[1].split("\n\n")[0]
+        for option in unit.options:
+            assert f"  --{option.replace('_', '-')}: " in section
+    assert text.count("--preset: ") == 3 and "default: a100" in text
+
+
+@pytest.mark.parametrize("unit", ["cube", "m3xu", "mma"])
+def test_any_shape_of_a_matrix_unit_can_be_had(unit):
+    given = {"m": [4], "n": [2], "k": [8]}
+    (variant,) = variants(unit, given)
+    assert "-m4-n2-k8" in variant.label and "--m 4 --n 2 --k 8" in variant.arguments
+    component = variant.build()
+    setattr(component, "_MustUse__used", True)  # noqa: B010
+    config = component.config  # pyright: ignore[reportAttributeAccessIssue]
+    assert (config.m, config.n, config.k) == (4, 2, 8)
+
+
+def test_a_compressed_liberty_is_refused(tmp_path, capsys):
+    file = tmp_path / "x.lib.gz"
+    file.write_bytes(gzip.compress(b"library (x) {}"))
+    assert "compressed by gzip: unpack it" in refused(capsys, "area", "--liberty", str(file))
+
+
+def test_a_huge_liberty_is_refused_before_it_is_read(tmp_path, capsys):
+    file = tmp_path / "x.lib"
+    with open(file, "wb") as sparse:
+        sparse.truncate(1 << 40)
+    assert "must have at most 64 MiB" in refused(capsys, "area", "--liberty", str(file))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("library (x) { " + "/* " * 300_000, "a comment must be closed"),
+        ("library (x) { " + "pg_pin(" * 200_000, "x: |x line"),
+        ("library (x) { " + "pg_pin(a) { { " * 100_000, "must be closed"),
+        ("library (x) { " + "g () { " * 100_000, "group `g` must be closed"),
+        ("library (x) { " + '"' * 100_001, "not liberty"),
+        ("library (x) { cell (a) { area : inf; } }", "area of a must be from 0 to 1e9"),
+        ("library (x) { capacitive_load_unit : 3; cell (a) { area : 1; } }", "malformed"),
+        ("library (x) { time_unit : 1e9ns; cell (a) { area : 1; } }", "time_unit must be"),
+        ("library (x) { " + "a : 1; " * 2_000, "at most 1000 words"),
+        ("\ufffd" * 1000, "must be a liberty file that starts"),
+    ],
+    ids=range(10),
+)
+def test_hostile_liberty_ends_in_one_line(text, message, monkeypatch):
+    if "1000 words" in message:
+        monkeypatch.setattr(liberty_text, "MOST_TOKENS", 1000)
+    with pytest.raises(LibertyError) as caught:
+        liberty.parse(text, name="x")
+    assert any(part in str(caught.value) for part in message.split("|"))
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 300
+
+
+def test_a_liberty_in_a_place_with_any_name(tmp_path, own_cache, capsys):
+    """A quotation mark in the path reached the script of Yosys."""
+    file = tmp_path / 'a "b" c' / "my cells.lib"
+    file.parent.mkdir()
+    file.write_text(cells.built_in_path().read_text())
+    assert run("area", *SMALL, "--liberty", str(file), "--delay-target", "10000") == 0
+    assert "my cells" in capsys.readouterr().out
+
+
+def test_own_cells_called_like_the_built_in_ones_have_no_baseline(tmp_path):
+    file = tmp_path / "vt45.lib"
+    file.write_text(cells.built_in_path().read_text())
+    assert cells.library(str(file)).name == "vt45.lib"

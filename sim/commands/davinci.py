@@ -6,6 +6,7 @@ import io
 import sys
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from sim.davinci import Report
     from sim.kernels.davinci import Made
 
-__all__ = ["add_options", "kernel_line", "kernel_rows", "register", "run"]
+__all__ = ["add_options", "kernel_line", "kernel_rows", "register", "run", "tell_compiling"]
 
 _TRACE = output_path(".json", ".json.gz")
 
@@ -144,6 +145,7 @@ def run(options: argparse.Namespace) -> int:
         except argparse.ArgumentTypeError as error:
             raise UserError(f"--out {error}") from None
     _check_outputs(options)
+    tell_compiling()
     try:
         chip = load_chip(options.chip)
         how = {"cores": options.cores, "seed": options.seed, "tiling": options.tiling}
@@ -153,6 +155,17 @@ def run(options: argparse.Namespace) -> int:
         return _show(options, made)
     except (ValueError, OSError, Deadlock) as error:
         raise UserError(f"{name}: {error}") from None
+
+
+@cache
+def tell_compiling() -> None:
+    """Say on standard error, with or without a terminal, that parts of the simulator are compiled.
+
+    That takes some 20 seconds in all; the next run has the parts from Numba's cache.
+    """
+    from sim.davinci.compiling import tell_compiling as tell
+
+    tell(lambda part: print(f"compiling the simulator (once): {part}", file=sys.stderr, flush=True))
 
 
 def _simulated(options: argparse.Namespace, program: Any) -> "Report":
@@ -237,6 +250,7 @@ def _cce(options: argparse.Namespace) -> int:
     if options.cube not in CUBES[:3]:
         raise UserError(f"--cube must be one of {', '.join(CUBES[:3])}, not {options.cube!r}")
     _check_outputs(options)
+    tell_compiling()
     defines, include_path = macros(options.define), folders(options.include)
     try:
         chip = load_chip(options.chip)

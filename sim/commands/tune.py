@@ -11,6 +11,7 @@ from rich.table import Table
 
 from sim.cli import UserError, write_json
 
+from .davinci import tell_compiling
 from .options import add_json, at_least
 
 if TYPE_CHECKING:
@@ -103,6 +104,7 @@ def _tune(options: argparse.Namespace) -> int:
     outs = DTYPES[options.dtype][2]
     if options.out is not None and options.out not in outs:
         raise UserError(f"--c-dtype must be one of {', '.join(outs)}, not {options.out!r}")
+    tell_compiling()
     try:
         chip = load_chip(options.chip)
         problem = Problem(

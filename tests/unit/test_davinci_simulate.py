@@ -1,12 +1,17 @@
 """`sim.davinci.simulate`: times, checks and data in one call."""
 
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from sim.davinci import Deadlock, Program, Unit, load_chip, simulate
 
+ROOT = Path(__file__).parents[2]
 CHIP = load_chip("ascend310")
 S, V, M, MTE1, MTE2, MTE3 = list(Unit)[:6]
 
@@ -146,3 +151,25 @@ def test_the_example_of_the_documentation(root, capsys):
     assert capsys.readouterr().out.startswith("relu on ascend310: ")
     assert not names["report"].findings
     assert (names["report"].outputs["y"] == 1).all()
+
+
+def test_the_first_run_says_that_it_compiles(tmp_path):
+    """Once for each function, not for what it calls, and not for what the cache has."""
+    (tmp_path / "loops.py").write_text(
+        "from sim.davinci.compiling import tell_compiling\n"
+        "tell_compiling(lambda name: print('compiling', name))\n"
+        "import sys\n"
+        "assert 'numba' not in sys.modules\n"
+        "import numba\n"
+        "@numba.njit(cache=True)\n"
+        "def inner(x):\n"
+        "    return x + 1\n"
+        "@numba.njit(cache=True)\n"
+        "def outer(x):\n"
+        "    return inner(x) * 2\n"
+        "print(outer(3))\n"
+    )
+    variables = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT)}
+    how = {"env": variables, "capture_output": True, "text": True, "check": True}
+    runs = [subprocess.run([sys.executable, tmp_path / "loops.py"], **how) for _ in range(2)]
+    assert [run.stdout for run in runs] == ["compiling outer\n8\n", "8\n"]

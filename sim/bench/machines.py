@@ -14,7 +14,7 @@ import numpy as np
 
 from golden.fp import FORMATS, PRESETS, DotSpec
 from sim.bench.compare import Result
-from sim.bench.silicon import FOLDER, DataSet, run_golden, run_rtl
+from sim.bench.silicon import FOLDER, DataSet, run_golden, runs
 from sim.verify import Check
 
 __all__ = ["FOLDERS", "checks", "load_set", "spec_of"]
@@ -51,10 +51,11 @@ def checks() -> Iterator[Check]:
     """Golden and RTL rows for every set of :data:`FOLDERS`; none when there are none."""
     for folder in FOLDERS:
         for path in sorted(folder.glob("*.npz")):
-            if spec_of(path.stem) is None:
+            data = load_set(path)
+            if data is None:
                 continue
             source = "measured" if folder.name == "silicon_fp8" else "executed model"
-            for unit, run in (("golden.fused_dot", run_golden), ("fp.DotProduct", run_rtl)):
+            for unit, run in runs(data):
                 yield Check(
                     unit=unit,
                     configuration=f"{path.stem.replace('_', ' ')}, {source}",

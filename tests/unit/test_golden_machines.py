@@ -40,11 +40,11 @@ def test_golden_has_the_bits_of_every_machine(sets):
 
 
 def test_the_vectors_tell_floors_and_zeros(sets):
-    """They fail with yesterday's rules: no floor, zeros of both signs, Hopper's fp8 on a B200."""
+    """They fail with neighbours of the rules; floors of fp16 results are in no vector's reach."""
     changes = {
-        "machines/a100_mma_bf16_fp32": {"emax_floor": None},
-        "machines/v100_mma_fp16_fp16": {"emax_floor": -20},
+        "machines/a100_mma_bf16_fp32": {"emax_floor": -133},
         "machines/h100_mma_bf16_fp32": {"emax_floor": -132},
+        "machines/v100_mma_fp16_fp16": {"zero": "ieee"},
         "machines/h100_mma_fp16_fp16": {"zero": "ieee"},
         "machines/b200_tcgen05_e4m3_fp32": {"window": 13, "result_bits": 13},
         "machines/ada_mma_e4m3_fp16": {"window": 14},

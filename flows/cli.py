@@ -245,11 +245,18 @@ def _verilog(options: argparse.Namespace) -> int:
 def _fpga(options: argparse.Namespace) -> int:
     wanted = _variants(options)
     with Progress() as progress:
-        lines = fpga.table(wanted, options.family, cache=not options.no_cache, progress=progress)
+        lines = fpga.table(
+            wanted,
+            options.family,
+            element=options.element,
+            cache=not options.no_cache,
+            progress=progress,
+        )
     header = ["unit", "label", "family", "lut", "carry", "ff", "dsp"]
     texts = [[str(line[name]) for name in header] for line in lines]
     header[1] = "configuration"
-    report.show((header, texts), title="Cells on FPGAs", note=fpga.NOTE)
+    title = "Cells of one element on FPGAs" if options.element else "Cells on FPGAs"
+    report.show((header, texts), title=title, note=fpga.NOTE)
     _write_json(lines, options)
     return 0
 

@@ -10,7 +10,9 @@ from flows.measure import Row
 
 NOTE = (
     "Yosys synth -flatten; dfflibmap; abc -constr (BUF_X4 drives, 5 fF load) -D at each target; "
-    "delay: longest path with clock-to-output, set-up and the library's wire load"
+    "delay: longest path with clock-to-output, set-up and the library's wire load, inside one "
+    "module of a unit of several: fan-out of buses and hops between modules are left out, so a "
+    "whole tile is slower"
 )
 
 

@@ -61,6 +61,8 @@ def refused(capsys, *arguments: str) -> str:
         ("verilog compare --stdout --json -", "--json must be a file where --stdout prints"),
         ("cells --write /proc/x.lib", "--write: must be a file that can be written"),
         ("cells --markdown x.md", "--markdown must come with --compare"),
+        ("fpga compare --element", "unit must be a tile with --element, not 'compare'"),
+        ("fpga compare --family nope", "--family: family must be one of ecp5, xilinx7"),
         ("list nothing", "unit must be one of dot, intdot"),
         ("verilog cube --m 0", "m must be a number from 1 to 64, not '0'"),
         ("verilog m3xu --variant baseline-a100 --window 60", "window must be left out"),

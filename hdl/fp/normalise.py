@@ -137,9 +137,9 @@ def round_and_pack(
     kept = Cat(word[1:-1], field[:e_bits] & word[-1].replicate(e_bits))
     if not denormalise:
         low = 0 if chopped_bits is None else result_bits - chopped_bits
-        left = kept[low:].any()
+        left = word[1 + low :].any()
         if chop is not None and low:
-            left = left | (kept[:low].any() & ~chop)
+            left = left | (word[1 : 1 + low].any() & ~chop)
     kept = cuts.cross("normalised", kept, "s4_kept")
     over = cuts.cross("normalised", over, "s4_over")
     if tells_zero:

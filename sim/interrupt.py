@@ -62,9 +62,16 @@ def stopping() -> bool:
 
 
 def inherit_groups() -> None:
-    """Let programs stay in this process's group: in a worker, which is killed as a group."""
+    """Let programs stay in this process's group: in a worker, which is killed as a group.
+
+    Signals have their usual effect again, whatever the process was forked with.
+    """
     global _inherit
     _inherit = True
+    signal.set_wakeup_fd(-1)
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
 
 
 def note_group(group: int) -> None:

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from multiprocessing import connection
-from typing import Any
+from typing import Any, Literal
 
 from sim import interrupt
 
@@ -69,11 +69,14 @@ class Workers:
     ----------
     jobs : int
         Number of processes; each is started when there is a call for it.
+    start : str
+        "spawn", or "fork" where workers would spend longer on imports than on their calls and no
+        other thread holds a lock that they need.
     """
 
-    def __init__(self, jobs: int):
+    def __init__(self, jobs: int, *, start: Literal["spawn", "fork"] = "spawn"):
         self._jobs = jobs
-        self._context = multiprocessing.get_context("spawn")
+        self._context: Any = multiprocessing.get_context(start)
         self._workers: dict[connection.Connection, Any] = {}
 
     def __enter__(self) -> "Workers":

@@ -15,7 +15,7 @@ from sim.interrupt import at_hard_end
 from sim.verify import Outcome
 from sim.workers import WorkerKilled
 
-from .options import add_jobs, add_json, at_least, refuse_others
+from .options import add_jobs, add_json, at_least, compiling, refuse_others
 
 __all__ = ["register"]
 
@@ -98,7 +98,7 @@ def _exhaustive(options: argparse.Namespace) -> int:
         return report(list(outcomes.values()), to_stderr=options.json == "-", of=len(chosen))
 
     try:
-        with at_hard_end(report_done):
+        with at_hard_end(report_done), compiling("the small units"):
             missing, minutes = _run(options, chosen, done, chunk.bit_length() - 1, outcomes)
     except (KeyboardInterrupt, WorkerKilled):
         sweep()

@@ -8,8 +8,7 @@ Tang 2024, §2.4.2: every permutation of the four parameters is timed, and the f
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
@@ -18,6 +17,7 @@ from time import monotonic
 from sim.davinci import Chip, engine, load_chip
 from sim.davinci.chip_file import find_chip
 from sim.rtl.cache import digest, entry
+from sim.workers import Call, WorkerKilled, Workers
 
 from .bounds import estimate, lower_bound
 from .sequences import lower_matmul, steps_of
@@ -253,20 +253,19 @@ def _spread(problem: Problem, parts: list[list[Tiling]], jobs: int | None, sched
         for part in parts:
             yield part, _portion(problem, part)
         return
-    from concurrent.futures import as_completed
-
-    with ProcessPoolExecutor(jobs) as pool:
-        try:
-            futures = {pool.submit(_portion, problem, part): part for part in parts}
-            for future in as_completed(futures):
-                yield futures[future], future.result()
-        except BrokenProcessPool:
-            raise SearchError(
-                "a process of the search was killed, as the kernel does when memory runs out; "
-                "take fewer jobs"
-            ) from None
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+    calls = (
+        Call(key=n, function=_portion, arguments=(problem, part)) for n, part in enumerate(parts)
+    )
+    with Workers(jobs, start="fork") as workers:
+        for event in workers.run(calls):
+            if isinstance(event.value, WorkerKilled):
+                raise SearchError(
+                    "a process of the search was killed, as the kernel does when memory runs out; "
+                    "take fewer jobs"
+                )
+            if event.kind == "failed":
+                raise event.value
+            yield parts[event.key], event.value
 
 
 def _scheduled(problem: Problem, parts: list[list[Tiling]], scheduler: str):

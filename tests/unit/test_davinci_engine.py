@@ -338,3 +338,21 @@ def test_an_empty_program():
     low, streams = lower(Program(load_chip("ascend310")))
     assert len(low) == 0 and engine.run(low, streams).total == 0
     assert run_reference(low) == ([], [], [])
+
+
+@pytest.mark.parametrize("small", [0, 10**9])
+def test_a_set_of_the_scalar_unit_wakes_who_waits_for_it(small, monkeypatch):
+    """V waits before S has come to its set, which is held up by a transfer on a bus."""
+    monkeypatch.setattr(compiling, "SMALL", small)
+    program = Program(load_chip("ascend310"))
+    x = program.tensor("x", (1024,), "fp16")
+    core = program.core()
+    u = core.allocate("UB", (1024,), "fp16")
+    core.wait_flag(Unit.S, Unit.V, 0)
+    core.vrelu(u, u)
+    core.copy(u, x)
+    core.set_flag(Unit.MTE2, Unit.S, 0)
+    core.wait_flag(Unit.MTE2, Unit.S, 0)
+    core.set_flag(Unit.S, Unit.V, 0)  # the last of all: nothing that is handed out wakes V
+    low, streams = lower(program)
+    assert engine.run(low, streams).complete and not differences(low, block=0)

@@ -27,7 +27,7 @@ from .cce import (
 from .options import GRAPH_PROBLEMS, add_json, at_least, numbers
 
 if TYPE_CHECKING:
-    from sim.davinci import Report
+    from sim.davinci import Program, Report
     from sim.kernels.davinci import Made
 
 __all__ = ["add_options", "kernel_line", "kernel_rows", "register", "run", "tell_compiling"]
@@ -46,9 +46,15 @@ _MACROS = {"cube": {"__DAV_C220_CUBE__": "1"}, "vector": {"__DAV_C220_VEC__": "1
 def register(commands: Any) -> None:
     """Add the commands to the parser."""
     parser = commands.add_parser(
-        "trace", help="a DaVinci kernel's timeline, for Perfetto (KERNEL.json)"
+        "trace",
+        help="write the timeline of a DaVinci kernel, for Perfetto",
+        description="Run a kernel on simulated DaVinci cores and write its timeline to a file "
+        "that ui.perfetto.dev shows (default: KERNEL.json).",
+        epilog="Example: python -m sim trace matmul --size 256x256x256 --out matmul.json.gz",
     )
-    parser.add_argument("problem", metavar="KERNEL", help="see `python -m sim list`")
+    parser.add_argument(
+        "problem", metavar="KERNEL", help="Name a DaVinci kernel; `python -m sim list` has them."
+    )
     add_options(parser)
     add_json(parser, "the figures")
     parser.set_defaults(run=run)
@@ -60,7 +66,7 @@ def register(commands: Any) -> None:
         "--save",
         type=output_path(".npz"),
         metavar="FILE",
-        help="write the arrays that the kernel leaves to this file (.npz)",
+        help="Write the arrays that the kernel leaves to this file (.npz).",
     )
     _add_pictures(parser)
     add_json(parser, "the figures")
@@ -70,18 +76,46 @@ def register(commands: Any) -> None:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of a kernel for DaVinci cores."""
     group = parser.add_argument_group("kernels for DaVinci cores")
-    group.add_argument("--chip", default="ascend310", help="name or TOML file (ascend310)")
-    group.add_argument("--size", type=numbers, metavar="AxBx…", help="see `python -m sim list`")
-    group.add_argument("--cube", default="golden", help=", ".join(CUBES))
-    group.add_argument("--cores", type=at_least(1), help="all of the chip by default")
+    group.add_argument(
+        "--chip",
+        default="ascend310",
+        help="The chip is one that comes along, or a TOML file (default: ascend310).",
+    )
+    group.add_argument(
+        "--size",
+        type=numbers,
+        metavar="AxBx…",
+        help="These are the kernel's sizes; `python -m sim list` says which there are and their "
+        "defaults.",
+    )
+    group.add_argument(
+        "--cube",
+        default="golden",
+        metavar="|".join(CUBES),
+        help="The Cube's products are computed to the bit (golden), by the compiled RTL (rtl), in "
+        "FP32 (fast), or not at all, as all data: only times are wanted (none; default: golden).",
+    )
+    group.add_argument(
+        "--cores",
+        type=at_least(1),
+        metavar="N",
+        help="Use the first N cores (default: all cores of the chip that have work).",
+    )
     group.add_argument(
         "--tiling",
         type=numbers,
         metavar="A,B,…",
-        help="matmul: mTiles,kTiles,nTiles,bNum; gemm: down,across,m,k,n,stepK",
+        help="Cut the product so: matmul takes mTiles,kTiles,nTiles,bNum; gemm takes "
+        "down,across,m,k,n,stepK (default: a tiling that moves few bytes).",
     )
-    group.add_argument("--seed", type=at_least(0), default=0, help="of the data (0)")
-    group.add_argument("--no-checks", action="store_true", help="do not look for races and so on")
+    group.add_argument(
+        "--seed", type=at_least(0), default=0, metavar="N", help="Draw the data by N (default: 0)."
+    )
+    group.add_argument(
+        "--no-checks",
+        action="store_true",
+        help="Do not look for races, places out of bounds, and reads of what nothing has written.",
+    )
     _add_pictures(group)
 
 
@@ -91,15 +125,17 @@ def _add_pictures(group: Any) -> None:
         "--out",
         type=_TRACE,
         metavar="FILE",
-        help="write the timeline to this file, for ui.perfetto.dev (.json, .json.gz)",
+        help="Write the timeline to this file, for ui.perfetto.dev (.json, .json.gz).",
     )
     group.add_argument(
         "--gantt",
         type=output_path(".svg", ".png"),
         metavar="FILE",
-        help="draw the timeline as a Gantt chart to this file (.svg, .png)",
+        help="Draw the timeline as a Gantt chart to this file (.svg, .png).",
     )
-    group.add_argument("--timeline", action="store_true", help="print a line for each unit")
+    group.add_argument(
+        "--timeline", action="store_true", help="Print a line that shows when each unit is busy."
+    )
 
 
 def kernel_rows(pattern: str) -> list[dict[str, Any]]:
@@ -152,9 +188,18 @@ def run(options: argparse.Namespace) -> int:
         most = replace(MOST, products=_PRODUCTS.get(options.cube, MOST.products))
         how |= {"data": options.cube != "none", "most": most}
         made = KERNELS[name].build(options.size, chip=chip, **how)
+        if options.cube in ("rtl", "fast") and not _multiplies(made.program):
+            raise UserError(
+                f"--cube must be golden or none for {name}, which has no product, "
+                f"not {options.cube!r}"
+            )
         return _show(options, made)
     except (ValueError, OSError, Deadlock) as error:
         raise UserError(f"{name}: {error}") from None
+
+
+def _multiplies(program: "Program") -> bool:
+    return any(one.op == "mmad" for core in program for one in core.instructions)
 
 
 @cache

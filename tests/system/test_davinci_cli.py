@@ -125,6 +125,7 @@ def test_cores_of_all_kinds_run_a_file(tmp_path, capsys):
             ["run", "relu", "--tiling", "1,1,1,1"],
             "tiling must be of a kernel that has one, not of relu",
         ),
+        (["run", "relu", "--cube", "rtl"], "--cube must be golden or none for relu, which has no"),
         (["run", "matmul", "--tiling", "99,1,1,1"], "mTiles must be 1 … 16"),
         (["run", "maxpool", "--size", "1x2x3x1"], "window of maxpool must be within the 2 pixels"),
         (["run", "matmul", "--chip", "ascend910b"], "cores with all units"),
@@ -221,3 +222,12 @@ def test_a_product_that_would_take_hours_is_one_line_before_the_work(size, cube,
 def test_the_compiled_unit_takes_smaller_products(capsys):
     assert main(["run", "matmul", "--size", "1024x1040x1024", "--cube", "rtl"]) == 2
     assert "must be at most 1,073,741,824, not about" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["trace", "tune"])
+def test_help_is_in_sentences_with_an_example(command, capsys):
+    with pytest.raises(SystemExit) as raised:
+        main([command, "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert raised.value.code == 0
+    assert f"Example: python -m sim {command} matmul" in text and "default: ascend310)." in text

@@ -59,6 +59,7 @@ def test_the_table_is_printed_and_stored(tmp_path, capsys):
     ("arguments", "message"),
     [
         ("fpga dot --family ice40", "family must be one of ecp5, xilinx7, not 'ice40'"),
+        ("fpga dot --element", "unit must be a tile with --element, not 'dot'"),
         ("fpga dot --multiplier lut", "multiplier must be one of booth, dsp, not 'lut'"),
     ],
 )

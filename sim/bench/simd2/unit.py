@@ -65,8 +65,8 @@ CONFIGURATIONS: tuple[tuple[str, MatrixUnitConfig, bool], ...] = (
         False,
     ),
     (
-        "2×2×4 mma+minplus+maxmul+addnorm dsp",
-        replace(_SMALL, operations=("mma", "minplus", "maxmul", "addnorm"), multiplier="dsp"),
+        "1×1×4 mma+maxmul+addnorm dsp",
+        replace(_UNIT, m=1, n=1, operations=("mma", "maxmul", "addnorm"), multiplier="dsp"),
         False,
     ),
     (

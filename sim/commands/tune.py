@@ -29,10 +29,11 @@ def register(commands: Any) -> None:
         "DaVinci cores and print the ten fastest.",
         epilog="Example: python -m sim tune matmul 256 256 256 --method guided",
     )
+    size = at_least(1, 10**12)  # its divisors are looked for
     parser.add_argument("kernel", metavar="KERNEL", help="The kernel must be matmul.")
-    parser.add_argument("m", metavar="M", type=at_least(1), help="A and C have M rows.")
-    parser.add_argument("k", metavar="K", type=at_least(1), help="A has K columns, B has K rows.")
-    parser.add_argument("n", metavar="N", type=at_least(1), help="B and C have N columns.")
+    parser.add_argument("m", metavar="M", type=size, help="A and C have M rows.")
+    parser.add_argument("k", metavar="K", type=size, help="A has K columns, B has K rows.")
+    parser.add_argument("n", metavar="N", type=size, help="B and C have N columns.")
     parser.add_argument(
         "--chip",
         default="ascend310",

@@ -189,3 +189,38 @@ def test_sources_are_bounded(tmp_path):
     (tmp_path / "empty.h").write_text("")
     with pytest.raises(CceError, match=r"many\.h:1000:2: a source must include at most 1000 files"):
         included(tmp_path, "many.h")
+
+
+def test_overloads_within_each_other_are_compiled_once():
+    """f(f(f(...))) of an overloaded function took twice as long for every level."""
+    before = "int f(int x) { return x + 1; } float f(float x) { return x; }\n"
+    before += "template <typename T> T g(T x) { return x; }"
+    for name, wanted in (("f", 100), ("g", 0)):
+        sink = Recorder()
+        statements = f"out[0] = {f'{name}(' * 100}0{')' * 100};"
+        read(body(statements, before=before)).run(sink, [0])
+        assert sink.values("GM", "int64", 1) == [wanted]
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "template <typename T> struct P { T a, b; };\n"
+        "template <typename T, int N> struct B { B<P<T>, N - 1> x; };\nB<int, 9> b;",
+        "template <int N> constexpr int v = v<N + 1> + v<N + 2>;\nconst int b = v<1>;",
+        "int x; template <int N> int f() { return f<(N) + (N)>(); } const int b = f<x>();",
+    ],
+    ids=["types", "variables", "values"],
+)
+def test_template_bombs_are_bounded(before):
+    assert "must have" in answer(body("out[0] = sizeof(b);", before=before)) or "must make" in (
+        answer(body("out[0] = sizeof(b);", before=before))
+    )
+
+
+def test_steps_grow_with_what_a_pass_does():
+    """A loop over thousands of statements had ten million passes as an empty one has."""
+    message = answer(body("int x = 0; for (;;) { " + "x++; " * 3000 + "}"), limit=100_000)
+    assert message.startswith("k.cce:3:12: the kernel must end within 100000 steps; it is here")
+    message = answer(body("for (int i = 0;; i++) set_vector_mask(i, i);"), limit=100_000)
+    assert "must end within 10000 intrinsics and scalar accesses; it is here" in message

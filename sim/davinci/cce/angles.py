@@ -2,6 +2,7 @@
 
 from .condition import whole
 from .errors import CceError
+from .limits import BRACKETS_DEEP, too_deep
 from .tokens import BRACKETS, Token
 
 __all__ = ["arguments_of", "count_of", "folded"]
@@ -25,6 +26,8 @@ def arguments_of(tokens: list[Token], index: int) -> tuple[list[list[Token]], in
         inner += BRACKETS.get(token.text, 0)
         if not inner and token.text == "<":
             depth += 1
+            if depth > BRACKETS_DEEP:
+                raise too_deep(token.position)
         elif not inner and token.text in (">", ">>"):
             depth -= len(token.text)
             if depth <= 0:

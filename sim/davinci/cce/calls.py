@@ -173,7 +173,7 @@ class Calls(Assignments):
     ) -> tuple[str, list[c_ast.Node]]:
         """Function and arguments of the call of a method."""
         what = node.name if node.type == "." else c_ast.UnaryOp("*", node.name, node.coord)
-        type, name = self.expression(what).type, node.field.name
+        type, name = self.type_of(what, decayed=False), node.field.name
         found = method_name(type.name, name) if isinstance(type, Structure) else ""
         if not self.has_function(found):
             raise CceError(here, f"{type} has no method {name}")
@@ -373,6 +373,7 @@ def _raise(error: CceError) -> Callable:
 
 def _issue(machine: Machine, signature, bound: dict, here: Position) -> None:
     """Hand an intrinsic to the sink, with the names of pipes and what is behind own pointers."""
+    machine.issue(here)
     name, pipe = signature.name, signature.pipe
     arguments = dict(bound)
     for parameter in signature.parameters:

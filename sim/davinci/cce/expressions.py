@@ -52,6 +52,8 @@ class Expressions:
 
     def __init__(self, names: Names):
         self.names = names
+        self.parts = 0  # expressions that have been compiled
+        self.types: dict[tuple[int, bool], tuple[c_ast.Node, Type]] = {}
 
     def call(self, node: c_ast.FuncCall) -> Expr:
         """Compile a call."""
@@ -72,7 +74,16 @@ class Expressions:
         handler = getattr(self, f"_on_{type(node).__name__}", None)
         if handler is None:
             raise CceError(position_of(node), f"a {type(node).__name__} is not an expression here")
+        self.parts += 1
         return handler(node)
+
+    def type_of(self, node: c_ast.Node, *, decayed: bool = True) -> Type:
+        """The type of an expression, which is compiled for it only once."""
+        key = (id(node), decayed)
+        if key not in self.types:  # the node is kept, so that its id is not used again
+            found = self.value(node) if decayed else self.expression(node)
+            self.types[key] = (node, found.type)
+        return self.types[key][1]
 
     def value(self, node: c_ast.Node) -> Expr:
         """As `expression`, an array being the address of its first element."""

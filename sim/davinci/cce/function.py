@@ -11,6 +11,7 @@ from .cplusplus import REFERENCE
 from .declarations import RESULT_SLOT
 from .errors import CceError, Position
 from .expressions import MACHINE_SLOT
+from .limits import BRACKETS_DEEP, PARTS_OF_A_STEP
 from .machine import Machine
 from .parse import Tree, position_of
 from .scope import Names
@@ -58,6 +59,7 @@ class Program:
         self.nodes: dict[str, c_ast.FuncDef] = {}
         self.overloads: dict[str, list[str]] = {}  # keys of the nodes of each name
         self.made: dict[str, Function] = {}
+        self.deep = 0  # functions that are being compiled for each other
         self.outer = _Body(self, self.names)
         for node in tree.nodes:
             self._outermost(node)
@@ -166,7 +168,12 @@ class Program:
     def function(self, name: str) -> Function | None:
         """The function of that name, compiled."""
         if name not in self.made and name in self.nodes:
+            self.deep += 1
+            if self.deep > BRACKETS_DEEP:
+                here = position_of(self.nodes[name])
+                raise CceError(here, f"functions must call at most {BRACKETS_DEEP} in a row")
             self._compile(name, self.nodes[name])
+            self.deep -= 1
         return self.made.get(name)
 
     def _compile(self, key: str, node: c_ast.FuncDef) -> None:
@@ -206,8 +213,10 @@ def _parameters(node: c_ast.FuncDef, names: Names, body: "_Body", is_entry: bool
 
 
 def _runner(made: Function, statement: Callable, stores: list[Callable], body: "_Body"):
+    weight = 1 + body.parts // PARTS_OF_A_STEP
+
     def run(machine: Machine, arguments: list, position: Position):
-        machine.step(position)
+        machine.step(position, weight)
         machine.depth += 1
         if machine.depth > _DEEPEST:
             raise CceError(position, f"calls must be at most {_DEEPEST} deep")
@@ -279,7 +288,7 @@ class _Body(Statements):
         has_template = program.tree.templates.called(name) is not None
         if len(program.overloads.get(name, ())) < 2 and not has_template:
             return name
-        types = [self.value(x).type for x in nodes]
+        types = [self.type_of(x) for x in nodes]
         key = program.fitting(name, types, position)
         return program.deduced(name, types, position) if key is None else key
 

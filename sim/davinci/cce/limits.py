@@ -16,6 +16,7 @@ __all__ = [
     "EXPANDED",
     "FILES",
     "NESTED",
+    "PARTS_OF_A_STEP",
     "SOURCE_BYTES",
     "TYPE_LEVELS",
     "WORD_LENGTH",
@@ -26,10 +27,11 @@ __all__ = [
 
 SOURCE_BYTES = 4 << 20  # of a file and all that it includes
 FILES = 1000  # that it includes
-EXPANDED = 250_000  # tokens that macros and templates make
+EXPANDED = 100_000  # tokens that macros and templates make
 WORD_LENGTH = 1 << 16  # characters of a token that is no comment
 BRACKETS_DEEP = 256  # brackets, calls of macros, conditions and files within each other
 NESTED = 2048  # brackets, operators and statements without braces within each other
+PARTS_OF_A_STEP = 16  # expressions that a pass of a loop, or a call, has for one step
 TYPE_LEVELS = 64  # pointers, arrays and structures within each other
 
 _FRAMES = 30_000  # of Python's, for a reader and a kernel that nest as deeply as they may

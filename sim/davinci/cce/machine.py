@@ -73,6 +73,11 @@ class Machine:
     memory: bytearray = field(default_factory=lambda: bytearray(STACK_BYTES))
     registers: dict[str, int] = field(default_factory=dict)
     printed: int = 0  # characters
+    issued: int = 0  # intrinsics and scalar accesses
+    most_issued: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.most_issued = max(self.limit // 10, 10_000)
 
     def print(self, text: str, position: Position) -> None:
         """Hand a printed text to the sink, as long as there is room for it."""
@@ -83,15 +88,30 @@ class Machine:
         if room >= 0:
             self.sink.print(text, position)
 
-    def step(self, position: Position) -> None:
-        """Count one step.
+    def issue(self, position: Position) -> None:
+        """Count an intrinsic or a scalar access, of which a tenth of the steps is allowed.
+
+        Raises
+        ------
+        CceError
+            When they are too many.
+        """
+        self.issued += 1
+        if self.issued > self.most_issued:
+            message = (
+                f"the kernel must end within {self.most_issued} intrinsics and scalar accesses"
+            )
+            raise CceError(position, f"{message}; it is here (--steps or limit= allows more)")
+
+    def step(self, position: Position, count: int = 1) -> None:
+        """Count one step, or several.
 
         Raises
         ------
         CceError
             When the limit is passed.
         """
-        self.steps += 1
+        self.steps += count
         if self.steps > self.limit:
             message = f"the kernel must end within {self.limit} steps; it is here"
             raise CceError(position, f"{message} (--steps or limit= allows more)")
@@ -111,6 +131,7 @@ class Machine:
         if space == PRIVATE:
             self._check(address, type.size, position)
             return decode(type, bytes(self.memory[address : address + type.size]))
+        self.issue(position)
         value = self.sink.load(Address(space, address, _dtype(type, position)), position)
         return int(value != 0) if type is BOOL else value
 
@@ -120,6 +141,7 @@ class Machine:
             self._check(address, type.size, position)
             self.memory[address : address + type.size] = encode(type, value)
         else:
+            self.issue(position)
             self.sink.store(Address(space, address, _dtype(type, position)), value, position)
 
     def _check(self, address: int, size: int, position: Position) -> None:

@@ -87,7 +87,7 @@ class _Parser(CParser):
 
     def _reset(self, mark):
         self.reread += self._mark() - mark
-        if self.reread > 4 * EXPANDED:
+        if self.reread > EXPANDED:
             self._parse_error("Too many types in brackets within each other", self.clex.filename)
         super()._reset(mark)
 
@@ -158,7 +158,7 @@ def _nodes(parts: list[Part], types: set[str], file: str) -> list:
     # A declaration of a name that is known here anyway would hide it.
     columns: dict[tuple[str, int, int], int] = {}
     made = set().union(*(_type_names(p) for p in parts))
-    source = _prelude(made, types - made) + _layout(tokens, columns)
+    source = _prelude(made, types - made, tokens) + _layout(tokens, columns)
     parser = _Parser(lexer=partial(_Lexer, columns), dialect="c23")  # pyright: ignore[reportArgumentType]
     try:
         nodes = parser.parse(source, file).ext
@@ -204,8 +204,10 @@ def _with_typedef(part: Part, tokens: list[Token]) -> list[Token]:
     return tokens + [end._replace(text=w, spaced=True) for w in words]
 
 
-def _prelude(made: set[str], known: set[str]) -> str:
-    names = [n for n in TYPE_NAMES.keys() | known if n not in made]
+def _prelude(made: set[str], known: set[str], tokens: list[Token]) -> str:
+    """Definitions of types that the tokens use and do not make, for the parser to know them."""
+    used = {t.text for t in tokens} - made
+    names = [n for n in TYPE_NAMES.keys() | known if n in used]
     return '# 1 "<types>"\n' + "".join(f"typedef int {n};\n" for n in names)
 
 

@@ -8,6 +8,7 @@ from .classes import method_name
 from .declarations import RESULT_SLOT, Declarations
 from .errors import CceError
 from .expressions import MACHINE_SLOT
+from .limits import PARTS_OF_A_STEP
 from .parse import position_of
 from .scope import Names
 from .types import VOID, Structure, Type
@@ -131,17 +132,18 @@ class Statements(Declarations):
     def _do_For(self, node: c_ast.For) -> Callable:
         here = position_of(node)
         self.names.scopes.append({})
-        first = self.statement(node.init)
+        first, parts = self.statement(node.init), self.parts
         test = None if node.cond is None else self.condition(node.cond).get
         after = self.statement(node.next)
         body = self._loop(node.stmt)
         self.names.scopes.pop()
+        weight = 1 + (self.parts - parts) // PARTS_OF_A_STEP
 
         def run(f):
             first(f)
             step = f[MACHINE_SLOT].step
             while test is None or test(f):
-                step(here)
+                step(here, weight)
                 end = body(f)
                 if end == _BREAK:
                     break
@@ -157,11 +159,13 @@ class Statements(Declarations):
 
     def _do_DoWhile(self, node: c_ast.DoWhile) -> Callable:
         here = position_of(node)
+        parts = self.parts
         test, body = self.condition(node.cond).get, self._loop(node.stmt)
+        weight = 1 + (self.parts - parts) // PARTS_OF_A_STEP
 
         def run(f):
             while True:
-                f[MACHINE_SLOT].step(here)
+                f[MACHINE_SLOT].step(here, weight)
                 end = body(f)
                 if end == _BREAK:
                     return 0

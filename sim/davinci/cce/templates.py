@@ -14,6 +14,7 @@ from .angles import arguments_of, count_of, folded
 from .deduction import Given, deduce, given_of
 from .dialect import Part, declared, with_methods
 from .errors import CceError, Position
+from .limits import EXPANDED
 from .tokens import Token
 from .traits import scalar, with_traits
 from .types import Type
@@ -21,6 +22,8 @@ from .types import Type
 __all__ = ["Templates", "instantiate"]
 
 _MOST = 200  # instances of all templates of a source
+_WORDS = 256  # of an instance's arguments
+_LONGEST = 1000  # characters of its name
 
 
 class _Parameter(NamedTuple):
@@ -99,6 +102,7 @@ class Templates:
         self.written: dict[str, tuple[str, list[list[Token]]]] = {}  # of calls that lack some
         self.variables: dict[str, _Template] = {}
         self.classes: dict[str, _Template] = {}
+        self.count = 0  # tokens that have been made
         self.within: list[tuple[Part, int]] = []  # templates of methods, of instances of classes
         for index, part in enumerate(parts):
             variable = _variable(part) if part.is_template and not part.name else None
@@ -210,7 +214,9 @@ class Templates:
             following = tokens[index + 1].text if index + 1 < len(tokens) else ""
             if token.text in self.variables and following == "<":
                 given, end = arguments_of(tokens, index + 1)
-                tokens = [*self._value(token, given), *tokens[end:]]
+                value = self._value(token, given)
+                self._count(len(value), token)
+                tokens = [*value, *tokens[end:]]
                 index = 0
                 continue
             if token.text in self.classes and following == "<":
@@ -234,6 +240,11 @@ class Templates:
         words = {t.text for t in result if t.kind == "id"} | more
         return replace(part, tokens=result, words=words)
 
+    def _count(self, tokens: int, use: Token) -> None:
+        self.count += tokens
+        if self.count > EXPANDED:
+            raise CceError(use.position, f"templates must make at most {EXPANDED} tokens")
+
     def _value(self, use: Token, arguments: list[list[Token]]) -> list[Token]:
         """What an instance of a variable is, with its type, in the place of its name."""
         template = self.variables[use.text]
@@ -250,7 +261,7 @@ class Templates:
         """The name of an instance of a class, which is made with its methods if it is new."""
         template = self.classes[use.text]
         given = _matched(use, template, arguments)
-        name = f"{use.text}__{_shown(given)}"
+        name = _named(use, given)
         owner = next(i for i, p in enumerate(self.source) if p is template.part)
         if (name, owner, 0) in self.made:
             return name
@@ -261,6 +272,7 @@ class Templates:
                 tokens.append(token._replace(text=name))
             else:
                 tokens += given.get(token.text, [token]) if token.kind == "id" else [token]
+        self._count(len(tokens), use)
         words = {t.text for t in tokens if t.kind == "id"}
         parts = with_methods(Part(tokens, None, words=words))
         for part in parts:
@@ -289,7 +301,7 @@ class Templates:
             return str(self.made[key].name)
         if len(self.made) >= _MOST:
             raise CceError(use.position, f"templates must have at most {_MOST} instances")
-        name = f"{use.text}__{_shown(given)}"
+        name = _named(use, given)
         if any(p.name == name for p in self.made.values()):
             name += f"_{len(self.made)}"
         tokens: list[Token] = []
@@ -301,6 +313,7 @@ class Templates:
                 tokens.append(token._replace(text=name))
             else:
                 tokens.append(token)
+        self._count(len(tokens), use)
         part = Part(tokens, name)
         self.made[key] = part
         self.owners[key] = owner
@@ -336,6 +349,16 @@ class Templates:
             here = bodies[1].part.position if bodies else use.position
             raise CceError(here, f"template {use.text} must be defined once")
         return bodies[0]
+
+
+def _named(use: Token, given: dict[str, list[Token]]) -> str:
+    """The name of an instance."""
+    name = f"{use.text}__{_shown(given)}"
+    if len(name) > _LONGEST:
+        raise CceError(
+            use.position, f"the name of an instance must have at most {_LONGEST} letters"
+        )
+    return name
 
 
 def _shown(given: dict[str, list[Token]]) -> str:
@@ -386,6 +409,9 @@ def _matched(
     if any(p.name == "..." for p in template.parameters):
         here = template.part.position
         raise CceError(here, "templates must have a fixed number of parameters")
+    if sum(map(len, arguments)) > _WORDS:
+        message = f"template {use.text} must have arguments of at most {_WORDS} words"
+        raise CceError(use.position, message)
     count = len(template.parameters)
     fewest = template.fewest
     if not fewest <= len(arguments) <= count:

@@ -476,7 +476,7 @@ def load_chip(name: str | Path) -> Chip:
     if len(data) > FILE_BYTES:
         raise ChipError(f"{path}: chip must be a file of at most {FILE_BYTES:,} bytes")
     try:
-        text = data.decode()
+        text = data.decode("utf-8-sig")  # some editors begin a file with a byte order mark
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise ChipError(f"{path}:{line}: chip must be a TOML file in UTF-8") from None

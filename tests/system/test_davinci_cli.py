@@ -117,6 +117,7 @@ def test_cores_of_all_kinds_run_a_file(tmp_path, capsys):
             "size of matmul must be M×K×N, each 1 or more",
         ),
         (["run", "matmul", "--cores", "9"], "cores must be 1 … 2, not 9"),
+        (["run", "relu", "--cores", "9" * 20], "cores must be 1 … 2, not 99999999999999999999"),
         (
             ["run", "matmul", "--tiling", "1,2"],
             "tiling of matmul must be mTiles,kTiles,nTiles,bNum, each 1 or more, not 1,2",

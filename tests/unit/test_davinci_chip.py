@@ -323,6 +323,8 @@ def test_a_chip_file_must_be_text_of_a_sensible_size(tmp_path):
     file.write_bytes(b"#" * (1 << 20))
     with pytest.raises(ChipError, match=r"toy.toml: chip must be a file of at most 131,072 bytes"):
         load_chip(file)
+    file.write_bytes(b"\xef\xbb\xbf" + SMALL.encode())
+    assert load_chip(file).name == "toy", "a byte order mark is no mistake"
     file.write_bytes(b"")
     with pytest.raises(ChipError, match=r"toy.toml:1: name is missing; it must be a text$"):
         load_chip(file)

@@ -140,6 +140,9 @@ class Kernel:
             names = "×".join(self.sizes)
             shown = "×".join(map(str, size))
             raise ValueError(f"size of {self.name} must be {names}, each 1 or more, not {shown}")
+        most_cores = max(kind.count for kind in chip.kinds.values())
+        if cores is not None and not 1 <= cores <= most_cores:
+            raise ValueError(f"cores must be 1 … {most_cores}, not {cores!r}")
         how = [size, chip, cores]
         if tiling is not None:
             if not self.tiling:

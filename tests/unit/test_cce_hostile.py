@@ -224,3 +224,10 @@ def test_steps_grow_with_what_a_pass_does():
     assert message.startswith("k.cce:3:12: the kernel must end within 100000 steps; it is here")
     message = answer(body("for (int i = 0;; i++) set_vector_mask(i, i);"), limit=100_000)
     assert "must end within 10000 intrinsics and scalar accesses; it is here" in message
+
+
+@pytest.mark.parametrize("one", ['\\"', "\\'", "\\\"\\'"])
+def test_quotes_without_an_end_take_no_longer_than_others(one):
+    """Every quote was looked for to the end of its line: a long line took hours."""
+    message = answer(body(f"out[0] = {one * 100_000};"))
+    assert message.startswith("k.cce:3:10: no C token begins with")

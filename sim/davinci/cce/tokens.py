@@ -39,7 +39,7 @@ _PUNCTUATION = (
     "::",
 )
 
-_TOKEN = re.compile(
+_SOURCE = (
     r"(?P<splice>\\[ \t]*\r?\n)"
     r"|(?P<newline>\r?\n)"
     r"|(?P<space>[ \t\f\v\r]+|\ufeff)"
@@ -47,12 +47,24 @@ _TOKEN = re.compile(
     r"|(?P<open>/\*)"
     r"|(?P<id>[A-Za-z_$][A-Za-z_0-9$]*)"
     r"|(?P<number>\.?[0-9](?:[eEpP][+-]|[0-9A-Za-z_.]|'(?=[0-9A-Za-z]))*)"
-    r'|(?P<string>"(?:\\.|[^"\\\n])*")'
-    r"|(?P<char>'(?:\\.|[^'\\\n])+')"
-    r"|(?P<punctuation>"
+    r"@@|(?P<punctuation>"
     + "|".join(map(re.escape, _PUNCTUATION))
     + r"|[-+*/%&|^~!<>=?:;,.(){}\[\]#])"
 )
+
+
+_QUOTED = {
+    '"': r'|(?P<string>"(?:\\.|[^"\\\n])*")',
+    "'": r"|(?P<char>'(?:\\.|[^'\\\n])+')",
+}
+
+#: The tokens of C, by the quotes that begin none of them.
+_PATTERNS = {
+    without: re.compile(
+        _SOURCE.replace("@@", "".join(p for c, p in _QUOTED.items() if c not in without))
+    )
+    for without in ("", '"', "'", "\"'")
+}
 
 
 class Token(NamedTuple):
@@ -73,10 +85,17 @@ def tokenize(text: str, file: str) -> list[Token]:
         For a comment that does not end.
     """
     tokens, index, line, start, spaced = [], 0, 1, 0, True
+    pattern, closed, end = _PATTERNS[""], "", 0
     while index < len(text):
+        if closed and index >= end:
+            pattern, closed = _PATTERNS[""], ""
         here = Position(file, line, index - start + 1)
-        match = _TOKEN.match(text, index)
+        match = pattern.match(text, index)
         if match is None:  # it may stand in text that is not read
+            if text[index] in _QUOTED and text[index] not in closed:
+                # No later one of them in the line has its other end either: none is looked for.
+                closed = "".join(sorted(closed + text[index]))
+                pattern, end = _PATTERNS[closed], text.find("\n", index) % (len(text) + 1)
             tokens.append(Token("other", text[index], here, spaced))
             index, spaced = index + 1, False
             continue

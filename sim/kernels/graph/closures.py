@@ -84,7 +84,7 @@ def default_algorithm(
     Blocked Floyd–Warshall goes through every triple of vertices about once, Leyzorek once an
     iteration. Up to one block, Floyd–Warshall begins with Leyzorek on the whole matrix, so that
     alone is less; it is taken without the check, too, which Floyd–Warshall does not have. See
-    decision 0008.
+    decision 0009.
     """
     if sparse:
         return "bellman-ford"

@@ -243,11 +243,13 @@ def _verilog(options: argparse.Namespace) -> int:
 
 
 def _fpga(options: argparse.Namespace) -> int:
+    names = dict.fromkeys(options.family.split(","))
+    families = [choose("family", name, fpga.FAMILIES) for name in names]
     wanted = _variants(options)
     with Progress() as progress:
         lines = fpga.table(
             wanted,
-            options.family,
+            families,
             element=options.element,
             cache=not options.no_cache,
             progress=progress,

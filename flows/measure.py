@@ -1,5 +1,6 @@
 """Area and longest path of unit variants: elaborate, cut, synthesise every distinct piece once."""
 
+import signal
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
@@ -207,7 +208,12 @@ def measure(
 
 def _elaborators(jobs: int) -> ProcessPoolExecutor:
     """Processes for elaboration, which is Python all through and would else hold up everything."""
-    return ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
+    return ProcessPoolExecutor(
+        jobs,
+        mp_context=get_context("spawn"),
+        initializer=signal.signal,  # `measure` ends them after Ctrl-C
+        initargs=(signal.SIGINT, signal.SIG_IGN),
+    )
 
 
 def _parts(unit: str, configuration: dict[str, Any], cut: Cut) -> list[Part]:

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from flows import cells, fpga
 from flows.cache import output_path
-from flows.errors import UserError, choose, shortened
+from flows.errors import shortened
 from flows.measure import TARGETS_PS
 from flows.unit import Unit
 from flows.units import UNITS
@@ -108,8 +108,7 @@ def parser(commands: dict[str, Callable[[argparse.Namespace], int]]) -> Parser:
     blocks.set_defaults(all=False)
     blocks.add_argument(
         "--family",
-        type=_families,
-        default=list(fpga.FAMILIES),
+        default=",".join(fpga.FAMILIES),
         metavar="NAME",
         help=f"Take these of {', '.join(fpga.FAMILIES)}, with commas (default: all).",
     )
@@ -263,14 +262,6 @@ def _whole(most: int) -> Callable[[str], int]:
         return int(text)
 
     return read
-
-
-def _families(text: str) -> list[str]:
-    try:
-        names = [choose("family", name, fpga.FAMILIES) for name in text.split(",")]
-    except UserError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    return list(dict.fromkeys(names))
 
 
 def _load(text: str) -> Any:

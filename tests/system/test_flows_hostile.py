@@ -3,13 +3,17 @@
 import gzip
 import json
 import os
+import signal
 import stat
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import pytest
 
-from flows import cells, cli, docs, liberty, liberty_text
+from flows import cells, cli, docs, liberty, liberty_text, synth
 from flows.liberty_text import LibertyError
 from flows.units import MOST, UNITS, variants
 
@@ -62,7 +66,7 @@ def refused(capsys, *arguments: str) -> str:
         ("cells --write /proc/x.lib", "--write: must be a file that can be written"),
         ("cells --markdown x.md", "--markdown must come with --compare"),
         ("fpga compare --element", "unit must be a tile with --element, not 'compare'"),
-        ("fpga compare --family nope", "--family: family must be one of ecp5, xilinx7"),
+        ("fpga compare --family nope", "family must be one of ecp5, xilinx7"),
         ("list nothing", "unit must be one of dot, intdot"),
         ("verilog cube --m 0", "m must be a number from 1 to 64, not '0'"),
         ("verilog m3xu --variant baseline-a100 --window 60", "window must be left out"),
@@ -169,6 +173,28 @@ def test_help_keeps_the_units_apart(capsys):
         for option in unit.options:
             assert f"  --{option.replace('_', '-')}: " in section
     assert text.count("--preset: ") == 3 and "default: a100" in text
+
+
+def test_ctrl_c_ends_the_synthesis_that_runs():
+    """ABC went on for up to a quarter of an hour."""
+    with ThreadPoolExecutor(1) as pool:
+        command = [sys.executable, "-c", "import time; time.sleep(60)"]
+        code = pool.submit(synth._start, command)
+        while not synth._running:
+            time.sleep(0.01)
+        begin = time.monotonic()
+        synth.stop()
+        assert code.result(timeout=10) == -signal.SIGKILL
+        assert time.monotonic() - begin < 2
+    assert not synth._running
+
+
+def test_a_killed_synthesis_is_one_line(own_cache, monkeypatch, capsys):
+    monkeypatch.setattr(synth, "_start", lambda *_, **__: -signal.SIGKILL)
+    assert run("area", *SMALL, "--no-cache") == 1
+    captured = capsys.readouterr()
+    assert "was ended on" in captured.err and "by SIGKILL (lack of memory?)" in captured.err
+    assert captured.err.count("\n") == 1
 
 
 @pytest.mark.parametrize("unit", ["cube", "m3xu", "mma"])

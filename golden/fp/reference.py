@@ -1,7 +1,9 @@
 """The slow reference: one number at a time, integers and `Fraction`, nothing clever.
 
-Every function mirrors a vectorised one of the same name in `golden.fp` and takes and returns
-codes as Python ints. It is the text to read when two models disagree.
+Functions take and return codes as Python ints. Those that have the name of a vectorised one in
+`golden.fp` have its parameters and results; `fused_dot_reference` is `golden.fp.fused_dot` for one
+element, and `decode` and `encode` are the steps that all of them share. It is the text to read when
+two models disagree.
 """
 
 from fractions import Fraction
@@ -249,7 +251,7 @@ def add(a, b, format, output=None, rounding="RNE"):
     return encode(x.value + y.value, out, rounding, zero_sign=zero_sign)
 
 
-def convert(code, source, target, rounding="RNE", saturate=False):
+def convert(code, source, target, rounding="RNE", *, saturate=False):
     """A code of `source` as a code of `target`; NaN becomes the canonical NaN."""
     x, out = decode(code, source), as_format(target)
     if x.kind == "nan":
@@ -263,7 +265,7 @@ def convert(code, source, target, rounding="RNE", saturate=False):
     )
 
 
-def to_int(code, source, target, rounding="RNE"):
+def to_int(code, source, target="int32", rounding="RNE"):
     """A code rounded to an integer value and saturated; NaN becomes 0."""
     x, i = decode(code, source), as_int_format(target)
     if x.kind == "nan":

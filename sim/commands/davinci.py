@@ -266,9 +266,7 @@ def _output(options: argparse.Namespace, report: "Report") -> Console:
     """Print the report, write the trace and the pictures."""
     from sim.davinci.trace import gantt, timeline, write_trace
 
-    console = Console(
-        file=sys.stderr if options.json == "-" else sys.stdout, width=120, highlight=False
-    )
+    console = _console(options)
     console.print(report.text(), markup=False, soft_wrap=True)
     if options.timeline:
         console.print(timeline(report), markup=False, soft_wrap=True)
@@ -284,6 +282,20 @@ def _output(options: argparse.Namespace, report: "Report") -> Console:
         gantt(report, options.gantt)
         console.print(options.gantt, markup=False)
     return console
+
+
+def _console(options: argparse.Namespace) -> Console:
+    """Open a console on standard output, or on standard error if JSON goes to standard output."""
+    return Console(
+        file=sys.stderr if options.json == "-" else sys.stdout, width=120, highlight=False
+    )
+
+
+def _show_prints(console: Console, program: Any) -> None:
+    """Print what a kernel printed, with the core that did."""
+    for core, text in program.prints:
+        for line in text.removesuffix("\n").split("\n"):
+            console.print(f"{core}: {printable(line)}", markup=False, soft_wrap=True)
 
 
 def _cce(options: argparse.Namespace) -> int:
@@ -320,13 +332,15 @@ def _cce(options: argparse.Namespace) -> int:
             program = build_mixed(kernels, chip, arguments, **how)
         else:
             program, _ = build(kernel, chip, arguments, kind=kinds[0], **how)
-        report = _simulated(options, program)
     except (ValueError, OSError, Deadlock) as error:
         raise UserError(str(error)) from None
+    try:
+        report = _simulated(options, program)
+    except (ValueError, OSError, Deadlock) as error:
+        _show_prints(_console(options), program)
+        raise UserError(str(error)) from None
     console = _output(options, report)
-    for core, text in program.prints:
-        for line in text.removesuffix("\n").split("\n"):
-            console.print(f"{core}: {printable(line)}", markup=False, soft_wrap=True)
+    _show_prints(console, program)
     for name, array in report.outputs.items():
         flat = array.ravel()
         shown = " ".join(f"{x:g}" for x in flat[:8].tolist())

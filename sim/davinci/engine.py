@@ -22,8 +22,8 @@ class Times:
     Attributes
     ----------
     start, end, issued : (n,) ndarray of int64
-        A unit begins a wait when it comes to it, and ends it when the flag is there. −1 where it
-        never came to that.
+        A unit begins a wait when it comes to it, and ends it when the flag is there. −1 if it
+        never did.
     """
 
     start: np.ndarray
@@ -62,7 +62,8 @@ def run(
     Deadlock
         If the program stands still; the message has the cycle of waits.
     ValueError
-        If the times could leave the range of nine seconds, or the blocks are negative.
+        If the program could take 4.6 s or more (2⁶² attoseconds, half of the range of int64), or
+        ``block_bytes`` is not an integer, 0 or more.
     """
     if not isinstance(block_bytes, int) or block_bytes < 0:
         raise ValueError(f"block_bytes must be an integer, 0 or more, not {block_bytes!r}")

@@ -46,8 +46,9 @@ def _table() -> dict[str, Operation]:
         "move",
         "copy",
         "dst src",
-        "bursts burst_bytes dst_stride src_stride",
-        "burst i of burst_bytes from src + i·src_stride to dst + i·dst_stride",
+        "bursts burst_bytes dst_stride src_stride [atomic] [atomic_operation]",
+        "burst i of burst_bytes from src + i·src_stride to dst + i·dst_stride; with atomic, a "
+        "dtype, elements are combined with those of dst by atomic_operation",
     )
     add(
         "move",
@@ -62,9 +63,10 @@ def _table() -> dict[str, Operation]:
         "move",
         "load",
         "dst src",
-        "repeat src_stride dst_stride transpose",
+        "repeat src_stride dst_stride transpose [dst_fractal_stride]",
         "fractal i of 512 bytes from src + i·src_stride to dst + i·dst_stride, transposed if "
-        "asked; src_stride may be 0 or negative",
+        "asked; src_stride may be 0 or negative; with dst_fractal_stride squares of two fractals, "
+        "that far apart in dst",
     )
     add(
         "move",
@@ -73,14 +75,15 @@ def _table() -> dict[str, Operation]:
         "repeat dst_stride patches position kernel_position channel mode pad_value",
         "fractals of patches of an image in NC1HWC0, as golden.scu.im2col_load defines them",
     )
-    add("move", "fill", "dst", "value [repeat] [dst_stride]", "every element of dst is value")
+    add("move", "fill", "dst", "value", "every element of dst is value")
     add(
         "move",
         "matrix_out",
         "dst src [scale]",
-        "m n dst_stride src_stride relu quant layout",
+        "m n dst_stride src_stride relu quant layout [factor] [atomic] [atomic_operation]",
         "fractals of L0C to UB (unit V) or to GM or L1 (unit FIX), converted to the dtype of dst; "
-        "layout is 'nz' or 'nd'; strides in bytes between columns of fractals (nz) or rows (nd)",
+        "layout is 'nz' or 'nd'; strides in bytes between columns of fractals (nz) or rows (nd); "
+        "factor is that of quant 'scalar', atomic and atomic_operation are as in copy",
     )
     # The Cube.
     add(
@@ -100,7 +103,7 @@ def _table() -> dict[str, Operation]:
     add("vector", "vadd vsub vmul vdiv vmax vmin vand vor", two, binary, "dst = {}(src0, src1)")
     add("vector", "vmla vmadd vmaddrelu vaddrelu vsubrelu", two, binary, "{}, fused as named")
     add("vector", "vadds vmuls vmaxs vmins vaxpy vlrelu", one, unary + " scalar", "{} with scalar")
-    add("vector", "vshl vshr", one, unary + " amount", "{}: shift by amount")
+    add("vector", "vshl vshr", one, unary + " amount [round]", "{}: shift by amount")
     add("vector", "vabs vexp vln vrec vrsqrt vsqrt vrelu vnot", one, unary, "dst = {}(src)")
     add("vector", "vconv", one, unary + " rounding [scale]", "src converted to the dtype of dst")
     add("vector", "vdup", "dst", common + "scalar", "every enabled lane is scalar")
@@ -109,7 +112,7 @@ def _table() -> dict[str, Operation]:
     add("vector", "vcmpv", two, compare, "compare into bits in memory, a bit for each lane")
     compare = "repeat mask src_block_stride src_repeat_stride condition scalar"
     add("vector", "vcmpvs", one, compare, "compare with scalar into bits in memory")
-    add("vector", "vsel", "dst src0 src1 [bits]", binary + " [mode] [scalar]", "bit ? src0 : src1")
+    add("vector", "vsel", "dst src0 src1 [bits]", binary, "bit ? src0 : src1")
     add(
         "vector",
         "vcadd vcmax vcmin vcpadd vcgadd vcgmax vcgmin",
@@ -124,19 +127,31 @@ def _table() -> dict[str, Operation]:
         "vector",
         "vnchwconv",
         "",
-        "dst src repeat dst_repeat_stride src_repeat_stride [half]",
+        "dst src repeat dst_repeat_stride src_repeat_stride",
         "16 rows of 16 elements transposed; dst and src are tuples of 16 views",
     )
     add(
-        "vector", "vgather", "dst src offsets", "repeat mask [dst_repeat_stride]", "by byte offsets"
+        "vector",
+        "vgather",
+        "dst src offsets",
+        "repeat mask dst_repeat_stride base",
+        "lane by lane the element at byte base + offset of UB",
     )
     add(
         "vector",
-        "vreduce vmrgsort vbitsort",
+        "vreduce",
         "dst src [src1]",
-        "repeat [mode]",
-        "sorting and picking of elements",
+        "repeat mode count src_block_stride src_repeat_stride bits_repeat_stride",
+        "of count elements a repeat those that pattern mode names, or, if it is 0, bits in src1",
     )
+    add(
+        "vector",
+        "vmrgsort",
+        "dst src",
+        "repeat lists",
+        "sorted lists, each (first byte, elements), merged to one, the highest first",
+    )
+    add("vector", "vbitsort", "dst src src1", "repeat", "32 scores and their indices sorted")
     add(
         "vector",
         "col2im",

@@ -10,9 +10,15 @@
 >>> core.wait_flag(Unit.MTE2, Unit.V, 0)
 >>> core.vrelu(u, u)
 
-A `Core` has a method for every operation of the vocabulary (`build_moves`, `build_vector`,
+A `Core` has methods named as the operations of the vocabulary (`build_moves`, `build_vector`,
 `build_patches`). Each appends one `Instruction`, except vector methods without ``repeat``, which
 append as many as the views need. Loops are Python's.
+
+Some operations of the vector unit have no method of their own. ``vreduce_lanes`` takes the names
+``vcadd vcmax vcmin vcpadd vcgadd vcgmax vcgmin``, ``vector`` takes
+``vmadd vmaddrelu vaddrelu vsubrelu vlrelu vshl vshr``, and ``vector_views`` takes
+``vbrcb v4dtrans vgather vreduce vmrgsort vbitsort``. ``vcmpvs vnchwconv`` come from kernels in
+CCE C alone.
 """
 
 from collections.abc import Iterator

@@ -118,6 +118,8 @@ def matmul(
         )
     if places is not None:
         places = np.asarray(places)
+        if places.dtype.kind not in "iu":
+            raise TypeError(f"places must be an array of integers, not of {places.dtype}")
         if places.shape != a.shape or (places > 3).any() or (places < 0).any():
             raise ValueError(f"places must be within 0 to 3, of the shape {a.shape} of a")
     shape = a.shape[-2], b.shape[-1]

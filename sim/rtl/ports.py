@@ -67,7 +67,9 @@ class Leaf:
         """Check ``value`` (N, *shape) and return it as the driver reads it."""
         label = ".".join((name, *self.path))
         array = np.asarray(value)
-        if array.dtype.kind not in "iub" and not (array.dtype == object and self.words == 1):
+        is_bit = array.dtype.kind == "b" and self.width == 1
+        is_object = array.dtype == object and self.words == 1
+        if array.dtype.kind not in "iu" and not (is_bit or is_object):
             raise TypeError(f"{label} must be an array of integers, not of {array.dtype}")
         if array.shape and array.shape[1:] != self.shape:
             want = ", ".join(("N", *map(str, self.shape)))

@@ -116,3 +116,19 @@ def test_help_has_sentences_defaults_and_an_example(capsys):
     assert "Read a kernel in CCE C, run it on the simulated cores of a chip" in text
     assert "example: python -m sim cce sim/kernels/davinci/text/softmax.cce" in text
     assert "(default: ascend310)" in text and "(default: 10 million)" in text
+
+
+def test_prints_come_before_the_line_on_a_deadlock(tmp_path, capsys):
+    """They were lost."""
+    path = tmp_path / "k.cce"
+    path.write_text("""__global__ __aicore__ void k(__gm__ int32_t *out) {
+    printf("before\\n");
+    wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+}
+""")
+    for how, shown in (((), "out"), (("--json", "-"), "err")):
+        assert main(["cce", str(path), "--arg", "out=zeros:8", *how]) == 2
+        found = capsys.readouterr()
+        assert "aicore 0: before\n" in getattr(found, shown)
+        assert "deadlock" in found.err.splitlines()[-1]
+        assert how == () or found.out == ""

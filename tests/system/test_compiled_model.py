@@ -96,6 +96,7 @@ def test_wide_ports_as_words():
         ({"e": np.zeros(4, int)}, ValueError, "inputs must be a, b, c, not a, b, c, e"),
         ({"a": np.zeros((4, 2), int)}, ValueError, r"a must have the shape \(N, 3\), not \(4, 2\)"),
         ({"a": np.zeros((4, 3))}, TypeError, "a must be an array of integers, not of float64"),
+        ({"a": np.ones((4, 3), bool)}, TypeError, "a must be an array of integers, not of bool"),
         ({"a": np.full((4, 3), 256)}, ValueError, r"a must be within 0\.\.255, not 256"),
         ({"b": np.full((4, 3), -1)}, ValueError, r"b must be within 0\.\.31, not -1"),
         ({"c": np.zeros(3, int)}, ValueError, "inputs must have one length, not"),

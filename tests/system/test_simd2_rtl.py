@@ -59,6 +59,17 @@ def test_two_of_four_equal_golden(op):
         assert np.array_equal(codes(found.d), codes(expected))
 
 
+def test_matrices_and_places_of_bool_are_refused():
+    """Places that are bool were taken as 0 and 1."""
+    a, b = np.zeros((2, 4), np.float16), np.zeros((8, 2), np.float16)
+    places = np.zeros((2, 4), int)
+    with pytest.raises(TypeError, match="places must be an array of integers, not of bool"):
+        compute("mma", a, b, places=places.astype(bool), config=SPARSE)
+    for x, y, name in ((a.astype(bool), b, "a"), (a, b.astype(bool), "b")):
+        with pytest.raises(TypeError, match=f"{name} must be .*float16.*, not bool"):
+            compute("mma", x, y, places=places, config=SPARSE)
+
+
 @pytest.mark.parametrize("op", list(Op)[:-1], ids=lambda op: op.mnemonic)
 def test_fp32_operands_equal_golden(op):
     """Any size, and C or none; sums of a machine's unit have as many terms as it has."""

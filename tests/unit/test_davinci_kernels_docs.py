@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from sim.cli import main
 from sim.davinci import load_chip
 from sim.kernels import matmul as short
 from sim.kernels.davinci import KERNELS, matmul
@@ -21,6 +22,14 @@ def test_commands_name_kernels_that_there_are(root):
     text = (root / "docs" / "units" / "davinci_kernels.md").read_text()
     named = re.findall(r"python -m sim (?:run|trace|tune) (\S+)", text)
     assert len(named) == 5 and set(named) <= set(KERNELS)
+
+
+def test_the_command_cce_of_the_page_runs(root, monkeypatch, capsys):
+    text = (root / "docs" / "units" / "davinci_kernels.md").read_text()
+    (line,) = re.findall(r"python -m sim (cce .*)", text)
+    monkeypatch.chdir(root)
+    assert main(line.split()) == 0
+    assert "y (256 float16): " in capsys.readouterr().out
 
 
 def test_the_short_name():

@@ -1,10 +1,12 @@
 """Element by element operations against the scalar reference, and exhaustively on fp8."""
 
+import inspect
 from functools import partial
 
 import numpy as np
 import pytest
 
+import golden.fp
 from golden.fp import (
     FORMATS,
     ROUNDINGS,
@@ -82,7 +84,8 @@ def test_convert_equals_the_reference(source, target):
         for saturate in (False, True):
             got = convert(codes, source, target, rounding, saturate=saturate)
             expected = [
-                reference.convert(x, source, target, rounding, saturate) for x in codes.tolist()
+                reference.convert(x, source, target, rounding, saturate=saturate)
+                for x in codes.tolist()
             ]
             what = f"{source} to {target} {rounding} saturate={saturate}"
             require_equal(what, got, expected, {"x": codes}, 4)
@@ -184,3 +187,14 @@ def test_scalars_and_broadcasting():
 def test_bad_calls(call, message):
     with pytest.raises((TypeError, ValueError), match=message):
         call()
+
+
+def test_reference_functions_have_the_parameters_of_those_with_the_same_name():
+    shared = {name for name in reference.__all__ if hasattr(golden.fp, name)}
+    assert set(reference.__all__) - shared == {"Decoded", "decode", "encode", "fused_dot_reference"}
+    for name in shared:
+        one, all_ = (inspect.signature(getattr(m, name)) for m in (reference, golden.fp))
+        singular = {"codes": "code", "values": "value"}
+        assert [
+            (singular.get(p.name, p.name), p.kind, p.default) for p in all_.parameters.values()
+        ] == [(p.name, p.kind, p.default) for p in one.parameters.values()], name

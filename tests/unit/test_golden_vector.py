@@ -286,6 +286,18 @@ def test_conversions_from_and_between_integers():
     assert vector.convert(np.array([-5, 300], np.int16), "int16", "uint8").tolist() == [0, 255]
 
 
+@pytest.mark.parametrize("target", ["fp16", "fp32"])
+def test_int64_from_2_to_60_on_is_refused(target):
+    top = (1 << 60) - 1
+    near = np.array([top, -top], np.int64)
+    assert np.array_equal(vector.convert(near, "int64", target), near.astype(FLOATS[target]))
+    for value in (1 << 60, -(1 << 60), 1 << 61, -(1 << 63)):
+        with pytest.raises(ValueError, match=r"of 64-bit integers must be below 2\*\*60"):
+            vector.convert(np.array([0, value], np.int64), "int64", target)
+    with pytest.raises(ValueError, match=r"of 64-bit integers must be below 2\*\*60"):
+        vector.convert(np.array([2**64 - 5], np.uint64), "uint64", target)  # not −5
+
+
 def tree(codes, name):
     """The sum as golden.fp adds, by halves; None where nothing takes part."""
     if len(codes) == 1:

@@ -1,0 +1,76 @@
+"""What docstrings and pages say that classes have is there."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from hdl.cube import MatrixUnitConfig
+from tests.repo.rules import OURS
+
+SECTIONS = ("Parameters", "Attributes", "Members")
+
+
+def documented(text: str) -> Iterator[str]:
+    """Names that a docstring in NumPy style describes in the sections of a class."""
+    section, lines = "", text.split("\n")
+    for line, below in zip(lines, [*lines[1:], ""], strict=True):
+        if below and set(below) == {"-"}:
+            section = line
+        elif section in SECTIONS and re.match(r"\w+(, \w+)*( :|$)", line):
+            yield from line.partition(" :")[0].split(", ")
+
+
+def missing(tree: ast.Module) -> list[str]:
+    """Names that the docstring of a record describes, and the record does not have."""
+    found = []
+    for one in ast.walk(tree):
+        if not isinstance(one, ast.ClassDef):
+            continue
+        made_by = [ast.unparse(x) for x in (*one.decorator_list, *one.bases)]
+        if not any("dataclass" in x or x == "NamedTuple" for x in made_by):
+            continue
+        fields = {
+            n.target.id
+            for n in one.body
+            if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)
+        }
+        fields |= {n.name for n in one.body if isinstance(n, ast.FunctionDef)}
+        names = documented(ast.get_docstring(one) or "")
+        found += [f"{one.name}.{name}" for name in names if name not in fields]
+    return found
+
+
+def test_records_have_the_fields_that_they_document(root: Path):
+    found = {}
+    for package in OURS:
+        for path in sorted((root / package).rglob("*.py")):
+            names = missing(ast.parse(path.read_text()))
+            if names:
+                found[str(path.relative_to(root))] = names
+    assert not found
+
+
+def test_a_field_that_is_only_documented_is_found():
+    text = """
+@dataclass(frozen=True)
+class Mapped:
+    '''One.
+
+    Members
+    -------
+    seconds, peak_mib : float
+        Of the worker.
+    '''
+
+    peak_mib: float
+"""
+    assert missing(ast.parse(text)) == ["Mapped.seconds"]
+
+
+def test_the_page_of_the_cube_calls_nothing_absent_that_the_generator_has(root: Path):
+    text = (root / "docs" / "units" / "cube.md").read_text()
+    (absent,) = re.findall(r"Not there: ([^.]*)\.", text)
+    words = set(re.findall(r"\w+", absent))
+    assert not words & set(MatrixUnitConfig.__dataclass_fields__)
+    assert "`MatrixUnitConfig(sparsity=True)`" in text

@@ -5,16 +5,19 @@ from math import prod
 
 import numpy as np
 
+from golden.cube.sums import fits_floats, float_mmad
 from golden.fp import DotSpec, IntDotSpec, fused_dot, int_dot
 from golden.fp.dot import sum_bits
 
-__all__ = ["fits", "mmad", "plain_mmad"]
+__all__ = ["fits", "mmad", "mmad_any", "plain_mmad"]
 
 _TERMS = 1 << 22  # that are worked on at a time
 _MANY = 1 << 14  # terms for which loading the compiled twin is worth while
 _LONG = 4  # elements in a row or a column of D for which its start-up is
 _TILE = 1 << 11  # terms for which it is faster once it is loaded
 _TILES = 256  # such products, one by one, after which it is loaded
+
+_MATRIX = 1 << 12  # terms of one matrix for which the sums in float64 are faster
 
 _tiles = count(1)  # of small products: a program that has some has many
 
@@ -62,9 +65,22 @@ def mmad(a, b, c=None, *, spec):
     many = max(m, n) >= _LONG and (work >= _MANY or (work >= _TILE and next(_tiles) > _TILES))
     if not many or not fits(spec, terms):
         return plain_mmad(a, b, c, spec)
+    if m * n * terms >= _MATRIX and fits_floats(spec):
+        return float_mmad(a, b, c, spec)
     from golden.cube.mmad_compiled import compiled_mmad  # numba takes its time to load
 
     return compiled_mmad(a, b, c, spec)
+
+
+def mmad_any(a, b, c, *, spec):
+    """As `mmad` for any K: whole blocks, then what is left; with K = 0 D is C, bit for bit."""
+    whole = a.shape[-1] - a.shape[-1] % spec.k
+    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2], c.shape[:-2])
+    d = np.broadcast_to(c, (*lead, *c.shape[-2:]))
+    for part in (slice(0, whole), slice(whole, None)):
+        if a[..., part].size and b[..., part, :].size:
+            d = mmad(a[..., part], b[..., part, :], d, spec=spec)
+    return np.ascontiguousarray(d)
 
 
 def fits(spec, terms):

@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 
-from golden.cube import mmad
+from golden.cube import mmad_any
 from golden.m3xu.precision import Precision, as_precision
 
 __all__ = ["gemm", "operand_dtype", "result_dtype"]
@@ -93,26 +93,15 @@ def gemm(
     if c.shape[-2:] != shape[-2:]:
         raise ValueError(f"c must be (..., {shape[-2]}, {shape[-1]}), not {c.shape}")
     if not precision.is_complex:
-        return _blocks(_codes(a), _codes(b), _codes(c), spec).view(dtype)
+        return mmad_any(_codes(a), _codes(b), _codes(c), spec=spec).view(dtype)
     (a_r, a_i), (b_r, b_i), (c_r, c_i) = ((np.real(x), np.imag(x)) for x in (a, b, c))
     left = _interleave(a_r, -a_i, axis=-1), _interleave(a_r, a_i, axis=-1)
     right = _interleave(b_r, b_i, axis=-2), _interleave(b_i, b_r, axis=-2)
     parts = [
-        _blocks(_codes(x), _codes(y), _codes(z), spec).view(np.float32)
+        mmad_any(_codes(x), _codes(y), _codes(z), spec=spec).view(np.float32)
         for x, y, z in zip(left, right, (c_r, c_i), strict=True)
     ]
     return np.stack(parts, axis=-1).view(dtype)[..., 0]
-
-
-def _blocks(a, b, c, spec):
-    """`mmad` for any K: whole blocks, then what is left."""
-    whole = a.shape[-1] - a.shape[-1] % spec.k
-    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2], c.shape[:-2])
-    d = np.broadcast_to(c, (*lead, *c.shape[-2:]))
-    for part in (slice(0, whole), slice(whole, None)):
-        if a[..., part].size and b[..., part, :].size:
-            d = mmad(a[..., part], b[..., part, :], d, spec=spec)
-    return np.ascontiguousarray(d)
 
 
 def _checked(array, dtype, name):

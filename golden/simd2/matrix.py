@@ -5,7 +5,8 @@ from math import prod
 import ml_dtypes
 import numpy as np
 
-from golden.cube import mmad
+from golden.cube import mmad_any
+from golden.cube.sums import is_short, sums
 from golden.fp import PRESETS, DotSpec, fused_dot
 from golden.fp.formats import check_int
 from golden.simd2.op import PARTS, Op, as_op
@@ -147,11 +148,11 @@ def dot_spec(op: Op, format: str, *, k: int = 4, preset: str = "ieee", window: i
 
 def _matrix(op, a, b, c, spec):
     """One matrix; a and b in the operands' format."""
-    if op.plus == "add" and not _is_short(spec):
+    if op.plus == "add" and not is_short(spec):
         return _product(a, b, c, spec) if op is Op.MMA else _norms(a, b, c, spec)
     a, b = _wide(a), _wide(b)
     if op.plus == "add":
-        return _sums(op.times, a, b, c, spec)
+        return sums(op.times, a, b, c, spec)
     if op is Op.ORAND:
         found = truth(a).astype(np.float32) @ truth(b).astype(np.float32)
         return ((found != 0) | truth(c)).astype(np.float32)
@@ -166,45 +167,15 @@ def _wide(x):
     return x.astype(np.float32)
 
 
-def _is_short(spec):
-    """Whether sums are rounded once, to nearest, in one word; the compiled ones are."""
-    return (
-        spec.window is not None
-        and (spec.truncate, spec.rounding, spec.emax_floor) == ("floor", "RNE", None)
-        and spec.zero == "ieee"
-        and spec.window + spec.k.bit_length() <= 54
-    )
-
-
 def _squares(a, b, c, spec):
-    if spec.k % PARTS or not _is_short(spec):
+    if spec.k % PARTS or not is_short(spec):
         return square_sums(a, b, c, spec)
-    return _sums("squares", _wide(a), _wide(b), c, spec)
-
-
-def _sums(kind, a, b, c, spec):
-    from golden.simd2.sums_compiled import STRIP, norms, products, squares
-
-    swap = b.shape[1] < min(a.shape[0], STRIP)  # the strips shall be long
-    if swap:
-        a, b, c = b.T, a.T, c.T
-    a, b, d = np.ascontiguousarray(a), np.ascontiguousarray(b), np.array(c, order="C")
-    if kind == "sqdiff":
-        norms(a, b, d, spec.k, spec.window)
-    else:
-        compute = squares if kind == "squares" else products
-        compute(a, b, d, spec.k, spec.window, spec.input.emin)
-    return d.T if swap else d
+    return sums("squares", _wide(a), _wide(b), c, spec)
 
 
 def _product(a, b, c, spec):
     codes = [np.ascontiguousarray(x).view(f"u{x.dtype.itemsize}") for x in (a, b, c)]
-    d = codes[2]
-    whole = a.shape[1] - a.shape[1] % spec.k
-    for part in (slice(0, whole), slice(whole, None)):
-        if a[:, part].size and b[part].size:
-            d = mmad(codes[0][:, part], codes[1][part], d, spec=spec)
-    return d.view(np.float32)
+    return mmad_any(*codes, spec=spec).view(np.float32)
 
 
 def _norms(a, b, c, spec):

@@ -2,9 +2,10 @@
 
 import numpy as np
 
+from sim.davinci import Instruction, Span, Unit
 from sim.davinci.engine_compiled import match
-from sim.davinci.instruction import Kind, Unit
-from sim.davinci.lowering import Lowered
+from sim.davinci.instruction import Kind, Position
+from sim.davinci.lowering import Lowered, Stream
 
 UNITS = list(Unit)[:6]
 
@@ -112,3 +113,35 @@ def random_lowered(
         totals=totals,
         dispatch=int(rng.integers(0, 2)) * scale,
     )
+
+
+def random_accesses(low: Lowered, rng: np.random.Generator) -> list[Stream]:
+    """Give the instructions of a lowered program spans of two memories that they touch."""
+    streams, number = [], 0
+    for c in range(len(low.begin)):
+        made = []
+        for i in range(low.first[c], low.first[c + 1]):
+            spans: tuple[list, list] = ([], [])
+            if low.kind[i] == Kind.NORMAL:
+                for _ in range(int(rng.integers(0, 3))):
+                    buffer = "UB" if rng.random() < 0.7 else "GM"
+                    start, run = int(rng.integers(0, 40)), int(rng.integers(1, 6))
+                    levels = ((int(rng.integers(1, 3)), int(rng.integers(0, 20))),)
+                    spans[int(rng.integers(2))].append(Span(buffer, start, run, levels))
+            position = Position("k", number)
+            fields = {"source": 1, "target": 2, "register": i}
+            op = {0: "vabs", 3: "pipe_barrier", 4: "pipe_barrier"}.get(low.kind[i], "set_flag")
+            made.append(
+                Instruction(
+                    Unit(int(low.unit[i])),
+                    op,
+                    Kind(int(low.kind[i])),
+                    fields=fields,
+                    reads=tuple(spans[0]),
+                    writes=tuple(spans[1]),
+                    position=position,
+                )
+            )
+            number += 1
+        streams.append(Stream("aicore", c, made))
+    return streams

@@ -8,9 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sim.davinci import (
-    Instruction,
     Program,
-    Span,
     Unit,
     checks,
     checks_compiled,
@@ -19,9 +17,9 @@ from sim.davinci import (
     load_chip,
 )
 from sim.davinci.checks import check_lowered
-from sim.davinci.instruction import Kind, Position
-from sim.davinci.lowering import Stream, lower
-from tests.unit.davinci_programs import random_lowered
+from sim.davinci.instruction import Kind
+from sim.davinci.lowering import lower
+from tests.unit.davinci_programs import random_accesses, random_lowered
 
 CHIP = load_chip("ascend310")
 S, V, M, MTE1, MTE2, MTE3 = list(Unit)[:6]
@@ -89,33 +87,7 @@ def test_races_are_those_of_brute_force(seed, entries):
     rng = np.random.default_rng(seed)
     low = random_lowered(seed, size=20, lags=False)
     before, _ = ordering_of(low)
-    streams, number = [], 0
-    for c in range(len(low.begin)):
-        made = []
-        for i in range(low.first[c], low.first[c + 1]):
-            spans: tuple[list, list] = ([], [])
-            if low.kind[i] == Kind.NORMAL:
-                for _ in range(int(rng.integers(0, 3))):
-                    buffer = "UB" if rng.random() < 0.7 else "GM"
-                    start, run = int(rng.integers(0, 40)), int(rng.integers(1, 6))
-                    levels = ((int(rng.integers(1, 3)), int(rng.integers(0, 20))),)
-                    spans[int(rng.integers(2))].append(Span(buffer, start, run, levels))
-            position = Position("k", number)
-            fields = {"source": 1, "target": 2, "register": i}
-            op = {0: "vabs", 3: "pipe_barrier", 4: "pipe_barrier"}.get(low.kind[i], "set_flag")
-            made.append(
-                Instruction(
-                    Unit(int(low.unit[i])),
-                    op,
-                    Kind(int(low.kind[i])),
-                    fields=fields,
-                    reads=tuple(spans[0]),
-                    writes=tuple(spans[1]),
-                    position=position,
-                )
-            )
-            number += 1
-        streams.append(Stream("aicore", c, made))
+    streams = random_accesses(low, rng)
     flat = [one for stream in streams for one in stream.instructions]
     core = np.repeat(np.arange(len(streams)), np.diff(low.first)).tolist()
 

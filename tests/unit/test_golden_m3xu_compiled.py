@@ -8,6 +8,7 @@ import pytest
 from golden.cube import mmad
 from golden.cube.mmad import fits, plain_mmad
 from golden.cube.mmad_compiled import _matrices, compiled_mmad
+from golden.cube.sums import fits_floats, float_mmad
 from golden.fp import FORMATS, PRESETS, DotSpec
 from golden.fp.codec import code_dtype
 from golden.m3xu import gemm, operand_dtype
@@ -120,20 +121,84 @@ def test_large_matrices(precision, bits):
 def test_which_form_is_taken(monkeypatch):
     taken = []
 
-    def spy(a, b, c, spec):
-        taken.append(spec)
-        return compiled_mmad(a, b, c, spec)
+    def spy(name, function):
+        def spied(a, b, c, spec):
+            taken.append(name)
+            return function(a, b, c, spec)
 
-    monkeypatch.setattr("golden.cube.mmad_compiled.compiled_mmad", spy)
+        return spied
+
+    monkeypatch.setattr("golden.cube.mmad_compiled.compiled_mmad", spy("codes", compiled_mmad))
+    monkeypatch.setitem(mmad.__globals__, "float_mmad", spy("floats", float_mmad))
     small, large = np.zeros((4, 4), np.uint16), np.zeros((32, 32), np.uint16)
-    spec = PRESETS["ieee"].spec("fp16")
+    spec, machine = PRESETS["ieee"].spec("fp16"), PRESETS["a100"].spec("fp16")
     mmad(small, small, spec=spec)
     mmad(np.zeros((9999, 2, 4), np.uint16), small[:, :2], spec=spec)
     assert not taken
     mmad(large, large, spec=spec)
-    assert taken == [spec]
+    mmad(large, large, spec=machine)
+    mmad(np.zeros((200, 8, 8), np.uint16), np.zeros((8, 8), np.uint16), spec=spec)
+    assert taken == ["floats", "codes", "codes"]
     mmad(large, large, spec=PRESETS["exact"].spec("fp16"))
-    assert taken == [spec]
+    assert len(taken) == 3
+
+
+FLOATS = [
+    DotSpec(input=name, output="fp32", k=k, window=window)
+    for name in ("fp8e4m3", "fp8e5m2", "fp16", "bf16", "tf32", "fp32")
+    for k, window in ((1, 48), (4, 49), (16, 32), (3, 20))
+]
+
+
+@pytest.mark.parametrize("spec", FLOATS, ids=lambda spec: f"{spec.input}-{spec.k}-{spec.window}")
+def test_products_by_float64_equal_the_plain_form(spec):
+    """Every format with FP32 results, narrow windows too, low bits of TF32's storage set."""
+    assert fits_floats(spec) and fits(spec, spec.k)
+    assert check_spec(float_mmad, spec, seed=8, shapes=SHAPES[:5]) > 2000
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"truncate": "magnitude"},
+        {"rounding": "RZ"},
+        {"result_bits": 22},
+        {"emax_floor": -126},
+        {"nan": 0x7FFFFFFF},
+        {"zero": "positive"},
+        {"window": 52},
+        {"input_b": "bf16"},
+        {"output": "tf32"},
+        {"input": "fp64", "input_b": "fp64"},
+    ],
+    ids=str,
+)
+def test_what_float64_sums_do_not_compute(changed):
+    given = {"input": "fp16", "output": "fp32", "k": 4, "window": 45}
+    assert fits_floats(DotSpec(**given))
+    assert not fits_floats(DotSpec(**{**given, **changed}))
+
+
+def test_one_kernel_serves_all_products(monkeypatch):
+    """`mmad`, `gemm` and `mmo` return the same bits, from the same compiled sums."""
+    from golden.cube import sums_compiled
+    from golden.simd2 import mmo
+
+    calls = []
+    products = sums_compiled.products
+
+    def spy(*given):
+        calls.append(given[0].shape)
+        return products(*given)
+
+    monkeypatch.setattr(sums_compiled, "products", spy)
+    rng = np.random.default_rng(12)
+    a, b, c = (rng.standard_normal((32, 32)).astype(np.float32) for _ in range(3))
+    spec = PRESETS["ieee"].spec("fp32", k=4)
+    by_codes = mmad(*(x.view(np.uint32) for x in (a, b, c)), spec=spec)
+    assert (gemm(a, b, c, precision="fp32").view(np.uint32) == by_codes).all()
+    assert (mmo("mma", a, b, c, k=4).view(np.uint32) == by_codes).all()
+    assert calls == 3 * [(32, 32)]
 
 
 def test_it_is_compiled_once():

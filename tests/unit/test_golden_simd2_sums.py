@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-import golden.simd2.sums_compiled as module
+import golden.cube.sums_compiled as module
 from golden.fp import PRESETS, fused_dot
 from golden.simd2 import Op, mmo
 from golden.simd2.matrix import OPERANDS, dot_spec

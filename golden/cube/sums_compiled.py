@@ -1,4 +1,4 @@
-"""Compiled sums of `mmo` for ⊕ = +: float64 beside a bound of its error, and integers where needed.
+"""Compiled fused sums with FP32 results: float64 with a bound of its error, or integers.
 
 A fused sum of the ``ieee`` presets cuts its terms at a window far below FP32's last place, then
 rounds once. Products of two FP32 numbers are exact in float64, so a float64 sum is the cut sum but
@@ -129,7 +129,7 @@ def squares(a, b, d, k, window, emin):
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _factors(p, w, x, y):
-    """Of the products of one square; zeros if it is one."""
+    """Return the parts of the products of one square; zeros if it is one."""
     p, w = (np.float32(0), np.float32(0)) if p == w else (p, w)
     x[0], x[1], x[2], x[3] = p, -p, -p, w
     y[0], y[1], y[2], y[3] = p, w, w, w

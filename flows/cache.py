@@ -33,11 +33,13 @@ def digest(*parts: object) -> str:
 def write_atomic(path: Path, data: bytes | str) -> None:
     """Write `data` to `path` so that the file is there whole or not at all.
 
-    A device (/dev/null) or a pipe is written to directly.
+    A device (/dev/null), a pipe, or whatever /dev/stdout stands for is written to directly; a
+    symbolic link stays, and its file is replaced.
     """
-    if path.exists() and not path.is_file() and not path.is_dir():
+    if _is_direct(path):
         path.write_bytes(data.encode() if isinstance(data, str) else data)
         return
+    path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:64]}.")
     try:
@@ -50,6 +52,12 @@ def write_atomic(path: Path, data: bytes | str) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def _is_direct(path: Path) -> bool:
+    """Return whether a place cannot be replaced by another file: a device, a pipe, an open file."""
+    system = str(path.absolute()).startswith(("/dev/", "/proc/"))
+    return path.exists() and not path.is_dir() and (system or not path.is_file())
 
 
 def output_path(*, stdout: bool = False, folder: bool = False) -> Callable[[str], str]:
@@ -89,7 +97,7 @@ def _try(target: Path) -> None:
     if target.exists():
         if not os.access(target, os.W_OK):
             raise PermissionError(13, "it is write-protected")
-        if not target.is_file():  # a device or a pipe
+        if _is_direct(target):
             return
     folder = target.parent
     while not folder.exists():

@@ -50,12 +50,10 @@ def _try(target: Path) -> None:
     """Raise OSError unless a file can be made where `target` is to be."""
     if not target.name or target.is_dir():
         raise IsADirectoryError(21, "it is a folder")
-    if target.exists() and not target.is_file():
-        if not os.access(target, os.W_OK):
-            raise PermissionError(13, "it cannot be written")
+    if target.exists() and not os.access(target, os.W_OK):
+        raise PermissionError(13, "it is write-protected")
+    if _is_direct(target):
         return
-    if target.is_file() and not os.access(target, os.W_OK):
-        raise PermissionError(13, "the file is write-protected")
     folder = target.parent
     while not folder.exists():
         folder = folder.parent
@@ -79,19 +77,19 @@ def write_whole(path: str | Path, data: bytes | str) -> None:
 def open_whole(path: str | Path) -> Iterator[BinaryIO]:
     """Open a file that takes its place when the block ends, and not if the block raises.
 
-    The file has the mode of the umask. Folders that do not exist are made. A device (/dev/null) or
-    a pipe is written to directly.
+    The file has the mode of the umask. Folders that do not exist are made. A device (/dev/null), a
+    pipe, or whatever /dev/stdout stands for is written to directly.
 
     Raises
     ------
     OSError
         If the file cannot be written; nothing is left behind then.
     """
-    target = Path(path)
-    if target.exists() and not target.is_file():
-        with open(target, "wb") as file:
+    if _is_direct(Path(path)):
+        with open(path, "wb") as file:
             yield file
         return
+    target = Path(path).resolve()  # a symbolic link stays, and its file is replaced
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:64]}.")
     try:
@@ -104,3 +102,9 @@ def open_whole(path: str | Path) -> Iterator[BinaryIO]:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def _is_direct(path: Path) -> bool:
+    """Return whether a place cannot be replaced by another file: a device, a pipe, an open file."""
+    system = str(path.absolute()).startswith(("/dev/", "/proc/"))
+    return path.exists() and not path.is_dir() and (system or not path.is_file())

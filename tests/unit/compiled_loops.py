@@ -266,7 +266,7 @@ def main(argv=None) -> None:
         assert described and described.loader
         described.loader.exec_module(module := module_from_spec(described))
         sys.modules["golden.fp.dot_compiled"] = module
-        vars(golden.fp)["dot_compiled"] = module
+        golden.fp.__dict__["dot_compiled"] = module
     compiling.SMALL = 0
     np.seterr(all="ignore")
     for name, case in CASES.items():

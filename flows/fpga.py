@@ -6,18 +6,13 @@ recipe for the family, flat. Nothing is placed or routed: the counts are those o
 
 import json
 import re
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
-from pathlib import Path
 
 from flows import verilog
 from flows.cache import ResultCache, digest
 from flows.errors import UserError
-from flows.synth import WORKER, SynthesisError
 from flows.unit import Variant
 
 __all__ = ["FAMILIES", "NOTE", "Resources", "count", "resources", "table"]
@@ -112,24 +107,9 @@ def count(text: str, top: str, family: str, *, cache: bool = True) -> Resources:
 
 
 def _run(text: str, script: list[str]) -> dict[str, int]:
-    """Run the script in a process of its own and return the cells of the flat design."""
-    with tempfile.TemporaryDirectory(prefix="fpga-") as name:
-        folder = Path(name)
-        (folder / "design.v").write_text(text)
-        (folder / "script").write_text("\n".join(script))
-        done = subprocess.run(
-            [sys.executable, str(WORKER), "script", "usage.json"],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            lines = (done.stdout + done.stderr).strip().splitlines() or ["no output"]
-            raise SynthesisError(f"Yosys could not map the design: {lines[-1]}")
-        stat = json.loads((folder / "stat.json").read_text())
-        return {k: int(v) for k, v in stat["design"]["num_cells_by_type"].items()}
+    """Run the script and return the cells of the flat design."""
+    stat = verilog.run_yosys("design.v", text, script, "stat.json", task="map the design")
+    return {k: int(v) for k, v in json.loads(stat)["design"]["num_cells_by_type"].items()}
 
 
 def table(

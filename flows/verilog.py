@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from flows.cache import write_atomic
@@ -121,11 +122,33 @@ def _wires(rtlil: str) -> dict[str, list[str]]:
 
 
 def _write(rtlil: str) -> str:
-    """Let Yosys write the design, in a process of its own."""
-    with tempfile.TemporaryDirectory(prefix="verilog-") as name:
-        folder = Path(name)
-        (folder / "design.il").write_text(rtlil)
-        (folder / "script").write_text("\n".join(_SCRIPT))
+    """Let Yosys write the design."""
+    return run_yosys("design.il", rtlil, _SCRIPT, "design.v", task="write Verilog")
+
+
+def run_yosys(name: str, text: str, script: Sequence[str], result: str, *, task: str) -> str:
+    """Run a Yosys script in a process of its own and return the text of the file that it writes.
+
+    Parameters
+    ----------
+    name, text : str
+        File that the script reads, and its content.
+    script : sequence of str
+        Commands, one a line.
+    result : str
+        File that the script writes.
+    task : str
+        What the script does, for the error.
+
+    Raises
+    ------
+    SynthesisError
+        If Yosys ends with an error.
+    """
+    with tempfile.TemporaryDirectory(prefix="yosys-") as place:
+        folder = Path(place)
+        (folder / name).write_text(text)
+        (folder / "script").write_text("\n".join(script))
         done = subprocess.run(
             [sys.executable, str(WORKER), "script", "usage.json"],
             cwd=folder,
@@ -136,5 +159,5 @@ def _write(rtlil: str) -> str:
         )
         if done.returncode:
             lines = (done.stdout + done.stderr).strip().splitlines() or ["no output"]
-            raise SynthesisError(f"Yosys could not write Verilog: {lines[-1]}")
-        return (folder / "design.v").read_text()
+            raise SynthesisError(f"Yosys could not {task}: {lines[-1]}")
+        return (folder / result).read_text()

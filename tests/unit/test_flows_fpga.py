@@ -6,6 +6,7 @@ import pytest
 
 import hdl.fp.core
 from flows import cli, fpga, verilog
+from flows.synth import SynthesisError
 from flows.units import variants
 from hdl.fp.carrysave import reduce_rows
 
@@ -69,7 +70,7 @@ def test_what_does_not_exist_is_refused(arguments, message, capsys):
 
 
 def test_yosys_errors_are_ours():
-    with pytest.raises(fpga.SynthesisError, match="Yosys could not map the design: "):
+    with pytest.raises(SynthesisError, match="Yosys could not map the design: "):
         fpga.count("module top(input a; endmodule", "top", "ecp5", cache=False)
 
 

@@ -116,6 +116,23 @@ def test_labels_say_which_number_is_which():
     assert labels(variants("mma", given)) == ["m3xu-p2-s8-a16"]
 
 
+@pytest.mark.parametrize(
+    ("name", "least", "most"), [("slots", 1, 64), ("ahead", 2, 64), ("pipeline", 0, 4)]
+)
+def test_numbers_of_the_mma_unit_have_their_limits(name, least, most, capsys):
+    def chosen(value: int) -> list[str]:
+        arguments = f"verilog mma --preset fp64 --{name} {value}"
+        return labels(cli._variants(cli._parser().parse_args(arguments.split())))
+
+    assert chosen(least) and chosen(most)
+    for value in (least - 1, most + 1):
+        assert cli.main(f"verilog mma --preset fp64 --{name} {value}".split()) == 2
+        assert (
+            f"{name} must be a number from {least} to {most}, not '{value}'"
+            in capsys.readouterr().err
+        )
+
+
 def test_cells_writes_the_library(tmp_path: Path):
     file = tmp_path / "cells.lib"
     assert run("cells", "--write", str(file)) == 0

@@ -215,6 +215,8 @@ def test_bounds_may_come_from_memory_and_cores():
         ("int a[2] = {1, 2, 3};", "a int[2] must have at most 2 values"),
         ("break;", "k.cce:3:1: break must be within a loop or a switch"),
         ("goto end; end: ;", "Goto is not part of the dialect"),
+        ("int a = (int[]){1, 2}[0];", "a CompoundLiteral is not an expression here"),
+        ("int a = ({ 3; });", "k.cce:3:"),
         ("3 = 4;", "the left side of = must be a variable"),
         ("__ubuf__ half x;", "x must be a pointer to UB with an address, not a variable in it"),
         ("int n = 3; int a[n];", "this must be a constant integer"),

@@ -421,6 +421,25 @@ def test_orders_of_value_and_index(core):
     assert buffer[256:258].view(np.float16) == vector.sum_tree(second)
 
 
+def test_a_result_that_lies_on_a_later_source_is_part_of_it(core):
+    """Results begin well below the sources, but run ahead: the sixth lies on the seventh source."""
+    functional, buffer = machine(core, 13, small=True)
+    rows = buffer[1024 : 1024 + 7 * 256].view(np.float16).reshape(7, 128).copy()
+    one = core.vreduce_lanes(
+        "vcadd",
+        view(0, "fp16"),
+        view(1024, "fp16"),
+        repeat=7,
+        dst_repeat_bytes=512,
+        src_repeat_stride=8,
+    )
+    functional.execute(core, one)
+    sums = [vector.sum_tree(row) for row in rows[:6]]
+    rows[6, 0] = sums[5]
+    found = buffer[: 7 * 512].view(np.float16)[::256]
+    assert found.tolist() == [*sums, vector.sum_tree(rows[6])]
+
+
 def test_transpositions(core):
     functional, buffer = machine(core, 12)
     square = buffer[:512].view(np.uint16).reshape(16, 16).copy()

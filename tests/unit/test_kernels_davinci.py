@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sim.davinci import Kind, Unit, load_chip, simulate
+from sim.davinci.chip_file import CHIPS, read_chip
 from sim.kernels.davinci import KERNELS, MOST, gemm, matmul
 from sim.kernels.davinci.layout import pack_a, pack_b, unpack_c
 from sim.kernels.davinci.tiling import Cut, Tiling, blocks_of, choose, feasible, plan
@@ -165,6 +166,16 @@ def test_plans_deal_every_tile_once():
         ]
         assert sorted(tiles) == list(np.ndindex(tiling.m_tiles, tiling.n_tiles))
     assert choose(C310, (67, 1, 1), 2).m_tiles >= 2
+
+
+def test_tilings_are_those_for_fp16_results_unless_they_are_asked_for_others():
+    """Half of the 910's UB: there, the size of a result decides what fits."""
+    text = (CHIPS / "ascend910.toml").read_text(encoding="utf-8")
+    small = read_chip(text.replace("UB = { kib = 256", "UB = { kib = 128"))
+    blocks = (64, 4, 64)
+    found = list(feasible(small, blocks, 2))
+    assert found == list(feasible(small, blocks, 2, c_bytes=2))
+    assert len(found) > len(list(feasible(small, blocks, 2, c_bytes=4))) > 0
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,7 @@ def make_near_ties(
     count, out = len(a), spec.output
     top = min(2 * spec.input.emax + spec.result_bits, out.emax)
     low = 2 * (spec.input.emin - spec.input.fraction_bits) + (spec.window or 0) + 3
+    low = max(low, out.emin)  # C is normal
     exponent = rng.integers(min(low, top), top + 1, count)
     small = exponent - (spec.window or 0) - rng.integers(1, 4, count)
     sizes = [exponent - spec.result_bits - 1, small][: spec.k]

@@ -1,6 +1,7 @@
 """``python -m sim exhaustive``: counts, resuming, a mutant, wrong arguments."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -74,6 +75,17 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     assert main([*arguments, "--limit", "65536"]) == 1
     (row,) = json.loads(rows.read_text())
     assert row["vectors"] == 196608 and 0 < row["mismatches"] <= 65536 and row["examples"]
+
+
+def test_the_progress_says_how_fast_it_goes(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("TTY_INTERACTIVE", "1")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    arguments = ["exhaustive", "all pairs: Multiplier format=fp16", "--jobs", "1"]
+    arguments += ["--chunk", "65536", "--progress", str(tmp_path / "p.json")]
+    assert main([*arguments, "--limit", "262144"]) == 0
+    said = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().err)
+    speeds = re.findall(r"(\S+) M/s, (\S+) min left", said)
+    assert speeds and all(float(a) > 0 and float(b) > 0 for a, b in speeds)
 
 
 @pytest.mark.parametrize("content", [b"PK\x03\x04 mine", b'{"version": 1}', b"", None])

@@ -234,8 +234,10 @@ def test_a_huge_liberty_is_refused_before_it_is_read(tmp_path, capsys):
         ("library (x) { time_unit : 1e9ns; cell (a) { area : 1; } }", "time_unit must be"),
         ("library (x) { " + "a : 1; " * 2_000, "at most 1000 words"),
         ("\ufffd" * 1000, "must be a liberty file that starts"),
+        ('library (x) { time_unit : "1ns"\n', "group `library` must be closed"),
+        ("library (x) { time_unit\n", "x: |x line"),
     ],
-    ids=range(10),
+    ids=range(12),
 )
 def test_hostile_liberty_ends_in_one_line(text, message, monkeypatch):
     if "1000 words" in message:

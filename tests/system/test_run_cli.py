@@ -1,6 +1,7 @@
 """python -m sim run: figures, JSON, one line for a mistake."""
 
 import json
+import warnings
 
 import networkx as nx
 import numpy as np
@@ -55,6 +56,16 @@ def test_a_warning_is_a_line(tmp_path, capsys):
     assert (
         captured.err.startswith("warning: weights are rounded to FP16") and "8×4×8" in captured.out
     )
+
+
+def test_a_warning_is_a_line_where_python_is_told_to_show_none(tmp_path, capsys):
+    file = tmp_path / "p.mtx"
+    mmwrite(file, np.array([[0.0, 0.3], [0.7, 0.0]]))
+    arguments = ["run", "maxrp", "--graph", str(file), "--inputs", "fp16", "--no-check"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert main([*arguments, "--unit", "8x4x8"]) == 0
+    assert capsys.readouterr().err.startswith("warning: weights are rounded to FP16")
 
 
 def test_the_model(capsys):

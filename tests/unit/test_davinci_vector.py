@@ -440,6 +440,21 @@ def test_a_result_that_lies_on_a_later_source_is_part_of_it(core):
     assert found.tolist() == [*sums, vector.sum_tree(rows[6])]
 
 
+def test_a_wide_result_that_reaches_into_the_sources_is_part_of_the_second(core):
+    """Sums of pairs are 128 bytes: the last 64 lie on the first source and half of the second."""
+    functional, buffer = machine(core, 14, small=True)
+    others = buffer.copy()
+    fields = {"dst_repeat_bytes": 0, "src_repeat_stride": 1}
+    both = core.vreduce_lanes("vcpadd", view(64, "fp16"), view(128, "fp16"), repeat=2, **fields)
+    functional.execute(core, both)
+    found = buffer.copy()
+    buffer[:] = others
+    for offset in (128, 160):
+        one = core.vreduce_lanes("vcpadd", view(64, "fp16"), view(offset, "fp16"), **fields)
+        functional.execute(core, one)
+    assert np.array_equal(found, buffer) and not np.array_equal(found, others)
+
+
 def test_transpositions(core):
     functional, buffer = machine(core, 12)
     square = buffer[:512].view(np.uint16).reshape(16, 16).copy()

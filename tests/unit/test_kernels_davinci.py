@@ -158,6 +158,16 @@ def test_cuts_are_equal_but_for_one_block(blocks, tiles):
     assert sizes == sorted(sizes, reverse=True) and sizes[0] == cut.largest
 
 
+def test_integers_are_exact_with_the_fast_cube():
+    """Three steps along K: the later ones add to what the first has left."""
+    rng = np.random.default_rng(8)
+    a, b = rng.integers(-128, 128, (32, 96)), rng.integers(-128, 128, (96, 32))
+    data = a.astype(np.int8), b.astype(np.int8)
+    program = matmul.build(32, 96, 32, dtype="int8", data=data, tiling=Tiling(2, 3, 2, 1), cores=1)
+    found = unpack_c(simulate(program, cube="fast").outputs["c"], 32, 32)
+    assert found.dtype == np.int32 and np.array_equal(found, a @ b)
+
+
 def test_plans_deal_every_tile_once():
     for tiling in feasible(C910, (6, 4, 10), 5):
         p = plan(C910, (6, 4, 10), tiling, 5)

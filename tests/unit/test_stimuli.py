@@ -190,3 +190,17 @@ def test_near_ties_are_half_a_last_place_and_something_below_the_window(spec):
                 assert 0 < abs(small) < Fraction(2) ** (exponent - spec.window)
             signs.add((half > 0, small > 0))
     assert len(signs) == 4
+
+
+def test_sparse_addends_of_tiles_have_two_bits_of_any_place():
+    """Three beats in ten are sparse; all of their fractions together have every bit."""
+    rng = np.random.default_rng(6)
+    c = draw_addends(rng, A100, np.zeros(2000, np.int64), 3, 3).astype(np.uint64)
+    found = fractions(c, A100.output).reshape(2000, 9)
+    counts = np.array([[int(x).bit_count() for x in beat] for beat in found])
+    edges = fractions(special_codes(A100.output), A100.output)  # some of them are in any beat
+    sparse = ((counts <= 2) | np.isin(found, edges)).all(axis=1)
+    assert 0.25 < sparse.mean() < 0.35
+    thin = found[sparse][counts[sparse] <= 2]
+    assert int(np.bitwise_or.reduce(thin)) == A100.output.fraction_mask
+    assert (counts[sparse] == 2).mean() > 0.7

@@ -9,7 +9,6 @@ the compiled matrix unit. Every accumulator is compared with golden, bit for bit
 
 import argparse
 import json
-import os
 import sys
 import time
 from collections import Counter
@@ -82,7 +81,6 @@ def classify(config: MatrixUnitConfig) -> dict[str, float]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Print the figures; 1 if an accumulator differs from golden, 2 if something is missing."""
-    os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
     parser = argparse.ArgumentParser(description="handwritten digits on the Cube's RTL")
     able = [name for name, config in CONFIGS.items() if "fp16" in config.precisions]
     parser.add_argument("--preset", choices=able, default="cube_4x4x4")

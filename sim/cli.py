@@ -10,7 +10,6 @@ import importlib
 import importlib.metadata
 import json
 import math
-import os
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -92,7 +91,6 @@ def _main(arguments: Sequence[str] | None) -> int:
     from sim.rtl import BuildError, ToolError
     from sim.workers import WorkerKilled
 
-    os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
     options = build_parser().parse_args(arguments)
     try:
         return options.run(options)

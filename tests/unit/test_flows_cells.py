@@ -7,6 +7,7 @@ import pytest
 from flows import cells, liberty
 from flows.cells import stages, writer
 from flows.errors import UserError
+from flows.liberty_text import parse_groups
 
 PUBLISHED_UM2 = {
     "INV_X1": 0.532, "BUF_X1": 0.798, "NAND2_X1": 0.798, "NAND3_X1": 1.064, "NAND4_X1": 1.330,
@@ -85,3 +86,15 @@ def test_library_by_name_and_by_file(own_cache, tmp_path):
     file.write_text("not liberty")
     with pytest.raises(UserError, match="must be a liberty file"):
         cells.library(str(file))
+
+
+def test_what_is_not_used_is_passed_over_with_all_that_it_holds():
+    """A group that is not read may hold others, and cells may come behind it."""
+    cell = "cell (X) { area : 2; pg_pin (V) { one (a) { b : 1; } two () { } c : 3; } }"
+    text = f"library (x) {{ {cell} cell (Y) {{ area : 3; }} }}"
+    groups = parse_groups(text, "x").groups[0].groups
+    assert [(g.name, g.arguments, g.attributes) for g in groups] == [
+        ("cell", ["X"], {"area": "2"}),
+        ("cell", ["Y"], {"area": "3"}),
+    ]
+    assert not groups[0].groups

@@ -73,7 +73,7 @@ class Expressions:
         """Compile an expression."""
         handler = getattr(self, f"_on_{type(node).__name__}", None)
         if handler is None:
-            raise CceError(position_of(node), f"a {type(node).__name__} is not an expression here")
+            raise CceError(position_of(node), f"{type(node).__name__} is not an expression here")
         self.parts += 1
         return handler(node)
 
@@ -420,9 +420,10 @@ class Expressions:
 
     def _on_Cast(self, node: c_ast.Cast) -> Expr:
         type, _ = self.names.type_of(node.to_type, self.count)
-        if isinstance(node.expr, c_ast.InitList):
-            raise CceError(position_of(node), "compound literals are not part of the dialect")
         return self.cast(self.value(node.expr), type)._replace(position=position_of(node))
+
+    def _on_CompoundLiteral(self, node: c_ast.CompoundLiteral) -> Expr:
+        raise CceError(position_of(node), "compound literals are not part of the dialect")
 
     def _on_ExprList(self, node: c_ast.ExprList) -> Expr:
         parts = [self.value(x) for x in node.exprs]

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["MATRIX", "not_modelled"]
 
-#: Quantisations by number: conversions alone, by one factor, by a factor for each column.
-_PLAIN, _BY_ONE, _BY_COLUMN = (0, 1, 16), (9, 11, 24, 28), (8, 10, 23, 27)
+#: Quantisations by number: conversions alone, by one factor; those by columns are not modelled.
+_PLAIN, _BY_ONE = (0, 1, 16), (9, 11, 24, 28)
 
 
 def _load(sink: ProgramSink, call: Call) -> None:
@@ -181,7 +181,7 @@ def _fixpipe(sink: ProgramSink, call: Call) -> None:
     if not a["m_size"] or not a["n_size"]:
         return
     quant = a["quant_pre"]
-    if quant in _BY_COLUMN or quant not in _PLAIN + _BY_ONE:
+    if quant not in _PLAIN + _BY_ONE:
         sink.fail(call, f"quant_pre {quant} is not modelled")
     out, inside = DTYPES[dst.dtype].itemsize, DTYPES[src.dtype].itemsize
     word = int(sink.registers.get("set_nd_para", 1)) if a["nz2nd"] else 1

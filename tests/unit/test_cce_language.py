@@ -231,6 +231,46 @@ def test_mistakes_are_named_with_their_place(statements, message):
     assert message in str(error.value) and str(error.value).startswith("k.cce:")
 
 
+def test_integer_constants_have_the_types_that_c_gives_them():
+    """The least type that holds it; a decimal one without u is signed while 64 bits suffice."""
+    types = {
+        "2147483647": (4, True),
+        "2147483648": (8, True),
+        "0x7fffffff": (4, True),
+        "0x80000000": (4, False),
+        "0xffffffff": (4, False),
+        "0x100000000": (8, True),
+        "4294967295u": (4, False),
+        "4294967296u": (8, False),
+        "9223372036854775807": (8, True),
+        "0x7fffffffffffffff": (8, True),
+        "0x8000000000000000": (8, False),
+        "0xffffffffffffffff": (8, False),
+        "2147483647l": (8, True),
+        "037777777777": (4, False),
+    }
+    statements = "".join(
+        f"out[{2 * i}] = sizeof({text}); out[{2 * i + 1}] = -1 < (0 * {text});"
+        for i, text in enumerate(types)
+    )
+    found = results(statements, 2 * len(types))
+    assert found == [int(x) for pair in types.values() for x in pair]
+    with pytest.raises(CceError, match="an integer must be below 2\\^64"):
+        results("out[0] = 0x10000000000000000;", 1)
+
+
+def test_an_array_of_structures_is_a_pointer_to_its_first():
+    before = "struct point { int x; int y; };"
+    found = results(
+        "struct point p[2]; p->y = 5; (p + 1)->x = 7; (*p).x = 3;"
+        "struct point *q = p + 1; q->y = 9;"
+        "out[0] = p[0].x; out[1] = p[0].y; out[2] = p[1].x; out[3] = q->y; out[4] = (&p[0])->x;",
+        5,
+        before=before,
+    )
+    assert found == [3, 5, 7, 9, 3]
+
+
 def test_an_endless_loop_is_stopped():
     with pytest.raises(CceError, match=r"k.cce:4:1: the kernel must end within 1000 steps"):
         run(body("int n = 0;\nfor (;;) { n++; }"), [0], limit=1000)

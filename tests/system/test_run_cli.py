@@ -47,6 +47,17 @@ def test_other_problems(problem, karate, capsys):
     assert "warning" not in captured.err
 
 
+def test_standard_output_needs_no_place_to_write(karate, capsys, monkeypatch):
+    def refuse(path):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("sim.files._try", refuse)
+    assert main(["run", "mst", "--graph", karate, "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["problem"] == "mst"
+    with pytest.raises(SystemExit):
+        main(["run", "mst", "--graph", karate, "--json", "x.json"])
+
+
 def test_a_warning_is_a_line(tmp_path, capsys):
     file = tmp_path / "p.mtx"
     mmwrite(file, np.array([[0.0, 0.3], [0.7, 0.0]]))

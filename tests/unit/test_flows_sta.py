@@ -92,6 +92,22 @@ def test_chain_of_inverters(library: liberty.Library):
     assert (path.start, path.end, path.setup_ps) == ("a", "y", 0.0)
 
 
+def test_of_equal_paths_the_first_is_reported(library: liberty.Library):
+    """Two inverters side by side: the answer does not depend on which comes last."""
+    netlist = {
+        "ports": {
+            "a": port("input", 2),
+            "b": port("input", 3),
+            "x": port("output", 4),
+            "y": port("output", 5),
+        },
+        "cells": {"u0": inverter(2, 4), "u1": inverter(3, 5)},
+        "netnames": {"a": [2], "b": [3], "x": [4], "y": [5]},
+    }
+    path = sta.analyse(netlist, library, load_ff=5.0).paths["input->output"]
+    assert (path.start, path.end) == ("a", "x")
+
+
 def test_registers_split_paths_into_classes(library: liberty.Library):
     """d -> DFF -> INV -> DFF -> q, one clock: three classes, each by hand."""
     netlist = {

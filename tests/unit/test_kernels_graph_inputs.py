@@ -179,6 +179,7 @@ def test_edge_lists_in_files(name, text, tmp_path):
     ("text", "said"),
     [
         ("", "a.csv: it has no edges"),
+        ("one,other,cost\n1,2,5\n", "weight must be one of the columns cost, not 'weight'"),
         ("1,2,3,4\n", r"columns must be source, target and weight, .* not 4 .*\(line 1\)"),
         ("1,2,3\n1,2,3,4\n", "line 2 must have 3 columns, not 4"),
         ("1,2,3\n2,3,x\n", r"weights must be numbers, not 'x' \(line 2\)"),
@@ -200,6 +201,12 @@ def test_names_and_weights_missing_in_a_list(tmp_path):
     with pytest.warns(GraphWarning, match="1 of 2 edges"):
         found = solve("apsp", file)
     assert found.graph.names == ("a", "007", "b") and found.value("b", "007") == 3
+
+
+@pytest.mark.parametrize("graph", [nx.Graph(), nx.DiGraph(), np.zeros((0, 0))], ids=str)
+def test_a_graph_without_vertices_is_refused(graph):
+    with pytest.raises(ValueError, match="adjacency matrix must have a row at least, not none"):
+        solve("apsp", graph)
 
 
 def test_a_bomb_and_absurd_headers_are_refused(tmp_path, monkeypatch):

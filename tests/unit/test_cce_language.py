@@ -170,6 +170,17 @@ def test_functions_scopes_and_structures():
     assert found == [3 + 40 + 600, 0, 144, 8, 7, 14, 2, 5, 4]
 
 
+def test_a_name_of_an_inner_block_ends_with_it():
+    found = results(
+        "int a = 1; { int a = 2; { int a = 3; out[0] = a; } out[1] = a; } out[2] = a;"
+        "for (int a = 7; a < 8; a++) { int b = a; out[3] = b; } out[4] = a;",
+        5,
+    )
+    assert found == [3, 2, 1, 7, 1]
+    with pytest.raises(CceError, match="b is not declared"):
+        results("{ int b = 2; } out[0] = b;", 1)
+
+
 def test_scalar_accesses_are_the_sinks():
     sink = run(
         body(

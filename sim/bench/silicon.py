@@ -17,6 +17,7 @@ from golden.fp import PRESETS, DotSpec, fused_dot, parse_preset_name
 from hdl.cube import MatrixUnit, MatrixUnitConfig, Start
 from hdl.fp.dot import DotProduct
 from sim.bench.compare import Result, compare
+from sim.bench.fp.batch import depth_for
 from sim.bench.npz import Header, Misfit, codes, read_arrays, rounded
 from sim.rtl import compile_unit
 from sim.rtl.cube import bus_words
@@ -27,7 +28,6 @@ __all__ = ["FOLDER", "DataSet", "checks", "load", "run_golden", "run_m3xu", "run
 #: Where measured sets are looked for: beside the repository.
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "silicon"
 
-_PIPELINE = 3
 #: Formats that a unit with FP32 in several steps takes in one.
 NARROW = ("fp16", "bf16", "tf32")
 
@@ -159,7 +159,7 @@ def run_golden(data: DataSet) -> Result:
 
 def run_rtl(data: DataSet) -> Result:
     """Compare the compiled RTL with the measured results; long sums go block after block."""
-    model = compile_unit(DotProduct, spec=data.spec, pipeline=_PIPELINE)
+    model = compile_unit(DotProduct, spec=data.spec, pipeline=depth_for(data.spec))
     a, b, d = _padded(data)
     k = data.spec.k
     for start in range(0, a.shape[1], k):

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from golden.fp import fused_dot
+from golden.fp import PRESETS, fused_dot
+from sim.bench.fp.batch import depth_for
 from sim.bench.machines import load_set, spec_of
 from sim.bench.silicon import run_golden, run_rtl
 
@@ -63,3 +64,9 @@ def test_the_vectors_tell_floors_and_zeros(sets):
 def test_rtl_has_the_bits_of_the_machines(sets, name):
     result = run_rtl(sets[f"machines/{name}"])
     assert result.vectors >= 2000 and not result.mismatches, result.examples
+
+
+def test_sets_run_on_a_unit_that_is_built_anyway():
+    assert depth_for(PRESETS["a100"].spec("tf32")) == 2
+    assert depth_for(PRESETS["a100"].spec("fp16")) == 3  # of two, the deeper one
+    assert depth_for(PRESETS["h100"].spec("bf16")) == 3  # of none

@@ -15,7 +15,7 @@ from sim.verify import Check
 
 from .stimuli import dot_vectors
 
-__all__ = ["CONFIGURATIONS", "checks", "dot_name", "run_dot", "run_int_dot"]
+__all__ = ["CONFIGURATIONS", "checks", "depth_for", "dot_name", "run_dot", "run_int_dot"]
 
 #: (preset, input, second input, output, K or None, pipeline)
 CONFIGURATIONS = (
@@ -54,6 +54,19 @@ INTEGER = (
 #: As `CONFIGURATIONS` and `INTEGER`, with ``multiplier="dsp"``.
 DSP = (("a100", "fp16", None, "fp32", 4, 3),)
 DSP_INTEGER = ((16, True, True, True, 3),)
+
+
+def depth_for(spec: DotSpec) -> int:
+    """Pipeline depth of the deepest unit of `CONFIGURATIONS` that computes this, else 3.
+
+    Benches that only ask what a unit computes take a unit that is built anyway.
+    """
+    depths = [
+        pipeline
+        for preset, input, input_b, output, k, pipeline in CONFIGURATIONS
+        if PRESETS[preset].spec(input, output, k=k, input_b=input_b) == spec
+    ]
+    return max(depths, default=3)
 
 
 def dot_name(preset: str, spec: DotSpec, pipeline: int) -> str:

@@ -7,6 +7,7 @@ import pytest
 
 from golden.fp import FORMATS, PRESETS, DotSpec
 from golden.fp.reference import decode, floor_log2
+from golden.fp.spec import IntDotSpec
 from sim.bench.cube.operands import draw_addends, draw_operands, make_near_ties
 from sim.bench.fp.stimuli import CLASSES, _Draw, dot_vectors, special_codes
 
@@ -204,3 +205,14 @@ def test_sparse_addends_of_tiles_have_two_bits_of_any_place():
     thin = found[sparse][counts[sparse] <= 2]
     assert int(np.bitwise_or.reduce(thin)) == A100.output.fraction_mask
     assert (counts[sparse] == 2).mean() > 0.7
+
+
+def test_half_of_the_integer_tiles_have_addends_that_may_saturate():
+    """They lie within 2^18 of a limit, which is what the products can add."""
+    rng = np.random.default_rng(7)
+    spec = IntDotSpec(k=4)
+    c = draw_addends(rng, spec, np.zeros(4000, np.int64), 2, 2).view(np.int32).astype(np.int64)
+    room = np.minimum(2**31 - 1 - c, c + 2**31)
+    near, close = room < 2**18, room < 2**20
+    assert near[close].mean() > 0.99 and 0.45 < near.all(axis=(1, 2)).mean() < 0.55
+    assert room[near].max() > 0.99 * 2**18 and (c < 0).mean() == pytest.approx(0.5, abs=0.05)

@@ -381,6 +381,17 @@ def test_the_table_and_its_json(tmp_path, capsys):
     assert rows[-1]["relative_to_fp16"] == 1 / 4 and rows[-2]["instruction"] == "mixed"
 
 
+@pytest.mark.parametrize("where", ["-", "file"])
+def test_json_on_standard_output_stands_there_alone(where, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("sim.commands.mma._measure", lambda *_: ({}, None))
+    place = "-" if where == "-" else str(tmp_path / "rates.json")
+    assert main(["mma", "m3xu", "--json", place]) == 0
+    captured = capsys.readouterr()
+    table, other = (captured.err, captured.out) if where == "-" else (captured.out, captured.err)
+    assert "0 results or fetches differ" in table and "differ" not in other
+    assert json.loads(other if where == "-" else (tmp_path / "rates.json").read_text()) == []
+
+
 def test_the_list(capsys):
     assert main(["mma", "--list"]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -47,6 +47,15 @@ def test_other_problems(problem, karate, capsys):
     assert "warning" not in captured.err
 
 
+@pytest.mark.parametrize("vertices", [13, 14])
+def test_a_tree_is_shown_up_to_twelve_edges(vertices, tmp_path, capsys):
+    file = tmp_path / "path.csv"
+    file.write_text("".join(f"{v},{v + 1},1\n" for v in range(1, vertices)))
+    assert main(["run", "mst", "--graph", str(file), "--undirected"]) == 0
+    out = capsys.readouterr().out
+    assert "12–13" in out and ("…" in out) == (vertices > 13)
+
+
 def test_standard_output_needs_no_place_to_write(karate, capsys, monkeypatch):
     def refuse(path):
         raise PermissionError(13, "Permission denied")

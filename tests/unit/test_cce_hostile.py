@@ -8,7 +8,8 @@ import time
 import pytest
 
 from sim.davinci.cce import CceError, read, read_file
-from tests.unit.cce_sinks import Recorder, body
+from sim.davinci.cce.limits import BRACKETS_DEEP
+from tests.unit.cce_sinks import Recorder, body, results
 
 
 def answer(text: str, limit: int = 20_000, seconds: float = 5) -> str:
@@ -231,3 +232,13 @@ def test_quotes_without_an_end_take_no_longer_than_others(one):
     """Every quote was looked for to the end of its line: a long line took hours."""
     message = answer(body(f"out[0] = {one * 100_000};"))
     assert message.startswith("k.cce:3:10: no C token begins with")
+
+
+def test_functions_one_beside_the_other_are_not_nested():
+    """More of them than may call each other in a row."""
+    count = BRACKETS_DEEP + 10
+    functions = "\n".join(f"int f{i}(int x) {{ return x + {i}; }}" for i in range(count))
+    calls = " + ".join(f"f{i}(1)" for i in range(0, count, 2))
+    others = " ".join(f"out[1] = f{i}(0);" for i in range(1, count, 2))
+    found = results(f"out[0] = {calls}; {others}", 2, before=functions)
+    assert found == [sum(i + 1 for i in range(0, count, 2)), count - 1]

@@ -234,6 +234,8 @@ def test_layout(dtype):
         assert laid[n, c // c0, h, w, c % c0] == images[n, c, h, w]
     assert not laid.reshape(2, -1, 15, c0)[:, -1, :, 37 % c0 :].any()
     assert np.array_equal(from_nc1hwc0(laid, 37), images)
+    single = to_nc1hwc0(images, c0=1)
+    assert np.array_equal(single[..., 0], images) and single.shape == (2, 37, 3, 5, 1)
 
 
 IMAGE = np.zeros((1, 8, 8, 16), np.float16)

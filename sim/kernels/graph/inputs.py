@@ -148,7 +148,6 @@ def as_graph(
     if hasattr(source, "adjacency") and hasattr(source, "nodes"):
         _unused("a NetworkX graph", no_edge=no_edge)
         places = tuple(source.nodes)
-        _square((len(places), len(places)))
         how["duplicates"] = duplicates or choice(op)
         found = networkx_edges(source, weight)
         return _from_list(found, op, **how, directed=source.is_directed(), places=places)

@@ -1,0 +1,30 @@
+"""Words that hold several arguments: where each field lies."""
+
+import pytest
+
+from sim.davinci.cce import packed
+
+LAYOUTS = {
+    name: value
+    for name, value in vars(packed).items()
+    if name.startswith("_") and isinstance(value, tuple)
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_fields_of_a_word_do_not_meet(name):
+    """Each is read alone, whatever the others are."""
+    fields = LAYOUTS[name]
+    for field, first, bits in fields:
+        place = ((1 << bits) - 1) << first
+        alone: dict = {"word": place}
+        packed._take_apart(alone, "word", fields)
+        assert alone == {f: (1 << b) - 1 if f == field else 0 for f, _, b in fields}
+        others: dict = {"word": ~place & (1 << 64) - 1}
+        packed._take_apart(others, "word", fields)
+        assert others == {f: 0 if f == field else (1 << b) - 1 for f, _, b in fields}
+        assert first + bits <= 64
+
+
+def test_layouts_are_found():
+    assert {"_UNARY", "_BINARY", "_BURSTS", "_PRODUCT", "_FIXPIPE"} <= LAYOUTS.keys()

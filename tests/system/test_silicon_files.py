@@ -184,6 +184,17 @@ def test_an_absurd_shape_is_refused_by_its_header(tmp_path, capsys, shape):
     assert "must hold at most 268,435,456 bytes of arrays, not" in line
 
 
+@pytest.mark.parametrize("rows", [-2, True, 2.0])
+def test_a_shape_of_other_than_counts_is_refused(tmp_path, capsys, rows):
+    path = tmp_path / "a100_fp16.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, shape in {"a": (rows, 8), "b": (rows, 8), "d": (rows,)}.items():
+            archive.writestr(f"{name}.npy", member(shape) + bytes(64))
+    assert main(["silicon", str(path)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "must be an .npz file of plain arrays" in line and "records are not read" in line
+
+
 def bomb(path):
     """3 MB that unpack to 3 GB: one member that is read and one that is not."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -242,3 +242,15 @@ def test_functions_one_beside_the_other_are_not_nested():
     others = " ".join(f"out[1] = f{i}(0);" for i in range(1, count, 2))
     found = results(f"out[0] = {calls}; {others}", 2, before=functions)
     assert found == [sum(i + 1 for i in range(0, count, 2)), count - 1]
+
+
+def test_a_kernel_that_exhausts_the_stack_is_one_line(monkeypatch):
+    """No kernel is known that gets past the other limits so far."""
+    kernel = read(body("out[0] = 1;"), "k.cce")
+
+    def run(*_):
+        raise RecursionError
+
+    monkeypatch.setattr(kernel.function, "run", run)
+    with pytest.raises(CceError, match=r"^k\.cce:2:.*the kernel nests too deeply$"):
+        kernel.run(Recorder(), [0])

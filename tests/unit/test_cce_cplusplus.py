@@ -319,6 +319,11 @@ def test_global_memory_and_names_of_the_dialect():
             "k.cce:1:21: values of arrays within structures are not known here",
         ),
         (
+            "struct T { int n[2] = 5; };",
+            "T t;",
+            "k.cce:1:21: values of arrays within structures are not known here",
+        ),
+        (
             'template <int N> int f() { static_assert(N > 2, "too few"); return N; }',
             "f<3>(); f<2>();",
             'k.cce:1:28: a static assertion does not hold: "too few"',

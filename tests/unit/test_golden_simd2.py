@@ -224,3 +224,13 @@ def test_a_mutant_is_caught(monkeypatch, name):
 def test_formats_are_those_of_the_arrays():
     for dtype, name in OPERANDS.items():
         assert FORMATS[name].storage_bits == 8 * dtype.itemsize
+
+
+def test_the_plain_form_of_a_stack_is_that_of_each():
+    rng = np.random.default_rng(6)
+    a, b, c = (rng.normal(size=s).astype(np.float32) for s in ((3, 5, 8), (3, 8, 7), (3, 5, 7)))
+    for op in (Op.MMA, Op.ADDNORM, Op.MINPLUS):
+        dot = dot_spec(op, OPERANDS[np.dtype(np.float32)])
+        found = plain_mmo(op, a, b, c, dot=dot)
+        each = [plain_mmo(op, *one, dot=dot) for one in zip(a, b, c, strict=True)]
+        assert np.array_equal(bits(found), bits(np.stack(each)))

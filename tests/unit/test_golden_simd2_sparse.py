@@ -246,3 +246,16 @@ def test_a_mutant_is_caught(monkeypatch, mutant):
     else:
         monkeypatch.setattr(module, "_dropped", lambda op, x: np.zeros(x.shape, bool))
         assert compress("maxmul", a)[0].tolist() != [[-1, -2]]
+
+
+@pytest.mark.parametrize("stacked", ["values", "b", "c"])
+def test_one_stacked_operand_makes_a_stack(stacked):
+    rng = np.random.default_rng(5)
+    values, indices = compress("minplus", two_of_four(rng, Op.MINPLUS, (9, 40), np.float16))
+    b, c = rng.random((40, 7)).astype(np.float16), rng.random((9, 7)).astype(np.float32)
+    operands = {"values": values, "indices": indices, "b": b, "c": c}
+    one = mmo_sparse("minplus", **operands)
+    for name in (stacked, "indices") if stacked == "values" else (stacked,):
+        operands[name] = np.stack([operands[name]] * 3)
+    found = mmo_sparse("minplus", **operands)
+    assert found.shape == (3, 9, 7) and np.array_equal(found, np.stack([one] * 3))

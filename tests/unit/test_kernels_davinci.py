@@ -158,6 +158,14 @@ def test_cuts_are_equal_but_for_one_block(blocks, tiles):
     assert sizes == sorted(sizes, reverse=True) and sizes[0] == cut.largest
 
 
+def test_what_fits_l1_stays_there():
+    """All of a small product, though every tile is asked for only twice; one panel of a large."""
+    small = plan(C910, (8, 4, 8), Tiling(4, 2, 4, 1), 4)
+    assert small.across[0] == (0, 2, 0, 2) and small.keep_a and small.keep_b
+    large = plan(C910, (64, 64, 64), Tiling(16, 16, 16, 2), 1)
+    assert large.keep_a and not large.keep_b
+
+
 def test_integers_are_exact_with_the_fast_cube():
     """Three steps along K: the later ones add to what the first has left."""
     rng = np.random.default_rng(8)

@@ -25,8 +25,9 @@ from golden.cube.mmad import fits, plain_mmad
 from golden.cube.mmad_compiled import compiled_mmad
 from golden.fp import FORMATS, PRESETS, DotSpec, FloatFormat, fused_dot
 from golden.simd2 import Op, mmo
-from sim.davinci import Program, View, checks, compiling, engine, load_chip
+from sim.davinci import Program, Unit, View, checks, compiling, engine, load_chip
 from sim.davinci.checks import check_lowered
+from sim.davinci.lowering import lower
 from sim.davinci.semantics import Functional
 from sim.davinci.semantics.vectors_compiled import compiled as do_compiled
 from tests.unit.davinci_programs import random_accesses, random_lowered
@@ -191,6 +192,14 @@ def engine_programs() -> None:
         lag=empty.lag[:0],
     )
     engine.run(empty, check=False)
+    program = Program(load_chip("ascend310"))
+    core = program.core()
+    units = (Unit.V, Unit.M, Unit.MTE1, Unit.MTE2, Unit.MTE3)
+    for act in (core.set_flag, core.wait_flag):  # far more wake calls than there are queues
+        for unit in units:
+            for event in range(8):
+                act(Unit.S, unit, event)
+    assert engine.run(*lower(program), check=False).complete
     match = compiling.compiled(importlib.import_module("sim.davinci.engine_compiled").match)
     for seed in range(120):
         low = random_lowered(seed, deadlock=seed % 2 == 0, large=seed % 3 == 0, cores=1 + seed % 4)

@@ -273,6 +273,9 @@ def test_fill_and_scalar_store():
     core.fill(View("L0A", 512, "fp16", (256,), (2,)), 1.5)
     functional.execute(core, last(core))
     assert (buffers["L0A"][512:1024].view(np.float16) == 1.5).all()
+    core.fill(View("L0A", 768, "fp16", (64,), (2,)))
+    functional.execute(core, last(core))
+    assert not buffers["L0A"][768:896].any() and buffers["L0A"][896:1024].any()
     core.scalar_store(view("UB", 8, "int32"), -7)
     functional.execute(core, last(core))
     assert buffers["UB"][8:12].view(np.int32) == -7

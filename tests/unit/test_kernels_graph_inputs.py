@@ -175,6 +175,11 @@ def test_edge_lists_in_files(name, text, tmp_path):
     assert found.graph.names == (1, 2, 10) and found.value(1, 10) == 6.5
 
 
+def test_a_header_of_two_columns_is_one(tmp_path):
+    (tmp_path / "a.csv").write_text("source,target\n1,2\n2,10\n")
+    assert quiet("gtc", tmp_path / "a.csv").graph.names == (1, 2, 10)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

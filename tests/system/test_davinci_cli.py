@@ -29,6 +29,15 @@ def test_a_product_is_compared_and_drawn(tmp_path, capsys):
     assert "<svg" in Path(files[2]).read_text()
 
 
+def test_names_of_files_are_printed_as_they_are(tmp_path, capsys, monkeypatch):
+    """What looks like markup of the console is a part of the name."""
+    monkeypatch.chdir(tmp_path)
+    how = ["--out", "[red]t.json", "--gantt", "[bold]g.svg"]
+    assert main(["run", "relu", "--size", "1x128", *how]) == 0
+    out = capsys.readouterr().out
+    assert "[red]t.json: " in out and "[bold]g.svg\n" in out
+
+
 def test_a_wrong_result_is_exit_code_1(monkeypatch, capsys):
     from sim.davinci.semantics import CUBES
 

@@ -282,6 +282,17 @@ def test_an_array_of_structures_is_a_pointer_to_its_first():
     assert found == [3, 5, 7, 9, 3]
 
 
+@pytest.mark.parametrize(
+    "words", ["half half x", "T T x", "PIPE_V y", "PIPE_V PIPE_V x", "while while x", "3 __gm__ y"]
+)
+def test_a_word_that_is_known_is_not_called_unknown(words):
+    with pytest.raises(CceError, match="syntax error") as error:
+        run(body(f"{words};", before="typedef struct { int x; } T;"), [0])
+    assert "is not a type known here" not in str(error.value)
+    with pytest.raises(CceError, match="foo is not a type known here"):
+        run(body("foo y;"), [0])
+
+
 def test_an_endless_loop_is_stopped():
     with pytest.raises(CceError, match=r"k.cce:4:1: the kernel must end within 1000 steps"):
         run(body("int n = 0;\nfor (;;) { n++; }"), [0], limit=1000)

@@ -180,6 +180,11 @@ def test_a_header_of_two_columns_is_one(tmp_path):
     assert quiet("gtc", tmp_path / "a.csv").graph.names == (1, 2, 10)
 
 
+def test_a_header_is_known_by_the_name_of_the_weights(tmp_path):
+    (tmp_path / "a.csv").write_text("one,other,,cost\n1,2,x,5\n2,10,y,1.5\n")
+    assert quiet("apsp", tmp_path / "a.csv", weight="cost").value(1, 10) == 6.5
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -9,7 +9,7 @@ from golden.fp import FORMATS, PRESETS, DotSpec
 from golden.fp.reference import decode, floor_log2
 from golden.fp.spec import IntDotSpec
 from sim.bench.cube.operands import draw_addends, draw_operands, make_near_ties
-from sim.bench.fp.stimuli import CLASSES, _Draw, dot_vectors, special_codes
+from sim.bench.fp.stimuli import CLASSES, _Draw, dot_vectors, int_vectors, special_codes
 
 A100 = PRESETS["a100"].spec("fp16", "fp32")
 IEEE_BF16 = PRESETS["ieee"].spec("bf16", "fp32", k=4)
@@ -216,3 +216,18 @@ def test_half_of_the_integer_tiles_have_addends_that_may_saturate():
     near, close = room < 2**18, room < 2**20
     assert near[close].mean() > 0.99 and 0.45 < near.all(axis=(1, 2)).mean() < 0.55
     assert room[near].max() > 0.99 * 2**18 and (c < 0).mean() == pytest.approx(0.5, abs=0.05)
+
+
+@pytest.mark.parametrize(("signed_a", "signed_b"), [(True, True), (False, True), (False, False)])
+def test_integers_have_the_largest_products_and_addends_near_both_limits(signed_a, signed_b):
+    a, b, c = int_vectors(4, signed_a, signed_b, 20_000, seed=1)
+    for codes, signed in ((a, signed_a), (b, signed_b)):
+        assert codes.dtype == (np.int8 if signed else np.uint8) and codes.shape == (20_000, 4)
+        largest = codes == (-128 if signed else 255)
+        assert 0.08 < largest.all(axis=1).mean() < 0.12
+        assert len(np.unique(codes)) == 256
+    wide = c.astype(np.int64)
+    for room in (2**31 - 1 - wide, wide + 2**31):
+        near = room < 2**17
+        assert 0.23 < near.mean() < 0.27 and room[near].max() > 0.99 * 2**17 - 2
+        assert (room < 2**20).mean() < near.mean() + 0.005

@@ -13,7 +13,7 @@ from sim.bench.compare import Result, compare
 from sim.rtl import compile_unit
 from sim.verify import Check
 
-from .stimuli import dot_vectors
+from .stimuli import dot_vectors, int_vectors
 
 __all__ = ["CONFIGURATIONS", "checks", "depth_for", "dot_name", "run_dot", "run_int_dot"]
 
@@ -111,20 +111,10 @@ def run_int_dot(
     unit: Callable[..., Any] = IntDotProduct,
     **more: Any,
 ) -> Result:
-    """Compare ``IntDotProduct`` with ``int_dot``; half of the addends are near the limits."""
+    """Compare ``IntDotProduct`` with ``int_dot``."""
     options: dict[str, Any] = {"signed_a": signed_a, "signed_b": signed_b, "saturate": saturate}
     model = compile_unit(unit, k=k, pipeline=pipeline, **options, **more)
-    rng = np.random.default_rng(seed)
-    a, b = (
-        rng.integers(0, 256, (vectors, k), dtype=np.uint8).view(np.int8 if signed else np.uint8)
-        for signed in (signed_a, signed_b)
-    )
-    extreme = rng.random(vectors) < 0.1
-    a[extreme], b[extreme] = (np.iinfo(x.dtype).min if x.dtype.kind == "i" else 255 for x in (a, b))
-    c = rng.integers(-(2**31), 2**31, vectors).astype(np.int32)
-    edge = np.int64(2) ** 31 - 1 - rng.integers(0, 2**17, vectors)
-    c = np.where(rng.random(vectors) < 0.5, c, rng.choice([-1, 1], vectors) * edge)
-    c = c.astype(np.int32)
+    a, b, c = int_vectors(k, signed_a, signed_b, vectors, seed=seed)
     return compare(
         f"int_dot K={k}",
         got=model.run(a=a, b=b, c=c),

@@ -5,7 +5,7 @@ import numpy as np
 from golden.fp.formats import FloatFormat
 from golden.fp.spec import DotSpec
 
-__all__ = ["CLASSES", "dot_vectors", "special_codes"]
+__all__ = ["CLASSES", "dot_vectors", "int_vectors", "special_codes"]
 
 #: What the classes of :func:`dot_vectors` aim at; each gets an equal share.
 CLASSES = (
@@ -64,6 +64,27 @@ def dot_vectors(
         _narrow(b[order], spec.input_b),
         _narrow(c[order], spec.output),
     )
+
+
+def int_vectors(
+    k: int, signed_a: bool, signed_b: bool, count: int, *, seed: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Operands a, b (count, K) of 8 bits and c (count,) of 32.
+
+    A tenth of the rows have the largest products there are, and half of the addends lie within 2^17
+    of a limit.
+    """
+    rng = np.random.default_rng(seed)
+    a, b = (
+        rng.integers(0, 256, (count, k), dtype=np.uint8).view(np.int8 if signed else np.uint8)
+        for signed in (signed_a, signed_b)
+    )
+    extreme = rng.random(count) < 0.1
+    a[extreme], b[extreme] = (np.iinfo(x.dtype).min if x.dtype.kind == "i" else 255 for x in (a, b))
+    c = rng.integers(-(2**31), 2**31, count)
+    edge = 2**31 - 1 - rng.integers(0, 2**17, count)
+    c = np.where(rng.random(count) < 0.5, c, rng.choice([-1, 1], count) * edge)
+    return a, b, c.astype(np.int32)
 
 
 def _narrow(codes: np.ndarray, format: FloatFormat) -> np.ndarray:

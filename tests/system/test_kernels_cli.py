@@ -94,6 +94,8 @@ def test_a_back_end_that_is_wrong_fails_the_command(monkeypatch, capsys):
         (["sgemm", "--backend", "rtl", "--unit", "65x4x8"], "m must be"),
         (["*gemm", "--size", "8"], "--size must come with one kernel, not 3"),
         (["sgemm", "--size", "1"], "must be a whole number from 2 to 1024, not 1"),
+        (["cgemm", "--size", "1025"], "must be a whole number from 2 to 1024, not 1025"),
+        (["dgemm", "--size", "1"], "must be a whole number from 2 to 256, not 1"),
         (["fft", "--size", "100"], "must be a power of two from 2 to 1048576, not 100"),
         (["fft", "--size", "2**21"], "must be a power of two from 2 to 1048576, not 2097152"),
         (["fft", "--size", "many"], "must be a whole number or 2**N, not 'many'"),

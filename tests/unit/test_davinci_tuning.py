@@ -66,6 +66,15 @@ def test_a_bound_that_is_too_high_is_noticed():
     assert max(found) > 0.98
 
 
+@pytest.mark.parametrize(
+    ("shape", "tiling"), [((16, 16, 16), Tiling(1, 1, 1, 1)), ((32, 64, 32), Tiling(1, 2, 1, 1))]
+)
+def test_the_bound_of_one_tile_is_its_time(shape, tiling):
+    """Nothing overlaps in it; 10 attoseconds for the sums of floats."""
+    p = plan(C310, blocks_of(*shape), tiling, 1)
+    assert abs(lower_bound(C310, p) - engine.run(lower_matmul(C310, p)).total) < 10
+
+
 def test_exhaustive_times_every_tiling_and_the_engine_agrees():
     seen = []
     found = exhaustive(SMALL, jobs=1, watch=lambda done, total: seen.append((done, total)))

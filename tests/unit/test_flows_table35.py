@@ -1,10 +1,12 @@
 """Table 3.5 from what was measured and what is checked in."""
 
+import csv
 import json
 
 import pytest
 
 from flows import baseline, table35
+from flows.simd2 import PUBLISHED
 from flows.units import reported
 
 
@@ -55,3 +57,23 @@ def test_nothing_without_rows_or_figures(folder):
     assert table35.tables([], "cells", everything=True) == []
     store(folder, "simd2", {("all", 16): 1.0})
     assert table35.tables([], "cells", everything=True) == []
+
+
+def test_published_ratios_are_those_of_the_papers_table(root):
+    """Each by one row of the list of figures; max stands with min where the row says so."""
+    path = root.parent / "shared" / "papers" / "figures.csv"
+    if not path.is_file():
+        pytest.skip("needs ../shared/papers/figures.csv")
+    found = {}
+    for row in csv.reader(path.read_text(encoding="utf-8").splitlines()):
+        kind, _, name = row[0].removeprefix("simd2.").partition(".")
+        also = row[-1].removeprefix("also ").replace("-", "") if row[-1][:4] == "also" else None
+        for op in (name, also):
+            if kind == "area" and op:
+                found["all" if op == "all" else f"mma-{op}", 16] = float(row[4])
+            elif kind == "alone" and op and op != "total":
+                found[op, 16] = float(row[4])
+        if kind == "width":
+            operations = name.rstrip("0123456789")
+            found[operations, int(name.removeprefix(operations))] = float(row[4])
+    assert found == PUBLISHED

@@ -13,8 +13,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from golden.fp import PRESETS, convert, fused_dot
+from golden.fp import FORMATS, PRESETS, convert, fused_dot
 from sim.bench import silicon
+from sim.bench.npz import codes
 from sim.cli import main
 
 FP16 = PRESETS["a100"].spec("fp16", "fp32")
@@ -26,8 +27,8 @@ ADDEND = RNG.standard_normal(20).astype(np.float32)
 def operands(format):
     """The same small values as codes of a format and as fp32 patterns, and what a100 gives."""
     values = (np.round(HALF.astype(np.float32) * 4) / 4).view(np.uint32)
-    codes = np.asarray(convert(values, "fp32", format))
-    return codes, np.asarray(convert(codes, format, "fp32"))
+    found = np.asarray(convert(values, "fp32", format))
+    return found, np.asarray(convert(found, format, "fp32"))
 
 
 def save(path, **arrays):
@@ -182,6 +183,12 @@ def test_an_absurd_shape_is_refused_by_its_header(tmp_path, capsys, shape):
     assert main(["silicon", str(path)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "must hold at most 268,435,456 bytes of arrays, not" in line
+
+
+def test_half_precision_numbers_are_values_of_other_formats():
+    numbers = np.array([1.5, -2], np.float16)
+    assert codes(numbers, FORMATS["fp16"], "a").tolist() == [0x3E00, 0xC000]
+    assert codes(numbers, FORMATS["bf16"], "a").tolist() == [0x3FC0, 0xC000]
 
 
 @pytest.mark.parametrize("rows", [-2, True, 2.0])

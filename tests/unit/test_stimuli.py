@@ -8,8 +8,10 @@ import pytest
 from golden.fp import FORMATS, PRESETS, DotSpec
 from golden.fp.reference import decode, floor_log2
 from golden.fp.spec import IntDotSpec
+from hdl.simd2 import IntConfig
 from sim.bench.cube.operands import draw_addends, draw_operands, make_near_ties
 from sim.bench.fp.stimuli import CLASSES, _Draw, dot_vectors, int_vectors, special_codes
+from sim.bench.simd2.integer import int_vectors as tile_vectors
 
 A100 = PRESETS["a100"].spec("fp16", "fp32")
 IEEE_BF16 = PRESETS["ieee"].spec("bf16", "fp32", k=4)
@@ -231,3 +233,14 @@ def test_integers_have_the_largest_products_and_addends_near_both_limits(signed_
         near = room < 2**17
         assert 0.23 < near.mean() < 0.27 and room[near].max() > 0.99 * 2**17 - 2
         assert (room < 2**20).mean() < near.mean() + 0.005
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+def test_words_of_integer_tiles_are_often_at_an_edge(bits):
+    config = IntConfig(m=1, n=2, k=2, bits=bits)
+    vectors = tile_vectors(config, 20_000, seed=1)
+    top = (1 << bits) - 1
+    for words in (vectors["a"], vectors["b"], vectors["c"]):
+        for edge in (0, 1, 2, top, top >> 1, (top >> 1) + 1):
+            assert (words == edge).mean() > 0.015
+        assert (words == 3).mean() < 0.01

@@ -17,7 +17,7 @@ __all__ = ["Copy", "Verdict"]
 
 _NEAR = 4  # test files of the first round
 _GROUP = 6  # test files of every later one
-_STILL = 10  # a test may take this many times its limit by the clock
+_STILL = 3  # a test may take this many times its limit by the clock
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Copy:
             Seconds of CPU time that all tests of the mutant may take.
         limit : float
             Seconds of CPU time that one test may take; more counts as noticed, as a test that
-            never ends. One that stands still for ten times as long counts as well.
+            never ends. One that stands still for three times as long counts as well.
         """
         path = self.tree / mutant.path
         source, before = path.read_bytes(), path.stat()

@@ -35,6 +35,11 @@ def running(pid: int) -> bool:
     return state != "Z"
 
 
+def heed_interrupts() -> None:
+    """Undo what a shell does to jobs in the background: they, and all they start, ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Command:
     """``python -m sim`` with the slow compiler in an empty cache; all that it started is noted."""
 
@@ -55,11 +60,17 @@ class Command:
         if terminal:
             self.pid, self.terminal = pty.fork()
             if self.pid == 0:
+                heed_interrupts()
                 os.execvpe(command[0], command, environment)
         else:
             ours, theirs = os.pipe()
             self.process = subprocess.Popen(
-                command, env=environment, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs
+                command,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=theirs,
+                stderr=theirs,
+                preexec_fn=heed_interrupts,
             )
             os.close(theirs)
             self.pid, self.terminal = self.process.pid, ours

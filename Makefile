@@ -1,4 +1,4 @@
-# Vitruvian: every target is one command of `python -m sim` or `python -m flows`, run in .venv.
+# Vitruvian: most targets are one command of `vitruvian`, run in .venv.
 #   make help      lists the targets
 # Variables: PYTHON (3.11 or newer, makes .venv), CXX (the C++ compiler), ARGS (passed on to the command),
 #   JOBS (test processes), VITRUVIAN_CACHE (compiled models and flow results; default build/cache)
@@ -25,32 +25,32 @@ help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
 
 sim: compiler $(STAMP) ## verify every unit and configuration against golden; classify the digits
-	$(PY) -m sim verify $(ARGS)
+	$(PY) -m vitruvian verify $(ARGS)
 	$(PY) examples/digits.py
 
 # The product that `make davinci` shows and whose picture is in docs/.
 DAVINCI := run matmul --chip ascend310 --cube rtl --size 256x256x256 --tiling 8,2,2,2
 
 davinci: compiler $(STAMP) ## a matrix product on two simulated DaVinci cores, with the RTL as their Cube
-	$(PY) -m sim $(DAVINCI) --timeline --out build/davinci/matmul.json --gantt build/davinci/matmul.svg $(ARGS)
+	$(PY) -m vitruvian $(DAVINCI) --timeline --out build/davinci/matmul.json --gantt build/davinci/matmul.svg $(ARGS)
 
 test: compiler $(STAMP) ## the whole test suite
 	$(PY) -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
 area: $(STAMP) ## area of every unit and preset
-	$(PY) -m flows area $(ARGS)
+	$(PY) -m vitruvian area $(ARGS)
 
 area-all: $(STAMP) ## the same, with the largest units as well
-	$(PY) -m flows area --all $(ARGS)
+	$(PY) -m vitruvian area --all $(ARGS)
 
 verilog: $(STAMP) ## Verilog of every unit and preset
-	$(PY) -m flows verilog $(ARGS)
+	$(PY) -m vitruvian verilog $(ARGS)
 
 timing: $(STAMP) ## longest paths
-	$(PY) -m flows timing $(ARGS)
+	$(PY) -m vitruvian timing $(ARGS)
 
 exhaustive: compiler $(STAMP) ## every input of the small units through RTL and golden (hours; resumable)
-	$(PY) -m sim exhaustive $(ARGS)
+	$(PY) -m vitruvian exhaustive $(ARGS)
 
 fuzz: compiler $(STAMP) ## 200 hostile command lines: one line and exit code 2, or a result
 	$(PY) tests/system/fuzz_commands.py $(ARGS)
@@ -62,16 +62,16 @@ bench: compiler $(STAMP) ## speed of the compiled models and of golden
 	@set -e; for script in benchmarks/*.py; do echo "$$script"; $(PY) $$script; done
 
 docs: compiler $(STAMP) ## generated parts of docs/
-	$(PY) -m flows docs $(ARGS)
-	$(PY) -m sim.bench.cube.waveform
-	$(PY) -m sim $(DAVINCI) --gantt docs/units/davinci_matmul.svg
+	$(PY) -m vitruvian docs $(ARGS)
+	$(PY) -m vitruvian.sim.bench.cube.waveform
+	$(PY) -m vitruvian $(DAVINCI) --gantt docs/units/davinci_matmul.svg
 
 check: compiler $(STAMP_DEV) ## ruff, pyright, the fast tests, the docs build
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m pyright --pythonpath $(PY)
 	$(PY) -m pytest -q -n $(JOBS) --dist worksteal -m "not slow" $(ARGS)
-	$(PY) -m flows docs --check
+	$(PY) -m vitruvian docs --check
 
 clean: ## remove build results and caches (.venv stays)
 	rm -rf build dist .pytest_cache .ruff_cache .hypothesis

@@ -18,10 +18,10 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from golden.fp import PRESETS, fused_dot
-from hdl.fp.dot import DotProduct
-from sim import rtl
-from sim.bench.fp.stimuli import dot_vectors
+from vitruvian.golden.fp import PRESETS, fused_dot
+from vitruvian.hdl.fp.dot import DotProduct
+from vitruvian.sim import rtl
+from vitruvian.sim.bench.fp.stimuli import dot_vectors
 
 #: What the project promises for the first row: vectors a second on one core.
 GOAL_RTL, GOAL_GOLDEN = 2e6, 1e6

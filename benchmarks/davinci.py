@@ -12,9 +12,9 @@ import time
 
 import numpy as np
 
-from sim.davinci import load_chip, simulate
-from sim.kernels.davinci import KERNELS, matmul
-from sim.kernels.davinci.search import Problem, exhaustive, guided
+from vitruvian.sim.davinci import load_chip, simulate
+from vitruvian.sim.kernels.davinci import KERNELS, matmul
+from vitruvian.sim.kernels.davinci.search import Problem, exhaustive, guided
 
 CHIP = load_chip("ascend310")
 
@@ -22,19 +22,19 @@ CHIP = load_chip("ascend310")
 def start() -> None:
     """Process time of a one-tile kernel, checks and data included, caches warm."""
     code = (
-        "from sim.davinci import load_chip, simulate\n"
-        "from sim.kernels.davinci import KERNELS\n"
+        "from vitruvian.sim.davinci import load_chip, simulate\n"
+        "from vitruvian.sim.kernels.davinci import KERNELS\n"
         "made = KERNELS['matmul'].build((16, 16, 16), chip=load_chip('ascend310'))\n"
         "assert made.compare(simulate(made.program).outputs)[1] == 0\n"
     )
-    for what in (["-c", code], ["-m", "sim", "run", "matmul", "--size", "16x16x16"]):
+    for what in (["-c", code], ["-m", "vitruvian", "run", "matmul", "--size", "16x16x16"]):
         best = float("inf")
         for _ in range(3):
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
             subprocess.run([sys.executable, *what], check=True, stdout=subprocess.DEVNULL)
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             best = min(best, sum(after[:2]) - sum(before[:2]))
-        name = "library" if what[0] == "-c" else "python -m sim run"
+        name = "library" if what[0] == "-c" else "vitruvian run"
         print(f"one tile, {name}: {best:.2f} s of process time", flush=True)
 
 

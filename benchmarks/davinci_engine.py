@@ -11,8 +11,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from sim.davinci import Core, Program, Unit, engine, load_chip
-from sim.davinci.lowering import Lowered, lower
+from vitruvian.sim.davinci import Core, Program, Unit, engine, load_chip
+from vitruvian.sim.davinci.lowering import Lowered, lower
 
 ORDER = [Unit.MTE2, Unit.MTE1, Unit.M, Unit.V, Unit.MTE3]
 

@@ -11,12 +11,12 @@ import time
 
 import numpy as np
 
-from golden.cube import mmad
-from golden.fp import PRESETS, IntDotSpec
-from sim.davinci import Program, View, load_chip
-from sim.davinci.cce import build, read
-from sim.davinci.semantics import Functional
-from sim.davinci.semantics.functional import COMPILE_AFTER
+from vitruvian.golden.cube import mmad
+from vitruvian.golden.fp import PRESETS, IntDotSpec
+from vitruvian.sim.davinci import Program, View, load_chip
+from vitruvian.sim.davinci.cce import build, read
+from vitruvian.sim.davinci.semantics import Functional
+from vitruvian.sim.davinci.semantics.functional import COMPILE_AFTER
 
 CASES = (
     ("vadd", "fp16", 1, {}),

@@ -6,9 +6,9 @@ python benchmarks/davinci_gemm.py [--chip FILE]
 import argparse
 import time
 
-from sim.davinci import Unit, engine, load_chip
-from sim.davinci.report import Report
-from sim.kernels.davinci.gemm import lower_gemm
+from vitruvian.sim.davinci import Unit, engine, load_chip
+from vitruvian.sim.davinci.report import Report
+from vitruvian.sim.kernels.davinci.gemm import lower_gemm
 
 #: Published with pto-isa's example: size, milliseconds, busy shares in per cent.
 MEASURED = (

@@ -9,8 +9,8 @@ python benchmarks/davinci_matmul.py [--most 1024]
 import argparse
 from dataclasses import replace
 
-from sim.davinci import load_chip
-from sim.kernels.davinci.search import Problem, guided
+from vitruvian.sim.davinci import load_chip
+from vitruvian.sim.kernels.davinci.search import Problem, guided
 
 WIDTHS = (128, 256, 512, 1024)
 RATIOS = (2, 4, 6)

@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 
-from golden.m3xu import PRECISIONS, gemm, operand_dtype
+from vitruvian.golden.m3xu import PRECISIONS, gemm, operand_dtype
 
 CASES = [  # precision, k, multiplier_bits, preset
     ("fp16", 8, 12, "ieee"),

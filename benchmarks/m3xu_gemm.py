@@ -16,8 +16,8 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from golden.m3xu import PRECISIONS, gemm, operand_dtype
-from sim.rtl.m3xu import compute
+from vitruvian.golden.m3xu import PRECISIONS, gemm, operand_dtype
+from vitruvian.sim.rtl.m3xu import compute
 
 #: What the project promises: FP32 multiply-accumulates a second on one core.
 GOAL = 1e6

@@ -13,8 +13,8 @@ import time
 import numpy as np
 from scipy.sparse.csgraph import floyd_warshall
 
-from golden.simd2 import Op, mmo
-from sim.kernels.graph import as_graph, solve
+from vitruvian.golden.simd2 import Op, mmo
+from vitruvian.sim.kernels.graph import as_graph, solve
 
 
 def operand(rng, size, special):

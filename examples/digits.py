@@ -16,12 +16,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from golden.cube import mmad
-from golden.fp import from_float, to_float
-from hdl.cube import CONFIGS, MatrixUnitConfig
-from hdl.cube.config import DATAFLOWS
-from sim.rtl import BuildError, ToolError
-from sim.rtl.cube import matmul
+from vitruvian.golden.cube import mmad
+from vitruvian.golden.fp import from_float, to_float
+from vitruvian.hdl.cube import CONFIGS, MatrixUnitConfig
+from vitruvian.hdl.cube.config import DATAFLOWS
+from vitruvian.sim.rtl import BuildError, ToolError
+from vitruvian.sim.rtl.cube import matmul
 
 HIDDEN = 32
 TRAINED = 1198

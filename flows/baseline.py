@@ -11,9 +11,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from flows.cache import write_atomic
-from flows.errors import UserError
-from flows.measure import Row, Settings
+from vitruvian.errors import UserError
+from vitruvian.files import write_whole
+from vitruvian.flows.measure import Row, Settings
 
 FOLDER = Path(__file__).with_name("baselines")
 FIGURES = ("area_um2", "delay_ps")
@@ -108,7 +108,7 @@ def update(rows: Sequence[Row], settings: Settings) -> list[Path]:
             "rows": dict(sorted(known.items())),
         }
         file = path(settings.library.name, unit)
-        write_atomic(file, json.dumps(document, indent=1) + "\n")
+        write_whole(file, json.dumps(document, indent=1) + "\n")
         written.append(file)
     return written
 

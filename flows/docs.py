@@ -15,27 +15,28 @@ from pathlib import Path
 from amaranth.hdl import Shape, ShapeCastable
 from amaranth.lib import data, stream, wiring
 
-from flows import figures
-from flows.cache import write_atomic
-from flows.errors import UserError, choose
-from flows.report import markdown
-from golden.fp.spec import PRESETS, DotSpec
-from hdl.cube import CONFIGS, MatrixUnit, ProcessingElement
-from hdl.cube.assign import DataAssignment
-from hdl.cube.config import DATAFLOWS
-from hdl.cube.control import Sequencer
-from hdl.cube.grid import Grid
-from hdl.fp.add import Adder
-from hdl.fp.compare import Compare, MinMax
-from hdl.fp.convert import Converter
-from hdl.fp.dot import DotProduct
-from hdl.fp.exact import ExactDotProduct
-from hdl.fp.intdot import IntDotProduct
-from hdl.fp.multidot import MultiDot
-from hdl.fp.multiplier_unit import Multiplier
-from hdl.m3xu.dot import LaneDot
-from hdl.m3xu.issue import Issue
-from hdl.m3xu.mma import MmaUnit
+from vitruvian.errors import UserError
+from vitruvian.files import write_whole
+from vitruvian.flows import figures
+from vitruvian.flows.report import markdown
+from vitruvian.golden.fp.spec import PRESETS, DotSpec
+from vitruvian.hdl.cube import CONFIGS, MatrixUnit, ProcessingElement
+from vitruvian.hdl.cube.assign import DataAssignment
+from vitruvian.hdl.cube.config import DATAFLOWS
+from vitruvian.hdl.cube.control import Sequencer
+from vitruvian.hdl.cube.grid import Grid
+from vitruvian.hdl.fp.add import Adder
+from vitruvian.hdl.fp.compare import Compare, MinMax
+from vitruvian.hdl.fp.convert import Converter
+from vitruvian.hdl.fp.dot import DotProduct
+from vitruvian.hdl.fp.exact import ExactDotProduct
+from vitruvian.hdl.fp.intdot import IntDotProduct
+from vitruvian.hdl.fp.multidot import MultiDot
+from vitruvian.hdl.fp.multiplier_unit import Multiplier
+from vitruvian.hdl.m3xu.dot import LaneDot
+from vitruvian.hdl.m3xu.issue import Issue
+from vitruvian.hdl.m3xu.mma import MmaUnit
+from vitruvian.validate import one_of
 
 __all__ = ["FOLDER", "generate", "port_rows", "update"]
 
@@ -120,13 +121,13 @@ def update(folder: Path = FOLDER, *, check: bool = False) -> list[Path]:
         if fresh != text:
             stale.append(path)
             if not check:
-                write_atomic(path, fresh)
+                write_whole(path, fresh)
         for name in [name for name in PICTURES if f"]({name})" in text]:
             picture, drawn = path.with_name(name), PICTURES[name]()
             if not picture.exists() or picture.read_text() != drawn:
                 stale.append(picture)
                 if not check:
-                    write_atomic(picture, drawn)
+                    write_whole(picture, drawn)
     return stale
 
 
@@ -137,10 +138,10 @@ def _block(kind: str, package: str) -> str:
 def generate(kind: str, package: str) -> str:
     """Return the text of one generated part."""
     if kind == "configurations":
-        choose("package with configurations", package, ["hdl.cube"])
+        one_of("package with configurations", package, ["hdl.cube"])
         return _configurations()
     parts = []
-    for what, make in COMPONENTS[choose("package", package, COMPONENTS)]:
+    for what, make in COMPONENTS[one_of("package", package, COMPONENTS)]:
         component = make()
         setattr(component, "_MustUse__used", True)  # noqa: B010  only its ports are looked at
         columns = ["port", "", "bits", "width", "what it is"]

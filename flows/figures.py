@@ -1,10 +1,10 @@
-"""Pictures in docs/units that are drawn from checked-in figures: ``python -m flows docs``."""
+"""Pictures in docs/units that are drawn from checked-in figures: ``vitruvian docs``."""
 
 import io
 from typing import Any
 
-from flows import baseline
-from flows.errors import UserError
+from vitruvian.errors import UserError
+from vitruvian.flows import baseline
 
 __all__ = ["PUBLISHED", "m3xu_area", "m3xu_ratios"]
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 
-from flows import verilog
-from flows.cache import ResultCache, digest
-from flows.errors import UserError
-from flows.unit import Variant
+from vitruvian.cache import ResultCache, digest
+from vitruvian.errors import UserError
+from vitruvian.flows import verilog
+from vitruvian.flows.unit import Variant
 
 __all__ = ["FAMILIES", "NOTE", "Resources", "count", "resources", "table"]
 

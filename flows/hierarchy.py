@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from flows.cache import digest
+from vitruvian.cache import digest
 
 _NUMBERED = re.compile(r"(\\[^\s$]*)?\$\d\S*")
 _CELL = re.compile(r"  cell (\\\S+) (\S+)$")

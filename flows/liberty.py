@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from flows.liberty_text import MOST_BYTES, Group, LibertyError, parse_groups
+from vitruvian.flows.liberty_text import MOST_BYTES, Group, LibertyError, parse_groups
 
 _NUMBER = re.compile(r"[\s,]+")
 _TIME_PS = {"ns": 1e3, "ps": 1.0, "us": 1e6, "fs": 1e-3}

@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from vitruvian.errors import UserError
+
 #: Groups that are passed over, from their name to the opening brace.
 _SKIPPED = {"internal_power", "leakage_power", "pg_pin", "wire_load_selection"}
 _OPENING = re.compile(r"\s*\([^)]{0,1000}\)\s*\{")
@@ -14,7 +16,7 @@ MOST_BYTES, MOST_TOKENS = 64 << 20, 5_000_000
 _TOKEN = re.compile(r'\s*(?:"([^"]*)"|([\w.+\-!*&|^\'\[\]<>:/]+?(?=[\s:;,(){}"]|$))|([:;,(){}]))')
 
 
-class LibertyError(ValueError):
+class LibertyError(UserError):
     """The file is no liberty file, or lacks what the flow needs."""
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from flows.liberty import Table
+from vitruvian.flows.liberty import Table
 
 
 class TableSet:

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from multiprocessing import active_children, get_context
 from typing import Any
 
-from flows import sta
-from flows.cells import CellLibrary
-from flows.hierarchy import Part
-from flows.pieces import Cut, known_parts, parts_of
-from flows.synth import RELAXED_PS, TIGHT_PS, Mapped, Recipe, stop, synthesize
-from flows.unit import Variant
-from flows.units import UNITS
+from vitruvian.flows import sta
+from vitruvian.flows.cells import CellLibrary
+from vitruvian.flows.hierarchy import Part
+from vitruvian.flows.pieces import Cut, known_parts, parts_of
+from vitruvian.flows.synth import RELAXED_PS, TIGHT_PS, Mapped, Recipe, stop, synthesize
+from vitruvian.flows.unit import Variant
+from vitruvian.flows.units import UNITS
 
 TARGETS_PS = (RELAXED_PS, TIGHT_PS)
 

@@ -9,13 +9,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
-import golden
-import hdl
-from flows import hierarchy
-from flows.cache import ResultCache, digest
-from flows.hierarchy import Design, Part
-from flows.unit import Variant
-from hdl.elaborate import snake, state_of, to_rtlil
+from vitruvian import golden, hdl
+from vitruvian.cache import ResultCache, digest
+from vitruvian.flows import hierarchy
+from vitruvian.flows.hierarchy import Design, Part
+from vitruvian.flows.unit import Variant
+from vitruvian.hdl.elaborate import snake, state_of, to_rtlil
 
 #: Where a unit is cut: at the components that it shares, at every module, or nowhere.
 Cut = Literal["shared", "modules", "whole"]

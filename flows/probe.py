@@ -1,10 +1,12 @@
-"""Area and delay of a component that is no registered unit: ``python -m flows.probe EXPRESSION``.
+"""Measure area and delay of a component that is not a registered unit.
+
+The command is ``python -m vitruvian.flows.probe EXPRESSION``.
 
 For experiments at the shell. The expression is Python; the names of every module given with
 ``--from`` (default ``hdl.fp`` and its modules, ``golden.fp``) are at hand::
 
-    python -m flows.probe 'DotProduct(spec=PRESETS["a100"].spec("fp16", k=8), pipeline=2)'
-    python -m flows.probe --macs 8 --from my.module 'MyUnit(k=8)'
+    python -m vitruvian.flows.probe 'DotProduct(spec=PRESETS["a100"].spec("fp16", k=8), pipeline=2)'
+    python -m vitruvian.flows.probe --macs 8 --from my.module 'MyUnit(k=8)'
 """
 
 import argparse
@@ -14,11 +16,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from flows import liberty as cells
-from flows import sta
-from flows.cells import nangate45
-from flows.synth import Recipe, synthesize
-from hdl.elaborate import to_rtlil
+from vitruvian.flows import liberty as cells
+from vitruvian.flows import sta
+from vitruvian.flows.cells import nangate45
+from vitruvian.flows.synth import Recipe, synthesize
+from vitruvian.hdl.elaborate import to_rtlil
 
 
 def names(modules: list[str]) -> dict[str, Any]:
@@ -48,7 +50,7 @@ def main() -> None:
     arguments = parser.parse_args()
     liberty = arguments.liberty or nangate45.fetch()
     library = cells.load(liberty)
-    scope = names(arguments.modules or ["golden.fp", "hdl.fp"])
+    scope = names(arguments.modules or ["vitruvian.golden.fp", "vitruvian.hdl.fp"])
     for expression in arguments.expression:
         begin = time.monotonic()
         component = eval(expression, scope)

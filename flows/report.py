@@ -6,7 +6,7 @@ from html import escape
 from rich.console import Console
 from rich.table import Table
 
-from flows.measure import Row
+from vitruvian.flows.measure import Row
 
 NOTE = (
     "Yosys synth -flatten; dfflibmap; abc -constr (BUF_X4 drives, 5 fF load) -D at each target; "

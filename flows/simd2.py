@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from golden.simd2.op import Op
-from hdl.cube import MatrixUnitConfig
-from hdl.simd2.intconfig import IntConfig
+from vitruvian.golden.simd2.op import Op
+from vitruvian.hdl.cube import MatrixUnitConfig
+from vitruvian.hdl.simd2.intconfig import IntConfig
 
 __all__ = [
     "OPERATIONS",

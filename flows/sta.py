@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from flows.liberty import Arc, Cell, LibertyError, Library, WireLoad
-from flows.lookup import TableSet, levels
+from vitruvian.flows.liberty import Arc, Cell, LibertyError, Library, WireLoad
+from vitruvian.flows.lookup import TableSet, levels
 
 CLASSES = ("input->output", "input->register", "register->register", "register->output")
 _EDGES = ("fall", "rise")

@@ -22,14 +22,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from flows.cache import ResultCache, digest
+from vitruvian.cache import ResultCache, digest
+from vitruvian.errors import WorkError
 
 WORKER = Path(__file__).with_name("worker.py")
 RELAXED_PS = 10000
 TIGHT_PS = 500
 
 
-class SynthesisError(RuntimeError):
+class SynthesisError(WorkError):
     """Yosys or ABC refused the design; the message is theirs."""
 
 

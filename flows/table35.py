@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from flows import baseline
-from flows.measure import Row
-from flows.simd2 import PUBLISHED
-from flows.units import reported
+from vitruvian.flows import baseline
+from vitruvian.flows.measure import Row
+from vitruvian.flows.simd2 import PUBLISHED
+from vitruvian.flows.units import reported
 
 __all__ = ["tables"]
 

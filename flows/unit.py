@@ -6,7 +6,8 @@ from typing import Any
 
 from amaranth.lib import wiring
 
-from flows.errors import UserError, choose, shortened
+from vitruvian.errors import UserError
+from vitruvian.validate import one_of, shortened
 
 Configuration = Mapping[str, Any]
 
@@ -134,7 +135,7 @@ class Variant:
 def named(what: str, allowed: Iterable[str]) -> Option:
     """Return an option that takes one of `allowed`."""
     names = list(allowed)
-    return Option(lambda text: choose(what, text, names), " | ".join(names))
+    return Option(lambda text: one_of(what, text, names), " | ".join(names))
 
 
 def number(what: str, least: int, most: int) -> Option:

@@ -11,27 +11,28 @@ from typing import Any
 
 from amaranth.lib import wiring
 
-from flows.errors import UserError, choose
-from flows.simd2 import OPERATIONS, SLOTS, float_config, float_rows, int_config, int_rows
-from flows.unit import Configuration, Option, Unit, Variant, flag, named, number
-from flows.variants import REPORTED, TABLE, VARIANTS, variant
-from golden.fp.formats import FORMATS, INT_FORMATS
-from golden.fp.spec import PRESETS, DotSpec
-from hdl.cube import CONFIGS, MatrixUnit, MatrixUnitConfig
-from hdl.cube.config import DATAFLOWS
-from hdl.fp.add import Adder
-from hdl.fp.compare import Compare, MinMax
-from hdl.fp.convert import Converter
-from hdl.fp.core import PIPELINES
-from hdl.fp.dot import DotProduct
-from hdl.fp.exact import ExactDotProduct
-from hdl.fp.intdot import IntDotProduct
-from hdl.fp.multiplier_unit import Multiplier
-from hdl.fp.multiply import MULTIPLIERS
-from hdl.m3xu.mma import UNITS as MMA_UNITS
-from hdl.m3xu.mma import MmaUnit
-from hdl.simd2.intconfig import BITS, DEPTHS
-from hdl.simd2.integer import IntTile
+from vitruvian.errors import UserError
+from vitruvian.flows.simd2 import OPERATIONS, SLOTS, float_config, float_rows, int_config, int_rows
+from vitruvian.flows.unit import Configuration, Option, Unit, Variant, flag, named, number
+from vitruvian.flows.variants import REPORTED, TABLE, VARIANTS, variant
+from vitruvian.golden.fp.formats import FORMATS, INT_FORMATS
+from vitruvian.golden.fp.spec import PRESETS, DotSpec
+from vitruvian.hdl.cube import CONFIGS, MatrixUnit, MatrixUnitConfig
+from vitruvian.hdl.cube.config import DATAFLOWS
+from vitruvian.hdl.fp.add import Adder
+from vitruvian.hdl.fp.compare import Compare, MinMax
+from vitruvian.hdl.fp.convert import Converter
+from vitruvian.hdl.fp.core import PIPELINES
+from vitruvian.hdl.fp.dot import DotProduct
+from vitruvian.hdl.fp.exact import ExactDotProduct
+from vitruvian.hdl.fp.intdot import IntDotProduct
+from vitruvian.hdl.fp.multiplier_unit import Multiplier
+from vitruvian.hdl.fp.multiply import MULTIPLIERS
+from vitruvian.hdl.m3xu.mma import UNITS as MMA_UNITS
+from vitruvian.hdl.m3xu.mma import MmaUnit
+from vitruvian.hdl.simd2.intconfig import BITS, DEPTHS
+from vitruvian.hdl.simd2.integer import IntTile
+from vitruvian.validate import one_of
 
 #: Rows, columns and 16-bit lanes of a matrix unit, where they are not the preset's.
 _SHAPE = {name: number(name, 1, 64) for name in "mnk"}
@@ -41,7 +42,7 @@ MOST = 1000
 _PIPELINE = number("pipeline", min(PIPELINES), max(PIPELINES))
 #: None for the default, whose names say nothing about it.
 _MULTIPLIER = Option(
-    lambda text: None if choose("multiplier", text, MULTIPLIERS) == "booth" else text,
+    lambda text: None if one_of("multiplier", text, MULTIPLIERS) == "booth" else text,
     " | ".join(MULTIPLIERS),
 )
 
@@ -415,10 +416,10 @@ def variants(unit: str, given: Mapping[str, Sequence[Any]]) -> list[Variant]:
     UserError
         Unknown unit or option, or a combination that the unit does not have.
     """
-    chosen = UNITS[choose("unit", unit, UNITS)]
+    chosen = UNITS[one_of("unit", unit, UNITS)]
     for name in given:
         options = [f"--{o.replace('_', '-')}" for o in chosen.options]
-        choose(f"option of {unit}", f"--{name.replace('_', '-')}", options)
+        one_of(f"option of {unit}", f"--{name.replace('_', '-')}", options)
     many = prod(map(len, given.values()))
     if many > MOST:
         raise UserError(f"at most {MOST} configurations must be asked for at once, not {many}")
@@ -432,6 +433,6 @@ def variants(unit: str, given: Mapping[str, Sequence[Any]]) -> list[Variant]:
 
 def reported(unit: str, *, everything: bool = True) -> list[Variant]:
     """Return the variants of `unit` that have baselines, or those treated when it is not named."""
-    chosen = UNITS[choose("unit", unit, UNITS)]
+    chosen = UNITS[one_of("unit", unit, UNITS)]
     rows = [*chosen.rows(), *(chosen.more() if everything else ())]
     return [Variant(chosen, chosen.default(row)) for row in rows]

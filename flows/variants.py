@@ -6,9 +6,9 @@ the edge of the array, which is our best baseline.
 
 from dataclasses import replace
 
-from golden.simd2.op import Op
-from hdl.cube import MatrixUnitConfig
-from hdl.cube.config import WIDE
+from vitruvian.golden.simd2.op import Op
+from vitruvian.hdl.cube import MatrixUnitConfig
+from vitruvian.hdl.cube.config import WIDE
 
 __all__ = ["REPORTED", "TABLE", "VARIANTS", "variant"]
 

@@ -12,12 +12,12 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from flows.cache import write_atomic
-from flows.synth import WORKER, SynthesisError
-from flows.unit import Variant
-from flows.verilog_header import header
-from flows.verilog_text import tidy
-from hdl.elaborate import snake, to_rtlil
+from vitruvian.files import write_whole
+from vitruvian.flows.synth import WORKER, SynthesisError
+from vitruvian.flows.unit import Variant
+from vitruvian.flows.verilog_header import header
+from vitruvian.flows.verilog_text import tidy
+from vitruvian.hdl.elaborate import snake, to_rtlil
 
 _IDENTIFIER = re.compile(r'("(?:[^"\\]|\\.)*")|\\(\S+)')
 _PORT = re.compile(r"port\$\d+\$\d+")  # a value of the parent without a name
@@ -56,7 +56,7 @@ def emit(variant: Variant) -> str:
 def write(variant: Variant, folder: Path) -> Path:
     """Write ``folder/MODULE.v`` whole or not at all and return its path."""
     path = folder / f"{variant.module}.v"
-    write_atomic(path, emit(variant))
+    write_whole(path, emit(variant))
     return path
 
 

@@ -7,13 +7,13 @@ from typing import Any
 from amaranth.hdl import Shape, ShapeCastable
 from amaranth.lib import data, stream, wiring
 
-from flows.unit import Variant
-from golden.fp.spec import DotSpec, IntDotSpec
-from hdl.cube import MatrixUnitConfig
-from hdl.fp.intdot import IntDotProduct
-from hdl.m3xu.issue import opcodes_of
-from hdl.m3xu.mma import MmaUnit
-from hdl.simd2.intconfig import IntConfig
+from vitruvian.flows.unit import Variant
+from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
+from vitruvian.hdl.cube import MatrixUnitConfig
+from vitruvian.hdl.fp.intdot import IntDotProduct
+from vitruvian.hdl.m3xu.issue import opcodes_of
+from vitruvian.hdl.m3xu.mma import MmaUnit
+from vitruvian.hdl.simd2.intconfig import IntConfig
 
 __all__ = ["header"]
 
@@ -32,7 +32,7 @@ def header(variant: Variant, component: Any) -> str:
         "Configuration:",
         *(f"  {name.replace('_', ' ')} = {value}" for name, value in _settings(variant, component)),
         "Made by:",
-        f"  python -m flows verilog {variant.arguments}",
+        f"  vitruvian verilog {variant.arguments}",
         "Ports:",
     ]
     codes = _opcodes(component)

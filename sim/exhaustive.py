@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
-import golden.fp
-from golden.fp import FORMATS, PRESETS, fused_dot
-from hdl.fp.dot import DotProduct
-from sim.bench.compare import Result, compare
-from sim.bench.fp_small.batch import (
+import vitruvian.golden.fp
+from vitruvian.files import write_whole
+from vitruvian.golden.fp import FORMATS, PRESETS, fused_dot
+from vitruvian.hdl.fp.dot import DotProduct
+from vitruvian.sim.bench.compare import Result, compare
+from vitruvian.sim.bench.fp_small.batch import (
     ALL,
     Unit,
     compare_group,
@@ -27,9 +28,8 @@ from sim.bench.fp_small.batch import (
     expected,
     groups,
 )
-from sim.files import write_whole
-from sim.rtl import CompiledModel, compile_unit
-from sim.workers import Call, Workers
+from vitruvian.sim.rtl import CompiledModel, compile_unit
+from vitruvian.workers import Call, Workers
 
 __all__ = ["CHUNK_BITS", "Progress", "Task", "run_tasks", "tasks"]
 
@@ -228,7 +228,7 @@ class Progress:
 @lru_cache
 def _golden_digest() -> str:
     state = hashlib.sha256()
-    for path in sorted(Path(str(golden.fp.__file__)).parent.glob("*.py")):
+    for path in sorted(Path(str(vitruvian.golden.fp.__file__)).parent.glob("*.py")):
         state.update(path.read_bytes())
     return state.hexdigest()[:16]
 

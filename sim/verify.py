@@ -11,23 +11,23 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
-from sim.bench.compare import Result
-from sim.workers import Call, WorkerKilled, Workers, listening
+from vitruvian.sim.bench.compare import Result
+from vitruvian.workers import Call, WorkerKilled, Workers, listening
 
 __all__ = ["PROVIDERS", "Check", "Outcome", "collect", "run_checks"]
 
 PROVIDERS = (
-    "sim.bench.fp.batch",
-    "sim.bench.fp_small.batch",
-    "sim.bench.fp_small.exact",
-    "sim.bench.m3xu.batch",
-    "sim.bench.m3xu.mma",
-    "sim.bench.cube.batch",
-    "sim.bench.simd2.integer",
-    "sim.bench.simd2.unit",
-    "sim.bench.simulated",
-    "sim.bench.silicon",
-    "sim.bench.machines",
+    "vitruvian.sim.bench.fp.batch",
+    "vitruvian.sim.bench.fp_small.batch",
+    "vitruvian.sim.bench.fp_small.exact",
+    "vitruvian.sim.bench.m3xu.batch",
+    "vitruvian.sim.bench.m3xu.mma",
+    "vitruvian.sim.bench.cube.batch",
+    "vitruvian.sim.bench.simd2.integer",
+    "vitruvian.sim.bench.simd2.unit",
+    "vitruvian.sim.bench.simulated",
+    "vitruvian.sim.bench.silicon",
+    "vitruvian.sim.bench.machines",
 )
 
 
@@ -167,7 +167,7 @@ def _run_named(name: str, vectors: int, seed: int) -> Outcome:
 
 
 def _run(check: Check, vectors: int, seed: int) -> Outcome:
-    from sim.rtl import ToolError
+    from vitruvian.sim.rtl import ToolError
 
     started = time.monotonic()
     try:

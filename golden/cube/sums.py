@@ -8,8 +8,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from golden.fp.codec import as_codes, to_float
-from golden.fp.spec import DotSpec
+from vitruvian.golden.fp.codec import as_codes, to_float
+from vitruvian.golden.fp.spec import DotSpec
 
 __all__ = ["fits_floats", "float_mmad", "is_short", "sums"]
 
@@ -58,7 +58,7 @@ def sums(kind, a, b, c, spec):
         One that `is_short`.
     """
     # numba takes its time to load
-    from golden.cube.sums_compiled import STRIP, norms, products, squares
+    from vitruvian.golden.cube.sums_compiled import STRIP, norms, products, squares
 
     swap = b.shape[1] < min(a.shape[0], STRIP)  # the strips shall be long
     if swap:

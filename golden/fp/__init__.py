@@ -4,7 +4,7 @@ Numbers are arrays of codes (unsigned integers of the storage width); `from_floa
 convert. `golden.fp.reference` says the same one number at a time, in `Fraction`.
 """
 
-from golden.fp.arith import (
+from vitruvian.golden.fp.arith import (
     UNORDERED,
     add,
     compare,
@@ -17,13 +17,13 @@ from golden.fp.arith import (
     mul,
     to_int,
 )
-from golden.fp.codec import to_float, unpack
-from golden.fp.dot import fused_dot
-from golden.fp.formats import FORMATS, INT_FORMATS, FloatFormat, IntFormat
-from golden.fp.intdot import int_dot
-from golden.fp.names import parse_preset_name
-from golden.fp.round import ROUNDINGS
-from golden.fp.spec import PRESETS, DotSpec, IntDotSpec, Preset, ieee_window
+from vitruvian.golden.fp.codec import to_float, unpack
+from vitruvian.golden.fp.dot import fused_dot
+from vitruvian.golden.fp.formats import FORMATS, INT_FORMATS, FloatFormat, IntFormat
+from vitruvian.golden.fp.intdot import int_dot
+from vitruvian.golden.fp.names import parse_preset_name
+from vitruvian.golden.fp.round import ROUNDINGS
+from vitruvian.golden.fp.spec import PRESETS, DotSpec, IntDotSpec, Preset, ieee_window
 
 __all__ = [
     "FORMATS",

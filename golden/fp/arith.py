@@ -6,11 +6,11 @@ Every operation is exact, then rounded once. `rounding` is "RNE", "RNA" (ties aw
 
 import numpy as np
 
-from golden.fp.codec import as_codes, code_dtype, unpack
-from golden.fp.dot import evaluate
-from golden.fp.formats import as_format, as_int_format
-from golden.fp.round import check_rounding, round_pack, round_shift
-from golden.fp.spec import DotSpec, ieee_window
+from vitruvian.golden.fp.codec import as_codes, code_dtype, unpack
+from vitruvian.golden.fp.dot import evaluate
+from vitruvian.golden.fp.formats import as_format, as_int_format
+from vitruvian.golden.fp.round import check_rounding, round_pack, round_shift
+from vitruvian.golden.fp.spec import DotSpec, ieee_window
 
 __all__ = [
     "UNORDERED",

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from golden.fp.formats import as_format
+from vitruvian.golden.fp.formats import as_format
 
 __all__ = ["Unpacked", "as_codes", "code_dtype", "to_float", "unpack"]
 

@@ -10,9 +10,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from golden.fp.codec import as_codes, code_dtype, unpack
-from golden.fp.round import jam, round_pack
-from golden.fp.spec import DotSpec
+from vitruvian.golden.fp.codec import as_codes, code_dtype, unpack
+from vitruvian.golden.fp.round import jam, round_pack
+from vitruvian.golden.fp.spec import DotSpec
 
 __all__ = ["fused_dot"]
 
@@ -104,7 +104,7 @@ def _chunk(a, b, c, spec, rounding, overflow):
     elif a.size < _FEW:
         sign, magnitude, exponent = plain_sum(*operands, emax, spec, wide=True)
     else:
-        from golden.fp.dot_compiled import compiled_sum  # numba takes its time to load
+        from vitruvian.golden.fp.dot_compiled import compiled_sum  # numba takes its time to load
 
         sign, magnitude, exponent = compiled_sum(*operands, emax, spec)
     d = round_pack(

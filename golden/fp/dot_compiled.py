@@ -6,7 +6,7 @@ The sum is held in limbs of 32 bits in int64 words, so that carries can wait unt
 import numba
 import numpy as np
 
-from golden.fp.round import JAM_BITS
+from vitruvian.golden.fp.round import JAM_BITS
 
 __all__ = ["compiled_sum"]
 

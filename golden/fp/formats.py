@@ -2,17 +2,9 @@
 
 from dataclasses import dataclass
 
+from vitruvian.validate import check_int, one_of
+
 __all__ = ["FORMATS", "INT_FORMATS", "FloatFormat", "IntFormat", "as_format", "as_int_format"]
-
-
-def check_int(thing, value, low, high=None):
-    """Return `value` when it is an int in [`low`, `high`], else raise."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{thing} must be an int, not {value!r}")
-    if value < low or (high is not None and value > high):
-        allowed = f"at least {low}" if high is None else f"between {low} and {high}"
-        raise ValueError(f"{thing} must be {allowed}, not {value!r}")
-    return value
 
 
 @dataclass(frozen=True)
@@ -242,8 +234,7 @@ def _lookup(value, kind, table, thing):
         return value
     if not isinstance(value, str):
         raise TypeError(f"{thing} must be a {kind.__name__} or a name, not {value!r}")
-    if value not in table:
-        raise ValueError(f"{thing} must be one of {', '.join(table)}, not {value!r}")
+    one_of(thing, value, table)
     return table[value]
 
 

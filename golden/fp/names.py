@@ -2,8 +2,8 @@
 
 import re
 
-from golden.fp.formats import FORMATS, FloatFormat
-from golden.fp.spec import PRESETS, Preset
+from vitruvian.golden.fp.formats import FORMATS, FloatFormat
+from vitruvian.golden.fp.spec import PRESETS, Preset
 
 __all__ = ["parse_preset_name"]
 

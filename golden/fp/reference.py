@@ -9,7 +9,7 @@ two models disagree.
 from fractions import Fraction
 from typing import NamedTuple
 
-from golden.fp.formats import as_format, as_int_format
+from vitruvian.golden.fp.formats import as_format, as_int_format
 
 __all__ = [
     "Decoded",

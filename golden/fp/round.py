@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from golden.fp.codec import code_dtype
-from golden.fp.formats import as_format
+from vitruvian.golden.fp.codec import code_dtype
+from vitruvian.golden.fp.formats import as_format
+from vitruvian.validate import one_of
 
 __all__ = ["ROUNDINGS", "bit_length", "jam", "round_pack", "round_shift"]
 
@@ -13,8 +14,7 @@ JAM_BITS = 60  # magnitudes must stay below 2^JAM_BITS: 53 bits of fp64, a half,
 
 def check_rounding(rounding):
     """Return `rounding`, or raise ValueError when it is not one of `ROUNDINGS`."""
-    if rounding not in ROUNDINGS:
-        raise ValueError(f"rounding must be one of {', '.join(ROUNDINGS)}, not {rounding!r}")
+    one_of("rounding", rounding, ROUNDINGS)
     return rounding
 
 

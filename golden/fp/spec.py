@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from golden.fp.formats import FORMATS, FloatFormat, as_format, check_int
+from vitruvian.golden.fp.formats import FORMATS, FloatFormat, as_format
+from vitruvian.validate import check_int
 
 __all__ = ["PRESETS", "DotSpec", "IntDotSpec", "Preset", "ieee_window"]
 

@@ -1,8 +1,8 @@
 """M³XU: matrix products of wide significands on narrow multipliers, in several steps."""
 
-from golden.m3xu.gemm import gemm, operand_dtype, result_dtype
-from golden.m3xu.limbs import limb_pairs, product_by_steps, split, step_shifts
-from golden.m3xu.precision import PRECISIONS, Precision, as_precision
+from vitruvian.golden.m3xu.gemm import gemm, operand_dtype, result_dtype
+from vitruvian.golden.m3xu.limbs import limb_pairs, product_by_steps, split, step_shifts
+from vitruvian.golden.m3xu.precision import PRECISIONS, Precision, as_precision
 
 __all__ = [
     "PRECISIONS",

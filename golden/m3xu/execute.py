@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from golden.m3xu.gemm import gemm
-from golden.m3xu.isa import Instruction, Opcode
+from vitruvian.golden.m3xu.gemm import gemm
+from vitruvian.golden.m3xu.isa import Instruction, Opcode
 
 __all__ = ["execute"]
 

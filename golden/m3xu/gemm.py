@@ -3,8 +3,8 @@
 import ml_dtypes
 import numpy as np
 
-from golden.cube import mmad_any
-from golden.m3xu.precision import Precision, as_precision
+from vitruvian.golden.cube import mmad_any
+from vitruvian.golden.m3xu.precision import Precision, as_precision
 
 __all__ = ["gemm", "operand_dtype", "result_dtype"]
 

@@ -25,8 +25,9 @@ import enum
 import re
 from dataclasses import dataclass
 
-from golden.fp.formats import FloatFormat, check_int
-from golden.m3xu.precision import PRECISIONS, Precision
+from vitruvian.golden.fp.formats import FloatFormat
+from vitruvian.golden.m3xu.precision import PRECISIONS, Precision
+from vitruvian.validate import check_int, one_of
 
 __all__ = [
     "FIELDS",
@@ -167,8 +168,7 @@ def as_opcode(value: "Opcode | str") -> Opcode:
     """
     if isinstance(value, Opcode):
         return value
-    if value not in _BY_MNEMONIC:
-        raise ValueError(f"instruction must be one of {', '.join(_BY_MNEMONIC)}, not {value!r}")
+    one_of("instruction", value, _BY_MNEMONIC)
     return _BY_MNEMONIC[value]
 
 

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-from golden.fp.formats import FORMATS, FloatFormat, check_int
-from golden.fp.spec import PRESETS, DotSpec
+from vitruvian.golden.fp.formats import FORMATS, FloatFormat
+from vitruvian.golden.fp.spec import PRESETS, DotSpec
+from vitruvian.validate import check_int, one_of
 
 __all__ = ["LANE_BITS", "PRECISIONS", "Precision", "as_precision"]
 
@@ -98,8 +99,7 @@ class Precision:
             For a preset without this format, lanes that do not divide, or a window that is too
             narrow or given to a machine.
         """
-        if preset not in PRESETS:
-            raise ValueError(f"preset must be one of {', '.join(PRESETS)}, not {preset!r}")
+        one_of("preset", preset, PRESETS)
         name = "ieee" if self.is_wide(multiplier_bits) else preset
         spec = PRESETS[name].spec(
             self.format.name, self.output.name, k=self.terms(k, multiplier_bits)
@@ -137,6 +137,5 @@ def as_precision(value: "Precision | str") -> Precision:
     """
     if isinstance(value, Precision):
         return value
-    if value not in PRECISIONS:
-        raise ValueError(f"precision must be one of {', '.join(PRECISIONS)}, not {value!r}")
+    one_of("precision", value, PRECISIONS)
     return PRECISIONS[value]

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from golden.fp.formats import check_int
+from vitruvian.validate import check_int
 
 __all__ = ["ROWS", "Patches"]
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from golden import vector
-from golden.fp.formats import check_int
-from golden.scu.patches import ROWS
+from vitruvian.golden import vector
+from vitruvian.golden.scu.patches import ROWS
+from vitruvian.validate import check_int
 
 __all__ = ["col2im", "col2im_add", "im2col", "im2col_load"]
 

@@ -1,9 +1,9 @@
 """SIMD²: matrix operations D = C ⊕ (A ⊗ B) of nine semirings."""
 
-from golden.simd2.integer import int_identity, int_mmo
-from golden.simd2.matrix import mmo
-from golden.simd2.op import Op, Semiring, as_op
-from golden.simd2.sparse import compress, expand, is_two_of_four, mmo_sparse
+from vitruvian.golden.simd2.integer import int_identity, int_mmo
+from vitruvian.golden.simd2.matrix import mmo
+from vitruvian.golden.simd2.op import Op, Semiring, as_op
+from vitruvian.golden.simd2.sparse import compress, expand, is_two_of_four, mmo_sparse
 
 __all__ = [
     "Op",

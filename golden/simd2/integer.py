@@ -4,7 +4,8 @@ from math import prod
 
 import numpy as np
 
-from golden.simd2.op import Op, as_op
+from vitruvian.golden.simd2.op import Op, as_op
+from vitruvian.validate import one_of
 
 __all__ = ["INT_BITS", "int_identity", "int_mmo"]
 
@@ -103,8 +104,7 @@ def _reduced(op, terms, c):
 
 
 def _check_bits(bits):
-    if bits not in INT_BITS:
-        raise ValueError(f"bits must be one of {', '.join(map(str, INT_BITS))}, not {bits!r}")
+    one_of("bits", bits, INT_BITS)
 
 
 def _words(values, bits, thing):

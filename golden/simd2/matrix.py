@@ -5,13 +5,13 @@ from math import prod
 import ml_dtypes
 import numpy as np
 
-from golden.cube import mmad_any
-from golden.cube.sums import is_short, sums
-from golden.fp import PRESETS, DotSpec, fused_dot
-from golden.fp.formats import check_int
-from golden.simd2.op import PARTS, Op, as_op
-from golden.simd2.plain import plain_mmo, truth
-from golden.simd2.squares import square_sums
+from vitruvian.golden.cube import mmad_any
+from vitruvian.golden.cube.sums import is_short, sums
+from vitruvian.golden.fp import PRESETS, DotSpec, fused_dot
+from vitruvian.golden.simd2.op import PARTS, Op, as_op
+from vitruvian.golden.simd2.plain import plain_mmo, truth
+from vitruvian.golden.simd2.squares import square_sums
+from vitruvian.validate import check_int, one_of
 
 __all__ = ["OPERANDS", "SQUARES", "dot_spec", "mmo"]
 
@@ -96,8 +96,7 @@ def mmo(
     if c.shape[-2:] != shape[-2:]:
         raise ValueError(f"c must be (..., {shape[-2]}, {shape[-1]}), not {c.shape}")
     shape = (*np.broadcast_shapes(lead, c.shape[:-2]), *shape[-2:])
-    if squares not in SQUARES:
-        raise ValueError(f"squares must be one of {', '.join(SQUARES)}, not {squares!r}")
+    one_of("squares", squares, SQUARES)
     by_products = op is Op.ADDNORM and squares == "products"
     spec = dot_spec(
         Op.MMA if by_products else op, OPERANDS[a.dtype], k=k, preset=preset, window=window
@@ -133,8 +132,7 @@ def dot_spec(op: Op, format: str, *, k: int = 4, preset: str = "ieee", window: i
     check_int("k", k, 1)
     if op.plus != "add":
         return None
-    if preset not in PRESETS:
-        raise ValueError(f"preset must be one of {', '.join(PRESETS)}, not {preset!r}")
+    one_of("preset", preset, PRESETS)
     if op.times == "sqdiff" or format == "fp32":
         format, preset = "fp32", "ieee"
     spec = PRESETS[preset].spec(format, k=k)
@@ -230,7 +228,7 @@ def _minus_zero(x):
 
 
 def _quick(op, a, b, c):
-    from golden.simd2.matrix_compiled import quick  # numba takes its time to load
+    from vitruvian.golden.simd2.matrix_compiled import quick  # numba takes its time to load
 
     sign = np.float32(-1 if op.plus == "max" else 1)
     d = sign * c
@@ -239,7 +237,7 @@ def _quick(op, a, b, c):
 
 
 def _ranked(op, a, b, c):
-    from golden.simd2.matrix_compiled import TURN, WORST, ranked
+    from vitruvian.golden.simd2.matrix_compiled import TURN, WORST, ranked
 
     flip = np.int32(-1 if op.plus == "max" else 0)
     d = _ranks(c, flip, nan=_LAST)
@@ -252,7 +250,7 @@ def _ranked(op, a, b, c):
 
 
 def _extrema(a, b, c, *, flip):
-    from golden.simd2.matrix_compiled import ranked_extrema
+    from vitruvian.golden.simd2.matrix_compiled import ranked_extrema
 
     d = _ranks(c, flip, nan=_LAST)
     ranked_extrema(_ranks(a, flip, nan=_FIRST), _ranks(b, flip, nan=_FIRST), d)

@@ -5,8 +5,8 @@ NaN loses against a number, −0 is below +0 (IEEE 754-2019 minimumNumber and ma
 
 import numpy as np
 
-from golden.fp import DotSpec, fused_dot
-from golden.simd2.op import Op
+from vitruvian.golden.fp import DotSpec, fused_dot
+from vitruvian.golden.simd2.op import Op
 
 __all__ = ["maximum_number", "minimum_number", "plain_mmo", "truth"]
 

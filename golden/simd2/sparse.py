@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from golden.fp.formats import check_int
-from golden.simd2.matrix import OPERANDS, mmo
-from golden.simd2.op import GROUP, KEPT, Op, as_op
-from golden.simd2.plain import truth
+from vitruvian.golden.simd2.matrix import OPERANDS, mmo
+from vitruvian.golden.simd2.op import GROUP, KEPT, Op, as_op
+from vitruvian.golden.simd2.plain import truth
+from vitruvian.validate import check_int
 
 __all__ = ["GROUP", "KEPT", "compress", "expand", "is_two_of_four", "mmo_sparse"]
 

@@ -6,8 +6,8 @@ its window is counted from the largest of a·a and b·b; a pair of equal numbers
 
 import numpy as np
 
-from golden.fp import DotSpec, fused_dot
-from golden.simd2.op import PARTS
+from vitruvian.golden.fp import DotSpec, fused_dot
+from vitruvian.golden.simd2.op import PARTS
 
 __all__ = ["square_parts", "square_sums"]
 

@@ -6,7 +6,7 @@ with a clear sign (0x7E00, 0x7FC00000). Square root, reciprocals, exponential an
 correctly rounded. Integers wrap; conversions saturate.
 """
 
-from golden.vector.arithmetic import (
+from vitruvian.golden.vector.arithmetic import (
     absolute,
     add,
     bitwise_and,
@@ -23,11 +23,18 @@ from golden.vector.arithmetic import (
     shift_right,
     sub,
 )
-from golden.vector.conversions import ROUNDINGS, convert
-from golden.vector.formats import DTYPES, canonical
-from golden.vector.functions import exp, ln, rec, rsqrt, sqrt
-from golden.vector.reductions import largest, pair_sums, smallest, sum_tree
-from golden.vector.selection import CONDITIONS, compare, pack, select, transpose, unpack_bits
+from vitruvian.golden.vector.conversions import ROUNDINGS, convert
+from vitruvian.golden.vector.formats import DTYPES, canonical
+from vitruvian.golden.vector.functions import exp, ln, rec, rsqrt, sqrt
+from vitruvian.golden.vector.reductions import largest, pair_sums, smallest, sum_tree
+from vitruvian.golden.vector.selection import (
+    CONDITIONS,
+    compare,
+    pack,
+    select,
+    transpose,
+    unpack_bits,
+)
 
 __all__ = [
     "CONDITIONS",

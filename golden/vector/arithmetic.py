@@ -8,8 +8,8 @@ is the canonical one. Integers wrap.
 
 import numpy as np
 
-from golden.fp import fma
-from golden.vector.formats import canonical, check_floats, check_same, codes
+from vitruvian.golden.fp import fma
+from vitruvian.golden.vector.formats import canonical, check_floats, check_same, codes
 
 __all__ = [
     "absolute",

@@ -7,9 +7,10 @@ outside the range saturate, infinities too, and NaN gives 0. Integers saturate i
 
 import numpy as np
 
-from golden.fp import convert as convert_codes
-from golden.fp import from_int
-from golden.vector.formats import DTYPES, canonical, codes, dtype_of
+from vitruvian.golden.fp import convert as convert_codes
+from vitruvian.golden.fp import from_int
+from vitruvian.golden.vector.formats import DTYPES, canonical, codes, dtype_of
+from vitruvian.validate import one_of
 
 __all__ = ["ROUNDINGS", "convert"]
 
@@ -45,8 +46,7 @@ def convert(values, source: str, target: str, rounding: str = "r"):
     if values.dtype != dtype_of(source):
         raise TypeError(f"values must be {dtype_of(source)} ({source}), not {values.dtype}")
     dtype_of(target)
-    if rounding not in ROUNDINGS:
-        raise ValueError(f"rounding must be one of {', '.join(ROUNDINGS)}, not {rounding!r}")
+    one_of("rounding", rounding, ROUNDINGS)
     narrower = source == "fp32" and target in ("fp16", "bf16")
     if rounding == "o" and not narrower:
         raise ValueError(f"odd rounding must be from fp32 to fp16 or bf16, not to {target!r}")

@@ -4,6 +4,8 @@ from typing import Final
 
 import numpy as np
 
+from vitruvian.validate import one_of
+
 __all__ = ["DTYPES", "canonical", "codes", "dtype_of"]
 
 #: NumPy type of the elements of each format; bf16 is held as its codes.
@@ -37,8 +39,7 @@ def dtype_of(name: str) -> np.dtype:
     ValueError
         For a name that is not in `DTYPES`.
     """
-    if name not in DTYPES:
-        raise ValueError(f"format must be one of {', '.join(DTYPES)}, not {name!r}")
+    one_of("format", name, DTYPES)
     return DTYPES[name]
 
 

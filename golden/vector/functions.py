@@ -12,7 +12,7 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 
-from golden.vector.formats import canonical, check_floats
+from vitruvian.golden.vector.formats import canonical, check_floats
 
 __all__ = ["exp", "ln", "rec", "rsqrt", "sqrt"]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from golden.vector.arithmetic import add
-from golden.vector.formats import canonical, check_floats, check_same, codes
+from vitruvian.golden.vector.arithmetic import add
+from vitruvian.golden.vector.formats import canonical, check_floats, check_same, codes
 
 __all__ = ["largest", "pair_sums", "smallest", "sum_tree"]
 

@@ -4,7 +4,8 @@ import operator
 
 import numpy as np
 
-from golden.vector.formats import check_same
+from vitruvian.golden.vector.formats import check_same
+from vitruvian.validate import one_of
 
 __all__ = ["CONDITIONS", "compare", "pack", "select", "transpose", "unpack_bits"]
 
@@ -29,8 +30,7 @@ def compare(a, b, condition: str) -> np.ndarray:
     TypeError
         For arrays of two types.
     """
-    if condition not in CONDITIONS:
-        raise ValueError(f"condition must be one of {', '.join(CONDITIONS)}, not {condition!r}")
+    one_of("condition", condition, CONDITIONS)
     a, b = np.asarray(a), np.asarray(b)
     check_same(a, b)
     return CONDITIONS[condition](a, b)

@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from golden.m3xu.precision import PRECISIONS as M3XU
+from vitruvian.golden.m3xu.precision import PRECISIONS as M3XU
 
 from ..fp.multidot import choose, widen_exponent
 from ..fp.unpack import Unpacked, unpack

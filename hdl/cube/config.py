@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass, fields
 
-from golden.fp.formats import FORMATS, FloatFormat, as_format, check_int
-from golden.fp.spec import PRESETS, DotSpec, IntDotSpec
-from golden.m3xu.precision import PRECISIONS as M3XU
-from golden.simd2.op import PARTS, Op
+from vitruvian.golden.fp.formats import FORMATS, FloatFormat, as_format
+from vitruvian.golden.fp.spec import PRESETS, DotSpec, IntDotSpec
+from vitruvian.golden.m3xu.precision import PRECISIONS as M3XU
+from vitruvian.golden.simd2.op import PARTS, Op
+from vitruvian.validate import check_int, one_of
 
 from ..fp.core import PIPELINES
 from ..fp.multiply import check_multiplier
@@ -108,13 +109,9 @@ class MatrixUnitConfig:
         if self.slots is not None:
             check_int("slots", self.slots, 1, 64)
         check_int("pipeline", self.pipeline, min(PIPELINES), max(PIPELINES))
-        if self.dataflow not in DATAFLOWS:
-            raise ValueError(
-                f"dataflow must be one of {', '.join(DATAFLOWS)}, not {self.dataflow!r}"
-            )
+        one_of("dataflow", self.dataflow, DATAFLOWS)
         presets = [name for name in PRESETS if name != "exact"]
-        if self.preset not in presets:
-            raise ValueError(f"preset must be one of {', '.join(presets)}, not {self.preset!r}")
+        one_of("preset", self.preset, presets)
         if not isinstance(self.saturate, bool):
             raise TypeError(f"saturate must be True or False, not {self.saturate!r}")
         check_multiplier(self.multiplier)
@@ -127,8 +124,7 @@ class MatrixUnitConfig:
         if isinstance(given, str) or not given or len(set(given)) != len(given):
             raise ValueError(f"precisions must be different names, at least one, not {given!r}")
         for name in given:
-            if name not in PRECISIONS:
-                raise ValueError(f"precision must be one of {', '.join(PRECISIONS)}, not {name!r}")
+            one_of("precision", name, PRECISIONS)
         object.__setattr__(self, "precisions", tuple(p for p in PRECISIONS if p in given))
         if "tf32" in given and self.k % 2:
             raise ValueError(f"k must be even with tf32, which takes two lanes, not {self.k!r}")
@@ -149,10 +145,7 @@ class MatrixUnitConfig:
         if self.assignment is None:
             wide = any(name in WIDE for name in self.precisions)
             object.__setattr__(self, "assignment", "edge" if wide else "element")
-        if self.assignment not in ASSIGNMENTS:
-            raise ValueError(
-                f"assignment must be one of {', '.join(ASSIGNMENTS)}, not {self.assignment!r}"
-            )
+        one_of("assignment", self.assignment, ASSIGNMENTS)
         inner = self.assignment == "element"
         allowed = NARROW if inner else (*M3XU, INT8)
         if not inner and not self.floats:
@@ -366,10 +359,7 @@ class MatrixUnitConfig:
         return (max(self.limb_counts, default=1) - 1).bit_length()
 
     def _known(self, precision: str) -> None:
-        if precision not in self.precisions:
-            raise ValueError(
-                f"precision must be one of {', '.join(self.precisions)}, not {precision!r}"
-            )
+        one_of("precision", precision, self.precisions)
 
     # Widths
 

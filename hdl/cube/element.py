@@ -6,7 +6,7 @@ from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from golden.simd2.op import GROUP, KEPT
+from vitruvian.golden.simd2.op import GROUP, KEPT
 
 from ..fp.intdot import IntDotProduct
 from ..fp.multidot import MultiDot

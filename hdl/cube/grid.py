@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from golden.simd2.op import PARTS
+from vitruvian.golden.simd2.op import PARTS
 
 from ..simd2.mode import bits
 from ..simd2.operand import Decode, Spread

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from golden.simd2.op import PARTS, Op
+from vitruvian.golden.simd2.op import PARTS, Op
 
 if TYPE_CHECKING:
     from .config import MatrixUnitConfig

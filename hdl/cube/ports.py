@@ -6,8 +6,8 @@ from typing import Any
 
 from amaranth.lib import data, enum
 
-from golden.fp.formats import FORMATS
-from golden.m3xu.precision import PRECISIONS as M3XU
+from vitruvian.golden.fp.formats import FORMATS
+from vitruvian.golden.m3xu.precision import PRECISIONS as M3XU
 
 from ..m3xu.lanes import bus_layout
 from ..simd2.mode import bits_layout

@@ -6,10 +6,11 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from golden.fp.formats import FloatFormat, as_format
+from vitruvian.golden.fp.formats import FloatFormat, as_format
+from vitruvian.validate import one_of
 
 from .align import shift_right
-from .finish import ROUNDINGS, Exact, check_option, finish
+from .finish import ROUNDINGS, Exact, finish
 from .pipeline import Cuts
 from .unpack import unpack
 
@@ -85,8 +86,8 @@ class Adder(wiring.Component):
         )
         if not holds:
             raise ValueError(f"output must hold every {f} number, not {out.name!r}")
-        check_option(rounding, ROUNDINGS, "rounding")
-        check_option(pipeline, tuple(_PLACES), "pipeline")
+        one_of("rounding", rounding, ROUNDINGS)
+        one_of("pipeline", pipeline, tuple(_PLACES))
         self.rounding, self.pipeline, self.latency = rounding, pipeline, pipeline
         super().__init__(
             {

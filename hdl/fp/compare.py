@@ -6,7 +6,7 @@ from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from golden.fp.formats import FloatFormat, as_format
+from vitruvian.golden.fp.formats import FloatFormat, as_format
 
 from .finish import store
 from .unpack import unpack

@@ -6,10 +6,11 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from golden.fp.formats import FORMATS, INT_FORMATS, FloatFormat, IntFormat
+from vitruvian.golden.fp.formats import FORMATS, INT_FORMATS, FloatFormat, IntFormat
+from vitruvian.validate import one_of
 
 from .align import shift_right
-from .finish import ROUNDINGS, Exact, check_option, finish
+from .finish import ROUNDINGS, Exact, finish
 from .pipeline import Cuts
 from .unpack import unpack
 
@@ -68,8 +69,8 @@ class Converter(wiring.Component):
         self.source, self.target = _format(source, "source"), _format(target, "target")
         if isinstance(self.source, IntFormat) and isinstance(self.target, IntFormat):
             raise ValueError(f"target must be a floating-point format, not {self.target.name!r}")
-        check_option(rounding, ROUNDINGS, "rounding")
-        check_option(pipeline, tuple(_PLACES), "pipeline")
+        one_of("rounding", rounding, ROUNDINGS)
+        one_of("pipeline", pipeline, tuple(_PLACES))
         self.rounding, self.saturate = rounding, bool(saturate)
         self.pipeline = self.latency = pipeline
         super().__init__({"a": In(_bits(self.source)), "d": Out(_bits(self.target))})
@@ -167,8 +168,7 @@ def _format(value: object, thing: str) -> FloatFormat | IntFormat:
     if not isinstance(value, str):
         raise TypeError(f"{thing} must be a format or a name, not {value!r}")
     formats = FORMATS | INT_FORMATS
-    if value not in formats:
-        raise ValueError(f"{thing} must be one of {', '.join(formats)}, not {value!r}")
+    one_of(thing, value, formats)
     return formats[value]
 
 

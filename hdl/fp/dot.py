@@ -4,7 +4,8 @@ from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from golden.fp.spec import DotSpec
+from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.validate import one_of
 
 from .core import PIPELINES, DotCore
 from .geometry import Geometry, Lane, floored
@@ -98,8 +99,7 @@ class DotProduct(wiring.Component):
     d: Signal
 
     def __init__(self, *, spec: DotSpec, pipeline: int = 0, multiplier: str = "booth"):
-        if pipeline not in PIPELINES:
-            raise ValueError(f"pipeline must be one of {sorted(PIPELINES)}, not {pipeline!r}")
+        one_of("pipeline", pipeline, sorted(PIPELINES))
         if spec.window is None:
             raise ValueError("spec must have a window; without one use ExactDotProduct")
         self.spec = spec

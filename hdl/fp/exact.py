@@ -6,11 +6,11 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from golden.fp.spec import DotSpec
+from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.validate import one_of
 
 from .carrysave import Row, add_plainly, add_rows, reduce_rows
 from .core import DotCore, Geometry, Lane
-from .finish import check_option
 from .multiply import check_multiplier, multiply
 from .pipeline import Cuts
 from .unpack import Unpacked, unpack
@@ -79,7 +79,7 @@ class ExactDotProduct(wiring.Component):
             raise ValueError(f"window must be None, not {spec.window!r}; use DotProduct")
         if spec.rounding != "RNE" or spec.emax_floor is not None:
             raise ValueError("rounding must be RNE without emax_floor, as in preset exact")
-        check_option(pipeline, tuple(_PLACES), "pipeline")
+        one_of("pipeline", pipeline, tuple(_PLACES))
         self.multiplier = check_multiplier(multiplier)
         if spec.output.nan != "ieee" or spec.output.storage_shift:
             raise ValueError(f"output must be fp16, bf16, fp32 or fp64, not {spec.output.name!r}")

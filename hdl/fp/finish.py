@@ -1,16 +1,15 @@
 """The common end of the small units: normalise, round, pack, and put the specials in."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 
-from golden.fp.formats import FloatFormat
+from vitruvian.golden.fp.formats import FloatFormat
 
 from .normalise import Normalised, normalise, round_and_pack
 from .pipeline import Cuts
 
-__all__ = ["ROUNDINGS", "Exact", "finish", "store", "check_option"]
+__all__ = ["ROUNDINGS", "Exact", "finish", "store"]
 
 #: What the units can do with a number between two of the output's.
 ROUNDINGS = ("RNE", "RZ")
@@ -136,9 +135,3 @@ def store(code: Value, format: FloatFormat) -> Value:
     """A code of ``format.width`` bits in the position it is stored in."""
     padding = format.storage_bits - format.storage_shift - format.width
     return Cat(Const(0, format.storage_shift), code, Const(0, padding))
-
-
-def check_option(value: object, allowed: Sequence[object], thing: str) -> None:
-    """Raise ValueError unless ``value`` is one of ``allowed``."""
-    if value not in allowed or isinstance(value, bool):
-        raise ValueError(f"{thing} must be one of {', '.join(map(str, allowed))}, not {value!r}")

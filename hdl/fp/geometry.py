@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from amaranth.hdl import Value
 
-from golden.fp.formats import FloatFormat
+from vitruvian.golden.fp.formats import FloatFormat
 
 __all__ = ["Geometry", "Guests", "Lane", "ShortWindow", "SmallResult", "Winner", "floored"]
 

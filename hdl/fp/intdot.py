@@ -6,6 +6,8 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from vitruvian.validate import one_of
+
 from .carrysave import Row, add_rows, compress, reduce_spans
 from .core import PIPELINES
 from .multiply import check_multiplier
@@ -86,8 +88,7 @@ class IntDotProduct(wiring.Component):
             raise TypeError(f"k must be an int, not {k!r}")
         if k < 1:
             raise ValueError(f"k must be at least 1, not {k!r}")
-        if pipeline not in PIPELINES:
-            raise ValueError(f"pipeline must be one of {sorted(PIPELINES)}, not {pipeline!r}")
+        one_of("pipeline", pipeline, sorted(PIPELINES))
         self.k, self.signed_a, self.signed_b = k, bool(signed_a), bool(signed_b)
         self.saturate, self.pipeline, self.latency = bool(saturate), pipeline, pipeline
         self.multiplier = check_multiplier(multiplier)

@@ -7,8 +7,9 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from golden.fp.formats import FloatFormat
-from golden.fp.spec import DotSpec
+from vitruvian.golden.fp.formats import FloatFormat
+from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.validate import one_of
 
 from .core import PIPELINES, DotCore
 from .dot import product_lane
@@ -71,8 +72,7 @@ class MultiDot(wiring.Component):
         pipeline: int = 0,
         multiplier: str = "booth",
     ):
-        if pipeline not in PIPELINES:
-            raise ValueError(f"pipeline must be one of {sorted(PIPELINES)}, not {pipeline!r}")
+        one_of("pipeline", pipeline, sorted(PIPELINES))
         if not specs and not int8_k:
             raise ValueError("specs must name at least one precision, not be empty")
         self.specs, self.int8_k = dict(specs), int8_k

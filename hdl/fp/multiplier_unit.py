@@ -6,9 +6,10 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from golden.fp.formats import FloatFormat, as_format
+from vitruvian.golden.fp.formats import FloatFormat, as_format
+from vitruvian.validate import one_of
 
-from .finish import ROUNDINGS, Exact, check_option, finish
+from .finish import ROUNDINGS, Exact, finish
 from .multiply import check_multiplier, multiply
 from .pipeline import Cuts
 from .unpack import unpack
@@ -67,8 +68,8 @@ class Multiplier(wiring.Component):
     ):
         self.format = as_format(format)
         self.output = self.format if output is None else as_format(output, "output")
-        check_option(rounding, ROUNDINGS, "rounding")
-        check_option(pipeline, tuple(_PLACES), "pipeline")
+        one_of("rounding", rounding, ROUNDINGS)
+        one_of("pipeline", pipeline, tuple(_PLACES))
         self.multiplier = check_multiplier(multiplier)
         self.rounding, self.pipeline, self.latency = rounding, pipeline, pipeline
         super().__init__(

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from amaranth.hdl import Cat, Const, Module, Signal, Value
 
+from vitruvian.validate import one_of
+
 from .carrysave import Row, add_rows, reduce_rows
 
 __all__ = ["MULTIPLIERS", "ORDERS", "arrange_rows", "booth_rows", "check_multiplier", "multiply"]
@@ -59,8 +61,7 @@ def booth_rows(m: Module, a: Value, b: Value, *, name: str) -> list[Row]:
 
 def check_multiplier(multiplier: object) -> str:
     """Return ``multiplier``, or raise ValueError unless it is one of `MULTIPLIERS`."""
-    if multiplier not in MULTIPLIERS:
-        raise ValueError(f"multiplier must be one of {', '.join(MULTIPLIERS)}, not {multiplier!r}")
+    one_of("multiplier", multiplier, MULTIPLIERS)
     return str(multiplier)
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 
-from golden.fp.formats import FloatFormat
+from vitruvian.golden.fp.formats import FloatFormat
 
 from .align import shift_right
 from .pipeline import Cuts

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from amaranth.hdl import Cat, Const, Mux, Value
 
-from golden.fp.formats import FloatFormat
+from vitruvian.golden.fp.formats import FloatFormat
 
 from .finish import store
 from .geometry import Geometry, Lane, ShortWindow

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from amaranth.hdl import Cat, Module, Signal, Value
 
-from golden.fp.formats import FloatFormat
+from vitruvian.golden.fp.formats import FloatFormat
 
 __all__ = ["Unpacked", "unpack"]
 

@@ -7,7 +7,8 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from golden.fp.spec import DotSpec
+from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.validate import one_of
 
 from ..fp.core import PIPELINES, DotCore
 from ..fp.dot import lane
@@ -97,8 +98,7 @@ class LaneDot(wiring.Component):
         pipeline: int = 0,
         multiplier: str = "booth",
     ):
-        if pipeline not in PIPELINES:
-            raise ValueError(f"pipeline must be one of {sorted(PIPELINES)}, not {pipeline!r}")
+        one_of("pipeline", pipeline, sorted(PIPELINES))
         if spec.window is None:
             raise ValueError("spec must have a window, not None")
         for given in (spec, chopped):

@@ -7,7 +7,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from golden.m3xu.isa import FIELDS, Opcode
+from vitruvian.golden.m3xu.isa import FIELDS, Opcode
 
 from ..cube.config import MatrixUnitConfig
 from ..cube.ports import Start, beat_layout

@@ -8,9 +8,10 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from golden.fp.formats import FloatFormat
-from golden.fp.spec import DotSpec
-from golden.simd2.op import PARTS, Op
+from vitruvian.golden.fp.formats import FloatFormat
+from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.golden.simd2.op import PARTS, Op
+from vitruvian.validate import one_of
 
 from ..fp.core import PIPELINES, DotCore
 from ..fp.dot import geometry_of, lane
@@ -84,8 +85,7 @@ class SemiringDot(wiring.Component):
         pipeline: int = 0,
         multiplier: str = "booth",
     ):
-        if pipeline not in PIPELINES:
-            raise ValueError(f"pipeline must be one of {sorted(PIPELINES)}, not {pipeline!r}")
+        one_of("pipeline", pipeline, sorted(PIPELINES))
         self.operations = operations_of(operations)
         own = (spec.truncate, spec.rounding, spec.zero, spec.emax_floor)
         if own != ("floor", "RNE", "ieee", None) or spec.window is None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields
 
 from amaranth.lib import data
 
-from golden.simd2.op import Op
+from vitruvian.golden.simd2.op import Op
 
 from ..fp.multiply import check_multiplier
 from ..parameters import without_booth

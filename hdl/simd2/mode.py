@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from amaranth.hdl import Const, Value
 from amaranth.lib import data
 
-from golden.simd2.op import Op, as_op
+from vitruvian.golden.simd2.op import Op, as_op
 
 __all__ = [
     "MODES",

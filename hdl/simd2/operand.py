@@ -15,8 +15,9 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from golden.fp.formats import FloatFormat, as_format, check_int
-from golden.simd2.op import GROUP, KEPT, PARTS, Op
+from vitruvian.golden.fp.formats import FloatFormat, as_format
+from vitruvian.golden.simd2.op import GROUP, KEPT, PARTS, Op
+from vitruvian.validate import check_int
 
 from ..fp.normalise import normalise
 from ..fp.unpack import unpack

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
 
-from golden.fp.formats import FloatFormat
-from golden.simd2.op import Op
+from vitruvian.golden.fp.formats import FloatFormat
+from vitruvian.golden.simd2.op import Op
 
 from .mode import bits_layout, mode_of
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data
 
-from golden.fp.formats import FloatFormat
+from vitruvian.golden.fp.formats import FloatFormat
 
 from ..fp.geometry import Geometry, Lane, Winner
 from .operand import fixed_bits

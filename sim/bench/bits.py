@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from sim.rtl.ports import Leaf, Port
+from vitruvian.sim.rtl.ports import Leaf, Port
 
 __all__ = ["pack", "unpack"]
 

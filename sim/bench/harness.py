@@ -14,7 +14,7 @@ from typing import Any
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, ReadOnly, Timer
 
-from sim.rtl.ports import Interface, Port
+from vitruvian.sim.rtl.ports import Interface, Port
 
 from .bits import pack, unpack
 

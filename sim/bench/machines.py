@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from golden.fp import FORMATS, PRESETS, DotSpec
-from sim.bench.compare import Result
-from sim.bench.silicon import FOLDER, DataSet, run_golden, runs
-from sim.verify import Check
+from vitruvian.golden.fp import FORMATS, PRESETS, DotSpec
+from vitruvian.sim.bench.compare import Result
+from vitruvian.sim.bench.silicon import FOLDER, DataSet, run_golden, runs
+from vitruvian.sim.verify import Check
 
 __all__ = ["FOLDERS", "checks", "load_set", "spec_of"]
 

@@ -14,7 +14,7 @@ from typing import IO, Literal
 
 import numpy as np
 
-from golden.fp import FloatFormat, convert
+from vitruvian.golden.fp import FloatFormat, convert
 
 __all__ = ["MAX_BYTES", "Header", "Misfit", "allowed_dtypes", "codes", "read_arrays", "rounded"]
 

@@ -20,12 +20,12 @@ import cocotb_tools.config
 from amaranth.lib import wiring
 from cocotb_tools.runner import get_runner
 
-from sim.bench.scoreboard import COUNTS
-from sim.rtl.build import LIBRARY
-from sim.rtl.cache import digest, entry
-from sim.rtl.emit import to_verilog
-from sim.rtl.recipe import Recipe
-from sim.rtl.toolchain import BuildError, ToolError
+from vitruvian.cache import digest, entry
+from vitruvian.sim.bench.scoreboard import COUNTS
+from vitruvian.sim.rtl.build import LIBRARY
+from vitruvian.sim.rtl.emit import to_verilog
+from vitruvian.sim.rtl.recipe import Recipe
+from vitruvian.sim.rtl.toolchain import BuildError, ToolError
 
 __all__ = ["PARAMETERS", "BenchResult", "run_bench", "simulator"]
 

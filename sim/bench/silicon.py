@@ -3,7 +3,7 @@
 A data set is ``<preset>_<format>.npz`` with ``a``, ``b`` (N, K) and ``c``, ``d_fp32``, ``d_fp16``
 (N,): codes of their formats, floats, or fp32 bit patterns; docs/units/silicon.md says it in full.
 The sets are not part of the project; those that lie in ``../shared/data/silicon`` are rows of
-``make sim``, any other is tried with ``python -m sim silicon FILE``.
+``make sim``, any other is tried with ``vitruvian silicon FILE``.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -13,15 +13,15 @@ from pathlib import Path
 
 import numpy as np
 
-from golden.fp import PRESETS, DotSpec, fused_dot, parse_preset_name
-from hdl.cube import MatrixUnit, MatrixUnitConfig, Start
-from hdl.fp.dot import DotProduct
-from sim.bench.compare import Result, compare
-from sim.bench.fp.batch import depth_for
-from sim.bench.npz import Header, Misfit, codes, read_arrays, rounded
-from sim.rtl import compile_unit
-from sim.rtl.cube import bus_words
-from sim.verify import Check
+from vitruvian.golden.fp import PRESETS, DotSpec, fused_dot, parse_preset_name
+from vitruvian.hdl.cube import MatrixUnit, MatrixUnitConfig, Start
+from vitruvian.hdl.fp.dot import DotProduct
+from vitruvian.sim.bench.compare import Result, compare
+from vitruvian.sim.bench.fp.batch import depth_for
+from vitruvian.sim.bench.npz import Header, Misfit, codes, read_arrays, rounded
+from vitruvian.sim.rtl import compile_unit
+from vitruvian.sim.rtl.cube import bus_words
+from vitruvian.sim.verify import Check
 
 __all__ = ["FOLDER", "DataSet", "checks", "load", "run_golden", "run_m3xu", "run_rtl", "runs"]
 

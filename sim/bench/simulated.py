@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from hdl.cube import MatrixUnit
-from hdl.fp.dot import DotProduct
-from sim.bench.compare import Result
-from sim.bench.cube import bench_unit
-from sim.bench.fp import bench_dot
-from sim.bench.runner import run_bench
-from sim.rtl.alias import unit_verilog
-from sim.verify import Check
+from vitruvian.hdl.cube import MatrixUnit
+from vitruvian.hdl.fp.dot import DotProduct
+from vitruvian.sim.bench.compare import Result
+from vitruvian.sim.bench.cube import bench_unit
+from vitruvian.sim.bench.fp import bench_dot
+from vitruvian.sim.bench.runner import run_bench
+from vitruvian.sim.rtl.alias import unit_verilog
+from vitruvian.sim.verify import Check
 
 __all__ = ["checks", "run_row"]
 

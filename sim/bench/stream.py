@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from sim.rtl.ports import Stream
+from vitruvian.sim.rtl.ports import Stream
 
 from .bits import pack, unpack
 from .harness import Harness

@@ -2,8 +2,8 @@
 
 from functools import lru_cache
 
-from golden.scu import C0_BYTES, Patches
-from golden.scu.patches import ROWS
+from vitruvian.golden.scu import C0_BYTES, Patches
+from vitruvian.golden.scu.patches import ROWS
 
 from .build_moves import Moves
 from .build_vector import MAX_REPEAT, Vector

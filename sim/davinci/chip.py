@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from vitruvian.validate import one_of
+
 from .instruction import Instruction, Kind, Unit
 from .operands import REPEAT_BYTES
 
@@ -186,8 +188,7 @@ class Cube:
         ValueError
             For a dtype that the Cube does not multiply.
         """
-        if dtype not in self.depths:
-            raise ValueError(f"mmad dtype must be one of {', '.join(self.depths)}, not {dtype!r}")
+        one_of("mmad dtype", dtype, self.depths)
         return -(-m // self.m) * -(-n // self.n) * -(-k // self.depths[dtype])
 
 
@@ -296,8 +297,7 @@ class Chip:
         """
         if name is None:
             return next(iter(self.kinds.values()))
-        if name not in self.kinds:
-            raise ValueError(f"kind of core must be one of {', '.join(self.kinds)}, not {name!r}")
+        one_of("kind of core", name, self.kinds)
         return self.kinds[name]
 
     def route(self, source: str, target: str, operation: str = "copy") -> Route:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from golden.vector.formats import DTYPES
+from vitruvian.golden.vector.formats import DTYPES
 
 __all__ = [
     "BLOCK_BYTES",

@@ -1,6 +1,6 @@
 """Programs, written in Python as a kernel is written in C: tensors, instructions, flags, loops.
 
->>> from sim.davinci import Program, Unit, load_chip
+>>> from vitruvian.sim.davinci import Program, Unit, load_chip
 >>> program = Program(load_chip("ascend310"))
 >>> x = program.tensor("x", (1024,), "fp16")
 >>> core = program.core()

@@ -9,7 +9,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from sim.files import write_whole
+from vitruvian.files import write_whole
 
 from .chip import ATTO
 from .instruction import Kind, Unit

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from golden.fp import PRESETS
-from golden.fp.formats import check_int
-from golden.m3xu import as_precision
-from golden.m3xu import gemm as golden_gemm
+from vitruvian.golden.fp import PRESETS
+from vitruvian.golden.m3xu import as_precision
+from vitruvian.golden.m3xu import gemm as golden_gemm
+from vitruvian.validate import check_int, one_of
 
 __all__ = ["BACKENDS", "INSTRUCTIONS", "Cost", "Engine", "Unit", "register_backend"]
 
@@ -104,8 +104,7 @@ class Unit:
         for name in ("m", "n", "k"):
             check_int(name, getattr(self, name), 1)
         check_int("multiplier_bits", self.multiplier_bits, 4, 64)
-        if self.preset not in PRESETS:
-            raise ValueError(f"preset must be one of {', '.join(PRESETS)}, not {self.preset!r}")
+        one_of("preset", self.preset, PRESETS)
 
     def __str__(self) -> str:
         return (

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from golden.fp import convert
-from golden.m3xu import operand_dtype
+from vitruvian.golden.fp import convert
+from vitruvian.golden.m3xu import operand_dtype
 
 from .engine import Engine
 

@@ -18,7 +18,7 @@ class CompiledUnit:
 
     def __call__(self, a, b, c=None, **settings: Any) -> np.ndarray:
         """D = C + A·B; see `sim.rtl.m3xu.gemm`."""
-        from sim.rtl.m3xu import gemm
+        from vitruvian.sim.rtl.m3xu import gemm
 
         return gemm(a, b, c, **settings)
 
@@ -26,7 +26,7 @@ class CompiledUnit:
         """The same on a unit of given rows and columns, with the clock cycles."""
 
         def gemm(a, b, c=None, **settings: Any) -> tuple[np.ndarray, int]:
-            from sim.rtl.m3xu import compute
+            from vitruvian.sim.rtl.m3xu import compute
 
             found = compute(a, b, c, m=unit.m, n=unit.n, **settings)
             return found.d, found.cycles
@@ -41,7 +41,7 @@ class CompiledUnit:
         ValueError
             For sizes above the generator's.
         """
-        from sim.rtl.m3xu import unit_for
+        from vitruvian.sim.rtl.m3xu import unit_for
 
         sizes = {"m": unit.m, "n": unit.n, "k": unit.k}
         unit_for(precision, multiplier_bits=unit.multiplier_bits, preset=unit.preset, **sizes)

@@ -150,7 +150,7 @@ def _latency(value: Any, interface: Interface) -> int:
 
 
 def _load(key: str, build: Any, name: str, interface: Interface, latency: int) -> CompiledModel:
-    from .cache import entry
+    from vitruvian.cache import entry
 
     folder, facts = entry("rtl", key, build)
     return CompiledModel(

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .cache import cache_root, digest, entry
+from vitruvian.cache import cache_root, digest, entry
 
 if TYPE_CHECKING:
     from amaranth.lib import wiring
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["identity_of", "remembered", "source_digest", "unit_verilog"]
 
 #: Packages whose sources determine a unit and its Verilog; golden for its parameter objects.
-_SOURCES = ("hdl", "golden", "sim.rtl")
+_SOURCES = ("hdl", "golden", "vitruvian.sim.rtl")
 
 
 @lru_cache

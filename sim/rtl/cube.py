@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from hdl.cube import MatrixUnit, MatrixUnitConfig, Start
+from vitruvian.hdl.cube import MatrixUnit, MatrixUnitConfig, Start
 
 from . import CompiledModel, compile_unit
 from .tiles import (

@@ -29,7 +29,7 @@ class RtlCube:
     """
 
     def __init__(self, config: Any = None) -> None:
-        from hdl.cube import CONFIGS
+        from vitruvian.hdl.cube import CONFIGS
 
         self.config = CONFIGS["cube_davinci"] if config is None else config
         self.cycles = self.products = 0

@@ -7,7 +7,7 @@ instances' modules and of ports that Amaranth numbered by itself left out.
 
 import re
 
-from .cache import digest
+from vitruvian.cache import digest
 
 __all__ = ["deduplicate"]
 

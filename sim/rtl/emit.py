@@ -9,7 +9,7 @@ from amaranth.hdl import Shape, ShapeCastable, ShapeLike
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In
 
-from hdl import elaborate
+from vitruvian.hdl import elaborate
 
 from .dedupe import deduplicate
 from .ports import Interface, Leaf, Port, Stream, plain_port

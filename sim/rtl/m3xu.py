@@ -6,8 +6,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from golden.m3xu import Precision, as_precision, operand_dtype, result_dtype
-from hdl.cube import CONFIGS, MatrixUnitConfig
+from vitruvian.golden.m3xu import Precision, as_precision, operand_dtype, result_dtype
+from vitruvian.hdl.cube import CONFIGS, MatrixUnitConfig
 
 from .cube import CubeProduct, matmul
 

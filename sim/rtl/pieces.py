@@ -8,7 +8,8 @@ object per instance: see `sim.rtl.shell`.
 import re
 from collections import Counter
 
-from .cache import digest
+from vitruvian.cache import digest
+
 from .shell import can_be_wrapped
 
 __all__ = ["split"]

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .cache import digest, entry
+from vitruvian.cache import digest, entry
+
 from .pieces import split
 from .shell import Shell
 from .toolchain import BuildError, compiler, run_tool, verilator

@@ -3,8 +3,8 @@
 import ml_dtypes
 import numpy as np
 
-from golden.simd2 import Op, as_op
-from hdl.cube import CONFIGS, MatrixUnitConfig
+from vitruvian.golden.simd2 import Op, as_op
+from vitruvian.hdl.cube import CONFIGS, MatrixUnitConfig
 
 from .cube import CubeProduct, matmul
 

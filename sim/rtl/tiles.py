@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from golden.fp import FORMATS
-from golden.simd2.op import GROUP, KEPT
-from hdl.cube import MatrixUnitConfig
+from vitruvian.golden.fp import FORMATS
+from vitruvian.golden.simd2.op import GROUP, KEPT
+from vitruvian.hdl.cube import MatrixUnitConfig
 
 __all__ = [
     "Phase",

@@ -10,18 +10,19 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from sim.interrupt import run_killable
+from vitruvian.errors import UserError, WorkError
+from vitruvian.interrupt import run_killable
 
 __all__ = ["BuildError", "ToolError", "Verilator", "compiler", "run_tool", "verilator"]
 
 MINIMUM_VERILATOR = (5, 36)
 
 
-class ToolError(RuntimeError):
+class ToolError(UserError):
     """A program that the work needs is missing; the message says what to install."""
 
 
-class BuildError(RuntimeError):
+class BuildError(WorkError):
     """A program ran and failed on its input; the message carries the end of its output."""
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from golden.simd2 import mmo as golden_mmo
-from golden.simd2 import mmo_sparse as golden_mmo_sparse
+from vitruvian.golden.simd2 import mmo as golden_mmo
+from vitruvian.golden.simd2 import mmo_sparse as golden_mmo_sparse
 
 __all__ = ["BACKENDS", "SPARSE_BACKENDS", "register_backend"]
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from golden.simd2 import Op
+from vitruvian.golden.simd2 import Op
 
 from .machine import Machine
 

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from golden.simd2 import Op, as_op
-from golden.simd2 import mmo as golden_mmo
-from golden.simd2 import mmo_sparse as golden_mmo_sparse
-from golden.simd2.matrix import OPERANDS, SQUARES
+from vitruvian.golden.simd2 import Op, as_op
+from vitruvian.golden.simd2 import mmo as golden_mmo
+from vitruvian.golden.simd2 import mmo_sparse as golden_mmo_sparse
+from vitruvian.golden.simd2.matrix import OPERANDS, SQUARES
+from vitruvian.validate import one_of
 
 from ..kernels.engine import Unit
 from .backends import BACKENDS, SPARSE_BACKENDS
@@ -102,8 +103,7 @@ class Machine:
         TypeError
             For a dtype that such a fragment cannot have.
         """
-        if kind not in KINDS:
-            raise ValueError(f"kind must be one of {', '.join(KINDS)}, not {kind!r}")
+        one_of("kind", kind, KINDS)
         if (m, n) != (TILE, TILE) or k not in (TILE, DEEP):
             shapes = f"{TILE}×{TILE}×{TILE} or {TILE}×{TILE}×{DEEP}"
             raise ValueError(f"shape must be {shapes}, not {m}×{n}×{k}")

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from golden.simd2 import Op, as_op
-from golden.simd2.op import PARTS
+from vitruvian.golden.simd2 import Op, as_op
+from vitruvian.golden.simd2.op import PARTS
 
 from ..kernels.engine import Unit
 from .backends import register_backend
@@ -33,7 +33,7 @@ class CompiledUnit:
         """The same on a unit of given rows, columns and terms, with the clock cycles."""
 
         def mmo(op, a, b, c=None, **settings: Any) -> tuple[np.ndarray, int]:
-            from sim.rtl.simd2 import compute
+            from vitruvian.sim.rtl.simd2 import compute
 
             _check_squares(settings)
             wide = np.asarray(a).dtype == np.float32
@@ -59,7 +59,7 @@ class CompiledSparseUnit:
         """The same on a unit of given rows, columns and terms, with the clock cycles."""
 
         def mmo(op, values, indices, b, c=None, **settings: Any) -> tuple[np.ndarray, int]:
-            from sim.rtl.simd2 import compute
+            from vitruvian.sim.rtl.simd2 import compute
 
             _check_squares(settings)
             config = replace(_config(unit.m, unit.n, unit.k, unit.preset), sparsity=True)
@@ -89,7 +89,7 @@ def _check_addnorm(op: Op | str, wide: bool, k: int) -> None:
 
 @lru_cache
 def _config(m: int, n: int, k: int, preset: str):
-    from sim.rtl.simd2 import UNIT
+    from vitruvian.sim.rtl.simd2 import UNIT
 
     operations = UNIT.operations if k % 4 == 0 else UNIT.operations[:-1]
     return replace(UNIT, m=m, n=n, k=k, preset=preset, operations=operations)
@@ -97,7 +97,7 @@ def _config(m: int, n: int, k: int, preset: str):
 
 @lru_cache
 def _fp32_config(m: int, n: int, k: int, preset: str):
-    from sim.rtl.simd2 import UNIT_FP32
+    from vitruvian.sim.rtl.simd2 import UNIT_FP32
 
     if preset != "ieee":
         raise ValueError(f"preset must be ieee with FP32 operands on compiled RTL, not {preset!r}")

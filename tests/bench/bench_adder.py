@@ -4,11 +4,11 @@ from typing import Any
 
 import cocotb
 
-from sim.bench.harness import Harness, parameters
-from sim.bench.scoreboard import Scoreboard
-from sim.bench.stream import StreamDriver, StreamMonitor
-from sim.rtl.emit import interface_of
 from tests.toys import StreamAdder
+from vitruvian.sim.bench.harness import Harness, parameters
+from vitruvian.sim.bench.scoreboard import Scoreboard
+from vitruvian.sim.bench.stream import StreamDriver, StreamMonitor
+from vitruvian.sim.rtl.emit import interface_of
 
 BIAS = 7
 

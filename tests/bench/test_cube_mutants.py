@@ -5,16 +5,16 @@ from dataclasses import replace
 import pytest
 from amaranth.hdl import ClockDomain, ClockSignal, Const, DomainRenamer, Module
 
-import hdl.cube.control
-import hdl.cube.unit
-import hdl.fp.core
-from hdl.cube import MatrixUnit
-from hdl.cube.control import Sequencer, SlotQueue
-from sim.bench.cube.bench_unit import configuration
-from sim.bench.runner import run_bench
-from sim.rtl.emit import to_verilog
+import vitruvian.hdl.cube.control
+import vitruvian.hdl.cube.unit
+import vitruvian.hdl.fp.core
+from vitruvian.hdl.cube import MatrixUnit
+from vitruvian.hdl.cube.control import Sequencer, SlotQueue
+from vitruvian.sim.bench.cube.bench_unit import configuration
+from vitruvian.sim.bench.runner import run_bench
+from vitruvian.sim.rtl.emit import to_verilog
 
-MODULE = "sim.bench.cube.bench_unit"
+MODULE = "vitruvian.sim.bench.cube.bench_unit"
 CONTROL = {
     "preset": "tiny",
     "beats": 120,
@@ -72,10 +72,15 @@ class KeepsPastReset(SlotQueue):
 @pytest.mark.parametrize(
     ("module", "name", "mutant", "failing"),
     [
-        (hdl.cube.unit, "Sequencer", TakesWithoutReady, {"random_traffic"}),
-        (hdl.cube.unit, "Sequencer", NeverWaits, {"random_traffic"}),
-        (hdl.cube.unit, "Sequencer", OffersEarly, {"random_traffic", "tiles_back_to_back"}),
-        (hdl.cube.control, "SlotQueue", KeepsPastReset, {"reset_in_mid_flight"}),
+        (vitruvian.hdl.cube.unit, "Sequencer", TakesWithoutReady, {"random_traffic"}),
+        (vitruvian.hdl.cube.unit, "Sequencer", NeverWaits, {"random_traffic"}),
+        (
+            vitruvian.hdl.cube.unit,
+            "Sequencer",
+            OffersEarly,
+            {"random_traffic", "tiles_back_to_back"},
+        ),
+        (vitruvian.hdl.cube.control, "SlotQueue", KeepsPastReset, {"reset_in_mid_flight"}),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
@@ -85,7 +90,10 @@ def test_a_mutant_of_the_control_fails(monkeypatch, module, name, mutant, failin
     assert result.tests == 5 and failing <= set(result.failures), result.log[-2000:]
 
 
-shift_right, round_and_pack = hdl.fp.core.shift_right, hdl.fp.core.round_and_pack
+shift_right, round_and_pack = (
+    vitruvian.hdl.fp.core.shift_right,
+    vitruvian.hdl.fp.core.round_and_pack,
+)
 
 
 def shift_off_by_one(m, word, distance, **rest):
@@ -110,7 +118,7 @@ def ties_away_from_even(m, number, **rest):
     ids=lambda value: getattr(value, "__name__", None),
 )
 def test_a_mutant_of_the_arithmetic_fails(monkeypatch, name, mutant):
-    monkeypatch.setattr(hdl.fp.core, name, mutant)
+    monkeypatch.setattr(vitruvian.hdl.fp.core, name, mutant)
     result = failures(ARITHMETIC)
     message = result.failures.get("random_traffic", "")
     assert "golden" in message and "seed" in message, result.log[-2000:]

@@ -4,11 +4,11 @@ import shutil
 
 import pytest
 
-from hdl.cube import MatrixUnit
-from sim.bench.cube.bench_unit import configuration
-from sim.bench.runner import run_bench
+from vitruvian.hdl.cube import MatrixUnit
+from vitruvian.sim.bench.cube.bench_unit import configuration
+from vitruvian.sim.bench.runner import run_bench
 
-MODULE = "sim.bench.cube.bench_unit"
+MODULE = "vitruvian.sim.bench.cube.bench_unit"
 TESTS = 5
 
 

@@ -1,6 +1,6 @@
 """The picture of the matrix unit's documentation is what the unit does today."""
 
-from sim.bench.cube.waveform import PICTURE, Row, draw, read_vcd, rows, simulate
+from vitruvian.sim.bench.cube.waveform import PICTURE, Row, draw, read_vcd, rows, simulate
 
 VCD = """$timescale 1ps $end
 $scope module TOP $end
@@ -27,7 +27,7 @@ b110 "
 
 
 def test_the_picture_is_up_to_date():
-    """`python -m sim.bench.cube.waveform` draws it anew."""
+    """`python -m vitruvian.sim.bench.cube.waveform` draws it anew."""
     found = rows(simulate())
     assert draw(found) == PICTURE.read_text()
     by_label = {row.label: row.values for row in found}

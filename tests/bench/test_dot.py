@@ -4,11 +4,11 @@ import shutil
 
 import pytest
 
-from sim.bench.fp.bench_dot import unit
-from sim.bench.runner import run_bench
-from sim.rtl.emit import to_verilog
+from vitruvian.sim.bench.fp.bench_dot import unit
+from vitruvian.sim.bench.runner import run_bench
+from vitruvian.sim.rtl.emit import to_verilog
 
-MODULE = "sim.bench.fp.bench_dot"
+MODULE = "vitruvian.sim.bench.fp.bench_dot"
 
 
 def parameters(preset="a100", input="fp16", output="fp32", k=4, pipeline=2, count=300):

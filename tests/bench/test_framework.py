@@ -2,12 +2,12 @@
 
 import pytest
 
-from sim.bench.bits import pack, unpack
-from sim.bench.runner import run_bench
-from sim.bench.scoreboard import Scoreboard, ScoreboardError, show
-from sim.rtl import ToolError
-from sim.rtl.emit import interface_of
 from tests.toys import Shapes, StreamAdder
+from vitruvian.sim.bench.bits import pack, unpack
+from vitruvian.sim.bench.runner import run_bench
+from vitruvian.sim.bench.scoreboard import Scoreboard, ScoreboardError, show
+from vitruvian.sim.rtl import ToolError
+from vitruvian.sim.rtl.emit import interface_of
 
 MODULE = "tests.bench.bench_adder"
 TESTS = {"full_speed", "stalls_everywhere", "reset_in_mid_flight"}

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from amaranth.hdl import ClockDomain, ClockSignal, DomainRenamer, Module, Signal, Value
 
-import hdl.m3xu.mma
-from hdl.cube import MatrixUnitConfig
-from hdl.m3xu.issue import Issue, opcodes_of
-from hdl.m3xu.mma import UNITS, MmaUnit
-from sim.bench.m3xu.mma import checks, draw_opcodes, run_unit
-from sim.rtl import StreamError, compile, compile_unit
-from sim.rtl.mma import draw_instructions, draw_values, run_instructions
+import vitruvian.hdl.m3xu.mma
+from vitruvian.hdl.cube import MatrixUnitConfig
+from vitruvian.hdl.m3xu.issue import Issue, opcodes_of
+from vitruvian.hdl.m3xu.mma import UNITS, MmaUnit
+from vitruvian.sim.bench.m3xu.mma import checks, draw_opcodes, run_unit
+from vitruvian.sim.rtl import StreamError, compile, compile_unit
+from vitruvian.sim.rtl.mma import draw_instructions, draw_values, run_instructions
 
 SMALL = MatrixUnitConfig(m=4, n=2, k=4, precisions=("fp16", "fp32", "fp32c"))
 #: Instructions that hold every pair of SMALL's three.
@@ -101,7 +101,7 @@ def _without_reset(issue):
 
 
 def _run_mutant(monkeypatch, mutant, *, stalls=False, config=SMALL):
-    monkeypatch.setattr(hdl.m3xu.mma, "Issue", mutant)
+    monkeypatch.setattr(vitruvian.hdl.m3xu.mma, "Issue", mutant)
     return run_unit(config, 0, 1, stalls=stalls, model=compile(MmaUnit(config=config)))
 
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from hdl.fp.dot import DotProduct
-from sim.bench.fp import bench_dot
-from sim.bench.simulated import checks, run_row
-from sim.rtl.alias import unit_verilog
-from sim.rtl.emit import to_verilog
 from tests.toys import Shapes
+from vitruvian.hdl.fp.dot import DotProduct
+from vitruvian.sim.bench.fp import bench_dot
+from vitruvian.sim.bench.simulated import checks, run_row
+from vitruvian.sim.rtl.alias import unit_verilog
+from vitruvian.sim.rtl.emit import to_verilog
 
 GIVEN = {
     "preset": "v100",

@@ -21,7 +21,7 @@ def _modules(root: Path) -> dict[str, Path]:
 
 @cache
 def _edges(root: Path) -> dict[str, frozenset[str]]:
-    """The modules that each module imports or names in a text ("sim.commands.run")."""
+    """The modules that each module imports or names in a text ("vitruvian.commands.run")."""
     known = _modules(root)
     edges = {}
     for name, path in known.items():

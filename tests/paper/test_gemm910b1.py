@@ -9,9 +9,9 @@ import re
 
 import pytest
 
-from sim.davinci import Unit, engine, load_chip
-from sim.davinci.report import Report
-from sim.kernels.davinci.gemm import lower_gemm
+from vitruvian.sim.davinci import Unit, engine, load_chip
+from vitruvian.sim.davinci.report import Report
+from vitruvian.sim.kernels.davinci.gemm import lower_gemm
 
 #: By size: milliseconds, and busy shares of Cube, MTE1, MTE2 and FIX in per cent.
 MEASURED = {

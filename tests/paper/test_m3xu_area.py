@@ -11,10 +11,10 @@ import sys
 
 import pytest
 
-from flows import baseline
-from flows.figures import PUBLISHED as PICTURE
-from flows.figures import m3xu_ratios
-from flows.units import reported
+from vitruvian.flows import baseline
+from vitruvian.flows.figures import PUBLISHED as PICTURE
+from vitruvian.flows.figures import m3xu_ratios
+from vitruvian.flows.units import reported
 
 #: variant -> (published ratio, our goal), areas over `baseline`
 AREAS = {"fp32": (1.37, 1.15), "fp32c": (1.41, 1.18), "pipelined": (1.47, 1.16)}
@@ -36,7 +36,7 @@ def measured(root, tmp_path_factory):
     """Figures by variant: {delay target in ps: {area_um2, delay_ps, …}}."""
     names = ",".join(MEASURED)
     file = tmp_path_factory.mktemp("area") / "m3xu.json"
-    command = [sys.executable, "-m", "flows", "area", "m3xu", "--variant", names]
+    command = [sys.executable, "-m", "vitruvian", "area", "m3xu", "--variant", names]
     subprocess.run([*command, "--json", str(file)], cwd=root, capture_output=True, check=True)
     found = json.loads(file.read_text())["rows"]
     return {row["configuration"]["variant"]: row["targets"] for row in found}

@@ -10,8 +10,8 @@ from functools import lru_cache
 
 import pytest
 
-from golden.m3xu.isa import Opcode
-from sim.rtl.mma import UNITS, measure
+from vitruvian.golden.m3xu.isa import Opcode
+from vitruvian.sim.rtl.mma import UNITS, measure
 
 #: Opcode, output, input, shape. The shapes of the last two contradict the numbers in their names
 #: (16416 and 16216); half and quarter of FP16's K say that the shapes are meant.

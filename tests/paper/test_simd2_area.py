@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from flows.simd2 import PUBLISHED
+from vitruvian.flows.simd2 import PUBLISHED
 
 #: (operations, width) -> most that the unit may take of the 16-bit one for the matrix product. The
 #: bounds are what was measured and some room; see docs/results/simd2.md for where they lie beside
@@ -36,7 +36,15 @@ def areas(root, tmp_path_factory):
     for width in (16, 8):
         names = [operations for operations, bits in BOUNDS if bits == width]
         names += ["mma"] if width == 16 else []
-        command = [sys.executable, "-m", "flows", "area", "simd2-int", "--delay-target", "10000"]
+        command = [
+            sys.executable,
+            "-m",
+            "vitruvian",
+            "area",
+            "simd2-int",
+            "--delay-target",
+            "10000",
+        ]
         command += ["--operations", ",".join(names), "--width", str(width)]
         file = folder / f"{width}.json"
         subprocess.run([*command, "--json", str(file)], cwd=root, capture_output=True, check=True)
@@ -81,7 +89,7 @@ def test_the_published_ratios_are_those_of_the_table(root):
 def floats(root, tmp_path_factory):
     """Rows of the FP16 unit by operations."""
     file = tmp_path_factory.mktemp("float") / "rows.json"
-    command = [sys.executable, "-m", "flows", "area", "simd2", "--operations", "mma,all"]
+    command = [sys.executable, "-m", "vitruvian", "area", "simd2", "--operations", "mma,all"]
     subprocess.run([*command, "--json", str(file)], cwd=root, capture_output=True, check=True)
     return {
         row["configuration"]["operations"]: row["targets"]

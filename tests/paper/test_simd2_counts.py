@@ -9,9 +9,9 @@ import csv
 import numpy as np
 import pytest
 
-from golden.simd2 import Op
-from sim.kernels.graph import Core, estimate, most_iterations, solve
-from sim.simd2 import Counts, Machine, minplus
+from vitruvian.golden.simd2 import Op
+from vitruvian.sim.kernels.graph import Core, estimate, most_iterations, solve
+from vitruvian.sim.simd2 import Counts, Machine, minplus
 
 #: Table 3.4: vertices (points of the last) of the small, medium and large inputs.
 TABLE_3_4 = {

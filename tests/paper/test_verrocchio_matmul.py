@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import pytest
 
-from sim.davinci import load_chip, simulate
-from sim.kernels.davinci import KERNELS
-from sim.kernels.davinci.search import Problem, guided
+from vitruvian.sim.davinci import load_chip, simulate
+from vitruvian.sim.kernels.davinci import KERNELS
+from vitruvian.sim.kernels.davinci.search import Problem, guided
 
 CHIP = load_chip("ascend310")
 PEAK = float(CHIP.peak_operations())

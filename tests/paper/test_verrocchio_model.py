@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim.davinci import Program, Unit, engine, load_chip
-from sim.davinci.chip_file import CHIPS, read_chip
-from sim.davinci.closed_form import (
+from vitruvian.sim.davinci import Program, Unit, engine, load_chip
+from vitruvian.sim.davinci.chip_file import CHIPS, read_chip
+from vitruvian.sim.davinci.closed_form import (
     contention_times,
     events_of,
     main_procedure,
@@ -23,7 +23,7 @@ from sim.davinci.closed_form import (
     period_private,
     period_shared,
 )
-from sim.davinci.lowering import lower
+from vitruvian.sim.davinci.lowering import lower
 
 CHIP = load_chip("ascend310")
 BUS = CHIP.buses["interconnect"]

@@ -1,4 +1,4 @@
-"""Hostile command lines for ``python -m sim`` and ``python -m flows``.
+"""Hostile command lines for ``vitruvian`` and ``vitruvian``.
 
 Run by hand: ``python tests/system/fuzz_commands.py --count 200 --seed 1``. Each command runs in a
 process of its own with bounded time and memory. It must end with 0, 1 (a difference was found) or 2
@@ -55,9 +55,9 @@ class Outcome:
 def program(line: list[str]) -> int | str | None:
     """Run a command line in this process."""
     if line[0] == "flows":
-        from flows.cli import main
+        from vitruvian.commands.hardware import main
     elif line[0] == "sim":
-        from sim.cli import main
+        from vitruvian.cli import main
     else:
         return PLANTS[line[0]]()
     try:
@@ -226,11 +226,11 @@ def _preload() -> None:
     os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
     os.environ.setdefault("VITRUVIAN_CACHE", str(Path("build") / "cache"))
     os.environ["VITRUVIAN_CACHE"] = str(Path(os.environ["VITRUVIAN_CACHE"]).absolute())
-    import flows.cli  # noqa: F401
-    import sim.bench.silicon
-    import sim.davinci
-    import sim.kernels
-    import sim.verify  # noqa: F401
+    import vitruvian.commands.hardware
+    import vitruvian.sim.bench.silicon
+    import vitruvian.sim.davinci
+    import vitruvian.sim.kernels
+    import vitruvian.sim.verify  # noqa: F401
 
 
 def shown(line: list[str]) -> str:

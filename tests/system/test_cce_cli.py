@@ -1,4 +1,4 @@
-"""python -m sim cce: macros, folders, arguments, prints, limits, and mistakes in a line."""
+"""vitruvian cce: macros, folders, arguments, prints, limits, and mistakes in a line."""
 
 import json
 from pathlib import Path
@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import sim
-from sim.cli import main
+import vitruvian.sim
+from vitruvian.cli import main
 
-TEXT = Path(sim.__file__).parent / "kernels" / "davinci" / "text"
+TEXT = Path(vitruvian.sim.__file__).parent / "kernels" / "davinci" / "text"
 SOFTMAX = str(TEXT / "softmax.cce")
 KERNEL = """#include "value.h"
 __global__ __aicore__ void k(__gm__ int32_t *out, int32_t n) {
@@ -114,7 +114,7 @@ def test_help_has_sentences_defaults_and_an_example(capsys):
         main(["cce", "--help"])
     text = " ".join(capsys.readouterr().out.split())
     assert "Read a kernel in CCE C, run it on the simulated cores of a chip" in text
-    assert "example: python -m sim cce sim/kernels/davinci/text/softmax.cce" in text
+    assert "example: vitruvian cce sim/kernels/davinci/text/softmax.cce" in text
     assert "(default: ascend310)" in text and "(default: 10 million)" in text
 
 

@@ -9,10 +9,11 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from sim import rtl
-from sim.rtl import cache, toolchain
-from sim.rtl.emit import to_verilog
 from tests.toys import DelayedDot, Mode, Shapes, StreamAdder, Wide
+from vitruvian import cache
+from vitruvian.sim import rtl
+from vitruvian.sim.rtl import toolchain
+from vitruvian.sim.rtl.emit import to_verilog
 
 RNG = np.random.default_rng(20240501)
 

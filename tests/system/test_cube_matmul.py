@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from golden.cube import mmad
-from golden.fp import FORMATS, from_float
-from hdl.cube import CONFIGS
-from sim.rtl.cube import matmul
+from vitruvian.golden.cube import mmad
+from vitruvian.golden.fp import FORMATS, from_float
+from vitruvian.hdl.cube import CONFIGS
+from vitruvian.sim.rtl.cube import matmul
 
 CONFIG = CONFIGS["tiny"]
 SEED = 7

@@ -1,4 +1,4 @@
-"""python -m sim run, trace, cce, list of DaVinci kernels: results, files, mistakes in a line."""
+"""vitruvian run, trace, cce, list of DaVinci kernels: results, files, mistakes in a line."""
 
 import gzip
 import json
@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sim.cli import main
+from vitruvian.cli import main
 
 TEXT = Path(__file__).parents[2] / "sim" / "kernels" / "davinci" / "text"
 SOFTMAX = str(TEXT / "softmax.cce")
@@ -39,7 +39,7 @@ def test_names_of_files_are_printed_as_they_are(tmp_path, capsys, monkeypatch):
 
 
 def test_a_wrong_result_is_exit_code_1(monkeypatch, capsys):
-    from sim.davinci.semantics import CUBES
+    from vitruvian.sim.davinci.semantics import CUBES
 
     monkeypatch.setitem(CUBES, "rtl", lambda: lambda a, b, c, *_: c)
     assert main(["run", "matmul", "--size", "16x16x16", "--cube", "rtl"]) == 1
@@ -172,7 +172,7 @@ def test_a_size_that_is_none(capsys):
 def test_an_output_file_that_cannot_be_written_is_refused_before_the_run(
     arguments, message, monkeypatch, capsys
 ):
-    monkeypatch.setattr("sim.davinci.load_chip", None)  # nothing may be begun
+    monkeypatch.setattr("vitruvian.sim.davinci.load_chip", None)  # nothing may be begun
     with pytest.raises(SystemExit) as raised:
         main(arguments)
     error = capsys.readouterr().err
@@ -182,20 +182,20 @@ def test_an_output_file_that_cannot_be_written_is_refused_before_the_run(
 def test_the_default_file_of_a_trace_is_tried_before_the_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "relu.json").mkdir()
-    monkeypatch.setattr("sim.davinci.load_chip", None)
+    monkeypatch.setattr("vitruvian.sim.davinci.load_chip", None)
     assert main(["trace", "relu"]) == 2
     assert "--out must be a file that can be written, not 'relu.json'" in capsys.readouterr().err
 
 
 def test_two_outputs_are_not_one_file(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("sim.davinci.load_chip", None)
+    monkeypatch.setattr("vitruvian.sim.davinci.load_chip", None)
     file = str(tmp_path / "a.json")
     assert main(["run", "relu", "--json", file, "--out", file]) == 2
     assert "--json and --out must be two files, not both" in capsys.readouterr().err
 
 
 def test_files_have_the_mode_of_the_umask_and_are_written_whole(tmp_path, monkeypatch):
-    import sim.davinci.trace
+    import vitruvian.sim.davinci.trace
 
     before = os.umask(0o027)
     try:
@@ -215,7 +215,7 @@ def test_files_have_the_mode_of_the_umask_and_are_written_whole(tmp_path, monkey
         file.write("half")
         raise ValueError("a trace must not be half")
 
-    monkeypatch.setattr(sim.davinci.trace, "write_trace", broken)
+    monkeypatch.setattr(vitruvian.sim.davinci.trace, "write_trace", broken)
     assert main(["trace", "relu", "--size", "1x128", "--out", str(tmp_path / "u.json")]) == 2
     assert sorted(tmp_path.iterdir()) == sorted(files)
 
@@ -240,4 +240,4 @@ def test_help_is_in_sentences_with_an_example(command, capsys):
         main([command, "--help"])
     text = " ".join(capsys.readouterr().out.split())
     assert raised.value.code == 0
-    assert f"Example: python -m sim {command} matmul" in text and "default: ascend310)." in text
+    assert f"Example: vitruvian {command} matmul" in text and "default: ascend310)." in text

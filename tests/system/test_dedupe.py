@@ -6,8 +6,8 @@ from amaranth.hdl import Cat, Module
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from sim import rtl
-from sim.rtl.emit import to_rtlil, to_verilog
+from vitruvian.sim import rtl
+from vitruvian.sim.rtl.emit import to_rtlil, to_verilog
 
 
 class Cell(wiring.Component):

@@ -1,4 +1,4 @@
-"""``python -m sim exhaustive``: counts, resuming, a mutant, wrong arguments."""
+"""``vitruvian exhaustive``: counts, resuming, a mutant, wrong arguments."""
 
 import json
 import re
@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from sim import exhaustive
-from sim.bench.compare import Result
-from sim.cli import main
-from sim.exhaustive import Progress, run_tasks, tasks
+from vitruvian.cli import main
+from vitruvian.sim import exhaustive
+from vitruvian.sim.bench.compare import Result
+from vitruvian.sim.exhaustive import Progress, run_tasks, tasks
 
 SMALL = [task for task in tasks() if task.inputs <= 1 << 16]
 

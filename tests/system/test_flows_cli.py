@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from flows import baseline, cli
-from flows.units import UNITS, reported, variants
-from golden.fp import PRESETS
-from hdl.cube import CONFIGS
+from vitruvian.commands import hardware as cli
+from vitruvian.flows import baseline
+from vitruvian.flows.units import UNITS, reported, variants
+from vitruvian.golden.fp import PRESETS
+from vitruvian.hdl.cube import CONFIGS
 
 SMALL = ["compare", "--format", "fp16"]
 
@@ -191,7 +192,7 @@ def test_output_that_cannot_be_written(tmp_path: Path, capsys):
 
 def test_the_program_starts_with_a_fixed_hash_seed(root: Path):
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONHASHSEED"}
-    code = [sys.executable, "-m", "flows", "list"]
+    code = [sys.executable, "-m", "vitruvian", "list"]
     done = subprocess.run(
         code, cwd=root, env=environment, capture_output=True, text=True, check=True
     )

@@ -1,4 +1,4 @@
-"""Hostile command lines of ``python -m flows``: one line, exit code 2, nothing done."""
+"""Hostile command lines of ``vitruvian``: one line, exit code 2, nothing done."""
 
 import gzip
 import json
@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from flows import cells, cli, docs, liberty, liberty_text, synth
-from flows.liberty_text import LibertyError
-from flows.units import MOST, UNITS, variants
+from vitruvian.commands import hardware as cli
+from vitruvian.flows import cells, docs, liberty, liberty_text, synth
+from vitruvian.flows.liberty_text import LibertyError
+from vitruvian.flows.units import MOST, UNITS, variants
 
 SMALL = ["compare", "--format", "fp16"]
 
@@ -156,11 +157,11 @@ def test_help_of_every_command_has_sentences_and_an_example(capsys):
     for command in ("area", "timing", "verilog", "list", "docs", "cells"):
         assert run(command, "--help") == 0
         text = capsys.readouterr().out
-        assert f"Example: python -m flows {command} " in text
+        assert f"Example: vitruvian {command} " in text
         for line in text.split("options:")[1].split("Example:")[0].split("  --")[1:]:
             words = " ".join(line.split())
             assert words.endswith((".", "show this help message and exit")), words
-    assert run("--help") == 0 and "Example: python -m flows" in capsys.readouterr().out
+    assert run("--help") == 0 and "Example: vitruvian" in capsys.readouterr().out
     assert run("--version") == 0 and capsys.readouterr().out.startswith("vitruvian ")
 
 

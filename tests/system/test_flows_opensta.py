@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from flows import cells, measure
-from flows.units import variants
+from vitruvian.flows import cells, measure
+from vitruvian.flows.units import variants
 
 CLASSES = {
     "input->output": ("[all_inputs]", "[all_outputs]"),

@@ -11,17 +11,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flows import cells, verilog, verilog_text
-from flows.measure import Settings, measure
-from flows.synth import WORKER, synthesize
-from flows.units import UNITS, variants
-from flows.verilog_header import header
-from golden.fp import PRESETS, fused_dot
-from hdl.cube import CONFIGS
-from hdl.m3xu.issue import opcodes_of
-from hdl.m3xu.mma import UNITS as MMA_UNITS
-from hdl.m3xu.mma import MmaUnit
-from sim.rtl import toolchain
+from vitruvian.flows import cells, verilog, verilog_text
+from vitruvian.flows.measure import Settings, measure
+from vitruvian.flows.synth import WORKER, synthesize
+from vitruvian.flows.units import UNITS, variants
+from vitruvian.flows.verilog_header import header
+from vitruvian.golden.fp import PRESETS, fused_dot
+from vitruvian.hdl.cube import CONFIGS
+from vitruvian.hdl.m3xu.issue import opcodes_of
+from vitruvian.hdl.m3xu.mma import UNITS as MMA_UNITS
+from vitruvian.hdl.m3xu.mma import MmaUnit
+from vitruvian.sim.rtl import toolchain
 
 CASES = {
     "dot": {"preset": ["a100"], "k": [4], "pipeline": [2]},
@@ -49,7 +49,7 @@ def test_header_says_what_it_is_and_how_to_make_it(emitted):
     path, text = emitted
     header = text[: text.index("`timescale")]
     assert all(line.startswith("//") for line in header.splitlines())
-    command = re.search(r"python -m flows verilog (.+)", header)
+    command = re.search(r"vitruvian verilog (.+)", header)
     assert command and command[1].split()[0] == path.stem.split("_")[0]
     assert "Latency: " in header
     top = text[text.index(f"module {path.stem} (") :]
@@ -168,7 +168,7 @@ def test_header_of_integers_says_how_sums_overflow():
 @pytest.mark.parametrize("unit", list(UNITS))
 def test_every_unit_has_a_header(unit: str):
     """The integer tile ended in a traceback: its configuration is not a matrix unit's."""
-    assert f"python -m flows verilog {unit}" in header_of(unit)
+    assert f"vitruvian verilog {unit}" in header_of(unit)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sim.workers import Call, WorkerKilled, Workers
+from vitruvian.workers import Call, WorkerKilled, Workers
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 
@@ -41,7 +41,7 @@ def heed_interrupts() -> None:
 
 
 class Command:
-    """``python -m sim`` with the slow compiler in an empty cache; all that it started is noted."""
+    """``vitruvian`` with the slow compiler in an empty cache; all that it started is noted."""
 
     def __init__(self, folder: Path, *arguments: str, terminal: bool = False):
         self.started = folder / "started"
@@ -55,7 +55,7 @@ class Command:
             "VITRUVIAN_CACHE": str(self.cache),
             "TERM": "xterm",
         }
-        command = [sys.executable, "-m", "sim", *arguments]
+        command = [sys.executable, "-m", "vitruvian", *arguments]
         self.output = b""
         if terminal:
             self.pid, self.terminal = pty.fork()

@@ -1,4 +1,4 @@
-"""python -m sim kernels: tables, JSON, exit codes, and one line for a wrong argument."""
+"""vitruvian kernels: tables, JSON, exit codes, and one line for a wrong argument."""
 
 import importlib.util
 import json
@@ -6,10 +6,10 @@ import json
 import numpy as np
 import pytest
 
-from golden.m3xu import gemm
-from sim.cli import main
-from sim.kernels import KERNELS
-from sim.kernels.engine import BACKENDS
+from vitruvian.cli import main
+from vitruvian.golden.m3xu import gemm
+from vitruvian.sim.kernels import KERNELS
+from vitruvian.sim.kernels.engine import BACKENDS
 
 
 def test_a_table_and_its_json(tmp_path, capsys):

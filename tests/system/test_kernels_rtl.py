@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from golden.m3xu import gemm
-from hdl.cube import CONFIGS
-from sim.cli import main
-from sim.kernels import BACKENDS, KERNELS, METHODS, Bound, Engine, Unit
-from sim.kernels.fft import fft
-from sim.rtl import cube
+from vitruvian.cli import main
+from vitruvian.golden.m3xu import gemm
+from vitruvian.hdl.cube import CONFIGS
+from vitruvian.sim.kernels import BACKENDS, KERNELS, METHODS, Bound, Engine, Unit
+from vitruvian.sim.kernels.fft import fft
+from vitruvian.sim.rtl import cube
 
 LATENCY = CONFIGS["m3xu"].latency_cycles
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from hdl.cube import CONFIGS, MatrixUnit
-from hdl.fp.intdot import IntDotProduct
-from sim import rtl
-from sim.bench.cube.batch import compare_traffic
-from sim.bench.cube.traffic import make_traffic
-from sim.rtl import pieces
-from sim.rtl.emit import to_verilog
+from vitruvian.hdl.cube import CONFIGS, MatrixUnit
+from vitruvian.hdl.fp.intdot import IntDotProduct
+from vitruvian.sim import rtl
+from vitruvian.sim.bench.cube.batch import compare_traffic
+from vitruvian.sim.bench.cube.traffic import make_traffic
+from vitruvian.sim.rtl import pieces
+from vitruvian.sim.rtl.emit import to_verilog
 
 SMALL = replace(CONFIGS["tiny"], precisions=("int8",), k=8)
 

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from golden.m3xu import PRECISIONS, operand_dtype, result_dtype
-from golden.m3xu import gemm as golden_gemm
-from hdl.cube import CONFIGS, MatrixUnitConfig
-from sim.rtl import cube, m3xu, tiles
+from vitruvian.golden.m3xu import PRECISIONS, operand_dtype, result_dtype
+from vitruvian.golden.m3xu import gemm as golden_gemm
+from vitruvian.hdl.cube import CONFIGS, MatrixUnitConfig
+from vitruvian.sim.rtl import cube, m3xu, tiles
 
 SEED = 11
 NARROW = ("fp16", "bf16", "tf32")

@@ -1,4 +1,4 @@
-"""python -m sim run: figures, JSON, one line for a mistake."""
+"""vitruvian run: figures, JSON, one line for a mistake."""
 
 import json
 import warnings
@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.io import mmwrite
 
-from sim.cli import main
-from sim.commands.options import GRAPH_PROBLEMS
-from sim.kernels.graph import PROBLEMS
+from vitruvian.cli import main
+from vitruvian.commands.options import GRAPH_PROBLEMS
+from vitruvian.sim.kernels.graph import PROBLEMS
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_standard_output_needs_no_place_to_write(karate, capsys, monkeypatch):
     def refuse(path):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("sim.files._try", refuse)
+    monkeypatch.setattr("vitruvian.files._try", refuse)
     assert main(["run", "mst", "--graph", karate, "--json", "-"]) == 0
     assert json.loads(capsys.readouterr().out)["problem"] == "mst"
     with pytest.raises(SystemExit):
@@ -193,7 +193,7 @@ def test_help_has_an_example(capsys):
     with pytest.raises(SystemExit):
         main(["run", "--help"])
     out = " ".join(capsys.readouterr().out.split())
-    assert "example: python -m sim run apsp --graph" in out and "(default: golden)" in out
+    assert "example: vitruvian run apsp --graph" in out and "(default: golden)" in out
 
 
 def test_the_names_of_the_problems_are_those_of_the_library():

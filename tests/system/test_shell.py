@@ -5,9 +5,9 @@ import re
 import numpy as np
 import pytest
 
-from sim import rtl
-from sim.rtl import pieces
-from sim.rtl.shell import Shell, can_be_wrapped
+from vitruvian.sim import rtl
+from vitruvian.sim.rtl import pieces
+from vitruvian.sim.rtl.shell import Shell, can_be_wrapped
 
 # A chain of three: x goes through a register and past it in the same cycle, and a count is kept.
 STAGE = """

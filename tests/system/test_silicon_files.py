@@ -13,10 +13,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from golden.fp import FORMATS, PRESETS, convert, fused_dot
-from sim.bench import silicon
-from sim.bench.npz import codes
-from sim.cli import main
+from vitruvian.cli import main
+from vitruvian.golden.fp import FORMATS, PRESETS, convert, fused_dot
+from vitruvian.sim.bench import silicon
+from vitruvian.sim.bench.npz import codes
 
 FP16 = PRESETS["a100"].spec("fp16", "fp32")
 RNG = np.random.default_rng(5)
@@ -217,7 +217,7 @@ def bomb(path):
 def test_a_zip_bomb_is_not_unpacked(tmp_path):
     path = tmp_path / "a100_fp16.npz"
     bomb(path)
-    code = "import sys; from sim.cli import main; sys.exit(main(sys.argv[1:]))"
+    code = "import sys; from vitruvian.cli import main; sys.exit(main(sys.argv[1:]))"
 
     def limit():
         resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))

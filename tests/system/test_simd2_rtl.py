@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import scipy.io
 
-import sim.rtl.tiles
-from golden.simd2 import Op, compress, mmo, mmo_sparse
-from sim.cli import main
-from sim.kernels.engine import Unit
-from sim.kernels.graph import Core, solve
-from sim.rtl.simd2 import UNIT, UNIT_FP32, compute
-from sim.simd2 import Machine
+import vitruvian.sim.rtl.tiles
+from vitruvian.cli import main
+from vitruvian.golden.simd2 import Op, compress, mmo, mmo_sparse
+from vitruvian.sim.kernels.engine import Unit
+from vitruvian.sim.kernels.graph import Core, solve
+from vitruvian.sim.rtl.simd2 import UNIT, UNIT_FP32, compute
+from vitruvian.sim.simd2 import Machine
 
 SMALL = replace(UNIT, m=2, n=2)
 SPARSE = replace(SMALL, sparsity=True)
@@ -115,7 +115,7 @@ def test_int8_and_bf16_operands_are_numbers_of_other_formats():
 
 
 def test_a_filler_that_wins_is_caught(monkeypatch):
-    monkeypatch.setattr(sim.rtl.tiles, "_fillers", lambda *given: (0, 0))
+    monkeypatch.setattr(vitruvian.sim.rtl.tiles, "_fillers", lambda *given: (0, 0))
     a = np.full((1, 3), 5, np.float16)
     assert compute("minplus", a, a.T, config=SMALL).d[0, 0] == 0
 

@@ -1,4 +1,4 @@
-"""python -m sim: rows that agree, rows that must not, and answers to wrong arguments."""
+"""vitruvian: rows that agree, rows that must not, and answers to wrong arguments."""
 
 import argparse
 import dataclasses
@@ -14,14 +14,15 @@ import numpy as np
 import pytest
 from amaranth.hdl import Cat, Const
 
-import hdl.fp.core
-from golden.fp import PRESETS, convert, fused_dot
-from hdl.fp.dot import DotProduct
-from sim import rtl, verify, workers
-from sim.bench import silicon
-from sim.bench.compare import Result, compare
-from sim.bench.fp.stimuli import CLASSES, dot_vectors
-from sim.cli import build_parser, main
+import vitruvian.hdl.fp.core
+from vitruvian import workers
+from vitruvian.cli import build_parser, main
+from vitruvian.golden.fp import PRESETS, convert, fused_dot
+from vitruvian.hdl.fp.dot import DotProduct
+from vitruvian.sim import rtl, verify
+from vitruvian.sim.bench import silicon
+from vitruvian.sim.bench.compare import Result, compare
+from vitruvian.sim.bench.fp.stimuli import CLASSES, dot_vectors
 
 FP16 = PRESETS["ieee"].spec("fp16", "fp32", k=4)
 
@@ -101,7 +102,7 @@ def ties_always_up(original):
 )
 def test_a_mutation_of_the_datapath_is_found(monkeypatch, name, fault, preset):
     spec = PRESETS[preset].spec("fp16", "fp32", k=4)
-    monkeypatch.setattr(hdl.fp.core, name, fault(getattr(hdl.fp.core, name)))
+    monkeypatch.setattr(vitruvian.hdl.fp.core, name, fault(getattr(vitruvian.hdl.fp.core, name)))
     assert mismatches(spec) > 0
 
 
@@ -190,7 +191,7 @@ def test_a_failed_row_fails_the_command(monkeypatch, capsys, outcome, text):
         return outcome
 
     check = verify.Check(unit="u", configuration="c", run=partial(run, outcome=outcome))
-    monkeypatch.setattr("sim.commands.verify.collect", lambda pattern: [check])
+    monkeypatch.setattr("vitruvian.commands.verify.collect", lambda pattern: [check])
     assert main(["verify", "--jobs", "1"]) == 1
     out = capsys.readouterr().out
     assert text in out and "1 of 1 rows failed" in out
@@ -241,8 +242,8 @@ def test_without_a_terminal_every_row_and_every_compilation_is_a_line_at_once(mo
             yield event
         seen.append(capsys.readouterr())
 
-    monkeypatch.setattr("sim.commands.verify.collect", lambda pattern: rows_of("ab"))
-    monkeypatch.setattr("sim.commands.verify.run_checks", run_checks)
+    monkeypatch.setattr("vitruvian.commands.verify.collect", lambda pattern: rows_of("ab"))
+    monkeypatch.setattr("vitruvian.commands.verify.run_checks", run_checks)
     assert main(["verify", "--jobs", "1", "--vectors", "100"]) == 0
     lines = [(part.err, re.sub(r"\d+\.\d s", "s", part.out)) for part in seen]
     assert [err for err, _ in lines] == ["compiling u b …\n", "compiling u a …\n", ""]
@@ -271,7 +272,9 @@ def test_a_cache_that_cannot_be_written_is_told_before_the_rows(monkeypatch, tmp
 
 
 def test_names_of_checks_are_unique(monkeypatch):
-    monkeypatch.setattr(verify, "PROVIDERS", ("sim.bench.fp.batch", "sim.bench.fp.batch"))
+    monkeypatch.setattr(
+        verify, "PROVIDERS", ("vitruvian.sim.bench.fp.batch", "vitruvian.sim.bench.fp.batch")
+    )
     with pytest.raises(ValueError, match="names of checks must be unique"):
         verify.collect()
 
@@ -294,7 +297,7 @@ def test_version_and_help_are_whole(capsys):
         command = commands.choices[name]
         assert command.description and command.description.rstrip().endswith("."), name
         assert "example:\n" in command.epilog
-        for line in re.findall(r"^  python -m sim (.*)$", command.epilog, re.M):
+        for line in re.findall(r"^  vitruvian (.*)$", command.epilog, re.M):
             assert parser.parse_args(shlex.split(line)).command == name
         for action in command._actions:
             assert action.help and not action.help.startswith(("of ", "per ", "all ")), action

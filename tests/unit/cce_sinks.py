@@ -2,7 +2,7 @@
 
 import struct
 
-from sim.davinci.cce import Address, Call, Position, read
+from vitruvian.sim.davinci.cce import Address, Call, Position, read
 
 FORMATS = {"fp16": "<e", "fp32": "<f", "int8": "<b", "uint8": "<B", "int16": "<h", "uint16": "<H"}
 FORMATS |= {"int32": "<i", "uint32": "<I", "int64": "<q", "uint64": "<Q"}

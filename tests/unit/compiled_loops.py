@@ -20,18 +20,18 @@ import numba
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
-import golden.fp
-from golden.cube.mmad import fits, plain_mmad
-from golden.cube.mmad_compiled import compiled_mmad
-from golden.fp import FORMATS, PRESETS, DotSpec, FloatFormat, fused_dot
-from golden.simd2 import Op, mmo
-from sim.davinci import Program, Unit, View, checks, compiling, engine, load_chip
-from sim.davinci.checks import check_lowered
-from sim.davinci.lowering import lower
-from sim.davinci.semantics import Functional
-from sim.davinci.semantics.vectors_compiled import compiled as do_compiled
+import vitruvian.golden.fp
 from tests.unit.davinci_programs import random_accesses, random_lowered
 from tests.unit.golden_cases import directed_codes, random_codes, sparse_codes
+from vitruvian.golden.cube.mmad import fits, plain_mmad
+from vitruvian.golden.cube.mmad_compiled import compiled_mmad
+from vitruvian.golden.fp import FORMATS, PRESETS, DotSpec, FloatFormat, fused_dot
+from vitruvian.golden.simd2 import Op, mmo
+from vitruvian.sim.davinci import Program, Unit, View, checks, compiling, engine, load_chip
+from vitruvian.sim.davinci.checks import check_lowered
+from vitruvian.sim.davinci.lowering import lower
+from vitruvian.sim.davinci.semantics import Functional
+from vitruvian.sim.davinci.semantics.vectors_compiled import compiled as do_compiled
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -200,7 +200,9 @@ def engine_programs() -> None:
             for event in range(8):
                 act(Unit.S, unit, event)
     assert engine.run(*lower(program), check=False).complete
-    match = compiling.compiled(importlib.import_module("sim.davinci.engine_compiled").match)
+    match = compiling.compiled(
+        importlib.import_module("vitruvian.sim.davinci.engine_compiled").match
+    )
     for seed in range(120):
         low = random_lowered(seed, deadlock=seed % 2 == 0, large=seed % 3 == 0, cores=1 + seed % 4)
         blocks = 5 if seed % 5 == 0 and seed % 3 else 0  # large transfers have too many
@@ -271,11 +273,11 @@ def main(argv=None) -> None:
     if not numba.config.BOUNDSCHECK:  # type: ignore[attr-defined]
         raise SystemExit("NUMBA_BOUNDSCHECK must be 1 in the environment, not 0")
     if options.sums:
-        described = spec_from_file_location("golden.fp.dot_compiled", options.sums)
+        described = spec_from_file_location("vitruvian.golden.fp.dot_compiled", options.sums)
         assert described and described.loader
         described.loader.exec_module(module := module_from_spec(described))
-        sys.modules["golden.fp.dot_compiled"] = module
-        golden.fp.__dict__["dot_compiled"] = module
+        sys.modules["vitruvian.golden.fp.dot_compiled"] = module
+        vitruvian.golden.fp.__dict__["dot_compiled"] = module
     compiling.SMALL = 0
     np.seterr(all="ignore")
     for name, case in CASES.items():

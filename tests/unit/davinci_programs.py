@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from sim.davinci import Instruction, Span, Unit
-from sim.davinci.engine_compiled import match
-from sim.davinci.instruction import Kind, Position
-from sim.davinci.lowering import Lowered, Stream
+from vitruvian.sim.davinci import Instruction, Span, Unit
+from vitruvian.sim.davinci.engine_compiled import match
+from vitruvian.sim.davinci.instruction import Kind, Position
+from vitruvian.sim.davinci.lowering import Lowered, Stream
 
 UNITS = list(Unit)[:6]
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from golden.fp import FORMATS, FloatFormat, convert, mul
-from golden.fp.codec import code_dtype
-from golden.fp.reference import fused_dot_reference
+from vitruvian.golden.fp import FORMATS, FloatFormat, convert, mul
+from vitruvian.golden.fp.codec import code_dtype
+from vitruvian.golden.fp.reference import fused_dot_reference
 
 
 def as_format(format) -> FloatFormat:

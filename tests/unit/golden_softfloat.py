@@ -3,7 +3,7 @@
 import numpy as np
 import softfloatpy as sf
 
-from golden.fp import FORMATS
+from vitruvian.golden.fp import FORMATS
 
 TYPES = {"fp16": sf.Float16, "bf16": sf.BFloat16, "fp32": sf.Float32, "fp64": sf.Float64}
 SHORT = {"fp16": "f16", "bf16": "bf16", "fp32": "f32", "fp64": "f64"}

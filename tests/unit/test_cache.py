@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sim.rtl import cache
+from vitruvian import cache
 
 
 def entry(folder: Path) -> Path:

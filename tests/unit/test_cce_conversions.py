@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from sim.davinci import load_chip
-from sim.davinci.cce import CceError
-from sim.davinci.cce.words import ENUMERATIONS
 from tests.unit.test_cce_unseen import run
+from vitruvian.sim.davinci import load_chip
+from vitruvian.sim.davinci.cce import CceError
+from vitruvian.sim.davinci.cce.words import ENUMERATIONS
 
 C910, C910B = load_chip("ascend910"), load_chip("ascend910b")
 RNG = np.random.default_rng(31)

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from sim.davinci.cce import CceError, read
 from tests.unit.cce_sinks import Recorder, body, results, run
+from vitruvian.sim.davinci.cce import CceError, read
 
 #: Before the kernel, statements that fill `out`, and how much they fill.
 CASES = {

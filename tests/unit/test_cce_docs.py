@@ -2,8 +2,8 @@
 
 import re
 
-from sim.davinci.cce import intrinsics
-from sim.davinci.cce.sink import status
+from vitruvian.sim.davinci.cce import intrinsics
+from vitruvian.sim.davinci.cce.sink import status
 
 
 def test_the_lists_are_those_of_the_code(root):

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from sim.davinci.cce import CceError, read
 from tests.unit.cce_sinks import Recorder
+from vitruvian.sim.davinci.cce import CceError, read
 
 KERNELS = sorted((Path(__file__).parent / "cce_kernels").glob("*.cce"))
 WORD = re.compile(r"\w+|\s+|[^\w\s]")
@@ -190,7 +190,7 @@ def test_bombs_fit_one_gibibyte(tmp_path):
         paths.append(str(tmp_path / f"{name}.cce"))
         Path(paths[-1]).write_text(text)
     program = (
-        "import resource, sys; from sim.cli import main\n"
+        "import resource, sys; from vitruvian.cli import main\n"
         "resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))\n"
         "print([main(['cce', path, '--steps', '100000']) for path in sys.argv[1:]])\n"
     )

@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from sim.davinci.cce import CceError, read, read_file
-from sim.davinci.cce.limits import BRACKETS_DEEP
 from tests.unit.cce_sinks import Recorder, body, results
+from vitruvian.sim.davinci.cce import CceError, read, read_file
+from vitruvian.sim.davinci.cce.limits import BRACKETS_DEEP
 
 
 def answer(text: str, limit: int = 20_000, seconds: float = 5) -> str:

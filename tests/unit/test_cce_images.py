@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from golden import vector
-from golden.cube import mmad
-from golden.fp import PRESETS
-from golden.scu import Patches, col2im, im2col, im2col_load, kernel_matrix, to_nc1hwc0
-from sim.davinci import load_chip, simulate
-from sim.davinci.cce import build, read
+from vitruvian.golden import vector
+from vitruvian.golden.cube import mmad
+from vitruvian.golden.fp import PRESETS
+from vitruvian.golden.scu import Patches, col2im, im2col, im2col_load, kernel_matrix, to_nc1hwc0
+from vitruvian.sim.davinci import load_chip, simulate
+from vitruvian.sim.davinci.cce import build, read
 
 RNG = np.random.default_rng(8)
 C910 = load_chip("ascend910")

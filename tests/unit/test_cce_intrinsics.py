@@ -4,11 +4,20 @@ import re
 
 import pytest
 
-from sim.davinci.cce import CceError, Position, intrinsics
-from sim.davinci.cce.signature import bind, intrinsic, select
-from sim.davinci.cce.types import FLOAT, HALF, INT, NAMED, PRIVATE, UINT64, Pointer, Scalar
-from sim.davinci.cce.words import CONSTANTS, ENUMERATIONS
 from tests.unit.cce_sinks import body, run
+from vitruvian.sim.davinci.cce import CceError, Position, intrinsics
+from vitruvian.sim.davinci.cce.signature import bind, intrinsic, select
+from vitruvian.sim.davinci.cce.types import (
+    FLOAT,
+    HALF,
+    INT,
+    NAMED,
+    PRIVATE,
+    UINT64,
+    Pointer,
+    Scalar,
+)
+from vitruvian.sim.davinci.cce.words import CONSTANTS, ENUMERATIONS
 
 HERE = Position("k.cce", 1)
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from sim.davinci.cce import CceError, read, read_file
 from tests.unit.cce_sinks import Recorder, run
+from vitruvian.sim.davinci.cce import CceError, read, read_file
 
 KERNELS = Path(__file__).parent / "cce_kernels"
 

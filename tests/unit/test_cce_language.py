@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from sim.davinci.cce import CceError
 from tests.unit.cce_sinks import body, results, run
+from vitruvian.sim.davinci.cce import CceError
 
 TYPES = ("int8_t", "uint8_t", "int16_t", "uint16_t", "int32_t", "uint32_t", "int64_t", "uint64_t")
 SIGNS = ("+", "-", "*", "&", "|", "^", "<", "<=", ">", ">=", "==", "!=", "&&", "||", "/", "%")

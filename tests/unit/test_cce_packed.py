@@ -2,7 +2,7 @@
 
 import pytest
 
-from sim.davinci.cce import packed
+from vitruvian.sim.davinci.cce import packed
 
 LAYOUTS = {
     name: value

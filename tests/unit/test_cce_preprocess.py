@@ -6,9 +6,9 @@ import subprocess
 
 import pytest
 
-from sim.davinci.cce import CceError
-from sim.davinci.cce.preprocess import preprocess
 from tests.unit.cce_sinks import body, run
+from vitruvian.sim.davinci.cce import CceError
+from vitruvian.sim.davinci.cce.preprocess import preprocess
 
 MACROS = r"""
 #define EMPTY

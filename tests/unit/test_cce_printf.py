@@ -6,9 +6,9 @@ import subprocess
 import numpy as np
 import pytest
 
-from sim.davinci import load_chip
-from sim.davinci.cce import CceError, build, read
 from tests.unit.cce_sinks import body, run
+from vitruvian.sim.davinci import load_chip
+from vitruvian.sim.davinci.cce import CceError, build, read
 
 #: Format and arguments of prints; every argument is valid C++.
 PRINTS = {

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from golden import vector
-from golden.cube import mmad
-from golden.fp import PRESETS
-from sim.davinci import Kind, Unit, load_chip, simulate
-from sim.davinci.cce import CceError, build, build_mixed, read, read_file
+from vitruvian.golden import vector
+from vitruvian.golden.cube import mmad
+from vitruvian.golden.fp import PRESETS
+from vitruvian.sim.davinci import Kind, Unit, load_chip, simulate
+from vitruvian.sim.davinci.cce import CceError, build, build_mixed, read, read_file
 
 KERNELS = Path(__file__).parent / "cce_kernels"
 RNG = np.random.default_rng(3)

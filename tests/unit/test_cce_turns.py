@@ -5,8 +5,8 @@ import threading
 import numpy as np
 import pytest
 
-from sim.davinci import Deadlock, load_chip, simulate
-from sim.davinci.cce import CceError, build, build_mixed, read
+from vitruvian.sim.davinci import Deadlock, load_chip, simulate
+from vitruvian.sim.davinci.cce import CceError, build, build_mixed, read
 
 C910B = load_chip("ascend910b")
 

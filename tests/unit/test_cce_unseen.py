@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from sim.davinci import load_chip, simulate
-from sim.davinci.cce import CceError, build, read
+from vitruvian.sim.davinci import load_chip, simulate
+from vitruvian.sim.davinci.cce import CceError, build, read
 
 C910, C910B = load_chip("ascend910"), load_chip("ascend910b")
 RNG = np.random.default_rng(20)

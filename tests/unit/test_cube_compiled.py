@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hdl.cube import CONFIGS, MatrixUnit, MatrixUnitConfig
-from sim.bench.cube.batch import run_unit
-from sim.bench.cube.traffic import make_traffic
-from sim.rtl import compile_unit
+from vitruvian.hdl.cube import CONFIGS, MatrixUnit, MatrixUnitConfig
+from vitruvian.sim.bench.cube.batch import run_unit
+from vitruvian.sim.bench.cube.traffic import make_traffic
+from vitruvian.sim.rtl import compile_unit
 
 SEED = 20261121
 

@@ -5,9 +5,9 @@ from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
-from golden.fp import PRESETS, DotSpec, IntDotSpec
-from hdl.cube import CONFIGS, MatrixUnit, MatrixUnitConfig, ProcessingElement
-from sim.rtl.emit import to_rtlil
+from vitruvian.golden.fp import PRESETS, DotSpec, IntDotSpec
+from vitruvian.hdl.cube import CONFIGS, MatrixUnit, MatrixUnitConfig, ProcessingElement
+from vitruvian.sim.rtl.emit import to_rtlil
 
 TINY = CONFIGS["tiny"]
 

@@ -7,11 +7,11 @@ from itertools import count
 import numpy as np
 import pytest
 
-from golden.cube import mmad
-from golden.cube.mmad import plain_mmad
-from golden.cube.mmad_compiled import compiled_mmad
-from golden.fp import PRESETS, IntDotSpec, fused_dot, int_dot
-from golden.fp.reference import fused_dot_reference
+from vitruvian.golden.cube import mmad
+from vitruvian.golden.cube.mmad import plain_mmad
+from vitruvian.golden.cube.mmad_compiled import compiled_mmad
+from vitruvian.golden.fp import PRESETS, IntDotSpec, fused_dot, int_dot
+from vitruvian.golden.fp.reference import fused_dot_reference
 
 SPEC = PRESETS["a100"].spec("fp16", k=4)
 

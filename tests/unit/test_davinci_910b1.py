@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sim.davinci import OPERATIONS, Instruction, Unit, View, Work, load_chip
+from vitruvian.sim.davinci import OPERATIONS, Instruction, Unit, View, Work, load_chip
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "ascend910b1"
 CHIP = load_chip("ascend910b")
@@ -75,7 +75,7 @@ def test_vector_instructions():
 
 
 def test_a_wrong_number_is_noticed(tmp_path):
-    from sim.davinci.chip_file import find_chip
+    from vitruvian.sim.davinci.chip_file import find_chip
 
     text = find_chip("ascend910b").read_text(encoding="utf-8")
     line = '"vexp fp32" = { repeats_factor = 2,'

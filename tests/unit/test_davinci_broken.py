@@ -5,16 +5,16 @@ import re
 import numpy as np
 import pytest
 
-from sim.davinci import (
+from vitruvian.sim.davinci import (
     Program,
     Unit,
     compiling,
     engine,
     load_chip,
 )
-from sim.davinci.checks import CHECKS, check
-from sim.davinci.deadlock import Deadlock
-from sim.davinci.lowering import lower
+from vitruvian.sim.davinci.checks import CHECKS, check
+from vitruvian.sim.davinci.deadlock import Deadlock
+from vitruvian.sim.davinci.lowering import lower
 
 CHIP, CHIP_B = load_chip("ascend310"), load_chip("ascend910b")
 S, V, M, MTE1, MTE2, MTE3 = list(Unit)[:6]

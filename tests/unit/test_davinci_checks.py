@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim.davinci import (
+from tests.unit.davinci_programs import random_accesses, random_lowered
+from vitruvian.sim.davinci import (
     Program,
     Unit,
     checks,
@@ -16,10 +17,9 @@ from sim.davinci import (
     engine,
     load_chip,
 )
-from sim.davinci.checks import check_lowered
-from sim.davinci.instruction import Kind
-from sim.davinci.lowering import lower
-from tests.unit.davinci_programs import random_accesses, random_lowered
+from vitruvian.sim.davinci.checks import check_lowered
+from vitruvian.sim.davinci.instruction import Kind
+from vitruvian.sim.davinci.lowering import lower
 
 CHIP = load_chip("ascend310")
 S, V, M, MTE1, MTE2, MTE3 = list(Unit)[:6]

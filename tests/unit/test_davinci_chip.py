@@ -8,12 +8,12 @@ from time import process_time
 
 import pytest
 
-from sim.davinci import load_chip
-from sim.davinci.chip import ATTO, Rate
-from sim.davinci.chip_file import CHIPS, ChipError, chip_names, read_chip
-from sim.davinci.instruction import Instruction, Kind, Unit, Work
-from sim.davinci.operands import View
-from sim.kernels.davinci import KERNELS, sequences, tiling
+from vitruvian.sim.davinci import load_chip
+from vitruvian.sim.davinci.chip import ATTO, Rate
+from vitruvian.sim.davinci.chip_file import CHIPS, ChipError, chip_names, read_chip
+from vitruvian.sim.davinci.instruction import Instruction, Kind, Unit, Work
+from vitruvian.sim.davinci.operands import View
+from vitruvian.sim.kernels.davinci import KERNELS, sequences, tiling
 
 SMALL = """name = "toy"
 [chip]

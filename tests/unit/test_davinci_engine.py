@@ -10,12 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim.davinci import Program, Unit, compiling, engine, engine_compiled, load_chip, reference
-from sim.davinci.deadlock import Deadlock, cycle
-from sim.davinci.instruction import Kind
-from sim.davinci.lowering import lower
-from sim.davinci.reference import as_arrays, run_reference, shares
 from tests.unit.davinci_programs import random_lowered
+from vitruvian.sim.davinci import (
+    Program,
+    Unit,
+    compiling,
+    engine,
+    engine_compiled,
+    load_chip,
+    reference,
+)
+from vitruvian.sim.davinci.deadlock import Deadlock, cycle
+from vitruvian.sim.davinci.instruction import Kind
+from vitruvian.sim.davinci.lowering import lower
+from vitruvian.sim.davinci.reference import as_arrays, run_reference, shares
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.davinci import DTYPES, OPERATIONS, Instruction, Span, Unit, View
-from sim.davinci.operands import contiguous, dtype_bytes
+from vitruvian.sim.davinci import DTYPES, OPERATIONS, Instruction, Span, Unit, View
+from vitruvian.sim.davinci.operands import contiguous, dtype_bytes
 
 
 def touched(span: Span) -> set[int]:

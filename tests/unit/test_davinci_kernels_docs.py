@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from sim.cli import main
-from sim.davinci import load_chip
-from sim.kernels import matmul as short
-from sim.kernels.davinci import KERNELS, matmul
+from vitruvian.cli import main
+from vitruvian.sim.davinci import load_chip
+from vitruvian.sim.kernels import matmul as short
+from vitruvian.sim.kernels.davinci import KERNELS, matmul
 
 
 def test_the_example_runs(root):
@@ -20,13 +20,13 @@ def test_the_example_runs(root):
 
 def test_commands_name_kernels_that_there_are(root):
     text = (root / "docs" / "units" / "davinci_kernels.md").read_text()
-    named = re.findall(r"python -m sim (?:run|trace|tune) (\S+)", text)
+    named = re.findall(r"vitruvian (?:run|trace|tune) (\S+)", text)
     assert len(named) == 5 and set(named) <= set(KERNELS)
 
 
 def test_the_command_cce_of_the_page_runs(root, monkeypatch, capsys):
     text = (root / "docs" / "units" / "davinci_kernels.md").read_text()
-    (line,) = re.findall(r"python -m sim (cce .*)", text)
+    (line,) = re.findall(r"vitruvian (cce .*)", text)
     monkeypatch.chdir(root)
     assert main(line.split()) == 0
     assert "y (256 float16): " in capsys.readouterr().out

@@ -5,9 +5,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from golden.fp import from_float, to_float
-from sim.davinci import DTYPES, Program, View, load_chip
-from sim.davinci.semantics import Functional, FunctionalError
+from vitruvian.golden.fp import from_float, to_float
+from vitruvian.sim.davinci import DTYPES, Program, View, load_chip
+from vitruvian.sim.davinci.semantics import Functional, FunctionalError
 
 RNG = np.random.default_rng(5)
 

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from golden import vector
-from sim.davinci import DTYPES, Program
-from sim.davinci.semantics.lanes import independent
-from sim.davinci.semantics.vectors_compiled import compiled
 from tests.unit.test_davinci_vector import CHIP, machine, view
+from vitruvian.golden import vector
+from vitruvian.sim.davinci import DTYPES, Program
+from vitruvian.sim.davinci.semantics.lanes import independent
+from vitruvian.sim.davinci.semantics.vectors_compiled import compiled
 
 
 @pytest.fixture

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from golden.cube import mmad
-from golden.fp import PRESETS
-from golden.scu import Patches, col2im_add, im2col, im2col_load, kernel_matrix, to_nc1hwc0
-from sim.davinci import Program, ProgramError, Unit, View, check, load_chip, simulate
-from sim.davinci.semantics import Functional
 from tests.unit.test_golden_scu import CASES
+from vitruvian.golden.cube import mmad
+from vitruvian.golden.fp import PRESETS
+from vitruvian.golden.scu import Patches, col2im_add, im2col, im2col_load, kernel_matrix, to_nc1hwc0
+from vitruvian.sim.davinci import Program, ProgramError, Unit, View, check, load_chip, simulate
+from vitruvian.sim.davinci.semantics import Functional
 
 RNG = np.random.default_rng(11)
 WIDE = Patches(height=9, width=11, kernel=(3, 2), stride=(2, 1), pad=(1, 0, 0, 1), dilation=(1, 2))

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from golden.scu import Patches
-from sim.davinci import (
+from vitruvian.golden.scu import Patches
+from vitruvian.sim.davinci import (
     OPERATIONS,
     Instruction,
     Kind,
@@ -18,7 +18,7 @@ from sim.davinci import (
     View,
     load_chip,
 )
-from sim.davinci.lanes import ALL, lane_spans
+from vitruvian.sim.davinci.lanes import ALL, lane_spans
 
 CHIP = load_chip("ascend310")
 CHIP_B = load_chip("ascend910b")

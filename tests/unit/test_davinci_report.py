@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim.davinci import Program, Unit, engine, load_chip, trace
-from sim.davinci.instruction import Kind
-from sim.davinci.lowering import lower
-from sim.davinci.report import Finding, Report, _critical, _union
-from sim.davinci.trace import _joined, gantt, timeline, write_trace
 from tests.unit.davinci_programs import random_lowered
+from vitruvian.sim.davinci import Program, Unit, engine, load_chip, trace
+from vitruvian.sim.davinci.instruction import Kind
+from vitruvian.sim.davinci.lowering import lower
+from vitruvian.sim.davinci.report import Finding, Report, _critical, _union
+from vitruvian.sim.davinci.trace import _joined, gantt, timeline, write_trace
 
 CHIP = load_chip("ascend310")
 

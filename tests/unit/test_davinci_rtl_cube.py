@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from hdl.cube import MatrixUnitConfig
-from sim.davinci import Program, Unit, load_chip, simulate
-from sim.kernels.davinci import matmul
-from sim.kernels.davinci.tiling import Tiling
-from sim.rtl.davinci import RtlCube
+from vitruvian.hdl.cube import MatrixUnitConfig
+from vitruvian.sim.davinci import Program, Unit, load_chip, simulate
+from vitruvian.sim.kernels.davinci import matmul
+from vitruvian.sim.kernels.davinci.tiling import Tiling
+from vitruvian.sim.rtl.davinci import RtlCube
 
 CHIP = load_chip("ascend310")
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from golden import vector
-from sim.davinci import DTYPES, Program, Unit, View, load_chip
-from sim.davinci.semantics import Functional, FunctionalError
-from sim.davinci.semantics.functional import COMPILE_AFTER
-from sim.davinci.semantics.vectors_compiled import _to_half, compiled
+from vitruvian.golden import vector
+from vitruvian.sim.davinci import DTYPES, Program, Unit, View, load_chip
+from vitruvian.sim.davinci.semantics import Functional, FunctionalError
+from vitruvian.sim.davinci.semantics.functional import COMPILE_AFTER
+from vitruvian.sim.davinci.semantics.vectors_compiled import _to_half, compiled
 
 UB = 16384  # bytes of the buffer that tests use
 CHIP = load_chip("ascend310")
@@ -188,7 +188,7 @@ def test_rounding_to_fp16_in_the_twin():
 
 def test_a_shortcut_where_repeats_depend_is_noticed(core, monkeypatch):
     """The test above sees an implementation that takes all repeats at once when it must not."""
-    monkeypatch.setattr("sim.davinci.semantics.vectors.independent", lambda *_: True)
+    monkeypatch.setattr("vitruvian.sim.davinci.semantics.vectors.independent", lambda *_: True)
     with pytest.raises(AssertionError):
         test_two_operands(core, "vadd", True)
 

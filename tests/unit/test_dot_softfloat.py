@@ -2,9 +2,9 @@
 
 import pytest
 
-from hdl.fp.dot import DotProduct
-from sim.rtl import compile_unit
 from tests.unit.test_golden_softfloat import BINARY, check_fma
+from vitruvian.hdl.fp.dot import DotProduct
+from vitruvian.sim.rtl import compile_unit
 
 CASES = 100_000
 

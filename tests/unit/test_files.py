@@ -6,11 +6,10 @@ import sys
 
 import pytest
 
-from flows.cache import write_atomic
-from sim.files import write_whole
+from vitruvian.files import write_whole
 
 
-@pytest.mark.parametrize("write", [write_whole, write_atomic])
+@pytest.mark.parametrize("write", [write_whole, write_whole])
 def test_a_symbolic_link_stays_and_its_file_is_written(write, tmp_path):
     target, link = tmp_path / "target", tmp_path / "link"
     target.write_text("before")
@@ -20,9 +19,9 @@ def test_a_symbolic_link_stays_and_its_file_is_written(write, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "target"]
 
 
-@pytest.mark.parametrize("module", ["sim.files", "flows.cache"])
+@pytest.mark.parametrize("module", ["vitruvian.files", "vitruvian.flows.cache"])
 def test_standard_output_is_not_replaced_by_a_file(module, root, tmp_path):
-    name = {"sim.files": "write_whole", "flows.cache": "write_atomic"}[module]
+    name = {"vitruvian.files": "write_whole", "vitruvian.flows.cache": "write_whole"}[module]
     before = os.lstat("/dev/stdout")
     code = f"from pathlib import Path; from {module} import *; import {module} as m\n"
     code += f"m.{name}(Path('/dev/stdout'), 'whole')"

@@ -4,10 +4,10 @@ import itertools
 
 import pytest
 
-from flows import cells, liberty
-from flows.cells import stages, writer
-from flows.errors import UserError
-from flows.liberty_text import parse_groups
+from vitruvian.errors import UserError
+from vitruvian.flows import cells, liberty
+from vitruvian.flows.cells import stages, writer
+from vitruvian.flows.liberty_text import parse_groups
 
 PUBLISHED_UM2 = {
     "INV_X1": 0.532, "BUF_X1": 0.798, "NAND2_X1": 0.798, "NAND3_X1": 1.064, "NAND4_X1": 1.330,

@@ -4,11 +4,11 @@ import pytest
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from flows import docs, figures
-from flows.cli import main
-from flows.errors import UserError
-from golden.m3xu.isa import Opcode
-from hdl.cube import CONFIGS, MatrixUnit
+from vitruvian.commands.hardware import main
+from vitruvian.errors import UserError
+from vitruvian.flows import docs, figures
+from vitruvian.golden.m3xu.isa import Opcode
+from vitruvian.hdl.cube import CONFIGS, MatrixUnit
 
 
 def test_the_documentation_is_up_to_date():
@@ -66,7 +66,8 @@ def test_the_table_of_instructions_is_that_of_the_opcodes():
 def test_an_unknown_package_is_refused(tmp_path):
     (tmp_path / "x.md").write_text("<!-- ports: hdl.tea -->\n<!-- /ports -->\n")
     with pytest.raises(
-        UserError, match=r"package must be one of hdl\.fp, hdl\.cube, hdl\.m3xu, not 'hdl.tea'"
+        UserError,
+        match=r"package must be one of hdl\.fp, hdl\.cube, hdl\.m3xu, not 'hdl.tea'",
     ):
         docs.update(tmp_path)
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from flows import liberty, sta
-from flows.liberty import LibertyError
+from vitruvian.flows import liberty, sta
+from vitruvian.flows.liberty import LibertyError
 
 # Every delay is a + b * load + c * slew, so that interpolation is exact anywhere.
 INV = (10.0, 2.0, 0.5)  # a ps, b ps/fF, c

@@ -7,14 +7,15 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from flows import baseline, cells, measure
-from flows.cache import ResultCache, digest, write_atomic
-from flows.errors import UserError
-from flows.hierarchy import Design
-from flows.synth import SynthesisError, synthesize
-from flows.unit import Unit, Variant
-from hdl.elaborate import to_rtlil
 from tests.toys import Array, Multiply
+from vitruvian.cache import ResultCache, digest
+from vitruvian.errors import UserError
+from vitruvian.files import write_whole
+from vitruvian.flows import baseline, cells, measure
+from vitruvian.flows.hierarchy import Design
+from vitruvian.flows.synth import SynthesisError, synthesize
+from vitruvian.flows.unit import Unit, Variant
+from vitruvian.hdl.elaborate import to_rtlil
 
 
 class Nand(wiring.Component):
@@ -95,9 +96,9 @@ def test_write_leaves_nothing_behind_when_it_fails(tmp_path, monkeypatch):
 
     path = tmp_path / "out.v"
     path.write_text("before")
-    monkeypatch.setattr("flows.cache.os.replace", fail)
+    monkeypatch.setattr("vitruvian.flows.cache.os.replace", fail)
     with pytest.raises(OSError, match="no space"):
-        write_atomic(path, "after")
+        write_whole(path, "after")
     assert path.read_text() == "before"
     assert list(tmp_path.iterdir()) == [path]
 

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from flows import baseline, table35
-from flows.simd2 import PUBLISHED
-from flows.units import reported
+from vitruvian.flows import baseline, table35
+from vitruvian.flows.simd2 import PUBLISHED
+from vitruvian.flows.units import reported
 
 
 def store(folder, unit, areas):

@@ -6,8 +6,9 @@ from functools import partial
 import numpy as np
 import pytest
 
-import golden.fp
-from golden.fp import (
+import vitruvian.golden.fp
+from tests.unit.golden_cases import directed_codes, random_codes, require_equal, stratified_fma
+from vitruvian.golden.fp import (
     FORMATS,
     ROUNDINGS,
     UNORDERED,
@@ -24,7 +25,6 @@ from golden.fp import (
     to_float,
     to_int,
 )
-from tests.unit.golden_cases import directed_codes, random_codes, require_equal, stratified_fma
 
 NAMES = list(FORMATS)
 
@@ -190,10 +190,10 @@ def test_bad_calls(call, message):
 
 
 def test_reference_functions_have_the_parameters_of_those_with_the_same_name():
-    shared = {name for name in reference.__all__ if hasattr(golden.fp, name)}
+    shared = {name for name in reference.__all__ if hasattr(vitruvian.golden.fp, name)}
     assert set(reference.__all__) - shared == {"Decoded", "decode", "encode", "fused_dot_reference"}
     for name in shared:
-        one, all_ = (inspect.signature(getattr(m, name)) for m in (reference, golden.fp))
+        one, all_ = (inspect.signature(getattr(m, name)) for m in (reference, vitruvian.golden.fp))
         singular = {"codes": "code", "values": "value"}
         assert [
             (singular.get(p.name, p.name), p.kind, p.default) for p in all_.parameters.values()

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from golden.fp import FORMATS, PRESETS, from_float, fused_dot, to_float
+from vitruvian.golden.fp import FORMATS, PRESETS, from_float, fused_dot, to_float
 
 PAIRS = [
     ("fp16", "fp32"), ("bf16", "fp32"), ("tf32", "fp32"), ("fp32", "fp32"), ("fp64", "fp64"),

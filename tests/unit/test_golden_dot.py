@@ -6,12 +6,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from golden.fp import FORMATS, PRESETS, DotSpec, convert, fused_dot, to_float
-from golden.fp import dot as golden_dot
-from golden.fp.codec import code_dtype
-from golden.fp.dot_compiled import compiled_sum
-from golden.fp.reference import decode, floor_log2, power_of_two
 from tests.unit.golden_cases import check_against_reference, dot_cases, near_exponent
+from vitruvian.golden.fp import FORMATS, PRESETS, DotSpec, convert, fused_dot, to_float
+from vitruvian.golden.fp import dot as golden_dot
+from vitruvian.golden.fp.codec import code_dtype
+from vitruvian.golden.fp.dot_compiled import compiled_sum
+from vitruvian.golden.fp.reference import decode, floor_log2, power_of_two
 
 SPECS = [
     pytest.param(preset.spec(i, o), id=f"{preset.name}-{i}-{o}")

@@ -6,7 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from golden.fp import (
+from tests.unit.golden_cases import random_codes
+from vitruvian.golden.fp import (
     FORMATS,
     INT_FORMATS,
     PRESETS,
@@ -18,9 +19,8 @@ from golden.fp import (
     to_float,
     unpack,
 )
-from golden.fp.formats import as_format, as_int_format
-from golden.fp.reference import decode, encode
-from tests.unit.golden_cases import random_codes
+from vitruvian.golden.fp.formats import as_format, as_int_format
+from vitruvian.golden.fp.reference import decode, encode
 
 OTHER_TYPES = {
     "fp16": np.float16,

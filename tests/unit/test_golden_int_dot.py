@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from golden.fp import int_dot
+from vitruvian.golden.fp import int_dot
 
 
 def reference(a, b, c, signed_a, signed_b, saturate):

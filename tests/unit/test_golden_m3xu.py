@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from golden.m3xu import (
+from vitruvian.golden.m3xu import (
     PRECISIONS,
     as_precision,
     gemm,

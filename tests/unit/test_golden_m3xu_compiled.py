@@ -5,13 +5,6 @@ import dataclasses
 import numpy as np
 import pytest
 
-from golden.cube import mmad
-from golden.cube.mmad import fits, plain_mmad
-from golden.cube.mmad_compiled import _matrices, compiled_mmad
-from golden.cube.sums import fits_floats, float_mmad
-from golden.fp import FORMATS, PRESETS, DotSpec
-from golden.fp.codec import code_dtype
-from golden.m3xu import gemm, operand_dtype
 from tests.unit.golden_cases import require_equal
 from tests.unit.test_golden_dot import free_specs
 from tests.unit.test_golden_m3xu_gemm import (
@@ -23,6 +16,13 @@ from tests.unit.test_golden_m3xu_gemm import (
     gemm_on_codes,
     matrices,
 )
+from vitruvian.golden.cube import mmad
+from vitruvian.golden.cube.mmad import fits, plain_mmad
+from vitruvian.golden.cube.mmad_compiled import _matrices, compiled_mmad
+from vitruvian.golden.cube.sums import fits_floats, float_mmad
+from vitruvian.golden.fp import FORMATS, PRESETS, DotSpec
+from vitruvian.golden.fp.codec import code_dtype
+from vitruvian.golden.m3xu import gemm, operand_dtype
 
 SPECS = [
     pytest.param(preset.spec(i, o), id=f"{preset.name}-{i}-{o}")
@@ -128,7 +128,9 @@ def test_which_form_is_taken(monkeypatch):
 
         return spied
 
-    monkeypatch.setattr("golden.cube.mmad_compiled.compiled_mmad", spy("codes", compiled_mmad))
+    monkeypatch.setattr(
+        "vitruvian.golden.cube.mmad_compiled.compiled_mmad", spy("codes", compiled_mmad)
+    )
     monkeypatch.setitem(mmad.__globals__, "float_mmad", spy("floats", float_mmad))
     small, large = np.zeros((4, 4), np.uint16), np.zeros((32, 32), np.uint16)
     spec, machine = PRESETS["ieee"].spec("fp16"), PRESETS["a100"].spec("fp16")
@@ -181,8 +183,8 @@ def test_what_float64_sums_do_not_compute(changed):
 
 def test_one_kernel_serves_all_products(monkeypatch):
     """`mmad`, `gemm` and `mmo` return the same bits, from the same compiled sums."""
-    from golden.cube import sums_compiled
-    from golden.simd2 import mmo
+    from vitruvian.golden.cube import sums_compiled
+    from vitruvian.golden.simd2 import mmo
 
     calls = []
     products = sums_compiled.products

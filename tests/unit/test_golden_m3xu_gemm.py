@@ -6,11 +6,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from golden.cube import mmad
-from golden.fp import FORMATS, fma
-from golden.fp.codec import code_dtype
-from golden.fp.reference import decode, encode, floor_log2, fused_dot_reference, power_of_two
-from golden.m3xu import PRECISIONS, gemm, operand_dtype, product_by_steps
 from tests.unit.golden_cases import (
     directed_codes,
     dot_cases,
@@ -21,6 +16,17 @@ from tests.unit.golden_cases import (
 )
 from tests.unit.golden_softfloat import softfloat
 from tests.unit.test_golden_dot import exact_sum, largest_exponent
+from vitruvian.golden.cube import mmad
+from vitruvian.golden.fp import FORMATS, fma
+from vitruvian.golden.fp.codec import code_dtype
+from vitruvian.golden.fp.reference import (
+    decode,
+    encode,
+    floor_log2,
+    fused_dot_reference,
+    power_of_two,
+)
+from vitruvian.golden.m3xu import PRECISIONS, gemm, operand_dtype, product_by_steps
 
 
 class Unit(NamedTuple):

@@ -6,11 +6,6 @@ Those of the limbs by themselves are in `test_golden_m3xu`.
 import numpy as np
 import pytest
 
-from golden.cube import mmad_compiled
-from golden.cube.mmad_compiled import compiled_mmad
-from golden.fp import PRESETS
-from golden.fp.reference import decode, power_of_two
-from golden.m3xu import gemm, limb_pairs, limbs, split, step_shifts
 from tests.unit.test_golden_m3xu_compiled import check_spec
 from tests.unit.test_golden_m3xu_gemm import (
     Unit,
@@ -20,6 +15,11 @@ from tests.unit.test_golden_m3xu_gemm import (
     dot_by_limbs,
     rounded_sum,
 )
+from vitruvian.golden.cube import mmad_compiled
+from vitruvian.golden.cube.mmad_compiled import compiled_mmad
+from vitruvian.golden.fp import PRESETS
+from vitruvian.golden.fp.reference import decode, power_of_two
+from vitruvian.golden.m3xu import gemm, limb_pairs, limbs, split, step_shifts
 
 FP32, FP32C, FP64 = Unit("fp32"), Unit("fp32c"), Unit("fp64", multiplier_bits=27)
 FINITE = ["near one", "far apart"]

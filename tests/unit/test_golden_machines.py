@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from golden.fp import PRESETS, fused_dot
-from sim.bench.fp.batch import depth_for
-from sim.bench.machines import load_set, spec_of
-from sim.bench.silicon import run_golden, run_rtl
+from vitruvian.golden.fp import PRESETS, fused_dot
+from vitruvian.sim.bench.fp.batch import depth_for
+from vitruvian.sim.bench.machines import load_set, spec_of
+from vitruvian.sim.bench.silicon import run_golden, run_rtl
 
 
 @pytest.fixture(scope="module")

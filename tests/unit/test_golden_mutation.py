@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from golden.fp import PRESETS, dot_compiled, fused_dot, parse_preset_name, reference
-from golden.fp import dot as golden_dot
-from golden.fp import round as golden_round
 from tests.unit.golden_cases import check_against_reference, check_against_silicon
 from tests.unit.test_golden_softfloat import check_fma
+from vitruvian.golden.fp import PRESETS, dot_compiled, fused_dot, parse_preset_name, reference
+from vitruvian.golden.fp import dot as golden_dot
+from vitruvian.golden.fp import round as golden_round
 
 round_shift, cut, operand = (
     golden_round.round_shift,

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.signal import correlate2d
 
-from golden.cube import mmad
-from golden.fp import PRESETS
-from golden.scu import (
+from vitruvian.golden.cube import mmad
+from vitruvian.golden.fp import PRESETS
+from vitruvian.golden.scu import (
     Patches,
     col2im,
     col2im_add,

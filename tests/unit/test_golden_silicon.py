@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from golden.fp import fused_dot, parse_preset_name
 from tests.unit.golden_cases import check_against_silicon
+from vitruvian.golden.fp import fused_dot, parse_preset_name
 
 
 def test_every_measured_output(silicon):

@@ -7,11 +7,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-import golden.simd2.matrix as module
-from golden.fp import FORMATS
-from golden.simd2 import Op, as_op, mmo
-from golden.simd2.matrix import OPERANDS, dot_spec
-from golden.simd2.plain import maximum_number, minimum_number, plain_mmo
+import vitruvian.golden.simd2.matrix as module
+from vitruvian.golden.fp import FORMATS
+from vitruvian.golden.simd2 import Op, as_op, mmo
+from vitruvian.golden.simd2.matrix import OPERANDS, dot_spec
+from vitruvian.golden.simd2.plain import maximum_number, minimum_number, plain_mmo
 
 INF, NAN = np.float32(np.inf), np.float32(np.nan)
 SPECIALS = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 2.0]

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from golden.simd2 import Op
-from golden.simd2.integer import INT_BITS, int_identity, int_mmo
+from vitruvian.golden.simd2 import Op
+from vitruvian.golden.simd2.integer import INT_BITS, int_identity, int_mmo
 
 
 def wrap(value, bits):

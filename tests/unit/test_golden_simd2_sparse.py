@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import golden.simd2.sparse as module
-from golden.fp import reference
-from golden.simd2 import Op, compress, expand, is_two_of_four, mmo, mmo_sparse
-from golden.simd2.matrix import OPERANDS, dot_spec
+import vitruvian.golden.simd2.sparse as module
+from vitruvian.golden.fp import reference
+from vitruvian.golden.simd2 import Op, compress, expand, is_two_of_four, mmo, mmo_sparse
+from vitruvian.golden.simd2.matrix import OPERANDS, dot_spec
 
 DTYPES = list(OPERANDS)
 CHOOSING = [op for op in Op if op.plus in ("min", "max")]

@@ -5,10 +5,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-import golden.simd2.squares
-from golden.fp import PRESETS
-from golden.simd2 import mmo
+import vitruvian.golden.simd2.squares
 from tests.unit.test_golden_simd2 import nearest
+from vitruvian.golden.fp import PRESETS
+from vitruvian.golden.simd2 import mmo
 
 WINDOW = PRESETS["ieee"].spec("fp16", k=4).window or 0
 
@@ -89,7 +89,7 @@ def test_specials(a, b, result):
 
 
 def test_a_sign_that_is_not_turned_is_caught(monkeypatch):
-    original = golden.simd2.squares.square_parts
+    original = vitruvian.golden.simd2.squares.square_parts
 
     def mutant(a, b):
         left, right = original(a, b)
@@ -97,9 +97,9 @@ def test_a_sign_that_is_not_turned_is_caught(monkeypatch):
 
     a, b = np.full((1, 1), 3, np.float16), np.full((1, 1), 1, np.float16)
     given = a, b, np.zeros((1, 1), np.float32), PRESETS["ieee"].spec("fp16", k=4)
-    assert golden.simd2.squares.square_sums(*given) == 4
-    monkeypatch.setattr(golden.simd2.squares, "square_parts", mutant)
-    assert golden.simd2.squares.square_sums(*given) != 4
+    assert vitruvian.golden.simd2.squares.square_sums(*given) == 4
+    monkeypatch.setattr(vitruvian.golden.simd2.squares, "square_parts", mutant)
+    assert vitruvian.golden.simd2.squares.square_sums(*given) != 4
 
 
 def test_what_it_refuses():

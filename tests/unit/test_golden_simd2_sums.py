@@ -6,12 +6,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-import golden.cube.sums_compiled as module
-from golden.fp import PRESETS, fused_dot
-from golden.simd2 import Op, mmo
-from golden.simd2.matrix import OPERANDS, dot_spec
-from golden.simd2.plain import plain_mmo
-from golden.simd2.squares import square_sums
+import vitruvian.golden.cube.sums_compiled as module
+from vitruvian.golden.fp import PRESETS, fused_dot
+from vitruvian.golden.simd2 import Op, mmo
+from vitruvian.golden.simd2.matrix import OPERANDS, dot_spec
+from vitruvian.golden.simd2.plain import plain_mmo
+from vitruvian.golden.simd2.squares import square_sums
 
 DTYPES = [np.float16, ml_dtypes.bfloat16, np.float32]
 KINDS = ("any", "one size", "cancelling", "whole", "subnormal", "largest", "zeros")

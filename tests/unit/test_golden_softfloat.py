@@ -3,9 +3,20 @@
 import numpy as np
 import pytest
 
-from golden.fp import FORMATS, PRESETS, ROUNDINGS, add, convert, fma, fused_dot, mul, to_int, unpack
 from tests.unit.golden_cases import directed_codes, random_codes, require_equal, stratified_fma
 from tests.unit.golden_softfloat import softfloat, softfloat_to_int
+from vitruvian.golden.fp import (
+    FORMATS,
+    PRESETS,
+    ROUNDINGS,
+    add,
+    convert,
+    fma,
+    fused_dot,
+    mul,
+    to_int,
+    unpack,
+)
 
 MILLION = 1_000_000
 BINARY = ["fp16", "fp32", "fp64"]

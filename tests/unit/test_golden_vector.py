@@ -5,10 +5,10 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 
-import golden.fp as fp
-from golden import vector
-from golden.vector import functions
+import vitruvian.golden.fp as fp
 from tests.unit.golden_softfloat import softfloat, softfloat_to_int
+from vitruvian.golden import vector
+from vitruvian.golden.vector import functions
 
 ALL = np.arange(1 << 16, dtype=np.uint16)
 FLOATS = {"fp16": np.float16, "fp32": np.float32}

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from golden.fp import FORMATS, PRESETS, DotSpec, FloatFormat, fused_dot, ieee_window
+from vitruvian.golden.fp import FORMATS, PRESETS, DotSpec, FloatFormat, fused_dot, ieee_window
 
 TINY = [
     FloatFormat("e2m1", 2, 1, 4),

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from flows.hierarchy import Design
-from hdl.cube import CONFIGS, MatrixUnit
-from hdl.elaborate import to_rtlil
 from tests.toys import Array, Multiply
+from vitruvian.flows.hierarchy import Design
+from vitruvian.hdl.cube import CONFIGS, MatrixUnit
+from vitruvian.hdl.elaborate import to_rtlil
 
 
 def counted(monkeypatch, body):

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-import hdl.fp.exact
-from golden.fp import PRESETS, DotSpec, fused_dot
-from golden.fp.reference import fused_dot_reference
-from hdl.fp.exact import MAX_SUM_BITS, ExactDotProduct
-from sim import rtl
-from sim.bench.fp.stimuli import dot_vectors
-from sim.bench.fp_small.exact import CONFIGURATIONS, checks, run_exact
+import vitruvian.hdl.fp.exact
+from vitruvian.golden.fp import PRESETS, DotSpec, fused_dot
+from vitruvian.golden.fp.reference import fused_dot_reference
+from vitruvian.hdl.fp.exact import MAX_SUM_BITS, ExactDotProduct
+from vitruvian.sim import rtl
+from vitruvian.sim.bench.fp.stimuli import dot_vectors
+from vitruvian.sim.bench.fp_small.exact import CONFIGURATIONS, checks, run_exact
 
 SEED = 20261121
 EXACT = PRESETS["exact"]
@@ -68,7 +68,7 @@ def _sign_inverted(m, rows, *, width, carry_in=None, fast=False):
     return add_rows(m, rows, width=width, carry_in=None if carry_in is None else ~carry_in)
 
 
-add_rows = hdl.fp.exact.add_rows
+add_rows = vitruvian.hdl.fp.exact.add_rows
 
 
 def test_a_mutant_is_caught(monkeypatch):
@@ -76,7 +76,7 @@ def test_a_mutant_is_caught(monkeypatch):
     a, b, c = dot_vectors(spec, 10_000, seed=SEED)
     expected = fused_dot(a, b, c, spec)
     assert np.array_equal(rtl.compile(ExactDotProduct(spec=spec)).run(a=a, b=b, c=c), expected)
-    monkeypatch.setattr(hdl.fp.exact, "add_rows", _sign_inverted)
+    monkeypatch.setattr(vitruvian.hdl.fp.exact, "add_rows", _sign_inverted)
     assert (rtl.compile(ExactDotProduct(spec=spec)).run(a=a, b=b, c=c) != expected).any()
 
 

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-import hdl.fp.intdot
-from golden.fp import int_dot
-from hdl.fp.intdot import IntDotProduct
-from sim import rtl
-from sim.bench.fp.batch import run_int_dot
+import vitruvian.hdl.fp.intdot
+from vitruvian.golden.fp import int_dot
+from vitruvian.hdl.fp.intdot import IntDotProduct
+from vitruvian.sim import rtl
+from vitruvian.sim.bench.fp.batch import run_int_dot
 
 SEED = 20261121
-DEPTHS = sorted(hdl.fp.intdot.PIPELINES)
+DEPTHS = sorted(vitruvian.hdl.fp.intdot.PIPELINES)
 
 
 @pytest.mark.parametrize("signed_a", [True, False])
@@ -74,11 +74,11 @@ def _constant_off(constant, width):
 def _carry_lost(m, rows, *, width, name):
     packed = compress(m, rows, width=width, name=name)
     if len(packed) == 2 and name == "sum_c":
-        packed[1] = hdl.fp.intdot.Row(value=packed[1].value[:-4], lsb=packed[1].lsb)
+        packed[1] = vitruvian.hdl.fp.intdot.Row(value=packed[1].value[:-4], lsb=packed[1].lsb)
     return packed
 
 
-constant_row, compress = hdl.fp.intdot._constant_row, hdl.fp.intdot.compress
+constant_row, compress = vitruvian.hdl.fp.intdot._constant_row, vitruvian.hdl.fp.intdot.compress
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_mutants_are_caught(monkeypatch, name, mutant):
     c = rng.integers(-(2**31), 2**31, 10_000).astype(np.int32)
     expected = np.asarray(int_dot(a, b, c)).view(np.uint32)
     assert np.array_equal(rtl.compile(IntDotProduct(k=4)).run(a=a, b=b, c=c), expected)
-    monkeypatch.setattr(hdl.fp.intdot, name, mutant)
+    monkeypatch.setattr(vitruvian.hdl.fp.intdot, name, mutant)
     wrong = rtl.compile(IntDotProduct(k=4)).run(a=a, b=b, c=c)
     assert (wrong != expected).any()
 

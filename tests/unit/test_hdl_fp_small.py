@@ -5,19 +5,26 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import golden.fp.reference as reference
-import hdl.fp.add
-import hdl.fp.compare
-import hdl.fp.convert
-import hdl.fp.finish
-from golden.fp import FloatFormat
-from hdl.fp.add import Adder
-from hdl.fp.compare import Compare, MinMax
-from hdl.fp.convert import Converter
-from hdl.fp.multiplier_unit import Multiplier
-from sim import rtl
-from sim.bench.fp_small.batch import ALL, Unit, compare_group, compile_group, groups, run_group
-from sim.bench.fp_small.stimuli import codes, every_code, pairs
+import vitruvian.golden.fp.reference as reference
+import vitruvian.hdl.fp.add
+import vitruvian.hdl.fp.compare
+import vitruvian.hdl.fp.convert
+import vitruvian.hdl.fp.finish
+from vitruvian.golden.fp import FloatFormat
+from vitruvian.hdl.fp.add import Adder
+from vitruvian.hdl.fp.compare import Compare, MinMax
+from vitruvian.hdl.fp.convert import Converter
+from vitruvian.hdl.fp.multiplier_unit import Multiplier
+from vitruvian.sim import rtl
+from vitruvian.sim.bench.fp_small.batch import (
+    ALL,
+    Unit,
+    compare_group,
+    compile_group,
+    groups,
+    run_group,
+)
+from vitruvian.sim.bench.fp_small.stimuli import codes, every_code, pairs
 
 SEED = 20261121
 GROUPS = groups()
@@ -30,7 +37,7 @@ def test_against_golden(name):
     result = run_group(units, 20_000, SEED)
     assert not result.mismatches, result.examples
     first, bits = units[0], {"int8": 8, "uint8": 8, "int32": 32}
-    width = bits.get(first.source) or hdl.fp.add.as_format(first.source).storage_bits
+    width = bits.get(first.source) or vitruvian.hdl.fp.add.as_format(first.source).storage_bits
     if first.operands == 1:
         assert result.vectors == len(units) * (1 << width if width <= 16 else 20_000)
     else:
@@ -88,7 +95,7 @@ def test_a_format_of_ones_own():
 
 
 def _sticky_dropped(m, word, distance, **rest):
-    return shift_right(m, word, distance, **rest)[0], hdl.fp.add.Const(0, 1)
+    return shift_right(m, word, distance, **rest)[0], vitruvian.hdl.fp.add.Const(0, 1)
 
 
 def _shift_off_by_one(m, word, distance, **rest):
@@ -104,30 +111,33 @@ def _limit_ignored(m, word, *, limit, name):
 
 
 def _zeros_ordered(m, a, b, format):
-    return order(m, a, b, format)._replace(both_zero=hdl.fp.add.Const(0, 1))
+    return order(m, a, b, format)._replace(both_zero=vitruvian.hdl.fp.add.Const(0, 1))
 
 
-shift_right, round_and_pack = hdl.fp.add.shift_right, hdl.fp.finish.round_and_pack
-normalise, order = hdl.fp.finish.normalise, hdl.fp.compare._order
+shift_right, round_and_pack = (
+    vitruvian.hdl.fp.add.shift_right,
+    vitruvian.hdl.fp.finish.round_and_pack,
+)
+normalise, order = vitruvian.hdl.fp.finish.normalise, vitruvian.hdl.fp.compare._order
 
 
 @pytest.mark.parametrize(
     ("unit", "module", "name", "mutant"),
     [
-        (Adder, hdl.fp.add, "shift_right", _sticky_dropped),
-        (Adder, hdl.fp.add, "shift_right", _shift_off_by_one),
-        (Adder, hdl.fp.finish, "normalise", _limit_ignored),
-        (Adder, hdl.fp.finish, "round_and_pack", _ties_up),
-        (Multiplier, hdl.fp.finish, "round_and_pack", _ties_up),
-        (Compare, hdl.fp.compare, "_order", _zeros_ordered),
-        (Converter, hdl.fp.convert, "shift_right", _sticky_dropped),
-        (Converter, hdl.fp.finish, "round_and_pack", _ties_up),
+        (Adder, vitruvian.hdl.fp.add, "shift_right", _sticky_dropped),
+        (Adder, vitruvian.hdl.fp.add, "shift_right", _shift_off_by_one),
+        (Adder, vitruvian.hdl.fp.finish, "normalise", _limit_ignored),
+        (Adder, vitruvian.hdl.fp.finish, "round_and_pack", _ties_up),
+        (Multiplier, vitruvian.hdl.fp.finish, "round_and_pack", _ties_up),
+        (Compare, vitruvian.hdl.fp.compare, "_order", _zeros_ordered),
+        (Converter, vitruvian.hdl.fp.convert, "shift_right", _sticky_dropped),
+        (Converter, vitruvian.hdl.fp.finish, "round_and_pack", _ties_up),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_mutants_are_caught(monkeypatch, unit, module, name, mutant):
     if unit is Converter:
-        target = "int8" if module is hdl.fp.convert else "fp16"
+        target = "int8" if module is vitruvian.hdl.fp.convert else "fp16"
         parameters = {"source": "fp32", "target": target}
         operands = {"a": codes("fp32", 20_000, seed=SEED)}
     else:

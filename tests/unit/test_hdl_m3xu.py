@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-import hdl.fp.core
-import hdl.m3xu.dot
-import hdl.m3xu.products
-from golden.fp import DotSpec, fused_dot
-from golden.fp.formats import FORMATS
-from golden.m3xu import split
-from hdl.m3xu.dot import LaneDot
-from sim.bench.fp.stimuli import dot_vectors
-from sim.bench.m3xu.lanes import lane_fields, run_lanes, unit_for
-from sim.rtl import compile
+import vitruvian.hdl.fp.core
+import vitruvian.hdl.m3xu.dot
+import vitruvian.hdl.m3xu.products
+from vitruvian.golden.fp import DotSpec, fused_dot
+from vitruvian.golden.fp.formats import FORMATS
+from vitruvian.golden.m3xu import split
+from vitruvian.hdl.m3xu.dot import LaneDot
+from vitruvian.sim.bench.fp.stimuli import dot_vectors
+from vitruvian.sim.bench.m3xu.lanes import lane_fields, run_lanes, unit_for
+from vitruvian.sim.rtl import compile
 
 COUNT = 3000
 
@@ -65,7 +65,7 @@ def test_the_reference_cuts_operands_as_golden_does():
         assert fields == split(significand, limbs=2, bits=12)
 
 
-products = hdl.m3xu.products
+products = vitruvian.hdl.m3xu.products
 
 
 def shift_by_sixteen(element, sums, lane):
@@ -86,20 +86,23 @@ def test_a_mutant_of_the_limbs_fails(monkeypatch, mutant):
 
 
 def test_limbs_in_the_wrong_order_fail(monkeypatch):
-    original = hdl.m3xu.dot.limb_products
+    original = vitruvian.hdl.m3xu.dot.limb_products
 
     def swapped(m, a, b, **rest):
         return original(
             m, [x for pair in zip(a[1::2], a[::2], strict=True) for x in pair], b, **rest
         )
 
-    monkeypatch.setattr(hdl.m3xu.dot, "limb_products", swapped)
+    monkeypatch.setattr(vitruvian.hdl.m3xu.dot, "limb_products", swapped)
     assert mismatches("fp32", (12, 12) * 2, 12, 2, 48, 3, (2,)) > COUNT // 10
 
 
 def test_a_negative_product_cut_in_both_pieces_counts_once(monkeypatch):
     monkeypatch.setattr(
-        hdl.fp.core.DotCore, "_first_cuts", lambda self, lost, pieces: list(lost), raising=True
+        vitruvian.hdl.fp.core.DotCore,
+        "_first_cuts",
+        lambda self, lost, pieces: list(lost),
+        raising=True,
     )
     # in a short window the last place that is kept reaches the result
     assert mismatches("fp32", (11, 13) * 2, 12, 2, 26, 3, (2,)) > 0

@@ -6,28 +6,28 @@ from typing import Any
 import numpy as np
 import pytest
 
-import hdl.fp.core
-import hdl.fp.dot
-import hdl.m3xu.products
-import hdl.simd2.integer
-from golden.fp import PRESETS, DotSpec, fused_dot
-from golden.simd2 import Op
-from hdl.cube import CONFIGS, MatrixUnit
-from hdl.fp.dot import DotProduct
-from hdl.fp.exact import ExactDotProduct
-from hdl.fp.intdot import IntDotProduct
-from hdl.fp.multidot import MultiDot
-from hdl.fp.multiplier_unit import Multiplier
-from hdl.simd2.intconfig import IntConfig
-from hdl.simd2.integer import IntTile
-from sim import rtl
-from sim.bench.cube.batch import compare_traffic, run_unit
-from sim.bench.cube.traffic import make_traffic
-from sim.bench.fp.batch import run_dot, run_int_dot
-from sim.bench.fp.stimuli import dot_vectors
-from sim.bench.m3xu.batch import run_check
-from sim.bench.m3xu.lanes import run_lanes, unit_for
-from sim.bench.simd2.integer import run_int_tile
+import vitruvian.hdl.fp.core
+import vitruvian.hdl.fp.dot
+import vitruvian.hdl.m3xu.products
+import vitruvian.hdl.simd2.integer
+from vitruvian.golden.fp import PRESETS, DotSpec, fused_dot
+from vitruvian.golden.simd2 import Op
+from vitruvian.hdl.cube import CONFIGS, MatrixUnit
+from vitruvian.hdl.fp.dot import DotProduct
+from vitruvian.hdl.fp.exact import ExactDotProduct
+from vitruvian.hdl.fp.intdot import IntDotProduct
+from vitruvian.hdl.fp.multidot import MultiDot
+from vitruvian.hdl.fp.multiplier_unit import Multiplier
+from vitruvian.hdl.simd2.intconfig import IntConfig
+from vitruvian.hdl.simd2.integer import IntTile
+from vitruvian.sim import rtl
+from vitruvian.sim.bench.cube.batch import compare_traffic, run_unit
+from vitruvian.sim.bench.cube.traffic import make_traffic
+from vitruvian.sim.bench.fp.batch import run_dot, run_int_dot
+from vitruvian.sim.bench.fp.stimuli import dot_vectors
+from vitruvian.sim.bench.m3xu.batch import run_check
+from vitruvian.sim.bench.m3xu.lanes import run_lanes, unit_for
+from vitruvian.sim.bench.simd2.integer import run_int_tile
 
 SEED = 20261122
 BOTH = ("booth", "dsp")
@@ -179,8 +179,8 @@ def _odd(self, m, sums, k):
     return x | 1, y
 
 
-multiply, add_plainly = hdl.fp.dot.multiply, hdl.fp.core.add_plainly
-factors = hdl.simd2.integer.IntElement._factors
+multiply, add_plainly = vitruvian.hdl.fp.dot.multiply, vitruvian.hdl.fp.core.add_plainly
+factors = vitruvian.hdl.simd2.integer.IntElement._factors
 
 
 def _limbs_built_anew():
@@ -212,12 +212,12 @@ def _dot_built_anew():
 @pytest.mark.parametrize(
     ("owner", "name", "mutant", "run"),
     [
-        (hdl.fp.dot, "multiply", _bit_off, _dot_built_anew),
-        (hdl.fp.core, "add_plainly", _carry_lost, _dot_built_anew),
-        (hdl.m3xu.products, "multiply", _bit_off, _limbs_built_anew),
-        (hdl.m3xu.products, "add_plainly", _carry_lost, _limbs_built_anew),
-        (hdl.fp.dot, "multiply", _bit_off, _cube_built_anew),
-        (hdl.simd2.integer.IntElement, "_factors", _odd, _tile_built_anew),
+        (vitruvian.hdl.fp.dot, "multiply", _bit_off, _dot_built_anew),
+        (vitruvian.hdl.fp.core, "add_plainly", _carry_lost, _dot_built_anew),
+        (vitruvian.hdl.m3xu.products, "multiply", _bit_off, _limbs_built_anew),
+        (vitruvian.hdl.m3xu.products, "add_plainly", _carry_lost, _limbs_built_anew),
+        (vitruvian.hdl.fp.dot, "multiply", _bit_off, _cube_built_anew),
+        (vitruvian.hdl.simd2.integer.IntElement, "_factors", _odd, _tile_built_anew),
     ],
     ids=["dot", "sum", "limbs", "sum of limbs", "matrix unit", "integer tile"],
 )

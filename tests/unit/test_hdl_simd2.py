@@ -8,14 +8,14 @@ from amaranth.hdl import Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-import hdl.simd2.dot
-import hdl.simd2.winner
-from golden.fp import PRESETS
-from golden.simd2 import Op, mmo
-from hdl.simd2.dot import SemiringDot, better
-from hdl.simd2.mode import bits, decoded
-from hdl.simd2.operand import Decode, Spread
-from sim.rtl import compile
+import vitruvian.hdl.simd2.dot
+import vitruvian.hdl.simd2.winner
+from vitruvian.golden.fp import PRESETS
+from vitruvian.golden.simd2 import Op, mmo
+from vitruvian.hdl.simd2.dot import SemiringDot, better
+from vitruvian.hdl.simd2.mode import bits, decoded
+from vitruvian.hdl.simd2.operand import Decode, Spread
+from vitruvian.sim.rtl import compile
 
 OPS = tuple(Op)
 COUNT = 4000
@@ -182,8 +182,14 @@ def never_equal(self, m, norm):
     return [(x, y, Const(0, 1)) for x, y, _ in original_pairs(self, m, norm)]
 
 
-original_least, original_winner_of = hdl.simd2.winner.least, hdl.simd2.winner.winner_of
-original_candidate, original_key_of = hdl.simd2.winner.candidate, hdl.simd2.winner.key_of
+original_least, original_winner_of = (
+    vitruvian.hdl.simd2.winner.least,
+    vitruvian.hdl.simd2.winner.winner_of,
+)
+original_candidate, original_key_of = (
+    vitruvian.hdl.simd2.winner.candidate,
+    vitruvian.hdl.simd2.winner.key_of,
+)
 original_pairs = SemiringDot._pairs
 MINIMA = {"minplus", "maxplus", "minmul", "maxmul", "minmax", "maxmin"}
 
@@ -191,13 +197,18 @@ MINIMA = {"minplus", "maxplus", "minmul", "maxmul", "minmax", "maxmin"}
 @pytest.mark.parametrize(
     ("target", "name", "mutant", "caught"),
     [
-        (hdl.simd2.dot, "least", first, MINIMA),
-        (hdl.simd2.dot, "least", unturned, MINIMA - {"minplus", "maxplus"}),
-        (hdl.simd2.dot, "winner_of", plus_zero, MINIMA),
-        (hdl.simd2.dot, "candidate", unordered, {"minmax", "maxmin"}),
-        (hdl.simd2.dot, "key_of", finite, {"minplus", "maxplus", "minmul", "maxmul"}),
-        (hdl.simd2.dot, "_is_nan", lambda code, format: Const(0, 1), {"maxmul", "maxmin"}),
-        (hdl.simd2.dot, "both_true", either_true, {"orand"}),
+        (vitruvian.hdl.simd2.dot, "least", first, MINIMA),
+        (vitruvian.hdl.simd2.dot, "least", unturned, MINIMA - {"minplus", "maxplus"}),
+        (vitruvian.hdl.simd2.dot, "winner_of", plus_zero, MINIMA),
+        (vitruvian.hdl.simd2.dot, "candidate", unordered, {"minmax", "maxmin"}),
+        (vitruvian.hdl.simd2.dot, "key_of", finite, {"minplus", "maxplus", "minmul", "maxmul"}),
+        (
+            vitruvian.hdl.simd2.dot,
+            "_is_nan",
+            lambda code, format: Const(0, 1),
+            {"maxmul", "maxmin"},
+        ),
+        (vitruvian.hdl.simd2.dot, "both_true", either_true, {"orand"}),
         (SemiringDot, "_pairs", never_equal, {"addnorm"}),
     ],
     ids=[

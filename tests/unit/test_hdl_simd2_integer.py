@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from amaranth.hdl import Value
 
-from golden.simd2 import Op
-from golden.simd2.integer import int_mmo
-from hdl.elaborate import to_rtlil
-from hdl.simd2 import IntConfig, IntElement, IntTile, intparts
-from sim import rtl
-from sim.bench.simd2.integer import CONFIGURATIONS, run_int_tile, tile_name
+from vitruvian.golden.simd2 import Op
+from vitruvian.golden.simd2.integer import int_mmo
+from vitruvian.hdl.elaborate import to_rtlil
+from vitruvian.hdl.simd2 import IntConfig, IntElement, IntTile, intparts
+from vitruvian.sim import rtl
+from vitruvian.sim.bench.simd2.integer import CONFIGURATIONS, run_int_tile, tile_name
 
 SEED = 20261121
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim.davinci import Kind, Unit, load_chip, simulate
-from sim.davinci.chip_file import CHIPS, read_chip
-from sim.kernels.davinci import KERNELS, MOST, gemm, matmul
-from sim.kernels.davinci.layout import pack_a, pack_b, unpack_c
-from sim.kernels.davinci.tiling import Cut, Tiling, blocks_of, choose, feasible, plan
+from vitruvian.sim.davinci import Kind, Unit, load_chip, simulate
+from vitruvian.sim.davinci.chip_file import CHIPS, read_chip
+from vitruvian.sim.kernels.davinci import KERNELS, MOST, gemm, matmul
+from vitruvian.sim.kernels.davinci.layout import pack_a, pack_b, unpack_c
+from vitruvian.sim.kernels.davinci.tiling import Cut, Tiling, blocks_of, choose, feasible, plan
 
 C310, C910, C910B = (load_chip(name) for name in ("ascend310", "ascend910", "ascend910b"))
 
@@ -245,7 +245,7 @@ def test_gemm_is_golden_and_its_sequences_are_its_program(blocks, data):
     report = simulate(gemm.build(m, k, n, blocking=blocking, data=pair))
     assert not report.findings
     assert report.outputs["c"].tobytes() == matmul.expected(*pair, out="fp32").tobytes()
-    from sim.davinci.lowering import lower
+    from vitruvian.sim.davinci.lowering import lower
 
     one = lower(gemm.build(m, k, n, blocking=blocking))[0]
     other = gemm.lower_gemm(m, k, n, chip=C910B, blocking=blocking)[0]

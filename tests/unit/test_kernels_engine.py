@@ -6,8 +6,16 @@ import sys
 import numpy as np
 import pytest
 
-from golden.m3xu import PRECISIONS, gemm, operand_dtype
-from sim.kernels import BACKENDS, INSTRUCTIONS, KERNELS, Cost, Engine, Unit, register_backend
+from vitruvian.golden.m3xu import PRECISIONS, gemm, operand_dtype
+from vitruvian.sim.kernels import (
+    BACKENDS,
+    INSTRUCTIONS,
+    KERNELS,
+    Cost,
+    Engine,
+    Unit,
+    register_backend,
+)
 
 # 17×9×17 leaves something over in every direction: two instructions by two (16×8), three tiles by
 # three (8×4), and along K 17/16, 17/8, 17/4 instructions, 17/8, 17/4, 17/2 tiles.
@@ -95,7 +103,7 @@ def test_products_are_golden_s_to_the_bit():
 
 
 def test_a_registered_back_end_is_used_and_checked(monkeypatch):
-    monkeypatch.setattr("sim.kernels.engine.BACKENDS", dict(BACKENDS))
+    monkeypatch.setattr("vitruvian.sim.kernels.engine.BACKENDS", dict(BACKENDS))
     asked = []
 
     def faulty(a, b, c=None, **settings):
@@ -123,7 +131,7 @@ def test_a_registered_back_end_is_used_and_checked(monkeypatch):
 
 
 def test_a_back_end_for_a_unit_says_its_clock_cycles(monkeypatch):
-    monkeypatch.setattr("sim.kernels.engine.BACKENDS", dict(BACKENDS))
+    monkeypatch.setattr("vitruvian.sim.kernels.engine.BACKENDS", dict(BACKENDS))
 
     class Meter:
         def __call__(self, *_, **__):

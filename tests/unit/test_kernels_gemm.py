@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.signal import correlate
 
-from sim.kernels import CGEMM, DGEMM, METHODS, SGEMM, Bound, Engine, NumPy, Unit
-from sim.kernels.conv import conv2d, patches
-from sim.kernels.gemm import exact_product, ulps
+from vitruvian.sim.kernels import CGEMM, DGEMM, METHODS, SGEMM, Bound, Engine, NumPy, Unit
+from vitruvian.sim.kernels.conv import conv2d, patches
+from vitruvian.sim.kernels.gemm import exact_product, ulps
 
 
 def test_exact_product_against_fractions():
@@ -48,7 +48,7 @@ def test_fp64_is_at_least_as_good_as_numpy():
 
 
 def test_one_lost_limb_of_fp64_is_noticed(monkeypatch):
-    from golden.m3xu import gemm
+    from vitruvian.golden.m3xu import gemm
 
     def narrow(a, b, c=None, **settings):
         chop = ~np.uint64(0xFFF)

@@ -13,10 +13,10 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import floyd_warshall
 from scipy.spatial import KDTree
 
-import sim.kernels.graph.closures as closure_module
-import sim.kernels.graph.routes as routes_module
-from golden.simd2 import mmo
-from sim.kernels.graph import (
+import vitruvian.sim.kernels.graph.closures as closure_module
+import vitruvian.sim.kernels.graph.routes as routes_module
+from vitruvian.golden.simd2 import mmo
+from vitruvian.sim.kernels.graph import (
     ALGORITHMS,
     BACKENDS,
     PROBLEMS,

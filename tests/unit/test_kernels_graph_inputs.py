@@ -11,8 +11,8 @@ import pytest
 from scipy.io import mmread, mmwrite
 from scipy.sparse import coo_array, csr_array
 
-import sim.kernels.graph.files as files_module
-from sim.kernels.graph import (
+import vitruvian.sim.kernels.graph.files as files_module
+from vitruvian.sim.kernels.graph import (
     PROBLEMS,
     GraphWarning,
     PrecisionWarning,

@@ -9,9 +9,9 @@ import pytest
 from scipy.io import mmwrite
 from scipy.sparse import coo_array, random_array, triu
 
-import sim.kernels.graph.memory as module
-from sim.cli import main
-from sim.kernels.graph import PROBLEMS, PrecisionWarning, nearest_neighbours, solve
+import vitruvian.sim.kernels.graph.memory as module
+from vitruvian.cli import main
+from vitruvian.sim.kernels.graph import PROBLEMS, PrecisionWarning, nearest_neighbours, solve
 
 GIB = 1 << 30
 

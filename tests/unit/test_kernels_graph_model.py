@@ -5,9 +5,9 @@ from dataclasses import fields
 import networkx as nx
 import pytest
 
-from golden.simd2 import Op
-from sim.kernels.engine import Unit
-from sim.kernels.graph import ALGORITHMS, Core, Counts, estimate, most_iterations, solve
+from vitruvian.golden.simd2 import Op
+from vitruvian.sim.kernels.engine import Unit
+from vitruvian.sim.kernels.graph import ALGORITHMS, Core, Counts, estimate, most_iterations, solve
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)

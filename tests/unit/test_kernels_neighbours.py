@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sim.kernels import KMEANS, KNN, METHODS, Bound, Engine, NumPy
-from sim.kernels.neighbours import cancer, kmeans, nearest, squared_distances, wrong_share
+from vitruvian.sim.kernels import KMEANS, KNN, METHODS, Bound, Engine, NumPy
+from vitruvian.sim.kernels.neighbours import cancer, kmeans, nearest, squared_distances, wrong_share
 
 pytest.importorskip("sklearn")
 

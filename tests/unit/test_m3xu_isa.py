@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from golden.m3xu import gemm, isa
-from golden.m3xu.execute import execute
-from golden.m3xu.isa import FIELDS, Instruction, Opcode, as_opcode, assemble, disassemble
-from sim.kernels import INSTRUCTIONS
-from sim.rtl.mma import draw_instructions, draw_values
+from vitruvian.golden.m3xu import gemm, isa
+from vitruvian.golden.m3xu.execute import execute
+from vitruvian.golden.m3xu.isa import FIELDS, Instruction, Opcode, as_opcode, assemble, disassemble
+from vitruvian.sim.kernels import INSTRUCTIONS
+from vitruvian.sim.rtl.mma import draw_instructions, draw_values
 
 OPERANDS = ("d", "a", "b", "c")
 

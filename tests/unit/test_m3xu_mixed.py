@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from amaranth.hdl import Module
 
-import hdl.cube.grid
-import hdl.fp.core
-from hdl.cube import CONFIGS, MatrixUnit, MatrixUnitConfig
-from hdl.cube.assign import DataAssignment
-from sim.bench.cube.batch import compare_traffic
-from sim.bench.cube.traffic import make_traffic
-from sim.rtl import compile
-from sim.rtl.cube import matmul
+import vitruvian.hdl.cube.grid
+import vitruvian.hdl.fp.core
+from vitruvian.hdl.cube import CONFIGS, MatrixUnit, MatrixUnitConfig
+from vitruvian.hdl.cube.assign import DataAssignment
+from vitruvian.sim.bench.cube.batch import compare_traffic
+from vitruvian.sim.bench.cube.traffic import make_traffic
+from vitruvian.sim.rtl import compile
+from vitruvian.sim.rtl.cube import matmul
 
 ALL = replace(CONFIGS["m3xu_fp64"], m=1, n=2)
 
@@ -88,13 +88,13 @@ class NoExchange(DataAssignment):
 
 @pytest.mark.parametrize("mutant", [NoSignFlip, NoExchange])
 def test_a_mutant_of_the_assignment_fails(monkeypatch, mutant):
-    monkeypatch.setattr(hdl.cube.grid, "DataAssignment", mutant)
+    monkeypatch.setattr(vitruvian.hdl.cube.grid, "DataAssignment", mutant)
     config = replace(ALL, n=1, k=4, precisions=("fp32", "fp32c"), multiplier_bits=None)
     assert result(config).mismatches > 100
 
 
 def _dropped(option):
-    original = hdl.fp.core.round_and_pack
+    original = vitruvian.hdl.fp.core.round_and_pack
 
     def mutant(m, number, **rest):
         if rest["output"].name == "fp32":
@@ -107,7 +107,7 @@ def _dropped(option):
 @pytest.mark.parametrize("option", ["denormalise", "saturate"])
 def test_a_mutant_of_the_small_result_fails(monkeypatch, option):
     """Neither subnormal nor too large in FP64, the sum is so in FP32."""
-    monkeypatch.setattr(hdl.fp.core, "round_and_pack", _dropped(option))
+    monkeypatch.setattr(vitruvian.hdl.fp.core, "round_and_pack", _dropped(option))
     config = replace(ALL, n=1, k=2, precisions=("fp32", "fp64"), multiplier_bits=27)
     assert result(config).mismatches > 10
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sim.rtl.ports import Leaf
+from vitruvian.sim.rtl.ports import Leaf
 
 
 @pytest.mark.parametrize("width", [1, 5, 8, 31, 33, 64])

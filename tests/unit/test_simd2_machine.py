@@ -6,12 +6,12 @@ import networkx as nx
 import numpy as np
 import pytest
 
-import sim.simd2 as simd2
-import sim.simd2.machine as machine_module
-from golden.simd2 import Op, compress, expand, mmo, mmo_sparse
-from sim.kernels import Unit
-from sim.kernels.graph import solve
-from sim.simd2 import BACKENDS, Counts, Machine, register_backend
+import vitruvian.sim.simd2 as simd2
+import vitruvian.sim.simd2.machine as machine_module
+from vitruvian.golden.simd2 import Op, compress, expand, mmo, mmo_sparse
+from vitruvian.sim.kernels import Unit
+from vitruvian.sim.kernels.graph import solve
+from vitruvian.sim.simd2 import BACKENDS, Counts, Machine, register_backend
 
 INF = math.inf
 

@@ -6,18 +6,18 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-import hdl.cube.element
-from golden.fp import FORMATS
-from golden.simd2 import Op
-from golden.simd2.plain import plain_mmo
-from hdl.cube import CONFIGS, MatrixUnit, MatrixUnitConfig
-from hdl.cube.assign import DataAssignment
-from sim.bench.cube.batch import compare_traffic, run_unit
-from sim.bench.cube.traffic import make_traffic
-from sim.bench.fp.stimuli import special_codes
-from sim.rtl import compile, compile_unit
-from sim.rtl.cube import matmul
-from sim.rtl.streams import StreamError
+import vitruvian.hdl.cube.element
+from vitruvian.golden.fp import FORMATS
+from vitruvian.golden.simd2 import Op
+from vitruvian.golden.simd2.plain import plain_mmo
+from vitruvian.hdl.cube import CONFIGS, MatrixUnit, MatrixUnitConfig
+from vitruvian.hdl.cube.assign import DataAssignment
+from vitruvian.sim.bench.cube.batch import compare_traffic, run_unit
+from vitruvian.sim.bench.cube.traffic import make_traffic
+from vitruvian.sim.bench.fp.stimuli import special_codes
+from vitruvian.sim.rtl import compile, compile_unit
+from vitruvian.sim.rtl.cube import matmul
+from vitruvian.sim.rtl.streams import StreamError
 
 OPS = tuple(op.mnemonic for op in Op if op is not Op.ADDNORM)
 SMALL = MatrixUnitConfig(
@@ -89,7 +89,7 @@ def test_a_pair_takes_two_cycles_and_none_waits():
     assert cycles["mma"] > cycles["minplus"]
 
 
-dealt, better = DataAssignment._dealt, hdl.cube.element.better
+dealt, better = DataAssignment._dealt, vitruvian.hdl.cube.element.better
 
 
 def one_in_the_place_of_a(self, code, index, chosen):
@@ -120,16 +120,22 @@ def plus_zero(start, semiring):
 @pytest.mark.parametrize(
     ("target", "mutant"),
     [
-        ("hdl.cube.assign.DataAssignment._dealt", one_in_the_place_of_a),
-        ("hdl.cube.element.better", without_identity),
-        ("hdl.cube.element.turned", not_turned),
-        pytest.param("hdl.cube.element.addend", plus_zero, marks=pytest.mark.slow),
-        pytest.param("hdl.cube.assign.DataAssignment._dealt", both_pairs, marks=pytest.mark.slow),
+        ("vitruvian.hdl.cube.assign.DataAssignment._dealt", one_in_the_place_of_a),
+        ("vitruvian.hdl.cube.element.better", without_identity),
+        ("vitruvian.hdl.cube.element.turned", not_turned),
+        pytest.param("vitruvian.hdl.cube.element.addend", plus_zero, marks=pytest.mark.slow),
         pytest.param(
-            "hdl.cube.element.take_one", lambda *given, **rest: None, marks=pytest.mark.slow
+            "vitruvian.hdl.cube.assign.DataAssignment._dealt", both_pairs, marks=pytest.mark.slow
         ),
         pytest.param(
-            "hdl.cube.element.both_true", lambda a, b: ~(a.zero | b.zero), marks=pytest.mark.slow
+            "vitruvian.hdl.cube.element.take_one",
+            lambda *given, **rest: None,
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "vitruvian.hdl.cube.element.both_true",
+            lambda a, b: ~(a.zero | b.zero),
+            marks=pytest.mark.slow,
         ),
     ],
 )

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from amaranth.hdl import Const
 
-import hdl.cube.element
-from hdl.cube import CONFIGS, MatrixUnit, MatrixUnitConfig
-from hdl.cube.control import Sequencer
-from hdl.cube.ports import operation_enum
-from sim.bench.cube.batch import compare_traffic
-from sim.bench.cube.traffic import make_traffic
-from sim.rtl import compile
+import vitruvian.hdl.cube.element
+from vitruvian.hdl.cube import CONFIGS, MatrixUnit, MatrixUnitConfig
+from vitruvian.hdl.cube.control import Sequencer
+from vitruvian.hdl.cube.ports import operation_enum
+from vitruvian.sim.bench.cube.batch import compare_traffic
+from vitruvian.sim.bench.cube.traffic import make_traffic
+from vitruvian.sim.rtl import compile
 
 UNIT = CONFIGS["simd2_4x4"]
 SMALL = replace(UNIT, m=1, n=2, operations=("mma", "minplus", "maxmin", "orand"))
@@ -33,7 +33,7 @@ def test_without_a_mutation_it_passes(config):
     assert found.vectors > 1500 and found.mismatches == 0
 
 
-better = hdl.cube.element.better
+better = vitruvian.hdl.cube.element.better
 
 
 def without_identity(m, *given, keep, **rest):
@@ -52,7 +52,7 @@ def never_true(m, found, true, *given, **rest):
 
 @pytest.mark.parametrize("mutant", [without_identity, not_turned_back, never_true])
 def test_a_mutant_of_the_last_step_fails(monkeypatch, mutant):
-    monkeypatch.setattr(hdl.cube.element, "better", mutant)
+    monkeypatch.setattr(vitruvian.hdl.cube.element, "better", mutant)
     assert result(QUICK).mismatches
 
 
@@ -62,7 +62,7 @@ def test_sums_that_do_not_wait_are_caught(monkeypatch):
             self.late = Const(1, 1)  # pyright: ignore[reportAttributeAccessIssue]
             return super().elaborate(platform)
 
-    monkeypatch.setattr("hdl.cube.unit.Sequencer", Hasty)
+    monkeypatch.setattr("vitruvian.hdl.cube.unit.Sequencer", Hasty)
     config = replace(SMALL, n=1, operations=("mma", "orand"))
     assert result(config, operations=("mma",)).mismatches
 

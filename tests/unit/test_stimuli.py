@@ -5,13 +5,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from golden.fp import FORMATS, PRESETS, DotSpec
-from golden.fp.reference import decode, floor_log2
-from golden.fp.spec import IntDotSpec
-from hdl.simd2 import IntConfig
-from sim.bench.cube.operands import draw_addends, draw_operands, make_near_ties
-from sim.bench.fp.stimuli import CLASSES, _Draw, dot_vectors, int_vectors, special_codes
-from sim.bench.simd2.integer import int_vectors as tile_vectors
+from vitruvian.golden.fp import FORMATS, PRESETS, DotSpec
+from vitruvian.golden.fp.reference import decode, floor_log2
+from vitruvian.golden.fp.spec import IntDotSpec
+from vitruvian.hdl.simd2 import IntConfig
+from vitruvian.sim.bench.cube.operands import draw_addends, draw_operands, make_near_ties
+from vitruvian.sim.bench.fp.stimuli import CLASSES, _Draw, dot_vectors, int_vectors, special_codes
+from vitruvian.sim.bench.simd2.integer import int_vectors as tile_vectors
 
 A100 = PRESETS["a100"].spec("fp16", "fp32")
 IEEE_BF16 = PRESETS["ieee"].spec("bf16", "fp32", k=4)

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from amaranth.hdl import Cat
 
-from golden.cube import mmad
-from golden.fp import PRESETS, DotSpec, FloatFormat, fused_dot
-from golden.fp.reference import fused_dot_reference
-from hdl.fp.dot import DotProduct
-from hdl.fp.exact import ExactDotProduct
-from hdl.fp.result import ZeroSigns
-from sim import rtl
-from sim.rtl import compile_unit
+from vitruvian.golden.cube import mmad
+from vitruvian.golden.fp import PRESETS, DotSpec, FloatFormat, fused_dot
+from vitruvian.golden.fp.reference import fused_dot_reference
+from vitruvian.hdl.fp.dot import DotProduct
+from vitruvian.hdl.fp.exact import ExactDotProduct
+from vitruvian.hdl.fp.result import ZeroSigns
+from vitruvian.sim import rtl
+from vitruvian.sim.rtl import compile_unit
 
 SEED = 20261122
 

@@ -6,10 +6,10 @@ from functools import partial
 
 import numpy as np
 
-from hdl.cube import CONFIGS, MatrixUnit, MatrixUnitConfig
-from sim.bench.compare import Result, compare
-from sim.rtl import CompiledModel, compile_unit
-from sim.verify import Check
+from vitruvian.hdl.cube import CONFIGS, MatrixUnit, MatrixUnitConfig
+from vitruvian.sim.bench.compare import Result, compare
+from vitruvian.sim.rtl import CompiledModel, compile_unit
+from vitruvian.sim.verify import Check
 
 from .traffic import Traffic, make_traffic
 

@@ -10,11 +10,11 @@ from typing import Any
 import cocotb
 import numpy as np
 
-from hdl.cube import CONFIGS, MatrixUnit, MatrixUnitConfig, Start
-from sim.bench.harness import Harness, parameters
-from sim.bench.scoreboard import Scoreboard
-from sim.bench.stream import StreamDriver, StreamMonitor
-from sim.rtl.emit import interface_of
+from vitruvian.hdl.cube import CONFIGS, MatrixUnit, MatrixUnitConfig, Start
+from vitruvian.sim.bench.harness import Harness, parameters
+from vitruvian.sim.bench.scoreboard import Scoreboard
+from vitruvian.sim.bench.stream import StreamDriver, StreamMonitor
+from vitruvian.sim.rtl.emit import interface_of
 
 from .traffic import Traffic, make_traffic
 

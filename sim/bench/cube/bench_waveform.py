@@ -6,10 +6,10 @@ from typing import Any
 import cocotb
 import numpy as np
 
-from golden.fp import from_float
-from hdl.cube import CONFIGS, MatrixUnit, Start
-from sim.bench.harness import Harness
-from sim.rtl.emit import interface_of
+from vitruvian.golden.fp import from_float
+from vitruvian.hdl.cube import CONFIGS, MatrixUnit, Start
+from vitruvian.sim.bench.harness import Harness
+from vitruvian.sim.rtl.emit import interface_of
 
 __all__ = ["CONFIG", "CYCLES"]
 

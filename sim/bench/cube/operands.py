@@ -6,9 +6,9 @@ beats never recovers from it. Numbers are finite here but for a few beats.
 
 import numpy as np
 
-from golden.fp.formats import FloatFormat
-from golden.fp.spec import DotSpec, IntDotSpec
-from sim.bench.fp.stimuli import special_codes
+from vitruvian.golden.fp.formats import FloatFormat
+from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
+from vitruvian.sim.bench.fp.stimuli import special_codes
 
 __all__ = ["draw_addends", "draw_operands", "make_near_ties"]
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from golden.fp.spec import DotSpec
-from golden.simd2 import Op, mmo
+from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.golden.simd2 import Op, mmo
 
 from .operands import draw_addends, draw_operands
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from golden.fp.spec import DotSpec
-from golden.simd2 import Op, mmo
-from golden.simd2.op import GROUP, KEPT
-from hdl.cube.config import MatrixUnitConfig
+from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.golden.simd2 import Op, mmo
+from vitruvian.golden.simd2.op import GROUP, KEPT
+from vitruvian.hdl.cube.config import MatrixUnitConfig
 
 from .operands import draw_addends, draw_operands
 

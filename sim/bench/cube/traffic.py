@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from golden.cube import mmad
-from golden.fp.spec import DotSpec
-from hdl.cube.config import MatrixUnitConfig
-from hdl.cube.ports import Start
-from sim.rtl.cube import bus_words
+from vitruvian.golden.cube import mmad
+from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.hdl.cube.config import MatrixUnitConfig
+from vitruvian.hdl.cube.ports import Start
+from vitruvian.sim.rtl.cube import bus_words
 
 from .operands import draw_addends, draw_operands, make_near_ties
 from .pairs import draw_pairs, identity, pair_results

@@ -1,4 +1,4 @@
-"""The picture in docs/units/cube.md, from a simulation: ``python -m sim.bench.cube.waveform``.
+"""Draw the picture of docs/units/cube.md: ``python -m vitruvian.sim.bench.cube.waveform``.
 
 The unit ``tiny`` runs :mod:`sim.bench.cube.bench_waveform`; the VCD that the simulator writes is
 read just before every rising edge and drawn cycle by cycle.
@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from golden.fp import to_float
-from hdl.cube import MatrixUnit, Start
-from sim.bench.bits import unpack
-from sim.bench.runner import run_bench
-from sim.rtl.emit import interface_of
+from vitruvian.golden.fp import to_float
+from vitruvian.hdl.cube import MatrixUnit, Start
+from vitruvian.sim.bench.bits import unpack
+from vitruvian.sim.bench.runner import run_bench
+from vitruvian.sim.rtl.emit import interface_of
 
 from .bench_waveform import CONFIG, CYCLES
 
@@ -79,7 +79,9 @@ def simulate() -> list[dict[str, int]]:
     """
     with tempfile.TemporaryDirectory() as folder:
         waves = Path(folder) / "tiles.vcd"
-        result = run_bench(MatrixUnit(config=CONFIG), "sim.bench.cube.bench_waveform", waves=waves)
+        result = run_bench(
+            MatrixUnit(config=CONFIG), "vitruvian.sim.bench.cube.bench_waveform", waves=waves
+        )
         if not result.passed:
             raise RuntimeError(f"the bench must pass, not {result.failures}")
         samples = read_vcd(waves.read_text())

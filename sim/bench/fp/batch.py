@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from golden.fp import PRESETS, DotSpec, fused_dot, int_dot
-from hdl.fp.dot import DotProduct
-from hdl.fp.intdot import IntDotProduct
-from sim.bench.compare import Result, compare
-from sim.rtl import compile_unit
-from sim.verify import Check
+from vitruvian.golden.fp import PRESETS, DotSpec, fused_dot, int_dot
+from vitruvian.hdl.fp.dot import DotProduct
+from vitruvian.hdl.fp.intdot import IntDotProduct
+from vitruvian.sim.bench.compare import Result, compare
+from vitruvian.sim.rtl import compile_unit
+from vitruvian.sim.verify import Check
 
 from .stimuli import dot_vectors, int_vectors
 

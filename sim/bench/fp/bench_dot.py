@@ -7,13 +7,13 @@ from typing import Any
 
 import cocotb
 
-from golden.fp import PRESETS, DotSpec, fused_dot
-from hdl.fp.dot import DotProduct
-from sim.bench.fp.stimuli import dot_vectors
-from sim.bench.harness import Harness, parameters
-from sim.bench.pipeline import PipelineAgent
-from sim.bench.scoreboard import Scoreboard
-from sim.rtl.emit import interface_of
+from vitruvian.golden.fp import PRESETS, DotSpec, fused_dot
+from vitruvian.hdl.fp.dot import DotProduct
+from vitruvian.sim.bench.fp.stimuli import dot_vectors
+from vitruvian.sim.bench.harness import Harness, parameters
+from vitruvian.sim.bench.pipeline import PipelineAgent
+from vitruvian.sim.bench.scoreboard import Scoreboard
+from vitruvian.sim.rtl.emit import interface_of
 
 __all__ = ["spec_of", "unit"]
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from golden.fp.formats import FloatFormat
-from golden.fp.spec import DotSpec
+from vitruvian.golden.fp.formats import FloatFormat
+from vitruvian.golden.fp.spec import DotSpec
 
 __all__ = ["CLASSES", "dot_vectors", "int_vectors", "special_codes"]
 

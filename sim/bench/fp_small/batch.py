@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from golden.fp import (
+from vitruvian.golden.fp import (
     FORMATS,
     INT_FORMATS,
     UNORDERED,
@@ -19,15 +19,15 @@ from golden.fp import (
     mul,
     to_int,
 )
-from golden.fp import add as golden_add
-from golden.fp import compare as golden_compare
-from hdl.fp.add import Adder
-from hdl.fp.compare import Compare, MinMax
-from hdl.fp.convert import Converter
-from hdl.fp.multiplier_unit import Multiplier
-from sim.bench.compare import Result, compare
-from sim.rtl import CompiledModel, compile
-from sim.verify import Check
+from vitruvian.golden.fp import add as golden_add
+from vitruvian.golden.fp import compare as golden_compare
+from vitruvian.hdl.fp.add import Adder
+from vitruvian.hdl.fp.compare import Compare, MinMax
+from vitruvian.hdl.fp.convert import Converter
+from vitruvian.hdl.fp.multiplier_unit import Multiplier
+from vitruvian.sim.bench.compare import Result, compare
+from vitruvian.sim.rtl import CompiledModel, compile
+from vitruvian.sim.verify import Check
 
 from .bank import Bank
 from .stimuli import codes, pairs

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from functools import partial
 
-from golden.fp import PRESETS, DotSpec
-from hdl.fp.exact import ExactDotProduct
-from sim.bench.compare import Result
-from sim.bench.fp.batch import run_dot
-from sim.verify import Check
+from vitruvian.golden.fp import PRESETS, DotSpec
+from vitruvian.hdl.fp.exact import ExactDotProduct
+from vitruvian.sim.bench.compare import Result
+from vitruvian.sim.bench.fp.batch import run_dot
+from vitruvian.sim.verify import Check
 
 __all__ = ["CONFIGURATIONS", "checks", "run_exact"]
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from golden.fp import FORMATS, INT_FORMATS, FloatFormat, IntFormat
-from sim.bench.fp.stimuli import special_codes
+from vitruvian.golden.fp import FORMATS, INT_FORMATS, FloatFormat, IntFormat
+from vitruvian.sim.bench.fp.stimuli import special_codes
 
 __all__ = ["codes", "every_code", "every_pair", "pairs"]
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from functools import partial
 
-from golden.fp import PRESETS, DotSpec, fused_dot
-from sim.bench.compare import Result, compare
-from sim.bench.fp.stimuli import dot_vectors
-from sim.rtl import compile
-from sim.verify import Check
+from vitruvian.golden.fp import PRESETS, DotSpec, fused_dot
+from vitruvian.sim.bench.compare import Result, compare
+from vitruvian.sim.bench.fp.stimuli import dot_vectors
+from vitruvian.sim.rtl import compile
+from vitruvian.sim.verify import Check
 
 from .lanes import run_lanes, unit_for
 

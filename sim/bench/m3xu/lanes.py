@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from golden.fp.formats import FORMATS, FloatFormat
-from golden.fp.spec import DotSpec
-from hdl.m3xu.dot import LaneDot
-from sim.rtl import CompiledModel
+from vitruvian.golden.fp.formats import FORMATS, FloatFormat
+from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.hdl.m3xu.dot import LaneDot
+from vitruvian.sim.rtl import CompiledModel
 
 __all__ = ["lane_fields", "run_lanes", "unit_for"]
 

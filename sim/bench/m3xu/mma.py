@@ -6,13 +6,13 @@ from itertools import product
 
 import numpy as np
 
-from golden.m3xu.isa import Instruction, Opcode
-from hdl.cube import MatrixUnitConfig
-from hdl.m3xu.issue import opcodes_of
-from hdl.m3xu.mma import QUEUE_CYCLES, UNITS, MmaUnit
-from sim.bench.compare import Result, compare
-from sim.rtl import CompiledModel, compile_unit
-from sim.rtl.mma import (
+from vitruvian.golden.m3xu.isa import Instruction, Opcode
+from vitruvian.hdl.cube import MatrixUnitConfig
+from vitruvian.hdl.m3xu.issue import opcodes_of
+from vitruvian.hdl.m3xu.mma import QUEUE_CYCLES, UNITS, MmaUnit
+from vitruvian.sim.bench.compare import Result, compare
+from vitruvian.sim.rtl import CompiledModel, compile_unit
+from vitruvian.sim.rtl.mma import (
     MmaRun,
     Values,
     draw_instructions,
@@ -20,7 +20,7 @@ from sim.rtl.mma import (
     expected_results,
     run_instructions,
 )
-from sim.verify import Check
+from vitruvian.sim.verify import Check
 
 __all__ = ["checks", "compare_run", "draw_opcodes", "run_unit"]
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from golden.simd2 import Op
-from golden.simd2.integer import int_mmo
-from hdl.simd2.integer import IntConfig, IntTile
-from sim.bench.compare import Result, compare
-from sim.rtl import compile_unit
-from sim.verify import Check
+from vitruvian.golden.simd2 import Op
+from vitruvian.golden.simd2.integer import int_mmo
+from vitruvian.hdl.simd2.integer import IntConfig, IntTile
+from vitruvian.sim.bench.compare import Result, compare
+from vitruvian.sim.rtl import compile_unit
+from vitruvian.sim.verify import Check
 
 __all__ = ["CONFIGURATIONS", "checks", "int_vectors", "run_int_tile", "tile_name"]
 

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from hdl.cube import CONFIGS, MatrixUnitConfig
-from sim.bench.compare import Result
-from sim.bench.cube.batch import run_unit
-from sim.rtl.simd2 import UNIT_FP32
-from sim.verify import Check
+from vitruvian.hdl.cube import CONFIGS, MatrixUnitConfig
+from vitruvian.sim.bench.compare import Result
+from vitruvian.sim.bench.cube.batch import run_unit
+from vitruvian.sim.rtl.simd2 import UNIT_FP32
+from vitruvian.sim.verify import Check
 
 __all__ = ["CONFIGURATIONS", "checks"]
 

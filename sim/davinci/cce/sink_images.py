@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from golden.scu import C0_BYTES, Patches
-from golden.scu.patches import ROWS
+from vitruvian.golden.scu import C0_BYTES, Patches
+from vitruvian.golden.scu.patches import ROWS
 
 from ..build_vector import MAX_REPEAT
 from ..operands import DTYPES, FRACTAL_BYTES

@@ -5,8 +5,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from golden.cube import mmad
-from golden.fp import PRESETS, DotSpec, IntDotSpec
+from vitruvian.golden.cube import mmad
+from vitruvian.golden.fp import PRESETS, DotSpec, IntDotSpec
 
 from ..instruction import Instruction
 from ..operands import BLOCK_BYTES, DTYPES
@@ -70,7 +70,7 @@ def _single(codes: np.ndarray, dtype: str) -> np.ndarray:
 
 def _rtl_product() -> Product:
     """The compiled RTL; nothing of it is loaded before it is asked for."""
-    from sim.rtl.davinci import RtlCube
+    from vitruvian.sim.rtl.davinci import RtlCube
 
     return RtlCube()
 

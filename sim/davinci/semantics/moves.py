@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from golden import vector
+from vitruvian.golden import vector
 
 from ..instruction import Instruction
 from ..operands import BLOCK_BYTES, DTYPES, FRACTAL_BYTES, View

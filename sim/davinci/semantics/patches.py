@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from golden.scu import C0_BYTES, col2im_add, im2col_load
-from golden.scu.patches import ROWS
+from vitruvian.golden.scu import C0_BYTES, col2im_add, im2col_load
+from vitruvian.golden.scu.patches import ROWS
 
 from ..build_patches import CHANNELS
 from ..instruction import Instruction

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from golden import vector
+from vitruvian.golden import vector
 
 from ..instruction import Instruction
 from ..lanes import lanes_of

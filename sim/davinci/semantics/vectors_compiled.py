@@ -13,7 +13,7 @@ from functools import lru_cache
 import numba
 import numpy as np
 
-from golden import vector
+from vitruvian.golden import vector
 
 from ..instruction import Instruction
 from ..operands import BLOCK_BYTES

@@ -10,8 +10,8 @@ many of them run at once.
 import numpy as np
 from scipy.optimize import linprog
 
-from sim.davinci import Chip
-from sim.davinci.chip import ATTO
+from vitruvian.sim.davinci import Chip
+from vitruvian.sim.davinci.chip import ATTO
 
 from .sequences import Table
 from .tiling import Plan, busiest

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from golden import vector
-from sim.davinci import Chip, Core, Program, Unit, View
+from vitruvian.golden import vector
+from vitruvian.sim.davinci import Chip, Core, Program, Unit, View
 
 from . import gemm, matmul
 from .layout import unpack_c

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sim.davinci import Chip, Core, Program, Unit, View, Work, load_chip
-from sim.davinci.lowering import Lowered, Stream, lower_sequences
+from vitruvian.sim.davinci import Chip, Core, Program, Unit, View, Work, load_chip
+from vitruvian.sim.davinci.lowering import Lowered, Stream, lower_sequences
 
 __all__ = ["Blocking", "build", "cube_kind", "lower_gemm"]
 

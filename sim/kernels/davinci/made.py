@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sim.davinci import Chip, Core, Program, Unit
+from vitruvian.sim.davinci import Chip, Core, Program, Unit
 
 __all__ = ["MOST", "Kernel", "Made", "Needs", "Ring", "cores_of", "ordered"]
 

@@ -13,9 +13,9 @@ row and column guard the loads to L1 only, and only if what they load fits L1 fo
 
 import numpy as np
 
-from golden.cube import mmad
-from golden.fp import PRESETS, IntDotSpec
-from sim.davinci import Chip, Core, Program, Unit, View, load_chip
+from vitruvian.golden.cube import mmad
+from vitruvian.golden.fp import PRESETS, IntDotSpec
+from vitruvian.sim.davinci import Chip, Core, Program, Unit, View, load_chip
 
 from .layout import pack_a, pack_b, unpack_c
 from .tiling import DTYPES, Cut, Plan, Tiling, blocks_of, choose, plan

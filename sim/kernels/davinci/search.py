@@ -14,10 +14,10 @@ from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
 from time import monotonic
 
-from sim.davinci import Chip, engine, load_chip
-from sim.davinci.chip_file import find_chip
-from sim.rtl.cache import digest, entry
-from sim.workers import Call, WorkerKilled, Workers
+from vitruvian.cache import digest, entry
+from vitruvian.sim.davinci import Chip, engine, load_chip
+from vitruvian.sim.davinci.chip_file import find_chip
+from vitruvian.workers import Call, WorkerKilled, Workers
 
 from .bounds import estimate, lower_bound
 from .sequences import lower_matmul, steps_of

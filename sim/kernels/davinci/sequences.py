@@ -7,8 +7,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from sim.davinci import Chip, Core, Instruction, Program, Unit
-from sim.davinci.lowering import Lowered, lower_sequences
+from vitruvian.sim.davinci import Chip, Core, Instruction, Program, Unit
+from vitruvian.sim.davinci.lowering import Lowered, lower_sequences
 
 from .tiling import DTYPES, FRACTAL, Cut, Plan
 

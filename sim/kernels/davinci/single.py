@@ -13,8 +13,8 @@ from functools import partial
 
 import numpy as np
 
-from golden import vector
-from sim.davinci import Chip, Core, Program, View
+from vitruvian.golden import vector
+from vitruvian.sim.davinci import Chip, Core, Program, View
 
 from .layout import pack_a, pack_b, unpack_c
 from .made import Kernel, Made, Needs, cores_of

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from golden import vector
-from sim.davinci import Chip
-from sim.davinci.cce import build, read_file
+from vitruvian.golden import vector
+from vitruvian.sim.davinci import Chip
+from vitruvian.sim.davinci.cce import build, read_file
 
 from . import matmul
 from .layout import pack_a, pack_b, unpack_c

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from itertools import product
 from math import isqrt, prod
 
-from sim.davinci import Chip
+from vitruvian.sim.davinci import Chip
+from vitruvian.validate import one_of
 
 __all__ = [
     "DTYPES",
@@ -115,8 +116,7 @@ def blocks_of(m: int, k: int, n: int, dtype: str = "fp16") -> tuple[int, int, in
     ValueError
         For sizes below 1, or a dtype that is none of `DTYPES`.
     """
-    if dtype not in DTYPES:
-        raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
+    one_of("dtype", dtype, DTYPES)
     for name, size in (("M", m), ("K", k), ("N", n)):
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise ValueError(f"{name} must be an integer of 1 or more, not {size!r}")

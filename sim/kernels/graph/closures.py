@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from golden.simd2 import Op, compress
-from golden.simd2.op import GROUP, KEPT
+from vitruvian.golden.simd2 import Op, compress
+from vitruvian.golden.simd2.op import GROUP, KEPT
+from vitruvian.validate import one_of
 
 from ...simd2 import Machine
 from .inputs import FORMATS
@@ -102,8 +103,7 @@ def most_iterations(algorithm: str, vertices: int, *, block: int = BLOCK) -> int
     ValueError
         For an unknown algorithm.
     """
-    if algorithm not in ALGORITHMS:
-        raise ValueError(f"algorithm must be one of {', '.join(ALGORITHMS)}, not {algorithm!r}")
+    one_of("algorithm", algorithm, ALGORITHMS)
     if algorithm == "bellman-ford":
         return max(vertices - 1, 0)
     if algorithm == "leyzorek":

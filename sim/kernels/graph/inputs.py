@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from golden.simd2 import Op
+from vitruvian.golden.simd2 import Op
 
 from .edges import (
     DUPLICATES,

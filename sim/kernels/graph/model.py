@@ -6,10 +6,10 @@ Both are as wide as one sub-core of a GPU has them. What is counted are the inst
 
 from dataclasses import dataclass, field, fields
 
-from golden.fp.formats import check_int
-from golden.m3xu import as_precision
-from golden.simd2 import Op, as_op
-from golden.simd2.op import PARTS
+from vitruvian.golden.m3xu import as_precision
+from vitruvian.golden.simd2 import Op, as_op
+from vitruvian.golden.simd2.op import PARTS
+from vitruvian.validate import check_int
 
 from ...simd2 import TILE, Counts
 from ..engine import Unit

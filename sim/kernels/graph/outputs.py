@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sim.files import open_whole
+from vitruvian.files import open_whole
 
 from .points import Neighbours
 from .problems import Paths

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from golden.simd2 import Op
+from vitruvian.golden.simd2 import Op
+from vitruvian.validate import one_of
 
 from ...simd2 import Counts, Machine
 from ..neighbours import nearest
@@ -83,8 +84,7 @@ def nearest_neighbours(
         with np.errstate(over="ignore"):
             small = all((x.astype(np.float16) == x).all() for x in (given, asked))
         inputs = "fp16" if small else "fp32"
-    if inputs not in FORMATS:
-        raise ValueError(f"inputs must be one of {', '.join(FORMATS)}, not {inputs!r}")
+    one_of("inputs", inputs, FORMATS)
     machine = machine or Machine()
     counts, clocks = machine.counts, machine.clocks
     machine.counts, machine.clocks = Counts(), 0

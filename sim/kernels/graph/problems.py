@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from golden.simd2 import Op
+from vitruvian.golden.simd2 import Op
+from vitruvian.validate import one_of
 
 from ...simd2 import Counts, Machine
 from .closures import BLOCK, Operand, closure, default_algorithm
@@ -270,8 +271,7 @@ def solve(
         where there must be none (it is named), a negative cycle (named, too), a direction where
         there must be none, a probability outside [0, 1], an unknown name.
     """
-    if problem not in PROBLEMS:
-        raise ValueError(f"problem must be one of {', '.join(PROBLEMS)}, not {problem!r}")
+    one_of("problem", problem, PROBLEMS)
     what = PROBLEMS[problem]
     op = what.op
     graph = read_graph(what, source, **reading)
@@ -281,8 +281,7 @@ def solve(
     if op is Op.ORAND:
         weights = graph.edges.astype(np.float64)
     inputs = inputs or _format(op, weights)
-    if inputs not in FORMATS:
-        raise ValueError(f"inputs must be one of {', '.join(FORMATS)}, not {inputs!r}")
+    one_of("inputs", inputs, FORMATS)
     start = rounded(weights, inputs).astype(np.float32)
     operands = start.copy()
     if reflexive or op is not Op.ORAND:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from golden.simd2 import Op
+from vitruvian.golden.simd2 import Op
 
 __all__ = ["find_cycle", "lost_paths", "negative_cycle", "parents", "spanning_tree", "times"]
 

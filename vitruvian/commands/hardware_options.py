@@ -1,33 +1,24 @@
-"""The arguments of ``python -m flows``: parsers, what each may be, and their help."""
+"""Options of the commands that measure and write hardware: what each may be, and its help."""
 
 import argparse
 import textwrap
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
 from math import isfinite
-from typing import Any, NoReturn
+from typing import Any
 
-from flows import cells, fpga
-from flows.cache import output_path
-from flows.errors import shortened
-from flows.measure import TARGETS_PS
-from flows.unit import Unit
-from flows.units import UNITS
+from vitruvian.commands.options import add_json
+from vitruvian.files import output_path
+from vitruvian.flows import cells, fpga
+from vitruvian.flows.measure import TARGETS_PS
+from vitruvian.flows.unit import Unit
+from vitruvian.flows.units import UNITS
+from vitruvian.validate import shortened
 
-__all__ = ["Parser", "described", "parser"]
+__all__ = ["add_command", "described"]
 
 _MOST_JOBS = 64
 _MOST_DELAY_PS = 1_000_000
 _MOST_LOAD_FF = 1e6
-
-
-class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one line."""
-
-    def error(self, message: str) -> NoReturn:
-        line = " ".join(message.split())
-        line = line if len(line) <= 400 else line[:400] + "…"
-        self.exit(2, f"error: {line} (`{self.prog} --help` lists what is allowed)\n")
 
 
 def described(unit: Unit, width: int = 96) -> str:
@@ -49,123 +40,84 @@ def described(unit: Unit, width: int = 96) -> str:
     return "\n".join(lines)
 
 
-def parser(commands: dict[str, Callable[[argparse.Namespace], int]]) -> Parser:
-    """Return the parser of the command line; `commands` says what each command runs."""
-    top = Parser(
-        prog="python -m flows",
-        description="Measure what a unit costs, and write it as Verilog.",
-        epilog="Example: python -m flows area dot --preset a100 --k 4,8 --pipeline 0-3\n\n"
-        "`python -m flows COMMAND --help` explains a command.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    top.add_argument(
-        "--version",
-        action="version",
-        version=f"vitruvian {_version()}",
-        help="Print the version and exit.",
-    )
-    kinds = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+def add_command(name: str, commands: Any) -> argparse.ArgumentParser:
+    """Add the command ``name`` with its options to the parser and return its own parser."""
+    text, example, adders = _COMMANDS[name]
+    epilog = f"Example: vitruvian {name} {example}".rstrip()
+    if _add_unit_options in adders:
+        epilog += "\n\nOptions of each unit; they take one value, a list (4,8) or a range (0-3)"
+        epilog += ":\n\n" + "\n".join(described(unit) for unit in UNITS.values())
+    command = commands.add_parser(name, description=text, epilog=epilog)
+    for add in adders:
+        add(command)
+    return command
 
-    def add(name: str, text: str, example: str, *, units: bool = False) -> Parser:
-        epilog = f"Example: python -m flows {name} {example}".rstrip()
-        if units:
-            epilog += "\n\nOptions of each unit; they take one value, a list (4,8) or a range (0-3)"
-            epilog += ":\n\n" + "\n".join(described(unit) for unit in UNITS.values())
-        command = kinds.add_parser(
-            name,
-            help=text,
-            description=text,
-            epilog=epilog,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        command.set_defaults(run=commands[name])
-        if units:
-            _add_unit_options(command)
-        return command
 
-    area = add(
-        "area",
-        "Measure area and delay of units, module by module.",
-        "dot --preset a100 --k 4,8 --pipeline 0-3",
-        units=True,
+def _add_area_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--modules", action="store_true", help="Synthesise every module on its own."
     )
-    timing = add(
-        "timing",
-        "Measure the longest paths of units by class, or cell by cell.",
-        "intdot --k 16 --path",
-        units=True,
-    )
-    emit = add("verilog", "Write units as Verilog.", "cube --preset tiny --m 4", units=True)
-    listing = add(
-        "list", "List units, their options and the configurations that are reported.", "dot"
-    )
-    blocks = add(
-        "fpga",
-        "Count LUTs, carry cells, flip-flops and DSP blocks of units on FPGAs.",
-        "dot --k 8 --multiplier booth,dsp",
-        units=True,
-    )
-    blocks.set_defaults(all=False)
-    blocks.add_argument(
+
+
+def _add_timing_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--path", action="store_true", help="Print the longest path cell by cell.")
+
+
+def _add_fpga_options(command: argparse.ArgumentParser) -> None:
+    command.set_defaults(all=False)
+    command.add_argument(
         "--family",
         default=",".join(fpga.FAMILIES),
         metavar="NAME",
         help=f"Take these of {', '.join(fpga.FAMILIES)}, with commas (default: all).",
     )
-    blocks.add_argument(
+    command.add_argument(
         "--element", action="store_true", help="Count one element of a tile, not all of them."
     )
-    blocks.add_argument(
+    command.add_argument(
         "--no-cache", action="store_true", help="Synthesise even what is in the cache."
     )
-    for command in (area, timing):
-        _add_measure_options(command)
-    area.add_argument("--modules", action="store_true", help="Synthesise every module on its own.")
-    timing.add_argument("--path", action="store_true", help="Print the longest path cell by cell.")
-    emit.set_defaults(all=True)
-    emit.add_argument(
+
+
+def _add_verilog_options(command: argparse.ArgumentParser) -> None:
+    command.set_defaults(all=True)
+    command.add_argument(
         "--folder",
         default="build/verilog",
         help="Write the files into this folder (default: build/verilog).",
     )
-    emit.add_argument("--stdout", action="store_true", help="Print instead of writing files.")
-    listing.add_argument(
+    command.add_argument("--stdout", action="store_true", help="Print instead of writing files.")
+
+
+def _add_list_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
         "unit", nargs="*", help=f"What to list: {', '.join(UNITS)} (default: every unit)."
     )
-    docs = add("docs", "Write the generated parts of docs/units anew.", "--check")
-    docs.add_argument(
+
+
+def _add_docs_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
         "--check", action="store_true", help="Write nothing; say whether they are up to date."
     )
-    library = add(
-        "cells", "List the built-in cells, write them as liberty, or compare them.", "--compare"
-    )
-    library.add_argument(
+
+
+def _add_cells_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
         "--write", type=output_path(), metavar="FILE", help="Write the library as liberty."
     )
-    library.add_argument(
+    command.add_argument(
         "--compare", action="store_true", help="Compare with Nangate45 on our units."
     )
-    library.add_argument(
+    command.add_argument(
         "--markdown",
         type=output_path(stdout=True),
         metavar="FILE",
         help="Write the comparison as Markdown (- for standard output).",
     )
-    for command in (area, timing, emit, blocks, listing, library):
-        command.add_argument(
-            "--json",
-            type=output_path(stdout=True),
-            metavar="FILE",
-            help="Write everything as JSON (- for standard output).",
-        )
-    return top
 
 
-def _version() -> str:
-    try:
-        return version("vitruvian")
-    except PackageNotFoundError:
-        return "(not installed)"
+def _add_json(command: argparse.ArgumentParser) -> None:
+    add_json(command, "everything")
 
 
 def _add_unit_options(command: argparse.ArgumentParser) -> None:
@@ -274,3 +226,43 @@ def _load(text: str) -> Any:
             f"must be from 0 to {_MOST_LOAD_FF:g} fF, not {shortened(text)}"
         )
     return value
+
+
+#: What each command does, an example's arguments, and what adds its options.
+_COMMANDS = {
+    "area": (
+        "Measure area and delay of units, module by module.",
+        "dot --preset a100 --k 4,8 --pipeline 0-3",
+        (_add_unit_options, _add_measure_options, _add_area_options, _add_json),
+    ),
+    "timing": (
+        "Measure the longest paths of units by class, or cell by cell.",
+        "intdot --k 16 --path",
+        (_add_unit_options, _add_measure_options, _add_timing_options, _add_json),
+    ),
+    "fpga": (
+        "Count LUTs, carry cells, flip-flops and DSP blocks of units on FPGAs.",
+        "dot --k 8 --multiplier booth,dsp",
+        (_add_unit_options, _add_fpga_options, _add_json),
+    ),
+    "verilog": (
+        "Write units as Verilog.",
+        "cube --preset tiny --m 4",
+        (_add_unit_options, _add_verilog_options, _add_json),
+    ),
+    "units": (
+        "List units, their options and the configurations that are reported.",
+        "dot",
+        (_add_list_options, _add_json),
+    ),
+    "cells": (
+        "List the built-in cells, write them as liberty, or compare them.",
+        "--compare",
+        (_add_cells_options, _add_json),
+    ),
+    "docs": (
+        "Write the generated parts of docs/units anew.",
+        "--check",
+        (_add_docs_options,),
+    ),
+}

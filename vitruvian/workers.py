@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from multiprocessing import connection
 from typing import Any, Literal
 
-from sim import interrupt
+from vitruvian import interrupt
+from vitruvian.errors import WorkError
 
 __all__ = ["Call", "Event", "WorkerKilled", "Workers", "listening", "tell"]
 
 
-class WorkerKilled(RuntimeError):
+class WorkerKilled(WorkError):
     """A worker process ended in the middle of a call, as the kernel does when memory runs out."""
 
 

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from sim.cli import UserError
-from sim.files import output_path
-from sim.workers import listening
+from vitruvian.errors import UserError
+from vitruvian.files import output_path
+from vitruvian.workers import listening
 
 __all__ = [
     "GRAPH_PROBLEMS",

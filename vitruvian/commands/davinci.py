@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from sim.cli import UserError, write_json
-from sim.files import open_whole, output_path
-
-from .cce import (
+from vitruvian.cli import write_json
+from vitruvian.commands.cce import (
     DESCRIPTION,
     EXAMPLE,
     add_cce_options,
@@ -24,11 +22,14 @@ from .cce import (
     macros,
     printable,
 )
-from .options import GRAPH_PROBLEMS, add_json, at_least, numbers
+from vitruvian.commands.options import GRAPH_PROBLEMS, add_json, at_least, numbers
+from vitruvian.errors import UserError
+from vitruvian.files import open_whole, output_path
+from vitruvian.validate import one_of
 
 if TYPE_CHECKING:
-    from sim.davinci import Program, Report
-    from sim.kernels.davinci import Made
+    from vitruvian.sim.davinci import Program, Report
+    from vitruvian.sim.kernels.davinci import Made
 
 __all__ = ["add_options", "kernel_line", "kernel_rows", "register", "run", "tell_compiling"]
 
@@ -43,24 +44,28 @@ _PRODUCTS = {"rtl": 1 << 30}
 _MACROS = {"cube": {"__DAV_C220_CUBE__": "1"}, "vector": {"__DAV_C220_VEC__": "1"}}
 
 
-def register(commands: Any) -> None:
-    """Add the commands to the parser."""
+def register(name: str, commands: Any) -> None:
+    """Add the command ``trace`` or ``cce`` to the parser."""
+    {"trace": _register_trace, "cce": _register_cce}[name](commands)
+
+
+def _register_trace(commands: Any) -> None:
     parser = commands.add_parser(
         "trace",
-        help="write the timeline of a DaVinci kernel, for Perfetto",
         description="Run a kernel on simulated DaVinci cores and write its timeline to a file "
         "that ui.perfetto.dev shows (default: KERNEL.json).",
-        epilog="Example: python -m sim trace matmul --size 256x256x256 --out matmul.json.gz",
+        epilog="Example: vitruvian trace matmul --size 256x256x256 --out matmul.json.gz",
     )
     parser.add_argument(
-        "problem", metavar="KERNEL", help="Name a DaVinci kernel; `python -m sim list` has them."
+        "problem", metavar="KERNEL", help="Name a DaVinci kernel; `vitruvian list` has them."
     )
     add_options(parser)
     add_json(parser, "the figures")
     parser.set_defaults(run=run)
-    parser = commands.add_parser(
-        "cce", help="run a kernel in CCE C", description=DESCRIPTION, epilog=EXAMPLE
-    )
+
+
+def _register_cce(commands: Any) -> None:
+    parser = commands.add_parser("cce", description=DESCRIPTION, epilog=EXAMPLE)
     add_cce_options(parser)
     parser.add_argument(
         "--save",
@@ -85,7 +90,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--size",
         type=numbers,
         metavar="AxBx…",
-        help="These are the kernel's sizes; `python -m sim list` says which there are and their "
+        help="These are the kernel's sizes; `vitruvian list` says which there are and their "
         "defaults.",
     )
     group.add_argument(
@@ -140,7 +145,7 @@ def _add_pictures(group: Any) -> None:
 
 def kernel_rows(pattern: str) -> list[dict[str, Any]]:
     """Kernels whose name, or the word davinci, matches a shell pattern."""
-    from sim.kernels.davinci import KERNELS
+    from vitruvian.sim.kernels.davinci import KERNELS
 
     return [
         {
@@ -166,15 +171,14 @@ def kernel_line(row: dict[str, Any]) -> str:
 
 def run(options: argparse.Namespace) -> int:
     """Run or trace a kernel; 1 if a result differs from golden, or a check finds something."""
-    from sim.davinci import Deadlock, load_chip
-    from sim.kernels.davinci import KERNELS, MOST
+    from vitruvian.sim.davinci import Deadlock, load_chip
+    from vitruvian.sim.kernels.davinci import KERNELS, MOST
 
     name = options.problem
     if name not in KERNELS:
         names = [*KERNELS, *(GRAPH_PROBLEMS if options.command == "run" else ())]
         raise UserError(f"KERNEL must be one of {', '.join(names)}, not {name!r}")
-    if options.cube not in CUBES:
-        raise UserError(f"--cube must be one of {', '.join(CUBES)}, not {options.cube!r}")
+    one_of("--cube", options.cube, CUBES)
     if options.command == "trace" and options.out is None:
         try:
             options.out = _TRACE(f"{name}.json")
@@ -208,13 +212,13 @@ def tell_compiling() -> None:
 
     That takes some 20 seconds in all; the next run has the parts from Numba's cache.
     """
-    from sim.davinci.compiling import tell_compiling as tell
+    from vitruvian.sim.davinci.compiling import tell_compiling as tell
 
     tell(lambda part: print(f"compiling the simulator (once): {part}", file=sys.stderr, flush=True))
 
 
 def _simulated(options: argparse.Namespace, program: Any) -> "Report":
-    from sim.davinci import simulate
+    from vitruvian.sim.davinci import simulate
 
     cube = None if options.cube == "none" else options.cube
     return simulate(program, cube=cube, checks=not options.no_checks)
@@ -264,7 +268,7 @@ def _check_outputs(options: argparse.Namespace) -> None:
 
 def _output(options: argparse.Namespace, report: "Report") -> Console:
     """Print the report, write the trace and the pictures."""
-    from sim.davinci.trace import gantt, timeline, write_trace
+    from vitruvian.sim.davinci.trace import gantt, timeline, write_trace
 
     console = _console(options)
     console.print(report.text(), markup=False, soft_wrap=True)
@@ -301,8 +305,8 @@ def _show_prints(console: Console, program: Any) -> None:
 def _cce(options: argparse.Namespace) -> int:
     import numpy as np
 
-    from sim.davinci import Deadlock, load_chip
-    from sim.davinci.cce import build, build_mixed, read_file
+    from vitruvian.sim.davinci import Deadlock, load_chip
+    from vitruvian.sim.davinci.cce import build, build_mixed, read_file
 
     if options.cube not in CUBES[:3]:
         raise UserError(f"--cube must be one of {', '.join(CUBES[:3])}, not {options.cube!r}")

@@ -9,25 +9,25 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from sim.cli import UserError, write_json
-
-from .davinci import tell_compiling
-from .options import add_json, at_least
+from vitruvian.cli import write_json
+from vitruvian.commands.davinci import tell_compiling
+from vitruvian.commands.options import add_json, at_least
+from vitruvian.errors import UserError
+from vitruvian.validate import one_of
 
 if TYPE_CHECKING:
-    from sim.kernels.davinci.search import Problem, Tuned
+    from vitruvian.sim.kernels.davinci.search import Problem, Tuned
 
 __all__ = ["register"]
 
 
-def register(commands: Any) -> None:
+def register(name: str, commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
-        "tune",
-        help="search for the fastest tiling of a matrix product on DaVinci cores",
+        name,
         description="Simulate the tilings of a matrix product C (M × N) = A (M × K) · B (K × N) on "
         "DaVinci cores and print the ten fastest.",
-        epilog="Example: python -m sim tune matmul 256 256 256 --method guided",
+        epilog="Example: vitruvian tune matmul 256 256 256 --method guided",
     )
     size = at_least(1, 10**12)  # its divisors are looked for
     parser.add_argument("kernel", metavar="KERNEL", help="The kernel must be matmul.")
@@ -89,14 +89,13 @@ def register(commands: Any) -> None:
 
 
 def _tune(options: argparse.Namespace) -> int:
-    from sim.davinci import load_chip
-    from sim.kernels.davinci.search import Problem
-    from sim.kernels.davinci.tiling import DTYPES
+    from vitruvian.sim.davinci import load_chip
+    from vitruvian.sim.kernels.davinci.search import Problem
+    from vitruvian.sim.kernels.davinci.tiling import DTYPES
 
     if options.kernel != "matmul":
         raise UserError(f"KERNEL must be matmul, not {options.kernel!r}")
-    if options.dtype not in DTYPES:
-        raise UserError(f"--dtype must be one of {', '.join(DTYPES)}, not {options.dtype!r}")
+    one_of("--dtype", options.dtype, DTYPES)
     if options.method == "guided" and (options.jobs not in (None, 1) or options.scheduler):
         given = "--scheduler" if options.scheduler else "--jobs"
         raise UserError(f"{given} must be for --method exhaustive: guided has one process")
@@ -151,7 +150,7 @@ def _tune(options: argparse.Namespace) -> int:
 
 
 def _search(options: argparse.Namespace, problem: "Problem") -> "Tuned":
-    from sim.kernels.davinci.search import tune
+    from vitruvian.sim.kernels.davinci.search import tune
 
     screen = Console(stderr=True)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()

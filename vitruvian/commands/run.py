@@ -3,10 +3,9 @@
 import argparse
 from typing import Any
 
-from sim.cli import UserError
-
-from . import davinci, graphs
-from .options import GRAPH_PROBLEMS, add_json
+from vitruvian.commands import davinci, graphs
+from vitruvian.commands.options import GRAPH_PROBLEMS, add_json
+from vitruvian.errors import UserError
 
 __all__ = ["register"]
 
@@ -21,15 +20,14 @@ _FAMILIES = {
 }
 
 _EXAMPLE = """example:
-  python -m sim run apsp --graph roads.csv --route Bonn Ulm --output distances.csv
-  python -m sim run matmul --size 256x256x256 --chip ascend310"""
+  vitruvian run apsp --graph roads.csv --route Bonn Ulm --output distances.csv
+  vitruvian run matmul --size 256x256x256 --chip ascend310"""
 
 
-def register(commands: Any) -> None:
+def register(name: str, commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
-        "run",
-        help="solve a graph problem on a SIMD² unit, or run a kernel on DaVinci cores",
+        name,
         description="Solve a graph problem on a SIMD² unit, or run a kernel on simulated DaVinci "
         "cores, and print the result with its cycles.",
         epilog=_EXAMPLE,
@@ -38,7 +36,7 @@ def register(commands: Any) -> None:
         "problem",
         metavar="KERNEL",
         help=f"Name a graph problem ({', '.join(GRAPH_PROBLEMS)}) or a DaVinci kernel, see "
-        "`python -m sim list`.",
+        "`vitruvian list`.",
     )
     add_json(parser, "the figures")
     belongs = graphs.add_options(parser)
@@ -73,7 +71,7 @@ def _family(options: argparse.Namespace) -> str:
         return "model" if options.model else "paths"
     if options.problem in GRAPH_PROBLEMS:
         return options.problem
-    from sim.kernels.davinci import KERNELS
+    from vitruvian.sim.kernels.davinci import KERNELS
 
     return "kernel" if options.problem in KERNELS else ""
 

@@ -6,10 +6,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from sim.cli import UserError, write_json
-from sim.verify import Outcome
-
-from .options import add_json, compiling
+from vitruvian.cli import write_json
+from vitruvian.commands.options import add_json, compiling
+from vitruvian.errors import UserError
+from vitruvian.sim.verify import Outcome
 
 __all__ = ["register"]
 
@@ -29,18 +29,17 @@ uint32 fp32 bit patterns of values that the format holds. At most 256 MiB of arr
 
 _EPILOG = """\
 example:
-  python -m sim silicon h100_fp16.npz
-  python -m sim silicon my_gpu.npz --preset h100 --input fp8e4m3
+  vitruvian silicon h100_fp16.npz
+  vitruvian silicon my_gpu.npz --preset h100 --input fp8e4m3
 
 docs/units/silicon.md shows how to make such a file.
 """
 
 
-def register(commands: Any) -> None:
+def register(name: str, commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
-        "silicon",
-        help="compare golden and RTL with outputs measured on a GPU",
+        name,
         description=_DESCRIPTION,
         epilog=_EPILOG,
     )
@@ -58,9 +57,8 @@ def register(commands: Any) -> None:
 
 
 def _silicon(options: argparse.Namespace) -> int:
-    from sim.bench import silicon
-
-    from .table import as_json, report
+    from vitruvian.commands.table import as_json, report
+    from vitruvian.sim.bench import silicon
 
     def note(text: str) -> None:
         print(f"note: {text}", file=sys.stderr, flush=True)

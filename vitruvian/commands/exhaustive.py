@@ -9,26 +9,25 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from sim.cli import UserError, write_json
-from sim.files import output_path
-from sim.interrupt import at_hard_end
-from sim.verify import Outcome
-from sim.workers import WorkerKilled
-
-from .options import add_jobs, add_json, at_least, compiling, refuse_others
+from vitruvian.cli import write_json
+from vitruvian.commands.options import add_jobs, add_json, at_least, compiling, refuse_others
+from vitruvian.errors import UserError
+from vitruvian.files import output_path
+from vitruvian.interrupt import at_hard_end
+from vitruvian.sim.verify import Outcome
+from vitruvian.workers import WorkerKilled
 
 __all__ = ["register"]
 
 
-def register(commands: Any) -> None:
+def register(name: str, commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
-        "exhaustive",
-        help="compare every input of the small units",
+        name,
         description="Compare RTL and golden on every input of the small units, in chunks.\n"
         "What is done is kept in a file; the same command goes on from there after an "
         "interruption.",
-        epilog="example:\n  python -m sim exhaustive 'DotProduct*' --jobs 2",
+        epilog="example:\n  vitruvian exhaustive 'DotProduct*' --jobs 2",
     )
     parser.add_argument(
         "task",
@@ -66,11 +65,10 @@ def register(commands: Any) -> None:
 
 
 def _exhaustive(options: argparse.Namespace) -> int:
-    from sim.exhaustive import CHUNK_BITS, tasks
-    from sim.exhaustive import Progress as Done
-    from sim.rtl.cache import cache_root, check_cache, sweep
-
-    from .table import as_json, report
+    from vitruvian.cache import cache_root, check_cache, sweep
+    from vitruvian.commands.table import as_json, report
+    from vitruvian.sim.exhaustive import CHUNK_BITS, tasks
+    from vitruvian.sim.exhaustive import Progress as Done
 
     everything = tasks()
     chosen = [task for task in everything if fnmatchcase(task.name, options.task)]
@@ -129,7 +127,7 @@ def _run(
     inputs, minutes
         What is left.
     """
-    from sim.exhaustive import run_tasks
+    from vitruvian.sim.exhaustive import run_tasks
 
     console = Console(stderr=True)
     columns = [TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rest]}")]

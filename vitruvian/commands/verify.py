@@ -9,35 +9,42 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from sim.cli import UserError, write_json
-from sim.interrupt import at_hard_end
-from sim.verify import Check, Outcome, collect, run_checks
-
-from .options import add_jobs, add_json, add_seed, at_least
+from vitruvian.cli import write_json
+from vitruvian.commands.options import add_jobs, add_json, add_seed, at_least
+from vitruvian.errors import UserError
+from vitruvian.interrupt import at_hard_end
+from vitruvian.sim.verify import Check, Outcome, collect, run_checks
 
 __all__ = ["register"]
 
 
-def register(commands: Any) -> None:
-    """Add the commands to the parser."""
-    pattern = "a unit, or a shell pattern of units or of whole rows (default: all)"
+_PATTERN = "a unit, or a shell pattern of units or of whole rows (default: all)"
+
+
+def register(name: str, commands: Any) -> None:
+    """Add the command ``list`` or ``verify`` to the parser."""
+    {"list": _register_list, "verify": _register_verify}[name](commands)
+
+
+def _register_list(commands: Any) -> None:
     parser = commands.add_parser(
         "list",
-        help="list the rows of verify and the kernels of run",
         description="List the units that verify compares, a row each, and the DaVinci kernels.",
-        epilog="example:\n  python -m sim list 'cube*'",
+        epilog="example:\n  vitruvian list 'cube*'",
     )
-    parser.add_argument("unit", nargs="?", default="*", metavar="UNIT", help=pattern)
+    parser.add_argument("unit", nargs="?", default="*", metavar="UNIT", help=_PATTERN)
     add_json(parser, "the list")
     parser.set_defaults(run=_list)
+
+
+def _register_verify(commands: Any) -> None:
     parser = commands.add_parser(
         "verify",
-        help="compare compiled RTL with golden",
         description="Compile units with Verilator and compare them with golden, bit for bit.\n"
         "Without a terminal, every row is printed as it finishes. Models are kept in the cache.",
-        epilog="example:\n  python -m sim verify 'fp.DotProduct*a100*' --vectors 1_000_000",
+        epilog="example:\n  vitruvian verify 'fp.DotProduct*a100*' --vectors 1_000_000",
     )
-    parser.add_argument("unit", nargs="?", default="*", metavar="UNIT", help=pattern)
+    parser.add_argument("unit", nargs="?", default="*", metavar="UNIT", help=_PATTERN)
     parser.add_argument(
         "--vectors",
         type=at_least(100, 10_000_000),
@@ -60,7 +67,7 @@ def _chosen(pattern: str) -> list[Check]:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from .davinci import kernel_line, kernel_rows
+    from vitruvian.commands.davinci import kernel_line, kernel_rows
 
     kernels = kernel_rows(options.unit)
     try:
@@ -82,9 +89,8 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    from sim.rtl.cache import check_cache, sweep
-
-    from .table import as_json, report
+    from vitruvian.cache import check_cache, sweep
+    from vitruvian.commands.table import as_json, report
 
     checks = _chosen(options.unit)
     check_cache()

@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sim.cli import UserError
-
-from .options import at_least
+from vitruvian.commands.options import at_least
+from vitruvian.errors import UserError
 
 __all__ = [
     "DESCRIPTION",
@@ -24,7 +23,7 @@ DESCRIPTION = """Read a kernel in CCE C, run it on the simulated cores of a chip
 time, what the checks found, what it printed, and the first values of its arrays. The exit code is
 0, or 1 if the checks found something, or 2 for a mistake in the kernel or the arguments."""
 
-EXAMPLE = """example: python -m sim cce sim/kernels/davinci/text/softmax.cce --chip ascend910
+EXAMPLE = """example: vitruvian cce sim/kernels/davinci/text/softmax.cce --chip ascend910
 --cores 2 --arg x=normal:1024 --arg y=zeros:1024 --arg rows=8 --arg n=128"""
 
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -175,7 +174,7 @@ def _argument(parameter: Any, text: str) -> Any:
 def _made(what: str, count: int, name: str) -> Any:
     import numpy as np
 
-    from sim.davinci import DTYPES
+    from vitruvian.sim.davinci import DTYPES
 
     dtype = DTYPES.get(name, np.dtype(np.uint8))
     if what == "zeros":

@@ -1,4 +1,4 @@
-"""A content-addressed store of builds: whole entries or none, one builder at a time.
+"""A content-addressed store of builds and results: whole entries or none, one builder at a time.
 
 An entry is a folder named by the hash of everything that determines it. It is built beside its
 place under a file lock and renamed into it, so an interrupted build leaves at most a ``.partial``
@@ -10,6 +10,7 @@ the user who reads it. So a store that another user owns or that everybody can w
 """
 
 import fcntl
+import gzip
 import hashlib
 import json
 import os
@@ -21,11 +22,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sim import workers
-from sim.interrupt import at_hard_end
+from vitruvian import workers
+from vitruvian.files import write_whole
+from vitruvian.interrupt import at_hard_end
 
 __all__ = [
     "CacheError",
+    "ResultCache",
     "cache_root",
     "check_cache",
     "digest",
@@ -103,7 +106,7 @@ def digest(*parts: object) -> str:
     state = hashlib.sha256()
     for part in parts:
         text = part if isinstance(part, str) else repr(part)
-        data = text.encode()
+        data = part if isinstance(part, bytes) else text.encode()
         state.update(len(data).to_bytes(8, "little"))
         state.update(data)
     return state.hexdigest()[:32]
@@ -201,3 +204,37 @@ def _read(folder: Path) -> dict[str, Any] | None:
 
 def _checksum(path: Path) -> str:
     return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
+
+
+class ResultCache:
+    """JSON documents by key under ``trusted_root() / kind``.
+
+    Parameters
+    ----------
+    kind : str
+        Name of the sub-directory, one per producer.
+    enabled : bool
+        False: `get` finds nothing and `put` stores nothing.
+    """
+
+    def __init__(self, *, kind: str, enabled: bool = True):
+        self._folder = trusted_root() / kind
+        self._enabled = enabled
+
+    def _path(self, key: str) -> Path:
+        return self._folder / key[:2] / f"{key}.json.gz"
+
+    def get(self, key: str) -> Any | None:
+        """Return the document stored under `key`, or None if there is none that reads back."""
+        if not self._enabled:
+            return None
+        try:
+            return json.loads(gzip.decompress(self._path(key).read_bytes()))
+        except (OSError, EOFError, ValueError, gzip.BadGzipFile):
+            return None
+
+    def put(self, key: str, document: Any) -> None:
+        """Store `document` (JSON) under `key`."""
+        if self._enabled:
+            data = json.dumps(document, separators=(",", ":")).encode()
+            write_whole(self._path(key), gzip.compress(data, compresslevel=3, mtime=0))

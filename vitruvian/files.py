@@ -11,19 +11,21 @@ from typing import BinaryIO
 __all__ = ["open_whole", "output_path", "write_whole"]
 
 
-def output_path(*suffixes: str, stdout: bool = False) -> Callable[[str], str]:
-    """Return a reader of an option that names a file to be written.
+def output_path(*suffixes: str, stdout: bool = False, folder: bool = False) -> Callable[[str], str]:
+    """Return a parser for an option that names a file (or a folder of files) to be written.
 
-    The reader tries the folder at once by making and removing a file in it, so that a command
-    refuses a place that cannot be written before it works for minutes. Folders that do not exist
-    yet are made by `write_whole`; the nearest one that exists is tried.
+    The parser makes and removes a file in the folder at once, so that a command refuses a place
+    that it cannot write to before it works for minutes. `write_whole` makes missing folders; the
+    parser tries the nearest folder that exists.
 
     Parameters
     ----------
     *suffixes : str
-        What the name may end in, as ".svg"; anything if there is none.
+        Endings that the file name may have, such as ".svg"; any ending if none is given.
     stdout : bool
         Whether "-" is allowed and means standard output.
+    folder : bool
+        Whether the option names a folder, which need not exist yet.
     """
 
     def path(text: str) -> str:
@@ -35,19 +37,20 @@ def output_path(*suffixes: str, stdout: bool = False) -> Callable[[str], str]:
                 f"must be a file whose name ends in {' or '.join(suffixes)}, not {text!r}"
             )
         try:
-            _try(target)
+            _try(target / "file" if folder else target)
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
-            raise argparse.ArgumentTypeError(
-                f"must be a file that can be written, not {text!r} ({reason})"
-            ) from None
+            kind = "folder that files can be written to" if folder else "file that can be written"
+            raise argparse.ArgumentTypeError(f"must be a {kind}, not {text!r} ({reason})") from None
         return text
 
     return path
 
 
 def _try(target: Path) -> None:
-    """Raise OSError unless a file can be made where `target` is to be."""
+    """Raise OSError or ValueError unless a file can be made at `target`."""
+    if "\0" in str(target):
+        raise ValueError("it holds a null character")
     if not target.name or target.is_dir():
         raise IsADirectoryError(21, "it is a folder")
     if target.exists() and not os.access(target, os.W_OK):

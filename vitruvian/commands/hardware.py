@@ -1,79 +1,44 @@
-"""The command line: ``python -m flows verilog | area | timing | fpga | list | docs | cells``."""
+"""The commands that measure and write hardware, from ``area`` to ``cells``."""
 
 import argparse
 import json
 import sys
-from collections.abc import Sequence
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from flows import baseline, cells, fpga, report, table35, verilog
-from flows.cache import output_path, write_atomic
-from flows.errors import UserError, choose
-from flows.liberty import LibertyError
-from flows.measure import TARGETS_PS, Row, Settings, measure
-from flows.options import Parser, described, parser
-from flows.progress import Progress
-from flows.synth import Recipe, SynthesisError
-from flows.unit import Variant
-from flows.units import UNITS, reported, variants
+from vitruvian.commands.hardware_options import add_command, described
+from vitruvian.errors import UserError
+from vitruvian.files import output_path, write_whole
+from vitruvian.flows import baseline, cells, fpga, report, table35, verilog
+from vitruvian.flows.measure import TARGETS_PS, Row, Settings, measure
+from vitruvian.flows.synth import Recipe
+from vitruvian.flows.unit import Variant
+from vitruvian.flows.units import UNITS, reported, variants
+from vitruvian.progress import Progress
+from vitruvian.validate import one_of
+
+__all__ = ["register"]
 
 #: Options that name a file to be written.
 _OUTPUTS = ("json", "markdown", "svg", "write")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code: 0 done, 1 failed or different, 2 misused."""
-    try:
-        options = _parser().parse_args(arguments)
-        _check_outputs(options)
-        options.stdout_file = sys.stdout
-        if any(getattr(options, name, None) == "-" for name in _OUTPUTS):
-            with redirect_stdout(sys.stderr):  # what is asked for stands alone
-                return options.run(options)
-        code = options.run(options)
-        sys.stdout.flush()
-        return code
-    except (UserError, LibertyError) as error:
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
-        return 2
-    except SynthesisError as error:
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
-        return 1
-    except BrokenProcessPool:
-        print("error: a worker process was killed (lack of memory?)", file=sys.stderr)
-        return 1
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 1
-    except OSError as error:
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
-        return 2
-    except MemoryError:
-        print("error: not enough memory: take a smaller unit", file=sys.stderr)
-        return 2
-    except RecursionError:
-        print("error: the input is nested too deeply", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
+def register(name: str, commands: Any) -> None:
+    """Add one of `_COMMANDS` to the parser."""
+    command = add_command(name, commands)
+    command.set_defaults(run=lambda options: _run(_COMMANDS[name], options))
 
 
-def _parser() -> Parser:
-    return parser(
-        {
-            "area": _area,
-            "timing": _timing,
-            "verilog": _verilog,
-            "fpga": _fpga,
-            "list": _list,
-            "docs": _docs,
-            "cells": _cells,
-        }
-    )
+def _run(command: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
+    """Run a command; if an output goes to standard output, print all else on standard error."""
+    _check_outputs(options)
+    options.stdout_file = sys.stdout
+    if any(getattr(options, name, None) == "-" for name in _OUTPUTS):
+        with redirect_stdout(sys.stderr):
+            return command(options)
+    return command(options)
 
 
 def _check_outputs(options: argparse.Namespace) -> None:
@@ -95,7 +60,7 @@ def _write(path: str, text: str, options: argparse.Namespace) -> None:
         options.stdout_file.write(text)
         options.stdout_file.flush()
     else:
-        write_atomic(Path(path), text)
+        write_whole(Path(path), text)
 
 
 def _write_json(document: Any, options: argparse.Namespace) -> None:
@@ -111,7 +76,7 @@ def _variants(options: argparse.Namespace) -> list[Variant]:
         if name.startswith("unit_") and value not in (None, False)
     }
     having = [name for name, unit in UNITS.items() if given.keys() <= set(unit.options)]
-    units = list(dict.fromkeys(choose("unit", name, UNITS) for name in options.unit)) or having
+    units = list(dict.fromkeys(one_of("unit", name, UNITS) for name in options.unit)) or having
     if not units:
         switches = ", ".join(f"--{name.replace('_', '-')}" for name in given)
         raise UserError(f"options must be those of one unit: no unit has all of {switches}")
@@ -228,7 +193,7 @@ def _verilog(options: argparse.Namespace) -> int:
             if options.stdout:
                 print(text, end="" if number == len(wanted) - 1 else "\n")
             else:
-                write_atomic(path, text)
+                write_whole(path, text)
                 print(path)
             document.append(
                 {
@@ -244,7 +209,7 @@ def _verilog(options: argparse.Namespace) -> int:
 
 def _fpga(options: argparse.Namespace) -> int:
     names = dict.fromkeys(options.family.split(","))
-    families = [choose("family", name, fpga.FAMILIES) for name in names]
+    families = [one_of("family", name, fpga.FAMILIES) for name in names]
     wanted = _variants(options)
     with Progress() as progress:
         lines = fpga.table(
@@ -263,8 +228,8 @@ def _fpga(options: argparse.Namespace) -> int:
     return 0
 
 
-def _list(options: argparse.Namespace) -> int:
-    names = list(dict.fromkeys(choose("unit", name, UNITS) for name in options.unit)) or UNITS
+def _units(options: argparse.Namespace) -> int:
+    names = list(dict.fromkeys(one_of("unit", name, UNITS) for name in options.unit)) or UNITS
     for name in names:
         print(described(UNITS[name]))
         for variant in reported(name):
@@ -274,25 +239,25 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _docs(options: argparse.Namespace) -> int:
-    from flows import docs
+    from vitruvian.flows import docs
 
     stale = docs.update(check=options.check)
     for path in stale:
         print(f"{'out of date' if options.check else 'wrote'}: {path.name}")
     if options.check and stale:
-        print("`python -m flows docs` writes them anew")
+        print("`vitruvian docs` writes them anew")
     return int(options.check and bool(stale))
 
 
 def _cells(options: argparse.Namespace) -> int:
-    from flows.cells import compare, writer
+    from vitruvian.flows.cells import compare, writer
 
     if options.markdown and not options.compare:
         raise UserError("--markdown must come with --compare, whose table it writes")
     if options.json and options.write and not options.compare:
         raise UserError("--json must come without --write, which has nothing to say")
     if options.write:
-        write_atomic(Path(options.write), writer.liberty())
+        write_whole(Path(options.write), writer.liberty())
         print(options.write)
     if options.compare:
         with Progress() as progress:
@@ -314,3 +279,14 @@ def _cells(options: argparse.Namespace) -> int:
         report.show(table, title=f"{library.name}: {library.path}")
         _write_json([dict(zip(table[0], line, strict=True)) for line in lines], options)
     return 0
+
+
+_COMMANDS = {
+    "area": _area,
+    "timing": _timing,
+    "verilog": _verilog,
+    "fpga": _fpga,
+    "units": _units,
+    "docs": _docs,
+    "cells": _cells,
+}

@@ -9,24 +9,23 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from sim.cli import UserError, write_json
-
-from .options import add_json, add_seed, at_least, compiling, refuse_others
+from vitruvian.cli import write_json
+from vitruvian.commands.options import add_json, add_seed, at_least, compiling, refuse_others
+from vitruvian.validate import one_of
 
 if TYPE_CHECKING:
-    from sim.rtl.mma import Rate
+    from vitruvian.sim.rtl.mma import Rate
 
 __all__ = ["register"]
 
 
-def register(commands: Any) -> None:
+def register(name: str, commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
-        "mma",
-        help="measure cycles and rates of matrix instructions on the RTL",
+        name,
         description="Run lists of matrix instructions back to back on the compiled RTL, compare "
         "the results\nwith golden, and print cycles and rates.",
-        epilog="example:\n  python -m sim mma m3xu --count 128",
+        epilog="example:\n  vitruvian mma m3xu --count 128",
     )
     parser.add_argument("units", nargs="*", metavar="UNIT", help="units (default: all; see --list)")
     parser.add_argument("--list", action="store_true", help="list units and instructions and stop")
@@ -43,12 +42,11 @@ def register(commands: Any) -> None:
 
 
 def _mma(options: argparse.Namespace) -> int:
-    from hdl.m3xu.issue import opcodes_of
-    from sim.rtl.mma import UNITS
+    from vitruvian.hdl.m3xu.issue import opcodes_of
+    from vitruvian.sim.rtl.mma import UNITS
 
     for name in options.units:
-        if name not in UNITS:
-            raise UserError(f"unit must be one of {', '.join(UNITS)}, not {name!r}")
+        one_of("unit", name, UNITS)
     chosen = list(dict.fromkeys(options.units)) or list(UNITS)
     if options.list:
         refuse_others(options, ("json",))
@@ -80,9 +78,9 @@ def _measure(units: list[str], options: argparse.Namespace) -> "tuple[dict[str, 
     """Lists of one instruction each, then one of all of them in random order; and FP16's rate."""
     import numpy as np
 
-    from golden.m3xu.isa import Opcode
-    from hdl.m3xu.issue import opcodes_of
-    from sim.rtl.mma import UNITS, measure
+    from vitruvian.golden.m3xu.isa import Opcode
+    from vitruvian.hdl.m3xu.issue import opcodes_of
+    from vitruvian.sim.rtl.mma import UNITS, measure
 
     given: dict[str, Any] = {"seed": options.seed}
     rates: dict[str, list[Rate]] = {}
@@ -134,13 +132,13 @@ def _row(unit: str, rate: "Rate", baseline: "Rate") -> dict[str, Any]:
 
 
 def _paper(rate: "Rate") -> tuple[Fraction | None, str | None]:
-    from sim.rtl.mma import PAPER
+    from vitruvian.sim.rtl.mma import PAPER
 
     return PAPER.get(rate.name.rpartition(".")[2], (None, None))
 
 
 def _print(rates: "dict[str, list[Rate]]", baseline: "Rate", console: Console) -> None:
-    from sim.rtl.mma import UNITS
+    from vitruvian.sim.rtl.mma import UNITS
 
     for unit, found in rates.items():
         config = UNITS[unit]

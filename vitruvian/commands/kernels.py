@@ -13,24 +13,24 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from sim.cli import UserError, write_json
-
-from .options import add_json, add_seed, at_least, compiling, lanes, refuse_others
+from vitruvian.cli import write_json
+from vitruvian.commands.options import add_json, add_seed, at_least, compiling, lanes, refuse_others
+from vitruvian.errors import UserError
+from vitruvian.validate import one_of
 
 if TYPE_CHECKING:
-    from sim.kernels import Cost, Kernel, Row, Setting, Study
+    from vitruvian.sim.kernels import Cost, Kernel, Row, Setting, Study
 
 __all__ = ["register"]
 
 
-def register(commands: Any) -> None:
+def register(name: str, commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
-        "kernels",
-        help="run case studies: errors, instructions and cycles by precision",
+        name,
         description="Run numerical kernels with every way to multiply matrices, and print errors,\n"
         "instructions and cycles.",
-        epilog="example:\n  python -m sim kernels sgemm --size 64 --methods FP16,FP32",
+        epilog="example:\n  vitruvian kernels sgemm --size 64 --methods FP16,FP32",
     )
     parser.add_argument(
         "name",
@@ -89,7 +89,7 @@ def _size(text: str) -> int:
 
 
 def _kernels(options: argparse.Namespace) -> int:
-    from sim.kernels import KERNELS
+    from vitruvian.sim.kernels import KERNELS
 
     chosen = [kernel for kernel in KERNELS.values() if fnmatchcase(kernel.name, options.name)]
     if not chosen:
@@ -127,10 +127,9 @@ def _width() -> int | None:
 
 def _setting(kernel: "Kernel", options: argparse.Namespace) -> "Setting":
     """What the arguments ask of a kernel; a mistake is found before anything runs."""
-    from sim.kernels import BACKENDS, as_method
+    from vitruvian.sim.kernels import BACKENDS, as_method
 
-    if options.backend not in BACKENDS:
-        raise UserError(f"--backend must be one of {', '.join(BACKENDS)}, not {options.backend!r}")
+    one_of("--backend", options.backend, BACKENDS)
     if kernel.needs and importlib.util.find_spec(kernel.needs) is None:
         raise UserError(f"{kernel.name} needs scikit-learn; pip install scikit-learn")
     lanes = dict(options.unit or {})
@@ -157,7 +156,7 @@ def _setting(kernel: "Kernel", options: argparse.Namespace) -> "Setting":
 
 def _run(kernel: "Kernel", size: int, setting: "Setting") -> "Study":
     """Run a kernel with a bar that moves with every product of matrices."""
-    from sim.kernels import METHODS
+    from vitruvian.sim.kernels import METHODS
 
     columns = [TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[done]}")]
     console = Console(stderr=True)
@@ -216,7 +215,7 @@ def _print(study: "Study", console: Console) -> None:
 
 
 def _cells(row: "Row", extras: list[str]) -> list[str]:
-    from sim.kernels import INSTRUCTIONS
+    from vitruvian.sim.kernels import INSTRUCTIONS
 
     cells = [row.method, f"{row.max_error:.1e}", f"{row.mean_error:.1e}"]
     cells += [f"{row.extras[name]:,.4g}" for name in extras]

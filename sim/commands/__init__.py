@@ -1,1 +1,0 @@
-"""The commands of ``python -m sim``, one module each."""

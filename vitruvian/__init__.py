@@ -1,0 +1,60 @@
+"""An open matrix unit in RTL, its bit-exact golden models, and the DaVinci AI core around it.
+
+The four packages are `vitruvian.golden` (NumPy models), `vitruvian.hdl` (Amaranth components),
+`vitruvian.sim` (compiled RTL, benches, simulators) and `vitruvian.flows` (area, delay, Verilog).
+The names below are the ones that most programs need; each is imported when it is first used.
+"""
+
+import importlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from vitruvian.errors import UserError
+    from vitruvian.golden.cube import mmad
+    from vitruvian.golden.fp import PRESETS, DotSpec, fused_dot
+    from vitruvian.golden.m3xu import gemm
+    from vitruvian.golden.simd2 import mmo
+    from vitruvian.sim.davinci import load_chip, simulate
+    from vitruvian.sim.rtl import compile_unit
+
+__all__ = [
+    "DotSpec",
+    "PRESETS",
+    "UserError",
+    "compile_unit",
+    "fused_dot",
+    "gemm",
+    "load_chip",
+    "mmad",
+    "mmo",
+    "simulate",
+]
+
+_HOMES = {
+    "DotSpec": "golden.fp",
+    "PRESETS": "golden.fp",
+    "UserError": "errors",
+    "compile_unit": "sim.rtl",
+    "fused_dot": "golden.fp",
+    "gemm": "golden.m3xu",
+    "load_chip": "sim.davinci",
+    "mmad": "golden.cube",
+    "mmo": "golden.simd2",
+    "simulate": "sim.davinci",
+}
+
+# In a checkout the four packages are symbolic links. An unpacked sdist, and a zip archive unpacked
+# by a program that knows no links, have none: then the packages are found one folder up.
+if not (Path(__file__).parent / "golden").is_dir():
+    __path__.append(str(Path(__file__).resolve().parents[1]))
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"vitruvian.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'vitruvian' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,29 @@
+"""Command line: ``vitruvian COMMAND``, or ``python -m vitruvian COMMAND``."""
+
+import os
+import sys
+from typing import NoReturn
+
+__all__ = ["run"]
+
+
+def run() -> NoReturn:
+    """Run the command line of this process and end the process with its exit code."""
+    if os.environ.get("PYTHONHASHSEED") != "0":  # the same names in Verilog every time
+        os.environ["PYTHONHASHSEED"] = "0"
+        os.execv(sys.executable, [sys.executable, "-m", "vitruvian", *sys.argv[1:]])
+
+    from vitruvian.cli import main
+
+    for stream in (sys.stdout, sys.stderr):  # escape characters that the terminal cannot show
+        stream.reconfigure(errors="backslashreplace")  # pyright: ignore
+    code = main()
+    if code > 128:  # interrupted: do not wait for threads that run compiled code
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(code)
+    sys.exit(code)
+
+
+if __name__ == "__main__":  # worker processes import this module under another name
+    run()

@@ -1,0 +1,174 @@
+"""The command line: arguments in, a table or JSON out, an exit code.
+
+Exit codes: 0 success; 1 a mismatch, a failed check or a failed tool; 2 a wrong argument or a
+missing tool, with one line on standard error that says what is allowed or what to install; 130 and
+143 after Ctrl-C and SIGTERM.
+"""
+
+import argparse
+import importlib
+import importlib.metadata
+import json
+import math
+import sys
+from collections.abc import Sequence
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any, NoReturn
+
+from vitruvian import interrupt
+from vitruvian.errors import UserError, WorkError
+from vitruvian.files import write_whole
+
+__all__ = ["COMMANDS", "build_parser", "main", "write_json"]
+
+#: Every command: its module in `vitruvian.commands`, whose `register` adds it, and its help line.
+COMMANDS = {
+    "verify": ("verify", "compare compiled RTL with golden"),
+    "silicon": ("silicon", "compare golden and RTL with outputs measured on a GPU"),
+    "exhaustive": ("exhaustive", "compare every input of the small units"),
+    "list": ("verify", "list the rows of verify and the kernels of run"),
+    "run": ("run", "solve a graph problem on a SIMD² unit, or run a kernel on DaVinci cores"),
+    "trace": ("davinci", "write the timeline of a DaVinci kernel, for Perfetto"),
+    "cce": ("davinci", "run a kernel in CCE C"),
+    "tune": ("tune", "search for the fastest tiling of a matrix product on DaVinci cores"),
+    "kernels": ("kernels", "run case studies: errors, instructions and cycles by precision"),
+    "mma": ("mma", "measure cycles and rates of matrix instructions on the RTL"),
+    "area": ("hardware", "measure area and delay of units, module by module"),
+    "timing": ("hardware", "measure the longest paths of units by class, or cell by cell"),
+    "fpga": ("hardware", "count LUTs, carry cells, flip-flops and DSP blocks of units on FPGAs"),
+    "verilog": ("hardware", "write units as Verilog"),
+    "units": ("hardware", "list the units that can be generated, with their options"),
+    "cells": ("hardware", "list the built-in cells, write them as liberty, or compare them"),
+    "docs": ("hardware", "write the generated parts of docs/units anew"),
+}
+
+
+class _Parser(argparse.ArgumentParser):
+    """An argument parser that answers a mistake with one line and keeps its texts' line breaks."""
+
+    def __init__(self, **options: Any):
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+
+    def error(self, message: str) -> NoReturn:
+        line = " ".join(message.split())
+        line = line if len(line) <= 400 else line[:400] + "…"
+        self.exit(2, f"error: {line} (`{self.prog} --help` lists what is allowed)\n")
+
+
+class _Version(argparse.Action):
+    """Print the installed package's version, which is looked up only when it is asked for."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **options: Any):
+        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, **options)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        try:
+            version = importlib.metadata.version("vitruvian")
+        except importlib.metadata.PackageNotFoundError:
+            version = "(not installed)"
+        print(f"vitruvian {version}")
+        parser.exit(0)
+
+
+class _Commands:
+    """The subparsers; only the modules of ``wanted`` commands are imported."""
+
+    def __init__(self, subparsers: Any, wanted: set[str]):
+        self._subparsers = subparsers
+        self._wanted = wanted
+
+    def add_parser(self, name: str, **options: Any) -> argparse.ArgumentParser:
+        """Add a command with its help line from `COMMANDS`."""
+        return self._subparsers.add_parser(name, help=COMMANDS[name][1], **options)
+
+    def add_all(self) -> None:
+        """Add every command in the order of `COMMANDS`, those not wanted with no options."""
+        for name, (module, _) in COMMANDS.items():
+            if name in self._wanted:
+                importlib.import_module(f"vitruvian.commands.{module}").register(name, self)
+            else:
+                self.add_parser(name)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; Ctrl-C and SIGTERM end it within two seconds."""
+    try:
+        with interrupt.guarded():
+            return _main(sys.argv[1:] if arguments is None else list(arguments))
+    except KeyboardInterrupt as stop:
+        print("interrupted", file=sys.stderr)
+        return getattr(stop, "code", 130)
+
+
+def build_parser(wanted: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
+    """Return the parser of the command line; only ``wanted`` commands get their options."""
+    parser = _Parser(
+        prog="vitruvian",
+        description="Verify, measure and write matrix units; simulate DaVinci cores around them.",
+        epilog="`vitruvian COMMAND --help` explains a command.\n\n"
+        "Exit codes: 0 success, 1 a difference or a failed check, 2 a wrong argument,\n"
+        "130 after Ctrl-C, 143 after SIGTERM.\n\n"
+        "example:\n  vitruvian verify 'fp.*' --vectors 1000",
+    )
+    parser.add_argument("--version", action=_Version, help="print the version and stop")
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _Commands(subparsers, set(wanted)).add_all()
+    return parser
+
+
+def _main(arguments: list[str]) -> int:
+    named = [argument for argument in arguments if argument in COMMANDS][:1]
+    options = build_parser(named).parse_args(arguments)
+    try:
+        code = options.run(options)
+        sys.stdout.flush()
+        return code
+    except UserError as error:
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    except WorkError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except BrokenProcessPool:
+        print("error: a worker process was killed (lack of memory?)", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 1
+    except OSError as error:
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    except MemoryError as error:
+        print(f"error: not enough memory: {error or 'take smaller sizes'}", file=sys.stderr)
+        return 2
+    except RecursionError:
+        print("error: the input is nested too deeply", file=sys.stderr)
+        return 2
+
+
+def write_json(path: str, value: Any) -> None:
+    """Write a whole JSON file or none; ``-`` is standard output.
+
+    Infinities and NaN, which JSON cannot express, become null.
+
+    Raises
+    ------
+    UserError
+        If the file cannot be written.
+    """
+    text = json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    if path == "-":
+        sys.stdout.write(text)
+        return
+    try:
+        write_whole(path, text)
+    except OSError as error:
+        raise UserError(f"--json must be a file that can be written: {error}") from None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

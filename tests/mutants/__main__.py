@@ -26,7 +26,7 @@ from tests.mutants.operators import Mutant, mutants
 from tests.mutants.trial import Copy, Verdict
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("golden", "sim", "flows")
+PACKAGES = ("golden", "sim", "flows", "vitruvian")
 GOAL = 0.95
 
 

@@ -12,11 +12,17 @@ __all__ = ["ranked"]
 def _modules(root: Path) -> dict[str, Path]:
     """Every module of ours and of the tests, by its dotted name."""
     found = {}
-    for package in (*OURS, "tests", "examples", "benchmarks"):
-        for path in sorted((root / package).rglob("*.py")):
-            parts = path.relative_to(root).with_suffix("").parts
-            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    for package in (*OURS, "vitruvian", "tests", "examples", "benchmarks"):
+        for path in sorted((root / package).rglob("*.py")):  # does not follow the links
+            found[_name(path.relative_to(root))] = path
     return found
+
+
+def _name(path: Path) -> str:
+    """Return the dotted name of a module by its path in the repository."""
+    parts = path.with_suffix("").parts
+    name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    return f"vitruvian.{name}" if parts[0] in OURS else name
 
 
 @cache
@@ -69,14 +75,14 @@ def ranked(root: Path, path: str) -> list[str]:
     module's; test files that start the command line in a process of its own import it by name.
     """
     parts = Path(path).with_suffix("").parts
-    module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-    words = set(module.replace("_", ".").split("."))
+    module = _name(Path(path))
+    words = set(module.replace("_", ".").split(".")) - {"vitruvian"}
     rows = []
     for test, steps in _all_distances(root).items():
         shared = len(words & set(test.replace("_", ".").split(".")))
         distance = steps.get(module)
         if distance is None:
-            if "cli" not in test or parts[0] not in ("sim", "flows"):
+            if "cli" not in test or parts[0] not in ("sim", "flows", "vitruvian"):
                 continue
             distance = 6
         rows.append((distance - 1.5 * shared, test))

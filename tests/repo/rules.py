@@ -5,7 +5,14 @@ from collections.abc import Iterator
 
 __all__ = ["OURS", "PARAMETER_MODULES", "imports", "violations"]
 
+#: The packages by their folders; importable as ``vitruvian.golden`` and so on.
 OURS = ("golden", "hdl", "sim", "flows")
+
+#: Modules of ``vitruvian/`` that golden and hdl may use: they import nothing heavy.
+BASIC = ("vitruvian.errors", "vitruvian.validate")
+
+#: What sim and flows must not use: the commands import them, not the other way round.
+FACE = ("vitruvian.cli", "vitruvian.commands", "vitruvian.__main__")
 
 #: Modules of golden that hold parameter objects and no computation: all that hdl may see.
 PARAMETER_MODULES = (
@@ -23,8 +30,6 @@ GOLDEN_LIBRARIES = ("numpy", "ml_dtypes", "numba")
 WITHOUT_AMARANTH = (
     "sim.davinci",
     "sim.kernels",
-    "sim.roofline",
-    "sim.sparse",
     "sim.chips",
     "sim.simd2",
 )
@@ -61,10 +66,17 @@ def violations(source: str, module: str, *, package: bool = False) -> list[str]:
     """What ``module`` imports and must not, one line each."""
     found = []
     for line, name in imports(source, module, package=package):
-        reason = _forbidden(module, name)
+        bare = name.split(".")[0] in OURS
+        reason = "import vitruvian." + name if bare else _forbidden(_short(module), _short(name))
         if reason:
             found.append(f"{module}:{line}: imports {name}: {reason}")
     return found
+
+
+def _short(name: str) -> str:
+    """Return ``golden.fp`` for ``vitruvian.golden.fp``; other names stay."""
+    shorter = name.removeprefix("vitruvian.")
+    return shorter if shorter.split(".")[0] in OURS else name
 
 
 def _within(name: str, *roots: str) -> bool:
@@ -72,8 +84,21 @@ def _within(name: str, *roots: str) -> bool:
 
 
 def _forbidden(module: str, name: str) -> str | None:
+    if _within(module, "vitruvian"):
+        shared = not _within(module, *FACE) and module != "vitruvian"
+        return (
+            "shared code imports none of the packages" if shared and _within(name, *OURS) else None
+        )
+    if _within(name, *FACE):
+        return "only a user calls the command line"
+    if (
+        _within(module, "golden", "hdl")
+        and _within(name, "vitruvian")
+        and not _within(name, *BASIC)
+    ):
+        return f"golden and hdl use {', '.join(BASIC)} only"
     if _within(name, "flows") and not _within(module, "flows"):
-        return "nothing imports flows"
+        return "no package imports flows"
     if _within(name, "tests"):
         return "no package imports the tests"
     if _within(module, "golden"):

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from hdl.cube import MatrixUnitConfig
+from vitruvian.hdl.cube import MatrixUnitConfig
 from tests.repo.rules import OURS
 
 SECTIONS = ("Parameters", "Attributes", "Members")

@@ -10,11 +10,12 @@ from tests.repo.rules import OURS, imports, violations
 
 
 def modules(root: Path):
-    for package in OURS:
-        for path in sorted((root / package).rglob("*.py")):
+    for package in (*OURS, "vitruvian"):
+        for path in sorted((root / package).rglob("*.py")):  # does not follow the links
             parts = path.relative_to(root).with_suffix("").parts
             is_package = parts[-1] == "__init__"
-            yield path, ".".join(parts[:-1] if is_package else parts), is_package
+            name = ".".join(parts[:-1] if is_package else parts)
+            yield path, name if package == "vitruvian" else f"vitruvian.{name}", is_package
 
 
 def test_every_module_keeps_the_rules(root):
@@ -29,25 +30,36 @@ def test_every_module_keeps_the_rules(root):
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("golden.fp.dot", "import hdl"),
-        ("golden.fp.dot", "from hdl.fp import dot"),
-        ("golden.fp.dot", "from ... import hdl"),
-        ("golden.fp.dot", "from ...sim import rtl"),
-        ("golden.fp.dot", "import amaranth.lib.data as d"),
-        ("golden.fp.dot", "def f():\n    import flows.synth"),
-        ("hdl.fp.dot", "from golden.fp import fused_dot"),
-        ("hdl.fp.dot", "from golden.fp.dot import fused_dot"),
-        ("hdl.fp.dot", "import golden"),
-        ("hdl.fp.dot", "from golden import fp"),
-        ("hdl.fp.dot", "import importlib\nimportlib.import_module('golden.fp.dot')"),
-        ("hdl.fp.dot", "from importlib import import_module\nimport_module('sim.rtl')"),
-        ("hdl.fp.dot", "__import__('flows')"),
-        ("sim.rtl.build", "from flows import synth"),
-        ("sim.davinci.engine", "from amaranth.hdl import Signal"),
-        ("sim.kernels.matmul", "from hdl.cube import CONFIGS"),
-        ("sim.roofline", "if True:\n    from sim.bench import stream"),
-        ("flows.area", "import sim.rtl"),
-        ("sim.rtl.build", "from tests import toys"),
+        ("vitruvian.golden.fp.dot", "import vitruvian.hdl"),
+        ("vitruvian.golden.fp.dot", "from vitruvian.hdl.fp import dot"),
+        ("vitruvian.golden.fp.dot", "from ... import hdl"),
+        ("vitruvian.golden.fp.dot", "from ...sim import rtl"),
+        ("vitruvian.golden.fp.dot", "import amaranth.lib.data as d"),
+        ("vitruvian.golden.fp.dot", "def f():\n    import vitruvian.flows.synth"),
+        ("vitruvian.hdl.fp.dot", "from vitruvian.golden.fp import fused_dot"),
+        ("vitruvian.hdl.fp.dot", "from vitruvian.golden.fp.dot import fused_dot"),
+        ("vitruvian.hdl.fp.dot", "import vitruvian.golden"),
+        ("vitruvian.hdl.fp.dot", "from vitruvian.golden import fp"),
+        (
+            "vitruvian.hdl.fp.dot",
+            "import importlib\nimportlib.import_module('vitruvian.golden.fp.dot')",
+        ),
+        (
+            "vitruvian.hdl.fp.dot",
+            "from importlib import import_module\nimport_module('vitruvian.sim.rtl')",
+        ),
+        ("vitruvian.hdl.fp.dot", "__import__('vitruvian.flows')"),
+        ("vitruvian.sim.rtl.build", "from vitruvian.flows import synth"),
+        ("vitruvian.sim.davinci.engine", "from amaranth.hdl import Signal"),
+        ("vitruvian.sim.kernels.matmul", "from vitruvian.hdl.cube import CONFIGS"),
+        ("vitruvian.sim.chips", "if True:\n    from vitruvian.sim.bench import stream"),
+        ("vitruvian.flows.area", "import vitruvian.sim.rtl"),
+        ("vitruvian.sim.rtl.build", "from tests import toys"),
+        ("vitruvian.sim.rtl.build", "from golden import fp"),
+        ("vitruvian.sim.rtl.build", "from vitruvian.cli import write_json"),
+        ("vitruvian.golden.fp.dot", "from vitruvian.cache import digest"),
+        ("vitruvian.files", "from vitruvian.sim import rtl"),
+        ("vitruvian.commands.verify", "import sim.rtl"),
     ],
 )
 def test_a_breach_is_noticed(module, source):
@@ -57,13 +69,31 @@ def test_a_breach_is_noticed(module, source):
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("golden.fp.dot", "import numpy as np\nfrom .formats import FORMATS\nfrom .. import fp"),
-        ("hdl.fp.dot", "from golden.fp.spec import DotSpec\nfrom golden.fp.formats import FORMATS"),
-        ("hdl.fp.dot", "from amaranth.hdl import Module\nfrom .align import shift_right"),
-        ("sim.bench.fp.bench_dot", "import golden.fp\nfrom hdl.fp.dot import DotProduct"),
-        ("sim.davinci.engine", "from sim import rtl\nfrom golden import cube"),
-        ("flows.area", "from hdl.cube import CONFIGS\nimport golden.fp.spec"),
-        ("flows.area", "from .synth import x\nimport flows.cells"),
+        (
+            "vitruvian.golden.fp.dot",
+            "import numpy as np\nfrom .formats import FORMATS\nfrom .. import fp",
+        ),
+        (
+            "vitruvian.hdl.fp.dot",
+            "from vitruvian.golden.fp.spec import DotSpec\nimport vitruvian.golden.fp.formats",
+        ),
+        ("vitruvian.hdl.fp.dot", "from amaranth.hdl import Module\nfrom .align import shift_right"),
+        (
+            "vitruvian.sim.bench.fp.bench_dot",
+            "import vitruvian.golden.fp\nfrom vitruvian.hdl.fp.dot import DotProduct",
+        ),
+        (
+            "vitruvian.sim.davinci.engine",
+            "from vitruvian.sim import rtl\nfrom vitruvian.golden import cube",
+        ),
+        (
+            "vitruvian.flows.area",
+            "from vitruvian.hdl.cube import CONFIGS\nimport vitruvian.golden.fp.spec",
+        ),
+        ("vitruvian.golden.fp.dot", "from vitruvian.validate import one_of"),
+        ("vitruvian.flows.area", "from vitruvian.cache import digest"),
+        ("vitruvian.commands.verify", "from vitruvian.sim import rtl"),
+        ("vitruvian.flows.area", "from .synth import x\nimport vitruvian.flows.cells"),
     ],
 )
 def test_what_is_allowed_passes(module, source):
@@ -71,10 +101,37 @@ def test_what_is_allowed_passes(module, source):
 
 
 def test_relative_imports_of_a_package_itself():
-    assert list(imports("from .dot import x", "hdl.fp", package=True)) == [(1, "hdl.fp.dot.x")]
-    assert list(imports("from .dot import x", "hdl.fp.add")) == [(1, "hdl.fp.dot.x")]
+    assert list(imports("from .dot import x", "vitruvian.hdl.fp", package=True)) == [
+        (1, "vitruvian.hdl.fp.dot.x")
+    ]
+    assert list(imports("from .dot import x", "vitruvian.hdl.fp.add")) == [
+        (1, "vitruvian.hdl.fp.dot.x")
+    ]
 
 
 def test_compiled_models_load_without_amaranth(root):
-    code = "import sys, sim.rtl; sys.exit('amaranth' in sys.modules)"
+    code = "import sys, vitruvian.sim.rtl; sys.exit('amaranth' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=root)
+
+
+@pytest.mark.parametrize("package", OURS)
+def test_a_bare_name_is_refused_in_one_line(root, package):
+    code = f"import {package}"
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1] == f"ImportError: import vitruvian.{package}, not {package}"
+
+
+def test_the_import_root_takes_no_other_name_and_imports_nothing_early(root):
+    code = "import sys, vitruvian; names = {'golden', 'hdl', 'sim', 'flows', 'numpy'}; "
+    code += "sys.exit(bool(names & set(sys.modules)))"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=root)
+
+
+def test_every_name_of_the_face_is_there():
+    import vitruvian
+
+    assert set(vitruvian.__all__) <= set(dir(vitruvian))
+    for name in vitruvian.__all__:
+        assert getattr(vitruvian, name) is not None
+    with pytest.raises(AttributeError, match="module 'vitruvian' has no attribute 'gem'"):
+        vitruvian.gem  # noqa: B018  # pyright: ignore

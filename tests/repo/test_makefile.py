@@ -56,7 +56,7 @@ def test_a_second_run_sets_nothing_up(project):
     assert code == 0, output
     assert "-m venv .venv" in calls and sum("pip install" in call for call in calls) == 2
     code, calls, _ = make(project, "sim")
-    assert code == 0 and calls == ["-m sim verify", "examples/digits.py"]
+    assert code == 0 and calls == ["-m vitruvian verify", "examples/digits.py"]
     code, calls, _ = make(project, "test")
     assert code == 0 and len(calls) == 1 and calls[0].startswith("-m pytest")
 
@@ -88,7 +88,7 @@ def test_what_is_missing_is_named(project):
     (project / "old").unlink()
     code, calls, output = make(project, "sim", CXX="no-such-compiler")
     assert code == 2 and "error: no-such-compiler not found; install it" in output
-    assert "-m sim verify" not in calls
+    assert "-m vitruvian verify" not in calls
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def project(tmp_path: Path) -> Path:
     files = {
         "golden/__init__.py": "",
         "golden/sign.py": "def sign(x):\n    if x > 100:\n        return 2\n    return x < 0\n",
-        "tests/unit/test_sign.py": "from golden.sign import sign\n\n\n"
+        "tests/unit/test_sign.py": "from vitruvian.golden.sign import sign\n\n\n"
         "def test_sign():\n    assert sign(-1) and not sign(0)\n",
     }
     for name, text in files.items():

@@ -54,12 +54,10 @@ class Outcome:
 
 def program(line: list[str]) -> int | str | None:
     """Run a command line in this process."""
-    if line[0] == "flows":
-        from vitruvian.commands.hardware import main
-    elif line[0] == "sim":
-        from vitruvian.cli import main
-    else:
+    if line[0] != "vitruvian":
         return PLANTS[line[0]]()
+    from vitruvian.cli import main
+
     try:
         return main(line[1:])
     except SystemExit as stop:

@@ -163,21 +163,21 @@ _UNITS = {
 _SILICON = _inputs("a100_fp16.npz", "h100_fp16.npz", "v100_fp16.npz", "b200_fp16.npz", "x.npy")
 
 GRAMMARS = (
-    Grammar(("sim", "list"), (("fp*", "relu"),), (), {"--json": _OUTPUTS}),
+    Grammar(("vitruvian", "list"), (("fp*", "relu"),), (), {"--json": _OUTPUTS}),
     Grammar(
-        ("sim", "verify"),
+        ("vitruvian", "verify"),
         (("nothing", "fp.small int32 codes pipeline=2*"),),
         ("--vectors=100", "--jobs=1"),
         {"--vectors": ("100",), "--seed": _NUMBERS, "--jobs": ("1",), "--json": _OUTPUTS},
     ),
     Grammar(
-        ("sim", "silicon"),
+        ("vitruvian", "silicon"),
         (_SILICON[3:],),
         (),
         {"--preset": ("z9", "a100x"), "--input": ("fp99", "fp8e4m3_x"), "--json": _OUTPUTS},
     ),
     Grammar(
-        ("sim", "exhaustive"),
+        ("vitruvian", "exhaustive"),
         (("nothing", "*fp8e4m3 x fp8e4m3"),),
         ("--limit=1", "--jobs=1"),
         {
@@ -190,7 +190,7 @@ GRAMMARS = (
         },
     ),
     Grammar(
-        ("sim", "kernels"),
+        ("vitruvian", "kernels"),
         (("sgemm", "conv", "nothing"),),
         ("--size=4", "--methods=FP16"),
         {
@@ -206,9 +206,9 @@ GRAMMARS = (
             "--json": _OUTPUTS,
         },
     ),
-    Grammar(("sim", "mma"), (("m4xu", "zzz"),), (), {"--list": None, "--count": _NUMBERS}),
+    Grammar(("vitruvian", "mma"), (("m4xu", "zzz"),), (), {"--list": None, "--count": _NUMBERS}),
     Grammar(
-        ("sim", "run"),
+        ("vitruvian", "run"),
         (("apsp", "knn", "mst", "gtc"),),
         ("--graph=IN/good.mtx",),
         {
@@ -223,14 +223,14 @@ GRAMMARS = (
         },
     ),
     Grammar(
-        ("sim", "run"),
+        ("vitruvian", "run"),
         (("relu", "matmul", "nosuch"),),
         ("--size=16x16x16",),
         {"--size": ("16x16x16", "64", "100000x100000x100000"), "--out": _OUTPUTS, **_DAVINCI},
     ),
-    Grammar(("sim", "trace"), (("relu", "zzz"),), ("--out=out.json",), {"--out": _OUTPUTS}),
+    Grammar(("vitruvian", "trace"), (("relu", "zzz"),), ("--out=out.json",), {"--out": _OUTPUTS}),
     Grammar(
-        ("sim", "cce"),
+        ("vitruvian", "cce"),
         (_inputs("good.cce", "nested.cce", "bomb.cce", "include.cce", "nokernel.cce"),),
         ("--arg=x=zeros:128",),
         {
@@ -247,7 +247,7 @@ GRAMMARS = (
         },
     ),
     Grammar(
-        ("sim", "tune"),
+        ("vitruvian", "tune"),
         (("matmul", "zzz"), ("64", "0", "999999999"), ("64",), ("64", "10**9")),
         ("--jobs=1",),
         {
@@ -260,15 +260,15 @@ GRAMMARS = (
             "--json": _OUTPUTS,
         },
     ),
-    Grammar(("flows", "list"), (), (), {"--json": _OUTPUTS}),
+    Grammar(("vitruvian", "units"), (), (), {"--json": _OUTPUTS}),
     Grammar(
-        ("flows", "verilog"),
+        ("vitruvian", "verilog"),
         (("compare", "minmax", "nosuch"),),
         ("--format=fp8e4m3",),
         {"--folder": ("new", "IN/junk.bin", "/proc/no"), "--stdout": None, **_UNITS},
     ),
     Grammar(
-        ("flows", "area"),
+        ("vitruvian", "area"),
         (("compare", "nosuch"),),
         ("--format=fp8e4m3", "--jobs=1"),
         {
@@ -281,10 +281,10 @@ GRAMMARS = (
             **_UNITS,
         },
     ),
-    Grammar(("flows", "cells"), (), (), {"--write": _OUTPUTS, "--json": _OUTPUTS}),
-    Grammar(("flows", "docs"), (), ("--check",), {"--zzz": _NUMBERS}),
-    Grammar(("sim", ""), (), (), {"--version": None, "--zzz": None}),
-    Grammar(("flows", "zzz"), (), (), {"--json": _OUTPUTS}),
+    Grammar(("vitruvian", "cells"), (), (), {"--write": _OUTPUTS, "--json": _OUTPUTS}),
+    Grammar(("vitruvian", "docs"), (), ("--check",), {"--zzz": _NUMBERS}),
+    Grammar(("vitruvian", ""), (), (), {"--version": None, "--zzz": None}),
+    Grammar(("vitruvian", "zzz"), (), (), {"--json": _OUTPUTS}),
 )
 
 

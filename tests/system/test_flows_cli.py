@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from vitruvian.commands import hardware as cli
+from vitruvian.cli import build_parser, main
+from vitruvian.commands import hardware
 from vitruvian.flows import baseline
 from vitruvian.flows.units import UNITS, reported, variants
 from vitruvian.golden.fp import PRESETS
@@ -19,7 +20,7 @@ SMALL = ["compare", "--format", "fp16"]
 
 def run(*arguments: str) -> int:
     try:
-        return cli.main(arguments)
+        return main(arguments)
     except SystemExit as stop:  # argparse
         return int(stop.code or 0)
 
@@ -69,7 +70,7 @@ def test_lists_and_ranges_multiply_out(tmp_path: Path):
 
 
 def test_list_names_every_unit(capsys):
-    assert run("list") == 0
+    assert run("units") == 0
     out = capsys.readouterr().out
     assert "dot: " in out and "--preset: v100 | a100" in out
 
@@ -102,7 +103,7 @@ def test_what_is_treated_when_nothing_is_named():
 
 def test_which_rows_a_command_treats():
     def chosen(arguments: str) -> list[str]:
-        return labels(cli._variants(cli._parser().parse_args(arguments.split())))
+        return labels(hardware._variants(build_parser().parse_args(arguments.split())))
 
     few, many = chosen("area"), chosen("area --all")
     assert few == chosen("timing") and many == chosen("timing --all") == chosen("verilog")
@@ -123,11 +124,11 @@ def test_labels_say_which_number_is_which():
 def test_numbers_of_the_mma_unit_have_their_limits(name, least, most, capsys):
     def chosen(value: int) -> list[str]:
         arguments = f"verilog mma --preset fp64 --{name} {value}"
-        return labels(cli._variants(cli._parser().parse_args(arguments.split())))
+        return labels(hardware._variants(build_parser().parse_args(arguments.split())))
 
     assert chosen(least) and chosen(most)
     for value in (least - 1, most + 1):
-        assert cli.main(f"verilog mma --preset fp64 --{name} {value}".split()) == 2
+        assert main(f"verilog mma --preset fp64 --{name} {value}".split()) == 2
         assert (
             f"{name} must be a number from {least} to {most}, not '{value}'"
             in capsys.readouterr().err
@@ -192,7 +193,7 @@ def test_output_that_cannot_be_written(tmp_path: Path, capsys):
 
 def test_the_program_starts_with_a_fixed_hash_seed(root: Path):
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONHASHSEED"}
-    code = [sys.executable, "-m", "vitruvian", "list"]
+    code = [sys.executable, "-m", "vitruvian", "units"]
     done = subprocess.run(
         code, cwd=root, env=environment, capture_output=True, text=True, check=True
     )

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from vitruvian.commands import hardware as cli
+from vitruvian.cli import build_parser, main
+from vitruvian.commands import hardware
 from vitruvian.flows import cells, docs, liberty, liberty_text, synth
 from vitruvian.flows.liberty_text import LibertyError
 from vitruvian.flows.units import MOST, UNITS, variants
@@ -23,7 +24,7 @@ SMALL = ["compare", "--format", "fp16"]
 
 def run(*arguments: str) -> int:
     try:
-        return cli.main(arguments)
+        return main(arguments)
     except SystemExit as stop:  # argparse
         return int(stop.code or 0)
 
@@ -86,7 +87,10 @@ def test_what_outsiders_tried_is_one_line_and_exit_code_2(arguments, allowed, ca
 
 def test_a_value_given_twice_counts_once():
     assert UNITS["dot"].options["k"].values("4,4,2-5") == [4, 2, 3, 5]
-    assert len(cli._variants(cli._parser().parse_args(["area", "dot", "dot", "--k", "4,4"]))) == 1
+    assert (
+        len(hardware._variants(build_parser().parse_args(["area", "dot", "dot", "--k", "4,4"])))
+        == 1
+    )
 
 
 def test_nothing_is_written_when_one_of_the_configurations_cannot_be_built(tmp_path, capsys):
@@ -138,7 +142,7 @@ def test_every_failure_is_one_line(error, code, words, monkeypatch, capsys):
     def fail(*_: object, **__: object):
         raise error
 
-    monkeypatch.setattr(cli, "measure", fail)
+    monkeypatch.setattr(hardware, "measure", fail)
     assert run("area", *SMALL) == code
     captured = capsys.readouterr()
     assert words in captured.err and captured.err.count("\n") == 1 and captured.out == ""

@@ -4,7 +4,7 @@ import pytest
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from vitruvian.commands.hardware import main
+from vitruvian.cli import main
 from vitruvian.errors import UserError
 from vitruvian.flows import docs, figures
 from vitruvian.golden.m3xu.isa import Opcode

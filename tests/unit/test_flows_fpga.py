@@ -5,7 +5,7 @@ import json
 import pytest
 
 import vitruvian.hdl.fp.core
-from vitruvian.commands import hardware as cli
+from vitruvian.cli import main
 from vitruvian.flows import fpga, verilog
 from vitruvian.flows.synth import SynthesisError
 from vitruvian.flows.units import variants
@@ -50,7 +50,7 @@ def test_an_integer_dot_product_takes_dsp_blocks_and_no_lut(family):
 
 def test_the_table_is_printed_and_stored(tmp_path, capsys):
     arguments = "fpga intdot --k 2 --multiplier booth,dsp --family ecp5 --json"
-    assert cli.main([*arguments.split(), str(tmp_path / "fpga.json")]) == 0
+    assert main([*arguments.split(), str(tmp_path / "fpga.json")]) == 0
     booth, dsp = json.loads((tmp_path / "fpga.json").read_text())
     assert booth["dsp"] == 0 < booth["lut"] and dsp["dsp"] == 2 and dsp["lut"] == 0
     assert (booth["label"], dsp["label"]) == ("k2-p1", "k2-p1-dsp")
@@ -66,7 +66,7 @@ def test_the_table_is_printed_and_stored(tmp_path, capsys):
     ],
 )
 def test_what_does_not_exist_is_refused(arguments, message, capsys):
-    assert cli.main(arguments.split()) == 2
+    assert main(arguments.split()) == 2
     assert message in capsys.readouterr().err
 
 

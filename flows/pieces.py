@@ -47,7 +47,7 @@ def parts_of(variant: Variant, cut: Cut) -> list[Part]:
 
 def _store(component: Any) -> ResultCache:
     """Return where pieces are kept: nowhere for components whose sources are not in the key."""
-    ours = type(component).__module__.split(".")[0] == "hdl"
+    ours = type(component).__module__.startswith("vitruvian.hdl.")
     return ResultCache(kind="parts", enabled=ours)
 
 

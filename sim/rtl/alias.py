@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["identity_of", "remembered", "source_digest", "unit_verilog"]
 
 #: Packages whose sources determine a unit and its Verilog; golden for its parameter objects.
-_SOURCES = ("hdl", "golden", "vitruvian.sim.rtl")
+_SOURCES = ("vitruvian.hdl", "vitruvian.golden", "vitruvian.sim.rtl")
 
 
 @lru_cache
@@ -35,7 +35,11 @@ def source_digest() -> str:
 def identity_of(unit: Callable[..., Any], parameters: Mapping[str, Any]) -> str | None:
     """Text that, with the sources, determines ``unit(**parameters)``; None if there is none."""
     identity = f"{unit.__module__}.{getattr(unit, '__qualname__', unit)}({dict(parameters)!r})"
-    return identity if unit.__module__.startswith("hdl.") and " at 0x" not in identity else None
+    return (
+        identity
+        if unit.__module__.startswith("vitruvian.hdl.") and " at 0x" not in identity
+        else None
+    )
 
 
 def unit_verilog(unit: "Callable[..., wiring.Component]", /, **parameters: Any) -> str:

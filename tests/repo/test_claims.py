@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from vitruvian.hdl.cube import MatrixUnitConfig
 from tests.repo.rules import OURS
+from vitruvian.hdl.cube import MatrixUnitConfig
 
 SECTIONS = ("Parameters", "Attributes", "Members")
 

@@ -1,34 +1,69 @@
-"""One line of progress on the terminal for work that takes longer than two seconds."""
+"""How far a command is: a bar on a terminal, elsewhere a line every ten seconds."""
 
 import sys
 import time
 from types import TracebackType
 
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    ProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.progress import Progress as RichProgress
+
+__all__ = ["Progress"]
+
+#: Seconds between two lines where standard error is not a terminal.
+_PAUSE_S = 10.0
+
 
 class Progress:
-    """Called with (what, done, total); shows the latest on standard error until the end.
+    """A context manager that shows one task on standard error until it ends.
 
-    Where standard error is no terminal, a line is printed at most every ten seconds.
+    Parameters
+    ----------
+    task : str
+        What the command does.
+    total : int, optional
+        Number of steps, if it is known.
+    bar, counts : bool
+        Whether to draw a bar, and whether to show the numbers of steps beside it.
+    lines : bool
+        Whether to print lines where standard error is not a terminal. A command that prints its
+        rows as they finish needs none.
     """
 
-    def __init__(self) -> None:
-        self._begin = time.monotonic()
-        self._last = self._begin
-        self._width = 0
-        self._terminal = sys.stderr.isatty()
+    def __init__(
+        self,
+        task: str = "",
+        total: int | None = None,
+        *,
+        bar: bool = True,
+        counts: bool = True,
+        lines: bool = True,
+    ):
+        self._console = Console(stderr=True)
+        self.terminal = self._console.is_terminal
+        self._lines = lines and not self.terminal
+        self._columns: list[ProgressColumn] = [TextColumn("{task.description}")]
+        self._columns += [BarColumn()] * bar
+        self._columns += [MofNCompleteColumn()] * counts
+        self._columns += [TextColumn("{task.fields[note]}"), TimeElapsedColumn()]
+        self._bar: RichProgress | None = None
+        self._task, self._done, self._total, self._note = task, 0, total, ""
+        self._began = self._said = time.monotonic()
 
     def __enter__(self) -> "Progress":
+        self._began = self._said = time.monotonic()
+        if self.terminal:
+            self._bar = RichProgress(*self._columns, console=self._console, transient=True)
+            self._line = self._bar.add_task(escape(self._task), total=self._total, note=self._note)
+            self._bar.start()
         return self
-
-    def __call__(self, what: str, done: int, total: int) -> None:
-        now = time.monotonic()
-        line = f"[{done}/{total}] {what} ({now - self._begin:.0f} s)"
-        if self._terminal and now - self._begin > 2:
-            print("\r" + line.ljust(self._width), end="", file=sys.stderr, flush=True)
-            self._width = len(line)
-        elif not self._terminal and now - self._last > 10:
-            print(line, file=sys.stderr, flush=True)
-            self._last = now
 
     def __exit__(
         self,
@@ -36,5 +71,41 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._width:
-            print("\r" + " " * self._width + "\r", end="", file=sys.stderr, flush=True)
+        if self._bar is not None:
+            self._bar.stop()
+
+    def __call__(self, task: str, done: int, total: int) -> None:
+        """Show that ``done`` of ``total`` steps are done and that ``task`` is at work."""
+        self.update(task, done=done, total=total)
+
+    def advance(self) -> None:
+        """Count one more step."""
+        self.update(done=self._done + 1)
+
+    def update(
+        self,
+        task: str | None = None,
+        *,
+        done: int | None = None,
+        total: int | None = None,
+        note: str | None = None,
+    ) -> None:
+        """Show what changed: the task, the steps that are done, their total, or a note."""
+        self._task = self._task if task is None else task
+        self._done = self._done if done is None else done
+        self._total = self._total if total is None else total
+        self._note = self._note if note is None else note
+        if self._bar is not None:
+            self._bar.update(
+                self._line,
+                description=escape(self._task),
+                completed=self._done,
+                total=self._total,
+                note=escape(self._note),
+            )
+        elif self._lines and time.monotonic() - self._said > _PAUSE_S:
+            self._said = time.monotonic()
+            count = f"[{self._done:,}/{self._total:,}] " if self._total else ""
+            text = " ".join(part for part in (self._task, self._note) if part)
+            seconds = self._said - self._began
+            print(f"{count}{text} ({seconds:.0f} s)", file=sys.stderr, flush=True)

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from vitruvian.cli import write_json
 from vitruvian.commands.options import add_jobs, add_json, at_least, compiling, refuse_others
 from vitruvian.errors import UserError
 from vitruvian.files import output_path
 from vitruvian.interrupt import at_hard_end
+from vitruvian.progress import Progress
 from vitruvian.sim.verify import Outcome
 from vitruvian.workers import WorkerKilled
 
@@ -129,12 +129,10 @@ def _run(
     """
     from vitruvian.sim.exhaustive import run_tasks
 
-    console = Console(stderr=True)
-    columns = [TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rest]}")]
     left_inputs = {task.name: task.inputs for task in chosen}
     began, speed, just_done = time.monotonic(), 0.0, 0
-    with Progress(*columns, TimeElapsedColumn(), console=console) as bar:
-        line = bar.add_task("", total=sum(left_inputs.values()), rest="")
+    total = sum(left_inputs.values())
+    with Progress(total=total, counts=False) as bar:
         for task, left, inputs, result in run_tasks(
             chosen, progress=done, chunk_bits=chunk_bits, limit=options.limit, jobs=options.jobs
         ):
@@ -147,10 +145,9 @@ def _run(
             if just_done and now > began:
                 speed = just_done / (now - began)
             bar.update(
-                line,
-                description=task.name,
-                completed=bar.tasks[0].total - rest if bar.tasks[0].total else 0,
-                rest=f"{speed / 1e6:.1f} M/s, {rest / speed / 60:.0f} min left" if speed else "",
+                task.name,
+                done=total - rest,
+                note=f"{speed / 1e6:.1f} M/s, {rest / speed / 60:.0f} min left" if speed else "",
             )
             outcomes[task.name] = Outcome(
                 unit="exhaustive",

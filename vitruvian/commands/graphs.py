@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.progress import Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from vitruvian.cli import write_json
 from vitruvian.commands.options import at_least, lanes
 from vitruvian.errors import UserError
 from vitruvian.files import output_path
+from vitruvian.progress import Progress
 
 if TYPE_CHECKING:
     from vitruvian.sim.kernels.engine import Unit
@@ -215,17 +215,13 @@ def _unit(lanes: dict[str, int] | None) -> "Unit":
 
 
 def _solve(options, core: "Core", machine: "Machine", console: Console) -> dict[str, Any]:
-    columns = TextColumn("{task.description}"), TextColumn("{task.fields[done]}")
-    screen = Console(stderr=True)
-    every = *columns, TimeElapsedColumn()
-    with Progress(*every, console=screen, transient=True, disable=not screen.is_terminal) as bar:
-        line = bar.add_task(options.problem, total=None, done="")
+    with Progress(options.problem, bar=False, counts=False) as progress:
         done = 0
 
         def watch(counts: "Counts") -> None:
             nonlocal done
             done += counts.mmo
-            bar.update(line, done=f"{done:,} mmo")
+            progress.update(note=f"{done:,} mmo")
 
         machine.watch = watch
         compute = _neighbours if options.problem == "knn" else _paths

@@ -10,12 +10,12 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from vitruvian.cli import write_json
 from vitruvian.commands.options import add_json, add_seed, at_least, compiling, lanes, refuse_others
 from vitruvian.errors import UserError
+from vitruvian.progress import Progress
 from vitruvian.validate import one_of
 
 if TYPE_CHECKING:
@@ -158,13 +158,8 @@ def _run(kernel: "Kernel", size: int, setting: "Setting") -> "Study":
     """Run a kernel with a bar that moves with every product of matrices."""
     from vitruvian.sim.kernels import METHODS
 
-    columns = [TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[done]}")]
-    console = Console(stderr=True)
-    quiet = not console.is_terminal
-    every = *columns, TimeElapsedColumn()
-    with Progress(*every, console=console, transient=True, disable=quiet) as bar:
-        weights = {name: len(METHODS[name].products) for name in setting.methods}
-        line = bar.add_task(kernel.name, total=sum(weights.values()), done="")
+    weights = {name: len(METHODS[name].products) for name in setting.methods}
+    with Progress(kernel.name, sum(weights.values()), counts=False) as progress:
         begun: list[str] = []
         products = 0
 
@@ -173,10 +168,10 @@ def _run(kernel: "Kernel", size: int, setting: "Setting") -> "Study":
             if cost is None:
                 finished = sum(weights[name] for name in begun)
                 begun.append(method)
-                bar.update(line, completed=finished, description=f"{kernel.name}: {method}")
+                progress.update(f"{kernel.name}: {method}", done=finished)
             else:
                 products += cost.products
-                bar.update(line, done=f"{products / 1e6:.1f} M products")
+                progress.update(note=f"{products / 1e6:.1f} M products")
 
         study = kernel.run(size, replace(setting, watch=watch))
     if not setting.left_out:

@@ -6,11 +6,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from vitruvian.cli import write_json
 from vitruvian.commands.options import add_json, add_seed, at_least, compiling, refuse_others
+from vitruvian.progress import Progress
 from vitruvian.validate import one_of
 
 if TYPE_CHECKING:
@@ -84,22 +84,20 @@ def _measure(units: list[str], options: argparse.Namespace) -> "tuple[dict[str, 
 
     given: dict[str, Any] = {"seed": options.seed}
     rates: dict[str, list[Rate]] = {}
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        line = bar.add_task("", total=sum(len(opcodes_of(UNITS[unit])) + 1 for unit in units))
+    with Progress(total=sum(len(opcodes_of(UNITS[unit])) + 1 for unit in units)) as progress:
         for unit in units:
             config, found = UNITS[unit], rates.setdefault(unit, [])
             opcodes = opcodes_of(config)
             for opcode in opcodes:
-                bar.update(line, description=f"{unit} {opcode.mnemonic}")
+                progress.update(f"{unit} {opcode.mnemonic}")
                 name = opcode.mnemonic
                 found.append(measure(config, [opcode] * options.count, name=name, **given))
-                bar.advance(line)
+                progress.advance()
             if len(opcodes) > 1:
                 rng = np.random.default_rng(options.seed)
                 order = [opcodes[n] for n in rng.integers(len(opcodes), size=options.count)]
                 found.append(measure(config, order, name="mixed", **given))
-            bar.advance(line)
+            progress.advance()
         known = [rate for found in rates.values() for rate in found]
         baseline = next((rate for rate in known if rate.name == Opcode.FP16.mnemonic), None)
         if baseline is None:

@@ -6,13 +6,13 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from vitruvian.cli import write_json
 from vitruvian.commands.davinci import tell_compiling
 from vitruvian.commands.options import add_json, at_least
 from vitruvian.errors import UserError
+from vitruvian.progress import Progress
 from vitruvian.validate import one_of
 
 if TYPE_CHECKING:
@@ -152,14 +152,10 @@ def _tune(options: argparse.Namespace) -> int:
 def _search(options: argparse.Namespace, problem: "Problem") -> "Tuned":
     from vitruvian.sim.kernels.davinci.search import tune
 
-    screen = Console(stderr=True)
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-    every = *columns, TimeElapsedColumn()
-    with Progress(*every, console=screen, transient=True, disable=not screen.is_terminal) as bar:
-        line = bar.add_task("tilings", total=None)
+    with Progress("tilings") as progress:
 
         def watch(done: int, total: int) -> None:
-            bar.update(line, completed=done, total=total)
+            progress.update(done=done, total=total)
 
         how = {"jobs": options.jobs, "scheduler": options.scheduler}
         return tune(problem, options.method, watch=watch, **how)

@@ -5,14 +5,11 @@ import sys
 from contextlib import closing
 from typing import Any
 
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
 from vitruvian.cli import write_json
 from vitruvian.commands.options import add_jobs, add_json, add_seed, at_least
 from vitruvian.errors import UserError
 from vitruvian.interrupt import at_hard_end
+from vitruvian.progress import Progress
 from vitruvian.sim.verify import Check, Outcome, collect, run_checks
 
 __all__ = ["register"]
@@ -95,7 +92,7 @@ def _verify(options: argparse.Namespace) -> int:
     checks = _chosen(options.unit)
     check_cache()
     outcomes: list[Outcome | None] = [None] * len(checks)
-    progress = _Progress(checks, to_stderr=options.json == "-")
+    progress = _Rows(checks, to_stderr=options.json == "-")
     run = run_checks(
         checks,
         vectors=options.vectors,
@@ -126,27 +123,22 @@ def _verify(options: argparse.Namespace) -> int:
     return code
 
 
-class _Progress:
+class _Rows:
     """A bar on a terminal; else a line for every row, at once, and one when models are compiled."""
 
     def __init__(self, checks: list[Check], *, to_stderr: bool):
         self._checks = checks
         self._building: dict[int, None] = {}
         self._stream = sys.stderr if to_stderr else sys.stdout
-        self._silent = sys.stderr.isatty()
-        self._lines = not (self._silent and self._stream.isatty())
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-        every = (*columns, TimeElapsedColumn())
-        console = Console(stderr=True)
-        self.bar = Progress(*every, console=console, transient=True, disable=not self._silent)
-        self._task = self.bar.add_task("verifying", total=len(checks))
+        self.bar = Progress("verifying", len(checks), lines=False)
+        self._lines = not (self.bar.terminal and self._stream.isatty())
 
     def compiling(self, position: int) -> None:
         """Say once that a model of a row is being built."""
         if position in self._building:
             return
         self._building[position] = None
-        if not self._silent:
+        if not self.bar.terminal:
             print(f"compiling {self._checks[position].name} …", file=sys.stderr, flush=True)
         self._describe("verifying")
 
@@ -158,11 +150,11 @@ class _Progress:
             text = f"{result.vectors:,} vectors, {result.mismatches:,} mismatches" if result else ""
             line = f"{self._checks[position].name}: {text or 'error'}, {outcome.seconds:.1f} s"
             print(line, file=self._stream, flush=True)
-        self.bar.advance(self._task)
+        self.bar.advance()
         self._describe(f"{outcome.unit} done")
 
     def _describe(self, otherwise: str) -> None:
         names = [self._checks[position].name for position in self._building]
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         text = f"compiling {names[0]}{more}" if names else otherwise
-        self.bar.update(self._task, description=escape(text))
+        self.bar.update(text)

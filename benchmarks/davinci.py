@@ -13,8 +13,8 @@ import time
 import numpy as np
 
 from vitruvian.sim.davinci import load_chip, simulate
-from vitruvian.sim.kernels.davinci import KERNELS, matmul
-from vitruvian.sim.kernels.davinci.search import Problem, exhaustive, guided
+from vitruvian.sim.kernels import KERNELS, matmul
+from vitruvian.sim.kernels.search import Problem, exhaustive, guided
 
 CHIP = load_chip("ascend310")
 
@@ -23,7 +23,7 @@ def start() -> None:
     """Process time of a one-tile kernel, checks and data included, caches warm."""
     code = (
         "from vitruvian.sim.davinci import load_chip, simulate\n"
-        "from vitruvian.sim.kernels.davinci import KERNELS\n"
+        "from vitruvian.sim.kernels import KERNELS\n"
         "made = KERNELS['matmul'].build((16, 16, 16), chip=load_chip('ascend310'))\n"
         "assert made.compare(simulate(made.program).outputs)[1] == 0\n"
     )

@@ -11,8 +11,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from vitruvian.sim.davinci import Core, Program, Unit, engine, load_chip
-from vitruvian.sim.davinci.lowering import Lowered, lower
+from vitruvian.sim.davinci import Core, Program, Unit, load_chip
+from vitruvian.sim.davinci.timing import engine
+from vitruvian.sim.davinci.timing.lowering import Lowered, lower
 
 ORDER = [Unit.MTE2, Unit.MTE1, Unit.M, Unit.V, Unit.MTE3]
 

@@ -6,9 +6,10 @@ python benchmarks/davinci_gemm.py [--chip FILE]
 import argparse
 import time
 
-from vitruvian.sim.davinci import Unit, engine, load_chip
-from vitruvian.sim.davinci.report import Report
-from vitruvian.sim.kernels.davinci.gemm import lower_gemm
+from vitruvian.sim.davinci import Unit, load_chip
+from vitruvian.sim.davinci.report.report import Report
+from vitruvian.sim.davinci.timing import engine
+from vitruvian.sim.kernels.gemm import lower_gemm
 
 #: Published with pto-isa's example: size, milliseconds, busy shares in per cent.
 MEASURED = (

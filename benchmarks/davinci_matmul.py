@@ -10,7 +10,7 @@ import argparse
 from dataclasses import replace
 
 from vitruvian.sim.davinci import load_chip
-from vitruvian.sim.kernels.davinci.search import Problem, guided
+from vitruvian.sim.kernels.search import Problem, guided
 
 WIDTHS = (128, 256, 512, 1024)
 RATIOS = (2, 4, 6)

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.sparse.csgraph import floyd_warshall
 
 from vitruvian.golden.simd2 import Op, mmo
-from vitruvian.sim.kernels.graph import as_graph, solve
+from vitruvian.sim.simd2.graph import as_graph, solve
 
 
 def operand(rng, size, special):

@@ -34,8 +34,8 @@ from vitruvian.hdl.fp.intdot import IntDotProduct
 from vitruvian.hdl.fp.multidot import MultiDot
 from vitruvian.hdl.fp.multiplier_unit import Multiplier
 from vitruvian.hdl.m3xu.dot import LaneDot
-from vitruvian.hdl.m3xu.issue import Issue
-from vitruvian.hdl.m3xu.mma import MmaUnit
+from vitruvian.hdl.mma.issue import Issue
+from vitruvian.hdl.mma.unit import MmaUnit
 from vitruvian.validate import one_of
 
 __all__ = ["FOLDER", "generate", "port_rows", "update"]

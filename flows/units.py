@@ -28,8 +28,8 @@ from vitruvian.hdl.fp.exact import ExactDotProduct
 from vitruvian.hdl.fp.intdot import IntDotProduct
 from vitruvian.hdl.fp.multiplier_unit import Multiplier
 from vitruvian.hdl.fp.multiply import MULTIPLIERS
-from vitruvian.hdl.m3xu.mma import UNITS as MMA_UNITS
-from vitruvian.hdl.m3xu.mma import MmaUnit
+from vitruvian.hdl.mma.unit import UNITS as MMA_UNITS
+from vitruvian.hdl.mma.unit import MmaUnit
 from vitruvian.hdl.simd2.intconfig import BITS, DEPTHS
 from vitruvian.hdl.simd2.integer import IntTile
 from vitruvian.validate import one_of

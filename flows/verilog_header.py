@@ -11,8 +11,8 @@ from vitruvian.flows.unit import Variant
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.hdl.cube import MatrixUnitConfig
 from vitruvian.hdl.fp.intdot import IntDotProduct
-from vitruvian.hdl.m3xu.issue import opcodes_of
-from vitruvian.hdl.m3xu.mma import MmaUnit
+from vitruvian.hdl.mma.issue import opcodes_of
+from vitruvian.hdl.mma.unit import MmaUnit
 from vitruvian.hdl.simd2.intconfig import IntConfig
 
 __all__ = ["header"]

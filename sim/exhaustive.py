@@ -19,7 +19,6 @@ import vitruvian.golden.fp
 from vitruvian.files import write_whole
 from vitruvian.golden.fp import FORMATS, PRESETS, fused_dot
 from vitruvian.hdl.fp.dot import DotProduct
-from vitruvian.sim.bench.compare import Result, compare
 from vitruvian.sim.bench.fp_small.batch import (
     ALL,
     Unit,
@@ -29,6 +28,7 @@ from vitruvian.sim.bench.fp_small.batch import (
     groups,
 )
 from vitruvian.sim.rtl import CompiledModel, compile_unit
+from vitruvian.sim.verify.compare import Result, compare
 from vitruvian.workers import Call, Workers
 
 __all__ = ["CHUNK_BITS", "Progress", "Task", "run_tasks", "tasks"]

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from vitruvian.golden.fp import FORMATS, PRESETS, DotSpec
-from vitruvian.sim.bench.compare import Result
 from vitruvian.sim.bench.silicon import FOLDER, DataSet, run_golden, runs
-from vitruvian.sim.verify import Check
+from vitruvian.sim.verify.check import Check
+from vitruvian.sim.verify.compare import Result
 
 __all__ = ["FOLDERS", "checks", "load_set", "spec_of"]
 

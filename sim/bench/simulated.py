@@ -11,12 +11,12 @@ from typing import Any
 
 from vitruvian.hdl.cube import MatrixUnit
 from vitruvian.hdl.fp.dot import DotProduct
-from vitruvian.sim.bench.compare import Result
 from vitruvian.sim.bench.cube import bench_unit
 from vitruvian.sim.bench.fp import bench_dot
 from vitruvian.sim.bench.runner import run_bench
 from vitruvian.sim.rtl.alias import unit_verilog
-from vitruvian.sim.verify import Check
+from vitruvian.sim.verify.check import Check
+from vitruvian.sim.verify.compare import Result
 
 __all__ = ["checks", "run_row"]
 

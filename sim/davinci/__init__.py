@@ -5,15 +5,16 @@ gives a `Report`. Times are of `engine` (`reference` is the same in its shortest
 what the thesis' equations say), data of `semantics`, mistakes of `checks`.
 """
 
-from .checks import check
-from .chip import Chip
-from .chip_file import load_chip
-from .deadlock import Deadlock
-from .instruction import Instruction, Kind, Position, Unit, Work
-from .operands import DTYPES, Span, View
-from .operations import OPERATIONS, Operation
-from .program import Core, Program, ProgramError
-from .report import Finding, Report
+from vitruvian.sim.davinci.checks.check import check
+from vitruvian.sim.davinci.chip.file import load_chip
+from vitruvian.sim.davinci.chip.model import Chip
+from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Position, Unit, Work
+from vitruvian.sim.davinci.isa.operands import DTYPES, Span, View
+from vitruvian.sim.davinci.isa.operations import OPERATIONS, Operation
+from vitruvian.sim.davinci.program.program import Core, Program, ProgramError
+from vitruvian.sim.davinci.report.report import Finding, Report
+from vitruvian.sim.davinci.timing.deadlock import Deadlock
+
 from .simulate import simulate
 
 __all__ = [

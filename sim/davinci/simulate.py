@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from .checks import check_lowered
-from .chip import Chip
-from .chip_file import load_chip
-from .engine import Times, run
-from .instruction import Unit
-from .lowering import Lowered, lower
-from .program import Program
-from .report import Report
+from vitruvian.sim.davinci.checks.check import check_lowered
+from vitruvian.sim.davinci.chip.file import load_chip
+from vitruvian.sim.davinci.chip.model import Chip
+from vitruvian.sim.davinci.isa.instruction import Unit
+from vitruvian.sim.davinci.program.program import Program
+from vitruvian.sim.davinci.report.report import Report
+from vitruvian.sim.davinci.timing.engine import Times, run
+from vitruvian.sim.davinci.timing.lowering import Lowered, lower
 
 __all__ = ["simulate"]
 
@@ -40,7 +40,7 @@ def simulate(
         ``period_s(instruction, chip)`` also says how long each mmad takes, in seconds, or None for
         what the chip says.
     checks : bool
-        Look for races and the other mistakes of `sim.davinci.checks`; what is found is in the
+        Look for races and the other mistakes of `sim.davinci.checks.check`; what is found is in the
         report. Data are not computed if something is out of bounds.
     offsets_s : mapping of (kind, index) to float, optional
         Seconds that a core starts later.

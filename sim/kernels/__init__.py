@@ -1,42 +1,15 @@
-"""Case studies on a matrix unit with several precisions: products, convolution, FFT and others.
+"""Kernels for DaVinci cores, as programs of `sim.davinci`.
 
-A kernel is written for a callable ``gemm(a, b, c=None)``; a `Method` on an `Engine` is one. The
-engine computes on a back end (golden, the compiled RTL, or whatever has been registered) and counts
-what a unit would have taken: instructions, tiles, cycles.
+``KERNELS`` has them by name: the sample kernels of the thesis' Table 2.4, its tiled matrix product
+(`matmul`, with `tiling` and `search`), and some in CCE C.
 """
 
-from .conv import CCONV, CONV
-from .engine import BACKENDS, INSTRUCTIONS, Cost, Engine, Unit, register_backend
-from .fft import FFT
-from .gemm import CGEMM, DGEMM, SGEMM
-from .methods import METHODS, Bound, Method, NumPy, as_method
-from .mrf import MATCH, MRF
-from .neighbours import KMEANS, KNN
-from .rtl import CompiledUnit
-from .study import Kernel, Row, Setting, Study
+from vitruvian.sim.kernels.full import KERNELS as _FULL
+from vitruvian.sim.kernels.made import MOST, Kernel, Made, Needs
+from vitruvian.sim.kernels.single import KERNELS as _SINGLE
+from vitruvian.sim.kernels.texts import KERNELS as _TEXTS
 
-__all__ = [
-    "BACKENDS",
-    "INSTRUCTIONS",
-    "KERNELS",
-    "METHODS",
-    "Bound",
-    "CompiledUnit",
-    "Cost",
-    "Engine",
-    "Kernel",
-    "Method",
-    "NumPy",
-    "Row",
-    "Setting",
-    "Study",
-    "Unit",
-    "as_method",
-    "register_backend",
-]
+__all__ = ["KERNELS", "MOST", "Kernel", "Made", "Needs"]
 
-#: The case studies by name.
-KERNELS = {
-    kernel.name: kernel
-    for kernel in (SGEMM, CGEMM, DGEMM, CONV, CCONV, FFT, KNN, KMEANS, MRF, MATCH)
-}
+#: By name.
+KERNELS: dict[str, Kernel] = {kernel.name: kernel for kernel in (*_FULL, *_SINGLE, *_TEXTS)}

@@ -1,166 +1,301 @@
-"""Square matrix products: single, single complex and double precision."""
+"""Matrix product on the Cube cores of a 910B: base tiles in L0, several of them along K in L1.
 
-import math
-from typing import Any
+Every core has a part of C and goes over its base tiles row by row. L1 has two slots of ``step_k``
+base tiles of A and of B, L0A and L0B two of one base tile, L0C one tile of C, which FIX writes to
+global memory. A is row-major, B is stored transposed (N, K) and row-major, C is FP32, row-major.
+
+References
+----------
+The GEMM example of pto-isa (hicann): grid of cores, base tiles, steps, double buffers, and A loaded
+to L0A by Im2Col with a filter of one pixel.
+"""
+
+from dataclasses import dataclass
 
 import numpy as np
 
-from .engine import Unit
-from .methods import METHODS, NumPy
-from .study import Kernel, Setting, Study
+from vitruvian.sim.davinci import Chip, Core, Program, Unit, View, Work, load_chip
+from vitruvian.sim.davinci.timing.lowering import Lowered, Stream, lower_sequences
 
-__all__ = ["CGEMM", "DGEMM", "SGEMM", "exact_product", "ulps"]
+__all__ = ["Blocking", "build", "cube_kind", "lower_gemm"]
 
-REAL = tuple(name for name, method in METHODS.items() if method.precision not in ("fp64", "fp32c"))
-COMPLEX = (*REAL, "FP32C")
+M, MTE1, MTE2, FIX = Unit.M, Unit.MTE1, Unit.MTE2, Unit.FIX
 
 
-def exact_product(a, b) -> tuple[np.ndarray, np.ndarray]:
-    """A·B of float64 matrices to about 106 bits, for reference.
+@dataclass(frozen=True)
+class Blocking:
+    """How a product is dealt to cores and cut.
 
-    Every number is cut into halves of 26 bits, whose products are exact, and `math.fsum` adds them
-    up without error.
+    Attributes
+    ----------
+    down, across : int
+        Grid of cores.
+    m, k, n : int
+        Base tile, multiples of 16.
+    step_k : int
+        Base tiles of A and of B in a slot of L1.
+    """
+
+    down: int = 4
+    across: int = 6
+    m: int = 128
+    k: int = 64
+    n: int = 256
+    step_k: int = 4
+
+
+def build(
+    m: int,
+    k: int,
+    n: int,
+    *,
+    chip: Chip | str = "ascend910b",
+    blocking: Blocking | None = None,
+    data: tuple[np.ndarray, np.ndarray] | None = None,
+    im2col: bool | None = None,
+) -> Program:
+    """C (m, n) = A (m, k) · B (k, n), FP16 to FP32.
 
     Parameters
     ----------
-    a : (M, K) ndarray of float64
-    b : (K, N) ndarray of float64
-        Magnitudes for which no product of halves over- or underflows.
+    m, k, n : int
+        Multiples of 16; cores that have no part of C do nothing.
+    chip : Chip or str
+    blocking : Blocking, optional
+    data : (A, B), optional
+        The tensor b is B transposed.
+    im2col : bool
+        Load A by Im2Col, which has its own times, but whose data are not computed; by default if
+        there are no data.
 
-    Returns
-    -------
-    (M, N) ndarrays of float64
-        The correctly rounded product, and what it lacks (rounded in turn).
+    Raises
+    ------
+    ValueError
+        For sizes that are no multiples of 16, or a blocking that does not fit.
     """
-    rows, columns = _halves(np.asarray(a, np.float64)), _halves(np.asarray(b, np.float64).T)
-    high, low = np.empty((2, len(rows[0]), len(columns[0])))
-    for i in range(len(high)):
-        products = np.concatenate([x[i] * y for x in rows for y in columns], axis=-1)
-        for j, terms in enumerate(products.tolist()):
-            high[i, j] = math.fsum(terms)
-            low[i, j] = math.fsum([*terms, -high[i, j]])
-    return high, low
+    chip = load_chip(chip) if isinstance(chip, str) else chip
+    blocking = blocking or Blocking()
+    im2col = data is None if im2col is None else im2col
+    _check(m, k, n, chip, blocking)
+    program = Program(chip, f"gemm {m}×{k}×{n}")
+    a, b = (None, None) if data is None else (data[0], np.ascontiguousarray(data[1].T))
+    x = program.tensor("a", (m, k), "fp16", a)
+    w = program.tensor("b", (n, k), "fp16", b)
+    y = program.tensor("c", (m, n), "fp32")
+    for index, (rows, columns) in enumerate(_parts(m, n, blocking)):
+        if rows and columns:
+            body = _Body(program.core(index, cube_kind(chip)), blocking, (x, w, y), im2col)
+            body.begin()
+            for step in body.steps(rows, columns, k):
+                body.step(step)
+            body.end()
+    return program
 
 
-def _halves(x):
-    """Veltkamp's split: two numbers of at most 26 bits (and a sign) that add up to x."""
-    big = x * (2.0**27 + 1)
-    high = big - (big - x)
-    return high, x - high
+def lower_gemm(
+    m: int, k: int, n: int, *, chip: Chip, blocking: Blocking | None = None
+) -> tuple[Lowered, list[Stream]]:
+    """The arrays of `build` without data, from one of each different step."""
+    blocking = blocking or Blocking()
+    _check(m, k, n, chip, blocking)
+    program = Program(chip, f"gemm {m}×{k}×{n}")
+    x, w = program.tensor("a", (m, k), "fp16"), program.tensor("b", (n, k), "fp16")
+    y = program.tensor("c", (m, n), "fp32")
+    core = program.core(0, cube_kind(chip))
+    body = _Body(core, blocking, (x, w, y), True)
+    ranges: dict[tuple, np.ndarray] = {}
+
+    def numbers(key: tuple, emit, *args) -> np.ndarray:
+        if key not in ranges:
+            first = len(core.instructions)
+            emit(*args)
+            ranges[key] = np.arange(first, len(core.instructions))
+        return ranges[key]
+
+    sequences = {}
+    for index, (rows, columns) in enumerate(_parts(m, n, blocking)):
+        if rows and columns:
+            parts = [numbers(("begin",), body.begin)]
+            parts += [numbers(s.key, body.step, s) for s in body.steps(rows, columns, k)]
+            parts.append(numbers(("end",), body.end))
+            sequences[core.kind.name, index] = np.concatenate(parts)
+    return lower_sequences(chip, core.instructions, sequences)
 
 
-def ulps(found, high, low: Any = 0.0) -> np.ndarray:
-    """Distance of ``found`` from high + low, in units of the last place of ``high``."""
-    high = np.asarray(high)
-    unit = np.spacing(np.abs(high).astype(np.asarray(found).dtype)).astype(np.float64)
-    return np.abs((np.asarray(found, np.float64) - high) - low) / unit
+def cube_kind(chip: Chip) -> str:
+    """The kind of core that has a unit FIX, and the memories of a Cube.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
+    for kind in chip.kinds.values():
+        if FIX in kind.units and kind.buffers.keys() >= {"L1", "L0A", "L0B", "L0C"}:
+            return kind.name
+    raise ValueError(f"chip must have cores with a unit FIX, not {chip.name}")
 
 
-def _sgemm(size: int, setting: Setting) -> Study:
-    random = np.random.default_rng(setting.seed)
-    a, b = (random.standard_normal((size, size)).astype(np.float32) for _ in range(2))
-    reference = a.astype(np.float64) @ b.astype(np.float64)
-
-    def extras(d, _):
-        return {"median ulp": float(np.median(ulps(d.astype(np.float32), reference)))}
-
-    return Study(
-        kernel="sgemm",
-        title="matrix product of FP32 operands",
-        setting=f"{size}×{size}×{size}, standard normal",
-        reference="float64 product of the same operands",
-        unit=str(setting.unit),
-        backend=setting.backend,
-        rows=setting.rows(
-            lambda gemm: gemm(a, b),
-            reference,
-            extras=extras,
-            yardsticks={"NumPy float32": lambda: NumPy()(a, b)},
-        ),
-    )
+def _check(m: int, k: int, n: int, chip: Chip, b: Blocking) -> None:
+    for name, size in (("M", m), ("K", k), ("N", n), ("m", b.m), ("k", b.k), ("n", b.n)):
+        if size < 1 or size % 16:
+            raise ValueError(f"{name} must be a multiple of 16, not {size!r}")
+    kind = chip.kind(cube_kind(chip))
+    if min(b.down, b.across, b.step_k) < 1 or b.down * b.across > kind.count:
+        raise ValueError(f"grid must be of 1 … {kind.count} cores, not {b.down}×{b.across}")
+    need = {
+        "L1": 2 * b.step_k * b.k * (b.m + b.n) * 2,
+        "L0A": 4 * b.m * b.k,
+        "L0B": 4 * b.k * b.n,
+        "L0C": 4 * b.m * b.n,
+    }
+    for name, nbytes in need.items():
+        room = kind.buffers[name].nbytes
+        if nbytes > room:
+            raise ValueError(f"base tiles must fit the {room} bytes of {name}, not take {nbytes}")
 
 
-def _cgemm(size: int, setting: Setting) -> Study:
-    random = np.random.default_rng(setting.seed)
-    a, b = (
-        random.standard_normal((size, size, 2)).astype(np.float32).view(np.complex64)[..., 0]
-        for _ in range(2)
-    )
-    return Study(
-        kernel="cgemm",
-        title="matrix product of complex FP32 operands",
-        setting=f"{size}×{size}×{size}, parts standard normal",
-        reference="complex128 product of the same operands",
-        unit=str(setting.unit),
-        backend=setting.backend,
-        rows=setting.rows(
-            lambda gemm: gemm(a, b),
-            a.astype(np.complex128) @ b.astype(np.complex128),
-            yardsticks={"NumPy complex64": lambda: NumPy()(a, b)},
-        ),
-        notes=("all but FP32C form two real products with K doubled (four real ones)",),
-    )
+def _parts(m: int, n: int, b: Blocking) -> list[tuple[range, range]]:
+    """Rows and columns of C of each core, in whole blocks of 16."""
+    rows = [m // 16 * i // b.down * 16 for i in range(b.down + 1)]
+    columns = [n // 16 * j // b.across * 16 for j in range(b.across + 1)]
+    return [
+        (range(rows[i], rows[i + 1]), range(columns[j], columns[j + 1]))
+        for i in range(b.down)
+        for j in range(b.across)
+    ]
 
 
-def _dgemm(size: int, setting: Setting) -> Study:
-    random = np.random.default_rng(setting.seed)
-    a, b = (random.standard_normal((size, size)) for _ in range(2))
-    high, low = exact_product(a, b)
+@dataclass(frozen=True)
+class _Step:
+    """Tiles of A and B to L1, and all products from them."""
 
-    def extras(d, _):
-        apart = ulps(d, high, low)
-        return {"median ulp": float(np.median(apart)), "max ulp": float(apart.max())}
+    i: int
+    j: int
+    at: int  # first column of A
+    rows: int
+    columns: int
+    depth: int
+    slot: int
+    parity: int  # L0 slot of the first product
+    first: bool
+    last: bool
 
-    def compute(gemm):
-        return gemm(a, b)
-
-    return Study(
-        kernel="dgemm",
-        title="matrix product of FP64 operands",
-        setting=f"{size}×{size}×{size}, standard normal",
-        reference="exact product; ulp of its nearest float64",
-        unit=str(setting.unit),
-        backend=setting.backend,
-        rows=setting.rows(
-            compute, high, extras=extras, yardsticks={"NumPy float64": lambda: compute(NumPy())}
-        ),
-        notes=("the largest ulp are where the sum cancels: its unit is then small",),
-    )
+    @property
+    def key(self) -> tuple:
+        """All that an engine can see of it."""
+        return (
+            self.rows,
+            self.columns,
+            self.depth,
+            self.slot,
+            self.parity,
+            self.first,
+            self.last,
+        )
 
 
-SGEMM = Kernel(
-    name="sgemm",
-    title="FP32 matrix product",
-    run=_sgemm,
-    size="rows, columns and depth",
-    default=128,
-    low=2,
-    high=1024,
-    methods=("FP16", "BF16", "TF32", "3xBF16", "6xBF16", "9xBF16", "3xTF32", "4xTF32", "FP32"),
-    able=REAL,
-)
+class _Body:
+    """The instructions of one core."""
 
-CGEMM = Kernel(
-    name="cgemm",
-    title="complex FP32 matrix product",
-    run=_cgemm,
-    size="rows, columns and depth",
-    default=64,
-    low=2,
-    high=1024,
-    methods=("FP16", "BF16", "TF32", "3xBF16", "6xBF16", "9xBF16", "3xTF32", "FP32", "FP32C"),
-    able=COMPLEX,
-)
+    def __init__(
+        self, core: Core, blocking: Blocking, tensors: tuple[View, View, View], im2col: bool
+    ) -> None:
+        self.core, self.b, self.im2col = core, blocking, im2col
+        self.x, self.w, self.y = tensors
+        b, deep = blocking, blocking.k * blocking.step_k
+        self.a1 = [core.allocate("L1", (b.m * deep,), "fp16", "A in L1") for _ in "01"]
+        self.b1 = [core.allocate("L1", (b.n * deep,), "fp16", "B in L1") for _ in "01"]
+        self.a0 = [core.allocate("L0A", (b.m * b.k,), "fp16", "A") for _ in "01"]
+        self.b0 = [core.allocate("L0B", (b.k * b.n,), "fp16", "B") for _ in "01"]
+        self.c0 = core.allocate("L0C", (b.m * b.n,), "fp32", "C")
 
-DGEMM = Kernel(
-    name="dgemm",
-    title="FP64 matrix product, on lanes that hold whole FP64 elements",
-    run=_dgemm,
-    size="rows, columns and depth",
-    default=64,
-    low=2,
-    high=256,
-    methods=("FP64",),
-    able=("FP64",),
-    unit=Unit(k=10),
-)
+    _BACK = ((MTE1, MTE2, 2), (M, MTE1, 2), (FIX, M, 1))
+
+    def begin(self) -> None:
+        """Every slot is free."""
+        for source, target, count in self._BACK:
+            for register in range(count):
+                self.core.set_flag(source, target, register)
+
+    def end(self) -> None:
+        """Wait for every slot."""
+        for source, target, count in self._BACK:
+            for register in range(count):
+                self.core.wait_flag(source, target, register)
+
+    def steps(self, rows: range, columns: range, k: int):
+        """All steps of a core's part of C."""
+        b, count, products = self.b, 0, 0
+        deep = b.k * b.step_k
+        for i in range(rows.start, rows.stop, b.m):
+            for j in range(columns.start, columns.stop, b.n):
+                for at in range(0, k, deep):
+                    depth = min(deep, k - at)
+                    yield _Step(
+                        i=i,
+                        j=j,
+                        at=at,
+                        rows=min(b.m, rows.stop - i),
+                        columns=min(b.n, columns.stop - j),
+                        depth=depth,
+                        slot=count % 2,
+                        parity=products % 2,
+                        first=at == 0,
+                        last=at + depth == k,
+                    )
+                    count += 1
+                    products += -(-depth // b.k)
+
+    def step(self, s: _Step) -> None:
+        """Loads, products, and the tile of C after the last."""
+        core = self.core
+        core.wait_flag(MTE1, MTE2, s.slot)
+        a1 = self.a1[s.slot][: s.rows * s.depth]
+        b1 = self.b1[s.slot][: s.columns * s.depth]
+        core.nd2nz(a1, self.x[s.i : s.i + s.rows, s.at : s.at + s.depth])
+        core.nd2nz(b1, self.w[s.j : s.j + s.columns, s.at : s.at + s.depth])
+        core.set_flag(MTE2, MTE1, s.slot)
+        core.wait_flag(MTE2, MTE1, s.slot)
+        for number, at in enumerate(range(0, s.depth, self.b.k)):
+            self._product(s, a1, b1, at, (s.parity + number) % 2)
+        if s.last:
+            core.set_flag(M, FIX, 0)
+            core.wait_flag(M, FIX, 0)
+            c = self.y[s.i : s.i + s.rows, s.j : s.j + s.columns]
+            stride = self.y.strides[0]
+            m, n = s.rows, s.columns
+            core.matrix_out(c, self.c0, m=m, n=n, layout="nd", dst_stride=stride)
+            core.set_flag(FIX, M, 0)
+
+    def _product(self, s: _Step, a1: View, b1: View, at: int, slot: int) -> None:
+        core, depth = self.core, min(self.b.k, s.depth - at)
+        a0, b0 = self.a0[slot], self.b0[slot]
+        core.wait_flag(M, MTE1, slot)
+        if self.im2col:
+            # The instruction's second form, m × k elements at a time, which has no builder.
+            core.add(
+                MTE1,
+                "im2col",
+                operands={"dst": a0, "src": a1},
+                reads=(a1.span,),
+                writes=(a0[: s.rows * depth].span,),
+                path="L1->L0A",
+                work=Work(nbytes=2 * s.rows * depth, repeats=s.rows * depth // 256),
+            )
+        else:
+            for column in range(depth // 16):  # of fractals in L1, to rows of them
+                part = a1[(at // 16 + column) * s.rows * 16 :]
+                step = depth // 16 * 512
+                core.load(a0[column * 256 :], part, repeat=s.rows // 16, dst_stride=step)
+        core.load(b0, b1[at * s.columns :], repeat=s.columns * depth // 256)
+        if at + depth == s.depth:
+            core.set_flag(MTE1, MTE2, s.slot)
+        core.set_flag(MTE1, M, slot)
+        core.wait_flag(MTE1, M, slot)
+        begins = s.first and at == 0
+        if begins:
+            core.wait_flag(FIX, M, 0)
+        init = "zero" if begins else "accumulate"
+        core.mmad(self.c0, a0, b0, m=s.rows, k=depth, n=s.columns, init=init)
+        core.set_flag(M, MTE1, slot)

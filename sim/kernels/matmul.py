@@ -1,5 +1,232 @@
-"""The tiled matrix product on DaVinci cores: `sim.kernels.davinci.matmul` by its short name."""
+"""Tiled matrix product on cores with all units: Alg. 3 with any shape and any number of cores.
 
-from .davinci.matmul import build, expected, operands, result
+A step is one product of an A tile by a B tile: loads to L1 on MTE2, to L0A and L0B on MTE1, mmad on
+the Cube, and after the last one along K the tile of C by V to UB and by MTE3 to global memory. Each
+control flow has one register of each pair of units: one flag says that a slot is full, one back
+that it is free.
+
+References
+----------
+Tang 2024, Alg. 3 and §2.4.2. Its listing has lost its indentation: here the tests for the first
+row and column guard the loads to L1 only, and only if what they load fits L1 for so long.
+"""
+
+import numpy as np
+
+from vitruvian.golden.cube import mmad
+from vitruvian.golden.fp import PRESETS, IntDotSpec
+from vitruvian.sim.davinci import Chip, Core, Program, Unit, View, load_chip
+from vitruvian.sim.kernels.layout import pack_a, pack_b, unpack_c
+from vitruvian.sim.kernels.tiling import DTYPES, Cut, Plan, Tiling, blocks_of, choose, plan
 
 __all__ = ["build", "expected", "operands", "result"]
+
+V, M, MTE1, MTE2, MTE3 = Unit.V, Unit.M, Unit.MTE1, Unit.MTE2, Unit.MTE3
+
+
+def operands(
+    m: int, k: int, n: int, *, dtype: str = "fp16", seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """A and B at random: normal, or all integers of eight bits."""
+    rng = np.random.default_rng(seed)
+    if dtype == "int8":
+        a, b = (rng.integers(-128, 128, s, np.int8) for s in ((m, k), (k, n)))
+        return a, b
+    a, b = (rng.normal(size=s).astype(np.float16) for s in ((m, k), (k, n)))
+    return a, b
+
+
+def expected(a: np.ndarray, b: np.ndarray, out: str = "fp16", preset: str = "ieee") -> np.ndarray:
+    """C = A·B by golden: blocks of 32 bytes of K in order, each rounded once, then ``out``."""
+    if a.dtype == np.int8:
+        deep = -(-a.shape[1] // 32) * 32 - a.shape[1]
+        left, right = np.pad(a, [(0, 0), (0, deep)]), np.pad(b, [(0, deep), (0, 0)])
+        return np.asarray(mmad(left, right, spec=IntDotSpec(k=32)))
+    deep = -a.shape[1] % 16
+    left = np.pad(a, [(0, 0), (0, deep)]).view(np.uint16)
+    right = np.pad(b, [(0, deep), (0, 0)]).view(np.uint16)
+    sums = np.asarray(mmad(left, right, spec=PRESETS[preset].spec("fp16", k=16))).view(np.float32)
+    with np.errstate(over="ignore"):
+        return sums if out == "fp32" else sums.astype(np.float16)
+
+
+def result(c: np.ndarray, m: int, n: int) -> np.ndarray:
+    """What a program of `build` left in its tensor c, as an (m, n) matrix."""
+    return unpack_c(c, m, n)
+
+
+def build(
+    m: int,
+    k: int,
+    n: int,
+    *,
+    chip: Chip | str = "ascend310",
+    tiling: Tiling | None = None,
+    cores: int | None = None,
+    dtype: str = "fp16",
+    out: str | None = None,
+    data: tuple[np.ndarray, np.ndarray] | None = None,
+) -> Program:
+    """C (m, n) = A (m, k) · B (k, n).
+
+    Parameters
+    ----------
+    m, k, n : int
+        Any; edges are filled up with zeros in global memory, to whole fractals.
+    chip : Chip or str
+    tiling : Tiling, optional
+        `choose` finds one.
+    cores : int, optional
+        All of the chip by default.
+    dtype : {"fp16", "int8"}
+        Of A and B.
+    out : str, optional
+        Of C: "fp16" (default) or "fp32"; "int32" of int8.
+    data : (A, B), optional
+        Without them times alone can be computed.
+
+    Returns
+    -------
+    Program
+        With the tensors a, b and c in fractals; `result` makes a matrix of c.
+
+    Raises
+    ------
+    ValueError
+        For sizes, a tiling or a number of cores that cannot be.
+    """
+    chip = load_chip(chip) if isinstance(chip, str) else chip
+    blocks = blocks_of(m, k, n, dtype)
+    deep, sum_dtype, outs = DTYPES[dtype]
+    out = outs[0] if out is None else out
+    if out not in outs:
+        raise ValueError(f"out of {dtype} must be one of {', '.join(outs)}, not {out!r}")
+    c_bytes = 2 if out == "fp16" else 4
+    cores = chip.kind().count if cores is None else cores
+    if tiling is None:
+        tiling = choose(chip, blocks, cores, c_bytes)
+    p = plan(chip, blocks, tiling, cores, c_bytes)
+    a = b = None
+    if data is not None:
+        a, b = data
+        if a.shape != (m, k) or b.shape != (k, n):
+            raise ValueError(f"data must be {m}×{k} and {k}×{n}, not {a.shape} and {b.shape}")
+        a, b = pack_a(a), pack_b(b)
+    mb, kb, nb = blocks
+    program = Program(chip, f"matmul {m}×{k}×{n} ({tiling})")
+    x = program.tensor("a", (mb, kb, 16, deep), dtype, a)
+    w = program.tensor("b", (kb, nb, 16, deep), dtype, b)
+    y = program.tensor("c", (nb, mb, 16, 16), out)
+    for number, part in enumerate(p.across):
+        _Body(program.core(number), p, part, (x, w, y), sum_dtype).emit()
+    return program
+
+
+class _Body:
+    """The instructions of one core."""
+
+    def __init__(
+        self,
+        core: Core,
+        p: Plan,
+        part: tuple[int, int, int, int],
+        tensors: tuple[View, View, View],
+        sum_dtype: str,
+    ) -> None:
+        self.core, self.p, self.part = core, p, part
+        self.x, self.w, self.y = tensors
+        dtype, deep, slots = self.x.dtype, self.x.shape[3], p.tiling.b_num
+        m, k, n = p.m.largest, p.k.largest, p.n.largest
+        _, _, j0, j1 = part
+        fractal = (16, deep)
+        panel = p.k.blocks if p.keep_a else slots * k
+        wide = p.n.bound(j1) - p.n.bound(j0)
+        room = p.k.blocks * wide if p.keep_b else slots * k * n
+        self.l1_a = core.allocate("L1", (panel * m, *fractal), dtype, "A in L1")
+        self.l1_b = core.allocate("L1", (room, *fractal), dtype, "B in L1")
+        self.l0a = core.allocate("L0A", (slots, m * k, *fractal), dtype, "A")
+        self.l0b = core.allocate("L0B", (slots, k * n, *fractal), dtype, "B")
+        self.l0c = core.allocate("L0C", (p.c_slots, m * n, 16, 16), sum_dtype, "C")
+        self.ub = core.allocate("UB", (p.c_slots, m * n, 16, 16), self.y.dtype, "C in UB")
+
+    def emit(self) -> None:
+        """All steps; every slot is free at first, and waited for at the end."""
+        core, p, (i0, i1, j0, j1) = self.core, self.p, self.part
+        slots = p.tiling.b_num
+        back = [(MTE1, MTE2, slots), (M, MTE1, slots), (V, M, p.c_slots), (MTE3, V, p.c_slots)]
+        for source, target, count in back:
+            for register in range(count):
+                core.set_flag(source, target, register)
+        step = tile = 0
+        for i in range(i0, i1):
+            for j in range(j0, j1):
+                c = tile % p.c_slots
+                for t in range(p.k.tiles):
+                    self._step(i, j, t, step % slots, c)
+                    step += 1
+                self._out(i, j, c)
+                tile += 1
+        for source, target, count in back:
+            for register in range(count):
+                core.wait_flag(source, target, register)
+
+    def _place(self, i: int, j: int, t: int, slot: int) -> tuple[int, int]:
+        """First fractal of the A and the B tile in L1."""
+        p = self.p
+        at_a = p.k.bound(t) * p.m.size(i) if p.keep_a else slot * p.m.largest * p.k.largest
+        if not p.keep_b:
+            return at_a, slot * p.k.largest * p.n.largest
+        first = p.n.bound(self.part[2])
+        return at_a, p.k.blocks * (p.n.bound(j) - first) + p.k.bound(t) * p.n.size(j)
+
+    def _step(self, i: int, j: int, t: int, slot: int, c: int) -> None:
+        core, p, (i0, _, j0, _) = self.core, self.p, self.part
+        m, k, n = p.m.size(i), p.k.size(t), p.n.size(j)
+        at_a, at_b = self._place(i, j, t, slot)
+        a, b = self.l1_a[at_a : at_a + m * k], self.l1_b[at_b : at_b + k * n]
+        core.wait_flag(MTE1, MTE2, slot)
+        if j == j0 or not p.keep_a:
+            self._load(a, self.x, p.m, i, p.k, t)
+        if i == i0 or not p.keep_b:
+            self._load(b, self.w, p.k, t, p.n, j)
+        core.set_flag(MTE2, MTE1, slot)
+
+        core.wait_flag(MTE2, MTE1, slot)
+        core.wait_flag(M, MTE1, slot)
+        left, right = self.l0a[slot, : m * k], self.l0b[slot, : k * n]
+        core.load(left, a)
+        core.load(right, b)
+        core.set_flag(MTE1, MTE2, slot)
+        core.set_flag(MTE1, M, slot)
+
+        core.wait_flag(MTE1, M, slot)
+        if t == 0:
+            core.wait_flag(V, M, c)
+        deep = self.x.shape[3]
+        init = "accumulate" if t else "zero"
+        core.mmad(self.l0c[c], left, right, m=16 * m, k=deep * k, n=16 * n, init=init)
+        core.set_flag(M, MTE1, slot)
+        if t == p.k.tiles - 1:
+            core.set_flag(M, V, c)
+
+    def _load(self, dst: View, src: View, down: Cut, r: int, right: Cut, s: int) -> None:
+        """Fractals of a tile from global memory: a burst for each row of them."""
+        rows = slice(down.bound(r), down.bound(r + 1))
+        columns = slice(right.bound(s), right.bound(s + 1))
+        part = src[rows, columns]
+        self.core.copy(dst.reshape(*part.shape), part)
+
+    def _out(self, i: int, j: int, c: int) -> None:
+        core, p = self.core, self.p
+        m, n = p.m.size(i), p.n.size(j)
+        core.wait_flag(M, V, c)
+        core.wait_flag(MTE3, V, c)
+        core.matrix_out(self.ub[c], self.l0c[c], m=16 * m, n=16 * n)
+        core.set_flag(V, M, c)
+        core.set_flag(V, MTE3, c)
+        core.wait_flag(V, MTE3, c)
+        columns = slice(p.n.bound(j), p.n.bound(j + 1))
+        rows = slice(p.m.bound(i), p.m.bound(i + 1))
+        part = self.y[columns, rows]
+        core.copy(part, self.ub[c, : m * n].reshape(*part.shape))
+        core.set_flag(MTE3, V, c)

@@ -11,7 +11,7 @@ from vitruvian.golden.m3xu import operand_dtype, result_dtype
 from vitruvian.golden.m3xu.execute import execute
 from vitruvian.golden.m3xu.isa import FIELDS, Instruction, Opcode
 from vitruvian.hdl.cube import MatrixUnitConfig, Start
-from vitruvian.hdl.m3xu.mma import QUEUE_CYCLES, UNITS, MmaUnit
+from vitruvian.hdl.mma.unit import QUEUE_CYCLES, UNITS, MmaUnit
 
 from . import CompiledModel, compile_unit
 from .cube import bus_words

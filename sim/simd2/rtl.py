@@ -9,8 +9,8 @@ import numpy as np
 
 from vitruvian.golden.simd2 import Op, as_op
 from vitruvian.golden.simd2.op import PARTS
+from vitruvian.sim.matrix_unit import Unit
 
-from ..kernels.engine import Unit
 from .backends import register_backend
 
 __all__ = ["CompiledSparseUnit", "CompiledUnit"]

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from amaranth.hdl import ClockDomain, ClockSignal, DomainRenamer, Module, Signal, Value
 
-import vitruvian.hdl.m3xu.mma
+import vitruvian.hdl.mma.unit
 from vitruvian.hdl.cube import MatrixUnitConfig
-from vitruvian.hdl.m3xu.issue import Issue, opcodes_of
-from vitruvian.hdl.m3xu.mma import UNITS, MmaUnit
+from vitruvian.hdl.mma.issue import Issue, opcodes_of
+from vitruvian.hdl.mma.unit import UNITS, MmaUnit
 from vitruvian.sim.bench.m3xu.mma import checks, draw_opcodes, run_unit
 from vitruvian.sim.rtl import StreamError, compile, compile_unit
 from vitruvian.sim.rtl.mma import draw_instructions, draw_values, run_instructions
@@ -101,7 +101,7 @@ def _without_reset(issue):
 
 
 def _run_mutant(monkeypatch, mutant, *, stalls=False, config=SMALL):
-    monkeypatch.setattr(vitruvian.hdl.m3xu.mma, "Issue", mutant)
+    monkeypatch.setattr(vitruvian.hdl.mma.unit, "Issue", mutant)
     return run_unit(config, 0, 1, stalls=stalls, model=compile(MmaUnit(config=config)))
 
 

@@ -9,9 +9,10 @@ import re
 
 import pytest
 
-from vitruvian.sim.davinci import Unit, engine, load_chip
-from vitruvian.sim.davinci.report import Report
-from vitruvian.sim.kernels.davinci.gemm import lower_gemm
+from vitruvian.sim.davinci import Unit, load_chip
+from vitruvian.sim.davinci.report.report import Report
+from vitruvian.sim.davinci.timing import engine
+from vitruvian.sim.kernels.gemm import lower_gemm
 
 #: By size: milliseconds, and busy shares of Cube, MTE1, MTE2 and FIX in per cent.
 MEASURED = {

@@ -1,6 +1,6 @@
 """SIMD² instructions and iterations against Zhang 2024, §3.4 and §3.6; nothing of hardware.
 
-Cycles are the model's (`sim.kernels.graph.Core`), of one unit beside one vector unit; published
+Cycles are the model's (`sim.simd2.graph.Core`), of one unit beside one vector unit; published
 times are of a whole GPU. So of speed-ups it is said where the model lies, not that it is right.
 """
 
@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from vitruvian.golden.simd2 import Op
-from vitruvian.sim.kernels.graph import Core, estimate, most_iterations, solve
 from vitruvian.sim.simd2 import Counts, Machine, minplus
+from vitruvian.sim.simd2.graph import Core, estimate, most_iterations, solve
 
 #: Table 3.4: vertices (points of the last) of the small, medium and large inputs.
 TABLE_3_4 = {

@@ -11,8 +11,8 @@ from dataclasses import replace
 import pytest
 
 from vitruvian.sim.davinci import load_chip, simulate
-from vitruvian.sim.kernels.davinci import KERNELS
-from vitruvian.sim.kernels.davinci.search import Problem, guided
+from vitruvian.sim.kernels import KERNELS
+from vitruvian.sim.kernels.search import Problem, guided
 
 CHIP = load_chip("ascend310")
 PEAK = float(CHIP.peak_operations())

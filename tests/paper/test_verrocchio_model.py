@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vitruvian.sim.davinci import Program, Unit, engine, load_chip
-from vitruvian.sim.davinci.chip_file import CHIPS, read_chip
-from vitruvian.sim.davinci.closed_form import (
+from vitruvian.sim.davinci import Program, Unit, load_chip
+from vitruvian.sim.davinci.chip.file import CHIPS, read_chip
+from vitruvian.sim.davinci.timing import engine
+from vitruvian.sim.davinci.timing.closed_form import (
     contention_times,
     events_of,
     main_procedure,
@@ -23,7 +24,7 @@ from vitruvian.sim.davinci.closed_form import (
     period_private,
     period_shared,
 )
-from vitruvian.sim.davinci.lowering import lower
+from vitruvian.sim.davinci.timing.lowering import lower
 
 CHIP = load_chip("ascend310")
 BUS = CHIP.buses["interconnect"]

@@ -8,8 +8,9 @@ and initialisation does not leak into a slope.
 import numpy as np
 import pytest
 
-from vitruvian.sim.davinci import Core, Program, engine, load_chip
-from vitruvian.sim.davinci.lowering import lower
+from vitruvian.sim.davinci import Core, Program, load_chip
+from vitruvian.sim.davinci.timing import engine
+from vitruvian.sim.davinci.timing.lowering import lower
 
 CHIP = load_chip("ascend310")
 

@@ -20,7 +20,7 @@ USE = """
 import sys
 sys.path.insert(0, sys.argv[1])
 import vitruvian, vitruvian.flows, vitruvian.golden.fp, vitruvian.hdl.fp.dot, vitruvian.sim.davinci
-from vitruvian.sim.davinci.chip_file import chip_names
+from vitruvian.sim.davinci.chip.file import chip_names
 modules = [vitruvian, vitruvian.flows, vitruvian.golden, vitruvian.hdl, vitruvian.sim]
 assert all(module.__file__.startswith(sys.argv[1]) for module in modules), modules
 assert {'golden', 'hdl', 'sim', 'flows'}.isdisjoint(sys.modules)

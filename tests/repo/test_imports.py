@@ -50,8 +50,8 @@ def test_every_module_keeps_the_rules(root):
         ),
         ("vitruvian.hdl.fp.dot", "__import__('vitruvian.flows')"),
         ("vitruvian.sim.rtl.build", "from vitruvian.flows import synth"),
-        ("vitruvian.sim.davinci.engine", "from amaranth.hdl import Signal"),
-        ("vitruvian.sim.kernels.matmul", "from vitruvian.hdl.cube import CONFIGS"),
+        ("vitruvian.sim.davinci.timing.engine", "from amaranth.hdl import Signal"),
+        ("vitruvian.sim.studies.matmul", "from vitruvian.hdl.cube import CONFIGS"),
         ("vitruvian.sim.chips", "if True:\n    from vitruvian.sim.bench import stream"),
         ("vitruvian.flows.area", "import vitruvian.sim.rtl"),
         ("vitruvian.sim.rtl.build", "from tests import toys"),
@@ -83,7 +83,7 @@ def test_a_breach_is_noticed(module, source):
             "import vitruvian.golden.fp\nfrom vitruvian.hdl.fp.dot import DotProduct",
         ),
         (
-            "vitruvian.sim.davinci.engine",
+            "vitruvian.sim.davinci.timing.engine",
             "from vitruvian.sim import rtl\nfrom vitruvian.golden import cube",
         ),
         (

@@ -227,8 +227,8 @@ def _preload() -> None:
     import vitruvian.commands.hardware
     import vitruvian.sim.bench.silicon
     import vitruvian.sim.davinci
-    import vitruvian.sim.kernels
-    import vitruvian.sim.verify  # noqa: F401
+    import vitruvian.sim.studies
+    import vitruvian.sim.verify.run  # noqa: F401
 
 
 def shown(line: list[str]) -> str:

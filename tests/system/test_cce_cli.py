@@ -114,7 +114,7 @@ def test_help_has_sentences_defaults_and_an_example(capsys):
         main(["cce", "--help"])
     text = " ".join(capsys.readouterr().out.split())
     assert "Read a kernel in CCE C, run it on the simulated cores of a chip" in text
-    assert "example: vitruvian cce sim/kernels/davinci/text/softmax.cce" in text
+    assert "example: vitruvian cce sim/kernels/text/softmax.cce" in text
     assert "(default: ascend310)" in text and "(default: 10 million)" in text
 
 

@@ -195,7 +195,7 @@ def test_two_outputs_are_not_one_file(tmp_path, monkeypatch, capsys):
 
 
 def test_files_have_the_mode_of_the_umask_and_are_written_whole(tmp_path, monkeypatch):
-    import vitruvian.sim.davinci.trace
+    import vitruvian.sim.davinci.report.trace
 
     before = os.umask(0o027)
     try:
@@ -215,7 +215,7 @@ def test_files_have_the_mode_of_the_umask_and_are_written_whole(tmp_path, monkey
         file.write("half")
         raise ValueError("a trace must not be half")
 
-    monkeypatch.setattr(vitruvian.sim.davinci.trace, "write_trace", broken)
+    monkeypatch.setattr(vitruvian.sim.davinci.report.trace, "write_trace", broken)
     assert main(["trace", "relu", "--size", "1x128", "--out", str(tmp_path / "u.json")]) == 2
     assert sorted(tmp_path.iterdir()) == sorted(files)
 

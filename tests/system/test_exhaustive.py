@@ -8,8 +8,8 @@ import pytest
 
 from vitruvian.cli import main
 from vitruvian.sim import exhaustive
-from vitruvian.sim.bench.compare import Result
 from vitruvian.sim.exhaustive import Progress, run_tasks, tasks
+from vitruvian.sim.verify.compare import Result
 
 SMALL = [task for task in tasks() if task.inputs <= 1 << 16]
 

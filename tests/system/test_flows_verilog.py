@@ -18,9 +18,9 @@ from vitruvian.flows.units import UNITS, variants
 from vitruvian.flows.verilog_header import header
 from vitruvian.golden.fp import PRESETS, fused_dot
 from vitruvian.hdl.cube import CONFIGS
-from vitruvian.hdl.m3xu.issue import opcodes_of
-from vitruvian.hdl.m3xu.mma import UNITS as MMA_UNITS
-from vitruvian.hdl.m3xu.mma import MmaUnit
+from vitruvian.hdl.mma.issue import opcodes_of
+from vitruvian.hdl.mma.unit import UNITS as MMA_UNITS
+from vitruvian.hdl.mma.unit import MmaUnit
 from vitruvian.sim.rtl import toolchain
 
 CASES = {

@@ -8,8 +8,8 @@ import pytest
 
 from vitruvian.cli import main
 from vitruvian.golden.m3xu import gemm
-from vitruvian.sim.kernels import KERNELS
-from vitruvian.sim.kernels.engine import BACKENDS
+from vitruvian.sim.studies import KERNELS
+from vitruvian.sim.studies.engine import BACKENDS
 
 
 def test_a_table_and_its_json(tmp_path, capsys):

@@ -8,9 +8,9 @@ import pytest
 from vitruvian.cli import main
 from vitruvian.golden.m3xu import gemm
 from vitruvian.hdl.cube import CONFIGS
-from vitruvian.sim.kernels import BACKENDS, KERNELS, METHODS, Bound, Engine, Unit
-from vitruvian.sim.kernels.fft import fft
 from vitruvian.sim.rtl import cube
+from vitruvian.sim.studies import BACKENDS, KERNELS, METHODS, Bound, Engine, Unit
+from vitruvian.sim.studies.fft import fft
 
 LATENCY = CONFIGS["m3xu"].latency_cycles
 

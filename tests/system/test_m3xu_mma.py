@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from amaranth.hdl import Mux, Signal
 
-import vitruvian.hdl.m3xu.mma
+import vitruvian.hdl.mma.unit
 from vitruvian.cli import main
 from vitruvian.golden.m3xu.isa import Opcode
 from vitruvian.hdl.cube import MatrixUnitConfig, Start
-from vitruvian.hdl.m3xu.issue import Issue, Plan, opcodes_of
-from vitruvian.hdl.m3xu.mma import MmaUnit
+from vitruvian.hdl.mma.issue import Issue, Plan, opcodes_of
+from vitruvian.hdl.mma.unit import MmaUnit
 from vitruvian.sim.rtl import StreamError, compile, compile_unit
 from vitruvian.sim.rtl.mma import (
     PAPER,
@@ -327,7 +327,7 @@ def test_the_order_notices(mutant):
 
 @pytest.mark.parametrize("mutant", [AlwaysFromZero, NeverAccumulates, OneSlot, EmitsEverything])
 def test_the_results_notice(monkeypatch, mutant):
-    monkeypatch.setattr(vitruvian.hdl.m3xu.mma, "Issue", mutant)
+    monkeypatch.setattr(vitruvian.hdl.mma.unit, "Issue", mutant)
     model = compile(MmaUnit(config=NARROW))
     with pytest.raises((AssertionError, StreamError)):
         check_results(NARROW, model, count=6)
@@ -346,18 +346,18 @@ def test_the_cycles_notice(monkeypatch, mutant):
     opcodes = list(opcodes_of(NARROW)) * 2
     good = measure(NARROW, opcodes, name="mixed")
     assert good.mismatches == good.bubbles == 0
-    monkeypatch.setattr(vitruvian.hdl.m3xu.mma, "Issue", mutant)
+    monkeypatch.setattr(vitruvian.hdl.mma.unit, "Issue", mutant)
     slow = measure(NARROW, opcodes, name="mixed", model=compile(MmaUnit(config=NARROW)))
     assert slow.mismatches == 0 and slow.bubbles > 0
 
 
 def test_wrong_results_and_fetches_are_counted(monkeypatch):
-    monkeypatch.setattr(vitruvian.hdl.m3xu.mma, "Issue", AlwaysFromZero)
+    monkeypatch.setattr(vitruvian.hdl.mma.unit, "Issue", AlwaysFromZero)
     model = compile(MmaUnit(config=NARROW))
     program, values = mixed(NARROW, 6, 1)
     with pytest.raises(StreamError, match="c took 0 of"):
         run_instructions(NARROW, program, values, model=model)
-    monkeypatch.setattr(vitruvian.hdl.m3xu.mma, "Issue", KBeforeTiles)
+    monkeypatch.setattr(vitruvian.hdl.mma.unit, "Issue", KBeforeTiles)
     found = measure(NARROW, [Opcode.FP16] * 3, name="", model=compile(MmaUnit(config=NARROW)))
     assert found.mismatches > 0
 

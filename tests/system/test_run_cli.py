@@ -10,7 +10,7 @@ from scipy.io import mmwrite
 
 from vitruvian.cli import main
 from vitruvian.commands.options import GRAPH_PROBLEMS
-from vitruvian.sim.kernels.graph import PROBLEMS
+from vitruvian.sim.simd2.graph import PROBLEMS
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ import scipy.io
 import vitruvian.sim.rtl.tiles
 from vitruvian.cli import main
 from vitruvian.golden.simd2 import Op, compress, mmo, mmo_sparse
-from vitruvian.sim.kernels.engine import Unit
-from vitruvian.sim.kernels.graph import Core, solve
+from vitruvian.sim.matrix_unit import Unit
 from vitruvian.sim.rtl.simd2 import UNIT, UNIT_FP32, compute
 from vitruvian.sim.simd2 import Machine
+from vitruvian.sim.simd2.graph import Core, solve
 
 SMALL = replace(UNIT, m=2, n=2)
 SPARSE = replace(SMALL, sparsity=True)

@@ -19,10 +19,11 @@ from vitruvian import workers
 from vitruvian.cli import build_parser, main
 from vitruvian.golden.fp import PRESETS, convert, fused_dot
 from vitruvian.hdl.fp.dot import DotProduct
-from vitruvian.sim import rtl, verify
+from vitruvian.sim import rtl
 from vitruvian.sim.bench import silicon
-from vitruvian.sim.bench.compare import Result, compare
 from vitruvian.sim.bench.fp.stimuli import CLASSES, dot_vectors
+from vitruvian.sim.verify import run as verify
+from vitruvian.sim.verify.compare import Result, compare
 
 FP16 = PRESETS["ieee"].spec("fp16", "fp32", k=4)
 

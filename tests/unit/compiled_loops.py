@@ -27,11 +27,13 @@ from vitruvian.golden.cube.mmad import fits, plain_mmad
 from vitruvian.golden.cube.mmad_compiled import compiled_mmad
 from vitruvian.golden.fp import FORMATS, PRESETS, DotSpec, FloatFormat, fused_dot
 from vitruvian.golden.simd2 import Op, mmo
-from vitruvian.sim.davinci import Program, Unit, View, checks, compiling, engine, load_chip
-from vitruvian.sim.davinci.checks import check_lowered
-from vitruvian.sim.davinci.lowering import lower
+from vitruvian.sim.davinci import Program, Unit, View, load_chip
+from vitruvian.sim.davinci.checks import check as checks
+from vitruvian.sim.davinci.checks.check import check_lowered
 from vitruvian.sim.davinci.semantics import Functional
 from vitruvian.sim.davinci.semantics.vectors_compiled import compiled as do_compiled
+from vitruvian.sim.davinci.timing import compiling, engine
+from vitruvian.sim.davinci.timing.lowering import lower
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -45,7 +47,12 @@ def modules() -> Iterator:
         path for folder in ("golden", "sim") for path in (ROOT / folder).rglob("*.py")
     ):
         if "numba" in path.read_text(encoding="utf-8"):
-            yield importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+            yield importlib.import_module(dotted(path))
+
+
+def dotted(path: Path) -> str:
+    """Return the name that a module of a package is imported by."""
+    return ".".join(("vitruvian", *path.relative_to(ROOT).with_suffix("").parts))
 
 
 def compiled_on_demand() -> Iterator[str]:
@@ -69,14 +76,14 @@ def loops() -> dict[str, Dispatcher]:
                     continue  # it is compiled within those that call it
                 found[f"{module.__name__}.{name}"] = value
     on_demand = set(compiled_on_demand())
-    for path in sorted((ROOT / "sim" / "davinci").glob("*_compiled.py")):
-        module = importlib.import_module(f"sim.davinci.{path.stem}")
+    for path in sorted((ROOT / "sim" / "davinci").rglob("*compiled.py")):
+        module = importlib.import_module(dotted(path))
         for name, function in inspect.getmembers(module, inspect.isfunction):
             if name in on_demand and function.__module__ == module.__name__:
                 found[f"{module.__name__}.{name}"] = compiling.compiled(function)
                 on_demand.remove(name)
     if on_demand:
-        raise LookupError(f"no module sim.davinci.*_compiled has {', '.join(sorted(on_demand))}")
+        raise LookupError(f"no module sim.davinci.…compiled has {', '.join(sorted(on_demand))}")
     return found
 
 
@@ -201,7 +208,7 @@ def engine_programs() -> None:
                 act(Unit.S, unit, event)
     assert engine.run(*lower(program), check=False).complete
     match = compiling.compiled(
-        importlib.import_module("vitruvian.sim.davinci.engine_compiled").match
+        importlib.import_module("vitruvian.sim.davinci.timing.engine_compiled").match
     )
     for seed in range(120):
         low = random_lowered(seed, deadlock=seed % 2 == 0, large=seed % 3 == 0, cores=1 + seed % 4)

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.test_cce_unseen import run
 from vitruvian.sim.davinci import load_chip
 from vitruvian.sim.davinci.cce import CceError
-from vitruvian.sim.davinci.cce.words import ENUMERATIONS
+from vitruvian.sim.davinci.cce.language.keywords import ENUMERATIONS
 
 C910, C910B = load_chip("ascend910"), load_chip("ascend910b")
 RNG = np.random.default_rng(31)

@@ -2,8 +2,8 @@
 
 import re
 
-from vitruvian.sim.davinci.cce import intrinsics
-from vitruvian.sim.davinci.cce.sink import status
+from vitruvian.sim.davinci.cce.intrinsics.table import intrinsic_table
+from vitruvian.sim.davinci.cce.sink.program import status
 
 
 def test_the_lists_are_those_of_the_code(root):
@@ -14,6 +14,6 @@ def test_the_lists_are_those_of_the_code(root):
     ):
         block = re.search(rf"\*\*{heading}:?\*\*[^\n]*\n(.*?)\n\n", text, re.DOTALL)
         assert block is not None
-        assert set(block[1].split()) == {n for n in intrinsics() if status(n) == wanted}
-    count = sum(map(len, intrinsics().values()))
-    assert f"{len(intrinsics())} names in {count} signatures" in text
+        assert set(block[1].split()) == {n for n in intrinsic_table() if status(n) == wanted}
+    count = sum(map(len, intrinsic_table().values()))
+    assert f"{len(intrinsic_table())} names in {count} signatures" in text

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.cce_sinks import Recorder, body, results
 from vitruvian.sim.davinci.cce import CceError, read, read_file
-from vitruvian.sim.davinci.cce.limits import BRACKETS_DEEP
+from vitruvian.sim.davinci.cce.language.limits import BRACKETS_DEEP
 
 
 def answer(text: str, limit: int = 20_000, seconds: float = 5) -> str:

@@ -5,9 +5,11 @@ import re
 import pytest
 
 from tests.unit.cce_sinks import body, run
-from vitruvian.sim.davinci.cce import CceError, Position, intrinsics
-from vitruvian.sim.davinci.cce.signature import bind, intrinsic, select
-from vitruvian.sim.davinci.cce.types import (
+from vitruvian.sim.davinci.cce import CceError, Position
+from vitruvian.sim.davinci.cce.intrinsics.signature import bind, intrinsic, select
+from vitruvian.sim.davinci.cce.intrinsics.table import intrinsic_table
+from vitruvian.sim.davinci.cce.language.keywords import CONSTANTS, ENUMERATIONS
+from vitruvian.sim.davinci.cce.language.types import (
     FLOAT,
     HALF,
     INT,
@@ -17,7 +19,6 @@ from vitruvian.sim.davinci.cce.types import (
     Pointer,
     Scalar,
 )
-from vitruvian.sim.davinci.cce.words import CONSTANTS, ENUMERATIONS
 
 HERE = Position("k.cce", 1)
 
@@ -59,22 +60,22 @@ def _value(parameter):
     return parameter.high if parameter.kind == "int" else 1 if parameter.kind == "bool" else 0
 
 
-EVERY = [s for signatures in intrinsics().values() for s in signatures]
+EVERY = [s for signatures in intrinsic_table().values() for s in signatures]
 
 
 def test_every_row_of_the_table_is_there():
     for pipe, names in TABLE.items():
         for name in names.split():
-            assert {s.pipe for s in intrinsics()[name]} & {pipe, "unit"}, name
+            assert {s.pipe for s in intrinsic_table()[name]} & {pipe, "unit"}, name
     for name in ("set_flag", "wait_flag", "pipe_barrier", "ffts_cross_core_sync"):
-        assert name in intrinsics()
+        assert name in intrinsic_table()
     assert len(EVERY) > 500
 
 
 def test_every_signature_takes_what_it_says():
     for signature in EVERY:
         types = [_type(p, signature) for p in signature.parameters]
-        chosen, _ = select(intrinsics()[signature.name], types, HERE)
+        chosen, _ = select(intrinsic_table()[signature.name], types, HERE)
         assert len(chosen.parameters) == len(types), signature
         values = [_value(p) for p in signature.parameters]
         bound = bind(signature, values, types, HERE)

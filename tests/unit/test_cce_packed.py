@@ -2,7 +2,7 @@
 
 import pytest
 
-from vitruvian.sim.davinci.cce import packed
+from vitruvian.sim.davinci.cce.intrinsics import packed_args as packed
 
 LAYOUTS = {
     name: value

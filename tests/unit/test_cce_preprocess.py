@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.cce_sinks import body, run
 from vitruvian.sim.davinci.cce import CceError
-from vitruvian.sim.davinci.cce.preprocess import preprocess
+from vitruvian.sim.davinci.cce.language.preprocess import preprocess
 
 MACROS = r"""
 #define EMPTY

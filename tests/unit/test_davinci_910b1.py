@@ -75,7 +75,7 @@ def test_vector_instructions():
 
 
 def test_a_wrong_number_is_noticed(tmp_path):
-    from vitruvian.sim.davinci.chip_file import find_chip
+    from vitruvian.sim.davinci.chip.file import find_chip
 
     text = find_chip("ascend910b").read_text(encoding="utf-8")
     line = '"vexp fp32" = { repeats_factor = 2,'

@@ -5,16 +5,11 @@ import re
 import numpy as np
 import pytest
 
-from vitruvian.sim.davinci import (
-    Program,
-    Unit,
-    compiling,
-    engine,
-    load_chip,
-)
-from vitruvian.sim.davinci.checks import CHECKS, check
-from vitruvian.sim.davinci.deadlock import Deadlock
-from vitruvian.sim.davinci.lowering import lower
+from vitruvian.sim.davinci import Program, Unit, load_chip
+from vitruvian.sim.davinci.checks.check import CHECKS, check
+from vitruvian.sim.davinci.timing import compiling, engine
+from vitruvian.sim.davinci.timing.deadlock import Deadlock
+from vitruvian.sim.davinci.timing.lowering import lower
 
 CHIP, CHIP_B = load_chip("ascend310"), load_chip("ascend910b")
 S, V, M, MTE1, MTE2, MTE3 = list(Unit)[:6]

@@ -8,18 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.davinci_programs import random_accesses, random_lowered
-from vitruvian.sim.davinci import (
-    Program,
-    Unit,
-    checks,
-    checks_compiled,
-    compiling,
-    engine,
-    load_chip,
-)
-from vitruvian.sim.davinci.checks import check_lowered
-from vitruvian.sim.davinci.instruction import Kind
-from vitruvian.sim.davinci.lowering import lower
+from vitruvian.sim.davinci import Program, Unit, load_chip
+from vitruvian.sim.davinci.checks import check as checks
+from vitruvian.sim.davinci.checks import compiled as checks_compiled
+from vitruvian.sim.davinci.checks.check import check_lowered
+from vitruvian.sim.davinci.isa.instruction import Kind
+from vitruvian.sim.davinci.timing import compiling, engine
+from vitruvian.sim.davinci.timing.lowering import lower
 
 CHIP = load_chip("ascend310")
 S, V, M, MTE1, MTE2, MTE3 = list(Unit)[:6]

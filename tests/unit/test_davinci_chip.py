@@ -9,11 +9,11 @@ from time import process_time
 import pytest
 
 from vitruvian.sim.davinci import load_chip
-from vitruvian.sim.davinci.chip import ATTO, Rate
-from vitruvian.sim.davinci.chip_file import CHIPS, ChipError, chip_names, read_chip
-from vitruvian.sim.davinci.instruction import Instruction, Kind, Unit, Work
-from vitruvian.sim.davinci.operands import View
-from vitruvian.sim.kernels.davinci import KERNELS, sequences, tiling
+from vitruvian.sim.davinci.chip.file import CHIPS, ChipError, chip_names, read_chip
+from vitruvian.sim.davinci.chip.model import ATTO, Rate
+from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Unit, Work
+from vitruvian.sim.davinci.isa.operands import View
+from vitruvian.sim.kernels import KERNELS, sequences, tiling
 
 SMALL = """name = "toy"
 [chip]

@@ -11,19 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.davinci_programs import random_lowered
-from vitruvian.sim.davinci import (
-    Program,
-    Unit,
-    compiling,
-    engine,
-    engine_compiled,
-    load_chip,
-    reference,
-)
-from vitruvian.sim.davinci.deadlock import Deadlock, cycle
-from vitruvian.sim.davinci.instruction import Kind
-from vitruvian.sim.davinci.lowering import lower
-from vitruvian.sim.davinci.reference import as_arrays, run_reference, shares
+from vitruvian.sim.davinci import Program, Unit, load_chip
+from vitruvian.sim.davinci.isa.instruction import Kind
+from vitruvian.sim.davinci.timing import compiling, engine, engine_compiled, reference
+from vitruvian.sim.davinci.timing.deadlock import Deadlock, cycle
+from vitruvian.sim.davinci.timing.lowering import lower
+from vitruvian.sim.davinci.timing.reference import as_arrays, run_reference, shares
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vitruvian.sim.davinci import DTYPES, OPERATIONS, Instruction, Span, Unit, View
-from vitruvian.sim.davinci.operands import contiguous, dtype_bytes
+from vitruvian.sim.davinci.isa.operands import contiguous, dtype_bytes
 
 
 def touched(span: Span) -> set[int]:

@@ -6,8 +6,8 @@ import pytest
 
 from vitruvian.cli import main
 from vitruvian.sim.davinci import load_chip
-from vitruvian.sim.kernels import matmul as short
-from vitruvian.sim.kernels.davinci import KERNELS, matmul
+from vitruvian.sim.kernels import KERNELS, matmul
+from vitruvian.sim.studies import matmul as short
 
 
 def test_the_example_runs(root):

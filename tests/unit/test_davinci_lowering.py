@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vitruvian.sim.davinci import Program, Unit, engine, load_chip
-from vitruvian.sim.davinci.chip_file import CHIPS, read_chip
-from vitruvian.sim.davinci.lowering import NEVER, lower, lower_sequences
-from vitruvian.sim.davinci.report import Report
+from vitruvian.sim.davinci import Program, Unit, load_chip
+from vitruvian.sim.davinci.chip.file import CHIPS, read_chip
+from vitruvian.sim.davinci.report.report import Report
+from vitruvian.sim.davinci.timing import engine
+from vitruvian.sim.davinci.timing.lowering import NEVER, lower, lower_sequences
 
 CHIP = load_chip("ascend310")
 S, V, M, MTE1, MTE2, MTE3 = list(Unit)[:6]

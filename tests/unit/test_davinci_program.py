@@ -18,7 +18,7 @@ from vitruvian.sim.davinci import (
     View,
     load_chip,
 )
-from vitruvian.sim.davinci.lanes import ALL, lane_spans
+from vitruvian.sim.davinci.isa.lanes import ALL, lane_spans
 
 CHIP = load_chip("ascend310")
 CHIP_B = load_chip("ascend910b")

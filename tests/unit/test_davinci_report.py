@@ -12,11 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.davinci_programs import random_lowered
-from vitruvian.sim.davinci import Program, Unit, engine, load_chip, trace
-from vitruvian.sim.davinci.instruction import Kind
-from vitruvian.sim.davinci.lowering import lower
-from vitruvian.sim.davinci.report import Finding, Report, _critical, _union
-from vitruvian.sim.davinci.trace import _joined, gantt, timeline, write_trace
+from vitruvian.sim.davinci import Program, Unit, load_chip
+from vitruvian.sim.davinci.isa.instruction import Kind
+from vitruvian.sim.davinci.report import trace
+from vitruvian.sim.davinci.report.report import Finding, Report, _critical, _union
+from vitruvian.sim.davinci.report.trace import _joined, gantt, timeline, write_trace
+from vitruvian.sim.davinci.timing import engine
+from vitruvian.sim.davinci.timing.lowering import lower
 
 CHIP = load_chip("ascend310")
 

@@ -5,8 +5,8 @@ import pytest
 
 from vitruvian.hdl.cube import MatrixUnitConfig
 from vitruvian.sim.davinci import Program, Unit, load_chip, simulate
-from vitruvian.sim.kernels.davinci import matmul
-from vitruvian.sim.kernels.davinci.tiling import Tiling
+from vitruvian.sim.kernels import matmul
+from vitruvian.sim.kernels.tiling import Tiling
 from vitruvian.sim.rtl.davinci import RtlCube
 
 CHIP = load_chip("ascend310")

@@ -156,7 +156,7 @@ def test_the_example_of_the_documentation(root, capsys):
 def test_the_first_run_says_that_it_compiles(tmp_path):
     """Once for each function, not for what it calls, and not for what the cache has."""
     (tmp_path / "loops.py").write_text(
-        "from vitruvian.sim.davinci.compiling import tell_compiling\n"
+        "from vitruvian.sim.davinci.timing.compiling import tell_compiling\n"
         "tell_compiling(lambda name: print('compiling', name))\n"
         "import sys\n"
         "assert 'numba' not in sys.modules\n"

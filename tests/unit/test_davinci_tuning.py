@@ -13,13 +13,14 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from vitruvian.cli import main
-from vitruvian.sim.davinci import engine, load_chip, simulate
-from vitruvian.sim.davinci.lowering import lower
-from vitruvian.sim.kernels.davinci import matmul, search
-from vitruvian.sim.kernels.davinci.bounds import lower_bound
-from vitruvian.sim.kernels.davinci.search import Problem, exhaustive, guided, tune
-from vitruvian.sim.kernels.davinci.sequences import lower_matmul
-from vitruvian.sim.kernels.davinci.tiling import Tiling, blocks_of, plan
+from vitruvian.sim.davinci import load_chip, simulate
+from vitruvian.sim.davinci.timing import engine
+from vitruvian.sim.davinci.timing.lowering import lower
+from vitruvian.sim.kernels import matmul, search
+from vitruvian.sim.kernels.bounds import lower_bound
+from vitruvian.sim.kernels.search import Problem, exhaustive, guided, tune
+from vitruvian.sim.kernels.sequences import lower_matmul
+from vitruvian.sim.kernels.tiling import Tiling, blocks_of, plan
 
 C310, C910 = load_chip("ascend310"), load_chip("ascend910")
 SMALL = Problem(64, 96, 64)

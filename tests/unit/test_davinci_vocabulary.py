@@ -5,9 +5,9 @@ import pytest
 
 from tests.unit.test_davinci_program import CHIP, CHIP_B, every_operation
 from vitruvian.sim.davinci import OPERATIONS, Instruction, Program
-from vitruvian.sim.davinci import program as program_module
 from vitruvian.sim.davinci.cce import build, read
-from vitruvian.sim.davinci.program import Core
+from vitruvian.sim.davinci.program import program as program_module
+from vitruvian.sim.davinci.program.program import Core
 
 HEAD = """
 #define UB(T, a) ((__ubuf__ T *)get_imm(a))

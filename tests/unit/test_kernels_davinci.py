@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vitruvian.sim.davinci import Kind, Unit, load_chip, simulate
-from vitruvian.sim.davinci.chip_file import CHIPS, read_chip
-from vitruvian.sim.kernels.davinci import KERNELS, MOST, gemm, matmul
-from vitruvian.sim.kernels.davinci.layout import pack_a, pack_b, unpack_c
-from vitruvian.sim.kernels.davinci.tiling import Cut, Tiling, blocks_of, choose, feasible, plan
+from vitruvian.sim.davinci.chip.file import CHIPS, read_chip
+from vitruvian.sim.kernels import KERNELS, MOST, gemm, matmul
+from vitruvian.sim.kernels.layout import pack_a, pack_b, unpack_c
+from vitruvian.sim.kernels.tiling import Cut, Tiling, blocks_of, choose, feasible, plan
 
 C310, C910, C910B = (load_chip(name) for name in ("ascend310", "ascend910", "ascend910b"))
 
@@ -245,7 +245,7 @@ def test_gemm_is_golden_and_its_sequences_are_its_program(blocks, data):
     report = simulate(gemm.build(m, k, n, blocking=blocking, data=pair))
     assert not report.findings
     assert report.outputs["c"].tobytes() == matmul.expected(*pair, out="fp32").tobytes()
-    from vitruvian.sim.davinci.lowering import lower
+    from vitruvian.sim.davinci.timing.lowering import lower
 
     one = lower(gemm.build(m, k, n, blocking=blocking))[0]
     other = gemm.lower_gemm(m, k, n, chip=C910B, blocking=blocking)[0]
@@ -264,7 +264,7 @@ def test_mistakes_of_gemm():
 
 def test_neither_amaranth_nor_the_rtl_is_loaded():
     code = (
-        "import sys, sim.kernels.davinci as k, sim.davinci as d; c = d.load_chip('ascend310');"
+        "import sys, sim.kernels as k, sim.davinci as d; c = d.load_chip('ascend310');"
         "d.simulate(k.KERNELS['matmul'].build((16, 16, 16), chip=c).program);"
         "sys.exit(any(m.split('.')[0] in ('amaranth', 'hdl') for m in sys.modules))"
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from vitruvian.sim.kernels import KERNELS, METHODS, Row
+from vitruvian.sim.studies import KERNELS, METHODS, Row
 
 DOCUMENT = Path("docs") / "units" / "kernels.md"
 SHOWN = ("sgemm", "cgemm", "conv", "cconv", "fft", "knn", "mrf", "mrf-match")

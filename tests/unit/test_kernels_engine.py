@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from vitruvian.golden.m3xu import PRECISIONS, gemm, operand_dtype
-from vitruvian.sim.kernels import (
+from vitruvian.sim.studies import (
     BACKENDS,
     INSTRUCTIONS,
     KERNELS,
@@ -103,7 +103,7 @@ def test_products_are_golden_s_to_the_bit():
 
 
 def test_a_registered_back_end_is_used_and_checked(monkeypatch):
-    monkeypatch.setattr("vitruvian.sim.kernels.engine.BACKENDS", dict(BACKENDS))
+    monkeypatch.setattr("vitruvian.sim.studies.engine.BACKENDS", dict(BACKENDS))
     asked = []
 
     def faulty(a, b, c=None, **settings):
@@ -131,7 +131,7 @@ def test_a_registered_back_end_is_used_and_checked(monkeypatch):
 
 
 def test_a_back_end_for_a_unit_says_its_clock_cycles(monkeypatch):
-    monkeypatch.setattr("vitruvian.sim.kernels.engine.BACKENDS", dict(BACKENDS))
+    monkeypatch.setattr("vitruvian.sim.studies.engine.BACKENDS", dict(BACKENDS))
 
     class Meter:
         def __call__(self, *_, **__):
@@ -202,6 +202,6 @@ def test_a_kernel_refuses():
 
 def test_kernels_need_no_amaranth(root):
     code = (
-        "import sys, sim.kernels; sys.exit(bool({'amaranth', 'hdl', 'sklearn'} & set(sys.modules)))"
+        "import sys, sim.studies; sys.exit(bool({'amaranth', 'hdl', 'sklearn'} & set(sys.modules)))"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=root)

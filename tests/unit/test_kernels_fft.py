@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from vitruvian.sim.kernels import FFT, METHODS, Bound, Engine, NumPy
-from vitruvian.sim.kernels import fft as module
-from vitruvian.sim.kernels.fft import fft, radices, roots
+from vitruvian.sim.studies import FFT, METHODS, Bound, Engine, NumPy
+from vitruvian.sim.studies import fft as module
+from vitruvian.sim.studies.fft import fft, radices, roots
 
 
 def signal(*shape, seed=0):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.signal import correlate
 
-from vitruvian.sim.kernels import CGEMM, DGEMM, METHODS, SGEMM, Bound, Engine, NumPy, Unit
-from vitruvian.sim.kernels.conv import conv2d, patches
-from vitruvian.sim.kernels.gemm import exact_product, ulps
+from vitruvian.sim.studies import CGEMM, DGEMM, METHODS, SGEMM, Bound, Engine, NumPy, Unit
+from vitruvian.sim.studies.conv import conv2d, patches
+from vitruvian.sim.studies.gemm import exact_product, ulps
 
 
 def test_exact_product_against_fractions():

@@ -1,4 +1,4 @@
-"""`sim.kernels.graph`: applications against NetworkX and SciPy, its routes, its bad inputs."""
+"""`sim.simd2.graph`: applications against NetworkX and SciPy, its routes, its bad inputs."""
 
 import math
 import warnings
@@ -13,10 +13,10 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import floyd_warshall
 from scipy.spatial import KDTree
 
-import vitruvian.sim.kernels.graph.closures as closure_module
-import vitruvian.sim.kernels.graph.routes as routes_module
+import vitruvian.sim.simd2.graph.closures as closure_module
+import vitruvian.sim.simd2.graph.routes as routes_module
 from vitruvian.golden.simd2 import mmo
-from vitruvian.sim.kernels.graph import (
+from vitruvian.sim.simd2.graph import (
     ALGORITHMS,
     BACKENDS,
     PROBLEMS,

@@ -1,4 +1,4 @@
-"""`sim.kernels.graph`: how graphs are read, what is said of it, what is written, and the bounds."""
+"""`sim.simd2.graph`: how graphs are read, what is said of it, what is written, and the bounds."""
 
 import bz2
 import gzip
@@ -11,8 +11,8 @@ import pytest
 from scipy.io import mmread, mmwrite
 from scipy.sparse import coo_array, csr_array
 
-import vitruvian.sim.kernels.graph.files as files_module
-from vitruvian.sim.kernels.graph import (
+import vitruvian.sim.simd2.graph.files as files_module
+from vitruvian.sim.simd2.graph import (
     PROBLEMS,
     GraphWarning,
     PrecisionWarning,

@@ -1,4 +1,4 @@
-"""`sim.kernels.graph.memory`: what problems take for each pair, and what is refused."""
+"""`sim.simd2.graph.memory`: what problems take for each pair, and what is refused."""
 
 import tracemalloc
 import warnings
@@ -9,9 +9,9 @@ import pytest
 from scipy.io import mmwrite
 from scipy.sparse import coo_array, random_array, triu
 
-import vitruvian.sim.kernels.graph.memory as module
+import vitruvian.sim.simd2.graph.memory as module
 from vitruvian.cli import main
-from vitruvian.sim.kernels.graph import PROBLEMS, PrecisionWarning, nearest_neighbours, solve
+from vitruvian.sim.simd2.graph import PROBLEMS, PrecisionWarning, nearest_neighbours, solve
 
 GIB = 1 << 30
 

@@ -1,4 +1,4 @@
-"""`sim.kernels.graph.estimate`: what it counts, cycles by hand, the documentation's table."""
+"""`sim.simd2.graph.estimate`: what it counts, cycles by hand, the documentation's table."""
 
 from dataclasses import fields
 
@@ -6,8 +6,8 @@ import networkx as nx
 import pytest
 
 from vitruvian.golden.simd2 import Op
-from vitruvian.sim.kernels.engine import Unit
-from vitruvian.sim.kernels.graph import ALGORITHMS, Core, Counts, estimate, most_iterations, solve
+from vitruvian.sim.matrix_unit import Unit
+from vitruvian.sim.simd2.graph import ALGORITHMS, Core, Counts, estimate, most_iterations, solve
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from vitruvian.golden.m3xu import gemm
-from vitruvian.sim.kernels import METHODS, Bound, Engine, Method, NumPy, Unit, as_method
-from vitruvian.sim.kernels.study import errors
+from vitruvian.sim.studies import METHODS, Bound, Engine, Method, NumPy, Unit, as_method
+from vitruvian.sim.studies.study import errors
 
 #: Bits of a piece's significand, and elements of a block on 8 lanes.
 BITS = {"fp16": 11, "bf16": 8, "tf32": 11, "fp32": 24}

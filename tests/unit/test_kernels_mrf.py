@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from vitruvian.sim.kernels import MATCH, METHODS, MRF, Bound, Engine, NumPy
-from vitruvian.sim.kernels import mrf as module
-from vitruvian.sim.kernels.mrf import Sequence, dictionary, match_scores, rf_matrix, tissues
-from vitruvian.sim.kernels.study import errors
+from vitruvian.sim.studies import MATCH, METHODS, MRF, Bound, Engine, NumPy
+from vitruvian.sim.studies import mrf as module
+from vitruvian.sim.studies.mrf import Sequence, dictionary, match_scores, rf_matrix, tissues
+from vitruvian.sim.studies.study import errors
 
 
 def ensemble(t1: float, t2: float, sequence: Sequence, spins: int) -> np.ndarray:

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vitruvian.sim.kernels import KMEANS, KNN, METHODS, Bound, Engine, NumPy
-from vitruvian.sim.kernels.neighbours import cancer, kmeans, nearest, squared_distances, wrong_share
+from vitruvian.sim.studies import KMEANS, KNN, METHODS, Bound, Engine, NumPy
+from vitruvian.sim.studies.neighbours import cancer, kmeans, nearest, squared_distances, wrong_share
 
 pytest.importorskip("sklearn")
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from vitruvian.golden.m3xu import gemm, isa
 from vitruvian.golden.m3xu.execute import execute
 from vitruvian.golden.m3xu.isa import FIELDS, Instruction, Opcode, as_opcode, assemble, disassemble
-from vitruvian.sim.kernels import INSTRUCTIONS
 from vitruvian.sim.rtl.mma import draw_instructions, draw_values
+from vitruvian.sim.studies import INSTRUCTIONS
 
 OPERANDS = ("d", "a", "b", "c")
 

@@ -9,9 +9,9 @@ import pytest
 import vitruvian.sim.simd2 as simd2
 import vitruvian.sim.simd2.machine as machine_module
 from vitruvian.golden.simd2 import Op, compress, expand, mmo, mmo_sparse
-from vitruvian.sim.kernels import Unit
-from vitruvian.sim.kernels.graph import solve
 from vitruvian.sim.simd2 import BACKENDS, Counts, Machine, register_backend
+from vitruvian.sim.simd2.graph import solve
+from vitruvian.sim.studies import Unit
 
 INF = math.inf
 

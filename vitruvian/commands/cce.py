@@ -23,7 +23,7 @@ DESCRIPTION = """Read a kernel in CCE C, run it on the simulated cores of a chip
 time, what the checks found, what it printed, and the first values of its arrays. The exit code is
 0, or 1 if the checks found something, or 2 for a mistake in the kernel or the arguments."""
 
-EXAMPLE = """example: vitruvian cce sim/kernels/davinci/text/softmax.cce --chip ascend910
+EXAMPLE = """example: vitruvian cce sim/kernels/text/softmax.cce --chip ascend910
 --cores 2 --arg x=normal:1024 --arg y=zeros:1024 --arg rows=8 --arg n=128"""
 
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)

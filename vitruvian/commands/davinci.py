@@ -29,7 +29,7 @@ from vitruvian.validate import one_of
 
 if TYPE_CHECKING:
     from vitruvian.sim.davinci import Program, Report
-    from vitruvian.sim.kernels.davinci import Made
+    from vitruvian.sim.kernels import Made
 
 __all__ = ["add_options", "kernel_line", "kernel_rows", "register", "run", "tell_compiling"]
 
@@ -145,7 +145,7 @@ def _add_pictures(group: Any) -> None:
 
 def kernel_rows(pattern: str) -> list[dict[str, Any]]:
     """Kernels whose name, or the word davinci, matches a shell pattern."""
-    from vitruvian.sim.kernels.davinci import KERNELS
+    from vitruvian.sim.kernels import KERNELS
 
     return [
         {
@@ -172,7 +172,7 @@ def kernel_line(row: dict[str, Any]) -> str:
 def run(options: argparse.Namespace) -> int:
     """Run or trace a kernel; 1 if a result differs from golden, or a check finds something."""
     from vitruvian.sim.davinci import Deadlock, load_chip
-    from vitruvian.sim.kernels.davinci import KERNELS, MOST
+    from vitruvian.sim.kernels import KERNELS, MOST
 
     name = options.problem
     if name not in KERNELS:
@@ -212,7 +212,7 @@ def tell_compiling() -> None:
 
     That takes some 20 seconds in all; the next run has the parts from Numba's cache.
     """
-    from vitruvian.sim.davinci.compiling import tell_compiling as tell
+    from vitruvian.sim.davinci.timing.compiling import tell_compiling as tell
 
     tell(lambda part: print(f"compiling the simulator (once): {part}", file=sys.stderr, flush=True))
 
@@ -268,7 +268,7 @@ def _check_outputs(options: argparse.Namespace) -> None:
 
 def _output(options: argparse.Namespace, report: "Report") -> Console:
     """Print the report, write the trace and the pictures."""
-    from vitruvian.sim.davinci.trace import gantt, timeline, write_trace
+    from vitruvian.sim.davinci.report.trace import gantt, timeline, write_trace
 
     console = _console(options)
     console.print(report.text(), markup=False, soft_wrap=True)

@@ -14,7 +14,7 @@ from vitruvian.errors import UserError
 from vitruvian.files import output_path
 from vitruvian.interrupt import at_hard_end
 from vitruvian.progress import Progress
-from vitruvian.sim.verify import Outcome
+from vitruvian.sim.verify.check import Outcome
 from vitruvian.workers import WorkerKilled
 
 __all__ = ["register"]

@@ -19,8 +19,8 @@ from vitruvian.files import output_path
 from vitruvian.progress import Progress
 
 if TYPE_CHECKING:
-    from vitruvian.sim.kernels.engine import Unit
-    from vitruvian.sim.kernels.graph import Core, Counts, Graph, Machine
+    from vitruvian.sim.matrix_unit import Unit
+    from vitruvian.sim.simd2.graph import Core, Counts, Graph, Machine
 
 __all__ = ["add_options", "run"]
 
@@ -147,7 +147,7 @@ def _real(text: str) -> float:
 
 def run(options: argparse.Namespace) -> int:
     """Solve a graph problem, or print the model's cycles."""
-    from vitruvian.sim.kernels.graph import Core, Machine
+    from vitruvian.sim.simd2.graph import Core, Machine
 
     _check(options)
     console = Console(
@@ -175,7 +175,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> None:
     """Refuse what can be refused before the graph is read."""
-    from vitruvian.sim.kernels.graph import ALGORITHMS, BACKENDS, DUPLICATES, FORMATS, is_edge_file
+    from vitruvian.sim.simd2.graph import ALGORITHMS, BACKENDS, DUPLICATES, FORMATS, is_edge_file
 
     for name, value, allowed in (
         ("--algorithm", options.algorithm, ALGORITHMS),
@@ -208,7 +208,7 @@ def _as_options(text: str) -> str:
 
 
 def _unit(lanes: dict[str, int] | None) -> "Unit":
-    from vitruvian.sim.kernels.engine import Unit
+    from vitruvian.sim.matrix_unit import Unit
 
     lanes = lanes or {"m": 4, "n": 4, "k": 4}
     return Unit(m=lanes["m"], n=lanes["n"], k=lanes["k"])
@@ -237,7 +237,7 @@ def _solve(options, core: "Core", machine: "Machine", console: Console) -> dict[
 
 
 def _read(options) -> "Graph":
-    from vitruvian.sim.kernels.graph import PROBLEMS, read_graph
+    from vitruvian.sim.simd2.graph import PROBLEMS, read_graph
 
     weight = options.weight or "weight"
     reading: dict[str, Any] = {"duplicates": options.duplicates, "no_edge": options.no_edge}
@@ -260,7 +260,7 @@ def _ends(options, graph: "Graph") -> list[tuple[Any, Any]]:
 
 
 def _paths(options, core: "Core", machine: "Machine"):
-    from vitruvian.sim.kernels.graph import solve, write_paths
+    from vitruvian.sim.simd2.graph import solve, write_paths
 
     graph = _read(options)
     ends = _ends(options, graph)
@@ -344,7 +344,7 @@ def _paths(options, core: "Core", machine: "Machine"):
 
 def _neighbours(options, core: "Core", machine: "Machine"):
     from vitruvian.golden.simd2 import Op
-    from vitruvian.sim.kernels.graph import nearest_neighbours, write_neighbours
+    from vitruvian.sim.simd2.graph import nearest_neighbours, write_neighbours
 
     found = nearest_neighbours(
         options.graph, options.neighbours, inputs=options.inputs, machine=machine
@@ -413,7 +413,7 @@ def _shown(names: list[str]) -> str:
 
 
 def _model(options, core: "Core", console: Console) -> dict[str, Any]:
-    from vitruvian.sim.kernels.graph import ALGORITHMS, PROBLEMS, estimate
+    from vitruvian.sim.simd2.graph import ALGORITHMS, PROBLEMS, estimate
 
     problem, inputs = PROBLEMS[options.problem], options.inputs or "fp16"
     unit = f"{core.unit.m}×{core.unit.n}×{core.unit.k}"

@@ -19,7 +19,7 @@ from vitruvian.progress import Progress
 from vitruvian.validate import one_of
 
 if TYPE_CHECKING:
-    from vitruvian.sim.kernels import Cost, Kernel, Row, Setting, Study
+    from vitruvian.sim.studies import Cost, Kernel, Row, Setting, Study
 
 __all__ = ["register"]
 
@@ -89,7 +89,7 @@ def _size(text: str) -> int:
 
 
 def _kernels(options: argparse.Namespace) -> int:
-    from vitruvian.sim.kernels import KERNELS
+    from vitruvian.sim.studies import KERNELS
 
     chosen = [kernel for kernel in KERNELS.values() if fnmatchcase(kernel.name, options.name)]
     if not chosen:
@@ -127,7 +127,7 @@ def _width() -> int | None:
 
 def _setting(kernel: "Kernel", options: argparse.Namespace) -> "Setting":
     """What the arguments ask of a kernel; a mistake is found before anything runs."""
-    from vitruvian.sim.kernels import BACKENDS, as_method
+    from vitruvian.sim.studies import BACKENDS, as_method
 
     one_of("--backend", options.backend, BACKENDS)
     if kernel.needs and importlib.util.find_spec(kernel.needs) is None:
@@ -156,7 +156,7 @@ def _setting(kernel: "Kernel", options: argparse.Namespace) -> "Setting":
 
 def _run(kernel: "Kernel", size: int, setting: "Setting") -> "Study":
     """Run a kernel with a bar that moves with every product of matrices."""
-    from vitruvian.sim.kernels import METHODS
+    from vitruvian.sim.studies import METHODS
 
     weights = {name: len(METHODS[name].products) for name in setting.methods}
     with Progress(kernel.name, sum(weights.values()), counts=False) as progress:
@@ -210,7 +210,7 @@ def _print(study: "Study", console: Console) -> None:
 
 
 def _cells(row: "Row", extras: list[str]) -> list[str]:
-    from vitruvian.sim.kernels import INSTRUCTIONS
+    from vitruvian.sim.studies import INSTRUCTIONS
 
     cells = [row.method, f"{row.max_error:.1e}", f"{row.mean_error:.1e}"]
     cells += [f"{row.extras[name]:,.4g}" for name in extras]

@@ -42,7 +42,7 @@ def register(name: str, commands: Any) -> None:
 
 
 def _mma(options: argparse.Namespace) -> int:
-    from vitruvian.hdl.m3xu.issue import opcodes_of
+    from vitruvian.hdl.mma.issue import opcodes_of
     from vitruvian.sim.rtl.mma import UNITS
 
     for name in options.units:
@@ -79,7 +79,7 @@ def _measure(units: list[str], options: argparse.Namespace) -> "tuple[dict[str, 
     import numpy as np
 
     from vitruvian.golden.m3xu.isa import Opcode
-    from vitruvian.hdl.m3xu.issue import opcodes_of
+    from vitruvian.hdl.mma.issue import opcodes_of
     from vitruvian.sim.rtl.mma import UNITS, measure
 
     given: dict[str, Any] = {"seed": options.seed}

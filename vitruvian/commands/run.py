@@ -71,7 +71,7 @@ def _family(options: argparse.Namespace) -> str:
         return "model" if options.model else "paths"
     if options.problem in GRAPH_PROBLEMS:
         return options.problem
-    from vitruvian.sim.kernels.davinci import KERNELS
+    from vitruvian.sim.kernels import KERNELS
 
     return "kernel" if options.problem in KERNELS else ""
 

@@ -9,7 +9,7 @@ from typing import Any
 from vitruvian.cli import write_json
 from vitruvian.commands.options import add_json, compiling
 from vitruvian.errors import UserError
-from vitruvian.sim.verify import Outcome
+from vitruvian.sim.verify.check import Outcome
 
 __all__ = ["register"]
 

@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from vitruvian.sim.verify import Outcome
+from vitruvian.sim.verify.check import Outcome
 
 __all__ = ["as_json", "report"]
 

@@ -16,7 +16,7 @@ from vitruvian.progress import Progress
 from vitruvian.validate import one_of
 
 if TYPE_CHECKING:
-    from vitruvian.sim.kernels.davinci.search import Problem, Tuned
+    from vitruvian.sim.kernels.search import Problem, Tuned
 
 __all__ = ["register"]
 
@@ -90,8 +90,8 @@ def register(name: str, commands: Any) -> None:
 
 def _tune(options: argparse.Namespace) -> int:
     from vitruvian.sim.davinci import load_chip
-    from vitruvian.sim.kernels.davinci.search import Problem
-    from vitruvian.sim.kernels.davinci.tiling import DTYPES
+    from vitruvian.sim.kernels.search import Problem
+    from vitruvian.sim.kernels.tiling import DTYPES
 
     if options.kernel != "matmul":
         raise UserError(f"KERNEL must be matmul, not {options.kernel!r}")
@@ -150,7 +150,7 @@ def _tune(options: argparse.Namespace) -> int:
 
 
 def _search(options: argparse.Namespace, problem: "Problem") -> "Tuned":
-    from vitruvian.sim.kernels.davinci.search import tune
+    from vitruvian.sim.kernels.search import tune
 
     with Progress("tilings") as progress:
 

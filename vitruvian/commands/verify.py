@@ -10,7 +10,8 @@ from vitruvian.commands.options import add_jobs, add_json, add_seed, at_least
 from vitruvian.errors import UserError
 from vitruvian.interrupt import at_hard_end
 from vitruvian.progress import Progress
-from vitruvian.sim.verify import Check, Outcome, collect, run_checks
+from vitruvian.sim.verify.check import Check, Outcome
+from vitruvian.sim.verify.run import collect, run_checks
 
 __all__ = ["register"]
 

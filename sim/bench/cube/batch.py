@@ -7,9 +7,9 @@ from functools import partial
 import numpy as np
 
 from vitruvian.hdl.cube import CONFIGS, MatrixUnit, MatrixUnitConfig
-from vitruvian.sim.bench.compare import Result, compare
 from vitruvian.sim.rtl import CompiledModel, compile_unit
-from vitruvian.sim.verify import Check
+from vitruvian.sim.verify.check import Check
+from vitruvian.sim.verify.compare import Result, compare
 
 from .traffic import Traffic, make_traffic
 

@@ -9,9 +9,9 @@ import numpy as np
 from vitruvian.golden.fp import PRESETS, DotSpec, fused_dot, int_dot
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.hdl.fp.intdot import IntDotProduct
-from vitruvian.sim.bench.compare import Result, compare
 from vitruvian.sim.rtl import compile_unit
-from vitruvian.sim.verify import Check
+from vitruvian.sim.verify.check import Check
+from vitruvian.sim.verify.compare import Result, compare
 
 from .stimuli import dot_vectors, int_vectors
 

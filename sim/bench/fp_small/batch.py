@@ -25,9 +25,9 @@ from vitruvian.hdl.fp.add import Adder
 from vitruvian.hdl.fp.compare import Compare, MinMax
 from vitruvian.hdl.fp.convert import Converter
 from vitruvian.hdl.fp.multiplier_unit import Multiplier
-from vitruvian.sim.bench.compare import Result, compare
 from vitruvian.sim.rtl import CompiledModel, compile
-from vitruvian.sim.verify import Check
+from vitruvian.sim.verify.check import Check
+from vitruvian.sim.verify.compare import Result, compare
 
 from .bank import Bank
 from .stimuli import codes, pairs

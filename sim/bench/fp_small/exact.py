@@ -5,9 +5,9 @@ from functools import partial
 
 from vitruvian.golden.fp import PRESETS, DotSpec
 from vitruvian.hdl.fp.exact import ExactDotProduct
-from vitruvian.sim.bench.compare import Result
 from vitruvian.sim.bench.fp.batch import run_dot
-from vitruvian.sim.verify import Check
+from vitruvian.sim.verify.check import Check
+from vitruvian.sim.verify.compare import Result
 
 __all__ = ["CONFIGURATIONS", "checks", "run_exact"]
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from functools import partial
 
 from vitruvian.golden.fp import PRESETS, DotSpec, fused_dot
-from vitruvian.sim.bench.compare import Result, compare
 from vitruvian.sim.bench.fp.stimuli import dot_vectors
 from vitruvian.sim.rtl import compile
-from vitruvian.sim.verify import Check
+from vitruvian.sim.verify.check import Check
+from vitruvian.sim.verify.compare import Result, compare
 
 from .lanes import run_lanes, unit_for
 

@@ -8,9 +8,8 @@ import numpy as np
 
 from vitruvian.golden.m3xu.isa import Instruction, Opcode
 from vitruvian.hdl.cube import MatrixUnitConfig
-from vitruvian.hdl.m3xu.issue import opcodes_of
-from vitruvian.hdl.m3xu.mma import QUEUE_CYCLES, UNITS, MmaUnit
-from vitruvian.sim.bench.compare import Result, compare
+from vitruvian.hdl.mma.issue import opcodes_of
+from vitruvian.hdl.mma.unit import QUEUE_CYCLES, UNITS, MmaUnit
 from vitruvian.sim.rtl import CompiledModel, compile_unit
 from vitruvian.sim.rtl.mma import (
     MmaRun,
@@ -20,7 +19,8 @@ from vitruvian.sim.rtl.mma import (
     expected_results,
     run_instructions,
 )
-from vitruvian.sim.verify import Check
+from vitruvian.sim.verify.check import Check
+from vitruvian.sim.verify.compare import Result, compare
 
 __all__ = ["checks", "compare_run", "draw_opcodes", "run_unit"]
 

@@ -9,9 +9,9 @@ import numpy as np
 from vitruvian.golden.simd2 import Op
 from vitruvian.golden.simd2.integer import int_mmo
 from vitruvian.hdl.simd2.integer import IntConfig, IntTile
-from vitruvian.sim.bench.compare import Result, compare
 from vitruvian.sim.rtl import compile_unit
-from vitruvian.sim.verify import Check
+from vitruvian.sim.verify.check import Check
+from vitruvian.sim.verify.compare import Result, compare
 
 __all__ = ["CONFIGURATIONS", "checks", "int_vectors", "run_int_tile", "tile_name"]
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 from functools import partial
 
 from vitruvian.hdl.cube import CONFIGS, MatrixUnitConfig
-from vitruvian.sim.bench.compare import Result
 from vitruvian.sim.bench.cube.batch import run_unit
 from vitruvian.sim.rtl.simd2 import UNIT_FP32
-from vitruvian.sim.verify import Check
+from vitruvian.sim.verify.check import Check
+from vitruvian.sim.verify.compare import Result
 
 __all__ = ["CONFIGURATIONS", "checks"]
 

@@ -4,12 +4,13 @@
 its arguments evaluated and checked, to a `Sink`. `build` makes a `Program` of it that way.
 """
 
+from vitruvian.sim.davinci.cce.intrinsics.runtime import Address, Call, Sink
+from vitruvian.sim.davinci.cce.intrinsics.table import CONDITIONS, CONVERSIONS, intrinsic_table
+from vitruvian.sim.davinci.cce.language.errors import CceError, Position
+from vitruvian.sim.davinci.cce.sink.program import ProgramSink
+
 from .build import build, build_mixed
-from .errors import CceError, Position
-from .intrinsics import CONDITIONS, CONVERSIONS, intrinsics
 from .kernel import LIMIT, Kernel, Parameter, read, read_file
-from .machine import Address, Call, Sink
-from .sink import ProgramSink
 
 __all__ = [
     "CONDITIONS",
@@ -25,7 +26,7 @@ __all__ = [
     "Sink",
     "build",
     "build_mixed",
-    "intrinsics",
+    "intrinsic_table",
     "read",
     "read_file",
 ]

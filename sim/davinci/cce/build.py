@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ..chip import Chip
-from ..operands import DTYPES
-from ..program import Program
+from vitruvian.sim.davinci.cce.sink.program import GM_BASE, ProgramSink
+from vitruvian.sim.davinci.cce.sink.scheduler import Turns
+from vitruvian.sim.davinci.chip.model import Chip
+from vitruvian.sim.davinci.isa.operands import DTYPES
+from vitruvian.sim.davinci.program.program import Program
+
 from ..semantics import Functional, Product
 from .kernel import LIMIT, Kernel
-from .sink import GM_BASE, ProgramSink
-from .turns import Turns
 
 __all__ = ["build", "build_mixed"]
 

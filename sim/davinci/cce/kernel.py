@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .errors import CceError
-from .function import Function, Program
-from .limits import deep_stack, too_deep
-from .machine import Machine, Sink
-from .parse import parse
-from .sources import source_text
-from .types import Pointer, Scalar, Type, converter
+from vitruvian.sim.davinci.cce.compile.function import Function, Program
+from vitruvian.sim.davinci.cce.compile.parse import parse
+from vitruvian.sim.davinci.cce.intrinsics.runtime import Machine, Sink
+from vitruvian.sim.davinci.cce.language.errors import CceError
+from vitruvian.sim.davinci.cce.language.limits import deep_stack, too_deep
+from vitruvian.sim.davinci.cce.language.sources import source_text
+from vitruvian.sim.davinci.cce.language.types import Pointer, Scalar, Type, converter
 
 __all__ = ["LIMIT", "Kernel", "Parameter", "read", "read_file"]
 
@@ -182,7 +182,7 @@ def read(
 
 
 def _start(file: str):
-    from .errors import Position
+    from vitruvian.sim.davinci.cce.language.errors import Position
 
     return Position(file, 1)
 

@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from ..chip import GM
-from ..instruction import Instruction
-from ..operands import DTYPES, View
-from ..program import Core, Program
+from vitruvian.sim.davinci.chip.model import GM
+from vitruvian.sim.davinci.isa.instruction import Instruction
+from vitruvian.sim.davinci.isa.operands import DTYPES, View
+from vitruvian.sim.davinci.program.program import Core, Program
+
 from .matrix import CUBES, Product, golden_product, matrix_product
 from .memory import FunctionalError, Memory
 from .moves import MOVES

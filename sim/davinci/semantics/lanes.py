@@ -4,7 +4,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..operands import BLOCK_BYTES, DTYPES, View
+from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES, View
+
 from .memory import Memory
 
 __all__ = ["enabled", "independent", "load", "put", "store", "windows"]

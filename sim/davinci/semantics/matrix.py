@@ -7,9 +7,9 @@ import numpy as np
 
 from vitruvian.golden.cube import mmad
 from vitruvian.golden.fp import PRESETS, DotSpec, IntDotSpec
+from vitruvian.sim.davinci.isa.instruction import Instruction
+from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES
 
-from ..instruction import Instruction
-from ..operands import BLOCK_BYTES, DTYPES
 from .memory import FunctionalError, Memory
 
 __all__ = ["CUBES", "Product", "fractals_to_matrix", "golden_product", "matrix_product"]

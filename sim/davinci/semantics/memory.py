@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from ..instruction import Instruction
-from ..operands import DTYPES, View
+from vitruvian.sim.davinci.isa.instruction import Instruction
+from vitruvian.sim.davinci.isa.operands import DTYPES, View
 
 __all__ = ["FunctionalError", "Memory", "window"]
 

@@ -3,9 +3,9 @@
 import numpy as np
 
 from vitruvian.golden import vector
+from vitruvian.sim.davinci.isa.instruction import Instruction
+from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES, FRACTAL_BYTES, View
 
-from ..instruction import Instruction
-from ..operands import BLOCK_BYTES, DTYPES, FRACTAL_BYTES, View
 from .memory import FunctionalError, Memory
 from .patches import im2col
 

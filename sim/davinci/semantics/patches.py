@@ -6,10 +6,10 @@ import numpy as np
 
 from vitruvian.golden.scu import C0_BYTES, col2im_add, im2col_load
 from vitruvian.golden.scu.patches import ROWS
+from vitruvian.sim.davinci.isa.instruction import Instruction
+from vitruvian.sim.davinci.isa.operands import DTYPES, View, contiguous
+from vitruvian.sim.davinci.program.images import CHANNELS
 
-from ..build_patches import CHANNELS
-from ..instruction import Instruction
-from ..operands import DTYPES, View, contiguous
 from .memory import Memory
 
 __all__ = ["col2im", "im2col"]

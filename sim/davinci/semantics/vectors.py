@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from vitruvian.golden import vector
+from vitruvian.sim.davinci.isa.instruction import Instruction
+from vitruvian.sim.davinci.isa.lanes import lanes_of
+from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES, View
+from vitruvian.sim.davinci.semantics.gather_sort import PICKS
 
-from ..instruction import Instruction
-from ..lanes import lanes_of
-from ..operands import BLOCK_BYTES, DTYPES, View
 from .lanes import enabled, independent, load, put, store, windows
 from .memory import FunctionalError, Memory
 from .patches import col2im
-from .picks import PICKS
 
 __all__ = ["VECTORS"]
 

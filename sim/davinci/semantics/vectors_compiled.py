@@ -14,9 +14,9 @@ import numba
 import numpy as np
 
 from vitruvian.golden import vector
+from vitruvian.sim.davinci.isa.instruction import Instruction
+from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES
 
-from ..instruction import Instruction
-from ..operands import BLOCK_BYTES
 from .lanes import enabled
 from .memory import Memory
 

@@ -1,0 +1,1 @@
+"""The unit that runs matrix instructions on a matrix unit."""

@@ -1,0 +1,138 @@
+"""A matrix unit that runs instructions."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from amaranth.hdl import Module, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.fifo import SyncFIFOBuffered
+from amaranth.lib.wiring import In, Out
+
+from vitruvian.hdl.cube.config import CONFIGS, MatrixUnitConfig
+from vitruvian.hdl.cube.ports import beat_layout, fractal_layout
+from vitruvian.hdl.cube.unit import MatrixUnit
+from vitruvian.hdl.mma.issue import Issue, fetch_layout, word_layout
+from vitruvian.validate import check_int
+
+__all__ = ["QUEUE_CYCLES", "UNITS", "MmaUnit"]
+
+#: From an instruction to the head of the queue.
+QUEUE_CYCLES = 2
+
+_SYSTOLIC = replace(CONFIGS["m3xu"], dataflow="systolic")
+#: Units that run instructions, by name. Each takes any list of them without a bubble, for which a
+#: systolic one needs more slots than it has by default: one for every cycle of its latency.
+UNITS = {
+    "m3xu": CONFIGS["m3xu"],
+    "m3xu_pipelined": CONFIGS["m3xu_pipelined"],
+    "m3xu_systolic": replace(_SYSTOLIC, slots=_SYSTOLIC.latency_cycles + 1),
+    "m3xu_fp64": CONFIGS["m3xu_fp64"],
+    "fp64": MatrixUnitConfig(m=8, n=4, k=8, precisions=("fp64",), output="fp64"),
+    "fp64_12bit": MatrixUnitConfig(
+        m=8, n=4, k=10, precisions=("fp64",), output="fp64", multiplier_bits=12
+    ),
+}
+
+
+class MmaUnit(wiring.Component):
+    """Instructions in, results out: `Issue`, a queue of what it issued, and a `MatrixUnit`.
+
+    Access and execution are apart: ``fetch`` asks for operands ahead of time, ``ab`` and ``c``
+    bring them in the order asked for, however late. The unit's beat is an item of the queue and one
+    of ``ab``.
+
+    Parameters
+    ----------
+    config : MatrixUnitConfig
+    ahead : int
+        Beats that may be asked for before the unit has taken them, 2 to 64: at least the
+        cycles that a fetch takes, for a beat a cycle.
+
+    Members
+    -------
+    i : In(stream.Signature(word_layout()))
+        Instructions.
+    fetch : Out(stream.Signature(fetch_layout(config)))
+        Operands wanted, a beat's at a time.
+    ab : In(stream.Signature({a: M × bus_bits, b: N × bus_bits}))
+        Fractals of A and B, one of each for each item of ``fetch``.
+    c, o : In, Out(stream.Signature(M × N × word_bits))
+        C and D fractals, as `MatrixUnit` has them: two for each complex tile.
+    illegal : Out(1)
+        An opcode that the unit does not have was dropped since reset.
+
+    Latency
+    -------
+    ``latency = QUEUE_CYCLES + config.latency_cycles``. A list of instructions takes the steps of
+    all its beats and ``latency`` cycles more, from the first instruction to the last result, both
+    included: whatever the precisions, if operands are there, the tiles of a group take at least
+    ``pipeline + 1`` steps, and there are slots for the unit's latency and one beat more.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a config that `Issue` does not take, or ``ahead`` out of range.
+    """
+
+    shared = MatrixUnit.shared
+
+    if TYPE_CHECKING:
+        i: stream.Interface
+        fetch: stream.Interface
+        ab: stream.Interface
+        c: stream.Interface
+        o: stream.Interface
+        illegal: Signal
+
+    def __init__(self, *, config: MatrixUnitConfig, ahead: int = 4):
+        if not isinstance(config, MatrixUnitConfig):
+            raise TypeError(f"config must be a MatrixUnitConfig, not {config!r}")
+        check_int("ahead", ahead, 2, 64)
+        self.config, self.ahead = config, ahead
+        self.latency = QUEUE_CYCLES + config.latency_cycles
+        members = beat_layout(config).members
+        fractals = stream.Signature(fractal_layout(config))
+        operands = data.StructLayout({name: members[name] for name in ("a", "b")})
+        super().__init__(
+            {
+                "i": In(stream.Signature(word_layout())),
+                "fetch": Out(stream.Signature(fetch_layout(config))),
+                "ab": In(stream.Signature(operands)),
+                "c": In(fractals),
+                "o": Out(fractals),
+                "illegal": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.issue = issue = Issue(config=self.config)
+        m.submodules.unit = unit = MatrixUnit(config=self.config)
+        issued = issue.o.payload
+        width = len(Value.cast(issued.control))
+        m.submodules.queue = queue = SyncFIFOBuffered(width=width, depth=self.ahead)
+
+        wiring.connect(m, wiring.flipped(self.i), issue.i)
+        m.d.comb += [
+            self.fetch.payload.eq(issued.fetch),
+            self.fetch.valid.eq(issue.o.valid & queue.w_rdy),
+            queue.w_data.eq(Value.cast(issued.control)),
+            queue.w_en.eq(issue.o.valid & self.fetch.ready),
+            issue.o.ready.eq(queue.w_rdy & self.fetch.ready),
+            self.illegal.eq(issue.illegal),
+        ]
+        control = data.View(issued.control.shape(), queue.r_data)
+        beat = unit.i.payload
+        m.d.comb += [
+            Value.cast(getattr(beat, name)).eq(Value.cast(getattr(source, name)))
+            for source in (control, self.ab.payload)
+            for name in source.shape().members
+        ]
+        m.d.comb += [
+            unit.i.valid.eq(queue.r_rdy & self.ab.valid),
+            queue.r_en.eq(unit.i.ready & self.ab.valid),
+            self.ab.ready.eq(unit.i.ready & queue.r_rdy),
+        ]
+        wiring.connect(m, unit.c, wiring.flipped(self.c))
+        wiring.connect(m, wiring.flipped(self.o), unit.o)
+        return m

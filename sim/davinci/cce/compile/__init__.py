@@ -1,0 +1,1 @@
+"""From a parsed kernel to Python closures: scopes, expressions, statements, calls."""

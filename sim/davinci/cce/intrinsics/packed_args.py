@@ -1,0 +1,123 @@
+"""Arguments that a kernel hands over as one 64-bit word."""
+
+from vitruvian.sim.davinci.cce.intrinsics.signature import Intrinsic
+from vitruvian.sim.davinci.cce.language.errors import CceError, Position
+
+__all__ = ["unpack"]
+
+#: Fields of the words: name, first bit, bits.
+_BURSTS = (
+    ("sid", 0, 4),
+    ("n_burst", 4, 12),
+    ("len_burst", 16, 16),
+    ("src_gap", 32, 16),
+    ("dst_gap", 48, 16),
+)
+_LOAD = (("base_idx", 0, 16), ("repeat", 16, 8), ("src_stride", 24, 16), ("sid", 40, 4))
+_BINARY = (
+    ("dst_blk", 0, 8),
+    ("src0_blk", 8, 8),
+    ("src1_blk", 16, 8),
+    ("dst_rep", 24, 8),
+    ("src0_rep", 32, 8),
+    ("src1_rep", 40, 8),
+    ("repeat", 56, 8),
+)
+_UNARY = (
+    ("dst_blk", 0, 16),
+    ("src_blk", 16, 16),
+    ("dst_rep", 32, 8),
+    ("src_rep", 40, 8),
+    ("repeat", 56, 8),
+)
+_SCATTER = (("dst_rep", 0, 16), ("src_rep", 16, 16), ("repeat", 56, 8))
+_PLACE = (
+    ("channel", 0, 12),
+    ("pos_w", 16, 8),
+    ("pos_h", 24, 8),
+    ("first_w", 32, 16),
+    ("first_h", 48, 16),
+)
+_WINDOW = (
+    ("stride_w", 0, 6),
+    ("stride_h", 6, 6),
+    ("kernel_w", 12, 8),
+    ("kernel_h", 20, 8),
+    ("dilation_w", 28, 8),
+    ("dilation_h", 36, 8),
+    ("jump", 44, 8),
+    ("mode", 52, 1),
+    ("repeat", 56, 8),
+)
+_MATRICES = (
+    ("sid", 0, 4),
+    ("nd_num", 4, 12),
+    ("rows", 16, 16),
+    ("columns", 32, 16),
+    ("src_matrix_stride", 48, 16),
+)
+_NZ = (
+    ("src_row_stride", 0, 16),
+    ("dst_c0_stride", 16, 16),
+    ("dst_row_stride", 32, 16),
+    ("dst_matrix_stride", 48, 16),
+)
+_OUT = (("sid", 0, 4), ("n_size", 4, 12), ("m_size", 16, 16), ("dst_stride", 32, 32))
+_FIXPIPE = (
+    ("src_stride", 0, 16),
+    ("unit_flag", 32, 2),
+    ("quant_pre", 34, 5),
+    ("relu_pre", 39, 3),
+    ("channel_split", 42, 1),
+    ("nz2nd", 43, 1),
+)
+_PRODUCT = (
+    ("m", 0, 12),
+    ("k", 12, 12),
+    ("n", 24, 12),
+    ("c_matrix_source", 62, 1),
+    ("init", 63, 1),
+)
+_FILL = (("repeat", 0, 16), ("blocks", 16, 16), ("dst_gap", 32, 16))
+
+
+def unpack(signature: Intrinsic, arguments: dict, position: Position) -> dict:
+    """Arguments with the fields of words named `config`, or `xm` and `xt`, in their place.
+
+    Registers of control keep their word: what is in it is theirs to know.
+    """
+    name = signature.name
+    if "xm" in arguments and name.startswith("copy_"):
+        pair = (_OUT, _FIXPIPE) if "_cc_to_" in name else (_MATRICES, _NZ)
+        _take_apart(arguments, "xm", pair[0])
+        _take_apart(arguments, "xt", pair[1])
+    elif "xm" in arguments:
+        _take_apart(arguments, "xm", _PLACE)
+        _take_apart(arguments, "xt", _WINDOW)
+        for side in ("first_w", "first_h"):  # signed
+            arguments[side] -= (arguments[side] >> 15) << 16
+    if "config" not in arguments or signature.pipe in ("S", "unit"):
+        return arguments
+    names = {p.name for p in signature.parameters}
+    if name.startswith("copy_"):
+        fields = _BURSTS
+    elif name == "mad":
+        fields = _PRODUCT
+    elif name.startswith("load_"):
+        fields = _LOAD
+    elif name.startswith("scatter_"):
+        fields = _SCATTER
+    elif name.endswith("_2d"):
+        fields = _FILL
+    else:
+        fields = _BINARY if "src0" in names else _UNARY
+    _take_apart(arguments, "config", fields)
+    if name.startswith("load_") and not arguments["repeat"]:
+        raise CceError(position, f"{name}: repeat must be 1 to 255, not 0")
+    return arguments
+
+
+def _take_apart(arguments: dict, name: str, fields: tuple[tuple[str, int, int], ...]) -> None:
+    word = arguments.pop(name)
+    for field, first, bits in fields:
+        arguments[field] = word >> first & ((1 << bits) - 1)

@@ -1,0 +1,220 @@
+"""Signatures of intrinsics: parameters, overloads, and what their arguments must be."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from vitruvian.sim.davinci.cce.intrinsics.runtime import Address
+from vitruvian.sim.davinci.cce.language.errors import CceError, Position
+from vitruvian.sim.davinci.cce.language.keywords import ENUMERATIONS
+from vitruvian.sim.davinci.cce.language.types import PRIVATE, Pointer, Scalar, Type
+
+__all__ = ["Intrinsic", "Parameter", "bind", "intrinsic", "select"]
+
+_SPACES = frozenset(("GM", "L1", "L0A", "L0B", "L0C", "UB", "BT", "FB", "OWN"))
+_PARAMETER = re.compile(
+    r"(?P<name>\w+):(?P<kind>[\w*]+|-?\d+\.\.-?\d+)(?:<(?P<types>[\w,]+)>)?(?:=(?P<default>-?\w+))?"
+)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a signature.
+
+    Attributes
+    ----------
+    name : str
+    kind : str
+        A buffer (a pointer into it; OWN an array of the function's own, ANY any of them), "int",
+        "u64" (wraps), "bool", "number", "address", or the name of an enumeration.
+    types : tuple of str
+        Dtypes that a pointer may have; none for any. A single letter stands for one of the dtypes
+        of the signature, the same wherever the letter is.
+    low, high : int
+        Bounds of an int.
+    default : int, optional
+        Of a parameter at the end that may be left out.
+    """
+
+    name: str
+    kind: str
+    types: tuple[str, ...] = ()
+    low: int = 0
+    high: int = 0
+    default: int | None = None
+
+
+@dataclass(frozen=True)
+class Intrinsic:
+    """A signature. `letters` are dtypes that T may stand for; `pipe` may name a parameter."""
+
+    name: str
+    pipe: str
+    parameters: tuple[Parameter, ...]
+    letters: tuple[str, ...] = ()
+
+    @property
+    def fewest(self) -> int:
+        """Arguments that must be given."""
+        return sum(p.default is None for p in self.parameters)
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(p.name for p in self.parameters)})"
+
+
+def intrinsic(name: str, pipe: str, parameters: str, letters: str = "") -> Intrinsic:
+    """A signature from a line of text.
+
+    `dst:UB<T> repeat:0..255 transpose:bool mode:addr_cal_mode_t=0` are a pointer, an integer with
+    its bounds, a truth value, and an enumeration that may be left out.
+    """
+    found = []
+    for word in parameters.split():
+        match = _PARAMETER.fullmatch(word)
+        if match is None:
+            raise ValueError(f"a parameter must be name:kind, not {word!r}")
+        kind, types, default = match["kind"], match["types"], match["default"]
+        low = high = 0
+        if ".." in kind:
+            low, high = map(int, kind.split(".."))
+            kind = "int"
+        found.append(
+            Parameter(
+                match["name"],
+                kind,
+                tuple(types.split(",")) if types else (),
+                low,
+                high,
+                None if default is None else int(default),
+            )
+        )
+    return Intrinsic(name, pipe, tuple(found), tuple(letters.split()))
+
+
+def select(
+    candidates: Iterable[Intrinsic], types: Sequence[Type], position: Position
+) -> tuple[Intrinsic, dict[str, str]]:
+    """The signature that arguments of these types fit, and what its letters stand for.
+
+    Raises
+    ------
+    CceError
+        When none fits, with what is wrong with the one that comes nearest.
+    """
+    candidates = list(candidates)
+    counted = [c for c in candidates if c.fewest <= len(types) <= len(c.parameters)]
+    if not counted:
+        raise CceError(position, _count_message(candidates, len(types)))
+    problems = []
+    for candidate in counted:
+        letters: dict[str, str] = {}
+        problem = None
+        for number, (parameter, type) in enumerate(zip(candidate.parameters, types, strict=False)):
+            problem = _mismatch(parameter, type, candidate, letters)
+            if problem:
+                problems.append((number, f"{candidate.name}: {parameter.name} {problem}"))
+                break
+        if problem is None:
+            return candidate, letters
+    raise CceError(position, max(problems)[1])
+
+
+def _count_message(candidates: list[Intrinsic], given: int) -> str:
+    counts = sorted({n for c in candidates for n in range(c.fewest, len(c.parameters) + 1)})
+    allowed = ", ".join(map(str, counts[:-1]))
+    allowed = f"{allowed} or {counts[-1]}" if allowed else str(counts[-1])
+    words = candidates[0]
+    noun = "argument" if allowed == "1" else "arguments"
+    return f"{words.name} must have {allowed} {noun}, not {given}: {words}"
+
+
+def _mismatch(
+    parameter: Parameter, type: Type, candidate: Intrinsic, letters: dict[str, str]
+) -> str | None:
+    """What is wrong with an argument's type; None when nothing is."""
+    kind = parameter.kind
+    if kind == "address":
+        if isinstance(type, Pointer) and type.space != "BT":
+            return f"must be an address in BT, not a {type}"
+        return None
+    if kind in _SPACES or kind == "ANY":
+        if not isinstance(type, Pointer):
+            return f"must be a pointer to {kind}, not {type}"
+        space = PRIVATE if kind == "OWN" else kind
+        if type.space != space and kind != "ANY":
+            return f"must be a pointer to {kind}, not a {type}"
+        return _wrong_element(parameter, type.target, candidate, letters)
+    if not isinstance(type, Scalar):
+        return f"must be a number, not a {type}"
+    if type.is_float and kind != "number":
+        return f"must be an integer, not a {type}"
+    if type.name in ENUMERATIONS and kind not in ("number", type.name):
+        words = {
+            "int": "an integer",
+            "u64": "an integer",
+            "bool": "0 or 1",
+            "address": "an address",
+        }
+        return f"must be {words.get(kind, f'a {kind}')}, not a {type.name}"
+    return None
+
+
+def _wrong_element(
+    parameter: Parameter, target: Type, candidate: Intrinsic, letters: dict[str, str]
+) -> str | None:
+    dtype = target.dtype if isinstance(target, Scalar) else None
+    if not parameter.types:
+        return None
+    allowed: tuple[str, ...] = parameter.types
+    letter = parameter.types[0]
+    if len(letter) == 1:
+        allowed = (letters[letter],) if letter in letters else candidate.letters
+    if dtype not in allowed:
+        return f"must point to {' or '.join(allowed)}, not {dtype or target}"
+    if len(letter) == 1:
+        letters[letter] = str(dtype)
+    return None
+
+
+def bind(
+    signature: Intrinsic, values: list[Any], types: Sequence[Type], position: Position
+) -> dict[str, Any]:
+    """Arguments by name, each checked against its bounds.
+
+    Raises
+    ------
+    CceError
+        For an argument that is not allowed.
+    """
+    bound: dict[str, Any] = {}
+    for parameter, value, type in zip(signature.parameters, values, types, strict=False):
+        if isinstance(type, Pointer):
+            dtype = type.target.dtype if isinstance(type.target, Scalar) else "uint8"
+            bound[parameter.name] = Address(type.space, value, dtype)
+            continue
+        if parameter.kind == "u64":
+            value &= (1 << 64) - 1
+        problem = _out_of_range(parameter, value)
+        if problem:
+            raise CceError(position, f"{signature.name}: {parameter.name} {problem}, not {value!r}")
+        bound[parameter.name] = value
+    for parameter in signature.parameters[len(values) :]:
+        bound[parameter.name] = parameter.default
+    return bound
+
+
+_ENUMERATED_BOUNDS = {name: (min(v), max(v)) for name, v in ENUMERATIONS.items()}
+
+
+def _out_of_range(parameter: Parameter, value) -> str | None:
+    kind = parameter.kind
+    if kind == "int" and not parameter.low <= value <= parameter.high:
+        return f"must be {parameter.low} to {parameter.high}"
+    if kind == "bool" and value not in (0, 1):
+        return "must be 0 or 1"
+    if kind in _ENUMERATED_BOUNDS:
+        low, high = _ENUMERATED_BOUNDS[kind]
+        if not low <= value <= high:
+            return f"must be {low} to {high}"
+    return None

@@ -1,0 +1,339 @@
+"""The intrinsics: every signature, with the pipe that it runs on and what its arguments may be.
+
+Names and orders of arguments are those of the public documentation (CCE 9.0 intrinsic guide) and of
+the public headers for the 310, 910 and 910B; bounds are the widths of the fields. Counts of
+gaps and strides are in the units of the guide: 32-byte blocks, fractals or elements.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+
+from vitruvian.sim.davinci.cce.intrinsics.signature import Intrinsic, intrinsic
+
+__all__ = ["CONDITIONS", "CONVERSIONS", "PIPES", "intrinsic_table"]
+
+#: Names of the pipes by their numbers.
+PIPES = {0: "S", 1: "V", 2: "M", 3: "MTE1", 4: "MTE2", 5: "MTE3", 6: "ALL", 10: "FIX"}
+
+#: Comparisons in names of intrinsics.
+CONDITIONS = ("eq", "ne", "lt", "le", "gt", "ge")
+
+_NAMES = {"f16": "fp16", "f32": "fp32", "bf16": "bf16"}
+_NAMES |= {f"{s}{b}": f"{'u' if s == 'u' else ''}int{b}" for s in "su" for b in (8, 16, 32, 64)}
+
+#: Letters that say how a conversion rounds; none is to nearest, ties to even.
+_ROUNDINGS = ("", "r", "a", "f", "c", "z", "o")
+
+_PAIRS = """f162f32 f322f16 f162s32 s322f16 f162s8 f162u8 s82f16 u82f16 f162s16 s162f16 f322s32
+s322f32 f322s16 s162f32 f322s64 s642f32 f322bf16 bf162f32 bf162s32 s322s16 s322s64 s642s32
+f162bf16""".split()
+
+
+def _conversion(pair: str) -> tuple[str, str]:
+    source, target = next((a, b) for a in _NAMES for b in _NAMES if f"{a}2{b}" == pair)
+    return _NAMES[source], _NAMES[target]
+
+
+#: Dtypes of source and target, and the rounding, of every name `vconv_...`.
+CONVERSIONS: Mapping[str, tuple[str, str, str]] = MappingProxyType(
+    {f"vconv_{p}{r}": (*_conversion(p), r or "r") for p in _PAIRS for r in _ROUNDINGS}
+    | {"vconv_deq": ("int32", "fp16", "r")}
+)
+
+_BURSTS = "sid:0..15 n_burst:0..4095 len_burst:0..65535 src_gap:0..65535 dst_gap:0..65535"
+_BYTES = (
+    "sid:0..15 n_burst:0..4095 len_burst:0..2097151 left_padding:0..63 right_padding:0..63 "
+    "src_gap:0..4294967295 dst_gap:0..4294967295"
+)
+_BINARY = (
+    "repeat:0..255 dst_blk:0..255 src0_blk:0..255 src1_blk:0..255 "
+    "dst_rep:0..255 src0_rep:0..255 src1_rep:0..255"
+)
+_UNARY = "repeat:0..255 dst_blk:0..65535 src_blk:0..65535 dst_rep:0..4095 src_rep:0..4095"
+_REDUCE = "repeat:0..255 dst_rep:0..65535 src_blk:0..65535 src_rep:0..65535"
+_MODES = " repeat_stride_mode:bool=0 stride_size_mode:bool=0"
+_IMAGE = (
+    "pos_w:0..255 pos_h:0..255 first_w:-255..32767 first_h:-255..32767 channel:0..4095 "
+    "stride_w:1..63 stride_h:1..63 kernel_w:1..255 kernel_h:1..255 dilation_w:1..255 "
+    "dilation_h:1..255 jump:0..127 mode:bool repeat:1..255 c_size:csize_t"
+)
+_MATRIX_OF_IMAGE = (
+    "step_k:0..65535 step_m:0..65535 pos_k:0..65535 pos_m:0..65535 stride_w:1..63 stride_h:1..63 "
+    "kernel_w:0..255 kernel_h:0..255 dilation_w:1..255 dilation_h:1..255 filter_w:bool "
+    "filter_h:bool transpose:bool fmatrix_b:bool channels:0..65535"
+)
+_SIZES = "m:0..4095 k:0..4095 n:0..4095"
+_NUMBERS = "fp16 fp32 int32 int16"
+_ANY = "fp16 fp32 bf16 int8 uint8 int16 uint16 int32 uint32 int64 uint64"
+
+
+def _moves():
+    for name, pipe, dst, src, more in (
+        ("copy_gm_to_ubuf", "MTE2", "UB", "GM", ""),
+        ("copy_gm_to_cbuf", "MTE2", "L1", "GM", " pad_mode:pad_t=0"),
+        ("copy_ubuf_to_gm", "MTE3", "GM", "UB", " byte_mode:bm_t=0"),
+        ("copy_ubuf_to_ubuf", "V", "UB", "UB", ""),
+        ("copy_ubuf_to_cbuf", "MTE3", "L1", "UB", ""),
+        ("copy_cbuf_to_ubuf", "MTE1", "UB", "L1", ""),
+        ("copy_cbuf_to_gm", "MTE3", "GM", "L1", ""),
+    ):
+        yield name, pipe, f"dst:{dst} src:{src} {_BURSTS}{more}"
+        yield name, pipe, f"dst:{dst} src:{src} config:u64{more}"
+    for bits in ("_b8", "_b16", "_b32", ""):
+        yield f"copy_gm_to_ubuf_align{bits}", "MTE2", f"dst:UB src:GM {_BYTES}"
+        yield f"copy_ubuf_to_gm_align{bits}", "MTE3", f"dst:GM src:UB {_BYTES}"
+    for suffix, letters in (
+        ("b16", "fp16 bf16 int16 uint16"),
+        ("b8", "int8 uint8"),
+        ("b32s", "fp32 int32 uint32"),
+    ):
+        yield (
+            f"copy_gm_to_cbuf_multi_nd2nz_{suffix}",
+            "MTE2",
+            "dst:L1<T> src:GM<T> sid:0..15 nd_num:0..4095 rows:0..16384 columns:0..65535 "
+            "src_matrix_stride:0..65535 src_row_stride:0..65535 dst_c0_stride:0..16384 "
+            "dst_row_stride:0..16384 dst_matrix_stride:0..65535",
+            letters,
+        )
+        yield (
+            f"copy_gm_to_cbuf_multi_nd2nz_{suffix}",
+            "MTE2",
+            "dst:L1<T> src:GM<T> xm:u64 xt:u64",
+            letters,
+        )
+
+
+def _matrix():
+    base = "base_idx:0..65535 repeat:1..255 src_stride:0..65535"
+    for side in ("a", "b"):
+        name, dst = f"load_cbuf_to_c{side}", f"dst:L0{side.upper()}<T> src:L1<T>"
+        for tail in (
+            "sid:0..15 transpose:bool",
+            "dst_gap:0..65535 sid:0..15 transpose:bool",
+            "sid:0..15 transpose:bool addr_mode:addr_cal_mode_t",
+            "dst_gap:0..65535 sid:0..15 transpose:bool addr_mode:addr_cal_mode_t",
+        ):
+            yield name, "MTE1", f"{dst} {base} {tail}", _ANY
+        yield name, "MTE1", f"{dst} config:u64 transpose:bool addr_mode:addr_cal_mode_t=0", _ANY
+        for mode in ("bool", "addr_cal_mode_t"):
+            tail = f"dst_gap:0..65535 addr_mode:{mode} dst_fraction_gap:0..65535"
+            yield f"{name}_transpose", "MTE1", f"{dst} {base} {tail}", _ANY
+        name, dst = f"load_gm_to_c{side}", f"dst:L0{side.upper()}<T> src:GM<T>"
+        for tail in (
+            "sid:0..15",
+            "dst_gap:0..65535 sid:0..15",
+            "sid:0..15 addr_mode:addr_cal_mode_t",
+            "dst_gap:0..65535 sid:0..15 addr_mode:addr_cal_mode_t",
+        ):
+            yield name, "MTE2", f"{dst} {base} {tail}", _ANY
+        yield name, "MTE2", f"{dst} config:u64", _ANY
+        yield f"set_l0{side}_2d", "MTE1", f"dst:L0{side.upper()} config:u64"
+        yield f"create_c{side}_matrix", "MTE1", f"dst:L0{side.upper()} repeat:1..32767 value:number"
+    for buffer, dst in (("ca", "L0A"), ("cb", "L0B"), ("ub", "UB")):
+        name = f"img2col_cbuf_to_{buffer}"
+        for rest in (_IMAGE, "xm:u64 xt:u64 c_size:csize_t"):
+            yield name, "MTE1", f"dst:{dst}<T> src:L1<T> {rest}", "fp16 int8 uint8"
+        words = "fmatrix:u64 xm:u64 xt:u64 c_size:csize_t"
+        yield name, "MTE1", f"dst:{dst}<T> src:L1<T> {words}", "fp16 int8 uint8"
+    words = "fp16 fp32 bf16 int8 uint8 int16 uint16 int32 uint32"
+    yield "img2colv2_cbuf_to_ca", "MTE1", f"dst:L0A<T> src:L1<T> {_MATRIX_OF_IMAGE}", words
+    yield "col2img", "V", "dst:UB<T> src:UB<T> xm:u64 xt:u64", "fp16 fp32"
+    yield (
+        "col2img",
+        "V",
+        "dst:UB<T> src:UB<T> first_h:-255..32767 pos_w:0..255 pos_h:0..255 first_w:-255..32767 "
+        "repeat:1..255 stride_w:1..63 stride_h:1..63 kernel_w:1..255 kernel_h:1..255 "
+        "dilation_w:1..255 dilation_h:1..255 repeat_mode:bool",
+        "fp16 fp32",
+    )
+    for c, a, b in (
+        ("fp32", "fp16", "fp16"),
+        ("fp16", "fp16", "fp16"),
+        ("fp32", "bf16", "bf16"),
+        ("fp32", "fp32", "fp32"),
+        ("int32", "int8", "int8"),
+        ("int32", "uint8", "int8"),
+        ("uint32", "uint8", "uint8"),
+    ):
+        operands = f"c:L0C<{c}> a:L0A<{a}> b:L0B<{b}>"
+        flags = "k_direction_align:bool"
+        yield "mad", "M", f"{operands} {_SIZES} init:bool"
+        yield "mad", "M", f"{operands} config:u64"
+        for bias in ("", " bias:address"):
+            short = f"unit_flag:0..3 {flags} c_matrix_source:bool init:bool"
+            yield "mad", "M", f"{operands}{bias} {_SIZES} {short}"
+            offsets = "feat_offset:0..255 smask_offset:0..255"
+            long = f"unit_flag:0..3 {flags} is_weight_offset:bool c_matrix_source:bool init:bool"
+            yield "mad", "M", f"{operands}{bias} {_SIZES} {offsets} {long}"
+    for dst, src in (("UB", "L0C"), ("L0C", "UB")):
+        words = {"UB": "ubuf", "L0C": "cc"}
+        for shape in ("matrix", "vector"):
+            name = f"copy_{shape}_{words[src]}_to_{words[dst]}"
+            yield name, "V", f"dst:{dst} src:{src} {_BURSTS} cr_mode:ConvRelu_t"
+    yield (
+        "broadcast_ub_to_cc",
+        "V",
+        "dst:L0C src:UB n_burst:1..255 len_burst:1..255 src_gap:0..255 dst_gap:0..255 "
+        "repeat:bool=0",
+    )
+    for name, dst in (("copy_matrix_cc_to_gm", "GM"), ("copy_matrix_cc_to_cbuf", "L1")):
+        yield (
+            name,
+            "FIX",
+            f"dst:{dst} src:L0C sid:0..15 n_size:0..65535 m_size:0..65535 "
+            "dst_stride:0..4294967295 src_stride:0..65535 unit_flag:0..3 quant_pre:QuantMode_t "
+            "relu_pre:Relu_t channel_split:bool nz2nd:bool",
+        )
+        yield name, "FIX", f"dst:{dst} src:L0C xm:u64 xt:u64"
+    yield (
+        "copy_cbuf_to_bt",
+        "MTE1",
+        "dst:address src:L1 convert:bool n_burst:1..4095 len_burst:0..65535 src_gap:0..65535 "
+        "dst_gap:0..65535",
+    )
+
+
+def _vectors():
+    for name, letters in (
+        ("vadd", _NUMBERS),
+        ("vsub", _NUMBERS),
+        ("vmul", _NUMBERS),
+        ("vmax", _NUMBERS),
+        ("vmin", _NUMBERS),
+        ("vdiv", "fp16 fp32"),
+        ("vand", _ANY),
+        ("vor", _ANY),
+        ("vxor", _ANY),
+        ("vmadd", "fp16 fp32"),
+        ("vmaddrelu", "fp16 fp32"),
+        ("vaddrelu", "fp16 fp32 int16"),
+        ("vsubrelu", "fp16 fp32 int16"),
+    ):
+        operands = "dst:UB<T> src0:UB<T> src1:UB<T>"
+        if name in ("vand", "vor", "vxor"):  # of bits, whatever the pointers say
+            operands = "dst:UB src0:UB src1:UB"
+        yield name, "V", f"{operands} {_BINARY}{_MODES}", letters
+        yield name, "V", f"{operands} config:u64", letters
+    for types in ("dst:UB<T> src0:UB<T> src1:UB<T>", "dst:UB<fp32> src0:UB<fp16> src1:UB<fp16>"):
+        yield "vmla", "V", f"{types} {_BINARY}{_MODES}", "fp16 fp32"
+        yield "vmla", "V", f"{types} config:u64", "fp16 fp32"
+    for name, letters in (
+        ("vadds", _NUMBERS),
+        ("vmuls", _NUMBERS),
+        ("vmaxs", _NUMBERS),
+        ("vmins", _NUMBERS),
+        ("vlrelu", "fp16 fp32"),
+    ):
+        yield name, "V", f"dst:UB<T> src:UB<T> scalar:number {_UNARY}{_MODES}", letters
+        yield name, "V", "dst:UB<T> src:UB<T> scalar:number config:u64", letters
+    for types in ("dst:UB<T> src:UB<T>", "dst:UB<fp32> src:UB<fp16>"):
+        yield "vaxpy", "V", f"{types} scalar:number {_UNARY}{_MODES}", "fp16 fp32"
+    for name, letters in (
+        ("vexp", "fp16 fp32"),
+        ("vln", "fp16 fp32"),
+        ("vrec", "fp16 fp32"),
+        ("vrsqrt", "fp16 fp32"),
+        ("vsqrt", "fp16 fp32"),
+        ("vabs", "fp16 fp32 int16"),
+        ("vrelu", "fp16 fp32 int32"),
+        ("vnot", ""),
+        ("vcopy", "int16 uint16 int32 uint32 fp16 fp32 bf16"),
+    ):
+        operands = "dst:UB<T> src:UB<T>" if letters else "dst:UB src:UB"
+        yield name, "V", f"{operands} {_UNARY}{_MODES}", letters
+        yield name, "V", f"{operands} config:u64", letters
+    for name in ("vshl", "vshr"):
+        operands = "dst:UB<T> src:UB<T> amount:0..32"
+        yield name, "V", f"{operands} {_UNARY} round:bool=0", "int16 uint16 int32 uint32"
+    for name, (source, target, _) in CONVERSIONS.items():
+        yield name, "V", f"dst:UB<{target}> src:UB<{source}> {_UNARY}{_MODES}"
+        yield name, "V", f"dst:UB<{target}> src:UB<{source}> config:u64"
+    dup = "dst:UB<T> scalar:number"
+    yield "vector_dup", "V", f"{dup} {_UNARY}{_MODES}", "fp16 fp32 bf16 int16 uint16 int32 uint32"
+    yield "vector_dup", "V", f"{dup} config:u64", "fp16 fp32 bf16 int16 uint16 int32 uint32"
+    for dtype in ("uint16", "uint32"):
+        operands = f"dst:UB<{dtype}> src:UB<uint32> offset:0..4294967295"
+        yield "vgather", "V", f"{operands} dst_rep:0..4095 repeat:0..255"
+        operands = f"dst:UB<{dtype}> src0:UB<{dtype}> src1:UB<{dtype}>"
+        strides = "repeat:0..65535 src0_blk:0..255 pattern:0..7 src0_rep:0..65535 src1_rep:0..255"
+        yield "vreducev2", "V", f"{operands} {strides}"
+    yield "vbitsort", "V", "dst:UB<T> src0:UB<T> src1:UB<uint32> repeat:0..255", "fp16 fp32"
+    yield "vmrgsort4", "V", "dst:UB<T> lists:OWN lengths:u64 control:u64", "fp16 fp32"
+    yield "vbrcb", "V", "dst:UB<T> src:UB<T> dst_blk:0..65535 dst_rep:0..65535 repeat:0..255", _ANY
+
+
+def _selections():
+    for condition in CONDITIONS:
+        operands = "src0:UB<T> src1:UB<T>"
+        yield f"vcmp_{condition}", "V", f"{operands} {_BINARY}{_MODES}", "fp16 fp32"
+        bits = "dst:UB<uint8,int8,uint16,uint32,uint64>"
+        yield f"vcmpv_{condition}", "V", f"{bits} {operands} {_BINARY}{_MODES}", "fp16 fp32 int32"
+        scalar = f"{bits} src:UB<T> scalar:number {_UNARY}{_MODES}"
+        yield f"vcmpvs_{condition}", "V", scalar, "fp16 fp32 int32"
+    operands = "dst:UB<T> src0:UB<T> src1:UB<T>"
+    yield "vsel", "V", f"{operands} {_BINARY} mode:0..2=0", "fp16 fp32"
+    yield "set_cmpmask", "V", "src:UB"
+    yield "get_cmpmask", "V", "dst:UB"
+    operands = "dst:UB<T> src:UB<T>"
+    yield "vcadd", "V", f"{operands} {_REDUCE} mode:bool=0", "fp16 fp32"
+    for name in ("vcmax", "vcmin"):
+        yield name, "V", f"{operands} {_REDUCE} order:Order_t=0", "fp16 fp32 int16 int32"
+    for name in ("vcgadd", "vcgmax", "vcgmin", "vcpadd"):
+        yield name, "V", f"{operands} {_REDUCE}", "fp16 fp32"
+    yield "vtranspose", "V", operands, "uint16 int16 fp16"
+    sizes = "pixels:1..4095 channels:1..4095 mode:bool"
+    yield "v4dtrans", "V", f"{operands} {sizes}", "uint8 int8 fp16 uint16 int16 fp32 uint32 int32"
+    for bits in ("b16", "b32"):
+        name = f"scatter_vnchwconv_{bits}"
+        registers = "dst:ub_addr8_t src:ub_addr8_t"
+        yield name, "V", f"{registers} repeat:0..255 dst_rep:0..65535 src_rep:0..65535"
+        yield name, "V", f"{registers} config:u64"
+    halves = "dst_high:bool src_high:bool"
+    yield (
+        "scatter_vnchwconv_b8",
+        "V",
+        f"dst:ub_addr8_t src:ub_addr8_t repeat:0..255 dst_rep:0..65535 src_rep:0..65535 {halves}",
+    )
+    for name in ("set_va_reg", "set_va_reg_sb"):
+        yield name, "S", "register:ub_addr8_t addresses:OWN<uint64>"
+
+
+def _control():
+    yield "set_vector_mask", "S", "high:u64 low:u64"
+    yield "set_vector_mask_dup", "S", "mask:u64"
+    yield "set_mask_norm", "S", ""
+    yield "set_mask_count", "S", ""
+    yield "set_flag", "source", "source:pipe_t target:pipe_t register:event_t"
+    yield "wait_flag", "target", "source:pipe_t target:pipe_t register:event_t"
+    yield "pipe_barrier", "unit", "unit:pipe_t"
+    for operation in ("none", "add", "max", "min", "f32", "f16", "bf16", "s32", "s16", "s8"):
+        yield f"set_atomic_{operation}", "S", ""
+    for name in ("set_fmatrix", "set_fmatrix_b", "set_padding", "set_l1_3d_size", "set_l3d_rpt"):
+        yield name, "S", "config:u64"
+    yield "set_fcol2img", "S", "config:u64"
+    for name in ("set_nd_para", "set_fpc", "set_ctrl", "set_st_atomic_cfg", "set_quant_pre"):
+        yield name, "S", "config:u64"
+    for name in ("set_ffts_base_addr", "set_mask_spr", "set_channel_para"):
+        yield name, "S", "config:u64"
+    for name in ("set_hf32_mode", "set_hf32_trans_mode", "set_mm_layout_transform"):
+        yield name, "S", "on:bool"
+    for name in ("set_deqscale", "set_lrelu_alpha", "set_quant_post"):
+        yield name, "S", "value:number"
+    for suffix in ("", "_h", "_bf16", "_ui"):
+        yield f"set_l0_set_value{suffix}", "S", "value:number"
+    yield "dcci", "S", "address:ANY line:cache_line_t=0 target:dcci_dst_t=0"
+    yield "dsb", "S", "kind:mem_dsb_t"
+    yield "ffts_cross_core_sync", "unit", "unit:pipe_t config:u64"
+    yield "wait_flag_dev", "S", "register:0..15"
+    yield "wait_flag_dev", "unit", "unit:pipe_t register:0..15"
+
+
+@cache
+def intrinsic_table() -> Mapping[str, tuple[Intrinsic, ...]]:
+    """Every intrinsic's signatures, by name; those with more arguments later."""
+    table: dict[str, list[Intrinsic]] = {}
+    for rows in (_moves, _matrix, _vectors, _selections, _control):
+        for name, *rest in rows():
+            table.setdefault(name, []).append(intrinsic(name, *rest))
+    return MappingProxyType({name: tuple(signatures) for name, signatures in table.items()})

@@ -1,0 +1,1 @@
+"""CCE C up to its tokens: characters, keywords, types, the preprocessor."""

@@ -1,0 +1,144 @@
+"""The expressions of #if and #elif."""
+
+import re
+
+from vitruvian.sim.davinci.cce.language.errors import CceError, Position, shown
+from vitruvian.sim.davinci.cce.language.limits import BRACKETS_DEEP, too_deep
+from vitruvian.sim.davinci.cce.language.tokens import Token
+
+__all__ = ["holds", "whole"]
+
+_LEVELS = (
+    ("||",),
+    ("&&",),
+    ("|",),
+    ("^",),
+    ("&",),
+    ("==", "!="),
+    ("<", "<=", ">", ">="),
+    ("<<", ">>"),
+    ("+", "-"),
+    ("*", "/", "%"),
+)
+
+
+def holds(tokens: list[Token], position: Position) -> bool:
+    """Whether the expression of an #if is not zero; names that are no macros are 0."""
+    return whole(tokens, position) != 0
+
+
+def whole(tokens: list[Token], position: Position) -> int:
+    """The value of an expression as an #if has them."""
+    reader = _Reader(tokens, position)
+    value = reader.choice()
+    if reader.index < len(tokens):
+        raise CceError(
+            reader.here(), f"#if does not expect {shown(tokens[reader.index].text)} here"
+        )
+    return value
+
+
+class _Reader:
+    def __init__(self, tokens: list[Token], position: Position):
+        self.tokens, self.position, self.index = tokens, position, 0
+        self.deep = 0  # choices within each other
+
+    def here(self) -> Position:
+        return self.tokens[self.index].position if self.index < len(self.tokens) else self.position
+
+    def accept(self, *texts: str) -> str | None:
+        if self.index < len(self.tokens) and self.tokens[self.index].text in texts:
+            self.index += 1
+            return self.tokens[self.index - 1].text
+        return None
+
+    def choice(self) -> int:
+        self.deep += 1
+        if self.deep > BRACKETS_DEEP:
+            raise too_deep(self.here())
+        value = self._choice()
+        self.deep -= 1
+        return value
+
+    def _choice(self) -> int:
+        value = self.binary(0)
+        if self.accept("?"):
+            yes = self.choice()
+            if not self.accept(":"):
+                raise CceError(self.here(), "#if has a ? without its :")
+            no = self.choice()
+            return yes if value else no
+        return value
+
+    def binary(self, level: int) -> int:
+        if level == len(_LEVELS):
+            return self.unary()
+        value = self.binary(level + 1)
+        while sign := self.accept(*_LEVELS[level]):
+            value = self._apply(sign, value, self.binary(level + 1))
+            if abs(value) >> 128:
+                raise CceError(self.here(), "a value in an #if must be below 2^128")
+        return value
+
+    def _apply(self, sign: str, a: int, b: int) -> int:
+        if sign in "/%":
+            if b == 0:
+                raise CceError(self.here(), "#if divides by zero")
+            quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+            return quotient if sign == "/" else a - quotient * b
+        if sign in ("<<", ">>"):
+            if not 0 <= b < 64:
+                raise CceError(self.here(), f"the shift of an #if must be 0 to 63, not {b!r}")
+            return a << b if sign == "<<" else a >> b
+        return {
+            "||": lambda: int(bool(a or b)),
+            "&&": lambda: int(bool(a and b)),
+            "|": lambda: a | b,
+            "^": lambda: a ^ b,
+            "&": lambda: a & b,
+            "==": lambda: int(a == b),
+            "!=": lambda: int(a != b),
+            "<": lambda: int(a < b),
+            "<=": lambda: int(a <= b),
+            ">": lambda: int(a > b),
+            ">=": lambda: int(a >= b),
+            "+": lambda: a + b,
+            "-": lambda: a - b,
+            "*": lambda: a * b,
+        }[sign]()
+
+    def unary(self) -> int:
+        signs = []
+        while sign := self.accept("!", "-", "+", "~"):
+            signs.append(sign)
+        value = self.primary()
+        for sign in reversed(signs):
+            value = {"!": int(not value), "-": -value, "+": value, "~": ~value}[sign]
+        return value
+
+    def primary(self) -> int:
+        if self.accept("("):
+            value = self.choice()
+            if not self.accept(")"):
+                raise CceError(self.here(), "#if has a ( without its )")
+            return value
+        if self.index >= len(self.tokens):
+            raise CceError(self.position, "#if must be followed by a complete expression")
+        token = self.tokens[self.index]
+        self.index += 1
+        if token.kind == "id":
+            if self.accept("("):  # __has_include(x) and the like, which nothing here has
+                while self.index < len(self.tokens) and not self.accept(")"):
+                    self.index += 1
+                return 0
+            return int(token.text == "true")
+        if token.kind == "char" and len(token.text) == 3:
+            return ord(token.text[1])
+        digits = re.fullmatch(
+            r"(0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)[uUlL]*", token.text.replace("'", "")
+        )
+        if not digits or len(token.text) > 200:
+            raise CceError(token.position, f"#if must be made of integers, not {shown(token.text)}")
+        word = digits[1]
+        octal = len(word) > 1 and word[0] == "0" and word.isdigit()
+        return int(word, 8) if octal and set(word) <= set("01234567") else int(word, 0)

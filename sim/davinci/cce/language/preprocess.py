@@ -1,0 +1,357 @@
+"""The preprocessor: conditions, macros and files of one's own, with every token's place kept.
+
+A token that comes out of a macro has the place where the macro was used, so that a message names
+the line that its reader wrote.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from vitruvian.sim.davinci.cce.language.condition import holds
+from vitruvian.sim.davinci.cce.language.errors import CceError, Position
+from vitruvian.sim.davinci.cce.language.limits import BRACKETS_DEEP, EXPANDED, WORD_LENGTH, too_deep
+from vitruvian.sim.davinci.cce.language.sources import Sources
+from vitruvian.sim.davinci.cce.language.tokens import Token, tokenize
+
+__all__ = ["Macro", "preprocess"]
+
+
+class Macro(NamedTuple):
+    """A definition: `parameters` is None for one without parentheses."""
+
+    parameters: tuple[str, ...] | None
+    body: tuple[Token, ...]
+    variadic: bool = False
+
+
+class _Condition(NamedTuple):
+    """An #if that is open: where it began, whether it is read, whether a branch has been."""
+
+    position: Position
+    reading: bool
+    taken: bool
+    last: bool  # after its #else
+
+
+def preprocess(
+    text: str,
+    file: str,
+    defines: Mapping[str, str] | None = None,
+    *,
+    reserved: frozenset[str] = frozenset(),
+    directory: Path | None = None,
+    include_path: Sequence[str | Path] = (),
+) -> list[Token]:
+    """Tokens of a source with its directives carried out, without ends of line.
+
+    Parameters
+    ----------
+    text, file : str
+    defines : mapping of str to str, optional
+        Macros without parameters that are there from the start.
+    reserved : frozenset of str
+        Words of the language: a #define of one of them is passed over.
+    directory : Path, optional
+        Where files named in `#include "..."` are looked for, and below the folder of the file that
+        includes them; those that are not there, and all in angle brackets, are passed over, since
+        what they declare is known here or named when used.
+    include_path : sequence of str or Path
+        Further folders in which they are looked for.
+
+    Raises
+    ------
+    CceError
+        For a directive that is none, conditions that do not pair up, macros with the wrong number
+        of arguments, an #error that is reached, a file outside those folders, and whatever passes
+        one of `limits`.
+    """
+    work = _Preprocessor(reserved, Sources(directory, include_path))
+    for name, value in (defines or {}).items():
+        body = [t for t in tokenize(value, f"-D{name}") if t.kind != "newline"]
+        work.macros[name] = Macro(None, tuple(body))
+    work.sources.take(text, Position(file, 1))
+    return work.run(text, file, directory)
+
+
+class _Preprocessor:
+    def __init__(self, reserved: frozenset[str], sources: Sources):
+        self.reserved = reserved
+        self.macros: dict[str, Macro] = {}
+        self.sources = sources
+        self.once: set[Path] = set()
+        self.made = 0  # tokens that macros have made
+        self.deep = 0  # macros within arguments of macros
+
+    def run(self, text: str, file: str, directory: Path | None) -> list[Token]:
+        """One file."""
+        result: list[Token] = []
+        pending: list[Token] = []  # lines between directives, since a call may span some
+        conditions: list[_Condition] = []
+        for line in _lines(tokenize(text, file)):
+            if not line or line[0].text != "#":
+                if all(c.reading for c in conditions):
+                    pending += line
+                continue
+            reading = all(c.reading for c in conditions)
+            if len(line) == 1:
+                continue
+            word, rest = line[1], line[2:]
+            if word.text in ("if", "ifdef", "ifndef", "elif", "else", "endif"):
+                result += self.expand(pending)
+                pending.clear()
+                self._condition(word, rest, conditions)
+            elif reading:
+                result += self.expand(pending)
+                pending.clear()
+                if word.text == "include":
+                    result += self._include(rest, directory, word.position)
+                else:
+                    self._directive(word, rest, file, directory)
+        if conditions:
+            raise CceError(conditions[-1].position, "this condition has no #endif")
+        return result + self.expand(pending)
+
+    def _condition(self, word: Token, rest: list[Token], conditions: list[_Condition]) -> None:
+        name = word.text
+        if len(conditions) > BRACKETS_DEEP:
+            raise too_deep(word.position)
+        if name in ("elif", "else", "endif"):
+            if not conditions:
+                raise CceError(word.position, f"#{name} without an #if before it")
+            old = conditions.pop()
+            if name == "endif":
+                return
+            if old.last:
+                raise CceError(word.position, f"#{name} after the #else of {old.position}")
+            outer = all(c.reading for c in conditions)
+            now = outer and not old.taken and (name == "else" or self._holds(word, rest))
+            conditions.append(_Condition(old.position, now, old.taken or now, name == "else"))
+            return
+        if not all(c.reading for c in conditions):
+            conditions.append(_Condition(word.position, False, True, False))
+            return
+        if name == "if":
+            now = self._holds(word, rest)
+        else:
+            if not rest or rest[0].kind != "id":
+                raise CceError(word.position, f"#{name} must be followed by a name")
+            now = (rest[0].text in self.macros) == (name == "ifdef")
+        conditions.append(_Condition(word.position, now, now, False))
+
+    def _holds(self, word: Token, rest: list[Token]) -> bool:
+        known, index = [], 0
+        while index < len(rest):
+            token = rest[index]
+            if token.text != "defined":
+                known.append(token)
+                index += 1
+                continue
+            bracket = index + 1 < len(rest) and rest[index + 1].text == "("
+            at = index + 2 if bracket else index + 1
+            closed = not bracket or (at + 1 < len(rest) and rest[at + 1].text == ")")
+            if at >= len(rest) or rest[at].kind != "id" or not closed:
+                raise CceError(token.position, "defined must be followed by a name")
+            value = "1" if rest[at].text in self.macros else "0"
+            known.append(Token("number", value, token.position, True))
+            index = at + 2 if bracket else at + 1
+        return holds(self.expand(known), word.position)
+
+    def _directive(self, word: Token, rest: list[Token], file: str, directory: Path | None) -> None:
+        name = word.text
+        if name == "define":
+            self._define(word, rest)
+        elif name == "undef":
+            self.macros.pop(rest[0].text if rest else "", None)
+        elif name == "error":
+            raise CceError(word.position, "#error " + " ".join(t.text for t in rest))
+        elif name == "pragma":
+            if directory is not None and [t.text for t in rest] == ["once"]:
+                self.once.add((directory / Path(file).name).resolve())
+        elif name not in ("line", "warning", "ident") and word.kind != "number":
+            raise CceError(word.position, f"#{name} is not a directive of the preprocessor")
+
+    def _define(self, word: Token, rest: list[Token]) -> None:
+        if not rest or rest[0].kind != "id":
+            raise CceError(word.position, "#define must be followed by a name")
+        name, rest = rest[0].text, rest[1:]
+        parameters, variadic = None, False
+        if rest and rest[0].text == "(" and not rest[0].spaced:
+            texts = [t.text for t in rest]
+            if ")" not in texts:
+                raise CceError(rest[0].position, f"the parameters of macro {name} have no ')'")
+            end = texts.index(")")
+            parameters = tuple(t for t in texts[1:end] if t != ",")
+            rest = rest[end + 1 :]
+            if parameters and parameters[-1] == "...":
+                variadic, parameters = True, (*parameters[:-1], "__VA_ARGS__")
+        if name not in self.reserved:
+            self.macros[name] = Macro(parameters, tuple(rest), variadic)
+
+    def _include(
+        self, rest: list[Token], directory: Path | None, position: Position
+    ) -> list[Token]:
+        if directory is None or not rest or rest[0].kind != "string":
+            return []
+        name = rest[0].text[1:-1]
+        path = self.sources.find(name, directory, position)
+        if path is None or path in self.once:
+            return []
+        with self.sources.within(path, position) as text:
+            return self.run(text, name, path.parent)
+
+    def expand(self, tokens: list[Token]) -> list[Token]:
+        """Tokens with macros replaced."""
+        macros, result, index = self.macros, [], 0
+        while index < len(tokens):
+            token = tokens[index]
+            index += 1
+            if token.kind != "id" or token.text not in macros:
+                if token.kind != "newline":
+                    result.append(token)
+                continue
+            first = index - 1
+            while (end := _group(tokens, index)) is not None:
+                index = end
+            result += self._expand([(t, frozenset()) for t in tokens[first:index]])
+        return result
+
+    def _expand(self, pairs: list[tuple[Token, frozenset[str]]]) -> list[Token]:
+        """As in C: a macro is not replaced within its own expansion."""
+        stack, result = pairs[::-1], []
+        while stack:
+            token, hidden = stack.pop()
+            macro = self.macros.get(token.text) if token.kind == "id" else None
+            if macro is None or token.text in hidden:
+                if token.kind != "newline":
+                    result.append(token)
+                continue
+            arguments: list[list[Token]] = []
+            if macro.parameters is not None:
+                if not stack or stack[-1][0].text != "(":
+                    result.append(token)
+                    continue
+                arguments = _arguments(stack, token)
+            inside = hidden | {token.text}
+            here = token.position
+            self._count(sum(map(len, arguments)), here)
+            body = self._substitute(token, macro, arguments)
+            self._count(len(body), here)
+            stack += [(Token(k, t, here, s), inside) for k, t, _, s in reversed(body)]
+        return result
+
+    def _count(self, tokens: int, position: Position) -> None:
+        self.made += tokens
+        if self.made > EXPANDED:
+            raise CceError(position, f"macros must make at most {EXPANDED} tokens")
+
+    def _argument(self, use: Token, tokens: list[Token]) -> list[Token]:
+        """An argument with macros replaced."""
+        self.deep += 1
+        if self.deep > BRACKETS_DEEP:
+            raise too_deep(use.position)
+        found = self.expand(tokens)
+        self.deep -= 1
+        return found
+
+    def _substitute(self, use: Token, macro: Macro, arguments: list[list[Token]]) -> list[Token]:
+        names = macro.parameters or ()
+        if macro.variadic and len(arguments) >= len(names):
+            rest = arguments[len(names) - 1 :]
+            arguments = arguments[: len(names) - 1] + [_joined(rest)]
+        elif macro.variadic:
+            arguments = arguments + [[]] * (len(names) - len(arguments))
+        if not names and arguments == [[]]:
+            arguments = []
+        if len(arguments) != len(names):
+            raise CceError(
+                use.position,
+                f"macro {use.text} must have {len(names)} arguments, not {len(arguments)}",
+            )
+        given = dict(zip(names, arguments, strict=True))
+        result: list[Token] = []
+        body, index = macro.body, 0
+        while index < len(body):
+            token = body[index]
+            following = body[index + 1] if index + 1 < len(body) else None
+            if token.text == "#" and following is not None and following.text in given:
+                text = " ".join(t.text for t in given[following.text])
+                self._check_word(text, use)
+                result.append(Token("string", f'"{text}"', use.position, True))
+                index += 2
+            elif token.text == "##" and following is not None and result:
+                right = given.get(following.text, [following])
+                left = result.pop()
+                text = left.text + (right[0].text if right else "")
+                self._check_word(text, use)
+                joined = tokenize(text, use.position.file)
+                result += [t._replace(position=use.position) for t in joined] + right[1:]
+                index += 2
+            elif token.text in given:
+                pasted = following is not None and following.text == "##"
+                argument = given[token.text]
+                result += argument if pasted else self._argument(use, argument)
+                index += 1
+            else:
+                result.append(token)
+                index += 1
+        return result
+
+    def _check_word(self, text: str, use: Token) -> None:
+        if len(text) > WORD_LENGTH:
+            message = f"a word that macro {use.text} makes must have at most {WORD_LENGTH}"
+            raise CceError(use.position, f"{message} characters")
+        self._count(len(text) >> 6, use.position)
+
+
+def _group(tokens: list[Token], index: int) -> int | None:
+    """The index behind a bracket that begins here and its other end; None if none begins."""
+    while index < len(tokens) and tokens[index].kind == "newline":
+        index += 1
+    if index >= len(tokens) or tokens[index].text != "(":
+        return None
+    depth = 0
+    for at in range(index, len(tokens)):
+        depth += {"(": 1, ")": -1}.get(tokens[at].text, 0)
+        if depth == 0:
+            return at + 1
+    return len(tokens)
+
+
+def _lines(tokens: list[Token]):
+    """Lists of the tokens of a line, without its end."""
+    line: list[Token] = []
+    for token in tokens:
+        if token.kind == "newline":
+            yield line
+            line = []
+        else:
+            line.append(token)
+    yield line
+
+
+def _arguments(stack: list[tuple[Token, frozenset[str]]], use: Token) -> list[list[Token]]:
+    """Take a macro's arguments, in parentheses, from the top of the stack."""
+    stack.pop()
+    arguments: list[list[Token]] = [[]]
+    depth = 1
+    while stack:
+        token, _ = stack.pop()
+        depth += {"(": 1, ")": -1}.get(token.text, 0)
+        if depth == 0:
+            return arguments
+        if token.text == "," and depth == 1:
+            arguments.append([])
+        else:
+            arguments[-1].append(token)
+    raise CceError(use.position, f"the arguments of macro {use.text} have no ')'")
+
+
+def _joined(parts: list[list[Token]]) -> list[Token]:
+    """Parts with commas between them."""
+    result: list[Token] = []
+    for index, part in enumerate(parts):
+        if index and part:
+            result.append(Token("punctuation", ",", part[0].position, False))
+        result += part
+    return result

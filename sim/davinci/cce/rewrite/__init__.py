@@ -1,0 +1,1 @@
+"""Rewrites of CCE's C++ constructs into C that the parser accepts."""

@@ -1,0 +1,167 @@
+"""Classes as structures and functions: a method gets what it is of as its first parameter."""
+
+from collections.abc import Iterator
+
+from vitruvian.sim.davinci.cce.language.errors import CceError
+from vitruvian.sim.davinci.cce.language.tokens import BRACKETS, Token
+from vitruvian.sim.davinci.cce.rewrite.template_args import arguments_of
+
+__all__ = ["SELF", "method_name", "split"]
+
+#: The parameter that stands for what a method is of.
+SELF = "__self"
+
+_LABELS = ("public", "private", "protected")
+
+
+def method_name(structure: str, method: str) -> str:
+    """The function that a method becomes; that of the structure's own name is its constructor."""
+    return f"{structure}__{method}"
+
+
+def split(tokens: list[Token]) -> tuple[list[Token], list[tuple[str, list[Token]]]]:
+    """A structure without its methods, and these as functions, by their names.
+
+    Raises
+    ------
+    CceError
+        For a method without a body, and what else is not understood.
+    """
+    try:
+        return _split(tokens)
+    except IndexError:
+        raise CceError(tokens[0].position, "this class is not understood") from None
+
+
+def _split(tokens: list[Token]) -> tuple[list[Token], list[tuple[str, list[Token]]]]:
+    opening = next(i for i, t in enumerate(tokens) if t.text == "{")
+    closing = _closing(tokens, opening)
+    name = tokens[opening - 1].text
+    plain: list[Token] = []
+    methods = []
+    for member in _members(tokens[opening + 1 : closing]):
+        at = _bracket(member)
+        if at is None:
+            plain += member
+            continue
+        if [t.text for t in member[-3:]] in (["=", "default", ";"], ["=", "delete", ";"]):
+            continue
+        if member[at - 1].text == name and member[at - 2 : at - 1] and member[at - 2].text == "~":
+            if [t.text for t in member[-2:]] != ["{", "}"]:
+                raise CceError(member[at - 1].position, f"~{name} must have nothing to do")
+            continue
+        called = method_name(name, member[at - 1].text)
+        methods.append((called, _function(name, called, member, at)))
+    templates = {called for called, m in methods if m[0].text == "template"}
+    methods = [(called, _with_self(name, m, templates)) for called, m in methods]
+    return [*tokens[: opening + 1], *plain, *tokens[closing:]], methods
+
+
+def _with_self(name: str, tokens: list[Token], templates: set[str]) -> list[Token]:
+    """`f<T>(x)` of a method template as the function that it is."""
+    result: list[Token] = []
+    index = 0
+    while index < len(tokens):
+        token = tokens[index]
+        following = tokens[index + 1].text if index + 1 < len(tokens) else ""
+        called = method_name(name, token.text)
+        if called not in templates or following != "<" or (result and result[-1].text == "."):
+            result.append(token)
+            index += 1
+            continue
+        _, end = arguments_of(tokens, index + 1)
+        result += [token._replace(text=called), *tokens[index + 1 : end + 1]]
+        result.append(token._replace(text=SELF))
+        if end + 1 < len(tokens) and tokens[end + 1].text != ")":
+            result.append(token._replace(kind="punctuation", text=","))
+        index = end + 1
+    return result
+
+
+def _members(tokens: list[Token]) -> Iterator[list[Token]]:
+    """Declarations with their semicolons and methods with their bodies; labels are left out."""
+    index = 0
+    while index < len(tokens):
+        following = tokens[index + 1].text if index + 1 < len(tokens) else ""
+        if tokens[index].text in _LABELS and following == ":":
+            index += 2
+            continue
+        end = index
+        while end < len(tokens) and tokens[end].text != ";":
+            if BRACKETS.get(tokens[end].text, 0) > 0:
+                is_body = tokens[end].text == "{" and _bracket(tokens[index:end]) is not None
+                end = _closing(tokens, end)
+                after = tokens[end + 1].text if end + 1 < len(tokens) else ""
+                is_body = is_body and after not in (",", "{")  # else a first value in braces
+                if is_body:
+                    break
+            end += 1
+        member = tokens[index : end + 1]
+        if member[0].text != ";":
+            yield member
+        index = end + 1
+
+
+def _bracket(tokens: list[Token]) -> int | None:
+    """Where a method's parameters begin; None if it is none."""
+    start, depth = 0, 0
+    if tokens and tokens[0].text == "template":
+        start, depth = 2, 1
+    while depth > 0 and start < len(tokens):
+        depth += {"<": 1, ">": -1, ">>": -2}.get(tokens[start].text, 0)
+        start += 1
+    for at in range(start, len(tokens)):
+        if tokens[at].text in ("=", "{"):
+            return None
+        if tokens[at].text == "(":
+            inside = tokens[at + 1].text if at + 1 < len(tokens) else ""
+            return at if tokens[at - 1].kind == "id" and inside != "*" else None
+    return None
+
+
+def _function(name: str, called: str, tokens: list[Token], at: int) -> list[Token]:
+    """A method as a function."""
+    here = tokens[at - 1]
+    closing = _closing(tokens, at)
+    body = next((i for i in range(closing, len(tokens)) if tokens[i].text == "{"), None)
+    if tokens[-1].text != "}" or body is None:
+        raise CceError(here.position, f"method {here.text} must be defined within {name}")
+    words = [here._replace(kind="id", text=w, spaced=True) for w in (name, "&", SELF)]
+    words[1] = words[1]._replace(kind="punctuation")
+    if closing > at + 1:
+        words.append(here._replace(kind="punctuation", text=","))
+    before = [t for t in tokens[: at - 1] if t.text != "static"]
+    if here.text == name:
+        before.append(here._replace(text="void", spaced=True))
+    head = [*before, here._replace(text=called, spaced=True), tokens[at], *words]
+    first, body = _first_values(tokens, closing + 1, body)
+    return [*head, *tokens[at + 1 : closing + 1], tokens[body], *first, *tokens[body + 1 :]]
+
+
+def _first_values(tokens: list[Token], index: int, body: int) -> tuple[list[Token], int]:
+    """`: a(1), b{2}` of a constructor as assignments, and where its body begins."""
+    while tokens[index].text not in (":", "{"):
+        index += 1
+    if tokens[index].text == "{":
+        return [], index
+    made: list[Token] = []
+    while tokens[index].text != "{":
+        member, opening = tokens[index + 1], index + 2
+        closing = _closing(tokens, opening)
+        value = tokens[opening + 1 : closing]
+        marks = [member._replace(kind="punctuation", text=t) for t in (".", "=", "(", ")", ";")]
+        self_ = member._replace(text=SELF, spaced=True)
+        if value:  # else it is zero, as all is before
+            made += [self_, marks[0], member, marks[1], marks[2], *value, marks[3], marks[4]]
+        index = closing + 1
+    return made, index
+
+
+def _closing(tokens: list[Token], opening: int) -> int:
+    """The index of the bracket that closes one."""
+    depth = 0
+    for index in range(opening, len(tokens)):
+        depth += BRACKETS.get(tokens[index].text, 0)
+        if depth == 0:
+            return index
+    raise CceError(tokens[opening].position, f"the {tokens[opening].text!r} here is not closed")

@@ -1,0 +1,166 @@
+"""What kernels take from C++, rewritten as C before it is parsed.
+
+References become pointers with a qualifier of ours (after `auto` that alone), default arguments
+become constants, `T x{...}` and `T x(...)` become `T x = ...`, and aliases become typedefs.
+"""
+
+from vitruvian.sim.davinci.cce.language.errors import CceError
+from vitruvian.sim.davinci.cce.language.tokens import Token
+from vitruvian.sim.davinci.cce.rewrite.classes import split
+from vitruvian.sim.davinci.cce.rewrite.members import is_structure, structure
+
+__all__ = ["ASSEMBLY", "DEFAULT_PREFIX", "REFERENCE", "rewrite"]
+
+ASSEMBLY = ("asm", "__asm__", "__asm")
+
+#: Qualifier of a pointer that stands for a reference.
+REFERENCE = "__reference__"
+
+#: What the names of default arguments' constants begin with.
+DEFAULT_PREFIX = "__default_"
+
+_STARTS = frozenset((";", "{", "}"))
+_NOT_NAMES = frozenset("return else do case goto sizeof if while for switch break continue".split())
+
+
+def rewrite(
+    tokens: list[Token], name: str | None, types: frozenset[str], pairs: dict[int, int]
+) -> list[Token]:
+    """One part of a source.
+
+    Parameters
+    ----------
+    tokens : list of Token
+    name : str or None
+        Of the function that it declares or defines.
+    types : frozenset of str
+        Words that are types or qualifiers of them.
+    pairs : dict of int to int
+        Index of each opening bracket to that of its closing one.
+    """
+    for word, plural in (("template", "templates"), ("class", "classes")):
+        if tokens[0].text == word:
+            raise CceError(tokens[0].position, f"{plural} are not part of the dialect")
+    for token in tokens:
+        if token.text in ASSEMBLY:
+            raise CceError(token.position, "assembly is not part of the dialect")
+    if name is None and is_structure(tokens):
+        tokens = structure(split(tokens)[0])
+    head, body = _head(tokens, name, pairs) if name else ([], tokens)
+    return head + _initialisers(_statements(body), types)
+
+
+def _head(tokens: list[Token], name: str, pairs: dict[int, int]) -> tuple[list[Token], list[Token]]:
+    """Constants of default arguments and the function's head; and what follows it."""
+    opening = next(i for i, t in enumerate(tokens) if t.text == name and i + 1 in pairs) + 1
+    closing = pairs[opening]
+    constants: list[Token] = []
+    head, number, index = list(tokens[: opening + 1]), 0, opening + 1
+    while index < closing:
+        token = tokens[index]
+        if token.text in ("(", "["):
+            head += tokens[index : pairs[index] + 1]
+            index = pairs[index] + 1
+            continue
+        if token.text == "=":
+            end = index + 1
+            while end < closing and tokens[end].text != ",":
+                end = pairs[end] + 1 if end in pairs else end + 1
+            words = ("static", "const", "auto", f"{DEFAULT_PREFIX}{name}_{number}", "=")
+            constants += [token._replace(kind="id", text=w, spaced=True) for w in words]
+            constants += [*tokens[index + 1 : end], token._replace(text=";")]
+            index = end
+            continue
+        if token.text == "&":
+            head += [token._replace(text="*"), token._replace(kind="id", text=REFERENCE)]
+        else:
+            head.append(token)
+        number += token.text == ","
+        index += 1
+    return constants + head, tokens[closing:]
+
+
+def _statements(tokens: list[Token]) -> list[Token]:
+    """Single words: `if constexpr`, `auto *`, `enum class X : type`."""
+    result: list[Token] = []
+    index = 0
+    while index < len(tokens):
+        token = tokens[index]
+        before = result[-1].text if result else ""
+        if (token.text == "const" and before == "if") or (token.text == "*" and before == "auto"):
+            index += 1
+            continue
+        if token.text in ("class", "struct") and before == "enum":
+            index += 1
+            continue
+        if token.text == ":" and len(result) > 1 and result[-2].text == "enum":
+            while index < len(tokens) and tokens[index].text not in ("{", ";"):
+                index += 1
+            continue
+        result.append(token)
+        index += 1
+    return result
+
+
+def _initialisers(tokens: list[Token], types: frozenset[str]) -> list[Token]:
+    """`T x{...}` and `T x(...)` as `T x = ...`, where a statement begins so; `T &x`."""
+    result: list[Token] = []
+    index = 0
+    while index < len(tokens):
+        starts = not result or result[-1].text in _STARTS
+        starts = starts or (len(result) > 1 and [t.text for t in result[-2:]] == ["for", "("])
+        and_ = _reference(tokens, index, types) if starts else None
+        if and_ is not None:
+            result += tokens[index:and_]
+            if tokens[and_ - 1].text != "auto":
+                result.append(tokens[and_]._replace(text="*"))
+            result.append(tokens[and_]._replace(kind="id", text=REFERENCE, spaced=True))
+            index = and_ + 1
+            continue
+        end = _declarator(tokens, index, types) if starts else None
+        if end is None:
+            result.append(tokens[index])
+            index += 1
+            continue
+        result += tokens[index:end]
+        result.append(tokens[end]._replace(kind="punctuation", text="="))
+        index = end
+    return result
+
+
+def _reference(tokens: list[Token], index: int, types: frozenset[str]) -> int | None:
+    """Where the `&` is of a declaration of a reference that begins at `index`."""
+    at = index
+    while at < len(tokens) and tokens[at].text in types:
+        at += 1
+    if at == index:
+        return None
+    while at < len(tokens) and tokens[at].text in ("*", "const"):
+        at += 1
+    is_one = [t.text for t in tokens[at : at + 3 : 2]] == ["&", "="] and tokens[at + 1].kind == "id"
+    return at if is_one else None
+
+
+def _declarator(tokens: list[Token], index: int, types: frozenset[str]) -> int | None:
+    """Where an initialiser in brackets begins, of a declaration that begins at `index`."""
+    at, words = index, 0
+    while at < len(tokens) and tokens[at].text in types:
+        at, words = at + 1, words + (tokens[at].text not in ("const", "static", "volatile"))
+    if not words:
+        return None
+    while at < len(tokens) and tokens[at].text in ("*", "const"):
+        at += 1
+    if at >= len(tokens) or tokens[at].kind != "id" or tokens[at].text in _NOT_NAMES:
+        return None
+    at += 1
+    while at < len(tokens) and tokens[at].text == "[":
+        while at < len(tokens) and tokens[at].text != "]":
+            at += 1
+        at += 1
+    if at + 1 >= len(tokens):
+        return None
+    if tokens[at].text == "{":
+        return at
+    inside = tokens[at + 1].text
+    calls = tokens[at].text == "(" and inside != ")" and inside not in types
+    return at if calls and tokens[at - 1].kind == "id" else None

@@ -1,0 +1,127 @@
+"""What C++'s library says of types, as constants: `is_same` and its kind, `numeric_limits`."""
+
+from collections.abc import Callable
+
+from vitruvian.sim.davinci.cce.language.errors import CceError
+from vitruvian.sim.davinci.cce.language.tokens import BRACKETS, Token, tokenize
+from vitruvian.sim.davinci.cce.language.types import NAMED, Scalar, integer
+from vitruvian.sim.davinci.cce.rewrite.template_args import arguments_of
+
+__all__ = ["scalar", "with_traits"]
+
+_EXTREMES = ("max", "min")
+_SAME = frozenset(("is_same", "IsSameType"))
+
+#: Of one type: what it must be.
+_OF_ONE: dict[str, Callable[[Scalar], bool]] = {
+    "is_arithmetic": lambda t: True,
+    "is_integral": lambda t: not t.is_float,
+    "is_floating_point": lambda t: t.is_float,
+    "is_signed": lambda t: t.kind != "u",
+    "is_unsigned": lambda t: t.kind == "u",
+}
+
+#: The largest of floating-point formats, by kind and size; in C, with the value exact.
+_LARGEST = {
+    ("f", 2): "65504.0f",
+    ("f", 4): "3.40282346638528859812e+38f",
+    ("f", 8): "1.7976931348623157e+308",
+    ("bf", 2): "3.38953138925153547590e+38f",
+}
+#: Their smallest normal numbers.
+_LEAST = {
+    ("f", 2): "6.103515625e-05f",
+    ("f", 4): "1.17549435082228750797e-38f",
+    ("f", 8): "2.2250738585072014e-308",
+    ("bf", 2): "1.17549435082228750797e-38f",
+}
+_LIMITS = ("max", "min", "lowest", "infinity")
+
+
+def with_traits(tokens: list[Token]) -> list[Token]:
+    """`std::is_same<A, B>::value` and the like, whose `::` have gone, as 1 or 0; limits of types.
+
+    Raises
+    ------
+    CceError
+        For the wrong number of types, and for limits that are not known.
+    """
+    result: list[Token] = []
+    index = 0
+    while index < len(tokens):
+        token = tokens[index]
+        following = tokens[index + 1].text if index + 1 < len(tokens) else ""
+        name = token.text.removesuffix("_v")
+        wanted = 2 if name in _SAME else 1
+        known = name in _SAME or name in _OF_ONE or name == "numeric_limits"
+        if token.text in _EXTREMES and following == "<":
+            end = index + 2
+            while end < len(tokens) and tokens[end].kind == "id":
+                end += 1
+            if [t.text for t in tokens[end : end + 2]] == [">", "("]:
+                made, index = _converted(tokens, index, end)
+                result += with_traits(made)
+                continue
+        if not known or following != "<":
+            result.append(token)
+            index += 1
+            continue
+        types, index = arguments_of(tokens, index + 1)
+        if len(types) != wanted:
+            words = "1 type" if wanted == 1 else f"{wanted} types"
+            raise CceError(token.position, f"{token.text} must have {words}, not {len(types)}")
+        what = tokens[index].text if index < len(tokens) else ""
+        if name == "numeric_limits":
+            result += _limit(token, types[0], what)
+            index += 3  # with its brackets
+            continue
+        index += what == "value"
+        found = [scalar(t) for t in types]
+        if name in _SAME:
+            is_so = found[0] == found[1]
+        else:
+            is_so = isinstance(found[0], Scalar) and _OF_ONE[name](found[0])
+        result.append(token._replace(kind="number", text=str(int(is_so))))
+    return result
+
+
+def _converted(tokens: list[Token], index: int, end: int) -> tuple[list[Token], int]:
+    """`max<T>(a, b)` as `max((T)(a), (T)(b))`; and the index behind it."""
+    opening = end + 1
+    left, right = tokens[opening], tokens[opening]._replace(text=")")
+    cast = [left, *tokens[index + 2 : end], right]
+    made, depth = [tokens[index], left, *cast, left], 1
+    at = opening + 1
+    while at < len(tokens) and depth:
+        token = tokens[at]
+        depth += BRACKETS.get(token.text, 0)
+        made += [right, token, *cast, left] if token.text == "," and depth == 1 else [token]
+        at += 1
+    return [*made[:-1], right, right], at
+
+
+def _limit(use: Token, words: list[Token], what: str) -> list[Token]:
+    type = scalar(words)
+    if not isinstance(type, Scalar) or what not in _LIMITS or (not type.is_float and "inf" in what):
+        shown = " ".join(t.text for t in words)
+        raise CceError(use.position, f"numeric_limits<{shown}>::{what} is not known here")
+    if type.is_float:
+        largest = _LARGEST[type.kind, type.size]
+        least = _LEAST[type.kind, type.size]
+        values = {"max": largest, "lowest": f"-{largest}", "min": least, "infinity": "1.0f / 0.0f"}
+        text = values[what]
+    else:
+        bits = 8 * type.size - (type.kind == "i")
+        most = f"{(1 << bits) - 1}{'ull' if bits == 64 else 'll'}"
+        text = most if what == "max" else "0" if type.kind == "u" else f"-{most} - 1"
+    shown = " ".join(t.text for t in words)
+    made = tokenize(f"(({shown})({text}))", use.position.file)
+    return [t._replace(position=use.position) for t in made]
+
+
+def scalar(tokens: list[Token]) -> object:
+    """A type that can be compared; of what is no number its words."""
+    words = [t.text for t in tokens if t.text not in ("const", "volatile")]
+    if len(words) == 1 and words[0] in NAMED:
+        return NAMED[words[0]]
+    return integer(words) or tuple(words)

@@ -1,0 +1,1 @@
+"""From calls of intrinsics to instructions of a program."""

@@ -1,0 +1,229 @@
+"""Intrinsics around the Cube: loads of fractals, products, and the way out of L0C."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from vitruvian.sim.davinci.cce.intrinsics.runtime import Address, Call
+from vitruvian.sim.davinci.cce.sink.images import IMAGES
+from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES, FRACTAL_BYTES, View
+
+if TYPE_CHECKING:
+    from vitruvian.sim.davinci.cce.sink.program import ProgramSink
+
+__all__ = ["MATRIX", "not_modelled"]
+
+#: Quantisations by number: conversions alone, by one factor; those by columns are not modelled.
+_PLAIN, _BY_ONE = (0, 1, 16), (9, 11, 24, 28)
+
+
+def _load(sink: ProgramSink, call: Call) -> None:
+    a = call.arguments
+    src: Address = a["src"]
+    src = src._replace(address=src.address + a["base_idx"] * FRACTAL_BYTES)
+    sign = -1 if a.get("addr_mode") else 1
+    sink.core.load(
+        sink.view(a["dst"], ()),
+        sink.view(src, ()),
+        repeat=a["repeat"],
+        src_stride=sign * a["src_stride"] * FRACTAL_BYTES,
+        dst_stride=(1 + a.get("dst_gap", 0)) * FRACTAL_BYTES,
+        transpose=bool(a.get("transpose")),
+    )
+
+
+def _load_transposed(sink: ProgramSink, call: Call) -> None:
+    """Squares of elements: a fractal of 16 bits, two of 8 or of 32, which may come apart."""
+    a = call.arguments
+    src: Address = a["src"]
+    width = DTYPES[src.dtype].itemsize
+    fractals = {1: 2, 2: 1, 4: 2}.get(width)
+    if fractals is None:
+        sink.fail(call, f"elements of {src.dtype} are not transposed")
+    square = fractals * FRACTAL_BYTES
+    first = src._replace(address=src.address + a["base_idx"] * square)
+    views = (sink.view(a["dst"], ()), sink.view(first, ()))
+    stride = (-1 if a["addr_mode"] else 1) * a["src_stride"] * square
+    step = (1 + a["dst_gap"]) * FRACTAL_BYTES
+    if fractals == 1:
+        how = {"repeat": a["repeat"], "src_stride": stride, "dst_stride": step}
+        sink.core.load(*views, **how, transpose=True)
+        return
+    sink.core.load_squares(
+        *views,
+        repeat=a["repeat"],
+        src_stride=stride,
+        dst_stride=step,
+        dst_fractal_stride=(1 + a["dst_fraction_gap"]) * FRACTAL_BYTES,
+    )
+
+
+def _to_bias(sink: ProgramSink, call: Call) -> None:
+    """Bursts of 64 bytes to the table of biases; gaps in blocks in L1, in 64 bytes there."""
+    a = call.arguments
+    if a["convert"]:
+        sink.fail(call, "a conversion on the way to the bias buffer is not modelled")
+    if not a["len_burst"]:
+        return
+    start = a["dst"].address if isinstance(a["dst"], Address) else a["dst"]
+    size = 64 * a["len_burst"]
+    sink.core.copy(
+        View("BT", start, "uint8", (), ()),
+        sink.view(a["src"], (), "uint8"),
+        bursts=a["n_burst"],
+        burst_bytes=size,
+        dst_stride=size + 64 * a["dst_gap"],
+        src_stride=size + BLOCK_BYTES * a["src_gap"],
+    )
+
+
+def _fill(sink: ProgramSink, call: Call) -> None:
+    """Fractals of one value: from a register, or, of create_ca_matrix, given."""
+    a = call.arguments
+    value = a["value"] if "value" in a else sink.registers.get("set_l0_set_value", 0)
+    repeat, blocks, gap = a["repeat"], a.get("blocks") or 1, a.get("dst_gap", 0)
+    size = blocks * FRACTAL_BYTES
+    dst: Address = a["dst"]
+    width = DTYPES[dst.dtype].itemsize
+    for i in range(repeat):
+        place = dst._replace(address=dst.address + i * (size + gap * FRACTAL_BYTES))
+        sink.core.fill(sink.view(place, (size // width,)), value)
+
+
+def _mad(sink: ProgramSink, call: Call) -> None:
+    a = call.arguments
+    if not a["m"] or not a["k"] or not a["n"]:
+        return
+    init, bias = ("zero" if a["init"] else "accumulate"), None
+    if a.get("c_matrix_source") and not a["init"]:
+        if "bias" not in a:
+            sink.fail(call, "C from the bias buffer needs the form with a bias argument")
+        init = "bias"
+        start = a["bias"].address if isinstance(a["bias"], Address) else a["bias"]
+        width = DTYPES[a["c"].dtype].itemsize
+        bias = View("BT", start, a["c"].dtype, (a["n"],), (width,))
+    views = [sink.view(a[name], ()) for name in ("c", "a", "b")]
+    sink.core.mmad(*views, m=a["m"], k=a["k"], n=a["n"], init=init, bias=bias)
+
+
+def _to_ub(sink: ProgramSink, call: Call) -> None:
+    """Bursts of fractals, converted as the mode says; gaps in fractals in L0C, in blocks in UB."""
+    a = call.arguments
+    mode, dst, src = a["cr_mode"], a["dst"], a["src"]
+    if not a["n_burst"] or not a["len_burst"]:
+        return
+    kept: dict[str, Any] = {}
+    if mode in (7, 9, 11):
+        kept = {"quant": "scalar"}
+    elif mode > 5:
+        sink.fail(call, f"mode must be 0 to 5, 7, 9 or 11; {mode} is not modelled")
+    expected = {1: ("fp32", "fp16"), 2: ("fp32", "fp16"), 3: ("int32", "fp16"), 4: ("fp16", "fp32")}
+    if mode in expected and (src.dtype, dst.dtype) != expected[mode]:
+        wanted = " to ".join(expected[mode])
+        sink.fail(call, f"mode {mode} is from {wanted}, not from {src.dtype} to {dst.dtype}")
+    size = 256 * DTYPES[src.dtype].itemsize
+    out = a["len_burst"] * 256 * DTYPES[dst.dtype].itemsize
+    sink.core.matrix_out(
+        sink.view(dst, ()),
+        sink.view(src, ()),
+        m=16 * a["len_burst"],
+        n=16 * a["n_burst"],
+        src_stride=(a["len_burst"] + a["src_gap"]) * size,
+        dst_stride=out + a["dst_gap"] * BLOCK_BYTES,
+        relu=mode in (2, 5),
+        **kept,
+    )
+    if kept:
+        _factor(sink, float(sink.registers.get("set_deqscale", 1)))
+
+
+def _plain(sink: ProgramSink, call: Call) -> None:
+    """Between UB and L0C as it is: bursts of fractals, or of rows of 16, each behind a fractal.
+
+    Gaps are in fractals in L0C, in blocks in UB.
+    """
+    a = call.arguments
+    dst, src = a["dst"], a["src"]
+    if a["cr_mode"] or dst.dtype != src.dtype:
+        sink.fail(call, f"from {src.dtype} to {dst.dtype} in mode {a['cr_mode']} is not modelled")
+    if not a["n_burst"] or not a["len_burst"]:
+        return
+    width = DTYPES[src.dtype].itemsize
+    size = a["len_burst"] * (256 if "matrix" in call.name else 16) * width
+    units = {
+        name: 256 * width if a[name].space == "L0C" else BLOCK_BYTES for name in ("dst", "src")
+    }
+    sink.core.copy(
+        sink.view(dst, ()),
+        sink.view(src, ()),
+        bursts=a["n_burst"],
+        burst_bytes=size,
+        dst_stride=size + a["dst_gap"] * units["dst"],
+        src_stride=size + a["src_gap"] * units["src"],
+    )
+
+
+def _factor(sink: ProgramSink, factor: float) -> None:
+    sink.last().fields.update(factor=factor)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _fixpipe(sink: ProgramSink, call: Call) -> None:
+    """Out of L0C by FIX; row-major matrices as set_nd_para says."""
+    a = call.arguments
+    dst: Address = a["dst"]
+    src: Address = a["src"]
+    if a["channel_split"]:
+        sink.fail(call, "splitting of channels is not modelled")
+    if a["relu_pre"] > 1:
+        sink.fail(call, f"relu_pre must be 0 or 1, not {a['relu_pre']}")
+    if not a["m_size"] or not a["n_size"]:
+        return
+    quant = a["quant_pre"]
+    if quant not in _PLAIN + _BY_ONE:
+        sink.fail(call, f"quant_pre {quant} is not modelled")
+    out, inside = DTYPES[dst.dtype].itemsize, DTYPES[src.dtype].itemsize
+    word = int(sink.registers.get("set_nd_para", 1)) if a["nz2nd"] else 1
+    number, src_step, dst_step = word & 0xFFFF, word >> 16 & 0xFFFF, word >> 32 & 0xFFFF
+    for i in range(number):
+        sink.core.matrix_out(
+            sink.view(dst._replace(address=dst.address + i * dst_step * out), ()),
+            sink.view(src._replace(address=src.address + i * src_step * 256 * inside), ()),
+            m=a["m_size"],
+            n=a["n_size"],
+            dst_stride=a["dst_stride"] * (out if a["nz2nd"] else BLOCK_BYTES),
+            src_stride=a["src_stride"] * 16 * inside,
+            relu=bool(a["relu_pre"]),
+            quant="scalar" if quant in _BY_ONE else "",
+            layout="nd" if a["nz2nd"] else "nz",
+        )
+        dtype, operation = sink.atomic
+        if dst.space == "GM" and dtype:
+            sink.last().fields.update(atomic=dtype, atomic_operation=operation)  # pyright: ignore[reportAttributeAccessIssue]
+        if quant in _BY_ONE:
+            raw = int(sink.registers.get("set_quant_pre", 0)) & 0xFFFFFFFF
+            _factor(sink, struct.unpack("<f", struct.pack("<I", raw))[0])
+
+
+def not_modelled(sink: ProgramSink, call: Call) -> None:
+    """Name an intrinsic that is read, but has no meaning here."""
+    sink.fail(call, "this intrinsic is read, but not modelled")
+
+
+#: Functions of a sink and a call, by the intrinsic's name.
+MATRIX: dict[str, Callable[[ProgramSink, Call], None]] = {
+    "mad": _mad,
+    "copy_matrix_cc_to_ubuf": _to_ub,
+    "copy_matrix_cc_to_gm": _fixpipe,
+    "copy_matrix_cc_to_cbuf": _fixpipe,
+}
+MATRIX |= IMAGES
+MATRIX["copy_cbuf_to_bt"] = _to_bias
+MATRIX |= {f"load_{source}_to_c{side}": _load for source in ("cbuf", "gm") for side in "ab"}
+MATRIX |= {f"load_cbuf_to_c{side}_transpose": _load_transposed for side in "ab"}
+MATRIX |= {name: _fill for s in "ab" for name in (f"set_l0{s}_2d", f"create_c{s}_matrix")}
+MATRIX |= dict.fromkeys(
+    ("copy_vector_cc_to_ubuf", "copy_vector_ubuf_to_cc", "copy_matrix_ubuf_to_cc"), _plain
+)
+MATRIX["broadcast_ub_to_cc"] = not_modelled

@@ -1,0 +1,103 @@
+"""Intrinsics that move bursts: what their blocks and gaps are in bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from vitruvian.sim.davinci.cce.intrinsics.runtime import Call
+from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES
+
+if TYPE_CHECKING:
+    from vitruvian.sim.davinci.cce.sink.program import ProgramSink
+
+__all__ = ["MOVES"]
+
+
+def _bursts(sink: ProgramSink, call: Call) -> None:
+    """Bursts of whole blocks; a gap runs from the tail of one to the head of the next."""
+    a = call.arguments
+    if a.get("pad_mode"):
+        sink.fail(call, "moves that fill up with padding are not modelled")
+    if not a["n_burst"] or not a["len_burst"]:
+        return
+    if a.get("byte_mode"):
+        if a["n_burst"] > 1:
+            sink.fail(call, "n_burst must be 1 in byte mode: where others begin is not known")
+        _copy(sink, call, 1, a["len_burst"], 0, 0)
+        return
+    size = a["len_burst"] * BLOCK_BYTES
+    strides = [size + a[gap] * BLOCK_BYTES for gap in ("dst_gap", "src_gap")]
+    _copy(sink, call, a["n_burst"], size, *strides)
+
+
+def _copy(
+    sink: ProgramSink, call: Call, bursts: int, size: int, dst_stride: int, src_stride: int
+) -> None:
+    dst, src = call.arguments["dst"], call.arguments["src"]
+    one = sink.core.copy(
+        sink.view(dst, ()),
+        sink.view(src, ()),
+        bursts=bursts,
+        burst_bytes=size,
+        dst_stride=dst_stride,
+        src_stride=src_stride,
+    )
+    dtype, operation = sink.atomic
+    if dst.space == "GM" and dtype:
+        one.fields.update(atomic=dtype, atomic_operation=operation)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _aligned(sink: ProgramSink, call: Call) -> None:
+    """Bursts of bytes: in global memory they are as long as that, in UB they fill whole blocks."""
+    a = call.arguments
+    if a["left_padding"] or a["right_padding"]:
+        sink.fail(call, "moves that fill up with padding are not modelled")
+    if not a["n_burst"] or not a["len_burst"]:
+        return
+    size = a["len_burst"]
+    whole = -(-size // BLOCK_BYTES) * BLOCK_BYTES
+    inside, outside = ("dst_gap", "src_gap") if a["src"].space == "GM" else ("src_gap", "dst_gap")
+    blocks, plain = whole + a[inside] * BLOCK_BYTES, size + a[outside]
+    strides = (blocks, plain) if a["src"].space == "GM" else (plain, blocks)
+    _copy(sink, call, a["n_burst"], size, *strides)
+
+
+def _nd2nz(sink: ProgramSink, call: Call) -> None:
+    a = call.arguments
+    if not a["nd_num"] or not a["rows"] or not a["columns"]:
+        return
+    width = DTYPES[a["src"].dtype].itemsize
+    sink.core.nd2nz(
+        sink.view(a["dst"], ()),
+        sink.view(a["src"], ()),
+        matrices=a["nd_num"],
+        rows=a["rows"],
+        columns=a["columns"],
+        src_matrix_stride=a["src_matrix_stride"] * width,
+        src_row_stride=a["src_row_stride"] * width,
+        dst_c0_stride=a["dst_c0_stride"] * BLOCK_BYTES,
+        dst_row_stride=a["dst_row_stride"] * BLOCK_BYTES,
+        dst_matrix_stride=a["dst_matrix_stride"] * width,
+    )
+
+
+#: Functions of a sink and a call, by the intrinsic's name.
+MOVES: dict[str, Callable[[ProgramSink, Call], None]] = dict.fromkeys(
+    (
+        "copy_gm_to_ubuf",
+        "copy_gm_to_cbuf",
+        "copy_ubuf_to_gm",
+        "copy_ubuf_to_ubuf",
+        "copy_ubuf_to_cbuf",
+        "copy_cbuf_to_ubuf",
+        "copy_cbuf_to_gm",
+    ),
+    _bursts,
+)
+MOVES |= {
+    f"copy_{path}_align{bits}": _aligned
+    for path in ("gm_to_ubuf", "ubuf_to_gm")
+    for bits in ("", "_b8", "_b16", "_b32")
+}
+MOVES |= {f"copy_gm_to_cbuf_multi_nd2nz_{bits}": _nd2nz for bits in ("b8", "b16", "b32s")}

@@ -1,0 +1,262 @@
+"""From intrinsics to the instructions of a program.
+
+`ProgramSink` gives every intrinsic to a core of a program as the instruction that it is. With a
+`Functional` it carries each out at once, so that a kernel can look at its data.
+"""
+
+import struct
+from typing import NoReturn
+
+from vitruvian.sim.davinci.cce.intrinsics.runtime import Address, Call
+from vitruvian.sim.davinci.cce.language.errors import CceError
+from vitruvian.sim.davinci.cce.language.errors import Position as Place
+from vitruvian.sim.davinci.cce.sink.matrix import MATRIX, not_modelled
+from vitruvian.sim.davinci.cce.sink.moves import MOVES
+from vitruvian.sim.davinci.cce.sink.scheduler import Turns
+from vitruvian.sim.davinci.cce.sink.vector import NOT_MODELLED, is_vector, vector_call
+from vitruvian.sim.davinci.chip.model import GM
+from vitruvian.sim.davinci.isa.instruction import Instruction, Position, Unit
+from vitruvian.sim.davinci.isa.operands import DTYPES, View, contiguous
+from vitruvian.sim.davinci.program.program import Core
+from vitruvian.sim.davinci.semantics import Functional
+
+__all__ = ["GM_BASE", "ProgramSink", "status"]
+
+#: What a kernel sees as the address of the first byte of global memory: no pointer is null.
+GM_BASE = 1 << 40
+
+#: Control registers whose values later instructions need; they are kept by name.
+_KEPT = frozenset(
+    """set_fmatrix set_fmatrix_b set_fcol2img set_padding set_nd_para set_quant_pre
+    set_deqscale set_l0_set_value set_l0_set_value_h set_l0_set_value_bf16
+    set_l0_set_value_ui""".split()
+)
+
+
+#: Intrinsics that change nothing here: what they control is not modelled, or needs no control.
+_NO_EFFECT = frozenset(
+    """set_l1_3d_size set_l3d_rpt set_fpc set_ctrl
+    set_st_atomic_cfg set_ffts_base_addr set_mask_spr set_channel_para set_lrelu_alpha
+    set_quant_post set_hf32_mode set_hf32_trans_mode set_mm_layout_transform dcci dsb""".split()
+)
+
+
+def status(name: str) -> str:
+    """What becomes of an intrinsic: "modelled", "no effect", or "not modelled"."""
+    if name in _NO_EFFECT:
+        return "no effect"
+    return (
+        "not modelled" if MATRIX.get(name) is not_modelled or name in NOT_MODELLED else "modelled"
+    )
+
+
+_MOST_KNOWN = 1 << 16  # intrinsics that are remembered
+
+
+class ProgramSink:
+    """Appends what a kernel does to a core.
+
+    Parameters
+    ----------
+    core : Core
+    functional : Functional, optional
+        Carries out each instruction; without it a scalar load cannot be answered.
+    turns : Turns, optional
+        Lets other cores go on where this one waits for them.
+
+    Attributes
+    ----------
+    registers : dict of str to int or float
+        Control registers that have been set.
+    mask : int
+        Lanes that are enabled, or elements in counting mode.
+    counting : bool
+    atomic : (dtype, operation)
+        What a move to global memory does there; dtype "" for none.
+    addresses : dict of int to tuple of int
+        The vector address registers.
+    compared : Address or None
+        Where set_cmpmask took the register of comparisons from; None after a comparison.
+    version : int
+        Another one after every change of a register that has no attribute of its own.
+    """
+
+    def __init__(
+        self, core: Core, functional: Functional | None = None, turns: Turns | None = None
+    ):
+        self.core, self.functional, self.turns = core, functional, turns
+        self.registers: dict[str, int | float] = {}
+        self.mask, self.counting = (1 << 128) - 1, False
+        self.atomic = ("", "add")
+        self.addresses: dict[int, tuple[int, ...]] = {}
+        self.compared: Address | None = None
+        self.version = 0
+        self.known: dict[tuple, list[Instruction]] = {}
+        self.done = len(core.instructions)
+
+    def issue(self, call: Call) -> None:
+        """Take an intrinsic; one that came before with the same arguments is the same again."""
+        state = (self.mask, self.counting, self.atomic, self.compared, self.version)
+        # Several intrinsics of one macro are at one place.
+        key = (call.name, call.position, state, *call.arguments.values())
+        known = self.known.get(key)
+        if known is not None:
+            self.core.instructions += known
+            self._carry_out()
+            self._turn(known)
+            return
+        self._at(call.position)
+        name = call.name
+        if name in MOVES:
+            MOVES[name](self, call)
+        elif name in MATRIX:
+            MATRIX[name](self, call)
+        elif is_vector(name):
+            vector_call(self, call)
+        elif name in ("set_flag", "wait_flag"):
+            self._flag(call)
+        elif name == "pipe_barrier":
+            unit = call.arguments["unit"]
+            self.core.pipe_barrier(None if unit == "ALL" else Unit[unit])
+        else:
+            self._control(call)
+        now = (self.mask, self.counting, self.atomic, self.compared, self.version)
+        if now == state and len(self.known) < _MOST_KNOWN:
+            self.known[key] = self.core.instructions[self.done :]
+        fresh = self.core.instructions[self.done :]
+        self._carry_out()
+        self._turn(fresh)
+
+    def load(self, source: Address, position: Place) -> int | float:
+        """Give the value that a scalar load reads."""
+        self._at(position)
+        view = self.view(source, (1,))
+        self.core.scalar_load(view)
+        self._carry_out()
+        if self.functional is None:
+            raise CceError(position, "what is in memory is not known here: nothing is carried out")
+        try:
+            (value,) = self.functional.memory(self.core).elements(view)
+        except IndexError as error:
+            raise CceError(
+                position, f"a scalar load reaches outside {source.space}: {error}"
+            ) from None
+        if source.dtype == "bf16":
+            return struct.unpack("<f", struct.pack("<I", int(value) << 16))[0]
+        return float(value) if DTYPES[source.dtype].kind == "f" else int(value)
+
+    def store(self, target: Address, value: int | float, position: Place) -> None:
+        """Take a scalar store."""
+        self._at(position)
+        if target.dtype == "bf16":
+            value = struct.unpack("<I", struct.pack("<f", value))[0] >> 16
+        self.core.scalar_store(self.view(target, (1,)), value)
+        self._carry_out()
+
+    def print(self, text: str, position: Place) -> None:
+        """Keep what a printf prints, with the core that does."""
+        self.core.program.prints.append((str(self.core), text))
+
+    # For the tables of intrinsics.
+
+    def view(self, address: Address, shape: tuple[int, ...], dtype: str | None = None) -> View:
+        """A dense view of what a pointer points to."""
+        dtype = dtype or address.dtype
+        strides = contiguous(shape, DTYPES[dtype].itemsize)
+        start = address.address - (GM_BASE if address.space == GM else 0)
+        return View(address.space, start, dtype, shape, strides)
+
+    def fail(self, call: Call, message: str) -> NoReturn:
+        """Raise a `CceError` at the intrinsic."""
+        raise CceError(call.position, f"{call.name}: {message}")
+
+    # Control.
+
+    def _at(self, position: Place) -> None:
+        self.core.position = Position(position.file, position.line)
+
+    def _carry_out(self) -> None:
+        fresh = self.core.instructions[self.done :]
+        self.done = len(self.core.instructions)
+        if self.functional is not None:
+            for one in fresh:
+                self.functional.execute(self.core, one)
+
+    def _turn(self, fresh: list[Instruction]) -> None:
+        """Where cores wait for each other, let them."""
+        if self.turns is None or not fresh:
+            return
+        last = fresh[-1]
+        if last.op == "cross_set":
+            self.turns.set(self.core, last.fields["mode"], last.fields["register"])
+        elif last.op == "cross_wait":
+            self.turns.wait(self.core, last.fields["mode"], last.fields["register"])
+
+    def _flag(self, call: Call) -> None:
+        a = call.arguments
+        method = self.core.set_flag if call.name == "set_flag" else self.core.wait_flag
+        method(Unit[a["source"]], Unit[a["target"]], a["register"])
+
+    def _control(self, call: Call) -> None:
+        name, a = call.name, call.arguments
+        if name == "set_vector_mask":
+            self.mask = a["high"] << 64 | a["low"]
+        elif name == "set_vector_mask_dup":
+            self.mask = a["mask"] << 64 | a["mask"]
+        elif name in ("set_mask_norm", "set_mask_count"):
+            self.counting = name == "set_mask_count"
+        elif name.startswith("set_va_reg"):
+            self.addresses[a["register"]] = a["addresses"]
+            self.version += 1
+        elif name.startswith("set_atomic_"):
+            self._atomic(name.removeprefix("set_atomic_"))
+        elif name == "set_cmpmask":
+            self.compared = a["src"]
+        elif name == "ffts_cross_core_sync":
+            self._cross_set(call)
+            return
+        elif name == "wait_flag_dev":
+            self._cross_wait(call)
+            return
+        elif name in _KEPT:
+            self.version += 1
+            self.registers[name.removesuffix("_h").removesuffix("_bf16").removesuffix("_ui")] = a[
+                "config" if "config" in a else "value"
+            ]
+        if name.startswith("set_vector_mask"):
+            self.core.set_mask(self.mask, self.counting)
+        else:
+            self.core.set_control(name, next(iter(a.values()), None))
+
+    def _atomic(self, what: str) -> None:
+        dtypes = {"f32": "fp32", "f16": "fp16", "s32": "int32", "s16": "int16", "s8": "int8"}
+        if what == "none":
+            self.atomic = ("", "add")
+        elif what in dtypes:
+            self.atomic = (dtypes[what], self.atomic[1])
+        elif what in ("add", "max", "min"):
+            self.atomic = (self.atomic[0], what)
+        else:
+            self.atomic = (what, self.atomic[1])
+
+    def _cross_set(self, call: Call) -> None:
+        """The word: mode in bits 4 and 5, the flag in bits 8 to 11."""
+        word = call.arguments["config"]
+        mode, register = word >> 4 & 3, word >> 8 & 15
+        if mode == 3:
+            self.fail(call, "mode must be 0 to 2, not 3")
+        how = ("kind", "group", "others")[mode]
+        self.registers[f"cross {register}"] = mode
+        self.version += 1
+        self.core.cross_set(Unit[call.arguments["unit"]], register, how)
+
+    def _cross_wait(self, call: Call) -> None:
+        """A wait is for what the core itself sets in the flag, else for cores of the other kind."""
+        register = call.arguments["register"]
+        mode = int(self.registers.get(f"cross {register}", 2))
+        unit = Unit[call.arguments.get("unit", "S")]
+        self.core.cross_wait(unit, register, ("kind", "group", "others")[mode])
+
+    def last(self) -> Instruction:
+        """The instruction that has just been appended."""
+        return self.core.instructions[-1]

@@ -1,0 +1,1 @@
+"""Checks of a program: races, memory bounds, flags and undefined data."""

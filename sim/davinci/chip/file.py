@@ -1,0 +1,493 @@
+"""Reading and checking of chip files; every mistake is one line with file and line number."""
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from vitruvian.sim.davinci.chip.model import (
+    GM,
+    Buffer,
+    Bus,
+    Chip,
+    CoreKind,
+    Cube,
+    Lane,
+    Rate,
+    Route,
+)
+from vitruvian.sim.davinci.isa.instruction import Unit
+from vitruvian.sim.davinci.isa.operands import DTYPES, REPEAT_BYTES
+from vitruvian.sim.davinci.isa.operations import OPERATIONS
+
+__all__ = ["CHIPS", "ChipError", "chip_names", "find_chip", "load_chip", "read_chip"]
+
+#: Where the chips that come with the simulator are.
+CHIPS = Path(__file__).parents[2] / "chips"
+
+#: Bytes that a chip file may have; those in `CHIPS` have 12,000.
+FILE_BYTES = 1 << 17
+
+#: Dots that a line may have: the time to read a dotted key is quadratic in its parts.
+_DOTS = 1000
+
+#: What numbers other than 0 may be, and how many digits they may have.
+_LEAST, _MOST, _DIGITS = Decimal("1e-6"), Decimal("1e9"), 30
+
+#: Cores, registers, sides of the Cube, and entries of a list may be so many.
+_COUNT = 1024
+
+#: Bytes of one buffer of a core.
+_BUFFER_BYTES = 1 << 30
+
+_TABLES = "name description chip core path bus vector cube scalar cross".split()
+
+#: Every key that some table has, and so no misspelt one.
+_KEYS = frozenset(
+    """align buffer bus bytes clock_mhz count default_ns depth dispatch_ns event_registers flag_ns
+    gb_per_s gib_per_s init_ns kib latency_ns launch_ns m n operation operation_ns per_core
+    per_group repeats_factor source start_ns steps_per_us unit units""".split()
+).union(_TABLES)
+
+
+class ChipError(ValueError):
+    """A mistake in a chip file; the message has file and line."""
+
+
+def chip_names() -> list[str]:
+    """Chips that come with the simulator."""
+    return sorted(path.stem for path in CHIPS.glob("*.toml"))
+
+
+def find_chip(name: str | Path) -> Path:
+    """The file of a chip, by name or by path.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
+    path = Path(name)
+    if str(name) in chip_names():
+        return CHIPS / f"{name}.toml"
+    if path.suffix == ".toml" and path.is_file():  # no folder, no pipe
+        return path
+    raise ValueError(f"chip must be one of {', '.join(chip_names())} or a TOML file, not {name!r}")
+
+
+def read_chip(text: str, file: str = "chip") -> Chip:
+    """A chip from the text of its file.
+
+    Raises
+    ------
+    ChipError
+        For the first mistake found.
+    """
+    size = len(text.encode(errors="replace"))
+    if size > FILE_BYTES:
+        raise ChipError(
+            f"{file}: chip must be a file of at most {FILE_BYTES:,} bytes, not {size:,}"
+        )
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.count(".") > _DOTS:
+            raise ChipError(f"{file}:{number}: a line of a chip must have at most {_DOTS} dots")
+    try:
+        return _Reader(text, file).chip()
+    except RecursionError:
+        message = "chip must be a TOML file of tables and lists that nest less deeply"
+        raise ChipError(f"{file}:1: {message}") from None
+
+
+def _decimal(text: str) -> Decimal | str:
+    """Return a TOML number; its text, which no key takes for a number, if it is far too large."""
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        return text
+
+
+def _lines(text: str) -> dict[tuple[str, ...], int]:
+    """Line of each table and key of a TOML text that has one key a line."""
+    found: dict[tuple[str, ...], int] = {}
+    table: tuple[str, ...] = ()
+    for number, line in enumerate(text.splitlines(), 1):
+        if header := re.match(r"\s*\[\[?([^\]]*)\]", line):
+            table = _parts(header[1])
+            found.setdefault(table, number)
+        elif key := re.match(r"""\s*((?:"[^"]*"|'[^']*'|[\w\-.])+)\s*=""", line):
+            found.setdefault(table + _parts(key[1]), number)
+    return found
+
+
+def _parts(name: str) -> tuple[str, ...]:
+    parts = re.findall(r""""([^"]*)"|'([^']*)'|([\w\-]+)""", name)
+    return tuple(a or b or c for a, b, c in parts)
+
+
+class _Table:
+    """One table of the file: takes keys out, knows where it stands, complains about the rest."""
+
+    def __init__(self, reader: "_Reader", where: tuple[str, ...], data: Any) -> None:
+        self.reader, self.where = reader, where
+        if not isinstance(data, dict):
+            reader.fail(where, f"{'.'.join(where)} must be a table, not {_shown(data)}")
+        self.data, self.taken = dict(data), set()
+
+    def fail(self, key: str, must: str) -> Any:
+        """Raise for a key: ``must`` says what is allowed."""
+        where = (*self.where, key)
+        if key in self.data:
+            shown = _shown(self.data[key])
+            self.reader.fail(where, f"{'.'.join(where)} must be {must}, not {shown}")
+        # A key of a similar name is most likely meant for this one: it is named with its line.
+        near = difflib.get_close_matches(key, [k for k in self.data if k not in _KEYS], 1)
+        at = (*self.where, near[0]) if near else self.where
+        hint = f" ({'.'.join(at)} is not a key known here)" if near else ""
+        self.reader.fail(at, f"{'.'.join(where)} is missing{hint}; it must be {must}")
+
+    def has(self, key: str) -> bool:
+        return key in self.data
+
+    def take(self, key: str, default: Any = None) -> Any:
+        self.taken.add(key)
+        return self.data.get(key, default)
+
+    def number(
+        self, key: str, default: Any = None, *, zero: bool = True, scale: Any = 1
+    ) -> Fraction:
+        value = self.take(key, default)
+        kind = "0 or more" if zero else "more than 0"
+        if isinstance(value, Fraction):  # a default
+            return value * scale
+        if not _is_number(value):
+            self.fail(key, f"a number, {kind}")
+        if value < 0 or (value == 0 and not zero):
+            self.fail(key, kind)
+        if value and not _is_sensible(value):
+            self.fail(key, f"{_RANGE}{', or 0' if zero else ''}")
+        return Fraction(value) * scale
+
+    def whole(self, key: str, default: int | None = None, low: int = 1, high: int = _COUNT) -> int:
+        value = self.take(key, default)
+        if isinstance(value, bool) or not isinstance(value, int) or value < low:
+            self.fail(key, f"an integer, {low} or more")
+        if value > high:
+            self.fail(key, f"an integer, {low} … {high}")
+        return value
+
+    def numbers(self, key: str, *, rising: bool = False) -> list[Fraction]:
+        values = self.take(key)
+        must = "a list of numbers more than 0" + (", rising" if rising else "")
+        if not isinstance(values, list) or not values:
+            self.fail(key, must)
+        for value in values:
+            if not _is_number(value) or not value > 0:
+                self.fail(key, must)
+        if len(values) > _COUNT or not all(map(_is_sensible, values)):
+            self.fail(key, f"a list of at most {_COUNT} numbers, each {_RANGE}")
+        if rising and any(a >= b for a, b in pairwise(values)):
+            self.fail(key, must)
+        return [Fraction(v) for v in values]
+
+    def word(self, key: str, allowed: Iterable[str] | None = None, default: Any = None) -> str:
+        value = self.take(key, default)
+        must = "one of " + ", ".join(allowed) if allowed else "a text"
+        if not isinstance(value, str) or (allowed and value not in allowed):
+            self.fail(key, must)
+        return value
+
+    def words(self, key: str, allowed: Iterable[str]) -> list[str]:
+        values, allowed = self.take(key), list(allowed)
+        if not isinstance(values, list) or not values or any(v not in allowed for v in values):
+            self.fail(key, f"a list of {', '.join(allowed)}")
+        return values
+
+    def table(self, key: str, *, needed: bool = True) -> "_Table | None":
+        value = self.take(key)
+        if value is None and not needed:
+            return None
+        if not isinstance(value, dict):
+            self.fail(key, "a table")
+        return _Table(self.reader, (*self.where, key), value)
+
+    def tables(self, key: str, *, needed: bool = True) -> dict[str, "_Table"]:
+        inner = self.table(key, needed=needed)
+        if inner is None:
+            return {}
+        if not inner.data:
+            self.fail(key, "a table of tables")
+        return {
+            name: _Table(self.reader, (*inner.where, name), v) for name, v in inner.data.items()
+        }
+
+    def done(self) -> None:
+        """Check the source and that no key is left over."""
+        source = self.take("source")
+        numbers = [k for k, v in self.data.items() if _has_number(v)]
+        if isinstance(source, dict):
+            lacking = [k for k in numbers if not isinstance(source.get(k), str)]
+            if lacking:
+                self.fail("source", f"a text for each number, also for {lacking[0]}")
+            for key, why in source.items():
+                self.reader.sources[".".join((*self.where, key))] = why
+        elif numbers or source is not None:
+            if not isinstance(source, str) or not source.strip():
+                self.fail("source", "where the numbers are from, or 'assumed: why'")
+            self.reader.sources[".".join(self.where)] = source
+        left = [k for k in self.data if k not in self.taken]
+        if left:
+            known = ", ".join(sorted(self.taken))
+            where = (*self.where, left[0])
+            near = difflib.get_close_matches(left[0], self.taken, 1)
+            hint = f"; the nearest is {near[0]}" if near else ""
+            self.reader.fail(where, f"{'.'.join(where)} must be one of the keys {known}{hint}")
+
+
+_RANGE = f"{_LEAST:f} … {_MOST:,f} with at most {_DIGITS} digits"
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, Decimal):
+        return value.is_finite()
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_sensible(value: int | Decimal) -> bool:
+    """Return whether exact sums with a number are quick, and times stay within simulated time."""
+    if not _LEAST <= value <= _MOST:
+        return False
+    return isinstance(value, int) or len(value.as_tuple().digits) <= _DIGITS
+
+
+def _has_number(value: Any) -> bool:
+    if isinstance(value, list):
+        return any(_has_number(v) for v in value)
+    return isinstance(value, int | Decimal) and not isinstance(value, bool)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, int) and abs(value) >> 200:
+        return f"an integer of {value.bit_length()} bits"
+    text = str(value) if isinstance(value, Decimal) else repr(value)
+    return text if len(text) <= 60 else text[:57] + "…"
+
+
+#: Digits of an integer that Python does not convert.
+_ODD = re.compile(r"[0-9][0-9_]{1000}")
+
+_NS, _GB = Fraction(1, 10**9), 10**9
+
+
+class _Reader:
+    def __init__(self, text: str, file: str) -> None:
+        self.file, self.lines = file, _lines(text)
+        self.sources: dict[str, str] = {}
+        try:
+            self.data = tomllib.loads(text, parse_float=_decimal)
+        except tomllib.TOMLDecodeError as error:
+            place = re.search(r"line (\d+)", str(error))
+            line = int(place[1]) if place else len(text.splitlines())
+            reason = re.sub(r"\s*\(at .*\)$", "", str(error))
+            raise ChipError(f"{file}:{line}: chip must be a TOML file: {reason}") from None
+        except ValueError:  # an integer of thousands of digits, or a date that there is not
+            line = next((i for i, x in enumerate(text.splitlines(), 1) if _ODD.search(x)), 1)
+            message = f"chip must be a TOML file with numbers {_RANGE}"
+            raise ChipError(f"{file}:{line}: {message}") from None
+
+    def fail(self, where: tuple[str, ...], message: str) -> Any:
+        """Raise, with the line of the nearest table or key that has one."""
+        at = where
+        while at and at not in self.lines:
+            at = at[:-1]
+        raise ChipError(f"{self.file}:{self.lines.get(at, 1)}: {message}")
+
+    def chip(self) -> Chip:
+        top = _Table(self, (), self.data)
+        name = top.word("name")
+        top.word("description", default="")
+        general = top.table("chip")
+        assert general is not None
+        settings: dict[str, Any] = {
+            "clock_hz": general.number("clock_mhz", zero=False, scale=10**6),
+            "launch_s": general.number("launch_ns", scale=_NS),
+            "dispatch_s": general.number("dispatch_ns", scale=_NS),
+            "flag_s": general.number("flag_ns", scale=_NS),
+            "event_registers": general.whole("event_registers"),
+        }
+        general.done()
+        self.clock = settings["clock_hz"]
+        self.kinds = {k: self.kind(k, t) for k, t in top.tables("core").items()}
+        self.buses = {k: self.bus(k, t) for k, t in top.tables("bus").items()}
+        routes = {k: self.route(k, t) for k, t in top.tables("path").items()}
+        cube = top.table("cube", needed=any(Unit.M in k.units for k in self.kinds.values()))
+        cross = top.table("cross", needed=False)
+        cross_s = None
+        if cross is not None:
+            cross_s = cross.number("latency_ns", scale=_NS)
+            cross.done()
+        chip = Chip(
+            name=name,
+            kinds=MappingProxyType(self.kinds),
+            routes=MappingProxyType(routes),
+            buses=MappingProxyType(self.buses),
+            vector=self.vector(top.table("vector")),
+            cube=self.cube(cube) if cube is not None else None,
+            scalar=self.scalar(top.table("scalar")),
+            cross_s=cross_s,
+            sources=MappingProxyType(self.sources),
+            **settings,
+        )
+        for key in top.data:
+            if key not in _TABLES:
+                near = difflib.get_close_matches(key, _TABLES, 1)
+                hint = f"; the nearest is {near[0]}" if near else ""
+                self.fail((key,), f"{key} must be one of the tables {', '.join(_TABLES)}{hint}")
+        return chip
+
+    def kind(self, name: str, table: _Table) -> CoreKind:
+        units = tuple(Unit[u] for u in table.words("units", Unit.__members__))
+        if Unit.S not in units:
+            table.fail("units", "a list that has S, the program queue")
+        buffers = {}
+        for key, inner in table.tables("buffer").items():
+            if key == GM:
+                inner.reader.fail(inner.where, "GM must not be a buffer of a core: cores share it")
+            unit, scale = ("kib", 1024) if inner.has("kib") else ("bytes", 1)
+            nbytes = inner.whole(unit, high=_BUFFER_BYTES // scale) * scale
+            align = inner.whole("align", high=nbytes)
+            if nbytes % align:
+                inner.fail("align", f"a divisor of {nbytes} bytes")
+            inner.done()
+            buffers[key] = Buffer(key, nbytes, align)
+        table.taken.add("buffer")
+        count, group = table.whole("count"), table.whole("per_group", 1)
+        if count % group:
+            table.fail("per_group", f"a divisor of count = {count}")
+        table.done()
+        return CoreKind(name, count, units, MappingProxyType(buffers), group)
+
+    def bus(self, name: str, table: _Table) -> Bus:
+        totals = tuple(n * _GB for n in table.numbers("gb_per_s"))
+        per_core = table.take("per_core", False)
+        if not isinstance(per_core, bool):
+            table.fail("per_core", "true or false")
+        if any(a > b for a, b in pairwise(totals)):
+            table.fail("gb_per_s", "a list that does not fall: totals of 1, 2, … transfers")
+        table.done()
+        return Bus(name, totals, per_core)
+
+    def route(self, name: str, table: _Table) -> Route:
+        memories = [GM, *dict.fromkeys(b for k in self.kinds.values() for b in k.buffers)]
+        parts = re.fullmatch(r"(\w+)->(\w+)(?: (\w+))?", name)
+        if parts is None or any(p not in memories for p in parts.groups()[:2]):
+            allowed = f"'A->B' or 'A->B operation' with A and B of {', '.join(memories)}"
+            self.fail(table.where, f"path must be {allowed}, not {name!r}")
+        assert parts is not None
+        if parts[3] and parts[3] not in OPERATIONS:
+            self.fail(table.where, f"operation of path {name!r} must be in the vocabulary")
+        unit = Unit[table.word("unit", Unit.__members__)]
+        places = {GM: list(self.kinds)} | {
+            b: [k.name for k in self.kinds.values() if b in k.buffers] for b in memories[1:]
+        }
+        homes = [k for k in places[parts[1]] if k in places[parts[2]]]
+        if not any(unit in self.kinds[k].units for k in homes):
+            table.fail("unit", f"a unit of a core that has both ends of {name}")
+        bus = table.word("bus", self.buses) if table.has("bus") else None
+        table.taken.add("bus")
+        rate, init = self.rate(table), table.number("init_ns", scale=_NS)
+        table.done()
+        return Route(name, parts[1], parts[2], unit, rate, init, bus)
+
+    def rate(self, table: _Table) -> Rate:
+        table.taken |= {"gb_per_s", "kib", "gib_per_s"}
+        if table.has("gb_per_s"):
+            return Rate(table.number("gb_per_s", zero=False, scale=_GB))
+        if not table.has("kib"):
+            table.fail("gb_per_s", "a number more than 0 (or a table of kib and gib_per_s)")
+        sizes = [kib * 1024 for kib in table.numbers("kib", rising=True)]
+        rates = [gib * 2**30 for gib in table.numbers("gib_per_s")]
+        if len(sizes) != len(rates) or any(size.denominator != 1 for size in sizes):
+            table.fail("gib_per_s", f"a list of {len(sizes)} numbers, one for each of kib")
+        points = [(int(s), s / r) for s, r in zip(sizes, rates, strict=True)]
+        for (_, early), (size, late) in pairwise(points):
+            if late < early:
+                table.fail("gib_per_s", f"such that time does not fall at {size / 1024:g} KiB")
+        return Rate(rates[-1], tuple(points))
+
+    def vector(self, table: _Table | None) -> Mapping[str, Lane]:
+        assert table is not None
+        base = table.number("gb_per_s", zero=False, scale=_GB)
+        start, init = table.number("start_ns", 0, scale=_NS), table.number("init_ns", scale=_NS)
+        lanes = {"": Lane(REPEAT_BYTES / base, start, init)}
+        for key, inner in table.tables("operation", needed=False).items():
+            op, *dtypes = key.split(" ")
+            if op not in OPERATIONS or len(dtypes) > 2 or any(x not in DTYPES for x in dtypes):
+                allowed = "a vector operation, and up to two dtypes (of source and result)"
+                self.fail(inner.where, f"vector.operation must be {allowed}, not {key!r}")
+            lanes[key] = Lane(
+                inner.number("repeats_factor", 1, zero=False) * REPEAT_BYTES / base,
+                inner.number("start_ns", start / _NS, scale=_NS),
+                inner.number("init_ns", init / _NS, scale=_NS),
+            )
+            inner.done()
+        table.taken.add("operation")
+        table.done()
+        return MappingProxyType(lanes)
+
+    def cube(self, table: _Table) -> Cube:
+        depths = {}
+        inner = table.table("depth")
+        assert inner is not None
+        for dtype in [k for k in inner.data if k != "source"]:
+            if dtype not in DTYPES:
+                self.fail((*inner.where, dtype), f"cube.depth must be of dtypes, not {dtype!r}")
+            depths[dtype] = inner.whole(dtype)
+        inner.done()
+        cube = Cube(
+            table.whole("m"),
+            table.whole("n"),
+            MappingProxyType(depths),
+            1 / table.number("steps_per_us", zero=False, scale=10**6),
+            table.number("start_ns", 0, scale=_NS),
+            table.number("init_ns", scale=_NS),
+        )
+        table.done()
+        return cube
+
+    def scalar(self, table: _Table | None) -> Mapping[str, Fraction]:
+        assert table is not None
+        times = {"cycle": 1 / self.clock, "": table.number("default_ns", scale=_NS)}
+        inner = table.table("operation_ns", needed=False)
+        if inner is not None:
+            for key in [k for k in inner.data if k != "source"]:
+                times[key] = inner.number(key, scale=_NS)
+            inner.done()
+        table.done()
+        return MappingProxyType(times)
+
+
+def load_chip(name: str | Path) -> Chip:
+    """A chip by name ("ascend310", see `sim/chips`) or from a TOML file of yours.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name, or a file with a mistake: one line with file and line.
+    """
+    path = find_chip(name)
+    with path.open("rb") as file:
+        data = file.read(FILE_BYTES + 1)
+    if len(data) > FILE_BYTES:
+        raise ChipError(f"{path}: chip must be a file of at most {FILE_BYTES:,} bytes")
+    try:
+        text = data.decode("utf-8-sig")  # some editors begin a file with a byte order mark
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ChipError(f"{path}:{line}: chip must be a TOML file in UTF-8") from None
+    return read_chip(text, str(path))

@@ -1,0 +1,1 @@
+"""Instructions of DaVinci cores as data: operands, fields, and the table of operations."""

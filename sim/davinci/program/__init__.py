@@ -1,0 +1,1 @@
+"""Programs: what a kernel's author calls to record instructions."""

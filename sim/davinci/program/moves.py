@@ -1,0 +1,322 @@
+"""Builder methods for moves between memories and for the Cube."""
+
+from typing import Any
+
+from vitruvian.sim.davinci.isa.instruction import Instruction, Unit, Work
+from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, FRACTAL_BYTES, Span, View
+from vitruvian.sim.davinci.program.builder import Builder
+
+__all__ = ["Moves"]
+
+
+def _up(size: int, step: int) -> int:
+    return -(-size // step)
+
+
+class Moves(Builder):
+    """Moves and matrix products. Strides are in bytes, from head to head, unless said otherwise."""
+
+    def _move(
+        self,
+        op: str,
+        dst: View,
+        src: View,
+        fields: dict[str, Any],
+        reads: tuple[Span, ...],
+        writes: tuple[Span, ...],
+        nbytes: int,
+        repeats: int = 0,
+        extra: dict[str, View] | None = None,
+    ) -> Instruction:
+        try:
+            route = self.chip.route(src.buffer, dst.buffer, op)
+        except ValueError as error:
+            self.fail(str(error))
+        return self.add(
+            route.unit,
+            op,
+            operands={"dst": dst, "src": src, **(extra or {})},
+            fields=fields,
+            reads=reads,
+            writes=writes,
+            path=f"{src.buffer}->{dst.buffer}",
+            work=Work(nbytes=nbytes, repeats=repeats),
+        )
+
+    def copy(
+        self,
+        dst: View,
+        src: View,
+        *,
+        bursts: int | None = None,
+        burst_bytes: int | None = None,
+        dst_stride: int = 0,
+        src_stride: int = 0,
+    ) -> Instruction:
+        """Copy bursts between any two memories that have a path.
+
+        Without ``bursts`` the views say what is copied: as many elements of one dtype on both
+        sides, with one gap at most (rows of a matrix, for instance). With ``bursts``, burst i of
+        ``burst_bytes`` goes from src + i·src_stride to dst + i·dst_stride, and only the first byte
+        of the views counts.
+
+        Raises
+        ------
+        ProgramError
+            If the views do not fit each other or are not bursts, or there is no such path.
+        """
+        if bursts is None:
+            if dst.size != src.size or dst.itemsize != src.itemsize:
+                self.fail(f"src of copy must have as many elements and bytes as {dst}, not {src}")
+            bursts, burst_bytes, dst_stride, src_stride = self._bursts(dst, src)
+        if burst_bytes is None or bursts < 1 or burst_bytes < 1:
+            self.fail(f"bursts of copy must be 1 or more, of 1 byte or more, not {bursts}")
+        fields = {
+            "bursts": bursts,
+            "burst_bytes": burst_bytes,
+            "dst_stride": dst_stride,
+            "src_stride": src_stride,
+        }
+        reads = Span(src.buffer, src.offset, burst_bytes, ((bursts, src_stride),))
+        writes = Span(dst.buffer, dst.offset, burst_bytes, ((bursts, dst_stride),))
+        nbytes = bursts * burst_bytes
+        return self._move("copy", dst, src, fields, (reads,), (writes,), nbytes)
+
+    def _bursts(self, dst: View, src: View) -> tuple[int, int, int, int]:
+        one, two = dst.span, src.span
+        run = min(one.run, two.run)
+        if max(len(one.levels), len(two.levels)) > 1 or one.run % run or two.run % run:
+            self.fail(f"copy must be of bursts with one gap on each side, not {dst} and {src}")
+        strides = []
+        for span in (one, two):
+            if span.run > run and span.levels:
+                self.fail(f"bursts of copy must be as long in {dst} as in {src}")
+            strides.append(span.levels[0][1] if span.levels else run)
+        return dst.nbytes // run, run, strides[0], strides[1]
+
+    def nd2nz(
+        self,
+        dst: View,
+        src: View,
+        *,
+        matrices: int = 1,
+        rows: int | None = None,
+        columns: int | None = None,
+        src_matrix_stride: int = 0,
+        src_row_stride: int | None = None,
+        dst_c0_stride: int | None = None,
+        dst_row_stride: int = BLOCK_BYTES,
+        dst_matrix_stride: int = 0,
+    ) -> Instruction:
+        """Row-major matrices to columns of fractals; by default the 2-D view ``src``.
+
+        Columns of a row that do not fill the last block are followed by zeros.
+        """
+        if rows is None or columns is None:
+            if len(src.shape) != 2 or src.strides[1] != src.itemsize:
+                self.fail(f"src of nd2nz must be a matrix with dense rows, not {src}")
+            rows, columns, src_row_stride = *src.shape, src.strides[0]
+        if src_row_stride is None:
+            src_row_stride = columns * src.itemsize
+        blocks = _up(columns * src.itemsize, BLOCK_BYTES)
+        if dst_c0_stride is None:
+            dst_c0_stride = _up(rows, 16) * FRACTAL_BYTES
+        fields = {
+            "matrices": matrices,
+            "rows": rows,
+            "columns": columns,
+            "src_matrix_stride": src_matrix_stride,
+            "src_row_stride": src_row_stride,
+            "dst_c0_stride": dst_c0_stride,
+            "dst_row_stride": dst_row_stride,
+            "dst_matrix_stride": dst_matrix_stride,
+        }
+        levels = ((matrices, src_matrix_stride), (rows, src_row_stride))
+        reads = Span(src.buffer, src.offset, columns * src.itemsize, levels)
+        levels = ((matrices, dst_matrix_stride), (blocks, dst_c0_stride), (rows, dst_row_stride))
+        writes = Span(dst.buffer, dst.offset, BLOCK_BYTES, levels)
+        return self._move("nd2nz", dst, src, fields, (reads,), (writes,), reads.nbytes)
+
+    def load(
+        self,
+        dst: View,
+        src: View,
+        *,
+        repeat: int | None = None,
+        src_stride: int = FRACTAL_BYTES,
+        dst_stride: int = FRACTAL_BYTES,
+        transpose: bool = False,
+    ) -> Instruction:
+        """Load fractals of 512 bytes to L0A or L0B; by default as many as ``dst`` holds.
+
+        ``src_stride`` may be 0 or negative.
+        """
+        repeat = dst.nbytes // FRACTAL_BYTES if repeat is None else repeat
+        if repeat < 1:
+            self.fail(f"repeat of load must be 1 or more, not {repeat}")
+        fields = {
+            "repeat": repeat,
+            "src_stride": src_stride,
+            "dst_stride": dst_stride,
+            "transpose": bool(transpose),
+        }
+        reads = Span(src.buffer, src.offset, FRACTAL_BYTES, ((repeat, src_stride),))
+        writes = Span(dst.buffer, dst.offset, FRACTAL_BYTES, ((repeat, dst_stride),))
+        nbytes = repeat * FRACTAL_BYTES
+        return self._move("load", dst, src, fields, (reads,), (writes,), nbytes, repeat)
+
+    def load_squares(
+        self,
+        dst: View,
+        src: View,
+        *,
+        repeat: int,
+        src_stride: int,
+        dst_stride: int,
+        dst_fractal_stride: int,
+    ) -> Instruction:
+        """Load squares of 1024 bytes, transposed; the two fractals of each may come apart.
+
+        A square is 16×16 elements of 32 bits (two fractals side by side) or 32×32 of 8 bits (one
+        above the other).
+        """
+        fields = {
+            "repeat": repeat,
+            "src_stride": src_stride,
+            "dst_stride": dst_stride,
+            "dst_fractal_stride": dst_fractal_stride,
+            "transpose": True,
+        }
+        reads = Span(src.buffer, src.offset, 2 * FRACTAL_BYTES, ((repeat, src_stride),))
+        levels = ((repeat, dst_stride), (2, dst_fractal_stride))
+        writes = Span(dst.buffer, dst.offset, FRACTAL_BYTES, levels)
+        count = 2 * repeat
+        nbytes = count * FRACTAL_BYTES
+        return self._move("load", dst, src, fields, (reads,), (writes,), nbytes, count)
+
+    def fill(self, dst: View, value: float = 0) -> Instruction:
+        """Fill a view of L0A, L0B or L1 with a value, at the speed of a load of as many bytes."""
+        unit, path = Unit.MTE1, f"L1->{dst.buffer}"
+        if path not in self.chip.routes:
+            unit, path = Unit.MTE2, f"GM->{dst.buffer}"
+        work = Work(nbytes=dst.nbytes)
+        fields = {"value": value}
+        return self.add(
+            unit,
+            "fill",
+            operands={"dst": dst},
+            fields=fields,
+            writes=(dst.span,),
+            path=path,
+            work=work,
+        )
+
+    def matrix_out(
+        self,
+        dst: View,
+        src: View,
+        *,
+        m: int,
+        n: int,
+        dst_stride: int | None = None,
+        src_stride: int | None = None,
+        relu: bool = False,
+        quant: str = "",
+        layout: str = "nz",
+        scale: View | None = None,
+    ) -> Instruction:
+        """Move m × n elements out of L0C: to UB (unit V), to GM or L1 (unit FIX).
+
+        Parameters
+        ----------
+        dst : View
+            Of the dtype that is converted to.
+        src : View
+            In L0C, of the dtype there: columns of fractals of 16 rows and 16 columns.
+        m, n : int
+        dst_stride : int
+            Bytes between columns of fractals ("nz", 16 columns each), or between rows ("nd").
+        src_stride : int
+            Bytes between columns of fractals in L0C.
+        relu : bool
+        quant : str
+            Name of a quantisation, "" for a plain conversion.
+        layout : {"nz", "nd"}
+        scale : View, optional
+            Factors of the quantisation, in FB.
+        """
+        if layout not in ("nz", "nd"):
+            self.fail(f"layout of matrix_out must be nz or nd, not {layout!r}")
+        rows, columns = _up(m, 16) * 16, _up(n, 16)
+        if src_stride is None:
+            src_stride = rows * 16 * src.itemsize
+        if dst_stride is None:
+            dst_stride = (rows * 16 if layout == "nz" else n) * dst.itemsize
+        fields = {
+            "m": m,
+            "n": n,
+            "dst_stride": dst_stride,
+            "src_stride": src_stride,
+            "relu": bool(relu),
+            "quant": quant,
+            "layout": layout,
+        }
+        read = Span(src.buffer, src.offset, m * 16 * src.itemsize, ((columns, src_stride),))
+        if layout == "nz":
+            write = Span(dst.buffer, dst.offset, m * 16 * dst.itemsize, ((columns, dst_stride),))
+        else:
+            write = Span(dst.buffer, dst.offset, n * dst.itemsize, ((m, dst_stride),))
+        extra = {} if scale is None else {"scale": scale}
+        reads = (read, *(v.span for v in extra.values()))
+        nbytes = read.nbytes
+        return self._move("matrix_out", dst, src, fields, reads, (write,), nbytes, extra=extra)
+
+    def mmad(
+        self,
+        c: View,
+        a: View,
+        b: View,
+        *,
+        m: int,
+        k: int,
+        n: int,
+        init: str = "accumulate",
+        bias: View | None = None,
+        a_transposed: bool = False,
+    ) -> Instruction:
+        """c = a·b + what ``init`` says: "zero", "bias", or "accumulate" (c itself).
+
+        Operands are in fractals of 512 bytes (a: 16 × 32 bytes, b: 32 bytes × 16), c in fractals
+        of 16 × 16 elements, as many as cover m × k, k × n and m × n.
+        """
+        if init not in ("zero", "bias", "accumulate") or (init == "bias") != (bias is not None):
+            self.fail(f"init of mmad must be zero, accumulate, or bias with a bias, not {init!r}")
+        if min(m, k, n) < 1:
+            self.fail(f"m, k, n of mmad must be 1 or more, not {m}, {k}, {n}")
+        cube = self.chip.cube
+        if cube is None or Unit.M not in self.units:
+            self.fail(f"mmad must be on a core with a Cube, not on {self}")
+        try:
+            steps = cube.steps(m, k, n, a.dtype)
+        except ValueError as error:
+            self.fail(str(error))
+        deep = _up(k, BLOCK_BYTES // a.itemsize)
+        mf, nf = _up(m, 16), _up(n, 16)
+        spans = (
+            Span(a.buffer, a.offset, mf * deep * FRACTAL_BYTES),
+            Span(b.buffer, b.offset, deep * nf * FRACTAL_BYTES),
+        )
+        out = Span(c.buffer, c.offset, mf * nf * 256 * c.itemsize)
+        operands = {"c": c, "a": a, "b": b}
+        if bias is not None:
+            operands["bias"] = bias
+            spans += (Span(bias.buffer, bias.offset, n * bias.itemsize),)
+        if init == "accumulate":
+            spans += (out,)
+        fields: dict[str, Any] = {"m": m, "k": k, "n": n, "init": init}
+        if a_transposed:
+            fields["a_transposed"] = True
+        work = Work(repeats=steps, operations=2 * m * n * k, precision=a.dtype)
+        return self.add(
+            Unit.M, "mmad", operands=operands, fields=fields, reads=spans, writes=(out,), work=work
+        )

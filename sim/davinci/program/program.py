@@ -1,0 +1,271 @@
+"""Programs, written in Python as a kernel is written in C: tensors, instructions, flags, loops.
+
+>>> from vitruvian.sim.davinci import Program, Unit, load_chip
+>>> program = Program(load_chip("ascend310"))
+>>> x = program.tensor("x", (1024,), "fp16")
+>>> core = program.core()
+>>> u = core.allocate("UB", (1024,), "fp16")
+>>> core.copy(u, x)
+>>> core.set_flag(Unit.MTE2, Unit.V, 0)
+>>> core.wait_flag(Unit.MTE2, Unit.V, 0)
+>>> core.vrelu(u, u)
+
+A `Core` has methods named as the operations of the vocabulary (`build_moves`, `build_vector`,
+`build_patches`). Each appends one `Instruction`, except vector methods without ``repeat``, which
+append as many as the views need. Loops are Python's.
+
+Some operations of the vector unit have no method of their own. ``vreduce_lanes`` takes the names
+``vcadd vcmax vcmin vcpadd vcgadd vcgmax vcgmin``, ``vector`` takes
+``vmadd vmaddrelu vaddrelu vsubrelu vlrelu vshl vshr``, and ``vector_views`` takes
+``vbrcb v4dtrans vgather vreduce vmrgsort vbitsort``. ``vcmpvs vnchwconv`` come from kernels in
+CCE C alone.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from vitruvian.sim.davinci.chip.model import GM, Chip, CoreKind
+from vitruvian.sim.davinci.isa.instruction import Kind, Unit
+from vitruvian.sim.davinci.isa.operands import DTYPES, View, contiguous, dtype_bytes
+from vitruvian.sim.davinci.program.builder import ProgramError, unit_name
+from vitruvian.sim.davinci.program.images import Images
+
+__all__ = ["Core", "Program", "ProgramError"]
+
+#: Alignment of tensors in global memory, a fractal.
+_GM_ALIGN = 512
+
+#: Core-to-core flags by mode: who must have set before a wait goes on.
+_CROSS = ("kind", "group", "others")
+
+
+class Core(Images):
+    """The instructions of one core, in program order.
+
+    Attributes
+    ----------
+    program : Program
+    index : int
+        Number among the cores of its kind.
+    kind : CoreKind
+    """
+
+    def __init__(self, program: "Program", index: int, kind: CoreKind) -> None:
+        super().__init__(program.chip, kind.units)
+        self.program, self.index, self.kind = program, index, kind
+        self._used = dict.fromkeys(kind.buffers, 0)
+
+    def __str__(self) -> str:
+        return f"{self.kind.name} {self.index}"
+
+    # Memory.
+
+    def allocate(
+        self, buffer: str, shape: int | tuple[int, ...], dtype: str, name: str = ""
+    ) -> View:
+        """Room for a tensor in a buffer of this core, after what has been allocated before.
+
+        Raises
+        ------
+        ProgramError
+            If the core has no such buffer, or no room left in it.
+        """
+        if buffer not in self.kind.buffers:
+            self.fail(f"buffer must be one of {', '.join(self.kind.buffers)}, not {buffer!r}")
+        memory = self.kind.buffers[buffer]
+        start = -(-self._used[buffer] // memory.align) * memory.align
+        view = self.view(buffer, start, shape, dtype, name)
+        if start + view.nbytes > memory.nbytes:
+            shown = f"{name or 'tensor'} of {view.nbytes} bytes"
+            self.fail(f"{shown} must fit the {memory.nbytes - start} bytes left of {buffer}")
+        self._used[buffer] = start + view.nbytes
+        return view
+
+    def release(self) -> None:
+        """Forget what has been allocated: the next tensors use the buffers from their start."""
+        self._used = dict.fromkeys(self._used, 0)
+
+    def view(
+        self, buffer: str, offset: int, shape: int | tuple[int, ...], dtype: str, name: str = ""
+    ) -> View:
+        """A tensor at a place of your own choice; nothing is checked until the program is."""
+        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        if dtype not in DTYPES:
+            self.fail(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
+        return View(buffer, offset, dtype, shape, contiguous(shape, dtype_bytes(dtype)), name)
+
+    # Synchronisation.
+
+    def set_flag(self, source: Unit, target: Unit, register: int) -> None:
+        """Tell ``target`` that ``source`` is done with everything before; on ``source``."""
+        self._flag("set_flag", Kind.SET, source, source, target, register)
+
+    def wait_flag(self, source: Unit, target: Unit, register: int) -> None:
+        """Let ``target`` wait for the matching set_flag; on ``target``."""
+        self._flag("wait_flag", Kind.WAIT, target, source, target, register)
+
+    def _flag(
+        self, op: str, kind: Kind, on: Unit, source: Unit, target: Unit, register: int
+    ) -> None:
+        for unit in (source, target):
+            if unit not in self.kind.units:
+                units = ", ".join(u.name for u in self.kind.units)
+                self.fail(f"unit of {op} must be one of {units}, not {unit_name(unit)}")
+        if source == target:
+            self.fail(f"units of {op} must be two, not {source.name} twice")
+        registers = self.chip.event_registers
+        if isinstance(register, bool) or not isinstance(register, int | np.integer):
+            self.fail(f"register of {op} must be an integer, not {register!r}")
+        if not 0 <= register < registers:
+            self.fail(f"register of {op} must be 0 … {registers - 1}, not {register}")
+        fields = {"source": Unit(source), "target": Unit(target), "register": int(register)}
+        self.add(Unit(on), op, kind, fields=fields)
+
+    def pipe_barrier(self, unit: Unit | None = None) -> None:
+        """Let everything before on a unit end first; without a unit, on all units of the core."""
+        if unit is None:
+            self.add(Unit.S, "pipe_barrier", Kind.BARRIER_ALL, fields={"unit": None})
+            return
+        if unit not in self.kind.units:
+            units = ", ".join(u.name for u in self.kind.units)
+            self.fail(f"unit of pipe_barrier must be one of {units}, not {unit_name(unit)}")
+        self.add(Unit(unit), "pipe_barrier", Kind.BARRIER, fields={"unit": Unit(unit)})
+
+    def cross_set(self, unit: Unit, register: int, mode: str = "others") -> None:
+        """Tell other cores that ``unit`` is done with everything before.
+
+        Parameters
+        ----------
+        unit : Unit
+        register : int
+            0 … 15.
+        mode : {"kind", "group", "others"}
+            Who waits for whom: all cores of this kind for each other; those of this kind in the
+            group; the group's cores of the other kind for this one.
+        """
+        self._cross("cross_set", Kind.SET, unit, register, mode)
+
+    def cross_wait(self, unit: Unit, register: int, mode: str = "others") -> None:
+        """Let ``unit`` wait for the other cores' matching cross_set; see there."""
+        self._cross("cross_wait", Kind.WAIT, unit, register, mode)
+
+    def _cross(self, op: str, kind: Kind, unit: Unit, register: int, mode: str) -> None:
+        if self.chip.cross_s is None:
+            self.fail(f"{op} must be on a chip with cross-core flags, not {self.chip.name}")
+        if unit not in self.kind.units or not 0 <= register < 16 or mode not in _CROSS:
+            allowed = f"a unit of the core, a register 0 … 15, a mode of {', '.join(_CROSS)}"
+            self.fail(f"{op} must have {allowed}, not {unit_name(unit)}, {register}, {mode!r}")
+        self.add(Unit(unit), op, kind, fields={"register": register, "mode": mode})
+
+    # The scalar unit.
+
+    def scalar(self, cycles: int | None = None, text: str = "") -> None:
+        """Work of the scalar unit: so many cycles, or what the chip says of ``text``."""
+        if cycles is not None and not (isinstance(cycles, int) and cycles >= 0):
+            self.fail(f"cycles must be an integer, 0 or more, not {cycles!r}")
+        self.add(Unit.S, "scalar", fields={"cycles": cycles, "text": text})
+
+    def scalar_load(self, src: View) -> None:
+        """One element to a register."""
+        self.add(
+            Unit.S, "scalar_load", operands={"src": src}, reads=(src[(0,) * len(src.shape)].span,)
+        )
+
+    def scalar_store(self, dst: View, value: Any) -> None:
+        """One element from a register."""
+        where = (dst[(0,) * len(dst.shape)].span,)
+        self.add(
+            Unit.S, "scalar_store", operands={"dst": dst}, fields={"value": value}, writes=where
+        )
+
+    def set_mask(self, mask: int, count: bool = False) -> None:
+        """Time of setting the mask register; vector instructions carry their mask themselves."""
+        self.add(Unit.S, "set_mask", fields={"mask": mask, "count": count})
+
+    def set_control(self, name: str, value: Any) -> None:
+        """Any other control register; what it means is up to the instructions that follow."""
+        self.add(Unit.S, "set_control", fields={"name": name, "value": value})
+
+
+class Program:
+    """Instructions for the cores of a chip, and the tensors they share in global memory.
+
+    Parameters
+    ----------
+    chip : Chip
+    name : str
+        For reports.
+
+    Attributes
+    ----------
+    tensors : dict of str to View
+        In global memory, by name.
+    data : dict of str to ndarray
+        What tensors hold at the start; those without are not initialised.
+    cores : dict of (kind, index) to Core
+        Those that have been asked for.
+    prints : list of (str, str)
+        The core and the text of every `printf` of a kernel in CCE C, in the order in which the
+        cores ran.
+    """
+
+    def __init__(self, chip: Chip, name: str = "kernel") -> None:
+        if not isinstance(chip, Chip):
+            raise TypeError(f"chip must be a Chip (see load_chip), not {chip!r}")
+        self.chip, self.name = chip, name
+        self.tensors: dict[str, View] = {}
+        self.data: dict[str, np.ndarray] = {}
+        self.cores: dict[tuple[str, int], Core] = {}
+        self.prints: list[tuple[str, str]] = []
+        self.gm_bytes = 0
+
+    def __len__(self) -> int:
+        """Instructions of all cores."""
+        return sum(len(core.instructions) for core in self.cores.values())
+
+    def __iter__(self) -> Iterator[Core]:
+        """The cores, in the chip's order of kinds, then by number."""
+        order = {name: i for i, name in enumerate(self.chip.kinds)}
+        return iter(sorted(self.cores.values(), key=lambda c: (order[c.kind.name], c.index)))
+
+    def tensor(self, name: str, shape: int | tuple[int, ...], dtype: str, data: Any = None) -> View:
+        """A tensor in global memory; with ``data`` it is initialised.
+
+        Raises
+        ------
+        ValueError
+            If the name is taken, or the data have another shape or dtype.
+        """
+        if name in self.tensors:
+            raise ValueError(f"name of a tensor must be new, not {name!r}")
+        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        strides = contiguous(shape, dtype_bytes(dtype))
+        start = -(-self.gm_bytes // _GM_ALIGN) * _GM_ALIGN
+        view = View(GM, start, dtype, shape, strides, name)
+        if data is not None:
+            array = np.ascontiguousarray(data)
+            if array.shape != shape or array.dtype != DTYPES[dtype]:
+                wanted = f"{'×'.join(map(str, shape))} of {DTYPES[dtype]}"
+                found = f"{'×'.join(map(str, array.shape))} of {array.dtype}"
+                raise ValueError(f"data of {name} must be {wanted}, not {found}")
+            self.data[name] = array
+        self.tensors[name], self.gm_bytes = view, start + view.nbytes
+        return view
+
+    def core(self, index: int = 0, kind: str | None = None) -> Core:
+        """A core, to give instructions to.
+
+        Raises
+        ------
+        ValueError
+            If the chip has no such core.
+        """
+        what = self.chip.kind(kind)
+        if not 0 <= index < what.count:
+            raise ValueError(f"index of a core must be 0 … {what.count - 1}, not {index!r}")
+        key = (what.name, index)
+        if key not in self.cores:
+            self.cores[key] = Core(self, index, what)
+        return self.cores[key]

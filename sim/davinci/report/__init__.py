@@ -1,0 +1,1 @@
+"""Reports of a simulation: figures, timelines and traces."""

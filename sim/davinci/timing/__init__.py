@@ -1,0 +1,1 @@
+"""When instructions run: the event engine, its reference, and deadlocks."""

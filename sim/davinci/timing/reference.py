@@ -1,0 +1,208 @@
+"""The engine in its shortest form: what `engine` computes, step by step in the order of time.
+
+At every moment each program queue hands out what it can, each unit begins and ends what it can,
+until nothing changes; then time goes to the next moment at which something ends. Transfers on a bus
+share it in equal parts, which are found anew whenever one begins or ends.
+
+Rounding. Times are whole attoseconds. A transfer's remaining time m (as if alone) and its speed s
+(its share over what it takes alone) are floating-point numbers; it ends ⌈m / s⌉ attoseconds after
+a change, and m falls by s times the time that passes. With ``exact``, m, s and times are rational
+numbers and nothing is rounded. The compiled engine does the same operations in the same order, so
+it agrees with the first form to the bit.
+
+References
+----------
+Tang 2024: Fig. 2.1 (queues), eq. 2.3 (the n-th wait matches the n-th set), eq. 2.6 and 2.7 (what
+is left at a change goes on at the new share), §2.2.3 (equal shares), §2.2.2 and Fig. 2.6 (blocks).
+"""
+
+import math
+from collections import deque
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from vitruvian.sim.davinci.isa.instruction import Kind, Unit
+from vitruvian.sim.davinci.timing.lowering import Lowered
+
+__all__ = ["run_reference", "shares"]
+
+
+def shares(rates: list, totals: list) -> list:
+    """What each of several transfers gets of a bus.
+
+    Equal parts of the total, but none more than its rate; what that leaves over goes to the others
+    in equal parts.
+
+    Parameters
+    ----------
+    rates : list of number
+        What each takes if it is alone.
+    totals : list of number
+        What the bus gives to 1, 2, … transfers together; the last holds beyond.
+    """
+    got: list[Any] = [None] * len(rates)
+    left, open_ = totals[min(len(rates), len(totals)) - 1], len(rates)
+    while open_:
+        share = left / open_
+        content = [i for i, rate in enumerate(rates) if got[i] is None and rate <= share]
+        if not content:
+            return [share if g is None else g for g in got]
+        for i in content:
+            got[i] = rates[i]
+            left -= rates[i]
+            open_ -= 1
+    return got
+
+
+class _Transfer:
+    """A transfer on a bus: remaining time as if alone, speed, time of the last change, end."""
+
+    def __init__(self, number: int, at: int, data: Any, rate: Any, bus: int) -> None:
+        self.number, self.at, self.left, self.rate, self.bus = number, at, data, rate, bus
+        self.speed: Any = 1
+        self.end: Any = None
+        self.block: Any = None  # remaining time of the block, with block-wise arbitration
+
+
+def run_reference(
+    low: Lowered, *, block_bytes: int = 0, exact: bool = False
+) -> tuple[list, list, list]:
+    """Start, end and dispatch time of every instruction, in attoseconds.
+
+    Parameters
+    ----------
+    low : Lowered
+    block_bytes : int
+        0 to share a bus from the moment a transfer begins or ends; else the share of a transfer is
+        found when one of its blocks of so many bytes begins, and holds for that block.
+    exact : bool
+        Rational numbers instead of rounding.
+
+    Returns
+    -------
+    start, end, issued : list
+        None where it never came to that: see `sim.davinci.timing.deadlock`.
+    """
+    number: Any = Fraction if exact else float
+    up: Any = (lambda x: x) if exact else math.ceil
+    totals = [[number(x) for x in row] for row in low.totals.tolist()]
+    rates = [number(x) for x in low.rate.tolist()]
+    unit, kind, bus = low.unit.tolist(), low.kind.tolist(), low.bus.tolist()
+    init, data, lag = low.init.tolist(), low.data.tolist(), low.lag.tolist()
+    n, cores = len(low), len(low.begin)
+    start: list[Any] = [None] * n
+    end: list[Any] = [None] * n
+    issued: list[Any] = [None] * n
+    program = [deque(range(low.first[c], low.first[c + 1])) for c in range(cores)]
+    free = [int(t) for t in low.begin]  # when each program queue goes on
+    queues: dict[tuple[int, int], deque] = {(c, u): deque() for c in range(cores) for u in Unit}
+    idle_since = {q: int(low.begin[q[0]]) for q in queues}
+    running: dict[tuple[int, int], int] = {}  # instruction of a unit that is busy until its end
+    waiting: dict[tuple[int, int], tuple[Any, int]] = {}  # before the bus: (when, instruction)
+    moving: dict[tuple[int, int], _Transfer] = {}
+    now = min(free, default=0)
+
+    def released(i: int) -> bool:
+        return 0 <= arrives(i) <= now
+
+    def arrives(i: int) -> Any:
+        """When the last flag that a wait needs is there; −1 if that is not known."""
+        needs = low.need[low.need_first[i] : low.need_first[i + 1]].tolist()
+        known = [end[j] for j in needs if j >= 0 and end[j] is not None]
+        return max(known) + lag[i] if needs and len(known) == len(needs) else -1
+
+    def hand_out(c: int) -> bool:
+        if not program[c] or free[c] > now:
+            return False
+        i = program[c][0]
+        if issued[i] is None:
+            issued[i] = free[c]
+        if kind[i] == Kind.BARRIER_ALL or unit[i] == Unit.S:
+            if start[i] is None:
+                start[i] = free[c]
+            mine = [(c, u) for u in Unit]
+            busy = any(q in running or q in waiting or q in moving or queues[q] for q in mine)
+            if (kind[i] == Kind.BARRIER_ALL and busy) or (kind[i] == Kind.WAIT and not released(i)):
+                return False
+            free[c] = now + init[i]
+            end[i] = free[c]
+        else:
+            queues[c, unit[i]].append(i)
+            free[c] += low.dispatch
+        program[c].popleft()
+        return True
+
+    def begin(q: tuple[int, int]) -> bool:
+        if q in running or q in waiting or q in moving or not queues[q]:
+            return False
+        i = queues[q][0]
+        if start[i] is None:
+            start[i] = max(idle_since[q], issued[i])
+        if kind[i] == Kind.WAIT and not released(i):
+            return False
+        queues[q].popleft()
+        if bus[i] < 0:
+            end[i] = now + init[i]
+            running[q] = i
+        else:
+            waiting[q] = (now + init[i], i)
+        return True
+
+    while True:
+        dirty: set[int] = set()
+        changed = True
+        while changed:
+            changed = False
+            for q in [q for q, i in running.items() if end[i] == now]:
+                del running[q]
+                idle_since[q] = now
+                changed = True
+            for q in [q for q, t in moving.items() if t.end == now]:
+                t = moving[q]
+                changed = True
+                if t.block is not None and t.left > t.block:
+                    t.left, t.end, t.block = t.left - t.block, None, None
+                else:
+                    del moving[q]
+                    end[t.number] = idle_since[q] = now
+                dirty.add(t.bus)
+            for q in [q for q, (when, _) in waiting.items() if when == now]:
+                _, i = waiting.pop(q)
+                moving[q] = _Transfer(i, now, number(data[i]), rates[i], bus[i])
+                dirty.add(bus[i])
+                changed = True
+            for c in range(cores):
+                while hand_out(c):
+                    changed = True
+            for q in sorted(queues):
+                changed |= begin(q)
+        for b in dirty:
+            active = [moving[q] for q in sorted(moving) if moving[q].bus == b]
+            for t in active:
+                if not block_bytes:
+                    t.left = max(t.left - (now - t.at) * t.speed, number(0))
+                    t.at = now
+            for t, share in zip(active, shares([t.rate for t in active], totals[b]), strict=True):
+                if not block_bytes:
+                    t.speed = share / t.rate
+                    t.end = now + up(t.left / t.speed)
+                elif t.end is None:
+                    t.speed = share / t.rate
+                    t.block = min(t.left, number(up(block_bytes / t.rate)))
+                    t.end = now + up(t.block / t.speed)
+        times = [end[i] for i in running.values()] + [t.end for t in moving.values()]
+        times += [when for when, _ in waiting.values()]
+        times += [free[c] for c in range(cores) if program[c] and free[c] > now]
+        heads = [queue[0] for queue in (*queues.values(), *program) if queue]
+        times += [t for i in heads if (t := arrives(i)) > now]
+        if not times:
+            return start, end, issued
+        now = min(times)
+
+
+def as_arrays(times: tuple[list, list, list]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Times of the rounded form as int64, −1 for None."""
+    one, two, three = (np.array([-1 if t is None else t for t in x], np.int64) for x in times)
+    return one, two, three

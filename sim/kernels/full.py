@@ -1,0 +1,367 @@
+"""The applications of Table 2.4, from global memory to global memory, double-buffered on each core.
+
+Softmax and max pooling keep 16 channels, or as many positions as there are, in the lanes, so that
+no value has to be read by the scalar unit.
+
+References
+----------
+Tang 2024, Table 2.4; the layout of pooling (N·C1, H, W, 16) is that of Rohwedder 2021.
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from vitruvian.golden import vector
+from vitruvian.sim.davinci import Chip, Core, Program, Unit, View
+from vitruvian.sim.kernels import gemm, matmul
+from vitruvian.sim.kernels.layout import unpack_c
+from vitruvian.sim.kernels.made import Kernel, Made, Needs, Ring, cores_of
+from vitruvian.sim.kernels.tiling import Tiling, blocks_of, choose, plan
+
+__all__ = ["KERNELS"]
+
+V, MTE2, MTE3 = Unit.V, Unit.MTE2, Unit.MTE3
+
+#: Work on a piece: core, result, operand, and room for what comes between.
+Body = Callable[[Core, View, View, View], object]
+
+
+def _stream(
+    core: Core, x: View, y: View, pieces: range, body: Body, between: tuple[int, ...] = (16,)
+) -> None:
+    """y[p] = body(x[p]) for some pieces, loads and stores of one beside the work on another."""
+    ins = [core.allocate("UB", x.shape[1:], x.dtype, "in") for _ in "01"]
+    outs = [core.allocate("UB", y.shape[1:], y.dtype, "out") for _ in "01"]
+    room = core.allocate("UB", between, x.dtype, "between")
+    full, done = Ring(core, MTE2, V), Ring(core, V, MTE3)
+    for count, p in enumerate(pieces):
+        slot = count % 2
+        full.begin_write(slot)
+        core.copy(ins[slot], x[p])
+        full.end_write(slot)
+        full.begin_read(slot)
+        done.begin_write(slot)
+        body(core, outs[slot], ins[slot], room)
+        full.end_read(slot)
+        done.end_write(slot)
+        done.begin_read(slot)
+        core.copy(y[p], outs[slot])
+        done.end_read(slot)
+    full.close()
+    done.close()
+
+
+def _dealt(cores: list[Core], pieces: int) -> Iterator[tuple[Core, range]]:
+    """Pieces to cores, as equal as can be."""
+    for number, core in enumerate(cores):
+        part = range(pieces * number // len(cores), pieces * (number + 1) // len(cores))
+        if part:
+            yield core, part
+
+
+def _made(
+    name: str,
+    chip: Chip,
+    cores: int | None,
+    shapes: tuple[tuple[int, ...], tuple[int, ...]],
+    data: np.ndarray | None,
+    golden: Callable[[np.ndarray], np.ndarray],
+    dtypes: tuple[str, str],
+    body: Body,
+    between: tuple[int, ...] = (16,),
+) -> Made:
+    """A stream over the first axis of x; the last piece may be filled up."""
+    program = Program(chip, name)
+    some = cores_of(program, cores)
+    gx = program.tensor("x", shapes[0], dtypes[0], data)
+    gy = program.tensor("y", shapes[1], dtypes[1])
+    for core, part in _dealt(some, shapes[0][0]):
+        _stream(core, gx, gy, part, body, between)
+    if data is None:
+        return Made(program, {})
+    return Made(program, {"y": lambda: golden(data)})
+
+
+def _needs(chip: Chip, cores: int | None, pieces: int, each: int, elements: int) -> Needs:
+    """Of a stream: ``each`` instructions of a piece's body, ``elements`` of all pieces."""
+    count = chip.kind().count if cores is None else cores
+    return Needs(pieces * (each + 10) + 8 * min(count, pieces), 24 * elements)
+
+
+#: Elements of a piece of the kernels that go element by element.
+_PIECE = 4096
+
+
+def _elements(
+    name: str, title: str, dtypes: tuple[str, str], body: Body, golden: Callable
+) -> Kernel:
+    def make(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None) -> Made:
+        (count,) = size
+        shape = (-(-count // _PIECE), _PIECE)
+        x = None
+        if seed is not None:
+            rng = np.random.default_rng(seed)
+            x = np.zeros(shape, np.dtype(_NUMPY[dtypes[0]]))
+            x.reshape(-1)[:count] = rng.normal(0, 100, count).astype(x.dtype)
+        title_ = f"{name} {count}"
+        return _made(title_, chip, cores, (shape, shape), x, golden, dtypes, body)
+
+    def needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
+        pieces = -(-size[0] // _PIECE)
+        return _needs(chip, cores, pieces, 1, pieces * _PIECE)
+
+    return Kernel(name, title, ("elements",), (32768,), make, needs)
+
+
+_NUMPY = {"fp16": np.float16, "fp32": np.float32, "int8": np.int8, "int32": np.int32}
+
+
+def _cast(source: str, target: str) -> Kernel:
+    def body(core: Core, y: View, x: View, _: View) -> None:
+        core.vconv(y, x)
+
+    name = f"cast-{source}-{target}"
+    title = f"{source.upper()} to {target.upper()}"
+    return _elements(
+        name, title, (source, target), body, lambda x: vector.convert(x, source, target)
+    )
+
+
+def _softmax(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None) -> Made:
+    """Over n classes of p·128 positions each piece: (pieces, n, 128)."""
+    pieces, classes = size
+    if classes > 128:
+        raise ValueError(f"classes of softmax must be 1 … 128, not {classes}")
+    shape, x = (pieces, classes, 128), None
+    if seed is not None:
+        x = np.random.default_rng(seed).normal(0, 2, shape).astype(np.float16)
+
+    def body(core: Core, y: View, a: View, room: View) -> None:
+        core.vmax(room, a[0], a[classes - 1])
+        for n in range(1, classes - 1):
+            core.vmax(room, room, a[n])
+        for n in range(classes):
+            core.vsub(y[n], a[n], room)
+        core.vexp(y.reshape(y.size), y.reshape(y.size))
+        if classes == 1:
+            core.vmaxs(room, y[0], 0.0)
+        else:
+            core.vadd(room, y[0], y[1])
+        for n in range(2, classes):
+            core.vadd(room, room, y[n])
+        for n in range(classes):
+            core.vdiv(y[n], y[n], room)
+
+    return _made(
+        f"softmax {pieces}×{classes}×128",
+        chip,
+        cores,
+        (shape, shape),
+        x,
+        lambda x: np.stack([_softmax_golden(piece) for piece in x]),
+        ("fp16", "fp16"),
+        body,
+        (128,),
+    )
+
+
+def _softmax_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
+    pieces, classes = size
+    return _needs(chip, cores, pieces, 4 * classes + 1, pieces * classes * 128)
+
+
+def _softmax_golden(x: np.ndarray) -> np.ndarray:
+    """The same in the same order, each operation rounded."""
+    top = x[0]
+    for row in x[1:]:
+        top = vector.maximum(top, row)
+    powers = vector.exp(vector.sub(x, np.broadcast_to(top, x.shape)))
+    total = powers[0]
+    for row in powers[1:]:
+        total = vector.add(total, row)
+    return vector.div(powers, np.broadcast_to(total, x.shape))
+
+
+def _maxpool(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None) -> Made:
+    """Windows w × w at distances s over images of h × h pixels of 16 channels."""
+    images, side, window, step = size
+    if window > side:
+        raise ValueError(f"window of maxpool must be within the {side} pixels, not {window}")
+    if side * step > 255:
+        raise ValueError(f"side · step of maxpool must be at most 255 blocks, not {side * step}")
+    out = (side - window) // step + 1
+    shapes, x = ((images, side, side, 16), (images, out, out, 16)), None
+    if seed is not None:
+        x = np.random.default_rng(seed).normal(size=shapes[0]).astype(np.float16)
+
+    def body(core: Core, y: View, a: View, _: View) -> None:
+        first = True
+        for dh in range(window):
+            for dw in range(window):
+                for column in range(0, out, 8):
+                    many = min(8, out - column)  # a block is a pixel, a repeat a part of a row
+                    old = y[0, column]
+                    new = a[dh, dw + column * step]
+                    strides = {"dst": (1, out), "src0": (1, out), "src1": (step, step * side)}
+                    if first:
+                        old, strides["src0"] = new, strides["src1"]
+                    how = {"repeat": out, "mask": (1 << 16 * many) - 1, "strides": strides}
+                    core.vmax(y[0, column], old, new, **how)
+                first = False
+
+    def golden(x: np.ndarray) -> np.ndarray:
+        windows = np.lib.stride_tricks.sliding_window_view(x, (window, window), (1, 2))
+        return np.ascontiguousarray(windows[:, ::step, ::step].max(axis=(-2, -1)))
+
+    name = f"maxpool {images}×{side}×{side}×16, {window}×{window}/{step}"
+    return _made(name, chip, cores, shapes, x, golden, ("fp16", "fp16"), body)
+
+
+def _maxpool_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
+    images, side, window, step = size
+    if window > side:
+        return Needs(0)
+    each = window * window * -(-((side - window) // step + 1) // 8)
+    return _needs(chip, cores, images, each, images * side * side * 16)
+
+
+def _cube_kernel(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None) -> Made:
+    return _matmul(size, chip, 1 if cores is None else cores, seed, (1, 1, 1, 1))
+
+
+def _cube_kernel_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
+    return _matmul_needs(size, chip, 1 if cores is None else cores, (1, 1, 1, 1))
+
+
+def _matmul(
+    size: tuple[int, ...],
+    chip: Chip,
+    cores: int | None,
+    seed: int | None,
+    tiling: tuple[int, ...] | None = None,
+) -> Made:
+    m, k, n = size
+    data = None if seed is None else matmul.operands(m, k, n, seed=seed)
+    cut = None if tiling is None else Tiling(*tiling)
+    program = matmul.build(m, k, n, chip=chip, cores=cores, data=data, tiling=cut)
+    if data is None:
+        return Made(program, {})
+    return Made(program, {"c": lambda: matmul.expected(*data)}, {"c": lambda c: unpack_c(c, m, n)})
+
+
+def _matmul_needs(
+    size: tuple[int, ...], chip: Chip, cores: int | None, tiling: tuple[int, ...] | None = None
+) -> Needs:
+    m, k, n = size
+    blocks, cores = blocks_of(m, k, n), chip.kind().count if cores is None else cores
+    cut = choose(chip, blocks, cores) if tiling is None else Tiling(*tiling)
+    p = plan(chip, blocks, cut, cores)
+    tiles = sum((i1 - i0) * (j1 - j0) for i0, i1, j0, j1 in p.across)
+    instructions = tiles * (13 * p.k.tiles + 10) + 40 * len(p.across)
+    return Needs(instructions, _operand_bytes(m, k, n), m * k * n)
+
+
+def _operand_bytes(m: int, k: int, n: int) -> int:
+    """Bytes of A, B and C, as they are drawn, packed, in memory and compared."""
+    m, k, n = (-(-x // 16) * 16 for x in (m, k, n))
+    return 16 * (m * k + k * n + m * n)
+
+
+def _blocking(
+    chip: Chip, cores: int | None, tiling: tuple[int, ...] | None
+) -> tuple[int, gemm.Blocking]:
+    """Cores and blocking: as many columns as there can be of four rows, or fewer rows."""
+    cores = chip.kind(gemm.cube_kind(chip)).count if cores is None else cores
+    down = min(4, cores)
+    blocking = gemm.Blocking(*(tiling or (down, cores // down)))
+    if blocking.down * blocking.across > cores:
+        grid = f"{blocking.down}×{blocking.across}"
+        raise ValueError(f"grid must be of 1 … {cores} cores, not {grid}")
+    return cores, blocking
+
+
+def _gemm(
+    size: tuple[int, ...],
+    chip: Chip,
+    cores: int | None,
+    seed: int | None,
+    tiling: tuple[int, ...] | None = None,
+) -> Made:
+    m, k, n = size
+    _, blocking = _blocking(chip, cores, tiling)
+    data = None if seed is None else matmul.operands(m, k, n, seed=seed)
+    program = gemm.build(m, k, n, chip=chip, blocking=blocking, data=data, im2col=False)
+    if data is None:
+        return Made(program, {})
+    return Made(program, {"c": lambda: matmul.expected(*data, out="fp32")})
+
+
+def _gemm_needs(
+    size: tuple[int, ...], chip: Chip, cores: int | None, tiling: tuple[int, ...] | None = None
+) -> Needs:
+    m, k, n = size
+    _, b = _blocking(chip, cores, tiling)
+    rows, columns = -(-m // b.down), -(-n // b.across)
+    tiles = b.down * b.across * -(-rows // b.m) * -(-columns // b.n)
+    products = -(-k // b.k) * 8 + -(-k // 16)  # of a tile, with the loads of their fractals
+    each = products + 6 * -(-k // (b.k * b.step_k)) + 4
+    instructions = tiles * each + 10 * b.down * b.across
+    return Needs(instructions, _operand_bytes(m, k, n), m * k * n)
+
+
+#: Numbers of a `matmul.Tiling` and of a `gemm.Blocking`.
+_TILING = ("mTiles", "kTiles", "nTiles", "bNum")
+_BLOCKING = ("down", "across", "m", "k", "n", "stepK")
+
+
+KERNELS = (
+    Kernel(
+        "matmul",
+        "tiled matrix product, Alg. 3",
+        ("M", "K", "N"),
+        (256, 256, 256),
+        _matmul,
+        _matmul_needs,
+        tiling=_TILING,
+    ),
+    Kernel(
+        "gemm",
+        "matrix product on Cube cores (910B)",
+        ("M", "K", "N"),
+        (512, 256, 1536),
+        _gemm,
+        _gemm_needs,
+        tiling=_BLOCKING,
+    ),
+    Kernel(
+        "cubeKer",
+        "matrix product without tiling",
+        ("M", "K", "N"),
+        (96, 96, 96),
+        _cube_kernel,
+        _cube_kernel_needs,
+    ),
+    _elements(
+        "reluKer",
+        "ReLU",
+        ("fp16", "fp16"),
+        lambda core, y, x, _: core.vrelu(y, x),
+        vector.relu,
+    ),
+    _cast("fp16", "fp32"),
+    _cast("fp32", "fp16"),
+    _cast("fp16", "int32"),
+    _cast("int8", "fp16"),
+    Kernel(
+        "softmax", "over classes", ("pieces of 128", "classes"), (8, 16), _softmax, _softmax_needs
+    ),
+    Kernel(
+        "maxpool",
+        "max pooling",
+        ("images", "side", "window", "step"),
+        (4, 32, 3, 2),
+        _maxpool,
+        _maxpool_needs,
+    ),
+)

@@ -1,0 +1,152 @@
+"""Kernels that are CCE C: files in ``text/``, read as any other, with what they must compute."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vitruvian.golden import vector
+from vitruvian.sim.davinci import Chip
+from vitruvian.sim.davinci.cce import build, read_file
+from vitruvian.sim.kernels import matmul
+from vitruvian.sim.kernels.layout import pack_a, pack_b, unpack_c
+from vitruvian.sim.kernels.made import Kernel, Made, Needs
+
+__all__ = ["KERNELS"]
+
+_TEXT = Path(__file__).parent / "text"
+
+
+def _read(
+    file: str, chip: Chip, cores: int | None, most: int, arguments: dict[str, Any], data: bool
+):
+    """The program of a kernel on a chip's cores with a vector unit, no more than have work.
+
+    Only softmax looks at what it computes, so that it must be computed on the way.
+    """
+    kinds = [kind.name for kind in chip.kinds.values() if "UB" in kind.buffers]
+    if not kinds:
+        raise ValueError(f"chip must have cores with a vector unit, not {chip.name}")
+    kind = chip.kind(kinds[0])
+    cores = min(kind.count, most) if cores is None else cores
+    if not 1 <= cores <= kind.count:
+        raise ValueError(f"cores must be 1 … {kind.count}, not {cores!r}")
+    kernel = read_file(_TEXT / file)
+    how: dict[str, Any] = {"blocks": cores, "kind": kind.name, "execute": file == "softmax.cce"}
+    program, _ = build(kernel, chip, arguments, **how)
+    if not data:
+        program.data.clear()
+    return program
+
+
+def _normal(seed: int | None, scale: float, size: int) -> list[np.ndarray]:
+    """Two operands; zeros, which take no memory before they are written, without a seed."""
+    if seed is None:
+        return [np.zeros(size, np.float16) for _ in "ab"]
+    rng = np.random.default_rng(seed)
+    return [rng.normal(0, scale, size).astype(np.float16) for _ in "ab"]
+
+
+def _scale_add(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None) -> Made:
+    tiles, scale = size[0], 0.75
+    a, b = _normal(seed, 100, tiles * 2048)
+    arguments = {"a": a, "b": b, "y": np.zeros_like(a), "scale": scale, "tiles": tiles}
+    program = _read("scale_add.cce", chip, cores, tiles, arguments, seed is not None)
+
+    def golden() -> np.ndarray:
+        return vector.relu(vector.add(vector.mul(a, np.full_like(a, scale)), b))
+
+    return Made(program, {"y": golden})
+
+
+def _scale_add_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
+    return Needs(size[0] * 16 + 100, 24 * 2 * 2048 * size[0])
+
+
+def _softmax(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None) -> Made:
+    rows, n = size
+    if n > 128 or n % 16:
+        raise ValueError(f"columns must be a multiple of 16, at most 128, not {n}")
+    x, _ = _normal(seed, 2, rows * n)
+    arguments = {"x": x, "y": np.zeros(rows * n, np.float16), "rows": rows, "n": n}
+    program = _read("softmax.cce", chip, cores, rows, arguments, seed is not None)
+
+    def golden() -> np.ndarray:
+        return np.stack([_softmax_golden(row) for row in x.reshape(rows, n)]).ravel()
+
+    return Made(program, {"y": golden})
+
+
+def _softmax_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
+    return Needs(size[0] * 26 + 100, 24 * size[0] * size[1])
+
+
+def _softmax_golden(row: np.ndarray) -> np.ndarray:
+    """As the kernel: the row less its largest, powers, their sum, times its reciprocal."""
+    powers = vector.exp(vector.add(row, np.full_like(row, -row.max())))
+    lanes = np.zeros(128, np.float16)
+    lanes[: len(row)] = powers
+    total = np.float32(vector.sum_tree(lanes, np.arange(128) < len(row)))
+    scale = np.float16(np.float32(1) / total)
+    return vector.mul(powers, np.full_like(powers, scale))
+
+
+def _cube(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None) -> Made:
+    m, k, n = size
+    if m % 16 or k % 16 or n % 16 or m * k > 32768 or k * n > 32768:
+        shown = "×".join(map(str, size))
+        raise ValueError(f"M, K, N must be multiples of 16, M·K and K·N up to 32768, not {shown}")
+    if "L0C" not in chip.kind().buffers or "UB" not in chip.kind().buffers:
+        raise ValueError(f"chip must have cores with all units, not {chip.name}")
+    if seed is None:
+        data = np.zeros((m, k), np.float16), np.zeros((k, n), np.float16)
+    else:
+        data = matmul.operands(m, k, n, seed=seed)
+    arguments = {"a": pack_a(data[0]).ravel(), "b": pack_b(data[1]).ravel()}
+    arguments |= {"c": np.zeros(m * n, np.float16), "m": m, "k": k, "n": n}
+    program = _read("cube.cce", chip, cores, m // 16, arguments, seed is not None)
+
+    def matrix(c: np.ndarray) -> np.ndarray:
+        return unpack_c(c.reshape(n // 16, m // 16, 16, 16), m, n)
+
+    return Made(program, {"c": lambda: matmul.expected(*data)}, {"c": matrix})
+
+
+def _cube_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
+    m, k, n = size
+    return Needs(
+        16 * (chip.kind().count if cores is None else cores),
+        16 * (m * k + k * n + m * n),
+        m * k * n,
+    )
+
+
+KERNELS = (
+    Kernel(
+        "cce-scale-add",
+        "relu(0.75·a + b), CCE C",
+        ("tiles of 2048",),
+        (8,),
+        _scale_add,
+        _scale_add_needs,
+        "scale_add.cce",
+    ),
+    Kernel(
+        "cce-softmax",
+        "over rows, CCE C",
+        ("rows", "columns"),
+        (8, 128),
+        _softmax,
+        _softmax_needs,
+        "softmax.cce",
+    ),
+    Kernel(
+        "cce-cube",
+        "one product, CCE C",
+        ("M", "K", "N"),
+        (64, 96, 80),
+        _cube,
+        _cube_needs,
+        "cube.cce",
+    ),
+)

@@ -1,0 +1,43 @@
+"""Case studies on a matrix unit with several precisions: products, convolution, FFT and others.
+
+A kernel is written for a callable ``gemm(a, b, c=None)``; a `Method` on an `Engine` is one. The
+engine computes on a back end (golden, the compiled RTL, or whatever has been registered) and counts
+what a unit would have taken: instructions, tiles, cycles.
+"""
+
+from vitruvian.sim.matrix_unit import INSTRUCTIONS, Cost, Unit
+from vitruvian.sim.studies.conv import CCONV, CONV
+from vitruvian.sim.studies.engine import BACKENDS, Engine, register_backend
+from vitruvian.sim.studies.fft import FFT
+from vitruvian.sim.studies.gemm import CGEMM, DGEMM, SGEMM
+from vitruvian.sim.studies.methods import METHODS, Bound, Method, NumPy, as_method
+from vitruvian.sim.studies.mrf import MATCH, MRF
+from vitruvian.sim.studies.neighbours import KMEANS, KNN
+from vitruvian.sim.studies.rtl import CompiledUnit
+from vitruvian.sim.studies.study import Kernel, Row, Setting, Study
+
+__all__ = [
+    "BACKENDS",
+    "INSTRUCTIONS",
+    "KERNELS",
+    "METHODS",
+    "Bound",
+    "CompiledUnit",
+    "Cost",
+    "Engine",
+    "Kernel",
+    "Method",
+    "NumPy",
+    "Row",
+    "Setting",
+    "Study",
+    "Unit",
+    "as_method",
+    "register_backend",
+]
+
+#: The case studies by name.
+KERNELS = {
+    kernel.name: kernel
+    for kernel in (SGEMM, CGEMM, DGEMM, CONV, CCONV, FFT, KNN, KMEANS, MRF, MATCH)
+}

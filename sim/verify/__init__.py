@@ -1,0 +1,1 @@
+"""Rows of `vitruvian verify`: what is compared, and the process that runs them."""

@@ -1,0 +1,152 @@
+"""The list of everything that is verified, and the machine that runs it.
+
+A provider is a module with a function ``checks()`` that gives :class:`Check` objects; to add rows
+to ``make sim``, add its name to :data:`PROVIDERS`.
+"""
+
+import importlib
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from functools import lru_cache
+
+from vitruvian.sim.verify.check import Check, Outcome
+from vitruvian.workers import Call, WorkerKilled, Workers, listening
+
+__all__ = ["PROVIDERS", "collect", "run_checks"]
+
+PROVIDERS = (
+    "vitruvian.sim.bench.fp.batch",
+    "vitruvian.sim.bench.fp_small.batch",
+    "vitruvian.sim.bench.fp_small.exact",
+    "vitruvian.sim.bench.m3xu.batch",
+    "vitruvian.sim.bench.m3xu.mma",
+    "vitruvian.sim.bench.cube.batch",
+    "vitruvian.sim.bench.simd2.integer",
+    "vitruvian.sim.bench.simd2.unit",
+    "vitruvian.sim.bench.simulated",
+    "vitruvian.sim.bench.silicon",
+    "vitruvian.sim.bench.machines",
+)
+
+
+def collect(pattern: str = "*") -> list[Check]:
+    """Every check whose name matches a shell pattern, or whose unit does.
+
+    Raises
+    ------
+    ValueError
+        If none does, or two share a name.
+    """
+    found = []
+    for module in PROVIDERS:
+        found += importlib.import_module(module).checks()
+    names = [check.name for check in found]
+    if len(set(names)) < len(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise ValueError(f"names of checks must be unique, not {twice}")
+    chosen = [
+        check
+        for check in found
+        if fnmatchcase(check.name, pattern) or fnmatchcase(check.unit, pattern)
+    ]
+    if not chosen:
+        units = ", ".join(sorted({check.unit for check in found}))
+        raise ValueError(f"unit must match one of {units}, not {pattern!r}")
+    return chosen
+
+
+def run_checks(
+    checks: Iterable[Check],
+    *,
+    vectors: int,
+    seed: int,
+    jobs: int,
+    compiling: Callable[[int], object] = lambda position: None,
+) -> Generator[tuple[int, Outcome], None, None]:
+    """Run checks in ``jobs`` processes; gives (position, outcome) as they finish.
+
+    Parameters
+    ----------
+    compiling : callable
+        Called with the position of a check whenever a part of its model has to be built.
+    """
+    order = _order(list(checks))
+    if jobs == 1:
+        for position, check in order:
+            with listening(lambda _, position=position: compiling(position)):
+                outcome = _run(check, vectors, seed)
+            yield position, outcome
+        return
+    named = dict(order)
+    began: dict[int, float] = {}
+
+    def calls() -> Iterator[Call]:
+        for position, check in order:
+            began[position] = time.monotonic()
+            arguments = (check.name, vectors, seed)
+            yield Call(key=position, function=_run_named, arguments=arguments)
+
+    with Workers(jobs) as workers:
+        for event in workers.run(calls()):
+            if event.kind == "told":
+                compiling(event.key)
+            elif event.kind == "done":
+                yield event.key, event.value
+            elif isinstance(event.value, WorkerKilled):
+                check = named[event.key]
+                seconds = time.monotonic() - began[event.key]
+                yield event.key, _failed(check, str(event.value), seconds)
+            else:
+                raise event.value
+
+
+def _order(checks: Sequence[Check]) -> list[tuple[int, Check]]:
+    """The heaviest first, but before all a light one that builds its own unit: a row comes soon."""
+    order = sorted(enumerate(checks), key=lambda item: -item[1].weight)
+    builders = [item for item in order if item[1].weight > 1]
+    if not builders:
+        return order
+    light = builders[-1]
+    order.remove(light)
+    return [light, *order]
+
+
+@lru_cache
+def _by_name() -> dict[str, Check]:
+    found = (check for module in PROVIDERS for check in importlib.import_module(module).checks())
+    return {check.name: check for check in found}
+
+
+def _run_named(name: str, vectors: int, seed: int) -> Outcome:
+    """Run one check in a worker, where it is made anew."""
+    return _run(_by_name()[name], vectors, seed)
+
+
+def _run(check: Check, vectors: int, seed: int) -> Outcome:
+    from vitruvian.sim.rtl import ToolError
+
+    started = time.monotonic()
+    try:
+        result = check.run(vectors, seed)
+    except ToolError:
+        raise
+    except Exception as failure:
+        return _failed(check, f"{type(failure).__name__}: {failure}", time.monotonic() - started)
+    return Outcome(
+        unit=check.unit,
+        configuration=check.configuration,
+        result=result,
+        error=None,
+        seconds=time.monotonic() - started,
+    )
+
+
+def _failed(check: Check, error: str, seconds: float) -> Outcome:
+    return Outcome(
+        unit=check.unit,
+        configuration=check.configuration,
+        result=None,
+        error=error,
+        seconds=seconds,
+    )

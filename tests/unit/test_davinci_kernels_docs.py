@@ -6,8 +6,7 @@ import pytest
 
 from vitruvian.cli import main
 from vitruvian.sim.davinci import load_chip
-from vitruvian.sim.kernels import KERNELS, matmul
-from vitruvian.sim.studies import matmul as short
+from vitruvian.sim.kernels import KERNELS
 
 
 def test_the_example_runs(root):
@@ -30,10 +29,6 @@ def test_the_command_cce_of_the_page_runs(root, monkeypatch, capsys):
     monkeypatch.chdir(root)
     assert main(line.split()) == 0
     assert "y (256 float16): " in capsys.readouterr().out
-
-
-def test_the_short_name():
-    assert short.build is matmul.build
 
 
 def test_the_launch_of_the_table_is_the_chips(root):

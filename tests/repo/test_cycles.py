@@ -1,0 +1,65 @@
+"""No folder imports a folder that imports it, directly or not, even for types alone."""
+
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+from tests.repo.rules import OURS, imports
+
+
+def modules(root: Path) -> dict[str, Path]:
+    """Return every module by its full name."""
+    found = {}
+    for package in (*OURS, "vitruvian"):
+        for path in (root / package).rglob("*.py"):  # does not follow the links
+            parts = path.relative_to(root).with_suffix("").parts
+            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            found[name if package == "vitruvian" else f"vitruvian.{name}"] = path
+    return found
+
+
+def folder(name: str, known: Mapping[str, Path]) -> str:
+    return name if known[name].name == "__init__.py" else name.rpartition(".")[0]
+
+
+def edges(known: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
+    """Give (folder, folder that it imports) for folders of which neither contains the other.
+
+    A package's face, ``__init__.py``, imports its parts and whatever its parts import.
+    """
+    for name, path in known.items():
+        if path.name == "__init__.py":
+            continue
+        for _, target in imports(path.read_text(), name):
+            while target and target not in known:
+                target = target.rpartition(".")[0]
+            if target:
+                one, other = folder(name, known), folder(target, known)
+                if not f"{one}.".startswith(f"{other}.") and not f"{other}.".startswith(f"{one}."):
+                    yield one, other
+
+
+def cycle(pairs: list[tuple[str, str]]) -> list[str]:
+    """Return the folders of one cycle, or nothing."""
+    graph: dict[str, set[str]] = {}
+    for one, other in pairs:
+        graph.setdefault(one, set()).add(other)
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return error.args[1]
+    return []
+
+
+def test_folders_have_no_cycle(root):
+    pairs = list(edges(modules(root)))
+    assert (
+        len(set(pairs)) > 50
+        and ("vitruvian.sim.davinci.timing", "vitruvian.sim.davinci.isa") in pairs
+    )
+    assert not cycle(pairs)
+
+
+def test_a_cycle_is_found():
+    assert cycle([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")])
+    assert not cycle([("a", "b"), ("b", "c"), ("a", "c")])

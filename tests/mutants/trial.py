@@ -63,9 +63,9 @@ class Copy:
         ).stdout.splitlines()
         for name in names:
             source, target = root / name, self.tree / name
-            if source.is_file():
+            if source.is_file() or source.is_symlink():
                 target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(source, target)
+                shutil.copy2(source, target, follow_symlinks=False)
         shared = root.parent / "shared"
         if shared.is_dir():
             (folder / "shared").symlink_to(shared)

@@ -115,7 +115,7 @@ def test_ci_runs_what_a_reader_runs(root):
 def test_make_davinci_writes_no_tracked_file(project):
     """The picture in docs/ is what `make docs` makes."""
     _, calls, _ = make(project, "davinci")
-    (call,) = [call for call in calls if call.startswith("-m sim")]
+    (call,) = [call for call in calls if call.startswith("-m vitruvian")]
     assert "--gantt build/davinci/matmul.svg" in call and "docs/" not in call
     _, calls, _ = make(project, "docs")
     assert any("--gantt docs/units/davinci_matmul.svg" in call for call in calls)

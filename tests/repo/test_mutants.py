@@ -87,6 +87,7 @@ def project(tmp_path: Path) -> Path:
     """A repository with one function; its test looks at small numbers only."""
     files = {
         "golden/__init__.py": "",
+        "vitruvian/__init__.py": "",
         "golden/sign.py": "def sign(x):\n    if x > 100:\n        return 2\n    return x < 0\n",
         "tests/unit/test_sign.py": "from vitruvian.golden.sign import sign\n\n\n"
         "def test_sign():\n    assert sign(-1) and not sign(0)\n",
@@ -96,6 +97,7 @@ def project(tmp_path: Path) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
     folder = tmp_path / "project"
+    (folder / "vitruvian" / "golden").symlink_to("../golden")
     plugin = Path(__file__).parents[1] / "mutants" / "limit.py"
     (folder / "tests" / "mutants").mkdir()
     (folder / "tests" / "mutants" / "limit.py").write_bytes(plugin.read_bytes())

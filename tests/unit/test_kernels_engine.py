@@ -202,6 +202,7 @@ def test_a_kernel_refuses():
 
 def test_kernels_need_no_amaranth(root):
     code = (
-        "import sys, sim.studies; sys.exit(bool({'amaranth', 'hdl', 'sklearn'} & set(sys.modules)))"
+        "import sys, vitruvian.sim.studies;"
+        "sys.exit(bool({'amaranth', 'vitruvian.hdl', 'sklearn'} & set(sys.modules)))"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=root)

@@ -123,11 +123,12 @@ class Recipe:
     def _compile(self, sources: list[Path], work: Path, *, header: bool = True) -> list[Path]:
         program, _ = compiler()
         flags = [*self._flags(), f"-I{work}"]
-        headers = {speed: self._header(speed) if header else [] for speed in (self.fast, self.slow)}
+        speeds = {x: self.slow if x.stem.endswith("_slow") else self.fast for x in sources}
+        headers = {x: self._header(x) if header else [] for x in {*speeds.values()}}
 
         def one(source: Path) -> Path:
             target = work / f"{source.stem}.o"
-            speed = self.slow if source.stem.endswith("_slow") else self.fast
+            speed = speeds[source]
             run_tool(
                 [program, *flags, *headers[speed], speed, "-c", str(source), "-o", str(target)],
                 what=f"compiling {source.name}",

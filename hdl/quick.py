@@ -1,8 +1,9 @@
-"""Amaranth's elaboration made quicker, with the same result.
+"""Quicker elaboration by Amaranth, with the same result.
 
-Amaranth 0.5 works out the width of an expression and of a layout anew every time it is asked, all
-the way down, and looks at the type of every bit of every value that it makes. Neither can change
-what comes out: expressions and layouts are immutable, and the bits come from Amaranth itself.
+Amaranth 0.5 computes the width of an expression or a layout again each time it is asked, down to
+the leaves, and checks the type of every bit of every value that it makes. While the block of
+`quick` runs, widths are remembered and the check is left out. The RTLIL stays the same, because
+expressions and layouts are immutable and all bits come from Amaranth itself; a test compares it.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,7 +20,7 @@ _KNOWN = "_vitruvian_known"
 
 @contextmanager
 def quick() -> Iterator[None]:
-    """Elaborate quicker while the block runs."""
+    """Patch Amaranth's classes while the block runs."""
     changes: list[tuple[Any, str, Any]] = [
         (_ast.Operator, "shape", _remembered(_ast.Operator.shape)),
         (_ast.Concat, "shape", _remembered(_ast.Concat.shape)),
@@ -39,7 +40,7 @@ def quick() -> Iterator[None]:
 
 
 def _remembered(method: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """``method`` of an immutable object, worked out once."""
+    """Return ``method`` for immutable objects, so that each computes its answer once."""
 
     def answer(self: Any) -> Any:
         known = self.__dict__.get(_KNOWN)

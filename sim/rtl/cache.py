@@ -174,7 +174,7 @@ def entry(kind: str, key: str, build: Callable[[Path], dict[str, Any]]) -> tuple
 
 
 def settled(kind: str, key: str, build: Callable[[Path], dict[str, Any]]) -> Path:
-    """Folder of an `entry` whose checksums are compared once in a process, for it is large."""
+    """Return the folder of a large `entry`; a process compares its checksums only once."""
     folder = trusted_root() / kind / key
     if folder not in _seen or not (folder / _META).is_file():
         entry(kind, key, build)

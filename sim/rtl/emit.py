@@ -1,6 +1,5 @@
 """From an Amaranth component to Verilog text and an :class:`~sim.rtl.ports.Interface`."""
 
-import os
 import re
 from typing import Any
 
@@ -38,7 +37,6 @@ def to_verilog(component: wiring.Component, *, name: str = "top") -> str:
 
 def verilog_of(text: str) -> str:
     """Verilog of RTLIL text."""
-    os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
     return verilog_of_rtlil(text)
 
 

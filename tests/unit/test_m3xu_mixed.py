@@ -29,7 +29,7 @@ def result(config, beats=2500, seed=3):
 @pytest.mark.parametrize(
     "changes",
     [
-        {},
+        {"k": 8},
         {"dataflow": "systolic", "assignment": "pipelined"},
         {"preset": "a100", "precisions": ("fp16", "tf32", "fp32", "fp64"), "pipeline": 4, "k": 8},
         {"preset": "a100", "precisions": ("fp16", "int8", "fp64"), "pipeline": 0},

@@ -16,6 +16,8 @@ from amaranth.back import rtlil as rtlil_backend  # pyright: ignore[reportAttrib
 from amaranth.hdl import ClockSignal, Instance, ResetSignal, Value
 from amaranth.lib import wiring
 
+from .quick import quick
+
 __all__ = ["snake", "state_of", "to_rtlil"]
 
 
@@ -44,7 +46,7 @@ def to_rtlil(
         If it is not.
     """
     bodies: dict[str, str] = {}
-    with _shared(tuple(shared), bodies, check), _without_collection():
+    with _shared(tuple(shared), bodies, check), _without_collection(), quick():
         top = rtlil_backend.convert(component, name=name, emit_src=False)
     return "\n".join([top, *bodies.values()])
 

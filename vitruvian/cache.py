@@ -34,12 +34,14 @@ __all__ = [
     "digest",
     "entry",
     "locked",
+    "settled",
     "sweep",
     "trusted_root",
 ]
 
 _META = "meta.json"
 _PARTIAL = ".partial"
+_seen: set[Path] = set()
 
 
 class CacheError(OSError):
@@ -172,6 +174,15 @@ def entry(kind: str, key: str, build: Callable[[Path], dict[str, Any]]) -> tuple
                 remove()
                 raise
     return folder, facts | {"cached": False}
+
+
+def settled(kind: str, key: str, build: Callable[[Path], dict[str, Any]]) -> Path:
+    """Return the folder of a large `entry`; a process compares its checksums only once."""
+    folder = trusted_root() / kind / key
+    if folder not in _seen or not (folder / _META).is_file():
+        entry(kind, key, build)
+        _seen.add(folder)
+    return folder
 
 
 def sweep() -> None:

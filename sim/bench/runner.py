@@ -52,6 +52,7 @@ _TRACED = replace(
     _PLAIN,
     verilate=("--trace-vcd", *_PLAIN.verilate),
     compile=("-std=c++17", "-DVM_COVERAGE=0", "-DVM_TRACE=1", "-DVM_TRACE_VCD=1", "-w"),
+    fast="-O0",  # a run with waves is shorter than building it
     runtime=(*_PLAIN.runtime, "verilated_vcd_c.cpp"),
     piece=None,
 )

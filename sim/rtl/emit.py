@@ -1,10 +1,8 @@
 """From an Amaranth component to Verilog text and an :class:`~sim.rtl.ports.Interface`."""
 
-import os
 import re
 from typing import Any
 
-from amaranth.back import verilog  # pyright: ignore[reportAttributeAccessIssue]
 from amaranth.hdl import Shape, ShapeCastable, ShapeLike
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In
@@ -13,6 +11,7 @@ from vitruvian.hdl import elaborate
 
 from .dedupe import deduplicate
 from .ports import Interface, Leaf, Port, Stream, plain_port
+from .yosys import verilog_of_rtlil
 
 __all__ = [
     "declared_ports",
@@ -38,9 +37,7 @@ def to_verilog(component: wiring.Component, *, name: str = "top") -> str:
 
 def verilog_of(text: str) -> str:
     """Verilog of RTLIL text."""
-    os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
-    convert = verilog._convert_rtlil_text  # pyright: ignore[reportAttributeAccessIssue]
-    return convert(text, strip_internal_attrs=True)
+    return verilog_of_rtlil(text)
 
 
 def interface_of(component: wiring.Component) -> Interface:

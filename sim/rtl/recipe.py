@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vitruvian.cache import digest, entry
+from vitruvian.cache import digest, entry, settled
 
 from .pieces import split
 from .shell import Shell
@@ -16,6 +16,7 @@ from .toolchain import BuildError, compiler, run_tool, verilator
 __all__ = ["Recipe"]
 
 _UNIT_BYTES = 600_000
+_ALONE_BYTES = 400_000
 _HEADER = "first.h"
 
 
@@ -73,7 +74,7 @@ class Recipe:
 
     def objects(self, work: Path, *extra: Path) -> list[Path]:
         """Object files of all C++ in ``work``, of ``extra`` sources, and of the run-time."""
-        units = _join([*sorted(work.glob("*.cpp")), *extra], work)
+        units = self._join([*sorted(work.glob("*.cpp")), *extra], work)
         return self._compile(units, work) + self._runtime()
 
     def _piece(self, name: str, text: str) -> Path:
@@ -87,7 +88,7 @@ class Recipe:
             (folder / f"{name}.sv").write_text(shell.wrapper)
             (folder / "shell.cpp").write_text(shell.driver)
             self._verilate(self.verilate, f"V{name}", f"{name}_shell", work, [source])
-            units = [*_join(sorted(work.glob("*.cpp")), work), folder / "shell.cpp"]
+            units = self._join([*sorted(work.glob("*.cpp")), folder / "shell.cpp"], work)
             for path in self._compile(units, work):
                 path.rename(folder / path.name)
             shutil.rmtree(work)
@@ -123,11 +124,12 @@ class Recipe:
     def _compile(self, sources: list[Path], work: Path, *, header: bool = True) -> list[Path]:
         program, _ = compiler()
         flags = [*self._flags(), f"-I{work}"]
-        headers = {speed: self._header(speed) if header else [] for speed in (self.fast, self.slow)}
+        speeds = {x: self.slow if x.stem.endswith("_slow") else self.fast for x in sources}
+        headers = {x: self._header(x) if header else [] for x in {*speeds.values()}}
 
         def one(source: Path) -> Path:
             target = work / f"{source.stem}.o"
-            speed = self.slow if source.stem.endswith("_slow") else self.fast
+            speed = speeds[source]
             run_tool(
                 [program, *flags, *headers[speed], speed, "-c", str(source), "-o", str(target)],
                 what=f"compiling {source.name}",
@@ -139,6 +141,24 @@ class Recipe:
             return list(pool.map(one, sources))
         finally:
             pool.shutdown(cancel_futures=True)
+
+    def _join(self, sources: list[Path], work: Path) -> list[Path]:
+        """Translation units: small files are joined, for their headers cost more than they do.
+
+        A design that is small as a whole becomes one, with what runs once at its end.
+        """
+        slow = [x for x in sources if "__Slow" in x.name or "__Syms" in x.name]
+        fast = [x for x in sources if x not in slow]
+        if sum(source.stat().st_size for source in sources) <= _ALONE_BYTES:
+            speed = f'#pragma GCC optimize("{self.slow.lstrip("-")}")'
+            change = "#pragma clang optimize off" if _is_clang() else speed
+            lines = [*_includes(fast), change, *_includes(slow)]
+            return [_write(work / "unit_0.cxx", lines)]
+        units = []
+        for suffix, files in (("", fast), ("_slow", slow)):
+            for n, part in enumerate(_groups(files)):
+                units.append(_write(work / f"unit_{n}{suffix}.cxx", _includes(part)))
+        return units
 
     def _header(self, speed: str) -> list[str]:
         """Options for Verilator's header compiled beforehand: most of a small file's time is it."""
@@ -152,7 +172,7 @@ class Recipe:
             run_tool([*command, "-o", f"{name}.gch"], what="compiling verilated.h")
             return {}
 
-        folder, _ = entry("verilated", digest(self.key("header"), speed), build)
+        folder = settled("verilated", digest(self.key("header"), speed), build)
         return ["-include", str(folder / _HEADER)]
 
     def _runtime(self) -> list[Path]:
@@ -163,7 +183,7 @@ class Recipe:
             self._compile(sources, folder, header=False)  # they choose what the header declares
             return {}
 
-        folder, _ = entry("verilated", self.key("run-time"), build)
+        folder = settled("verilated", self.key("run-time"), build)
         return [folder / f"{Path(name).stem}.o" for name in self.runtime]
 
 
@@ -171,21 +191,23 @@ def _is_clang() -> bool:
     return "clang" in compiler()[1]
 
 
-def _join(sources: list[Path], work: Path) -> list[Path]:
-    """Translation units: small files are joined, for their headers cost more than they do."""
-    groups: dict[bool, list[list[Path]]] = {False: [], True: []}
-    sizes = {False: 0, True: 0}
+def _groups(sources: list[Path]) -> list[list[Path]]:
+    """Files in turn, in groups that are not much above the size of a translation unit."""
+    groups: list[list[Path]] = []
+    size = 0
     for source in sources:
-        slow = "__Slow" in source.name or "__Syms" in source.name
-        sizes[slow] += source.stat().st_size
-        if not groups[slow] or sizes[slow] > _UNIT_BYTES:
-            groups[slow].append([])
-            sizes[slow] = source.stat().st_size
-        groups[slow][-1].append(source)
-    units = []
-    for slow, parts in groups.items():
-        for n, part in enumerate(parts):
-            unit = work / f"unit_{n}{'_slow' if slow else ''}.cxx"
-            unit.write_text("".join(f'#include "{source}"\n' for source in part))
-            units.append(unit)
-    return units
+        size += source.stat().st_size
+        if not groups or size > _UNIT_BYTES:
+            groups.append([])
+            size = source.stat().st_size
+        groups[-1].append(source)
+    return groups
+
+
+def _includes(sources: list[Path]) -> list[str]:
+    return [f'#include "{source}"' for source in sources]
+
+
+def _write(target: Path, lines: list[str]) -> Path:
+    target.write_text("\n".join([*lines, ""]))
+    return target

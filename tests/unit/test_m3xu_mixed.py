@@ -15,7 +15,8 @@ from vitruvian.sim.bench.cube.traffic import make_traffic
 from vitruvian.sim.rtl import compile
 from vitruvian.sim.rtl.cube import matmul
 
-ALL = replace(CONFIGS["m3xu_fp64"], m=1, n=2)
+#: Four lanes are one FP64 term; units of eight are below and in test_m3xu_mma.
+ALL = replace(CONFIGS["m3xu_fp64"], m=1, n=2, k=4)
 
 
 def result(config, beats=2500, seed=3):
@@ -28,12 +29,12 @@ def result(config, beats=2500, seed=3):
 @pytest.mark.parametrize(
     "changes",
     [
-        {},
+        {"k": 8},
         {"dataflow": "systolic", "assignment": "pipelined"},
-        {"preset": "a100", "precisions": ("fp16", "tf32", "fp32", "fp64"), "pipeline": 4},
+        {"preset": "a100", "precisions": ("fp16", "tf32", "fp32", "fp64"), "pipeline": 4, "k": 8},
         {"preset": "a100", "precisions": ("fp16", "int8", "fp64"), "pipeline": 0},
         {"precisions": ("bf16", "int8", "fp32"), "multiplier_bits": None, "saturate": True},
-        {"precisions": ("fp32", "fp64"), "multiplier_bits": 27, "pipeline": 1},
+        {"precisions": ("fp32", "fp64"), "multiplier_bits": 27, "pipeline": 1, "k": 8},
     ],
     ids=["all", "systolic", "a100", "a100-without-fp32", "int8-fp32", "one-step-fp32"],
 )

@@ -17,7 +17,7 @@ from vitruvian.sim.rtl import compile
 UNIT = CONFIGS["simd2_4x4"]
 SMALL = replace(UNIT, m=1, n=2, operations=("mma", "minplus", "maxmin", "orand"))
 #: Without sums of products: built in a moment.
-QUICK = replace(SMALL, n=1, operations=("maxmin", "orand"))
+QUICK = replace(SMALL, n=1, k=2, operations=("maxmin", "orand"))
 PLAIN = MatrixUnitConfig(m=4, n=4, k=4, precisions=("fp16",))
 
 

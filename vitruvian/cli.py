@@ -108,9 +108,9 @@ def build_parser(wanted: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentPa
         epilog="`vitruvian COMMAND --help` explains a command.\n\n"
         "Exit codes: 0 success, 1 a difference or a failed check, 2 a wrong argument,\n"
         "130 after Ctrl-C, 143 after SIGTERM.\n\n"
-        "example:\n  vitruvian verify 'fp.*' --vectors 1000",
+        "Example: vitruvian verify 'fp.*' --vectors 1000",
     )
-    parser.add_argument("--version", action=_Version, help="print the version and stop")
+    parser.add_argument("--version", action=_Version, help="Print the version and stop.")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _Commands(subparsers, set(wanted)).add_all()
     return parser

@@ -9,7 +9,7 @@ import pytest
 import vitruvian.sim
 from vitruvian.cli import main
 
-TEXT = Path(vitruvian.sim.__file__).parent / "kernels" / "davinci" / "text"
+TEXT = Path(vitruvian.sim.__file__).parent / "kernels" / "text"
 SOFTMAX = str(TEXT / "softmax.cce")
 KERNEL = """#include "value.h"
 __global__ __aicore__ void k(__gm__ int32_t *out, int32_t n) {
@@ -114,7 +114,7 @@ def test_help_has_sentences_defaults_and_an_example(capsys):
         main(["cce", "--help"])
     text = " ".join(capsys.readouterr().out.split())
     assert "Read a kernel in CCE C, run it on the simulated cores of a chip" in text
-    assert "example: vitruvian cce sim/kernels/text/softmax.cce" in text
+    assert "Example: vitruvian cce sim/kernels/text/softmax.cce" in text
     assert "(default: ascend310)" in text and "(default: 10 million)" in text
 
 

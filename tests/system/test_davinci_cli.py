@@ -11,7 +11,7 @@ import pytest
 
 from vitruvian.cli import main
 
-TEXT = Path(__file__).parents[2] / "sim" / "kernels" / "davinci" / "text"
+TEXT = Path(__file__).parents[2] / "sim" / "kernels" / "text"
 SOFTMAX = str(TEXT / "softmax.cce")
 ARGUMENTS = ["--arg", "x=normal:256", "--arg", "y=zeros:256", "--arg", "rows=2", "--arg", "n=128"]
 

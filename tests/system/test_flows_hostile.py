@@ -69,7 +69,7 @@ def refused(capsys, *arguments: str) -> str:
         ("cells --markdown x.md", "--markdown must come with --compare"),
         ("fpga compare --element", "unit must be a tile with --element, not 'compare'"),
         ("fpga compare --family nope", "family must be one of ecp5, xilinx7"),
-        ("list nothing", "unit must be one of dot, intdot"),
+        ("units nothing", "unit must be one of dot, intdot"),
         ("verilog cube --m 0", "m must be a number from 1 to 64, not '0'"),
         ("verilog m3xu --variant baseline-a100 --window 60", "window must be left out"),
         ("verilog add --format fp16 --pipeline 0-3 --output fp64,int8", "output must be one of"),
@@ -102,7 +102,7 @@ def test_nothing_is_written_when_one_of_the_configurations_cannot_be_built(tmp_p
 
 def test_a_dash_is_standard_output(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert run("list", "dot", "--json", "-") == 0
+    assert run("units", "dot", "--json", "-") == 0
     captured = capsys.readouterr()
     assert list(json.loads(captured.out)) == ["dot"] and "--preset" in captured.err
     assert run("verilog", *SMALL, "--folder", "v", "--json", "-") == 0
@@ -120,11 +120,11 @@ def test_stdout_and_json_are_both_written(tmp_path, capsys):
 def test_devices_and_the_umask(tmp_path):
     old = os.umask(0o027)
     try:
-        assert run("list", "--json", str(tmp_path / "f.json")) == 0
+        assert run("units", "--json", str(tmp_path / "f.json")) == 0
     finally:
         os.umask(old)
     assert stat.S_IMODE((tmp_path / "f.json").stat().st_mode) == 0o640
-    assert run("list", "--json", "/dev/null") == 0
+    assert run("units", "--json", "/dev/null") == 0
     assert not Path("/dev/null").is_file()
 
 
@@ -158,7 +158,7 @@ original = docs.update
 
 
 def test_help_of_every_command_has_sentences_and_an_example(capsys):
-    for command in ("area", "timing", "verilog", "list", "docs", "cells"):
+    for command in ("area", "timing", "verilog", "units", "docs", "cells"):
         assert run(command, "--help") == 0
         text = capsys.readouterr().out
         assert f"Example: vitruvian {command} " in text

@@ -64,9 +64,9 @@ def test_header_says_what_it_is_and_how_to_make_it(emitted):
 
 def test_the_command_in_the_header_makes_the_same_text(emitted, root: Path):
     text = emitted[1]
-    command = re.search(r"python -m (flows verilog .+)", text)
+    command = re.search(r"vitruvian verilog .+", text)
     assert command
-    arguments = [sys.executable, "-m", *command[1].split(), "--stdout"]
+    arguments = [sys.executable, "-m", *command[0].split(), "--stdout"]
     done = subprocess.run(arguments, cwd=root, capture_output=True, text=True, check=True)
     assert done.stdout == text
 

@@ -193,7 +193,7 @@ def test_help_has_an_example(capsys):
     with pytest.raises(SystemExit):
         main(["run", "--help"])
     out = " ".join(capsys.readouterr().out.split())
-    assert "example: vitruvian run apsp --graph" in out and "(default: golden)" in out
+    assert "Examples: vitruvian run apsp --graph" in out and "(default: golden)" in out
 
 
 def test_the_names_of_the_problems_are_those_of_the_library():

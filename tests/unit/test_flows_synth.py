@@ -96,7 +96,7 @@ def test_write_leaves_nothing_behind_when_it_fails(tmp_path, monkeypatch):
 
     path = tmp_path / "out.v"
     path.write_text("before")
-    monkeypatch.setattr("vitruvian.flows.cache.os.replace", fail)
+    monkeypatch.setattr("vitruvian.files.os.replace", fail)
     with pytest.raises(OSError, match="no space"):
         write_whole(path, "after")
     assert path.read_text() == "before"

@@ -23,7 +23,7 @@ DESCRIPTION = """Read a kernel in CCE C, run it on the simulated cores of a chip
 time, what the checks found, what it printed, and the first values of its arrays. The exit code is
 0, or 1 if the checks found something, or 2 for a mistake in the kernel or the arguments."""
 
-EXAMPLE = """example: vitruvian cce sim/kernels/text/softmax.cce --chip ascend910
+EXAMPLE = """Example: vitruvian cce sim/kernels/text/softmax.cce --chip ascend910
 --cores 2 --arg x=normal:1024 --arg y=zeros:1024 --arg rows=8 --arg n=128"""
 
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -34,29 +34,29 @@ _BYTES = 4 << 30  # of one that is read
 
 def add_cce_options(parser: argparse.ArgumentParser) -> None:
     """Add what says which kernel is read, and with which arguments it runs."""
-    parser.add_argument("file", metavar="FILE", help="the kernel's text")
+    parser.add_argument("file", metavar="FILE", help="The kernel's text.")
     parser.add_argument(
         "--entry",
         metavar="NAME",
-        help="the function to run (default: the only __global__ one, or the only function)",
+        help="The function to run (default: the only __global__ one, or the only function).",
     )
     parser.add_argument(
-        "--chip", default="ascend310", help="a chip's name or TOML file (default: %(default)s)"
+        "--chip", default="ascend310", help="A chip's name or TOML file (default: %(default)s)."
     )
     parser.add_argument(
         "--cores",
         type=at_least(1),
         default=1,
         metavar="N",
-        help="number of blocks that run the kernel (default: %(default)s)",
+        help="Number of blocks that run the kernel (default: %(default)s).",
     )
     parser.add_argument(
-        "--kind", help="kind of core, or all for all kinds together (default: the chip's first)"
+        "--kind", help="Kind of core, or all for all kinds together (default: the chip's first)."
     )
     parser.add_argument(
         "--cube",
         default="golden",
-        help="what computes the matrix products: golden, rtl or fast (default: %(default)s)",
+        help="What computes the matrix products: golden, rtl or fast (default: %(default)s).",
     )
     parser.add_argument(
         "--define",
@@ -64,7 +64,7 @@ def add_cce_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME[=VALUE]",
-        help="define a macro (default value: 1); may be given several times",
+        help="Define a macro (default value: 1); may be given several times.",
     )
     parser.add_argument(
         "--include",
@@ -72,24 +72,24 @@ def add_cce_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="DIR",
-        help="a folder of files that the kernel may include, besides its own; may be given "
-        "several times",
+        help="A folder of files that the kernel may include, besides its own; may be given "
+        "several times.",
     )
     parser.add_argument(
         "--arg",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="the value of a parameter, once for each: a number; for a pointer a .npy file, null, "
-        "or zeros:N, normal:N or arange:N for N elements of the parameter's type",
+        help="The value of a parameter, once for each: a number; for a pointer a .npy file, null, "
+        "or zeros:N, normal:N or arange:N for N elements of the parameter's type.",
     )
     parser.add_argument(
         "--steps",
         type=at_least(1),
         default=10_000_000,
         metavar="N",
-        help="calls, intrinsics and passes of loops after which a core is stopped "
-        "(default: 10 million)",
+        help="Calls, intrinsics and passes of loops after which a core is stopped "
+        "(default: 10 million).",
     )
 
 

@@ -27,38 +27,38 @@ def register(name: str, commands: Any) -> None:
         description="Compare RTL and golden on every input of the small units, in chunks.\n"
         "What is done is kept in a file; the same command goes on from there after an "
         "interruption.",
-        epilog="example:\n  vitruvian exhaustive 'DotProduct*' --jobs 2",
+        epilog="Example: vitruvian exhaustive 'DotProduct*' --jobs 2",
     )
     parser.add_argument(
         "task",
         nargs="?",
         default="*",
         metavar="TASK",
-        help="a task's name or a shell pattern of names (default: all)",
+        help="A task's name or a shell pattern of names (default: all).",
     )
-    parser.add_argument("--list", action="store_true", help="list the tasks and stop")
+    parser.add_argument("--list", action="store_true", help="List the tasks and stop.")
     parser.add_argument(
         "--chunk",
         type=at_least(1, 1 << 24),
         metavar="N",
-        help="save after every N inputs, a power of two (default: 1048576)",
+        help="Save after every N inputs, a power of two (default: 1048576).",
     )
     parser.add_argument(
         "--limit",
         type=at_least(1, 1 << 40),
         metavar="N",
-        help="do at most N inputs of each task this time, whole chunks (default: all)",
+        help="Do at most N inputs of each task this time, whole chunks (default: all).",
     )
     add_jobs(parser)
     parser.add_argument(
-        "--restart", action="store_true", help="forget what was done and begin again"
+        "--restart", action="store_true", help="Forget what was done and begin again."
     )
     parser.add_argument(
         "--progress",
         type=output_path(),
         metavar="FILE",
-        help="keep what is done in this file, which must be absent or one of this command's own "
-        "(default: exhaustive.json in the cache)",
+        help="Keep what is done in this file, which must be absent or one of this command's own "
+        "(default: exhaustive.json in the cache).",
     )
     add_json(parser, "the rows")
     parser.set_defaults(run=_exhaustive)

@@ -30,51 +30,51 @@ def register(name: str, commands: Any) -> None:
         name,
         description="Run numerical kernels with every way to multiply matrices, and print errors,\n"
         "instructions and cycles.",
-        epilog="example:\n  vitruvian kernels sgemm --size 64 --methods FP16,FP32",
+        epilog="Example: vitruvian kernels sgemm --size 64 --methods FP16,FP32",
     )
     parser.add_argument(
         "name",
         nargs="?",
         default="*",
         metavar="KERNEL",
-        help="a kernel or a shell pattern of kernels (default: all)",
+        help="A kernel or a shell pattern of kernels (default: all).",
     )
-    parser.add_argument("--list", action="store_true", help="list the kernels and stop")
+    parser.add_argument("--list", action="store_true", help="List the kernels and stop.")
     parser.add_argument(
         "--size",
         type=_size,
         metavar="N",
-        help="solve a problem of this size, a number or 2**N (default: each kernel's, see --list)",
+        help="Solve a problem of this size, a number or 2**N (default: each kernel's, see --list).",
     )
     parser.add_argument(
         "--methods",
         metavar="A,B",
-        help="multiply in these ways, separated by commas (default: all of the kernel's)",
+        help="Multiply in these ways, separated by commas (default: all of the kernel's).",
     )
     parser.add_argument(
         "--backend",
         default="golden",
-        help="compute the products by golden or by rtl (default: %(default)s)",
+        help="Compute the products by golden or by rtl (default: %(default)s).",
     )
     parser.add_argument(
         "--check",
         action="store_true",
-        help="compare products with golden; a backend other than golden always does",
+        help="Compare products with golden; a backend other than golden always does.",
     )
     parser.add_argument(
         "--unit",
         type=lanes,
         metavar="MxNxK",
-        help="rows, columns and 16-bit lanes of the unit (default: the kernel's)",
+        help="Rows, columns and 16-bit lanes of the unit (default: the kernel's).",
     )
     parser.add_argument(
         "--multiplier-bits",
         type=at_least(4),
         metavar="W",
-        help="width of the unit's multipliers (default: the kernel's)",
+        help="Width of the unit's multipliers (default: the kernel's).",
     )
     parser.add_argument(
-        "--preset", help="GPU whose accuracy the one-step precisions have (default: the kernel's)"
+        "--preset", help="GPU whose accuracy the one-step precisions have (default: the kernel's)."
     )
     add_seed(parser)
     add_json(parser, "the tables")

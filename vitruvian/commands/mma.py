@@ -25,16 +25,18 @@ def register(name: str, commands: Any) -> None:
         name,
         description="Run lists of matrix instructions back to back on the compiled RTL, compare "
         "the results\nwith golden, and print cycles and rates.",
-        epilog="example:\n  vitruvian mma m3xu --count 128",
+        epilog="Example: vitruvian mma m3xu --count 128",
     )
-    parser.add_argument("units", nargs="*", metavar="UNIT", help="units (default: all; see --list)")
-    parser.add_argument("--list", action="store_true", help="list units and instructions and stop")
+    parser.add_argument(
+        "units", nargs="*", metavar="UNIT", help="Units (default: all; see --list)."
+    )
+    parser.add_argument("--list", action="store_true", help="List units and instructions and stop.")
     parser.add_argument(
         "--count",
         type=at_least(2, 4096),
         default=64,
         metavar="N",
-        help="put this many instructions into a list (default: %(default)s)",
+        help="Put this many instructions into a list (default: %(default)s).",
     )
     add_seed(parser)
     add_json(parser, "the rows")

@@ -29,7 +29,7 @@ GRAPH_PROBLEMS = ("apsp", "aplp", "mcp", "maxrp", "minrp", "mst", "gtc", "knn")
 
 def add_json(parser: argparse.ArgumentParser, what: str) -> None:
     """Add the option --json, which writes `what` and is checked before any work."""
-    text = f"write {what} to this file as JSON (- for standard output)"
+    text = f"Write {what} to this file as JSON (- for standard output)."
     parser.add_argument("--json", type=output_path(stdout=True), metavar="FILE", help=text)
 
 
@@ -57,7 +57,7 @@ def add_seed(parser: argparse.ArgumentParser) -> None:
         type=at_least(0, 2**63 - 1),
         default=1,
         metavar="N",
-        help="start the random operands at this seed (default: %(default)s)",
+        help="Start the random operands at this seed (default: %(default)s).",
     )
 
 
@@ -68,7 +68,7 @@ def add_jobs(parser: argparse.ArgumentParser) -> None:
         type=at_least(1, 256),
         default=os.cpu_count() or 1,
         metavar="N",
-        help="run this many processes (default: one for each core, here %(default)s)",
+        help="Run this many processes (default: one for each core, here %(default)s).",
     )
 
 

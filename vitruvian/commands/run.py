@@ -19,7 +19,7 @@ _FAMILIES = {
     "kernel": "a DaVinci kernel",
 }
 
-_EXAMPLE = """example:
+_EXAMPLE = """Examples:
   vitruvian run apsp --graph roads.csv --route Bonn Ulm --output distances.csv
   vitruvian run matmul --size 256x256x256 --chip ascend310"""
 

@@ -28,8 +28,7 @@ uint32 fp32 bit patterns of values that the format holds. At most 256 MiB of arr
 """
 
 _EPILOG = """\
-example:
-  vitruvian silicon h100_fp16.npz
+Example: vitruvian silicon h100_fp16.npz
   vitruvian silicon my_gpu.npz --preset h100 --input fp8e4m3
 
 docs/units/silicon.md shows how to make such a file.
@@ -43,14 +42,14 @@ def register(name: str, commands: Any) -> None:
         description=_DESCRIPTION,
         epilog=_EPILOG,
     )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="the .npz files to compare with")
+    parser.add_argument("files", nargs="+", metavar="FILE", help="The .npz files to compare with.")
     parser.add_argument(
-        "--preset", help="the GPU, as v100, a100, ada, h100 or b200 (default: by the file's name)"
+        "--preset", help="The GPU, as v100, a100, ada, h100 or b200 (default: by the file's name)."
     )
     parser.add_argument(
         "--input",
         metavar="FORMAT",
-        help="the input format, or two joined by _ (default: by the file's name)",
+        help="The input format, or two joined by _ (default: by the file's name).",
     )
     add_json(parser, "the rows")
     parser.set_defaults(run=_silicon)

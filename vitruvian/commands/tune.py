@@ -63,7 +63,7 @@ def register(name: str, commands: Any) -> None:
         "--method",
         default="exhaustive",
         metavar="exhaustive|guided",
-        help="exhaustive times every tiling; guided times the 5 %% that look fastest and says "
+        help="Exhaustive times every tiling; guided times the 5 %% that look fastest and says "
         "whether the best of them is proved to be the optimum (default: exhaustive).",
     )
     parser.add_argument(

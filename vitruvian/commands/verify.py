@@ -16,7 +16,7 @@ from vitruvian.sim.verify.run import collect, run_checks
 __all__ = ["register"]
 
 
-_PATTERN = "a unit, or a shell pattern of units or of whole rows (default: all)"
+_PATTERN = "A unit, or a shell pattern of units or of whole rows (default: all)."
 
 
 def register(name: str, commands: Any) -> None:
@@ -28,7 +28,7 @@ def _register_list(commands: Any) -> None:
     parser = commands.add_parser(
         "list",
         description="List the units that verify compares, a row each, and the DaVinci kernels.",
-        epilog="example:\n  vitruvian list 'cube*'",
+        epilog="Example: vitruvian list 'cube*'",
     )
     parser.add_argument("unit", nargs="?", default="*", metavar="UNIT", help=_PATTERN)
     add_json(parser, "the list")
@@ -40,7 +40,7 @@ def _register_verify(commands: Any) -> None:
         "verify",
         description="Compile units with Verilator and compare them with golden, bit for bit.\n"
         "Without a terminal, every row is printed as it finishes. Models are kept in the cache.",
-        epilog="example:\n  vitruvian verify 'fp.DotProduct*a100*' --vectors 1_000_000",
+        epilog="Example: vitruvian verify 'fp.DotProduct*a100*' --vectors 1_000_000",
     )
     parser.add_argument("unit", nargs="?", default="*", metavar="UNIT", help=_PATTERN)
     parser.add_argument(
@@ -48,8 +48,8 @@ def _register_verify(commands: Any) -> None:
         type=at_least(100, 10_000_000),
         default=200_000,
         metavar="N",
-        help="compare this many vectors in each row; data sets of a given size take all they "
-        "have (default: %(default)s)",
+        help="Compare this many vectors in each row; data sets of a given size take all they "
+        "have (default: %(default)s).",
     )
     add_seed(parser)
     add_jobs(parser)

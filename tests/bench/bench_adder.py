@@ -4,7 +4,7 @@ from typing import Any
 
 import cocotb
 
-from tests.toys import StreamAdder
+from tests.support.toys import StreamAdder
 from vitruvian.sim.bench.harness import Harness, parameters
 from vitruvian.sim.bench.scoreboard import Scoreboard
 from vitruvian.sim.bench.stream import StreamDriver, StreamMonitor

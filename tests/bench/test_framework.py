@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.toys import Shapes, StreamAdder
+from tests.support.toys import Shapes, StreamAdder
 from vitruvian.sim.bench.bits import pack, unpack
 from vitruvian.sim.bench.runner import run_bench
 from vitruvian.sim.bench.scoreboard import Scoreboard, ScoreboardError, show

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.toys import Shapes
+from tests.support.toys import Shapes
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.sim.bench.fp import bench_dot
 from vitruvian.sim.bench.simulated import checks, run_row

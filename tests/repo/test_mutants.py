@@ -64,8 +64,8 @@ def test_the_same_seed_draws_the_same_mutants(root):
 @pytest.mark.parametrize(
     ("path", "test"),
     [
-        ("golden/vector/conversions.py", "tests/unit/test_golden_vector.py"),
-        ("sim/davinci/timing/engine_compiled.py", "tests/unit/test_davinci_engine.py"),
+        ("golden/vector/conversions.py", "tests/unit/golden/test_vector.py"),
+        ("sim/davinci/timing/engine_compiled.py", "tests/unit/sim/davinci/test_engine.py"),
         ("sim/commands/run.py", "tests/system/test_run_cli.py"),
         ("flows/variants.py", "tests/system/test_flows_cli.py"),
     ],

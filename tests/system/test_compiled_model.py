@@ -11,7 +11,7 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from tests.toys import DelayedDot, Mode, Shapes, StreamAdder, Wide
+from tests.support.toys import DelayedDot, Mode, Shapes, StreamAdder, Wide
 from vitruvian import cache
 from vitruvian.sim import rtl
 from vitruvian.sim.rtl import toolchain

@@ -1,0 +1,304 @@
+"""Call every compiled loop of golden and sim with operands that reach its corners.
+
+`test_compiled_loops` runs this in a process in which Numba checks every index:
+NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=EMPTY python -m tests.support.compiled_loops
+"""
+
+import argparse
+import ast
+import importlib
+import inspect
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import ml_dtypes
+import numba
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+
+import vitruvian.golden.fp
+from tests.support.davinci_programs import random_accesses, random_lowered
+from tests.support.golden_cases import directed_codes, random_codes, sparse_codes
+from vitruvian.golden.cube.mmad import fits, plain_mmad
+from vitruvian.golden.cube.mmad_compiled import compiled_mmad
+from vitruvian.golden.fp import FORMATS, PRESETS, DotSpec, FloatFormat, fused_dot
+from vitruvian.golden.simd2 import Op, mmo
+from vitruvian.sim.davinci import Program, Unit, View, load_chip
+from vitruvian.sim.davinci.checks import check as checks
+from vitruvian.sim.davinci.checks.check import check_lowered
+from vitruvian.sim.davinci.semantics import Functional
+from vitruvian.sim.davinci.semantics.vectors_compiled import compiled as do_compiled
+from vitruvian.sim.davinci.timing import compiling, engine
+from vitruvian.sim.davinci.timing.lowering import lower
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+# Finding what is compiled
+
+
+def modules() -> Iterator:
+    """Import every module of golden and sim whose text names Numba's compilers."""
+    for path in sorted(
+        path for folder in ("golden", "sim") for path in (ROOT / folder).rglob("*.py")
+    ):
+        if "numba" in path.read_text(encoding="utf-8"):
+            yield importlib.import_module(dotted(path))
+
+
+def dotted(path: Path) -> str:
+    """Return the name that a module of a package is imported by."""
+    return ".".join(("vitruvian", *path.relative_to(ROOT).with_suffix("").parts))
+
+
+def compiled_on_demand() -> Iterator[str]:
+    """Names of the functions that modules of sim hand to `compiling.fitting`."""
+    for path in sorted((ROOT / "sim").rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        if "fitting" not in text:
+            continue
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "fitting":
+                yield ast.unparse(node.args[0]).split(".")[-1]
+
+
+def loops() -> dict[str, Dispatcher]:
+    """Every compiled function by its full name; what is compiled on demand, compiled."""
+    found = {}
+    for module in modules():
+        for name, value in vars(module).items():
+            if isinstance(value, Dispatcher) and value.py_func.__module__ == module.__name__:
+                if value.targetoptions.get("inline") == "always":
+                    continue  # it is compiled within those that call it
+                found[f"{module.__name__}.{name}"] = value
+    on_demand = set(compiled_on_demand())
+    for path in sorted((ROOT / "sim" / "davinci").rglob("*compiled.py")):
+        module = importlib.import_module(dotted(path))
+        for name, function in inspect.getmembers(module, inspect.isfunction):
+            if name in on_demand and function.__module__ == module.__name__:
+                found[f"{module.__name__}.{name}"] = compiling.compiled(function)
+                on_demand.remove(name)
+    if on_demand:
+        raise LookupError(f"no module sim.davinci.…compiled has {', '.join(sorted(on_demand))}")
+    return found
+
+
+# Operands
+
+
+def codes(rng, format, shape) -> np.ndarray:
+    """Bit patterns of all kinds, with more specials and extremes than among random ones."""
+    kinds = (random_codes, sparse_codes, lambda rng, f, s: rng.choice(directed_codes(f), s))
+    chosen = rng.integers(0, len(kinds), shape)
+    return np.choose(chosen, [kind(rng, format, shape) for kind in kinds])
+
+
+def values(rng, dtype, shape) -> np.ndarray:
+    """The same as numbers of a type."""
+    dtype = np.dtype(dtype)
+    name = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32"}[dtype.name]
+    return codes(rng, FORMATS[name], shape).view(dtype)
+
+
+# The cases, by the module that they are for
+
+
+def dot_sums() -> None:
+    """Long sums: windows from narrow to wide, none at all, one term and many, all the formats."""
+    rng = np.random.default_rng(1)
+    odd = FloatFormat("odd", exponent_bits=15, fraction_bits=40, storage_bits=64)
+    whole = FloatFormat("whole", exponent_bits=3, fraction_bits=60, storage_bits=64)
+    wide = [
+        DotSpec(input="fp64", output="fp64", k=k, window=window, truncate=truncate)
+        for k, window in ((1, 106), (4, 300), (70, 60), (3, 2046), (4, 5000))
+        for truncate in ("floor", "magnitude")
+    ]
+    wide += [PRESETS["exact"].spec(i, o) for i in FORMATS for o in ("fp16", "fp64")]
+    wide += [
+        DotSpec(input=f, output=f, k=5, window=w) for f in (odd, whole) for w in (1, 200, None)
+    ]
+    wide += [
+        DotSpec(input="fp16", output="fp64", k=3, window=90, emax_floor=f) for f in (-999, 999)
+    ]
+    for spec in wide:
+        rows = -(-300 // spec.k)
+        a, b = (codes(rng, spec.input, (rows, spec.k)) for _ in range(2))
+        c = codes(rng, spec.output, rows)
+        found = fused_dot(a, b, c, spec)
+        few = max(200 // spec.k, 1)  # so few that the sum is not compiled
+        assert (found[:few] == fused_dot(a[:few], b[:few], c[:few], spec)).all(), spec
+
+
+def products_of_codes() -> None:
+    """Short and long sums, strips that end, few and many columns, one matrix and stacks."""
+    rng = np.random.default_rng(2)
+    specs = [
+        PRESETS["ieee"].spec("fp64", "fp64", k=3),
+        DotSpec(input="fp64", output="fp64", k=4, window=119, truncate="magnitude"),
+        DotSpec(input="fp8e4m3", output="fp8e4m3", k=2, window=1),
+        DotSpec(input="bf16", output="tf32", k=7, window=119, rounding="RZ", result_bits=1),
+        DotSpec(input="fp16", output="fp32", k=5, window=20, emax_floor=40),
+        PRESETS["a100"].spec("tf32"),
+        PRESETS["h100"].spec("fp8e4m3", input_b="fp8e5m2"),
+    ]
+    for spec in specs:
+        assert fits(spec, spec.k)
+        for lead, m, k, n in (
+            ((), 1, 1, 129),
+            ((), 140, 2, 2),
+            ((3,), 2, 3, 128),
+            ((2, 0), 4, 1, 4),
+        ):
+            k = spec.k * k if k > 1 else (spec.k + 1) // 2
+            a = codes(rng, spec.input, (*lead, m, k))
+            b = codes(rng, spec.input_b, (k, n))
+            c = codes(rng, spec.output, (*lead, m, n))
+            found = compiled_mmad(a, b, c, spec)
+            if found.size:
+                part = np.s_[..., :3, :3]
+                expected = plain_mmad(a[..., :3, :], b[:, :3], c[part], spec)
+                assert (found[part] == expected).all(), spec
+
+
+def matrices_of_values() -> None:
+    """Every operation: empty, one row, depths and strips that end, specials and none."""
+    rng = np.random.default_rng(3)
+    for dtype in (np.float16, ml_dtypes.bfloat16, np.float32):
+        for m, k, n in ((1, 1, 1), (3, 0, 4), (0, 3, 4), (2, 37, 1025), (9, 16, 257), (300, 5, 2)):
+            a, b = values(rng, dtype, (m, k)), values(rng, dtype, (k, n))
+            c = values(rng, np.float32, (m, n))
+            for op in Op:
+                for x, y, z in ((a, b, c), (np.abs(a), np.abs(b), np.abs(c))):
+                    x, y, z = (np.where(np.isnan(v), 1, v).astype(v.dtype) for v in (x, y, z))
+                    mmo(op, x, y, z)
+                if op.plus != "add":
+                    mmo(op, a, b, c)
+                    continue
+                for lanes in (1, 4, 16, 40):
+                    mmo(op, a, b, c, k=lanes)
+                    if op is Op.ADDNORM and lanes % 4 == 0:
+                        mmo(op, a, b, c, k=lanes, squares="products")
+
+
+def engine_programs() -> None:
+    """Programs with and without deadlocks, one core and several, buses in whole and in blocks."""
+    empty = random_lowered(0)
+    empty = replace(
+        empty,
+        **{
+            name: getattr(empty, name)[:0]
+            for name in ("unit", "kind", "init", "data", "bus", "rate")
+        },
+        first=np.zeros(3, np.int64),
+        need_first=np.zeros(1, np.int64),
+        need=empty.need[:0],
+        lag=empty.lag[:0],
+    )
+    engine.run(empty, check=False)
+    program = Program(load_chip("ascend310"))
+    core = program.core()
+    units = (Unit.V, Unit.M, Unit.MTE1, Unit.MTE2, Unit.MTE3)
+    for act in (core.set_flag, core.wait_flag):  # far more wake calls than there are queues
+        for unit in units:
+            for event in range(8):
+                act(Unit.S, unit, event)
+    assert engine.run(*lower(program), check=False).complete
+    match = compiling.compiled(
+        importlib.import_module("vitruvian.sim.davinci.timing.engine_compiled").match
+    )
+    for seed in range(120):
+        low = random_lowered(seed, deadlock=seed % 2 == 0, large=seed % 3 == 0, cores=1 + seed % 4)
+        blocks = 5 if seed % 5 == 0 and seed % 3 else 0  # large transfers have too many
+        engine.run(low, check=False, block_bytes=blocks)
+        flag = np.random.default_rng(seed).integers(0, 4, len(low.kind))
+        match(low.kind, flag, 4)
+
+
+def checked_programs() -> None:
+    """Random accesses, races and reads of what nothing has written; memories in parts."""
+    program = Program(load_chip("ascend310"))
+    program.tensor("x", (1000,), "int8")
+    for seed in range(80):
+        low = random_lowered(seed, size=20, lags=seed % 2 == 0, deadlock=seed % 3 == 0)
+        streams = random_accesses(low, np.random.default_rng(seed))
+        checks._ENTRIES = (1, 7, 4_000_000)[seed % 3]
+        check_lowered(program, low, streams)
+
+
+def vector_instructions() -> None:
+    """Every operation at both ends of UB, on any bits, all lanes and some, overlapping or not."""
+    rng = np.random.default_rng(4)
+    core = Program(load_chip("ascend310")).core()
+    memory = Functional(core.program).memory(core)
+    buffer = memory.buffers["UB"]
+    buffer[:] = rng.integers(0, 256, len(buffer), dtype=np.uint8)
+    two = ("vadd", "vsub", "vmul", "vmax", "vmin")
+    scalars = ("vadds", "vmuls", "vmaxs", "vmins")
+    one = ("vabs", "vexp", "vln", "vrec", "vrsqrt", "vsqrt", "vrelu")
+    for dtype in ("fp16", "fp32"):
+        for op in (*two, *scalars, *one):
+            names = ("dst", "src0", "src1") if op in two else ("dst", "src")
+            fields = {"scalar": 1.5} if op in scalars else {}
+            for repeat, block, step in ((1, 1, 8), (3, 1, 8), (255, 1, 8), (5, 0, 0), (4, 9, 3)):
+                last = len(buffer) - 32 * (7 * block + (repeat - 1) * step + 1)
+                places = {name: int(rng.choice([0, last])) for name in names}
+                (made,) = core.vector(
+                    op,
+                    {name: View("UB", place, dtype, (), ()) for name, place in places.items()},
+                    repeat=repeat,
+                    mask=int(rng.integers(1, 1 << 62)),
+                    strides=dict.fromkeys(names, (block, step)),
+                    **fields,
+                )
+                if not do_compiled(memory, made):
+                    raise RuntimeError(f"{op} of {dtype} must be compiled")
+
+
+CASES: dict[str, Callable[[], None]] = {
+    case.__name__: case
+    for case in (
+        dot_sums,
+        products_of_codes,
+        matrices_of_values,
+        engine_programs,
+        checked_programs,
+        vector_instructions,
+    )
+}
+
+
+def main(argv=None) -> None:
+    """Run the cases; raise at an index that is out of range, and for a loop that none reaches."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sums", metavar="FILE", help="take golden.fp.dot_compiled from FILE")
+    parser.add_argument("--only", choices=CASES, help="run one case")
+    options = parser.parse_args(argv)
+    if not numba.config.BOUNDSCHECK:  # type: ignore[attr-defined]
+        raise SystemExit("NUMBA_BOUNDSCHECK must be 1 in the environment, not 0")
+    if options.sums:
+        described = spec_from_file_location("vitruvian.golden.fp.dot_compiled", options.sums)
+        assert described and described.loader
+        described.loader.exec_module(module := module_from_spec(described))
+        sys.modules["vitruvian.golden.fp.dot_compiled"] = module
+        vitruvian.golden.fp.__dict__["dot_compiled"] = module
+    compiling.SMALL = 0
+    np.seterr(all="ignore")
+    for name, case in CASES.items():
+        if options.only in (None, name):
+            start = time.process_time()
+            case()
+            print(f"{name}: {time.process_time() - start:.1f} s", flush=True)
+    if options.only is None:
+        reached = {name: bool(loop.signatures) for name, loop in loops().items()}
+        missing = [name for name, found in reached.items() if not found]
+        if missing:
+            raise SystemExit(f"no case reaches {', '.join(missing)}")
+        print(f"{len(reached)} loops")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+"""No compiled loop of golden and sim reads or writes outside its arrays.
+
+Numba checks no index by default. Here every loop runs with NUMBA_BOUNDSCHECK=1 in a process of its
+own, with an empty cache, so that nothing compiled without the checks is used. Optimisation is off:
+the checks are the same, and compiling takes a fraction of the time.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def run(root: Path, cache: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the loops with checked indices."""
+    settings = {
+        "NUMBA_BOUNDSCHECK": "1",
+        "NUMBA_CACHE_DIR": str(cache),
+        "NUMBA_OPT": "0",
+        "NUMBA_LLVM_REFPRUNE_PASS": "0",
+    }
+    return subprocess.run(
+        [sys.executable, "-m", "tests.support.compiled_loops", *arguments],
+        cwd=root,
+        env=os.environ | settings,
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.slow
+def test_every_compiled_loop_stays_within_its_arrays(root, tmp_path):
+    done = run(root, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert int(done.stdout.splitlines()[-1].removesuffix(" loops")) >= 20, done.stdout
+
+
+@pytest.mark.slow
+def test_a_write_outside_a_buffer_is_noticed(root, tmp_path):
+    source = (root / "golden" / "fp" / "dot_compiled.py").read_text()
+    mutated = source.replace("if limbs > acc.size:", "if limbs > acc.size + 64:")
+    assert mutated != source
+    (tmp_path / "mutated.py").write_text(mutated)
+    done = run(root, tmp_path, "--sums", str(tmp_path / "mutated.py"), "--only", "dot_sums")
+    assert done.returncode != 0 and "IndexError" in done.stderr, done.stdout + done.stderr

@@ -1,0 +1,80 @@
+"""Results that leave L0C through a conversion: which modes are modelled, and what they compute."""
+
+import numpy as np
+import pytest
+
+from tests.unit.sim.davinci.cce.test_unseen import run
+from vitruvian.sim.davinci import load_chip
+from vitruvian.sim.davinci.cce import CceError
+from vitruvian.sim.davinci.cce.language.keywords import ENUMERATIONS
+
+C910, C910B = load_chip("ascend910"), load_chip("ascend910b")
+RNG = np.random.default_rng(31)
+A = RNG.integers(-9, 10, (16, 32)).astype(np.int8)
+B = RNG.integers(-9, 10, (16, 32)).astype(np.int8)  # columns of B
+SUMS = A.astype(np.int32) @ B.T.astype(np.int32)
+
+PRODUCT = """copy_gm_to_cbuf((__cbuf__ int8_t *)get_imm(0), a, 0, 1, 16, 0, 0, PAD_NONE);
+    copy_gm_to_cbuf((__cbuf__ int8_t *)get_imm(512), b, 0, 1, 16, 0, 0, PAD_NONE);
+    GO(PIPE_MTE2, PIPE_MTE1);
+    load_cbuf_to_ca((__ca__ int8_t *)get_imm(0), L1(int8_t, 0), 0, 1, 1, 0, {tail});
+    load_cbuf_to_cb((__cb__ int8_t *)get_imm(0), L1(int8_t, 512), 0, 1, 1, 0, {tail});
+    GO(PIPE_MTE1, PIPE_M);
+    __cc__ int32_t *c = (__cc__ int32_t *)get_imm(0);
+    mad(c, (__ca__ int8_t *)get_imm(0), (__cb__ int8_t *)get_imm(0), 16, 32, 16, {init});
+"""
+
+
+def to_ub(mode: int, dtype: str, kind, factor: float = 0.25) -> np.ndarray:
+    """The product through UB; `factor` is what the scale register holds."""
+    blocks = 256 * np.dtype(kind).itemsize // 32
+    body = f"""{PRODUCT.format(tail="false", init="1")}
+    GO(PIPE_M, PIPE_V);
+    set_deqscale({factor}f);
+    copy_matrix_cc_to_ubuf(UB({dtype}, 0), c, 0, 1, 1, 0, 0, (ConvRelu_t){mode});
+    GO(PIPE_V, PIPE_MTE3);
+    copy_ubuf_to_gm(out, UB({dtype}, 0), 0, 1, {blocks}, 0, 0);"""
+    parameters = f"__gm__ int8_t *a, __gm__ int8_t *b, __gm__ {dtype} *out"
+    arguments = {"a": A, "b": B, "out": np.zeros((16, 16), kind)}
+    return run(parameters, body, arguments, C910, None)
+
+
+@pytest.mark.parametrize(("mode", "dtype", "kind"), [(7, "half", np.float16), (9, "int8_t", "i1")])
+def test_a_mode_with_one_factor_multiplies_by_it(mode, dtype, kind):
+    scaled = SUMS.astype(np.float32) * np.float32(0.25)
+    exact = np.clip(np.rint(scaled), -128, 127) if kind == "i1" else scaled
+    assert np.array_equal(to_ub(mode, dtype, kind), exact.astype(kind))
+
+
+def test_modes_to_ub_are_those_that_the_reader_names():
+    """11 is read as 7 and 9 are; with a factor for each column, or cut to 16 bits, none is."""
+    assert np.array_equal(to_ub(11, "half", np.float16), to_ub(7, "half", np.float16))
+    for mode in sorted({*ENUMERATIONS["ConvRelu_t"]} - {0, 1, 2, 3, 4, 5, 7, 9, 11}):
+        with pytest.raises(CceError, match=f"mode must be 0 to 5, 7, 9 or 11; {mode} is not"):
+            to_ub(mode, "half", np.float16)
+
+
+def out_of_l0c(quant: int, dtype: str, kind, factor: int = 0) -> np.ndarray:
+    """The product straight to GM."""
+    body = f"""{PRODUCT.format(tail="0, 0, inc", init="0, 0, 0, 1")}
+    GO(PIPE_M, PIPE_FIX);
+    set_nd_para(1);
+    set_quant_pre((uint64_t){factor});
+    copy_matrix_cc_to_gm(out, c, 0, 16, 16, 16, 16, 0, (QuantMode_t){quant}, 0, 0, 1);"""
+    parameters = f"__gm__ int8_t *a, __gm__ int8_t *b, __gm__ {dtype} *out"
+    arguments = {"a": A, "b": B, "out": np.zeros((16, 16), kind)}
+    return run(parameters, body, arguments, C910B, "cube")
+
+
+def test_quantisations_by_one_factor_are_modelled_and_those_by_column_are_not():
+    quarter = int(np.float32(0.25).view(np.uint32))
+    scaled = SUMS.astype(np.float32) * np.float32(0.25)
+    wanted = np.clip(np.rint(scaled), -128, 127).astype(np.int8)
+    for quant in (9, 24, 28):
+        assert np.array_equal(out_of_l0c(quant, "int8_t", np.int8, quarter), wanted), quant
+    found = out_of_l0c(11, "half", np.float16, quarter)
+    assert np.array_equal(found, scaled.astype(np.float16))
+    assert np.array_equal(out_of_l0c(0, "int32_t", np.int32), SUMS)
+    for quant in sorted({*ENUMERATIONS["QuantMode_t"]} - {0, 1, 9, 11, 16, 24, 28}):
+        with pytest.raises(CceError, match=f"quant_pre {quant} is not modelled"):
+            out_of_l0c(quant, "int8_t", np.int8, quarter)

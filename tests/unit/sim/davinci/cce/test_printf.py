@@ -1,0 +1,104 @@
+"""A kernel's printf: its text comes out, with the arguments as C shows them."""
+
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+from tests.support.cce_sinks import body, run
+from vitruvian.sim.davinci import load_chip
+from vitruvian.sim.davinci.cce import CceError, build, read
+
+#: Format and arguments of prints; every argument is valid C++.
+PRINTS = {
+    "integers": (
+        '"%d %i %5d|%-5d|%05d|%+d|% d"',
+        "-3, 7, 42, 42, 42, 42, 42",
+    ),
+    "unsigned and hexadecimal": (
+        '"%u %x %X %#x %o %08x %lx %llu"',
+        "4000000000u, 255, 255, 255, 8, -1, (unsigned long)-1, (unsigned long long)-1",
+    ),
+    "of another sign": ('"%d %u"', "4294967295u, -1"),
+    "wide integers": ('"%ld %lld %zu"', "-5000000000l, 5000000000ll, sizeof(int)"),
+    "small types": ('"%d %d %hhd"', "(int8_t)-3, (uint8_t)200, (int8_t)-3"),
+    "floating point": (
+        '"%f %.2f %8.3f|%-8.1f|%e %G %.0f"',
+        "1.5, 2.345f, 1.5, 1.5, 1e10, 1e-9, 2.5",
+    ),
+    "special values": ('"%f %F %e"', "1.0 / zero, -1.0 / zero, 1.0 / zero"),
+    "characters": ('"%c%c %s %.2s %6s|"', '\'a\', 66, "word", "word", "word"'),
+    "stars": ('"%*d %-*d| %.*f"', "5, 42, 5, 42, 1, 1.25"),
+    "escapes": ('"tab\\t%% \\x41\\102 \\"%d\\" \\\\" " joined"', "1"),
+    "no argument": ('"hello"', ""),
+    "expressions": ('"%d %d %d"', "i++, i * 2 + 1, word[1]"),
+}
+DECLARED = 'double zero = 0; int i = 3; const char *word = "xyz"; i++;'
+
+
+def call(name: str) -> str:
+    form, arguments = PRINTS[name]
+    return f'printf({form}{", " if arguments else ""}{arguments}); printf("\\n");'
+
+
+@pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
+def test_a_printf_comes_out_as_a_compiler_has_it(tmp_path):
+    # g++ works arguments out from the right; a sequence of one at a time does not care.
+    calls = [call(n).replace("i++, i * 2 + 1", "i++, j * 2 + 1") for n in PRINTS]
+    statements = f"{DECLARED} int j = 9;\n" + "\n".join(calls)
+    source = tmp_path / "p.cpp"
+    source.write_text(f"#include <cstdint>\n#include <cstdio>\nint main() {{ {statements} }}\n")
+    subprocess.run(["g++", "-w", "-o", str(tmp_path / "p"), str(source)], check=True)
+    done = subprocess.run([tmp_path / "p"], check=True, capture_output=True, text=True)
+    assert "".join(run(body(statements), [0]).prints) == done.stdout
+
+
+def test_a_printf_was_swallowed():
+    """The text of each core is kept by the program, in order, with what data hold."""
+    text = """
+    __global__ __aicore__ void k(__gm__ half *x, int32_t n) {
+        for (int i = 0; i < n; i++) {
+            printf("core %d: x[%d] = %.1f\\n", block_idx, i, x[i]);
+        }
+    }"""
+    arguments = {"x": np.array([1.5, -2, 0], np.float16), "n": 2}
+    program, _ = build(read(text), load_chip("ascend910"), arguments, blocks=2)
+    names = [str(core) for core in program]
+    assert program.prints == [
+        (names[core], f"core {core}: x[{i}] = {x}\n")
+        for core in (0, 1)
+        for i, x in enumerate(("1.5", "-2.0"))
+    ]
+
+
+def test_strings_are_in_memory():
+    sink = run(body('const char *s = "ab"; out[0] = s[1]; out[1] = s == "ab"; out[2] = s[2];'), [0])
+    assert sink.values("GM", "int64", 3) == [ord("b"), 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ('printf("%d");', "printf: %d must be given an argument"),
+        ('printf("%d", 1.5f);', "printf: %d must be given an integer, not float"),
+        ('printf("%f", 1);', "printf: %f must be given a floating-point number, not int"),
+        ('printf("%s", 1);', "printf: %s must be given a string, not int"),
+        ('printf("%y", 1);', "printf: %y is not a conversion known here"),
+        ('printf("%");', "printf: a % at the end of the format must be written as %%"),
+        ('printf("%99999999999d", 1);', "printf: a width must be at most 1000, not 999999999"),
+        ("printf(out);", "printf must be given its format as a string in quotes"),
+        ("printf();", "printf must be given its format as a string in quotes"),
+        ('cce_printf("%d", nothing);', "nothing is not declared"),
+    ],
+)
+def test_mistakes_of_a_printf(statement, message):
+    with pytest.raises(CceError) as caught:
+        run(body(statement), [0])
+    assert str(caught.value).startswith("k.cce:3:") and message in str(caught.value)
+
+
+def test_prints_are_bounded():
+    sink = run(body('for (int i = 0; i < 5000; i++) printf("%1000d", i);'), [0])
+    assert (1 << 20) < sum(map(len, sink.prints)) < (1 << 20) + 100
+    assert sink.prints[-1].endswith("(the rest of what this core prints is left out)\n")

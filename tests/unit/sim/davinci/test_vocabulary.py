@@ -1,0 +1,109 @@
+"""`OPERATIONS` says what every instruction carries, whoever made it: the builder or CCE C."""
+
+import numpy as np
+import pytest
+
+from tests.unit.sim.davinci.test_program import CHIP, CHIP_B, every_operation
+from vitruvian.sim.davinci import OPERATIONS, Instruction, Program
+from vitruvian.sim.davinci.cce import build, read
+from vitruvian.sim.davinci.program import program as program_module
+from vitruvian.sim.davinci.program.program import Core
+
+HEAD = """
+#define UB(T, a) ((__ubuf__ T *)get_imm(a))
+"""
+
+VECTOR = """
+    set_vector_mask(-1, -1);
+    vector_dup(UB(half, 0), (half)0, 64, 1, 1, 8, 8);
+    vmadd(UB(half, 0), UB(half, 0), UB(half, 0), 1, 1, 1, 1, 8, 8, 8);
+    vmaddrelu(UB(half, 0), UB(half, 0), UB(half, 0), 1, 1, 1, 1, 8, 8, 8);
+    vaddrelu(UB(half, 0), UB(half, 0), UB(half, 0), 1, 1, 1, 1, 8, 8, 8);
+    vsubrelu(UB(half, 0), UB(half, 0), UB(half, 0), 1, 1, 1, 1, 8, 8, 8);
+    vlrelu(UB(half, 0), UB(half, 0), (half)0.5, 1, 1, 1, 8, 8);
+    vcopy(UB(half, 0), UB(half, 0), 1, 1, 1, 8, 8);
+    vshl(UB(int32_t, 0), UB(int32_t, 0), 1, 1, 1, 1, 8, 8);
+    vshr(UB(int32_t, 0), UB(int32_t, 0), 1, 1, 1, 1, 8, 8, true);
+    vconv_deq(UB(half, 0), UB(int32_t, 0), 1, 1, 1, 4, 8);
+    vcmpv_lt(UB(uint8_t, 8192), UB(half, 0), UB(half, 0), 1, 1, 1, 1, 8, 8, 8);
+    vcmpvs_gt(UB(uint8_t, 8192), UB(half, 0), (half)0.5, 1, 1, 1, 8, 8);
+    set_cmpmask(UB(uint8_t, 8192));
+    vsel(UB(half, 0), UB(half, 0), UB(half, 0), 1, 1, 1, 1, 8, 8, 8);
+    vbrcb(UB(half, 8192), UB(half, 0), 1, 8, 2);
+    vgather(UB(uint16_t, 8192), UB(uint32_t, 0), (uint64_t)UB(uint16_t, 4096), 8, 1);
+    vreducev2(UB(uint32_t, 8192), UB(uint32_t, 0), UB(uint32_t, 4096), 1, 1, 1, 8, 1);
+    vreducev2(UB(uint32_t, 8192), UB(uint32_t, 0), UB(uint32_t, 4096), 1, 1, 0, 8, 1);
+    vbitsort(UB(half, 8192), UB(half, 0), UB(uint32_t, 4096), 1);
+    __ubuf__ float *lists[4] = {UB(float, 0), UB(float, 64), UB(float, 128), UB(float, 192)};
+    uint64_t lengths = 8 | 8 << 16 | 8ull << 32 | 8ull << 48;
+    vmrgsort4(UB(float, 8192), lists, lengths, 1 | 15 << 8);
+    uint64_t places[8] = {0, 32, 64, 96, 128, 160, 192, 224};
+    set_va_reg_sb(VA0, places); set_va_reg_sb(VA1, places);
+    scatter_vnchwconv_b16(VA0, VA0, 1, 0, 0);
+    v4dtrans(UB(uint16_t, 8192), UB(uint16_t, 0), 16, 8, 0);
+    set_atomic_add(); set_atomic_f32();
+    copy_ubuf_to_gm(out, UB(float, 0), 0, 1, 8, 0, 0);
+"""
+
+CUBE = """
+    auto l1 = (__cbuf__ float *)get_imm(0);
+    auto l0c = (__cc__ float *)get_imm(0);
+    auto l0b = (__cb__ float *)get_imm(0);
+    copy_gm_to_cbuf(l1, out, 0, 1, 64, 0, 0, PAD_NONE);
+    load_cbuf_to_cb_transpose(l0b, l1, 0, 1, 1, 0, inc, 0);
+    mad(l0c, (__ca__ float *)get_imm(0), l0b, 16, 16, 16, 0, 0, 0, 1);
+    set_nd_para(1);
+    set_quant_pre((uint64_t)1);
+    copy_matrix_cc_to_gm((__gm__ int8_t *)out, l0c, 0, 16, 16, 16, 16, 0, REQ8, 0, 0, 1);
+    set_atomic_f32(); set_atomic_add();
+    copy_matrix_cc_to_gm(out, l0c, 0, 16, 16, 16, 16, 0, NoQuant, 0, 0, 1);
+"""
+
+
+def from_cce(body: str, chip, kind: str | None) -> list[Instruction]:
+    text = f"{HEAD}__global__ __aicore__ void k(__gm__ float *out) {{{body}}}"
+    program, _ = build(read(text, "k.cce"), chip, {"out": np.zeros(4096, "f4")}, kind=kind)
+    return [one for core in program for one in core.instructions]
+
+
+@pytest.fixture(scope="module")
+def made() -> list[Instruction]:
+    other = Program(CHIP_B)
+    core = Program(CHIP).core()
+    builder = every_operation(core, other.core(0, "cube"), other.core(1, "vector"))
+    cube = Program(CHIP_B).core(0, "cube")
+    a, b, c = (
+        cube.allocate(f"L0{n}", (256,), t) for n, t in (("A", "fp16"), ("B", "fp16"), ("C", "fp32"))
+    )
+    bias, scale = cube.allocate("BT", (16,), "fp32"), cube.allocate("FB", (16,), "uint64")
+    cube.mmad(c, a, b, m=16, k=16, n=16, init="bias", bias=bias, a_transposed=True)
+    x = cube.program.tensor("x", (16, 16), "fp16")
+    cube.matrix_out(x, c, m=16, n=16, layout="nd", quant="vector", scale=scale)
+    builder += cube.instructions
+    return [*builder, *from_cce(VECTOR, CHIP_B, "vector"), *from_cce(CUBE, CHIP_B, "cube")]
+
+
+def test_operations_have_the_operands_and_fields_of_every_instruction(made):
+    for one in made:
+        said = OPERATIONS[one.op]
+        for names, found in ((said.operands, one.operands), (said.fields, one.fields)):
+            needed = {n for n in names if n[0] != "["}
+            allowed = {n.strip("[]") for n in names}
+            assert needed <= set(found) <= allowed, (one.op, sorted(found), names)
+
+
+def test_operations_name_nothing_that_no_instruction_carries(made):
+    carried = {(one.op, name) for one in made for name in (*one.operands, *one.fields)}
+    named = {
+        (op, name.strip("[]")) for op, o in OPERATIONS.items() for name in (*o.operands, *o.fields)
+    }
+    assert {one.op for one in made} == set(OPERATIONS)
+    assert sorted(named - carried) == []
+
+
+def test_operations_without_a_method_of_their_own_are_named():
+    without = {op for op in OPERATIONS if not callable(getattr(Core, op, None))}
+    assert program_module.__doc__ is not None
+    listed = program_module.__doc__.split("have no method of their own")[1]
+    named = {word for part in listed.split("``")[1::2] for word in part.split()}
+    assert named - {"vector", "vector_views", "vreduce_lanes"} == without

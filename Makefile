@@ -16,6 +16,9 @@ export AMARANTH_USE_YOSYS := builtin
 export PYTHONHASHSEED := 0
 export CXX
 
+# A warning, for example of a link that leads nowhere, is an error.
+SITE := NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
+
 .DEFAULT_GOAL := help
 .PHONY: help sim davinci test area area-all verilog timing check docs clean exhaustive mutants fuzz bench compiler
 .DELETE_ON_ERROR:
@@ -61,10 +64,11 @@ mutants: compiler $(STAMP) ## 200 random mutants of golden, sim and flows agains
 bench: compiler $(STAMP) ## speed of the compiled models and of golden
 	@set -e; for script in benchmarks/*.py; do echo "$$script"; $(PY) $$script; done
 
-docs: compiler $(STAMP) ## generated parts of docs/
+docs: compiler $(STAMP_DEV) ## generated parts of docs/, and the site in build/site
 	$(PY) -m vitruvian docs $(ARGS)
 	$(PY) -m vitruvian.sim.bench.cube.waveform
 	$(PY) -m vitruvian $(DAVINCI) --gantt docs/units/davinci_matmul.svg
+	$(SITE)
 
 check: compiler $(STAMP_DEV) ## ruff, pyright, the fast tests, the docs build
 	$(PY) -m ruff check .
@@ -72,6 +76,7 @@ check: compiler $(STAMP_DEV) ## ruff, pyright, the fast tests, the docs build
 	$(PY) -m pyright --pythonpath $(PY)
 	$(PY) -m pytest -q -n $(JOBS) --dist worksteal -m "not slow" $(ARGS)
 	$(PY) -m vitruvian docs --check
+	$(SITE)
 
 clean: ## remove build results and caches (.venv stays)
 	rm -rf build dist .pytest_cache .ruff_cache .hypothesis

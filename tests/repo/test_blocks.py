@@ -1,4 +1,7 @@
-"""Every Python block of README and docs runs as printed, alone, in the repository's folder."""
+"""Every Python block of README and docs runs as printed, in the repository's folder.
+
+A block runs alone, but those of a tutorial run one after the other, as a reader types them.
+"""
 
 import re
 from pathlib import Path
@@ -15,22 +18,35 @@ def blocks(text: str) -> list[tuple[int, str]]:
     return [(text.count("\n", 0, match.start()) + 2, match[1]) for match in found]
 
 
+TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 BLOCKS = [
     pytest.param(page, line, source, id=f"{page.relative_to(ROOT)}:{line}")
     for page in PAGES
+    if page not in TUTORIALS
     for line, source in blocks(page.read_text())
 ]
 
 
-def run(page: Path, line: int, source: str) -> None:
-    """Run a block in a namespace of its own; a failure shows the page's line."""
-    exec(compile("\n" * (line - 1) + source, str(page), "exec"), {"__name__": "__main__"})
+def run(page: Path, line: int, source: str, names: dict[str, object] | None = None) -> None:
+    """Run a block in a namespace of its own, or in ``names``; a failure shows the page's line."""
+    scope = {"__name__": "__main__"} if names is None else names
+    exec(compile("\n" * (line - 1) + source, str(page), "exec"), scope)
 
 
 @pytest.mark.parametrize(("page", "line", "source"), BLOCKS)
 def test_a_block_runs_as_it_is_printed(page, line, source, monkeypatch):
     monkeypatch.chdir(ROOT)
     run(page, line, source)
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def test_the_blocks_of_a_tutorial_run_in_turn(page, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    found = blocks(page.read_text())
+    assert len(found) >= 3
+    names: dict[str, object] = {"__name__": "__main__"}
+    for line, source in found:
+        run(page, line, source, names)
 
 
 def test_there_are_blocks_and_a_broken_one_is_noticed():

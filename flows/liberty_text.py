@@ -1,4 +1,4 @@
-"""The grammar of liberty files: groups, attributes, and where something is wrong."""
+"""Parse the grammar of liberty files: groups, attributes and the line of a syntax error."""
 
 import re
 from dataclasses import dataclass, field
@@ -6,18 +6,18 @@ from typing import Any
 
 from vitruvian.errors import UserError
 
-#: Groups that are passed over, from their name to the opening brace.
+#: Groups that are skipped, from their name to the closing brace.
 _SKIPPED = {"internal_power", "leakage_power", "pg_pin", "wire_load_selection"}
 _OPENING = re.compile(r"\s*\([^)]{0,1000}\)\s*\{")
 _BRACE = re.compile(r"[{}]")
 _COMMENT = re.compile(r"/\*|//[^\n]*|\\\r?\n")
-#: What a file may have at most; the largest published libraries stay below a tenth of it.
+#: Limits for one file; the largest published libraries stay below a tenth of them.
 MOST_BYTES, MOST_TOKENS = 64 << 20, 5_000_000
 _TOKEN = re.compile(r'\s*(?:"([^"]*)"|([\w.+\-!*&|^\'\[\]<>:/]+?(?=[\s:;,(){}"]|$))|([:;,(){}]))')
 
 
 class LibertyError(UserError):
-    """The file is no liberty file, or lacks what the flow needs."""
+    """The file is not valid liberty, or lacks data that the flow needs."""
 
 
 @dataclass
@@ -31,11 +31,25 @@ class Group:
     repeated: dict[str, list[list[str]]] = field(default_factory=dict)
 
     def all(self, name: str) -> list["Group"]:
+        """Return the direct subgroups called ``name``."""
         return [group for group in self.groups if group.name == name]
 
 
 def parse_groups(text: str, name: str) -> Group:
-    """Return a nameless group that holds the groups of `text`; `name` is for messages."""
+    """Return a nameless group that holds the groups of ``text``.
+
+    Parameters
+    ----------
+    text : str
+        Content of a liberty file.
+    name : str
+        Name of the file, for error messages.
+
+    Raises
+    ------
+    LibertyError
+        If the text is not valid liberty.
+    """
 
     text = _without_comments(text, name)
     if not re.match(r"\s*library\s*\(", text):
@@ -75,7 +89,7 @@ def parse_groups(text: str, name: str) -> Group:
 
 
 def _without_comments(text: str, name: str) -> str:
-    """Replace comments and joined lines by as many line ends, in one pass."""
+    """Replace comments and line continuations by the same number of line ends."""
     parts, position = [], 0
     while found := _COMMENT.search(text, position):
         parts.append(text[position : found.start()])
@@ -91,7 +105,10 @@ def _without_comments(text: str, name: str) -> str:
 
 
 def _skipped(text: str, position: int) -> int:
-    """Return the place behind the group whose name ends at `position`; there if it is none."""
+    """Return the position behind the group whose name ends at ``position``.
+
+    If no group starts there, return ``position`` itself.
+    """
     opening = _OPENING.match(text, position)
     if not opening:
         return position

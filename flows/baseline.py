@@ -76,7 +76,7 @@ def figures(row: Row, target: int) -> dict[str, float | None]:
 
 
 def compare(rows: Sequence[Row], library: str) -> list[Difference]:
-    """Return one `Difference` for every row and target."""
+    """Return one ``Difference`` for every row and target."""
     stored = {unit: load(library, unit) for unit in {row.variant.unit.name for row in rows}}
     return [
         Difference(

@@ -4,7 +4,7 @@ A file under ``docs/units`` contains the line ``<!-- ports: PACKAGE -->`` or
 ``<!-- configurations: PACKAGE -->``. This module writes the text between that line and
 ``<!-- /ports -->`` or ``<!-- /configurations -->`` from the components themselves: names,
 directions and widths come from their signatures, descriptions from their docstrings. A picture in
-`PICTURES` that a file shows is drawn beside the file.
+``PICTURES`` that a file shows is drawn beside the file.
 """
 
 import inspect

@@ -77,7 +77,7 @@ def resources(
     ----------
     variant : Variant
     family : str
-        A key of `FAMILIES`.
+        A key of ``FAMILIES``.
     element : bool
         If True, count one processing element of a tile instead of the whole unit.
     cache : bool
@@ -109,7 +109,7 @@ def count(text: str, top: str, family: str, *, cache: bool = True) -> Resources:
     top : str
         Name of the module to map.
     family : str
-        A key of `FAMILIES`.
+        A key of ``FAMILIES``.
     cache : bool
         If True, reuse a stored result and store a new one.
 
@@ -148,12 +148,12 @@ def table(
     cache: bool = True,
     progress: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> list[dict[str, object]]:
-    """Return one line of plain data for each variant and family: its names and `Resources`.
+    """Return one line of plain data for each variant and family: its names and ``Resources``.
 
     Parameters
     ----------
     variants, families : iterable
-        The combinations to map; families are keys of `FAMILIES`.
+        The combinations to map; families are keys of ``FAMILIES``.
     element : bool
         If True, count one processing element of each tile.
     cache : bool

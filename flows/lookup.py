@@ -36,12 +36,12 @@ class TableSet:
             self.values[n, : len(t.slews), : len(t.loads)] = t.values
 
     def __call__(self, number: np.ndarray, slew: np.ndarray, load: np.ndarray) -> np.ndarray:
-        """Look up table ``number[i]`` at ``slew[i]`` and ``load[i]``, as `Table` does.
+        """Look up table ``number[i]`` at ``slew[i]`` and ``load[i]``, as ``Table`` does.
 
         Parameters
         ----------
         number : (N,) ndarray of int
-            Indices that `add` returned.
+            Indices that ``add`` returned.
         slew, load : (N,) ndarray of float
             Input slew in ps and load in fF.
 

@@ -29,7 +29,7 @@ class Settings:
     targets_ps : sequence of int
         Delay targets for ABC, picoseconds.
     cut : str
-        Where a unit is cut into pieces: see `flows.pieces.Cut`.
+        Where a unit is cut into pieces: see ``flows.pieces.Cut``.
     cache : bool
         If True, reuse stored results and store new ones.
     jobs : int
@@ -246,7 +246,7 @@ def _elaborators(jobs: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(
         jobs,
         mp_context=get_context("spawn"),
-        initializer=signal.signal,  # `measure` ends them after Ctrl-C
+        initializer=signal.signal,  # ``measure`` ends them after Ctrl-C
         initargs=(signal.SIGINT, signal.SIG_IGN),
     )
 

@@ -1,8 +1,8 @@
-"""Yosys' Verilog made fit to ship: order of wires, ports declared once, lint remarks with reasons.
+"""Prepare Yosys' Verilog for release: wire order, single port declarations, lint waivers.
 
-The order in which a module declares its wires decides which of two operands a synthesis tool takes
-first, and with it the adders' areas (5 % of an INT8 dot product). Yosys writes wires sorted by
-name; here they stand in the order of the RTLIL, so that the text synthesises like the RTLIL.
+A synthesis tool orders the operands of an adder by the order in which a module declares its wires,
+and this order affects the adder's area (5 % for an INT8 dot product). Yosys sorts wires by name.
+Here they keep the order of the RTLIL, so that the Verilog text synthesises like the RTLIL.
 """
 
 import re
@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 __all__ = ["LINT", "tidy"]
 
-#: What Verilator must not report, and why. Everything else must stay silent under ``-Wall``. The
-#: names are the old ones of families of warnings, which every version of Verilator knows.
+#: Verilator warnings that are switched off, with reasons. There must be no other warning under
+#: ``-Wall``. Older names of warning families are used, because every Verilator version knows them.
 LINT = {
     "UNUSED": "Adders and comparators are written at full width and some of their bits have no "
     "reader (a carry that cannot be set, the low bits of a rounded sum); combinational units have "
@@ -33,13 +33,15 @@ _NAMELESS = re.compile(r"\b_\d+_\b")
 
 
 def tidy(text: str, order: Mapping[str, list[str]]) -> str:
-    """Return Yosys' Verilog `text` with ports declared once and wires in the order of `order`.
+    """Return Yosys' Verilog ``text`` with one declaration per port and ordered wires.
 
     Parameters
     ----------
+    text : str
+        Verilog from Yosys' ``write_verilog``.
     order : mapping of str to list of str
-        Module -> names of its wires in the order of the RTLIL. Nameless wires come behind them, in
-        the order of their first use.
+        Module -> names of its wires in the order of the RTLIL. Nameless wires follow them in the
+        order of their first use.
     """
     remarks = "".join(
         f"{_wrapped(why)}/* verilator lint_off {rule} */\n" for rule, why in LINT.items()
@@ -101,7 +103,7 @@ def _module(match: re.Match[str], order: list[str]) -> str:
 
 
 def _numbered(body: str) -> tuple[str, dict[str, str]]:
-    """Number nameless wires in the order of their first use."""
+    """Renumber nameless wires in the order of their first use; also return old -> new name."""
     found = list(dict.fromkeys(_NAMELESS.findall(body)))
     digits = len(str(len(found)))
     fresh = {old: f"_{number:0{digits}}_" for number, old in enumerate(found)}

@@ -236,11 +236,13 @@ def _described(component: wiring.Component) -> dict[str, tuple[str, str]]:
         r"^Members\n-+\n(.*?)(?=\n\n\S[^\n]*\n-+\n|\Z)", text, re.DOTALL | re.MULTILINE
     )
     descriptions: dict[str, tuple[str, str]] = {}
+    # An entry starts in the first column; its description is indented.
     for entry in re.split(r"\n(?=\S)", match[1] if match else ""):
         head, _, rest = entry.partition("\n")
         words = re.sub(r":\w+:`~?(?:[\w.]+\.)?(\w+)`", r"`\1`", " ".join(rest.split())).replace(
             "``", "`"
         )
+        # A head may describe several ports: ``a, b : In(8), In(4); c : Out(8)``.
         for part in head.split("; "):
             names, _, types = part.partition(" : ")
             shapes = re.findall(r"(?:In|Out)\((.*?)\)(?=, (?:In|Out)\(|$)", types)

@@ -90,6 +90,7 @@ class Design:
         """
         if original in self._by_original:
             return self._by_original[original]
+        # Amaranth's numbers are replaced in the order of their first occurrence.
         numbers: dict[str, str] = {}
 
         def rename(match: re.Match[str]) -> str:
@@ -106,6 +107,7 @@ class Design:
         cells = 0
         for line in self._texts[original].splitlines()[1:]:
             cell, port = _CELL.match(line), _PORT.match(line)
+            # An instance of another module refers to it by its canonical name.
             if cell and cell[1] in self._texts:
                 instance = own(cell[2])
                 child, renamed = self._canonical(cell[1])
@@ -121,6 +123,7 @@ class Design:
                 if port:
                     ports[port[1]] = own(port[1])
                 if line == "  end":
+                    # The cell ends here; the next connection belongs to another cell.
                     renamed = None
         body = "\n".join(line for line in lines if line.strip()) + "\n"
         # The instance name, or the class of a shared module without its hash.
@@ -159,6 +162,7 @@ class Design:
         -------
         list of Part
         """
+        # A module that is cut in one place is a piece everywhere, so a set of names suffices.
         pieces = {self.top}
         for path, name in self._paths(self.top, ""):
             if cut(path, label(name)):
@@ -179,6 +183,7 @@ class Design:
 
         def visit(name: str) -> None:
             if name not in texts:
+                # Other pieces appear as black boxes, with their ports only.
                 inside = name == root or name not in pieces
                 module = self.modules[name]
                 texts[name] = module.text if inside else module.blackbox()

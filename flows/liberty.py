@@ -145,6 +145,7 @@ def _library(root: Group) -> Library:
     templates = {
         t.arguments[0]: t for t in group.groups if t.name == "lu_table_template" and t.arguments
     }
+    # A pin without a capacitance has the library's default.
     default = float(group.attributes.get("default_input_pin_cap", 0.0)) * load
     cells = {}
     for cell in group.all("cell"):
@@ -190,6 +191,7 @@ def _cell(
             cell.clock = name
         for timing in pin.all("timing"):
             cell.arcs += _arcs(name, timing, templates, time, load)
+    # Some libraries do not mark the clock pin; a clock-to-output arc identifies it.
     clocks = [arc.source for arc in cell.arcs if arc.kind == "clock"]
     if cell.clock is None and clocks and not cell.is_latch:
         cell.clock = clocks[0]
@@ -226,6 +228,7 @@ def _arcs(
                 continue
             if f"cell_{word}" not in tables:
                 continue
+            # An arc that is not unate starts at both input edges.
             starts = {"positive_unate": [edge], "negative_unate": [1 - edge]}.get(sense, [0, 1])
             if kind == "clock":
                 starts = [1]
@@ -257,6 +260,7 @@ def _table(part: Group, templates: dict[str, Group], time: float, second: float)
     variables = [str(merged.get(f"variable_{n}", "")) for n in (1, 2)]
     axes = [np.array(_numbers(merged[f"index_{n}"][0])) for n in (1, 2) if f"index_{n}" in merged]
     axes = axes[: 0 if values.size == 1 else 1 if 1 in values.shape and len(axes) < 2 else 2]
+    # The axes may come in either order; the load is the second one here.
     first_is_load = variables[0].startswith(("total_output", "constrained"))
     if len(axes) == 2 and first_is_load:
         values, axes = values.reshape(len(axes[0]), len(axes[1])).T, axes[::-1]

@@ -133,6 +133,7 @@ def _tokens(text: str, name: str) -> list[tuple[str, str, int]]:
             snippet = text[position : position + 20].strip().split("\n")[0]
             raise LibertyError(f"{name} line {line}: not liberty: {snippet!r}")
         number = found.lastindex or 0
+        # Power tables are not needed and are a large part of a file, so they are not tokenised.
         if number == 2 and found.group(2) in _SKIPPED:
             behind = _skipped(text, found.end())
             if behind > found.end():
@@ -150,10 +151,11 @@ def _value(tokens: list[tuple[str, str, int]], position: int) -> tuple[str, int]
     while position < len(tokens) and tokens[position][1] not in (";", "}"):
         words.append(tokens[position][1])
         position += 1
+        # A missing semicolon is tolerated: the next statement ends the value.
         if tokens[position - 1][2] and position < len(tokens):
             following = tokens[position + 1][1] if position + 1 < len(tokens) else ""
             if tokens[position][0] == "word" and following in (":", "("):
-                break  # a statement without its semicolon
+                break
     return " ".join(words), position
 
 

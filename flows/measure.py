@@ -196,6 +196,7 @@ def measure(
             parts[number] = own_parts
             variant = variants[number]
             for part in own_parts:
+                # Equal pieces have equal texts, so the text itself identifies a piece.
                 if part.rtlil not in pieces:
                     pieces[part.rtlil] = None
                     name = f"{variant.unit.name} {variant.label} {part.label}".removesuffix(" top")
@@ -206,6 +207,7 @@ def measure(
                 known = known_parts(variant, settings.cut) if settings.cache else None
                 if known is not None:
                     submit(number, known)
+                # A registered unit can be named to another process; any other is elaborated here.
                 elif UNITS.get(variant.unit.name) is variant.unit:
                     named = (variant.unit.name, dict(variant.configuration), settings.cut)
                     designs[elaborators.submit(_parts, *named)] = number
@@ -231,6 +233,7 @@ def measure(
     for number, variant in enumerate(variants):
         own = []
         for part in parts[number]:
+            # The same result serves all variants; label and count belong to this one.
             piece = pieces[part.rtlil]
             assert piece is not None
             own.append(
@@ -245,6 +248,7 @@ def _elaborators(jobs: int) -> ProcessPoolExecutor:
     """Return processes for elaboration, which is pure Python and would block the threads."""
     return ProcessPoolExecutor(
         jobs,
+        # A forked process would inherit the threads' locks.
         mp_context=get_context("spawn"),
         initializer=signal.signal,  # ``measure`` ends them after Ctrl-C
         initargs=(signal.SIGINT, signal.SIG_IGN),

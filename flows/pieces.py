@@ -47,6 +47,7 @@ def parts_of(variant: Variant, cut: Cut) -> list[Part]:
     component = variant.build()
     shared = {snake(cls.__name__) for cls in variant.unit.shared}
     design = Design(to_rtlil(component, shared=variant.unit.shared))
+    # ``cut`` receives the instance path and the label; only the label decides here.
     where = {"shared": lambda _, label: label in shared, "modules": lambda *_: True}
     parts = design.parts(where.get(cut, lambda *_: False))
     _store(component).put(_key(component, cut), [vars(part) for part in parts])

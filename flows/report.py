@@ -101,6 +101,7 @@ def path_table(row: Row, target: int) -> tuple[list[str], list[list[str]]]:
         ]
         for step in worst[1].steps
     ]
+    # The set-up time ends the path; it belongs to the register that captures the data.
     if worst[1].setup_ps:
         lines.append(
             [f"{worst[1].delay_ps:.1f}", f"{worst[1].setup_ps:.1f}", "", "", "set-up", worst[1].end]

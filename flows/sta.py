@@ -117,6 +117,7 @@ class _Graph:
             pins = {
                 pin: self._net(bits[0])
                 for pin, bits in instance["connections"].items()
+                # A bit that is a string is a constant; it starts no path.
                 if bits and isinstance(bits[0], int)
             }
             self.instances.append((name, cell, pins))
@@ -141,6 +142,7 @@ class _Graph:
         return found
 
     def _loads(self, load_ff: float, wire_load: WireLoad | None) -> np.ndarray:
+        # A pin's capacitance differs between falling (even) and rising (odd) edges.
         load = np.zeros(2 * len(self.nets))
         for net in self.outputs:
             load[2 * net : 2 * net + 2] += load_ff
@@ -158,8 +160,10 @@ class _Graph:
     def _collect(self) -> None:
         """Store delay arcs, launch arcs (clock to output) and captures (set-up) as arrays."""
         tables = TableSet()
+        # Columns: source node, target node, delay table, slew table, instance, label.
         rows: list[tuple[int, int, int, int, int, int]] = []
         self.labels: list[Arc] = []
+        # A launch has no source node: the ideal clock reaches every register at time 0.
         launches: list[tuple[int, int, int, int, int]] = []
         self.captures: list[tuple[int, Arc, int]] = []
         for number, (_, cell, pins) in enumerate(self.instances):
@@ -202,13 +206,14 @@ class _Graph:
         return self._pick()
 
     def _drive_inputs(self) -> None:
+        # The clock is ideal, so the clock port starts no path.
         clocks = {pins.get(cell.clock or "", -1) for _, cell, pins in self.instances}
         nets = [net for net in self.inputs if net not in clocks]
         for edge, delay, slew in self.driver_arcs:
             nodes = 2 * np.array(nets, dtype=np.int64) + edge
             zero, load = np.zeros(len(nodes)), self.load[nodes]
             loaded = self.tables(np.full(len(nodes), delay), zero, load)
-            # The unloaded driver belongs to whatever precedes the design, so subtract its delay.
+            # The unloaded driver is part of the preceding design, so subtract its delay.
             bare = self.tables(np.full(len(nodes), delay), zero, zero)
             slews = self.tables(np.full(len(nodes), slew), zero, load)
             self.arrival[0, nodes] = np.maximum(self.arrival[0, nodes], loaded - bare)
@@ -218,6 +223,7 @@ class _Graph:
         node, delay, slew, _, _ = self.launches.T
         zero, load = np.zeros(len(node)), self.load[node]
         arrivals = self.tables(delay, zero, load)
+        # ``maximum.at`` handles nodes that occur several times in one array.
         np.maximum.at(self.arrival[1], node, arrivals)
         np.maximum.at(self.slew, node, self.tables(slew, zero, load))
         worst = arrivals == self.arrival[1, node]
@@ -228,6 +234,7 @@ class _Graph:
         source, target, delay, slew = self.arcs[rows, :4].T
         load = self.load[target]
         delays = self.tables(delay, self.slew[source], load)
+        # A net that no path reaches must not contribute its slew.
         live = np.isfinite(self.arrival[:, source]).any(0)
         slews = np.where(live, self.tables(slew, self.slew[source], load), 0.0)
         np.maximum.at(self.slew, target, slews)
@@ -250,6 +257,7 @@ class _Graph:
                 offer(CLASSES[3], self.arrival[1, node], 0.0, 1, node, label)
         for number, arc, node in self.captures:
             if np.isfinite(self.arrival[:, node]).any():
+                # The clock slew is 0; the set-up time depends on the slew of the data.
                 setup = arc.delay(0.0, float(self.slew[node]))
                 end = f"{self.instances[number][0]}.{arc.target}"
                 for tag in (0, 1):
@@ -269,6 +277,7 @@ class _Graph:
                 break
             number, label = self.arcs[row, 4:] if row >= 0 else self.launches[-2 - row, 3:]
             arc, (name, cell, _) = self.labels[label], self.instances[number]
+            # The step's delay is the difference of arrivals; a launch starts at time 0.
             before = self.arrival[tag, self.arcs[row, 0]] if row >= 0 else 0.0
             steps.append(
                 Step(
@@ -305,6 +314,7 @@ def _net_names(netlist: dict[str, Any], nets: dict[int, int]) -> list[str]:
         for index, bit in enumerate(bits):
             if bit in nets:
                 label = f"{name}[{index}]" if len(bits) > 1 else name
+                # Tuples compare from left to right; the label itself makes the choice unique.
                 key = ("$" in name, len(label), label)
                 net = nets[bit]
                 best[net] = min(best.get(net, key), key)

@@ -149,6 +149,7 @@ def _script(top: str, liberty: Path, targets_ps: Sequence[int], recipe: Recipe) 
     if len(targets_ps) > 1:
         lines.append("design -save unmapped")
     for number, target in enumerate(targets_ps):
+        # ``abc`` replaces the design, so each further target starts from the saved one.
         if number:
             lines.append("design -load unmapped")
         lines += [
@@ -203,6 +204,7 @@ _running: set[subprocess.Popen[Any]] = set()
 
 def _start(command: list[str], **settings: Any) -> int:
     """Run a worker, which ``stop`` can end, and return its exit code."""
+    # A session of its own lets ``stop`` end Yosys together with ABC.
     with subprocess.Popen(command, start_new_session=True, **settings) as worker:
         _running.add(worker)
         try:
@@ -238,6 +240,7 @@ def _collect(
         If a figure is missing, or if the design did not map onto library cells.
     """
     stat = json.loads((folder / f"stat_{target}.json").read_text())["modules"]["\\" + top]
+    # The recipe does not map memories, and their area would be missing.
     if stat.get("num_memories"):
         raise SynthesisError(f"{top!r} must map onto cells, not onto memories")
     if "num_cells_by_type" not in stat:
@@ -278,6 +281,7 @@ def _slim(netlist: dict[str, Any], boxes: set[str]) -> dict[str, Any]:
             cells[name] = {"type": cell["type"], "connections": cell["connections"]}
             continue
         for pin, bits in cell["connections"].items():
+            # An input of that module is an output of this one.
             way = {"input": "output", "output": "input"}[cell["port_directions"][pin]]
             ports[f"{name}.{pin}"] = {"direction": way, "bits": bits}
     names = {name: net["bits"] for name, net in netlist["netnames"].items()}

@@ -162,7 +162,15 @@ def named(what: str, allowed: Iterable[str]) -> Option:
 
 
 def number(what: str, least: int, most: int) -> Option:
-    """Return an option that takes a whole number from ``least`` to ``most``."""
+    """Return an option that takes a whole number.
+
+    Parameters
+    ----------
+    what : str
+        Name of the option, for messages.
+    least, most : int
+        The allowed range, both ends included.
+    """
 
     def read(text: str) -> int:
         if not text.isdecimal() or len(text) > 9 or not least <= int(text) <= most:

@@ -84,6 +84,7 @@ def _readable(rtlil: str, top: str, shared: list[str]) -> str:
     names = dict.fromkeys(match[2] for match in _IDENTIFIER.finditer(rtlil) if match[2])
     plain = {name for name in names if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII)}
     hashed = re.compile(rf"({'|'.join(shared) or '(?!)'})_[0-9a-f]{{8}}(?=\.|$)")
+    # A shared module's name contains a hash and is replaced although it is legal.
     plain -= {name for name in plain if hashed.match(name)}
     chosen: dict[str, str] = {}
     taken = set(plain)
@@ -102,6 +103,7 @@ def _readable(rtlil: str, top: str, shared: list[str]) -> str:
         role = hashed.match(name)
         if role and role[0] not in roles:
             roles[role[0]] = free(f"{top}_{role[1]}", "_")
+    # Values of a parent without a name are numbered in the order of their occurrence.
     ports = [name for name in names if _PORT.fullmatch(name)]
     chosen |= {name: free(f"port_{index}", "_v") for index, name in enumerate(ports)}
     for name in sorted(names.keys() - plain - set(ports)):

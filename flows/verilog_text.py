@@ -69,6 +69,7 @@ def _module(match: re.Match[str], order: list[str]) -> str:
     keep = False
     for line in inner:
         found = _DECLARATION.match(line)
+        # The declarations end at the first other line.
         if found is None and not line.startswith("  (* keep "):
             break
         count += 1
@@ -84,6 +85,7 @@ def _module(match: re.Match[str], order: list[str]) -> str:
             nets[net] = (kind, f"{sign} {span}".lstrip() if sign else span, start, length)
     body = "\n".join(inner[count:])
     body, numbers = _numbered(body)
+    # Wires without a name follow those with a name, in the order of their first use.
     place = {net: index for index, net in enumerate(order)}
     wires = [net for net in nets if net not in directions]
     nameless = [net for net in wires if _NAMELESS.fullmatch(net)]
@@ -96,6 +98,7 @@ def _module(match: re.Match[str], order: list[str]) -> str:
         kind, shape, _, length = nets[net]
         mark = "(* keep *) " if net in kept else ""
         lines.append(f"  {mark}{kind} {shape}{numbers.get(net, net)}{length};")
+    # Yosys writes initial values in declarations; they move to one ``initial`` block.
     starts = [f"    {numbers.get(net, net)}{nets[net][2]};" for net in nets if nets[net][2]]
     if starts:
         lines += ["  initial begin", *starts, "  end"]

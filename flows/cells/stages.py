@@ -86,10 +86,12 @@ class Network:
         """
         # The first part of a series connection is next to the output.
         found = [_part_path(part, pin, series) for part in self.parts]
+        # In parallel the worst branch counts.
         if self.operator != series:
             return max((p for p in found if p is not None), key=_Path.cost, default=None)
         if pin and all(path is None for path in found):
             return None
+        # The parts that do not switch conduct already; the longest of their paths is the worst.
         longest = [_part_path(part, "", series) or _Path(1, ()) for part in self.parts]
         drains = [_part_drains(part, series) for part in self.parts]
         candidates = []
@@ -126,6 +128,7 @@ class _Path:
     switching: int = 0
 
     def cost(self) -> tuple[int, int, int]:
+        """Return a key by which a slower path compares greater."""
         return self.length, self.switching, sum(self.nodes)
 
 
@@ -246,6 +249,7 @@ def propagate(
     load : float
         Load of the last stage in fF.
     """
+    # Key: (net, edge). Stages come in signal order, so all inputs of a stage are known.
     seen: dict[tuple[str, int], Response] = {(pin, edge): Response(0.0, slew)}
     for stage in stages:
         behind = [s for s in stages if stage.output in s.pull_down.leaves()]

@@ -194,6 +194,7 @@ def _flip_flop(name: str, cell: vt45.FlipFlop) -> str:
         rows = []
         for slew in SLEWS_PS:
             line = [propagate(out, "D", 1 - edge, 10, c * cell.strength)[edge] for c in LOADS_FF]
+            # The clock's slew delays only the first stages; the last stage sees a slew of 10 ps.
             shift = CLOCK_TO_SLAVE_PS + 0.2 * slew
             rows.append([Response(r.delay + shift, r.slew) for r in line])
         lines += _tables(edge, rows, cell.strength)

@@ -91,15 +91,15 @@ def parse_groups(text: str, name: str) -> Group:
 def _without_comments(text: str, name: str) -> str:
     """Replace comments and line continuations by the same number of line ends."""
     parts, position = [], 0
-    while found := _COMMENT.search(text, position):
-        parts.append(text[position : found.start()])
-        end = found.end()
-        if found.group() == "/*":
+    while comment := _COMMENT.search(text, position):
+        parts.append(text[position : comment.start()])
+        end = comment.end()
+        if comment.group() == "/*":
             end = text.find("*/", end) + 2
             if end < 2:
-                line = text.count("\n", 0, found.start()) + 1
+                line = text.count("\n", 0, comment.start()) + 1
                 raise LibertyError(f"{name} line {line}: a comment must be closed by `*/`")
-        parts.append("\n" * text.count("\n", found.start(), end) or " ")
+        parts.append("\n" * text.count("\n", comment.start(), end) or " ")
         position = end
     return "".join([*parts, text[position:]])
 
@@ -127,22 +127,22 @@ def _tokens(text: str, name: str) -> list[tuple[str, str, int]]:
     position, end = 0, len(text.rstrip())
     match = _TOKEN.match
     while position < end:
-        found = match(text, position)
-        if found is None:
+        token = match(text, position)
+        if token is None:
             line = text.count("\n", 0, position) + 1
             snippet = text[position : position + 20].strip().split("\n")[0]
             raise LibertyError(f"{name} line {line}: not liberty: {snippet!r}")
-        number = found.lastindex or 0
+        number = token.lastindex or 0
         # Power tables are not needed and are a large part of a file, so they are not tokenised.
-        if number == 2 and found.group(2) in _SKIPPED:
-            behind = _skipped(text, found.end())
-            if behind > found.end():
+        if number == 2 and token.group(2) in _SKIPPED:
+            behind = _skipped(text, token.end())
+            if behind > token.end():
                 position = behind
                 continue
-        tokens.append((("", "word", "word", "mark")[number], found.group(number), position))
+        tokens.append((("", "word", "word", "mark")[number], token.group(number), position))
         if len(tokens) > MOST_TOKENS:
             raise LibertyError(f"{name} must have at most {MOST_TOKENS} words and marks")
-        position = found.end()
+        position = token.end()
     return tokens
 
 

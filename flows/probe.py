@@ -24,7 +24,7 @@ from vitruvian.hdl.elaborate import to_rtlil
 
 def names(modules: list[str]) -> dict[str, Any]:
     """Return the public names of ``modules`` and of their submodules."""
-    found: dict[str, Any] = {}
+    public: dict[str, Any] = {}
     for name in modules:
         module = importlib.import_module(name)
         children = [
@@ -32,8 +32,8 @@ def names(modules: list[str]) -> dict[str, Any]:
             for child in pkgutil.iter_modules(getattr(module, "__path__", []))
         ]
         for part in (*children, module):
-            found |= {k: v for k, v in vars(part).items() if not k.startswith("_")}
-    return found
+            public |= {k: v for k, v in vars(part).items() if not k.startswith("_")}
+    return public
 
 
 def main() -> None:

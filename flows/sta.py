@@ -132,14 +132,14 @@ class _Graph:
         return self.nets.setdefault(bit, len(self.nets))
 
     def _port_nets(self, ports: dict[str, Any], direction: str) -> dict[int, str]:
-        found: dict[int, str] = {}
+        labels: dict[int, str] = {}
         for name, port in ports.items():
             if port["direction"] == direction:
                 for index, bit in enumerate(port["bits"]):
                     if isinstance(bit, int):
                         label = f"{name}[{index}]" if len(port["bits"]) > 1 else name
-                        found.setdefault(self._net(bit), label)
-        return found
+                        labels.setdefault(self._net(bit), label)
+        return labels
 
     def _loads(self, load_ff: float, wire_load: WireLoad | None) -> np.ndarray:
         # A pin's capacitance differs between falling (even) and rising (odd) edges.

@@ -133,13 +133,13 @@ def synthesize(
     store = ResultCache(kind="synth", enabled=cache)
     common = digest(rtlil, top, liberty.read_bytes(), asdict(recipe), version("pyosys"), "1")
     keys = {target: digest(common, target) for target in targets_ps}
-    found = {target: store.get(key) for target, key in keys.items()}
-    missing = [target for target, entry in found.items() if entry is None]
+    entries = {target: store.get(key) for target, key in keys.items()}
+    missing = [target for target, entry in entries.items() if entry is None]
     if missing:
         for target, entry in _run(rtlil, top, liberty.resolve(), missing, recipe).items():
-            found[target] = entry
+            entries[target] = entry
             store.put(keys[target], entry)
-    return {target: Mapped(**entry) for target, entry in found.items() if entry is not None}
+    return {target: Mapped(**entry) for target, entry in entries.items() if entry is not None}
 
 
 def _script(top: str, liberty: Path, targets_ps: Sequence[int], recipe: Recipe) -> list[str]:

@@ -122,10 +122,10 @@ def _readable(rtlil: str, top: str, shared: list[str]) -> str:
 
 def _wires(rtlil: str) -> dict[str, list[str]]:
     """Return module -> names of its wires, in the order of the RTLIL."""
-    found: dict[str, list[str]] = {}
+    wires: dict[str, list[str]] = {}
     for block in re.split(r"(?m)^module ", rtlil)[1:]:
-        found[block.split(None, 1)[0].lstrip("\\")] = _WIRE.findall(block)
-    return found
+        wires[block.split(None, 1)[0].lstrip("\\")] = _WIRE.findall(block)
+    return wires
 
 
 def _write(rtlil: str) -> str:

@@ -68,15 +68,15 @@ def _module(match: re.Match[str], order: list[str]) -> str:
     kept: set[str] = set()
     keep = False
     for line in inner:
-        found = _DECLARATION.match(line)
+        declaration = _DECLARATION.match(line)
         # The declarations end at the first other line.
-        if found is None and not line.startswith("  (* keep "):
+        if declaration is None and not line.startswith("  (* keep "):
             break
         count += 1
-        if found is None:
+        if declaration is None:
             keep = True
             continue
-        kind, sign, span, net, start, length = found.groups(default="")
+        kind, sign, span, net, start, length = declaration.groups(default="")
         kept |= {net} if keep else set()
         keep = False
         if kind in ("input", "output"):
@@ -86,11 +86,11 @@ def _module(match: re.Match[str], order: list[str]) -> str:
     body = "\n".join(inner[count:])
     body, numbers = _numbered(body)
     # Wires without a name follow those with a name, in the order of their first use.
-    place = {net: index for index, net in enumerate(order)}
+    position = {net: index for index, net in enumerate(order)}
     wires = [net for net in nets if net not in directions]
     nameless = [net for net in wires if _NAMELESS.fullmatch(net)]
     named = [net for net in wires if not _NAMELESS.fullmatch(net)]
-    named.sort(key=lambda net: place.get(net, len(place)))
+    named.sort(key=lambda net: position.get(net, len(position)))
     nameless.sort(key=lambda net: numbers.get(net, net))
     head = [f"  {directions[p]:<6} {' '.join(nets[p][:2]).rstrip()} {p}" for p in ports]
     lines = [f"module {name} (", ",\n".join(head), ");"] if ports else [f"module {name};"]
@@ -107,7 +107,7 @@ def _module(match: re.Match[str], order: list[str]) -> str:
 
 def _numbered(body: str) -> tuple[str, dict[str, str]]:
     """Renumber nameless wires in the order of their first use; also return old -> new name."""
-    found = list(dict.fromkeys(_NAMELESS.findall(body)))
-    digits = len(str(len(found)))
-    fresh = {old: f"_{number:0{digits}}_" for number, old in enumerate(found)}
+    nameless = list(dict.fromkeys(_NAMELESS.findall(body)))
+    digits = len(str(len(nameless)))
+    fresh = {old: f"_{number:0{digits}}_" for number, old in enumerate(nameless)}
     return _NAMELESS.sub(lambda match: fresh[match[0]], body), fresh

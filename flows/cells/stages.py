@@ -63,10 +63,10 @@ class Network:
 
     def leaves(self) -> list[str]:
         """Return the inputs of the network, one entry per transistor."""
-        found: list[str] = []
+        inputs: list[str] = []
         for part in self.parts:
-            found += [part] if isinstance(part, str) else part.leaves()
-        return found
+            inputs += [part] if isinstance(part, str) else part.leaves()
+        return inputs
 
     def path(self, pin: str, series: str = "&") -> "_Path | None":
         """Return the worst path through ``pin``.
@@ -85,17 +85,17 @@ class Network:
             None if the network does not contain ``pin``.
         """
         # The first part of a series connection is next to the output.
-        found = [_part_path(part, pin, series) for part in self.parts]
+        through = [_part_path(part, pin, series) for part in self.parts]
         # In parallel the worst branch counts.
         if self.operator != series:
-            return max((p for p in found if p is not None), key=_Path.cost, default=None)
-        if pin and all(path is None for path in found):
+            return max((p for p in through if p is not None), key=_Path.cost, default=None)
+        if pin and all(path is None for path in through):
             return None
         # The parts that do not switch conduct already; the longest of their paths is the worst.
         longest = [_part_path(part, "", series) or _Path(1, ()) for part in self.parts]
         drains = [_part_drains(part, series) for part in self.parts]
         candidates = []
-        for switching, path in enumerate(found):
+        for switching, path in enumerate(through):
             if path is None:
                 continue
             chosen = [*longest[:switching], path, *longest[switching + 1 :]]

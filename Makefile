@@ -1,7 +1,11 @@
-# Vitruvian: most targets are one command of `vitruvian`, run in .venv.
-#   make help      lists the targets
-# Variables: PYTHON (3.11 or newer, makes .venv), CXX (the C++ compiler), ARGS (passed on to the command),
-#   JOBS (test processes), VITRUVIAN_CACHE (compiled models and flow results; default build/cache)
+# Vitruvian: most targets run one command of `vitruvian` in .venv.
+# `make help` lists the targets.
+# Variables:
+#   PYTHON           Python 3.11 or newer that creates .venv
+#   CXX              C++ compiler
+#   ARGS             further arguments of the command
+#   JOBS             number of test processes
+#   VITRUVIAN_CACHE  folder of compiled models and flow results (default build/cache)
 
 PYTHON ?= python3
 CXX ?= g++
@@ -22,55 +26,55 @@ SITE := NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
 .DEFAULT_GOAL := help
 .PHONY: help sim davinci test area area-all verilog timing check docs clean exhaustive mutants fuzz bench compiler
 .DELETE_ON_ERROR:
-.NOTPARALLEL: # a missing tool is named before the set-up begins
+.NOTPARALLEL: # report a missing tool before the set-up begins
 
-help: ## this list
+help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
 
 sim: compiler $(STAMP) ## verify every unit and configuration against golden; classify the digits
 	$(PY) -m vitruvian verify $(ARGS)
 	$(PY) examples/digits.py
 
-# The product that `make davinci` shows and whose picture is in docs/.
+# The matrix product that `make davinci` runs; docs/ contains its picture.
 DAVINCI := run matmul --chip ascend310 --cube rtl --size 256x256x256 --tiling 8,2,2,2
 
-davinci: compiler $(STAMP) ## a matrix product on two simulated DaVinci cores, with the RTL as their Cube
+davinci: compiler $(STAMP) ## run a matrix product on two simulated DaVinci cores, with the RTL as their Cube
 	$(PY) -m vitruvian $(DAVINCI) --timeline --out build/davinci/matmul.json --gantt build/davinci/matmul.svg $(ARGS)
 
-test: compiler $(STAMP) ## the whole test suite
+test: compiler $(STAMP) ## run the whole test suite
 	$(PY) -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
-area: $(STAMP) ## area of every unit and preset
+area: $(STAMP) ## print area and delay of every unit and preset
 	$(PY) -m vitruvian area $(ARGS)
 
-area-all: $(STAMP) ## the same, with the largest units as well
+area-all: $(STAMP) ## print the same, including the largest units
 	$(PY) -m vitruvian area --all $(ARGS)
 
-verilog: $(STAMP) ## Verilog of every unit and preset
+verilog: $(STAMP) ## write the Verilog of every unit and preset
 	$(PY) -m vitruvian verilog $(ARGS)
 
-timing: $(STAMP) ## longest paths
+timing: $(STAMP) ## print the longest paths
 	$(PY) -m vitruvian timing $(ARGS)
 
-exhaustive: compiler $(STAMP) ## every input of the small units through RTL and golden (hours; resumable)
+exhaustive: compiler $(STAMP) ## compare RTL and golden for every input of the small units (hours; resumable)
 	$(PY) -m vitruvian exhaustive $(ARGS)
 
-fuzz: compiler $(STAMP) ## 200 hostile command lines: one line and exit code 2, or a result
+fuzz: compiler $(STAMP) ## run 200 hostile command lines: each must end in one line and exit code 2, or in a result
 	$(PY) tests/system/fuzz_commands.py $(ARGS)
 
-mutants: compiler $(STAMP) ## 200 random mutants of golden, sim and flows against the tests (an hour; resumable)
+mutants: compiler $(STAMP) ## run the tests on 200 random mutants of golden, sim and flows (an hour; resumable)
 	$(PY) -m tests.mutants $(ARGS)
 
-bench: compiler $(STAMP) ## speed of the compiled models and of golden
+bench: compiler $(STAMP) ## measure the speed of the compiled models and of golden
 	@set -e; for script in benchmarks/*.py; do echo "$$script"; $(PY) $$script; done
 
-docs: compiler $(STAMP_DEV) ## generated parts of docs/, and the site in build/site
+docs: compiler $(STAMP) ## regenerate the generated parts of docs/
 	$(PY) -m vitruvian docs $(ARGS)
 	$(PY) -m vitruvian.sim.bench.cube.waveform
 	$(PY) -m vitruvian $(DAVINCI) --gantt docs/units/davinci_matmul.svg
 	$(SITE)
 
-check: compiler $(STAMP_DEV) ## ruff, pyright, the fast tests, the docs build
+check: compiler $(STAMP_DEV) ## run ruff, pyright, the fast tests and the docs build
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m pyright --pythonpath $(PY)
@@ -86,8 +90,8 @@ compiler:
 	@for tool in "$(CXX)" perl; do command -v $$tool >/dev/null 2>&1 || \
 	  { echo "error: $$tool not found; install it (Debian: apt install g++ make perl)" >&2; exit 2; }; done
 
-# .venv is complete when its stamp exists: the stamp is written last. The marker beside the folder says
-# that a set-up began and did not end; the next one then starts from nothing.
+# The stamp is written last, so .venv is complete if it exists. The file .venv-incomplete marks a set-up that
+# began and did not end; the next set-up then starts from an empty folder.
 $(STAMP): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null 2>&1 || \
 	  { echo "error: $(PYTHON) not found; install Python 3.11 or newer or set PYTHON=" >&2; exit 2; }

@@ -1,4 +1,4 @@
-"""What a unit costs and how to take it away: Verilog, area and timing reports."""
+"""Measure what a unit costs and export it: Verilog, area reports and timing reports."""
 
 import os
 

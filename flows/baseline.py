@@ -1,7 +1,7 @@
-"""Checked-in figures and the difference of a new measurement from them.
+"""Compare new measurements with the checked-in figures.
 
-One file per library and unit, ``flows/baselines/LIBRARY/UNIT.json``: label -> target -> figures.
-The recipe and the tools that made the figures stand beside them.
+Each library and unit has one file, ``flows/baselines/LIBRARY/UNIT.json``. It maps label -> target
+-> figures, and it also stores the recipe and the tool versions that produced the figures.
 """
 
 import json
@@ -21,7 +21,7 @@ FIGURES = ("area_um2", "delay_ps")
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """One row at one target against its baseline; None where there is no such figure."""
+    """The figures of one row at one target, before and after; None stands for a missing figure."""
 
     unit: str
     label: str
@@ -30,32 +30,32 @@ class Difference:
     after: dict[str, float | None]
 
     def change(self, figure: str) -> float | None:
-        """Return after − before, None if either is missing."""
+        """Return after − before, or None if either figure is missing."""
         before, after = (self.before or {}).get(figure), self.after.get(figure)
         return None if before is None or after is None else after - before
 
     @property
     def same(self) -> bool:
-        """True if there is a baseline and every figure equals it to the rounding."""
+        """True if a baseline exists and every figure equals it within the stored precision."""
         return self.before is not None and all(
             (self.before.get(f) is None) == (self.after[f] is None)
-            and abs(self.change(f) or 0.0) < 0.051
+            and abs(self.change(f) or 0.0) < 0.051  # figures are stored to 0.1
             for f in FIGURES
         )
 
 
 def path(library: str, unit: str) -> Path:
-    """Return the baseline file of `unit` with cells of `library`."""
+    """Return the path of the baseline file of ``unit`` with the cells of ``library``."""
     return FOLDER / library / f"{unit}.json"
 
 
 def load(library: str, unit: str) -> dict[str, dict[str, dict[str, float | None]]]:
-    """Return label -> target -> figures; empty if no baseline has been stored.
+    """Return label -> target -> figures; the mapping is empty if no baseline has been stored.
 
     Raises
     ------
     UserError
-        The file exists but is not a baseline.
+        If the file exists but is not a baseline.
     """
     file = path(library, unit)
     if not file.exists():
@@ -63,11 +63,11 @@ def load(library: str, unit: str) -> dict[str, dict[str, dict[str, float | None]
     try:
         return json.loads(file.read_text())["rows"]
     except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"baseline {file} must be JSON with rows, not as it is: {error}") from None
+        raise UserError(f"baseline {file} must be JSON with rows, not malformed: {error}") from None
 
 
 def figures(row: Row, target: int) -> dict[str, float | None]:
-    """Return the figures of `row` that a baseline keeps, to 0.1."""
+    """Return the figures of ``row`` that a baseline keeps, rounded to 0.1."""
     delay = row.delay_ps(target)
     return {
         "area_um2": round(row.area_um2(target), 1),
@@ -76,7 +76,7 @@ def figures(row: Row, target: int) -> dict[str, float | None]:
 
 
 def compare(rows: Sequence[Row], library: str) -> list[Difference]:
-    """Return one `Difference` for every row and target."""
+    """Return one ``Difference`` for every row and target."""
     stored = {unit: load(library, unit) for unit in {row.variant.unit.name for row in rows}}
     return [
         Difference(
@@ -92,7 +92,7 @@ def compare(rows: Sequence[Row], library: str) -> list[Difference]:
 
 
 def update(rows: Sequence[Row], settings: Settings) -> list[Path]:
-    """Store the figures of `rows`, keeping those of variants that were not measured."""
+    """Store the figures of ``rows`` and keep those of the variants that were not measured."""
     written = []
     for unit in dict.fromkeys(row.variant.unit.name for row in rows):
         known = load(settings.library.name, unit)
@@ -114,7 +114,7 @@ def update(rows: Sequence[Row], settings: Settings) -> list[Path]:
 
 
 def table(differences: Sequence[Difference]) -> tuple[list[str], list[list[str]]]:
-    """Return header and lines: before, after and change of area and delay."""
+    """Return header and lines: area and delay of each row before, after and their difference."""
     header = ["unit", "configuration", "target ps", "µm² before", "µm²", "Δ", "Δ %"]
     header += ["ps before", "ps", "Δ", "Δ %"]
     lines = []

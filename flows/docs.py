@@ -1,9 +1,10 @@
-"""Generated parts of the documentation: tables of ports, and of the matrix unit's presets.
+"""Generate parts of the documentation: tables of ports and of the matrix unit's presets.
 
-A file under ``docs/units`` holds the line ``<!-- ports: PACKAGE -->``, or the same with
-``configurations``; what follows up to ``<!-- /ports -->`` is written here, from the components
-themselves: names, directions and widths from their signatures, words from their docstrings. A
-picture of :data:`PICTURES` that a file shows is drawn beside it.
+A file under ``docs/units`` contains the line ``<!-- ports: PACKAGE -->`` or
+``<!-- configurations: PACKAGE -->``. This module writes the text between that line and
+``<!-- /ports -->`` or ``<!-- /configurations -->`` from the components themselves: names,
+directions and widths come from their signatures, descriptions from their docstrings. A picture in
+``PICTURES`` that a file shows is drawn beside the file.
 """
 
 import inspect
@@ -45,7 +46,7 @@ _TENSORCORE = CONFIGS["tensorcore_a100"]
 _M3XU = CONFIGS["m3xu"]
 _FP16 = PRESETS["a100"].spec("fp16")
 
-#: What each package shows, each with the configuration that its widths are of.
+#: Package -> documented components; the text names the configuration that the widths belong to.
 COMPONENTS: dict[str, list[tuple[str, Callable[[], wiring.Component]]]] = {
     "hdl.fp": [
         ("a100, fp16, K = 8", lambda: DotProduct(spec=_FP16, pipeline=3)),
@@ -88,19 +89,21 @@ COMPONENTS: dict[str, list[tuple[str, Callable[[], wiring.Component]]]] = {
     ],
 }
 
-#: Pictures by file name, and what draws them.
+#: File name of each picture -> function that draws it.
 PICTURES: dict[str, Callable[[], str]] = {"m3xu_area.svg": figures.m3xu_area}
 
 _BLOCK = re.compile(r"<!-- (ports|configurations): (\S+) -->\n(.*?)<!-- /\1 -->", re.DOTALL)
 
 
 def update(folder: Path = FOLDER, *, check: bool = False) -> list[Path]:
-    """Write the generated parts of every file in `folder` anew.
+    """Regenerate the generated parts of every Markdown file in ``folder``.
 
     Parameters
     ----------
+    folder : Path
+        Folder with the documentation of the units.
     check : bool
-        Write nothing.
+        If True, write nothing.
 
     Returns
     -------
@@ -110,7 +113,7 @@ def update(folder: Path = FOLDER, *, check: bool = False) -> list[Path]:
     Raises
     ------
     UserError
-        If a file asks for something that does not exist, or the folder is not there.
+        If a file asks for an unknown part, or if the folder contains no documentation.
     """
     if not any(folder.glob("*.md")):
         raise UserError(f"docs needs the folder of the documentation, {folder}, of a source tree")
@@ -136,22 +139,44 @@ def _block(kind: str, package: str) -> str:
 
 
 def generate(kind: str, package: str) -> str:
-    """Return the text of one generated part."""
+    """Return the text of one generated part.
+
+    Parameters
+    ----------
+    kind : str
+        ``"ports"`` or ``"configurations"``.
+    package : str
+        Package whose components are described, for example ``"hdl.fp"``.
+
+    Raises
+    ------
+    ValueError
+        If the package has no such part.
+    """
     if kind == "configurations":
         one_of("package with configurations", package, ["hdl.cube"])
         return _configurations()
     parts = []
-    for what, make in COMPONENTS[one_of("package", package, COMPONENTS)]:
+    for bits_of, make in COMPONENTS[one_of("package", package, COMPONENTS)]:
         component = make()
-        setattr(component, "_MustUse__used", True)  # noqa: B010  only its ports are looked at
+        # Amaranth warns about components that are never elaborated; only the ports matter here.
+        setattr(component, "_MustUse__used", True)  # noqa: B010
         columns = ["port", "", "bits", "width", "what it is"]
-        parts.append(f"**`{type(component).__name__}`** (bits: {what})\n")
+        parts.append(f"**`{type(component).__name__}`** (bits: {bits_of})\n")
         parts.append(markdown((columns, port_rows(component))))
     return "\n" + "\n".join(parts) + "\n"
 
 
 def port_rows(component: wiring.Component) -> list[list[str]]:
-    """One row for each port: name, direction, bits, width as an expression, description."""
+    """Return one row for each port: name, direction, bits, width expression and description.
+
+    Raises
+    ------
+    UserError
+        If the component's docstring does not describe exactly its ports.
+    TypeError
+        If a member is neither a port nor a stream.
+    """
     words = _described(component)
     rows = []
     for name, member in component.signature.members.items():
@@ -170,6 +195,7 @@ def port_rows(component: wiring.Component) -> list[list[str]]:
             [f"`{name}.payload.{field}`", way, str(bits), layout, ""]
             for field, bits, layout in _fields(shape)
         ]
+    # A docstring may describe a port that only some configurations have, but no unknown port.
     missing = set(words) - set(component.signature.members)
     known = set(component.signature.members) <= set(words)
     if not known or missing - _optional(component):
@@ -181,14 +207,14 @@ def port_rows(component: wiring.Component) -> list[list[str]]:
 
 
 def _optional(component: wiring.Component) -> set[str]:
-    """Ports that only some configurations have."""
+    """Return the ports that only some configurations of the component have."""
     if isinstance(component, LaneDot):
         return {"chop", "small"}
     return {"precision"} if isinstance(component, MultiDot) else set()
 
 
 def _fields(shape: object) -> Iterator[tuple[str, int, str]]:
-    """Name, bits and arrangement of the fields of a structure."""
+    """Yield the name, the number of bits and the arrangement of each field of a structure."""
     if isinstance(shape, data.StructLayout):
         for name, field in shape:
             yield name, Shape.cast(field.shape).width, _arrangement(field.shape)
@@ -204,29 +230,31 @@ def _arrangement(shape: object) -> str:
 
 
 def _described(component: wiring.Component) -> dict[str, tuple[str, str]]:
-    """Width and words for each port, from the section ``Members`` of the docstring."""
+    """Return port -> (width, description) from the ``Members`` section of the docstring."""
     text = inspect.getdoc(type(component)) or ""
     match = re.search(
         r"^Members\n-+\n(.*?)(?=\n\n\S[^\n]*\n-+\n|\Z)", text, re.DOTALL | re.MULTILINE
     )
-    found: dict[str, tuple[str, str]] = {}
+    descriptions: dict[str, tuple[str, str]] = {}
+    # An entry starts in the first column; its description is indented.
     for entry in re.split(r"\n(?=\S)", match[1] if match else ""):
         head, _, rest = entry.partition("\n")
         words = re.sub(r":\w+:`~?(?:[\w.]+\.)?(\w+)`", r"`\1`", " ".join(rest.split())).replace(
             "``", "`"
         )
+        # A head may describe several ports: ``a, b : In(8), In(4); c : Out(8)``.
         for part in head.split("; "):
             names, _, types = part.partition(" : ")
             shapes = re.findall(r"(?:In|Out)\((.*?)\)(?=, (?:In|Out)\(|$)", types)
             for index, name in enumerate(names.split(", ")):
                 width = shapes[min(index, len(shapes) - 1)] if shapes else ""
                 width = re.sub(r"^stream\.Signature\((.*)\)$", r"\1", width)
-                found[name.strip()] = (f"`{width}`" if width else "", words)
-    return found
+                descriptions[name.strip()] = (f"`{width}`" if width else "", words)
+    return descriptions
 
 
 def _configurations() -> str:
-    """Table of the presets, in either dataflow."""
+    """Return the table of the matrix unit's presets, each in both dataflows."""
     columns = ["preset", "dataflow", "M × N × K", "precisions (K)", "accuracy", "pipeline"]
     columns += ["slots", "latency, cycles"]
     rows = []

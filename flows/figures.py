@@ -1,4 +1,4 @@
-"""Pictures in docs/units that are drawn from checked-in figures: ``vitruvian docs``."""
+"""Draw the pictures in docs/units from checked-in figures, for ``vitruvian docs``."""
 
 import io
 from typing import Any
@@ -8,7 +8,7 @@ from vitruvian.flows import baseline
 
 __all__ = ["PUBLISHED", "m3xu_area", "m3xu_ratios"]
 
-#: Areas over a 16-bit matrix unit by variant: Zhang 2024, Table 2.4.
+#: Areas of whole units relative to a 16-bit matrix unit, by variant (Zhang 2024, Table 2.4).
 PUBLISHED = {"fp32": 1.37, "fp32c": 1.41, "pipelined": 1.47, "naive-fp32": 3.55}
 _LABELS = {
     "fp32": "with FP32",
@@ -20,7 +20,9 @@ _LIBRARY, _TARGET, _PIPELINE = "vt45", "10000", 4
 
 
 def m3xu_ratios() -> dict[str, float]:
-    """Areas of whole tiles over the 16-bit one, from the stored baselines, relaxed target.
+    """Return the area of each variant's tile relative to the 16-bit tile.
+
+    The areas are the stored baselines at the relaxed delay target.
 
     Raises
     ------
@@ -38,7 +40,7 @@ def m3xu_ratios() -> dict[str, float]:
 
 
 def m3xu_area() -> str:
-    """SVG: a pair of bars for each variant, measured and published."""
+    """Return the SVG text of a bar chart: one measured and one published bar for each variant."""
     import matplotlib
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
@@ -55,10 +57,10 @@ def m3xu_area() -> str:
         axes = figure.add_axes((0.30, 0.16, 0.66, 0.74))
         bars = (("measured", ratios, -0.19, "#31688e"), ("published", PUBLISHED, 0.19, "#c9c9c9"))
         for label, values, offset, colour in bars:
-            places = [place + offset for place in range(len(values))]
-            axes.barh(places, list(values.values()), 0.36, color=colour, label=label)
-            for place, value in zip(places, values.values(), strict=True):
-                axes.text(value + 0.03, place, f"{value:.2f}", va="center", fontsize=9)
+            positions = [position + offset for position in range(len(values))]
+            axes.barh(positions, list(values.values()), 0.36, color=colour, label=label)
+            for position, value in zip(positions, values.values(), strict=True):
+                axes.text(value + 0.03, position, f"{value:.2f}", va="center", fontsize=9)
         axes.axvline(1.0, color="black", linewidth=0.8)
         axes.set_yticks(range(len(ratios)), [_LABELS[name] for name in ratios], fontsize=9)
         axes.set_ylim(len(ratios) - 0.5, -0.5)
@@ -68,6 +70,7 @@ def m3xu_area() -> str:
         for side in ("top", "right"):
             axes.spines[side].set_visible(False)
         text = io.StringIO()
-        nothing: Any = {"Date": None, "Creator": None}  # else the picture differs from day to day
-        figure.savefig(text, format="svg", metadata=nothing)
+        # Matplotlib would otherwise write today's date, and the file would change every day.
+        no_dates: Any = {"Date": None, "Creator": None}
+        figure.savefig(text, format="svg", metadata=no_dates)
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines()) + "\n"

@@ -1,7 +1,7 @@
-"""What a unit takes on an FPGA: LUTs, carry cells, flip-flops and DSP blocks, by Yosys.
+"""Count the FPGA resources of a unit with Yosys: LUTs, carry cells, flip-flops and DSP blocks.
 
-Yosys reads the Verilog that `flows.verilog` writes, the one that is shipped, and runs its own
-recipe for the family, flat. Nothing is placed or routed: the counts are those of the netlist.
+Yosys reads the same Verilog that ``flows.verilog`` exports and runs its own recipe for the FPGA
+family on the flattened design. Nothing is placed or routed: the counts are those of the netlist.
 """
 
 import json
@@ -22,8 +22,8 @@ NOTE = (
     "and SRL; carry: CCU2C (two LUT4 each), or CARRY4; dsp: MULT18X18D, or DSP48E1"
 )
 
-#: By name: the recipe, and which cells are LUTs, carry cells, flip-flops and DSP blocks. A carry
-#: cell of the ECP5 (CCU2C) has two LUT4 in it, one of the 7 series (CARRY4) stands beside LUTs.
+#: Family -> (Yosys recipe, cell names of each kind of resource). A carry cell of the ECP5 (CCU2C)
+#: contains two LUT4; a carry cell of the 7 series (CARRY4) is separate from the LUTs.
 FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
     "ecp5": (
         "synth_ecp5",
@@ -48,13 +48,18 @@ FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Resources:
-    """What a unit takes.
+    """The FPGA cells that a unit needs.
 
     Members
     -------
-    lut, carry, ff, dsp : int
-        LUT4 and CCU2C, or LUT1 to LUT6 (and shift registers made of LUTs) and CARRY4; flip-flops;
-        MULT18X18D or DSP48E1. Flip-flops inside DSP blocks are not counted.
+    lut : int
+        LUT4 (ECP5), or LUT1 to LUT6 and shift registers that are made of LUTs (7 series).
+    carry : int
+        CCU2C (ECP5) or CARRY4 (7 series).
+    ff : int
+        Flip-flops, without those inside DSP blocks.
+    dsp : int
+        MULT18X18D (ECP5) or DSP48E1 (7 series).
     """
 
     lut: int
@@ -66,29 +71,52 @@ class Resources:
 def resources(
     variant: Variant, family: str, *, element: bool = False, cache: bool = True
 ) -> Resources:
-    """Return what `variant`, or one element of a tile, takes on one of `FAMILIES`.
+    """Return the FPGA resources of ``variant``.
+
+    Parameters
+    ----------
+    variant : Variant
+    family : str
+        A key of ``FAMILIES``.
+    element : bool
+        If True, count one processing element of a tile instead of the whole unit.
+    cache : bool
+        If True, reuse a stored result and store a new one.
 
     Raises
     ------
     UserError
-        An element is asked for, and the unit has none.
+        If ``element`` is True and the unit has no processing elements.
+    SynthesisError
+        If Yosys ends with an error.
     """
     text, top = verilog.emit(variant), variant.module
     if element:
-        found = re.search(r"(?m)^module (\w*element\w*)", text)
-        if found is None:
+        match = re.search(r"(?m)^module (\w*element\w*)", text)
+        if match is None:
             raise UserError(f"unit must be a tile with --element, not {variant.unit.name!r}")
-        top = found[1]
+        top = match[1]
     return count(text, top, family, cache=cache)
 
 
 def count(text: str, top: str, family: str, *, cache: bool = True) -> Resources:
-    """Return what the module `top` of a Verilog text takes on one of `FAMILIES`.
+    """Return the FPGA resources of the module ``top`` of a Verilog text.
+
+    Parameters
+    ----------
+    text : str
+        Verilog of the whole design.
+    top : str
+        Name of the module to map.
+    family : str
+        A key of ``FAMILIES``.
+    cache : bool
+        If True, reuse a stored result and store a new one.
 
     Raises
     ------
     SynthesisError
-        Yosys ended with an error.
+        If Yosys ends with an error.
     """
     recipe, kinds = FAMILIES[family]
     script = [
@@ -102,12 +130,12 @@ def count(text: str, top: str, family: str, *, cache: bool = True) -> Resources:
     if cells is None:
         cells = _run(text, script)
         store.put(key, cells)
-    found = {kind: sum(cells.get(name, 0) for name in names) for kind, names in kinds.items()}
-    return Resources(**found)
+    counts = {kind: sum(cells.get(name, 0) for name in names) for kind, names in kinds.items()}
+    return Resources(**counts)
 
 
 def _run(text: str, script: list[str]) -> dict[str, int]:
-    """Run the script and return the cells of the flat design."""
+    """Run the script and return cell name -> number of cells in the flattened design."""
     stat = verilog.run_yosys("design.v", text, script, "stat.json", task="map the design")
     return {k: int(v) for k, v in json.loads(stat)["design"]["num_cells_by_type"].items()}
 
@@ -120,12 +148,24 @@ def table(
     cache: bool = True,
     progress: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> list[dict[str, object]]:
-    """Return a line for each variant and family: its names and `Resources`, as plain data."""
-    wanted = [(variant, family) for variant in variants for family in families]
+    """Return one line of plain data for each variant and family: its names and ``Resources``.
+
+    Parameters
+    ----------
+    variants, families : iterable
+        The combinations to map; families are keys of ``FAMILIES``.
+    element : bool
+        If True, count one processing element of each tile.
+    cache : bool
+        If True, reuse stored results and store new ones.
+    progress : callable
+        Called before each mapping with (description, mappings done, mappings in total).
+    """
+    jobs = [(variant, family) for variant in variants for family in families]
     lines: list[dict[str, object]] = []
-    for number, (variant, family) in enumerate(wanted):
-        progress(f"map {variant.module} for {family}", number, len(wanted))
-        found = asdict(resources(variant, family, element=element, cache=cache))
+    for number, (variant, family) in enumerate(jobs):
+        progress(f"map {variant.module} for {family}", number, len(jobs))
+        counts = asdict(resources(variant, family, element=element, cache=cache))
         names = {"unit": variant.unit.name, "label": variant.label, "command": variant.arguments}
-        lines.append({**names, "family": family, **found})
+        lines.append({**names, "family": family, **counts})
     return lines

@@ -1,9 +1,9 @@
-"""Modules of an RTLIL text by content: equal modules are found and synthesised once.
+"""Identify the modules of an RTLIL text by content, so that equal modules are synthesised once.
 
 Amaranth emits every instance as a module of its own and numbers its internal names across the
-whole design, so the 256 processing elements of a tile are 256 texts that differ in numbers only.
-Here every module is rewritten with its own numbering and named by the hash of the result, children
-first.
+whole design, so the 256 processing elements of a tile become 256 texts that differ only in numbers.
+This module gives every RTLIL module a numbering of its own and names it after the hash of the
+result. It handles children first, because the text of a parent contains their names.
 """
 
 import re
@@ -21,18 +21,19 @@ _PLACEHOLDER = "\\this"
 
 @dataclass
 class Module:
-    """One distinct module: canonical text, its children by instance name, and its identity.
+    """One distinct module: its canonical text, its children and its identity.
 
     Members
     -------
     name : str
-        ``\\LABEL_HASH``, where LABEL is the instance name of the first one met, or the class.
+        ``\\LABEL_HASH``; LABEL is the name of the first instance met, or the class of a shared
+        module.
     text : str
-        RTLIL from ``module`` to ``end``, named `name`.
+        RTLIL from ``module`` to ``end``, with the module named ``name``.
     children : list of (instance, name)
         Instances of other modules of the design.
     cells : int
-        Primitive cells and processes in the module itself.
+        Number of primitive cells and processes in the module itself, without its children.
     """
 
     name: str
@@ -41,7 +42,7 @@ class Module:
     cells: int = 0
 
     def blackbox(self) -> str:
-        """Return the module's ports alone, for a parent that is synthesised without it."""
+        """Return a declaration of the module's ports, for a parent that is synthesised alone."""
         ports = [line for line in self.text.splitlines() if _PORT.match(line)]
         head = f"attribute \\blackbox 1\nmodule {self.name}\n"
         return head + "\n".join(ports) + "\nend\n"
@@ -49,7 +50,7 @@ class Module:
 
 @dataclass(frozen=True)
 class Part:
-    """A piece that is synthesised on its own: RTLIL with top `top`, and how often it occurs."""
+    """A piece that is synthesised on its own: RTLIL with top ``top``, and its instance count."""
 
     label: str
     top: str
@@ -63,9 +64,14 @@ class Design:
     Parameters
     ----------
     rtlil : str
-        As Amaranth emits it.
+        RTLIL text as Amaranth emits it.
     top : str
-        Name of the top module, without backslash.
+        Name of the top module, without the backslash.
+
+    Raises
+    ------
+    ValueError
+        If the text has no module ``top``.
     """
 
     def __init__(self, rtlil: str, *, top: str = "top"):
@@ -78,9 +84,13 @@ class Design:
         self.top, _ = self._canonical("\\" + top)
 
     def _canonical(self, original: str) -> tuple[str, dict[str, str]]:
-        """Return the canonical name of module `original` and its port names, old to new."""
+        """Return the canonical name of module ``original`` and a map of its port names.
+
+        The map leads from each port's original name to its new name.
+        """
         if original in self._by_original:
             return self._by_original[original]
+        # Amaranth's numbers are replaced in the order of their first occurrence.
         numbers: dict[str, str] = {}
 
         def rename(match: re.Match[str]) -> str:
@@ -93,16 +103,18 @@ class Design:
         lines: list[str] = []
         children: list[tuple[str, str]] = []
         ports: dict[str, str] = {}
-        renamed: dict[str, str] | None = None  # port names of the child whose cell this is
+        renamed: dict[str, str] | None = None  # port names of the child that this cell instantiates
         cells = 0
         for line in self._texts[original].splitlines()[1:]:
             cell, port = _CELL.match(line), _PORT.match(line)
+            # An instance of another module refers to it by its canonical name.
             if cell and cell[1] in self._texts:
                 instance = own(cell[2])
                 child, renamed = self._canonical(cell[1])
                 children.append((instance.lstrip("\\"), child))
                 lines.append(f"  cell {child} {instance}")
             elif renamed is not None and line.startswith("    connect "):
+                # A port of the child is connected under its new name.
                 _, name, signal = line.strip().split(" ", 2)
                 lines.append(f"    connect {renamed[name]} {own(signal)}")
             else:
@@ -111,11 +123,13 @@ class Design:
                 if port:
                     ports[port[1]] = own(port[1])
                 if line == "  end":
+                    # The cell ends here; the next connection belongs to another cell.
                     renamed = None
         body = "\n".join(line for line in lines if line.strip()) + "\n"
-        # the instance name, or the class of a shared module without its hash
-        called = re.sub(r"_[0-9a-f]{8}$", "", original.lstrip("\\").rsplit(".", 1)[-1])
-        name = f"\\{re.sub(r'[^A-Za-z0-9_]', '_', called)}_{digest(body)[:12]}"
+        # The instance name, or the class of a shared module without its hash.
+        base = re.sub(r"_[0-9a-f]{8}$", "", original.lstrip("\\").rsplit(".", 1)[-1])
+        name = f"\\{re.sub(r'[^A-Za-z0-9_]', '_', base)}_{digest(body)[:12]}"
+        # Two instances may differ in their label only; the first label is kept.
         known = next((m for m in self.modules if m.rsplit("_", 1)[1] == name.rsplit("_", 1)[1]), "")
         if not known:
             self.modules[name] = Module(name, f"module {name}\n{body}", children, cells)
@@ -123,7 +137,7 @@ class Design:
         return self._by_original[original]
 
     def counts(self) -> dict[str, int]:
-        """Return how many instances of every distinct module the whole design has."""
+        """Return how many instances of every distinct module the whole design contains."""
         total: Counter[str] = Counter()
 
         def visit(name: str, times: int) -> None:
@@ -135,15 +149,20 @@ class Design:
         return dict(total)
 
     def parts(self, cut: Callable[[str, str], bool] = lambda path, label: False) -> list[Part]:
-        """Cut the design where `cut` says and return the distinct pieces, the top first.
+        """Cut the design into distinct pieces and return them, the top first.
 
         Parameters
         ----------
         cut : callable
-            Takes an instance path below the top (``array.pe_0_0``) and the module's label; True
-            makes that module a piece of its own, False leaves it inside its parent's. A module
-            that is cut somewhere is cut everywhere.
+            Receives an instance path below the top (``array.pe_0_0``) and the module's label. If
+            it returns True, the module becomes a piece of its own; otherwise it stays inside its
+            parent's piece. A module that is cut in one place is cut everywhere.
+
+        Returns
+        -------
+        list of Part
         """
+        # A module that is cut in one place is a piece everywhere, so a set of names suffices.
         pieces = {self.top}
         for path, name in self._paths(self.top, ""):
             if cut(path, label(name)):
@@ -164,6 +183,7 @@ class Design:
 
         def visit(name: str) -> None:
             if name not in texts:
+                # Other pieces appear as black boxes, with their ports only.
                 inside = name == root or name not in pieces
                 module = self.modules[name]
                 texts[name] = module.text if inside else module.blackbox()
@@ -175,7 +195,7 @@ class Design:
 
 
 def label(name: str) -> str:
-    """Return the readable part of a canonical module name."""
+    """Return the readable part of a canonical module name (LABEL of ``\\LABEL_HASH``)."""
     return name.lstrip("\\").rsplit("_", 1)[0]
 
 

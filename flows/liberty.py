@@ -1,7 +1,7 @@
 """Read a liberty file: areas, pin capacitances and the table-driven delays of every cell.
 
-Only what synthesis and static timing need is kept. Everything is converted to picoseconds,
-femtofarad and µm² here, so that nothing else has to know the file's units.
+Only the data that synthesis and static timing need is kept. All figures are converted to
+picoseconds, femtofarads and µm² here, so no other module needs to know the file's units.
 """
 
 import re
@@ -19,14 +19,14 @@ _TIME_PS = {"ns": 1e3, "ps": 1.0, "us": 1e6, "fs": 1e-3}
 
 @dataclass(frozen=True)
 class Table:
-    """A look-up table over input slew (ps) and load (fF); for set-up over clock and data slew."""
+    """A look-up table over input slew (ps) and load (fF), or, for set-up, clock and data slew."""
 
     slews: np.ndarray
     loads: np.ndarray
     values: np.ndarray
 
     def __call__(self, slew: float, load: float) -> float:
-        """Interpolate linearly in both directions; outside, continue the nearest segment."""
+        """Interpolate linearly in both directions; outside the table, extend the last segment."""
         i = int(np.clip(np.searchsorted(self.slews, slew, "right") - 1, 0, len(self.slews) - 2))
         j = int(np.clip(np.searchsorted(self.loads, load, "right") - 1, 0, len(self.loads) - 2))
         x = (slew - self.slews[i]) / (self.slews[i + 1] - self.slews[i])
@@ -38,10 +38,11 @@ class Table:
 
 @dataclass(frozen=True)
 class Arc:
-    """Delay from an input edge to an output edge (rise = 1, fall = 0), ps.
+    """The delay in ps from an input edge to an output edge (rise = 1, fall = 0).
 
-    `kind` is ``delay`` (logic), ``clock`` (clock to output) or ``setup``; a set-up arc has the data
-    pin as `target`, its table is indexed by (clock slew, data slew) and it has no `slew` table.
+    ``kind`` is ``delay`` (logic), ``clock`` (clock to output) or ``setup``. A set-up arc has the
+    data pin as its ``target``, a delay table indexed by (clock slew, data slew) and no ``slew``
+    table.
     """
 
     source: str
@@ -55,7 +56,7 @@ class Arc:
 
 @dataclass
 class Cell:
-    """A library cell; `caps` is pin -> (fall, rise) capacitance in fF, inputs only."""
+    """A library cell; ``caps`` maps each input pin to its (fall, rise) capacitance in fF."""
 
     name: str
     area_um2: float
@@ -68,14 +69,18 @@ class Cell:
 
 @dataclass(frozen=True)
 class WireLoad:
-    """Wire capacitance estimated from fan-out: fF per unit length, and length by fan-out."""
+    """A wire-load model: fF per unit of wire length, and the wire length for each fan-out."""
 
     ff_per_length: float
     slope: float
     lengths: tuple[tuple[int, float], ...]
 
     def capacitance(self, fanout: np.ndarray) -> np.ndarray:
-        """Return fF for nets with `fanout` input pins: linear between the table's entries."""
+        """Return the wire capacitance in fF of nets with ``fanout`` input pins each.
+
+        Between the entries of the table the length is interpolated; beyond them it grows by
+        ``slope`` for each further pin.
+        """
         counts = np.array([count for count, _ in self.lengths] or [1], dtype=float)
         lengths = np.array([length for _, length in self.lengths] or [0.0])
         beyond = np.maximum(fanout - counts[-1], 0) * self.slope
@@ -85,7 +90,7 @@ class WireLoad:
 
 @dataclass
 class Library:
-    """A parsed library in ps, fF and µm²; `wire_load` is the one the library makes its default."""
+    """A parsed library in ps, fF and µm²; ``wire_load`` is the library's default model, if any."""
 
     name: str
     cells: dict[str, Cell]
@@ -93,12 +98,12 @@ class Library:
 
 
 def load(path: Path) -> Library:
-    """Read the liberty file `path`.
+    """Read the liberty file ``path``.
 
     Raises
     ------
     LibertyError
-        The file cannot be read as liberty, or has no cells with an area.
+        If the file is not valid liberty, or has no cells with an area.
     """
     try:
         with open(path, "rb") as file:
@@ -113,7 +118,13 @@ def load(path: Path) -> Library:
 
 
 def parse(text: str, *, name: str) -> Library:
-    """Parse liberty `text`; `name` is used in messages."""
+    """Parse liberty ``text``; ``name`` identifies the file in error messages.
+
+    Raises
+    ------
+    LibertyError
+        If the text is not valid liberty, or has no cells with an area.
+    """
     root = parse_groups(text, name)
     try:
         return _library(root)
@@ -134,6 +145,7 @@ def _library(root: Group) -> Library:
     templates = {
         t.arguments[0]: t for t in group.groups if t.name == "lu_table_template" and t.arguments
     }
+    # A pin without a capacitance has the library's default.
     default = float(group.attributes.get("default_input_pin_cap", 0.0)) * load
     cells = {}
     for cell in group.all("cell"):
@@ -179,6 +191,7 @@ def _cell(
             cell.clock = name
         for timing in pin.all("timing"):
             cell.arcs += _arcs(name, timing, templates, time, load)
+    # Some libraries do not mark the clock pin; a clock-to-output arc identifies it.
     clocks = [arc.source for arc in cell.arcs if arc.kind == "clock"]
     if cell.clock is None and clocks and not cell.is_latch:
         cell.clock = clocks[0]
@@ -215,6 +228,7 @@ def _arcs(
                 continue
             if f"cell_{word}" not in tables:
                 continue
+            # An arc that is not unate starts at both input edges.
             starts = {"positive_unate": [edge], "negative_unate": [1 - edge]}.get(sense, [0, 1])
             if kind == "clock":
                 starts = [1]
@@ -228,13 +242,25 @@ def _arcs(
 
 
 def _table(part: Group, templates: dict[str, Group], time: float, second: float) -> Table:
-    """Bring a table into the order (slew, load) or (clock slew, data slew), at least 2 × 2."""
+    """Return a table ordered (slew, load) or (clock slew, data slew), at least 2 × 2 in size.
+
+    Parameters
+    ----------
+    part : Group
+        The table, with axes of its own or those of its template.
+    templates : dict of str to Group
+    time : float
+        Picoseconds per time unit of the file.
+    second : float
+        Factor for the second axis: the time unit for set-up, else fF per load unit.
+    """
     template = templates.get(part.arguments[0]) if part.arguments else None
     merged = {**(template.attributes if template else {}), **part.attributes}
     values = np.array([_numbers(row) for row in part.attributes["values"]], dtype=float) * time
     variables = [str(merged.get(f"variable_{n}", "")) for n in (1, 2)]
     axes = [np.array(_numbers(merged[f"index_{n}"][0])) for n in (1, 2) if f"index_{n}" in merged]
     axes = axes[: 0 if values.size == 1 else 1 if 1 in values.shape and len(axes) < 2 else 2]
+    # The axes may come in either order; the load is the second one here.
     first_is_load = variables[0].startswith(("total_output", "constrained"))
     if len(axes) == 2 and first_is_load:
         values, axes = values.reshape(len(axes[0]), len(axes[1])).T, axes[::-1]
@@ -246,6 +272,7 @@ def _table(part: Group, templates: dict[str, Group], time: float, second: float)
     else:
         axes = [np.array([0.0]), np.array([0.0])]
         values = values.reshape(1, 1)
+    # A table with one entry along an axis is repeated, so that interpolation has two points.
     scaled = [axes[0] * time, axes[1] * second]
     for axis in (0, 1):
         if len(scaled[axis]) == 1:

@@ -1,4 +1,4 @@
-"""The grammar of liberty files: groups, attributes, and where something is wrong."""
+"""Parse the grammar of liberty files: groups, attributes and the line of a syntax error."""
 
 import re
 from dataclasses import dataclass, field
@@ -6,18 +6,18 @@ from typing import Any
 
 from vitruvian.errors import UserError
 
-#: Groups that are passed over, from their name to the opening brace.
+#: Groups that are skipped, from their name to the closing brace.
 _SKIPPED = {"internal_power", "leakage_power", "pg_pin", "wire_load_selection"}
 _OPENING = re.compile(r"\s*\([^)]{0,1000}\)\s*\{")
 _BRACE = re.compile(r"[{}]")
 _COMMENT = re.compile(r"/\*|//[^\n]*|\\\r?\n")
-#: What a file may have at most; the largest published libraries stay below a tenth of it.
+#: Limits for one file; the largest published libraries stay below a tenth of them.
 MOST_BYTES, MOST_TOKENS = 64 << 20, 5_000_000
 _TOKEN = re.compile(r'\s*(?:"([^"]*)"|([\w.+\-!*&|^\'\[\]<>:/]+?(?=[\s:;,(){}"]|$))|([:;,(){}]))')
 
 
 class LibertyError(UserError):
-    """The file is no liberty file, or lacks what the flow needs."""
+    """The file is not valid liberty, or lacks data that the flow needs."""
 
 
 @dataclass
@@ -31,11 +31,25 @@ class Group:
     repeated: dict[str, list[list[str]]] = field(default_factory=dict)
 
     def all(self, name: str) -> list["Group"]:
+        """Return the direct subgroups called ``name``."""
         return [group for group in self.groups if group.name == name]
 
 
 def parse_groups(text: str, name: str) -> Group:
-    """Return a nameless group that holds the groups of `text`; `name` is for messages."""
+    """Return a nameless group that holds the groups of ``text``.
+
+    Parameters
+    ----------
+    text : str
+        Content of a liberty file.
+    name : str
+        Name of the file, for error messages.
+
+    Raises
+    ------
+    LibertyError
+        If the text is not valid liberty.
+    """
 
     text = _without_comments(text, name)
     if not re.match(r"\s*library\s*\(", text):
@@ -75,23 +89,26 @@ def parse_groups(text: str, name: str) -> Group:
 
 
 def _without_comments(text: str, name: str) -> str:
-    """Replace comments and joined lines by as many line ends, in one pass."""
+    """Replace comments and line continuations by the same number of line ends."""
     parts, position = [], 0
-    while found := _COMMENT.search(text, position):
-        parts.append(text[position : found.start()])
-        end = found.end()
-        if found.group() == "/*":
+    while comment := _COMMENT.search(text, position):
+        parts.append(text[position : comment.start()])
+        end = comment.end()
+        if comment.group() == "/*":
             end = text.find("*/", end) + 2
             if end < 2:
-                line = text.count("\n", 0, found.start()) + 1
+                line = text.count("\n", 0, comment.start()) + 1
                 raise LibertyError(f"{name} line {line}: a comment must be closed by `*/`")
-        parts.append("\n" * text.count("\n", found.start(), end) or " ")
+        parts.append("\n" * text.count("\n", comment.start(), end) or " ")
         position = end
     return "".join([*parts, text[position:]])
 
 
 def _skipped(text: str, position: int) -> int:
-    """Return the place behind the group whose name ends at `position`; there if it is none."""
+    """Return the position behind the group whose name ends at ``position``.
+
+    If no group starts there, return ``position`` itself.
+    """
     opening = _OPENING.match(text, position)
     if not opening:
         return position
@@ -110,21 +127,22 @@ def _tokens(text: str, name: str) -> list[tuple[str, str, int]]:
     position, end = 0, len(text.rstrip())
     match = _TOKEN.match
     while position < end:
-        found = match(text, position)
-        if found is None:
+        token = match(text, position)
+        if token is None:
             line = text.count("\n", 0, position) + 1
             snippet = text[position : position + 20].strip().split("\n")[0]
             raise LibertyError(f"{name} line {line}: not liberty: {snippet!r}")
-        number = found.lastindex or 0
-        if number == 2 and found.group(2) in _SKIPPED:
-            behind = _skipped(text, found.end())
-            if behind > found.end():
+        number = token.lastindex or 0
+        # Power tables are not needed and are a large part of a file, so they are not tokenised.
+        if number == 2 and token.group(2) in _SKIPPED:
+            behind = _skipped(text, token.end())
+            if behind > token.end():
                 position = behind
                 continue
-        tokens.append((("", "word", "word", "mark")[number], found.group(number), position))
+        tokens.append((("", "word", "word", "mark")[number], token.group(number), position))
         if len(tokens) > MOST_TOKENS:
             raise LibertyError(f"{name} must have at most {MOST_TOKENS} words and marks")
-        position = found.end()
+        position = token.end()
     return tokens
 
 
@@ -133,10 +151,11 @@ def _value(tokens: list[tuple[str, str, int]], position: int) -> tuple[str, int]
     while position < len(tokens) and tokens[position][1] not in (";", "}"):
         words.append(tokens[position][1])
         position += 1
+        # A missing semicolon is tolerated: the next statement ends the value.
         if tokens[position - 1][2] and position < len(tokens):
             following = tokens[position + 1][1] if position + 1 < len(tokens) else ""
             if tokens[position][0] == "word" and following in (":", "("):
-                break  # a statement without its semicolon
+                break
     return " ".join(words), position
 
 

@@ -1,4 +1,4 @@
-"""Array operations under static timing: many table look-ups at once, and topological levels."""
+"""Array operations for static timing: batches of table look-ups, and topological levels."""
 
 from collections.abc import Sequence
 
@@ -8,21 +8,21 @@ from vitruvian.flows.liberty import Table
 
 
 class TableSet:
-    """All tables of a library side by side, so that many look-ups are one NumPy expression."""
+    """All tables of a library in one array, so that a batch of look-ups is one NumPy expression."""
 
     def __init__(self) -> None:
         self._tables: list[Table] = []
         self._number: dict[int, int] = {}
 
     def add(self, table: Table) -> int:
-        """Return the number of `table`, the same for the same table."""
+        """Return the index of ``table``; adding the same table again returns the same index."""
         if id(table) not in self._number:
             self._number[id(table)] = len(self._tables)
             self._tables.append(table)
         return self._number[id(table)]
 
     def freeze(self) -> None:
-        """Lay the tables out, padded to the largest; none can be added afterwards."""
+        """Copy the tables into arrays, padded to the largest; no table can be added afterwards."""
         slews = max((len(t.slews) for t in self._tables), default=2)
         loads = max((len(t.loads) for t in self._tables), default=2)
         count = len(self._tables)
@@ -36,7 +36,20 @@ class TableSet:
             self.values[n, : len(t.slews), : len(t.loads)] = t.values
 
     def __call__(self, number: np.ndarray, slew: np.ndarray, load: np.ndarray) -> np.ndarray:
-        """Look up table ``number[i]`` at ``slew[i]`` and ``load[i]``, as `Table` does."""
+        """Look up table ``number[i]`` at ``slew[i]`` and ``load[i]``, as ``Table`` does.
+
+        Parameters
+        ----------
+        number : (N,) ndarray of int
+            Indices that ``add`` returned.
+        slew, load : (N,) ndarray of float
+            Input slew in ps and load in fF.
+
+        Returns
+        -------
+        (N,) ndarray of float
+            Delays or slews in ps.
+        """
         slews, loads = self.slews[number], self.loads[number]
         i = np.clip((slews <= slew[:, None]).sum(1) - 1, 0, self.size[number, 0] - 2)
         j = np.clip((loads <= load[:, None]).sum(1) - 1, 0, self.size[number, 1] - 2)
@@ -50,7 +63,26 @@ class TableSet:
 
 
 def levels(arcs: np.ndarray, count: int) -> Sequence[np.ndarray]:
-    """Group arc rows by the topological level of their source; every level after its inputs."""
+    """Group the rows of ``arcs`` by the topological level of their source net.
+
+    Parameters
+    ----------
+    arcs : (N, ≥ 2) ndarray of int
+        Source and target node of each arc; node = 2 × net + edge.
+    count : int
+        Number of nodes.
+
+    Returns
+    -------
+    sequence of ndarray
+        Indices into ``arcs``; every level comes after the levels that it depends on.
+
+    Raises
+    ------
+    ValueError
+        If the netlist contains a combinational loop.
+    """
+    # Kahn's algorithm on nets, one whole level at a time.
     net_of = arcs[:, :2] // 2
     nets = count // 2
     pairs = np.unique(net_of, axis=0) if len(net_of) else net_of

@@ -1,4 +1,4 @@
-"""Area and longest path of unit variants: elaborate, cut, synthesise every distinct piece once."""
+"""Measure area and longest path of unit variants; every distinct piece is synthesised once."""
 
 import signal
 from collections.abc import Callable, Iterable, Sequence
@@ -20,7 +20,21 @@ TARGETS_PS = (RELAXED_PS, TIGHT_PS)
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """How to measure: library, recipe, delay targets, and where to cut a unit."""
+    """Parameters of a measurement.
+
+    Parameters
+    ----------
+    library : CellLibrary
+    recipe : Recipe
+    targets_ps : sequence of int
+        Delay targets for ABC, picoseconds.
+    cut : str
+        Where a unit is cut into pieces: see ``flows.pieces.Cut``.
+    cache : bool
+        If True, reuse stored results and store new ones.
+    jobs : int
+        Number of pieces that are synthesised at the same time.
+    """
 
     library: CellLibrary
     recipe: Recipe = field(default_factory=Recipe)
@@ -32,7 +46,7 @@ class Settings:
 
 @dataclass(frozen=True, kw_only=True)
 class Piece:
-    """A distinct module of a variant, how often it occurs, and what it maps to."""
+    """A distinct module of a variant, its instance count and its mapped netlists."""
 
     label: str
     count: int
@@ -40,15 +54,16 @@ class Piece:
     timing: dict[int, sta.Timing]
 
     def area_um2(self, target: int) -> float:
+        """Return the area of all instances in µm²."""
         return self.mapped[target].area_um2 * self.count
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """What one variant costs.
+    """Area and delay of one variant.
 
-    For a variant of several pieces the delay is the longest path inside one piece, every piece
-    with its own input driver and output load.
+    For a variant of several pieces the delay is the longest path inside one piece; every piece
+    has its own input driver and output load.
     """
 
     variant: Variant
@@ -56,48 +71,55 @@ class Row:
     targets_ps: tuple[int, ...]
 
     def area_um2(self, target: int) -> float:
+        """Return the total area, every piece times its instance count, in µm²."""
         return sum(piece.area_um2(target) for piece in self.pieces)
 
     def register_area_um2(self, target: int) -> float:
+        """Return the area of the flip-flops and latches in µm²."""
         return sum(p.mapped[target].sequential_area_um2 * p.count for p in self.pieces)
 
     def cells(self, target: int) -> int:
+        """Return the total number of library cells."""
         return sum(p.mapped[target].cell_count * p.count for p in self.pieces)
 
     def area_per_mac(self, target: int) -> float | None:
+        """Return µm² per multiply-accumulate a cycle, or None for a unit without any."""
         macs = self.variant.macs
         return self.area_um2(target) / macs if macs else None
 
     def worst(self, target: int) -> tuple[Piece, sta.Path] | None:
-        """Return the longest path and the piece that has it; None for a unit without logic."""
-        found = [
+        """Return the longest path and its piece, or None for a unit without logic."""
+        candidates = [
             (piece, path)
             for piece in self.pieces
             if (path := piece.timing[target].worst) is not None
         ]
-        return max(found, key=lambda pair: pair[1].delay_ps, default=None)
+        return max(candidates, key=lambda pair: pair[1].delay_ps, default=None)
 
     def delay_ps(self, target: int) -> float | None:
+        """Return the length of the longest path in ps, or None for a unit without logic."""
         worst = self.worst(target)
         return None if worst is None else worst[1].delay_ps
 
     def class_ps(self, target: int) -> dict[str, float]:
-        """Return path class -> longest delay over all pieces."""
-        found: dict[str, float] = {}
+        """Return path class -> longest delay in ps over all pieces."""
+        longest: dict[str, float] = {}
         for piece in self.pieces:
             for kind, path in piece.timing[target].paths.items():
-                found[kind] = max(found.get(kind, 0.0), path.delay_ps)
-        return found
+                longest[kind] = max(longest.get(kind, 0.0), path.delay_ps)
+        return longest
 
     def abc_delay_ps(self, target: int) -> float | None:
+        """Return ABC's own figure for the slowest piece in ps, or None without logic."""
         delays = [p.mapped[target].abc_delay_ps for p in self.pieces]
         return max((d for d in delays if d is not None), default=None)
 
     def peak_mib(self) -> float:
+        """Return the largest memory of a worker process in MiB."""
         return max(m.peak_mib for p in self.pieces for m in p.mapped.values())
 
     def as_json(self) -> dict[str, Any]:
-        """Return everything as plain data."""
+        """Return all figures of the row as plain data."""
         return {
             "unit": self.variant.unit.name,
             "label": self.variant.label,
@@ -142,25 +164,39 @@ def measure(
     *,
     progress: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> list[Row]:
-    """Measure every variant, two pieces at a time; equal pieces of different variants once.
+    """Measure every variant; a piece that occurs in several variants is synthesised once.
 
     Parameters
     ----------
+    variants : iterable of Variant
+    settings : Settings
     progress : callable
-        Called with (what was finished, pieces done, pieces known so far).
+        Called with (description of the finished step, pieces done, pieces known so far).
+
+    Returns
+    -------
+    list of Row
+        One row for each variant, in the same order.
+
+    Raises
+    ------
+    SynthesisError
+        If Yosys ends with an error.
     """
     variants = list(variants)
-    settings.library.cells  # noqa: B018 parse once, before the threads
+    settings.library.cells  # noqa: B018 parse once, before the threads start
     parts: dict[int, list[Part]] = {}
+    # RTLIL text -> its result; None while the piece is being synthesised.
     pieces: dict[str, Piece | None] = {}
     with ThreadPoolExecutor(settings.jobs) as pool, _elaborators(settings.jobs) as elaborators:
         designs: dict[Future[list[Part]], int] = {}
         jobs: dict[Future[Piece], tuple[Part, str]] = {}
 
-        def submit(number: int, found: list[Part]) -> None:
-            parts[number] = found
+        def submit(number: int, own_parts: list[Part]) -> None:
+            parts[number] = own_parts
             variant = variants[number]
-            for part in found:
+            for part in own_parts:
+                # Equal pieces have equal texts, so the text itself identifies a piece.
                 if part.rtlil not in pieces:
                     pieces[part.rtlil] = None
                     name = f"{variant.unit.name} {variant.label} {part.label}".removesuffix(" top")
@@ -171,6 +207,7 @@ def measure(
                 known = known_parts(variant, settings.cut) if settings.cache else None
                 if known is not None:
                     submit(number, known)
+                # A registered unit can be named to another process; any other is elaborated here.
                 elif UNITS.get(variant.unit.name) is variant.unit:
                     named = (variant.unit.name, dict(variant.configuration), settings.cut)
                     designs[elaborators.submit(_parts, *named)] = number
@@ -185,7 +222,7 @@ def measure(
                 part, name = jobs[job]
                 pieces[part.rtlil] = job.result()
                 progress(f"synthesise {name}", done, len(jobs))
-        except BaseException:
+        except BaseException:  # Ctrl-C too: leave no process behind
             elaborators.shutdown(wait=False, cancel_futures=True)
             pool.shutdown(wait=False, cancel_futures=True)
             stop()
@@ -196,6 +233,7 @@ def measure(
     for number, variant in enumerate(variants):
         own = []
         for part in parts[number]:
+            # The same result serves all variants; label and count belong to this one.
             piece = pieces[part.rtlil]
             assert piece is not None
             own.append(
@@ -207,17 +245,18 @@ def measure(
 
 
 def _elaborators(jobs: int) -> ProcessPoolExecutor:
-    """Processes for elaboration, which is Python all through and would else hold up everything."""
+    """Return processes for elaboration, which is pure Python and would block the threads."""
     return ProcessPoolExecutor(
         jobs,
+        # A forked process would inherit the threads' locks.
         mp_context=get_context("spawn"),
-        initializer=signal.signal,  # `measure` ends them after Ctrl-C
+        initializer=signal.signal,  # ``measure`` ends them after Ctrl-C
         initargs=(signal.SIGINT, signal.SIG_IGN),
     )
 
 
 def _parts(unit: str, configuration: dict[str, Any], cut: Cut) -> list[Part]:
-    """`parts_of` a variant given by name, as a process can be told it."""
+    """Elaborate and cut a variant that is given by name, because names can be pickled."""
     return parts_of(Variant(UNITS[unit], configuration), cut)
 
 
@@ -232,11 +271,11 @@ def _piece(part: Part, settings: Settings) -> Piece:
     )
     timing = {
         target: sta.analyse(
-            one.netlist,
+            design.netlist,
             settings.library.cells,
             driving_cell=settings.recipe.driving_cell,
             load_ff=settings.recipe.load_ff,
         )
-        for target, one in mapped.items()
+        for target, design in mapped.items()
     }
     return Piece(label=part.label, count=part.count, mapped=mapped, timing=timing)

@@ -1,7 +1,8 @@
-"""Elaborate a variant and cut it into the pieces that are synthesised; known ones from the cache.
+"""Elaborate a variant and cut it into the pieces that are synthesised, with a cache.
 
-Elaboration is Python all through and takes seconds; its result depends on the sources of `golden`,
-`hdl` and `flows.hierarchy`, on Amaranth and on the component's attributes: that is the key.
+Elaboration is pure Python and takes seconds. Its result depends on the sources of ``golden``,
+``hdl`` and ``flows.hierarchy``, on Amaranth's version and on the component's attributes; a hash of
+all these is the key of the cache.
 """
 
 from functools import cache
@@ -16,29 +17,37 @@ from vitruvian.flows.hierarchy import Design, Part
 from vitruvian.flows.unit import Variant
 from vitruvian.hdl.elaborate import snake, state_of, to_rtlil
 
-#: Where a unit is cut: at the components that it shares, at every module, or nowhere.
+#: Where a unit is cut: at the sub-components that it shares, at every module, or nowhere.
 Cut = Literal["shared", "modules", "whole"]
 
 
 def known_parts(variant: Variant, cut: Cut) -> list[Part] | None:
-    """Return the pieces of `variant` if it was cut before, else None.
+    """Return the pieces of ``variant`` from the cache, or None if they are not stored.
 
     Raises
     ------
     UserError
-        The variant cannot be built.
+        If the variant cannot be built.
     """
     component = variant.build()
-    setattr(component, "_MustUse__used", True)  # noqa: B010 Amaranth warns of what is not elaborated
-    found = _store(component).get(_key(component, cut))
-    return None if found is None else [Part(**part) for part in found]
+    # Amaranth warns about components that are never elaborated.
+    setattr(component, "_MustUse__used", True)  # noqa: B010
+    stored = _store(component).get(_key(component, cut))
+    return None if stored is None else [Part(**part) for part in stored]
 
 
 def parts_of(variant: Variant, cut: Cut) -> list[Part]:
-    """Elaborate `variant` and cut it at its shared components, at every module, or nowhere."""
+    """Elaborate ``variant`` and cut it at its shared components, at every module, or nowhere.
+
+    Raises
+    ------
+    UserError
+        If the variant cannot be built.
+    """
     component = variant.build()
     shared = {snake(cls.__name__) for cls in variant.unit.shared}
     design = Design(to_rtlil(component, shared=variant.unit.shared))
+    # ``cut`` receives the instance path and the label; only the label decides here.
     where = {"shared": lambda _, label: label in shared, "modules": lambda *_: True}
     parts = design.parts(where.get(cut, lambda *_: False))
     _store(component).put(_key(component, cut), [vars(part) for part in parts])
@@ -46,7 +55,7 @@ def parts_of(variant: Variant, cut: Cut) -> list[Part]:
 
 
 def _store(component: Any) -> ResultCache:
-    """Return where pieces are kept: nowhere for components whose sources are not in the key."""
+    """Return the cache of pieces; it is disabled for components whose sources the key omits."""
     ours = type(component).__module__.startswith("vitruvian.hdl.")
     return ResultCache(kind="parts", enabled=ours)
 
@@ -57,7 +66,7 @@ def _key(component: Any, cut: Cut) -> str:
 
 @cache
 def _sources() -> str:
-    """Return the hash of every source file that elaboration reads."""
+    """Return the hash of every source file that elaboration depends on."""
     packages = [Path(str(package.__file__)).parent for package in (golden, hdl)]
     files = sorted(file for package in packages for file in package.rglob("*.py"))
     texts = [file.read_bytes() for file in (*files, Path(hierarchy.__file__))]

@@ -1,9 +1,8 @@
 """Measure area and delay of a component that is not a registered unit.
 
-The command is ``python -m vitruvian.flows.probe EXPRESSION``.
-
-For experiments at the shell. The expression is Python; the names of every module given with
-``--from`` (default ``hdl.fp`` and its modules, ``golden.fp``) are at hand::
+The command is ``python -m vitruvian.flows.probe EXPRESSION``. It serves for experiments at the
+shell. The expression is Python, and it can use the names of every module that ``--from`` lists
+(by default ``hdl.fp`` with its modules, and ``golden.fp``)::
 
     python -m vitruvian.flows.probe 'DotProduct(spec=PRESETS["a100"].spec("fp16", k=8), pipeline=2)'
     python -m vitruvian.flows.probe --macs 8 --from my.module 'MyUnit(k=8)'
@@ -24,8 +23,8 @@ from vitruvian.hdl.elaborate import to_rtlil
 
 
 def names(modules: list[str]) -> dict[str, Any]:
-    """Return the public names of `modules` and of the modules in them."""
-    found: dict[str, Any] = {}
+    """Return the public names of ``modules`` and of their submodules."""
+    public: dict[str, Any] = {}
     for name in modules:
         module = importlib.import_module(name)
         children = [
@@ -33,8 +32,8 @@ def names(modules: list[str]) -> dict[str, Any]:
             for child in pkgutil.iter_modules(getattr(module, "__path__", []))
         ]
         for part in (*children, module):
-            found |= {k: v for k, v in vars(part).items() if not k.startswith("_")}
-    return found
+            public |= {k: v for k, v in vars(part).items() if not k.startswith("_")}
+    return public
 
 
 def main() -> None:
@@ -42,7 +41,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("expression", nargs="+")
     parser.add_argument("--from", dest="modules", action="append")
-    parser.add_argument("--macs", type=int, default=0, help="also print area per this many")
+    parser.add_argument("--macs", type=int, default=0, help="also print the area per MAC")
     parser.add_argument("--target", type=int, action="append", help="delay target, ps")
     parser.add_argument("--liberty", type=Path)
     parser.add_argument("--booth", action="store_true")

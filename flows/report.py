@@ -1,4 +1,4 @@
-"""Rows of measurements as a terminal table, as Markdown and as bars in SVG."""
+"""Format measured rows as a terminal table, as Markdown and as an SVG bar chart."""
 
 from collections.abc import Sequence
 from html import escape
@@ -17,12 +17,12 @@ NOTE = (
 
 
 def number(value: float | None, digits: int = 0) -> str:
-    """Format `value`; a figure that does not exist is a dash, never a zero."""
+    """Format ``value``; a missing figure becomes a dash and never a zero."""
     return "–" if value is None else f"{value:.{digits}f}"
 
 
 def area_table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
-    """Return header and lines: area, area per multiply-accumulate and delay at every target."""
+    """Return header and lines: area, area per multiply-accumulate and delay at each target."""
     targets = rows[0].targets_ps
     header = ["unit", "configuration", "MACs"]
     for target in targets:
@@ -40,7 +40,7 @@ def area_table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
 
 
 def module_table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
-    """Return header and lines: the pieces of every row that has several, at the first target."""
+    """Return header and lines: the pieces of each row at its first target, the largest first."""
     header = ["unit", "configuration", "module", "count", "µm² each", "µm²", "share", "ns"]
     lines = []
     for row in rows:
@@ -64,7 +64,7 @@ def module_table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
 
 
 def timing_table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
-    """Return header and lines: longest path of each class, and ABC's own figure for the logic."""
+    """Return header and lines: the longest path of each class, and ABC's own figure for logic."""
     header = ["unit", "configuration", "target ps", "ns", "in→out", "in→reg", "reg→reg", "reg→out"]
     header += ["ABC logic", "from", "to"]
     lines = []
@@ -85,7 +85,7 @@ def timing_table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
 
 
 def path_table(row: Row, target: int) -> tuple[list[str], list[list[str]]]:
-    """Return header and lines: the longest path cell by cell."""
+    """Return header and lines: the cells on the longest path of ``row``, from start to end."""
     header = ["arrival ps", "delay ps", "edge", "cell", "through", "net"]
     worst = row.worst(target)
     if worst is None:
@@ -101,6 +101,7 @@ def path_table(row: Row, target: int) -> tuple[list[str], list[list[str]]]:
         ]
         for step in worst[1].steps
     ]
+    # The set-up time ends the path; it belongs to the register that captures the data.
     if worst[1].setup_ps:
         lines.append(
             [f"{worst[1].delay_ps:.1f}", f"{worst[1].setup_ps:.1f}", "", "", "set-up", worst[1].end]
@@ -109,7 +110,16 @@ def path_table(row: Row, target: int) -> tuple[list[str], list[list[str]]]:
 
 
 def show(table: tuple[list[str], list[list[str]]], *, title: str, note: str = "") -> None:
-    """Print a table on the terminal, numbers to the right."""
+    """Print a table on the terminal with its numeric columns aligned to the right.
+
+    Parameters
+    ----------
+    table : (header, lines)
+    title : str
+        Text above the table.
+    note : str
+        Text below the table; empty for none.
+    """
     header, lines = table
     shown = Table(title=title, caption=note or None, title_justify="left", caption_justify="left")
     for index, name in enumerate(header):
@@ -119,12 +129,12 @@ def show(table: tuple[list[str], list[list[str]]], *, title: str, note: str = ""
         shown.add_row(*(escape_markup(cell) for cell in line))
     console = Console()
     if not console.is_terminal:
-        console = Console(width=max(console.width, 200))
+        console = Console(width=max(console.width, 200))  # a file or a pipe has no width
     console.print(shown)
 
 
 def escape_markup(text: str) -> str:
-    """Keep rich from reading ``[3]`` in a signal name as markup."""
+    """Return ``text`` so that rich does not read ``[3]`` in a signal name as markup."""
     return text.replace("[", r"\[")
 
 
@@ -140,7 +150,10 @@ def markdown(table: tuple[list[str], list[list[str]]]) -> str:
 
 
 def svg_bars(rows: Sequence[Row], *, library: str) -> str:
-    """Return one bar per row at each target: µm² per MAC where every row has MACs, else µm²."""
+    """Return an SVG with one bar for each row and target.
+
+    The bars show µm² per multiply-accumulate (MAC) if every row has MACs, and µm² otherwise.
+    """
     targets = rows[0].targets_ps
     per_mac = all(row.variant.macs for row in rows)
     unit = "µm² per multiply-accumulate" if per_mac else "µm²"

@@ -1,4 +1,4 @@
-"""The SIMD² units of the thesis' Table 3.5, integer and FP16, by the names of the command line."""
+"""The SIMD² units of Zhang 2024, Table 3.5, integer and FP16, by their command-line names."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,14 +17,14 @@ __all__ = [
     "int_rows",
 ]
 
-#: One operation; with "mma-" before it beside the matrix product; "all".
+#: Option value -> operations: "all", one operation alone, or "mma-" and one beside mma.
 OPERATIONS: dict[str, tuple[Op, ...]] = {
     "all": tuple(Op),
     **{op.mnemonic: (op,) for op in Op},
     **{f"mma-{op.mnemonic}": (Op.MMA, op) for op in Op if op is not Op.MMA},
 }
 
-#: Published areas over the 16-bit unit for the matrix product, by (operations, width).
+#: (operations, bits) -> published area relative to the 16-bit matrix-product unit (Table 3.5).
 PUBLISHED: dict[tuple[str, int], float] = {
     ("all", 16): 1.69,
     ("mma-minplus", 16): 1.21,
@@ -52,12 +52,12 @@ PUBLISHED: dict[tuple[str, int], float] = {
 }
 
 
-#: Accumulators of an element in the tables: those of the unit for the matrix product, by default.
+#: Accumulators of an element in the tables: the default of the matrix-product unit.
 SLOTS = 6
 
 
 def float_config(c: Mapping[str, Any]) -> MatrixUnitConfig:
-    """The FP16 unit of a complete configuration; for mma alone the plain matrix unit."""
+    """Return the FP16 unit of a complete configuration; ``mma`` alone is the plain matrix unit."""
     return MatrixUnitConfig(
         m=c["size"],
         n=c["size"],
@@ -72,9 +72,10 @@ def float_config(c: Mapping[str, Any]) -> MatrixUnitConfig:
 
 
 def float_rows() -> Sequence[Mapping[str, Any]]:
-    """The rows of tables (a) and (b), and larger tiles, over which decoding is spread.
+    """Return the rows of Table 3.5 (a) and (b), a deeper pipeline and a larger tile.
 
-    Without the unit for the matrix product and the one for all nine, which are reported always.
+    A larger tile shares the decoding among more elements. The list leaves out the unit for the
+    matrix product alone and the unit for all nine operations, because those are always reported.
     """
     names = dict.fromkeys(operations for operations, _ in PUBLISHED)
     rows: list[dict[str, Any]] = [{"operations": x} for x in names if x not in ("mma", "all")]
@@ -84,7 +85,7 @@ def float_rows() -> Sequence[Mapping[str, Any]]:
 
 
 def int_config(c: Mapping[str, Any]) -> IntConfig:
-    """The unit of a complete configuration."""
+    """Return the integer unit of a complete configuration."""
     return IntConfig(
         m=c["size"],
         n=c["size"],
@@ -96,6 +97,6 @@ def int_config(c: Mapping[str, Any]) -> IntConfig:
 
 
 def int_rows() -> Sequence[Mapping[str, Any]]:
-    """The rows of the three tables, the unit that all are compared with first."""
+    """Return the rows of Table 3.5; the first is the unit that all ratios refer to."""
     keys = [("mma", 16), *PUBLISHED]
     return [{"operations": operations, "width": width} for operations, width in keys]

@@ -1,13 +1,14 @@
-"""Static timing of a mapped netlist: the longest path, logic and registers.
+"""Static timing analysis of a mapped netlist: the longest paths through logic and registers.
 
-Graph-based analysis with the library's look-up tables, as in OpenSTA, whose figures it reproduces:
-worst slew and worst arrival at every net and edge, ideal clock with zero slew, and on every net the
-wire capacitance of the library's default wire load (none if the library has none).
-Inputs are driven by a cell of the library (its delay beyond the unloaded delay counts), outputs
-carry a load. Delays are interpolated linearly in slew and load and continued linearly outside.
+The analysis is graph-based and uses the library's look-up tables, as OpenSTA does, whose figures
+it reproduces. It keeps the worst slew and the worst arrival at every net and edge. The clock is
+ideal and has zero slew. Every net has the wire capacitance of the library's default wire-load
+model, or none if the library has no such model. A library cell drives each input, and its delay
+beyond the unloaded delay counts; each output carries a load. Delays are interpolated linearly in
+slew and load, and extended linearly outside the table.
 
-Not modelled: hold, recovery and removal, clock trees, false paths, latches, cells whose delay
-depends on a constant on another input (the worst condition counts).
+The analysis does not model hold, recovery and removal checks, clock trees, false paths or latches.
+If a cell's delay depends on a constant at another input, the worst condition counts.
 """
 
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ _EDGES = ("fall", "rise")
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One cell on a path: pins, net and edge at its output, its delay and the arrival there."""
+    """One cell on a path: its pins, its output net and edge, its delay and the arrival time."""
 
     cell: str
     kind: str
@@ -37,7 +38,7 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Path:
-    """A longest path: `delay_ps` includes clock-to-output and set-up where it has them."""
+    """A longest path; ``delay_ps`` includes clock-to-output and set-up times where they apply."""
 
     kind: str
     start: str
@@ -49,17 +50,18 @@ class Path:
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
-    """The longest path of every class that the design has (`CLASSES`)."""
+    """The longest path of every class (``CLASSES``) that the design has."""
 
     paths: dict[str, Path]
 
     @property
     def worst(self) -> Path | None:
-        """The longest path of all; None if no input or register reaches an output or register."""
+        """The longest path, or None if no input or register reaches an output or register."""
         return max(self.paths.values(), key=lambda path: path.delay_ps, default=None)
 
     @property
     def delay_ps(self) -> float | None:
+        """Length of the longest path in ps, or None if there is no path."""
         worst = self.worst
         return None if worst is None else worst.delay_ps
 
@@ -71,20 +73,34 @@ def analyse(
     driving_cell: str = "BUF_X4",
     load_ff: float = 5.0,
 ) -> Timing:
-    """Return the longest paths of `netlist` (a module of Yosys' JSON, mapped onto `library`).
+    """Return the longest paths of a mapped netlist.
+
+    Parameters
+    ----------
+    netlist : dict
+        A module from Yosys' ``write_json``, mapped onto ``library``.
+    library : Library
+    driving_cell : str
+        Library cell that drives every input.
+    load_ff : float
+        Load on every output, femtofarads.
 
     Raises
     ------
     LibertyError
-        A cell or pin of the netlist is not in the library, or the netlist holds a latch.
+        If a cell of the netlist or the driving cell is missing from the library, or if the
+        netlist contains a latch.
     ValueError
-        The logic has a combinational loop.
+        If the logic contains a combinational loop.
     """
     return _Graph(netlist, library, driving_cell, load_ff).timing()
 
 
 class _Graph:
-    """Nodes are net × edge (2 × net + edge); arcs are the library's arcs of every instance."""
+    """A timing graph: a node is a net and an edge (2 × net + edge), an arc is a cell's arc.
+
+    Arrays with a leading axis of length 2 keep paths from inputs (0) and registers (1) apart.
+    """
 
     def __init__(
         self, netlist: dict[str, Any], library: Library, driving_cell: str, load_ff: float
@@ -101,6 +117,7 @@ class _Graph:
             pins = {
                 pin: self._net(bits[0])
                 for pin, bits in instance["connections"].items()
+                # A bit that is a string is a constant; it starts no path.
                 if bits and isinstance(bits[0], int)
             }
             self.instances.append((name, cell, pins))
@@ -115,16 +132,17 @@ class _Graph:
         return self.nets.setdefault(bit, len(self.nets))
 
     def _port_nets(self, ports: dict[str, Any], direction: str) -> dict[int, str]:
-        found: dict[int, str] = {}
+        labels: dict[int, str] = {}
         for name, port in ports.items():
             if port["direction"] == direction:
                 for index, bit in enumerate(port["bits"]):
                     if isinstance(bit, int):
                         label = f"{name}[{index}]" if len(port["bits"]) > 1 else name
-                        found.setdefault(self._net(bit), label)
-        return found
+                        labels.setdefault(self._net(bit), label)
+        return labels
 
     def _loads(self, load_ff: float, wire_load: WireLoad | None) -> np.ndarray:
+        # A pin's capacitance differs between falling (even) and rising (odd) edges.
         load = np.zeros(2 * len(self.nets))
         for net in self.outputs:
             load[2 * net : 2 * net + 2] += load_ff
@@ -140,10 +158,12 @@ class _Graph:
         return load
 
     def _collect(self) -> None:
-        """Lay out every delay arc as one row of arrays, and the launch and capture arcs."""
+        """Store delay arcs, launch arcs (clock to output) and captures (set-up) as arrays."""
         tables = TableSet()
+        # Columns: source node, target node, delay table, slew table, instance, label.
         rows: list[tuple[int, int, int, int, int, int]] = []
         self.labels: list[Arc] = []
+        # A launch has no source node: the ideal clock reaches every register at time 0.
         launches: list[tuple[int, int, int, int, int]] = []
         self.captures: list[tuple[int, Arc, int]] = []
         for number, (_, cell, pins) in enumerate(self.instances):
@@ -164,6 +184,7 @@ class _Graph:
                 self.labels.append(arc)
         self.arcs = np.array(rows, dtype=np.int64).reshape(-1, 6)
         self.launches = np.array(launches, dtype=np.int64).reshape(-1, 5)
+        # The driver counts as an arc without a source: inputs arrive through it.
         self.driver_arcs = [
             (arc.target_edge, tables.add(arc.delay), tables.add(arc.slew))
             for arc in self.driver.arcs
@@ -173,7 +194,7 @@ class _Graph:
         self.tables = tables
 
     def timing(self) -> Timing:
-        """Propagate arrivals and slews in topological order and pick the worst endpoints."""
+        """Propagate arrivals and slews in topological order, and pick the worst endpoints."""
         count = 2 * len(self.nets)
         self.slew = np.zeros(count)
         self.arrival = np.full((2, count), -np.inf)  # from inputs, from registers
@@ -185,12 +206,14 @@ class _Graph:
         return self._pick()
 
     def _drive_inputs(self) -> None:
+        # The clock is ideal, so the clock port starts no path.
         clocks = {pins.get(cell.clock or "", -1) for _, cell, pins in self.instances}
         nets = [net for net in self.inputs if net not in clocks]
         for edge, delay, slew in self.driver_arcs:
             nodes = 2 * np.array(nets, dtype=np.int64) + edge
             zero, load = np.zeros(len(nodes)), self.load[nodes]
             loaded = self.tables(np.full(len(nodes), delay), zero, load)
+            # The unloaded driver is part of the preceding design, so subtract its delay.
             bare = self.tables(np.full(len(nodes), delay), zero, zero)
             slews = self.tables(np.full(len(nodes), slew), zero, load)
             self.arrival[0, nodes] = np.maximum(self.arrival[0, nodes], loaded - bare)
@@ -200,15 +223,18 @@ class _Graph:
         node, delay, slew, _, _ = self.launches.T
         zero, load = np.zeros(len(node)), self.load[node]
         arrivals = self.tables(delay, zero, load)
+        # ``maximum.at`` handles nodes that occur several times in one array.
         np.maximum.at(self.arrival[1], node, arrivals)
         np.maximum.at(self.slew, node, self.tables(slew, zero, load))
         worst = arrivals == self.arrival[1, node]
+        # Encode launch number n as -2 - n, since -1 means "no predecessor".
         self.previous[1, node[worst]] = -2 - np.flatnonzero(worst)
 
     def _propagate(self, rows: np.ndarray) -> None:
         source, target, delay, slew = self.arcs[rows, :4].T
         load = self.load[target]
         delays = self.tables(delay, self.slew[source], load)
+        # A net that no path reaches must not contribute its slew.
         live = np.isfinite(self.arrival[:, source]).any(0)
         slews = np.where(live, self.tables(slew, self.slew[source], load), 0.0)
         np.maximum.at(self.slew, target, slews)
@@ -231,6 +257,7 @@ class _Graph:
                 offer(CLASSES[3], self.arrival[1, node], 0.0, 1, node, label)
         for number, arc, node in self.captures:
             if np.isfinite(self.arrival[:, node]).any():
+                # The clock slew is 0; the set-up time depends on the slew of the data.
                 setup = arc.delay(0.0, float(self.slew[node]))
                 end = f"{self.instances[number][0]}.{arc.target}"
                 for tag in (0, 1):
@@ -240,6 +267,7 @@ class _Graph:
         return Timing(paths=paths)
 
     def _path(self, kind: str, total: float, setup: float, tag: int, node: int, end: str) -> Path:
+        """Follow the predecessors from an endpoint back to its input or register."""
         steps: list[Step] = []
         start = ""
         while True:
@@ -249,6 +277,7 @@ class _Graph:
                 break
             number, label = self.arcs[row, 4:] if row >= 0 else self.launches[-2 - row, 3:]
             arc, (name, cell, _) = self.labels[label], self.instances[number]
+            # The step's delay is the difference of arrivals; a launch starts at time 0.
             before = self.arrival[tag, self.arcs[row, 0]] if row >= 0 else 0.0
             steps.append(
                 Step(
@@ -279,12 +308,13 @@ def _driver(library: Library, name: str) -> Cell:
 
 
 def _net_names(netlist: dict[str, Any], nets: dict[int, int]) -> list[str]:
-    """Give every net its most readable name: shortest, without Yosys' ``$`` if there is one."""
+    """Return each net's most readable name: without Yosys' ``$`` if possible, then the shortest."""
     best: dict[int, tuple[bool, int, str]] = {}
     for name, bits in netlist["netnames"].items():
         for index, bit in enumerate(bits):
             if bit in nets:
                 label = f"{name}[{index}]" if len(bits) > 1 else name
+                # Tuples compare from left to right; the label itself makes the choice unique.
                 key = ("$" in name, len(label), label)
                 net = nets[bit]
                 best[net] = min(best.get(net, key), key)

@@ -1,11 +1,12 @@
 """Logic synthesis of one component onto a cell library: area and mapped netlist.
 
-The recipe is one for every number this project reports, the same that was used for the peers::
+One recipe produces every figure that this project reports, and the figures of other projects that
+it compares with::
 
     synth -flatten -top TOP; dfflibmap -liberty L; abc -liberty L -constr C -D PS
 
-where C drives every input with BUF_X4 and loads every output with 5 fF. It runs at two delay
-targets: 10000 ps (ABC is free to save area) and 500 ps (ABC is pressed to be fast).
+The constraint file C drives every input with BUF_X4 and loads every output with 5 fF. The recipe
+runs at two delay targets: at 10000 ps ABC is free to save area, and at 500 ps it must be fast.
 """
 
 import json
@@ -31,21 +32,21 @@ TIGHT_PS = 500
 
 
 class SynthesisError(WorkError):
-    """Yosys or ABC refused the design; the message is theirs."""
+    """Yosys or ABC rejected the design; the message is the tool's own."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """What surrounds the design during mapping.
+    """The conditions under which a design is mapped.
 
     Parameters
     ----------
     driving_cell : str
         Library cell that drives every input.
     load_ff : float
-        Load on every output, femtofarad (the unit of ABC's ``set_load``).
+        Load on every output, femtofarads (the unit of ABC's ``set_load``).
     booth : bool
-        Run ``booth`` before technology mapping. Not part of the published recipe.
+        If True, run Yosys' ``booth`` before technology mapping. The published recipe does not.
     """
 
     driving_cell: str = "BUF_X4"
@@ -67,16 +68,16 @@ class Mapped:
     area_um2 : float
         Sum of the areas of all cells.
     sequential_area_um2 : float
-        The part of `area_um2` that is flip-flops and latches.
+        The part of ``area_um2`` that belongs to flip-flops and latches.
     cells : dict
         Library cell name -> number of instances.
     abc_delay_ps : float or None
-        ABC's own figure for the longest path inside combinational logic, None without logic.
-        It knows no clock-to-output and no set-up time; `flows.sta` does.
+        ABC's own figure for the longest path inside combinational logic; None without logic.
+        It contains neither clock-to-output nor set-up time; ``flows.sta`` adds both.
     netlist : dict
         The module as Yosys' ``write_json`` gives it (ports, cells, netnames).
     peak_mib : float
-        Memory of the worker process that made it.
+        Peak memory of the worker process, in MiB.
     """
 
     delay_target_ps: int
@@ -89,6 +90,7 @@ class Mapped:
 
     @property
     def cell_count(self) -> int:
+        """Total number of cells."""
         return sum(self.cells.values())
 
 
@@ -101,35 +103,43 @@ def synthesize(
     recipe: Recipe | None = None,
     cache: bool = True,
 ) -> dict[int, Mapped]:
-    """Map the RTLIL text onto the cells of `liberty`, once for each delay target.
+    """Map the RTLIL text onto the cells of ``liberty``, once for each delay target.
 
     Parameters
     ----------
     rtlil : str
-        One or several modules; everything below `top` is flattened into it.
+        One or several modules; everything below ``top`` is flattened into it.
+    top : str
+        Name of the top module, without the backslash.
+    liberty : Path
+        Liberty file of the cell library.
     targets_ps : sequence of int
-        Delay targets handed to ABC, picoseconds, positive.
+        Delay targets for ABC, picoseconds, positive.
+    recipe : Recipe, optional
+    cache : bool
+        If True, reuse stored results and store new ones.
 
     Returns
     -------
     dict of int to Mapped
+        Delay target -> mapped design.
 
     Raises
     ------
     SynthesisError
-        Yosys ended with an error, or a figure is missing from what it wrote.
+        If Yosys ends with an error, or if its output lacks a figure.
     """
     recipe = recipe or Recipe()
     store = ResultCache(kind="synth", enabled=cache)
     common = digest(rtlil, top, liberty.read_bytes(), asdict(recipe), version("pyosys"), "1")
     keys = {target: digest(common, target) for target in targets_ps}
-    found = {target: store.get(key) for target, key in keys.items()}
-    missing = [target for target, entry in found.items() if entry is None]
+    entries = {target: store.get(key) for target, key in keys.items()}
+    missing = [target for target, entry in entries.items() if entry is None]
     if missing:
         for target, entry in _run(rtlil, top, liberty.resolve(), missing, recipe).items():
-            found[target] = entry
+            entries[target] = entry
             store.put(keys[target], entry)
-    return {target: Mapped(**entry) for target, entry in found.items() if entry is not None}
+    return {target: Mapped(**entry) for target, entry in entries.items() if entry is not None}
 
 
 def _script(top: str, liberty: Path, targets_ps: Sequence[int], recipe: Recipe) -> list[str]:
@@ -139,6 +149,7 @@ def _script(top: str, liberty: Path, targets_ps: Sequence[int], recipe: Recipe) 
     if len(targets_ps) > 1:
         lines.append("design -save unmapped")
     for number, target in enumerate(targets_ps):
+        # ``abc`` replaces the design, so each further target starts from the saved one.
         if number:
             lines.append("design -load unmapped")
         lines += [
@@ -154,12 +165,13 @@ def _script(top: str, liberty: Path, targets_ps: Sequence[int], recipe: Recipe) 
 def _run(
     rtlil: str, top: str, liberty: Path, targets_ps: Sequence[int], recipe: Recipe
 ) -> dict[int, dict[str, Any]]:
-    """Start the worker on a fresh directory and collect what it left there."""
+    """Run the worker in a fresh directory and collect the results for each target."""
     with tempfile.TemporaryDirectory(prefix="synth-") as name:
         folder = Path(name)
         (folder / "design.il").write_text(rtlil)
         (folder / "constraint").write_text(recipe.constraint())
-        (folder / "cells.lib").symlink_to(liberty)  # whose own path may hold any character
+        # The library's own path may contain characters that a Yosys script cannot quote.
+        (folder / "cells.lib").symlink_to(liberty)
         script = _script(top, folder / "cells.lib", targets_ps, recipe)
         (folder / "script").write_text("\n".join(script))
         environment = {**os.environ, "PYTHONHASHSEED": "0", "TMPDIR": name}
@@ -186,12 +198,13 @@ def _run(
         }
 
 
-#: Workers that run now.
+#: The workers that are running.
 _running: set[subprocess.Popen[Any]] = set()
 
 
 def _start(command: list[str], **settings: Any) -> int:
-    """Run a worker, which `stop` ends, and return its exit code."""
+    """Run a worker, which ``stop`` can end, and return its exit code."""
+    # A session of its own lets ``stop`` end Yosys together with ABC.
     with subprocess.Popen(command, start_new_session=True, **settings) as worker:
         _running.add(worker)
         try:
@@ -203,7 +216,7 @@ def _start(command: list[str], **settings: Any) -> int:
 
 
 def stop() -> None:
-    """End every worker that runs now, with the ABC it started."""
+    """Kill every running worker together with the ABC process that it started."""
     for worker in list(_running):
         with suppress(ProcessLookupError):
             os.killpg(worker.pid, signal.SIGKILL)
@@ -219,21 +232,29 @@ def _reason(log: str, code: int) -> str:
 def _collect(
     folder: Path, top: str, target: int, log: str, peak_mib: float, rtlil: str
 ) -> dict[str, Any]:
-    """Read what the worker wrote for one target; a figure that is missing is an error."""
+    """Return the figures that the worker wrote for one target.
+
+    Raises
+    ------
+    SynthesisError
+        If a figure is missing, or if the design did not map onto library cells.
+    """
     stat = json.loads((folder / f"stat_{target}.json").read_text())["modules"]["\\" + top]
+    # The recipe does not map memories, and their area would be missing.
     if stat.get("num_memories"):
         raise SynthesisError(f"{top!r} must map onto cells, not onto memories")
     if "num_cells_by_type" not in stat:
         raise SynthesisError(f"stat of {top!r} must hold num_cells_by_type")
+    # Cells of a blackboxed type are pieces that are synthesised on their own.
     boxes = set(re.findall(r"(?m)^attribute \\blackbox 1\nmodule \\(\S+)$", rtlil))
     cells = {k: int(v) for k, v in stat["num_cells_by_type"].items() if k not in boxes}
-    # A module of nothing but instances has no cells, and stat then says nothing about area.
+    # A module that contains only instances has no cells, and stat then reports no area.
     areas = [stat.get(name, 0.0 if not cells else None) for name in ("area", "sequential_area")]
     if None in areas:
         raise SynthesisError(f"stat of {top!r} must hold area and sequential_area")
     unmapped = [kind for kind in cells if kind.startswith("$")]
     if unmapped:
-        raise SynthesisError(f"{top!r} must map onto library cells, which has none for {unmapped}")
+        raise SynthesisError(f"{top!r} must map onto library cells, but none exists for {unmapped}")
     netlist = json.loads((folder / f"netlist_{target}.json").read_text())["modules"][top]
     delays = re.findall(r"ABC: .*?Delay\s*=\s*([0-9.]+)\s*ps", log)
     return {
@@ -248,9 +269,10 @@ def _collect(
 
 
 def _slim(netlist: dict[str, Any], boxes: set[str]) -> dict[str, Any]:
-    """Keep what timing needs: ports, cells with their pins, net names.
+    """Return the parts of a netlist that timing needs: ports, cells with their pins, net names.
 
-    Pins of modules that are synthesised elsewhere become ports: what they drive is an input here.
+    Pins of modules that are synthesised elsewhere become ports of this one: an output of such a
+    module is an input here.
     """
     ports = dict(netlist["ports"])
     cells = {}
@@ -259,6 +281,7 @@ def _slim(netlist: dict[str, Any], boxes: set[str]) -> dict[str, Any]:
             cells[name] = {"type": cell["type"], "connections": cell["connections"]}
             continue
         for pin, bits in cell["connections"].items():
+            # An input of that module is an output of this one.
             way = {"input": "output", "output": "input"}[cell["port_directions"][pin]]
             ports[f"{name}.{pin}"] = {"direction": way, "bits": bits}
     names = {name: net["bits"] for name, net in netlist["netnames"].items()}

@@ -1,4 +1,4 @@
-"""Table 3.5 of the thesis from measured rows, and from checked-in ones where none was measured."""
+"""Table 3.5 of Zhang 2024 from measured rows, completed by checked-in figures."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,25 +18,26 @@ _HEADER = ["operations", "bits", "µm²", "ns", "ratio", "published", ""]
 
 
 def tables(rows: Sequence[Row], library: str, *, everything: bool = False) -> list[Table]:
-    """The parts (a), (b) and (c) for each of the two kinds of unit, if it is among the rows.
+    """Return the parts (a), (b) and (c) of Table 3.5 for integer and for FP16 units.
 
-    Ratios are over the 16-bit unit for the matrix product of the same kind; the published ones are
-    of integers. A row that was not measured now is marked ``checked in``.
+    Ratios are relative to the 16-bit matrix-product unit of the same kind; the published ratios
+    are of integer units. A row that was not measured now is marked ``checked in``.
 
     Parameters
     ----------
     rows : sequence of Row
+        The measured rows, of any unit.
     library : str
-        Of which cells the checked-in figures are to be.
+        Name of the cell library whose checked-in figures complete the table.
     everything : bool
-        Whether a kind that is not among the rows is wanted, too.
+        If True, include a kind of unit that has no measured row.
 
     Returns
     -------
     list of (title, (header, lines))
         Parts without a figure are left out.
     """
-    found: list[Table] = []
+    result: list[Table] = []
     for unit, kind in _UNITS.items():
         measured = {
             row.variant.label: baseline.figures(row, _TARGET)
@@ -45,23 +46,23 @@ def tables(rows: Sequence[Row], library: str, *, everything: bool = False) -> li
         }
         if not measured and not everything:
             continue
-        found += _parts(kind, _figures(unit, measured, library))
-    return found
+        result += _parts(kind, _figures(unit, measured, library))
+    return result
 
 
 def _figures(unit: str, measured: Mapping[str, Any], library: str) -> dict[Any, tuple[Any, bool]]:
-    """(operations, width) -> figures, and whether they were measured now."""
+    """Return (operations, width) -> (figures, True if they were measured now)."""
     stored = baseline.load(library, unit)
-    found: dict[Any, tuple[Any, bool]] = {}
+    rows: dict[Any, tuple[Any, bool]] = {}
     for variant in reported(unit):
         c, label = variant.configuration, variant.label
         key = c["operations"], c.get("width", 16)
-        if c["size"] != 4 or key in found:  # the rows of the table come first
+        if c["size"] != 4 or key in rows:  # the rows of the table come first
             continue
         old = stored.get(label, {}).get(str(_TARGET))
         if label in measured or old:
-            found[key] = measured.get(label, old), label in measured
-    return found
+            rows[key] = measured.get(label, old), label in measured
+    return rows
 
 
 def _parts(kind: str, figures: Mapping[Any, tuple[Any, bool]]) -> list[Table]:

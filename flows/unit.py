@@ -1,4 +1,4 @@
-"""What a unit is to the flows: options, defaults, how to build it; and a unit with all decided."""
+"""The flows' description of a unit, and a unit with every option decided (a variant)."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,57 +14,72 @@ Configuration = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Option:
-    """One setting of a unit: how to read it, and what is allowed (for messages and help)."""
+    """One setting of a unit.
+
+    Parameters
+    ----------
+    read : callable
+        Turns the text of one value into the value; raises UserError if it is not allowed.
+    help : str
+        The allowed values, for messages and help texts.
+    flag : bool
+        If True, the option is a switch without a value.
+    """
 
     read: Callable[[str], Any]
     help: str
     flag: bool = False
 
     def values(self, text: str | bool) -> list[Any]:
-        """Read ``4,8`` or ``0-3`` or, for a flag, True; every value once.
+        """Return the values of a list ``4,8`` or a range ``0-3`` without repetitions.
+
+        A flag has the single value True.
 
         Raises
         ------
         UserError
-            A value is not allowed, a range descends, or the list is empty.
+            If a value is not allowed, a range descends, or the list is empty.
         """
         if self.flag:
             return [True]
-        found: list[Any] = []
+        values: list[Any] = []
         for word in str(text).split(","):
             ends = word.split("-")
             if len(ends) == 2 and all(end.isdecimal() for end in ends):
                 low, high = (self.read(end) for end in ends)
                 if low > high:
                     raise UserError(f"a range must ascend, as {high}-{low}, not {word!r}")
-                found += range(low, high + 1)
+                values += range(low, high + 1)
             else:
-                found.append(self.read(word))
-        return list(dict.fromkeys(found))
+                values.append(self.read(word))
+        return list(dict.fromkeys(values))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Unit:
-    """A named generator.
+    """A named generator of hardware.
 
     Parameters
     ----------
+    name : str
+        Name on the command line.
     summary : str
-        One line for lists.
+        One line for lists of units.
     options : dict of str to Option
-        In the order in which they appear in names.
+        The options, in the order in which they appear in labels.
     default : callable
-        Takes the given options, returns the complete configuration.
+        Receives the options that the user gave and returns the complete configuration.
     build : callable
-        Takes a complete configuration, returns the component.
+        Receives a complete configuration and returns the component.
     macs : callable
-        Multiply-accumulates a cycle of a configuration, 0 where that means nothing.
+        Returns the multiply-accumulates a cycle of a configuration, or 0 if the unit has none.
     rows : callable
-        The configurations that `area` and `timing` treat when nothing is asked for.
+        Returns the configurations that ``area`` and ``timing`` measure if the user names no unit.
     more : callable
-        Those that they also treat when the unit or ``--all`` is asked for, and `verilog` always.
+        Returns further configurations. ``area`` and ``timing`` measure them if the user names the
+        unit or gives ``--all``; ``verilog`` always writes them.
     shared : tuple of Component classes
-        Sub-components that are synthesised once and counted.
+        Sub-components that are synthesised once and multiplied by their instance count.
     """
 
     name: str
@@ -78,20 +93,20 @@ class Unit:
     shared: tuple[type, ...] = field(default=())
 
 
-#: Letters before the numbers of a label.
+#: Option -> letter before its number in a label.
 _PREFIXES = {"m": "m", "n": "n", "k": "k", "pipeline": "p", "slots": "s", "ahead": "a"}
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A unit with every option decided."""
+    """A unit with a value for every option."""
 
     unit: Unit
     configuration: Configuration
 
     @property
     def label(self) -> str:
-        """Name that is unique within the unit, e.g. ``a100-fp16-fp32-k8-p3``."""
+        """Name that is unique within the unit, for example ``a100-fp16-fp32-k8-p3``."""
         words = []
         for name, value in self.configuration.items():
             if value is None or value is False:
@@ -102,12 +117,12 @@ class Variant:
 
     @property
     def module(self) -> str:
-        """Name of the Verilog module and file: unit and label as one identifier."""
+        """Name of the Verilog module and file: the unit and the label as one identifier."""
         return f"{self.unit.name}_{self.label}".replace("-", "_")
 
     @property
     def arguments(self) -> str:
-        """The options as they are written on the command line."""
+        """The unit and its options in the notation of the command line."""
         words = [self.unit.name]
         for name, value in self.configuration.items():
             if value is None or value is False:
@@ -117,29 +132,45 @@ class Variant:
 
     @property
     def macs(self) -> int:
+        """Multiply-accumulates a cycle, or 0 if the unit has none."""
         return self.unit.macs(self.configuration)
 
     def build(self) -> wiring.Component:
-        """Return the component; a configuration that cannot be built is a `UserError`."""
+        """Return the component.
+
+        Raises
+        ------
+        UserError
+            If the configuration cannot be built.
+        """
         try:
             return self.unit.build(self.configuration)
         except (TypeError, ValueError) as error:
             raise UserError(f"{self.unit.name}: {error}") from error
 
     def check(self) -> None:
-        """Raise `UserError` if the configuration cannot be built."""
+        """Raise ``UserError`` if the configuration cannot be built."""
         component = self.build()
-        setattr(component, "_MustUse__used", True)  # noqa: B010 Amaranth warns of what is not elaborated
+        # Amaranth warns about components that are never elaborated.
+        setattr(component, "_MustUse__used", True)  # noqa: B010
 
 
 def named(what: str, allowed: Iterable[str]) -> Option:
-    """Return an option that takes one of `allowed`."""
+    """Return an option that takes one of the names in ``allowed``; ``what`` is for messages."""
     names = list(allowed)
     return Option(lambda text: one_of(what, text, names), " | ".join(names))
 
 
 def number(what: str, least: int, most: int) -> Option:
-    """Return an option that takes a whole number in a range."""
+    """Return an option that takes a whole number.
+
+    Parameters
+    ----------
+    what : str
+        Name of the option, for messages.
+    least, most : int
+        The allowed range, both ends included.
+    """
 
     def read(text: str) -> int:
         if not text.isdecimal() or len(text) > 9 or not least <= int(text) <= most:
@@ -152,5 +183,5 @@ def number(what: str, least: int, most: int) -> Option:
 
 
 def flag(help: str) -> Option:
-    """Return an option that is on when it is named."""
+    """Return an option that is off unless the user gives it."""
     return Option(bool, help, flag=True)

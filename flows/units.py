@@ -1,6 +1,6 @@
-"""Every unit the flows know by name, and which configurations of it are reported.
+"""Every unit that the flows know by name, and the configurations of it that are reported.
 
-Adding a unit is adding one entry to `UNITS`.
+A new unit needs one new entry in ``UNITS``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,13 +34,13 @@ from vitruvian.hdl.simd2.intconfig import BITS, DEPTHS
 from vitruvian.hdl.simd2.integer import IntTile
 from vitruvian.validate import one_of
 
-#: Rows, columns and 16-bit lanes of a matrix unit, where they are not the preset's.
+#: Rows, columns and 16-bit lanes of a matrix unit; without them, those of the preset apply.
 _SHAPE = {name: number(name, 1, 64) for name in "mnk"}
 _NO_SHAPE = dict.fromkeys("mnk")
-#: Configurations of one unit that a command takes at once.
+#: The largest number of configurations of one unit that a command accepts at once.
 MOST = 1000
 _PIPELINE = number("pipeline", min(PIPELINES), max(PIPELINES))
-#: None for the default, whose names say nothing about it.
+#: The default, booth, is stored as None, so that labels do not mention it.
 _MULTIPLIER = Option(
     lambda text: None if one_of("multiplier", text, MULTIPLIERS) == "booth" else text,
     " | ".join(MULTIPLIERS),
@@ -67,15 +67,16 @@ def _dot_build(c: Configuration) -> wiring.Component:
     return component(spec=spec, pipeline=c["pipeline"], multiplier=c["multiplier"] or "booth")
 
 
+# Some presets compute as an older machine does, so only the inputs that differ are reported.
 _REPORTED_INPUTS = {
-    "a2": ("fp16",),  # as a100
-    "ada": ("fp16", "fp8e4m3"),  # as a100, and fp8
+    "a2": ("fp16",),  # the same as a100
+    "ada": ("fp16", "fp8e4m3"),  # the same as a100, with fp8 added
     "h100": ("fp16", "tf32", "fp8e4m3"),
-    "b200": ("fp16",),  # as h100
+    "b200": ("fp16",),  # the same as h100
     "ieee": ("fp16", "bf16", "fp8e4m3"),
     "exact": ("fp8e4m3",),
 }
-#: The largest units, which take half as long again as all the others.
+#: The largest units; synthesis of these takes 1.5 times as long as of all the others.
 _MORE_DOTS = (
     {"preset": "ieee", "input": "fp32"},
     {"preset": "exact", "input": "fp16"},
@@ -164,12 +165,12 @@ def _mma_config(c: Configuration) -> MatrixUnitConfig:
 
 
 def _given(c: Configuration, *names: str) -> dict[str, Any]:
-    """Return those of the settings that do not come from the preset."""
+    """Return those of the named settings that override the preset."""
     return {name: c[name] for name in names if c[name] is not None}
 
 
 def _cube_rows() -> list[Configuration]:
-    # the m3xu presets are rows of the unit of that name, beside what they are compared with
+    # The m3xu presets are reported as the unit m3xu, beside the units they are compared with.
     presets = [name for name, config in CONFIGS.items() if not config.wide]
     return [*({"preset": name} for name in presets), {"preset": "tiny", "dataflow": "systolic"}]
 
@@ -281,7 +282,7 @@ UNITS: dict[str, Unit] = {
             ),
             build=lambda c: MmaUnit(config=_mma_config(c), ahead=c["ahead"] or 4),
             macs=lambda c: _mma_config(c).macs,
-            rows=lambda: (),  # its tile is m3xu's, and what is beside it small
+            rows=lambda: (),  # its tile is that of m3xu, and the rest is small
             more=lambda: [{"preset": name} for name in MMA_UNITS if name.startswith("m3xu")],
             shared=MmaUnit.shared,
         ),
@@ -325,7 +326,7 @@ UNITS: dict[str, Unit] = {
             default=_with_defaults(operations="all", width=16, size=4, pipeline=2, multiplier=None),
             build=lambda c: IntTile(config=int_config(c)),
             macs=lambda c: int_config(c).macs,
-            rows=lambda: (),  # 64-bit multipliers take their time
+            rows=lambda: (),  # synthesis of 64-bit multipliers is slow
             more=int_rows,
             shared=IntTile.shared,
         ),
@@ -409,12 +410,20 @@ UNITS: dict[str, Unit] = {
 
 
 def variants(unit: str, given: Mapping[str, Sequence[Any]]) -> list[Variant]:
-    """Return `unit` in every combination of the given option values, the rest by default.
+    """Return ``unit`` in every combination of the given option values.
+
+    Parameters
+    ----------
+    unit : str
+        A key of ``UNITS``.
+    given : mapping of str to sequence
+        Option -> its values; the other options keep their defaults.
 
     Raises
     ------
     UserError
-        Unknown unit or option, or a combination that the unit does not have.
+        If the unit or an option is unknown, if a combination is not possible, or if there are
+        more than ``MOST`` combinations.
     """
     chosen = UNITS[one_of("unit", unit, UNITS)]
     for name in given:
@@ -425,14 +434,22 @@ def variants(unit: str, given: Mapping[str, Sequence[Any]]) -> list[Variant]:
         raise UserError(f"at most {MOST} configurations must be asked for at once, not {many}")
     sets = [dict(zip(given, values, strict=True)) for values in product(*given.values())]
     try:
-        found = [Variant(chosen, chosen.default(options)) for options in sets]
+        result = [Variant(chosen, chosen.default(options)) for options in sets]
     except (TypeError, ValueError) as error:
         raise UserError(f"{unit}: {error}") from error
-    return found
+    return result
 
 
 def reported(unit: str, *, everything: bool = True) -> list[Variant]:
-    """Return the variants of `unit` that have baselines, or those treated when it is not named."""
+    """Return the variants of ``unit`` that have baselines.
+
+    If ``everything`` is False, return only those that are measured without naming the unit.
+
+    Raises
+    ------
+    UserError
+        If the unit is unknown.
+    """
     chosen = UNITS[one_of("unit", unit, UNITS)]
     rows = [*chosen.rows(), *(chosen.more() if everything else ())]
     return [Variant(chosen, chosen.default(row)) for row in rows]

@@ -1,7 +1,7 @@
-"""The units that M³XU is measured against, and its own variants, as in the thesis' Table 2.4.
+"""The variants of M³XU and the units that it is measured against, as in Zhang 2024, Table 2.4.
 
-All have 8×4 outputs and 8 lanes, one alignment window, one pipeline, as many slots, and decode at
-the edge of the array, which is our best baseline.
+All have 8×4 outputs, 8 lanes, one alignment window, the same pipeline and the same number of slots.
+They decode operands at the edge of the array, which is our best baseline.
 """
 
 from dataclasses import replace
@@ -20,12 +20,14 @@ _FP32C = replace(_BASELINE, precisions=(*_SIXTEEN_BIT, "fp32", "fp32c"))
 _SEMIRINGS = tuple(op.mnemonic for op in Op if op is not Op.ADDNORM)
 _FP64 = replace(_BASELINE, window=106, multiplier_bits=14)
 
-#: By name: the 16-bit unit; the same on 12-bit multipliers; the same decoding in every element;
-#: with FP32; with FP32 and FP32C; that with a rank behind the data assignment; with min-plus, or
-#: with the eight operations that FP32 operands have; FP32 alone on full multipliers, at the 16-bit
-#: unit's rate and at half of it; every precision, FP64 in four steps, and the 16-bit unit with that
-#: one's window and multipliers. Those called a100 compute as that machine does in the 16-bit modes,
-#: and FP32 as ``ieee`` all the same.
+#: Name -> configuration. ``baseline`` is the 16-bit unit, which exists also on 12-bit multipliers
+#: and with decoding in every element. ``fp32`` adds FP32, ``fp32c`` also complex FP32, and
+#: ``pipelined`` is ``fp32c`` with a register stage behind the data assignment. ``fp32c-minplus``
+#: and ``fp32c-semirings`` add min-plus, or the eight operations that FP32 operands have.
+#: ``naive-fp32`` computes FP32 alone on full multipliers at the 16-bit unit's rate, and
+#: ``naive-fp32-half`` at half of that rate. ``fp64`` has every precision, FP64 in four steps, and
+#: ``baseline-fp64`` is the 16-bit unit with the same window and multipliers. The a100 variants
+#: compute like that machine in the 16-bit modes, but FP32 like ``ieee``.
 VARIANTS = {
     "baseline": _BASELINE,
     "baseline-12bit": replace(_BASELINE, multiplier_bits=12),
@@ -45,19 +47,28 @@ VARIANTS = {
     "pipelined-a100": replace(_FP32C, preset="a100", assignment="pipelined"),
 }
 
-#: Those that are compared with the 16-bit unit; they share most of what has to be synthesised.
+#: The variants that are reported by default; most of their pieces are shared.
 REPORTED = ("baseline", "fp32", "fp32c", "pipelined")
-#: Those of the published table; the others are there to be asked for.
+#: The variants of the published table; the remaining ones are measured only on request.
 TABLE = ("baseline", "baseline-12bit", "fp32", "fp32c", "pipelined", "naive-fp32")
 
 
 def variant(name: str, *, pipeline: int, window: int | None) -> MatrixUnitConfig:
-    """Return a variant at a pipeline depth and with a window of its own.
+    """Return a variant with another pipeline depth and, if given, another window.
+
+    Parameters
+    ----------
+    name : str
+        A key of ``VARIANTS``.
+    pipeline : int
+        Number of pipeline stages.
+    window : int or None
+        Fraction bits of the alignment window; None keeps the variant's own.
 
     Raises
     ------
     ValueError
-        A window is given for a variant that has a machine's.
+        If a window is given for a variant that computes like a machine and so has its window.
     """
     config = replace(VARIANTS[name], pipeline=pipeline)
     if window is None:

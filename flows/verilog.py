@@ -1,8 +1,9 @@
-"""A unit as Verilog that lints clean and says what it is and how to make it again.
+"""Export a unit as lint-clean Verilog with a header that describes it and says how to rebuild it.
 
-Port names are those of the component. A port that is an array is one vector, element i at
-``name[W*i +: W]``; a member of an interface is ``port__member``. Inner names are kept where the RTL
-gave one, with every character that Verilog does not allow as ``_``; nameless ones are ``_0123_``.
+Port names are those of the component. A port that is an array becomes one vector, with element i
+at ``name[W*i +: W]``; a member of an interface becomes ``port__member``. An inner name of the RTL
+stays, with ``_`` for every character that Verilog does not allow; nets without a name become
+``_0123_``.
 """
 
 import re
@@ -20,25 +21,27 @@ from vitruvian.flows.verilog_text import tidy
 from vitruvian.hdl.elaborate import snake, to_rtlil
 
 _IDENTIFIER = re.compile(r'("(?:[^"\\]|\\.)*")|\\(\S+)')
-_PORT = re.compile(r"port\$\d+\$\d+")  # a value of the parent without a name
+_PORT = re.compile(r"port\$\d+\$\d+")  # a nameless value of the parent module
 _WIRE = re.compile(r"(?m)^  (?:wire|memory) .*\\(\S+)$")
 _SCRIPT = (
     "read_rtlil design.il",
-    "proc -norom -noopt",  # opt_expr would write == 0 as a logical not of a vector
-    "pmuxtree",  # else parallel multiplexers become functions with overlapping cases
-    "opt_clean -purge",  # names without a reader go
+    "proc -norom -noopt",  # opt_expr would write == 0 as the logical not of a vector
+    "pmuxtree",  # parallel multiplexers would become functions with overlapping cases
+    "opt_clean -purge",  # removes names that nothing reads
     "memory_collect",
     "write_verilog design.v",
 )
 
 
 def emit(variant: Variant) -> str:
-    """Return the Verilog text of `variant`: header comment, then every module.
+    """Return the Verilog text of ``variant``: the header comment, then every module.
 
     Raises
     ------
+    UserError
+        If the variant cannot be built.
     SynthesisError
-        Yosys could not write the design.
+        If Yosys cannot write the design.
     """
     component = variant.build()
     rtlil = to_rtlil(component, name=variant.module, shared=variant.unit.shared)
@@ -47,21 +50,21 @@ def emit(variant: Variant) -> str:
     rtlil = _readable(rtlil, variant.module, [snake(cls.__name__) for cls in variant.unit.shared])
     body = _write(rtlil)
     body = re.sub(r"\A/\*.*?\*/\s*", "", body, flags=re.DOTALL)  # Yosys' own header
-    # Of the attributes only `keep` has something to say to the reader's synthesis.
+    # ``keep`` is the only attribute that matters to another synthesis tool.
     body = re.sub(r"(?m)^ *\(\* (?!keep ).*\*\)\n|\(\* (?!keep )[^*]*\*\) ", "", body)
     body = tidy(body, _wires(rtlil))
     return f"{header(variant, component)}\n`timescale 1ns / 1ps\n{body}"
 
 
 def write(variant: Variant, folder: Path) -> Path:
-    """Write ``folder/MODULE.v`` whole or not at all and return its path."""
+    """Write ``folder/MODULE.v`` atomically and return its path."""
     path = folder / f"{variant.module}.v"
     write_whole(path, emit(variant))
     return path
 
 
 def _ordered(rtlil: str, top: str, ports: list[str]) -> str:
-    """Number the ports of module `top` in the order of `ports`."""
+    """Number the ports of module ``top`` in the order of ``ports``."""
     head, body = rtlil.split(f"\nmodule \\{top}\n", 1)
     module, rest = body.split("\nend\n", 1)
 
@@ -73,18 +76,21 @@ def _ordered(rtlil: str, top: str, ports: list[str]) -> str:
 
 
 def _readable(rtlil: str, top: str, shared: list[str]) -> str:
-    """Replace every identifier that Verilog would have to escape, the same name everywhere.
+    """Replace every identifier that Verilog would have to escape, consistently in the whole text.
 
-    A shared module, which is called by its class and a hash, is called by the top and its class.
+    The RTLIL name of a shared module is its class and a hash; its new name is ``top`` and its
+    class.
     """
     names = dict.fromkeys(match[2] for match in _IDENTIFIER.finditer(rtlil) if match[2])
     plain = {name for name in names if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII)}
     hashed = re.compile(rf"({'|'.join(shared) or '(?!)'})_[0-9a-f]{{8}}(?=\.|$)")
+    # A shared module's name contains a hash and is replaced although it is legal.
     plain -= {name for name in plain if hashed.match(name)}
     chosen: dict[str, str] = {}
     taken = set(plain)
 
     def free(wish: str, joint: str) -> str:
+        """Return ``wish``, with a number appended if that name is in use."""
         fresh, number = wish, 1
         while fresh in taken:
             number += 1
@@ -97,6 +103,7 @@ def _readable(rtlil: str, top: str, shared: list[str]) -> str:
         role = hashed.match(name)
         if role and role[0] not in roles:
             roles[role[0]] = free(f"{top}_{role[1]}", "_")
+    # Values of a parent without a name are numbered in the order of their occurrence.
     ports = [name for name in names if _PORT.fullmatch(name)]
     chosen |= {name: free(f"port_{index}", "_v") for index, name in enumerate(ports)}
     for name in sorted(names.keys() - plain - set(ports)):
@@ -114,39 +121,39 @@ def _readable(rtlil: str, top: str, shared: list[str]) -> str:
 
 
 def _wires(rtlil: str) -> dict[str, list[str]]:
-    """Return module -> names of its wires, in their order."""
-    found: dict[str, list[str]] = {}
+    """Return module -> names of its wires, in the order of the RTLIL."""
+    wires: dict[str, list[str]] = {}
     for block in re.split(r"(?m)^module ", rtlil)[1:]:
-        found[block.split(None, 1)[0].lstrip("\\")] = _WIRE.findall(block)
-    return found
+        wires[block.split(None, 1)[0].lstrip("\\")] = _WIRE.findall(block)
+    return wires
 
 
 def _write(rtlil: str) -> str:
-    """Let Yosys write the design."""
+    """Let Yosys translate the RTLIL text into Verilog."""
     return run_yosys("design.il", rtlil, _SCRIPT, "design.v", task="write Verilog")
 
 
 def run_yosys(name: str, text: str, script: Sequence[str], result: str, *, task: str) -> str:
-    """Run a Yosys script in a process of its own and return the text of the file that it writes.
+    """Run a Yosys script in its own process and return the text of the file that it writes.
 
     Parameters
     ----------
     name, text : str
-        File that the script reads, and its content.
+        Name and content of the file that the script reads.
     script : sequence of str
-        Commands, one a line.
+        Yosys commands, one per line.
     result : str
-        File that the script writes.
+        Name of the file that the script writes.
     task : str
-        What the script does, for the error.
+        Completes the error message "Yosys could not …".
 
     Raises
     ------
     SynthesisError
         If Yosys ends with an error.
     """
-    with tempfile.TemporaryDirectory(prefix="yosys-") as place:
-        folder = Path(place)
+    with tempfile.TemporaryDirectory(prefix="yosys-") as temporary:
+        folder = Path(temporary)
         (folder / name).write_text(text)
         (folder / "script").write_text("\n".join(script))
         done = subprocess.run(

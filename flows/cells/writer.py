@@ -1,4 +1,4 @@
-"""The built-in cells as liberty text: areas, functions, capacitances and delay tables."""
+"""Write the built-in cells as liberty: areas, functions, capacitances and delay tables."""
 
 from collections.abc import Sequence
 
@@ -7,14 +7,14 @@ from vitruvian.flows.cells.stages import CAP_FF, COLUMN_UM2, Network, Response, 
 
 SLEWS_PS = (1.0, 5.0, 15.0, 40.0, 80.0, 130.0, 200.0)
 LOADS_FF = (0.4, 1.8, 3.7, 7.4, 14.8, 29.7, 59.4)  # times the drive strength
-# A master-slave flip-flop is four stages from clock to output; set-up is two. In units of the
-# fan-out-of-four inverter delay, about 17 ps here.
+# A master-slave flip-flop has four stages from clock to output, and set-up takes two. Both are
+# multiples of the fan-out-of-four inverter delay, about 17 ps here.
 CLOCK_TO_SLAVE_PS = 68.0
 SETUP_PS = (33.0, 29.0)  # data falling, rising
 
 
 def liberty() -> str:
-    """Return the library as liberty text; the same on every machine."""
+    """Return the library as liberty text; the text is the same on every machine."""
     axes = {"slews": _row(SLEWS_PS), "loads": _row(LOADS_FF)}
     blocks = [_HEADER.format(name=vt45.NAME, version=vt45.VERSION, fanout=_fanout(), **axes)]
     blocks += [_logic(name, strength, chains) for name, strength, chains in vt45.logic_cells()]
@@ -24,7 +24,7 @@ def liberty() -> str:
 
 
 def _fanout() -> str:
-    """Wire length (in fF) by fan-out: a net's length grows a little faster than its pins."""
+    """Return wire length (in fF) by fan-out; it grows a little faster than the number of pins."""
     return "\n".join(f"    fanout_length ({n}, {0.31 * n**1.2:.4f});" for n in range(1, 12))
 
 
@@ -97,7 +97,7 @@ def _input(pin: str, capacitance: float, *extra: str) -> list[str]:
 
 
 def _function(chain: tuple[Stage, ...]) -> str:
-    """Write the last stage's output as a function of the cell's pins."""
+    """Return the last stage's output as a function of the cell's pins."""
     known: dict[str, str] = {}
 
     def text(part: Network | str) -> str:
@@ -111,7 +111,7 @@ def _function(chain: tuple[Stage, ...]) -> str:
 
 
 def _timing(chain: tuple[Stage, ...], pin: str, strength: float) -> list[str]:
-    """Write one timing group for each sense in which `pin` moves the output."""
+    """Return one timing group for each sense in which ``pin`` can move the output."""
     lines: list[str] = []
     for sense, inverts in (("positive_unate", 0), ("negative_unate", 1)):
         tables: dict[int, list[list[Response]]] = {}
@@ -194,6 +194,7 @@ def _flip_flop(name: str, cell: vt45.FlipFlop) -> str:
         rows = []
         for slew in SLEWS_PS:
             line = [propagate(out, "D", 1 - edge, 10, c * cell.strength)[edge] for c in LOADS_FF]
+            # The clock's slew delays only the first stages; the last stage sees a slew of 10 ps.
             shift = CLOCK_TO_SLAVE_PS + 0.2 * slew
             rows.append([Response(r.delay + shift, r.slew) for r in line])
         lines += _tables(edge, rows, cell.strength)

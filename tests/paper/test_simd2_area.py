@@ -1,6 +1,7 @@
-"""Table 3.5 of the thesis: areas of SIMD² tiles over the one for the matrix product alone.
+"""Zhang 2024, Table 3.5: areas of SIMD² tiles relative to the matrix product alone.
 
-Mapped onto our own cells at the relaxed delay target; docs/results/simd2.md has Nangate45.
+The tiles are mapped onto the built-in cells at the relaxed delay target; docs/results/simd2.md
+also has the figures with Nangate45.
 """
 
 import csv
@@ -12,9 +13,9 @@ import pytest
 
 from vitruvian.flows.simd2 import PUBLISHED
 
-#: (operations, width) -> most that the unit may take of the 16-bit one for the matrix product. The
-#: bounds are what was measured and some room; see docs/results/simd2.md for where they lie beside
-#: the published ratios, and why.
+#: (operations, width) -> largest allowed ratio to the 16-bit matrix-product unit. Each bound is the
+#: measured ratio with some margin; docs/results/simd2.md compares them with the published
+#: ratios and explains the differences.
 BOUNDS = {
     ("all", 16): 1.90,
     ("mma-minplus", 16): 1.40,
@@ -30,9 +31,9 @@ GOAL = 1.35  # all operations at 16 bits
 
 @pytest.fixture(scope="module")
 def areas(root, tmp_path_factory):
-    """µm² by (operations, width)."""
+    """Map (operations, width) to the measured area in µm²."""
     folder = tmp_path_factory.mktemp("area")
-    found = {}
+    result = {}
     for width in (16, 8):
         names = [operations for operations, bits in BOUNDS if bits == width]
         names += ["mma"] if width == 16 else []
@@ -49,8 +50,8 @@ def areas(root, tmp_path_factory):
         file = folder / f"{width}.json"
         subprocess.run([*command, "--json", str(file)], cwd=root, capture_output=True, check=True)
         for row in json.loads(file.read_text())["rows"]:
-            found[row["configuration"]["operations"], width] = row["targets"]["10000"]["area_um2"]
-    return found
+            result[row["configuration"]["operations"], width] = row["targets"]["10000"]["area_um2"]
+    return result
 
 
 @pytest.mark.parametrize("key", BOUNDS, ids=str)
@@ -87,7 +88,7 @@ def test_the_published_ratios_are_those_of_the_table(root):
 
 @pytest.fixture(scope="module")
 def floats(root, tmp_path_factory):
-    """Rows of the FP16 unit by operations."""
+    """Map operations to the measured figures of the FP16 unit."""
     file = tmp_path_factory.mktemp("float") / "rows.json"
     command = [sys.executable, "-m", "vitruvian", "area", "simd2", "--operations", "mma,all"]
     subprocess.run([*command, "--json", str(file)], cwd=root, capture_output=True, check=True)
@@ -98,13 +99,13 @@ def floats(root, tmp_path_factory):
 
 
 def element(target) -> float:
-    """Area of one element."""
-    (found,) = [x for x in target["modules"] if "element" in x["module"]]
-    return found["area_um2"]
+    """Return the area of one processing element in µm²."""
+    (module,) = [x for x in target["modules"] if "element" in x["module"]]
+    return module["area_um2"]
 
 
 def test_floating_point_unit_for_all_operations(floats):
-    """The bounds are what was measured and some room."""
+    """Each bound is the measured ratio with some margin."""
     mma, every = floats["mma"], floats["all"]
     assert 1.1 < every["10000"]["area_um2"] / mma["10000"]["area_um2"] <= 1.50
     assert every["500"]["delay_ps"] <= 1.02 * mma["500"]["delay_ps"]  # the goal

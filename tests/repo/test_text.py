@@ -140,10 +140,10 @@ def _plain(name: str) -> str:
 
 
 def test_sources_are_cited_by_author_and_year(root):
-    """Private file numbers say nothing to a reader; docs/bibliography.md has every work cited."""
+    """Private file numbers say nothing to a reader; docs/references.md has every work cited."""
     private = re.compile(r"[Tt]hesis 00\d|\b00\d,? (§|Table|Fig\.|Alg\.|eq\.|ch\.|chapter)")
     assert private.search("thesis 004") and private.search("(002, §3.1)")
-    cited, works = set(), (root / "docs" / "bibliography.md").read_text()
+    cited, works = set(), (root / "docs" / "references.md").read_text()
     for path in files(root):
         if path.suffix in (".py", ".md", ".toml") and path.name != "test_text.py":
             text = path.read_text()

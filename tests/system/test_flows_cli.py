@@ -1,4 +1,4 @@
-"""The command line of the flows: what it prints and writes, and what it says to misuse."""
+"""The command line of the flows: its printed and written results, and its answers to misuse."""
 
 import json
 import os
@@ -47,7 +47,7 @@ def test_timing_shows_the_path_cell_by_cell(capsys):
 
 def test_baseline_round_trip(tmp_path: Path, capsys, monkeypatch):
     monkeypatch.setattr(baseline, "FOLDER", tmp_path)
-    assert run("area", *SMALL, "--baseline") == 1  # nothing stored yet
+    assert run("area", *SMALL, "--baseline") == 1  # no baseline is stored yet
     assert run("area", *SMALL, "--update-baseline") == 0
     capsys.readouterr()
     assert run("area", *SMALL, "--baseline") == 0
@@ -75,12 +75,12 @@ def test_list_names_every_unit(capsys):
     assert "dot: " in out and "--preset: v100 | a100" in out
 
 
-def labels(found) -> list[str]:
-    return [variant.label for variant in found]
+def labels(chosen) -> list[str]:
+    return [variant.label for variant in chosen]
 
 
-def test_what_is_treated_when_nothing_is_named():
-    """A row of every preset, and none of the largest; with the unit's name or --all also those."""
+def test_the_default_rows_are_few_and_the_largest_are_left_out():
+    """By default every preset has a row; the unit's name or --all adds the largest units."""
     few = {name: labels(reported(name, everything=False)) for name in UNITS}
     many = {name: labels(reported(name)) for name in UNITS}
     assert all(set(few[name]) <= set(many[name]) for name in UNITS)
@@ -101,7 +101,7 @@ def test_what_is_treated_when_nothing_is_named():
     assert set(many["m3xu"]) - set(few["m3xu"]) == {"baseline-12bit-p4", "naive-fp32-p4"}
 
 
-def test_which_rows_a_command_treats():
+def test_each_command_measures_its_rows():
     def chosen(arguments: str) -> list[str]:
         return labels(hardware._variants(build_parser().parse_args(arguments.split())))
 

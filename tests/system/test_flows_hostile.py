@@ -1,4 +1,4 @@
-"""Hostile command lines of ``vitruvian``: one line, exit code 2, nothing done."""
+"""Hostile command lines of ``vitruvian`` get one line and exit code 2, and change nothing."""
 
 import gzip
 import json
@@ -30,7 +30,7 @@ def run(*arguments: str) -> int:
 
 
 def refused(capsys, *arguments: str) -> str:
-    """The one line that `arguments` are refused with."""
+    """Run a command that must be refused and return its one-line message."""
     assert run(*arguments) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -64,7 +64,7 @@ def refused(capsys, *arguments: str) -> str:
         ("area compare --markdown /proc/x.md", "--markdown: must be a file that can be written"),
         ("area compare --json a --svg ./a", "--json and --svg must be different"),
         ("verilog compare --folder /proc/x", "folder must be a folder that files can be written"),
-        ("verilog compare --stdout --json -", "--json must be a file where --stdout prints"),
+        ("verilog compare --stdout --json -", "--json must be a file when --stdout prints"),
         ("cells --write /proc/x.lib", "--write: must be a file that can be written"),
         ("cells --markdown x.md", "--markdown must come with --compare"),
         ("fpga compare --element", "unit must be a tile with --element, not 'compare'"),
@@ -75,7 +75,7 @@ def refused(capsys, *arguments: str) -> str:
         ("verilog add --format fp16 --pipeline 0-3 --output fp64,int8", "output must be one of"),
     ],
 )
-def test_what_outsiders_tried_is_one_line_and_exit_code_2(arguments, allowed, capsys, tmp_path):
+def test_hostile_arguments_are_one_line_and_exit_code_2(arguments, allowed, capsys, tmp_path):
     before = Path.cwd()
     os.chdir(tmp_path)
     try:
@@ -94,7 +94,7 @@ def test_a_value_given_twice_counts_once():
 
 
 def test_nothing_is_written_when_one_of_the_configurations_cannot_be_built(tmp_path, capsys):
-    """The first ones were written before the last was found not to exist."""
+    """Regression: the first configurations were written before the last one was refused."""
     arguments = ["verilog", "m3xu", "--variant", "baseline,baseline-a100", "--window", "60"]
     refused(capsys, *arguments, "--folder", str(tmp_path))
     assert not list(tmp_path.iterdir())
@@ -149,8 +149,8 @@ def test_every_failure_is_one_line(error, code, words, monkeypatch, capsys):
 
 
 def test_docs_without_documentation_is_refused(tmp_path, monkeypatch, capsys):
-    """An installed package has no docs; ``docs --check`` said that all was well."""
-    monkeypatch.setattr(docs, "update", lambda **how: original(tmp_path / "docs", **how))
+    """Regression: in an installed package, which has no docs, ``docs --check`` reported success."""
+    monkeypatch.setattr(docs, "update", lambda **options: original(tmp_path / "docs", **options))
     assert "docs needs the folder of the documentation" in refused(capsys, "docs", "--check")
 
 
@@ -170,7 +170,7 @@ def test_help_of_every_command_has_sentences_and_an_example(capsys):
 
 
 def test_help_keeps_the_units_apart(capsys):
-    """Presets of three units stood in one line."""
+    """Regression: the presets of three units stood in one line."""
     assert run("verilog", "--help") == 0
     text = capsys.readouterr().out
     for name, unit in UNITS.items():
@@ -181,7 +181,7 @@ def test_help_keeps_the_units_apart(capsys):
 
 
 def test_ctrl_c_ends_the_synthesis_that_runs():
-    """ABC went on for up to a quarter of an hour."""
+    """Regression: ABC continued for up to a quarter of an hour."""
     with ThreadPoolExecutor(1) as pool:
         command = [sys.executable, "-c", "import time; time.sleep(60)"]
         code = pool.submit(synth._start, command)
@@ -203,7 +203,7 @@ def test_a_killed_synthesis_is_one_line(own_cache, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("unit", ["cube", "m3xu", "mma"])
-def test_any_shape_of_a_matrix_unit_can_be_had(unit):
+def test_a_matrix_unit_can_have_any_shape(unit):
     given = {"m": [4], "n": [2], "k": [8]}
     (variant,) = variants(unit, given)
     assert "-m4-n2-k8" in variant.label and "--m 4 --n 2 --k 8" in variant.arguments
@@ -253,8 +253,8 @@ def test_hostile_liberty_ends_in_one_line(text, message, monkeypatch):
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 300
 
 
-def test_a_liberty_in_a_place_with_any_name(tmp_path, own_cache, capsys):
-    """A quotation mark in the path reached the script of Yosys."""
+def test_a_liberty_file_may_have_any_path(tmp_path, own_cache, capsys):
+    """Regression: a quotation mark in the path reached the Yosys script."""
     file = tmp_path / 'a "b" c' / "my cells.lib"
     file.parent.mkdir()
     file.write_text(cells.built_in_path().read_text())

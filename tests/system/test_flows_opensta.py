@@ -1,4 +1,4 @@
-"""Our static timing against OpenSTA, where that is installed (Debian package ``opensta``)."""
+"""The static timing agrees with OpenSTA, if that is installed (Debian package ``opensta``)."""
 
 import re
 import shutil
@@ -21,7 +21,7 @@ PERIOD_PS = 100_000
 
 
 def structural(netlist: dict[str, Any]) -> str:
-    """Write the mapped netlist as Verilog; net n of the JSON is wire ``n``."""
+    """Return the mapped netlist as Verilog; net n of the JSON is wire ``n``."""
 
     def wire(bit: int | str) -> str:
         return f"n{bit}" if isinstance(bit, int) else f"1'b{bit if bit in '01' else 0}"
@@ -41,7 +41,7 @@ def structural(netlist: dict[str, Any]) -> str:
 
 
 def opensta(netlist: dict[str, Any], library: Path, folder: Path) -> dict[str, float]:
-    """Return path class -> longest delay in ps, by OpenSTA."""
+    """Return path class -> longest delay in ps, as OpenSTA reports it."""
     (folder / "top.v").write_text(structural(netlist))
     clocked = "clk" in netlist["ports"]
     port = "[get_ports clk]" if clocked else ""
@@ -70,12 +70,12 @@ def opensta(netlist: dict[str, Any], library: Path, folder: Path) -> dict[str, f
         text=True,
         check=True,
     )
-    found = {}
+    delays = {}
     for block in done.stdout.split("CLASS ")[1:]:
         slack = re.search(r"(-?[\d.]+)\s+slack", block)
         if slack:
-            found[block.split("\n")[0]] = PERIOD_PS - float(slack[1])
-    return found
+            delays[block.split("\n")[0]] = PERIOD_PS - float(slack[1])
+    return delays
 
 
 @pytest.mark.skipif(not shutil.which("sta"), reason="needs OpenSTA (Debian package opensta)")

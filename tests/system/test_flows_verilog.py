@@ -1,4 +1,4 @@
-"""Emitted Verilog: what it says of itself, who reads it, and that it computes the same."""
+"""The emitted Verilog describes itself, is read by other tools, and computes the same results."""
 
 import os
 import re
@@ -31,7 +31,7 @@ CASES = {
     "cube": {"preset": ["tiny"]},
     "mma": {"preset": ["m3xu"], "pipeline": [0]},
 }
-#: Verilator would look at each of the 32 elements; two are enough.
+#: Verilator would check each of the 32 elements; two are enough.
 LARGE = ("mma",)
 
 
@@ -76,7 +76,7 @@ def test_no_escaped_name(emitted):
 
 
 def smaller(path: Path, folder: Path) -> Path:
-    """The same unit with two elements, if it is a large one."""
+    """Return the same unit with two elements if the unit is large, else ``path`` itself."""
     if path.stem.split("_")[0] not in LARGE:
         return path
     (variant,) = variants("mma", CASES["mma"])
@@ -87,12 +87,12 @@ def smaller(path: Path, folder: Path) -> Path:
 
 @pytest.mark.parametrize("strict", [False, True])
 def test_lints_clean_under_verilator_without_another_file(emitted, strict: bool, tmp_path):
-    """The remarks in the text suffice; and of widths and readers only what they say is silenced."""
+    """The waivers in the text suffice, and each silences only the warnings that it names."""
     if strict and emitted[0].stem.startswith(LARGE):
         pytest.skip("the small units show every kind of warning")
     tool = toolchain.verilator()
     path = smaller(emitted[0], tmp_path)
-    if strict:  # no other warning of the two families
+    if strict:  # there must be no other warning of the two families
         text = path.read_text()
         for family, member in (("UNUSED", "UNUSEDSIGNAL"), ("WIDTH", "WIDTHEXPAND")):
             assert text.count(f"lint_off {family} */") == 1
@@ -167,7 +167,7 @@ def test_header_of_integers_says_how_sums_overflow():
 
 @pytest.mark.parametrize("unit", list(UNITS))
 def test_every_unit_has_a_header(unit: str):
-    """The integer tile ended in a traceback: its configuration is not a matrix unit's."""
+    """Regression: the configuration of the integer tile is of another class and failed."""
     assert f"vitruvian verilog {unit}" in header_of(unit)
 
 
@@ -179,7 +179,7 @@ def test_every_unit_has_a_header(unit: str):
     ],
 )
 def test_the_verilog_has_the_area_that_is_reported(unit, given, target, tmp_path: Path):
-    """Reported areas are those of the RTLIL; users synthesise the text (intdot: 5 % more once)."""
+    """Areas are measured on RTLIL but users synthesise the text (intdot once took 5 % more)."""
     (variant,) = variants(unit, given)
     settings = Settings(library=cells.library(), targets_ps=(target,), cut="whole")
     (row,) = measure([variant], settings)

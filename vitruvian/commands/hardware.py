@@ -1,4 +1,4 @@
-"""The commands that measure and write hardware, from ``area`` to ``cells``."""
+"""The commands that measure and export hardware, from ``area`` to ``cells``."""
 
 import argparse
 import json
@@ -21,18 +21,18 @@ from vitruvian.validate import one_of
 
 __all__ = ["register"]
 
-#: Options that name a file to be written.
+#: Options whose value is an output file.
 _OUTPUTS = ("json", "markdown", "svg", "write")
 
 
 def register(name: str, commands: Any) -> None:
-    """Add one of `_COMMANDS` to the parser."""
+    """Add the command ``name``, a key of ``_COMMANDS``, to the parser."""
     command = add_command(name, commands)
     command.set_defaults(run=lambda options: _run(_COMMANDS[name], options))
 
 
 def _run(command: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
-    """Run a command; if an output goes to standard output, print all else on standard error."""
+    """Run a command; if one output is standard output, print everything else on standard error."""
     _check_outputs(options)
     options.stdout_file = sys.stdout
     if any(getattr(options, name, None) == "-" for name in _OUTPUTS):
@@ -42,20 +42,20 @@ def _run(command: Callable[[argparse.Namespace], int], options: argparse.Namespa
 
 
 def _check_outputs(options: argparse.Namespace) -> None:
-    """Refuse two outputs into one file."""
+    """Raise UserError if two outputs name the same file."""
     given = {name: getattr(options, name, None) for name in _OUTPUTS}
-    places: dict[str, str] = {}
+    owners: dict[str, str] = {}  # file -> option that writes it
     for name, path in given.items():
         if path is None:
             continue
-        place = path if path == "-" else str(Path(path).resolve())
-        if place in places:
-            raise UserError(f"--{places[place]} and --{name} must be different, not both {path!r}")
-        places[place] = name
+        file = path if path == "-" else str(Path(path).resolve())
+        if file in owners:
+            raise UserError(f"--{owners[file]} and --{name} must be different, not both {path!r}")
+        owners[file] = name
 
 
 def _write(path: str, text: str, options: argparse.Namespace) -> None:
-    """Write one output; ``-`` is standard output."""
+    """Write one output file; the path ``-`` stands for standard output."""
     if path == "-":
         options.stdout_file.write(text)
         options.stdout_file.flush()
@@ -69,35 +69,44 @@ def _write_json(document: Any, options: argparse.Namespace) -> None:
 
 
 def _variants(options: argparse.Namespace) -> list[Variant]:
-    """Return the variants that the command line names."""
+    """Return the variants that the command line selects.
+
+    Raises
+    ------
+    UserError
+        If no unit has all the given options, or if a variant cannot be built.
+    """
     given = {
         name.removeprefix("unit_"): value
         for name, value in vars(options).items()
         if name.startswith("unit_") and value not in (None, False)
     }
-    having = [name for name, unit in UNITS.items() if given.keys() <= set(unit.options)]
-    units = list(dict.fromkeys(one_of("unit", name, UNITS) for name in options.unit)) or having
+    # Without names, the options select every unit that has all of them.
+    candidates = [name for name, unit in UNITS.items() if given.keys() <= set(unit.options)]
+    units = list(dict.fromkeys(one_of("unit", name, UNITS) for name in options.unit)) or candidates
     if not units:
         switches = ", ".join(f"--{name.replace('_', '-')}" for name in given)
         raise UserError(f"options must be those of one unit: no unit has all of {switches}")
-    found = []
+    selected = []
     for name in units:
         if not given:
-            found += reported(name, everything=bool(options.unit) or options.all)
+            selected += reported(name, everything=bool(options.unit) or options.all)
             continue
         known = UNITS[name].options
         values = {k: known[k].values(v) if k in known else [v] for k, v in given.items()}
-        found += variants(name, values)
-    for variant in found:
+        selected += variants(name, values)
+    for variant in selected:  # build all before the first output is written
         variant.check()
-    return found
+    return selected
 
 
 def _settings(options: argparse.Namespace) -> Settings:
     targets = tuple(dict.fromkeys(options.delay_target or TARGETS_PS))
     modules = getattr(options, "modules", False)
     if options.whole and (modules or options.baseline or options.update_baseline):
-        raise UserError("--whole must come without --modules and baselines, which are of pieces")
+        raise UserError(
+            "--whole must come without --modules and baselines, which measure single pieces"
+        )
     return Settings(
         library=cells.library(options.liberty, driving_cell=options.driving_cell),
         recipe=Recipe(driving_cell=options.driving_cell, load_ff=options.load),
@@ -109,16 +118,16 @@ def _settings(options: argparse.Namespace) -> Settings:
 
 
 def _measure(options: argparse.Namespace) -> tuple[list[Row], Settings]:
-    wanted = _variants(options)
+    selected = _variants(options)
     settings = _settings(options)
     if options.update_baseline:
         _writable(baseline.FOLDER)
     with Progress() as progress:
-        return measure(wanted, settings, progress=progress), settings
+        return measure(selected, settings, progress=progress), settings
 
 
 def _finish(options: argparse.Namespace, rows: list[Row], settings: Settings, table: Any) -> int:
-    """Write the files that were asked for; compare with or store the baseline."""
+    """Write the requested files, compare with the baseline or store it; return the exit code."""
     if options.json:
         document = {
             "library": {"name": settings.library.name, "sha256": settings.library.sha256},
@@ -171,7 +180,7 @@ def _timing(options: argparse.Namespace) -> int:
 
 
 def _writable(folder: Path) -> None:
-    """Refuse a folder that files cannot be written to."""
+    """Raise UserError if no file can be written into ``folder``."""
     try:
         output_path(folder=True)(str(folder))
     except argparse.ArgumentTypeError as error:
@@ -180,18 +189,18 @@ def _writable(folder: Path) -> None:
 
 def _verilog(options: argparse.Namespace) -> int:
     if options.stdout and options.json == "-":
-        raise UserError("--json must be a file where --stdout prints the Verilog, not '-'")
-    wanted = _variants(options)
+        raise UserError("--json must be a file when --stdout prints the Verilog, not '-'")
+    selected = _variants(options)
     folder = Path(options.folder)
     if not options.stdout:
         _writable(folder)
     document: list[dict[str, str | None]] = []
     with Progress() as progress:
-        for number, variant in enumerate(wanted):
-            progress(f"write {variant.module}", number, len(wanted))
+        for number, variant in enumerate(selected):
+            progress(f"write {variant.module}", number, len(selected))
             text, path = verilog.emit(variant), folder / f"{variant.module}.v"
             if options.stdout:
-                print(text, end="" if number == len(wanted) - 1 else "\n")
+                print(text, end="" if number == len(selected) - 1 else "\n")
             else:
                 write_whole(path, text)
                 print(path)
@@ -210,10 +219,10 @@ def _verilog(options: argparse.Namespace) -> int:
 def _fpga(options: argparse.Namespace) -> int:
     names = dict.fromkeys(options.family.split(","))
     families = [one_of("family", name, fpga.FAMILIES) for name in names]
-    wanted = _variants(options)
+    selected = _variants(options)
     with Progress() as progress:
         lines = fpga.table(
-            wanted,
+            selected,
             families,
             element=options.element,
             cache=not options.no_cache,
@@ -245,7 +254,7 @@ def _docs(options: argparse.Namespace) -> int:
     for path in stale:
         print(f"{'out of date' if options.check else 'wrote'}: {path.name}")
     if options.check and stale:
-        print("`vitruvian docs` writes them anew")
+        print("`vitruvian docs` regenerates them")
     return int(options.check and bool(stale))
 
 
@@ -255,7 +264,7 @@ def _cells(options: argparse.Namespace) -> int:
     if options.markdown and not options.compare:
         raise UserError("--markdown must come with --compare, whose table it writes")
     if options.json and options.write and not options.compare:
-        raise UserError("--json must come without --write, which has nothing to say")
+        raise UserError("--json must come without --write, which has no result to store")
     if options.write:
         write_whole(Path(options.write), writer.liberty())
         print(options.write)

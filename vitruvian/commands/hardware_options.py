@@ -1,4 +1,4 @@
-"""Options of the commands that measure and write hardware: what each may be, and its help."""
+"""Options of the commands that measure and export hardware: allowed values and help texts."""
 
 import argparse
 import textwrap
@@ -22,7 +22,14 @@ _MOST_LOAD_FF = 1e6
 
 
 def described(unit: Unit, width: int = 96) -> str:
-    """Return a paragraph on a unit: its options, what each allows, and its default."""
+    """Return a paragraph about a unit: its options, their allowed values and their defaults.
+
+    Parameters
+    ----------
+    unit : Unit
+    width : int
+        Largest length of a line, characters.
+    """
     lines = [f"{unit.name}: {unit.summary}"]
     defaults = unit.default({})
     for name, option in unit.options.items():
@@ -41,7 +48,7 @@ def described(unit: Unit, width: int = 96) -> str:
 
 
 def add_command(name: str, commands: Any) -> argparse.ArgumentParser:
-    """Add the command ``name`` with its options to the parser and return its own parser."""
+    """Add the command ``name`` with its options to ``commands`` and return its parser."""
     text, example, adders = _COMMANDS[name]
     epilog = f"Example: vitruvian {name} {example}".rstrip()
     if _add_unit_options in adders:
@@ -69,13 +76,13 @@ def _add_fpga_options(command: argparse.ArgumentParser) -> None:
         "--family",
         default=",".join(fpga.FAMILIES),
         metavar="NAME",
-        help=f"Take these of {', '.join(fpga.FAMILIES)}, with commas (default: all).",
+        help=f"Map onto these families: {', '.join(fpga.FAMILIES)} (default: all, with commas).",
     )
     command.add_argument(
         "--element", action="store_true", help="Count one element of a tile, not all of them."
     )
     command.add_argument(
-        "--no-cache", action="store_true", help="Synthesise even what is in the cache."
+        "--no-cache", action="store_true", help="Ignore the cache and synthesise again."
     )
 
 
@@ -91,13 +98,15 @@ def _add_verilog_options(command: argparse.ArgumentParser) -> None:
 
 def _add_list_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "unit", nargs="*", help=f"What to list: {', '.join(UNITS)} (default: every unit)."
+        "unit", nargs="*", help=f"Units to list: {', '.join(UNITS)} (default: every unit)."
     )
 
 
 def _add_docs_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "--check", action="store_true", help="Write nothing; say whether they are up to date."
+        "--check",
+        action="store_true",
+        help="Write nothing; report whether the files are up to date.",
     )
 
 
@@ -129,44 +138,44 @@ def _add_unit_options(command: argparse.ArgumentParser) -> None:
         for name, option in unit.options.items():
             flags[name] = flags.get(name, False) or option.flag
     for name, is_flag in flags.items():
-        switch, place = f"--{name.replace('_', '-')}", f"unit_{name}"
-        hidden = argparse.SUPPRESS  # explained unit by unit in the epilog
+        switch, target = f"--{name.replace('_', '-')}", f"unit_{name}"
+        hidden = argparse.SUPPRESS  # the epilog explains the options unit by unit
         if is_flag:
-            command.add_argument(switch, dest=place, action="store_true", help=hidden)
+            command.add_argument(switch, dest=target, action="store_true", help=hidden)
         else:
-            command.add_argument(switch, dest=place, metavar="…", help=hidden)
+            command.add_argument(switch, dest=target, metavar="…", help=hidden)
 
 
 def _add_measure_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--all",
         action="store_true",
-        help="Measure also what is otherwise measured only where its unit is named.",
+        help="Also measure the largest units, which are otherwise measured only by name.",
     )
     command.add_argument(
         "--whole",
         action="store_true",
-        help="Synthesise a unit in one piece, so that no path is cut.",
+        help="Synthesise each unit in one piece, so that no path is cut.",
     )
     command.add_argument(
         "--liberty",
         default=cells.BUILT_IN,
         metavar="LIBRARY",
-        help="Take the cells of vt45, nangate45 or a liberty file (default: vt45).",
+        help="Use the cells of vt45, nangate45 or a liberty file (default: vt45).",
     )
     command.add_argument(
         "--delay-target",
         type=_whole(_MOST_DELAY_PS),
         action="append",
         metavar="PS",
-        help="Hand this delay target in ps to ABC; may be repeated "
+        help="Give ABC this delay target in ps; may be repeated "
         f"(default: {' and '.join(map(str, TARGETS_PS))}).",
     )
     command.add_argument(
         "--driving-cell",
         default="BUF_X4",
         metavar="CELL",
-        help="Drive every input by this cell (default: BUF_X4).",
+        help="Drive every input with this cell (default: BUF_X4).",
     )
     command.add_argument(
         "--load",
@@ -183,13 +192,13 @@ def _add_measure_options(command: argparse.ArgumentParser) -> None:
         help="Use this number of worker processes (default: 2).",
     )
     command.add_argument(
-        "--no-cache", action="store_true", help="Synthesise even what is in the cache."
+        "--no-cache", action="store_true", help="Ignore the cache and synthesise again."
     )
     command.add_argument(
-        "--baseline", action="store_true", help="Print differences from the checked-in figures."
+        "--baseline", action="store_true", help="Compare with the checked-in figures."
     )
     command.add_argument(
-        "--update-baseline", action="store_true", help="Store these figures as the checked-in ones."
+        "--update-baseline", action="store_true", help="Replace the checked-in figures by these."
     )
     command.add_argument(
         "--markdown",
@@ -201,7 +210,7 @@ def _add_measure_options(command: argparse.ArgumentParser) -> None:
         "--svg",
         type=output_path(stdout=True),
         metavar="FILE",
-        help="Write bars as SVG (- for standard output).",
+        help="Write a bar chart as SVG (- for standard output).",
     )
 
 
@@ -228,7 +237,7 @@ def _load(text: str) -> Any:
     return value
 
 
-#: What each command does, an example's arguments, and what adds its options.
+#: Command -> (description, arguments of an example, functions that add its options).
 _COMMANDS = {
     "area": (
         "Measure area and delay of units, module by module.",
@@ -261,7 +270,7 @@ _COMMANDS = {
         (_add_cells_options, _add_json),
     ),
     "docs": (
-        "Write the generated parts of docs/units anew.",
+        "Regenerate the generated parts of docs/units.",
         "--check",
         (_add_docs_options,),
     ),

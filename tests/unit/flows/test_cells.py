@@ -1,4 +1,4 @@
-"""The built-in cell library: published areas, sane delays, and what the tools need of it."""
+"""The built-in cell library has the published areas, sane delays and what the tools need."""
 
 import itertools
 
@@ -29,7 +29,7 @@ def test_areas_are_the_published_ones(library: liberty.Library):
     assert areas == pytest.approx(PUBLISHED_UM2)
 
 
-def test_every_function_is_what_the_name_says(library: liberty.Library):
+def test_every_function_matches_the_name_of_its_cell(library: liberty.Library):
     def value(name: str, **pins: int) -> int:
         cell = library.cells[name]
         function = next(iter(cell.outputs.values()))
@@ -88,8 +88,8 @@ def test_library_by_name_and_by_file(own_cache, tmp_path):
         cells.library(str(file))
 
 
-def test_what_is_not_used_is_passed_over_with_all_that_it_holds():
-    """A group that is not read may hold others, and cells may come behind it."""
+def test_unused_groups_are_skipped_with_their_contents():
+    """A skipped group may contain other groups, and more cells may follow it."""
     cell = "cell (X) { area : 2; pg_pin (V) { one (a) { b : 1; } two () { } c : 3; } }"
     text = f"library (x) {{ {cell} cell (Y) {{ area : 3; }} }}"
     groups = parse_groups(text, "x").groups[0].groups

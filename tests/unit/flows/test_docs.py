@@ -1,4 +1,4 @@
-"""Generated documentation: up to date, and what is wrong is said."""
+"""The generated documentation is up to date, and mistakes in its markers are reported."""
 
 import pytest
 from amaranth.lib import wiring
@@ -16,7 +16,7 @@ def test_the_documentation_is_up_to_date():
     assert main(["docs", "--check"]) == 0
 
 
-def test_a_stale_table_is_found_and_written_anew(tmp_path, monkeypatch, capsys):
+def test_a_stale_table_is_reported_and_regenerated(tmp_path, monkeypatch, capsys):
     file = tmp_path / "cube.md"
     file.write_text("# x\n<!-- configurations: hdl.cube -->\nold\n<!-- /configurations -->\nend\n")
     assert docs.update(tmp_path, check=True) == [file] and "old" in file.read_text()
@@ -26,7 +26,7 @@ def test_a_stale_table_is_found_and_written_anew(tmp_path, monkeypatch, capsys):
     assert text.endswith("<!-- /configurations -->\nend\n") and docs.update(tmp_path) == []
 
 
-def test_a_picture_is_drawn_where_a_file_shows_it(tmp_path, monkeypatch):
+def test_a_picture_is_drawn_beside_a_file_that_shows_it(tmp_path, monkeypatch):
     monkeypatch.setitem(docs.PICTURES, "bars.svg", lambda: "<svg/>\n")
     file, picture = tmp_path / "x.md", tmp_path / "bars.svg"
     file.write_text("bars.svg\n")
@@ -50,7 +50,7 @@ def test_the_area_picture_shows_the_stored_ratios(monkeypatch, tmp_path):
         figures.m3xu_area()
 
 
-def test_the_table_of_instructions_is_that_of_the_opcodes():
+def test_the_instruction_table_agrees_with_the_opcodes():
     text = (docs.FOLDER / "m3xu.md").read_text()
     for opcode in Opcode:
         line = next(line for line in text.splitlines() if f"| `{opcode.mnemonic}` |" in line)
@@ -93,7 +93,7 @@ class Undescribed(wiring.Component):
     d: Out(8)  # pyright: ignore
 
 
-def test_a_port_without_words_is_refused():
+def test_a_port_without_a_description_is_refused():
     component = Undescribed()
     setattr(component, "_MustUse__used", True)  # noqa: B010
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""What units take on FPGAs: one DSP block a product, and no more LUTs than a plain `*` leaves."""
+"""A unit on an FPGA takes one DSP block per product and no more LUTs than a plain ``*`` does."""
 
 import json
 
@@ -17,14 +17,14 @@ def _variant(unit, **options):
 
 
 def _luts(found, family):
-    """LUTs with those inside carry cells, where they have any."""
+    """Return the number of LUTs, with those inside carry cells if the family has any."""
     return found.lut + (2 * found.carry if family == "ecp5" else 0)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", ["ecp5", "xilinx7"])
 def test_a_dot_product_takes_a_dsp_block_for_each_product(monkeypatch, family):
-    """The reference: the unit for standard cells with its products written as `*`."""
+    """The reference is the unit for standard cells, with its products written as ``*``."""
     unit = _variant("dot", k=4, multiplier="dsp")
     found = fpga.resources(unit, family)
 
@@ -42,7 +42,7 @@ def test_a_dot_product_takes_a_dsp_block_for_each_product(monkeypatch, family):
 
 @pytest.mark.parametrize("family", ["ecp5", "xilinx7"])
 def test_an_integer_dot_product_takes_dsp_blocks_and_no_lut(family):
-    """On Xilinx the sum is in the blocks as well."""
+    """On Xilinx the blocks also compute the sum."""
     found = fpga.resources(_variant("intdot", k=2, multiplier="dsp"), family)
     assert (found.lut, found.dsp, found.ff) == (0, 2, 32)
     assert found.carry == (32 if family == "ecp5" else 0)
@@ -65,18 +65,18 @@ def test_the_table_is_printed_and_stored(tmp_path, capsys):
         ("fpga dot --multiplier lut", "multiplier must be one of booth, dsp, not 'lut'"),
     ],
 )
-def test_what_does_not_exist_is_refused(arguments, message, capsys):
+def test_unknown_families_and_options_are_refused(arguments, message, capsys):
     assert main(arguments.split()) == 2
     assert message in capsys.readouterr().err
 
 
-def test_yosys_errors_are_ours():
+def test_yosys_errors_become_synthesis_errors():
     with pytest.raises(SynthesisError, match="Yosys could not map the design: "):
         fpga.count("module top(input a; endmodule", "top", "ecp5", cache=False)
 
 
 def test_the_header_of_an_integer_tile_names_its_configuration():
-    """`flows verilog simd2-int` ended in an AttributeError."""
+    """Regression: ``verilog simd2-int`` raised an AttributeError."""
     text = verilog.emit(_variant("simd2-int", operations="mma", size=1, width=8, multiplier="dsp"))
     assert "//   bits = 8" in text and "//   multiplier = dsp" in text and "booth" not in text
     assert "preset" not in text and "(* keep" in text

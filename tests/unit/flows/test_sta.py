@@ -1,4 +1,4 @@
-"""Static timing against sums done by hand on a library with straight-line delays."""
+"""Static timing agrees with sums done by hand on a library with linear delays."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from vitruvian.flows import liberty, sta
 from vitruvian.flows.liberty import LibertyError
 
-# Every delay is a + b * load + c * slew, so that interpolation is exact anywhere.
+# Every delay is a + b * load + c * slew, so that interpolation is exact everywhere.
 INV = (10.0, 2.0, 0.5)  # a ps, b ps/fF, c
 CLOCK_TO_Q = (30.0, 1.0, 0.0)
 SETUP = 7.0
@@ -70,7 +70,7 @@ def port(direction: str, *bits: int) -> dict:
 
 
 def test_chain_of_inverters(library: liberty.Library):
-    """a -> INV -> INV -> INV -> y: driver, three loads, three slews."""
+    """The path a -> INV -> INV -> INV -> y has a driver, three loads and three slews."""
     netlist = {
         "ports": {"a": port("input", 2), "y": port("output", 5)},
         "cells": {"u0": inverter(2, 3), "u1": inverter(3, 4), "u2": inverter(4, 5)},
@@ -93,7 +93,7 @@ def test_chain_of_inverters(library: liberty.Library):
 
 
 def test_of_equal_paths_the_first_is_reported(library: liberty.Library):
-    """Two inverters side by side: the answer does not depend on which comes last."""
+    """The answer for two inverters side by side does not depend on which comes last."""
     netlist = {
         "ports": {
             "a": port("input", 2),
@@ -109,7 +109,7 @@ def test_of_equal_paths_the_first_is_reported(library: liberty.Library):
 
 
 def test_registers_split_paths_into_classes(library: liberty.Library):
-    """d -> DFF -> INV -> DFF -> q, one clock: three classes, each by hand."""
+    """The path d -> DFF -> INV -> DFF -> q with one clock has three classes of path."""
     netlist = {
         "ports": {"clk": port("input", 2), "d": port("input", 3), "q": port("output", 6)},
         "cells": {
@@ -176,7 +176,7 @@ def test_loop_and_unknown_cell_are_errors(library: liberty.Library):
         sta.analyse(loop, library, driving_cell="BUF_X9")
 
 
-def test_table_interpolates_and_continues():
+def test_a_table_interpolates_and_extends():
     table = liberty.Table(
         np.array([0.0, 1.0, 3.0]),
         np.array([0.0, 2.0]),
@@ -197,7 +197,7 @@ def test_table_interpolates_and_continues():
         ("library (x) { cell (y) { area : big; } }", "missing or malformed"),
     ],
 )
-def test_what_is_no_liberty_is_said(text: str, message: str):
+def test_text_that_is_not_liberty_is_refused(text: str, message: str):
     with pytest.raises(LibertyError, match=message):
         liberty.parse(text, name="bad.lib")
 

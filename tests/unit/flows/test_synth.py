@@ -1,4 +1,4 @@
-"""Synthesis of circuits small enough to count cells by hand; equal modules; the cache."""
+"""Synthesis of circuits that are small enough to count cells by hand; equal modules; the cache."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from vitruvian.hdl.elaborate import to_rtlil
 
 
 class Nand(wiring.Component):
-    """``y = ~(a & b)``, optionally into a register with reset."""
+    """``y = ~(a & b)``, optionally through a register with reset."""
 
     a: Any
     b: Any
@@ -57,7 +57,7 @@ def test_area_of_one_gate(library):
 
 
 def test_area_of_a_gate_and_a_register_with_reset(library):
-    """D = ~(a & b) & ~rst is a NAND and a NOR with rst, or an OAI and an inverter: few cells."""
+    """D = ~(a & b) & ~rst takes two cells: NAND and NOR, or OAI and inverter."""
     mapped = one(Nand(registered=True), library)
     assert mapped.cells["DFF_X1"] == 1
     assert mapped.sequential_area_um2 == pytest.approx(4.522)
@@ -114,7 +114,7 @@ def test_equal_modules_are_found_by_content():
 
 
 def test_piece_times_count_equals_flat(library):
-    """Multipliers without common operands: flat and multiplied areas differ by ABC's noise only."""
+    """For multipliers without common operands, flat and multiplied areas differ by ABC's noise."""
     flat = one(Array(count=4), library).area_um2
     for unit in (toy(Array, shared=()), toy(Array, shared=(Multiply,))):
         settings = measure.Settings(library=library, targets_ps=(10000,), cut="modules")

@@ -1,4 +1,4 @@
-"""Table 3.5 from what was measured and what is checked in."""
+"""Table 3.5 combines measured figures with checked-in ones."""
 
 import csv
 import json
@@ -11,7 +11,7 @@ from vitruvian.flows.units import reported
 
 
 def store(folder, unit, areas):
-    """A baseline with areas by (operations, width)."""
+    """Store a baseline with the given area for each (operations, width)."""
     rows = {}
     for variant in reported(unit):
         key = variant.configuration["operations"], variant.configuration.get("width", 16)
@@ -31,8 +31,8 @@ def folder(tmp_path, monkeypatch):
 def test_parts_and_ratios(folder):
     store(folder, "simd2-int", {("mma", 16): 100.0, ("all", 16): 180.0, ("mma", 32): 362.0})
     store(folder, "simd2", {("mma", 16): 200.0, ("mma-orand", 16): 214.0, ("orand", 16): 34.0})
-    found = dict(table35.tables([], "cells", everything=True))
-    ratios = {title: {(x[0], x[1]): x[4] for x in lines} for title, (_, lines) in found.items()}
+    result = dict(table35.tables([], "cells", everything=True))
+    ratios = {title: {(x[0], x[1]): x[4] for x in lines} for title, (_, lines) in result.items()}
     assert ratios == {
         "Table 3.5 (a) beside the matrix product, FP16, ratios over mma at 16 bits": {
             ("mma", "16"): "1.00",
@@ -49,7 +49,7 @@ def test_parts_and_ratios(folder):
             ("mma", "32"): "3.62",
         },
     }
-    assert all(line[-1] == "checked in" for _, (_, lines) in found.items() for line in lines)
+    assert all(line[-1] == "checked in" for _, (_, lines) in result.items() for line in lines)
 
 
 def test_nothing_without_rows_or_figures(folder):
@@ -60,20 +60,20 @@ def test_nothing_without_rows_or_figures(folder):
 
 
 def test_published_ratios_are_those_of_the_papers_table(root):
-    """Each by one row of the list of figures; max stands with min where the row says so."""
+    """Each row of the list gives one ratio; a max operation shares the ratio of its min."""
     path = root.parent / "shared" / "papers" / "figures.csv"
     if not path.is_file():
         pytest.skip("needs ../shared/papers/figures.csv")
-    found = {}
+    ratios = {}
     for row in csv.reader(path.read_text(encoding="utf-8").splitlines()):
         kind, _, name = row[0].removeprefix("simd2.").partition(".")
         also = row[-1].removeprefix("also ").replace("-", "") if row[-1][:4] == "also" else None
         for op in (name, also):
             if kind == "area" and op:
-                found["all" if op == "all" else f"mma-{op}", 16] = float(row[4])
+                ratios["all" if op == "all" else f"mma-{op}", 16] = float(row[4])
             elif kind == "alone" and op and op != "total":
-                found[op, 16] = float(row[4])
+                ratios[op, 16] = float(row[4])
         if kind == "width":
             operations = name.rstrip("0123456789")
-            found[operations, int(name.removeprefix(operations))] = float(row[4])
-    assert found == PUBLISHED
+            ratios[operations, int(name.removeprefix(operations))] = float(row[4])
+    assert ratios == PUBLISHED

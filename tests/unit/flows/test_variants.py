@@ -1,4 +1,4 @@
-"""The published M³XU variants are what the table of results says they are."""
+"""The published M³XU variants have the parameters that the table of results states."""
 
 import pytest
 
@@ -6,12 +6,12 @@ from vitruvian.flows.variants import REPORTED, TABLE, VARIANTS, variant
 
 
 def test_windows_of_the_published_variants():
-    """A window of 49 passed every fast test."""
+    """Regression: a window of 49 passed every fast test."""
     windows = {name: config.window for name, config in VARIANTS.items()}
     wide = ("fp64", "baseline-fp64")
     machine = ("baseline-a100", "fp32-a100", "fp32c-a100", "pipelined-a100")
     expected: dict[str, int | None] = {name: 106 if name in wide else 48 for name in VARIANTS}
-    # those of a machine have its windows in the 16-bit modes; the setting is FP32's
+    # The variants of a machine have its windows in 16-bit modes; the setting applies to FP32.
     expected["baseline-a100"] = None
     assert windows == expected
     for name in machine:

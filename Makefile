@@ -68,7 +68,7 @@ mutants: compiler $(STAMP) ## run the tests on 200 random mutants of golden, sim
 bench: compiler $(STAMP) ## measure the speed of the compiled models and of golden
 	@set -e; for script in benchmarks/*.py; do echo "$$script"; $(PY) $$script; done
 
-docs: compiler $(STAMP) ## regenerate the generated parts of docs/
+docs: compiler $(STAMP_DEV) ## regenerate the generated parts of docs/, and build the site in build/site
 	$(PY) -m vitruvian docs $(ARGS)
 	$(PY) -m vitruvian.sim.bench.cube.waveform
 	$(PY) -m vitruvian $(DAVINCI) --gantt docs/units/davinci_matmul.svg

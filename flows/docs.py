@@ -115,10 +115,10 @@ def update(folder: Path = FOLDER, *, check: bool = False) -> list[Path]:
     UserError
         If a file asks for an unknown part, or if the folder contains no documentation.
     """
-    if not any(folder.glob("*.md")):
+    if not any(folder.rglob("*.md")):
         raise UserError(f"docs needs the folder of the documentation, {folder}, of a source tree")
     stale = []
-    for path in sorted(folder.glob("*.md")):
+    for path in sorted(folder.rglob("*.md")):
         text = path.read_text()
         fresh = _BLOCK.sub(lambda match: _block(match[1], match[2]), text)
         if fresh != text:

@@ -10,7 +10,7 @@ from vitruvian.golden.m3xu.precision import PRECISIONS as M3XU
 
 from ..fp.multidot import choose, widen_exponent
 from ..fp.unpack import Unpacked, unpack
-from ..simd2.pair import DEAL, chosen_bits
+from ..simd2.pair import ASSIGNMENT_BITS, chosen_bits
 from .config import MatrixUnitConfig
 from .ports import operand_layouts, step_layout
 
@@ -68,7 +68,7 @@ class DataAssignment(wiring.Component):
         m.d.comb += self.lanes.codes.eq(self.bus)
         views: list[list[tuple[Value, Unpacked]]] = [[] for _ in range(config.lanes)]
         for names in self._readings():
-            self._deal(m, names, select, views)
+            self._assign_operands(m, names, select, views)
         for lane, found in enumerate(views):
             target = self.lanes.lanes[f"lane{lane}"]
             if not found:
@@ -95,7 +95,7 @@ class DataAssignment(wiring.Component):
             found[key] = (*found.get(key, ()), name)
         return list(found.values())
 
-    def _deal(
+    def _assign_operands(
         self,
         m: Module,
         names: tuple[str, ...],
@@ -119,7 +119,7 @@ class DataAssignment(wiring.Component):
                 negate = is_complex & ~self.step.part
             here = chosen
             if config.one_pair and "fp32" in names:
-                code, here = self._dealt(code, index, chosen)
+                code, here = self._semiring_operand(code, index, chosen)
             view = unpack(m, code, format, name=f"{format.name}_{index}")
             lanes = range(index * n, index * n + n)
             total = sum(self._width(lane) for lane in lanes)
@@ -145,9 +145,9 @@ class DataAssignment(wiring.Component):
                 )
                 place += width
 
-    def _dealt(self, code: Value, index: int, chosen: Value) -> tuple[Value, Value]:
+    def _semiring_operand(self, code: Value, index: int, chosen: Value) -> tuple[Value, Value]:
         """What a semiring has in place of an operand, and whether there is anything."""
-        bits = chosen_bits(self.config.ops, self.step.deal, DEAL)
+        bits = chosen_bits(self.config.ops, self.step.deal, ASSIGNMENT_BITS)
         apart, one = bits["plus"] | bits["larger"], Const(0x3F80_0000, 32)
         if index == (self.side == "a"):  # a and 1, 1 and b
             code = Mux(apart, one, code)

@@ -76,7 +76,8 @@ class MatrixUnitConfig:
         Whether A is compressed 2:4: an element takes k values of A, each with its place among four,
         and 2·k rows of B. For the units with ``operations``, and even k.
     multiplier : {"booth", "dsp"}
-        Booth rows and carry-save trees, or ``*`` and ``+``, which an FPGA has blocks for.
+        ``booth``: Booth rows and carry-save trees, for standard cells. ``dsp``: ``*`` and ``+``,
+        for the DSP blocks of an FPGA.
 
     Raises
     ------

@@ -13,7 +13,7 @@ from ..fp.multidot import MultiDot
 from ..m3xu.dot import LaneDot
 from ..simd2.dot import SemiringDot, better, both_true
 from ..simd2.mode import bits
-from ..simd2.pair import ELEMENT, addend, chosen_bits, take_one, turned
+from ..simd2.pair import ELEMENT_BITS, addend, chosen_bits, keep_selected, negated_unless_nan
 from .config import INT8, MatrixUnitConfig
 from .ports import control_layout, operand_layouts
 
@@ -146,7 +146,7 @@ class ProcessingElement(wiring.Component):
     def _flags(self) -> dict[str, Value]:
         """What the element is told about the operation."""
         if self.config.one_pair:
-            return chosen_bits(self.config.ops, self.control.mode, ELEMENT)
+            return chosen_bits(self.config.ops, self.control.mode, ELEMENT_BITS)
         return bits(self.config.ops, self.control.mode)
 
     def _choose_product(self, m: Module, dot: LaneDot) -> None:
@@ -154,7 +154,7 @@ class ProcessingElement(wiring.Component):
         flags, n = self._flags(), self.config.limbs("fp32")
         if isinstance(flags["larger"], Const):
             return
-        take_one(
+        keep_selected(
             m,
             dot.a,
             dot.b,
@@ -188,7 +188,7 @@ class ProcessingElement(wiring.Component):
                     late[name] = Signal(name=f"s{rank}_{name}", reset_less=True)
                     m.d.sync += late[name].eq(bit)
         if isinstance(dot, LaneDot):
-            found, true = turned(found, late["turn"], dot.spec.output), late["true"]
+            found, true = negated_unless_nan(found, late["turn"], dot.spec.output), late["true"]
         return better(
             m,
             found,

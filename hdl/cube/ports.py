@@ -12,7 +12,7 @@ from vitruvian.golden.m3xu.precision import PRECISIONS as M3XU
 from ..m3xu.lanes import bus_layout
 from ..simd2.mode import bits_layout
 from ..simd2.operand import lane_layout
-from ..simd2.pair import DEAL, ELEMENT, chosen_layout
+from ..simd2.pair import ASSIGNMENT_BITS, ELEMENT_BITS, chosen_layout
 from .config import INT8, MatrixUnitConfig
 
 __all__ = [
@@ -98,7 +98,7 @@ def step_layout(config: MatrixUnitConfig) -> data.StructLayout:
             "digit": config.digit_bits,
             "part": int(bool(config.complex_precisions)),
         }
-        | ({"deal": chosen_layout(config.ops, DEAL)} if config.one_pair else {})
+        | ({"deal": chosen_layout(config.ops, ASSIGNMENT_BITS)} if config.one_pair else {})
     )
 
 
@@ -136,7 +136,7 @@ def control_layout(config: MatrixUnitConfig) -> data.StructLayout:
     there are semirings.
     """
     if config.one_pair:
-        mode = chosen_layout(config.ops, ELEMENT)
+        mode = chosen_layout(config.ops, ELEMENT_BITS)
     else:
         mode = bits_layout(config.ops) if config.semirings else 0
     decodes, stepped = config.assignment == "element", bool(config.limb_counts)

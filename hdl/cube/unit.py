@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..simd2.mode import decoded
 from ..simd2.operand import Decode, Spread
-from ..simd2.pair import DEAL, ELEMENT
+from ..simd2.pair import ASSIGNMENT_BITS, ELEMENT_BITS
 from .assign import DataAssignment
 from .config import INT8, MatrixUnitConfig
 from .control import Sequencer
@@ -151,7 +151,10 @@ class MatrixUnit(wiring.Component):
         code = Value.cast(self.i.payload.operation)
         if self.config.one_pair:
             for name, bit in decoded(ops, code).items():
-                for target, names in ((grid.step.deal, DEAL), (grid.control.mode, ELEMENT)):
+                for target, names in (
+                    (grid.step.deal, ASSIGNMENT_BITS),
+                    (grid.control.mode, ELEMENT_BITS),
+                ):
                     if name in names:
                         m.d.comb += getattr(target, name).eq(bit)
             return

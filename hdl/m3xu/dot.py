@@ -12,10 +12,10 @@ from vitruvian.validate import one_of
 
 from ..fp.core import PIPELINES, DotCore
 from ..fp.dot import lane
-from ..fp.geometry import Geometry, ShortWindow, SmallResult, floored
+from ..fp.geometry import Geometry, ShortWindow, SmallResult, with_floor
 from ..fp.multidot import check_floor, choose, widen
 from ..fp.multiply import check_multiplier, multiply
-from ..fp.pipeline import Cuts
+from ..fp.pipeline import PipelineStages
 from ..fp.unpack import Unpacked, unpack
 from .lanes import bus_layout, lanes_of
 from .products import limb_products
@@ -50,7 +50,8 @@ class LaneDot(wiring.Component):
     pipeline : int
         Register ranks, 0 to 4.
     multiplier : {"booth", "dsp"}
-        Booth rows and carry-save trees, or ``*`` and ``+``, which an FPGA has blocks for.
+        ``booth``: Booth rows and carry-save trees, for standard cells. ``dsp``: ``*`` and ``+``,
+        for the DSP blocks of an FPGA.
 
     Members
     -------
@@ -141,7 +142,7 @@ class LaneDot(wiring.Component):
             exponent_max=2 * (spec.input.emax + bias),
             offset=spec.output.bias - 2 * bias,
         )
-        return floored(geometry, spec.emax_floor, 2 * bias)
+        return with_floor(geometry, spec.emax_floor, 2 * bias)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -155,14 +156,14 @@ class LaneDot(wiring.Component):
                 result_bits=self.chopped.result_bits,
                 nan_code=self.chopped.nan_code,
                 zero=self.chopped.zero,
-                floor=floored(geometry, self.chopped.emax_floor, 2 * self.spec.input.bias).floor,
+                floor=with_floor(geometry, self.chopped.emax_floor, 2 * self.spec.input.bias).floor,
             )
         core = DotCore(
             m,
             geometry=geometry,
             rounding=self.spec.rounding,
             nan_code=self.spec.nan_code,
-            cuts=Cuts(m, PIPELINES[self.pipeline]),
+            stages=PipelineStages(m, PIPELINES[self.pipeline]),
             short=short,
             small=self._small(),
             pieces=wide,

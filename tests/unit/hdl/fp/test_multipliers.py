@@ -158,9 +158,9 @@ class _Dot(DotProduct):
 class _Chain(IntDotProduct):
     """As `_Dot`; its blocks take B without its sign."""
 
-    def _build_chain(self, m, cuts):
+    def _build_chain(self, m, stages):
         self.signed_b = False
-        return super()._build_chain(m, cuts)
+        return super()._build_chain(m, stages)
 
 
 def _bit_off(m, a, b, *, name, multiplier="booth"):

@@ -152,14 +152,14 @@ def first(m, keys, **rest):
     return keys[:1]
 
 
-def unturned(m, keys, *, turns, **rest):
+def unturned(m, keys, *, sign_magnitude, **rest):
     """The order of negative numbers with a magnitude is that of the positive ones."""
-    return original_least(m, keys, turns=Const(0, 1), **rest)
+    return original_least(m, keys, sign_magnitude=Const(0, 1), **rest)
 
 
 def plus_zero(key, **rest):
     """A zero is +0, whatever the operands' signs."""
-    return replace(original_winner_of(key, **rest), minus=Const(0, 1))
+    return replace(original_decode_key(key, **rest), special_sign=Const(0, 1))
 
 
 def unordered(m, a, b, product, *, mode, **rest):
@@ -182,9 +182,9 @@ def never_equal(self, m, norm):
     return [(x, y, Const(0, 1)) for x, y, _ in original_pairs(self, m, norm)]
 
 
-original_least, original_winner_of = (
+original_least, original_decode_key = (
     vitruvian.hdl.simd2.winner.least,
-    vitruvian.hdl.simd2.winner.winner_of,
+    vitruvian.hdl.simd2.winner.decode_key,
 )
 original_candidate, original_key_of = (
     vitruvian.hdl.simd2.winner.candidate,
@@ -199,7 +199,7 @@ MINIMA = {"minplus", "maxplus", "minmul", "maxmul", "minmax", "maxmin"}
     [
         (vitruvian.hdl.simd2.dot, "least", first, MINIMA),
         (vitruvian.hdl.simd2.dot, "least", unturned, MINIMA - {"minplus", "maxplus"}),
-        (vitruvian.hdl.simd2.dot, "winner_of", plus_zero, MINIMA),
+        (vitruvian.hdl.simd2.dot, "decode_key", plus_zero, MINIMA),
         (vitruvian.hdl.simd2.dot, "candidate", unordered, {"minmax", "maxmin"}),
         (vitruvian.hdl.simd2.dot, "key_of", finite, {"minplus", "maxplus", "minmul", "maxmul"}),
         (

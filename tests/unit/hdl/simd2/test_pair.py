@@ -91,17 +91,17 @@ def test_a_pair_takes_two_cycles_and_none_waits():
     assert cycles["mma"] > cycles["minplus"]
 
 
-dealt, better = DataAssignment._dealt, vitruvian.hdl.cube.element.better
+semiring_operand, better = DataAssignment._semiring_operand, vitruvian.hdl.cube.element.better
 
 
 def one_in_the_place_of_a(self, code, index, chosen):
     """1 and a, 1 and b."""
-    return dealt(self, code, index ^ 1 if self.side == "a" and index < 2 else index, chosen)
+    return semiring_operand(self, code, index ^ 1 if self.side == "a" and index < 2 else index, chosen)
 
 
 def both_pairs(self, code, index, chosen):
     """The second pair of operands is in the product as well."""
-    return dealt(self, code, index, chosen)[0], chosen
+    return semiring_operand(self, code, index, chosen)[0], chosen
 
 
 def without_identity(m, *given, keep, **rest):
@@ -126,15 +126,15 @@ def test_without_a_mutation_the_few_pass():
 @pytest.mark.parametrize(
     ("target", "mutant"),
     [
-        ("vitruvian.hdl.cube.assign.DataAssignment._dealt", one_in_the_place_of_a),
+        ("vitruvian.hdl.cube.assign.DataAssignment._semiring_operand", one_in_the_place_of_a),
         ("vitruvian.hdl.cube.element.better", without_identity),
-        ("vitruvian.hdl.cube.element.turned", not_turned),
+        ("vitruvian.hdl.cube.element.negated_unless_nan", not_turned),
         pytest.param("vitruvian.hdl.cube.element.addend", plus_zero, marks=pytest.mark.slow),
         pytest.param(
-            "vitruvian.hdl.cube.assign.DataAssignment._dealt", both_pairs, marks=pytest.mark.slow
+            "vitruvian.hdl.cube.assign.DataAssignment._semiring_operand", both_pairs, marks=pytest.mark.slow
         ),
         pytest.param(
-            "vitruvian.hdl.cube.element.take_one",
+            "vitruvian.hdl.cube.element.keep_selected",
             lambda *given, **rest: None,
             marks=pytest.mark.slow,
         ),

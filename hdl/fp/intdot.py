@@ -16,7 +16,7 @@ from .pipeline import PipelineStages
 __all__ = ["IntDotProduct"]
 
 #: The stage boundaries that have registers at each pipeline depth. With a carry-save tree, ``tree``
-#: is a level inside the tree and ``sum`` holds the two rows of the result. In a chain of DSP blocks,
+#: is a level inside the tree and ``sum`` holds the two rows of the result. In a DSP block chain,
 #: ``tree`` holds the products and ``sum`` the exact sum. ``total`` is the 32-bit result.
 _STAGES: dict[int, tuple[str, ...]] = {
     0: (),

@@ -118,7 +118,7 @@ class MultiDot(wiring.Component):
                         f"{getattr(specs[0], field)!r}, not {getattr(spec, field)!r}"
                     )
         if len({(spec.window, spec.result_bits) for spec in specs}) > 2:
-            raise ValueError("windows of specs must be at most two different ones")
+            raise ValueError("specs must have at most two different windows")
         if self.int8_k and specs and specs[0].output.storage_bits != 32:
             raise ValueError("output must have 32 bits where int8 is one of the precisions")
 

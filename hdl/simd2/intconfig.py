@@ -70,7 +70,9 @@ class IntConfig:
         if not self.operations or not all(isinstance(op, Op) for op in self.operations):
             raise TypeError(f"operations must be a tuple of Op, not {self.operations!r}")
         if len(set(self.operations)) < len(self.operations):
-            raise ValueError(f"operations must be different ones, not {self.operations!r}")
+            raise ValueError(
+                f"operations must be different from each other, not {self.operations!r}"
+            )
         object.__setattr__(self, "operations", tuple(op for op in Op if op in self.operations))
 
     def settings(self) -> dict[str, object]:

@@ -175,15 +175,15 @@ class ProcessingElement(wiring.Component):
         flags = self._flags()
         late = {name: flags[name] for name in ("semiring", "turn", "truth")}
         late["keep"] = self.control.accumulate
-        found: Value = dot.d
+        result: Value = dot.d
         if isinstance(dot, SemiringDot):
             true: Value = dot.true
         else:
             true = late["true"] = both_true(self.a.lanes["lane0"], self.b.lanes["lane0"])
         ranks = self.config.pipeline + self.config.merge_cycles
         if ranks > dot.latency:
-            found = Signal.like(dot.d, name="found", reset_less=True)
-            m.d.sync += found.eq(dot.d)
+            result = Signal.like(dot.d, name="found", reset_less=True)
+            m.d.sync += result.eq(dot.d)
             if isinstance(dot, SemiringDot):
                 true = Signal.like(dot.true, name="true", reset_less=True)
                 m.d.sync += true.eq(dot.true)
@@ -193,10 +193,10 @@ class ProcessingElement(wiring.Component):
                     late[name] = Signal(name=f"s{rank}_{name}", reset_less=True)
                     m.d.sync += late[name].eq(bit)
         if isinstance(dot, LaneDot):
-            found, true = negated_unless_nan(found, late["turn"], dot.spec.output), late["true"]
+            result, true = negated_unless_nan(result, late["turn"], dot.spec.output), late["true"]
         return better(
             m,
-            found,
+            result,
             true,
             kept,
             output=dot.spec.output,

@@ -139,8 +139,8 @@ class MatrixUnit(wiring.Component):
             ("integer", integers),
         ):
             codes = [config.precisions.index(name) for name in names]
-            here = [precision == code for code in codes]
-            m.d.comb += grid.control[flag].eq(Cat(*here).any())
+            selected = [precision == code for code in codes]
+            m.d.comb += grid.control[flag].eq(Cat(*selected).any())
         if config.precision_bits:
             m.d.comb += Value.cast(grid.step.precision).eq(precision)
             if config.assignment == "element":
@@ -199,8 +199,8 @@ class MatrixUnit(wiring.Component):
                 m.d.comb += is_complex.eq(chosen)
         for n, chosen in counts.items():
             codes = [code for code, name in enumerate(config.precisions) if config.limbs(name) == n]
-            here = [precision == code for code in codes]
-            m.d.comb += chosen.eq(Cat(*here).any() if config.precision_bits else 1)
+            selected = [precision == code for code in codes]
+            m.d.comb += chosen.eq(Cat(*selected).any() if config.precision_bits else 1)
         digit = Signal(config.digit_bits)
         part = Signal(int(bool(config.complex_precisions)))
         last = Signal()

@@ -291,7 +291,7 @@ def _choice(select: Value, x: Unpacked, y: Unpacked) -> Unpacked:
 
 def better(
     m: Module,
-    found: Value,
+    new: Value,
     true: Value,
     kept: Value,
     *,
@@ -305,7 +305,7 @@ def better(
     Parameters
     ----------
     m : Module
-    found, true : Value
+    new, true : Value
         The new value: ``d`` and ``true`` of ``SemiringDot``.
     kept : Value
         Code of the slot's value, the other operand of ⊕.
@@ -318,18 +318,18 @@ def better(
     name : str
         First part of the new signals' names.
     """
-    bits, f = len(found), output.fraction_bits
+    bits, f = len(new), output.fraction_bits
     infinity = Const(((1 << output.exponent_bits) - 1) << f, bits - 1)
     turn, truth = mode["turn"], mode["truth"]
     own: Value = Mux(keep, kept, Cat(infinity, turn))
-    sign, other = found[-1], own[-1] ^ turn
+    sign, other = new[-1], own[-1] ^ turn
     less = Signal(name=f"{name}_less")
-    m.d.comb += less.eq(Mux(sign ^ other, sign, less_than(found[:-1], own[:-1]) ^ sign))
-    found_nan, own_nan = (_is_nan(code, output) for code in (found, own))
-    # For ⊕ = max ``found`` is negated. The comparison negates the slot's value as well, and the
+    m.d.comb += less.eq(Mux(sign ^ other, sign, less_than(new[:-1], own[:-1]) ^ sign))
+    new_nan, own_nan = (_is_nan(code, output) for code in (new, own))
+    # For ⊕ = max ``new`` is negated. The comparison negates the slot's value as well, and the
     # result gets its sign back.
-    restored = Cat(found[:-1], sign ^ (turn & ~found_nan))
-    takes = ~mode["semiring"] | own_nan | (less & ~found_nan)
+    restored = Cat(new[:-1], sign ^ (turn & ~new_nan))
+    takes = ~mode["semiring"] | own_nan | (less & ~new_nan)
     chosen: Value = Mux(takes, restored, own)
     if isinstance(truth, Const) and not truth.value:
         return chosen

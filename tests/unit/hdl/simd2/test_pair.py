@@ -97,9 +97,8 @@ semiring_operand, better = DataAssignment._semiring_operand, vitruvian.hdl.cube.
 
 def operands_exchanged(self, code, index, chosen):
     """Compute 1 · a and 1 · b with the 1 in the wrong lane."""
-    return semiring_operand(
-        self, code, index ^ 1 if self.side == "a" and index < 2 else index, chosen
-    )
+    exchanged = index ^ 1 if self.side == "a" and index < 2 else index
+    return semiring_operand(self, code, exchanged, chosen)
 
 
 def both_pairs(self, code, index, chosen):
@@ -133,11 +132,7 @@ def test_without_a_mutation_the_few_pass():
         ("vitruvian.hdl.cube.element.better", without_identity),
         ("vitruvian.hdl.cube.element.negated_unless_nan", not_negated),
         pytest.param("vitruvian.hdl.cube.element.addend", plus_zero, marks=pytest.mark.slow),
-        pytest.param(
-            "vitruvian.hdl.cube.assign.DataAssignment._semiring_operand",
-            both_pairs,
-            marks=pytest.mark.slow,
-        ),
+        pytest.param(ASSIGN, both_pairs, marks=pytest.mark.slow),
         pytest.param(
             "vitruvian.hdl.cube.element.keep_selected",
             lambda *args, **rest: None,

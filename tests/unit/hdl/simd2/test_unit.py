@@ -22,9 +22,9 @@ PLAIN = MatrixUnitConfig(m=4, n=4, k=4, precisions=("fp16",))
 
 
 def result(config=SMALL, *, beats=4000, stall_rate=0.2, **traffic):
-    beats_of_unit = make_traffic(config, beats=beats, seed=5, **traffic)
+    stimuli = make_traffic(config, beats=beats, seed=5, **traffic)
     model = compile(MatrixUnit(config=config))
-    return compare_traffic(model, beats_of_unit, stall_rate=stall_rate, seed=5)
+    return compare_traffic(model, stimuli, stall_rate=stall_rate, seed=5)
 
 
 @pytest.mark.parametrize("config", [SMALL, QUICK])

@@ -80,9 +80,11 @@ def _shared(classes: tuple[Any, ...], bodies: dict[str, str], check: bool) -> It
     def elaborate(self: Any, platform: Any) -> Any:
         original = originals[type(self)]
         if id(self) in emitting:
+            # The conversion below elaborates the same component again.
             return original(self, platform)
         name = f"{snake(type(self).__name__)}_{_identity(self)}"
         uses[name] = uses.get(name, 0) + 1
+        # With ``check`` the second instance is elaborated as well and compared.
         if uses[name] <= 1 + check:
             emitting.add(id(self))
             body = rtlil_backend.convert(self, name=name, emit_src=False)

@@ -121,14 +121,17 @@ class DataAssignment(wiring.Component):
             negate: Value = Const(0, 1)
             if pairs and self.side == "b":
                 other = self.bus[(index ^ 1) * bits : ((index ^ 1) + 1) * bits]
+                # Im(a·b) = Re a · Im b + Im a · Re b, so B's parts are exchanged.
                 code = Mux(is_complex & self.step.part, other, code)
             elif pairs and index % 2:
+                # Re(a·b) = Re a · Re b - Im a · Im b, so A's imaginary parts are negated.
                 negate = is_complex & ~self.step.part
             selected = chosen
             if config.one_pair and "fp32" in names:
                 code, selected = self._semiring_operand(code, index, chosen)
             view = unpack(m, code, format, name=f"{format.name}_{index}")
             lanes = range(index * n, index * n + n)
+            # A narrow significand lies at the top of its lanes.
             total = sum(self._width(lane) for lane in lanes)
             padded = Cat(Const(0, total - len(view.significand)), view.significand)
             position = 0

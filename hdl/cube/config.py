@@ -148,6 +148,7 @@ class MatrixUnitConfig:
         object.__setattr__(self, "assignment", check_operations(self))
 
     def _check_lanes(self) -> None:
+        # The lanes depend on precisions and operations, so this check comes last.
         if self.assignment is None:
             wide = any(name in WIDE for name in self.precisions)
             object.__setattr__(self, "assignment", "edge" if wide else "element")

@@ -104,6 +104,7 @@ class Sequencer(wiring.Component):
             self.head.eq(queue.head),
             self.offer.eq(queue.any & (busy[self.head] == 0)),
             self.accumulate.eq(
+                # A slot that was never written counts as zero.
                 (self.start != Start.ZERO) & (holds[self.slot] | (self.start == Start.FROM_C))
             ),
         ]
@@ -115,6 +116,7 @@ class Sequencer(wiring.Component):
             with m.Case(Start.FROM_C):
                 m.d.comb += ready.eq(busy[self.slot] == 0)
             with m.Default():
+                # See Notes: the beat meets the earlier result in every element.
                 soon = config.entry_cycles + config.hops
                 m.d.comb += ready.eq(self.late | (busy[self.slot] <= soon))
 
@@ -170,6 +172,7 @@ class SlotQueue(wiring.Component):
         level = Signal(range(depth + 1))
         left = Signal(range(depth + 1))
         m.d.comb += [
+            # A push goes to the first entry that is free after a pop has moved all entries up.
             left.eq(level - self.pop),
             self.any.eq(level != 0),
             self.head.eq(entries[0]),

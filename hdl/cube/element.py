@@ -96,6 +96,7 @@ class ProcessingElement(wiring.Component):
             Signal(config.word_bits, name=f"slot{s}", reset_less=True)
             for s in range(config.slot_count)
         )
+        # The addend of the dot product: the slot's value or zero.
         start: Value = Mux(self.control.accumulate, slots[self.control.slot], 0)
         if config.one_pair:
             start = addend(start, self._flags()["semiring"])
@@ -128,6 +129,7 @@ class ProcessingElement(wiring.Component):
                 self._choose_product(m, dot)
                 result = self._merged(m, dot, slots[write_slot])
         for s, slot in enumerate(slots):
+            # A result has priority over a value from outside.
             with m.If(write & (write_slot == s)):
                 m.d.sync += slot.eq(result)
             with m.Elif(self.load & (self.load_slot == s)):
@@ -181,12 +183,14 @@ class ProcessingElement(wiring.Component):
         else:
             true = late["true"] = both_true(self.a.lanes["lane0"], self.b.lanes["lane0"])
         ranks = self.config.pipeline + self.config.merge_cycles
+        # The dot product has its largest number of ranks already, so one rank is behind it.
         if ranks > dot.latency:
             result = Signal.like(dot.d, name="found", reset_less=True)
             m.d.sync += result.eq(dot.d)
             if isinstance(dot, SemiringDot):
                 true = Signal.like(dot.true, name="true", reset_less=True)
                 m.d.sync += true.eq(dot.true)
+        # The control bits are needed when the result arrives.
         for rank in range(1, ranks + 1):
             for name, bit in late.items():
                 if not isinstance(bit, Const):
@@ -255,6 +259,7 @@ class ProcessingElement(wiring.Component):
         chopped = [specs.pop(name) for name in config.chopped]
         widest = max(specs.values(), key=lambda spec: spec.input.exponent_bits)
         small = [config.float_specs[name] for name in config.small_results]
+        # A precision that is not chopped comes first; ``chopped`` describes the others.
         small.sort(key=lambda spec: spec in chopped)
         return LaneDot(
             spec=widest,

@@ -197,6 +197,7 @@ class Grid(wiring.Component):
             if i:
                 valid, control = self._delay(m, valid, control, f"{i}_skew")
             row_valid, row_control = valid, control
+            # The skew of a systolic array: row i starts i cycles late.
             a = self._chain(m, rows[i], i, f"a{i}_skew")
             for j in range(self.config.n):
                 if j:

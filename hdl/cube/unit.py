@@ -87,6 +87,7 @@ class MatrixUnit(wiring.Component):
         m.submodules.sequencer = sequencer = Sequencer(config=config)
         m.submodules.grid = grid = Grid(config=config)
 
+        # The sequencer decides about the slot, and the streams about the data.
         from_c = beat.start == Start.FROM_C
         may_go = Signal()
         go = Signal()
@@ -98,6 +99,7 @@ class MatrixUnit(wiring.Component):
             slot.eq(Mux(beat.slot > last, last, beat.slot)),
             may_go.eq(sequencer.may_go & (~from_c | self.c.valid)),
             self.i.ready.eq(may_go & steps.done),
+            # C is taken together with the last step of its sum.
             self.c.ready.eq(sequencer.may_go & from_c & self.i.valid & steps.last),
             go.eq(self.i.valid & may_go & steps.last),
             sequencer.start.eq(beat.start),
@@ -205,6 +207,7 @@ class MatrixUnit(wiring.Component):
         part = Signal(int(bool(config.complex_precisions)))
         last = Signal()
         done = Signal()
+        # A narrow precision takes one step.
         narrow = ~Cat(*counts.values()).any()
         ends = [chosen & (digit == n - 1) for n, chosen in counts.items()]
         m.d.comb += [last.eq(Cat(narrow, *ends).any()), done.eq(last & (part | ~is_complex))]

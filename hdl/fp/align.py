@@ -65,7 +65,9 @@ def shift_right(
     m.d.comb += beyond.eq(distance[steps:].any())
     order = list(range(steps))
     if steps > 2:
+        # Exchange the last two steps, see Notes.
         order[-2:] = order[:-3:-1]
+    # A distance beyond the range of all steps shifts every bit out.
     lost: list[Value] = [beyond & word.any()] if sticky and len(distance) > steps else []
     for position, bit in enumerate(order):
         step = 1 << bit
@@ -77,11 +79,13 @@ def shift_right(
         if position < len(order) - 1:
             m.d.comb += stage.eq(Mux(distance[bit], moved, word))
         else:
+            # Both selects are 0 beyond the range, which clears the word.
             keep = Signal(name=f"{name}_keep")
             move = Signal(name=f"{name}_move")
             m.d.comb += [keep.eq(~(distance[bit] | beyond)), move.eq(distance[bit] & ~beyond)]
             merged = (moved & _mask(move, width, clear)) | (word & _mask(keep, width, clear))
             if fill is not None:
+                # Beyond the range a negative word is all ones instead of zero.
                 merged = merged | _mask(fill & beyond, width, clear)
             m.d.comb += stage.eq(merged)
         word = stage
@@ -97,7 +101,16 @@ def _mask(chosen: Value, width: int, clear: tuple[int, Value] | None) -> Value:
 
 
 def maximum(m: Module, values: Sequence[Value], *, name: str) -> Value:
-    """Return the largest of unsigned values, from a balanced tree of two-input comparisons."""
+    """Return the largest of unsigned values, from a balanced tree of two-input comparisons.
+
+    Parameters
+    ----------
+    m : Module
+    values : sequence of Value
+        Unsigned values; their widths may differ.
+    name : str
+        First part of the new signals' names.
+    """
     level, values = 0, list(values)
     while len(values) > 1:
         following: list[Value] = []

@@ -86,11 +86,13 @@ def compress(m: Module, rows: list[Row], *, width: int, name: str) -> list[Row]:
             continue
         words = [row.bits(low, high) for row in present]
         if len(words) == 3 or (len(words) == 2 and carry_reaches == low):
+            # Three bits, or two bits and a carry from the column below.
             length = high - low
             half = Signal(length, name=f"{name}_half{low}")
             m.d.comb += half.eq(words[0] ^ words[1])
             if len(words) == 3:
                 sums.append((low, half ^ words[2]))
+                # The majority of three bits: if the first two differ, the third decides.
                 carry = (half & words[2]) | (~half & words[1])
             else:
                 sums.append((low, half))
@@ -110,6 +112,7 @@ def compress(m: Module, rows: list[Row], *, width: int, name: str) -> list[Row]:
 
 
 def _assemble(m: Module, parts: list[tuple[int, Value]], *, width: int, name: str) -> Row:
+    """Return the row made of ``parts``, each a first column and its bits."""
     parts = sorted(parts, key=lambda part: part[0])
     low = parts[0][0]
     pieces: list[Value] = []
@@ -160,6 +163,7 @@ def reduce_rows(
                 following += group
                 continue
             packed = compress(m, group, width=width, name=f"{name}_l{level}_{index // 3}")
+            # The carry row starts in column 1, so its column 0 is free.
             if waiting and packed[-1].lsb == 1:
                 packed[-1] = Row(value=Cat(waiting.pop(0), packed[-1].value), lsb=0)
             following += packed
@@ -209,6 +213,7 @@ def add_plainly(
     not do so if the adder has a carry-in (which occupies a column below the sum) or if its result
     has the attribute ``keep``.
     """
+    # The shortest rows come first, so that the adders stay narrow.
     rows, waiting, number = sorted(rows, key=lambda row: len(row.value)), list(ones), 0
     while len(rows) > target:
         x, y, *rest = rows
@@ -255,6 +260,7 @@ def reduce_spans(m: Module, rows: list[Row], *, width: int, target: int, name: s
         ]
         full = [group for group in groups if len(group) == 3]
         rest = [row for group in groups if len(group) < 3 for row in group]
+        # No three rows cover the same columns, so neighbours are grouped.
         if not full:
             full, rest = (
                 [rest[i : i + 3] for i in range(0, len(rest) - 2, 3)],
@@ -304,6 +310,12 @@ def kogge_stone(m: Module, x: Value, y: Value) -> Value:
     """Return ``x + y`` modulo ``2**len(x)`` from a parallel-prefix adder (Kogge-Stone).
 
     It computes all carries in log2(len(x)) steps with the least fan-out.
+
+    Parameters
+    ----------
+    m : Module
+    x, y : Value
+        Summands of the same width.
     """
     width = len(x)
     generate = Signal(width, name="carry_generate")

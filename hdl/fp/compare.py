@@ -36,6 +36,7 @@ def _order(m: Module, a: Value, b: Value, format: FloatFormat) -> _Order:
     m.d.comb += [
         smaller.eq(a[bits] < b[bits]),
         equal.eq(a[bits] == b[bits]),
+        # Of two negative numbers the one with the larger magnitude is less.
         below.eq(Mux(x.sign, ~y.sign | ~(smaller | equal), ~y.sign & smaller)),
     ]
     return _Order(
@@ -147,6 +148,7 @@ class MinMax(wiring.Component):
         f = self.format
         order = _order(m, self.a, self.b, f)
         take_a = Signal(name="take_a")
+        # A NaN loses against any number.
         m.d.comb += take_a.eq(~order.a_nan & (order.b_nan | (order.below ^ self.maximum)))
         codes = [code[f.storage_shift : f.storage_shift + f.width] for code in (self.a, self.b)]
         chosen = Mux(take_a, codes[0], codes[1])

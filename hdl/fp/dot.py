@@ -56,6 +56,7 @@ def lane(m: Module, a: Unpacked, b: Unpacked, significand: Value, fraction: int,
     exponent = Signal(max(len(a.exponent), len(b.exponent)) + 1, name=f"{name}_exponent")
     sign = Signal(name=f"{name}_sign")
     m.d.comb += [
+        # A zero product gets the exponent 0, below all nonzero products, so it never sets E_max.
         zero.eq(a.zero | b.zero),
         exponent.eq((a.exponent + b.exponent) & (~zero).replicate(len(exponent))),
         sign.eq(a.sign ^ b.sign),
@@ -65,6 +66,7 @@ def lane(m: Module, a: Unpacked, b: Unpacked, significand: Value, fraction: int,
         exponent=exponent,
         significand=significand,
         fraction=fraction,
+        # 0 · ∞ is an invalid operation (IEEE 754, section 7.2).
         nan=a.nan | b.nan | (a.inf & b.zero) | (a.zero & b.inf),
         inf=a.inf | b.inf,
     )
@@ -81,6 +83,7 @@ def geometry_of(spec: DotSpec) -> Geometry:
         sticky=spec.truncate == "floor",
         output=spec.output,
         result_bits=spec.result_bits,
+        # A biased exponent is at least 1, so the sum of two is at least 2.
         exponent_min=2,
         exponent_max=a.emax + b.emax + bias,
         offset=spec.output.bias - bias,

@@ -33,7 +33,9 @@ _STAGES: dict[int, tuple[str, ...]] = {
 
 
 class ExactDotProduct(wiring.Component):
-    """``D = C + sum(A[k] * B[k])`` without a window, bit-exact with ``golden.fp.fused_dot``.
+    """Dot product ``D = C + sum(A[k] * B[k])`` with an exact sum, rounded once.
+
+    It is bit-exact with ``golden.fp.fused_dot`` without a window.
 
     Every product is shifted to its absolute position and added in carry-save form. The total goes
     to the back end of ``hdl.fp.dot.DotProduct`` as a single lane with a constant exponent. The
@@ -152,6 +154,7 @@ class ExactDotProduct(wiring.Component):
             for k in range(spec.k)
         ]
         total = stages.cross("fixed", self._total(m, products), "fixed_total")
+        # ∞ - ∞ is an invalid operation (IEEE 754, section 7.2).
         positive = Cat(*[p.inf & ~p.sign for p in products]).any()
         negative = Cat(*[p.inf & p.sign for p in products]).any()
         nan = Cat(*[p.nan for p in products]).any() | (positive & negative)

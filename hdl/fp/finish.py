@@ -17,7 +17,7 @@ ROUNDINGS = ("RNE", "RZ")
 
 @dataclass(frozen=True, kw_only=True)
 class Exact:
-    """An exact result on its way to the output format.
+    """An exact result that is still to be rounded to the output format.
 
     Attributes
     ----------

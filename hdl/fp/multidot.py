@@ -104,6 +104,7 @@ class MultiDot(wiring.Component):
         super().__init__(members)
 
     def _check(self) -> None:
+        """Raise ValueError if the specs differ in what they must share."""
         specs = list(self.specs.values())
         for name, spec in self.specs.items():
             if spec.window is None:
@@ -162,6 +163,7 @@ class MultiDot(wiring.Component):
             m.d.comb += self.d.eq(results[0][1])
         else:
             stages = PipelineStages(m, PIPELINES[self.pipeline])
+            # The select passes the same pipeline stages as the results.
             integer = select["int8"]
             for place in PIPELINES[self.pipeline]:
                 integer = stages.cross(place, integer, f"{place}_is_int8")
@@ -192,11 +194,13 @@ class MultiDot(wiring.Component):
             sticky=longest.truncate == "floor",
             output=longest.output,
             result_bits=longest.result_bits,
+            # A biased exponent is at least 1, so the sum of two is at least 2.
             exponent_min=2,
             exponent_max=max(2 * spec.input.emax for spec in specs) + 2 * bias,
             offset=longest.output.bias - 2 * bias,
         )
         geometry = with_floor(geometry, longest.emax_floor, 2 * bias)
+        # All specs have the same floor.
         short = short and replace(short, floor=geometry.floor)
         core = DotCore(
             m,
@@ -286,10 +290,19 @@ def widen(view: Unpacked, format: FloatFormat, *, fraction: int, bias: int) -> U
 
 
 def widen_exponent(exponent: Value, bias: int, wider: int) -> Value:
-    """Return an exponent with bias ``bias`` as an exponent with the larger bias ``wider``.
+    """Return an exponent with another, larger bias.
 
     Every bias is a power of two minus one, so no adder is needed: the top bit ``t`` becomes the
     bits ``t, ~t … ~t``.
+
+    Parameters
+    ----------
+    exponent : Value
+        The biased exponent.
+    bias : int
+        Its bias.
+    wider : int
+        The larger bias.
     """
     more = (wider + 1).bit_length() - (bias + 1).bit_length()
     if not more:
@@ -314,6 +327,7 @@ def choose(m: Module, views: list[tuple[Value, Unpacked]], *, name: str) -> Unpa
     for field in ("sign", "exponent", "significand", "inf", "nan"):
         values = [(select, Value.cast(getattr(view, field))) for select, view in views]
         width = max(len(value) for _, value in values)
+        # The selects are one-hot, so an AND-OR multiplexer is enough.
         chosen: Value = Const(0, width)
         for select, value in values:
             chosen = chosen | (value & select.replicate(len(value)))

@@ -82,6 +82,7 @@ class ZeroSigns:
 
     @property
     def _positive_if_short(self) -> bool:
+        """True if a zero result is +0 while the short window is in use."""
         return self.short is not None and self.short.zero == "positive"
 
     def minus(self, g: Geometry, lanes: Sequence[Lane], c: Unpacked, largest: Value) -> Value:
@@ -108,6 +109,7 @@ class ZeroSigns:
         def rule(zero: str, window: int, chopped: bool) -> Value:
             if zero == "positive":
                 return Const(0, 1)
+            # Truncation can turn a sum of negative terms into zero, which is then +0.
             if chopped and (window < fraction or g.floor is not None):
                 return negative & c.zero & ~largest.any()
             return negative
@@ -244,12 +246,14 @@ def code_of(
     else:
         sign = (below & nonzero & ~special) | side["minus"]
     if not output.has_infinity:
+        # Without infinity, overflow gives a NaN.
         over = packed.code > output.max_finite >> output.storage_shift
         special, is_nan = special | over, is_nan | over
         sign = Mux(over, int(target.nan_code & output.sign_mask != 0), sign)
     nan: Value = Const(target.nan_code >> output.storage_shift & ((1 << f) - 1), f)
     if short is not None:
         nan = Mux(side["short"], short.nan_code >> output.storage_shift & ((1 << f) - 1), nan)
+    # The fraction of an infinity is 0, and that of a NaN comes from its code.
     payload = Mux(is_nan, nan, 0)
     code = Cat((fraction & (~special).replicate(f)) | payload, field | special.replicate(e), sign)
     return store(code, output)

@@ -147,6 +147,7 @@ class LaneDot(wiring.Component):
             sticky=spec.truncate == "floor",
             output=spec.output,
             result_bits=spec.result_bits,
+            # A biased exponent is at least 1, so the sum of two is at least 2.
             exponent_min=2,
             exponent_max=2 * (spec.input.emax + bias),
             offset=spec.output.bias - 2 * bias,

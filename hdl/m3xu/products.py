@@ -40,6 +40,7 @@ class _Element:
 
     @property
     def n(self) -> int:
+        """The number of limbs."""
         return len(self.limbs)
 
     def place(self, lane: int) -> int:
@@ -154,6 +155,7 @@ def _word(
             continue  # the uppermost piece is its own sum
         below = [previous[element.base + i][element.limbs[i] :] for i in range(element.n - 2)]
         below.append(element.row(previous)[: element.digit])
+        # The finished digits, oldest first, and the last row are the whole product.
         product = Cat(*below, element.row(sums))
         low = element.place(lane) + place * element.digit
         word = Mux(element.chosen & last, product[low : low + len(sums[lane])], word)

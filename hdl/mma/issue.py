@@ -215,6 +215,7 @@ class Issue(wiring.Component):
         with m.Switch(word.opcode):
             for opcode, plan in plans.items():
                 with m.Case(opcode.code):
+                    # The fields of a beat's number, see Notes.
                     index, rest = _cut(number, plan.group)
                     block, rest = _cut(rest, plan.blocks)
                     tile = Cat(index, _cut(rest, plan.tiles // plan.group)[0])
@@ -261,6 +262,7 @@ class Issue(wiring.Component):
         offset = Signal(range(2 * count))
         slot, after = Signal(range(count)), Signal(range(count))
         m.d.comb += [
+            # A complex tile starts at an even slot.
             offset.eq(Mux(is_complex, (free + (free & 1)) + (place << 1), free + place)),
             slot.eq(Mux(offset >= count, offset - count, offset)),
             after.eq(slot + 1 + is_complex),

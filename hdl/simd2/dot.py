@@ -109,6 +109,7 @@ class SemiringDot(wiring.Component):
 
     @property
     def _widths(self) -> Widths:
+        """The widths of candidates and keys."""
         times = {op.times for op in self.operations if op.plus in ("min", "max")}
         return Widths(
             format=self.spec.input,
@@ -124,6 +125,7 @@ class SemiringDot(wiring.Component):
 
     @property
     def _adds(self) -> bool:
+        """True if some operation is a sum of products."""
         return any(op.plus == "add" for op in self.operations)
 
     @property
@@ -155,6 +157,7 @@ class SemiringDot(wiring.Component):
         )
         if self._adds:
             addend = unpack(m, self.c, self.spec.output, name="c")
+            # A sum of products needs fewer exponent bits than a product of normalised operands.
             n = self._exponent_bits
             lanes = [replace(lane, exponent=lane.exponent[:n]) for lane in lanes]
             m.d.comb += self.d.eq(core.build(lanes, addend, held))
@@ -321,9 +324,11 @@ def better(
     bits, f = len(new), output.fraction_bits
     infinity = Const(((1 << output.exponent_bits) - 1) << f, bits - 1)
     turn, truth = mode["turn"], mode["truth"]
+    # The identity of min is +∞ and that of max is −∞.
     own: Value = Mux(keep, kept, Cat(infinity, turn))
     sign, other = new[-1], own[-1] ^ turn
     less = Signal(name=f"{name}_less")
+    # If the signs differ, the negative value is less.
     m.d.comb += less.eq(Mux(sign ^ other, sign, less_than(new[:-1], own[:-1]) ^ sign))
     new_nan, own_nan = (_is_nan(code, output) for code in (new, own))
     # For ⊕ = max ``new`` is negated. The comparison negates the slot's value as well, and the
@@ -333,6 +338,7 @@ def better(
     chosen: Value = Mux(takes, restored, own)
     if isinstance(truth, Const) and not truth.value:
         return chosen
+    # ⊕ of or-and: a nonzero value is true and a NaN is not.
     either = true | (keep & kept[:-1].any() & ~_is_nan(kept, output))
     one = Const(output.bias << f, bits) & either.replicate(bits)
     return Mux(truth, one, chosen)

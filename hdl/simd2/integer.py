@@ -269,6 +269,7 @@ class IntElement(wiring.Component):
             either = hit | base.any()
             is_truth = self._told(last, "truth").replicate(config.bits)
             result = (result & ~is_truth) | (either & is_truth)
+        # The accumulator keeps its value in cycles without a beat.
         with m.If(self.control[last].valid):
             m.d.sync += held.eq(result)
         m.d.comb += self.d.eq(held)
@@ -409,7 +410,9 @@ class IntTile(wiring.Component):
         words = [self.b[j][k] for k in range(config.k)]
         fields: dict[str, list[Value]] = {}
         if "addend" in layout.members:
+            # a - b = a + ~b + 1; the carry-in is a control bit.
             flip = self._is("sqdiff", "min", "max").replicate(n)
+            # The adder feeds the multiplier, so a product needs a + 0.
             keep = ~self._is("mul").replicate(n) if config.adder_feeds else Const((1 << n) - 1, n)
             fields["addend"] = [(word ^ flip) & keep for word in words]
         if "multiplier" in layout.members:

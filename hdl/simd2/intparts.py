@@ -26,7 +26,7 @@ __all__ = [
 
 
 def named(m: Module, value: Value, name: str) -> Signal:
-    """Return ``value`` as a wire with a name."""
+    """Return ``value`` as a wire with the name ``name`` in ``m``."""
     wire = Signal(len(value), name=name)
     m.d.comb += wire.eq(value)
     return wire
@@ -82,7 +82,18 @@ def less(x: Value, y: Value) -> Value:
 
 
 def extremum(m: Module, x: Value, y: Value, largest: Value, *, name: str) -> Value:
-    """Return the larger of two signed numbers if ``largest`` is set, otherwise the smaller."""
+    """Return the larger or the smaller of two signed numbers.
+
+    Parameters
+    ----------
+    m : Module
+    x, y : Value
+        The numbers, in two's complement.
+    largest : Value
+        One bit. If set, the result is the larger number.
+    name : str
+        Name of the result's wire.
+    """
     return named(m, Mux(less(x, y) ^ largest, x, y), name)
 
 
@@ -162,6 +173,14 @@ def square_rows(m: Module, x: Value, *, name: str) -> list[Row]:
     """Return rows that add up to ``x * x`` modulo ``2**W``.
 
     The bit products x_i·x_j and x_j·x_i are equal, so one of them is used, with twice its weight.
+
+    Parameters
+    ----------
+    m : Module
+    x : Value
+        The number.
+    name : str
+        First part of the new signals' names.
     """
     width, rows = len(x), []
     for i in range(width // 2):
@@ -172,12 +191,30 @@ def square_rows(m: Module, x: Value, *, name: str) -> list[Row]:
 
 
 def two_rows(m: Module, rows: list[Row], *, width: int, name: str) -> list[Row]:
-    """Return two rows with the same sum as the given rows of any weights."""
+    """Return two rows with the same sum as rows of any weights.
+
+    Parameters
+    ----------
+    m : Module
+    rows : list of Row
+    width : int
+        The sum is modulo ``2**width``.
+    name : str
+        First part of the new signals' names.
+    """
     return reduce_spans(m, rows, width=width, target=2, name=name)
 
 
 def sum_rows(m: Module, words: Sequence[Value], *, name: str) -> Value:
-    """Return the sum of words of one width W, modulo ``2**W``."""
+    """Return the sum of words of one width W, modulo ``2**W``.
+
+    Parameters
+    ----------
+    m : Module
+    words : sequence of Value
+    name : str
+        First part of the new signals' names.
+    """
     width = len(words[0])
     rows = [Row(value=word, lsb=0) for word in words]
     rows, _ = reduce_rows(m, rows, width=width, name=name)

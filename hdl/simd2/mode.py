@@ -97,7 +97,16 @@ def bits_layout(operations: Sequence[Op], side: str | None = None) -> data.Struc
 
 
 def bits(operations: Sequence[Op], view: data.View, side: str | None = None) -> dict[str, Value]:
-    """Return the control bits of a ``bits_layout`` by name, including the constant ones."""
+    """Return the control bits of a ``bits_layout`` by name, including the constant ones.
+
+    Parameters
+    ----------
+    operations : sequence of Op
+        The operations of the unit.
+    view : View of ``bits_layout``
+    side : str, optional
+        If given, return the bits of the decoders of this side, otherwise those of an element.
+    """
     return {
         name: getattr(view, name) if len(set(bit)) > 1 else Const(bit[0], 1)
         for name, bit in _tables(operations, side).items()

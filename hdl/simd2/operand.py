@@ -190,6 +190,7 @@ class Decode(wiring.Component):
             held.zero.eq(view.zero),
             held.inf.eq(view.inf),
             held.nan.eq(view.nan),
+            # A NaN must not reach the arithmetic; its flag alone decides the result.
             held.as_product.eq(shape["product"] & ~view.nan),
             held.as_sum.eq(shape["sum"] & ~view.nan),
         ]
@@ -213,7 +214,7 @@ class Decode(wiring.Component):
     def _fine(self, m: Module, view, steps: Value, name: str) -> Value:
         """Return the magnitude after the fine shift.
 
-        An infinity has ones in all positions above the largest finite number.
+        An infinity has ``f + 2`` ones at the top, so that it exceeds all finite numbers.
         """
         f = self.format.fraction_bits
         coarse = ((1 << self.format.exponent_bits) - 2) >> _FINE << _FINE  # shift of an infinity

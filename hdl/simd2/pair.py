@@ -114,6 +114,7 @@ def keep_selected(
     above = Signal(name="a_above_b")
     wants_b = Signal(name="wants_b")
     m.d.comb += [
+        # Compare as sign and magnitude; a NaN never wins.
         above.eq(Mux(x[-1] ^ y[-1], y[-1], (x[:-1] > y[:-1]) ^ x[-1])),
         wants_b.eq(no_x | (~no_y & (~above ^ turn))),
     ]

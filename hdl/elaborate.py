@@ -1,8 +1,8 @@
-"""A component as RTLIL text, with chosen sub-components written once however often they occur.
+"""Conversion of a component to RTLIL text, with equal sub-components written only once.
 
-Amaranth elaborates and emits every instance anew; 256 processing elements cost minutes and
-hundreds of megabytes. Classes given as `shared` are replaced by instances of a module that is
-elaborated once for each distinct configuration, which also gives that module clean port names.
+Amaranth elaborates and emits every instance separately, so 256 processing elements take minutes and
+hundreds of megabytes. Components of the classes in ``shared`` become instances of a module that is
+elaborated once for each distinct configuration. That module has clean port names as well.
 """
 
 import gc
@@ -28,22 +28,26 @@ def to_rtlil(
     shared: Sequence[type] = (),
     check: bool = False,
 ) -> str:
-    """Return `component` as RTLIL text without source locations, so equal designs are equal.
+    """Return ``component`` as RTLIL text without source locations.
+
+    Two equal designs have equal texts.
 
     Parameters
     ----------
+    component : wiring.Component
+        The top module.
     name : str
         Name of the top module.
     shared : sequence of Component classes
-        Sub-components of these classes become instances of modules of their own. What such a
-        component does must depend only on its attributes, which are compared by `repr`.
+        Sub-components of these classes become instances of modules of their own. The logic of such
+        a component must depend only on its attributes, which are compared by ``repr``.
     check : bool
-        Whether to elaborate a second instance of each as well, and see that it is the same.
+        If True, elaborate a second instance of each shared module and compare the two.
 
     Raises
     ------
     ValueError
-        If it is not.
+        If the two differ.
     """
     bodies: dict[str, str] = {}
     with _shared(tuple(shared), bodies, check), _without_collection(), quick():
@@ -53,7 +57,10 @@ def to_rtlil(
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """No search for garbage while millions of small objects are made: a third of the time."""
+    """Disable garbage collection while the block runs.
+
+    Elaboration creates millions of small objects, and collections would take a third of its time.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -65,7 +72,7 @@ def _without_collection() -> Iterator[None]:
 
 @contextmanager
 def _shared(classes: tuple[Any, ...], bodies: dict[str, str], check: bool) -> Iterator[None]:
-    """Replace `elaborate` of `classes` while the block runs; collect module texts in `bodies`."""
+    """Replace ``elaborate`` of ``classes`` while the block runs; collect texts in ``bodies``."""
     originals = {cls: cls.elaborate for cls in classes}
     emitting: set[int] = set()
     uses: dict[str, int] = {}
@@ -73,9 +80,11 @@ def _shared(classes: tuple[Any, ...], bodies: dict[str, str], check: bool) -> It
     def elaborate(self: Any, platform: Any) -> Any:
         original = originals[type(self)]
         if id(self) in emitting:
+            # The conversion below elaborates the same component again.
             return original(self, platform)
         name = f"{snake(type(self).__name__)}_{_identity(self)}"
         uses[name] = uses.get(name, 0) + 1
+        # With ``check`` the second instance is elaborated as well and compared.
         if uses[name] <= 1 + check:
             emitting.add(id(self))
             body = rtlil_backend.convert(self, name=name, emit_src=False)
@@ -95,10 +104,10 @@ def _shared(classes: tuple[Any, ...], bodies: dict[str, str], check: bool) -> It
 
 
 def _instance(component: Any, name: str, body: str) -> Instance:
-    """Return an instance of module `name`, connected to the ports of `component`."""
+    """Return an instance of the module ``name``, connected to the ports of ``component``."""
     top = body[body.index(f"module \\{name}\n") :].split("\nend\n")[0]
-    found = re.findall(r"(?m)^  wire .*\b(input|output) \d+\s+\\(\S+)$", top)
-    ports = {port: direction for direction, port in found}
+    wires = re.findall(r"(?m)^  wire .*\b(input|output) \d+\s+\\(\S+)$", top)
+    ports = {port: direction for direction, port in wires}
     connections: dict[str, Any] = {}
     for path, _, value in component.signature.flatten(component):
         port = "__".join(str(part) for part in path)
@@ -108,14 +117,17 @@ def _instance(component: Any, name: str, body: str) -> Instance:
         connections["i_clk"] = ClockSignal()
     if "rst" in ports:
         connections["i_rst"] = ResetSignal()
-    unknown = {f"{way[0]}_{port}" for port, way in ports.items()} - connections.keys()
+    unknown = {f"{direction[0]}_{port}" for port, direction in ports.items()} - connections.keys()
     if unknown:
         raise ValueError(f"ports of {name} must be in its signature, not {sorted(unknown)}")
     return Instance(name, **connections)
 
 
 def state_of(component: Any) -> str:
-    """Everything about `component` that its elaboration may depend on, as text; not its ports."""
+    """Return as text everything that the elaboration of ``component`` may depend on.
+
+    The text has the signature and the attributes, but not the signals of the ports.
+    """
     ports = set(component.signature.members)
     state = sorted(
         (name, repr(value))
@@ -126,6 +138,7 @@ def state_of(component: Any) -> str:
 
 
 def _identity(component: Any) -> str:
+    """Return a short digest of the component's state, a part of its module's name."""
     return hashlib.sha256(state_of(component).encode()).hexdigest()[:8]
 
 

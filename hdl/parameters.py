@@ -1,4 +1,4 @@
-"""What parameter objects of units have in common."""
+"""Code that the parameter objects of several units share."""
 
 from dataclasses import fields
 from typing import Any
@@ -7,10 +7,11 @@ __all__ = ["without_booth"]
 
 
 def without_booth(self: Any) -> str:
-    """Name the fields of a dataclass, a multiplier only where it is not Booth's.
+    """Return the ``repr`` of a dataclass, but omit ``multiplier`` if it is ``booth``.
 
-    Names of modules and of compiled models are made of it (`hdl.elaborate.state_of`): those of
-    units with Booth's multipliers are what they were before there were others.
+    The names of modules and of compiled models are derived from this text
+    (``hdl.elaborate.state_of``). Units with Booth multipliers therefore keep the names that they
+    had before other multipliers existed.
     """
     shown = [
         f"{field.name}={value!r}"

@@ -1,9 +1,9 @@
-"""Quicker elaboration by Amaranth, with the same result.
+"""Faster elaboration with Amaranth, with the same result.
 
-Amaranth 0.5 computes the width of an expression or a layout again each time it is asked, down to
-the leaves, and checks the type of every bit of every value that it makes. While the block of
-`quick` runs, widths are remembered and the check is left out. The RTLIL stays the same, because
-expressions and layouts are immutable and all bits come from Amaranth itself; a test compares it.
+Amaranth 0.5 computes the width of an expression or a layout recursively on every request, and it
+checks the type of every bit of every value. While the block of ``quick`` runs, widths are cached
+and the check is skipped. The RTLIL does not change, because expressions and layouts are immutable
+and all bits come from Amaranth itself; a test compares both texts.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ _KNOWN = "_vitruvian_known"
 
 @contextmanager
 def quick() -> Iterator[None]:
-    """Patch Amaranth's classes while the block runs."""
+    """Speed up Amaranth's classes while the block runs."""
     changes: list[tuple[Any, str, Any]] = [
         (_ast.Operator, "shape", _remembered(_ast.Operator.shape)),
         (_ast.Concat, "shape", _remembered(_ast.Concat.shape)),
@@ -40,7 +40,7 @@ def quick() -> Iterator[None]:
 
 
 def _remembered(method: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return ``method`` for immutable objects, so that each computes its answer once."""
+    """Return ``method`` with a cache in each (immutable) object."""
 
     def answer(self: Any) -> Any:
         known = self.__dict__.get(_KNOWN)
@@ -52,4 +52,5 @@ def _remembered(method: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _new_value(cls: type, nets: Any = ()) -> Any:
+    """Create a ``_nir.Value`` without the type check of every net."""
     return tuple.__new__(cls, (nets,) if isinstance(nets, _nir.Net) else nets)

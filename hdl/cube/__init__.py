@@ -1,4 +1,4 @@
-"""The Cube: a tile of processing elements with accumulators, between streams."""
+"""The matrix unit ("Cube"): a tile of processing elements with accumulators, between streams."""
 
 from .config import CONFIGS, MatrixUnitConfig
 from .element import ProcessingElement

@@ -1,4 +1,4 @@
-"""Data assignment: operands of a row or a column, decoded and dealt to the lanes step by step."""
+"""Data assignment: decodes the operands of a row or a column and assigns them to the lanes."""
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ from vitruvian.golden.m3xu.precision import PRECISIONS as M3XU
 
 from ..fp.multidot import choose, widen_exponent
 from ..fp.unpack import Unpacked, unpack
-from ..simd2.pair import DEAL, chosen_bits
+from ..simd2.pair import ASSIGNMENT_BITS, chosen_bits
 from .config import MatrixUnitConfig
 from .ports import operand_layouts, step_layout
 
@@ -18,29 +18,35 @@ __all__ = ["DataAssignment"]
 
 
 class DataAssignment(wiring.Component):
-    """One operand bus in, decoded lanes out; combinational.
+    """Decoder from one operand bus to the lanes of the elements; combinational.
 
-    A lane of a narrow precision gets a whole significand. The n lanes of a wide operand get the
-    limbs of A, or all the same digit of B, and each the operand's sign, exponent and class. For the
-    real part of a complex product the imaginary operands of A change sign; for the imaginary part
-    the real and imaginary operands of B change places. A semiring has one product,
-    of the first pair of FP32 operands, or two, of each of them with 1.
+    In a narrow precision a lane gets a whole significand. In a wide precision the n lanes of an
+    operand get the limbs of A, or all the same digit of B; each lane also gets the operand's sign,
+    exponent and class. For the real part of a complex product the imaginary operands of A are
+    negated; for the imaginary part the real and imaginary operands of B are exchanged. A semiring
+    on FP32 operands has one product, of the first operands of A and B, or two products, of each of
+    them with 1.
 
     Parameters
     ----------
     config : MatrixUnitConfig
-        The unit it belongs to.
+        The unit that the component belongs to.
     side : str
         ``a`` or ``b``.
 
     Members
     -------
     bus : In(bus_bits)
-        Codes.
+        Codes of the operands.
     step : In(step_layout)
-        How to read them, and which step of the beat this is.
+        The precision of the codes, and the step of the beat.
     lanes : Out(operand_layouts)
-        What the elements get.
+        Decoded lanes for the elements.
+
+    Raises
+    ------
+    ValueError
+        If ``side`` is not ``a`` or ``b``.
     """
 
     if TYPE_CHECKING:
@@ -68,15 +74,16 @@ class DataAssignment(wiring.Component):
         m.d.comb += self.lanes.codes.eq(self.bus)
         views: list[list[tuple[Value, Unpacked]]] = [[] for _ in range(config.lanes)]
         for names in self._readings():
-            self._deal(m, names, select, views)
-        for lane, found in enumerate(views):
+            self._assign_operands(m, names, select, views)
+        for lane, operands in enumerate(views):
             target = self.lanes.lanes[f"lane{lane}"]
-            if not found:
+            if not operands:
                 m.d.comb += [target.zero.eq(1), target.sign.eq(int(self.side == "a"))]
                 continue
-            chosen = choose(m, found, name=f"lane{lane}")
-            # A lane that a precision does not have counts as -0, which changes not even the sign.
-            absent = ~Cat(*[chosen_here for chosen_here, _ in found]).any()
+            chosen = choose(m, operands, name=f"lane{lane}")
+            # A lane that the precision does not use adds -0, which changes no sum, not even the
+            # sign of a zero sum.
+            absent = ~Cat(*[selected for selected, _ in operands]).any()
             m.d.comb += [
                 target.significand.eq(chosen.significand),
                 target.exponent.eq(chosen.exponent),
@@ -88,21 +95,21 @@ class DataAssignment(wiring.Component):
         return m
 
     def _readings(self) -> list[tuple[str, ...]]:
-        """Precisions that read the bus alike, together."""
-        found: dict[tuple[str, int], tuple[str, ...]] = {}
+        """Return the precisions in groups that read the bus in the same way."""
+        groups: dict[tuple[str, int], tuple[str, ...]] = {}
         for name in self.config.floats:
             key = M3XU[name].format.name, self.config.limbs(name)
-            found[key] = (*found.get(key, ()), name)
-        return list(found.values())
+            groups[key] = (*groups.get(key, ()), name)
+        return list(groups.values())
 
-    def _deal(
+    def _assign_operands(
         self,
         m: Module,
         names: tuple[str, ...],
         select: dict[str, Value],
         views: list[list[tuple[Value, Unpacked]]],
     ) -> None:
-        """Decode every operand once and give it to its lanes."""
+        """Decode every operand of a group of precisions and append it to its lanes' ``views``."""
         config, format = self.config, M3XU[names[0]].format
         bias = max(M3XU[name].format.bias for name in config.floats)
         chosen = Cat(*[select[name] for name in names]).any()
@@ -114,25 +121,28 @@ class DataAssignment(wiring.Component):
             negate: Value = Const(0, 1)
             if pairs and self.side == "b":
                 other = self.bus[(index ^ 1) * bits : ((index ^ 1) + 1) * bits]
+                # Im(a·b) = Re a · Im b + Im a · Re b, so B's parts are exchanged.
                 code = Mux(is_complex & self.step.part, other, code)
             elif pairs and index % 2:
+                # Re(a·b) = Re a · Re b - Im a · Im b, so A's imaginary parts are negated.
                 negate = is_complex & ~self.step.part
-            here = chosen
+            selected = chosen
             if config.one_pair and "fp32" in names:
-                code, here = self._dealt(code, index, chosen)
+                code, selected = self._semiring_operand(code, index, chosen)
             view = unpack(m, code, format, name=f"{format.name}_{index}")
             lanes = range(index * n, index * n + n)
+            # A narrow significand lies at the top of its lanes.
             total = sum(self._width(lane) for lane in lanes)
             padded = Cat(Const(0, total - len(view.significand)), view.significand)
-            place = 0
+            position = 0
             for lane in lanes:
                 width = self._width(lane)
-                part: Value = padded[place : place + width]
+                part: Value = padded[position : position + width]
                 if n > 1 and self.side == "b":
                     part = self._digit(padded, n)
                 views[lane].append(
                     (
-                        here,
+                        selected,
                         Unpacked(
                             sign=view.sign ^ negate,
                             exponent=widen_exponent(view.exponent, format.bias, bias),
@@ -143,27 +153,31 @@ class DataAssignment(wiring.Component):
                         ),
                     )
                 )
-                place += width
+                position += width
 
-    def _dealt(self, code: Value, index: int, chosen: Value) -> tuple[Value, Value]:
-        """What a semiring has in place of an operand, and whether there is anything."""
-        bits = chosen_bits(self.config.ops, self.step.deal, DEAL)
+    def _semiring_operand(self, code: Value, index: int, chosen: Value) -> tuple[Value, Value]:
+        """Return the operand that replaces an FP32 operand in a semiring, and its select.
+
+        ⊗ = × uses the first operands only. The other ⊗ use a · 1 + 1 · b.
+        """
+        bits = chosen_bits(self.config.ops, self.step.deal, ASSIGNMENT_BITS)
         apart, one = bits["plus"] | bits["larger"], Const(0x3F80_0000, 32)
         if index == (self.side == "a"):  # a and 1, 1 and b
             code = Mux(apart, one, code)
         elif index == 1:
             code = Mux(apart, self.bus[:32], code)
-        gone = {0: Const(0, 1), 1: bits["semiring"] & ~apart}.get(index, bits["semiring"])
-        return code, chosen & ~gone
+        unused = {0: Const(0, 1), 1: bits["semiring"] & ~apart}.get(index, bits["semiring"])
+        return code, chosen & ~unused
 
     def _width(self, lane: int) -> int:
+        """Return the bits of a lane's significand or limb."""
         return self.config.limb_bits[lane] if self.side == "a" else self.config.lane_bits
 
     def _digit(self, word: Value, n: int) -> Value:
-        """The digit of B for this step."""
+        """Return the digit of B for this step."""
         w = self.config.lane_bits
-        found: Value = Const(0, w)
+        digit: Value = Const(0, w)
         for t in range(n):
-            here = self.step.digit == t
-            found = found | (word[w * t : w * (t + 1)] & here.replicate(w))
-        return found
+            selected = self.step.digit == t
+            digit = digit | (word[w * t : w * (t + 1)] & selected.replicate(w))
+        return digit

@@ -1,4 +1,4 @@
-"""What a matrix unit is, as a parameter object, and the named configurations."""
+"""The parameters of a matrix unit, and the named configurations."""
 
 from dataclasses import dataclass, fields
 
@@ -17,71 +17,77 @@ from .operations import check_operations, check_pair_lanes
 __all__ = ["ASSIGNMENTS", "CONFIGS", "DATAFLOWS", "PRECISIONS", "WIDE", "MatrixUnitConfig"]
 
 INT8 = "int8"
-#: Precisions whose significands fit the multipliers of a Cube.
+#: The precisions whose significands fit into 11-bit multipliers.
 NARROW = ("fp16", "bf16", "tf32", "fp8e4m3", "fp8e5m2", INT8)
-#: Precisions that may need several lanes and steps (M³XU).
+#: The precisions that may need several lanes and steps (M³XU; Zhang 2024, chapter 2).
 WIDE = ("fp32", "fp32c", "fp64")
-#: Every precision a unit can have, in the order of their codes.
+#: All precisions that a unit can have, in the order of their codes.
 PRECISIONS = (*NARROW, *WIDE)
 DATAFLOWS = ("broadcast", "systolic")
-#: Where operands are decoded and handed to the lanes.
+#: The positions at which operands are decoded and assigned to the lanes.
 ASSIGNMENTS = ("element", "edge", "pipelined")
 _LANE_BITS = 16
 
 
 @dataclass(frozen=True, kw_only=True)
 class MatrixUnitConfig:
-    """An M × N array of processing elements, each a fused dot product of K terms.
+    """The parameters of an M × N array of processing elements with dot products of K terms.
 
     Parameters
     ----------
     m, n : int
         Rows and columns of the array, 1 to 64.
     k : int
-        16-bit lanes of an element, 1 to 64: FP16 and BF16 have k terms, TF32 k / 2, FP8 and INT8
-        2·k, and precisions of n limbs k / n (half as many complex ones).
+        Number of 16-bit lanes of an element, 1 to 64. FP16 and BF16 have k terms, TF32 has k / 2,
+        FP8 and INT8 have 2·k, and a precision of n limbs has k / n (complex ones half as many).
     precisions : sequence of str
-        Any of `PRECISIONS`; kept in that order. INT8 is signed, with INT32 results.
+        Some of ``PRECISIONS``, which also gives their order. INT8 is signed, with INT32 results.
     preset : str
-        Accuracy preset of the floating precisions, any but ``exact``.
+        Accuracy preset of the floating-point precisions; any preset except ``exact``.
     output : str
-        Format of C and D in the floating precisions but FP64, where it is FP64.
+        Format of C and D in the floating-point precisions. FP64 always has FP64 results.
     dataflow : str
-        ``broadcast``: one bus for each row and column. ``systolic``: operands hop from element to
+        ``broadcast``: one bus for each row and column. ``systolic``: operands move from element to
         element.
     pipeline : int
-        Register ranks inside an element's dot product, 0 to 4.
+        Number of register ranks in an element's dot product, 0 to 4.
     slots : int, optional
-        C fractals the unit holds, 1 to 64. By default pipeline + 3, see `slot_count`.
+        Number of C fractals that the unit holds, 1 to 64. The default is usually pipeline + 3, see
+        ``slot_count``.
     saturate : bool
-        INT32 accumulation saturates, beat by beat, instead of wrapping.
+        If True, INT32 accumulation saturates after every beat. Otherwise it wraps.
     window : int, optional
-        Fraction bits kept with the preset ``ieee``: at least, and by default, what the widest
-        precision needs.
+        Number of fraction bits of the window with the preset ``ieee``. The minimum, and default, is
+        the number that the widest precision needs.
     multiplier_bits : int, optional
-        Width of the multipliers: at least, and by default, that of the widest significand of one
-        step, and half of FP32's or FP64's where these are to take two.
+        Width of the multipliers. The minimum is the widest significand of a precision of one step.
+        The default is that width, or half of an FP32 or FP64 significand, so that these take two
+        steps.
     assignment : str, optional
-        Where operands are decoded: in every ``element``; once for each row and column at the
-        ``edge`` of the array; or there with a register rank behind it, ``pipelined``. Precisions
-        of `WIDE` are cut into limbs there, so they need one of the last two; FP8 needs the first.
-        The default is what the precisions need.
+        Position at which operands are decoded. ``element``: in every element. ``edge``: once for
+        each row and column, at the edge of the array. ``pipelined``: as ``edge``, with a register
+        rank behind it. The precisions in ``WIDE`` need ``edge`` or ``pipelined``, because operands
+        are split into limbs there; FP8 needs ``element``. The default follows from the precisions.
     operations : tuple of str
-        What the elements can do with a pair of fractals, of `golden.simd2.Op`; in the order of the
-        opcodes whatever order is given. Others than mma are for FP16 alone, preset ``ieee``, FP32
-        results and assignment at the ``edge``, where the operand registers stand behind it then;
-        addnorm needs k to be a multiple of 4. Or, beside mma, on one pair of FP32 operands a beat
-        whatever its precision says, in units with ``fp32`` and others of `ONE_PAIR`; not addnorm.
+        The operations of the elements, mnemonics of ``golden.simd2.Op``; they are kept in the order
+        of their opcodes. Operations other than mma need one of two kinds of unit. The first has
+        FP16 as its only precision, the preset ``ieee``, FP32 results and the assignment ``edge``,
+        whose operand registers then stand behind the decoders; addnorm needs a ``k`` that is a
+        multiple of 4. The second has mma and ``fp32`` and only precisions of ``ONE_PAIR``; its
+        other operations take one pair of FP32 operands per beat, and it cannot have addnorm.
     sparsity : bool
-        Whether A is compressed 2:4: an element takes k values of A, each with its place among four,
-        and 2·k rows of B. For the units with ``operations``, and even k.
+        If True, A is compressed 2:4: an element takes k values of A, each with its index in a group
+        of four, and 2·k rows of B. This is for units of the first kind, and ``k`` must be even.
     multiplier : {"booth", "dsp"}
-        Booth rows and carry-save trees, or ``*`` and ``+``, which an FPGA has blocks for.
+        ``booth``: Booth rows and carry-save trees, for standard cells. ``dsp``: ``*`` and ``+``,
+        for the DSP blocks of an FPGA.
 
     Raises
     ------
-    TypeError, ValueError
-        For a parameter outside its range, or a combination that the preset does not have.
+    TypeError
+        If a parameter has the wrong type.
+    ValueError
+        If a parameter is outside its range, or if the preset does not support a combination.
     """
 
     m: int
@@ -120,16 +126,16 @@ class MatrixUnitConfig:
         self._check_lanes()
 
     def _check_precisions(self) -> None:
-        given = self.precisions
-        if isinstance(given, str) or not given or len(set(given)) != len(given):
-            raise ValueError(f"precisions must be different names, at least one, not {given!r}")
-        for name in given:
+        names = self.precisions
+        if isinstance(names, str) or not names or len(set(names)) != len(names):
+            raise ValueError(f"precisions must be different names, at least one, not {names!r}")
+        for name in names:
             one_of("precision", name, PRECISIONS)
-        object.__setattr__(self, "precisions", tuple(p for p in PRECISIONS if p in given))
-        if "tf32" in given and self.k % 2:
+        object.__setattr__(self, "precisions", tuple(p for p in PRECISIONS if p in names))
+        if "tf32" in names and self.k % 2:
             raise ValueError(f"k must be even with tf32, which takes two lanes, not {self.k!r}")
         output = as_format(self.output, "output")
-        if INT8 in given and output.storage_bits != 32:
+        if INT8 in names and output.storage_bits != 32:
             raise ValueError(f"output must have 32 bits with int8, not {self.output!r}")
 
     def _check_operations(self) -> None:
@@ -142,6 +148,7 @@ class MatrixUnitConfig:
         object.__setattr__(self, "assignment", check_operations(self))
 
     def _check_lanes(self) -> None:
+        # The lanes depend on precisions and operations, so this check comes last.
         if self.assignment is None:
             wide = any(name in WIDE for name in self.precisions)
             object.__setattr__(self, "assignment", "edge" if wide else "element")
@@ -174,7 +181,7 @@ class MatrixUnitConfig:
             check_int("window", self.window, self._own_window, 128)
         if self.complex_precisions and self.slot_count % 2:
             raise ValueError(f"slots must be even with fp32c, not {self.slots!r}")
-        _ = self.float_specs  # raises where preset or lanes do not allow a precision
+        _ = self.float_specs  # raises ValueError if the preset or the lanes rule out a precision
         check_pair_lanes(self)
 
     # Operations
@@ -186,23 +193,24 @@ class MatrixUnitConfig:
 
     @property
     def semirings(self) -> bool:
-        """Whether elements are those for other operations than mma, or for sparsity."""
+        """True if the unit has operations other than mma, or sparsity."""
         return self.operations != ("mma",) or self.sparsity
 
     @property
     def one_pair(self) -> bool:
-        """Whether semirings take one pair of FP32 operands a beat, on the lanes of M³XU."""
+        """True if semirings take one pair of FP32 operands per beat, on the lanes of M³XU."""
         return self.operations != ("mma",) and "fp32" in self.precisions
 
     @property
     def operation_bits(self) -> int:
-        """Bits of an operation's code; 0 where there is only one."""
+        """Bits of an operation's code; 0 if there is only one operation."""
         return (len(self.operations) - 1).bit_length()
 
     def pairs(self, operation: str) -> int:
-        """Pairs of operands that an element takes in one beat: k, of addnorm a quarter of it.
+        """Return the number of operand pairs that an element takes in one beat.
 
-        With FP32 operands one, and of sums as many as `terms` says.
+        This is k, or k / 4 for addnorm. A semiring on FP32 operands takes one pair. (For mma in
+        other precisions than FP16, ``terms`` is the number of products.)
         """
         if self.one_pair and operation != Op.MMA.mnemonic:
             return 1
@@ -212,29 +220,29 @@ class MatrixUnitConfig:
 
     @property
     def floats(self) -> tuple[str, ...]:
-        """The floating precisions."""
+        """The floating-point precisions."""
         return tuple(name for name in self.precisions if name != INT8)
 
     def operand_bits(self, precision: str) -> int:
-        """Bits of one real operand on the bus."""
+        """Return the bits of one real operand on the bus."""
         self._known(precision)
         if precision == INT8:
             return 8
         return (M3XU[precision].format if precision in M3XU else FORMATS[precision]).storage_bits
 
     def terms(self, precision: str) -> int:
-        """Real products in the sum of one beat in this precision."""
+        """Return the number of real products in the sum of one beat in this precision."""
         if precision in self.wide:
             return M3XU[precision].terms(self.k, self.lane_bits)
         return _LANE_BITS * self.k // self.operand_bits(precision)
 
     def spec(self, precision: str) -> DotSpec | IntDotSpec:
-        """What an element computes in one beat, to the bit: what golden is called with.
+        """Return the arithmetic of an element in one beat, in the form that golden takes.
 
-        A preset that stands for a machine has that machine's windows, with K the unit's. With
-        ``ieee`` all floating precisions share the widest window among them: one aligner serves
-        them all, and a wider window is never less accurate. Each part of a complex result is such
-        a sum.
+        A preset of a machine has that machine's windows, with the unit's K. With ``ieee`` all
+        floating-point precisions share the widest window among them: one aligner then serves all of
+        them, and a wider window is never less accurate. Each part of a complex result is such a
+        sum.
         """
         self._known(precision)
         if precision == INT8:
@@ -243,7 +251,7 @@ class MatrixUnitConfig:
 
     @property
     def float_specs(self) -> dict[str, DotSpec]:
-        """`spec` of every floating precision."""
+        """The arithmetic (``spec``) of every floating-point precision."""
         window = self.window or self._own_window
         return {
             name: DotSpec(input=spec.input, output=spec.output, k=spec.k, window=window)
@@ -254,18 +262,18 @@ class MatrixUnitConfig:
 
     @property
     def _ieee(self) -> tuple[str, ...]:
-        """The floating precisions that are ``ieee``: those of `WIDE` are, whatever the preset."""
+        """The floating-point precisions with ``ieee`` accuracy; those in ``WIDE`` always are."""
         plain = not PRESETS[self.preset].rows
         return tuple(name for name in self.floats if plain or name in WIDE)
 
     @property
     def chopped(self) -> tuple[str, ...]:
-        """The precisions of a machine's preset in a unit that is ``ieee`` in others."""
+        """The precisions that follow a machine's preset in a unit that is ``ieee`` in others."""
         return tuple(name for name in self.floats if self._ieee and name not in self._ieee)
 
     @property
     def _plain_specs(self) -> dict[str, DotSpec]:
-        """What the preset says of every floating precision alone."""
+        """The preset's arithmetic of every floating-point precision by itself."""
         return {
             p: PRESETS["ieee" if p in self._ieee else self.preset].spec(
                 M3XU[p].format.name if p in M3XU else p,
@@ -276,21 +284,22 @@ class MatrixUnitConfig:
         }
 
     def result_format(self, precision: str) -> FloatFormat:
-        """Format of C and D in a floating precision, of their parts in a complex one."""
+        """Return the format of C and D, or of their parts in a complex precision."""
         return FORMATS["fp64" if precision == "fp64" else self.output]
 
     def result_bits(self, precision: str) -> int:
-        """Bits of C and D in a precision, in the low bits of a word."""
+        """Return the bits of C and D in a precision; they are the low bits of a word."""
         self._known(precision)
         return 32 if precision == INT8 else self.result_format(precision).storage_bits
 
     @property
     def small_results(self) -> tuple[str, ...]:
-        """The floating precisions whose results are shorter than others of the unit."""
+        """The floating-point precisions whose results are shorter than a word of the unit."""
         return tuple(p for p in self.floats if self.result_bits(p) < self.word_bits)
 
     @property
     def _own_window(self) -> int:
+        """The widest window that a precision with ``ieee`` accuracy needs."""
         specs = self._plain_specs
         return max((specs[name].window or 0 for name in self._ieee), default=0)
 
@@ -298,7 +307,7 @@ class MatrixUnitConfig:
 
     @property
     def _one_step_bits(self) -> int:
-        """The widest significand among the precisions of NARROW."""
+        """The widest significand among the precisions in ``NARROW``."""
         narrow = [M3XU[p].format for p in self.floats if p in M3XU and p not in WIDE]
         return max((format.fraction_bits + 1 for format in narrow), default=4)
 
@@ -312,15 +321,16 @@ class MatrixUnitConfig:
 
     @property
     def lanes(self) -> int:
-        """Multipliers of an element that gets decoded lanes."""
+        """Number of multipliers in an element that gets decoded lanes."""
         return max(self.terms(p) * self.limbs(p) for p in self.floats)
 
     @property
     def limb_bits(self) -> tuple[int, ...]:
         """Width of A's significands and limbs, lane by lane.
 
-        A limb is recoded to radix 4, two bits a row; one of odd length has a row less than an even
-        one a bit longer. So two limbs of an even length are made one shorter and one longer.
+        A limb is recoded to radix 4. A limb of 2·r - 1 bits has r rows, and one of 2·r bits has
+        r + 1 rows. Two limbs of an even width are therefore made one bit shorter and one bit
+        longer, which saves a row.
         """
         bits = self.lane_bits
         pairs = [M3XU[p].format.fraction_bits + 1 for p in self.wide if self.limbs(p) == 2]
@@ -336,68 +346,70 @@ class MatrixUnitConfig:
 
     @property
     def complex_precisions(self) -> tuple[str, ...]:
-        """The precisions with two results for each element of D."""
+        """The complex precisions, with two results for each element of D."""
         return tuple(p for p in self.floats if p in M3XU and M3XU[p].is_complex)
 
     def limbs(self, precision: str) -> int:
-        """n: the lanes of an element, and the steps of a sum; 1 for the narrow precisions."""
+        """Return n, the number of lanes of a product and of steps of a sum; 1 if narrow."""
         self._known(precision)
         return M3XU[precision].limbs(self.lane_bits) if precision in self.wide else 1
 
     @property
     def limb_counts(self) -> tuple[int, ...]:
-        """Every n above 1, in rising order."""
+        """All numbers of limbs above 1, in rising order."""
         return tuple(sorted({self.limbs(p) for p in self.wide}))
 
     def steps(self, precision: str) -> int:
-        """Cycles that a beat takes: n, twice where both parts of complex numbers are formed."""
+        """Return the cycles that a beat takes: n, or 2·n in a complex precision."""
         return self.limbs(precision) * (2 if precision in self.complex_precisions else 1)
 
     @property
     def digit_bits(self) -> int:
-        """Bits of a step's number within a sum."""
+        """Bits of the index of a step within a sum."""
         return (max(self.limb_counts, default=1) - 1).bit_length()
 
     def _known(self, precision: str) -> None:
+        """Raise ValueError if the unit does not have a precision."""
         one_of("precision", precision, self.precisions)
 
     # Widths
 
     @property
     def bus_bits(self) -> int:
-        """Bits of a row of A, and where it is not sparse of a column of B, in one beat."""
+        """Bits of a row of A in one beat, and of a column of B without sparsity."""
         wide = [self.terms(p) * self.operand_bits(p) for p in self.wide]
         return max([_LANE_BITS * self.k, *wide])
 
     @property
     def b_bus_bits(self) -> int:
-        """Bits of a column of B in one beat: with sparsity twice as many as of a row of A."""
+        """Bits of a column of B in one beat; with sparsity twice those of a row of A."""
         return self.bus_bits * (2 if self.sparsity else 1)
 
     @property
     def index_bits(self) -> int:
-        """Bits of the places of a row of A in one beat, two each, with sparsity."""
+        """Bits of the indices of a row of A in one beat: two for each value, with sparsity."""
         return 2 * self.k if self.sparsity else 0
 
     @property
     def word_bits(self) -> int:
-        """Bits of an element of C and D, of the longest."""
+        """Bits of a word of C and D: those of the longest result."""
         return max(self.result_bits(name) for name in self.precisions)
 
     @property
     def precision_bits(self) -> int:
-        """Bits of a precision's code; 0 where there is only one."""
+        """Bits of a precision's code; 0 if there is only one precision."""
         return (len(self.precisions) - 1).bit_length()
 
     @property
     def slot_count(self) -> int:
-        """C fractals the unit holds: `slots`, or as many as a beat can be in the way of.
+        """Number of C fractals that the unit holds: ``slots`` or its default.
 
-        A slot whose result is emitted at once is free again one cycle after the latency, so with
-        this many a broadcast unit that goes round its slots takes a beat every cycle whatever the
-        tiles are. A systolic one needs `hops` slots more for that; they are not the default, for
-        each costs a word in every element, and sums of hops beats or more do without. With
-        pipeline + 1 slots either does so in accumulations.
+        A slot whose result is emitted is free again one cycle after the latency. With the default
+        number, a broadcast unit that uses its slots in rotation therefore takes a beat in every
+        cycle, for any sequence of tiles. A systolic unit would need ``hops`` more slots for that.
+        These are not the default, because every slot costs a word in every element, and sums of
+        ``hops`` or more beats do not need them. With pipeline + 1 slots, either kind of unit takes
+        a beat in every cycle while it accumulates.
         """
         if self.slots is not None:
             return self.slots
@@ -406,11 +418,11 @@ class MatrixUnitConfig:
 
     @property
     def slot_bits(self) -> int:
-        """Bits of a slot's number."""
+        """Bits of a slot number."""
         return (self.slot_count - 1).bit_length()
 
     def settings(self) -> dict[str, object]:
-        """Every parameter as it is used, for people: defaults filled in, lists joined."""
+        """Return every parameter in a form for people to read, with defaults filled in."""
         values: dict[str, object] = {f.name: getattr(self, f.name) for f in fields(self)}
         values["precisions"] = ", ".join(self.precisions)
         values["operations"] = ", ".join(self.operations)
@@ -420,7 +432,7 @@ class MatrixUnitConfig:
 
     @property
     def hops(self) -> int:
-        """Cycles from the first element's work on a beat to the last one's."""
+        """Cycles from the first element's work on a beat to the last element's."""
         return self.m + self.n - 2 if self.dataflow == "systolic" else 0
 
     @property
@@ -430,29 +442,31 @@ class MatrixUnitConfig:
 
     @property
     def merge_cycles(self) -> int:
-        """A rank more where results have ⊕ with what their slot holds before they are written.
+        """1 if results are combined with the value of their slot (⊕) before they are written.
 
-        The dot product has it, if it has not all its ranks yet; else it stands behind it.
+        This takes a register rank more. It is inside the dot product, unless that has its largest
+        number of ranks already; then it is behind it.
         """
         return int(any(op.plus != "add" for op in self.ops))
 
     @property
     def dot_ranks(self) -> int:
-        """Register ranks of the dot product of a unit with semirings."""
+        """Number of register ranks of the dot product of a unit with semirings."""
         return min(self.pipeline + self.merge_cycles, max(PIPELINES))
 
     @property
     def latency_cycles(self) -> int:
         """Cycles from the transfer of a beat to the earliest transfer of its (last) result.
 
-        One into the operand registers, one more behind a pipelined assignment, the hops, the dot
-        product's ranks, one before ⊕ with what the slot holds, one into the slot.
+        The cycles are: one into the operand registers, one more behind a pipelined assignment, the
+        hops, the ranks of the dot product, one for ⊕ with the value of the slot, and one into the
+        slot.
         """
         return self.entry_cycles + self.hops + self.pipeline + self.merge_cycles + 1
 
     @property
     def macs(self) -> int:
-        """Multiply-accumulates a cycle at 16 bits: M·N·k."""
+        """Multiply-accumulate operations per cycle with 16-bit operands: M·N·k."""
         return self.m * self.n * self.k
 
 

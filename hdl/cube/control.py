@@ -1,4 +1,4 @@
-"""The matrix unit's control: which beat may go, and which result comes out next."""
+"""The control of the matrix unit: when a beat may be issued, and which result is next."""
 
 from typing import TYPE_CHECKING
 
@@ -13,43 +13,49 @@ __all__ = ["Sequencer", "SlotQueue"]
 
 
 class Sequencer(wiring.Component):
-    """Keeps beats of one slot apart, and offers results in the order of the beats that emit.
+    """Controller that keeps beats of the same slot apart and orders the results.
+
+    Results leave in the order of the beats that emit them.
 
     Parameters
     ----------
     config : MatrixUnitConfig
+        The unit that the sequencer belongs to.
 
     Members
     -------
     start, slot, emit : In(Start), In(slot_bits), In(1)
-        The beat that wants to go.
+        The beat that is waiting to be issued.
     late : In(1)
-        Whether the beat does not meet what its slot holds before its own result is written there.
+        Set if the beat reads its slot only when it writes the result, so that it need not wait for
+        earlier beats.
     may_go : Out(1)
-        Whether its slot allows it. It does not depend on ``go`` or ``taken``.
+        Set if the slot is ready for the beat. This does not depend on ``go`` or ``taken``.
     go : In(1)
-        The beat goes in this cycle.
+        Set if the beat is issued in this cycle.
     accumulate : Out(1)
-        Whether the beat adds to what its slot holds; if nothing was ever put there, it does not.
+        Set if the beat adds to the value of its slot. It is 0 if nothing was written to the slot
+        since reset.
     head : Out(slot_bits)
-        The slot whose result is next.
+        The slot of the next result.
     offer : Out(1)
-        Whether there is one, and all of it is there.
+        Set if there is a next result and all of it has been written.
     taken : In(1)
-        The result is taken in this cycle.
+        Set if the result is taken in this cycle.
 
     Notes
     -----
-    For every slot ``busy`` counts down from ``latency_cycles - 1`` in the cycle after its last
-    beat went, and is 0 when the last element has written. ``owed`` says that the result has not
-    been taken yet. A beat waits while its slot is owed, because it would overwrite the result. It
-    also waits
+    Every slot has a counter ``busy``. It starts at ``latency_cycles - 1`` in the cycle after the
+    slot's last beat was issued, and it is 0 when the last element has written its result. A bit
+    ``owed`` is set while the slot's result has not been taken. A beat waits while ``owed`` is set,
+    because it would overwrite the result. Otherwise the start of the beat decides:
 
-    - to accumulate, until it will meet what the first element has written (``busy <= entry_cycles +
-      hops``): its successors meet the beat as many cycles later as they wrote later.
-      A beat that meets it ``late`` does not wait;
-    - to start from C, which all elements receive at once, until the last one has (``busy == 0``);
-    - to start from zero, not at all: results are written in order.
+    - A beat that accumulates waits until it will find the result in the first element
+      (``busy <= entry_cycles + hops``). The beat reaches every other element as many cycles later
+      as that element writes later. A ``late`` beat does not wait.
+    - A beat that starts from C waits until the last element has written (``busy == 0``), because
+      all elements receive C in the same cycle.
+    - A beat that starts from zero does not wait, because results are written in order.
     """
 
     if TYPE_CHECKING:
@@ -98,6 +104,7 @@ class Sequencer(wiring.Component):
             self.head.eq(queue.head),
             self.offer.eq(queue.any & (busy[self.head] == 0)),
             self.accumulate.eq(
+                # A slot that was never written counts as zero.
                 (self.start != Start.ZERO) & (holds[self.slot] | (self.start == Start.FROM_C))
             ),
         ]
@@ -109,6 +116,7 @@ class Sequencer(wiring.Component):
             with m.Case(Start.FROM_C):
                 m.d.comb += ready.eq(busy[self.slot] == 0)
             with m.Default():
+                # See Notes: the beat meets the earlier result in every element.
                 soon = config.entry_cycles + config.hops
                 m.d.comb += ready.eq(self.late | (busy[self.slot] <= soon))
 
@@ -126,7 +134,7 @@ class Sequencer(wiring.Component):
 
 
 class SlotQueue(wiring.Component):
-    """Slot numbers in order of arrival; each is in it at most once, so it is never too short.
+    """Queue of slot numbers. It holds each slot at most once, so it never overflows.
 
     Parameters
     ----------
@@ -136,11 +144,11 @@ class SlotQueue(wiring.Component):
     Members
     -------
     push, slot : In(1), In(ceil(log2(depth)))
-        Puts a number at the end.
+        Set ``push`` to append a number.
     any, head : Out(1), Out(ceil(log2(depth)))
-        The oldest number, if there is any.
+        ``any`` is set if the queue is not empty; ``head`` is then the oldest number.
     pop : In(1)
-        Takes it.
+        Set to remove the oldest number.
     """
 
     if TYPE_CHECKING:
@@ -164,6 +172,7 @@ class SlotQueue(wiring.Component):
         level = Signal(range(depth + 1))
         left = Signal(range(depth + 1))
         m.d.comb += [
+            # A push goes to the first entry that is free after a pop has moved all entries up.
             left.eq(level - self.pop),
             self.any.eq(level != 0),
             self.head.eq(entries[0]),

@@ -1,4 +1,4 @@
-"""The processing element: a fused dot product, or semirings, and the accumulators it works on."""
+"""The processing element: a fused dot product or semirings, and their accumulators."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from ..fp.multidot import MultiDot
 from ..m3xu.dot import LaneDot
 from ..simd2.dot import SemiringDot, better, both_true
 from ..simd2.mode import bits
-from ..simd2.pair import ELEMENT, addend, chosen_bits, take_one, turned
+from ..simd2.pair import ELEMENT_BITS, addend, chosen_bits, keep_selected, negated_unless_nan
 from .config import INT8, MatrixUnitConfig
 from .ports import control_layout, operand_layouts
 
@@ -21,41 +21,43 @@ __all__ = ["ProcessingElement"]
 
 
 class ProcessingElement(wiring.Component):
-    """One element of the tile: ``slot = (slot or 0) + sum(A[k] * B[k])``, every cycle.
+    """Processing element that computes ``slot = (slot or 0) + sum(A[k] * B[k])`` in every cycle.
 
-    With semirings ``slot = (slot or the identity) ⊕ A[0] ⊗ B[0] ⊕ …``; of FP32 operands there is
-    one pair a beat.
+    With semirings it computes ``slot = (slot or the identity) ⊕ A[0] ⊗ B[0] ⊕ …``. If the operands
+    of a semiring are FP32, each beat has one pair of them.
 
     Parameters
     ----------
     config : MatrixUnitConfig
-        The unit it belongs to. All its elements, in either dataflow, are this same module.
+        The unit that the element belongs to. All elements of a unit are instances of this module,
+        in either dataflow.
 
     Members
     -------
     valid : In(1)
-        Whether there is a beat in this cycle.
+        Set if there is a beat in this cycle. In a product of several steps it is set in the last
+        step only.
     a, b : In(operand_layouts)
         Operands: codes, or decoded lanes from a data assignment.
     control : In(control_layout)
-        What to compute, whether to add to the slot's value or to zero, and which slot. Steps of a
-        wide product before its last are not ``valid``.
+        The operation, the slot, and whether the beat adds to the slot's value or to zero.
     load : In(1)
-        Whether a slot is written from outside.
+        Set to write a slot from outside.
     load_slot, c : In(slot_bits), In(word_bits)
-        Which slot, with which value.
+        The slot to write and its new value.
     read_slot : In(slot_bits)
-        Slot to read.
+        The slot to read.
     d : Out(word_bits)
-        Its value, in the same cycle.
+        The value of that slot, in the same cycle.
 
     Latency
     -------
-    The result of a beat can be read ``pipeline + 1`` cycles later, one beat a cycle; with semirings
-    it is one cycle more. The element never stalls: whoever drives it keeps accesses to one slot
-    apart. A sum that accumulates reads the slot in the cycle it comes, the others when they write
-    it, so beats of these may follow each other in one slot. A slot written by a result and by
-    ``load`` in one cycle gets the result.
+    The result of a beat can be read ``pipeline + 1`` cycles later, or one cycle more with
+    semirings. The element takes one beat per cycle and never stalls: the sequencer that drives it
+    keeps accesses to the same slot apart. A sum that accumulates reads its slot when the beat
+    arrives. A semiring reads it when the result is written, so beats of semirings may follow each
+    other in the same slot. If a result and ``load`` write a slot in the same cycle, the slot gets
+    the result.
     """
 
     if TYPE_CHECKING:
@@ -94,6 +96,7 @@ class ProcessingElement(wiring.Component):
             Signal(config.word_bits, name=f"slot{s}", reset_less=True)
             for s in range(config.slot_count)
         )
+        # The addend of the dot product: the slot's value or zero.
         start: Value = Mux(self.control.accumulate, slots[self.control.slot], 0)
         if config.one_pair:
             start = addend(start, self._flags()["semiring"])
@@ -126,6 +129,7 @@ class ProcessingElement(wiring.Component):
                 self._choose_product(m, dot)
                 result = self._merged(m, dot, slots[write_slot])
         for s, slot in enumerate(slots):
+            # A result has priority over a value from outside.
             with m.If(write & (write_slot == s)):
                 m.d.sync += slot.eq(result)
             with m.Elif(self.load & (self.load_slot == s)):
@@ -133,28 +137,31 @@ class ProcessingElement(wiring.Component):
         return m
 
     def _chosen(self) -> Value:
-        """The operand of B for each lane: with sparsity the one of a group that A's value names."""
+        """Return the operand of B for each lane.
+
+        With 2:4 sparsity, the index of A's value selects it from a group of four.
+        """
         if not self.config.sparsity:
             return Value.cast(self.b)
         lanes: list[Value] = []
         for k in range(self.config.k):
-            group = [Value.cast(self.b[k // KEPT * GROUP + place]) for place in range(GROUP)]
+            group = [Value.cast(self.b[k // KEPT * GROUP + index]) for index in range(GROUP)]
             low, high = self.a.index[k][0], self.a.index[k][1]
             lanes.append(Mux(high, Mux(low, group[3], group[2]), Mux(low, group[1], group[0])))
         return Cat(*lanes)
 
     def _flags(self) -> dict[str, Value]:
-        """What the element is told about the operation."""
+        """Return the control bits of the operation."""
         if self.config.one_pair:
-            return chosen_bits(self.config.ops, self.control.mode, ELEMENT)
+            return chosen_bits(self.config.ops, self.control.mode, ELEMENT_BITS)
         return bits(self.config.ops, self.control.mode)
 
     def _choose_product(self, m: Module, dot: LaneDot) -> None:
-        """Of FP32 operands apart, take the product of the one that is not wanted away."""
+        """For min/max on FP32, zero the product of the operand that lost the comparison."""
         flags, n = self._flags(), self.config.limbs("fp32")
         if isinstance(flags["larger"], Const):
             return
-        take_one(
+        keep_selected(
             m,
             dot.a,
             dot.b,
@@ -166,32 +173,34 @@ class ProcessingElement(wiring.Component):
         )
 
     def _merged(self, m: Module, dot: SemiringDot | LaneDot, kept: Value) -> Value:
-        """The result of a semiring, with what its slot holds by now."""
+        """Return ⊕ of the dot product's result and the current value of its slot."""
         flags = self._flags()
         late = {name: flags[name] for name in ("semiring", "turn", "truth")}
         late["keep"] = self.control.accumulate
-        found: Value = dot.d
+        result: Value = dot.d
         if isinstance(dot, SemiringDot):
             true: Value = dot.true
         else:
             true = late["true"] = both_true(self.a.lanes["lane0"], self.b.lanes["lane0"])
         ranks = self.config.pipeline + self.config.merge_cycles
+        # The dot product has its largest number of ranks already, so one rank is behind it.
         if ranks > dot.latency:
-            found = Signal.like(dot.d, name="found", reset_less=True)
-            m.d.sync += found.eq(dot.d)
+            result = Signal.like(dot.d, name="found", reset_less=True)
+            m.d.sync += result.eq(dot.d)
             if isinstance(dot, SemiringDot):
                 true = Signal.like(dot.true, name="true", reset_less=True)
                 m.d.sync += true.eq(dot.true)
+        # The control bits are needed when the result arrives.
         for rank in range(1, ranks + 1):
             for name, bit in late.items():
                 if not isinstance(bit, Const):
                     late[name] = Signal(name=f"s{rank}_{name}", reset_less=True)
                     m.d.sync += late[name].eq(bit)
         if isinstance(dot, LaneDot):
-            found, true = turned(found, late["turn"], dot.spec.output), late["true"]
+            result, true = negated_unless_nan(result, late["turn"], dot.spec.output), late["true"]
         return better(
             m,
-            found,
+            result,
             true,
             kept,
             output=dot.spec.output,
@@ -201,6 +210,7 @@ class ProcessingElement(wiring.Component):
         )
 
     def _connect_lanes(self, m: Module, dot: LaneDot) -> None:
+        """Connect decoded lanes and their control to the dot product."""
         config = self.config
         m.d.comb += [
             Value.cast(dot.a).eq(Value.cast(self.a.lanes)),
@@ -218,6 +228,7 @@ class ProcessingElement(wiring.Component):
             m.d.comb += dot.small.eq(self.control.small)
 
     def _int_dot(self) -> IntDotProduct:
+        """Return the dot product of INT8 operands."""
         config = self.config
         return IntDotProduct(
             k=config.terms(INT8),
@@ -227,6 +238,7 @@ class ProcessingElement(wiring.Component):
         )
 
     def _dot(self) -> MultiDot | LaneDot | SemiringDot:
+        """Return the dot product for the configuration."""
         config = self.config
         if config.semirings and not config.one_pair:
             return SemiringDot(
@@ -247,6 +259,7 @@ class ProcessingElement(wiring.Component):
         chopped = [specs.pop(name) for name in config.chopped]
         widest = max(specs.values(), key=lambda spec: spec.input.exponent_bits)
         small = [config.float_specs[name] for name in config.small_results]
+        # A precision that is not chopped comes first; ``chopped`` describes the others.
         small.sort(key=lambda spec: spec in chopped)
         return LaneDot(
             spec=widest,
@@ -261,7 +274,7 @@ class ProcessingElement(wiring.Component):
         )
 
     def _delayed(self, m: Module, cycles: int) -> tuple[Value, Value, Value]:
-        """A beat's valid bit, slot and kind, as many cycles ago as the dot product takes."""
+        """Return a beat's valid bit, slot and kind (integer or not), ``cycles`` cycles later."""
         valid, slot, integer = self.valid, self.control.slot, self.control.integer
         for rank in range(1, cycles + 1):
             next_valid = Signal(name=f"s{rank}_valid")

@@ -1,4 +1,4 @@
-"""The array of processing elements and the way operands take through it."""
+"""The array of processing elements, and the paths of the operands through it."""
 
 from typing import TYPE_CHECKING
 
@@ -19,40 +19,41 @@ __all__ = ["Grid"]
 
 
 class Grid(wiring.Component):
-    """M × N processing elements, fed by buses or by their neighbours.
+    """Array of M × N processing elements that get operands from buses or from their neighbours.
 
     Parameters
     ----------
     config : MatrixUnitConfig
+        The unit that the array belongs to.
 
     Members
     -------
     valid : In(1)
-        Whether there is a beat in this cycle, or the last step of one.
+        Set if there is a beat in this cycle, or the last step of a beat.
     a : In(m × bus_bits)
         Rows of A.
     b : In(n × b_bus_bits)
         Columns of B.
     index : In(m × index_bits)
-        Places of the values of A's rows, with sparsity.
+        Indices of the values of A's rows in their groups of four, with sparsity.
     step : In(step_layout)
-        What the data assignment is told with them, where there is one.
+        Control bits of the data assignment, if the unit has one.
     control : In(control_layout)
-        What every element is told with them.
+        Control bits of every element.
     load : In(1)
-        Whether a slot of all elements is written at once.
+        Set to write a slot of all elements in this cycle.
     load_slot, c : In(slot_bits), In(m × n × word_bits)
-        Which slot, with which values.
+        The slot to write and its new values.
     read_slot : In(slot_bits)
-        Slot to read in all elements.
+        The slot to read in all elements.
     d : Out(m × n × word_bits)
-        Its values, in the same cycle.
+        The values of that slot, in the same cycle.
 
     Latency
     -------
-    ``config.latency_cycles`` to the cycle in which all of a beat's results can be read; the
-    element in row i and column j of a systolic array has its own ``hops - i - j`` cycles earlier.
-    One beat a cycle; it never stalls.
+    All results of a beat can be read after ``config.latency_cycles``. In a systolic array, the
+    element in row i and column j has its result ``hops - i - j`` cycles earlier. The array takes
+    one beat per cycle and never stalls.
     """
 
     if TYPE_CHECKING:
@@ -104,14 +105,14 @@ class Grid(wiring.Component):
         return m
 
     def _build_broadcast(self, m: Module) -> dict[tuple[int, int], tuple[Value, Value]]:
-        """What each element gets: a register for each row and column drives its whole bus."""
+        """Return the inputs of each element; one register drives the bus of a row or column."""
         valid, control, a, b = self._build_entry(m)
         return {
             (i, j): (Cat(valid, control, x), y) for i, x in enumerate(a) for j, y in enumerate(b)
         }
 
     def _build_entry(self, m: Module) -> tuple[Value, Value, list[Value], list[Value]]:
-        """Operand registers and, at the edge of the array, the data assignment."""
+        """Return a beat behind the operand registers and the data assignment, if there is one."""
         config = self.config
         valid, control = self._delay(m, self.valid, self.control, "")
         if config.semirings and not config.one_pair:
@@ -140,12 +141,12 @@ class Grid(wiring.Component):
         return valid, control, lanes[0], lanes[1]
 
     def _decoded(self, m: Module) -> list[list[Value]]:
-        """Lanes from registers of decoded operands, rows and columns; for semirings."""
+        """Return the lanes of rows and columns of a unit with semirings, decoded in two parts."""
         config = self.config
-        found: list[list[Value]] = []
+        sides: list[list[Value]] = []
         for side, bus, count in (("a", self.a, config.m), ("b", self.b, config.n)):
             groups = config.sparsity and side == "b"
-            found.append([])
+            sides.append([])
             for i in range(count):
                 m.submodules[f"decode_{side}{i}"] = decode = Decode(
                     format="fp16",
@@ -165,56 +166,68 @@ class Grid(wiring.Component):
                 m.d.comb += Value.cast(spread.held).eq(held)
                 lanes = Value.cast(spread.lanes)
                 if config.sparsity and side == "a":
-                    places = self._register(m, self._places(self.index[i]), f"{side}{i}_places")
-                    lanes = Cat(lanes, places)
-                found[-1].append(lanes)
-        return found
+                    indices = self._register(m, self._indices(self.index[i]), f"{side}{i}_places")
+                    lanes = Cat(lanes, indices)
+                sides[-1].append(lanes)
+        return sides
 
-    def _places(self, index: Value) -> Value:
-        """The place of each lane's value; squares of differences have four lanes each."""
+    def _indices(self, index: Value) -> Value:
+        """Return the index of each lane's value in its group.
+
+        The four lanes of a squared difference have the same index.
+        """
         config = self.config
-        deal = bits(config.ops, self.step.a, "a")["deal"]
+        replicate = bits(config.ops, self.step.a, "a")["deal"]
         words = [Value.cast(index)[2 * k : 2 * k + 2] for k in range(config.k)]
-        return Cat(*(Mux(deal, words[k // PARTS], word) for k, word in enumerate(words)))
+        return Cat(*(Mux(replicate, words[k // PARTS], word) for k, word in enumerate(words)))
 
     def _build_systolic(self, m: Module) -> dict[tuple[int, int], tuple[Value, Value]]:
-        """What each element gets: row i comes i cycles late and hops right, column j likewise down.
+        """Return the inputs of each element in a systolic array.
 
-        The control goes with A. No result needs to be delayed to meet the others: they wait in
-        their slots. Every element's registers are made in one order, for Amaranth orders the ports
-        of a module by it, and all elements shall be the same module.
+        Row i enters i cycles late and moves to the right, one element per cycle. Column j enters j
+        cycles late and moves down. The control moves with A. No result has to be delayed to meet
+        the others, because results wait in their slots.
+
+        The registers of every element are created in the same order. Amaranth orders the ports of
+        a module by it, and all elements must be the same module.
         """
-        found: dict[tuple[int, int], tuple[Value, Value]] = {}
+        inputs: dict[tuple[int, int], tuple[Value, Value]] = {}
         valid, control, rows, down = self._build_entry(m)
         for i in range(self.config.m):
             if i:
                 valid, control = self._delay(m, valid, control, f"{i}_skew")
-            here, word = valid, control
+            row_valid, row_control = valid, control
+            # The skew of a systolic array: row i starts i cycles late.
             a = self._chain(m, rows[i], i, f"a{i}_skew")
             for j in range(self.config.n):
                 if j:
-                    here, word = self._delay(m, here, word, f"{i}_{j}")
+                    row_valid, row_control = self._delay(m, row_valid, row_control, f"{i}_{j}")
                     a = self._register(m, a, f"a{i}_{j}")
                 if i:
                     down[j] = self._register(m, down[j], f"b{i}_{j}")
                 else:
                     down[j] = self._chain(m, down[j], j, f"b{j}_skew")
-                found[i, j] = Cat(here, word, a), down[j]
-        return found
+                inputs[i, j] = Cat(row_valid, row_control, a), down[j]
+        return inputs
 
-    def _delay(self, m: Module, valid: Value, control, place: str) -> tuple[Signal, Signal]:
-        """A beat's valid bit and control one cycle later; only the valid bit needs a reset."""
-        later = Signal(name=f"valid{place}")
+    def _delay(self, m: Module, valid: Value, control, suffix: str) -> tuple[Signal, Signal]:
+        """Return a beat's valid bit and control one cycle later.
+
+        Only the valid bit needs a reset. ``suffix`` is the end of the new signals' names.
+        """
+        later = Signal(name=f"valid{suffix}")
         m.d.sync += later.eq(valid)
-        return later, self._register(m, control, f"control{place}")
+        return later, self._register(m, control, f"control{suffix}")
 
     def _chain(self, m: Module, value, cycles: int, name: str) -> Value:
+        """Return ``value`` some cycles later."""
         for rank in range(cycles):
             value = self._register(m, value, f"{name}{rank}")
         return value
 
     @staticmethod
     def _register(m: Module, value, name: str) -> Signal:
+        """Return ``value`` one cycle later."""
         register = Signal(len(Value.cast(value)), name=name, reset_less=True)
         m.d.sync += register.eq(value)
         return register

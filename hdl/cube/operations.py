@@ -1,4 +1,4 @@
-"""Which operations other than sums of products a matrix unit can have, and on which operands."""
+"""Rules for units with operations other than sums of products, and for their operands."""
 
 from typing import TYPE_CHECKING
 
@@ -9,16 +9,17 @@ if TYPE_CHECKING:
 
 __all__ = ["ONE_PAIR", "check_operations", "check_pair_lanes"]
 
-#: Precisions of units whose semirings take one pair of FP32 operands a beat.
+#: The precisions that a unit may have whose semirings take one pair of FP32 operands per beat.
 ONE_PAIR = ("fp16", "bf16", "tf32", "fp32", "fp32c")
 
 
 def check_operations(config: "MatrixUnitConfig") -> str | None:
-    """Refuse operations that the unit's elements do not have; returns the assignment.
+    """Check the operations of a unit and return its assignment.
 
     Raises
     ------
     ValueError
+        If the unit's elements do not support an operation in this configuration.
     """
     if not config.semirings:
         return config.assignment
@@ -49,6 +50,7 @@ def check_operations(config: "MatrixUnitConfig") -> str | None:
 
 
 def _check_one_pair(config: "MatrixUnitConfig") -> None:
+    """Check a unit whose semirings take one pair of FP32 operands per beat."""
     if config.sparsity:
         raise ValueError("sparsity must be False with fp32, not True")
     allowed = [op.mnemonic for op in Op if op is not Op.ADDNORM]
@@ -72,11 +74,12 @@ def _check_one_pair(config: "MatrixUnitConfig") -> None:
 
 
 def check_pair_lanes(config: "MatrixUnitConfig") -> None:
-    """Refuse too few lanes for two FP32 products, which all but a product of a pair take.
+    """Check that a unit has lanes for two FP32 products, if ⊗ of an operation is +, min or max.
 
     Raises
     ------
     ValueError
+        If it has too few lanes.
     """
     two = [op.mnemonic for op in config.ops if op.times in ("add", "min", "max")]
     if config.one_pair and two and config.terms("fp32") < 2:

@@ -1,4 +1,4 @@
-"""What goes in and out of a matrix unit: layouts of the payloads, and their enumerations."""
+"""The inputs and outputs of a matrix unit: layouts of the payloads, and enumerations in them."""
 
 from functools import lru_cache
 from types import new_class
@@ -12,7 +12,7 @@ from vitruvian.golden.m3xu.precision import PRECISIONS as M3XU
 from ..m3xu.lanes import bus_layout
 from ..simd2.mode import bits_layout
 from ..simd2.operand import lane_layout
-from ..simd2.pair import DEAL, ELEMENT, chosen_layout
+from ..simd2.pair import ASSIGNMENT_BITS, ELEMENT_BITS, chosen_layout
 from .config import INT8, MatrixUnitConfig
 
 __all__ = [
@@ -28,9 +28,9 @@ __all__ = [
 
 
 class Start(enum.Enum, shape=2):
-    """What a beat's products are added to.
+    """The start of a beat: zero, C, or the value of its slot.
 
-    The fourth code acts as ``ACCUMULATE``.
+    The unused fourth code acts like ``ACCUMULATE``.
     """
 
     ZERO = 0
@@ -40,7 +40,7 @@ class Start(enum.Enum, shape=2):
 
 @lru_cache
 def precision_enum(precisions: tuple[str, ...]) -> Any:
-    """The codes of a unit's precisions: their places in ``config.precisions``."""
+    """Return an enumeration of a unit's precisions; a code is an index in ``config.precisions``."""
     width = (len(precisions) - 1).bit_length()
     members = {name.upper(): code for code, name in enumerate(precisions)}
     return new_class("Precision", (enum.Enum,), {"shape": width}, lambda body: body.update(members))
@@ -48,21 +48,22 @@ def precision_enum(precisions: tuple[str, ...]) -> Any:
 
 @lru_cache
 def operation_enum(operations: tuple[str, ...]) -> Any:
-    """The codes of a unit's operations: their places in ``config.operations``."""
+    """Return an enumeration of a unit's operations; a code is an index in ``config.operations``."""
     width = (len(operations) - 1).bit_length()
     members = {name.upper(): code for code, name in enumerate(operations)}
     return new_class("Operation", (enum.Enum,), {"shape": width}, lambda body: body.update(members))
 
 
 def _precision(config: MatrixUnitConfig) -> Any:
+    """Return the shape of a precision's code."""
     return precision_enum(config.precisions) if config.precision_bits else 0
 
 
 def beat_layout(config: MatrixUnitConfig) -> data.StructLayout:
-    """One beat: a fractal of A, a fractal of B, and what to do with their product.
+    """Return the layout of a beat: a fractal of A, a fractal of B, and the control of both.
 
-    ``a[i]`` is row i of A and ``b[j]`` column j of B, operands side by side from bit 0 in rising k.
-    With sparsity ``index[i]`` has the places of the values of ``a[i]`` in their groups of four.
+    ``a[i]`` is row i of A and ``b[j]`` is column j of B, with the operands in rising k from bit 0.
+    With sparsity, ``index[i]`` has the indices of the values of ``a[i]`` in their groups of four.
     """
     return data.StructLayout(
         {
@@ -79,16 +80,16 @@ def beat_layout(config: MatrixUnitConfig) -> data.StructLayout:
 
 
 def fractal_layout(config: MatrixUnitConfig) -> data.ArrayLayout:
-    """A C or D fractal: M rows of N words."""
+    """Return the layout of a C or D fractal: M rows of N words."""
     return data.ArrayLayout(data.ArrayLayout(config.word_bits, config.n), config.m)
 
 
 def step_layout(config: MatrixUnitConfig) -> data.StructLayout:
-    """What the data assignment is told with a beat: which step of it this is.
+    """Return the layout of the control bits of a data assignment.
 
-    ``digit`` is the digit of B that meets the limbs of A; ``part`` is 1 while the imaginary part
-    of a complex product is formed. Where there are semirings, ``a`` and ``b`` say how the operands
-    of these sides are decoded; with FP32 operands ``deal`` says which products are made of them.
+    ``digit`` is the index of B's digit in this step. ``part`` is 1 in the steps that form the
+    imaginary part of a complex product. In units with semirings, ``a`` and ``b`` control how the
+    operands of these sides are decoded; with FP32 operands, ``deal`` selects their products.
     """
     if config.semirings and not config.one_pair:
         return data.StructLayout({side: bits_layout(config.ops, side) for side in "ab"})
@@ -98,22 +99,22 @@ def step_layout(config: MatrixUnitConfig) -> data.StructLayout:
             "digit": config.digit_bits,
             "part": int(bool(config.complex_precisions)),
         }
-        | ({"deal": chosen_layout(config.ops, DEAL)} if config.one_pair else {})
+        | ({"deal": chosen_layout(config.ops, ASSIGNMENT_BITS)} if config.one_pair else {})
     )
 
 
 def operand_layouts(config: MatrixUnitConfig) -> tuple[Any, Any]:
-    """What an element gets of a row of A and of a column of B: codes, or decoded lanes.
+    """Return the layouts of an element's inputs from a row of A and from a column of B.
 
-    Beside the lanes there are the codes of INT8 operands, where a unit has both, or that of the
-    first FP32 operand, where elements compare it.
+    These are codes or decoded lanes. Beside decoded lanes, a unit with INT8 has the codes of the
+    INT8 operands, and a unit whose elements compare FP32 operands has the code of the first one.
     """
     if config.assignment == "element":
         return config.bus_bits, config.bus_bits
     if config.semirings and not config.one_pair:
         lane = lane_layout(FORMATS["fp16"], config.ops)
-        places = data.ArrayLayout(2 if config.sparsity else 0, config.k)
-        a = data.StructLayout({"lanes": data.ArrayLayout(lane, config.k), "index": places})
+        indices = data.ArrayLayout(2 if config.sparsity else 0, config.k)
+        a = data.StructLayout({"lanes": data.ArrayLayout(lane, config.k), "index": indices})
         return a, data.ArrayLayout(lane, config.k * (2 if config.sparsity else 1))
     bits = max(M3XU[name].format.exponent_bits for name in config.floats)
     digits = [config.lane_bits] * config.lanes
@@ -128,15 +129,18 @@ def operand_layouts(config: MatrixUnitConfig) -> tuple[Any, Any]:
 
 
 def control_layout(config: MatrixUnitConfig) -> data.StructLayout:
-    """What an element is told with its operands.
+    """Return the layout of an element's control bits. A field that is not needed has a width of 0.
 
-    ``precision`` where it decodes them; ``wide``, ``again`` and ``last`` where it may get limbs;
-    ``chop`` where some precisions are a machine's and others ``ieee``; ``small`` where some results
-    are shorter than others; ``integer`` where lanes are decoded and INT8 is not; ``mode`` where
-    there are semirings.
+    - ``precision``: for elements that decode their operands.
+    - ``wide``, ``again``, ``last``: for elements that may get limbs.
+    - ``chop``: if some precisions follow a machine's preset and others ``ieee``.
+    - ``small``: if some results are shorter than others.
+    - ``integer``: for elements that get decoded lanes and codes of INT8 operands.
+    - ``mode``: for elements with semirings.
+    - ``accumulate``, ``slot``: for all elements.
     """
     if config.one_pair:
-        mode = chosen_layout(config.ops, ELEMENT)
+        mode = chosen_layout(config.ops, ELEMENT_BITS)
     else:
         mode = bits_layout(config.ops) if config.semirings else 0
     decodes, stepped = config.assignment == "element", bool(config.limb_counts)

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..simd2.mode import decoded
 from ..simd2.operand import Decode, Spread
-from ..simd2.pair import DEAL, ELEMENT
+from ..simd2.pair import ASSIGNMENT_BITS, ELEMENT_BITS
 from .assign import DataAssignment
 from .config import INT8, MatrixUnitConfig
 from .control import Sequencer
@@ -21,47 +21,49 @@ __all__ = ["MatrixUnit"]
 
 
 class MatrixUnit(wiring.Component):
-    """``slot = (0, C or slot) + A @ B`` on M × N accumulators, a beat a cycle.
+    """Matrix unit that computes ``slot = (0, C or slot) + A @ B`` on M × N accumulators.
 
     Parameters
     ----------
     config : MatrixUnitConfig
+        The parameters of the unit.
 
     Members
     -------
     i : In(stream.Signature({a, b, precision, start, slot, emit}))
-        Beats, :func:`~hdl.cube.ports.beat_layout`: a fractal of A (M rows of ``bus_bits``), one of
-        B (N columns of ``b_bus_bits``), the precision, what to start from, the slot, and whether
-        the result is wanted on ``o``. A beat of several steps is taken in its last one.
-        Units with semirings have the ``operation`` beside the precision, which where there is FP32
-        counts for mma alone: other operations take the first FP32 operand of each row and column.
+        Beats (``hdl.cube.ports.beat_layout``): a fractal of A (M rows of ``bus_bits``), a fractal
+        of B (N columns of ``b_bus_bits``), the precision, the start, the slot, and ``emit``, which
+        requests the result on ``o``. A beat of several steps is taken in its last step. Units with
+        semirings also have an ``operation``. If such a unit has FP32, the precision applies to mma
+        only, and the other operations take the first FP32 operand of each row and column.
     c : In(stream.Signature(M × N × word_bits))
-        C fractals; one is taken for each beat that starts from C; a complex one takes two, the real
-        and the imaginary parts.
+        C fractals. Each beat that starts from C takes one; a complex beat takes two, the real and
+        then the imaginary parts.
     o : Out(stream.Signature(M × N × word_bits))
-        D fractals, in the order of the beats that emit, of a complex one the real and then the
-        imaginary parts. The slot keeps its value. A complex beat uses a pair of slots, its own and
-        the one whose number differs in the lowest bit: the even one for the real parts.
+        D fractals, in the order of the beats that emit them. A complex beat emits two, the real and
+        then the imaginary parts. The slot keeps its value. A complex beat uses a pair of slots, its
+        own and the one whose number differs in the lowest bit; the even one has the real parts.
 
     Latency
     -------
-    ``latency = config.latency_cycles`` from the transfer of a beat to that of its result; a beat a
-    cycle, if the beats that accumulate in one slot are ``pipeline + 1`` cycles apart. The array
-    never stalls: back-pressure acts at ``i`` alone, which waits while the beat's slot is in use. A
-    result stays in its slot until ``o`` takes it, so none is lost and none is copied.
+    ``latency = config.latency_cycles`` from the transfer of a beat to the transfer of its result.
+    The unit takes one beat per cycle if beats that accumulate in the same slot are at least
+    ``pipeline + 1`` cycles apart. The array never stalls. Back-pressure acts at ``i`` only, which
+    waits while the beat's slot is in use. A result stays in its slot until ``o`` takes it, so no
+    result is lost and none is copied.
 
     Notes
     -----
-    Slot numbers past the last slot mean the last one. A slot that nothing was put into since reset
-    counts as zero. A precision code past the last has no meaning.
+    A slot number above the last slot means the last slot. A slot that was not written since reset
+    counts as zero. The result of an unknown precision code is undefined.
 
     Raises
     ------
     TypeError
-        If ``config`` is not a `MatrixUnitConfig`.
+        If ``config`` is not a ``MatrixUnitConfig``.
     """
 
-    #: Sub-components that tools may make once and count.
+    #: Components of which equal instances may be elaborated once (``hdl.elaborate``).
     shared = (ProcessingElement, DataAssignment, Decode, Spread)
 
     if TYPE_CHECKING:
@@ -85,6 +87,7 @@ class MatrixUnit(wiring.Component):
         m.submodules.sequencer = sequencer = Sequencer(config=config)
         m.submodules.grid = grid = Grid(config=config)
 
+        # The sequencer decides about the slot, and the streams about the data.
         from_c = beat.start == Start.FROM_C
         may_go = Signal()
         go = Signal()
@@ -96,6 +99,7 @@ class MatrixUnit(wiring.Component):
             slot.eq(Mux(beat.slot > last, last, beat.slot)),
             may_go.eq(sequencer.may_go & (~from_c | self.c.valid)),
             self.i.ready.eq(may_go & steps.done),
+            # C is taken together with the last step of its sum.
             self.c.ready.eq(sequencer.may_go & from_c & self.i.valid & steps.last),
             go.eq(self.i.valid & may_go & steps.last),
             sequencer.start.eq(beat.start),
@@ -106,7 +110,7 @@ class MatrixUnit(wiring.Component):
             self.o.valid.eq(sequencer.offer),
         ]
         if config.complex_precisions:
-            # the real part goes to the even slot of a pair, the imaginary part to the odd one
+            # The real part goes to the even slot of a pair and the imaginary part to the odd one.
             with m.If(steps.is_complex):
                 m.d.comb += slot[0].eq(steps.part)
         if config.semirings:
@@ -137,8 +141,8 @@ class MatrixUnit(wiring.Component):
             ("integer", integers),
         ):
             codes = [config.precisions.index(name) for name in names]
-            here = [precision == code for code in codes]
-            m.d.comb += grid.control[flag].eq(Cat(*here).any())
+            selected = [precision == code for code in codes]
+            m.d.comb += grid.control[flag].eq(Cat(*selected).any())
         if config.precision_bits:
             m.d.comb += Value.cast(grid.step.precision).eq(precision)
             if config.assignment == "element":
@@ -146,12 +150,15 @@ class MatrixUnit(wiring.Component):
         return m
 
     def _build_operation(self, m: Module, grid: Grid) -> None:
-        """Tell decoders and elements about the operation of a beat."""
+        """Connect the control bits of a beat's operation to decoders and elements."""
         ops = self.config.ops
         code = Value.cast(self.i.payload.operation)
         if self.config.one_pair:
             for name, bit in decoded(ops, code).items():
-                for target, names in ((grid.step.deal, DEAL), (grid.control.mode, ELEMENT)):
+                for target, names in (
+                    (grid.step.deal, ASSIGNMENT_BITS),
+                    (grid.control.mode, ELEMENT_BITS),
+                ):
                     if name in names:
                         m.d.comb += getattr(target, name).eq(bit)
             return
@@ -160,26 +167,27 @@ class MatrixUnit(wiring.Component):
                 m.d.comb += getattr(target, name).eq(bit)
 
     def _late(self) -> Value:
-        """Whether ⊕ of the beat is with what its slot holds when the result is written."""
+        """Return 1 if the beat reads its slot only when it writes the result (a semiring)."""
         ops = self.config.ops
         code = Value.cast(self.i.payload.operation)
-        late = [place for place, op in enumerate(ops) if op.plus != "add"]
+        late = [index for index, op in enumerate(ops) if op.plus != "add"]
         every = len(late) == len(ops)
-        return Const(1, 1) if every else Cat(*(code == place for place in late)).any()
+        return Const(1, 1) if every else Cat(*(code == index for index in late)).any()
 
     def _precision(self, m: Module) -> Value:
-        """The precision of a beat: of a semiring on FP32 operands that, whatever it says."""
-        config, given = self.config, Value.cast(self.i.payload.precision)
+        """Return the precision of a beat; a semiring on FP32 operands always has FP32."""
+        config, field = self.config, Value.cast(self.i.payload.precision)
         if not config.one_pair or not config.precision_bits:
-            return given
+            return field
         precision = Signal(config.precision_bits)
-        m.d.comb += precision.eq(Mux(self._late(), config.precisions.index("fp32"), given))
+        m.d.comb += precision.eq(Mux(self._late(), config.precisions.index("fp32"), field))
         return precision
 
     def _build_steps(self, m: Module, precision: Value, issue: Value) -> "_Steps":
-        """Count the steps of a beat: digits of a sum, and the two sums of complex numbers.
+        """Count the steps of a beat: the digits of a sum, and the two sums of complex numbers.
 
-        The sender holds a beat until it is taken, in its last step; that is the operand buffer.
+        No operand buffer is needed, because the sender holds a beat until it is taken in its last
+        step.
         """
         config = self.config
         if not config.limb_counts and not config.complex_precisions:
@@ -193,12 +201,13 @@ class MatrixUnit(wiring.Component):
                 m.d.comb += is_complex.eq(chosen)
         for n, chosen in counts.items():
             codes = [code for code, name in enumerate(config.precisions) if config.limbs(name) == n]
-            here = [precision == code for code in codes]
-            m.d.comb += chosen.eq(Cat(*here).any() if config.precision_bits else 1)
+            selected = [precision == code for code in codes]
+            m.d.comb += chosen.eq(Cat(*selected).any() if config.precision_bits else 1)
         digit = Signal(config.digit_bits)
         part = Signal(int(bool(config.complex_precisions)))
         last = Signal()
         done = Signal()
+        # A narrow precision takes one step.
         narrow = ~Cat(*counts.values()).any()
         ends = [chosen & (digit == n - 1) for n, chosen in counts.items()]
         m.d.comb += [last.eq(Cat(narrow, *ends).any()), done.eq(last & (part | ~is_complex))]
@@ -214,7 +223,23 @@ class MatrixUnit(wiring.Component):
 
 @dataclass(frozen=True, kw_only=True)
 class _Steps:
-    """Where a beat stands: ``last`` step of a sum, and ``done`` with all of them."""
+    """The progress of a beat.
+
+    Attributes
+    ----------
+    digit : Value
+        Index of B's digit in this step.
+    part : Value
+        1 while the imaginary part of a complex product is formed.
+    wide : Value
+        One bit for each number of limbs in ``config.limb_counts``.
+    last : Value
+        1 in the last step of a sum.
+    done : Value
+        1 in the last step of the beat.
+    is_complex : Value
+        1 if the beat's precision is complex.
+    """
 
     digit: Value
     part: Value

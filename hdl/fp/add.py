@@ -11,13 +11,13 @@ from vitruvian.validate import one_of
 
 from .align import shift_right
 from .finish import ROUNDINGS, Exact, finish
-from .pipeline import Cuts
+from .pipeline import PipelineStages
 from .unpack import unpack
 
 __all__ = ["Adder"]
 
-#: The places that are registered at each pipeline depth.
-_PLACES: dict[int, tuple[str, ...]] = {
+#: The stage boundaries that have registers at each pipeline depth.
+_STAGES: dict[int, tuple[str, ...]] = {
     0: (),
     1: ("total",),
     2: ("aligned", "total"),
@@ -26,39 +26,41 @@ _PLACES: dict[int, tuple[str, ...]] = {
 
 
 class Adder(wiring.Component):
-    """``d = a + b`` or ``d = a - b``, as IEEE 754, bit for bit as ``golden.fp.add``.
+    """Adder ``d = a + b`` or ``d = a - b`` of IEEE 754, bit-exact with ``golden.fp.add``.
 
-    The operand with the larger magnitude stays, the other is aligned with it; so the difference is
-    never negative, one shifter does and no absolute value is taken.
+    The unit aligns the operand of smaller magnitude with the other one. The difference is therefore
+    never negative, so one shifter is enough and no absolute value is needed.
 
     Parameters
     ----------
     format : FloatFormat or str
         Format of ``a`` and ``b``.
     output : FloatFormat or str, optional
-        Format of ``d``, ``format`` by default; it must hold every number of ``format``.
+        Format of ``d``, by default ``format``. It must be able to hold every number of ``format``.
     rounding : {"RNE", "RZ"}
+        Rounding to nearest even, or towards zero.
     pipeline : int
-        Register ranks, 0 (combinational) to 3.
+        Number of register ranks, 0 (combinational) to 3.
 
     Members
     -------
     a, b : In(format.storage_bits)
         Codes of the operands.
     subtract : In(1)
-        Whether ``b`` is subtracted.
+        If set, ``b`` is subtracted.
     d : Out(output.storage_bits)
         Code of the result.
 
     Latency
     -------
-    ``latency = pipeline`` cycles, one result a cycle; it never stalls and has no valid bit.
+    ``latency = pipeline`` cycles, with one result per cycle. The unit never stalls and has no
+    valid bit.
 
     Raises
     ------
     ValueError
-        For a format, rounding or pipeline depth that does not exist, or an ``output`` that is too
-        small.
+        If a format, the rounding or the pipeline depth is unknown, or if ``output`` cannot hold
+        every number of ``format``.
     """
 
     if TYPE_CHECKING:
@@ -87,7 +89,7 @@ class Adder(wiring.Component):
         if not holds:
             raise ValueError(f"output must hold every {f} number, not {out.name!r}")
         one_of("rounding", rounding, ROUNDINGS)
-        one_of("pipeline", pipeline, tuple(_PLACES))
+        one_of("pipeline", pipeline, tuple(_STAGES))
         self.rounding, self.pipeline, self.latency = rounding, pipeline, pipeline
         super().__init__(
             {
@@ -101,14 +103,14 @@ class Adder(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         f, out = self.format, self.output
-        cuts = Cuts(m, _PLACES[self.pipeline])
+        stages = PipelineStages(m, _STAGES[self.pipeline])
         a = unpack(m, self.a, f, name="a")
         b = unpack(m, self.b, f, name="b")
         b_sign = Signal(name="b_sign_effective")
         differ = Signal(name="signs_differ")
         m.d.comb += [b_sign.eq(b.sign ^ self.subtract), differ.eq(a.sign ^ b_sign)]
 
-        # The codes without their signs are ordered as the magnitudes are.
+        # Codes without their signs have the same order as the magnitudes.
         magnitude = slice(f.storage_shift, f.storage_shift + f.width - 1)
         swap = Signal(name="swap")
         m.d.comb += swap.eq(self.b[magnitude] > self.a[magnitude])
@@ -118,40 +120,41 @@ class Adder(wiring.Component):
         large = Mux(swap, b.significand, a.significand)
         small = Mux(swap, a.significand, b.significand)
 
-        # Guard, round and sticky below the output's last place are enough: where more than one bit
-        # is cut, the distance is at least 2 and the difference has one leading zero at most.
+        # Guard, round and sticky bits below the output's last place are enough: more than one bit
+        # is lost only at a distance of 2 or more, and then the difference has at most one leading
+        # zero.
         below = out.fraction_bits - f.fraction_bits + 2
         aligned, lost = shift_right(
             m, Cat(Const(0, below), small), distance, name="align", sticky=True
         )
-        large = cuts.cross("aligned", Cat(Const(0, below + 1), large), "s1_large")
-        aligned = cuts.cross("aligned", Cat(lost, aligned), "s1_aligned")
-        minus = cuts.cross("aligned", differ, "s1_minus")
+        large = stages.cross("aligned", Cat(Const(0, below + 1), large), "s1_large")
+        aligned = stages.cross("aligned", Cat(lost, aligned), "s1_aligned")
+        minus = stages.cross("aligned", differ, "s1_minus")
         total = Signal(len(large) + 1, name="total")
         m.d.comb += total.eq(
             (large + (aligned ^ minus.replicate(len(aligned))) + minus)
             & Cat((Const(1, 1)).replicate(len(large)), ~minus)
         )
-        sign = cuts.cross("aligned", Mux(swap, b_sign, a.sign), "s1_sign")
-        both = cuts.cross("aligned", a.sign & b_sign, "s1_both_negative")
+        sign = stages.cross("aligned", Mux(swap, b_sign, a.sign), "s1_sign")
+        both = stages.cross("aligned", a.sign & b_sign, "s1_both_negative")
         nan = a.nan | b.nan | (a.inf & b.inf & differ)
         offset = out.bias - f.bias + 1
         code = finish(
             m,
             Exact(
-                # A sum of exactly zero is negative only if both operands are.
+                # IEEE 754, section 6.3: an exact zero sum is -0 only if both operands are -0.
                 sign=Mux(total.any(), sign, both),
                 word=total,
-                exponent=cuts.cross("aligned", exponent, "s1_exponent") + offset,
+                exponent=stages.cross("aligned", exponent, "s1_exponent") + offset,
                 exponent_min=1 + offset,
                 exponent_max=f.emax + f.bias + offset,
                 zeros=len(total) - 1,
-                nan=cuts.cross("aligned", nan, "s1_nan"),
-                inf=cuts.cross("aligned", a.inf | b.inf, "s1_inf"),
+                nan=stages.cross("aligned", nan, "s1_nan"),
+                inf=stages.cross("aligned", a.inf | b.inf, "s1_inf"),
             ),
             output=out,
             rounding=self.rounding,
-            cuts=cuts,
+            stages=stages,
         )
         m.d.comb += self.d.eq(code)
         return m

@@ -1,4 +1,4 @@
-"""Alignment: the largest exponent, and a right shifter that cuts at the end of the window."""
+"""Alignment: the largest exponent, and a right shifter that truncates at the window's end."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ __all__ = ["clip", "maximum", "shift_right"]
 
 
 def clip(value: Value, *, bits: int) -> Value:
-    """An unsigned value as ``bits`` bits; anything larger reads as all ones."""
+    """Return an unsigned value in ``bits`` bits; a larger value becomes all ones."""
     if len(value) <= bits:
         return value
     return value[:bits] | value[bits:].any().replicate(bits)
@@ -24,28 +24,40 @@ def shift_right(
     sticky: bool,
     clear: tuple[int, Value] | None = None,
 ) -> tuple[Value, Value]:
-    """``word >> distance`` for any distance, and whether a one was cut off.
+    """Return ``word >> distance`` for any distance, and the OR of all lost bits.
 
     Parameters
     ----------
+    m : Module
+    word : Value
+        The word to shift.
+    distance : Value
+        Number of positions (unsigned).
+    name : str
+        First part of the new signals' names.
     fill : Value, optional
-        What is shifted in at the top (default 0).
+        The bit that is shifted in at the top (default 0).
     sticky : bool
-        Whether the OR of all bits shifted out is wanted.
+        If True, compute the OR of all bits that are shifted out.
     clear : (int, Value), optional
-        That many bits at the bottom of the result read as zero where the value is set.
+        A number of bits, and a select: if it is set, that many bits at the bottom of the result
+        are zero.
 
     Returns
     -------
-    shifted, lost : the word, and the OR of the cut bits (constant 0 if not wanted).
+    shifted : Value
+        The shifted word.
+    lost : Value
+        The OR of the bits that were shifted out (constant 0 without ``sticky``).
 
     Notes
     -----
-    Small steps come first: the word is narrow then, and the columns it has not reached need no
-    multiplexer. The last two steps are exchanged and the last one is an AND-OR with two separate
-    selects, both off when the distance passes the shifter's range: clearing the word costs nothing.
-    For a 22-bit product in a 26-bit window this mapped to 178 µm², large steps first and a clipped
-    distance to 226 (docs/decisions/0002-dot-product-datapath.md).
+    The small steps come first, because the word is still narrow then and the columns that it has
+    not reached need no multiplexer. The last two steps are exchanged. The last one is an AND-OR
+    with two separate selects, both off if the distance exceeds the shifter's range, so that
+    clearing the word costs nothing. For a 22-bit product in a 26-bit window this mapped to 178 µm²;
+    large steps first and a clipped distance mapped to 226 µm²
+    (docs/decisions/0002-dot-product-datapath.md).
     """
     width = len(word)
     steps = min((width - 1).bit_length(), len(distance))
@@ -53,7 +65,9 @@ def shift_right(
     m.d.comb += beyond.eq(distance[steps:].any())
     order = list(range(steps))
     if steps > 2:
+        # Exchange the last two steps, see Notes.
         order[-2:] = order[:-3:-1]
+    # A distance beyond the range of all steps shifts every bit out.
     lost: list[Value] = [beyond & word.any()] if sticky and len(distance) > steps else []
     for position, bit in enumerate(order):
         step = 1 << bit
@@ -65,11 +79,13 @@ def shift_right(
         if position < len(order) - 1:
             m.d.comb += stage.eq(Mux(distance[bit], moved, word))
         else:
+            # Both selects are 0 beyond the range, which clears the word.
             keep = Signal(name=f"{name}_keep")
             move = Signal(name=f"{name}_move")
             m.d.comb += [keep.eq(~(distance[bit] | beyond)), move.eq(distance[bit] & ~beyond)]
             merged = (moved & _mask(move, width, clear)) | (word & _mask(keep, width, clear))
             if fill is not None:
+                # Beyond the range a negative word is all ones instead of zero.
                 merged = merged | _mask(fill & beyond, width, clear)
             m.d.comb += stage.eq(merged)
         word = stage
@@ -77,7 +93,7 @@ def shift_right(
 
 
 def _mask(chosen: Value, width: int, clear: tuple[int, Value] | None) -> Value:
-    """Ones where chosen; the lowest bits not where they are to be cleared."""
+    """Return ``chosen`` in every bit, except the lowest bits if they are to be cleared."""
     if clear is None:
         return chosen.replicate(width)
     bits, cleared = clear
@@ -85,7 +101,16 @@ def _mask(chosen: Value, width: int, clear: tuple[int, Value] | None) -> Value:
 
 
 def maximum(m: Module, values: Sequence[Value], *, name: str) -> Value:
-    """The largest of unsigned values, a balanced tree of two-input comparisons."""
+    """Return the largest of unsigned values, from a balanced tree of two-input comparisons.
+
+    Parameters
+    ----------
+    m : Module
+    values : sequence of Value
+        Unsigned values; their widths may differ.
+    name : str
+        First part of the new signals' names.
+    """
     level, values = 0, list(values)
     while len(values) > 1:
         following: list[Value] = []

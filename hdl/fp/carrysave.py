@@ -1,7 +1,7 @@
 """Carry-save arithmetic on word slices: rows, 3:2 compression, reduction to two rows.
 
-Everything is written on whole words (a handful of operations per row), so the compiled model stays
-fast, and trimmed to the columns that hold data, so synthesis finds no constant adders to remove.
+All operations work on whole words (a few operations per row), so the compiled simulation model is
+fast. They cover only the columns that hold data, so synthesis has no constant adders to remove.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,18 @@ from itertools import pairwise
 
 from amaranth.hdl import Cat, Const, Module, Signal, Value
 
-__all__ = ["Row", "add_plainly", "add_rows", "compress", "reduce_rows", "reduce_spans"]
+__all__ = [
+    "FAST_ADDER_BITS",
+    "Row",
+    "add_plainly",
+    "add_rows",
+    "compress",
+    "reduce_rows",
+    "reduce_spans",
+]
+
+#: Wider sums get a Kogge-Stone adder if the adder has a pipeline stage of its own.
+FAST_ADDER_BITS = 30
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +33,7 @@ class Row:
     value : Value
         The bits, least significant first.
     lsb : int
-        Weight of bit 0.
+        Weight of bit 0, as an exponent of two.
     """
 
     value: Value
@@ -34,7 +45,7 @@ class Row:
         return self.lsb + len(self.value)
 
     def bits(self, low: int, high: int) -> Value:
-        """The slice that covers the columns ``low … high-1``; columns outside read as zero."""
+        """Return the columns ``low … high-1``; columns that the row does not have read as zero."""
         inside_low, inside_high = max(low, self.lsb), min(high, self.msb)
         if inside_low >= inside_high:
             return Const(0, max(high - low, 0))
@@ -46,13 +57,24 @@ class Row:
 
 
 def compress(m: Module, rows: list[Row], *, width: int, name: str) -> list[Row]:
-    """Three rows in, two rows of the same sum (modulo ``2**width``) out.
+    """Return two rows with the same sum (modulo ``2**width``) as the three ``rows``.
 
-    Full adders stand where three rows meet, half adders above them where two do (the carry needs
-    the room); below, the bits pass through.
+    Columns with three bits get full adders. A column with two bits passes them through, unless the
+    column below it sends a carry: then it gets a half adder to make room for the carry.
+
+    Parameters
+    ----------
+    m : Module
+    rows : list of Row
+        Up to three rows.
+    width : int
+        Columns from here on are dropped.
+    name : str
+        First part of the new signals' names.
     """
     bounds = sorted({row.lsb for row in rows} | {row.msb for row in rows})
-    segments = []  # (low, high, the rows present)
+    # Between two bounds the same rows are present in every column.
+    segments = []
     for low, high in pairwise(bounds):
         present = [row for row in rows if row.lsb <= low and row.msb >= high]
         segments.append((low, min(high, width), present))
@@ -64,11 +86,13 @@ def compress(m: Module, rows: list[Row], *, width: int, name: str) -> list[Row]:
             continue
         words = [row.bits(low, high) for row in present]
         if len(words) == 3 or (len(words) == 2 and carry_reaches == low):
+            # Three bits, or two bits and a carry from the column below.
             length = high - low
             half = Signal(length, name=f"{name}_half{low}")
             m.d.comb += half.eq(words[0] ^ words[1])
             if len(words) == 3:
                 sums.append((low, half ^ words[2]))
+                # The majority of three bits: if the first two differ, the third decides.
                 carry = (half & words[2]) | (~half & words[1])
             else:
                 sums.append((low, half))
@@ -88,6 +112,7 @@ def compress(m: Module, rows: list[Row], *, width: int, name: str) -> list[Row]:
 
 
 def _assemble(m: Module, parts: list[tuple[int, Value]], *, width: int, name: str) -> Row:
+    """Return the row made of ``parts``, each a first column and its bits."""
     parts = sorted(parts, key=lambda part: part[0])
     low = parts[0][0]
     pieces: list[Value] = []
@@ -110,13 +135,23 @@ def reduce_rows(
 
     Parameters
     ----------
+    m : Module
+    rows : list of Row
+        The rows to add.
+    width : int
+        The sum is modulo ``2**width``.
+    name : str
+        First part of the new signals' names.
     ones : sequence of Value
         Single bits of weight 1 to add in. The carry row of a compressor leaves its lowest column
-        free; each takes one of these bits at no cost. Needs every row to start at column 0.
+        free, and one of these bits fits there at no cost. Every row must then start at column 0.
 
     Returns
     -------
-    rows, ones : the (at most) two rows, and the bits that found no free column.
+    rows : list of Row
+        At most two rows with the same sum.
+    ones : list of Value
+        The bits that found no free column.
     """
     waiting = list(ones)
     level = 0
@@ -128,6 +163,7 @@ def reduce_rows(
                 following += group
                 continue
             packed = compress(m, group, width=width, name=f"{name}_l{level}_{index // 3}")
+            # The carry row starts in column 1, so its column 0 is free.
             if waiting and packed[-1].lsb == 1:
                 packed[-1] = Row(value=Cat(waiting.pop(0), packed[-1].value), lsb=0)
             following += packed
@@ -145,16 +181,39 @@ def add_plainly(
     name: str,
     ones: Sequence[Value] = (),
 ) -> tuple[list[Row], list[Value]]:
-    """Add rows two by two, in adders of a balanced tree, until ``target`` rows are left.
+    """Add rows in pairs, with a balanced tree of adders, until ``target`` rows are left.
 
-    As `reduce_rows`, for FPGAs: an adder there is a carry chain, and half as large as a compressor.
-    Each adder takes one of the bits ``ones`` as its carry.
+    This is ``reduce_rows`` for FPGAs, where an adder is a carry chain and half as large as a
+    compressor. Each adder takes one of the bits ``ones`` as its carry-in.
+
+    Parameters
+    ----------
+    m : Module
+    rows : sequence of Row
+        The rows to add.
+    width : int
+        The sum is modulo ``2**width``.
+    target : int
+        Number of rows to leave.
+    name : str
+        First part of the new signals' names.
+    ones : sequence of Value
+        Single bits of weight 1 to add in.
+
+    Returns
+    -------
+    rows : list of Row
+        The rows that are left.
+    ones : list of Value
+        The bits that no adder took.
 
     Notes
     -----
-    Yosys joins additions that feed each other to one of full adders in LUTs; it does not where the
-    adder has a carry, which takes a column below, or its result the attribute ``keep``.
+    Yosys merges additions that feed each other into full adders in LUTs, which are larger. It does
+    not do so if the adder has a carry-in (which occupies a column below the sum) or if its result
+    has the attribute ``keep``.
     """
+    # The shortest rows come first, so that the adders stay narrow.
     rows, waiting, number = sorted(rows, key=lambda row: len(row.value)), list(ones), 0
     while len(rows) > target:
         x, y, *rest = rows
@@ -171,11 +230,23 @@ def add_plainly(
 def reduce_spans(m: Module, rows: list[Row], *, width: int, target: int, name: str) -> list[Row]:
     """Compress rows of many different weights to at most ``target`` rows (2 or more).
 
-    Each level first joins rows that cover the same columns: their sum covers these columns again
-    and their carry the same columns one further up, where it meets the next rows. Nothing is
-    padded, so no half adder is spent until few rows are left. The oldest of three rows goes where
-    a compressor has one XOR only, the order that mapped well for every K
+    Each level first compresses rows that cover the same columns. Their sum covers these columns
+    again, and their carry the same columns moved up by one, where it meets the next rows. Nothing
+    is padded, so no half adder is needed until few rows are left. The oldest of three rows goes to
+    the compressor input with a single XOR in its path; this order mapped well for every K
     (docs/decisions/0003-int8-dot.md).
+
+    Parameters
+    ----------
+    m : Module
+    rows : list of Row
+        The rows to add.
+    width : int
+        The sum is modulo ``2**width``.
+    target : int
+        Largest number of rows to leave.
+    name : str
+        First part of the new signals' names.
     """
     level = 0
     while len(rows) > target:
@@ -189,6 +260,7 @@ def reduce_spans(m: Module, rows: list[Row], *, width: int, target: int, name: s
         ]
         full = [group for group in groups if len(group) == 3]
         rest = [row for group in groups if len(group) < 3 for row in group]
+        # No three rows cover the same columns, so neighbours are grouped.
         if not full:
             full, rest = (
                 [rest[i : i + 3] for i in range(0, len(rest) - 2, 3)],
@@ -204,13 +276,26 @@ def reduce_spans(m: Module, rows: list[Row], *, width: int, target: int, name: s
 def add_rows(
     m: Module, rows: list[Row], *, width: int, carry_in: Value | None = None, fast: bool = False
 ) -> Value:
-    """The carry-propagate addition that ends a reduction; columns with one row need no adder.
+    """Return the sum of one or two rows, the carry-propagate addition that ends a reduction.
 
-    ``fast`` writes a Kogge-Stone adder; otherwise it is a plain sum, whose form synthesis chooses.
+    Columns with a single row need no adder.
+
+    Parameters
+    ----------
+    m : Module
+    rows : list of Row
+        One or two rows.
+    width : int
+        The sum is modulo ``2**width``.
+    carry_in : Value, optional
+        A bit of weight 1 to add.
+    fast : bool
+        If True, write a Kogge-Stone adder. Otherwise write ``+`` and let synthesis choose the form.
     """
     if len(rows) == 1:
         return rows[0].bits(0, width)
     if carry_in is not None:
+        # A column below with 1 + carry_in sends the carry into column 0.
         x = Cat(Const(1, 1), rows[0].bits(0, width))
         y = Cat(carry_in, rows[1].bits(0, width))
         return (kogge_stone(m, x, y) if fast else x + y)[1 : width + 1]
@@ -222,7 +307,16 @@ def add_rows(
 
 
 def kogge_stone(m: Module, x: Value, y: Value) -> Value:
-    """``x + y`` modulo ``2**len(x)``: carries of all columns in log2 steps of least fan-out."""
+    """Return ``x + y`` modulo ``2**len(x)`` from a parallel-prefix adder (Kogge-Stone).
+
+    It computes all carries in log2(len(x)) steps with the least fan-out.
+
+    Parameters
+    ----------
+    m : Module
+    x, y : Value
+        Summands of the same width.
+    """
     width = len(x)
     generate = Signal(width, name="carry_generate")
     propagate = Signal(width, name="carry_propagate")

@@ -1,4 +1,4 @@
-"""Comparison, minimum and maximum: codes ordered as sign-magnitude integers, no arithmetic."""
+"""Comparison, minimum and maximum of codes, which have the order of sign-magnitude integers."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,7 +15,10 @@ __all__ = ["Compare", "MinMax"]
 
 
 class _Order(NamedTuple):
-    """How two codes stand to each other; ``below`` has -0 before +0, ``both_zero`` says when."""
+    """The order of two codes.
+
+    ``below`` treats -0 as less than +0; ``both_zero`` is set for any two zeros.
+    """
 
     below: Value
     same: Value
@@ -25,6 +28,7 @@ class _Order(NamedTuple):
 
 
 def _order(m: Module, a: Value, b: Value, format: FloatFormat) -> _Order:
+    """Return the order of two codes of a format."""
     x, y = unpack(m, a, format, name="a"), unpack(m, b, format, name="b")
     bits = slice(format.storage_shift, format.storage_shift + format.width - 1)
     smaller, equal = Signal(name="smaller_magnitude"), Signal(name="equal_magnitude")
@@ -32,6 +36,7 @@ def _order(m: Module, a: Value, b: Value, format: FloatFormat) -> _Order:
     m.d.comb += [
         smaller.eq(a[bits] < b[bits]),
         equal.eq(a[bits] == b[bits]),
+        # Of two negative numbers the one with the larger magnitude is less.
         below.eq(Mux(x.sign, ~y.sign | ~(smaller | equal), ~y.sign & smaller)),
     ]
     return _Order(
@@ -44,13 +49,14 @@ def _order(m: Module, a: Value, b: Value, format: FloatFormat) -> _Order:
 
 
 class Compare(wiring.Component):
-    """The IEEE 754 relation of two numbers, as ``golden.fp.compare``; combinational.
+    """Comparator of IEEE 754, bit-exact with ``golden.fp.compare``; combinational.
 
-    At most one output is set; none is when ``a`` is greater.
+    At most one output is set. If ``a`` is greater than ``b``, all outputs are 0.
 
     Parameters
     ----------
     format : FloatFormat or str
+        Format of the operands.
 
     Members
     -------
@@ -59,12 +65,12 @@ class Compare(wiring.Component):
     less, equal : Out(1)
         ``a < b``, ``a = b`` (-0 equals +0).
     unordered : Out(1)
-        One of them is NaN.
+        At least one operand is a NaN.
 
     Raises
     ------
     TypeError, ValueError
-        For a format that does not exist.
+        If the format is unknown.
     """
 
     if TYPE_CHECKING:
@@ -102,25 +108,27 @@ class Compare(wiring.Component):
 class MinMax(wiring.Component):
     """IEEE 754-2019 minimumNumber or maximumNumber; combinational.
 
-    A NaN loses to a number, two give the canonical NaN, and -0 is below +0.
+    If one operand is a NaN, the result is the other one. Two NaNs give the canonical NaN. -0 is
+    less than +0.
 
     Parameters
     ----------
     format : FloatFormat or str
+        Format of the operands.
 
     Members
     -------
     a, b : In(format.storage_bits)
         Codes of the operands.
     maximum : In(1)
-        Whether the larger is wanted instead of the smaller.
+        If set, the result is the larger operand, otherwise the smaller one.
     d : Out(format.storage_bits)
         Code of the result.
 
     Raises
     ------
     TypeError, ValueError
-        For a format that does not exist.
+        If the format is unknown.
     """
 
     if TYPE_CHECKING:
@@ -140,6 +148,7 @@ class MinMax(wiring.Component):
         f = self.format
         order = _order(m, self.a, self.b, f)
         take_a = Signal(name="take_a")
+        # A NaN loses against any number.
         m.d.comb += take_a.eq(~order.a_nan & (order.b_nan | (order.below ^ self.maximum)))
         codes = [code[f.storage_shift : f.storage_shift + f.width] for code in (self.a, self.b)]
         chosen = Mux(take_a, codes[0], codes[1])

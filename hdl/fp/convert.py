@@ -1,4 +1,4 @@
-"""Conversion between floating-point formats, and from and to integers."""
+"""Conversion between floating-point formats, and between these and integers."""
 
 from typing import TYPE_CHECKING
 
@@ -11,46 +11,51 @@ from vitruvian.validate import one_of
 
 from .align import shift_right
 from .finish import ROUNDINGS, Exact, finish
-from .pipeline import Cuts
+from .pipeline import PipelineStages
 from .unpack import unpack
 
 __all__ = ["Converter"]
 
-#: The places that are registered at each pipeline depth.
-_PLACES: dict[int, tuple[str, ...]] = {0: (), 1: ("total",), 2: ("total", "normalised")}
+#: The stage boundaries that have registers at each pipeline depth.
+_STAGES: dict[int, tuple[str, ...]] = {0: (), 1: ("total",), 2: ("total", "normalised")}
 
 
 class Converter(wiring.Component):
-    """A code of one format as a code of another, rounded once.
+    """Converter from one format to another, with one rounding.
 
-    Bit for bit ``golden.fp.convert`` (float to float), ``to_int`` or ``from_int``. An integer
-    result saturates, infinities too; NaN gives 0.
+    It is bit-exact with ``golden.fp.convert`` (float to float), ``to_int`` and ``from_int``. An
+    integer result saturates, also for an infinity; a NaN gives 0.
 
     Parameters
     ----------
     source, target : FloatFormat, IntFormat or str
-        Formats; at least one of them floating.
+        The formats; at least one of them must be a floating-point format.
     rounding : {"RNE", "RZ"}
+        Rounding to nearest even, or towards zero.
     saturate : bool
-        Float to float: overflow and infinities become the largest finite number.
+        If True, overflow and infinities become the largest finite number (float to float only).
     pipeline : int
-        Register ranks, 0 (combinational) to 2.
+        Number of register ranks, 0 (combinational) to 2.
 
     Members
     -------
     a : In(source bits)
-        Code to convert; integers in two's complement.
+        Code to convert; an integer is in two's complement.
     d : Out(target bits)
         Code of the result.
 
     Latency
     -------
-    ``latency = pipeline`` cycles, one result a cycle; it never stalls and has no valid bit.
+    ``latency = pipeline`` cycles, with one result per cycle. The unit never stalls and has no
+    valid bit.
 
     Raises
     ------
-    TypeError, ValueError
-        For a format, rounding or pipeline depth that does not exist, and for two integer formats.
+    TypeError
+        If a format is neither a format object nor a name.
+    ValueError
+        If a format, the rounding or the pipeline depth is unknown, or if both formats are integer
+        formats.
     """
 
     if TYPE_CHECKING:
@@ -70,17 +75,17 @@ class Converter(wiring.Component):
         if isinstance(self.source, IntFormat) and isinstance(self.target, IntFormat):
             raise ValueError(f"target must be a floating-point format, not {self.target.name!r}")
         one_of("rounding", rounding, ROUNDINGS)
-        one_of("pipeline", pipeline, tuple(_PLACES))
+        one_of("pipeline", pipeline, tuple(_STAGES))
         self.rounding, self.saturate = rounding, bool(saturate)
         self.pipeline = self.latency = pipeline
         super().__init__({"a": In(_bits(self.source)), "d": Out(_bits(self.target))})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        cuts = Cuts(m, _PLACES[self.pipeline])
+        stages = PipelineStages(m, _STAGES[self.pipeline])
         if isinstance(self.target, IntFormat):
             assert isinstance(self.source, FloatFormat)
-            result = self._to_int(m, cuts, self.source, self.target)
+            result = self._to_int(m, stages, self.source, self.target)
         else:
             if isinstance(self.source, IntFormat):
                 number = self._from_int(m, self.source, self.target)
@@ -91,13 +96,14 @@ class Converter(wiring.Component):
                 number,
                 output=self.target,
                 rounding=self.rounding,
-                cuts=cuts,
+                stages=stages,
                 saturate=self.saturate,
             )
         m.d.comb += self.d.eq(result)
         return m
 
     def _from_float(self, m: Module, source: FloatFormat, target: FloatFormat) -> Exact:
+        """Return the floating-point operand with its exponent on the target's scale."""
         a = unpack(m, self.a, source, name="a")
         offset = target.bias - source.bias
         return Exact(
@@ -106,13 +112,14 @@ class Converter(wiring.Component):
             exponent=a.exponent + offset,
             exponent_min=1 + offset,
             exponent_max=source.emax + source.bias + offset,
-            # With the same or a narrower range the source's subnormals stay subnormal.
+            # Subnormal numbers stay subnormal unless the target has a wider exponent range.
             zeros=source.fraction_bits if offset > 0 else 0,
             nan=a.nan,
             inf=a.inf,
         )
 
     def _from_int(self, m: Module, source: IntFormat, target: FloatFormat) -> Exact:
+        """Return the integer operand as sign and magnitude."""
         sign = self.a[-1] if source.signed else Const(0, 1)
         magnitude = Signal(source.bits, name="magnitude")
         m.d.comb += magnitude.eq((self.a ^ sign.replicate(source.bits)) + sign)
@@ -128,22 +135,28 @@ class Converter(wiring.Component):
             inf=Const(0, 1),
         )
 
-    def _to_int(self, m: Module, cuts: Cuts, source: FloatFormat, target: IntFormat) -> Value:
-        """The significand, placed below the integer's top bit, moves right by what E is less."""
+    def _to_int(
+        self, m: Module, stages: PipelineStages, source: FloatFormat, target: IntFormat
+    ) -> Value:
+        """Return the operand rounded to an integer and clipped to the target's range.
+
+        The significand starts at the integer's top bit and is shifted right by the difference
+        between that bit's exponent and its own.
+        """
         a = unpack(m, self.a, source, name="a")
         integer_bits = min(target.bits, max(source.emax + 1, 1))
-        top = integer_bits - 1 + source.bias  # biased exponent at which nothing moves
+        top = integer_bits - 1 + source.bias  # biased exponent that needs no shift
         word = Cat(Const(0, max(integer_bits + 1 - source.significand_bits, 0)), a.significand)
         distance = Signal(
             signed((top + (1 << source.exponent_bits)).bit_length() + 1), name="distance"
         )
         m.d.comb += distance.eq(top - a.exponent)
         moved, lost = shift_right(m, word, distance[:-1], name="align", sticky=True)
-        beyond = cuts.cross("total", distance[-1] | a.inf, "beyond")
-        moved = cuts.cross("total", moved, "aligned")
-        lost = cuts.cross("total", lost, "lost")
-        sign = cuts.cross("total", a.sign, "sign")
-        nan = cuts.cross("total", a.nan, "nan")
+        beyond = stages.cross("total", distance[-1] | a.inf, "beyond")
+        moved = stages.cross("total", moved, "aligned")
+        lost = stages.cross("total", lost, "lost")
+        sign = stages.cross("total", a.sign, "sign")
+        nan = stages.cross("total", a.nan, "nan")
 
         whole, rest = moved[-integer_bits:], moved[: -integer_bits - 1]
         guard = moved[-integer_bits - 1]
@@ -159,10 +172,11 @@ class Converter(wiring.Component):
         below = Mux(beyond, sign, value < target.minimum)
         result = Mux(above, target.maximum, Mux(below, target.minimum, value))[: target.bits]
         result = result & (~nan).replicate(target.bits)
-        return cuts.cross("normalised", result, "normalised_result")
+        return stages.cross("normalised", result, "normalised_result")
 
 
 def _format(value: object, thing: str) -> FloatFormat | IntFormat:
+    """Return the format that ``value`` is or names."""
     if isinstance(value, FloatFormat | IntFormat):
         return value
     if not isinstance(value, str):
@@ -173,4 +187,5 @@ def _format(value: object, thing: str) -> FloatFormat | IntFormat:
 
 
 def _bits(format: FloatFormat | IntFormat) -> int:
+    """Return the number of bits of a code."""
     return format.bits if isinstance(format, IntFormat) else format.storage_bits

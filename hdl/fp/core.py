@@ -1,7 +1,27 @@
 """Back end of every dot product: maximum exponent, align, add, normalise, round, specials.
 
-A unit hands over *lanes* (exact products, not normalised) and an addend; what comes back is the
-code of the fused sum. Each width is derived in :class:`Geometry`, where it is declared.
+A unit passes in *lanes* (exact products, not normalised) and an addend C. The result is the code of
+C + sum(lanes), rounded once. The work has four steps; ``[name]`` is a boundary between pipeline
+stages:
+
+1. Find E_max, the largest exponent of all terms, and each term's distance from it. ``[product]``
+2. Shift every term right by its distance. Only F fraction bits (the *window*) below E_max are kept.
+   Lost bits are either forgotten, so that magnitudes are truncated, or the term is rounded down
+   (floor) and a sticky bit is set.
+3. Add: a carry-save tree leaves two rows ``[sum]``, and one adder adds these. ``[total]``
+4. Take the magnitude, shift its leading one to the top ``[normalised]``, round, and insert zeros,
+   infinities and NaNs.
+
+An example with F = 3, 1.100₂·2⁴ - 1.010₂·2¹: E_max is 4, so the second term becomes 0.001|01₂·2⁴,
+where the bar is the end of the window. Truncation computes 1.100 - 0.001 = 1.011. Floor computes
+1.100 - 0.010 = 1.010 and a sticky bit: the exact 1.010|11 lies between 1.010 and 1.011.
+
+A negative term needs no adder of its own: -x = ~x + 1, so its row is inverted, and the 1 goes to a
+free carry position of the tree. With floor, an x that lost bits needs no 1 at all: if t are the
+bits that are kept, -x lies between ~t and ~t + 1, and rounding down gives ~t. A negative total is
+treated in the same way.
+
+``Geometry`` derives the width of every signal.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,53 +29,53 @@ from collections.abc import Mapping, Sequence
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 
 from .align import clip, maximum, shift_right
-from .carrysave import Row, add_plainly, add_rows, reduce_rows
-from .geometry import Geometry, Guests, Lane, ShortWindow, SmallResult, Winner
+from .carrysave import FAST_ADDER_BITS, Row, add_plainly, add_rows, reduce_rows
+from .geometry import Bypass, BypassResult, Geometry, Lane, ShortWindow, SmallResult
 from .normalise import Normalised, normalise, round_and_pack
-from .pipeline import Cuts
-from .result import Target, ZeroSigns, code_of, sign_beside
+from .pipeline import PIPELINES, PipelineStages
+from .result import ZeroSigns, code_of, sign_beside, targets_of
 from .unpack import Unpacked
 
 __all__ = ["DotCore", "PIPELINES"]
 
-#: The places that are registered at each pipeline depth.
-PIPELINES: dict[int, tuple[str, ...]] = {
-    0: (),
-    1: ("sum",),
-    2: ("product", "total"),
-    3: ("product", "sum", "total"),
-    4: ("product", "sum", "total", "normalised"),
-}
-
-#: Sums wider than this get a Kogge-Stone adder where the adder has a stage to itself.
-FAST_ADDER_BITS = 30
-
 
 class DotCore:
-    """Builds the back end into ``m``.
+    """A builder of the back end; ``build`` adds its logic to ``m``.
 
     Parameters
     ----------
     m : Module
+        The module that gets the logic.
     geometry : Geometry
+        The number of lanes and all widths.
     rounding : {"RNE", "RZ"}
+        Rounding of the result: to nearest even, or towards zero.
     nan_code : int
         The code of every NaN result.
-    cuts : Cuts
-        Where registers stand.
+    stages : PipelineStages
+        The stage boundaries and which of them have registers.
     short : ShortWindow, optional
-        Run-time shortening; with ``small`` only together with it.
+        A shorter window that can be selected at run time. In a unit with ``small`` it may only be
+        selected together with the smaller format.
     small : SmallResult, optional
-        Run-time choice of a smaller format of C and D.
+        A smaller format of C and D that can be selected at run time.
     pieces : mapping of int to Value, optional
-        By a number n, whether n lanes at a time are the pieces of a product, side by side, the
-        least significant first, with one sign and exponent. At most one is set.
-    guests : Guests, optional
-        Run-time choice of one number in place of the sum.
+        One-hot select with a key n: the lanes are grouped n at a time, and each group holds one
+        product split into n pieces, least significant first. The lanes of a group have the same
+        sign and exponent. If no bit is set, every lane holds a product of its own.
+    bypass : Bypass, optional
+        Candidates that can replace the sum at run time.
     multiplier : {"booth", "dsp"}
-        With ``dsp`` the sum is made of plain additions too (`hdl.fp.multiply.MULTIPLIERS`).
+        Form of the additions: carry-save trees, or plain ``+`` for the carry chains of an FPGA
+        (``hdl.fp.multiply.MULTIPLIERS``).
     zero : {"ieee", "positive"}
-        The sign of a zero result, as in `golden.fp.DotSpec`.
+        The rule for the sign of a zero result, as in ``golden.fp.DotSpec``.
+
+    Raises
+    ------
+    ValueError
+        If ``short``, ``small`` or ``bypass`` comes with a geometry, rounding or rule for zeros
+        that it was not designed for.
     """
 
     def __init__(
@@ -65,11 +85,11 @@ class DotCore:
         geometry: Geometry,
         rounding: str,
         nan_code: int,
-        cuts: Cuts,
+        stages: PipelineStages,
         short: ShortWindow | None = None,
         small: SmallResult | None = None,
         pieces: Mapping[int, Value] | None = None,
-        guests: Guests | None = None,
+        bypass: Bypass | None = None,
         multiplier: str = "booth",
         zero: str = "ieee",
     ):
@@ -77,15 +97,15 @@ class DotCore:
             raise ValueError("a short window must come with floor and RNE, or with neither")
         if small is not None and geometry.only_addend_subnormal:
             raise ValueError("a smaller result must come with products that may be subnormal")
-        self.m, self.g, self.cuts, self.short, self.small = m, geometry, cuts, short, small
+        self.m, self.g, self.stages, self.short, self.small = m, geometry, stages, short, small
         self.rounding, self.nan_code = rounding, nan_code
-        self.pieces, self.guests = dict(pieces or {}), guests
+        self.pieces, self.bypass = dict(pieces or {}), bypass
         self.plain = multiplier == "dsp"
         self.zeros = ZeroSigns(whole=zero, short=short)
-        if guests is not None and not geometry.sticky:
-            raise ValueError("a winner must come with floor and a sticky bit")
-        if guests is not None and zero != "ieee":
-            raise ValueError(f"zero must be 'ieee' with a winner, not {zero!r}")
+        if bypass is not None and not geometry.sticky:
+            raise ValueError("a bypass must come with floor and a sticky bit")
+        if bypass is not None and zero != "ieee":
+            raise ValueError(f"zero must be 'ieee' with a bypass, not {zero!r}")
 
     def build(
         self,
@@ -93,26 +113,34 @@ class DotCore:
         c: Unpacked,
         held: Sequence[tuple[Value, Value, Value]] | None = None,
     ) -> Value:
-        """The code of ``c + sum(lanes)``.
+        """Return the code of ``c + sum(lanes)``.
 
-        ``held`` has the lanes' significands, signs and exponents behind the place "product", where
-        whoever builds the lanes keeps them.
+        Parameters
+        ----------
+        lanes : sequence of Lane
+            The products, in front of the stage ``product``.
+        c : Unpacked
+            The addend.
+        held : sequence of (Value, Value, Value), optional
+            Significand, sign and exponent of every lane behind the stage ``product``, if the
+            caller has its own registers for them.
         """
-        cuts = self.cuts
+        cross = self.stages.cross
         largest, reference, c_gap = self._build_exponents(lanes, c)
+        # The keys of ``side`` become parts of signal names in the Verilog.
         side: dict[str, Value] = self._build_side(lanes, c, largest)
         if held is None:
-            words = [cuts.cross("product", x.significand, f"s1_p{k}") for k, x in enumerate(lanes)]
-            signs = [cuts.cross("product", x.sign, f"s1_sign{k}") for k, x in enumerate(lanes)]
-            exponents = [cuts.cross("product", x.exponent, f"s1_e{k}") for k, x in enumerate(lanes)]
+            words = [cross("product", x.significand, f"s1_p{k}") for k, x in enumerate(lanes)]
+            signs = [cross("product", x.sign, f"s1_sign{k}") for k, x in enumerate(lanes)]
+            exponents = [cross("product", x.exponent, f"s1_e{k}") for k, x in enumerate(lanes)]
         else:
             words, signs, exponents = zip(*held, strict=True)
-        c_word = cuts.cross("product", self._addend_word(c), "s1_c")
-        c_sign = cuts.cross("product", c.sign, "s1_c_sign")
+        c_word = cross("product", self._addend_word(c), "s1_c")
+        c_sign = cross("product", c.sign, "s1_c_sign")
         c_gap = clip(c_gap, bits=(self.g.window + 2).bit_length())
-        c_gap = cuts.cross("product", c_gap, "s1_c_gap")
-        reference = cuts.cross("product", reference, "s1_reference")
-        side = cuts.cross_all("product", side, "s1")
+        c_gap = cross("product", c_gap, "s1_c_gap")
+        reference = cross("product", reference, "s1_reference")
+        side = self.stages.cross_all("product", side, "s1")
         side["top"] = self._top(reference)
         pieces = {n: side.pop(f"pieces{n}") for n in self.pieces}
         bits = [len(word) for word in words]
@@ -134,7 +162,7 @@ class DotCore:
     # ---------------------------------------------------------------- exponents
 
     def _build_exponents(self, lanes: Sequence[Lane], c: Unpacked):
-        """The largest product exponent, E_max on the product scale, C's distance from it."""
+        """Return the largest product exponent, E_max (product scale), and C's distance from it."""
         m, g = self.m, self.g
         largest = maximum(m, [lane.exponent for lane in lanes], name="largest")
         addend = Signal(signed(g.scaled_bits), name="c_scaled")
@@ -146,7 +174,9 @@ class DotCore:
                 addend.eq(c.exponent - g.offset),
                 dominates.eq(~c.zero & (~largest.any() | (addend > largest))),
             ]
-        else:  # no nonzero C lies below the floor, and so none below 0, where no product is
+        else:
+            # C has a valid exponent even if it is zero, so one comparison decides: a nonzero C is
+            # never below the floor, and a zero product has exponent 0.
             m.d.comb += [
                 addend.eq(Mux(c.zero, of_zero, c.exponent - g.offset)),
                 dominates.eq(addend > largest),
@@ -162,7 +192,7 @@ class DotCore:
         return largest, reference, gap
 
     def _exponent_of_zero(self) -> Value | None:
-        """The exponent that C has while it is zero, where that bounds E_max from below."""
+        """Return the exponent of a zero C if that exponent is the floor of E_max, else None."""
         g, short = self.g, self.short
         low = g.floor if g.floor_of_zero else None
         if short is None or short.floor == low:
@@ -170,22 +200,23 @@ class DotCore:
         return Mux(short.select, short.floor or 0, low or 0)
 
     def _top(self, reference: Value) -> Value:
-        """E_max on the output's biased scale, in the bits it can need."""
+        """Return E_max on the output's biased scale."""
         g = self.g
         if g.only_addend_subnormal and not g.can_overflow:
             return (reference + g.offset)[: g.output.exponent_bits]
         return reference + g.offset
 
     def _near(self, reference: Value) -> Value:
-        """E_max in as few bits as a lane needs: clipped, it still shifts every product out.
+        """Return E_max in as few bits as a lane needs.
 
-        Negative only when there is no product, and then the distance does not matter.
+        A larger value is clipped to one that still shifts every product out of the window. E_max
+        is negative only if all products are zero; then the distance does not matter.
         """
         g = self.g
         return clip(reference[:-1], bits=(g.exponent_max + g.window + 3).bit_length())
 
     def _build_side(self, lanes: Sequence[Lane], c: Unpacked, largest: Value):
-        """What travels beside the sum: specials and signs."""
+        """Return the flags that travel beside the sum: specials, signs and run-time selects."""
         positive = Cat(*[lane.inf & ~lane.sign for lane in lanes], c.inf & ~c.sign).any()
         negative = Cat(*[lane.inf & lane.sign for lane in lanes], c.inf & c.sign).any()
         nan = Cat(*[lane.nan for lane in lanes], c.nan).any() | (positive & negative)
@@ -209,7 +240,11 @@ class DotCore:
         return side
 
     def _build_distances(self, reference: Value, exponents, pieces, bits) -> list[Value]:
-        """How far each lane is below E_max, pieces of a product under all those above them."""
+        """Return each lane's distance below E_max.
+
+        A piece of a product lies below all higher pieces of that product, so the widths of these
+        are added to its distance.
+        """
         near = self._near(reference)
         tops: dict[tuple[int, ...], Value] = {}
         distances: list[Value] = []
@@ -224,7 +259,7 @@ class DotCore:
         return distances
 
     def _lowered(self, near: Value, shifts: Sequence[tuple[int, Value]]) -> Value:
-        """``near`` plus the shift that is chosen, if any."""
+        """Return ``near`` plus the selected one of the ``shifts``, each a constant and a select."""
         most = max([shift for shift, _ in shifts], default=0)
         if not most:
             return near
@@ -238,7 +273,7 @@ class DotCore:
     # ---------------------------------------------------------------- terms
 
     def _addend_word(self, c: Unpacked) -> Value:
-        """C's significand; in two's complement where cutting means floor."""
+        """Return C's significand; with floor, C as a two's complement number."""
         if not self.g.sticky:
             return c.significand
         width = len(c.significand) + 1
@@ -248,12 +283,15 @@ class DotCore:
         return word
 
     def _build_terms(self, lanes, addend, short: Value | None, pieces):
-        """Aligned rows, the ones that complete the negations, the OR of all cut bits.
+        """Return the aligned rows, the carry-in bits of the negations, and the OR of all lost bits.
 
-        With chopped magnitudes every sign is taken relative to C's, so C itself is never negated.
-        A lane's row is its magnitude XOR sign under the inverted sign; the constant that makes up
-        for all the inverted signs is added to C's sign extension. A negative product in pieces is
-        cut once: if an upper piece was, a lower one, which is gone then, does not count again.
+        If magnitudes are truncated, every sign is taken relative to C's sign, so C itself is never
+        negated. A row holds magnitude XOR sign with the inverted sign above it. An inverted sign
+        bit ~s has the value 1 - s, so each row is one unit of that bit too large; a constant
+        corrects all rows together, and it is merged with C's sign extension to save a row.
+
+        A negative product in pieces is rounded down once: if an upper piece lost bits, the lower
+        ones are gone completely and must not be rounded down again.
         """
         m, g = self.m, self.g
         c_word, c_sign, c_gap = addend
@@ -270,9 +308,9 @@ class DotCore:
             ones.append(sign)
             lost.append(cut)
         if g.sticky:
-            cuts = self._first_cuts(lost, pieces)
+            first = self._first_cuts(lost, pieces)
             floor = Const(1, 1) if short is None else ~short
-            ones = [one & ~(cut & floor) for one, cut in zip(ones, cuts, strict=True)]
+            ones = [one & ~(cut & floor) for one, cut in zip(ones, first, strict=True)]
         fill = c_word[-1] if g.sticky else Const(0, 1)
         shifted, cut = self._align(
             c_word, g.output.fraction_bits, c_gap, short, name="align_c", fill=fill
@@ -293,21 +331,21 @@ class DotCore:
         return rows, ones, Cat(*lost).any() & (Const(1, 1) if short is None else ~short)
 
     def _flip(self, c_sign: Value, short: Value | None) -> Value:
-        """Whether all signs are turned: they are relative to C's where magnitudes are chopped."""
+        """Return 1 if all signs are inverted, that is, if magnitudes are truncated and C < 0."""
         if not self.g.sticky:
             return c_sign
         return Const(0, 1) if short is None else c_sign & short
 
     def _first_cuts(self, lost: Sequence[Value], pieces) -> list[Value]:
-        """Whether each lane was cut and no piece of the same product above it was."""
-        found: list[Value] = []
+        """Return for each lane if it lost bits and no higher piece of its product did."""
+        first: list[Value] = []
         above: Value = Const(0, 1)
         for k in reversed(range(len(lost))):
             linked = Cat(*[select for n, select in pieces.items() if (k + 1) % n]).any()
             above = above & linked if pieces else Const(0, 1)
-            found.insert(0, lost[k] & ~above)
+            first.insert(0, lost[k] & ~above)
             above = above | lost[k]
-        return found
+        return first
 
     def _align(
         self,
@@ -319,7 +357,10 @@ class DotCore:
         name: str,
         fill: Value | None = None,
     ):
-        """A word on the window's grid, shifted right by its distance from E_max."""
+        """Return a word on the window's grid, shifted right, and 1 if a one was shifted out.
+
+        ``fraction`` is the number of fraction bits of ``word``; ``fill`` is shifted in from above.
+        """
         g = self.g
         extra = max(fraction - g.window, 0)
         if not g.sticky:
@@ -341,84 +382,77 @@ class DotCore:
     # ---------------------------------------------------------------- result
 
     def _build_result(self, rows, ones, lost, side, c_sign) -> Value:
-        m, g, cuts = self.m, self.g, self.cuts
-        rows, words = self._crossed(rows)
-        carry = cuts.cross("sum", ones[0], "s2_carry") if ones else None
-        lost = cuts.cross("sum", lost, "s2_lost")
+        m, g, stages = self.m, self.g, self.stages
+        rows, words = self._registered(rows)
+        carry = stages.cross("sum", ones[0], "s2_carry") if ones else None
+        lost = stages.cross("sum", lost, "s2_lost")
         if not g.sticky or "short" in side:
             side = side | {"flip": self._flip(c_sign, side.get("short"))}
-        side = cuts.cross_all("sum", side, "s2")
+        side = stages.cross_all("sum", side, "s2")
 
         total = Signal(g.sum_bits, name="total")
-        fast = "total" in cuts.names and g.sum_bits > FAST_ADDER_BITS and not self.plain
+        fast = "total" in stages.names and g.sum_bits > FAST_ADDER_BITS and not self.plain
         m.d.comb += total.eq(add_rows(m, rows, width=g.sum_bits, carry_in=carry, fast=fast))
         side["below"] = total[-1]
-        folded = total[:-1] ^ total[-1].replicate(g.magnitude_bits)
-        if self.guests is not None:
-            winner = self.guests.winner(words)
-            folded, lost, side = self._replaced(folded, lost, side, winner)
-        return self._build_rounded(folded, lost, side)
+        inverted = total[:-1] ^ total[-1].replicate(g.magnitude_bits)
+        if self.bypass is not None:
+            result = self.bypass.select(words)
+            inverted, lost, side = self._replaced(inverted, lost, side, result)
+        return self._build_rounded(inverted, lost, side)
 
-    def _crossed(self, rows: Sequence[Row]) -> tuple[list[Row], list[Value]]:
-        """Rows and guests behind the place "sum"; a guest has a row's registers if it fits."""
-        cuts = self.cuts
-        guests = list(self.guests.words) if self.guests else []
-        hosts: list[Row] = []
+    def _registered(self, rows: Sequence[Row]) -> tuple[list[Row], list[Value]]:
+        """Return the sum's rows and the bypass words behind the stage ``sum``.
+
+        A bypass word uses the registers of a row that is wide enough, and otherwise its own.
+        """
+        stages = self.stages
+        bypass = list(self.bypass.words) if self.bypass else []
+        registered: list[Row] = []
         words: list[Value] = []
         for i, row in enumerate(rows):
             value: Value = row.value
-            fits = bool(guests) and len(guests[0]) <= len(value)
-            if fits and self.guests is not None:
-                guest, n = guests.pop(0), len(value)
-                guest = Cat(guest, value[len(guest) :])
-                value = Mux(self.guests.early, guest, value)[:n]
-            value = cuts.cross("sum", value, f"s2_row{i}")
-            hosts.append(Row(value=value, lsb=row.lsb))
-            if fits and self.guests is not None:
-                words.append(value[: len(self.guests.words[len(words)])])
-        words += [cuts.cross("sum", word, f"s2_guest{i}") for i, word in enumerate(guests)]
-        return hosts, words
+            fits = bool(bypass) and len(bypass[0]) <= len(value)
+            if fits and self.bypass is not None:
+                word, n = bypass.pop(0), len(value)
+                # Upper bits that the word does not have need no multiplexer.
+                word = Cat(word, value[len(word) :])
+                value = Mux(self.bypass.enable, word, value)[:n]
+            value = stages.cross("sum", value, f"s2_row{i}")
+            registered.append(Row(value=value, lsb=row.lsb))
+            if fits and self.bypass is not None:
+                words.append(value[: len(self.bypass.words[len(words)])])
+        words += [stages.cross("sum", word, f"s2_guest{i}") for i, word in enumerate(bypass)]
+        return registered, words
 
-    def _replaced(self, folded: Value, lost: Value, side, winner: Winner):
-        """The winner in place of the sum, where it is chosen."""
-        select, own = winner.select, self._winner_side(winner)
+    def _replaced(self, inverted: Value, lost: Value, side, result: BypassResult):
+        """Return the sum's word and flags, replaced by ``result`` where it is selected."""
+        select, own = result.select, result.side
         side = side | {"missing": side["below"]}
         chosen = {name: Mux(select, own[name], side[name]) for name in own}
-        return Mux(select, winner.folded, folded), lost & ~select, side | chosen
+        return Mux(select, result.magnitude, inverted), lost & ~select, side | chosen
 
-    @staticmethod
-    def _winner_side(winner: Winner) -> dict[str, Value]:
-        return {
-            "nan": winner.nan,
-            "special": winner.nan | winner.inf,
-            "minus": winner.minus,
-            "below": winner.below,
-            "missing": winner.missing,
-            "top": winner.top,
-            "subnormal": Const(0, 1),
-        }
-
-    def build_winner(self) -> Value:
-        """The code of the winner, in a unit without sums."""
-        assert self.guests is not None
-        winner = self.guests.winner(self._crossed([])[1])
-        return self._build_rounded(winner.folded, Const(0, 1), self._winner_side(winner))
+    def build_bypass(self) -> Value:
+        """Return the code of the bypass result, for a unit that has no sums."""
+        assert self.bypass is not None
+        result = self.bypass.select(self._registered([])[1])
+        return self._build_rounded(result.magnitude, Const(0, 1), result.side)
 
     # ---------------------------------------------------------------- rounding
 
-    def _build_rounded(self, folded: Value, lost: Value, side) -> Value:
-        m, g, cuts = self.m, self.g, self.cuts
-        folded = cuts.cross("total", folded, "s3_folded")
-        lost = cuts.cross("total", lost, "s3_lost")
-        side = cuts.cross_all("total", side, "s3")
-        number = self._build_normalised(folded, lost, side)
+    def _build_rounded(self, inverted: Value, lost: Value, side) -> Value:
+        """Return the code of the number whose parts stand in front of the stage ``total``."""
+        m, g, stages = self.m, self.g, self.stages
+        inverted = stages.cross("total", inverted, "s3_folded")
+        lost = stages.cross("total", lost, "s3_lost")
+        side = stages.cross_all("total", side, "s3")
+        number = self._build_normalised(inverted, lost, side)
 
-        targets = self._targets()
+        targets = targets_of(g, nan_code=self.nan_code, short=self.short, small=self.small)
         packed = [
             round_and_pack(
                 m,
                 number,
-                cuts=cuts,
+                stages=stages,
                 exponent=side["top"] + (g.integer_bits - 1) - (g.output.bias - target.output.bias),
                 output=target.packed,
                 result_bits=target.result_bits,
@@ -432,58 +466,35 @@ class DotCore:
             for target in targets
         ]
         side["nonzero"] = number.nonzero
-        side = cuts.cross_all("normalised", side, "s4")
+        side = stages.cross_all("normalised", side, "s4")
         codes = [
-            code_of(x, side, y, zeros=self.zeros, of_winner=self.guests is not None)
+            code_of(x, side, y, zeros=self.zeros, bypassed=self.bypass is not None)
             for x, y in zip(packed, targets, strict=True)
         ]
         return codes[0] if self.small is None else Mux(side["small"], codes[1], codes[0])
 
-    def _targets(self) -> list[Target]:
-        """The formats that results can have, the larger one first."""
-        g, small = self.g, self.small
-        whole = Target(
-            output=g.output,
-            result_bits=g.result_bits,
-            nan_code=self.nan_code,
-            denormalise=not g.only_addend_subnormal,
-            saturate=g.can_overflow,
-            short=self.short if small is None else None,
-        )
-        if small is None:
-            return [whole]
-        return [
-            whole,
-            Target(
-                output=small.output,
-                result_bits=small.output.fraction_bits,
-                nan_code=small.nan_code,
-                denormalise=True,
-                saturate=True,
-                short=self.short,
-            ),
-        ]
+    def _build_normalised(self, inverted: Value, lost: Value, side) -> Normalised:
+        """Return |2S + sticky| with its leading one at the top.
 
-    def _build_normalised(self, folded: Value, lost: Value, side) -> Normalised:
-        """|2S + sticky| with its leading one on top.
-
-        ``folded`` is S or its ones' complement. With a lost bit the complement is already the
-        magnitude; without, a one is missing. Where the result is rounded to nearest the missing one
-        is not added but written as ones without end below the word, and the rounding adds it.
+        ``inverted`` is S, or ~S if S is negative. A negative S with a lost bit has the magnitude
+        -S - ε, which is ~S and a sticky bit. Without a lost bit its magnitude is ~S + 1, so ~S is
+        one short. If the unit rounds to nearest, this 1 has no adder: it is written as an endless
+        row of ones below the word (0.111…₂ = 1), and the rounding adds it.
         """
         m, g = self.m, self.g
         below = side.get("missing", side["below"])
-        missing = below & ~lost
+        one_short = below & ~lost
         tail: Value | None = None
         if g.only_addend_subnormal and self.rounding == "RNE" and self.short is None:
-            word = Cat(lost | below, folded)
-            tail = missing
+            word = Cat(lost | below, inverted)
+            tail = one_short
         else:
             magnitude = Signal(g.magnitude_bits, name="magnitude")
-            m.d.comb += magnitude.eq(folded + missing)
+            m.d.comb += magnitude.eq(inverted + one_short)
             word = Cat(lost, magnitude) if g.sticky else magnitude
         limit = None
         if g.only_addend_subnormal:
-            # C alone: E_max is emin, and its hidden position is integer_bits - 1 below the top
+            # A subnormal C alone: E_max is emin, and the shift must stop where the hidden bit of
+            # C would be, integer_bits - 1 below the top.
             limit = Mux(side["subnormal"], g.integer_bits - 1, (1 << len(word).bit_length()) - 1)
         return normalise(m, word, limit=limit, tail=tail, name="normalise")

@@ -8,9 +8,9 @@ from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.validate import one_of
 
 from .core import PIPELINES, DotCore
-from .geometry import Geometry, Lane, floored
+from .geometry import Geometry, Lane, with_floor
 from .multiply import check_multiplier, multiply
-from .pipeline import Cuts
+from .pipeline import PipelineStages
 from .unpack import Unpacked, unpack
 
 __all__ = ["DotProduct", "geometry_of", "lane", "product_lane"]
@@ -19,17 +19,44 @@ __all__ = ["DotProduct", "geometry_of", "lane", "product_lane"]
 def product_lane(
     m: Module, a: Unpacked, b: Unpacked, *, fraction: int, name: str, multiplier: str = "booth"
 ) -> Lane:
-    """Exact product of two unpacked operands; ``fraction`` is the sum of their fraction bits."""
+    """Return the exact product of two unpacked operands.
+
+    Parameters
+    ----------
+    m : Module
+    a, b : Unpacked
+        The operands.
+    fraction : int
+        Sum of the operands' numbers of fraction bits.
+    name : str
+        First part of the new signals' names.
+    multiplier : {"booth", "dsp"}
+        Form of the multiplier.
+    """
     product = multiply(m, a.significand, b.significand, name=name, multiplier=multiplier)
     return lane(m, a, b, product, fraction, name)
 
 
 def lane(m: Module, a: Unpacked, b: Unpacked, significand: Value, fraction: int, name: str) -> Lane:
-    """A product of which the significand is known already."""
+    """Return the product of two operands whose significands were multiplied elsewhere.
+
+    Parameters
+    ----------
+    m : Module
+    a, b : Unpacked
+        The operands.
+    significand : Value
+        The product of their significands.
+    fraction : int
+        Number of fraction bits of ``significand``.
+    name : str
+        First part of the new signals' names.
+    """
     zero = Signal(name=f"{name}_zero")
     exponent = Signal(max(len(a.exponent), len(b.exponent)) + 1, name=f"{name}_exponent")
     sign = Signal(name=f"{name}_sign")
     m.d.comb += [
+        # A zero product gets the exponent 0, below all nonzero products, so it never sets E_max.
         zero.eq(a.zero | b.zero),
         exponent.eq((a.exponent + b.exponent) & (~zero).replicate(len(exponent))),
         sign.eq(a.sign ^ b.sign),
@@ -39,13 +66,14 @@ def lane(m: Module, a: Unpacked, b: Unpacked, significand: Value, fraction: int,
         exponent=exponent,
         significand=significand,
         fraction=fraction,
+        # 0 · ∞ is an invalid operation (IEEE 754, section 7.2).
         nan=a.nan | b.nan | (a.inf & b.zero) | (a.zero & b.inf),
         inf=a.inf | b.inf,
     )
 
 
 def geometry_of(spec: DotSpec) -> Geometry:
-    """The widths of a dot product with a window."""
+    """Return the widths of a dot product that has a window."""
     a, b = spec.input, spec.input_b or spec.input
     assert spec.window is not None
     bias = a.bias + b.bias
@@ -55,24 +83,27 @@ def geometry_of(spec: DotSpec) -> Geometry:
         sticky=spec.truncate == "floor",
         output=spec.output,
         result_bits=spec.result_bits,
+        # A biased exponent is at least 1, so the sum of two is at least 2.
         exponent_min=2,
         exponent_max=a.emax + b.emax + bias,
         offset=spec.output.bias - bias,
     )
-    return floored(geometry, spec.emax_floor, bias)
+    return with_floor(geometry, spec.emax_floor, bias)
 
 
 class DotProduct(wiring.Component):
-    """Fused dot product of K pairs and an addend, bit for bit as ``golden.fp.fused_dot``.
+    """Fused dot product of K pairs and an addend, bit-exact with ``golden.fp.fused_dot``.
 
     Parameters
     ----------
     spec : DotSpec
         Formats, K, window, truncation and rounding.
     pipeline : int
-        Register ranks, 0 (combinational) to 4; :data:`hdl.fp.core.PIPELINES` says where they stand.
+        Number of register ranks, 0 (combinational) to 4. ``hdl.fp.core.PIPELINES`` lists their
+        positions.
     multiplier : {"booth", "dsp"}
-        Booth rows and carry-save trees, or ``*`` and ``+``, which an FPGA has blocks for.
+        ``booth``: Booth rows and carry-save trees, for standard cells. ``dsp``: ``*`` and ``+``,
+        for the DSP blocks of an FPGA.
 
     Members
     -------
@@ -85,12 +116,13 @@ class DotProduct(wiring.Component):
 
     Latency
     -------
-    ``latency = pipeline`` cycles, one result a cycle; it never stalls and has no valid bit.
+    ``latency = pipeline`` cycles, with one result per cycle. The unit never stalls and has no
+    valid bit.
 
     Raises
     ------
     ValueError
-        For a pipeline depth or multiplier that does not exist, or a spec without a window.
+        If the pipeline depth or the multiplier is unknown, or if ``spec`` has no window.
     """
 
     a: data.View
@@ -118,7 +150,7 @@ class DotProduct(wiring.Component):
 
     @property
     def geometry(self) -> Geometry:
-        """The widths behind this configuration."""
+        """The widths of the back end."""
         return geometry_of(self.spec)
 
     def elaborate(self, platform: object) -> Module:
@@ -136,7 +168,7 @@ class DotProduct(wiring.Component):
             geometry=self.geometry,
             rounding=spec.rounding,
             nan_code=spec.nan_code,
-            cuts=Cuts(m, PIPELINES[self.pipeline]),
+            stages=PipelineStages(m, PIPELINES[self.pipeline]),
             multiplier=self.multiplier,
             zero=spec.zero,
         )

@@ -1,4 +1,4 @@
-"""The exact dot product: products summed in fixed point over their whole range, rounded once."""
+"""The exact dot product: a fixed-point sum over the whole range of the products, rounded once."""
 
 from typing import TYPE_CHECKING
 
@@ -12,16 +12,18 @@ from vitruvian.validate import one_of
 from .carrysave import Row, add_plainly, add_rows, reduce_rows
 from .core import DotCore, Geometry, Lane
 from .multiply import check_multiplier, multiply
-from .pipeline import Cuts
+from .pipeline import PipelineStages
 from .unpack import Unpacked, unpack
 
 __all__ = ["MAX_SUM_BITS", "ExactDotProduct"]
 
-#: Where the RTL stops: the fixed-point sum of FP16 products needs some 85 bits, of BF16 over 520.
+#: Largest supported sum. The fixed-point sum of FP16 products needs about 85 bits; that of BF16
+#: products would need over 520.
 MAX_SUM_BITS = 128
 
-#: The places that are registered at each pipeline depth; ``sum`` and ``total`` are the back end's.
-_PLACES: dict[int, tuple[str, ...]] = {
+#: The stage boundaries that have registers at each pipeline depth; ``sum`` and ``total`` belong to
+#: the back end.
+_STAGES: dict[int, tuple[str, ...]] = {
     0: (),
     1: ("fixed",),
     2: ("fixed", "sum"),
@@ -31,21 +33,24 @@ _PLACES: dict[int, tuple[str, ...]] = {
 
 
 class ExactDotProduct(wiring.Component):
-    """``D = C + sum(A[k] * B[k])`` without a window, bit for bit as ``golden.fp.fused_dot``.
+    """Dot product ``D = C + sum(A[k] * B[k])`` with an exact sum, rounded once.
+
+    It is bit-exact with ``golden.fp.fused_dot`` without a window.
 
     Every product is shifted to its absolute position and added in carry-save form. The total goes
-    to the back end of :class:`~hdl.fp.dot.DotProduct` as one lane of constant exponent, under a
-    window that makes the sum with C correctly rounded: the argument is that of
-    ``golden.fp.spec.ieee_window``, with the total in the place of the product of two subnormals.
+    to the back end of ``hdl.fp.dot.DotProduct`` as a single lane with a constant exponent. The
+    window is wide enough for a correctly rounded sum with C; ``golden.fp.spec.ieee_window`` gives
+    the argument, which holds with the total in place of the product of two subnormal numbers.
 
     Parameters
     ----------
     spec : DotSpec
-        With ``window=None`` and ``rounding="RNE"``, as preset ``exact`` gives it.
+        Formats and K, with ``window=None`` and ``rounding="RNE"``, as the preset ``exact`` has.
     pipeline : int
         Register ranks, 0 (combinational) to 4.
     multiplier : {"booth", "dsp"}
-        Booth rows and carry-save trees, or ``*`` and ``+``, which an FPGA has blocks for.
+        ``booth``: Booth rows and carry-save trees, for standard cells. ``dsp``: ``*`` and ``+``,
+        for the DSP blocks of an FPGA.
 
     Members
     -------
@@ -58,14 +63,15 @@ class ExactDotProduct(wiring.Component):
 
     Latency
     -------
-    ``latency = pipeline`` cycles, one result a cycle; it never stalls and has no valid bit.
+    ``latency = pipeline`` cycles, with one result per cycle. The unit never stalls and has no
+    valid bit.
 
     Raises
     ------
     ValueError
-        For a spec with a window or another rounding, for operands whose products span more than
-        ``MAX_SUM_BITS`` bits (BF16, TF32 and wider), and for a pipeline depth or multiplier that
-        does not exist.
+        If the spec has a window or another rounding, if the sum of the products spans more than
+        ``MAX_SUM_BITS`` bits (BF16, TF32 and wider formats), or if the pipeline depth or the
+        multiplier is unknown.
     """
 
     if TYPE_CHECKING:
@@ -79,7 +85,7 @@ class ExactDotProduct(wiring.Component):
             raise ValueError(f"window must be None, not {spec.window!r}; use DotProduct")
         if spec.rounding != "RNE" or spec.emax_floor is not None:
             raise ValueError("rounding must be RNE without emax_floor, as in preset exact")
-        one_of("pipeline", pipeline, tuple(_PLACES))
+        one_of("pipeline", pipeline, tuple(_STAGES))
         self.multiplier = check_multiplier(multiplier)
         if spec.output.nan != "ieee" or spec.output.storage_shift:
             raise ValueError(f"output must be fp16, bf16, fp32 or fp64, not {spec.output.name!r}")
@@ -101,24 +107,24 @@ class ExactDotProduct(wiring.Component):
 
     @property
     def largest_shift(self) -> int:
-        """Positions of a product: biased exponents add up to 2 at least."""
+        """Largest shift of a product; the sum of two biased exponents is at least 2."""
         a, b = self.spec.input, self.spec.input_b
         return a.emax + a.bias + b.emax + b.bias - 2
 
     @property
     def product_bits(self) -> int:
-        """A product at its absolute position."""
+        """Bits of a product at its absolute position."""
         a, b = self.spec.input, self.spec.input_b
         return a.significand_bits + b.significand_bits + self.largest_shift
 
     @property
     def magnitude_bits(self) -> int:
-        """The sum of K products without its sign."""
+        """Bits of the sum of K products without its sign."""
         return self.product_bits + (self.spec.k - 1).bit_length()
 
     @property
     def geometry(self) -> Geometry:
-        """The back end's widths: one lane whose exponent is 1 on a scale of its own."""
+        """The widths of the back end: one lane with the exponent 1 on a scale of its own."""
         a, b, out = self.spec.input, self.spec.input_b, self.spec.output
         fraction = self.magnitude_bits - 2
         lowest = a.emin - a.fraction_bits + b.emin - b.fraction_bits
@@ -136,25 +142,26 @@ class ExactDotProduct(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         spec = self.spec
-        cuts = Cuts(m, _PLACES[self.pipeline])
+        stages = PipelineStages(m, _STAGES[self.pipeline])
         products = [
             self._product(
                 m,
-                cuts,
+                stages,
                 unpack(m, Value.cast(self.a[k]), spec.input, name=f"a{k}"),
                 unpack(m, Value.cast(self.b[k]), spec.input_b, name=f"b{k}"),
                 name=f"p{k}",
             )
             for k in range(spec.k)
         ]
-        total = cuts.cross("fixed", self._total(m, products), "fixed_total")
+        total = stages.cross("fixed", self._total(m, products), "fixed_total")
+        # ∞ - ∞ is an invalid operation (IEEE 754, section 7.2).
         positive = Cat(*[p.inf & ~p.sign for p in products]).any()
         negative = Cat(*[p.inf & p.sign for p in products]).any()
         nan = Cat(*[p.nan for p in products]).any() | (positive & negative)
         minus = Mux(positive | negative, negative, Cat(*[p.sign for p in products]).all())
-        special = cuts.cross("fixed", positive | negative | nan, "fixed_special")
-        nan = cuts.cross("fixed", nan, "fixed_nan")
-        minus = cuts.cross("fixed", minus, "fixed_minus")
+        special = stages.cross("fixed", positive | negative | nan, "fixed_special")
+        nan = stages.cross("fixed", nan, "fixed_nan")
+        minus = stages.cross("fixed", minus, "fixed_minus")
 
         below = total[-1]
         magnitude = Signal(self.magnitude_bits, name="total_magnitude")
@@ -162,7 +169,8 @@ class ExactDotProduct(wiring.Component):
         nonzero = Signal(name="total_nonzero")
         m.d.comb += nonzero.eq(total.any())
         lane = Lane(
-            # Of zeros only, it is negative if all products are; cancellation has both signs.
+            # A zero total is -0 only if all products are negative, that is, if all are -0.
+            # Products that cancel have both signs.
             sign=Mux(nonzero & ~special, below, minus),
             exponent=nonzero,
             significand=magnitude,
@@ -170,28 +178,30 @@ class ExactDotProduct(wiring.Component):
             nan=nan,
             inf=special,
         )
-        c = cuts.cross("fixed", cuts.cross("products", self.c, "products_c"), "fixed_c")
+        c = stages.cross("fixed", stages.cross("products", self.c, "products_c"), "fixed_c")
         core = DotCore(
             m,
             geometry=self.geometry,
             rounding=spec.rounding,
             nan_code=spec.nan_code,
-            cuts=cuts,
+            stages=stages,
             multiplier=self.multiplier,
             zero=spec.zero,
         )
         m.d.comb += self.d.eq(core.build([lane], unpack(m, c, spec.output, name="c")))
         return m
 
-    def _product(self, m: Module, cuts: Cuts, a: Unpacked, b: Unpacked, *, name: str) -> Lane:
-        """The exact product; its exponent is the distance from the lowest position."""
+    def _product(
+        self, m: Module, stages: PipelineStages, a: Unpacked, b: Unpacked, *, name: str
+    ) -> Lane:
+        """Return the exact product; its exponent is its distance from the lowest position."""
         bits = self.largest_shift.bit_length()
         distance = Signal(bits, name=f"{name}_distance")
         m.d.comb += distance.eq(a.exponent + b.exponent - 2)
         word = multiply(m, a.significand, b.significand, name=name, multiplier=self.multiplier)
 
         def cross(value: Value, what: str) -> Signal:
-            return cuts.cross("products", value, f"{name}_{what}")
+            return stages.cross("products", value, f"{name}_{what}")
 
         return Lane(
             sign=cross(a.sign ^ b.sign, "sign"),
@@ -203,11 +213,10 @@ class ExactDotProduct(wiring.Component):
         )
 
     def _total(self, m: Module, products: list[Lane]) -> Signal:
-        """The signed sum of all products at their positions.
+        """Return the signed sum of all products at their absolute positions.
 
-        A negative product is the complement of its word under an inverted sign; the ones that
-        complete the complements fill free columns of the tree, and one constant makes up for the
-        inverted signs.
+        Negations work as in ``hdl.fp.core``: an inverted word under an inverted sign bit, ones in
+        free columns of the tree, and one constant that corrects all inverted signs.
         """
         bits, width = self.product_bits, self.magnitude_bits + 1
         rows: list[Row] = []

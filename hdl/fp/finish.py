@@ -1,4 +1,4 @@
-"""The common end of the small units: normalise, round, pack, and put the specials in."""
+"""The last steps of the small units: normalise, round, pack, and insert the specials."""
 
 from dataclasses import dataclass
 
@@ -7,33 +7,32 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from vitruvian.golden.fp.formats import FloatFormat
 
 from .normalise import Normalised, normalise, round_and_pack
-from .pipeline import Cuts
+from .pipeline import PipelineStages
 
 __all__ = ["ROUNDINGS", "Exact", "finish", "store"]
 
-#: What the units can do with a number between two of the output's.
+#: The roundings of the small units: to nearest even, and towards zero.
 ROUNDINGS = ("RNE", "RZ")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Exact:
-    """An exact result on its way to the output format.
+    """An exact result that is still to be rounded to the output format.
 
     Attributes
     ----------
     sign : Value
-        One bit, for zero too.
+        One bit; a zero has a sign too.
     word : Value
-        The magnitude; a last bit that stands for "something below" is allowed if it stays below the
-        output's guard bit.
+        The magnitude. Its last bit may be a sticky bit if it stays below the output's guard bit.
     exponent : Value
         Biased exponent (scale of the output) of the top bit of ``word``; signed.
     exponent_min, exponent_max : int
-        Its range for numbers that are not zero.
+        Range of ``exponent`` for nonzero numbers.
     zeros : int
-        How many leading zeros ``word`` can have without being zero.
+        Largest number of leading zeros that a nonzero ``word`` can have.
     nan, inf : Value
-        One bit each; ``nan`` wins.
+        One bit each. If both are set, the result is a NaN.
     """
 
     sign: Value
@@ -52,31 +51,44 @@ def finish(
     *,
     output: FloatFormat,
     rounding: str,
-    cuts: Cuts,
+    stages: PipelineStages,
     saturate: bool = False,
 ) -> Value:
-    """The code of ``number``, rounded once.
+    """Return the code of ``number``, rounded once.
 
-    Overflow is decided after rounding, by one comparison with the largest finite code: the exponent
-    field is formed wide enough to hold any result. RNE gives infinity, or NaN where the format has
-    none; RZ and ``saturate`` give the largest finite number, ``saturate`` for infinities too.
+    One comparison with the largest finite code decides about overflow after the rounding, because
+    the exponent field is wide enough for any result. On overflow RNE gives infinity, or NaN in a
+    format without infinity. RZ and ``saturate`` give the largest finite number.
 
-    Places ``total`` (before the normalisation) and ``normalised`` (before the rounding) may be cut.
+    Parameters
+    ----------
+    m : Module
+    number : Exact
+        The exact result.
+    output : FloatFormat
+        Format of the code.
+    rounding : {"RNE", "RZ"}
+        Rounding to nearest even, or towards zero.
+    stages : PipelineStages
+        The boundary ``total`` stands in front of the normalisation and ``normalised`` in front of
+        the rounding.
+    saturate : bool
+        If True, overflow and infinities give the largest finite number.
     """
     f = output.fraction_bits
     low, high = min(number.exponent_min, 0), number.exponent_max + 1
     exponent = Signal(signed(max(high, -low).bit_length() + 1), name="top_exponent")
     m.d.comb += exponent.eq(number.exponent)
-    exponent = cuts.cross("total", exponent, "total_exponent")
-    word = cuts.cross("total", number.word, "total_word")
+    exponent = stages.cross("total", exponent, "total_exponent")
+    word = stages.cross("total", number.word, "total_word")
     side = {"sign": number.sign, "nan": number.nan, "inf": number.inf}
-    side = {key: cuts.cross("total", value, f"total_{key}") for key, value in side.items()}
+    side = {key: stages.cross("total", value, f"total_{key}") for key, value in side.items()}
 
     denormalise = number.exponent_min < 1
     limit: Value | None = None
     if number.exponent_min - 1 < number.zeros:
-        # The top bit may go down to exponent 1; below, the word moves right instead. (Normalising
-        # all the way and coming back is right too, but maps 6 % larger on FP16 products.)
+        # The left shift stops at exponent 1; below that the word moves right instead. (To normalise
+        # completely and shift back is correct too, but it maps 6 % larger for FP16 products.)
         room = exponent - 1
         room = room[: len(exponent) - 1]
         room = Mux(exponent < 1, 0, room) if denormalise else room
@@ -89,7 +101,7 @@ def finish(
     packed = round_and_pack(
         m,
         result,
-        cuts=cuts,
+        stages=stages,
         exponent=exponent,
         output=FloatFormat("wide", wide_bits, f, 1 + wide_bits + f),
         result_bits=f,
@@ -98,7 +110,7 @@ def finish(
         saturate=False,
     )
     side = {
-        key: cuts.cross("normalised", value, f"normalised_{key}") for key, value in side.items()
+        key: stages.cross("normalised", value, f"normalised_{key}") for key, value in side.items()
     }
     return _pack(
         m, packed.code, side, output, inward=saturate or rounding == "RZ", saturate=saturate
@@ -114,6 +126,7 @@ def _pack(
     inward: bool,
     saturate: bool,
 ) -> Value:
+    """Return the code with its overflow, infinities and NaNs; ``inward`` means not to infinity."""
     bits = output.width - 1
     shift = output.storage_shift
     largest = output.max_finite >> shift
@@ -123,7 +136,8 @@ def _pack(
     magnitude = Mux(over, largest if inward else output.overflow >> shift, packed[:bits])
     magnitude = Mux(side["inf"], unlimited, magnitude)
     magnitude = Mux(side["nan"], output.canonical_nan >> shift, magnitude)
-    positive = side["nan"]  # the canonical NaN, and one that stands for infinity, has no sign
+    # The canonical NaN has no sign, nor has the NaN that replaces a missing infinity.
+    positive = side["nan"]
     if not output.has_infinity and not saturate:
         positive = positive | side["inf"] | (over & (not inward))
     code = Signal(output.width, name="result")
@@ -132,6 +146,6 @@ def _pack(
 
 
 def store(code: Value, format: FloatFormat) -> Value:
-    """A code of ``format.width`` bits in the position it is stored in."""
+    """Return a code of ``format.width`` bits, moved to its position in the storage word."""
     padding = format.storage_bits - format.storage_shift - format.width
     return Cat(Const(0, format.storage_shift), code, Const(0, padding))

@@ -1,29 +1,38 @@
-"""What goes into the back end of a dot product, and the widths that follow from its parameters."""
+"""The inputs of a dot product's back end, and the widths that follow from its parameters."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from amaranth.hdl import Value
+from amaranth.hdl import Const, Value
 
 from vitruvian.golden.fp.formats import FloatFormat
 
-__all__ = ["Geometry", "Guests", "Lane", "ShortWindow", "SmallResult", "Winner", "floored"]
+__all__ = [
+    "Bypass",
+    "BypassResult",
+    "Geometry",
+    "Lane",
+    "ShortWindow",
+    "SmallResult",
+    "with_floor",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lane:
-    """One exact product on its way into the sum.
+    """One exact product, an input of the sum.
 
     Attributes
     ----------
     sign, inf, nan : Value
-        One bit each; ``inf`` may be set together with ``nan``, which then wins.
+        One bit each. If ``inf`` and ``nan`` are both set, the product is a NaN.
     exponent : Value
-        On the unit's product scale (``Geometry.exponent_min`` upwards); 0 if the product is zero.
+        Exponent on the unit's product scale (at least ``Geometry.exponent_min``), or 0 if the
+        product is zero.
     significand : Value
-        The product in units of ``2**-fraction``, below 4.
+        The product in units of ``2**-fraction``. Its value is below 4.
     fraction : int
-        Fraction bits of ``significand``.
+        Number of fraction bits of ``significand``.
     """
 
     sign: Value
@@ -36,23 +45,24 @@ class Lane:
 
 @dataclass(frozen=True, kw_only=True)
 class ShortWindow:
-    """A run-time choice of fewer bits, with chopped magnitudes and RZ.
+    """A second, shorter window that a unit can switch to at run time.
 
-    FP8 on Hopper keeps 13 of 25 bits; an A100's 16-bit modes in a unit that is ``ieee`` otherwise
-    keep 24, where the unit cuts to floor and rounds to nearest.
+    The short window always truncates magnitudes ("chops") and rounds towards zero (RZ). Two uses:
+    FP8 on Hopper keeps 13 of 25 bits; and a unit that is ``ieee`` in its other precisions (floor,
+    round to nearest) keeps 24 bits in the 16-bit modes of an A100.
 
     Attributes
     ----------
     select : Value
-        One bit: cut terms and result short.
+        One bit. If set, the short window is in use and the other attributes apply.
     window, result_bits : int
-        What remains then.
+        Fraction bits that are kept of the terms and of the result.
     nan_code : int
-        The code of a NaN result then.
+        The code of a NaN result.
     zero : {"ieee", "positive"}
-        The sign of a zero result then.
+        The rule for the sign of a zero result.
     floor : int or None
-        ``emax_floor`` then, on the product scale; not above C's least exponent.
+        ``emax_floor`` on the product scale; it must not be above C's least exponent.
     """
 
     select: Value
@@ -64,69 +74,92 @@ class ShortWindow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Winner:
-    """A run-time choice of one exact number in place of the sum: only the rounding is left.
+class BypassResult:
+    """An exact number that replaces the sum at run time; only its rounding is left to do.
 
-    It comes behind the place "sum", and needs fewer bits than the result has, or RNE.
+    It is valid after the stage ``sum``. It must have no more bits than the result, or the unit
+    must round to nearest (RNE).
 
     Attributes
     ----------
     select : Value
-        One bit.
-    folded : Value
-        ``magnitude_bits`` of the geometry: the magnitude.
-    missing : Value
-        Whether it is less by one unit than the number.
-    below : Value
-        The sign of a nonzero number.
+        One bit. If set, this number replaces the sum.
+    magnitude : Value
+        The magnitude, ``Geometry.magnitude_bits`` wide.
+    one_short : Value
+        One bit. If set, ``magnitude`` is one unit of its last place less than the number's. Numbers
+        in ones' complement have this form, and the rounding adds the unit.
+    negative : Value
+        Sign of a nonzero, finite number.
     top : Value
-        Exponent, on the output's biased scale, of the place that E_max has in a sum.
-    minus, inf, nan : Value
-        ``minus`` is the sign of a zero and of a special.
+        Exponent, on the output's biased scale, of the bit that has the weight of E_max in a sum.
+    special_sign : Value
+        Sign of a zero, an infinity or a NaN.
+    inf, nan : Value
+        One bit each; at most one is set.
     """
 
     select: Value
-    folded: Value
-    missing: Value
-    below: Value
+    magnitude: Value
+    one_short: Value
+    negative: Value
     top: Value
-    minus: Value
+    special_sign: Value
     inf: Value
     nan: Value
 
+    @property
+    def side(self) -> dict[str, Value]:
+        """The flags that travel beside a sum, under the names that ``DotCore`` uses."""
+        return {
+            "nan": self.nan,
+            "special": self.nan | self.inf,
+            "minus": self.special_sign,
+            "below": self.negative,
+            "missing": self.one_short,
+            "top": self.top,
+            "subnormal": Const(0, 1),
+        }
+
 
 @dataclass(frozen=True, kw_only=True)
-class Guests:
-    """What becomes a winner, on its way past the sum.
+class Bypass:
+    """Candidate words that are carried around the adder and may replace its sum.
+
+    The words share the pipeline registers of the sum's rows, because a beat uses either the sum or
+    the bypass and never both.
 
     Attributes
     ----------
     words : sequence of Value
-        Before the place "sum", where they may take the registers of the sum's rows.
-    early : Value
-        Whether they are wanted, there.
-    winner : callable
-        Takes them behind it and returns the `Winner`.
+        The candidates in front of the stage ``sum``.
+    enable : Value
+        One bit in front of the stage ``sum``. If set, the beat uses the bypass.
+    select : callable
+        Function that takes the candidates behind the stage ``sum`` and returns the
+        ``BypassResult``.
     """
 
     words: Sequence[Value]
-    early: Value
-    winner: Callable[[list[Value]], Winner]
+    enable: Value
+    select: Callable[[list[Value]], BypassResult]
 
 
 @dataclass(frozen=True, kw_only=True)
 class SmallResult:
-    """A run-time choice of a smaller format for C and D: FP32 in a unit that also has FP64.
+    """A smaller format for C and D that a unit can switch to, for example FP32 beside FP64.
 
-    C comes on the scale of the larger format all the same.
+    The back end receives C converted to the larger format in either case.
 
     Attributes
     ----------
     select : Value
-        One bit: the result is to be of the smaller format, in the low bits, with zeros above.
+        One bit. If set, the result has the smaller format; it lies in the low bits and the bits
+        above it are zero.
     output : FloatFormat
+        The smaller format.
     nan_code : int
-        The code of a NaN result then.
+        The code of a NaN result in that format.
     """
 
     select: Value
@@ -136,26 +169,28 @@ class SmallResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Geometry:
-    """Every width of the back end.
+    """All widths of the back end.
 
     Attributes
     ----------
     lanes : int
         Number of products.
     window : int
-        F, the fraction bits kept below the largest exponent.
+        F, the number of fraction bits that are kept below the largest exponent E_max.
     sticky : bool
-        Floor with a sticky bit instead of chopped magnitudes.
+        If True, terms are rounded down (floor) and a sticky bit records lost bits. If False,
+        magnitudes are truncated and lost bits are forgotten.
     output : FloatFormat
         Format of C and D.
     result_bits : int
-        Fraction bits of the result.
+        Number of fraction bits of the result.
     exponent_min, exponent_max : int
-        Range of a nonzero, finite lane's exponent (product scale, at least 1).
+        Range of the exponent of a nonzero, finite lane (product scale, at least 1).
     offset : int
-        Product scale + offset = biased exponent of ``output``.
+        Difference of the scales: product scale + offset = biased exponent of ``output``.
     floor : int or None
-        ``emax_floor`` on the product scale, if it can act: `floored`.
+        Least value of E_max, on the product scale, or None if E_max is never below it
+        (``with_floor``).
     """
 
     lanes: int
@@ -170,56 +205,67 @@ class Geometry:
 
     @property
     def integer_bits(self) -> int:
-        """Products are below 4 and C below 2 (units of 2**E_max): the sum is below 4·lanes + 2."""
+        """Integer bits of the sum, in units of 2**E_max.
+
+        Every product is below 4 and C is below 2, so the sum is below 4·lanes + 2.
+        """
         return (4 * self.lanes + 2).bit_length()
 
     @property
     def magnitude_bits(self) -> int:
-        """The magnitude of the sum; room for a guard bit below the result is made if F is short."""
+        """Bits of the magnitude of the sum.
+
+        ``round_and_pack`` appends a guard bit where the window is too short to have one.
+        """
         return self.integer_bits + self.window
 
     @property
     def sum_bits(self) -> int:
-        """The signed sum."""
+        """Bits of the signed sum."""
         return self.magnitude_bits + 1
 
     @property
     def addend_range(self) -> tuple[int, int]:
-        """C's exponent on the product scale (a special C included)."""
+        """Least and largest exponent of C on the product scale; the largest is that of inf/NaN."""
         return 1 - self.offset, (1 << self.output.exponent_bits) - 1 - self.offset
 
     @property
     def floor_of_zero(self) -> bool:
-        """Whether the floor acts only while C is zero: then it is the exponent of that zero."""
+        """True if the floor matters only for C = 0.
+
+        In that case it is enough to give a zero C the floor as its exponent.
+        """
         return self.floor is not None and self.floor <= self.addend_range[0]
 
     @property
     def scaled_bits(self) -> int:
-        """E_max on the product scale, signed."""
+        """Bits of E_max as a signed number on the product scale."""
         low, high = self.addend_range
         reach = max(-low, high, self.exponent_max, self.floor or 0, -(self.floor or 0))
         return reach.bit_length() + 1
 
     @property
     def gap_bits(self) -> int:
-        """How far C can be below E_max."""
+        """Bits of the distance by which C can be below E_max."""
         highest = max(self.addend_range[1], self.exponent_max, self.floor or 0)
         return (highest - self.addend_range[0]).bit_length()
 
     @property
     def only_addend_subnormal(self) -> bool:
-        """Whether a sum with a nonzero product is always a normal number.
+        """True if every nonzero sum that has a nonzero product is a normal number.
 
-        The sum is a multiple of half of 2**(E_max - F), E_max at least the smallest product's.
+        Such a sum is a multiple of half of 2**(E_max - F), and E_max is at least the exponent of
+        the smallest product. Only C alone can be subnormal.
         """
         return self.floor is None and self.exponent_min + self.offset - self.window - 1 >= 1
 
     @property
     def can_overflow(self) -> bool:
-        """Whether the sum can pass the largest finite number of ``output``.
+        """True if the sum can exceed the largest finite number of ``output``.
 
-        It cannot if the products alone stay below and are cut completely beside a C near the top,
-        and C itself is not cut (floor makes a negative C larger).
+        It cannot if three conditions hold: the products alone stay below that number; a C near the
+        largest number shifts all products out of the window; and C itself loses no bits (floor
+        would increase the magnitude of a negative C).
         """
         top = self.exponent_max + self.offset
         infinity = (1 << self.output.exponent_bits) - 1
@@ -227,10 +273,16 @@ class Geometry:
         return cut or top + max(self.integer_bits, self.window + 3) >= infinity
 
 
-def floored(geometry: Geometry, emax_floor: int | None, bias: int) -> Geometry:
-    """The geometry with a floor, if not every nonzero term lies above it anyway.
+def with_floor(geometry: Geometry, emax_floor: int | None, bias: int) -> Geometry:
+    """Return a copy of ``geometry`` with a lower limit for E_max.
 
-    ``bias`` is the sum of the operands': what brings ``emax_floor`` to the product scale.
+    Parameters
+    ----------
+    geometry : Geometry
+    emax_floor : int or None
+        The limit as an unbiased exponent. None, or a limit below every nonzero term, has no effect.
+    bias : int
+        Sum of the biases of both operand formats; it converts ``emax_floor`` to the product scale.
     """
     least = min(geometry.exponent_min, geometry.addend_range[0])
     if emax_floor is None or emax_floor + bias <= least:

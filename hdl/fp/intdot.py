@@ -1,4 +1,4 @@
-"""The integer dot product ``D = C + sum(A[k] * B[k])``: 8-bit operands, 32-bit accumulation."""
+"""Integer dot product ``D = C + sum(A[k] * B[k])``: 8-bit operands, 32-bit accumulation."""
 
 from typing import TYPE_CHECKING
 
@@ -11,14 +11,14 @@ from vitruvian.validate import one_of
 from .carrysave import Row, add_rows, compress, reduce_spans
 from .core import PIPELINES
 from .multiply import check_multiplier
-from .pipeline import Cuts
+from .pipeline import PipelineStages
 
 __all__ = ["IntDotProduct"]
 
-#: The places that are registered at each pipeline depth: ``sum`` is the carry-save form of the
-#: result (or the exact sum, in a chain of DSP blocks, with the products at ``tree``), ``total`` the
-#: result.
-_PLACES: dict[int, tuple[str, ...]] = {
+#: The stage boundaries that have registers at each pipeline depth. With a carry-save tree, ``tree``
+#: is a level inside the tree and ``sum`` holds the two rows of the result. In a DSP block chain,
+#: ``tree`` holds the products and ``sum`` the exact sum. ``total`` is the 32-bit result.
+_STAGES: dict[int, tuple[str, ...]] = {
     0: (),
     1: ("sum",),
     2: ("tree", "sum"),
@@ -28,25 +28,28 @@ _PLACES: dict[int, tuple[str, ...]] = {
 
 
 class IntDotProduct(wiring.Component):
-    """Dot product of 8-bit integers, bit for bit as ``golden.fp.int_dot``.
+    """Dot product of 8-bit integers, bit-exact with ``golden.fp.int_dot``.
 
-    Without DSP blocks no product is ever formed. Two products share their rows: bit j of B[k] and
-    of B[k+1] choose one of 0, A[k], A[k+1] and A[k] + A[k+1], so one nine-bit adder halves the rows
-    that the carry-save tree has to sum (``docs/decisions/0003-int8-dot.md`` compares it). With
-    ``multiplier="dsp"`` every product is a ``*`` and is added to the sum of C and those before it,
-    which is what the DSP blocks of an FPGA do.
+    Without DSP blocks the unit never forms a single product. Two products share their rows: bit j
+    of B[k] and of B[k+1] choose one of 0, A[k], A[k+1] and A[k] + A[k+1]. One nine-bit adder thus
+    halves the number of rows that the carry-save tree has to add
+    (``docs/decisions/0003-int8-dot.md`` compares both forms). With ``multiplier="dsp"`` every
+    product is a ``*`` and is added to the sum of C and the products before it, as the DSP blocks
+    of an FPGA do.
 
     Parameters
     ----------
     k : int
         Number of products, at least 1.
     signed_a, signed_b : bool
-        Whether the operands are int8 or uint8.
+        If True, the operand is int8, otherwise uint8.
     saturate : bool
-        Clip the exact sum once to int32 instead of wrapping.
+        If True, the exact sum is clipped once to int32. Otherwise it wraps.
     pipeline : int
-        Register ranks, 0 (combinational) to 4.
+        Number of register ranks, 0 (combinational) to 4.
     multiplier : {"booth", "dsp"}
+        ``booth``: shared rows and a carry-save tree, for standard cells. ``dsp``: a chain of ``*``
+        and ``+``, for the DSP blocks of an FPGA.
 
     Members
     -------
@@ -59,13 +62,15 @@ class IntDotProduct(wiring.Component):
 
     Latency
     -------
-    ``latency = pipeline`` cycles, one result a cycle; it never stalls and has no valid bit.
+    ``latency = pipeline`` cycles, with one result per cycle. The unit never stalls and has no
+    valid bit.
 
     Raises
     ------
-    TypeError, ValueError
-        For a ``k`` that is not a positive integer, or a pipeline depth or multiplier that does not
-        exist.
+    TypeError
+        If ``k`` is not an integer.
+    ValueError
+        If ``k`` is less than 1, or if the pipeline depth or the multiplier is unknown.
     """
 
     if TYPE_CHECKING:
@@ -103,7 +108,7 @@ class IntDotProduct(wiring.Component):
 
     @property
     def sum_bits(self) -> int:
-        """Bits of the sum that is formed: 32, or all of the exact sum where it is clipped.
+        """Bits of the sum: 32, or with saturation as many as the exact sum needs.
 
         A product's magnitude is at most 255 * 255 < 2**16, so k of them and C, at most 2**31 in
         magnitude, stay below 2**32 in magnitude up to k = 2**15.
@@ -114,22 +119,24 @@ class IntDotProduct(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        cuts = Cuts(m, _PLACES[self.pipeline])
+        stages = PipelineStages(m, _STAGES[self.pipeline])
         total = (
-            self._build_chain(m, cuts) if self.multiplier == "dsp" else self._build_tree(m, cuts)
+            self._build_chain(m, stages)
+            if self.multiplier == "dsp"
+            else self._build_tree(m, stages)
         )
         result: Value = total
         if self.saturate:
             fits = (total[31:] == 0) | total[31:].all()
             limit = Cat((~total[-1]).replicate(31), total[-1])
             result = Mux(fits, total[:32], limit)
-        result = cuts.cross("total", result, "total_d")
-        m.d.comb += self.d.eq(cuts.cross("output", result, "output_d"))
+        result = stages.cross("total", result, "total_d")
+        m.d.comb += self.d.eq(stages.cross("output", result, "output_d"))
         return m
 
-    def _build_chain(self, m: Module, cuts: Cuts) -> Signal:
-        """C plus one product after the other."""
-        c = cuts.cross("tree", self.c, "tree_c")
+    def _build_chain(self, m: Module, stages: PipelineStages) -> Signal:
+        """Return C plus one product after the other."""
+        c = stages.cross("tree", self.c, "tree_c")
         total: Value = c.as_signed()
         for k in range(self.k):
             a, b = (
@@ -139,45 +146,46 @@ class IntDotProduct(wiring.Component):
                     (Value.cast(self.b[k]), self.signed_b),
                 )
             )
-            product = cuts.cross("tree", a * b, f"product{k}")
-            # Without `keep` synthesis joins the additions to one, of full adders in LUTs.
+            product = stages.cross("tree", a * b, f"product{k}")
+            # Without ``keep``, Yosys would merge the additions into one of full adders in LUTs.
             partial = Signal(signed(self.sum_bits), name=f"partial{k}", attrs={"keep": 1})
             m.d.comb += partial.eq(total + product)
             total = partial
-        total = cuts.cross("sum", total, "sum_total")
+        total = stages.cross("sum", total, "sum_total")
         unsigned = Signal(self.sum_bits, name="total")
         m.d.comb += unsigned.eq(total)
         return unsigned
 
-    def _build_tree(self, m: Module, cuts: Cuts) -> Signal:
-        """Rows of all products, compressed to two and added."""
+    def _build_tree(self, m: Module, stages: PipelineStages) -> Signal:
+        """Return the sum of the rows of all products, compressed to two rows and added."""
         width = self.sum_bits
         rows, constant = self._build_rows(m)
 
-        def cut(rows: list[Row], place: str) -> list[Row]:
+        def registered(rows: list[Row], stage: str) -> list[Row]:
             return [
-                Row(value=cuts.cross(place, row.value, f"{place}_row{i}"), lsb=row.lsb)
+                Row(value=stages.cross(stage, row.value, f"{stage}_row{i}"), lsb=row.lsb)
                 for i, row in enumerate(rows)
             ]
 
-        c = cuts.cross("tree", self.c, "tree_c")
+        c = stages.cross("tree", self.c, "tree_c")
         c = Row(value=Cat(c, c[-1].replicate(width - 32)), lsb=0)
-        rows = cut(reduce_spans(m, rows, width=width, target=8, name="early"), "tree")
+        rows = registered(reduce_spans(m, rows, width=width, target=8, name="early"), "tree")
         rows = reduce_spans(m, rows, width=width, target=2, name="sum")
         rows = compress(m, [*rows, c], width=width, name="sum_c")
         if constant:
             row = _constant_row(constant, width)
             rows = compress(m, [*rows, row], width=width, name="sum_constant")
-        rows = cut(rows, "sum")
+        rows = registered(rows, "sum")
         total = Signal(width, name="total")
         m.d.comb += total.eq(add_rows(m, rows, width=width))
         return total
 
     def _build_rows(self, m: Module) -> tuple[list[Row], int]:
-        """Rows whose sum, together with the returned constant, is the sum of the products.
+        """Return rows and a constant that together have the sum of the products.
 
-        A row's top bit has a negative weight where A is signed, and the whole of B's top row where
-        B is: those bits are inverted, and what is then too much goes into the constant.
+        The top bit of a row has a negative weight if A is signed, and so has the whole top row if B
+        is signed. Baugh-Wooley's method avoids negative weights: -w·b = w·(1 - b) - w, so such bits
+        are inverted and their weights are subtracted through the constant.
         """
         rows: list[Row] = []
         constant = 0
@@ -193,12 +201,14 @@ class IntDotProduct(wiring.Component):
                 row = Signal(n, name=f"row{k}_{j}")
                 m.d.comb += row.eq(word ^ Const(inverted, n))
                 rows.append(Row(value=row, lsb=j))
-                # An inverted bit counts its weight too much.
                 constant -= inverted << j
         return rows, constant
 
     def _choices(self, m: Module, k: int) -> tuple[list[Value], list[Value]]:
-        """What the rows of products k and k + 1 choose from, and the choices by bit of B."""
+        """Return the words that the rows of products k and k + 1 choose from, and their selects.
+
+        Bit j of a select belongs to row j.
+        """
         a, b = (
             [Value.cast(port[i]) for i in range(k, min(k + 2, self.k))] for port in (self.a, self.b)
         )
@@ -211,6 +221,7 @@ class IntDotProduct(wiring.Component):
 
 
 def _constant_row(constant: int, width: int) -> Row:
+    """Return a constant modulo ``2**width`` as a row without its trailing zeros."""
     constant %= 1 << width
     lsb = (constant & -constant).bit_length() - 1
     return Row(value=Const(constant >> lsb, width - lsb), lsb=lsb)

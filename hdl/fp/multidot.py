@@ -1,4 +1,4 @@
-"""One dot product for several operand formats: lanes shared by precision, chosen at run time."""
+"""A dot product for several operand formats that share its lanes; each beat selects one."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,48 +13,57 @@ from vitruvian.validate import one_of
 
 from .core import PIPELINES, DotCore
 from .dot import product_lane
-from .geometry import Geometry, Lane, ShortWindow, floored
+from .geometry import Geometry, Lane, ShortWindow, with_floor
 from .intdot import IntDotProduct
 from .multiply import check_multiplier
-from .pipeline import Cuts
+from .pipeline import PipelineStages
 from .unpack import Unpacked, unpack
 
 __all__ = ["MultiDot", "check_floor", "choose", "widen", "widen_exponent"]
 
 
 class MultiDot(wiring.Component):
-    """Fused dot product in any of several precisions, one multiplier array for all of them.
+    """Fused dot product in any of several precisions, with one multiplier array for all of them.
 
-    Lane ``l`` of a precision with ``w``-bit storage reads bits ``l*w … l*w+w-1`` of the operand
-    bus, so a bus of 16-bit lanes carries half as many TF32 and twice as many FP8 or INT8 operands.
+    Lane ``l`` of a precision with ``w``-bit storage reads the bits ``l*w … l*w+w-1`` of the operand
+    bus. A bus of 16-bit lanes therefore carries half as many TF32 operands, and twice as many FP8
+    or INT8 operands, as FP16 operands.
 
     Parameters
     ----------
     specs : mapping of str to DotSpec
-        What each floating precision computes. All share output, truncation, rounding, floor and
-        sign of zero, and the window and result bits, except that one group may keep fewer (chopped
-        magnitudes, RZ).
+        The arithmetic of each floating-point precision. All must have the same output, truncation,
+        rounding, floor and rule for the sign of zero. They must also have the same window and
+        result bits, except that one group of them may have fewer (truncated magnitudes, RZ).
     int8_k : int
-        Lanes of signed INT8 with INT32 accumulation, precision name ``int8``; 0 for none.
+        Number of lanes of signed INT8 with INT32 accumulation (precision name ``int8``), or 0.
     saturate : bool
-        Whether INT32 saturates instead of wrapping.
+        If True, INT32 results saturate instead of wrapping.
     pipeline : int
-        Register ranks, 0 to 4.
+        Number of register ranks, 0 to 4.
     multiplier : {"booth", "dsp"}
-        Booth rows and carry-save trees, or ``*`` and ``+``, which an FPGA has blocks for.
+        ``booth``: Booth rows and carry-save trees, for standard cells. ``dsp``: ``*`` and ``+``,
+        for the DSP blocks of an FPGA.
 
     Members
     -------
     a, b : In(bus_bits)
         Operand buses.
     precision : In(ceil(log2(len(precisions))))
-        Index into ``precisions``; absent if there is only one.
+        Index into ``precisions``; absent if the unit has only one precision.
     c, d : In(32), Out(32)
-        Addend and result, FP32 (or the specs' output) or INT32.
+        Addend and result, in FP32 (or the output format of ``specs``) or INT32.
 
     Latency
     -------
-    ``latency = pipeline`` cycles, one result a cycle, any change of precision from cycle to cycle.
+    ``latency = pipeline`` cycles, with one result per cycle. The precision may change in every
+    cycle.
+
+    Raises
+    ------
+    ValueError
+        If the pipeline depth or the multiplier is unknown, if there is no precision, or if the
+        specs differ in what they must share.
     """
 
     a: Signal
@@ -95,6 +104,7 @@ class MultiDot(wiring.Component):
         super().__init__(members)
 
     def _check(self) -> None:
+        """Raise ValueError if the specs differ in what they must share."""
         specs = list(self.specs.values())
         for name, spec in self.specs.items():
             if spec.window is None:
@@ -109,12 +119,18 @@ class MultiDot(wiring.Component):
                         f"{getattr(specs[0], field)!r}, not {getattr(spec, field)!r}"
                     )
         if len({(spec.window, spec.result_bits) for spec in specs}) > 2:
-            raise ValueError("windows of specs must be at most two different ones")
+            raise ValueError("specs must have at most two different windows")
         if self.int8_k and specs and specs[0].output.storage_bits != 32:
             raise ValueError("output must have 32 bits where int8 is one of the precisions")
 
     def spec(self, precision: str) -> DotSpec:
-        """What ``precision`` computes."""
+        """Return the arithmetic of a floating-point precision.
+
+        Raises
+        ------
+        ValueError
+            If the unit does not have the precision.
+        """
         if precision not in self.specs:
             raise ValueError(f"precision must be one of {tuple(self.specs)}, not {precision!r}")
         return self.specs[precision]
@@ -146,14 +162,16 @@ class MultiDot(wiring.Component):
         if len(results) == 1:
             m.d.comb += self.d.eq(results[0][1])
         else:
-            cuts = Cuts(m, PIPELINES[self.pipeline])
+            stages = PipelineStages(m, PIPELINES[self.pipeline])
+            # The select passes the same pipeline stages as the results.
             integer = select["int8"]
             for place in PIPELINES[self.pipeline]:
-                integer = cuts.cross(place, integer, f"{place}_is_int8")
+                integer = stages.cross(place, integer, f"{place}_is_int8")
             m.d.comb += self.d.eq(Mux(integer, results[1][1], results[0][1]))
         return m
 
     def _build_float(self, m: Module, select: Mapping[str, Value]) -> Value:
+        """Return the result in the selected floating-point precision."""
         specs = list(self.specs.values())
         longest = max(specs, key=lambda spec: spec.window or 0)
         shorter = [name for name, spec in self.specs.items() if spec.window != longest.window]
@@ -176,18 +194,20 @@ class MultiDot(wiring.Component):
             sticky=longest.truncate == "floor",
             output=longest.output,
             result_bits=longest.result_bits,
+            # A biased exponent is at least 1, so the sum of two is at least 2.
             exponent_min=2,
             exponent_max=max(2 * spec.input.emax for spec in specs) + 2 * bias,
             offset=longest.output.bias - 2 * bias,
         )
-        geometry = floored(geometry, longest.emax_floor, 2 * bias)
+        geometry = with_floor(geometry, longest.emax_floor, 2 * bias)
+        # All specs have the same floor.
         short = short and replace(short, floor=geometry.floor)
         core = DotCore(
             m,
             geometry=geometry,
             rounding=longest.rounding,
             nan_code=longest.nan_code,
-            cuts=Cuts(m, PIPELINES[self.pipeline]),
+            stages=PipelineStages(m, PIPELINES[self.pipeline]),
             short=short,
             multiplier=self.multiplier,
             zero=longest.zero,
@@ -198,6 +218,7 @@ class MultiDot(wiring.Component):
         )
 
     def _build_lane(self, m: Module, select: Mapping[str, Value], lane: int, bias: int) -> Lane:
+        """Return the product of a lane in the selected precision, on the scale of ``bias``."""
         served = {name: spec.input for name, spec in self.specs.items() if spec.k > lane}
         fraction = max(format.fraction_bits for format in served.values())
         absent = [select[name] for name in self.precisions if name not in served]
@@ -215,7 +236,8 @@ class MultiDot(wiring.Component):
         )
         if not absent:
             return product
-        # A lane that a precision does not have counts as -0, which changes not even the sign.
+        # A lane that the precision does not use adds -0, which changes no sum, not even the sign of
+        # a zero sum.
         return Lane(
             sign=product.sign | Cat(*absent).any(),
             exponent=product.exponent,
@@ -227,7 +249,13 @@ class MultiDot(wiring.Component):
 
 
 def check_floor(spec: DotSpec | None) -> None:
-    """Raise ValueError for a floor above C's least exponent, which shared lanes cannot have."""
+    """Check that a spec's floor is not above C's least exponent.
+
+    Raises
+    ------
+    ValueError
+        If it is; lanes that several precisions share do not support this.
+    """
     if spec is not None and spec.emax_floor is not None and spec.emax_floor > spec.output.emin:
         raise ValueError(
             f"emax_floor must be at most {spec.output.emin}, the least exponent of "
@@ -236,7 +264,19 @@ def check_floor(spec: DotSpec | None) -> None:
 
 
 def widen(view: Unpacked, format: FloatFormat, *, fraction: int, bias: int) -> Unpacked:
-    """The same number with ``fraction`` fraction bits and its exponent on the scale of ``bias``."""
+    """Return the same number in a wider format.
+
+    Parameters
+    ----------
+    view : Unpacked
+        The number in ``format``.
+    format : FloatFormat
+        The narrower format.
+    fraction : int
+        Number of fraction bits of the wider format.
+    bias : int
+        Exponent bias of the wider format.
+    """
     exponent = widen_exponent(view.exponent, format.bias, bias)
     padding = Const(0, fraction - format.fraction_bits)
     return Unpacked(
@@ -250,10 +290,19 @@ def widen(view: Unpacked, format: FloatFormat, *, fraction: int, bias: int) -> U
 
 
 def widen_exponent(exponent: Value, bias: int, wider: int) -> Value:
-    """A biased exponent on the scale of a wider bias.
+    """Return an exponent with another, larger bias.
 
-    Biases are one less than powers of two, so only the top bit is spread: ``t`` becomes
-    ``t, ~t … ~t``.
+    Every bias is a power of two minus one, so no adder is needed: the top bit ``t`` becomes the
+    bits ``t, ~t … ~t``.
+
+    Parameters
+    ----------
+    exponent : Value
+        The biased exponent.
+    bias : int
+        Its bias.
+    wider : int
+        The larger bias.
     """
     more = (wider + 1).bit_length() - (bias + 1).bit_length()
     if not more:
@@ -262,13 +311,23 @@ def widen_exponent(exponent: Value, bias: int, wider: int) -> Value:
 
 
 def choose(m: Module, views: list[tuple[Value, Unpacked]], *, name: str) -> Unpacked:
-    """The view whose select is set; a zero if none is."""
+    """Return the operand whose select is set, or zero if no select is set.
+
+    Parameters
+    ----------
+    m : Module
+    views : list of (Value, Unpacked)
+        A select and an operand each; at most one select is set.
+    name : str
+        First part of the new signals' names.
+    """
     if len(views) == 1 and isinstance(views[0][0], Const):
         return views[0][1]
     fields: dict[str, Value] = {}
     for field in ("sign", "exponent", "significand", "inf", "nan"):
         values = [(select, Value.cast(getattr(view, field))) for select, view in views]
         width = max(len(value) for _, value in values)
+        # The selects are one-hot, so an AND-OR multiplexer is enough.
         chosen: Value = Const(0, width)
         for select, value in values:
             chosen = chosen | (value & select.replicate(len(value)))

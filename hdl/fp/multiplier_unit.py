@@ -11,29 +11,31 @@ from vitruvian.validate import one_of
 
 from .finish import ROUNDINGS, Exact, finish
 from .multiply import check_multiplier, multiply
-from .pipeline import Cuts
+from .pipeline import PipelineStages
 from .unpack import unpack
 
 __all__ = ["Multiplier"]
 
-#: The places that are registered at each pipeline depth.
-_PLACES: dict[int, tuple[str, ...]] = {0: (), 1: ("total",), 2: ("total", "normalised")}
+#: The stage boundaries that have registers at each pipeline depth.
+_STAGES: dict[int, tuple[str, ...]] = {0: (), 1: ("total",), 2: ("total", "normalised")}
 
 
 class Multiplier(wiring.Component):
-    """``d = a * b``, as IEEE 754, bit for bit as ``golden.fp.mul``.
+    """Multiplier ``d = a * b`` of IEEE 754, bit-exact with ``golden.fp.mul``.
 
     Parameters
     ----------
     format : FloatFormat or str
         Format of ``a`` and ``b``.
     output : FloatFormat or str, optional
-        Format of ``d``, ``format`` by default. FP16 into FP32 is exact.
+        Format of ``d``, by default ``format``. An FP32 product of FP16 operands is exact.
     rounding : {"RNE", "RZ"}
+        Rounding to nearest even, or towards zero.
     pipeline : int
-        Register ranks, 0 (combinational) to 2.
+        Number of register ranks, 0 (combinational) to 2.
     multiplier : {"booth", "dsp"}
-        Booth rows, or ``*``, which an FPGA has blocks for.
+        ``booth``: Booth rows and a carry-save tree, for standard cells. ``dsp``: ``*``, for the
+        DSP blocks of an FPGA.
 
     Members
     -------
@@ -44,12 +46,13 @@ class Multiplier(wiring.Component):
 
     Latency
     -------
-    ``latency = pipeline`` cycles, one result a cycle; it never stalls and has no valid bit.
+    ``latency = pipeline`` cycles, with one result per cycle. The unit never stalls and has no
+    valid bit.
 
     Raises
     ------
     ValueError
-        For a format, rounding, pipeline depth or multiplier that does not exist.
+        If a format, the rounding, the pipeline depth or the multiplier is unknown.
     """
 
     if TYPE_CHECKING:
@@ -69,7 +72,7 @@ class Multiplier(wiring.Component):
         self.format = as_format(format)
         self.output = self.format if output is None else as_format(output, "output")
         one_of("rounding", rounding, ROUNDINGS)
-        one_of("pipeline", pipeline, tuple(_PLACES))
+        one_of("pipeline", pipeline, tuple(_STAGES))
         self.multiplier = check_multiplier(multiplier)
         self.rounding, self.pipeline, self.latency = rounding, pipeline, pipeline
         super().__init__(
@@ -83,13 +86,14 @@ class Multiplier(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         f, out = self.format, self.output
-        cuts = Cuts(m, _PLACES[self.pipeline])
+        stages = PipelineStages(m, _STAGES[self.pipeline])
         a = unpack(m, self.a, f, name="a")
         b = unpack(m, self.b, f, name="b")
         product = multiply(
             m, a.significand, b.significand, name="product", multiplier=self.multiplier
         )
-        offset = out.bias - 2 * f.bias + 1  # the product's top bit weighs twice the exponents' sum
+        # The product of two significands in [1, 2) is in [1, 4), so its top bit has the weight 2.
+        offset = out.bias - 2 * f.bias + 1
         code = finish(
             m,
             Exact(
@@ -104,7 +108,7 @@ class Multiplier(wiring.Component):
             ),
             output=out,
             rounding=self.rounding,
-            cuts=cuts,
+            stages=stages,
         )
         m.d.comb += self.d.eq(code)
         return m

@@ -1,4 +1,4 @@
-"""Unsigned product of two significands: radix-4 Booth rows, or what becomes a DSP block."""
+"""Unsigned product of two significands: radix-4 Booth rows, or ``*`` for a DSP block."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,22 +10,32 @@ from .carrysave import Row, add_rows, reduce_rows
 
 __all__ = ["MULTIPLIERS", "ORDERS", "arrange_rows", "booth_rows", "check_multiplier", "multiply"]
 
-#: How a unit forms and adds products: ``booth`` writes Booth rows and carry-save trees, the
-#: smallest on standard cells; ``dsp`` writes ``*`` and ``+``, for the DSP blocks and carry chains
-#: of an FPGA. The bits are the same (docs/decisions/0008-dsp-multipliers.md).
+#: The two forms in which a unit multiplies and adds. ``booth`` uses Booth rows and carry-save
+#: trees, which are smallest in standard cells. ``dsp`` uses ``*`` and ``+``, which become the DSP
+#: blocks and carry chains of an FPGA. Both give the same results
+#: (docs/decisions/0008-dsp-multipliers.md).
 MULTIPLIERS = ("booth", "dsp")
 
-#: Orders in which rows are grouped by threes, by their number: those that mapped smallest of many
-#: tried at random (docs/decisions/0002).
+#: The order in which rows enter the 3:2 compressors, for each number of rows. These orders mapped
+#: to the smallest area among many random ones (docs/decisions/0002-dot-product-datapath.md).
 ORDERS = {6: (1, 0, 3, 5, 2, 4), 7: (5, 6, 1, 4, 0, 2, 3)}
 
 
 def booth_rows(m: Module, a: Value, b: Value, *, name: str) -> list[Row]:
-    """Partial products of ``a * b``, ``b`` recoded to the digits -2 … 2 (modified Booth, radix 4).
+    """Return partial products of ``a * b``, with ``b`` recoded to digits -2 … 2.
 
-    The rows add up to the product modulo ``2**(len(a) + len(b))``. A negative row is the ones'
-    complement; its missing one sits in the free columns below the next row, and its sign is the
-    usual pair ``1, ~negative`` above the row (``~n, n, n`` for the first), no row is sign-extended.
+    This is the modified Booth recoding of radix 4. The rows add up to the product modulo
+    ``2**(len(a) + len(b))``. A negative row is a ones' complement, and the 1 that completes it is
+    put into the free columns below the next row. No row is sign-extended: the usual pair
+    ``1, ~negative`` above a row (``~n, n, n`` above the first) replaces all sign bits.
+
+    Parameters
+    ----------
+    m : Module
+    a, b : Value
+        Unsigned factors; ``b`` is recoded, two bits per row.
+    name : str
+        First part of the new signals' names.
     """
     n, width = len(a), len(a) + len(b)
     rows: list[Row] = []
@@ -60,13 +70,30 @@ def booth_rows(m: Module, a: Value, b: Value, *, name: str) -> list[Row]:
 
 
 def check_multiplier(multiplier: object) -> str:
-    """Return ``multiplier``, or raise ValueError unless it is one of `MULTIPLIERS`."""
+    """Return ``multiplier`` unchanged if it is one of ``MULTIPLIERS``.
+
+    Raises
+    ------
+    ValueError
+        If it is not.
+    """
     one_of("multiplier", multiplier, MULTIPLIERS)
     return str(multiplier)
 
 
 def multiply(m: Module, a: Value, b: Value, *, name: str, multiplier: str = "booth") -> Value:
-    """The exact product of two unsigned words, ``len(a) + len(b)`` bits."""
+    """Return the exact product of two unsigned words, which has ``len(a) + len(b)`` bits.
+
+    Parameters
+    ----------
+    m : Module
+    a, b : Value
+        Unsigned factors.
+    name : str
+        First part of the new signals' names.
+    multiplier : {"booth", "dsp"}
+        Form of the multiplier.
+    """
     width = len(a) + len(b)
     if multiplier == "dsp":
         product = Signal(width, name=f"{name}_product")
@@ -80,6 +107,6 @@ def multiply(m: Module, a: Value, b: Value, *, name: str, multiplier: str = "boo
 
 
 def arrange_rows(rows: list[Row], orders: Mapping[int, Sequence[int]]) -> list[Row]:
-    """Rows in the order given for their number, if there is one."""
+    """Return the rows in the order that ``orders`` has for their number, or unchanged."""
     order = orders.get(len(rows), range(len(rows)))
     return [rows[i] for i in order]

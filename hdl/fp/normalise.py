@@ -7,26 +7,26 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from vitruvian.golden.fp.formats import FloatFormat
 
 from .align import shift_right
-from .pipeline import Cuts
+from .pipeline import PipelineStages
 
 __all__ = ["Normalised", "Packed", "normalise", "round_and_pack"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Normalised:
-    """A magnitude shifted so that its leading one (if it may be moved there) is on top.
+    """A magnitude that was shifted left until its leading one was at the top, or to a limit.
 
     Attributes
     ----------
     word : Value
         The shifted magnitude.
     shift : Value
-        How far it was shifted to the left.
+        Number of positions that it was shifted to the left.
     tail : Value or None
-        If given and set: the number goes on below the word with ones without end, that is, one unit
-        of the last place of ``word`` is missing.
+        One bit. If set, the number continues below ``word`` with an endless row of ones, that is,
+        ``word`` is one unit of its last place too small.
     nonzero : Value
-        Whether the number was not zero.
+        One bit. If set, the number is not zero.
     """
 
     word: Value
@@ -44,7 +44,7 @@ class Packed:
     code : Value
         Fraction and, above it, the exponent field.
     nonzero : Value
-        Whether any bit of it is set, if that was asked for.
+        One bit: the OR of ``code``. It is only valid if the caller asked for it.
     """
 
     code: Value
@@ -56,9 +56,21 @@ def normalise(
 ) -> Normalised:
     """Shift ``word`` left until its top bit is set, but not further than ``limit``.
 
-    One pass from the largest step to the smallest; each step looks at the bits it would push out.
-    The limit is compared greedily along the way: once a step was allowed and not taken, the rest of
-    the shift is below the limit whatever follows. ``tail`` is shifted in from below.
+    The shifter goes from the largest step to the smallest. Each step tests the bits that it would
+    push out, so no separate leading-zero counter is needed. The limit is compared along the way:
+    once a step was allowed but not taken, the rest of the shift stays below the limit.
+
+    Parameters
+    ----------
+    m : Module
+    word : Value
+        The magnitude.
+    limit : Value or None
+        Largest number of positions, or None for any number.
+    name : str
+        First part of the new signals' names.
+    tail : Value, optional
+        The bit that is shifted in from below (default 0).
     """
     steps = max((len(word) - 1).bit_length(), 1)
     nonzero = word.any()
@@ -83,7 +95,7 @@ def round_and_pack(
     m: Module,
     number: Normalised,
     *,
-    cuts: Cuts,
+    stages: PipelineStages,
     exponent: Value,
     output: FloatFormat,
     result_bits: int,
@@ -94,26 +106,36 @@ def round_and_pack(
     chopped_bits: int | None = None,
     tells_zero: bool = False,
 ) -> Packed:
-    """Exponent and fraction (no sign) of the rounded number; the only place of a unit that rounds.
+    """Return the exponent and fraction (no sign) of the rounded number.
+
+    All floating-point rounding of a unit happens here.
 
     Parameters
     ----------
+    m : Module
     number : Normalised
-        The magnitude, leading one on top unless it is a subnormal or zero.
-    cuts : Cuts
-        Place ``normalised`` stands before the rounding.
+        The magnitude, with the leading one at the top unless it is subnormal or zero.
+    stages : PipelineStages
+        The boundary ``normalised`` stands in front of the rounding.
     exponent : Value
         Biased exponent of the top bit before the shift (signed).
+    output : FloatFormat
+        Format of the result.
     result_bits : int
-        Fraction bits to round to; the rest of the field is zero.
+        Number of fraction bits to round to; the rest of the fraction field is zero.
     rounding : {"RNE", "RZ"}
-    denormalise, saturate : bool
-        Whether the exponent can fall below 1, or pass the largest one, and must be handled here.
+        Rounding to nearest even, or towards zero.
+    denormalise : bool
+        If True, the exponent can fall below 1 and the result is then a subnormal number.
+    saturate : bool
+        If True, the exponent can exceed the largest one and the result is then infinity.
     chop : Value, optional
-        Whether to round to zero after all, and then to `chopped_bits`: what is below these counts
-        as zero in ``nonzero``, but is left in the code.
+        One bit. If set, round towards zero and to ``chopped_bits`` instead. The bits below these
+        stay in ``code``, but ``nonzero`` ignores them.
+    chopped_bits : int, optional
+        Number of fraction bits to round to if ``chop`` is set.
     tells_zero : bool
-        Whether ``nonzero`` of the result is wanted.
+        If True, compute ``nonzero`` of the result.
     """
     e_bits, f = output.exponent_bits, output.fraction_bits
     left: Value = Const(0, 1)
@@ -129,7 +151,7 @@ def round_and_pack(
         m.d.comb += under.eq((1 - field) & (field < 1).replicate(len(field)))
         word, more = shift_right(m, word, under, name="denormalise", sticky=True)
         rest = rest | more
-        # the leading one is on top of the word, and stays if it is not shifted out of the fraction
+        # The leading one is at the top, so the result is nonzero if that bit stays in the fraction.
         left = number.nonzero & (under <= result_bits)
         if chop is not None and chopped_bits is not None:
             left = left & ~(chop & (under > chopped_bits))
@@ -140,18 +162,19 @@ def round_and_pack(
         left = word[1 + low :].any()
         if chop is not None and low:
             left = left | (word[1 : 1 + low].any() & ~chop)
-    kept = cuts.cross("normalised", kept, "s4_kept")
-    over = cuts.cross("normalised", over, "s4_over")
+    kept = stages.cross("normalised", kept, "s4_kept")
+    over = stages.cross("normalised", over, "s4_over")
     if tells_zero:
-        left = cuts.cross("normalised", left, "s4_left")
+        left = stages.cross("normalised", left, "s4_left")
     if rounding == "RNE":
         up = word[0] & (rest | word[1])
         if number.tail is not None:
-            # a missing one: ones all the way down carry into the guard bit, or make a tie of it
+            # With endless ones below the word, a guard bit of 1 is more than a tie. A guard bit of
+            # 0 with nothing but ones below it is exactly a tie, because 0.0111…₂ = 0.1₂.
             up = Mux(tail, word[0] | (rest_all & word[1]), up)
         if chop is not None:
             up = up & ~chop
-        up = cuts.cross("normalised", up, "s4_round_up")
+        up = stages.cross("normalised", up, "s4_round_up")
         rounded = Signal(len(kept), name="result_rounded")
         m.d.comb += rounded.eq(kept + up)
         kept, left = rounded, left | up

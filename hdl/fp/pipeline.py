@@ -1,39 +1,70 @@
-"""Named pipeline cuts: one place decides where registers stand."""
+"""Pipeline stages with names: the configuration alone decides which of them have registers."""
 
 from collections.abc import Iterable, Mapping
 
 from amaranth.hdl import Module, Shape, Signal, Value
 
-__all__ = ["Cuts"]
+__all__ = ["PIPELINES", "PipelineStages"]
+
+#: The stage boundaries of a dot product that have registers at each pipeline depth.
+PIPELINES: dict[int, tuple[str, ...]] = {
+    0: (),
+    1: ("sum",),
+    2: ("product", "total"),
+    3: ("product", "sum", "total"),
+    4: ("product", "sum", "total", "normalised"),
+}
 
 
-class Cuts:
-    """Registers at named places of a datapath.
+class PipelineStages:
+    """The boundaries between the pipeline stages of a datapath, each with a name.
+
+    A datapath passes every value that crosses a boundary through ``cross``. The configuration
+    decides whether the boundary is a rank of registers or a rank of wires. It decides this once
+    for each boundary, so all values that cross it have the same delay by construction.
 
     Parameters
     ----------
     m : Module
-        Where the registers are added (domain ``sync``).
+        The module that gets the registers (clock domain ``sync``).
     names : iterable of str
-        The places that are registered; every other place is a wire.
-
-    A datapath passes each value that crosses a place through :meth:`cross`; whether it is a
-    register is decided by configuration, so all values at a place stay aligned by construction.
+        The boundaries that have registers; all other boundaries are wires.
     """
 
     def __init__(self, m: Module, names: Iterable[str]):
         self._m = m
         self.names = frozenset(names)
 
-    def cross(self, place: str, value: Value, name: str) -> Signal:
-        """``value`` on the far side of ``place``, under the name ``name``."""
+    def cross(self, stage: str, value: Value, name: str) -> Signal:
+        """Return ``value`` behind the boundary ``stage``, as a signal called ``name``.
+
+        Parameters
+        ----------
+        stage : str
+            Name of the boundary.
+        value : Value
+            The value in front of the boundary.
+        name : str
+            Name of the new signal.
+        """
+        # Data registers need no reset: a valid bit says which contents count.
         signal = Signal(Shape.cast(value.shape()), name=name, reset_less=True)
-        if place in self.names:
+        if stage in self.names:
             self._m.d.sync += signal.eq(value)
         else:
             self._m.d.comb += signal.eq(value)
         return signal
 
-    def cross_all(self, place: str, values: Mapping[str, Value], prefix: str) -> dict[str, Value]:
-        """Several named values at once, each under the name ``prefix_key``."""
-        return {key: self.cross(place, value, f"{prefix}_{key}") for key, value in values.items()}
+    def cross_all(self, stage: str, values: Mapping[str, Value], prefix: str) -> dict[str, Value]:
+        """Return several named values behind a boundary, as signals called ``prefix_key``.
+
+        Parameters
+        ----------
+        stage : str
+            Name of the boundary.
+        values : mapping of str to Value
+            The values in front of the boundary.
+        prefix : str
+            First part of every new signal's name.
+        """
+        return {key: self.cross(stage, value, f"{prefix}_{key}") for key, value in values.items()}

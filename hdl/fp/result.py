@@ -1,4 +1,4 @@
-"""The code of a result: its sign, that of zeros by either rule, and the specials."""
+"""The code of a result: its sign (also that of a zero), its specials and its format."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,27 +8,31 @@ from amaranth.hdl import Cat, Const, Mux, Value
 from vitruvian.golden.fp.formats import FloatFormat
 
 from .finish import store
-from .geometry import Geometry, Lane, ShortWindow
+from .geometry import Geometry, Lane, ShortWindow, SmallResult
 from .normalise import Packed
 from .unpack import Unpacked
 
-__all__ = ["Target", "ZeroSigns", "code_of", "sign_beside"]
+__all__ = ["Target", "ZeroSigns", "code_of", "sign_beside", "targets_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """One format of the result, and what its rounding has to look after.
+    """One format of the result, and the cases that its rounding must handle.
 
     Attributes
     ----------
     output : FloatFormat
+        The format.
     result_bits : int
-        Fraction bits that it is rounded to.
+        Number of fraction bits that the result is rounded to.
     nan_code : int
-    denormalise, saturate : bool
-        Whether a sum can be subnormal or too large.
+        The code of a NaN result.
+    denormalise : bool
+        If True, the result can be subnormal.
+    saturate : bool
+        If True, the result can exceed the largest finite number.
     short : ShortWindow or None
-        Run-time shortening of this format.
+        The shorter window that can be selected with this format.
     """
 
     output: FloatFormat
@@ -40,7 +44,11 @@ class Target:
 
     @property
     def packed(self) -> FloatFormat:
-        """What is rounded to: without infinity the largest exponent must not wrap around."""
+        """The format that the rounding works with.
+
+        For an ``output`` without infinity it has one more exponent bit, because a number that is
+        too large must not wrap around to a small exponent.
+        """
         if self.output.has_infinity:
             return self.output
         e, f = self.output.exponent_bits + 1, self.output.fraction_bits
@@ -48,18 +56,20 @@ class Target:
 
     @property
     def exact_zeros(self) -> bool:
-        """Whether no sum but zero rounds to zero."""
+        """True if only a zero sum rounds to zero."""
         return not self.denormalise and self.result_bits == self.output.fraction_bits
 
 
 @dataclass(frozen=True, kw_only=True)
 class ZeroSigns:
-    """The rule for the sign of a zero result, and that of a short window.
+    """The rules for the sign of a zero result.
 
     Attributes
     ----------
     whole : {"ieee", "positive"}
+        The rule of the unit: as IEEE 754, or always +0.
     short : ShortWindow or None
+        The shorter window, which has a rule of its own.
     """
 
     whole: str
@@ -67,17 +77,29 @@ class ZeroSigns:
 
     @property
     def always_positive(self) -> bool:
-        """Whether no zero is ever -0."""
+        """True if a zero result is always +0."""
         return self.whole == "positive" and (self.short is None or self._positive_if_short)
 
     @property
     def _positive_if_short(self) -> bool:
+        """True if a zero result is +0 while the short window is in use."""
         return self.short is not None and self.short.zero == "positive"
 
     def minus(self, g: Geometry, lanes: Sequence[Lane], c: Unpacked, largest: Value) -> Value:
-        """Whether a zero sum is -0: where every term is a zero with that sign.
+        """Return 1 if a zero sum has to be -0, that is, if every term is -0.
 
-        Where no sum of negative terms is cut to nothing, it is enough that all are negative.
+        If truncation can never turn a sum of negative terms into zero, it is enough to test that
+        all terms are negative; this needs less logic.
+
+        Parameters
+        ----------
+        g : Geometry
+        lanes : sequence of Lane
+            The products.
+        c : Unpacked
+            The addend.
+        largest : Value
+            Largest exponent of the products; 0 if they are all zero.
         """
         if self.always_positive:
             return Const(0, 1)
@@ -87,6 +109,7 @@ class ZeroSigns:
         def rule(zero: str, window: int, chopped: bool) -> Value:
             if zero == "positive":
                 return Const(0, 1)
+            # Truncation can turn a sum of negative terms into zero, which is then +0.
             if chopped and (window < fraction or g.floor is not None):
                 return negative & c.zero & ~largest.any()
             return negative
@@ -97,13 +120,25 @@ class ZeroSigns:
         return Mux(self.short.select, rule(self.short.zero, self.short.window, True), whole)
 
     def by_result(self, target: Target) -> bool:
-        """Whether a sum that rounds to zero must not leave its sign."""
+        """True if a nonzero sum can round to zero and must then lose its sign."""
         if self.whole != "positive" and not self._positive_if_short:
             return False
         return self.short is not None or not target.exact_zeros
 
     def nonzero(self, packed: Packed, side: Mapping[str, Value], target: Target) -> Value:
-        """Whether the result has the sign of the sum: a -0 of a sum below zero is only `ieee`."""
+        """Return 1 if the result takes the sign of the sum.
+
+        A negative sum that rounds to zero becomes -0 under the rule ``ieee`` only.
+
+        Parameters
+        ----------
+        packed : Packed
+            The rounded magnitude.
+        side : mapping of str to Value
+            Flags beside the sum: ``nonzero``, and ``short`` if the unit has a short window.
+        target : Target
+            Format of the result.
+        """
         if not self.by_result(target):
             return side["nonzero"]
         if self.always_positive:
@@ -112,8 +147,58 @@ class ZeroSigns:
         return side["nonzero"] & (packed.nonzero | ~select)
 
 
+def targets_of(
+    g: Geometry, *, nan_code: int, short: ShortWindow | None, small: SmallResult | None
+) -> list[Target]:
+    """Return the formats that results can have, the larger one first.
+
+    Parameters
+    ----------
+    g : Geometry
+    nan_code : int
+        The code of a NaN in the larger format.
+    short : ShortWindow or None
+        The shorter window; in a unit with two formats it belongs to the smaller one.
+    small : SmallResult or None
+        The smaller format.
+    """
+    whole = Target(
+        output=g.output,
+        result_bits=g.result_bits,
+        nan_code=nan_code,
+        denormalise=not g.only_addend_subnormal,
+        saturate=g.can_overflow,
+        short=short if small is None else None,
+    )
+    if small is None:
+        return [whole]
+    return [
+        whole,
+        Target(
+            output=small.output,
+            result_bits=small.output.fraction_bits,
+            nan_code=small.nan_code,
+            denormalise=True,
+            saturate=True,
+            short=short,
+        ),
+    ]
+
+
 def sign_beside(nan: Value, special: Value, negative: Value, zero: Value, *, code: bool) -> Value:
-    """The sign of a special, and that of a zero sum; ``code`` is that of a NaN."""
+    """Return the sign of a special result or of a zero sum.
+
+    Parameters
+    ----------
+    nan, special : Value
+        The result is a NaN; the result is a NaN or an infinity.
+    negative : Value
+        Sign of the infinity.
+    zero : Value
+        Sign of a zero sum.
+    code : bool
+        Sign of the NaN.
+    """
     if isinstance(zero, Const):  # always +0
         return negative | nan if code else negative & ~nan
     return Mux(nan, int(code), Mux(special, negative, zero))
@@ -125,20 +210,25 @@ def code_of(
     target: Target,
     *,
     zeros: ZeroSigns,
-    of_winner: bool,
+    bypassed: bool,
 ) -> Value:
-    """Sign and specials around the rounded exponent and fraction.
+    """Return the code: the rounded exponent and fraction with a sign, or a special.
 
     Parameters
     ----------
     packed : Packed
+        The rounded magnitude.
     side : mapping of str to Value
-        ``below``, ``nonzero``, ``special``, ``nan`` and ``minus``; ``flip`` and ``short`` if any.
+        Flags beside the sum. ``below``: it is negative. ``nonzero``: it is not zero. ``special``:
+        the result is a NaN or an infinity. ``nan``: it is a NaN. ``minus``: sign of a special or a
+        zero. Optional: ``flip``, the signs of all terms were inverted; ``short``, the short window
+        is in use.
     target : Target
+        Format of the result.
     zeros : ZeroSigns
-    of_winner : bool
-        Whether a winner may stand in place of the sum: its ``minus`` is that of a zero, whatever
-        it is.
+        Rules for the sign of a zero.
+    bypassed : bool
+        If True, a bypass may replace the sum. The sign of a zero is then always ``minus``.
     """
     output, short = target.output, target.short
     f, e = output.fraction_bits, output.exponent_bits
@@ -149,19 +239,21 @@ def code_of(
     below = side["below"] ^ side["flip"] if "flip" in side else side["below"]
     special, is_nan = side["special"], side["nan"]
     nonzero = zeros.nonzero(packed, side, target)
-    if of_winner:
+    if bypassed:
         sign = Mux(nonzero & ~special, below, side["minus"])
     elif zeros.always_positive:
         sign = Mux(special, side["minus"], below & nonzero)
     else:
         sign = (below & nonzero & ~special) | side["minus"]
     if not output.has_infinity:
+        # Without infinity, overflow gives a NaN.
         over = packed.code > output.max_finite >> output.storage_shift
         special, is_nan = special | over, is_nan | over
         sign = Mux(over, int(target.nan_code & output.sign_mask != 0), sign)
     nan: Value = Const(target.nan_code >> output.storage_shift & ((1 << f) - 1), f)
     if short is not None:
         nan = Mux(side["short"], short.nan_code >> output.storage_shift & ((1 << f) - 1), nan)
+    # The fraction of an infinity is 0, and that of a NaN comes from its code.
     payload = Mux(is_nan, nan, 0)
     code = Cat((fraction & (~special).replicate(f)) | payload, field | special.replicate(e), sign)
     return store(code, output)

@@ -1,4 +1,4 @@
-"""Unpacking: a code becomes sign, biased exponent, significand and class."""
+"""Decoding of a floating-point code into sign, biased exponent, significand and class."""
 
 from dataclasses import dataclass
 
@@ -18,9 +18,9 @@ class Unpacked:
     sign, zero, inf, nan : Value
         One bit each.
     exponent : Value
-        Biased by ``format.bias``; 1 for subnormals and zero.
+        Exponent, biased by ``format.bias``; 1 for subnormal numbers and zero.
     significand : Value
-        ``fraction_bits + 1`` bits, the hidden bit on top.
+        Significand of ``fraction_bits + 1`` bits, with the hidden bit at the top.
     """
 
     sign: Value
@@ -32,7 +32,18 @@ class Unpacked:
 
 
 def unpack(m: Module, code: Value, format: FloatFormat, *, name: str) -> Unpacked:
-    """Decode ``code`` (``format.storage_bits`` wide)."""
+    """Return the parts of a code.
+
+    Parameters
+    ----------
+    m : Module
+    code : Value
+        The code, ``format.storage_bits`` wide.
+    format : FloatFormat
+        Format of the code.
+    name : str
+        First part of the new signals' names.
+    """
     f, e = format.fraction_bits, format.exponent_bits
     code = code[format.storage_shift :]
     fraction, field, sign = code[:f], code[f : f + e], code[f + e]
@@ -45,6 +56,7 @@ def unpack(m: Module, code: Value, format: FloatFormat, *, name: str) -> Unpacke
         special.eq(field.all()),
     ]
     if format.nan == "ocp_e4m3":
+        # OCP 8-bit formats (rev. 1.0): E4M3 has no infinity, and only S.1111.111 is a NaN.
         inf, nan = Value.cast(0), special & fraction.all()
     else:
         inf, nan = special & fraction_zero, special & ~fraction_zero

@@ -1,4 +1,4 @@
-"""The arithmetic of a unit whose elements may take several lanes and steps."""
+"""The arithmetic of a unit in which an operand may take several lanes and several steps."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -12,10 +12,10 @@ from vitruvian.validate import one_of
 
 from ..fp.core import PIPELINES, DotCore
 from ..fp.dot import lane
-from ..fp.geometry import Geometry, ShortWindow, SmallResult, floored
+from ..fp.geometry import Geometry, ShortWindow, SmallResult, with_floor
 from ..fp.multidot import check_floor, choose, widen
 from ..fp.multiply import check_multiplier, multiply
-from ..fp.pipeline import Cuts
+from ..fp.pipeline import PipelineStages
 from ..fp.unpack import Unpacked, unpack
 from .lanes import bus_layout, lanes_of
 from .products import limb_products
@@ -24,54 +24,64 @@ __all__ = ["LaneDot"]
 
 
 class LaneDot(wiring.Component):
-    """Fused dot product of decoded lanes; n lanes may together hold wide operands, limb by limb.
+    """Fused dot product of decoded lanes; n lanes together may hold the limbs of a wide operand.
 
-    A wide element takes n cycles that follow each other (:mod:`hdl.m3xu.products`); only what comes
-    of the last one has a meaning.
+    A product of wide operands takes n consecutive cycles (``hdl.m3xu.products``); only the output
+    of the last one is valid.
 
     Parameters
     ----------
     spec : DotSpec
-        Output format, window, truncation and rounding; its input format is the widest one served.
+        Output format, window, truncation and rounding. Its input format is the widest format of the
+        unit.
     exponent_bits : int
-        Of the lanes' exponents, biased as in the widest format served.
+        Bits of the lanes' exponents, which have the bias of the widest format.
     a_bits : sequence of int
-        For each lane, the width of A's significands and limbs.
+        Width of A's significands and limbs, for each lane.
     b_bits : int
-        The width of B's.
+        Width of B's significands and digits.
     chopped : DotSpec, optional
-        What the unit computes while ``chop`` is set, for a spec of its own with floor and RNE:
-        fewer bits, chopped magnitudes, RZ.
+        Arithmetic of the unit while ``chop`` is set: fewer bits, truncated magnitudes, RZ. ``spec``
+        must then have floor and RNE.
     small : DotSpec, optional
-        What the unit computes while ``small`` is set: as ``spec``, but with a smaller output.
-        ``chopped`` has the smaller one too.
+        Arithmetic of the unit while ``small`` is set: as ``spec``, but with a smaller output
+        format. ``chopped`` must then have the smaller format too.
     limbs : sequence of int
-        Every n that can be asked for, in rising order; the lanes must divide into whole elements.
+        All numbers n of limbs that the unit supports, in rising order. Each must divide the number
+        of lanes.
     pipeline : int
-        Register ranks, 0 to 4.
+        Number of register ranks, 0 to 4.
     multiplier : {"booth", "dsp"}
-        Booth rows and carry-save trees, or ``*`` and ``+``, which an FPGA has blocks for.
+        ``booth``: Booth rows and carry-save trees, for standard cells. ``dsp``: ``*`` and ``+``,
+        for the DSP blocks of an FPGA.
 
     Members
     -------
     a, b : In(bus_layout)
-        Operands, lane by lane. All lanes of a wide operand carry its sign, exponent and class;
-        those of A their own limbs, those of B all the same digit.
+        Operands, lane by lane. All lanes of a wide operand carry its sign, exponent and class. The
+        lanes of A carry its limbs; the lanes of B all carry the same digit.
     wide : In(len(limbs))
-        Which n the lanes are grouped by in this cycle, one bit each; none for lanes that stand
-        alone. Absent without ``limbs``, as the next two.
+        One bit for each n in ``limbs``: in this cycle, n lanes form one product. If no bit is set,
+        every lane forms its own. Absent without ``limbs``, like ``again`` and ``last``.
     again, last : In(1), In(1)
-        Whether this step is not the element's first, and whether it is its last.
+        ``again`` is set in all steps of a product but the first; ``last`` is set in the last one.
     chop : In(1)
-        Whether ``chopped`` holds in this cycle; absent without.
+        Set if ``chopped`` applies in this cycle; absent without ``chopped``.
     small : In(1)
-        Whether C and D are ``small``'s, in the low bits, in this cycle; absent without.
+        Set if C and D have the format of ``small``, in the low bits, in this cycle; absent without
+        ``small``.
     c, d : In(storage_bits), Out(storage_bits)
         Addend and result.
 
     Latency
     -------
-    ``latency = pipeline`` cycles, one result a cycle.
+    ``latency = pipeline`` cycles, with one result per cycle.
+
+    Raises
+    ------
+    ValueError
+        If the pipeline depth or the multiplier is unknown, if ``spec`` has no window, if the floor
+        of a spec is above C's least exponent, or if a number of limbs does not divide the lanes.
     """
 
     if TYPE_CHECKING:
@@ -101,8 +111,8 @@ class LaneDot(wiring.Component):
         one_of("pipeline", pipeline, sorted(PIPELINES))
         if spec.window is None:
             raise ValueError("spec must have a window, not None")
-        for given in (spec, chopped):
-            check_floor(given)
+        for checked in (spec, chopped):
+            check_floor(checked)
         k = len(a_bits)
         for n in limbs:
             if n < 2 or k % n:
@@ -127,7 +137,7 @@ class LaneDot(wiring.Component):
 
     @property
     def geometry(self) -> Geometry:
-        """The widths behind this configuration."""
+        """The widths of the back end."""
         spec = self.spec
         assert spec.window is not None
         bias = spec.input.bias
@@ -137,11 +147,12 @@ class LaneDot(wiring.Component):
             sticky=spec.truncate == "floor",
             output=spec.output,
             result_bits=spec.result_bits,
+            # A biased exponent is at least 1, so the sum of two is at least 2.
             exponent_min=2,
             exponent_max=2 * (spec.input.emax + bias),
             offset=spec.output.bias - 2 * bias,
         )
-        return floored(geometry, spec.emax_floor, 2 * bias)
+        return with_floor(geometry, spec.emax_floor, 2 * bias)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -155,14 +166,14 @@ class LaneDot(wiring.Component):
                 result_bits=self.chopped.result_bits,
                 nan_code=self.chopped.nan_code,
                 zero=self.chopped.zero,
-                floor=floored(geometry, self.chopped.emax_floor, 2 * self.spec.input.bias).floor,
+                floor=with_floor(geometry, self.chopped.emax_floor, 2 * self.spec.input.bias).floor,
             )
         core = DotCore(
             m,
             geometry=geometry,
             rounding=self.spec.rounding,
             nan_code=self.spec.nan_code,
-            cuts=Cuts(m, PIPELINES[self.pipeline]),
+            stages=PipelineStages(m, PIPELINES[self.pipeline]),
             short=short,
             small=self._small(),
             pieces=wide,
@@ -182,7 +193,7 @@ class LaneDot(wiring.Component):
                 multiplier=self.multiplier,
             )
         else:
-            # the second operand is recoded
+            # ``multiply`` recodes its second operand; A's limbs may be shorter and need fewer rows.
             words = [
                 multiply(m, q, p, name=f"p{k}", multiplier=self.multiplier)
                 for k, (p, q) in enumerate(zip(x, y, strict=True))
@@ -192,6 +203,7 @@ class LaneDot(wiring.Component):
         return m
 
     def _small(self) -> SmallResult | None:
+        """Return the smaller format of results, or None."""
         if self.smaller is None:
             return None
         return SmallResult(
@@ -199,7 +211,7 @@ class LaneDot(wiring.Component):
         )
 
     def _addend(self, m: Module) -> Unpacked:
-        """C in the larger format."""
+        """Return C converted to the larger format."""
         whole = unpack(m, self.c, self.spec.output, name="c")
         if self.smaller is None:
             return whole

@@ -1,4 +1,4 @@
-"""Decoded operands: what the multipliers of a unit with several precisions see of each lane."""
+"""Decoded operands, as the multipliers of a unit with several precisions receive them."""
 
 from collections.abc import Sequence
 
@@ -11,10 +11,17 @@ __all__ = ["bus_layout", "lanes_of"]
 
 
 def bus_layout(exponent_bits: int, widths: Sequence[int]) -> data.StructLayout:
-    """Lanes ``lane0, lane1 …`` side by side, with significands (or limbs) of the given widths.
+    """Return the layout of a bus of lanes ``lane0``, ``lane1``, and so on.
 
-    A significand narrower than its lane lies at the top. The exponent is biased as in the widest
-    format served, and 1 for zeros and subnormals.
+    A significand that is narrower than its lane lies at the top of it. The exponent has the bias of
+    the unit's widest format; it is 1 for zeros and subnormal numbers.
+
+    Parameters
+    ----------
+    exponent_bits : int
+        Exponent bits of the widest format.
+    widths : sequence of int
+        Bits of each lane's significand or limb.
     """
     return data.StructLayout(
         {
@@ -34,7 +41,7 @@ def bus_layout(exponent_bits: int, widths: Sequence[int]) -> data.StructLayout:
 
 
 def lanes_of(bus: data.View) -> list[Unpacked]:
-    """All lanes of a bus as the arithmetic takes them."""
+    """Return all lanes of a bus as the arithmetic takes them."""
     fields = ("sign", "exponent", "significand", "zero", "inf", "nan")
     return [
         Unpacked(**{name: Value.cast(bus[key][name]) for name in fields}) for key, _ in bus.shape()

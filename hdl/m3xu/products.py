@@ -1,10 +1,16 @@
-"""Products of limbs: lanes with narrow multipliers that together form wide products in n steps.
+"""Products of limbs: n lanes with narrow multipliers form one wide product in n steps.
 
-Lane l of an element holds limb l of A. In step t all lanes of the element multiply by digit t of B
-(w bits), and to the products of a step the sum of the steps before is added, w bits further down:
-long multiplication, a row of it a cycle. Lane l keeps as many low bits of its sum as its limb has
-and hands the rest, w bits, to the lane above in the same cycle; no sum is longer than a product.
-The w lowest bits of all are a finished digit of the result after each step.
+This is long multiplication with one row per cycle. Lane l holds limb l of A. In step t all n lanes
+multiply by digit t of B, which has w bits, and add the sum of the previous steps, shifted down by
+w bits. Lane l keeps as many low bits of its sum as its limb has, and passes the other w bits to the
+lane above in the same cycle; so no sum is longer than a product. After each step the w lowest bits
+of all lanes are a finished digit of the result.
+
+An example with n = 2 and decimal digits, 47 · 36. Step 0 multiplies by 6: lane 0 computes
+7 · 6 = 42, keeps 2 and passes 4 on; lane 1 computes 4 · 6 + 4 = 28. The row is 282, and its lowest
+digit, 2, is finished. Step 1 multiplies by 3 and adds the row shifted down, 28: lane 0 computes
+7 · 3 + 8 = 29, keeps 9 and passes 2 on; lane 1 computes 4 · 3 + 2 + 2 = 16. The row is 169, and
+with the finished digit the product is 1692.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,14 +23,15 @@ from ..fp.multiply import arrange_rows, booth_rows, multiply
 
 __all__ = ["limb_products"]
 
-#: As in :mod:`hdl.fp.multiply`, for the lanes of a pair of limbs of 11 and 13 bits: six rows and
-#: what is carried over; seven rows, that, and what is handed up (docs/decisions/0005).
+#: Orders of rows as in ``hdl.fp.multiply``, for a pair of limbs of 11 and 13 bits. The lower lane
+#: has six rows and the sum of the previous steps; the upper lane has seven rows, that sum, and the
+#: bits from the lower lane (docs/decisions/0005-limbs-by-long-multiplication.md).
 ORDERS = {7: (3, 6, 0, 1, 2, 5, 4), 9: (0, 1, 2, 6, 8, 7, 4, 3, 5)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Element:
-    """Lanes ``base … base + n - 1`` as limbs of one operand, while ``chosen`` is set."""
+    """A group of lanes ``base … base + n - 1`` that holds one operand while ``chosen`` is set."""
 
     base: int
     limbs: tuple[int, ...]  # their widths
@@ -33,24 +40,26 @@ class _Element:
 
     @property
     def n(self) -> int:
+        """The number of limbs."""
         return len(self.limbs)
 
     def place(self, lane: int) -> int:
-        """Where its limb begins in A."""
+        """Return the position of the lane's limb in A."""
         return sum(self.limbs[: lane - self.base])
 
     def row(self, sums: Sequence[Value]) -> Value:
-        """The sum of all lanes, each at its place; what a lane hands up is not in it twice."""
+        """Return the row, the sum of all lanes; bits that a lane passes on are counted once."""
         lower = [sums[self.base + i][:bits] for i, bits in enumerate(self.limbs[:-1])]
         return Cat(*lower, sums[self.base + self.n - 1])
 
     def carried(self, sums: Sequence[Value], lane: int) -> Value:
-        """What the lane adds of the row before."""
+        """Return the part of the previous row that the lane adds."""
         low = self.digit + self.place(lane)
         return self.row(sums)[low : low + self.limbs[lane - self.base]]
 
 
 def _elements(widths: Sequence[int], digit: int, wide: Mapping[int, Value]) -> Iterator[_Element]:
+    """Yield all groups of lanes, for every number of limbs."""
     for n, chosen in wide.items():
         for base in range(0, len(widths), n):
             limbs = tuple(widths[base : base + n])
@@ -67,26 +76,28 @@ def limb_products(
     last: Value,
     multiplier: str = "booth",
 ) -> list[Value]:
-    """What every lane hands on: its own product, or its share of a wide one.
+    """Return the output of every lane: its own product, or its piece of a wide product.
 
     Parameters
     ----------
+    m : Module
     a, b : sequence of Value
-        Operands, one pair a lane; those of B have w bits, those of A any width.
+        Operands, one pair for each lane. Those of B have w bits; those of A may have any width.
     wide : mapping of int to Value
-        By the number of limbs n, whether lanes are limbs in this cycle: lane l is limb ``l % n``.
-        At most one is set. The number of lanes is a multiple of each n.
+        One-hot select with a key n: in this cycle, lane l holds limb ``l % n``. If no bit is set,
+        every lane holds an operand of its own. The number of lanes is a multiple of each n.
     again : Value
-        Whether this is a step after an element's first.
+        One bit, set in all steps of a product but the first.
     last : Value
-        Whether it is the last.
+        One bit, set in the last step of a product.
     multiplier : {"booth", "dsp"}
+        Form of the multipliers.
 
     Returns
     -------
     list of Value
-        Words as long as the lanes' products. In the last step of a wide product those of its lanes
-        are the product in n pieces, the least significant in the lowest lane.
+        One word per lane, as long as the lane's product. In the last step of a wide product, the
+        words of its lanes are the product in n pieces, least significant in the lowest lane.
     """
     widths, digit = [len(limb) for limb in a], len(b[0])
     lanes = range(len(a))
@@ -112,14 +123,14 @@ def limb_products(
             rows.append(Row(value=word, lsb=0))
             rows, _ = add_plainly(m, rows, width=width, target=1, name=f"p{lane}")
         else:
-            # the limb is recoded: a short one has a row less
+            # The limb is recoded, because a shorter limb then has fewer rows.
             rows = [*booth_rows(m, b[lane], a[lane], name=f"p{lane}"), *rows]
             rows, _ = reduce_rows(m, arrange_rows(rows, ORDERS), width=width, name=f"p{lane}")
         product = Signal(width, name=f"p{lane}_product")
         m.d.comb += product.eq(add_rows(m, rows, width=width))
         sums.append(product)
     words = [_word(lane, sums, previous, elements[lane], last) for lane in lanes]
-    # Where the words are registered anyway, synthesis finds one register for both.
+    # If the caller registers the words as well, synthesis merges the two registers.
     m.d.sync += [kept.eq(word) for kept, word in zip(previous, words, strict=True)]
     return words
 
@@ -131,10 +142,11 @@ def _word(
     elements: Sequence[_Element],
     last: Value,
 ) -> Value:
-    """The lane's own sum, except where a wide product needs something else of it.
+    """Return the lane's sum, or the bits of a wide product that take its place.
 
-    Finished digits wait: the newest where it came about, the older ones in what the lanes 0 … n-3
-    have handed up, one digit each.
+    The finished digits of a wide product wait in the lanes' registers: the newest in the low bits
+    of lane 0, and the older ones, one each, in the upper bits of lanes 0 … n-3, whose contents have
+    been passed on already.
     """
     word = sums[lane]
     for element in elements:
@@ -143,6 +155,7 @@ def _word(
             continue  # the uppermost piece is its own sum
         below = [previous[element.base + i][element.limbs[i] :] for i in range(element.n - 2)]
         below.append(element.row(previous)[: element.digit])
+        # The finished digits, oldest first, and the last row are the whole product.
         product = Cat(*below, element.row(sums))
         low = element.place(lane) + place * element.digit
         word = Mux(element.chosen & last, product[low : low + len(sums[lane])], word)

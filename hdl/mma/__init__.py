@@ -1,1 +1,1 @@
-"""The unit that runs matrix instructions on a matrix unit."""
+"""A unit that runs matrix instructions on a matrix unit."""

@@ -1,4 +1,4 @@
-"""From matrix instructions to the beats of a matrix unit: which blocks, in which order and slot."""
+"""Translation of matrix instructions into the beats of a matrix unit: blocks, order and slots."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,16 +16,16 @@ __all__ = ["Issue", "Plan", "control_layout", "fetch_layout", "opcodes_of", "wor
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """How an instruction is cut into beats: every count is a power of two.
+    """The division of an instruction into beats; every count is a power of two.
 
     Attributes
     ----------
     rows, columns, blocks : int
-        Blocks of the unit's own M, N and K in the instruction.
+        Number of blocks of the unit's own M, N and K in the instruction.
     group : int
-        Tiles of D that accumulate in turn: as many as there are slots for.
+        Number of tiles of D that accumulate in turn, as many as the slots allow.
     is_complex : bool
-        Whether a tile takes a pair of slots.
+        If True, a tile takes a pair of slots.
     """
 
     rows: int
@@ -36,23 +36,23 @@ class Plan:
 
     @property
     def tiles(self) -> int:
-        """Tiles of D."""
+        """Number of tiles of D."""
         return self.rows * self.columns
 
     @property
     def beats(self) -> int:
-        """Beats of the instruction."""
+        """Number of beats of the instruction."""
         return self.tiles * self.blocks
 
     @classmethod
     def of(cls, opcode: Opcode, config: MatrixUnitConfig) -> "Plan":
-        """The plan of an instruction on a unit.
+        """Return the plan of an instruction on a unit.
 
         Raises
         ------
         ValueError
-            If the unit has another precision or output, or its tile does not divide the shape into
-            powers of two.
+            If the unit does not have the instruction's precision and output, or if its tile does
+            not divide the shape into powers of two.
         """
         name = opcode.precision.name
         if not _has(config, opcode):
@@ -70,48 +70,51 @@ class Plan:
                     f"of two, not {'x'.join(map(str, tile))}"
                 )
         rows, columns, blocks = counts
-        places = config.slot_count // (2 if is_complex else 1)
-        group = min(rows * columns, 1 << places.bit_length() - 1)
+        # The largest power of two for which there are slots.
+        capacity = config.slot_count // (2 if is_complex else 1)
+        group = min(rows * columns, 1 << capacity.bit_length() - 1)
         return cls(rows=rows, columns=columns, blocks=blocks, group=group, is_complex=is_complex)
 
 
 def _has(config: MatrixUnitConfig, opcode: Opcode) -> bool:
-    """Whether a unit has the instruction's precision with its format of results."""
+    """Return True if a unit has the instruction's precision and its format of results."""
     name = opcode.precision.name
     return name in config.precisions and config.result_format(name) == opcode.precision.output
 
 
 def opcodes_of(config: MatrixUnitConfig) -> tuple[Opcode, ...]:
-    """The instructions that a unit has: those of its precisions and output.
+    """Return the instructions that a unit supports, those of its precisions and output.
 
     Raises
     ------
     ValueError
-        If there are none, or the unit's tile does not divide one of their shapes.
+        If there are no such instructions, or if the unit's tile does not divide one of their
+        shapes.
     """
-    found = tuple(opcode for opcode in Opcode if _has(config, opcode))
-    if not found:
+    opcodes = tuple(opcode for opcode in Opcode if _has(config, opcode))
+    if not opcodes:
         raise ValueError(
             f"the unit must have a precision and output of an instruction, "
             f"not {', '.join(config.precisions)} with {config.output}"
         )
-    for opcode in found:
+    for opcode in opcodes:
         Plan.of(opcode, config)
-    return found
+    return opcodes
 
 
 def word_layout() -> data.StructLayout:
-    """An instruction as it is encoded."""
+    """Return the layout of an encoded instruction."""
     return data.StructLayout({name: width for name, _, width in FIELDS})
 
 
 def fetch_layout(config: MatrixUnitConfig) -> data.StructLayout:
-    """Which operands a beat takes and where its result goes.
+    """Return the layout of a fetch request: the operands of a beat and the target of its result.
 
-    ``opcode``, ``accumulate``, ``d``, ``a``, ``b`` and ``c`` are the instruction's. ``row``,
-    ``column`` and ``block`` count the unit's own M, N and K: the beat takes fractal (row, block) of
-    A and (block, column) of B; the ``first`` beat of a tile, if the instruction accumulates, also
-    fractal (row, column) of C; the ``last`` one gives that of D.
+    ``opcode``, ``accumulate``, ``d``, ``a``, ``b`` and ``c`` are fields of the instruction.
+    ``row``, ``column`` and ``block`` count the unit's own M, N and K. The beat takes the fractal
+    (row, block) of A and (block, column) of B. The ``first`` beat of a tile also takes the fractal
+    (row, column) of C if the instruction accumulates. The ``last`` beat of a tile produces the
+    fractal (row, column) of D.
     """
     plans = [Plan.of(opcode, config) for opcode in opcodes_of(config)]
 
@@ -131,17 +134,17 @@ def fetch_layout(config: MatrixUnitConfig) -> data.StructLayout:
 
 
 def control_layout(config: MatrixUnitConfig) -> data.StructLayout:
-    """A beat without its operands: what `MatrixUnit` is told beside them."""
+    """Return the layout of a beat without its operands, the control of a ``MatrixUnit``."""
     members = beat_layout(config).members
     return data.StructLayout({name: members[name] for name in members if name not in ("a", "b")})
 
 
 class Issue(wiring.Component):
-    """Gives the beats of one instruction after the other.
+    """Issue unit that produces the beats of one instruction after the other.
 
-    It names operands by register and block and never holds one: fetching is the register file's
-    work, whose width and latency are then free. An instruction stays on ``i`` until its last beat
-    has gone, so the only state is the beat's number and the next free slot.
+    It refers to operands by register and block and never holds their values. The register file
+    fetches them, so its width and latency are free. An instruction stays on ``i`` until its last
+    beat has been issued, so the only state is the number of the beat and the next free slot.
 
     Parameters
     ----------
@@ -151,32 +154,33 @@ class Issue(wiring.Component):
     Members
     -------
     i : In(stream.Signature(word_layout()))
-        Instructions, as `golden.m3xu.isa` encodes them.
+        Instructions, as ``golden.m3xu.isa`` encodes them.
     o : Out(stream.Signature({fetch: fetch_layout, control: control_layout}))
-        Beats: what to fetch, and what to tell the unit with it.
+        Beats: a fetch request and the unit's control.
     illegal : Out(1)
-        An opcode that the unit does not have was dropped since reset.
+        Set if an opcode that the unit does not have was dropped since reset.
 
     Latency
     -------
-    None: a beat is there in the cycle its instruction is. One beat a cycle, also from one
-    instruction to the next of another precision; an illegal instruction takes a cycle.
+    Zero: the first beat is valid in the cycle in which its instruction is. There is one beat per
+    cycle, also from one instruction to the next one of another precision. An illegal instruction
+    takes one cycle.
 
     Notes
     -----
-    The bits of a beat's number are, from the lowest, its tile's place in the group, its block of K,
-    and the group; a tile's number is its place under its group, the row block in the low bits. So
-    the tiles of a group accumulate in turn, each in a slot (or pair of slots) of its own, in rising
-    K. Groups follow one another round the unit's slots.
+    The bits of a beat's number are, from the lowest: the index of its tile in the group, its block
+    of K, and the group. A tile's number is its index in the group with the group above it; the row
+    block is in the low bits. The tiles of a group therefore accumulate in turn, in rising K, each
+    in a slot (or pair of slots) of its own. The groups use the slots of the unit in rotation.
 
-    Slots, not registers, hold sums within an instruction; what goes on in the next one goes through
-    a register. The register fields are passed on unread: whether C has been written back is for the
-    fetcher to know.
+    Slots, not registers, hold sums within an instruction; a sum that the next instruction continues
+    goes through a register. The register fields are passed on unread. The fetch unit must know if C
+    has been written back.
 
     Raises
     ------
     TypeError, ValueError
-        If ``config`` is not a `MatrixUnitConfig`, or one without instructions.
+        If ``config`` is not a ``MatrixUnitConfig``, or if the unit has no instructions.
     """
 
     if TYPE_CHECKING:
@@ -211,20 +215,21 @@ class Issue(wiring.Component):
         with m.Switch(word.opcode):
             for opcode, plan in plans.items():
                 with m.Case(opcode.code):
-                    here, rest = _cut(number, plan.group)
+                    # The fields of a beat's number, see Notes.
+                    index, rest = _cut(number, plan.group)
                     block, rest = _cut(rest, plan.blocks)
-                    tile = Cat(here, _cut(rest, plan.tiles // plan.group)[0])
+                    tile = Cat(index, _cut(rest, plan.tiles // plan.group)[0])
                     row, column = _cut(tile, plan.rows)
                     m.d.comb += [
                         known.eq(1),
                         is_complex.eq(plan.is_complex),
-                        place.eq(here),
+                        place.eq(index),
                         fetch.row.eq(row),
                         fetch.column.eq(column),
                         fetch.block.eq(block),
                         fetch.first.eq(block == 0),
                         fetch.last.eq(block == plan.blocks - 1),
-                        ends_group.eq(fetch.last & (here == plan.group - 1)),
+                        ends_group.eq(fetch.last & (index == plan.group - 1)),
                         ends.eq(number == plan.beats - 1),
                     ]
                     if config.precision_bits:
@@ -248,12 +253,16 @@ class Issue(wiring.Component):
         return m
 
     def _build_slots(self, m: Module, place: Signal, is_complex: Signal, ends: Signal) -> None:
-        """Slots of a group, from the first free one on and round; complex ones begin at a pair."""
+        """Assign the slots of a group, starting with the first free slot and in rotation.
+
+        A complex tile takes an even slot and the one above it.
+        """
         count = self.config.slot_count
         free = Signal(range(count))
         offset = Signal(range(2 * count))
         slot, after = Signal(range(count)), Signal(range(count))
         m.d.comb += [
+            # A complex tile starts at an even slot.
             offset.eq(Mux(is_complex, (free + (free & 1)) + (place << 1), free + place)),
             slot.eq(Mux(offset >= count, offset - count, offset)),
             after.eq(slot + 1 + is_complex),
@@ -266,6 +275,6 @@ class Issue(wiring.Component):
 
 
 def _cut(value: Value, count: int) -> tuple[Value, Value]:
-    """The low bits of a number that counts to ``count``, and the rest."""
+    """Split off the low bits of a number, which count to ``count``; return both parts."""
     bits = (count - 1).bit_length()
     return value[:bits], value[bits:]

@@ -16,12 +16,13 @@ from vitruvian.validate import check_int
 
 __all__ = ["QUEUE_CYCLES", "UNITS", "MmaUnit"]
 
-#: From an instruction to the head of the queue.
+#: Cycles from an instruction to the head of the queue.
 QUEUE_CYCLES = 2
 
 _SYSTOLIC = replace(CONFIGS["m3xu"], dataflow="systolic")
-#: Units that run instructions, by name. Each takes any list of them without a bubble, for which a
-#: systolic one needs more slots than it has by default: one for every cycle of its latency.
+#: Units that run instructions, by name. Each runs any list of instructions without a bubble. A
+#: systolic unit needs more slots for this than it has by default: one for each cycle of its latency
+#: and one more.
 UNITS = {
     "m3xu": CONFIGS["m3xu"],
     "m3xu_pipelined": CONFIGS["m3xu_pipelined"],
@@ -35,43 +36,45 @@ UNITS = {
 
 
 class MmaUnit(wiring.Component):
-    """Instructions in, results out: `Issue`, a queue of what it issued, and a `MatrixUnit`.
+    """Unit that runs instructions: ``Issue``, a queue of issued beats, and a ``MatrixUnit``.
 
-    Access and execution are apart: ``fetch`` asks for operands ahead of time, ``ab`` and ``c``
-    bring them in the order asked for, however late. The unit's beat is an item of the queue and one
-    of ``ab``.
+    Access and execution are decoupled. ``fetch`` requests operands ahead of time, and ``ab`` and
+    ``c`` deliver them in the order of the requests, with any delay. A beat of the matrix unit
+    consists of an item of the queue and an item of ``ab``.
 
     Parameters
     ----------
     config : MatrixUnitConfig
+        The parameters of the matrix unit.
     ahead : int
-        Beats that may be asked for before the unit has taken them, 2 to 64: at least the
-        cycles that a fetch takes, for a beat a cycle.
+        Number of beats that may be requested before the matrix unit has taken them, 2 to 64. For
+        one beat per cycle it must be at least the latency of a fetch in cycles.
 
     Members
     -------
     i : In(stream.Signature(word_layout()))
         Instructions.
     fetch : Out(stream.Signature(fetch_layout(config)))
-        Operands wanted, a beat's at a time.
+        Requests for the operands of one beat each.
     ab : In(stream.Signature({a: M × bus_bits, b: N × bus_bits}))
         Fractals of A and B, one of each for each item of ``fetch``.
     c, o : In, Out(stream.Signature(M × N × word_bits))
-        C and D fractals, as `MatrixUnit` has them: two for each complex tile.
+        C and D fractals, as in ``MatrixUnit``: two for each complex tile.
     illegal : Out(1)
-        An opcode that the unit does not have was dropped since reset.
+        Set if an opcode that the unit does not have was dropped since reset.
 
     Latency
     -------
     ``latency = QUEUE_CYCLES + config.latency_cycles``. A list of instructions takes the steps of
     all its beats and ``latency`` cycles more, from the first instruction to the last result, both
-    included: whatever the precisions, if operands are there, the tiles of a group take at least
-    ``pipeline + 1`` steps, and there are slots for the unit's latency and one beat more.
+    included. This holds for any precisions under three conditions: operands arrive in time, the
+    tiles of a group take at least ``pipeline + 1`` steps, and there are slots for the unit's
+    latency and one beat more.
 
     Raises
     ------
     TypeError, ValueError
-        For a config that `Issue` does not take, or ``ahead`` out of range.
+        If ``Issue`` does not accept ``config``, or if ``ahead`` is out of range.
     """
 
     shared = MatrixUnit.shared

@@ -1,4 +1,4 @@
-"""The arithmetic of an element with semirings: one number out of K pairs, and what C has."""
+"""The arithmetic of an element with semirings: one number from K pairs of operands and C."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,58 +15,60 @@ from vitruvian.validate import one_of
 
 from ..fp.core import PIPELINES, DotCore
 from ..fp.dot import geometry_of, lane
-from ..fp.geometry import Geometry, Guests, Lane, Winner
+from ..fp.geometry import Bypass, BypassResult, Geometry, Lane
 from ..fp.multiply import check_multiplier, multiply
-from ..fp.pipeline import Cuts
+from ..fp.pipeline import PipelineStages
 from ..fp.unpack import Unpacked, unpack
 from .mode import bits, bits_layout, operations_of
 from .operand import check_format, lane_layout
-from .winner import Candidate, Widths, candidate, key_of, least, winner_of
+from .winner import Candidate, Widths, candidate, decode_key, key_of, least
 from .winner import less as less_than
 
 __all__ = ["SemiringDot", "better", "both_true"]
 
-#: Levels of the tree that finds the least key before the place "sum"; the rest stands behind it.
+#: Levels of the tournament tree in front of the stage ``sum``; the other levels are behind it.
 _EARLY = 2
 
 
 class SemiringDot(wiring.Component):
-    """Fused dot product and the semirings; bits as ``golden.simd2.mmo``.
+    """Fused dot product and semirings, bit-exact with ``golden.simd2.mmo``.
 
     Parameters
     ----------
     spec : DotSpec
-        Of the sums: an ``ieee`` one with FP32 results, and a window that holds a sum of two
-        operands.
+        The arithmetic of the sums: preset ``ieee`` with FP32 results, and a window that can hold a
+        sum of two operands.
     operations : sequence of Op or str
+        The operations of the unit.
     pipeline : int
-        Register ranks, 0 to 4.
+        Number of register ranks, 0 to 4.
     multiplier : {"booth", "dsp"}
-        Booth rows and carry-save trees, or ``*`` and ``+``, which an FPGA has blocks for.
+        ``booth``: Booth rows and carry-save trees, for standard cells. ``dsp``: ``*`` and ``+``,
+        for the DSP blocks of an FPGA.
 
     Members
     -------
     a, b : In(k × lane_layout)
-        Operands, from `hdl.simd2.operand.Spread`.
+        Operands, from ``hdl.simd2.operand.Spread``.
     mode : In(bits_layout)
-        What to do with them.
+        Control bits of the operation.
     c : In(32)
-        Addend of sums.
+        Addend of a sum.
     d : Out(32)
-        The sum; in a semiring the least candidate, its sign not turned back: what `better` makes a
-        result of.
+        The sum. In a semiring it is the least candidate, still negated if ⊕ is max; ``better``
+        makes the result from it.
     true : Out(1 or 0)
-        Whether there is a pair of true operands, where there is orand.
+        Set if both operands of some pair are true; only in units that have orand.
 
     Latency
     -------
-    ``latency = pipeline`` cycles, one result a cycle, whatever the operation.
+    ``latency = pipeline`` cycles for every operation, with one result per cycle.
 
     Raises
     ------
     ValueError
-        For a pipeline depth or multiplier that does not exist, another kind of spec, and no
-        operation.
+        If the pipeline depth, the multiplier or an operation is unknown, if there are no
+        operations, or if ``spec`` is not of the preset ``ieee``.
     """
 
     if TYPE_CHECKING:
@@ -107,6 +109,7 @@ class SemiringDot(wiring.Component):
 
     @property
     def _widths(self) -> Widths:
+        """The widths of candidates and keys."""
         times = {op.times for op in self.operations if op.plus in ("min", "max")}
         return Widths(
             format=self.spec.input,
@@ -117,16 +120,17 @@ class SemiringDot(wiring.Component):
 
     @property
     def _exponent_bits(self) -> int:
-        """Of a product in a sum of products."""
+        """Exponent bits of a product in a sum of products."""
         return geometry_of(self.spec).exponent_max.bit_length()
 
     @property
     def _adds(self) -> bool:
+        """True if some operation is a sum of products."""
         return any(op.plus == "add" for op in self.operations)
 
     @property
     def geometry(self) -> Geometry:
-        """The widths of the back end; without sums of products it has no more than a winner."""
+        """The widths of the back end, which are smaller in a unit without sums of products."""
         geometry, widths = geometry_of(self.spec), self._widths
         if self._adds:
             return geometry
@@ -136,45 +140,46 @@ class SemiringDot(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         widths, mode = self._widths, bits(self.operations, self.mode)
-        cuts = Cuts(m, PIPELINES[self.pipeline])
+        stages = PipelineStages(m, PIPELINES[self.pipeline])
         pairs = self._pairs(m, mode["norm"])
         lanes = [self._lane(m, x, y, mode, i, kill) for i, (x, y, kill) in enumerate(pairs)]
-        guests, held = None, None
+        bypass, held = None, None
         if widths.sums or widths.products or widths.extrema:
-            guests, held = self._build_keys(m, cuts, lanes, mode)
+            bypass, held = self._build_keys(m, stages, lanes, mode)
         core = DotCore(
             m,
             geometry=self.geometry,
             rounding=self.spec.rounding,
             nan_code=self.spec.nan_code,
-            cuts=cuts,
-            guests=guests,
+            stages=stages,
+            bypass=bypass,
             multiplier=self.multiplier,
         )
         if self._adds:
             addend = unpack(m, self.c, self.spec.output, name="c")
+            # A sum of products needs fewer exponent bits than a product of normalised operands.
             n = self._exponent_bits
             lanes = [replace(lane, exponent=lane.exponent[:n]) for lane in lanes]
             m.d.comb += self.d.eq(core.build(lanes, addend, held))
-        elif guests is not None:
-            m.d.comb += self.d.eq(core.build_winner())
+        elif bypass is not None:
+            m.d.comb += self.d.eq(core.build_bypass())
         if Op.ORAND in self.operations:
-            found = [both_true(self.a[i], self.b[i]) for i in range(self.spec.k)]
-            true: Value = Cat(*found).any()
-            for place in ("product", "sum", "total", "normalised"):
-                true = cuts.cross(place, true, f"true_{place}")
+            pairs_true = [both_true(self.a[i], self.b[i]) for i in range(self.spec.k)]
+            true: Value = Cat(*pairs_true).any()
+            for stage in ("product", "sum", "total", "normalised"):
+                true = stages.cross(stage, true, f"true_{stage}")
             m.d.comb += self.true.eq(true)
         return m
 
     # ---------------------------------------------------------------- lanes
 
     def _pairs(self, m: Module, norm: Value) -> list[tuple[Unpacked, Unpacked, Value]]:
-        """The operands of each lane's product, and whether it counts as zero.
+        """Return the factors of each lane's product, and a bit that forces it to zero.
 
-        Of the four lanes of a square of a difference the first has a·a and the last b·b; where a
-        and b are the same, all four are zero.
+        A squared difference takes four lanes: a·a, -a·b, -b·a and b·b. If a equals b, all four are
+        forced to zero, because they could otherwise shift other terms out of the window.
         """
-        found: list[tuple[Unpacked, Unpacked, Value]] = []
+        pairs: list[tuple[Unpacked, Unpacked, Value]] = []
         never = isinstance(norm, Const) and not norm.value
         same: Value = Const(0, 1)
         for i in range(self.spec.k):
@@ -186,14 +191,14 @@ class SemiringDot(wiring.Component):
                 y = _choice(norm, x, y)
             elif not never and i % PARTS == PARTS - 1:
                 x = _choice(norm, y, x)
-            found.append((x, y, same))
-        return found
+            pairs.append((x, y, same))
+        return pairs
 
     def _lane(
         self, m: Module, x: Unpacked, y: Unpacked, mode: dict[str, Value], i: int, kill: Value
     ) -> Lane:
-        """A product on its way into the sum; none where it is none of a sum or a semiring."""
-        gone = kill | mode["larger"]
+        """Return a lane's product, or 0 if ``kill`` is set or the operation has no product."""
+        cleared = kill | mode["larger"]
         fraction = 2 * self.spec.input.fraction_bits
         width = len(x.significand) + len(y.significand)
         product: Value = Const(0, fraction + 2)
@@ -201,24 +206,28 @@ class SemiringDot(wiring.Component):
             product = multiply(
                 m, x.significand, y.significand, name=f"p{i}", multiplier=self.multiplier
             )
-            product = product & (~gone).replicate(len(product))
-        found = lane(m, x, y, product, fraction, f"p{i}")
-        exponent = found.exponent & (~gone).replicate(len(found.exponent))
-        nan, inf = found.nan, found.inf
+            product = product & (~cleared).replicate(len(product))
+        result = lane(m, x, y, product, fraction, f"p{i}")
+        exponent = result.exponent & (~cleared).replicate(len(result.exponent))
+        nan, inf = result.nan, result.inf
         norm = mode["norm"]
         if not isinstance(norm, Const) or norm.value:
-            # infinities of one sign are none of a square's; a NaN comes from the first lane alone
+            # The flags of (a - b)², which the first of the four lanes alone reports: infinities of
+            # equal sign have no difference, so the square is a NaN.
             first = i % PARTS == 0
             a, b = self.a[i - i % PARTS], self.b[i - i % PARTS]
-            spoilt = a.nan | b.nan | (a.inf & b.inf & ~(a.sign ^ b.sign))
-            nan = Mux(norm, spoilt & Const(int(first), 1), nan)
+            invalid = a.nan | b.nan | (a.inf & b.inf & ~(a.sign ^ b.sign))
+            nan = Mux(norm, invalid & Const(int(first), 1), nan)
             inf = Mux(norm, (a.inf | b.inf) & Const(int(first), 1), inf)
-        return replace(found, exponent=exponent, nan=nan, inf=inf)
+        return replace(result, exponent=exponent, nan=nan, inf=inf)
 
     # ---------------------------------------------------------------- candidates
 
-    def _build_keys(self, m: Module, cuts: Cuts, lanes: Sequence[Lane], mode):
-        """The keys that go past the sum, and what lanes keep of products, behind "product"."""
+    def _build_keys(self, m: Module, stages: PipelineStages, lanes: Sequence[Lane], mode):
+        """Return the bypass with the candidates' keys, and the lanes' products in registers.
+
+        Both share the candidates' registers at the stage ``product``.
+        """
         widths, k = self._widths, self.spec.k
         kept: list[Candidate] = []
         for i in range(k):
@@ -233,36 +242,39 @@ class SemiringDot(wiring.Component):
                     name=f"x{i}",
                 )
             )
-            kept.append(Candidate(**cuts.cross_all("product", fields, f"s1_{i}")))
+            kept.append(Candidate(**stages.cross_all("product", fields, f"s1_{i}")))
         mode = {name: mode[name] for name in ("semiring", "plus", "larger")}
-        mode = self._cross(cuts, "product", mode, "s1_mode")
+        mode = self._cross(stages, "product", mode, "s1_mode")
         keys = [key_of(m, x, widths=widths, mode=mode, name=f"x{i}") for i, x in enumerate(kept)]
-        keys = least(m, keys, turns=~mode["plus"], name="early", levels=_EARLY)
-        late = self._cross(cuts, "sum", mode, "s2_mode")
+        keys = least(m, keys, sign_magnitude=~mode["plus"], name="early", levels=_EARLY)
+        late = self._cross(stages, "sum", mode, "s2_mode")
 
-        def winner(words: list[Value]) -> Winner:
-            (key,) = least(m, words, turns=~late["plus"], name="late")
-            return winner_of(key, widths=widths, geometry=self.geometry, mode=late)
+        def select(words: list[Value]) -> BypassResult:
+            (key,) = least(m, words, sign_magnitude=~late["plus"], name="late")
+            return decode_key(key, widths=widths, geometry=self.geometry, mode=late)
 
-        guests = Guests(words=keys, early=mode["semiring"], winner=winner)
+        bypass = Bypass(words=keys, enable=mode["semiring"], select=select)
         held = [(x.word, x.sign, x.exponent[: self._exponent_bits]) for x in kept]
-        return guests, held
+        return bypass, held
 
     @staticmethod
-    def _cross(cuts: Cuts, place: str, mode: dict[str, Value], prefix: str) -> dict[str, Value]:
-        """Bits of the mode on the far side of a place; constants stay what they are."""
+    def _cross(
+        stages: PipelineStages, stage: str, mode: dict[str, Value], prefix: str
+    ) -> dict[str, Value]:
+        """Return the control bits behind a stage boundary; constants need no registers."""
         return {
-            name: bit if isinstance(bit, Const) else cuts.cross(place, bit, f"{prefix}_{name}")
+            name: bit if isinstance(bit, Const) else stages.cross(stage, bit, f"{prefix}_{name}")
             for name, bit in mode.items()
         }
 
 
 def both_true(a: data.View, b: data.View) -> Value:
-    """⊗ of or-and: whether both operands are neither zero nor NaN."""
+    """Return ⊗ of or-and: 1 if neither operand is zero or NaN."""
     return ~(a.zero | a.nan | b.zero | b.nan)
 
 
 def _unpacked(lane: data.View) -> Unpacked:
+    """Return a lane's operand as the arithmetic takes it."""
     return Unpacked(
         sign=lane.sign,
         exponent=lane.exponent,
@@ -274,6 +286,7 @@ def _unpacked(lane: data.View) -> Unpacked:
 
 
 def _choice(select: Value, x: Unpacked, y: Unpacked) -> Unpacked:
+    """Return x if ``select`` is set, otherwise y."""
     if isinstance(select, Const):
         return x if select.value else y
     return Unpacked(**{name: Mux(select, value, vars(y)[name]) for name, value in vars(x).items()})
@@ -281,7 +294,7 @@ def _choice(select: Value, x: Unpacked, y: Unpacked) -> Unpacked:
 
 def better(
     m: Module,
-    found: Value,
+    new: Value,
     true: Value,
     kept: Value,
     *,
@@ -290,37 +303,48 @@ def better(
     keep: Value,
     name: str,
 ) -> Value:
-    """The result: ⊕ of what `SemiringDot` found and what a slot holds; sums are results already.
+    """Return the ⊕ of a new value and the value of a slot; a sum is returned unchanged.
 
     Parameters
     ----------
-    found, true : Value
-        Its ``d`` and ``true``.
+    m : Module
+    new, true : Value
+        The new value: ``d`` and ``true`` of ``SemiringDot``.
     kept : Value
-        Code of the other operand of ⊕.
+        Code of the slot's value, the other operand of ⊕.
+    output : FloatFormat
+        Format of both.
     mode : mapping of str to Value
-        ``semiring``, ``turn`` and ``truth`` of this result.
+        Control bits ``semiring``, ``turn`` and ``truth`` of the operation.
     keep : Value
-        Whether ``kept`` counts; else it is the identity of ⊕.
+        If 0, the identity of ⊕ replaces ``kept``.
+    name : str
+        First part of the new signals' names.
     """
-    bits, f = len(found), output.fraction_bits
-    endless = Const(((1 << output.exponent_bits) - 1) << f, bits - 1)
+    bits, f = len(new), output.fraction_bits
+    infinity = Const(((1 << output.exponent_bits) - 1) << f, bits - 1)
     turn, truth = mode["turn"], mode["truth"]
-    own: Value = Mux(keep, kept, Cat(endless, turn))
-    sign, other = found[-1], own[-1] ^ turn
+    # The identity of min is +∞ and that of max is −∞.
+    own: Value = Mux(keep, kept, Cat(infinity, turn))
+    sign, other = new[-1], own[-1] ^ turn
     less = Signal(name=f"{name}_less")
-    m.d.comb += less.eq(Mux(sign ^ other, sign, less_than(found[:-1], own[:-1]) ^ sign))
-    found_nan, own_nan = (_is_nan(code, output) for code in (found, own))
-    turned = Cat(found[:-1], sign ^ (turn & ~found_nan))
-    takes = ~mode["semiring"] | own_nan | (less & ~found_nan)
-    chosen: Value = Mux(takes, turned, own)
+    # If the signs differ, the negative value is less.
+    m.d.comb += less.eq(Mux(sign ^ other, sign, less_than(new[:-1], own[:-1]) ^ sign))
+    new_nan, own_nan = (_is_nan(code, output) for code in (new, own))
+    # For ⊕ = max ``new`` is negated. The comparison negates the slot's value as well, and the
+    # result gets its sign back.
+    restored = Cat(new[:-1], sign ^ (turn & ~new_nan))
+    takes = ~mode["semiring"] | own_nan | (less & ~new_nan)
+    chosen: Value = Mux(takes, restored, own)
     if isinstance(truth, Const) and not truth.value:
         return chosen
+    # ⊕ of or-and: a nonzero value is true and a NaN is not.
     either = true | (keep & kept[:-1].any() & ~_is_nan(kept, output))
     one = Const(output.bias << f, bits) & either.replicate(bits)
     return Mux(truth, one, chosen)
 
 
 def _is_nan(code: Value, format: FloatFormat) -> Value:
+    """Return 1 for the code of a NaN."""
     f = format.fraction_bits
     return code[f:-1].all() & code[:f].any()

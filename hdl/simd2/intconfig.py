@@ -1,4 +1,4 @@
-"""What an integer SIMD² unit is: shape, width, operations; and the wires that follow from it."""
+"""Parameters of an integer SIMD² unit (shape, width, operations) and its bus layouts."""
 
 from dataclasses import dataclass, fields
 
@@ -17,28 +17,30 @@ DEPTHS = (0, 1, 2)
 
 @dataclass(frozen=True, kw_only=True)
 class IntConfig:
-    """An integer unit of m × n elements with k lanes each.
+    """The parameters of an integer unit of m × n elements with k lanes each.
 
     Parameters
     ----------
     m, n : int
-        Elements of the tile, at least 1 each.
+        Rows and columns of the tile, at least 1 each.
     k : int
-        Lanes of an element, even.
+        Number of lanes of an element; it must be even.
     bits : {8, 16, 32, 64}
         Width W of operands and results.
     operations : tuple of Op
-        What it can do, each once.
+        The operations of the unit, without repetition.
     pipeline : int
-        Register ranks inside the elements before the accumulator, 0 to 2.
+        Number of register ranks in an element in front of the accumulator, 0 to 2.
     multiplier : {"booth", "dsp"}
-        Rows of partial products and carry-save trees, or ``*`` and ``+``, which an FPGA has blocks
-        for.
+        ``booth``: rows of partial products and carry-save trees, for standard cells. ``dsp``:
+        ``*`` and ``+``, for the DSP blocks of an FPGA.
 
     Raises
     ------
-    TypeError, ValueError
-        For anything else.
+    TypeError
+        If a size is not an integer or an operation is not an ``Op``.
+    ValueError
+        If a parameter is outside its range.
     """
 
     m: int = 4
@@ -68,50 +70,56 @@ class IntConfig:
         if not self.operations or not all(isinstance(op, Op) for op in self.operations):
             raise TypeError(f"operations must be a tuple of Op, not {self.operations!r}")
         if len(set(self.operations)) < len(self.operations):
-            raise ValueError(f"operations must be different ones, not {self.operations!r}")
+            raise ValueError(
+                f"operations must be different from each other, not {self.operations!r}"
+            )
         object.__setattr__(self, "operations", tuple(op for op in Op if op in self.operations))
 
     def settings(self) -> dict[str, object]:
-        """Every parameter, for people."""
+        """Return every parameter in a form for people to read."""
         values: dict[str, object] = {f.name: getattr(self, f.name) for f in fields(self)}
         return values | {"operations": ", ".join(op.mnemonic for op in self.operations)}
 
     @property
     def macs(self) -> int:
-        """⊗⊕ a cycle."""
+        """Pairs of ⊗ and ⊕ per cycle."""
         return self.m * self.n * self.k
 
     def times(self, *names: str) -> bool:
-        """Whether an operation has one of these ⊗."""
+        """Return True if some operation has one of these ⊗."""
         return any(op.times in names for op in self.operations)
 
     def plus(self, *names: str) -> bool:
-        """Whether an operation has one of these ⊕."""
+        """Return True if some operation has one of these ⊕."""
         return any(op.plus in names for op in self.operations)
 
     @property
     def extrema(self) -> bool:
-        """Whether ⊕ can be min or max."""
+        """True if some operation has ⊕ = min or max."""
         return self.plus("min", "max")
 
     @property
     def separate(self) -> bool:
-        """Whether every product is needed by itself, not only their sum."""
+        """True if some operation needs every product by itself, not only their sum."""
         return any(op.times == "mul" and op.plus != "add" for op in self.operations)
 
     @property
     def adder(self) -> bool:
-        """Whether a lane has an adder, for a + b or a − b."""
+        """True if a lane has an adder, for a + b or a − b."""
         return self.times("add", "sqdiff", "min", "max")
 
     @property
     def adder_feeds(self) -> bool:
-        """Whether that adder's result is what the lane multiplies, also if it multiplies by B."""
+        """True if the multiplier of a lane takes its factor from that adder."""
         return self.adder and (self.separate or self.times("sqdiff"))
 
     @property
     def array(self) -> str:
-        """How products are formed: "booth", "pairs" or "squares", or "none"."""
+        """The form of the multipliers.
+
+        ``booth``: one Booth array per product. ``pairs``: two products share their rows.
+        ``squares``: arrays that can only square. ``none``: no multipliers.
+        """
         if self.separate:
             return "booth"
         if self.times("mul"):
@@ -120,14 +128,14 @@ class IntConfig:
 
     @property
     def edge_recoded(self) -> bool:
-        """Whether the edge of the tile prepares the multiplier for all elements of a column."""
+        """True if the edge of the tile recodes B once for all elements of a column."""
         if self.multiplier == "dsp":
             return False
         return self.array in ("booth", "pairs") and not self.times("sqdiff")
 
     @property
     def a_layout(self) -> data.StructLayout:
-        """A bus of a row: its operands; sums of two lanes; which operands are true."""
+        """Layout of a row's bus: operands, sums of two lanes, and the operands that are true."""
         fields = {"a": data.ArrayLayout(self.bits, self.k)}
         if self.array == "pairs" and self.edge_recoded:
             fields["both"] = data.ArrayLayout(self.bits, self.k // 2)
@@ -137,7 +145,7 @@ class IntConfig:
 
     @property
     def b_layout(self) -> data.StructLayout:
-        """A bus of a column: what is added to A; what A is multiplied by; what is true."""
+        """Layout of a column's bus: addends of A, factors of A, and the operands that are true."""
         fields = {}
         if self.adder:
             fields["addend"] = data.ArrayLayout(self.bits, self.k)
@@ -149,7 +157,7 @@ class IntConfig:
         return data.StructLayout(fields)
 
     def control_bits(self, op: Op) -> dict[str, bool]:
-        """Decoded opcode: what an operation asks of the elements."""
+        """Return the control bits that an operation sets in the elements."""
         return {
             "carry": op.times in ("sqdiff", "min", "max"),
             "square": op.times == "sqdiff",
@@ -162,12 +170,12 @@ class IntConfig:
 
     @property
     def constant_controls(self) -> dict[str, bool]:
-        """Control bits that are the same in all operations."""
+        """Control bits that have the same value in all operations."""
         every = [self.control_bits(op) for op in self.operations]
         return {name: every[0][name] for name in every[0] if len({e[name] for e in every}) == 1}
 
     @property
     def control_layout(self) -> data.StructLayout:
-        """Control bits of a stage: valid, first, and the decoded bits that differ."""
+        """Layout of a stage's control: valid, first, and the bits that are not constant."""
         names = [n for n in self.control_bits(Op.MMA) if n not in self.constant_controls]
         return data.StructLayout(dict.fromkeys(("valid", "first", *names), 1))

@@ -1,4 +1,4 @@
-"""SIMD² on integers that wrap: the processing element and a tile of them."""
+"""SIMD² on integers that wrap around: the processing element and a tile of such elements."""
 
 from typing import TYPE_CHECKING
 
@@ -7,44 +7,46 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..fp.carrysave import Row, add_plainly, add_rows
-from ..fp.pipeline import Cuts
+from ..fp.pipeline import PipelineStages
 from . import intparts
 from .intconfig import IntConfig
 
 __all__ = ["IntConfig", "IntElement", "IntTile"]
 
-#: The places that are registered at each pipeline depth: what ⊗ gives, or two rows of its sum; and
-#: what ⊕ makes of it.
-_PLACES: dict[int, tuple[str, ...]] = {0: (), 1: ("terms",), 2: ("terms", "total")}
+#: The stage boundaries that have registers at each pipeline depth. ``terms``: the results of ⊗, or
+#: two rows of their sum. ``total``: the ⊕ of all lanes.
+_STAGES: dict[int, tuple[str, ...]] = {0: (), 1: ("terms",), 2: ("terms", "total")}
 
 
 class IntElement(wiring.Component):
-    """One element of the tile: ``d = (c or d) ⊕ (A[0] ⊗ B[0]) ⊕ …``, every cycle.
+    """Processing element that computes ``d = (c or d) ⊕ (A[0] ⊗ B[0]) ⊕ …`` in every cycle.
 
-    Where only the sum of products is needed they share their rows two by two, as in
-    ``hdl.fp.intdot``; where an operation needs each of them they are Booth arrays. A lane's adder
-    gives a + b and a − b; in a unit whose ⊕ takes single products it stands before the multiplier,
-    which multiplies by 1 then. (docs/decisions/0006-simd2-integer.md) With ``multiplier="dsp"`` of
-    the configuration every product is a ``*`` by itself, and sums are plain additions.
+    If the operations need only the sum of the products, two products share their rows, as in
+    ``hdl.fp.intdot``. If an operation needs every product, each lane has a Booth array. The adder
+    of a lane computes a + b and a − b. In a unit with single products it stands in front of the
+    multiplier, which then multiplies by 1 (docs/decisions/0006-simd2-integer.md). With
+    ``multiplier="dsp"`` every product is a ``*``, and sums are plain additions.
 
     Parameters
     ----------
     config : IntConfig
+        The unit that the element belongs to.
 
     Members
     -------
     a, b : In(config.a_layout), In(config.b_layout)
-        Buses of its row and column, prepared at the edge of the tile.
+        Buses of the element's row and column, prepared at the edge of the tile.
     control : In(ArrayLayout(config.control_layout, pipeline + 1))
-        What each stage is told: entry s belongs to the beat that came s cycles ago.
+        Control bits of each stage; entry s belongs to the beat that arrived s cycles ago.
     c : In(bits)
-        Taken instead of ``d`` by a beat that is ``first``, ``pipeline`` cycles after its operands.
+        Initial value that a ``first`` beat takes instead of ``d``, ``pipeline`` cycles after its
+        operands.
     d : Out(bits)
         The accumulator.
 
     Latency
     -------
-    ``pipeline + 1`` cycles for every operation, one beat a cycle, never stalls.
+    ``pipeline + 1`` cycles for every operation, with one beat per cycle. It never stalls.
     """
 
     if TYPE_CHECKING:
@@ -68,7 +70,7 @@ class IntElement(wiring.Component):
         )
 
     def _told(self, stage: int, name: str) -> Value:
-        """A control bit in a stage, or the constant that it is."""
+        """Return a control bit in a stage; it may be a constant."""
         constant = self.config.constant_controls.get(name)
         if constant is not None:
             return Const(constant, 1)
@@ -76,37 +78,37 @@ class IntElement(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        cuts = Cuts(m, _PLACES[self.config.pipeline])
+        stages = PipelineStages(m, _STAGES[self.config.pipeline])
         build = self._build_separate if self.config.separate else self._build_summed
-        rows = build(m, cuts)
+        rows = build(m, stages)
         hit: Value = Const(0, 1)
         if self.config.plus("or"):
             hit = (Value.cast(self.a.truth) & Value.cast(self.b.truth)).any()
-            hit = cuts.cross("total", cuts.cross("terms", hit, "s1_hit"), "s2_hit")
+            hit = stages.cross("total", stages.cross("terms", hit, "s1_hit"), "s2_hit")
         self._build_accumulator(m, rows, hit)
         return m
 
-    def _build_separate(self, m: Module, cuts: Cuts) -> list[Row]:
-        """Every A ⊗ B by itself; their sum or extremum, whichever is asked for."""
+    def _build_separate(self, m: Module, stages: PipelineStages) -> list[Row]:
+        """Return the ⊕ of all A ⊗ B as one row, from a separate product in every lane."""
         config = self.config
         sums, picked = self._build_adders(m)
         terms = []
         for k in range(config.k):
             term = self._build_product(m, sums, k)
-            if picked:  # the multiplier is zero then
+            if picked:  # for ⊗ = min or max the product is zero
                 term = term | picked[k]
-            terms.append(cuts.cross("terms", term, f"s1_term{k}"))
+            terms.append(stages.cross("terms", term, f"s1_term{k}"))
         total: Value = Const(0, config.bits)
         if config.plus("add"):
             total = self._build_total(m, terms, name="sum")
         if config.extrema:
             extreme = self._build_extremum(m, terms, 1)
-            wanted = self._told(1, "extreme")
-            total = Mux(wanted, extreme, total) if config.plus("add", "or") else extreme
-        return [Row(value=cuts.cross("total", total, "s2_total"), lsb=0)]
+            is_extreme = self._told(1, "extreme")
+            total = Mux(is_extreme, extreme, total) if config.plus("add", "or") else extreme
+        return [Row(value=stages.cross("total", total, "s2_total"), lsb=0)]
 
     def _build_product(self, m: Module, sums: list[Value], k: int) -> Value:
-        """The low bits of one product, of the adder's result with itself or B's word."""
+        """Return the low bits of a lane's product: a square, or a product with B."""
         config = self.config
         if config.multiplier == "dsp":
             x, y = self._factors(m, sums, k)
@@ -123,7 +125,7 @@ class IntElement(wiring.Component):
         return add_rows(m, rows, width=config.bits)
 
     def _factors(self, m: Module, sums: list[Value], k: int) -> tuple[Value, Value]:
-        """What a lane multiplies."""
+        """Return the two factors of a lane's product."""
         config = self.config
         if config.array == "squares":
             return sums[k], sums[k]
@@ -134,15 +136,15 @@ class IntElement(wiring.Component):
         return x, y
 
     def _build_total(self, m: Module, words: list[Value], *, name: str) -> Value:
-        """The sum of words."""
+        """Return the sum of words."""
         if self.config.multiplier == "booth":
             return intparts.sum_rows(m, words, name=name)
         rows = [Row(value=word, lsb=0) for word in words]
         (row,), _ = add_plainly(m, rows, width=self.config.bits, target=1, name=name)
         return row.bits(0, self.config.bits)
 
-    def _build_summed(self, m: Module, cuts: Cuts) -> list[Row]:
-        """Two rows of the sum of products, or one of the extremum."""
+    def _build_summed(self, m: Module, stages: PipelineStages) -> list[Row]:
+        """Return two rows that have the sum of products, or one row with the extremum."""
         config = self.config
         sums, picked = self._build_adders(m)
         if config.plus("add"):
@@ -162,23 +164,23 @@ class IntElement(wiring.Component):
             if not rows:
                 rows = [Row(value=extreme, lsb=0)]
             else:
-                wanted = self._told(0, "extreme")
+                is_extreme = self._told(0, "extreme")
                 first, second = (row.bits(0, config.bits) for row in rows)
                 rows = [
-                    Row(value=Mux(wanted, extreme, first), lsb=0),
-                    Row(value=second & ~wanted.replicate(config.bits), lsb=0),
+                    Row(value=Mux(is_extreme, extreme, first), lsb=0),
+                    Row(value=second & ~is_extreme.replicate(config.bits), lsb=0),
                 ]
         rows = [
-            Row(value=cuts.cross("terms", row.value, f"s1_row{i}"), lsb=row.lsb)
+            Row(value=stages.cross("terms", row.value, f"s1_row{i}"), lsb=row.lsb)
             for i, row in enumerate(rows)
         ]
-        if "total" not in cuts.names:
+        if "total" not in stages.names:
             return rows
         total = add_rows(m, rows, width=config.bits)
-        return [Row(value=cuts.cross("total", total, "s2_total"), lsb=0)]
+        return [Row(value=stages.cross("total", total, "s2_total"), lsb=0)]
 
     def _build_sum(self, m: Module, sums: list[Value]) -> list[Row]:
-        """Two rows of the sum of all products or squares."""
+        """Return two rows that have the sum of all products or squares."""
         config = self.config
         rows: list[Row] = []
         if config.multiplier == "dsp":
@@ -206,7 +208,10 @@ class IntElement(wiring.Component):
         return intparts.two_rows(m, rows, width=config.bits, name="sum")
 
     def _build_adders(self, m: Module) -> tuple[list[Value], list[Value]]:
-        """a + b, a − b or a of each lane; and what ⊗ = min or max picks, else zero."""
+        """Return the adder's result of each lane, and the operand that ⊗ = min or max selects.
+
+        The adder's result is a + b, a − b or a. The selected operand is 0 for all other ⊗.
+        """
         config = self.config
         sums: list[Value] = []
         picked: list[Value] = []
@@ -220,7 +225,8 @@ class IntElement(wiring.Component):
             total, carries = add(m, a, addend, carry, name=f"lane{k}_add")
             sums.append(intparts.named(m, total, f"lane{k}_sum"))
             if config.times("min", "max"):
-                # a < b: the sign of the exact a − b, and the addend is ~b
+                # a < b is the sign of the exact a − b. The addend is ~b, so equal top bits mean
+                # that the signs of a and b differ.
                 below = Mux(a[top] == addend[top], a[top], ~carries[-1])
                 first = below ^ self._told(0, "pick_largest")
                 gate = self._told(0, "pick") if config.separate else Const(1, 1)
@@ -230,6 +236,7 @@ class IntElement(wiring.Component):
         return sums, picked
 
     def _build_extremum(self, m: Module, words: list[Value], stage: int) -> Value:
+        """Return the least or the largest word, from a balanced tree."""
         largest = self._told(stage, "largest")
         level = 0
         while len(words) > 1:
@@ -244,6 +251,7 @@ class IntElement(wiring.Component):
         return words[0]
 
     def _build_accumulator(self, m: Module, rows: list[Row], hit: Value) -> None:
+        """Combine the accumulator with the lanes' result; ``hit``: some pair is true."""
         config = self.config
         last = config.pipeline
         held = Signal(config.bits, name="accumulator", reset_less=True)
@@ -258,46 +266,50 @@ class IntElement(wiring.Component):
             more = config.plus("add", "or")
             result = Mux(self._told(last, "extreme"), extreme, result) if more else extreme
         if config.plus("or"):
-            found = hit | base.any()
-            wanted = self._told(last, "truth").replicate(config.bits)
-            result = (result & ~wanted) | (found & wanted)
+            either = hit | base.any()
+            is_truth = self._told(last, "truth").replicate(config.bits)
+            result = (result & ~is_truth) | (either & is_truth)
+        # The accumulator keeps its value in cycles without a beat.
         with m.If(self.control[last].valid):
             m.d.sync += held.eq(result)
         m.d.comb += self.d.eq(held)
 
 
 class IntTile(wiring.Component):
-    """m × n elements on broadcast buses, registers at the edge: a unit as the thesis measures it.
+    """Tile of m × n elements on broadcast buses with registers at the edge.
+
+    Zhang 2024 (chapter 3) measures a unit of this form.
 
     Parameters
     ----------
     config : IntConfig
+        The parameters of the unit.
 
     Members
     -------
     valid : In(1)
-        Whether there is a beat in this cycle.
+        Set if there is a beat in this cycle.
     first : In(1)
-        Whether it starts from ``c`` instead of the accumulators.
+        Set if the beat starts from ``c`` instead of the accumulators.
     op : In(4)
-        Opcode, ``Op.code``; one that the unit does not have gives anything.
+        Opcode, ``Op.code``. The result of an opcode that the unit does not have is undefined.
     a : In(m × k × bits)
         Rows of A.
     b : In(n × k × bits)
         Columns of B.
     c : In(m × n × bits)
-        C of the beat that came ``pipeline + 1`` cycles ago.
+        C of the beat that arrived ``pipeline + 1`` cycles ago.
     d : Out(m × n × bits)
         The accumulators.
     done : Out(1)
-        Whether they hold the result of a beat since this cycle.
+        Set in the first cycle in which the accumulators hold the result of a beat.
 
     Latency
     -------
-    ``latency = pipeline + 2`` cycles for every operation, one beat a cycle, never stalls.
+    ``latency = pipeline + 2`` cycles for every operation, with one beat per cycle. It never stalls.
     """
 
-    #: Sub-components that are all the same.
+    #: Components of which all instances are identical.
     shared = (IntElement,)
 
     if TYPE_CHECKING:
@@ -347,7 +359,7 @@ class IntTile(wiring.Component):
         return m
 
     def _build_control(self, m: Module) -> list[Value]:
-        """The decoded opcode of each stage."""
+        """Return the control bits of each stage."""
         config = self.config
         bits: list[Value] = [self.valid, self.first]
         for name in list(config.control_layout.members)[2:]:
@@ -364,12 +376,14 @@ class IntTile(wiring.Component):
         return stages
 
     def _register(self, m: Module, layout: data.StructLayout, fields: dict, name: str) -> Value:
+        """Return a register with a layout; ``fields`` has the words of each field."""
         rank = Signal(layout, name=name, reset_less=True)
         for field, words in fields.items():
             m.d.sync += Value.cast(rank[field]).eq(Cat(*words))
         return Value.cast(rank)
 
     def _build_row(self, m: Module, i: int) -> Value:
+        """Return the bus register of row i."""
         layout = self.config.a_layout
         words = [self.a[i][k] for k in range(self.config.k)]
         fields: dict[str, list[Value]] = {"a": words}
@@ -382,7 +396,7 @@ class IntTile(wiring.Component):
         return self._register(m, layout, fields, f"row{i}")
 
     def _is(self, *times: str) -> Value:
-        """Whether the beat's ⊗ is one of these; a constant where that is clear beforehand."""
+        """Return 1 if the beat's ⊗ is one of these; a constant if all operations agree."""
         config = self.config
         codes = [op.code for op in config.operations if op.times in times]
         if len(codes) in (0, len(config.operations)):
@@ -390,16 +404,19 @@ class IntTile(wiring.Component):
         return Cat(*(self.op == code for code in codes)).any()
 
     def _build_column(self, m: Module, j: int) -> Value:
+        """Return the bus register of column j, with B prepared for the operation."""
         config = self.config
         layout, n = config.b_layout, config.bits
         words = [self.b[j][k] for k in range(config.k)]
         fields: dict[str, list[Value]] = {}
         if "addend" in layout.members:
+            # a - b = a + ~b + 1; the carry-in is a control bit.
             flip = self._is("sqdiff", "min", "max").replicate(n)
+            # The adder feeds the multiplier, so a product needs a + 0.
             keep = ~self._is("mul").replicate(n) if config.adder_feeds else Const((1 << n) - 1, n)
             fields["addend"] = [(word ^ flip) & keep for word in words]
         if "multiplier" in layout.members:
-            if config.separate:  # 1 where the adder has the result, 0 where nothing is multiplied
+            if config.separate:  # factor 1 if the adder has the result, 0 if there is no product
                 keep = ~self._is("add", "min", "max").replicate(n)
                 words = [(word & keep) | self._is("add") for word in words]
             if not config.edge_recoded:

@@ -1,6 +1,6 @@
-"""Pieces of integer arithmetic modulo 2^W: adders, rows of truncated products, extrema.
+"""Parts of integer arithmetic modulo 2^W: adders, rows of truncated products, extrema.
 
-Only the low W bits of a product are ever formed: row j of an array has W − j of them.
+Only the low W bits of a product are formed, so row j of an array has W − j bits.
 """
 
 from collections.abc import Sequence
@@ -26,17 +26,30 @@ __all__ = [
 
 
 def named(m: Module, value: Value, name: str) -> Signal:
-    """A wire with a name."""
+    """Return ``value`` as a wire with the name ``name`` in ``m``."""
     wire = Signal(len(value), name=name)
     m.d.comb += wire.eq(value)
     return wire
 
 
 def ripple(m: Module, x: Value, y: Value, carry: Value, *, name: str) -> tuple[Value, Value]:
-    """``x + y + carry`` as the smallest adder there is: (sum, carry out of every column)."""
+    """Return ``x + y + carry`` and the carries out of all columns, from a ripple-carry adder.
+
+    A ripple-carry adder is the smallest adder in standard cells.
+
+    Parameters
+    ----------
+    m : Module
+    x, y : Value
+        Summands of the same width.
+    carry : Value
+        Carry-in.
+    name : str
+        First part of the new signals' names.
+    """
     n = len(x)
     half = named(m, x ^ y, f"{name}_half")
-    carries = [carry]  # a wire each: one word of them would depend on itself
+    carries = [carry]  # separate wires, because a word of all carries would depend on itself
     for i in range(n):
         more = (half[i] & carries[i]) | (~half[i] & y[i])
         carries.append(named(m, more, f"{name}_carry{i}"))
@@ -44,24 +57,48 @@ def ripple(m: Module, x: Value, y: Value, carry: Value, *, name: str) -> tuple[V
 
 
 def plain(m: Module, x: Value, y: Value, carry: Value, *, name: str) -> tuple[Value, Value]:
-    """As `ripple`, for the carry chain of an FPGA: (sum, carry out of the uppermost column)."""
+    """Return ``x + y + carry`` and the carry out of the top column, from an operator ``+``.
+
+    This is ``ripple`` for FPGAs, where ``+`` becomes a carry chain.
+
+    Parameters
+    ----------
+    m : Module
+    x, y : Value
+        Summands of the same width.
+    carry : Value
+        Carry-in.
+    name : str
+        First part of the new signals' names.
+    """
     n = len(x)
     total = named(m, Cat(Const(1, 1), x) + Cat(carry, y), f"{name}_total")
     return total[1 : n + 1], total[n + 1 :]
 
 
 def less(x: Value, y: Value) -> Value:
-    """Whether ``x < y`` as two's complement numbers."""
+    """Return 1 if ``x < y`` as two's complement numbers."""
     return x.as_signed() < y.as_signed()
 
 
 def extremum(m: Module, x: Value, y: Value, largest: Value, *, name: str) -> Value:
-    """The larger of two signed numbers, or the smaller."""
+    """Return the larger or the smaller of two signed numbers.
+
+    Parameters
+    ----------
+    m : Module
+    x, y : Value
+        The numbers, in two's complement.
+    largest : Value
+        One bit. If set, the result is the larger number.
+    name : str
+        Name of the result's wire.
+    """
     return named(m, Mux(less(x, y) ^ largest, x, y), name)
 
 
 def booth_digits(b: Value) -> list[tuple[Value, Value, Value]]:
-    """Radix-4 digits −2 … 2 of a word modulo ``2**len(b)``: (one, two, negative) of each."""
+    """Return the radix-4 Booth digits −2 … 2 of a word, each as (one, two, negative)."""
     padded = Cat(Const(0, 1), b)
     digits = []
     for i in range(0, len(b), 2):
@@ -71,10 +108,20 @@ def booth_digits(b: Value) -> list[tuple[Value, Value, Value]]:
 
 
 def booth_rows(m: Module, a: Value, digits: Sequence[Sequence[Value]], *, name: str) -> list[Row]:
-    """Rows of ``a * b`` modulo ``2**len(a)``, b as digits.
+    """Return rows that add up to ``a * b`` modulo ``2**len(a)``.
 
-    A negative row is a ones' complement; the one it lacks stands in the free columns below the
-    next row. The last row has two bits and is complemented right away.
+    A negative row is a ones' complement, and the 1 that completes it is put into the free columns
+    below the next row. The last row has only two bits and is negated completely.
+
+    Parameters
+    ----------
+    m : Module
+    a : Value
+        First factor.
+    digits : sequence of (Value, Value, Value)
+        Second factor, from ``booth_digits``.
+    name : str
+        First part of the new signals' names.
     """
     width, rows = len(a), []
     below: list[Value] = []
@@ -93,14 +140,25 @@ def booth_rows(m: Module, a: Value, digits: Sequence[Sequence[Value]], *, name: 
 
 
 def pair_selects(b: Sequence[Value]) -> list[Value]:
-    """What a pair of multipliers chooses in each bit: the first, the second, or both."""
+    """Return the bits that are set in b0 only, in b1 only, and in both."""
     return [b[0] & ~b[1], ~b[0] & b[1], b[0] & b[1]]
 
 
 def pair_rows(
     m: Module, words: Sequence[Value], selects: Sequence[Value], *, name: str
 ) -> list[Row]:
-    """Rows of ``a0 * b0 + a1 * b1`` modulo ``2**W``: bit j of both b chooses of a0, a1, a0 + a1."""
+    """Return rows that add up to ``a0 * b0 + a1 * b1`` modulo ``2**W``.
+
+    Parameters
+    ----------
+    m : Module
+    words : sequence of Value
+        a0, a1 and a0 + a1. Row j is the word that bit j of b0 and of b1 choose.
+    selects : sequence of Value
+        The choices, from ``pair_selects``.
+    name : str
+        First part of the new signals' names.
+    """
     width, rows = len(words[0]), []
     for j in range(width):
         n = width - j
@@ -112,7 +170,18 @@ def pair_rows(
 
 
 def square_rows(m: Module, x: Value, *, name: str) -> list[Row]:
-    """Rows of ``x * x`` modulo ``2**W``: products of two bits occur once, doubled."""
+    """Return rows that add up to ``x * x`` modulo ``2**W``.
+
+    The bit products x_i·x_j and x_j·x_i are equal, so one of them is used, with twice its weight.
+
+    Parameters
+    ----------
+    m : Module
+    x : Value
+        The number.
+    name : str
+        First part of the new signals' names.
+    """
     width, rows = len(x), []
     for i in range(width // 2):
         above = x[i + 1 : width - i - 1]
@@ -122,12 +191,30 @@ def square_rows(m: Module, x: Value, *, name: str) -> list[Row]:
 
 
 def two_rows(m: Module, rows: list[Row], *, width: int, name: str) -> list[Row]:
-    """Rows of any weights compressed to two."""
+    """Return two rows with the same sum as rows of any weights.
+
+    Parameters
+    ----------
+    m : Module
+    rows : list of Row
+    width : int
+        The sum is modulo ``2**width``.
+    name : str
+        First part of the new signals' names.
+    """
     return reduce_spans(m, rows, width=width, target=2, name=name)
 
 
 def sum_rows(m: Module, words: Sequence[Value], *, name: str) -> Value:
-    """The sum of words of one width, modulo it."""
+    """Return the sum of words of one width W, modulo ``2**W``.
+
+    Parameters
+    ----------
+    m : Module
+    words : sequence of Value
+    name : str
+        First part of the new signals' names.
+    """
     width = len(words[0])
     rows = [Row(value=word, lsb=0) for word in words]
     rows, _ = reduce_rows(m, rows, width=width, name=name)

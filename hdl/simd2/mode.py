@@ -1,4 +1,7 @@
-"""What the parts of a unit are told about an operation, one bit each."""
+"""The control bits that each operation sets in the elements and in the operand decoders.
+
+The names of the bits are also names in the emitted Verilog.
+"""
 
 from collections.abc import Iterable, Sequence
 
@@ -18,33 +21,34 @@ __all__ = [
     "shape_of",
 ]
 
-#: What an element is told, see `mode_of`.
+#: The control bits of an element, explained at ``mode_of``.
 MODES = ("semiring", "plus", "larger", "truth", "turn", "norm")
-#: What a decoder is told, see `shape_of`.
+#: The control bits of an operand decoder, explained at ``shape_of``.
 SHAPES = ("product", "raised", "sum", "turn", "deal")
 
 
 def operations_of(operations: Iterable[Op | str]) -> tuple[Op, ...]:
-    """Different operations, in the order of their opcodes.
+    """Return the operations in the order of their opcodes.
 
     Raises
     ------
     ValueError
-        If there is none, or one twice, or one that does not exist.
+        If there are no operations, if one of them is unknown, or if one is repeated.
     """
-    given = tuple(as_op(op) for op in operations)
-    if not given or len(set(given)) != len(given):
+    ops = tuple(as_op(op) for op in operations)
+    if not ops or len(set(ops)) != len(ops):
         raise ValueError(f"operations must be different names, at least one, not {operations!r}")
-    return tuple(sorted(given, key=lambda op: op.code))
+    return tuple(sorted(ops, key=lambda op: op.code))
 
 
 def mode_of(op: Op) -> dict[str, int]:
-    """What an element is told.
+    """Return the control bits of an element.
 
-    - semiring: ⊕ is not a sum.
-    - plus, larger, truth: in a semiring, ⊗ is +, or the larger one, or and; else it is ×.
-    - turn: signs were turned, and the result's is to be turned back.
-    - norm: ⊗ is the square of the difference.
+    - ``semiring``: ⊕ is min, max or "or", not a sum.
+    - ``plus``, ``larger``, ``truth``: ⊗ of a semiring is +, or min or max, or "and". If none of
+      these bits is set, ⊗ is ×.
+    - ``turn``: the operands were negated (for ⊕ = max), so the result must be negated again.
+    - ``norm``: ⊗ is the squared difference.
     """
     return {
         "semiring": int(op.plus != "add"),
@@ -57,13 +61,14 @@ def mode_of(op: Op) -> dict[str, int]:
 
 
 def shape_of(op: Op, side: str) -> dict[str, int]:
-    """How the operands of a side are decoded.
+    """Return the control bits of the decoders of side ``a`` or ``b``.
 
-    - product: significands are wanted, to be multiplied or compared; else they are 0.
-    - raised: subnormals are normalised.
-    - sum: fixed-point numbers are wanted; else they are 0.
-    - turn: the sign is turned. For ⊕ = max those of both operands are, of a product A's alone.
-    - deal: four lanes get the same operand, two of them in A with the other sign.
+    - ``product``: output significands, to be multiplied or compared. Otherwise they are 0.
+    - ``raised``: normalise subnormal operands.
+    - ``sum``: output fixed-point numbers. Otherwise they are 0.
+    - ``turn``: negate the operand. ⊕ = max negates both operands, but of a product only A's.
+    - ``deal``: replicate each operand to four lanes; in A two of the four are negated. The four
+      products of a lane group then add up to (a - b)² = a·a - a·b - b·a + b·b.
     """
     product = op.plus != "add" and op.times == "mul"
     raised = product or op.times in ("min", "max")
@@ -77,18 +82,31 @@ def shape_of(op: Op, side: str) -> dict[str, int]:
 
 
 def _tables(operations: Sequence[Op], side: str | None) -> dict[str, list[int]]:
+    """Return for each control bit its values in the operations."""
     names, of = (MODES, mode_of) if side is None else (SHAPES, lambda op: shape_of(op, side))
     return {name: [of(op)[name] for op in operations] for name in names}
 
 
 def bits_layout(operations: Sequence[Op], side: str | None = None) -> data.StructLayout:
-    """`mode_of`, or `shape_of` of a side: as many bits as differ among the operations."""
+    """Return the layout of the control bits of an element, or of the decoders of a side.
+
+    A bit that has the same value in all operations is a constant and has a width of 0.
+    """
     tables = _tables(operations, side)
     return data.StructLayout({name: int(len(set(bit)) > 1) for name, bit in tables.items()})
 
 
 def bits(operations: Sequence[Op], view: data.View, side: str | None = None) -> dict[str, Value]:
-    """The bits of a `bits_layout`, constants among them."""
+    """Return the control bits of a ``bits_layout`` by name, including the constant ones.
+
+    Parameters
+    ----------
+    operations : sequence of Op
+        The operations of the unit.
+    view : View of ``bits_layout``
+    side : str, optional
+        If given, return the bits of the decoders of this side, otherwise those of an element.
+    """
     return {
         name: getattr(view, name) if len(set(bit)) > 1 else Const(bit[0], 1)
         for name, bit in _tables(operations, side).items()
@@ -96,10 +114,20 @@ def bits(operations: Sequence[Op], view: data.View, side: str | None = None) -> 
 
 
 def decoded(operations: Sequence[Op], code: Value, side: str | None = None) -> dict[str, Value]:
-    """The bits of a `bits_layout` for an opcode: an operation's place among the operations."""
-    found: dict[str, Value] = {}
+    """Return the control bits of an opcode, except the constant ones.
+
+    Parameters
+    ----------
+    operations : sequence of Op
+        The operations of the unit.
+    code : Value
+        The opcode: an index into ``operations``.
+    side : str, optional
+        If given, return the bits of the decoders of this side, otherwise those of an element.
+    """
+    control: dict[str, Value] = {}
     for name, table in _tables(operations, side).items():
         if len(set(table)) > 1:
-            places = [place for place, bit in enumerate(table) if bit]
-            found[name] = Value.cast(sum((code == place for place in places), Const(0, 1)).any())
-    return found
+            codes = [index for index, bit in enumerate(table) if bit]
+            control[name] = Value.cast(sum((code == index for index in codes), Const(0, 1)).any())
+    return control

@@ -1,11 +1,13 @@
-"""Operands of a semiring unit, decoded once for a whole row or column of elements.
+"""Operand decoders of a semiring unit, one for a whole row or column of elements.
 
-⊕ = max is done as min on numbers with the other sign, so signs are turned here, and turned back
-when a result is written. Only +, × and max are left for ⊗ then.
+⊕ = max is computed as min on negated numbers: the decoders negate the operands, and the sign is
+restored when a result is written. Only +, × and max remain as ⊗.
 
-Operand registers stand between `Decode` and `Spread`: a number in fixed point has twice the bits of
-what it is made from. The fine shift is before them, the coarse one behind, which with the addition
-takes no longer than a product.
+A sum a + b needs its operands in fixed point. The operand registers stand between ``Decode`` and
+``Spread``, in the middle of the shift that converts a number to fixed point, because a fixed-point
+number has twice the bits of the number that it is made from. The fine shift, by the low exponent
+bits, comes before the registers, and the coarse shift after them. The coarse shift and the addition
+together take no longer than a multiplication.
 """
 
 from collections.abc import Sequence
@@ -26,17 +28,23 @@ from .mode import bits, bits_layout, mode_of, operations_of, shape_of
 __all__ = ["Decode", "Spread", "check_format", "fixed_bits", "held_layout", "lane_layout"]
 
 
-#: Exponent bits of the shift before the operand registers.
+#: Number of exponent bits that the fine shift, before the operand registers, uses.
 _FINE = 4
 
 
 def fixed_bits(format: FloatFormat) -> int:
-    """A number in units of the smallest subnormal: a sign and all magnitude bits."""
+    """Return the bits of a number in units of the smallest subnormal: sign and magnitude."""
     return 1 + format.emax - format.emin + 1 + format.fraction_bits
 
 
 def check_format(format: FloatFormat) -> None:
-    """Raise ValueError for a format that semirings are not built for."""
+    """Check that semirings support a format.
+
+    Raises
+    ------
+    ValueError
+        If the format has no infinities or more than 5 exponent bits.
+    """
     if format.exponent_bits > 5 or not format.has_infinity:
         raise ValueError(
             f"format must have infinities and at most 5 exponent bits, not {format.name}"
@@ -44,12 +52,12 @@ def check_format(format: FloatFormat) -> None:
 
 
 def lane_layout(format: FloatFormat, operations: Sequence[Op]) -> data.StructLayout:
-    """A decoded operand; what none of the operations looks at has no bits.
+    """Return the layout of a decoded operand. A field that no operation uses has a width of 0.
 
-    ``significand`` and ``exponent`` are as for a product, 0 where there is none; for semirings
-    subnormals are normalised too, the exponent has ``fraction_bits`` more, and that of zero is 0.
-    ``fixed`` is the number in ones' complement, in units of the smallest subnormal; of infinity it
-    is beyond all finite ones.
+    ``significand`` and ``exponent`` are those of a factor, or 0 if the operation has no product.
+    In a semiring, subnormal operands are normalised as well: the exponent is larger by
+    ``fraction_bits``, and it is 0 for a zero operand. ``fixed`` is the number in ones' complement,
+    in units of the smallest subnormal number; an infinity is larger than all finite numbers.
     """
     widths, wants = _widths(format, operations)
     for name in ("significand", "exponent"):
@@ -58,11 +66,12 @@ def lane_layout(format: FloatFormat, operations: Sequence[Op]) -> data.StructLay
 
 
 def held_layout(format: FloatFormat, operations: Sequence[Op]) -> data.StructLayout:
-    """What an operand register holds: a `lane_layout` without ``fixed``, which is made from it.
+    """Return the layout of an operand register, from which ``Spread`` makes a ``lane_layout``.
 
-    Of a sum, ``significand`` is in ones' complement and shifted by the low bits of the exponent,
-    and ``exponent`` has the others. ``as_product`` and ``as_sum`` say what is wanted, of no NaN, if
-    that differs: every operand has its own, so that none of them drives much.
+    For a sum, ``significand`` is in ones' complement and already shifted by the low bits of the
+    exponent, and ``exponent`` has the other bits. ``as_product`` and ``as_sum`` are enables, both 0
+    for a NaN; they exist in units that have both forms. Every operand has its own pair of enables
+    to limit their fan-out.
     """
     widths, wants = _widths(format, operations)
     for name in ("significand", "exponent"):
@@ -75,7 +84,7 @@ def held_layout(format: FloatFormat, operations: Sequence[Op]) -> data.StructLay
 def _widths(
     format: FloatFormat, operations: Sequence[Op]
 ) -> tuple[dict[str, int], dict[str, bool]]:
-    """Bits of what operands are made of, and which shapes there are."""
+    """Return the widths of an operand's fields, and the control bits that some operation sets."""
     shapes = [shape_of(op, side) for op in operations for side in "ab"]
     wants = {name: any(shape[name] for shape in shapes) for name in shapes[0]}
     widths = {
@@ -86,30 +95,34 @@ def _widths(
 
 
 class Decode(wiring.Component):
-    """One operand bus in, decoded operands out; combinational.
+    """Decoder of one operand bus, the part before the operand registers; combinational.
 
     Parameters
     ----------
     format : FloatFormat or str
-        Up to five exponent bits.
+        Format of the operands; it must have infinities and at most five exponent bits.
     k : int
-        Operands, and lanes.
+        Number of operands and of lanes.
     operations : sequence of Op or str
+        The operations of the unit.
     side : str
         ``a`` or ``b``.
     groups : bool
-        Whether there are four operands for every two lanes, for a sparse A to choose from.
+        If True, the bus has four operands for every two lanes, from which a sparse A selects.
 
     Members
     -------
     bus : In(k × storage_bits)
+        Codes of the operands.
     shape : In(bits_layout(operations, side))
+        Control bits of the operation.
     held : Out(k × held_layout)
+        Input of the operand registers.
 
     Raises
     ------
     ValueError
-        For a format, operations or a side that there is not, and if k is no multiple of 4 with
+        If the format, an operation or the side is unknown, or if ``k`` is not a multiple of 4 with
         addnorm.
     """
 
@@ -147,34 +160,37 @@ class Decode(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         shape = bits(self.operations, self.shape, self.side)
-        deal = shape["deal"]
+        replicate = shape["deal"]
         for k in range(self.k):
             code = Value.cast(self.bus[k])
-            if not isinstance(deal, Const) or deal.value:
-                code = Mux(deal, Value.cast(self.bus[self._dealt(k)]), code)
-            other = deal if self.side == "a" and k % PARTS in (1, 2) else Const(0, 1)
-            self._build_operand(m, code, shape, other, self.held[k], f"x{k}")
+            if not isinstance(replicate, Const) or replicate.value:
+                code = Mux(replicate, Value.cast(self.bus[self._replicated(k)]), code)
+            # The factors of -a·b and -b·a in (a - b)².
+            negate = replicate if self.side == "a" and k % PARTS in (1, 2) else Const(0, 1)
+            self._build_operand(m, code, shape, negate, self.held[k], f"x{k}")
         return m
 
-    def _dealt(self, k: int) -> int:
-        """Which operand is where operand k was, if four lanes get the same one."""
+    def _replicated(self, k: int) -> int:
+        """Return the index of the operand of lane k if four lanes get the same operand."""
         if not self.groups:
             return k // PARTS
-        lanes = GROUP // KEPT * PARTS  # that share a group then
+        lanes = GROUP // KEPT * PARTS  # lanes that share a group
         return k // (lanes * KEPT) * GROUP + k % GROUP
 
     def _build_operand(
-        self, m: Module, code: Value, shape, other: Value, held: data.View, name: str
+        self, m: Module, code: Value, shape, negate: Value, held: data.View, name: str
     ) -> None:
+        """Decode one operand into its register."""
         format = self.format
         f = format.fraction_bits
         view = unpack(m, code, format, name=name)
-        sign = view.sign ^ shape["turn"] ^ other
+        sign = view.sign ^ shape["turn"] ^ negate
         m.d.comb += [
             held.sign.eq(sign),
             held.zero.eq(view.zero),
             held.inf.eq(view.inf),
             held.nan.eq(view.nan),
+            # A NaN must not reach the arithmetic; its flag alone decides the result.
             held.as_product.eq(shape["product"] & ~view.nan),
             held.as_sum.eq(shape["sum"] & ~view.nan),
         ]
@@ -196,31 +212,40 @@ class Decode(wiring.Component):
         m.d.comb += [held.significand.eq(significand), held.exponent.eq(exponent)]
 
     def _fine(self, m: Module, view, steps: Value, name: str) -> Value:
-        """The magnitude before the coarse shift; of infinity ones, from where there are none."""
+        """Return the magnitude after the fine shift.
+
+        An infinity has ``f + 2`` ones at the top, so that it exceeds all finite numbers.
+        """
         f = self.format.fraction_bits
-        coarse = ((1 << self.format.exponent_bits) - 2) >> _FINE << _FINE  # of infinity
+        coarse = ((1 << self.format.exponent_bits) - 2) >> _FINE << _FINE  # shift of an infinity
         top = fixed_bits(self.format) - 1 - coarse
         word: Value = Cat(view.significand[:-1], view.significand[-1] & ~view.inf)
         for bit in range(_FINE):
             step = 1 << bit
-            here = Signal(len(word) + step, name=f"{name}_up{step}")
-            m.d.comb += here.eq(Mux(steps[bit], Cat(Const(0, step), word), word))
-            word = here
+            shifted = Signal(len(word) + step, name=f"{name}_up{step}")
+            m.d.comb += shifted.eq(Mux(steps[bit], Cat(Const(0, step), word), word))
+            word = shifted
         return (word | Cat(Const(0, top - f - 2), view.inf.replicate(f + 2)))[: len(word)]
 
 
 class Spread(wiring.Component):
-    """Decoded operands in, lanes out, as their operation wants them; combinational.
+    """Decoder of operands, the part behind the operand registers; combinational.
 
     Parameters
     ----------
-    format, k, operations
-        As of `Decode`.
+    format : FloatFormat or str
+        Format of the operands.
+    k : int
+        Number of lanes.
+    operations : sequence of Op or str
+        The operations of the unit.
 
     Members
     -------
     held : In(k × held_layout)
+        Contents of the operand registers.
     lanes : Out(k × lane_layout)
+        Operands of the lanes, in the form that the operation needs.
     """
 
     if TYPE_CHECKING:
@@ -250,24 +275,27 @@ class Spread(wiring.Component):
             for name in ("sign", "zero", "inf", "nan"):
                 m.d.comb += getattr(lane, name).eq(getattr(held, name))
             for name in ("significand", "exponent"):
-                found = getattr(lane, name)
-                m.d.comb += found.eq(_wanted(getattr(held, name)[: len(found)], held.as_product))
+                field = getattr(lane, name)
+                m.d.comb += field.eq(_gated(getattr(held, name)[: len(field)], held.as_product))
             if len(Value.cast(lane.fixed)):
                 m.d.comb += lane.fixed.eq(self._fixed(m, held, f"x{k}"))
         return m
 
     def _fixed(self, m: Module, held: data.View, name: str) -> Value:
-        """The number in ones' complement, or 0: what is shifted in is like its sign."""
-        word, sign = _wanted(held.significand, held.as_sum), _wanted(held.sign, held.as_sum)
+        """Return the number in ones' complement, or 0 if the operation has no sum.
+
+        The bits that the coarse shift inserts equal the sign, because -x is ~x.
+        """
+        word, sign = _gated(held.significand, held.as_sum), _gated(held.sign, held.as_sum)
         for bit in range(self.format.exponent_bits - _FINE):
             step = 1 << (bit + _FINE)
             fill = sign.replicate(step)
-            here = Signal(len(word) + step, name=f"{name}_up{step}")
-            m.d.comb += here.eq(Mux(held.exponent[bit], Cat(fill, word), Cat(word, fill)))
-            word = here
+            shifted = Signal(len(word) + step, name=f"{name}_up{step}")
+            m.d.comb += shifted.eq(Mux(held.exponent[bit], Cat(fill, word), Cat(word, fill)))
+            word = shifted
         return Cat(word[: fixed_bits(self.format) - 1], sign)
 
 
-def _wanted(word: Value, flag: Value) -> Value:
-    """The word where the flag is set, or there is none; else 0."""
-    return word & flag.replicate(len(word)) if len(flag) else word
+def _gated(word: Value, enable: Value) -> Value:
+    """Return ``word`` if ``enable`` is set or has no bits, and otherwise 0."""
+    return word & enable.replicate(len(word)) if len(enable) else word

@@ -1,9 +1,10 @@
-"""Semirings on one pair of FP32 operands a beat, by the lanes and sums of a unit with M³XU.
+"""Semirings on one pair of FP32 operands per beat, with the lanes and sums of a unit with M³XU.
 
-The candidate is a fused sum of products that is rounded once anyway: of a · b alone, or of a · 1
-and 1 · b, with −0 for C and in all other lanes. The data assignment deals the operands and the
-ones; where the larger or the lesser of the two is wanted, the element
-takes the other product away. ⊕ is with what the slot holds when the result is written.
+Such a unit already has a fused sum of products that is rounded once, and ⊗ is expressed as such a
+sum. ⊗ = × is the product a·b alone, and ⊗ = + is a·1 + 1·b; C and all other lanes are −0, which
+changes no sum. For ⊗ = min and max the data assignment also passes a·1 and 1·b, and the element
+sets the product of the operand that lost the comparison to zero. ⊕ combines the candidate with the
+value of the slot when the result is written.
 """
 
 from collections.abc import Sequence
@@ -17,23 +18,23 @@ from vitruvian.golden.simd2.op import Op
 from .mode import bits_layout, mode_of
 
 __all__ = [
-    "DEAL",
-    "ELEMENT",
+    "ASSIGNMENT_BITS",
+    "ELEMENT_BITS",
     "addend",
     "chosen_bits",
     "chosen_layout",
-    "take_one",
-    "turned",
+    "keep_selected",
+    "negated_unless_nan",
 ]
 
-#: What a data assignment is told of `hdl.simd2.mode.MODES`.
-DEAL = ("semiring", "plus", "larger")
-#: What an element is told of them.
-ELEMENT = ("semiring", "larger", "truth", "turn")
+#: The bits of ``hdl.simd2.mode.MODES`` that a data assignment uses.
+ASSIGNMENT_BITS = ("semiring", "plus", "larger")
+#: The bits of ``hdl.simd2.mode.MODES`` that an element uses.
+ELEMENT_BITS = ("semiring", "larger", "truth", "turn")
 
 
 def chosen_layout(operations: Sequence[Op], names: Sequence[str]) -> data.StructLayout:
-    """Some fields of `hdl.simd2.mode.bits_layout`."""
+    """Return a layout of the given fields of ``hdl.simd2.mode.bits_layout``."""
     members = bits_layout(operations).members
     return data.StructLayout({name: members[name] for name in names})
 
@@ -41,28 +42,47 @@ def chosen_layout(operations: Sequence[Op], names: Sequence[str]) -> data.Struct
 def chosen_bits(
     operations: Sequence[Op], view: data.View, names: Sequence[str]
 ) -> dict[str, Value]:
-    """The bits of a `chosen_layout`, constants among them."""
-    found: dict[str, Value] = {}
+    """Return the control bits of a ``chosen_layout`` by name, including the constant ones.
+
+    Parameters
+    ----------
+    operations : sequence of Op
+        The operations of the unit.
+    view : View of ``chosen_layout``
+    names : sequence of str
+        The bits to return.
+    """
+    control: dict[str, Value] = {}
     for name in names:
         bit = Value.cast(getattr(view, name))
-        found[name] = bit if len(bit) else Const(mode_of(operations[0])[name], 1)
-    return found
+        control[name] = bit if len(bit) else Const(mode_of(operations[0])[name], 1)
+    return control
 
 
 def addend(start: Value, semiring: Value) -> Value:
-    """C of the sum: ``start``, and for a semiring −0, which changes no sum."""
+    """Return C of the sum: ``start``, or in a semiring −0, which changes no sum."""
     word = start & (~semiring).replicate(len(start))
     return word | Cat(Const(0, len(start) - 1), semiring)
 
 
-def turned(code: Value, turn: Value, output: FloatFormat) -> Value:
-    """A result with the other sign, but a NaN, where ``turn`` is set: as `better` takes it."""
+def negated_unless_nan(code: Value, negate: Value, output: FloatFormat) -> Value:
+    """Return a code with the other sign if ``negate`` is set and the code is not the NaN.
+
+    Parameters
+    ----------
+    code : Value
+        A number, or the canonical NaN.
+    negate : Value
+        One bit.
+    output : FloatFormat
+        Format of the code.
+    """
     f = output.fraction_bits
-    nan = code[f:-1].all() & code[f - 1]  # the canonical one
-    return Cat(code[:-1], code[-1] ^ (turn & ~nan))
+    nan = code[f:-1].all() & code[f - 1]  # only the canonical NaN occurs
+    return Cat(code[:-1], code[-1] ^ (negate & ~nan))
 
 
-def take_one(
+def keep_selected(
     m: Module,
     a: data.View,
     b: data.View,
@@ -73,25 +93,28 @@ def take_one(
     larger: Value,
     turn: Value,
 ) -> None:
-    """Take the product of the operand that is not wanted away: a · 1, or 1 · b.
+    """Set the product of the operand that lost the comparison to zero: a · 1 or 1 · b.
 
     Parameters
     ----------
     m : Module
-        Where statements go, behind those that set ``a`` and ``b``.
-    a, b : View of `hdl.m3xu.lanes.bus_layout`
-        What the dot product gets: lanes of a and 1 first, those of 1 and b behind them.
+        The module that gets the statements. They override earlier ones that set ``a`` and ``b``.
+    a, b : View of ``hdl.m3xu.lanes.bus_layout``
+        Inputs of the dot product: first the lanes of a and 1, then the lanes of 1 and b.
     first, second : (Value, Value)
-        FP32 code of each operand, and whether it is a NaN.
+        FP32 code of each operand, and a bit that is set if the operand is a NaN.
     lanes : int
-        Lanes of one product.
-    larger, turn : Value
-        Whether one of the two is wanted at all, and whether it is the lesser one.
+        Number of lanes of one product.
+    larger : Value
+        One bit. If set, ⊗ is min or max; otherwise both products stay.
+    turn : Value
+        One bit. If set, the smaller operand is kept, otherwise the larger one.
     """
     (x, no_x), (y, no_y) = first, second
     above = Signal(name="a_above_b")
     wants_b = Signal(name="wants_b")
     m.d.comb += [
+        # Compare as sign and magnitude; a NaN never wins.
         above.eq(Mux(x[-1] ^ y[-1], y[-1], (x[:-1] > y[:-1]) ^ x[-1])),
         wants_b.eq(no_x | (~no_y & (~above ^ turn))),
     ]

@@ -1,14 +1,34 @@
 """⊗ and ⊕ of the semirings: candidates a + b, a · b or max(a, b), and the least of them.
 
-A lane keeps a candidate where the sum of products keeps a product; sums need more bits than that,
-and have some beside. Behind the place "product" candidates become *keys* of which the least is
-wanted: sums are signed with the sign inverted, and compare like unsigned numbers; the others have a
-sign and a magnitude, and the answer is turned where both are negative. Comparison is exact; what is
-found is rounded once, later.
+Every pair of operands gives one *candidate*, the value of its ⊗. A tournament tree finds the least
+candidate (⊕ = max is done as min on negated numbers, see ``hdl.simd2.operand``). Nothing is rounded
+before the tournament: the candidates are exact, and the back end of the dot product rounds the
+winner once.
 
-Sums are of numbers in ones' complement: −x is ~x = −x − 1, and the carry-in is set where both are
-negative, so a sum with a negative operand is one short. A bit below says so, and with it the order
-is right: one short and the bit set is just below the next number without.
+A candidate uses the registers in which a sum of products keeps a product; a sum a + b has more bits
+than a product and a few registers of its own. Behind the stage ``product`` each candidate becomes a
+*key*. A key is a single word, so that one unsigned comparison decides between two candidates:
+
+- A key of a product or of an operand is, from the top: a NaN bit, the inverted sign, the exponent,
+  the fraction. The inverted sign puts negative numbers below positive ones, and the NaN bit puts
+  NaNs above all numbers. Among two negative numbers the larger magnitude is the lesser number, so
+  there the answer of the comparison is inverted (``sign_magnitude``).
+- A key of a sum a + b is a fixed-point number with its sign inverted, which has the order of the
+  unsigned numbers already.
+
+The operands of a sum are in ones' complement, because negating them is then only an inversion. The
+adder takes them as two's complement numbers, so its result can be one unit too small. An example
+with small integers, where ~x = -x - 1:
+
+- 5 + 2: no operand is negative, so the adder gives 7, the sum.
+- 5 + (-2): the adder gets 5 and ~2 = -3 and gives 2. The sum is 3, so the result is *one short*.
+- (-5) + (-2): the adder gets -6 and -3 and a carry-in of 1, which is set if both operands are
+  negative. It gives -8. The sum is -7, so the result is again one short.
+
+So the result is one short exactly if an operand is negative, and a flag bit below the word says so.
+The flag also makes the order of the keys correct. The pair (2, flag) means 3: it lies above
+(2, no flag), which means 2, and below (3, no flag), which means 3 as well. Of two candidates with
+equal values either may win. One bit more, below the flag, tells -0 from +0.
 """
 
 from collections.abc import Sequence
@@ -19,25 +39,28 @@ from amaranth.lib import data
 
 from vitruvian.golden.fp.formats import FloatFormat
 
-from ..fp.geometry import Geometry, Lane, Winner
+from ..fp.geometry import BypassResult, Geometry, Lane
 from .operand import fixed_bits
 
-__all__ = ["Candidate", "Widths", "candidate", "key_of", "least", "less", "winner_of"]
+__all__ = ["Candidate", "Widths", "candidate", "key_of", "least", "less", "decode_key"]
 
-#: Top bits of a key that are all ones, or all zeros, for infinities and no finite number.
+#: Number of top bits of a key that are all ones, or all zeros, for an infinity but for no finite
+#: number: a sign and 12 bits more. The magnitude of a finite sum of two FP16 numbers starts with at
+#: most 11 ones, because the largest is (2^11 - 1)·2^30 units in 41 bits. The exponent of a finite
+#: product is far below all ones.
 _SPECIAL = 13
 
 
 @dataclass(frozen=True, kw_only=True)
 class Widths:
-    """Bits of candidates and keys.
+    """The widths of candidates and keys.
 
     Attributes
     ----------
     format : FloatFormat
-        Of the operands.
+        Format of the operands.
     sums, products, extrema : bool
-        Which candidates there can be.
+        The kinds of candidates that the unit has: a + b, a · b, and min or max of a and b.
     """
 
     format: FloatFormat
@@ -47,19 +70,20 @@ class Widths:
 
     @property
     def fraction(self) -> int:
-        """Fraction bits of a product, normalised."""
+        """Fraction bits of a normalised product."""
         return 2 * self.format.fraction_bits + 1
 
     @property
     def exponent(self) -> int:
-        """Of a product of semirings, whose operands are normalised."""
+        """Exponent bits of a product of normalised operands."""
         return self.format.exponent_bits + 2
 
     @property
     def number(self) -> int:
-        """Of a key: a sum of fixed-point numbers, and below it whether one is missing, and is −0.
+        """Bits of a key without the NaN bit.
 
-        Or, from the top, sign, exponent and fraction of a product or of an operand.
+        A key of a sum has, from the top: the fixed-point number, the bit that says that it is one
+        short, and the bit that tells +0 from −0. Other keys have sign, exponent and fraction.
         """
         if self.sums:
             return fixed_bits(self.format) + 3
@@ -67,28 +91,30 @@ class Widths:
 
     @property
     def low(self) -> int:
-        """What a sum has below the fraction of a product."""
+        """Bits that the key of a sum has below the fraction of a product."""
         return self.number - 1 - self.exponent - self.fraction
 
     @property
     def key(self) -> int:
-        """A number, its sign inverted, and on top of it whether it is a NaN."""
+        """Bits of a key: the number with its sign inverted, and the NaN bit above it."""
         return self.number + 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """What a lane keeps: as for a product, and what a sum has beside.
+    """The candidate of one lane, in the registers of a product and a few more.
 
     Attributes
     ----------
     word, exponent, sign : Value
-        Of products as in the sum of them. Of other candidates the number of the key, from the top:
-        sign, exponent, word, of which the top bit stays clear.
+        A product has its significand, exponent and sign here. The number of any other candidate's
+        key is split into these three, with the sign at the top, then exponent, then word; the top
+        bit of ``word`` stays 0.
     low : Value
-        The rest of the number.
+        The bits of the number below ``word``; only a sum has them.
     inf, nan : Value
-        Whether it is infinite, with the sign of the number, or a NaN; of extrema only the latter.
+        One bit each: the candidate is an infinity of the given sign, or a NaN. For extrema ``inf``
+        is always 0, because their keys have the exponent field of an infinity.
     """
 
     word: Value
@@ -109,38 +135,44 @@ def candidate(
     mode: dict[str, Value],
     name: str,
 ) -> Candidate:
-    """One pair of operands.
+    """Return the candidate of one pair of operands.
 
     Parameters
     ----------
-    a, b : View of `lane_layout`
+    m : Module
+    a, b : View of ``lane_layout``
+        The operands.
     product : Lane
-        Significand and exponent 0 where none is wanted.
+        Their product; significand and exponent are 0 if the operation needs no product.
+    widths : Widths
+        Widths of the candidate.
     mode : dict of str to Value
-        See `hdl.simd2.mode.mode_of`.
+        Control bits of the operation, see ``hdl.simd2.mode.mode_of``.
+    name : str
+        First part of the new signals' names.
     """
     plus, larger = mode["plus"], mode["larger"]
     sign = product.sign
     nan = a.nan | b.nan
     inf = a.inf | b.inf
-    spoilt: Value = (a.inf & b.zero) | (a.zero & b.inf)
+    invalid: Value = (a.inf & b.zero) | (a.zero & b.inf)
     total: Value = Const(0, widths.number - 1)
     if widths.sums:
         fixed = Signal(widths.number - 2, name=f"{name}_total")
         carry = a.fixed[-1] & b.fixed[-1]
         m.d.comb += fixed.eq((a.fixed.as_signed() + b.fixed.as_signed() + carry)[: len(fixed)])
         either = a.sign | b.sign
-        # x − x is +0, and −0 where signs are turned; of a sum that is not 0 it does not matter
+        # x − x is +0, and −0 if the signs are negated; for a nonzero sum the bit does not matter.
         minus_zero = Mux(mode["turn"], either, a.sign & b.sign)
         total = Cat(~minus_zero, either, fixed[:-1])
         sign = Mux(plus, fixed[-1], sign)
-        spoilt = Mux(plus, a.inf & b.inf & (a.sign ^ b.sign), spoilt)
-    nan = nan | spoilt
+        invalid = Mux(plus, a.inf & b.inf & (a.sign ^ b.sign), invalid)
+    nan = nan | invalid
     word, exponent = product.significand, product.exponent
     if widths.extrema:
         above = Signal(name=f"{name}_a_above_b")
         x, y = (Cat(z.significand[:-1], z.exponent, ~z.sign) for z in (a, b))
-        lower = _is_less(y, x, turns=Const(1, 1))
+        lower = _is_less(y, x, sign_magnitude=Const(1, 1))
         m.d.comb += above.eq(b.nan | (lower & ~a.nan))
         chosen = Mux(above, x, y)
         f = widths.format.fraction_bits
@@ -163,16 +195,30 @@ def candidate(
 
 
 def _or(x: Value, y: Value) -> Value:
+    """Return ``x | y`` in the width of the longer one."""
     return (x | y)[: max(len(x), len(y))]
 
 
 def key_of(m: Module, kept: Candidate, *, widths: Widths, mode: dict[str, Value], name: str):
-    """The key of a candidate, behind the place "product"."""
-    top = ~kept.sign | kept.nan  # a NaN is not among the negative numbers
+    """Return the key of a candidate behind the stage ``product``.
+
+    Parameters
+    ----------
+    m : Module
+    kept : Candidate
+        The candidate, in its registers.
+    widths : Widths
+    mode : dict of str to Value
+        Control bits of the operation.
+    name : str
+        First part of the new signals' names.
+    """
+    # A NaN gets the sign of a positive number, so that no comparison with it is inverted.
+    top = ~kept.sign | kept.nan
     plus, word, exponent = mode["plus"], kept.word, kept.exponent[: widths.exponent]
     fraction: Value = word[: widths.fraction]
     if widths.products or widths.extrema:
-        # normalised; a sum, whose top bit of the word is clear, stays as it is
+        # A nonzero product is in [1, 4): normalise it. The top bit of a sum's word is 0.
         exponent = (exponent + word[-1])[: widths.exponent]
         fraction = Mux(word[-1] | plus, word[:-1], Cat(Const(0, 1), word[:-2]))
     number = Cat(kept.low, fraction, exponent)
@@ -185,10 +231,11 @@ def key_of(m: Module, kept: Candidate, *, widths: Widths, mode: dict[str, Value]
 
 
 def less(x: Value, y: Value) -> Value:
-    """Whether unsigned x is less than y: where a borrow begins, and how far it goes on.
+    """Return 1 if x < y as unsigned numbers of the same width.
 
-    Two of three gates of a subtractor; `x < y` mapped to 227 µm² with a choice of 44 bits, this to
-    208.
+    A balanced tree computes the borrow of x - y without the difference itself: each node has a bit
+    that generates a borrow and a bit that propagates one. With a multiplexer of 44 bits behind it,
+    this mapped to 208 µm² and the operator ``<`` to 227 µm².
     """
     pairs = [(~p & q, ~p | q) for p, q in zip(x, y, strict=True)]
     while len(pairs) > 1:
@@ -200,27 +247,37 @@ def less(x: Value, y: Value) -> Value:
     return pairs[0][0]
 
 
-def _is_less(x: Value, y: Value, *, turns: Value) -> Value:
-    """Whether x is the lesser number; of equal ones it does not matter.
+def _is_less(x: Value, y: Value, *, sign_magnitude: Value) -> Value:
+    """Return 1 if x is the lesser number; for equal numbers the result may be 0 or 1.
 
-    The top bits are inverted signs; where ``turns``, the rest is a magnitude, and the order of two
-    negative numbers is the other one.
+    The top bits of x and y are inverted signs. If ``sign_magnitude`` is set, the other bits are a
+    magnitude, and the order of two negative numbers is inverted.
     """
     negative = ~(x[-1] | y[-1])
-    return less(x, y) ^ (negative & turns)
+    return less(x, y) ^ (negative & sign_magnitude)
 
 
 def least(
     m: Module,
     keys: Sequence[Value],
     *,
-    turns: Value,
+    sign_magnitude: Value,
     name: str,
     levels: int | None = None,
 ) -> list[Value]:
-    """The least key, by a balanced tree; with ``levels`` only so many levels of it.
+    """Return the least key, found by a tournament tree.
 
-    ``turns`` is whether keys have magnitudes.
+    Parameters
+    ----------
+    m : Module
+    keys : sequence of Value
+        The keys.
+    sign_magnitude : Value
+        One bit. If set, the keys hold a sign and a magnitude, otherwise fixed-point numbers.
+    name : str
+        First part of the new signals' names.
+    levels : int, optional
+        If given, build only that many levels of the tree and return all keys that are left.
     """
     level, keys = 0, list(keys)
     while len(keys) > 1 and (levels is None or level < levels):
@@ -228,9 +285,9 @@ def least(
         for index in range(0, len(keys) - 1, 2):
             x, y = keys[index], keys[index + 1]
             smaller = Signal(len(x), name=f"{name}{level}_{index // 2}")
-            # a NaN has the sign of a positive number
+            # The bit below the NaN bit is the inverted sign; that of a NaN is 1, as if positive.
             negative = ~(x[-2] | y[-2])
-            m.d.comb += smaller.eq(Mux(less(x, y) ^ (negative & turns), x, y))
+            m.d.comb += smaller.eq(Mux(less(x, y) ^ (negative & sign_magnitude), x, y))
             following.append(smaller)
         if len(keys) % 2:
             following.append(keys[-1])
@@ -238,8 +295,21 @@ def least(
     return keys
 
 
-def winner_of(key: Value, *, widths: Widths, geometry: Geometry, mode: dict[str, Value]) -> Winner:
-    """What a key stands for, as the back end takes it."""
+def decode_key(
+    key: Value, *, widths: Widths, geometry: Geometry, mode: dict[str, Value]
+) -> BypassResult:
+    """Return the number of a key in the form that the back end rounds.
+
+    Parameters
+    ----------
+    key : Value
+        The least key.
+    widths : Widths
+    geometry : Geometry
+        The widths of the back end.
+    mode : dict of str to Value
+        Control bits of the operation.
+    """
     format, output = widths.format, geometry.output
     number, nan = key[:-1], key[-1]
     sign = ~number[-1]
@@ -248,43 +318,46 @@ def winner_of(key: Value, *, widths: Widths, geometry: Geometry, mode: dict[str,
     if widths.sums or widths.products:
         upper, top = number[-_SPECIAL:-1], number[-1]
         inf = (upper.all() & (top | ~fixed)) | (fixed & ~upper.any() & ~top)
-    minus, missing = sign, Const(0, 1)
-    folded: list[tuple[Value, Value]] = []
+    special_sign, one_short = sign, Const(0, 1)
+    magnitudes: list[tuple[Value, Value]] = []
     tops: list[tuple[Value, Value]] = []
     bits = geometry.output.exponent_bits
     if widths.sums:
-        # ones' complement: with a negative operand one is missing, but for a negative sum none is
-        missing = fixed & number[1] & ~sign
-        below = geometry.window - (widths.number - 4)  # the top bit has the place of E_max
+        # A positive sum with a negative operand is one short. A negative one is not: with the word
+        # -n - 1 for the sum -n, inverting the word gives exactly the magnitude n.
+        one_short = fixed & number[1] & ~sign
+        below = geometry.window - (widths.number - 4)  # the top bit has the weight of E_max
         total = number[2:-1] ^ sign.replicate(widths.number - 3)
-        folded.append((fixed, Cat(missing.replicate(below), total)))
+        magnitudes.append((fixed, Cat(one_short.replicate(below), total)))
         tops.append((fixed, Const(format.emax + 1 + output.bias, bits)))
-        minus = Mux(fixed & ~inf, ~number[0], sign)
+        special_sign = Mux(fixed & ~inf, ~number[0], sign)
     if widths.products or widths.extrema:
         field = number[-1 - widths.exponent : -1]
         fraction = number[-1 - widths.exponent - widths.fraction : -1 - widths.exponent]
         word = Cat(Const(0, geometry.window - len(fraction)), fraction, field.any())
-        folded.append((~fixed, word))
-        raised = format.bias + format.fraction_bits  # an operand's exponent is so much higher
-        scale: Value = Const(output.bias - 2 * raised, signed(bits + 1))
+        magnitudes.append((~fixed, word))
+        # Normalised subnormal numbers have exponents down to 1 - fraction_bits; the operands'
+        # exponents are therefore ``fraction_bits`` higher than the format's.
+        raised_bias = format.bias + format.fraction_bits
+        scale: Value = Const(output.bias - 2 * raised_bias, signed(bits + 1))
         if widths.extrema:
-            one = Const(output.bias - raised, signed(bits + 1))
-            scale = Mux(mode["larger"], one, scale)
-            inf = inf | (mode["larger"] & (field == format.emax + 1 + raised))
+            one_operand = Const(output.bias - raised_bias, signed(bits + 1))
+            scale = Mux(mode["larger"], one_operand, scale)
+            inf = inf | (mode["larger"] & (field == format.emax + 1 + raised_bias))
         tops.append((~fixed, (field + scale)[:bits]))
-    return Winner(
+    return BypassResult(
         select=mode["semiring"],
-        folded=_pick(folded, geometry.magnitude_bits),
-        missing=missing,
-        below=sign,
+        magnitude=_pick(magnitudes, geometry.magnitude_bits),
+        one_short=one_short,
+        negative=sign,
         top=_pick(tops, bits),
-        minus=minus & ~nan,
+        special_sign=special_sign & ~nan,
         inf=inf & ~nan,
         nan=nan,
     )
 
 
 def _pick(choices: list[tuple[Value, Value]], width: int) -> Value:
-    """The value that is chosen, in as many bits."""
+    """Return the selected value in ``width`` bits; ``choices`` has one or two (select, value)."""
     words = [Cat(value, Const(0, max(width - len(value), 0)))[:width] for _, value in choices]
     return words[0] if len(words) == 1 else Mux(choices[0][0], *words)

@@ -1,4 +1,4 @@
-"""Small components for the tests of the harness itself."""
+"""Small components that test the simulation harness itself."""
 # pyright: reportInvalidTypeForm=false, reportCallIssue=false
 
 from amaranth.hdl import Module, Mux, Signal, signed, unsigned
@@ -10,7 +10,7 @@ __all__ = ["Array", "DelayedDot", "Mode", "Multiply", "Shapes", "StreamAdder", "
 
 
 class Multiply(wiring.Component):
-    """``p = a * b`` in a register."""
+    """Multiplier ``p = a * b`` with an output register."""
 
     a: Signal
     b: Signal
@@ -27,7 +27,7 @@ class Multiply(wiring.Component):
 
 
 class Array(wiring.Component):
-    """`count` independent multipliers."""
+    """Array of ``count`` independent multipliers."""
 
     a: data.View
     b: data.View
@@ -48,7 +48,7 @@ class Array(wiring.Component):
 
 
 class DelayedDot(wiring.Component):
-    """``d = c + sum(a * b)`` modulo 2**24, ``pipeline`` cycles later."""
+    """Dot product ``d = c + sum(a * b)`` modulo 2**24 with a latency of ``pipeline`` cycles."""
 
     a: In(data.ArrayLayout(unsigned(8), 3))
     b: In(data.ArrayLayout(unsigned(5), 3))
@@ -71,7 +71,7 @@ class DelayedDot(wiring.Component):
 
 
 class Mode(enum.Enum, shape=2):
-    """Which of two numbers leaves :class:`Shapes`."""
+    """The operation of ``Shapes``."""
 
     SUM = 1
     DIFFERENCE = 2
@@ -81,7 +81,7 @@ PAIR = data.StructLayout({"x": signed(7), "y": data.ArrayLayout(signed(13), 2)})
 
 
 class Shapes(wiring.Component):
-    """Structures, signed fields, arrays of structures and an enumeration on the ports."""
+    """Component whose ports have structures, signed fields, arrays of structures and an enum."""
 
     mode: In(Mode, init=Mode.SUM)
     pairs: In(data.ArrayLayout(PAIR, 2))
@@ -103,7 +103,7 @@ class Shapes(wiring.Component):
 
 
 class Wide(wiring.Component):
-    """``d = a ^ (b << 1)`` on 100 bits, and 40 and 64 bit fields across word boundaries."""
+    """``d = a ^ (b << 1)`` on 100 bits, and fields of 40 and 64 bits across word boundaries."""
 
     a: In(100)
     b: In(100)
@@ -126,10 +126,13 @@ OPERANDS = data.StructLayout({"x": 16, "y": data.ArrayLayout(12, 2)})
 
 
 class StreamAdder(wiring.Component):
-    """``o = x + y[0] + y[1] + bias`` through a buffer of four; ``k`` scales if it is nonzero.
+    """Stream of sums ``o = x + y[0] + y[1] + bias`` behind a buffer of four words.
 
-    ``fault`` puts a mistake in: ``"lost"`` drops beats while the output stalls, ``"twice"`` repeats
-    them, ``"sum"`` computes wrongly for some operands, ``"hang"`` stops after nine beats.
+    Parameters
+    ----------
+    fault : {"", "lost", "twice", "sum", "hang"}
+        A deliberate mistake: beats are dropped while the output stalls, beats are repeated, some
+        sums are wrong, or the stream stops after nine beats.
     """
 
     i: In(stream.Signature(OPERANDS))

@@ -1,4 +1,4 @@
-"""Shared sub-components: written once, and the same whichever instance is looked at."""
+"""Shared sub-components are elaborated once, and all their instances are equal."""
 
 from dataclasses import replace
 
@@ -11,7 +11,10 @@ from vitruvian.hdl.elaborate import to_rtlil
 
 
 def counted(monkeypatch, body):
-    """Calls of `Multiply.elaborate`, which is ``body`` of the original, self and platform."""
+    """Replace ``Multiply.elaborate`` by ``body`` and return the list of its calls.
+
+    ``body`` takes the original function, the component, the platform and the number of the call.
+    """
     calls = []
     original = Multiply.elaborate
 

@@ -1,4 +1,4 @@
-"""Quicker elaboration and the quicker start of Yosys change no text."""
+"""Faster elaboration and the faster start of Yosys do not change the emitted text."""
 
 from contextlib import nullcontext
 from dataclasses import replace
@@ -22,6 +22,6 @@ def test_the_text_is_amaranths_own(monkeypatch, name):
     assert verilog_of(quick) == convert(quick, strip_internal_attrs=True)
 
 
-def test_an_error_of_yosys_is_told():
+def test_an_error_of_yosys_is_reported():
     with pytest.raises(BuildError, match=r"Yosys failed .*syntax error"):
         verilog_of("module \\x\nfoo\n")

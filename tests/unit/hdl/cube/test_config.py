@@ -1,4 +1,4 @@
-"""Configurations of the matrix unit: what they say and refuse; one module for all elements."""
+"""Configurations of the matrix unit: properties, errors, and one module for all elements."""
 
 import re
 from dataclasses import FrozenInstanceError, replace
@@ -98,7 +98,7 @@ def test_precisions_have_one_order():
         ({"saturate": 1}, TypeError, "saturate must be True or False, not 1"),
     ],
 )
-def test_what_a_configuration_refuses(changes, error, message):
+def test_errors_of_a_configuration(changes, error, message):
     with pytest.raises(error, match=re.escape(message)):
         replace(TINY, **changes)
 
@@ -112,7 +112,7 @@ def test_an_unknown_precision_is_named():
 
 @pytest.mark.parametrize("dataflow", ["broadcast", "systolic"])
 def test_all_elements_are_one_module_in_either_dataflow(dataflow, monkeypatch):
-    """Also without sharing: the tool that finds equal modules by their text agrees."""
+    """Sharing is switched off here; the tool that finds equal modules by their text agrees."""
     config = MatrixUnitConfig(m=2, n=3, k=1, precisions=("fp8e5m2",), pipeline=1, dataflow=dataflow)
     monkeypatch.setattr(MatrixUnit, "shared", ())
     modules = re.findall(r"^module \\(\S+)$", to_rtlil(MatrixUnit(config=config)), re.MULTILINE)

@@ -54,7 +54,7 @@ def test_pipeline_depths(preset, pipeline):
 
 
 def _shared(preset, k, precisions, **changes):
-    """Specs for one unit: K by operand width, one window for all but the short one."""
+    """Return specs for one unit: K follows from the operand width, and one window may be short."""
     specs = {}
     for name in precisions:
         spec = PRESETS[preset].spec(name)
@@ -111,7 +111,7 @@ def test_several_precisions_in_one_unit(name, pipeline):
 
 
 def _words(octets: np.ndarray) -> np.ndarray:
-    """Bus bytes as the model takes a wide port: an integer if it fits, else Python integers."""
+    """Convert bytes of a bus to the integers that the model takes for a wide port."""
     if octets.shape[1] <= 8:
         padded = np.zeros((len(octets), 8), np.uint8)
         padded[:, : octets.shape[1]] = octets

@@ -1,4 +1,4 @@
-"""Exact dot product RTL against golden and exact rationals; where it stops."""
+"""Exact dot product RTL against golden and exact rationals, and its largest formats."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def test_depths(pipeline):
 
 
 def test_all_fp8_pairs_with_every_addend_class():
-    """K = 1: 65536 products for each of six addends, in each of the four pairs of formats."""
+    """With K = 1 there are 65536 products for each of six addends and four pairs of formats."""
     codes = np.arange(256, dtype=np.uint8)
     a, b = np.repeat(codes, 256)[:, None], np.tile(codes, 256)[:, None]
     checked = 0
@@ -54,7 +54,7 @@ def test_against_exact_rationals():
 
 
 def test_a_difference_below_any_window():
-    """Large products cancel exactly; what is left is the smallest product there is."""
+    """Large products cancel exactly, and the smallest possible product is left."""
     spec = EXACT.spec("fp16", k=3)
     model = rtl.compile_unit(ExactDotProduct, spec=spec)
     a = np.array([[0x7BFF, 0xFBFF, 0x0001]], np.uint16)
@@ -81,7 +81,7 @@ def test_a_mutant_is_caught(monkeypatch):
 
 
 @pytest.mark.parametrize("input", ["bf16", "tf32", "fp32"])
-def test_where_the_rtl_stops(input):
+def test_formats_that_are_too_wide_are_refused(input):
     spec = EXACT.spec(input, k=4)
     with pytest.raises(ValueError, match=f"at most {MAX_SUM_BITS} bits.*not '{input}'"):
         ExactDotProduct(spec=spec)

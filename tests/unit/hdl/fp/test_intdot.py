@@ -1,4 +1,4 @@
-"""Integer dot product RTL against golden: every sign, K, depth; all pairs; mutants."""
+"""Integer dot product RTL against golden: signs, K, pipeline depths, all pairs, mutants."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ DEPTHS = sorted(vitruvian.hdl.fp.intdot.PIPELINES)
 @pytest.mark.parametrize("signed_b", [True, False])
 @pytest.mark.parametrize("saturate", [True, False])
 def test_signs_and_overflow(signed_a, signed_b, saturate):
-    """K = 3: a pair and one that is left over."""
+    """K = 3 has one pair of products and one single product."""
     result = run_int_dot(3, signed_a, signed_b, saturate, 0, 20_000, SEED)
     assert result.vectors == 20_000 and not result.mismatches, result.examples
 
@@ -38,9 +38,9 @@ def test_lengths(k):
 @pytest.mark.parametrize("signed_a", [True, False])
 @pytest.mark.parametrize("signed_b", [True, False])
 def test_all_pairs_in_both_places_of_a_pair(signed_a, signed_b):
-    """Every product of two bytes, beside every kind of neighbour: 2 x 65536 x 5 results.
+    """Every product of two bytes occurs beside every kind of neighbour: 2 x 65536 x 5 results.
 
-    The third lane is at rest: the unit is that of `test_signs_and_overflow`.
+    The operands of the third lane are zero; the unit is that of ``test_signs_and_overflow``.
     """
     model = rtl.compile_unit(IntDotProduct, k=3, signed_a=signed_a, signed_b=signed_b)
     x = np.repeat(np.arange(256, dtype=np.uint8), 256)
@@ -61,7 +61,7 @@ def test_all_pairs_in_both_places_of_a_pair(signed_a, signed_b):
 
 
 def test_saturation_is_decided_on_the_exact_sum():
-    """C at the limits, products that leave the range and come back, and that just do not leave."""
+    """C is at the limits; partial sums leave the range and return, or just stay inside."""
     model = rtl.compile_unit(IntDotProduct, k=3, saturate=True)
     low, high = -(2**31), 2**31 - 1
     a = np.array([[127, -127, 0], [127, 0, 0], [-128, 0, 0], [1, 0, 0]], np.int8)

@@ -1,4 +1,4 @@
-"""Units with DSP blocks for multipliers: the bits of those with Booth's, golden's, and mutants."""
+"""Units with DSP blocks equal golden and units with Booth multipliers; mutants fail."""
 
 from dataclasses import replace
 from typing import Any
@@ -121,7 +121,7 @@ def test_matrix_units_with_dsp_blocks_equal_golden(config):
     ids=lambda operations: "-".join(op.mnemonic for op in operations[:4]),
 )
 def test_integer_tiles_with_dsp_blocks_equal_golden(operations):
-    """One of each way to form products: all apart; sums; no adder; squares; sums or squares."""
+    """Every form of products: separate, sums, no adder, squares, sums or squares."""
     config = IntConfig(m=1, n=1, bits=8, pipeline=1, operations=operations, multiplier="dsp")
     result = run_int_tile(config, 4000, SEED)
     assert not result.mismatches, result.examples
@@ -141,7 +141,7 @@ def test_another_multiplier_is_refused(value):
 
 
 def test_names_of_units_with_booths_multipliers_stay():
-    """Modules are named by the configuration's text: it says nothing about the default."""
+    """The configuration's text, which names modules, omits the default multiplier."""
     for config in (CONFIGS["tiny"], IntConfig()):
         assert "multiplier=" not in repr(config)
         assert "multiplier='dsp'" in repr(replace(config, multiplier="dsp"))
@@ -152,24 +152,24 @@ def test_names_of_units_with_booths_multipliers_stay():
 
 
 class _Dot(DotProduct):
-    """Of this module, so that no model compiled before is taken."""
+    """Dot product of a class of this file, so that no cached model of another file is used."""
 
 
 class _Chain(IntDotProduct):
-    """As `_Dot`; its blocks take B without its sign."""
+    """Integer dot product whose blocks take B without its sign; see ``_Dot`` for the class."""
 
-    def _build_chain(self, m, cuts):
+    def _build_chain(self, m, stages):
         self.signed_b = False
-        return super()._build_chain(m, cuts)
+        return super()._build_chain(m, stages)
 
 
 def _bit_off(m, a, b, *, name, multiplier="booth"):
-    """The lowest bit of one operand does not reach the multiplier."""
+    """Clear the lowest bit of one operand of the multiplier."""
     return multiply(m, a[1:], b, name=name, multiplier=multiplier) << 1
 
 
 def _carry_lost(m, rows, *, width, target, name, ones=()):
-    """Adders do not take their carries; what has none is one bit short."""
+    """Ignore the carries of the adders; an adder without a carry loses its lowest bit."""
     rows, _ = add_plainly(m, rows, width=width, target=target, name=name)
     return rows if ones else [replace(row, value=row.value[:-1]) for row in rows], []
 

@@ -32,7 +32,7 @@ GROUPS = groups()
 
 @pytest.mark.parametrize("name", GROUPS)
 def test_against_golden(name):
-    """Narrow operands are exhausted: the counts say so."""
+    """Narrow operands are tested exhaustively, and the counts prove it."""
     units = GROUPS[name]
     result = run_group(units, 20_000, SEED)
     assert not result.mismatches, result.examples
@@ -51,7 +51,7 @@ def test_every_unit_has_a_group_and_a_name():
 
 @pytest.mark.parametrize("format", ["fp16", "fp8e4m3", "fp32"])
 def test_against_the_scalar_reference(format):
-    """The same RTL against the other model of golden, one number at a time."""
+    """The scalar reference is the second model of golden and takes one number at a time."""
     a, b = pairs(format, 2000, seed=SEED)
     rows = np.random.default_rng(SEED).permutation(len(a))[:2000]
     a, b = a[rows], b[rows]
@@ -80,8 +80,8 @@ def test_converter_against_the_scalar_reference(source, target):
     np.testing.assert_array_equal(got, np.array(expected, got.dtype))
 
 
-def test_a_format_of_ones_own():
-    """Nothing is tied to the named formats: 6 exponent and 9 fraction bits."""
+def test_an_unnamed_format():
+    """A format with 6 exponent and 9 fraction bits works, so nothing depends on named formats."""
     own = FloatFormat("own", 6, 9, 16)
     model = rtl.compile_unit(Adder, format=own)
     a = every_code("fp16")

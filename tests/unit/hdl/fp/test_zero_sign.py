@@ -22,7 +22,7 @@ def _spec(**changes) -> DotSpec:
 
 
 def _tiny(format: FloatFormat) -> np.ndarray:
-    """Zeros, the least numbers and one, of both signs, and numbers between."""
+    """Return codes of zeros, the least numbers, one, and numbers between, of both signs."""
     step = 1 << format.storage_shift
     codes = [
         0,
@@ -38,7 +38,7 @@ def _tiny(format: FloatFormat) -> np.ndarray:
 
 
 def _vectors(spec: DotSpec, count: int):
-    """Operands and addends of which sums are often zero, cut to nothing or rounded to zero."""
+    """Return operands and addends whose sums are often zero, truncated or rounded to zero."""
     rng = np.random.default_rng(SEED)
     a = rng.choice(_tiny(spec.input), (count, spec.k))
     b = rng.choice(_tiny(spec.input_b), (count, spec.k))
@@ -57,7 +57,7 @@ def _vectors(spec: DotSpec, count: int):
 
 
 def _random_specs(count: int):
-    """Specs of every kind, as a property test would draw them."""
+    """Yield random specs of every kind."""
     rng = np.random.default_rng(SEED)
     names = ("fp16", "bf16", "tf32", "fp8e4m3", "fp8e5m2", "fp32")
     for _ in range(count):

@@ -1,4 +1,4 @@
-"""The lanes' dot product: wide operands in limbs, narrow ones beside them, against golden."""
+"""Tests of the lanes' dot product with wide operands in limbs and with narrow operands."""
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ def test_lanes_and_limbs_equal_golden(format, a_bits, b_bits, n, window, pipelin
 
 
 def test_the_reference_cuts_operands_as_golden_does():
-    """`lane_fields` and `golden.m3xu.split` are two ways to say what a limb is."""
+    """``lane_fields`` and ``golden.m3xu.split`` are two definitions of a limb."""
     codes = np.array([0x3F812345, 0x7F7FFFFF, 0x00000001, 0xC0490FDB], np.uint32)
     for code in codes.tolist():
         significand = (code & 0x7FFFFF) | (0x800000 if code >> 23 & 0xFF else 0)
@@ -69,13 +69,13 @@ products = vitruvian.hdl.m3xu.products
 
 
 def shift_by_sixteen(element, sums, lane):
-    """What is carried over is taken four bits too far up: a shift of 16 instead of 12."""
+    """Take the previous row four bits too high: shift it by 16 instead of 12."""
     low = element.digit + 4 + element.place(lane)
     return element.row(sums)[low : low + element.limbs[lane - element.base]]
 
 
 def nothing_carried(element, sums, lane):
-    """Every step starts anew."""
+    """Ignore the previous steps."""
     return products._Element.row(element, sums)[:0]
 
 
@@ -104,12 +104,12 @@ def test_a_negative_product_cut_in_both_pieces_counts_once(monkeypatch):
         lambda self, lost, pieces: list(lost),
         raising=True,
     )
-    # in a short window the last place that is kept reaches the result
+    # In a short window the last place that is kept reaches the result.
     assert mismatches("fp32", (11, 13) * 2, 12, 2, 26, 3, (2,)) > 0
 
 
 def test_a_step_rounded_before_its_last_fails():
-    """Two sums, one a step, rounded each, are not the fused sum."""
+    """Two sums, one for each step and each rounded, are not the fused sum."""
     unit, spec = unit_and_spec("fp32", (11, 13) * 2, 12, 2, 48, 0, (2,))
     a, b, c = dot_vectors(spec, COUNT, seed=1)
     half = replace_k(spec, 1)
@@ -121,7 +121,7 @@ def replace_k(spec, k):
     return DotSpec(input=spec.input, output=spec.output, k=k, window=spec.window)
 
 
-def test_what_a_unit_cannot_be():
+def test_errors_of_parameters():
     spec = DotSpec(input="fp32", output="fp32", k=3, window=48)
     with pytest.raises(ValueError, match="limbs must divide 3 lanes"):
         LaneDot(spec=spec, a_bits=(12,) * 3, limbs=(2,), exponent_bits=8, b_bits=12)

@@ -1,4 +1,4 @@
-"""Units with FP64 beside precisions whose results are FP32 or INT32: bits, sizes, mutants."""
+"""Tests of units with FP64 and with precisions whose results are FP32 or INT32."""
 
 from dataclasses import replace
 
@@ -15,12 +15,12 @@ from vitruvian.sim.bench.cube.traffic import make_traffic
 from vitruvian.sim.rtl import compile
 from vitruvian.sim.rtl.cube import matmul
 
-#: Four lanes are one FP64 term; units of eight are below and in test_m3xu_mma.
+#: Four lanes are one FP64 term; other tests have units with eight lanes.
 ALL = replace(CONFIGS["m3xu_fp64"], m=1, n=2, k=4)
 
 
 def result(config, beats=2500, seed=3):
-    """A compiled unit under stalls; always built anew, for it may be a mutant."""
+    """Run a unit with stalls. It is always built again, because it may be a mutant."""
     traffic = make_traffic(config, beats=beats, seed=seed)
     model = compile(MatrixUnit(config=config))
     return compare_traffic(model, traffic, stall_rate=0.2, seed=seed)
@@ -40,8 +40,8 @@ def result(config, beats=2500, seed=3):
 )
 def test_results_of_two_sizes_equal_golden(changes):
     n = 2 if "dataflow" in changes else 1
-    found = result(replace(ALL, n=n, **changes))
-    assert found.vectors > 1000 * n and found.mismatches == 0
+    comparison = result(replace(ALL, n=n, **changes))
+    assert comparison.vectors > 1000 * n and comparison.mismatches == 0
 
 
 def test_results_have_the_size_of_their_precision():
@@ -55,16 +55,16 @@ def test_results_have_the_size_of_their_precision():
 
 
 def test_a_small_result_is_rounded_once():
-    """2**10 + 2**-14 + 2**-48 is just above a tie of FP32's; FP64 rounds it onto the tie."""
+    """2**10 + 2**-14 + 2**-48 is just above a tie in FP32, but FP64 rounds it to the tie."""
     c = np.array([[2.0**10]], np.float32).view(np.uint32)
     a = np.array([[2.0**-7, 2.0**-24]], np.float16).view(np.uint16)
-    got = matmul(replace(ALL, n=1), a, a.T, c, precision="fp16").d  # built for another test
+    got = matmul(replace(ALL, n=1), a, a.T, c, precision="fp16").d  # another test builds it
     assert np.float32(2.0**10 + 2.0**-14 + 2.0**-48) == 2.0**10
     assert got.view(np.float32) == np.float32(2.0**10 + 2.0**-13)
 
 
 class NoSignFlip(DataAssignment):
-    """The imaginary operands of A keep their signs in the real part."""
+    """Mutant that does not negate the imaginary operands of A for the real part."""
 
     def elaborate(self, platform):
         m = Module()
@@ -76,7 +76,7 @@ class NoSignFlip(DataAssignment):
 
 
 class NoExchange(DataAssignment):
-    """The real and imaginary operands of B keep their places in the imaginary part."""
+    """Mutant that does not exchange the operands of B for the imaginary part."""
 
     def elaborate(self, platform):
         m = Module()
@@ -107,13 +107,13 @@ def _dropped(option):
 
 @pytest.mark.parametrize("option", ["denormalise", "saturate"])
 def test_a_mutant_of_the_small_result_fails(monkeypatch, option):
-    """Neither subnormal nor too large in FP64, the sum is so in FP32."""
+    """Sums that are normal numbers in FP64 can be subnormal or too large in FP32."""
     monkeypatch.setattr(vitruvian.hdl.fp.core, "round_and_pack", _dropped(option))
     config = replace(ALL, n=1, k=2, precisions=("fp32", "fp64"), multiplier_bits=27)
     assert result(config).mismatches > 10
 
 
-def test_what_such_a_unit_cannot_be():
+def test_errors_of_parameters():
     with pytest.raises(ValueError, match="without a floating precision"):
         MatrixUnitConfig(m=1, n=1, k=4, precisions=("int8",), assignment="edge")
     with pytest.raises(ValueError, match="output must have 32 bits with int8"):

@@ -1,4 +1,4 @@
-"""The element's arithmetic with semirings, against golden: every operation, changing each cycle."""
+"""The arithmetic of semirings against golden; the operation changes in every cycle."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ COUNT = 4000
 
 
 class Whole(wiring.Component):
-    """Decoding, `SemiringDot` and `better` in a row; ``op`` is a place among the operations."""
+    """Chain of decoders, ``SemiringDot`` and ``better``; ``op`` is an index of an operation."""
 
     a: data.View
     b: data.View
@@ -85,7 +85,7 @@ class Whole(wiring.Component):
 
 
 def draw(rng, shape):
-    """Bit patterns, specials, small integers, and fractions."""
+    """Draw codes: random bit patterns, specials, small integers and fractions."""
     codes = rng.integers(0, 1 << 16, shape).astype(np.uint16)
     special = np.array([0, 0x8000, 0x7C00, 0xFC00, 0x7E00, 0x3C00, 0xBC00, 1, 0x8001], np.uint16)
     kind = rng.integers(0, 4, shape[0])[:, None]
@@ -102,7 +102,7 @@ def mismatches(k, pipeline, operations=OPS, seed=1):
     operations = unit.dot.operations
     op = rng.integers(0, len(operations), COUNT).astype(np.uint8)
     a, b = draw(rng, (COUNT, k)), draw(rng, (COUNT, k))
-    close = rng.random(COUNT) < 0.2  # of much the same size, so that ⊕ is close
+    close = rng.random(COUNT) < 0.2  # operands of similar size, so that ⊕ compares close values
     b[close] = a[close, ::-1] ^ rng.integers(0, 4, (int(close.sum()), k)).astype(np.uint16)
     same = rng.random(COUNT) < 0.1
     b[same, 0] = a[same, 0]
@@ -112,8 +112,8 @@ def mismatches(k, pipeline, operations=OPS, seed=1):
     keep = rng.integers(0, 2, COUNT).astype(np.uint8)
     got = compile(unit).run(a=a, b=b, op=op, c=c, keep=keep)
     wrong = {}
-    for place, o in enumerate(operations):
-        mine = np.flatnonzero(op == place)
+    for index, o in enumerate(operations):
+        mine = np.flatnonzero(op == index)
         z = np.where(keep[mine], c[mine].view(np.float32), np.float32(o.identity))[:, None, None]
         pairs = slice(0, k // 4 if o is Op.ADDNORM else k)
         x, y = (codes[mine, pairs].view(np.float16) for codes in (a, b))
@@ -148,43 +148,43 @@ def test_subsets(operations):
 
 
 def first(m, keys, **rest):
-    """⊕ takes the first candidate."""
+    """Take the first candidate as ⊕."""
     return keys[:1]
 
 
-def unturned(m, keys, *, turns, **rest):
-    """The order of negative numbers with a magnitude is that of the positive ones."""
-    return original_least(m, keys, turns=Const(0, 1), **rest)
+def order_not_inverted(m, keys, *, sign_magnitude, **rest):
+    """Order negative numbers by magnitude as if they were positive."""
+    return original_least(m, keys, sign_magnitude=Const(0, 1), **rest)
 
 
 def plus_zero(key, **rest):
-    """A zero is +0, whatever the operands' signs."""
-    return replace(original_winner_of(key, **rest), minus=Const(0, 1))
+    """Return +0 for a zero of either sign."""
+    return replace(original_decode_key(key, **rest), special_sign=Const(0, 1))
 
 
 def unordered(m, a, b, product, *, mode, **rest):
-    """⊗ = max is not told from the others."""
+    """Treat ⊗ = max like the other operations."""
     return original_candidate(m, a, b, product, mode=mode | {"larger": Const(0, 1)}, **rest)
 
 
 def finite(m, kept, **rest):
-    """Infinities are taken for the numbers they look like."""
+    """Ignore the flag of infinities."""
     return original_key_of(m, replace(kept, inf=Const(0, 1)), **rest)
 
 
 def either_true(a, b):
-    """Or for and."""
+    """Compute "or" instead of "and"."""
     return ~(a.zero | a.nan) | ~(b.zero | b.nan)
 
 
 def never_equal(self, m, norm):
-    """Equal numbers push out what else is in the sum."""
+    """Do not force the difference of equal numbers to zero, so it shifts out other terms."""
     return [(x, y, Const(0, 1)) for x, y, _ in original_pairs(self, m, norm)]
 
 
-original_least, original_winner_of = (
+original_least, original_decode_key = (
     vitruvian.hdl.simd2.winner.least,
-    vitruvian.hdl.simd2.winner.winner_of,
+    vitruvian.hdl.simd2.winner.decode_key,
 )
 original_candidate, original_key_of = (
     vitruvian.hdl.simd2.winner.candidate,
@@ -198,8 +198,8 @@ MINIMA = {"minplus", "maxplus", "minmul", "maxmul", "minmax", "maxmin"}
     ("target", "name", "mutant", "caught"),
     [
         (vitruvian.hdl.simd2.dot, "least", first, MINIMA),
-        (vitruvian.hdl.simd2.dot, "least", unturned, MINIMA - {"minplus", "maxplus"}),
-        (vitruvian.hdl.simd2.dot, "winner_of", plus_zero, MINIMA),
+        (vitruvian.hdl.simd2.dot, "least", order_not_inverted, MINIMA - {"minplus", "maxplus"}),
+        (vitruvian.hdl.simd2.dot, "decode_key", plus_zero, MINIMA),
         (vitruvian.hdl.simd2.dot, "candidate", unordered, {"minmax", "maxmin"}),
         (vitruvian.hdl.simd2.dot, "key_of", finite, {"minplus", "maxplus", "minmul", "maxmul"}),
         (
@@ -213,7 +213,7 @@ MINIMA = {"minplus", "maxplus", "minmul", "maxmul", "minmax", "maxmin"}
     ],
     ids=[
         "first",
-        "unturned",
+        "order-not-inverted",
         "plus-zero",
         "unordered",
         "no-infinities",
@@ -224,13 +224,13 @@ MINIMA = {"minplus", "maxplus", "minmul", "maxmul", "minmax", "maxmin"}
 )
 def test_a_mutant_fails(monkeypatch, target, name, mutant, caught):
     monkeypatch.setattr(target, name, mutant)
-    small = caught != {"addnorm"}  # the model is built sooner
+    small = caught != {"addnorm"}  # a smaller model compiles faster
     wrong = mismatches(2 if small else 4, 0, [op for op in OPS if op.mnemonic in caught | {"mma"}])
     assert caught <= {op for op, count in wrong.items() if count}
     assert not wrong["mma"]
 
 
-def test_what_it_refuses():
+def test_errors_of_parameters():
     spec = PRESETS["ieee"].spec("fp16", k=4)
     with pytest.raises(ValueError, match="at least one, not"):
         SemiringDot(spec=spec, operations=[])

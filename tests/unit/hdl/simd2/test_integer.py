@@ -1,4 +1,4 @@
-"""Integer SIMD² tiles against golden: subsets, widths, depths, single operations; mutants."""
+"""Integer SIMD² tiles against golden: subsets, widths, pipeline depths and mutants."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def test_opcode_changes_every_beat(config):
 
 
 def test_every_pair_of_bytes():
-    """All operations, K = 2 with one lane at rest: 9 x 65536 results."""
+    """All operations with K = 2 and equal lanes: 9 x 65536 results."""
     config = IntConfig(m=1, n=1, k=2, bits=8)
     model = rtl.compile_unit(IntTile, config=config)
     x = np.repeat(np.arange(256, dtype=np.uint8), 256)
@@ -57,7 +57,7 @@ def test_every_pair_of_bytes():
 
 
 def test_a_unit_for_mma_is_the_plain_one():
-    """Nothing of the other operations is left in it, not even a wire."""
+    """It has no logic of the other operations, not even a wire."""
     text = to_rtlil(IntElement(config=IntConfig(operations=(Op.MMA,))))
     for word in ("addend", "truth", "extreme", "largest", "square", "pick", "lane"):
         assert word not in text
@@ -74,7 +74,7 @@ _SMALL = IntConfig(m=1, n=1, k=2, bits=8)
 
 
 @pytest.mark.parametrize(
-    ("place", "name", "mutant"),
+    ("owner", "name", "mutant"),
     [
         (intparts, "less", lambda x, y: less(y, x)),
         (intparts, "less", lambda x, y: x < y),
@@ -91,15 +91,15 @@ _SMALL = IntConfig(m=1, n=1, k=2, bits=8)
     ],
     ids=["min for max", "unsigned", "or as sum", "max picks as min"],
 )
-def test_mutants_are_caught(monkeypatch, place, name, mutant):
+def test_mutants_are_caught(monkeypatch, owner, name, mutant):
     assert not run_int_tile(_SMALL, 2_000, SEED, model=_model(_SMALL)).mismatches
-    monkeypatch.setattr(place, name, mutant)
+    monkeypatch.setattr(owner, name, mutant)
     result = run_int_tile(_SMALL, 2_000, SEED, model=_model(_SMALL))
     assert result.mismatches and result.examples
 
 
 def test_a_wrong_identity_in_a_lane_is_caught(monkeypatch):
-    """A lane at rest that gives ⊕ a zero instead of what changes nothing."""
+    """The mutant has a lane that gives ⊕ a zero instead of its identity."""
 
     def padded(self, m, words, stage):
         return build(self, m, [words[0], words[1] & 0], stage)
@@ -110,7 +110,7 @@ def test_a_wrong_identity_in_a_lane_is_caught(monkeypatch):
 
 
 def test_or_and_exchanged_is_caught(monkeypatch):
-    """The authors' published unit computes and-or."""
+    """The mutant computes and-or, as the unit that the authors of SIMD² published does."""
     config = IntConfig(m=1, n=1, k=2, bits=8, operations=(Op.ORAND,))
 
     def exchanged(self, m, rows, hit):

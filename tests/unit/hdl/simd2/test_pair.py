@@ -1,4 +1,4 @@
-"""Semirings on one pair of FP32 operands a beat, in units with M³XU: bits, time, mutants."""
+"""Semirings on one pair of FP32 operands per beat in units with M³XU: results, cycles, mutants."""
 
 from dataclasses import replace
 from functools import lru_cache
@@ -23,7 +23,7 @@ OPS = tuple(op.mnemonic for op in Op if op is not Op.ADDNORM)
 SMALL = MatrixUnitConfig(
     m=1, n=1, k=4, precisions=("fp32",), operations=OPS, pipeline=1, slots=3, dataflow="systolic"
 )
-#: One operation of each way to pick and to compare: built sooner.
+#: One operation of each kind of ⊗ and ⊕, which compiles faster.
 FEW = replace(SMALL, operations=("mma", "minplus", "maxmin", "orand"))
 MIXED = replace(CONFIGS["m3xu"], m=1, n=1, k=4, operations=("mma", "minplus", "maxmin"))
 
@@ -40,12 +40,12 @@ def mismatches(config=SMALL):
 
 def test_operations_in_turn_equal_golden():
     model = compile_unit(MatrixUnit, config=SMALL)
-    found = compare_traffic(model, traffic(), stall_rate=0.2, seed=7)
-    assert found.vectors > 1400 and found.mismatches == 0
+    result = compare_traffic(model, traffic(), stall_rate=0.2, seed=7)
+    assert result.vectors > 1400 and result.mismatches == 0
 
 
-def test_the_traffic_decides_and_flows():
-    """Every operation from both starts and accumulating; −0, ∞, NaN and numbers among results."""
+def test_the_traffic_has_all_operations_and_kinds_of_results():
+    """Every operation occurs with every start, and results include −0, ∞, NaN and numbers."""
     t = traffic()
     for code in range(len(OPS)):
         assert set(t.start[t.operation == code].tolist()) == {0, 1, 2}
@@ -55,25 +55,25 @@ def test_the_traffic_decides_and_flows():
     assert 0.4 < numbers.mean() < 1
 
 
-def test_beside_sums_in_every_precision_and_whatever_that_of_the_beat_is():
-    found = make_traffic(MIXED, beats=2000, seed=1)
-    ours = found.operation != 0
-    assert set(found.precision[ours].tolist()) == set(range(len(MIXED.precisions)))
-    assert set(found.precision[~ours].tolist()) == set(range(len(MIXED.precisions)))
+def test_semirings_ignore_the_precision_and_sums_use_it():
+    beats = make_traffic(MIXED, beats=2000, seed=1)
+    ours = beats.operation != 0
+    assert set(beats.precision[ours].tolist()) == set(range(len(MIXED.precisions)))
+    assert set(beats.precision[~ours].tolist()) == set(range(len(MIXED.precisions)))
     result = run_unit(MIXED, None, 1500, 1)
     assert result.vectors > 1500 and result.mismatches == 0
 
 
 @pytest.mark.parametrize("op", OPS[1:])
 def test_all_pairs_of_special_operands(op):
-    """With every C; x − x is +0, −0 + −0 is −0, a NaN loses, infinities flow."""
+    """Every C occurs; x − x is +0, −0 + −0 is −0, a NaN loses, and infinities propagate."""
     codes = special_codes(FORMATS["fp32"]).astype(np.uint32)
     assert {0, 1 << 31, 0x7F80_0000, 0xFF80_0000, 0x7FC0_0000, 1} <= set(codes.tolist())
     a, b = codes[:, None], codes[None]
     c = np.broadcast_to(codes[:, None, None], (len(codes), len(codes), len(codes)))
     expected = plain_mmo(Op[op.upper()], *(np.ascontiguousarray(x).view("f4") for x in (a, b, c)))
-    found = matmul(SMALL, a, b, np.ascontiguousarray(c), precision="fp32", operation=op)
-    assert np.array_equal(found.d, expected.view(np.uint32))
+    result = matmul(SMALL, a, b, np.ascontiguousarray(c), precision="fp32", operation=op)
+    assert np.array_equal(result.d, expected.view(np.uint32))
 
 
 def test_a_pair_takes_two_cycles_and_none_waits():
@@ -91,31 +91,33 @@ def test_a_pair_takes_two_cycles_and_none_waits():
     assert cycles["mma"] > cycles["minplus"]
 
 
-dealt, better = DataAssignment._dealt, vitruvian.hdl.cube.element.better
+ASSIGN = "vitruvian.hdl.cube.assign.DataAssignment._semiring_operand"
+semiring_operand, better = DataAssignment._semiring_operand, vitruvian.hdl.cube.element.better
 
 
-def one_in_the_place_of_a(self, code, index, chosen):
-    """1 and a, 1 and b."""
-    return dealt(self, code, index ^ 1 if self.side == "a" and index < 2 else index, chosen)
+def operands_exchanged(self, code, index, chosen):
+    """Compute 1 · a and 1 · b with the 1 in the wrong lane."""
+    exchanged = index ^ 1 if self.side == "a" and index < 2 else index
+    return semiring_operand(self, code, exchanged, chosen)
 
 
 def both_pairs(self, code, index, chosen):
-    """The second pair of operands is in the product as well."""
-    return dealt(self, code, index, chosen)[0], chosen
+    """Add the product of the second pair of operands."""
+    return semiring_operand(self, code, index, chosen)[0], chosen
 
 
-def without_identity(m, *given, keep, **rest):
-    """A beat from zero meets what its slot held before."""
-    return better(m, *given, keep=keep | True, **rest)
+def without_identity(m, *args, keep, **rest):
+    """Combine a beat that starts from zero with the old value of its slot."""
+    return better(m, *args, keep=keep | True, **rest)
 
 
-def not_turned(code, turn, output):
-    """The largest is compared as if it were the least."""
+def not_negated(code, negate, output):
+    """Do not negate the candidate for ⊕ = max."""
     return code
 
 
 def plus_zero(start, semiring):
-    """C of a candidate is +0, and a candidate −0 becomes +0."""
+    """Use +0 as C of a candidate, so that a candidate −0 becomes +0."""
     return start & (~semiring).replicate(len(start))
 
 
@@ -126,16 +128,14 @@ def test_without_a_mutation_the_few_pass():
 @pytest.mark.parametrize(
     ("target", "mutant"),
     [
-        ("vitruvian.hdl.cube.assign.DataAssignment._dealt", one_in_the_place_of_a),
+        (ASSIGN, operands_exchanged),
         ("vitruvian.hdl.cube.element.better", without_identity),
-        ("vitruvian.hdl.cube.element.turned", not_turned),
+        ("vitruvian.hdl.cube.element.negated_unless_nan", not_negated),
         pytest.param("vitruvian.hdl.cube.element.addend", plus_zero, marks=pytest.mark.slow),
+        pytest.param(ASSIGN, both_pairs, marks=pytest.mark.slow),
         pytest.param(
-            "vitruvian.hdl.cube.assign.DataAssignment._dealt", both_pairs, marks=pytest.mark.slow
-        ),
-        pytest.param(
-            "vitruvian.hdl.cube.element.take_one",
-            lambda *given, **rest: None,
+            "vitruvian.hdl.cube.element.keep_selected",
+            lambda *args, **rest: None,
             marks=pytest.mark.slow,
         ),
         pytest.param(
@@ -147,21 +147,21 @@ def test_without_a_mutation_the_few_pass():
 )
 def test_a_mutant_fails(monkeypatch, target, mutant):
     monkeypatch.setattr(target, mutant)
-    assert mismatches(SMALL if mutant is both_pairs else FEW)  # which takes a product to show
+    assert mismatches(SMALL if mutant is both_pairs else FEW)  # only a product shows this mutant
 
 
 @pytest.mark.slow
-def test_a_precision_that_counts_is_caught(monkeypatch):
+def test_a_semiring_that_uses_the_precision_is_caught(monkeypatch):
     monkeypatch.setattr(
         MatrixUnit, "_precision", lambda self, m: self.i.payload.precision.as_value()
     )
     model = compile(MatrixUnit(config=MIXED))
     found = make_traffic(MIXED, beats=1000, seed=1, operations=("minplus",))
-    with pytest.raises(StreamError, match="hung"):  # of complex numbers it wants two fractals of C
+    with pytest.raises(StreamError, match="hung"):  # a complex precision takes two C
         compare_traffic(model, found, stall_rate=0, seed=1)
 
 
-def test_what_a_unit_says_of_itself():
+def test_properties_of_a_unit():
     assert SMALL.one_pair and SMALL.pairs("minplus") == 1 and SMALL.steps("fp32") == 2
     assert MIXED.latency_cycles == CONFIGS["m3xu"].latency_cycles + 1
     assert not CONFIGS["simd2_4x4"].one_pair and not CONFIGS["m3xu"].one_pair
@@ -181,12 +181,12 @@ def test_what_a_unit_says_of_itself():
         ({"sparsity": True}, "sparsity must be False with fp32, not True"),
     ],
 )
-def test_what_a_configuration_refuses(changes, message):
+def test_errors_of_a_configuration(changes, message):
     with pytest.raises(ValueError, match=message):
         replace(SMALL, **changes)
 
 
-def test_a_product_alone_needs_lanes_for_one():
+def test_a_unit_with_products_only_needs_lanes_for_one_product():
     assert replace(SMALL, k=2, operations=("mma", "minmul", "orand")).terms("fp32") == 1
 
 

@@ -1,4 +1,4 @@
-"""Matrix units with semirings: what they refuse, when beats may follow each other, mutants."""
+"""Matrix units with semirings: errors, the distance between beats, mutants."""
 
 from dataclasses import replace
 
@@ -16,41 +16,42 @@ from vitruvian.sim.rtl import compile
 
 UNIT = CONFIGS["simd2_4x4"]
 SMALL = replace(UNIT, m=1, n=2, operations=("mma", "minplus", "maxmin", "orand"))
-#: Without sums of products: built in a moment.
+#: A unit without sums of products, which compiles fast.
 QUICK = replace(SMALL, n=1, k=2, operations=("maxmin", "orand"))
 PLAIN = MatrixUnitConfig(m=4, n=4, k=4, precisions=("fp16",))
 
 
 def result(config=SMALL, *, beats=4000, stall_rate=0.2, **traffic):
-    found = make_traffic(config, beats=beats, seed=5, **traffic)
+    stimuli = make_traffic(config, beats=beats, seed=5, **traffic)
     model = compile(MatrixUnit(config=config))
-    return compare_traffic(model, found, stall_rate=stall_rate, seed=5)
+    return compare_traffic(model, stimuli, stall_rate=stall_rate, seed=5)
 
 
 @pytest.mark.parametrize("config", [SMALL, QUICK])
 def test_without_a_mutation_it_passes(config):
-    found = result(config)
-    assert found.vectors > 1500 and found.mismatches == 0
+    comparison = result(config)
+    assert comparison.vectors > 1500 and comparison.mismatches == 0
 
 
 better = vitruvian.hdl.cube.element.better
 
 
-def without_identity(m, *given, keep, **rest):
-    """A beat from zero meets what its slot held before."""
-    return better(m, *given, keep=Const(1, 1), **rest)
+def without_identity(m, *args, keep, **rest):
+    """Combine a beat that starts from zero with the old value of its slot."""
+    return better(m, *args, keep=Const(1, 1), **rest)
 
 
-def not_turned_back(m, *given, mode, **rest):
-    """The largest with the other sign, and the least of it and what is held."""
-    return better(m, *given, mode=mode | {"turn": Const(0, 1)}, **rest)
+def not_negated_back(m, *args, mode, **rest):
+    """Leave the result of ⊕ = max negated."""
+    return better(m, *args, mode=mode | {"turn": Const(0, 1)}, **rest)
 
 
-def never_true(m, found, true, *given, **rest):
-    return better(m, found, Const(0, 1), *given, **rest)
+def never_true(m, new, true, *args, **rest):
+    """Ignore true pairs of operands."""
+    return better(m, new, Const(0, 1), *args, **rest)
 
 
-@pytest.mark.parametrize("mutant", [without_identity, not_turned_back, never_true])
+@pytest.mark.parametrize("mutant", [without_identity, not_negated_back, never_true])
 def test_a_mutant_of_the_last_step_fails(monkeypatch, mutant):
     monkeypatch.setattr(vitruvian.hdl.cube.element, "better", mutant)
     assert result(QUICK).mismatches
@@ -68,7 +69,7 @@ def test_sums_that_do_not_wait_are_caught(monkeypatch):
 
 
 def test_semirings_take_a_beat_a_cycle_in_one_slot():
-    """They meet the slot when they write it; sums wait for each other."""
+    """A semiring reads its slot when it writes it, whereas sums wait for each other."""
     cycles = {}
     model = compile(MatrixUnit(config=SMALL))
     for op in ("minplus", "mma"):
@@ -88,7 +89,7 @@ def test_semirings_take_a_beat_a_cycle_in_one_slot():
     assert cycles["mma"] > 256 * (SMALL.pipeline + 1)
 
 
-def test_opcodes_are_places_among_the_operations():
+def test_opcodes_are_indices_of_the_operations():
     assert [x.name for x in operation_enum(SMALL.operations)] == [
         "MMA",
         "MINPLUS",
@@ -101,7 +102,7 @@ def test_opcodes_are_places_among_the_operations():
     assert UNIT.pairs("addnorm") == 1 and UNIT.pairs("minplus") == 4
 
 
-def test_a_unit_for_products_alone_is_the_plain_one():
+def test_a_unit_with_mma_only_is_the_plain_unit():
     assert not PLAIN.semirings and PLAIN.merge_cycles == 0
     assert PLAIN == replace(PLAIN, operations=("mma",))
     assert UNIT.latency_cycles == PLAIN.latency_cycles + 1
@@ -127,6 +128,6 @@ def test_a_unit_for_products_alone_is_the_plain_one():
         ({"k": 6}, "k must be a multiple of 4 with addnorm, not 6"),
     ],
 )
-def test_what_a_configuration_refuses(changes, message):
+def test_errors_of_a_configuration(changes, message):
     with pytest.raises(ValueError, match=message):
         replace(UNIT, assignment=changes.pop("assignment", None), **changes)

@@ -1,4 +1,4 @@
-"""The expressions of #if and #elif."""
+"""Evaluate the integer expressions of #if and #elif (C11, section 6.10.1)."""
 
 import re
 
@@ -6,8 +6,9 @@ from vitruvian.sim.davinci.cce.language.errors import CceError, Position, shown
 from vitruvian.sim.davinci.cce.language.limits import BRACKETS_DEEP, too_deep
 from vitruvian.sim.davinci.cce.language.tokens import Token
 
-__all__ = ["holds", "whole"]
+__all__ = ["evaluate", "holds"]
 
+#: Binary operators by precedence, the weakest first.
 _LEVELS = (
     ("||",),
     ("&&",),
@@ -23,12 +24,37 @@ _LEVELS = (
 
 
 def holds(tokens: list[Token], position: Position) -> bool:
-    """Whether the expression of an #if is not zero; names that are no macros are 0."""
-    return whole(tokens, position) != 0
+    """Return True if the expression of an #if is nonzero.
+
+    Raises
+    ------
+    CceError
+        As for ``evaluate``.
+    """
+    return evaluate(tokens, position) != 0
 
 
-def whole(tokens: list[Token], position: Position) -> int:
-    """The value of an expression as an #if has them."""
+def evaluate(tokens: list[Token], position: Position) -> int:
+    """Return the integer value of the expression of an #if.
+
+    Parameters
+    ----------
+    tokens : list of Token
+        The expression after macro expansion. A remaining name has the value 0, ``true`` 1.
+    position : Position
+        The position of the directive, for an expression that ends too early.
+
+    Returns
+    -------
+    int
+        The exact value; intermediate values may have up to 128 bits.
+
+    Raises
+    ------
+    CceError
+        If the expression is malformed, divides by zero, shifts by less than 0 or more than 63, or
+        has a value of 2^128 or more.
+    """
     reader = _Reader(tokens, position)
     value = reader.choice()
     if reader.index < len(tokens):
@@ -39,14 +65,18 @@ def whole(tokens: list[Token], position: Position) -> int:
 
 
 class _Reader:
+    """A recursive-descent parser that evaluates while it reads."""
+
     def __init__(self, tokens: list[Token], position: Position):
         self.tokens, self.position, self.index = tokens, position, 0
-        self.deep = 0  # choices within each other
+        self.deep = 0  # nested conditional expressions
 
     def here(self) -> Position:
+        """Return the position of the next token, or of the directive at the end."""
         return self.tokens[self.index].position if self.index < len(self.tokens) else self.position
 
     def accept(self, *texts: str) -> str | None:
+        """Consume and return the next token if it is one of ``texts``."""
         if self.index < len(self.tokens) and self.tokens[self.index].text in texts:
             self.index += 1
             return self.tokens[self.index - 1].text
@@ -84,6 +114,7 @@ class _Reader:
         if sign in "/%":
             if b == 0:
                 raise CceError(self.here(), "#if divides by zero")
+            # C truncates the quotient towards zero; Python's // rounds down.
             quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
             return quotient if sign == "/" else a - quotient * b
         if sign in ("<<", ">>"):
@@ -127,7 +158,7 @@ class _Reader:
         token = self.tokens[self.index]
         self.index += 1
         if token.kind == "id":
-            if self.accept("("):  # __has_include(x) and the like, which nothing here has
+            if self.accept("("):  # __has_include(x) and similar tests are false
                 while self.index < len(self.tokens) and not self.accept(")"):
                     self.index += 1
                 return 0
@@ -138,7 +169,9 @@ class _Reader:
             r"(0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)[uUlL]*", token.text.replace("'", "")
         )
         if not digits or len(token.text) > 200:
-            raise CceError(token.position, f"#if must be made of integers, not {shown(token.text)}")
+            raise CceError(
+                token.position, f"#if must contain only integers, not {shown(token.text)}"
+            )
         word = digits[1]
         octal = len(word) > 1 and word[0] == "0" and word.isdigit()
         return int(word, 8) if octal and set(word) <= set("01234567") else int(word, 0)

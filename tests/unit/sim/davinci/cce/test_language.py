@@ -1,4 +1,4 @@
-"""The C of the CCE reader against a C compiler, and rules of its own."""
+"""The C of the CCE reader against a C compiler, and the rules of the dialect."""
 
 import random
 import shutil
@@ -22,7 +22,7 @@ def _value(rng: random.Random, name: str) -> str:
 
 
 def _expression(rng: random.Random, depth: int) -> str:
-    """An expression over variables v0 ... v7 that divides and shifts by nothing it must not."""
+    """Return an expression over v0 ... v7 in which no division or shift is undefined."""
     if depth == 0:
         return rng.choice([f"v{rng.randrange(8)}", str(rng.randrange(300)), "0x7fu", "1LL"])
     a = _expression(rng, depth - 1)
@@ -57,7 +57,7 @@ def _program(seed: int, count: int) -> str:
 
 
 def compiled(program: str, count: int, tmp_path) -> list[int]:
-    """What the same statements give when g++ compiles them (signed integers wrapping)."""
+    """Return the results of the statements when g++ compiles them (signed integers wrap)."""
     source = tmp_path / "p.cpp"
     source.write_text(
         "#include <cstdint>\n#include <cstdio>\n#include <cmath>\n#include <algorithm>\n"
@@ -72,7 +72,7 @@ def compiled(program: str, count: int, tmp_path) -> list[int]:
 
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
-def test_integers_are_those_of_a_compiler(tmp_path):
+def test_integers_agree_with_a_compiler(tmp_path):
     count = 300
     program = _program(7, count)
     expected = compiled(program, 2 * count, tmp_path)
@@ -218,20 +218,20 @@ def test_bounds_may_come_from_memory_and_cores():
         ("float f; f % 2;", "k.cce:3:10: operands of % must be integers, not float"),
         ("abc = 3;", "k.cce:3:1: abc is not declared"),
         ("int count; coumt = 3;", "k.cce:3:12: coumt is not declared; did you mean count?"),
-        ("__ubuf__ half *u = out;", "a GM int64_t* must not become a UB half*"),
-        ("__ubuf__ half *u = (__ubuf__ half *)out;", "a GM int64_t* must not become a UB half*"),
-        ("int a = out;", "a int must be given a number, not GM int64_t*"),
+        ("__ubuf__ half *u = out;", "GM int64_t* cannot be converted to UB half*"),
+        ("__ubuf__ half *u = (__ubuf__ half *)out;", "GM int64_t* cannot be converted to UB half*"),
+        ("int a = out;", "a value of type int must be a number, not GM int64_t*"),
         ("int a[2]; a[5] = 1;", "address 0x54 is outside the function's variables"),
         ("int *p = 0; *p = 3;", "address 0x0 is outside the function's variables"),
-        ("int a[2] = {1, 2, 3};", "a int[2] must have at most 2 values"),
+        ("int a[2] = {1, 2, 3};", "a list for int[2] must have at most 2 values"),
         ("break;", "k.cce:3:1: break must be within a loop or a switch"),
         ("goto end; end: ;", "Goto is not part of the dialect"),
         ("int a = (int[]){1, 2}[0];", "compound literals are not part of the dialect"),
         ("int a[2] = {[1] = 3};", "k.cce:3:13: ArrayDesignator is not an expression here"),
         ("3 = 4;", "the left side of = must be a variable"),
-        ("__ubuf__ half x;", "x must be a pointer to UB with an address, not a variable in it"),
+        ("__ubuf__ half x;", "x must be a pointer to an address in UB, not a variable in UB"),
         ("int n = 3; int a[n];", "this must be a constant integer"),
-        ("out->x = 3;", "-> must be given a structure, not int64_t"),
+        ("out->x = 3;", "the left side of -> must be a structure, not int64_t"),
         ("return 3;", "a function of type void must return no value"),
         ("k(out);", "calls must be at most 100 deep"),
     ],
@@ -243,7 +243,7 @@ def test_mistakes_are_named_with_their_place(statements, message):
 
 
 def test_integer_constants_have_the_types_that_c_gives_them():
-    """The least type that holds it; a decimal one without u is signed while 64 bits suffice."""
+    """It is the smallest that holds the value; a decimal one without u is signed if 64 bits do."""
     types = {
         "2147483647": (4, True),
         "2147483648": (8, True),
@@ -288,8 +288,8 @@ def test_an_array_of_structures_is_a_pointer_to_its_first():
 def test_a_word_that_is_known_is_not_called_unknown(words):
     with pytest.raises(CceError, match="syntax error") as error:
         run(body(f"{words};", before="typedef struct { int x; } T;"), [0])
-    assert "is not a type known here" not in str(error.value)
-    with pytest.raises(CceError, match="foo is not a type known here"):
+    assert "is not a known type" not in str(error.value)
+    with pytest.raises(CceError, match="foo is not a known type"):
         run(body("foo y;"), [0])
 
 

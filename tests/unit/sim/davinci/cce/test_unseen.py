@@ -1,4 +1,4 @@
-"""Forms that kernels of others use: what each computes, against NumPy."""
+"""Intrinsics and templates in the forms that public kernels use, against NumPy."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,10 @@ HEAD = """
 
 
 def run(parameters, body, arguments, chip=C910B, kind: str | None = "vector", before=""):
-    """What a kernel leaves in `out`; it must be without findings, and the same in time order."""
+    """Return what a kernel leaves in ``out``.
+
+    The simulation must have no findings, and must compute the same in the order of time.
+    """
     text = f"{HEAD}{before}\n__global__ __aicore__ void k({parameters}) {{\n{body}\n}}"
     program, functional = build(read(text, "k.cce"), chip, arguments, kind=kind)
     report = simulate(program)
@@ -68,13 +71,13 @@ def test_vgather_takes_elements_at_byte_offsets(dtype, counted):
         "out": np.zeros(2 * lanes, dtype),
     }
     parameters = f"__gm__ {dtype}_t *x, __gm__ uint32_t *at, __gm__ {dtype}_t *out"
-    wanted = x[index].reshape(2, lanes)
+    expected = x[index].reshape(2, lanes)
     if counted:
-        wanted = wanted.ravel()
-        wanted[enabled:] = 0
+        expected = expected.ravel()
+        expected[enabled:] = 0
     else:
-        wanted[:, enabled:] = 0
-    assert np.array_equal(run(parameters, body, arguments), wanted.ravel())
+        expected[:, enabled:] = 0
+    assert np.array_equal(run(parameters, body, arguments), expected.ravel())
 
 
 @pytest.mark.parametrize("pattern", range(8))
@@ -102,13 +105,13 @@ def test_vreducev2_keeps_what_the_pattern_or_bits_name(pattern, counted):
         keep = np.tile([c == "1" for c in words[pattern - 1][::-1]], (3, 1))
     else:
         keep = np.unpackbits(bits, axis=1, bitorder="little").astype(bool)
-    wanted = x[:, :count][keep[:, :count]]
-    assert np.array_equal(found[: len(wanted)], wanted) and not found[len(wanted) :].any()
+    expected = x[:, :count][keep[:, :count]]
+    assert np.array_equal(found[: len(expected)], expected) and not found[len(expected) :].any()
 
 
 @pytest.mark.parametrize("dtype", ["half", "float", "int8_t"])
 def test_squares_are_transposed_on_the_way_to_l0b(dtype):
-    """A·B of row-major matrices; squares of B are as wide as 16 elements, or 32 of 8 bits."""
+    """A·B of row-major matrices; the squares of B are 16 elements wide, or 32 of 8 bits."""
     kind = {"half": np.float16, "float": np.float32, "int8_t": np.int8}[dtype]
     width = np.dtype(kind).itemsize
     c0, side = 32 // width, 32 if width == 1 else 16
@@ -185,7 +188,7 @@ def test_a_move_in_byte_mode_writes_so_many_bytes():
     assert np.array_equal(found, [0, *x[:3], *[0] * 12])
 
 
-def test_what_says_which_cores_there_are_is_passed_over():
+def test_declarations_of_the_kind_of_core_are_ignored():
     body = """KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0);
     __gm__ __bf16 *p = (__gm__ __bf16 *)out;
     p[1] = (__bf16)1.5f;"""
@@ -194,11 +197,11 @@ def test_what_says_which_cores_there_are_is_passed_over():
 
 
 def pairs_of(scores, indices):
-    """Sorted elements as vbitsort makes them: a score, then an index in the last four bytes."""
-    made = np.zeros((*scores.shape, 8), np.uint8)
-    made[..., : scores.itemsize] = scores[..., None].view(np.uint8)
-    made[..., 4:] = indices.astype(np.uint32)[..., None].view(np.uint8)
-    return made
+    """Return elements as vbitsort writes them: a score, then an index in the last four bytes."""
+    result = np.zeros((*scores.shape, 8), np.uint8)
+    result[..., : scores.itemsize] = scores[..., None].view(np.uint8)
+    result[..., 4:] = indices.astype(np.uint32)[..., None].view(np.uint8)
+    return result
 
 
 @pytest.mark.parametrize("dtype", ["half", "float"])
@@ -215,17 +218,17 @@ def test_groups_of_32_are_sorted_with_their_indices(dtype):
     types = f"__gm__ {dtype} *x, __gm__ uint32_t *i, __gm__ uint8_t *out"
     found = run(types, body, {"x": x, "i": i, "out": np.zeros((3, 32, 8), np.uint8)})
     order = np.argsort(-x.astype(float), axis=1, kind="stable")
-    wanted = pairs_of(np.take_along_axis(x, order, 1), np.take_along_axis(i, order, 1))
-    assert np.array_equal(found, wanted)
+    expected = pairs_of(np.take_along_axis(x, order, 1), np.take_along_axis(i, order, 1))
+    assert np.array_equal(found, expected)
 
 
 def merged(lists):
-    """What comes out when the highest head leaves each time, of equal ones the first list's."""
-    lists, made = [list(x) for x in lists], []
+    """Merge by always taking the highest head; of equal heads, that of the first list."""
+    lists, result = [list(x) for x in lists], []
     while any(lists):
         heads = [x[0][0] if x else -np.inf for x in lists]
-        made.append(lists[int(np.argmax(heads))].pop(0))
-    return made
+        result.append(lists[int(np.argmax(heads))].pop(0))
+    return result
 
 
 @pytest.mark.parametrize(("valid", "repeat"), [(15, 1), (15, 2), (5, 1), (2, 1)])
@@ -247,25 +250,25 @@ def test_lists_are_merged(valid, repeat, is_sorted):
     chosen = [n for n in range(4) if valid >> n & 1]
     out = np.zeros((repeat * len(chosen) * 8, 8), np.uint8)
     found = run("__gm__ uint8_t *x, __gm__ uint8_t *out", body, {"x": x, "out": out})
-    wanted = []
+    expected = []
     for s, i in zip(scores, indices, strict=True):
-        wanted += merged([list(zip(s[n], i[n], strict=True)) for n in chosen])
-    values, places = np.array(wanted, np.float64).T
-    assert np.array_equal(found, pairs_of(values.astype(np.float32), places))
+        expected += merged([list(zip(s[n], i[n], strict=True)) for n in chosen])
+    values, indices = np.array(expected, np.float64).T
+    assert np.array_equal(found, pairs_of(values.astype(np.float32), indices))
 
 
 @pytest.mark.parametrize(
     ("control", "message"),
     [("1 | 15 << 8 | 1 << 12", "to stop when a list is exhausted"), ("2 | 7 << 8", "must be four")],
 )
-def test_what_merging_cannot_is_named(control, message):
+def test_unsupported_merges_are_named(control, message):
     body = f"""__ubuf__ float *lists[4] = {{UB(float, 0), UB(float, 64), UB(float, 128), 0}};
     vmrgsort4(UB(float, 4096), lists, 8 | 8 << 16 | 8ull << 32 | 8ull << 48, {control});"""
     with pytest.raises(CceError, match=rf"k.cce:8:\d+: vmrgsort4: .*{message}"):
         run("__gm__ uint8_t *out", body, {"out": np.zeros(8, np.uint8)})
 
 
-def test_a_product_is_added_to_what_came_from_ub():
+def test_a_product_is_added_to_a_matrix_from_ub():
     a, b = RNG.integers(-8, 8, (2, 16, 16)).astype(np.float16)
     bias = RNG.integers(-99, 99, (16, 16)).astype(np.float32)
     body = """copy_gm_to_cbuf(L1(half, 0), a, 0, 1, 16, 0, 0, PAD_NONE);
@@ -286,13 +289,13 @@ def test_a_product_is_added_to_what_came_from_ub():
     arguments = {"a": a, "b": b, "bias": bias, "out": np.zeros((16, 16), np.float32)}
     types = "__gm__ half *a, __gm__ half *b, __gm__ float *bias, __gm__ float *out"
     found = run(types, body, arguments, chip=C910, kind=None)
-    wanted = a.astype(float) @ b.astype(float) + bias
-    assert np.array_equal(found, wanted)
+    expected = a.astype(float) @ b.astype(float) + bias
+    assert np.array_equal(found, expected)
 
 
 @pytest.mark.parametrize(("dtype", "kind"), [("half", np.float16), ("int32_t", np.int32)])
 def test_rows_of_16_go_to_fractals_and_back(dtype, kind):
-    """Two rows to the begin of each of three fractals; in UB they come two blocks apart."""
+    """Two rows go to the beginning of each of three fractals; in UB they are two blocks apart."""
     width = np.dtype(kind).itemsize
     blocks = 2 * 16 * width // 32
     x = RNG.integers(-99, 99, (3, 2, 16)).astype(kind)
@@ -310,7 +313,7 @@ def test_rows_of_16_go_to_fractals_and_back(dtype, kind):
     assert np.array_equal(found[:, :32], x.reshape(3, 32)) and (found[:, 32:] == 7).all()
 
 
-def test_what_is_converted_on_the_way_to_l0c_is_named():
+def test_conversions_on_the_way_to_l0c_are_refused():
     with pytest.raises(CceError, match="from fp16 to fp32 in mode 4 is not modelled"):
         run(
             "__gm__ float *out",
@@ -386,8 +389,8 @@ def test_templates_of_functions_have_instances(dtype, relu):
     parameters = f"__gm__ {dtype} *x, __gm__ {dtype} *out"
     before = TEMPLATES.replace("Never2(T x) { broken(; }", "Never2(T x) { broken(); }")
     found = run(parameters, body, arguments, before=before)
-    wanted = 2 * arguments["x"]
-    assert np.array_equal(found, np.maximum(wanted, 0) if relu else wanted)
+    expected = 2 * arguments["x"]
+    assert np.array_equal(found, np.maximum(expected, 0) if relu else expected)
 
 
 @pytest.mark.parametrize(
@@ -406,7 +409,7 @@ def test_templates_of_functions_have_instances(dtype, relu):
         (
             "template <typename T> T f(T *a) { return *a; }",
             "f(1);",
-            "f must be given a pointer, not",
+            "f must be a pointer, not",
         ),
         ("template <int N> int f() { return N; }", "f<1, 2>();", "must have 1 arguments, not 2"),
         (
@@ -424,21 +427,21 @@ def test_templates_of_functions_have_instances(dtype, relu):
         ("template <int N> int f() { return f<N + 1>(); }", "f<0>();", "at most 200 instances"),
     ],
 )
-def test_what_templates_cannot_is_named(before, call, message):
+def test_unsupported_templates_are_named(before, call, message):
     with pytest.raises(CceError) as error:
         run("__gm__ int *out", call, {"out": np.zeros(8, np.int32)}, before=before)
     assert message in str(error.value) and str(error.value).startswith("k.cce:")
 
 
-@pytest.mark.parametrize("given", [None, 0, np.full(8, 5, np.int32)])
-def test_a_pointer_may_be_null(given):
+@pytest.mark.parametrize("value", [None, 0, np.full(8, 5, np.int32)])
+def test_a_pointer_may_be_null(value):
     body = "if (many) out[0] = *many; if (many == nullptr) out[1] = 7; pipe_barrier(PIPE_ALL);"
-    arguments = {"many": given, "out": np.zeros(8, np.int32)}
+    arguments = {"many": value, "out": np.zeros(8, np.int32)}
     found = run("__gm__ int *many, __gm__ int *out", body, arguments)
-    assert found[:2].tolist() == ([5, 0] if isinstance(given, np.ndarray) else [0, 7])
+    assert found[:2].tolist() == ([5, 0] if isinstance(value, np.ndarray) else [0, 7])
 
 
-def test_what_a_null_pointer_points_to_is_not_read():
+def test_a_load_through_a_null_pointer_is_refused():
     with pytest.raises(CceError, match=r"k.cce:7:"):
         run("__gm__ int *x, __gm__ int *out", "out[0] = *x;", {"x": None, "out": np.zeros(8, "i4")})
 

@@ -144,7 +144,7 @@ def build_mixed(
 
 def _run(kernel: Kernel, sink: ProgramSink, values: Mapping[str, Any], **options) -> None:
     kernel.run(sink, values, **options)
-    # Whatever is appended to the core later does not come from a line of the kernel.
+    # Instructions that the simulator appends later do not come from a line of the kernel.
     sink.core.position = None
 
 

@@ -1,4 +1,4 @@
-"""What the parts of a function's compiler share."""
+"""The state that the parts of a function's compiler share."""
 
 from collections.abc import Callable, Set
 from dataclasses import dataclass, field

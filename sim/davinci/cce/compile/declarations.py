@@ -192,7 +192,7 @@ class Declarations:
                 target = Expr(variable.type, lvalue.address, position, lvalue=lvalue)
                 return copied(target, self.expressions.value(init), position).get
             raise CceError(position, f"{variable.type} must be initialised with a list")
-        # What the list does not name is zero, or has the default value of the member.
+        # Values that the list does not name are zero, or the default value of the member.
         steps = [_zeroing(variable)]
         steps += self._default_members(variable.type, lvalue, 0, position)
         steps += self._listed(variable.type, lvalue, 0, init)

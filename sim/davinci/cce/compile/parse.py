@@ -35,7 +35,7 @@ from vitruvian.sim.davinci.cce.rewrite.toplevel import (
     TopLevelDecl,
     choose,
     entry_of,
-    parts_of,
+    split_declarations,
     to_c,
     type_words,
 )
@@ -72,9 +72,9 @@ class Tree:
 
         The parameters and exceptions are those of ``Templates.deduced``.
         """
-        instance, parts = self.templates.deduced(name, types, position)
-        self.types.update(*(_type_names(p) for p in parts))
-        return instance, _nodes(parts, self.types, self.file) if parts else []
+        instance, decls = self.templates.deduced(name, types, position)
+        self.types.update(*(_type_names(p) for p in decls))
+        return instance, _nodes(decls, self.types, self.file) if decls else []
 
 
 #: Words of C that may precede an error without being the cause of it.
@@ -166,16 +166,16 @@ def parse(
     macros = {**PREDEFINED, **(defines or {})}
     folders = {"directory": directory, "include_path": include_path}
     tokens = preprocess(text, file, macros, reserved=RESERVED, **folders)
-    parts = parts_of(tokens)
-    if not any(p.name for p in parts):
+    decls = split_declarations(tokens)
+    if not any(p.name for p in decls):
         message = (
             f"there is no function in this file{_undefined_macro(text, macros) or f'; {A_KERNEL}'}"
         )
         raise CceError(Position(file, 1), message)
-    parts, first, templates = instantiate(parts, entry_of(parts, entry, file))
-    chosen = choose(parts, first)
-    for part in chosen:
-        check_nesting(part.tokens, BRACKETS_DEEP)
+    decls, first, templates = instantiate(decls, entry_of(decls, entry, file))
+    chosen = choose(decls, first)
+    for decl in chosen:
+        check_nesting(decl.tokens, BRACKETS_DEEP)
     types = set().union(*(_type_names(p) for p in chosen))
     return Tree(file, str(first.name), _nodes(chosen, types, file), templates, types)
 
@@ -187,16 +187,16 @@ def _undefined_macro(text: str, macros: Mapping[str, str]) -> str:
     return f"; it asks for {words[0]}, which is not defined" if words else ""
 
 
-def _nodes(parts: list[TopLevelDecl], types: set[str], file: str) -> list:
+def _nodes(decls: list[TopLevelDecl], types: set[str], file: str) -> list:
     """Parse declarations of a source that defines ``types``."""
-    for token in (t for p in parts for t in p.tokens if t.kind == "other"):
+    for token in (t for p in decls for t in p.tokens if t.kind == "other"):
         raise CceError(token.position, f"no C token begins with {token.text!r}")
     words = type_words(types)
-    tokens = [t for p in parts for t in _with_typedef(p, to_c(p.tokens, *words))]
+    tokens = [t for p in decls for t in _with_typedef(p, to_c(p.tokens, *words))]
     check_nesting(tokens, 4 * BRACKETS_DEEP, 2 * NESTED)  # the rewrite adds brackets
     # A typedef in the prelude must not redeclare a type that these declarations define.
     columns: dict[tuple[str, int, int], int] = {}
-    defined = set().union(*(_type_names(p) for p in parts))
+    defined = set().union(*(_type_names(p) for p in decls))
     source = _prelude(defined, types - defined, tokens) + _layout(tokens, columns)
     parser = _Parser(lexer=partial(_Lexer, columns), dialect="c23")  # pyright: ignore[reportArgumentType]
     try:
@@ -216,10 +216,10 @@ def position_of(node: c_ast.Node) -> Position:
     return Position("?", 0)
 
 
-def _type_names(part: TopLevelDecl) -> set[str]:
+def _type_names(decl: TopLevelDecl) -> set[str]:
     """Return the names of the types that a declaration defines."""
-    texts = [t.text for t in part.tokens]
-    if part.name or not texts:
+    texts = [t.text for t in decl.tokens]
+    if decl.name or not texts:
         return set()
     if texts[0] == "typedef":
         last = next((t for t in reversed(texts) if re.fullmatch(r"\w+", t)), "")
@@ -233,10 +233,10 @@ def _is_tagged(texts: list[str]) -> bool:
     return texts[0] in ("struct", "union", "enum") and len(texts) > 2 and texts[2] == "{"
 
 
-def _with_typedef(part: TopLevelDecl, tokens: list[Token]) -> list[Token]:
+def _with_typedef(decl: TopLevelDecl, tokens: list[Token]) -> list[Token]:
     """Add a typedef for the tag of a structure, which is a type name in C++."""
     texts = [t.text for t in tokens]
-    if part.name or not _is_tagged(texts):
+    if decl.name or not _is_tagged(texts):
         return tokens
     end = tokens[-1]
     words = ["typedef", texts[0], texts[1], texts[1], ";"]

@@ -122,7 +122,7 @@ def _conversion(match: re.Match[str], index: int, stars: list[int], type: Type) 
 
     def convert(machine: Machine, values: Sequence, position: Position) -> str:
         value = values[index]
-        if kind in "diuxXo":
+        if kind in "diuxXo":  # C reads the bits of the argument as the type of the conversion
             value &= (1 << bits) - 1
             if kind in "di" and value >> bits - 1:
                 value -= 1 << bits

@@ -108,6 +108,7 @@ class SymbolTable:
 
     def extent(self, type: Type) -> tuple[int, int]:
         """Return the nesting depth of a type, and the count of numbers and pointers in a value."""
+        # A pointer counts as one value, however large its target is.
         levels, count = 0, 1
         while isinstance(type, Pointer | Array):
             count = count * type.count if isinstance(type, Array) else 1

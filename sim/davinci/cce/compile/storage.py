@@ -1,4 +1,4 @@
-"""Where variables live: slots and bytes of a function's frame, and bytes that outlive a call.
+"""The storage of variables: slots and bytes of a frame, and bytes that outlive a call.
 
 A frame is a Python list: the machine, the address of the frame's bytes in the machine's memory, the
 result, and one slot for each number or pointer whose address is never taken. Other variables are

@@ -248,11 +248,11 @@ class _Preprocessor:
                     continue
                 arguments = _arguments(stack, token)
             inside = hidden | {token.text}
-            here = token.position
-            self._count(sum(map(len, arguments)), here)
+            position = token.position  # of the macro call, for all that it produces
+            self._count(sum(map(len, arguments)), position)
             body = self._substitute(token, macro, arguments)
-            self._count(len(body), here)
-            stack += [(Token(k, t, here, s), inside) for k, t, _, s in reversed(body)]
+            self._count(len(body), position)
+            stack += [(Token(k, t, position, s), inside) for k, t, _, s in reversed(body)]
         return result
 
     def _count(self, tokens: int, position: Position) -> None:

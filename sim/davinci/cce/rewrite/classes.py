@@ -69,6 +69,8 @@ def _split(tokens: list[Token]) -> tuple[list[Token], list[tuple[str, list[Token
         function = method_name(name, member[at - 1].text)
         methods.append((function, _function(name, function, member, at)))
     templates = {function for function, m in methods if m[0].text == "template"}
+    # Plain calls of methods are resolved when they are compiled, but calls of method templates have
+    # to be instances before.
     methods = [(function, _with_self(name, m, templates)) for function, m in methods]
     return [*tokens[: opening + 1], *plain, *tokens[closing:]], methods
 

@@ -79,6 +79,7 @@ def _head(tokens: list[Token], name: str, pairs: dict[int, int]) -> tuple[list[T
             end = index + 1
             while end < closing and tokens[end].text != ",":
                 end = pairs[end] + 1 if end in pairs else end + 1
+            # Calls find the constant by its name if the argument is omitted.
             words = ("static", "const", "auto", f"{DEFAULT_PREFIX}{name}_{number}", "=")
             constants += [token._replace(kind="id", text=w, spaced=True) for w in words]
             constants += [*tokens[index + 1 : end], token._replace(text=";")]

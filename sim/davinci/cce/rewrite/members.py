@@ -84,6 +84,7 @@ def _member(name: str, tokens: list[Token]) -> tuple[list[Token], list[Token]]:
         raise CceError(
             which.position, f"operators of classes are not part of the dialect: {which.text}"
         )
+    # Declarations look up the constant by its name when they initialise an object.
     if texts[0] == "static" and "const" in texts:  # shared by all objects: a plain constant
         return [], tokens
     plain: list[Token] = []

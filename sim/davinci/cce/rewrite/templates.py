@@ -37,7 +37,7 @@ class _Parameter(NamedTuple):
 class _Template(NamedTuple):
     """A template: its parameters, and the declaration (``tokens``) that follows them."""
 
-    part: TopLevelDecl
+    decl: TopLevelDecl
     parameters: tuple[_Parameter, ...]
     tokens: tuple[Token, ...]
 
@@ -50,7 +50,7 @@ class _Template(NamedTuple):
     def patterns(self) -> list[ParameterPattern]:
         """How the function's parameters constrain the template parameters."""
         types = {p.name for p in self.parameters if p.is_type}
-        return parameter_patterns(self.tokens, str(self.part.name), types)
+        return parameter_patterns(self.tokens, str(self.decl.name), types)
 
     def takes(self, count: int) -> bool:
         """Return True if the function can be called with ``count`` arguments."""
@@ -59,23 +59,23 @@ class _Template(NamedTuple):
 
 
 def instantiate(
-    parts: list[TopLevelDecl], entry: TopLevelDecl
+    decls: list[TopLevelDecl], entry: TopLevelDecl
 ) -> "tuple[list[TopLevelDecl], TopLevelDecl, Templates]":
     """Replace templates by the instances that the entry reaches.
 
     Parameters
     ----------
-    parts : list of TopLevelDecl
+    decls : list of TopLevelDecl
         The declarations of a source.
     entry : TopLevelDecl
-        The function to run, an element of ``parts``.
+        The function to run, an element of ``decls``.
 
     Returns
     -------
-    parts : list of TopLevelDecl
+    decls : list of TopLevelDecl
         The declarations without templates, in source order.
     entry : TopLevelDecl
-        The rewritten entry, an element of the returned ``parts``.
+        The rewritten entry, an element of the returned ``decls``.
     templates : Templates
         The templates, for calls whose template arguments must be deduced.
 
@@ -84,10 +84,10 @@ def instantiate(
     CceError
         If the arguments of a reached template do not fit its parameters, or a limit is exceeded.
     """
-    templates = Templates(parts)
-    first = next(i for i, p in enumerate(parts) if p is entry)
+    templates = Templates(decls)
+    first = next(i for i, p in enumerate(decls) if p is entry)
     templates.visit(first)
-    return templates.parts(), templates.rewritten[first], templates
+    return templates.decls(), templates.rewritten[first], templates
 
 
 class Templates:
@@ -95,12 +95,12 @@ class Templates:
 
     Parameters
     ----------
-    parts : list of TopLevelDecl
+    decls : list of TopLevelDecl
         The declarations of a source.
     """
 
-    def __init__(self, parts: list[TopLevelDecl]):
-        self.source = parts
+    def __init__(self, decls: list[TopLevelDecl]):
+        self.source = decls
         self.templates: dict[str, list[_Template]] = {}  # of functions, by name
         self.variables: dict[str, _Template] = {}
         self.classes: dict[str, _Template] = {}
@@ -114,16 +114,16 @@ class Templates:
         self.written: dict[str, tuple[str, list[list[Token]]]] = {}
         self.methods: list[tuple[TopLevelDecl, int]] = []  # method templates of class instances
         self.count = 0  # tokens that instances have produced
-        for index, part in enumerate(parts):
-            variable = _variable(part) if part.is_template and not part.name else None
-            if part.is_template and part.name:
-                self.templates.setdefault(part.name, []).append(_template(part))
+        for index, decl in enumerate(decls):
+            variable = _variable(decl) if decl.is_template and not decl.name else None
+            if decl.is_template and decl.name:
+                self.templates.setdefault(decl.name, []).append(_template(decl))
             elif variable is not None:
-                self.variables[variable] = _template(part)
-            elif part.is_template and _structure(part) is not None:
-                self.classes[str(_structure(part))] = _template(part)
+                self.variables[variable] = _template(decl)
+            elif decl.is_template and _structure(decl) is not None:
+                self.classes[str(_structure(decl))] = _template(decl)
             else:
-                for word in [part.name] if part.name else declared(part):
+                for word in [decl.name] if decl.name else declared(decl):
                     self.others.setdefault(word, []).append(index)
 
     def visit(self, first: int) -> None:
@@ -135,8 +135,8 @@ class Templates:
                 continue
             self.rewritten[index] = self._rewritten(self.source[index])
             words = set(self.rewritten[index].words)
-            for part in islice(self.instances.values(), known, None):
-                words |= part.words
+            for decl in islice(self.instances.values(), known, None):
+                words |= decl.words
             known = len(self.instances)
             words = (words | self._behind(words)) - seen
             seen |= words
@@ -155,19 +155,19 @@ class Templates:
         while frontier:
             word = frontier.pop()
             for template in self.templates.get(self.written.get(word, (word,))[0], ()):
-                new = template.part.words - result
+                new = template.decl.words - result
                 result |= new
                 frontier += new
         return result
 
-    def parts(self) -> list[TopLevelDecl]:
+    def decls(self) -> list[TopLevelDecl]:
         """Return all declarations in source order, with instances in place of templates."""
         result: list[TopLevelDecl] = []
-        for index, part in enumerate(self.source):
-            if part.is_template and (part.name or _structure(part)):
+        for index, decl in enumerate(self.source):
+            if decl.is_template and (decl.name or _structure(decl)):
                 result += [self.instances[k] for k, owner in self.owners.items() if owner == index]
-            elif not (part.is_template and _variable(part)):
-                result.append(self.rewritten.get(index, part))
+            elif not (decl.is_template and _variable(decl)):
+                result.append(self.rewritten.get(index, decl))
         return [replace(p, words=p.words | self._behind(p.words)) for p in result]
 
     def called(self, name: str) -> list[ParameterPattern] | None:
@@ -194,7 +194,7 @@ class Templates:
         -------
         instance : str
             The name of the instance.
-        parts : list of TopLevelDecl
+        decls : list of TopLevelDecl
             The new declarations; empty if the instance existed already.
 
         Raises
@@ -203,6 +203,7 @@ class Templates:
             If the types do not determine a template argument.
         """
         name, written = self.written.get(name, (name, []))
+        # An argument that is written wins over one that is deduced, and that over the default.
         use = Token("id", name, position)
         template = self._chosen(use, len(types))
         deduced = deduce(name, template.patterns, types, position)
@@ -224,11 +225,11 @@ class Templates:
             groups[parameter.name] = group
         before = set(self.instances)
         instance = self._instance(use, list(groups.values()), len(types))
-        return instance, [part for key, part in self.instances.items() if key not in before]
+        return instance, [decl for key, decl in self.instances.items() if key not in before]
 
-    def _rewritten(self, part: TopLevelDecl) -> TopLevelDecl:
+    def _rewritten(self, decl: TopLevelDecl) -> TopLevelDecl:
         """Return a declaration with instances in place of templates, and traits evaluated."""
-        tokens, result, index = part.tokens, [], 0
+        tokens, result, index = decl.tokens, [], 0
         while index < len(tokens):
             token = tokens[index]
             following = tokens[index + 1].text if index + 1 < len(tokens) else ""
@@ -256,9 +257,9 @@ class Templates:
                 self.written[name] = (token.text, arguments)
             result.append(token._replace(text=name))
         result = with_traits(result)
-        more = part.words - {t.text for t in part.tokens}  # the names of a structure's methods
+        more = decl.words - {t.text for t in decl.tokens}  # the names of a structure's methods
         words = {t.text for t in result if t.kind == "id"} | more
-        return replace(part, tokens=result, words=words)
+        return replace(decl, tokens=result, words=words)
 
     def _count(self, tokens: int, use: Token) -> None:
         self.count += tokens
@@ -282,7 +283,7 @@ class Templates:
         template = self.classes[use.text]
         values = _matched(use, template, arguments)
         name = _named(use, values)
-        owner = next(i for i, p in enumerate(self.source) if p is template.part)
+        owner = next(i for i, p in enumerate(self.source) if p is template.decl)
         if (name, owner, 0) in self.instances:
             return name
         tokens: list[Token] = []
@@ -294,18 +295,18 @@ class Templates:
                 tokens += values.get(token.text, [token]) if token.kind == "id" else [token]
         self._count(len(tokens), use)
         words = {t.text for t in tokens if t.kind == "id"}
-        parts = with_methods(TopLevelDecl(tokens, None, words=words))
-        for part in parts:
-            if part.is_template:
-                self.templates.setdefault(str(part.name), []).append(_template(part))
-                self.methods.append((part, owner))
-        for number, part in enumerate(p for p in parts if not p.is_template):
+        decls = with_methods(TopLevelDecl(tokens, None, words=words))
+        for decl in decls:
+            if decl.is_template:
+                self.templates.setdefault(str(decl.name), []).append(_template(decl))
+                self.methods.append((decl, owner))
+        for number, decl in enumerate(p for p in decls if not p.is_template):
             key = (name, owner, number)
             if len(self.instances) >= _MOST:
                 raise CceError(use.position, f"templates must have at most {_MOST} instances")
             # It is entered before it is rewritten, since it may name itself.
-            self.instances[key], self.owners[key] = part, owner
-            self.instances[key] = self._rewritten(part)
+            self.instances[key], self.owners[key] = decl, owner
+            self.instances[key] = self._rewritten(decl)
         return name
 
     def _instance(self, use: Token, arguments: list[list[Token]], count: int) -> str:
@@ -316,7 +317,7 @@ class Templates:
         if specialised is not None:
             template, values = specialised, {}
         every = [*enumerate(self.source), *((i, p) for p, i in self.methods)]
-        owner = next(i for i, p in every if p is template.part)
+        owner = next(i for i, p in every if p is template.decl)
         key = (use.text, owner, *(tuple(t.text for t in a) for a in values.values()))
         if key in self.instances:
             return str(self.instances[key].name)
@@ -324,7 +325,7 @@ class Templates:
             raise CceError(use.position, f"templates must have at most {_MOST} instances")
         name = _named(use, values)
         if any(p.name == name for p in self.instances.values()):
-            name += f"_{len(self.instances)}"
+            name += f"_{len(self.instances)}"  # f<a, b> and f<a_b> have the same words
         tokens: list[Token] = []
         for index, token in enumerate(template.tokens):
             following = template.tokens[index + 1].text if index + 1 < len(template.tokens) else ""
@@ -335,11 +336,11 @@ class Templates:
             else:
                 tokens.append(token)
         self._count(len(tokens), use)
-        part = TopLevelDecl(tokens, name)
+        decl = TopLevelDecl(tokens, name)
         # It is entered before it is rewritten, since it may call itself.
-        self.instances[key] = part
+        self.instances[key] = decl
         self.owners[key] = owner
-        self.instances[key] = self._rewritten(part)
+        self.instances[key] = self._rewritten(decl)
         return name
 
     def _specialisation(self, name: str, values: dict[str, list[Token]]) -> _Template | None:
@@ -350,7 +351,7 @@ class Templates:
             at = next(i for i, t in enumerate(template.tokens) if t.text == name)
             if template.tokens[at + 1].text != "<":
                 raise CceError(
-                    template.part.position, f"a specialisation must be written as {name}<...>(...)"
+                    template.decl.position, f"a specialisation must be written as {name}<...>(...)"
                 )
             arguments, end = arguments_of(list(template.tokens), at + 1)
             if [scalar(folded(a)) for a in arguments] == [scalar(a) for a in values.values()]:
@@ -370,8 +371,8 @@ class Templates:
         if len(bodies) > 1:
             bodies = [t for t in bodies if t.takes(count)] or bodies
         if len(bodies) != 1:
-            here = bodies[1].part.position if bodies else use.position
-            raise CceError(here, f"template {use.text} must be defined once")
+            position = bodies[1].decl.position if bodies else use.position
+            raise CceError(position, f"template {use.text} must be defined only once")
         return bodies[0]
 
 
@@ -389,27 +390,27 @@ def _shown(values: dict[str, list[Token]]) -> str:
     return "_".join(re.sub(r"\W+", "", t.text) or "x" for a in values.values() for t in a)
 
 
-def _structure(part: TopLevelDecl) -> str | None:
+def _structure(decl: TopLevelDecl) -> str | None:
     """Return the name of a structure template's structure; None for another template."""
-    _, end = arguments_of(part.tokens, 1)
-    texts = [t.text for t in part.tokens[end : end + 3]]
-    is_structure = not part.name and texts[:1] == ["struct"] and texts[2:] == ["{"]
+    _, end = arguments_of(decl.tokens, 1)
+    texts = [t.text for t in decl.tokens[end : end + 3]]
+    is_structure = not decl.name and texts[:1] == ["struct"] and texts[2:] == ["{"]
     return texts[1] if is_structure else None
 
 
-def _variable(part: TopLevelDecl) -> str | None:
+def _variable(decl: TopLevelDecl) -> str | None:
     """Return the name of a variable template's variable; None for another template."""
-    _, end = arguments_of(part.tokens, 1)
-    texts = [t.text for t in part.tokens[end:]]
+    _, end = arguments_of(decl.tokens, 1)
+    texts = [t.text for t in decl.tokens[end:]]
     if "=" not in texts or texts[0] in ("struct", "class", "union", "typedef", "using"):
         return None
     before = texts[: texts.index("=")]
     return before[-1] if len(before) > 1 and "(" not in before else None
 
 
-def _template(part: TopLevelDecl) -> _Template:
+def _template(decl: TopLevelDecl) -> _Template:
     """Parse a template into its parameters and the declaration that follows them."""
-    groups, end = arguments_of(part.tokens, 1)
+    groups, end = arguments_of(decl.tokens, 1)
     parameters = []
     for group in groups:
         texts = [t.text for t in group]
@@ -422,7 +423,7 @@ def _template(part: TopLevelDecl) -> _Template:
         default = tuple(group[at + 1 :]) if at < len(texts) else None
         is_type = texts[0] in ("typename", "class")
         parameters.append(_Parameter(texts[at - 1], is_type, default))
-    return _Template(part, tuple(parameters), tuple(part.tokens[end:]))
+    return _Template(decl, tuple(parameters), tuple(decl.tokens[end:]))
 
 
 def _matched(
@@ -436,8 +437,8 @@ def _matched(
         If the number of arguments does not fit, or they have too many words.
     """
     if any(p.name == "..." for p in template.parameters):
-        here = template.part.position
-        raise CceError(here, "templates must have a fixed number of parameters")
+        position = template.decl.position
+        raise CceError(position, "templates must have a fixed number of parameters")
     if sum(map(len, arguments)) > _WORDS:
         message = f"template {use.text} must have arguments of at most {_WORDS} words"
         raise CceError(use.position, message)

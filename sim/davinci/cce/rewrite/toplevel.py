@@ -22,7 +22,7 @@ __all__ = [
     "choose",
     "declared",
     "entry_of",
-    "parts_of",
+    "split_declarations",
     "to_c",
     "type_words",
     "with_methods",
@@ -60,7 +60,7 @@ class TopLevelDecl:
         return self.tokens[0].position
 
 
-def parts_of(tokens: list[Token]) -> list[TopLevelDecl]:
+def split_declarations(tokens: list[Token]) -> list[TopLevelDecl]:
     """Split a source into its functions and declarations.
 
     Raises
@@ -71,7 +71,7 @@ def parts_of(tokens: list[Token]) -> list[TopLevelDecl]:
     tokens = _aliases(_without_attributes(tokens))
     tokens = _without_wrappers(tokens, _pairs(tokens))
     pairs = _pairs(tokens)
-    parts, start, index = [], 0, 0
+    decls, start, index = [], 0, 0
     while index < len(tokens):
         text = tokens[index].text
         if text == ";":
@@ -84,36 +84,35 @@ def parts_of(tokens: list[Token]) -> list[TopLevelDecl]:
             index = pairs[index] + 1 if text in _OPEN else index + 1
             if index < len(tokens):
                 continue
-        part = _part(tokens[start:index])
-        if part is not None:
-            parts += with_methods(part)
+        decl = _classified(tokens[start:index])
+        if decl is not None:
+            decls += with_methods(decl)
         start = index
-    return parts
+    return decls
 
 
-def with_methods(part: TopLevelDecl) -> list[TopLevelDecl]:
+def with_methods(decl: TopLevelDecl) -> list[TopLevelDecl]:
     """Return a structure and its methods as separate declarations.
 
     The structure uses the names of its methods, so that they are reachable with it.
     """
-    texts = [t.text for t in part.tokens[:3]]
-    if part.name or texts[:1] not in (["struct"], ["class"]) or texts[2:] != ["{"]:
-        return [part]
+    texts = [t.text for t in decl.tokens[:3]]
+    if decl.name or texts[:1] not in (["struct"], ["class"]) or texts[2:] != ["{"]:
+        return [decl]
     try:
-        plain, methods = split(part.tokens)
+        plain, methods = split(decl.tokens)
     except CceError:  # reported by `rewrite` if the kernel reaches the class
-        return [part]
+        return [decl]
     words = {t.text for t in plain if t.kind == "id"} | {name for name, _ in methods}
-    made = [replace(part, tokens=plain, words=words)]
+    result = [replace(decl, tokens=plain, words=words)]
     for name, tokens in methods:
-        found = {t.text for t in tokens if t.kind == "id"}
-        made.append(
-            TopLevelDecl(tokens, name, words=found, is_template=tokens[0].text == "template")
-        )
-    return made
+        used = {t.text for t in tokens if t.kind == "id"}
+        is_template = tokens[0].text == "template"
+        result.append(TopLevelDecl(tokens, name, words=used, is_template=is_template))
+    return result
 
 
-def _part(tokens: list[Token]) -> TopLevelDecl | None:
+def _classified(tokens: list[Token]) -> TopLevelDecl | None:
     """Classify the tokens of one declaration; None if they declare nothing that is needed."""
     if all(t.text == ";" for t in tokens):
         return None
@@ -206,6 +205,8 @@ def _aliases(tokens: list[Token]) -> list[Token]:
 
 def _heads_function(head: list[Token]) -> bool:
     """Return True if a brace after these tokens begins a function's body."""
+    # A head has parentheses, with no = before them: `int a[] = {` is a variable, while default
+    # arguments are inside the parentheses.
     texts = [t.text for t in head[_template_end(head) :]]
     if not texts or texts[0] in ("typedef", "enum", "class") or ")" not in texts:
         return False
@@ -247,7 +248,7 @@ def _function_name(head: list[Token]) -> str | None:
     return None
 
 
-def entry_of(parts: list[TopLevelDecl], entry: str | None, file: str) -> TopLevelDecl:
+def entry_of(decls: list[TopLevelDecl], entry: str | None, file: str) -> TopLevelDecl:
     """Return the function to run.
 
     It is the function called ``entry``, or the only ``__global__`` function, or the only function.
@@ -257,21 +258,21 @@ def entry_of(parts: list[TopLevelDecl], entry: str | None, file: str) -> TopLeve
     CceError
         If there is no such function, or more than one, or it is a template.
     """
-    functions = [p for p in parts if p.name and not p.launches and not p.is_template]
-    here = Position(file, 1)
+    functions = [p for p in decls if p.name and not p.launches and not p.is_template]
+    start = Position(file, 1)
     names = [str(p.name) for p in functions]
-    for part in parts:
-        if part.is_template and part.name and (part.name == entry or not functions):
-            message = f"the kernel must be a function; {part.name} is a template"
-            raise CceError(part.position, message)
+    for decl in decls:
+        if decl.is_template and decl.name and (decl.name == entry or not functions):
+            message = f"the kernel must be a function; {decl.name} is a template"
+            raise CceError(decl.position, message)
     if not functions:
-        raise CceError(here, f"there is no function in this file; {A_KERNEL}")
+        raise CceError(start, f"there is no function in this file; {A_KERNEL}")
     if entry is not None:
-        for part in functions:
-            if part.name == entry:
-                return part
+        for decl in functions:
+            if decl.name == entry:
+                return decl
         raise CceError(
-            here, f"entry must be one of {', '.join(names)}, not {entry!r}{nearest(entry, names)}"
+            start, f"entry must be one of {', '.join(names)}, not {entry!r}{nearest(entry, names)}"
         )
     kernels = [p for p in functions if p.is_global] or functions
     if len(kernels) > 1:
@@ -280,30 +281,31 @@ def entry_of(parts: list[TopLevelDecl], entry: str | None, file: str) -> TopLeve
     return kernels[0]
 
 
-def choose(parts: list[TopLevelDecl], entry: TopLevelDecl) -> list[TopLevelDecl]:
+def choose(decls: list[TopLevelDecl], entry: TopLevelDecl) -> list[TopLevelDecl]:
     """Return the entry and all declarations that it can reach by name, in source order."""
     named: dict[str, list[TopLevelDecl]] = {}
-    for part in parts:
-        if not part.launches:
-            for word in [part.name] if part.name else declared(part):
-                named.setdefault(word, []).append(part)
+    for decl in decls:
+        if not decl.launches:
+            for word in [decl.name] if decl.name else declared(decl):
+                named.setdefault(word, []).append(decl)
     chosen, frontier = {id(entry)}, [entry]
+    # Words are matched as text, without scopes: too much may be chosen, but never too little.
     while frontier:
         for word in frontier.pop().words & named.keys():
-            for part in named.pop(word):  # overloads are chosen together
-                if id(part) not in chosen:
-                    chosen.add(id(part))
-                    frontier.append(part)
-    return [p for p in parts if id(p) in chosen]
+            for decl in named.pop(word):  # overloads are chosen together
+                if id(decl) not in chosen:
+                    chosen.add(id(decl))
+                    frontier.append(decl)
+    return [p for p in decls if id(p) in chosen]
 
 
-def declared(part: TopLevelDecl) -> set[str]:
+def declared(decl: TopLevelDecl) -> set[str]:
     """Return the names that a declaration may declare: all of its identifiers but types of C.
 
     Members of a structure or class do not count, except static constants.
     """
-    words = part.words
-    head = part.tokens[_template_end(part.tokens) :]
+    words = decl.words
+    head = decl.tokens[_template_end(decl.tokens) :]
     texts = [t.text for t in head]
     if texts[0] in ("struct", "class", "union") and "{" in texts:
         inside = range(texts.index("{"), len(texts) - texts[::-1].index("}"))
@@ -423,6 +425,7 @@ def _functional_casts(tokens: list[Token], names: frozenset[str]) -> list[Token]
         before = tokens[index - 1].text if index else ";"
         after = tokens[index + 1].text if index + 1 < len(tokens) else ""
         inside = tokens[index + 2].text if index + 2 < len(tokens) else ""
+        # Not a cast: `unsigned int (`, or a declaration such as `int (*p)[2]`.
         cast = (
             token.text in names
             and after == "("

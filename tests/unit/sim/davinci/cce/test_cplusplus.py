@@ -275,14 +275,14 @@ def test_arguments_of_templates_are_the_same_when_their_values_are():
     before = "template <int N> int f() { static int n = 0; n += 1; return n; }"
     calls = ("f<1 - 1>()", "f<0>()", "f<3 - 2>()", "f<1>()")
     statements = " ".join(f"out[{i}] = {call};" for i, call in enumerate(calls))
-    found = results(statements, 4, before=before)
-    assert found == [1, 2, 1, 2]
+    actual = results(statements, 4, before=before)
+    assert actual == [1, 2, 1, 2]
 
 
 def test_a_member_may_begin_with_a_value_in_brackets():
     before = "struct S { int x = (3); int y = 2; };"
-    found = results("S s; out[0] = s.x; out[1] = s.y;", 2, before=before)
-    assert found == [3, 2]
+    actual = results("S s; out[0] = s.x; out[1] = s.y;", 2, before=before)
+    assert actual == [3, 2]
 
 
 def test_global_memory_and_names_of_the_dialect():

@@ -76,9 +76,9 @@ def test_integers_agree_with_a_compiler(tmp_path):
     count = 300
     program = _program(7, count)
     expected = compiled(program, 2 * count, tmp_path)
-    found = results(program, 2 * count)
+    actual = results(program, 2 * count)
     assert len(set(expected)) > 100
-    wrong = [(i, e, f) for i, (e, f) in enumerate(zip(expected, found, strict=True)) if e != f]
+    wrong = [(i, e, f) for i, (e, f) in enumerate(zip(expected, actual, strict=True)) if e != f]
     assert not wrong, (wrong[0], program.splitlines()[8 + 3 * (wrong[0][0] % count)])
 
 
@@ -97,11 +97,11 @@ out[13] = bits((float)16777217); out[14] = bits(1 / 3.0f); out[15] = bits(.5e1f 
 def test_floats_are_those_of_a_compiler(tmp_path):
     prelude = "auto bits = [](double x) { int64_t y; __builtin_memcpy(&y, &x, 8); return y; };"
     expected = compiled(prelude + FLOATS, 16, tmp_path)
-    found = results(
+    actual = results(
         FLOATS, 16, before="int64_t bits(double x) { int64_t y[1]; *(double *)y = x; return *y; }"
     )
-    assert found == expected
-    assert struct.unpack("<d", struct.pack("<q", found[6]))[0] == 3000000000.0
+    assert actual == expected
+    assert struct.unpack("<d", struct.pack("<q", actual[6]))[0] == 3000000000.0
 
 
 CONTROL = """
@@ -130,14 +130,14 @@ def test_control_and_memory_are_those_of_a_compiler(tmp_path):
 
 
 def test_half_is_rounded_after_every_operation():
-    found = results(
+    actual = results(
         "half a = 2049.0f; half b = half(1.0f); out[0] = a; out[1] = a + b + b; out[2] = a * a;"
         "half third = b / (half)3; out[3] = third; out[4] = (float)third * 3; out[5] = 1e-8;",
         6,
         "fp16",
     )
-    assert found == [2048, 2048, float("inf"), 0.333251953125, 1.0, 0]
-    assert found[4] != 0.333251953125 * 3  # in float, then rounded when stored
+    assert actual == [2048, 2048, float("inf"), 0.333251953125, 1.0, 0]
+    assert actual[4] != 0.333251953125 * 3  # in float, then rounded when stored
 
 
 def test_functions_scopes_and_structures():
@@ -157,7 +157,7 @@ def test_functions_scopes_and_structures():
         if (value < 0) return; *p = value; }
     int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
     """
-    found = results(
+    actual = results(
         """Tile t = {3, 0.5f, {4, 5}};
         Tile copy; copy = t; copy.sizes[1] += 1;
         fill(out, sum(&copy, 2)); fill(out + 1, -1); out[2] = fib(12); out[3] = sizeof(Pair);
@@ -167,16 +167,16 @@ def test_functions_scopes_and_structures():
         9,
         before=text,
     )
-    assert found == [3 + 40 + 600, 0, 144, 8, 7, 14, 2, 5, 4]
+    assert actual == [3 + 40 + 600, 0, 144, 8, 7, 14, 2, 5, 4]
 
 
 def test_a_name_of_an_inner_block_ends_with_it():
-    found = results(
+    actual = results(
         "int a = 1; { int a = 2; { int a = 3; out[0] = a; } out[1] = a; } out[2] = a;"
         "for (int a = 7; a < 8; a++) { int b = a; out[3] = b; } out[4] = a;",
         5,
     )
-    assert found == [3, 2, 1, 7, 1]
+    assert actual == [3, 2, 1, 7, 1]
     with pytest.raises(CceError, match="b is not declared"):
         results("{ int b = 2; } out[0] = b;", 1)
 
@@ -264,22 +264,22 @@ def test_integer_constants_have_the_types_that_c_gives_them():
         f"out[{2 * i}] = sizeof({text}); out[{2 * i + 1}] = -1 < (0 * {text});"
         for i, text in enumerate(types)
     )
-    found = results(statements, 2 * len(types))
-    assert found == [int(x) for pair in types.values() for x in pair]
+    actual = results(statements, 2 * len(types))
+    assert actual == [int(x) for pair in types.values() for x in pair]
     with pytest.raises(CceError, match="an integer must be below 2\\^64"):
         results("out[0] = 0x10000000000000000;", 1)
 
 
 def test_an_array_of_structures_is_a_pointer_to_its_first():
     before = "struct point { int x; int y; };"
-    found = results(
+    actual = results(
         "struct point p[2]; p->y = 5; (p + 1)->x = 7; (*p).x = 3;"
         "struct point *q = p + 1; q->y = 9;"
         "out[0] = p[0].x; out[1] = p[0].y; out[2] = p[1].x; out[3] = q->y; out[4] = (&p[0])->x;",
         5,
         before=before,
     )
-    assert found == [3, 5, 7, 9, 3]
+    assert actual == [3, 5, 7, 9, 3]
 
 
 @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ def test_an_endless_loop_is_stopped():
 
 
 def test_functions_of_the_scalar_unit():
-    found = results(
+    actual = results(
         "float nan = 0.0f / 0.0f; float inf = 1.0f / 0.0f;"
         "out[0] = conv_f322s32r(2.5f); out[1] = conv_f322s32c(-2.5f); out[2] = conv_f322s32f(nan);"
         "out[3] = conv_f322s32z(inf) > 1 << 30; out[4] = floor(inf) == inf; out[5] = sqrt(16);"
@@ -308,4 +308,4 @@ def test_functions_of_the_scalar_unit():
         "out[9] = clz(1); out[10] = (int64_t)nan; out[11] = sqrt(-1.0f) != sqrt(-1.0f);",
         12,
     )
-    assert found == [2, -2, 0, 1, 1, 4, 8, 6, 8, 63, 0, 1]
+    assert actual == [2, -2, 0, 1, 1, 4, 8, 6, 8, 63, 0, 1]

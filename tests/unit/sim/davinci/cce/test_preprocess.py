@@ -65,9 +65,9 @@ def test_tokens_agree_with_a_compiler(tmp_path):
         ["g++", "-E", "-P", str(source)], check=True, capture_output=True, text=True
     )
     expected = [t.text for t in preprocess(done.stdout, "m")]
-    found = [t.text for t in preprocess(MACROS, "m")]
-    assert found == expected
-    assert "elif" in found and "never" not in found and "SELF" in found
+    actual = [t.text for t in preprocess(MACROS, "m")]
+    assert actual == expected
+    assert "elif" in actual and "never" not in actual and "SELF" in actual
 
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
@@ -88,8 +88,8 @@ def test_conditions_agree_with_a_compiler(tmp_path):
     source = tmp_path / "c.cpp"
     source.write_text(text)
     done = subprocess.run(["g++", "-E", "-P", source], check=True, capture_output=True, text=True)
-    found = [t.text for t in preprocess(text, "c")]
-    assert found == done.stdout.split() and 20 < len(found) < 140
+    actual = [t.text for t in preprocess(text, "c")]
+    assert actual == done.stdout.split() and 20 < len(actual) < 140
 
 
 def test_lines_stay_right(tmp_path):

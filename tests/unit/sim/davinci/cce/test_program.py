@@ -67,7 +67,7 @@ def test_a_softmax_looks_at_its_data(n):
     x[: rows * n] = normal(rows * n, scale=3)
     arguments = {"x": x, "y": np.zeros_like(x), "rows": rows, "n": n}
     program, functional = build(kernel, C910, arguments, blocks=2)
-    found = result(functional, "y")[: rows * n].reshape(rows, n).astype(np.float64)
+    actual = result(functional, "y")[: rows * n].reshape(rows, n).astype(np.float64)
     shifted = x[: rows * n].reshape(rows, n).astype(np.float64)
     exact = np.exp(shifted - shifted.max(axis=1, keepdims=True))
     exact /= exact.sum(axis=1, keepdims=True)
@@ -75,7 +75,7 @@ def test_a_softmax_looks_at_its_data(n):
     # product are rounded once each, all to 2^-11. An error of the shift, up to 2^-11 of 16, is
     # in the exponent.
     if n % 16 == 0:
-        assert np.abs(found / exact - 1)[exact > 1e-4].max() < (7 + 4 + 16) * 2.0**-11
+        assert np.abs(actual / exact - 1)[exact > 1e-4].max() < (7 + 4 + 16) * 2.0**-11
     loads = [i for i in program.core(1).instructions if i.op == "scalar_load"]
     assert len(loads) == 2 * 2 and str(loads[0].position) == "softmax.cce:21"
 
@@ -103,7 +103,7 @@ def test_kernels_without_a_race_compute_the_same_in_time_order():
 
 
 @pytest.mark.parametrize(
-    ("missing", "found"),
+    ("missing", "finding"),
     [
         ("pipe_barrier(PIPE_ALL);  // the next", "race"),
         (
@@ -113,13 +113,13 @@ def test_kernels_without_a_race_compute_the_same_in_time_order():
         ("wait_flag(PIPE_S, PIPE_V, EVENT_ID2); return;", "flag"),
     ],
 )
-def test_a_missing_flag_is_found_at_its_line(missing, found):
+def test_a_missing_flag_is_found_at_its_line(missing, finding):
     text = (KERNELS / "softmax.cce").read_text()
     assert missing in text
     keep = "return;" if "return" in missing else "// " if "//" in missing else ""
     program, _ = build(read(text.replace(missing, keep), "s.cce"), C910, softmax_arguments())
     findings = simulate(program).findings
-    assert any(found in str(f) and "s.cce:" in str(f) for f in findings)
+    assert any(finding in str(f) and "s.cce:" in str(f) for f in findings)
 
 
 def test_a_transposition_by_address_registers():

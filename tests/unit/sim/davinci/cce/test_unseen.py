@@ -98,7 +98,7 @@ def test_vreducev2_keeps_what_the_pattern_or_bits_name(pattern, counted):
     GO(PIPE_V, PIPE_MTE3);
     copy_ubuf_to_gm(out, UB(uint32_t, 8192), 0, 1, 24, 0, 0);"""
     arguments = {"x": x, "bits": rows.view(np.uint32), "out": np.zeros(192, np.uint32)}
-    found = run("__gm__ uint32_t *x, __gm__ uint32_t *bits, __gm__ uint32_t *out", body, arguments)
+    actual = run("__gm__ uint32_t *x, __gm__ uint32_t *bits, __gm__ uint32_t *out", body, arguments)
     count = counted or 64
     words = ["01" * 32, "10" * 32, "0001" * 16, "0010" * 16, "0100" * 16, "1000" * 16, "1" * 64]
     if pattern:  # the guide writes the lowest element last
@@ -106,7 +106,7 @@ def test_vreducev2_keeps_what_the_pattern_or_bits_name(pattern, counted):
     else:
         keep = np.unpackbits(bits, axis=1, bitorder="little").astype(bool)
     expected = x[:, :count][keep[:, :count]]
-    assert np.array_equal(found[: len(expected)], expected) and not found[len(expected) :].any()
+    assert np.array_equal(actual[: len(expected)], expected) and not actual[len(expected) :].any()
 
 
 @pytest.mark.parametrize("dtype", ["half", "float", "int8_t"])
@@ -146,8 +146,8 @@ def test_squares_are_transposed_on_the_way_to_l0b(dtype):
     copy_matrix_cc_to_gm(out, (__cc__ {out} *)get_imm(0),
                          {n}ULL << 4 | {m}ULL << 16 | {n}ULL << 32, {m}ULL | 1ULL << 43);"""
     parameters = f"__gm__ {dtype} *a, __gm__ {dtype} *b, __gm__ {out} *out"
-    found = run(parameters, body, {"a": a, "b": b, "out": np.zeros((m, n), wide)}, kind="cube")
-    assert np.array_equal(found, a.astype(np.int64) @ b.astype(np.int64))
+    actual = run(parameters, body, {"a": a, "b": b, "out": np.zeros((m, n), wide)}, kind="cube")
+    assert np.array_equal(actual, a.astype(np.int64) @ b.astype(np.int64))
 
 
 def test_a_bias_is_added_once():
@@ -174,8 +174,8 @@ def test_a_bias_is_added_once():
 #define LC ((__cc__ float *)get_imm(0))"""
     parameters = "__gm__ half *a, __gm__ half *b, __gm__ float *bias, __gm__ float *out"
     arguments = {"a": a, "b": b, "bias": bias, "out": np.zeros((m, n), np.float32)}
-    found = run(parameters, body, arguments, kind="cube", before=before)
-    assert np.array_equal(found, a.astype(np.float32) @ b.astype(np.float32) + bias)
+    actual = run(parameters, body, arguments, kind="cube", before=before)
+    assert np.array_equal(actual, a.astype(np.float32) @ b.astype(np.float32) + bias)
 
 
 def test_a_move_in_byte_mode_writes_so_many_bytes():
@@ -184,16 +184,16 @@ def test_a_move_in_byte_mode_writes_so_many_bytes():
     copy_ubuf_to_gm(out + 1, UB(half, 0), 0, 1, 6, 0, 0, BM_ENABLE);"""
     x = RNG.integers(0, 99, 32).astype(np.float16)
     arguments = {"x": x, "out": np.zeros(16, np.float16)}
-    found = run("__gm__ half *x, __gm__ half *out", body, arguments)
-    assert np.array_equal(found, [0, *x[:3], *[0] * 12])
+    actual = run("__gm__ half *x, __gm__ half *out", body, arguments)
+    assert np.array_equal(actual, [0, *x[:3], *[0] * 12])
 
 
 def test_declarations_of_the_kind_of_core_are_ignored():
     body = """KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0);
     __gm__ __bf16 *p = (__gm__ __bf16 *)out;
     p[1] = (__bf16)1.5f;"""
-    found = run("__gm__ uint16_t *out", body, {"out": np.zeros(4, np.uint16)})
-    assert found.tolist() == [0, 0x3FC0, 0, 0]
+    actual = run("__gm__ uint16_t *out", body, {"out": np.zeros(4, np.uint16)})
+    assert actual.tolist() == [0, 0x3FC0, 0, 0]
 
 
 def pairs_of(scores, indices):
@@ -216,10 +216,10 @@ def test_groups_of_32_are_sorted_with_their_indices(dtype):
     GO(PIPE_V, PIPE_MTE3);
     copy_ubuf_to_gm(out, UB(uint8_t, 8192), 0, 1, 24, 0, 0);"""
     types = f"__gm__ {dtype} *x, __gm__ uint32_t *i, __gm__ uint8_t *out"
-    found = run(types, body, {"x": x, "i": i, "out": np.zeros((3, 32, 8), np.uint8)})
+    actual = run(types, body, {"x": x, "i": i, "out": np.zeros((3, 32, 8), np.uint8)})
     order = np.argsort(-x.astype(float), axis=1, kind="stable")
     expected = pairs_of(np.take_along_axis(x, order, 1), np.take_along_axis(i, order, 1))
-    assert np.array_equal(found, expected)
+    assert np.array_equal(actual, expected)
 
 
 def merged(lists):
@@ -249,12 +249,12 @@ def test_lists_are_merged(valid, repeat, is_sorted):
     copy_ubuf_to_gm(out, UB(uint8_t, 4096), 0, 1, {repeat * valid.bit_count() * 2}, 0, 0);"""
     chosen = [n for n in range(4) if valid >> n & 1]
     out = np.zeros((repeat * len(chosen) * 8, 8), np.uint8)
-    found = run("__gm__ uint8_t *x, __gm__ uint8_t *out", body, {"x": x, "out": out})
+    actual = run("__gm__ uint8_t *x, __gm__ uint8_t *out", body, {"x": x, "out": out})
     expected = []
     for s, i in zip(scores, indices, strict=True):
         expected += merged([list(zip(s[n], i[n], strict=True)) for n in chosen])
     values, indices = np.array(expected, np.float64).T
-    assert np.array_equal(found, pairs_of(values.astype(np.float32), indices))
+    assert np.array_equal(actual, pairs_of(values.astype(np.float32), indices))
 
 
 @pytest.mark.parametrize(
@@ -288,9 +288,9 @@ def test_a_product_is_added_to_a_matrix_from_ub():
     copy_ubuf_to_gm(out, UB(float, 2048), 0, 1, 32, 0, 0);"""
     arguments = {"a": a, "b": b, "bias": bias, "out": np.zeros((16, 16), np.float32)}
     types = "__gm__ half *a, __gm__ half *b, __gm__ float *bias, __gm__ float *out"
-    found = run(types, body, arguments, chip=C910, kind=None)
+    actual = run(types, body, arguments, chip=C910, kind=None)
     expected = a.astype(float) @ b.astype(float) + bias
-    assert np.array_equal(found, expected)
+    assert np.array_equal(actual, expected)
 
 
 @pytest.mark.parametrize(("dtype", "kind"), [("half", np.float16), ("int32_t", np.int32)])
@@ -309,8 +309,8 @@ def test_rows_of_16_go_to_fractals_and_back(dtype, kind):
     copy_ubuf_to_gm(out, UB({dtype}, 4096), 0, 1, {3 * (blocks + 1)}, 0, 0);"""
     out = np.zeros((3, 32 + 32 // width), kind)
     types = f"__gm__ {dtype} *x, __gm__ {dtype} *out"
-    found = run(types, body, {"x": x, "out": out}, chip=C910, kind=None)
-    assert np.array_equal(found[:, :32], x.reshape(3, 32)) and (found[:, 32:] == 7).all()
+    actual = run(types, body, {"x": x, "out": out}, chip=C910, kind=None)
+    assert np.array_equal(actual[:, :32], x.reshape(3, 32)) and (actual[:, 32:] == 7).all()
 
 
 def test_conversions_on_the_way_to_l0c_are_refused():
@@ -351,8 +351,8 @@ def test_vsel_takes_bits_from_an_address_in_the_register(dtype):
     GO(PIPE_V, PIPE_MTE3);
     copy_ubuf_to_gm(out, UB({dtype}, 6144), 0, 1, 48, 0, 0);"""
     types = f"__gm__ {dtype} *x, __gm__ uint8_t *bits, __gm__ {dtype} *out"
-    found = run(types, body, arguments)
-    assert np.array_equal(found, np.where(bits, arguments["x"][1], arguments["x"][0]))
+    actual = run(types, body, arguments)
+    assert np.array_equal(actual, np.where(bits, arguments["x"][1], arguments["x"][0]))
 
 
 TEMPLATES = """
@@ -388,9 +388,9 @@ def test_templates_of_functions_have_instances(dtype, relu):
     {call}(out, UB({dtype}, 0), 2.0f);"""
     parameters = f"__gm__ {dtype} *x, __gm__ {dtype} *out"
     before = TEMPLATES.replace("Never2(T x) { broken(; }", "Never2(T x) { broken(); }")
-    found = run(parameters, body, arguments, before=before)
+    actual = run(parameters, body, arguments, before=before)
     expected = 2 * arguments["x"]
-    assert np.array_equal(found, np.maximum(expected, 0) if relu else expected)
+    assert np.array_equal(actual, np.maximum(expected, 0) if relu else expected)
 
 
 @pytest.mark.parametrize(
@@ -437,8 +437,8 @@ def test_unsupported_templates_are_named(before, call, message):
 def test_a_pointer_may_be_null(value):
     body = "if (many) out[0] = *many; if (many == nullptr) out[1] = 7; pipe_barrier(PIPE_ALL);"
     arguments = {"many": value, "out": np.zeros(8, np.int32)}
-    found = run("__gm__ int *many, __gm__ int *out", body, arguments)
-    assert found[:2].tolist() == ([5, 0] if isinstance(value, np.ndarray) else [0, 7])
+    actual = run("__gm__ int *many, __gm__ int *out", body, arguments)
+    assert actual[:2].tolist() == ([5, 0] if isinstance(value, np.ndarray) else [0, 7])
 
 
 def test_a_load_through_a_null_pointer_is_refused():
@@ -484,8 +484,8 @@ def test_arguments_of_templates_come_from_a_call(dtype):
     if (right) vadd(UB({dtype}, 0), UB({dtype}, 256), UB({dtype}, 512), 1, 1, 1, 1, 8, 8, 8);
     GO(PIPE_V, PIPE_MTE3);
     copy_ubuf_to_gm(out, UB({dtype}, 0), 0, 1, 8, 0, 0);"""
-    found = run(f"__gm__ {dtype} *x, __gm__ {dtype} *out", body, arguments, before=DEDUCED)
-    assert np.array_equal(found, arguments["x"] * {"half": 5, "float": 3}[dtype])
+    actual = run(f"__gm__ {dtype} *x, __gm__ {dtype} *out", body, arguments, before=DEDUCED)
+    assert np.array_equal(actual, arguments["x"] * {"half": 5, "float": 3}[dtype])
 
 
 def test_a_template_is_no_kernel():

@@ -99,7 +99,9 @@ class Expressions:
         """
         handler = self.handlers.get(type(node).__name__)
         if handler is None:
-            raise CceError(position_of(node), f"{type(node).__name__} is not an expression here")
+            raise CceError(
+                position_of(node), f"{type(node).__name__} is not supported as an expression"
+            )
         self.context.parts += 1
         return handler(node)
 

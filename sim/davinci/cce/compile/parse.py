@@ -116,12 +116,12 @@ class _Parser(CParser):
     It overrides methods that pycparser does not document as part of its interface.
     """
 
+    reread = 0  # tokens that were read again after backtracking
+
     def _lex_error_func(self, msg, line, column):
         columns = getattr(self.clex, "columns", {})
         column = columns.get((self.clex.filename, line, column), column)
         super()._lex_error_func(msg, line, column)
-
-    reread = 0  # tokens that were read again after backtracking
 
     def _reset(self, mark):
         self.reread += self._mark() - mark
@@ -194,15 +194,15 @@ def _nodes(decls: list[TopLevelDecl], types: set[str], file: str) -> list:
     words = type_words(types)
     tokens = [t for p in decls for t in _with_typedef(p, to_c(p.tokens, *words))]
     check_nesting(tokens, 4 * BRACKETS_DEEP, 2 * NESTED)  # the rewrite adds brackets
-    # A typedef in the prelude must not redeclare a type that these declarations define.
     columns: dict[tuple[str, int, int], int] = {}
+    # A typedef in the prelude must not redeclare a type that these declarations define.
     defined = set().union(*(_type_names(p) for p in decls))
     source = _prelude(defined, types - defined, tokens) + _layout(tokens, columns)
     parser = _Parser(lexer=partial(_Lexer, columns), dialect="c23")  # pyright: ignore[reportArgumentType]
     try:
         nodes = parser.parse(source, file).ext
     except ParseError as error:
-        raise _clear(str(error), tokens, file, types) from None
+        raise _readable(str(error), tokens, file, types) from None
     return [n for n in nodes if position_of(n).file != "<types>"]
 
 
@@ -273,7 +273,7 @@ def _layout(tokens: list[Token], columns: dict[tuple[str, int, int], int]) -> st
     return "".join(pieces)
 
 
-def _clear(message: str, tokens: list[Token], file: str, types: set[str]) -> CceError:
+def _readable(message: str, tokens: list[Token], file: str, types: set[str]) -> CceError:
     """Return the parser's message as a ``CceError`` with a position and a hint."""
     match = re.match(r"(?:(.*?):(\d+)(?::(\d+))?: )?(.*)", message, re.DOTALL)
     assert match is not None  # every part of the pattern is optional

@@ -59,7 +59,7 @@ def evaluate(tokens: list[Token], position: Position) -> int:
     value = reader.choice()
     if reader.index < len(tokens):
         raise CceError(
-            reader.here(), f"#if does not expect {shown(tokens[reader.index].text)} here"
+            reader.next_position(), f"#if does not expect {shown(tokens[reader.index].text)} here"
         )
     return value
 
@@ -71,7 +71,7 @@ class _Reader:
         self.tokens, self.position, self.index = tokens, position, 0
         self.deep = 0  # nested conditional expressions
 
-    def here(self) -> Position:
+    def next_position(self) -> Position:
         """Return the position of the next token, or of the directive at the end."""
         return self.tokens[self.index].position if self.index < len(self.tokens) else self.position
 
@@ -85,7 +85,7 @@ class _Reader:
     def choice(self) -> int:
         self.deep += 1
         if self.deep > BRACKETS_DEEP:
-            raise too_deep(self.here())
+            raise too_deep(self.next_position())
         value = self._choice()
         self.deep -= 1
         return value
@@ -95,7 +95,7 @@ class _Reader:
         if self.accept("?"):
             yes = self.choice()
             if not self.accept(":"):
-                raise CceError(self.here(), "#if has a ? without its :")
+                raise CceError(self.next_position(), "#if has a ? without its :")
             no = self.choice()
             return yes if value else no
         return value
@@ -107,19 +107,21 @@ class _Reader:
         while sign := self.accept(*_LEVELS[level]):
             value = self._apply(sign, value, self.binary(level + 1))
             if abs(value) >> 128:
-                raise CceError(self.here(), "a value in an #if must be below 2^128")
+                raise CceError(self.next_position(), "a value in an #if must be below 2^128")
         return value
 
     def _apply(self, sign: str, a: int, b: int) -> int:
         if sign in "/%":
             if b == 0:
-                raise CceError(self.here(), "#if divides by zero")
+                raise CceError(self.next_position(), "#if divides by zero")
             # C truncates the quotient towards zero; Python's // rounds down.
             quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
             return quotient if sign == "/" else a - quotient * b
         if sign in ("<<", ">>"):
             if not 0 <= b < 64:
-                raise CceError(self.here(), f"the shift of an #if must be 0 to 63, not {b!r}")
+                raise CceError(
+                    self.next_position(), f"the shift of an #if must be 0 to 63, not {b!r}"
+                )
             return a << b if sign == "<<" else a >> b
         return {
             "||": lambda: int(bool(a or b)),
@@ -151,7 +153,7 @@ class _Reader:
         if self.accept("("):
             value = self.choice()
             if not self.accept(")"):
-                raise CceError(self.here(), "#if has a ( without its )")
+                raise CceError(self.next_position(), "#if has a ( without its )")
             return value
         if self.index >= len(self.tokens):
             raise CceError(self.position, "#if must be followed by a complete expression")

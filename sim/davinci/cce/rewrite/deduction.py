@@ -17,7 +17,7 @@ _NUMBERS = {("f", 2): "half", ("f", 4): "float", ("f", 8): "double", ("bf", 2): 
 
 
 class ParameterPattern(NamedTuple):
-    """How a function parameter constrains a template parameter.
+    """The type of a function parameter as a pattern: a template parameter and ``stars`` pointers.
 
     Attributes
     ----------

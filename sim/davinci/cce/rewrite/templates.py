@@ -48,7 +48,7 @@ class _Template(NamedTuple):
 
     @property
     def patterns(self) -> list[ParameterPattern]:
-        """How the function's parameters constrain the template parameters."""
+        """The patterns of the function's parameters, in order."""
         types = {p.name for p in self.parameters if p.is_type}
         return parameter_patterns(self.tokens, str(self.decl.name), types)
 

@@ -124,9 +124,8 @@ def _classified(tokens: list[Token]) -> TopLevelDecl | None:
     is_template = texts[0] == "template"
     if is_template and "{" not in texts:
         rest = texts[_template_end(tokens) :]
-        if (
-            "=" not in rest or "(" in rest[: rest.index("=")]
-        ):  # a prototype, or an explicit instantiation
+        # Without a value it is a prototype or an explicit instantiation.
+        if "=" not in rest or "(" in rest[: rest.index("=")]:
             return None
     return TopLevelDecl(tokens, name, "__global__" in texts, "<<<" in texts, words, is_template)
 

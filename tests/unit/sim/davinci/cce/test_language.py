@@ -227,7 +227,7 @@ def test_bounds_may_come_from_memory_and_cores():
         ("break;", "k.cce:3:1: break must be within a loop or a switch"),
         ("goto end; end: ;", "Goto is not part of the dialect"),
         ("int a = (int[]){1, 2}[0];", "compound literals are not part of the dialect"),
-        ("int a[2] = {[1] = 3};", "k.cce:3:13: ArrayDesignator is not an expression here"),
+        ("int a[2] = {[1] = 3};", "k.cce:3:13: ArrayDesignator is not supported as an expression"),
         ("3 = 4;", "the left side of = must be a variable"),
         ("__ubuf__ half x;", "x must be a pointer to an address in UB, not a variable in UB"),
         ("int n = 3; int a[n];", "this must be a constant integer"),

@@ -161,6 +161,7 @@ class Calls:
         self, key: str, function: Function, nodes: list[c_ast.Node], position: Position
     ) -> Expr:
         types = [type for _, type in function.parameters]
+        # Omitted arguments are constants that `rewrite.cplusplus` has put before the function.
         nodes = nodes + self._defaults(key, len(nodes), len(types))
         if len(nodes) != len(types):
             message = f"{key} must have {len(types)} arguments, not {len(nodes)}"

@@ -183,7 +183,7 @@ class Expressions:
         raise CceError(position, f"{name} is not declared{nearest(name, known)}")
 
     def _variable(self, variable: Variable, position: Position) -> Expr:
-        if isinstance(variable.type, Reference):
+        if isinstance(variable.type, Reference):  # its slot holds the address of its target
             slot, target = variable.slot, variable.type.target
             return load(target, LValue(None, variable.type.space, lambda f: f[slot]), position)
         if variable.constant is not None:

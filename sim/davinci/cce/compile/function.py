@@ -111,6 +111,8 @@ def _runner(
         machine.depth += 1
         if machine.depth > _DEEPEST:
             raise CceError(position, f"calls must be at most {_DEEPEST} deep")
+        # The bytes of the frame are not cleared: C leaves local variables uninitialised, and the
+        # compiler of declarations clears what must be zero.
         top = machine.top
         f = [machine, machine.reserve(frame.bytes, position)] + [0] * frame.slots
         for store, value in zip(stores, arguments, strict=True):

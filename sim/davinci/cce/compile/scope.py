@@ -168,7 +168,7 @@ class SymbolTable:
     def _named(self, node: c_ast.Node, position: Position, count: Callable) -> Type:
         if isinstance(node, c_ast.Struct | c_ast.Union):
             return self._structure(node, position, count)
-        if isinstance(node, c_ast.Enum):
+        if isinstance(node, c_ast.Enum):  # enumerations of a source are plain integers
             if node.values is not None:
                 self._enumerators(node, count)
             return INT

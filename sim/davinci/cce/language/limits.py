@@ -88,14 +88,15 @@ def check_nesting(tokens: Sequence[Token], brackets: int, nested: int = NESTED) 
             if outer:
                 statements, operators, pending, row = outer.pop()
                 total -= 1 + statements + operators
+                # A block is a statement, and ends those that hold it.
                 if text == "}" and not _goes_on(tokens, index):
                     statements = operators = pending = 0
-        elif text == ";":
+        elif text == ";":  # ends an expression, and all statements that hold it, but for an else
             operators = pending = 0
             if not _goes_on(tokens, index):
                 statements = 0
         elif text == ",":
-            if not pending:
+            if not pending:  # in a ? b, c : d the comma does not end the conditional
                 operators = 0
         elif text in _STATEMENTS:
             statements += 1

@@ -248,6 +248,7 @@ def _fit(argument: Type, parameter: Type) -> int | None:
         parameter = parameter.target
     if argument == parameter:
         return EXACT
+    # In C++ a promotion (float to double, short to int) is better than any other conversion.
     if isinstance(argument, Scalar) and isinstance(parameter, Scalar):
         widened = DOUBLE if argument == FLOAT else promoted(argument)
         return EXACT - 1 if parameter == widened else 1

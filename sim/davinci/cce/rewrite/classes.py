@@ -106,6 +106,8 @@ def _members(tokens: list[Token]) -> Iterator[list[Token]]:
             continue
         end = index
         while end < len(tokens) and tokens[end].text != ";":
+            # A member with a body ends at its closing brace, any other at its semicolon. The braces
+            # of `int a{3};` are not a body, nor those of a constructor's list `: a{3}, b{4} {...}`.
             if BRACKETS.get(tokens[end].text, 0) > 0:
                 is_body = tokens[end].text == "{" and _bracket(tokens[index:end]) is not None
                 end = _closing(tokens, end)

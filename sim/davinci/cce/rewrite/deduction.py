@@ -113,8 +113,10 @@ def deduce(
                 message = f"an argument of template {name} must be a pointer, not {type}"
                 raise CceError(position, message)
             inner, space = inner.target, inner.space
+        # The parameter `T *x` accepts a pointer to any memory, so T gets the address space of the
+        # argument, unless the parameter has its own: `__gm__ T *x`.
         words = _words(inner)
-        if space != PRIVATE and not has_space:  # T includes the space
+        if space != PRIVATE and not has_space:
             words.insert(0, _BUFFERS[space])
         if result.setdefault(template, words) != words:
             first, second = " ".join(result[template]), " ".join(words)

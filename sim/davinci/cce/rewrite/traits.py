@@ -57,6 +57,7 @@ def with_traits(tokens: list[Token]) -> list[Token]:
         name = token.text.removesuffix("_v")
         expected = 2 if name in _SAME else 1
         known = name in _SAME or name in _PREDICATES or name == "numeric_limits"
+        # `max < 4` is a comparison, while `max<T>(` casts both arguments to T.
         if token.text in _EXTREMES and following == "<":
             end = index + 2
             while end < len(tokens) and tokens[end].kind == "id":

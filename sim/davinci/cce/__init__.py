@@ -1,7 +1,8 @@
-"""CCE C: kernels as they are written for the device, read and run.
+"""Read kernels in CCE C, the C dialect of the device, and run them.
 
-`read` turns a source into a `Kernel`; `Kernel.run` runs it for one core and gives every intrinsic,
-its arguments evaluated and checked, to a `Sink`. `build` makes a `Program` of it that way.
+``read`` turns a source text into a ``Kernel``. ``Kernel.run`` runs the kernel on one core, and
+passes every intrinsic with its evaluated and checked arguments to a ``Sink``. ``build`` uses such a
+sink to turn a kernel into a ``Program`` for the simulator.
 """
 
 from vitruvian.sim.davinci.cce.intrinsics.runtime import Address, Call, Sink

@@ -1,4 +1,4 @@
-"""A kernel and its arguments to a program for the cores of a chip."""
+"""Turn a kernel and its arguments into a program for the cores of a chip."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -13,7 +13,7 @@ from vitruvian.sim.davinci.isa.operands import DTYPES
 from vitruvian.sim.davinci.program.program import Program
 
 from ..semantics import Functional, Product
-from .kernel import LIMIT, Kernel
+from .kernel import LIMIT, Kernel, check_names
 
 __all__ = ["build", "build_mixed"]
 
@@ -31,50 +31,54 @@ def build(
     cube: str | Product = "golden",
     limit: int = LIMIT,
 ) -> tuple[Program, Functional | None]:
-    """Run a kernel for every core, and keep what it did.
+    """Run a kernel on every core and record the instructions that it issues.
 
-    Cores run one after the other, but one that waits for others lets them go on first.
+    The cores run one after the other, but a core that waits for another core lets that core run
+    first.
 
     Parameters
     ----------
     kernel : Kernel
+        The kernel.
     chip : Chip
+        The chip whose cores run the kernel.
     arguments : mapping of str to ndarray or number
-        By the parameters' names. An array becomes a tensor in global memory with that content, of
-        its own dtype; what the kernel writes there is found in the `Functional`. None (or 0) in the
-        place of one is a null pointer.
+        The arguments by parameter name. An array becomes a tensor in global memory with the same
+        content and dtype; the ``Functional`` holds what the kernel writes there. None or 0 instead
+        of an array is a null pointer.
     blocks : int
-        Cores that run it.
+        The number of cores that run the kernel.
     kind : str, optional
-        Of the chip's cores; its only one by default.
+        The kind of core; by default the only kind of the chip.
     execute : bool
-        Carry instructions out, so that the kernel can look at its data.
+        If True, execute each instruction when it is issued, so that the kernel can read its data.
     cube : {"golden", "fast"} or callable
-        As `Functional` takes it.
+        The arithmetic of matrix products, as for ``Functional``.
     limit : int
-        Steps of each core.
+        The most steps of each core.
 
     Returns
     -------
     program : Program
+        The recorded instructions.
     functional : Functional or None
-        With the data as the kernel left them; None without `execute`.
+        The memories as the kernel left them; None if ``execute`` is False.
 
     Raises
     ------
     ValueError
-        For arguments that do not fit, and for a mistake in the kernel, with its place.
+        If the arguments do not fit, or the kernel makes a mistake (with its position).
     """
     program = Program(chip, kernel.name)
     values = _values(program, kernel, arguments)
     functional = Functional(program, cube) if execute else None
-    turns, works = Turns(), []
+    scheduler, tasks = Turns(), []
     for index in range(blocks):
         core = program.core(index, kind)
-        sink = ProgramSink(core, functional, turns)
+        sink = ProgramSink(core, functional, scheduler)
         options = {"block_idx": index, "block_num": blocks, "limit": limit}
-        works.append((core, partial(_run, kernel, sink, values, **options)))
-    turns.run(works)
+        tasks.append((core, partial(_run, kernel, sink, values, **options)))
+    scheduler.run(tasks)
     return program, functional
 
 
@@ -86,67 +90,70 @@ def build_mixed(
     blocks: int = 1,
     limit: int = LIMIT,
 ) -> Program:
-    """A kernel that runs on cores of several kinds, which wait for each other.
+    """Build a program from a kernel that runs on cores of several kinds.
+
+    The cores may wait for each other. A scalar load sees what other cores wrote before they set
+    the flags that the loading core has waited for.
 
     Parameters
     ----------
     kernels : mapping of str to Kernel
-        By kind of core: the same source, read with the macros of each, with the same parameters.
+        The kernel of each kind of core: the same source, read with the macros of that kind. All
+        kernels must have the same parameters.
     chip : Chip
+        The chip whose cores run the kernels.
     arguments : mapping of str to ndarray or number
-        As of `build`.
+        The arguments by parameter name, as for ``build``.
     blocks : int
-        Groups of cores that run it: of each kind as many as a group has.
+        The number of core groups that run the kernels, with every core of each kind in a group.
     limit : int
-        Steps of each core.
+        The most steps of each core.
 
     Returns
     -------
     Program
-        What it computes is for `simulate` to say; a scalar load gets what other cores have made
-        before the flags that the core has waited for.
+        The recorded instructions; ``simulate`` computes their results.
 
     Raises
     ------
     ValueError
-        As of `build`; for kernels with different parameters, and for no kernel at all.
+        As for ``build``; also if ``kernels`` is empty or the kernels' parameters differ.
     """
     if not kernels:
-        raise ValueError("kernels must be one at least, for a kind of core")
+        raise ValueError("kernels must name at least one kind of core")
     first = next(iter(kernels.values()))
     if any(k.parameters != first.parameters for k in kernels.values()):
         raise ValueError("kernels must all have the same parameters")
     program = Program(chip, first.name)
     values = _values(program, first, arguments)
     functional = Functional(program, "fast")
-    turns, works = Turns(), []
+    scheduler, tasks = Turns(), []
     for kind, kernel in kernels.items():
         cores = chip.kind(kind).per_group
         for index in range(blocks * cores):
             core = program.core(index, kind)
-            sink = ProgramSink(core, functional, turns)
+            sink = ProgramSink(core, functional, scheduler)
             block, sub = divmod(index, cores)
             registers = {"subblockid": sub, "subblockdim": cores}
             options = {"block_idx": block, "block_num": blocks, "limit": limit}
-            work = partial(_run, kernel, sink, values, registers=registers, **options)
-            works.append((core, work))
-    turns.run(works)
+            task = partial(_run, kernel, sink, values, registers=registers, **options)
+            tasks.append((core, task))
+    scheduler.run(tasks)
     return program
 
 
 def _run(kernel: Kernel, sink: ProgramSink, values: Mapping[str, Any], **options) -> None:
     kernel.run(sink, values, **options)
+    # Instructions that the simulator appends later do not come from a line of the kernel.
     sink.core.position = None
 
 
 def _values(
     program: Program, kernel: Kernel, arguments: Mapping[str, Any]
 ) -> dict[str, int | float]:
-    """Arguments as the kernel gets them: arrays become tensors, of which it gets the address."""
+    """Return the kernel's arguments: the address of a new tensor for an array, else the number."""
     names = [p.name for p in kernel.parameters]
-    wrong = [n for n in arguments if n not in names] + [n for n in names if n not in arguments]
-    if wrong:
-        raise ValueError(f"arguments must be {', '.join(names)}; {wrong[0]!r} is not right")
+    check_names(arguments, names)
     values: dict[str, int | float] = {}
     for parameter in kernel.parameters:
         value = arguments[parameter.name]
@@ -154,11 +161,13 @@ def _values(
             values[parameter.name] = value
             continue
         if value is None or (isinstance(value, int) and value == 0):
-            values[parameter.name] = 0  # no tensor at all: a null pointer
+            values[parameter.name] = 0  # a null pointer has no tensor
             continue
         array = np.ascontiguousarray(value)
         if not isinstance(value, np.ndarray) or array.dtype not in _NAMES:
-            raise ValueError(f"{parameter.name} must be an array of a dtype of vectors, or None")
+            raise ValueError(
+                f"{parameter.name} must be an array with a dtype of the vector unit, or None"
+            )
         dtype = "bf16" if parameter.dtype == "bf16" else _NAMES[array.dtype]
         tensor = program.tensor(parameter.name, array.shape, dtype, array)
         values[parameter.name] = GM_BASE + tensor.offset

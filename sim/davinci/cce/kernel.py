@@ -1,20 +1,21 @@
-"""The reader's face: a source in, a kernel that can be run on any core out."""
+"""The public interface of the CCE reader: a source text becomes a kernel that any core can run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vitruvian.sim.davinci.cce.compile.function import Function, Program
+from vitruvian.sim.davinci.cce.compile.context import Function
 from vitruvian.sim.davinci.cce.compile.parse import parse
+from vitruvian.sim.davinci.cce.compile.unit import TranslationUnit
 from vitruvian.sim.davinci.cce.intrinsics.runtime import Machine, Sink
-from vitruvian.sim.davinci.cce.language.errors import CceError
+from vitruvian.sim.davinci.cce.language.errors import CceError, Position
 from vitruvian.sim.davinci.cce.language.limits import deep_stack, too_deep
 from vitruvian.sim.davinci.cce.language.sources import source_text
 from vitruvian.sim.davinci.cce.language.types import Pointer, Scalar, Type, converter
 
-__all__ = ["LIMIT", "Kernel", "Parameter", "read", "read_file"]
+__all__ = ["LIMIT", "Kernel", "Parameter", "check_names", "read", "read_file"]
 
-#: Steps after which a kernel is stopped unless one says otherwise.
+#: The default number of steps after which a kernel is stopped.
 LIMIT = 10_000_000
 
 
@@ -25,10 +26,11 @@ class Parameter:
     Attributes
     ----------
     name : str
+        The name in the source.
     dtype : str
-        Of its value, or of what it points to.
+        The dtype of the value, or of the elements that a pointer points to.
     is_pointer : bool
-        Whether it is an address in global memory.
+        If True, the value is an address in global memory.
     """
 
     name: str
@@ -38,19 +40,26 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel that has been read.
+    """A kernel that has been read and can be run.
 
     Attributes
     ----------
     name : str
+        The name of the entry function.
     file : str
+        The name of the source file in messages.
     parameters : tuple of Parameter
+        The parameters of the entry function, in order.
+    unit : TranslationUnit
+        The compiled source.
+    function : Function
+        The compiled entry function.
     """
 
     name: str
     file: str
     parameters: tuple[Parameter, ...]
-    program: Program
+    unit: TranslationUnit
     function: Function
 
     def run(
@@ -63,43 +72,44 @@ class Kernel:
         limit: int = LIMIT,
         registers: Mapping[str, int] | None = None,
     ) -> int:
-        """Run it for one core.
+        """Run the kernel on one core.
 
         Parameters
         ----------
         sink : Sink
-            Gets every intrinsic and every scalar access to a buffer.
+            The receiver of every intrinsic and of every scalar access to a buffer.
         arguments : sequence or mapping of numbers
-            By place or by name; a pointer is an address in global memory.
+            The arguments by position or by name; a pointer is an address in global memory.
         block_idx, block_num : int
-            The core's number and the number of cores.
+            The number of this core, from 0, and the number of cores.
         limit : int
-            Calls, intrinsics and passes of loops after which it is stopped.
+            The most steps (calls, intrinsics, prints and loop iterations) that the kernel may take.
         registers : mapping of str to int, optional
-            "subblockid" and "subblockdim" of a vector core.
+            The initial registers: "subblockid" and "subblockdim" of a vector core.
 
         Returns
         -------
         int
-            Steps taken.
+            The number of steps taken.
 
         Raises
         ------
         ValueError
-            For arguments that do not fit the parameters.
+            If the arguments do not fit the parameters.
         CceError
-            For a mistake in the kernel, with its place.
+            If the kernel makes a mistake; the message begins with its position.
         """
         values = self._values(arguments)
         machine = Machine(sink, block_idx, block_num, limit)
         machine.registers.update(registers or {})
-        machine.top = -(-self.program.globals_size // 16) * 16
+        machine.top = -(-self.unit.globals.size // 16) * 16
         if machine.top > len(machine.memory):
             message = f"variables must fit {len(machine.memory)} bytes; they need {machine.top}"
             raise CceError(self.function.position, message)
         try:
             with deep_stack():
-                for start in self.program.starts:
+                # Every run starts with fresh variables of the outermost level.
+                for start in self.unit.globals.initialisers:
                     start([machine, 0])
                 self.function.run(machine, values, self.function.position)
         except RecursionError:
@@ -109,22 +119,34 @@ class Kernel:
     def _values(self, arguments) -> list[int | float]:
         names = [p.name for p in self.parameters]
         if isinstance(arguments, Mapping):
-            wrong = [n for n in arguments if n not in names] + [
-                n for n in names if n not in arguments
-            ]
-            if wrong:
-                raise ValueError(f"arguments must be {', '.join(names)}; {wrong[0]!r} is not right")
+            check_names(arguments, names)
             arguments = [arguments[n] for n in names]
         if len(arguments) != len(names):
             raise ValueError(
-                f"{self.name} must be given {len(names)} arguments "
+                f"{self.name} must be called with {len(names)} arguments "
                 f"({', '.join(names)}), not {len(arguments)}"
             )
         pairs = zip(arguments, self.function.parameters, strict=True)
         return [_fitting(value, name, type) for value, (name, type) in pairs]
 
 
+def check_names(arguments: Mapping[str, object], names: Sequence[str]) -> None:
+    """Require one argument for each parameter name and no others.
+
+    Raises
+    ------
+    ValueError
+        If an argument is unknown or missing.
+    """
+    unknown = [n for n in arguments if n not in names]
+    missing = [n for n in names if n not in arguments]
+    if unknown or missing:
+        reason = f"{unknown[0]!r} is unknown" if unknown else f"{missing[0]!r} is missing"
+        raise ValueError(f"arguments must be {', '.join(names)}; {reason}")
+
+
 def _fitting(value, name: str, type: Type):
+    """Return an argument as a value of its parameter's type; the range of integers is checked."""
     if isinstance(type, Scalar) and type.is_float:
         convert = converter(Scalar("f", 8, "double"), type)
         return convert(float(value)) if convert else float(value)
@@ -152,39 +174,37 @@ def read(
     Parameters
     ----------
     text, file : str
-        The source, and its name in messages.
+        The source text, and its file name in messages.
     entry : str, optional
-        The function to run; by default the only `__global__` one, or the only one.
+        The function to run; by default the only ``__global__`` function, or the only function.
     defines : mapping of str to str, optional
-        Macros that are there from the start.
+        Macros that are defined before the first line.
     directory : Path, optional
-        Where files that it includes in quotes are; without it nothing is included.
+        The folder of files that the text includes in quotes; without it nothing is included.
     include_path : sequence of str or Path
-        Further folders of such files. A file in another folder is refused.
+        Further folders of such files. A file in any other folder is refused.
+
+    Returns
+    -------
+    Kernel
 
     Raises
     ------
     CceError
-        For a mistake in the text, as one line with its place.
+        If the text contains a mistake; the message is one line that begins with the position.
     """
-    where = {"directory": directory, "include_path": include_path}
+    folders = {"directory": directory, "include_path": include_path}
     try:
         with deep_stack():
-            tree = parse(text, file, entry=entry, defines=defines, **where)
-            program = Program(tree)
-            function = program.function(tree.entry)
+            tree = parse(text, file, entry=entry, defines=defines, **folders)
+            unit = TranslationUnit(tree)
+            function = unit.function(tree.entry)
     except RecursionError:
-        raise too_deep(_start(file)) from None
+        raise too_deep(Position(file, 1)) from None
     if function is None:
-        raise CceError(_start(file), f"{tree.entry} must be the name of a function")
+        raise CceError(Position(file, 1), f"{tree.entry} must be the name of a function")
     parameters = tuple(_parameter(name, type) for name, type in function.parameters)
-    return Kernel(tree.entry, file, parameters, program, function)
-
-
-def _start(file: str):
-    from vitruvian.sim.davinci.cce.language.errors import Position
-
-    return Position(file, 1)
+    return Kernel(tree.entry, file, parameters, unit, function)
 
 
 def _parameter(name: str, type: Type) -> Parameter:
@@ -194,16 +214,16 @@ def _parameter(name: str, type: Type) -> Parameter:
 
 
 def read_file(path: str | Path, **options) -> Kernel:
-    """Read a kernel from a file; `options` as for `read`.
+    """Read a kernel from a file; ``options`` are those of ``read``.
 
     Raises
     ------
     CceError
-        For a mistake in the text.
+        If the text contains a mistake.
     ValueError
-        For what is no plain file, and for one that is too large.
+        If the path is not a regular file, or the file is too large.
     OSError
-        When the file cannot be read.
+        If the file cannot be read.
     """
     path = Path(path)
     options.setdefault("directory", path.parent)

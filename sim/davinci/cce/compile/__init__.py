@@ -1,1 +1,6 @@
-"""From a parsed kernel to Python closures: scopes, expressions, statements, calls."""
+"""Compile a parsed kernel into Python closures.
+
+``TranslationUnit`` (unit.py) holds a source. For each function it makes a ``FunctionCompiler``
+(function.py), which is composed of one object each for expressions, assignments, calls,
+declarations and statements. These objects share a ``Context`` and know only the objects below them.
+"""

@@ -1,4 +1,4 @@
-"""What C's operators compute, as functions of two values of one type."""
+"""The operators of C as functions of two values of one type."""
 
 import math
 import operator
@@ -23,20 +23,29 @@ _BITS = {"&": operator.and_, "|": operator.or_, "^": operator.xor}
 
 
 def binary(sign: str, type: Scalar, position: Position) -> Callable:
-    """Function of two values of `type` that gives one of `type`: + - * / % & | ^.
+    """Return the function of one of the operators + - * / % & | ^ for values of one type.
+
+    Parameters
+    ----------
+    sign : str
+        The operator.
+    type : Scalar
+        The type of both operands and of the result.
+    position : Position
+        The position of the operator, for messages.
 
     Raises
     ------
     CceError
-        For an operator that floating point does not have; when it is called, for a division of
-        integers by zero.
+        If floating point does not have the operator. The returned function raises it if it divides
+        an integer by zero.
     """
     if type.is_float:
         if sign not in "+-*/":
             raise CceError(position, f"operands of {sign} must be integers, not {type}")
         return _rounded(_divide_floats if sign == "/" else _RING[sign], type)
     if sign in _BITS:
-        return _BITS[sign]  # of two's complement numbers in range it is in range
+        return _BITS[sign]  # the result of operands in range is in range
     wrap = _wrapping(type)
     if sign in _RING:
         apply = _RING[sign]
@@ -45,7 +54,7 @@ def binary(sign: str, type: Scalar, position: Position) -> Callable:
     def divide(a, b):
         if b == 0:
             raise CceError(position, f"the right side of {sign} is zero")
-        quotient = abs(a) // abs(b)
+        quotient = abs(a) // abs(b)  # C truncates towards zero; // rounds down
         if (a < 0) != (b < 0):
             quotient = -quotient
         return wrap(quotient if sign == "/" else a - quotient * b)
@@ -54,7 +63,13 @@ def binary(sign: str, type: Scalar, position: Position) -> Callable:
 
 
 def shift(sign: str, type: Scalar, position: Position) -> Callable:
-    """Function for << and >>: of a value of `type` and a count."""
+    """Return the function of << or >>, which takes a value of ``type`` and a count.
+
+    Raises
+    ------
+    CceError
+        The returned function raises it if the count is negative, or not below the width.
+    """
     bits, wrap = 8 * type.size, _wrapping(type)
 
     def apply(value, count):
@@ -66,15 +81,19 @@ def shift(sign: str, type: Scalar, position: Position) -> Callable:
 
 
 def _wrapping(type: Scalar) -> Callable:
-    """Any integer to the one of `type` that is the same modulo 2^bits."""
+    """Return the function that wraps an integer modulo 2^bits into the range of a type."""
     other = UINT64 if type.kind == "i" else INT
     convert = converter(other, type)
-    assert convert is not None  # from another signedness
+    assert convert is not None  # the signs differ, so a conversion exists
     return convert
 
 
 def _rounded(apply: Callable, type: Scalar) -> Callable:
-    """In double, then rounded: to 24 bits and fewer the same as rounded once (53 ≥ 2·24 + 2)."""
+    """Return ``apply`` computed in double and then rounded to a type.
+
+    The result is that of a single rounding: double has 53 significant bits, and 2p + 2 bits are
+    enough for a type of p <= 24 bits.
+    """
     convert = converter(DOUBLE, type)
     if convert is None:
         return apply
@@ -82,6 +101,7 @@ def _rounded(apply: Callable, type: Scalar) -> Callable:
 
 
 def _divide_floats(a, b):
+    """Divide as IEEE 754 does; Python raises an exception for a divisor of zero."""
     if b:
         return a / b
     if a == 0 or a != a:

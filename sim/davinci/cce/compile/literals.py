@@ -1,4 +1,4 @@
-"""Constants as C writes them."""
+"""The types and values of literals."""
 
 import math
 import re
@@ -20,17 +20,17 @@ from vitruvian.sim.davinci.cce.language.types import (
 
 __all__ = ["literal"]
 
-#: Types of an integer constant from small to large: kind, bytes, and what it must be below.
+#: The candidate types of an integer literal in order of size: kind, bytes, and exclusive bound.
 _INTEGERS = (("i", 4, 1 << 31), ("u", 4, 1 << 32), ("i", 8, 1 << 63), ("u", 8, 1 << 64))
 
 
 def literal(node: c_ast.Constant) -> tuple[Type, int | float]:
-    """Type and value of a constant.
+    """Return the type and the value of a literal.
 
     Raises
     ------
     CceError
-        For an integer of more than 64 bits.
+        If an integer has more than 64 bits, or the literal more than 1000 characters.
     """
     text = node.value
     if node.type in ("bool", "nullptr"):
@@ -55,6 +55,8 @@ def literal(node: c_ast.Constant) -> tuple[Type, int | float]:
     suffix = text[len(body) :].lower()
     octal = len(body) > 1 and body[0] == "0" and body.isdigit()
     value = int(body, 8) if octal else int(body, 0)
+    # The first type that holds the value; a decimal literal without u is unsigned only if no signed
+    # type holds it (C11, section 6.4.4.1).
     decimal = body.isdigit() and not octal
     for kind, size, limit in _INTEGERS:
         allowed = (kind == "u") if "u" in suffix else (kind == "i" or not decimal or size == 8)

@@ -1,7 +1,7 @@
-"""A kernel's text to a syntax tree of C.
+"""Parse a kernel's text into a syntax tree of C.
 
-pycparser parses; it is given its tokens by a lexer of ours that takes address spaces for qualifiers
-and `__global__` for a function specifier.
+pycparser parses the rewritten text. Its lexer is adapted here: address spaces are type qualifiers,
+and ``__global__`` is a function specifier.
 """
 
 import re
@@ -32,10 +32,10 @@ from vitruvian.sim.davinci.cce.rewrite.templates import Templates, instantiate
 from vitruvian.sim.davinci.cce.rewrite.toplevel import (
     A_KERNEL,
     CAST_PREFIX,
-    Part,
+    TopLevelDecl,
     choose,
     entry_of,
-    parts_of,
+    split_declarations,
     to_c,
     type_words,
 )
@@ -45,22 +45,39 @@ __all__ = ["Tree", "parse", "position_of"]
 
 @dataclass(frozen=True)
 class Tree:
-    """A syntax tree and the name of the function to run."""
+    """A syntax tree.
+
+    Attributes
+    ----------
+    file : str
+        The name of the source file.
+    entry : str
+        The function to run.
+    nodes : list of c_ast.Node
+        The declarations of the outermost level.
+    templates : Templates
+        The function templates, whose instances are parsed when they are called.
+    types : set of str
+        The names of the types that the source defines.
+    """
 
     file: str
     entry: str
-    nodes: list  # of c_ast.Node, at the outermost level
+    nodes: list
     templates: Templates
     types: set[str]
 
     def deduced(self, name: str, types: list[Type], position: Position) -> tuple[str, list]:
-        """The instance of a template that a call is of, and nodes that were made for it."""
-        instance, parts = self.templates.deduced(name, types, position)
-        self.types.update(*(_type_names(p) for p in parts))
-        return instance, _nodes(parts, self.types, self.file) if parts else []
+        """Return the template instance that a call names, and its nodes if it is new.
+
+        The parameters and exceptions are those of ``Templates.deduced``.
+        """
+        instance, decls = self.templates.deduced(name, types, position)
+        self.types.update(*(_type_names(p) for p in decls))
+        return instance, _nodes(decls, self.types, self.file) if decls else []
 
 
-#: Of C, that can stand before something wrong without being it.
+#: Words of C that may precede an error without being the cause of it.
 _WORDS = frozenset(
     """auto bool break case char const continue default do double else enum float for goto if inline
     int long return short signed sizeof static struct switch typedef union unsigned void volatile
@@ -69,19 +86,22 @@ _WORDS = frozenset(
 
 
 class _Lexer(CLexer):
-    """C's tokens; some names are qualifiers. `columns` are those of the source."""
+    """The lexer of C, with qualifiers of the dialect and the columns of the source.
+
+    ``columns`` maps (file, line, column) in the parsed text to the column in the source.
+    """
 
     def __init__(self, columns: dict[tuple[str, int, int], int], **options):
         super().__init__(**options)
         self.columns = columns
 
     def token(self):
-        """Give the next token."""
+        """Return the next token."""
         token = super().token()
         if token is None:
             return None
-        here = (token.filename, token.lineno, token.column)
-        token.column = self.columns.get(here, token.column)
+        key = (token.filename, token.lineno, token.column)
+        token.column = self.columns.get(key, token.column)
         if token.type == "ID":
             if token.value in SPACES or token.value == REFERENCE:
                 token.type = "CONST"
@@ -91,19 +111,22 @@ class _Lexer(CLexer):
 
 
 class _Parser(CParser):
-    """A parser whose every complaint has a place."""
+    """The parser of pycparser with a position in every error, and bounded backtracking.
+
+    It overrides methods that pycparser does not document as part of its interface.
+    """
+
+    reread = 0  # tokens that were read again after backtracking
 
     def _lex_error_func(self, msg, line, column):
         columns = getattr(self.clex, "columns", {})
         column = columns.get((self.clex.filename, line, column), column)
         super()._lex_error_func(msg, line, column)
 
-    reread = 0  # tokens that were read again as something else
-
     def _reset(self, mark):
         self.reread += self._mark() - mark
         if self.reread > EXPANDED:
-            self._parse_error("Too many types in brackets within each other", self.clex.filename)
+            self._parse_error("Too many nested types in brackets", self.clex.filename)
         super()._reset(mark)
 
     def _parse_error(self, msg, coord):
@@ -122,68 +145,69 @@ def parse(
     directory: Path | None = None,
     include_path: Sequence[str | Path] = (),
 ) -> Tree:
-    """Parse what the entry reaches.
+    """Parse the declarations that the entry reaches.
 
     Parameters
     ----------
-    text, file : str
-        The source, and its name in messages.
-    entry : str, optional
-        The function to run; by default the only `__global__` one, or the only one.
+    text, file, entry, directory, include_path
+        As for ``cce.read``.
     defines : mapping of str to str, optional
-    directory : Path, optional
-        Where files that it includes are.
-    include_path : sequence of str or Path
-        Further folders of them.
+        Macros in addition to ``PREDEFINED``.
+
+    Returns
+    -------
+    Tree
 
     Raises
     ------
     CceError
-        For whatever is not in the dialect.
+        If the text is not in the dialect.
     """
     macros = {**PREDEFINED, **(defines or {})}
-    where = {"directory": directory, "include_path": include_path}
-    tokens = preprocess(text, file, macros, reserved=RESERVED, **where)
-    parts = parts_of(tokens)
-    if not any(p.name for p in parts):
-        message = f"there is no function in this file{_wanted(text, macros) or f'; {A_KERNEL}'}"
+    folders = {"directory": directory, "include_path": include_path}
+    tokens = preprocess(text, file, macros, reserved=RESERVED, **folders)
+    decls = split_declarations(tokens)
+    if not any(p.name for p in decls):
+        message = (
+            f"there is no function in this file{_undefined_macro(text, macros) or f'; {A_KERNEL}'}"
+        )
         raise CceError(Position(file, 1), message)
-    parts, first, templates = instantiate(parts, entry_of(parts, entry, file))
-    chosen = choose(parts, first)
-    for part in chosen:
-        check_nesting(part.tokens, BRACKETS_DEEP)
+    decls, first, templates = instantiate(decls, entry_of(decls, entry, file))
+    chosen = choose(decls, first)
+    for decl in chosen:
+        check_nesting(decl.tokens, BRACKETS_DEEP)
     types = set().union(*(_type_names(p) for p in chosen))
     return Tree(file, str(first.name), _nodes(chosen, types, file), templates, types)
 
 
-def _wanted(text: str, macros: Mapping[str, str]) -> str:
-    """What else a text asks for before it has a function: a macro of the compiler's."""
+def _undefined_macro(text: str, macros: Mapping[str, str]) -> str:
+    """Return a hint that names a compiler macro which the text tests, or nothing."""
     lines = re.findall(r"^[ \t]*#[ \t]*(?:el)?if(?:def)?\b(.*)", text, re.MULTILINE)
     words = [w for line in lines for w in re.findall(r"\b__\w+\b", line) if w not in macros]
     return f"; it asks for {words[0]}, which is not defined" if words else ""
 
 
-def _nodes(parts: list[Part], types: set[str], file: str) -> list:
-    """Parse parts of a source; `types` are those that it makes."""
-    for token in (t for p in parts for t in p.tokens if t.kind == "other"):
+def _nodes(decls: list[TopLevelDecl], types: set[str], file: str) -> list:
+    """Parse declarations of a source that defines ``types``."""
+    for token in (t for p in decls for t in p.tokens if t.kind == "other"):
         raise CceError(token.position, f"no C token begins with {token.text!r}")
     words = type_words(types)
-    tokens = [t for p in parts for t in _with_typedef(p, to_c(p.tokens, *words))]
-    check_nesting(tokens, 4 * BRACKETS_DEEP, 2 * NESTED)  # casts and templates add brackets
-    # A declaration of a name that is known here anyway would hide it.
+    tokens = [t for p in decls for t in _with_typedef(p, to_c(p.tokens, *words))]
+    check_nesting(tokens, 4 * BRACKETS_DEEP, 2 * NESTED)  # the rewrite adds brackets
     columns: dict[tuple[str, int, int], int] = {}
-    made = set().union(*(_type_names(p) for p in parts))
-    source = _prelude(made, types - made, tokens) + _layout(tokens, columns)
+    # A typedef in the prelude must not redeclare a type that these declarations define.
+    defined = set().union(*(_type_names(p) for p in decls))
+    source = _prelude(defined, types - defined, tokens) + _layout(tokens, columns)
     parser = _Parser(lexer=partial(_Lexer, columns), dialect="c23")  # pyright: ignore[reportArgumentType]
     try:
         nodes = parser.parse(source, file).ext
     except ParseError as error:
-        raise _clear(str(error), tokens, file, types) from None
+        raise _readable(str(error), tokens, file, types) from None
     return [n for n in nodes if position_of(n).file != "<types>"]
 
 
 def position_of(node: c_ast.Node) -> Position:
-    """Where a node is; the first place known within it if it has none itself."""
+    """Return the position of a node, or of the first node within it that has one."""
     if node.coord is not None:
         return Position(node.coord.file, node.coord.line, node.coord.column or 1)
     children: Any = node.children()
@@ -192,10 +216,10 @@ def position_of(node: c_ast.Node) -> Position:
     return Position("?", 0)
 
 
-def _type_names(part: Part) -> set[str]:
-    """Types that a declaration makes."""
-    texts = [t.text for t in part.tokens]
-    if part.name or not texts:
+def _type_names(decl: TopLevelDecl) -> set[str]:
+    """Return the names of the types that a declaration defines."""
+    texts = [t.text for t in decl.tokens]
+    if decl.name or not texts:
         return set()
     if texts[0] == "typedef":
         last = next((t for t in reversed(texts) if re.fullmatch(r"\w+", t)), "")
@@ -209,25 +233,29 @@ def _is_tagged(texts: list[str]) -> bool:
     return texts[0] in ("struct", "union", "enum") and len(texts) > 2 and texts[2] == "{"
 
 
-def _with_typedef(part: Part, tokens: list[Token]) -> list[Token]:
-    """In C++ the tag of a structure is a type by itself."""
+def _with_typedef(decl: TopLevelDecl, tokens: list[Token]) -> list[Token]:
+    """Add a typedef for the tag of a structure, which is a type name in C++."""
     texts = [t.text for t in tokens]
-    if part.name or not _is_tagged(texts):
+    if decl.name or not _is_tagged(texts):
         return tokens
     end = tokens[-1]
     words = ["typedef", texts[0], texts[1], texts[1], ";"]
     return tokens + [end._replace(text=w, spaced=True) for w in words]
 
 
-def _prelude(made: set[str], known: set[str], tokens: list[Token]) -> str:
-    """Definitions of types that the tokens use and do not make, for the parser to know them."""
-    used = {t.text for t in tokens} - made
+def _prelude(defined: set[str], known: set[str], tokens: list[Token]) -> str:
+    """Return typedefs for the types that the tokens use without defining them.
+
+    The parser only has to know that these words are types, so each of them is an int to it.
+    """
+    used = {t.text for t in tokens} - defined
     names = [n for n in TYPE_NAMES.keys() | known if n in used]
     return '# 1 "<types>"\n' + "".join(f"typedef int {n};\n" for n in names)
 
 
 def _layout(tokens: list[Token], columns: dict[tuple[str, int, int], int]) -> str:
-    """Text in which every token is in its line; `columns` gets where it was in that."""
+    """Return a text with every token in its line; ``columns`` gets the columns of the source."""
+    # A line directive costs less than many empty lines, and more than a few.
     pieces: list[str] = []
     file, line, column = None, 0, 1
     for token in tokens:
@@ -245,39 +273,39 @@ def _layout(tokens: list[Token], columns: dict[tuple[str, int, int], int]) -> st
     return "".join(pieces)
 
 
-def _clear(message: str, tokens: list[Token], file: str, types: set[str]) -> CceError:
-    """The parser's message as one of ours, with its place and what it did not understand."""
-    found = re.match(r"(?:(.*?):(\d+)(?::(\d+))?: )?(.*)", message, re.DOTALL)
-    assert found is not None  # all of it is optional
-    name, line, column, rest = found.groups()
+def _readable(message: str, tokens: list[Token], file: str, types: set[str]) -> CceError:
+    """Return the parser's message as a ``CceError`` with a position and a hint."""
+    match = re.match(r"(?:(.*?):(\d+)(?::(\d+))?: )?(.*)", message, re.DOTALL)
+    assert match is not None  # every part of the pattern is optional
+    name, line, column, rest = match.groups()
     if line is None:
         last = tokens[-1].position if tokens else Position(file, 1)
         return CceError(last, f"syntax error at the end: {rest.removeprefix(f'{file}: ')}")
-    here = Position(name, int(line), int(column or 1))
+    position = Position(name, int(line), int(column or 1))
     word = rest.removeprefix("before: ") if rest.startswith("before: ") else None
     known = types | TYPE_NAMES.keys() | CONSTANTS.keys() | SPACES.keys() | _WORDS
-    line_tokens = [t for t in tokens if t.position[:2] == here[:2]]
-    suspect = _suspect(line_tokens, here, word)
+    line_tokens = [t for t in tokens if t.position[:2] == position[:2]]
+    suspect = _suspect(line_tokens, position, word)
     if suspect is not None and suspect not in known:
-        hint = f"; {suspect} is not a type known here"
-    elif word is None and "&" in [t.text for t in line_tokens if t.position > here]:
+        hint = f"; {suspect} is not a known type"
+    elif word is None and "&" in [t.text for t in line_tokens if t.position > position]:
         hint = "; such a reference is not part of the dialect"
     else:
         hint = ""
     if word is None:
-        return CceError(here, f"syntax error: {rest[:1].lower()}{rest[1:]}{hint}")
-    return CceError(here, f"syntax error before {word!r}{hint}")
+        return CceError(position, f"syntax error: {rest[:1].lower()}{rest[1:]}{hint}")
+    return CceError(position, f"syntax error before {word!r}{hint}")
 
 
-def _suspect(line: list[Token], here: Position, word: str | None) -> str | None:
-    """What stands in a line where a type may have been meant; None when nothing does."""
-    before = [t for t in line if t.position < here]
+def _suspect(line: list[Token], position: Position, word: str | None) -> str | None:
+    """Return the name before the error that may be a misspelt type, or None."""
+    before = [t for t in line if t.position < position]
     if word == ")":  # `(x *)`
         while before and before[-1].text == "*":
             before.pop()
     elif word is None:
         passed = SPACES.keys() | {"const", "static", "volatile"}
-        before = [t for t in line if t.position >= here and t.text not in passed][:1]
+        before = [t for t in line if t.position >= position and t.text not in passed][:1]
     declares = len(before) > 1 and before[-2].text in ("auto", *TYPE_NAMES, *_WORDS)
     if not before or before[-1].kind != "id" or declares:
         return None

@@ -1,4 +1,4 @@
-"""The text that a kernel's `printf` makes: conversions as in C, on values of known types."""
+"""The text that a kernel's ``printf`` prints: the conversions of C on values of known types."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -9,7 +9,7 @@ from vitruvian.sim.davinci.cce.language.types import PRIVATE, Pointer, Scalar, T
 
 __all__ = ["printer", "unescaped"]
 
-_WIDEST = 1000  # of a field, and digits of a precision
+_WIDEST = 1000  # characters of a field, and digits of a precision
 _SPEC = re.compile(
     r"%(?P<flags>[-+ #0]*)(?P<width>\*|\d*)(?:\.(?P<precision>\*|\d*))?"
     r"(?:hh|h|ll|l|j|z|t|L)?(?P<kind>.)",
@@ -22,99 +22,107 @@ _INTEGERS, _FLOATS = "diuxXo", "fFeEgGaA"
 
 
 def unescaped(literal: str) -> str:
-    """The characters that a string or character constant stands for, without its quotes.
+    """Return the characters of a string or character literal, without its quotes.
 
-    A string may be several, as the parser leaves those that must not be joined.
+    The literal may be a sequence of strings. They are joined only after their escapes have been
+    replaced, since an escape must not continue in the next string.
     """
 
-    def one(match: re.Match[str]) -> str:
+    def character(match: re.Match[str]) -> str:
         word = match[1]
         if word[0] in "xuU" and len(word) > 1:
             code = int(word[1:9], 16)
             return chr(code) if code < 0x110000 else "\ufffd"
         return chr(int(word, 8)) if word[0] in "01234567" else _ESCAPES.get(word, word)
 
-    return "".join(_ESCAPE.sub(one, part[1:-1]) for part in _QUOTED.findall(literal))
+    return "".join(_ESCAPE.sub(character, part[1:-1]) for part in _QUOTED.findall(literal))
 
 
 def printer(
-    name: str, literal: str, types: Sequence[Type], here: Position
+    name: str, literal: str, types: Sequence[Type], position: Position
 ) -> Callable[[Machine, Sequence], str]:
-    """Give the function of a machine and the arguments' values that makes the text.
+    """Return the function that formats the text; it takes a machine and the arguments' values.
 
     Parameters
     ----------
     name : str
-        Of the function that prints, for messages.
+        The function that prints, for messages.
     literal : str
-        The format, as the source has it.
+        The format as a string literal.
     types : sequence of Type
-        Of the arguments behind the format.
-    here : Position
-        Of the call.
+        The types of the arguments after the format.
+    position : Position
+        The position of the call.
 
     Raises
     ------
     CceError
-        For a conversion that C does not have, and for an argument that is missing or of another
-        kind than its conversion takes.
+        If C does not have a conversion, or its argument is missing or has the wrong type.
     """
     text, at = unescaped(literal), 0
     pieces: list[str | Callable] = []
-    left = list(enumerate(types))
-    for found in _SPEC.finditer(text):
-        pieces.append(text[at : found.start()])
-        at = found.end()
-        if found[0] == "%%":
+    remaining = list(enumerate(types))
+    for match in _SPEC.finditer(text):
+        pieces.append(text[at : match.start()])
+        at = match.end()
+        if match[0] == "%%":
             pieces.append("%")
             continue
-        stars = [_taken(name, found[0], left, _INTEGERS, here) for _ in range(found[0].count("*"))]
-        kind = found["kind"]
+        stars = [
+            _taken(name, match[0], remaining, _INTEGERS, position)
+            for _ in range(match[0].count("*"))
+        ]
+        kind = match["kind"]
         if kind not in _INTEGERS + _FLOATS + "csp":
-            raise CceError(here, f"{name}: {found[0]} is not a conversion known here")
-        for field in (found["width"], found["precision"]):
+            raise CceError(position, f"{name}: {match[0]} is not a known conversion")
+        for field in (match["width"], match["precision"]):
             if field and field != "*" and int(field[:9]) > _WIDEST:
-                raise CceError(here, f"{name}: a width must be at most {_WIDEST}, not {field[:9]}")
-        index = _taken(name, found[0], left, kind, here)
-        pieces.append(_conversion(found, index, stars, types[index]))
+                raise CceError(
+                    position, f"{name}: a width must be at most {_WIDEST}, not {field[:9]}"
+                )
+        index = _taken(name, match[0], remaining, kind, position)
+        pieces.append(_conversion(match, index, stars, types[index]))
     rest = text[at:]
     if "%" in rest:
-        raise CceError(here, f"{name}: a % at the end of the format must be written as %%")
+        raise CceError(position, f"{name}: a % at the end of the format must be written as %%")
     pieces.append(rest)
 
-    def make(machine: Machine, values: Sequence) -> str:
-        return "".join(p if isinstance(p, str) else p(machine, values, here) for p in pieces)
+    def text_of(machine: Machine, values: Sequence) -> str:
+        return "".join(p if isinstance(p, str) else p(machine, values, position) for p in pieces)
 
-    return make
+    return text_of
 
 
-def _taken(name: str, spec: str, left: list, kind: str, here: Position) -> int:
-    """The number of the next argument, which must be of the kind that a conversion takes."""
-    if not left:
-        raise CceError(here, f"{name}: {spec} must be given an argument")
-    index, type = left.pop(0)
-    wanted = None
+def _taken(name: str, spec: str, remaining: list, kind: str, position: Position) -> int:
+    """Return the index of the next argument, whose type must fit its conversion."""
+    if not remaining:
+        raise CceError(position, f"{name}: {spec} must have an argument")
+    index, type = remaining.pop(0)
+    expected = None
     is_float = isinstance(type, Scalar) and type.is_float
     if kind in _FLOATS and not is_float:
-        wanted = "a floating-point number"
+        expected = "a floating-point number"
     elif kind == "s" and not (isinstance(type, Pointer) and type.target.size == 1):
-        wanted = "a string"
+        expected = "a string"
     elif kind not in _FLOATS and (is_float or not isinstance(type, Scalar | Pointer)):
-        wanted = "an integer"
-    if wanted is not None:
-        raise CceError(here, f"{name}: {spec} must be given {wanted}, not {type}")
+        expected = "an integer"
+    if expected is not None:
+        message = f"the argument of {spec} must be {expected}, not {type}"
+        raise CceError(position, f"{name}: {message}")
     return index
 
 
-def _conversion(found: re.Match[str], index: int, stars: list[int], type: Type) -> Callable:
-    flags, width, precision, kind = found.group("flags", "width", "precision", "kind")
+def _conversion(match: re.Match[str], index: int, stars: list[int], type: Type) -> Callable:
+    """Return the function that formats the argument at ``index``; ``stars`` index its widths."""
+    flags, width, precision, kind = match.group("flags", "width", "precision", "kind")
     prefix = f"%{flags}{width}{'' if precision is None else '.' + precision}"
     bits = 8 * (promoted(type).size if isinstance(type, Scalar) else type.size)
+    # Python's % operator formats the rest as C does.
     letter = {"i": "d", "u": "d", "p": "s", "c": "s", "a": "s", "A": "s"}.get(kind, kind)
 
-    def convert(machine: Machine, values: Sequence, here: Position) -> str:
+    def convert(machine: Machine, values: Sequence, position: Position) -> str:
         value = values[index]
-        if kind in "diuxXo":
+        if kind in "diuxXo":  # C reads the bits of the argument as the type of the conversion
             value &= (1 << bits) - 1
             if kind in "di" and value >> bits - 1:
                 value -= 1 << bits
@@ -125,24 +133,24 @@ def _conversion(found: re.Match[str], index: int, stars: list[int], type: Type) 
         elif kind in "aA":
             value = float.hex(value) if kind == "a" else float.hex(value).upper()
         elif kind == "s":
-            value = _string(machine, type, value, here)
+            value = _string(machine, type, value, position)
         fields = [max(-_WIDEST, min(_WIDEST, values[i])) for i in stars]
         return (prefix + letter) % (*fields, value)
 
     return convert
 
 
-def _string(machine: Machine, type: Type, address: int, here: Position) -> str:
-    """The characters from an address up to the first zero."""
-    assert isinstance(type, Pointer)  # _taken has seen to it
+def _string(machine: Machine, type: Type, address: int, position: Position) -> str:
+    """Return the characters from an address up to the first zero."""
+    assert isinstance(type, Pointer)  # _taken has checked it
     if address == 0:
         return "(null)"
-    found = bytearray()
-    while len(found) < TEXT_LIMIT:
-        value = int(machine.load(type.space, address + len(found), type.target, here)) & 255
+    content = bytearray()
+    while len(content) < TEXT_LIMIT:
+        value = int(machine.load(type.space, address + len(content), type.target, position)) & 255
         if value == 0:
             break
-        found.append(value)
+        content.append(value)
         if type.space != PRIVATE:
-            machine.step(here)  # a load of its own
-    return found.decode(errors="replace")
+            machine.step(position)  # each character is a scalar load
+    return content.decode(errors="replace")

@@ -1,4 +1,4 @@
-"""Names and what they stand for; types as a declaration writes them."""
+"""Symbols in scope, and the types that declarations denote."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -23,13 +23,16 @@ from vitruvian.sim.davinci.cce.language.types import (
 )
 from vitruvian.sim.davinci.cce.rewrite.cplusplus import REFERENCE
 
-__all__ = ["Expr", "Names", "Place", "Variable", "both"]
+__all__ = ["Expr", "LValue", "SymbolTable", "Variable", "both"]
 
-_PARTS = 1 << 20  # numbers and pointers in a structure
+_PARTS = 1 << 20  # the most numbers and pointers in a structure
 
 
-class Place(NamedTuple):
-    """What can be assigned to: a slot of the frame, or bytes at an address."""
+class LValue(NamedTuple):
+    """A storage location: a slot of the frame, or bytes at an address in the memory ``space``.
+
+    ``address`` is a function of the frame; exactly one of ``slot`` and ``address`` is not None.
+    """
 
     slot: int | None
     space: str = PRIVATE
@@ -37,21 +40,32 @@ class Place(NamedTuple):
 
 
 class Expr(NamedTuple):
-    """An expression: its type, and a function of the frame that gives its value.
+    """A compiled expression.
 
-    `constant` is its value where that is known, in a tuple; `place` where it can be assigned to.
+    Attributes
+    ----------
+    type : Type
+        The type of the value.
+    get : callable
+        The function of the frame that gives the value; for an array or structure, its address.
+    position : Position
+        The position in the source.
+    constant : tuple or None
+        A tuple with the value if it is known when the expression is compiled.
+    lvalue : LValue or None
+        The storage location, if the expression has one.
     """
 
     type: Type
     get: Callable[[list], Any]
     position: Position
     constant: tuple | None = None
-    place: Place | None = None
+    lvalue: LValue | None = None
 
 
 @dataclass
 class Variable:
-    """A name for a value: in a slot of the frame, at an offset in it, or at an address."""
+    """A variable: a slot or byte offset of the frame, a fixed address, or a constant in a tuple."""
 
     type: Type
     slot: int | None = None
@@ -61,27 +75,40 @@ class Variable:
 
 
 @dataclass
-class Names:
-    """Scopes of names, innermost last, and the types that the source has made."""
+class SymbolTable:
+    """The scopes of variables, and the types that the source defines.
+
+    Attributes
+    ----------
+    scopes : list of dict
+        The variables by name, one dict per scope; the outermost level first.
+    typedefs : dict
+        The types by name.
+    structures : dict
+        The structures and unions by tag.
+    extents : dict
+        The result of ``extent`` for each structure.
+    """
 
     scopes: list[dict[str, Variable]] = field(default_factory=lambda: [{}])
     typedefs: dict[str, Type] = field(default_factory=lambda: dict(NAMED))
     structures: dict[str, Type] = field(default_factory=dict)
-    extents: dict[str, tuple[int, int]] = field(default_factory=dict)  # of structures
+    extents: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def find(self, name: str) -> Variable | None:
-        """The innermost variable of that name."""
+        """Return the innermost variable of that name, or None."""
         for scope in reversed(self.scopes):
             if name in scope:
                 return scope[name]
         return None
 
-    def every(self) -> set[str]:
-        """All names that can be used here."""
+    def names(self) -> set[str]:
+        """Return the names of all variables in scope."""
         return set().union(*self.scopes)
 
     def extent(self, type: Type) -> tuple[int, int]:
-        """Levels of types within each other, and numbers and pointers in something of a type."""
+        """Return the nesting depth of a type, and the count of numbers and pointers in a value."""
+        # A pointer counts as one value, however large its target is.
         levels, count = 0, 1
         while isinstance(type, Pointer | Array):
             count = count * type.count if isinstance(type, Array) else 1
@@ -92,51 +119,56 @@ class Names:
         return levels, count
 
     def checked(self, type: Type, position: Position) -> Type:
-        """Give the type back.
+        """Return the type.
 
         Raises
         ------
         CceError
-            When it has too many levels.
+            If the type nests too deeply.
         """
         if self.extent(type)[0] > TYPE_LEVELS:
             raise CceError(position, f"types must nest at most {TYPE_LEVELS} deep")
         return type
 
     def type_of(self, node: c_ast.Node, count: Callable) -> tuple[Type, str]:
-        """A type, and the memory that something of it is in.
+        """Return the type that a node denotes, and the memory that its qualifiers name.
 
         Parameters
         ----------
         node : c_ast.Node
-            What stands for the type in a declaration, a cast or sizeof.
+            The type in a declaration, a cast or sizeof.
         count : callable
-            Evaluates the length of an array: a node to an int.
+            The function that evaluates the length of an array: it takes a node and returns an int.
+
+        Raises
+        ------
+        CceError
+            If the type is unknown or exceeds a limit.
         """
-        here = position_of(node)
+        position = position_of(node)
         if isinstance(node, c_ast.Decl | c_ast.Typename | c_ast.Typedef):
             return self.type_of(node.type, count)
         if isinstance(node, c_ast.TypeDecl):
-            return self._named(node.type, here, count), _space(node.quals)
+            return self._named(node.type, position, count), _space(node.quals)
         if isinstance(node, c_ast.PtrDecl):
             target, space = self.type_of(node.type, count)
             if REFERENCE in (node.quals or ()):
                 return Reference(space, target), PRIVATE
-            return self.checked(Pointer(space, target), here), _space(node.quals)
+            return self.checked(Pointer(space, target), position), _space(node.quals)
         if isinstance(node, c_ast.ArrayDecl):
             element, space = self.type_of(node.type, count)
             length = 0 if node.dim is None else count(node.dim)
             if length < 0:
-                raise CceError(here, f"the length of an array must be 0 or more, not {length}")
-            return self.checked(Array(element, length), here), space
+                raise CceError(position, f"the length of an array must be 0 or more, not {length}")
+            return self.checked(Array(element, length), position), space
         if isinstance(node, c_ast.FuncDecl):
-            raise CceError(here, "a function is no value here")
-        return self._named(node, here, count), PRIVATE
+            raise CceError(position, "a function cannot be used as a value")
+        return self._named(node, position, count), PRIVATE
 
-    def _named(self, node: c_ast.Node, here: Position, count: Callable) -> Type:
+    def _named(self, node: c_ast.Node, position: Position, count: Callable) -> Type:
         if isinstance(node, c_ast.Struct | c_ast.Union):
-            return self._structure(node, here, count)
-        if isinstance(node, c_ast.Enum):
+            return self._structure(node, position, count)
+        if isinstance(node, c_ast.Enum):  # enumerations of a source are plain integers
             if node.values is not None:
                 self._enumerators(node, count)
             return INT
@@ -144,11 +176,11 @@ class Names:
             words = list(node.names)
             if len(words) == 1 and words[0] in self.typedefs:
                 return self.typedefs[words[0]]
-            found = integer(words)
-            if found is not None:
-                return found
-            raise CceError(here, f"{' '.join(words)} is not a type known here")
-        raise CceError(here, f"a {type(node).__name__} is not a type of the dialect")
+            number = integer(words)
+            if number is not None:
+                return number
+            raise CceError(position, f"{' '.join(words)} is not a known type")
+        raise CceError(position, f"a {type(node).__name__} is not a type of the dialect")
 
     def _enumerators(self, node: c_ast.Enum, count: Callable) -> None:
         value = 0
@@ -158,11 +190,11 @@ class Names:
             self.scopes[0][item.name] = Variable(INT, constant=get)
             value += 1
 
-    def _structure(self, node, here: Position, count: Callable) -> Type:
-        name = node.name or f"at {here}"
+    def _structure(self, node, position: Position, count: Callable) -> Type:
+        name = node.name or f"at {position}"
         if node.decls is None:
             if name not in self.structures:
-                raise CceError(here, f"struct {name} is not known here")
+                raise CceError(position, f"struct {name} is not defined")
             return self.structures[name]
         members, offset, align, size = [], 0, 1, 0
         levels, parts = 0, 1
@@ -173,11 +205,12 @@ class Names:
             inner, more = self.extent(kind)
             levels, parts = max(levels, inner), parts + more
             if levels >= TYPE_LEVELS:
-                raise CceError(here, f"types must nest at most {TYPE_LEVELS} deep")
+                raise CceError(position, f"types must nest at most {TYPE_LEVELS} deep")
             if parts > _PARTS:
-                raise CceError(here, f"a structure must have at most {_PARTS} numbers")
-            if isinstance(node, c_ast.Struct):
+                raise CceError(position, f"a structure must have at most {_PARTS} numbers")
+            if isinstance(node, c_ast.Struct):  # members of a union stay at offset 0
                 offset = -(-offset // kind.align) * kind.align
+            # The members of an unnamed structure are members of the outer one.
             if item.name is None and isinstance(kind, Structure):
                 members += [(name, type, offset + at) for name, type, at in kind.members]
             elif item.name is not None:
@@ -186,13 +219,14 @@ class Names:
             if isinstance(node, c_ast.Struct):
                 offset += kind.size
             align = max(align, kind.align)
-        made = Structure(name, tuple(members), -(-size // align) * align, align)
-        self.structures[name] = made
+        structure = Structure(name, tuple(members), -(-size // align) * align, align)
+        self.structures[name] = structure
         self.extents[name] = (levels + 1, parts)
-        return made
+        return structure
 
 
 def _space(quals: list[str] | None) -> str:
+    """Return the memory that type qualifiers name."""
     for word in quals or ():
         if word in SPACES:
             return SPACES[word]
@@ -200,7 +234,7 @@ def _space(quals: list[str] | None) -> str:
 
 
 def both(first: Callable | None, second: Callable) -> Callable:
-    """One function of the frame after the other; the value is the second's."""
+    """Return the function that runs two others and returns the value of the second."""
     if first is None:
         return second
 

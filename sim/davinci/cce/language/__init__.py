@@ -1,1 +1,1 @@
-"""CCE C up to its tokens: characters, keywords, types, the preprocessor."""
+"""The lexical level of CCE C: tokens, keywords, types, source files and the preprocessor."""

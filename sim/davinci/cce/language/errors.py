@@ -1,15 +1,15 @@
-"""What is wrong with a kernel's text, with the place where it is."""
+"""Source positions, and the exception for a mistake in a kernel's text."""
 
 from difflib import get_close_matches
 from typing import NamedTuple
 
 __all__ = ["CceError", "Position", "nearest", "shown"]
 
-_LONG = 80  # characters of a word that a message repeats
+_LONG = 80  # the most characters of a word that a message repeats
 
 
 class Position(NamedTuple):
-    """A place in a source file; lines and columns count from 1."""
+    """A position in a source file; lines and columns count from 1."""
 
     file: str
     line: int
@@ -20,7 +20,17 @@ class Position(NamedTuple):
 
 
 class CceError(ValueError):
-    """A mistake in a kernel, as one line that begins with file, line and column."""
+    """A mistake in a kernel.
+
+    The text is one line that begins with file, line and column.
+
+    Parameters
+    ----------
+    position : Position
+        The position of the mistake.
+    message : str
+        The message; only its first 1000 characters are kept.
+    """
 
     def __init__(self, position: Position, message: str):
         message = message if len(message) <= 1000 else f"{message[:1000]}..."
@@ -30,19 +40,23 @@ class CceError(ValueError):
 
 
 def _printable(text: str) -> str:
-    """A text in one line, without what a terminal obeys."""
+    """Return a text as one line, with control characters escaped.
+
+    A kernel's text may be hostile; its escape sequences must not reach a terminal.
+    """
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def shown(word: str) -> str:
-    """A word of the source in quotes, cut if it is long."""
+    """Return a word of the source in quotes, shortened to 80 characters."""
     return repr(word if len(word) <= _LONG else f"{word[:_LONG]}...")
 
 
 def nearest(name: str, names) -> str:
-    """`; did you mean ...?` with the name most like a misspelt one, or nothing."""
+    """Return ``; did you mean X?`` with the name most similar to a misspelt one, or ``""``."""
     if len(name) > _LONG:
         return ""
+    # Hostile input may declare very many names, so the comparison is bounded.
     likely = [n for n in names if abs(len(n) - len(name)) < 40]
-    found = get_close_matches(name, likely[:5000], n=1, cutoff=0.6)
-    return f"; did you mean {found[0]}?" if found else ""
+    matches = get_close_matches(name, likely[:5000], n=1, cutoff=0.6)
+    return f"; did you mean {matches[0]}?" if matches else ""

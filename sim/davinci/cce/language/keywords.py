@@ -1,6 +1,6 @@
-"""The words of the dialect: address spaces, attributes, types, and named constants.
+"""Keywords of the dialect: address spaces, attributes, types, and named constants.
 
-Values of the constants are those of the compiler's own headers as publicly documented (CCE 9.0
+The constants have the values of the compiler's own headers as publicly documented (CCE 9.0
 intrinsic guide; the enumerations pipe_t, event_t, pad_t, ConvRelu_t, QuantMode_t and so on).
 """
 
@@ -14,7 +14,7 @@ __all__ = [
     "TYPE_NAMES",
 ]
 
-#: Qualifiers of pointers, and the buffers that they stand for.
+#: Pointer qualifiers, and the buffer that each of them names.
 SPACES = {
     "__gm__": "GM",
     "__cbuf__": "L1",
@@ -26,7 +26,7 @@ SPACES = {
     "__biasbuf__": "BT",
 }
 
-#: Words that say nothing a simulation needs; those with arguments lose them too.
+#: Attributes that do not matter to a simulation; they are removed together with their arguments.
 ATTRIBUTES = frozenset(
     """aicore __aicore__ __aic__ __aiv__ __mix__ __cube__ __vector__ __host__ __device__
     __host_aicore__ __restrict__ __restrict __attribute__ __forceinline__ __inline__
@@ -36,10 +36,10 @@ ATTRIBUTES = frozenset(
     virtual alignas""".split()
 )
 
-#: Words that a #define of the source does not change.
+#: Keywords that the source cannot redefine: a #define of one of them is ignored.
 RESERVED = ATTRIBUTES | SPACES.keys() | {"__global__"}
 
-#: Macros that are there from the start.
+#: Macros that are defined before the first line.
 PREDEFINED = {
     "GM_ADDR": "__gm__ uint8_t *",
     "INFINITY": "(1.0f / 0.0f)",
@@ -57,7 +57,8 @@ for _bits in (8, 16, 32, 64):
 PREDEFINED |= {"INT_MAX": PREDEFINED["INT32_MAX"], "INT_MIN": PREDEFINED["INT32_MIN"]}
 PREDEFINED |= {"UINT_MAX": PREDEFINED["UINT32_MAX"]}
 
-#: Types besides those of C, as (kind, bytes): i signed, u unsigned, f floating point.
+#: Types besides those of C, as (kind, bytes). The kinds are i (signed), u (unsigned), f (IEEE
+#: floating point) and bf (bfloat16).
 TYPE_NAMES = {
     "half": ("f", 2),
     "bfloat16_t": ("bf", 2),
@@ -163,12 +164,12 @@ _ENUMERATIONS: dict[str, dict[str, int]] = {
     "Relu_t": {"NoRELU": 0, "NormalRELU": 1, "LeakyRELU": 2, "PRELU": 3},
 }
 
-#: Named constants: (enumeration, value).
+#: The (enumeration, value) of each named constant.
 CONSTANTS = {
     name: (enumeration, value)
     for enumeration, members in _ENUMERATIONS.items()
     for name, value in members.items()
 }
-#: Values of each enumeration.
+#: The values of each enumeration.
 ENUMERATIONS = {name: tuple(members.values()) for name, members in _ENUMERATIONS.items()}
 TYPE_NAMES |= dict.fromkeys(_ENUMERATIONS, ("i", 4))

@@ -1,7 +1,7 @@
-"""The preprocessor: conditions, macros and files of one's own, with every token's place kept.
+"""The preprocessor: conditional directives, macros and included files.
 
-A token that comes out of a macro has the place where the macro was used, so that a message names
-the line that its reader wrote.
+Every token keeps its position. A token that a macro produces has the position of the macro call, so
+that a message names the line that the user wrote.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ __all__ = ["Macro", "preprocess"]
 
 
 class Macro(NamedTuple):
-    """A definition: `parameters` is None for one without parentheses."""
+    """A macro definition; ``parameters`` is None for a macro without parentheses."""
 
     parameters: tuple[str, ...] | None
     body: tuple[Token, ...]
@@ -26,12 +26,12 @@ class Macro(NamedTuple):
 
 
 class _Condition(NamedTuple):
-    """An #if that is open: where it began, whether it is read, whether a branch has been."""
+    """An open #if, #ifdef or #ifndef."""
 
-    position: Position
-    reading: bool
-    taken: bool
-    last: bool  # after its #else
+    position: Position  # of the directive that opened it
+    reading: bool  # the current branch is read
+    taken: bool  # some branch up to here was read
+    last: bool  # the current branch is the #else
 
 
 def preprocess(
@@ -43,50 +43,57 @@ def preprocess(
     directory: Path | None = None,
     include_path: Sequence[str | Path] = (),
 ) -> list[Token]:
-    """Tokens of a source with its directives carried out, without ends of line.
+    """Return the tokens of a source after preprocessing, without line ends.
 
     Parameters
     ----------
     text, file : str
+        The source text, and its file name in positions.
     defines : mapping of str to str, optional
-        Macros without parameters that are there from the start.
+        Macros without parameters that are defined before the first line.
     reserved : frozenset of str
-        Words of the language: a #define of one of them is passed over.
+        Keywords of the language; a #define of one of them is ignored.
     directory : Path, optional
-        Where files named in `#include "..."` are looked for, and below the folder of the file that
-        includes them; those that are not there, and all in angle brackets, are passed over, since
-        what they declare is known here or named when used.
+        The folder in which the file of an ``#include "..."`` is looked for; an included file looks
+        in its own folder. An #include of a missing file, and any with angle brackets, is ignored:
+        the reader knows what such headers declare, or names it when it is used.
     include_path : sequence of str or Path
-        Further folders in which they are looked for.
+        Further folders in which included files are looked for.
+
+    Returns
+    -------
+    list of Token
 
     Raises
     ------
     CceError
-        For a directive that is none, conditions that do not pair up, macros with the wrong number
-        of arguments, an #error that is reached, a file outside those folders, and whatever passes
-        one of `limits`.
+        If a directive is unknown, conditional directives do not pair up, a macro has the wrong
+        number of arguments, an #error is reached, an included file is outside those folders, or one
+        of ``limits`` is exceeded.
     """
-    work = _Preprocessor(reserved, Sources(directory, include_path))
+    preprocessor = _Preprocessor(reserved, Sources(directory, include_path))
     for name, value in (defines or {}).items():
         body = [t for t in tokenize(value, f"-D{name}") if t.kind != "newline"]
-        work.macros[name] = Macro(None, tuple(body))
-    work.sources.take(text, Position(file, 1))
-    return work.run(text, file, directory)
+        preprocessor.macros[name] = Macro(None, tuple(body))
+    preprocessor.sources.take(text, Position(file, 1))
+    return preprocessor.run(text, file, directory)
 
 
 class _Preprocessor:
+    """The macros and counters of one preprocessing run."""
+
     def __init__(self, reserved: frozenset[str], sources: Sources):
         self.reserved = reserved
         self.macros: dict[str, Macro] = {}
         self.sources = sources
-        self.once: set[Path] = set()
-        self.made = 0  # tokens that macros have made
-        self.deep = 0  # macros within arguments of macros
+        self.once: set[Path] = set()  # files with #pragma once
+        self.produced = 0  # tokens that macros have produced
+        self.deep = 0  # nesting of macro calls in macro arguments
 
     def run(self, text: str, file: str, directory: Path | None) -> list[Token]:
-        """One file."""
+        """Return the tokens of one file."""
         result: list[Token] = []
-        pending: list[Token] = []  # lines between directives, since a call may span some
+        pending: list[Token] = []  # lines since the last directive: a macro call may span lines
         conditions: list[_Condition] = []
         for line in _lines(tokenize(text, file)):
             if not line or line[0].text != "#":
@@ -113,6 +120,7 @@ class _Preprocessor:
         return result + self.expand(pending)
 
     def _condition(self, word: Token, rest: list[Token], conditions: list[_Condition]) -> None:
+        """Process #if, #ifdef, #ifndef, #elif, #else or #endif."""
         name = word.text
         if len(conditions) > BRACKETS_DEEP:
             raise too_deep(word.position)
@@ -129,6 +137,7 @@ class _Preprocessor:
             conditions.append(_Condition(old.position, now, old.taken or now, name == "else"))
             return
         if not all(c.reading for c in conditions):
+            # Inside a branch that is not read, neither this branch nor a later one is read.
             conditions.append(_Condition(word.position, False, True, False))
             return
         if name == "if":
@@ -140,6 +149,7 @@ class _Preprocessor:
         conditions.append(_Condition(word.position, now, now, False))
 
     def _holds(self, word: Token, rest: list[Token]) -> bool:
+        """Evaluate the expression of #if or #elif; ``defined`` precedes macro expansion."""
         known, index = [], 0
         while index < len(rest):
             token = rest[index]
@@ -201,7 +211,7 @@ class _Preprocessor:
             return self.run(text, name, path.parent)
 
     def expand(self, tokens: list[Token]) -> list[Token]:
-        """Tokens with macros replaced."""
+        """Return tokens with all macros replaced."""
         macros, result, index = self.macros, [], 0
         while index < len(tokens):
             token = tokens[index]
@@ -210,6 +220,8 @@ class _Preprocessor:
                 if token.kind != "newline":
                     result.append(token)
                 continue
+            # Only the macro and the parentheses behind it are expanded together, so that a long
+            # file costs linear time. More than one group may belong to it: F(1)(2).
             first = index - 1
             while (end := _group(tokens, index)) is not None:
                 index = end
@@ -217,7 +229,10 @@ class _Preprocessor:
         return result
 
     def _expand(self, pairs: list[tuple[Token, frozenset[str]]]) -> list[Token]:
-        """As in C: a macro is not replaced within its own expansion."""
+        """Expand tokens, each paired with the macros whose expansion produced it.
+
+        A macro is not replaced within its own expansion (C11, section 6.10.3.4).
+        """
         stack, result = pairs[::-1], []
         while stack:
             token, hidden = stack.pop()
@@ -233,28 +248,29 @@ class _Preprocessor:
                     continue
                 arguments = _arguments(stack, token)
             inside = hidden | {token.text}
-            here = token.position
-            self._count(sum(map(len, arguments)), here)
+            position = token.position  # of the macro call, for all that it produces
+            self._count(sum(map(len, arguments)), position)
             body = self._substitute(token, macro, arguments)
-            self._count(len(body), here)
-            stack += [(Token(k, t, here, s), inside) for k, t, _, s in reversed(body)]
+            self._count(len(body), position)
+            stack += [(Token(k, t, position, s), inside) for k, t, _, s in reversed(body)]
         return result
 
     def _count(self, tokens: int, position: Position) -> None:
-        self.made += tokens
-        if self.made > EXPANDED:
-            raise CceError(position, f"macros must make at most {EXPANDED} tokens")
+        self.produced += tokens
+        if self.produced > EXPANDED:
+            raise CceError(position, f"macros must produce at most {EXPANDED} tokens")
 
     def _argument(self, use: Token, tokens: list[Token]) -> list[Token]:
-        """An argument with macros replaced."""
+        """Return an argument with its macros replaced."""
         self.deep += 1
         if self.deep > BRACKETS_DEEP:
             raise too_deep(use.position)
-        found = self.expand(tokens)
+        result = self.expand(tokens)
         self.deep -= 1
-        return found
+        return result
 
     def _substitute(self, use: Token, macro: Macro, arguments: list[list[Token]]) -> list[Token]:
+        """Return the body of a macro with its arguments in place; # and ## are applied."""
         names = macro.parameters or ()
         if macro.variadic and len(arguments) >= len(names):
             rest = arguments[len(names) - 1 :]
@@ -268,28 +284,29 @@ class _Preprocessor:
                 use.position,
                 f"macro {use.text} must have {len(names)} arguments, not {len(arguments)}",
             )
-        given = dict(zip(names, arguments, strict=True))
+        values = dict(zip(names, arguments, strict=True))
         result: list[Token] = []
         body, index = macro.body, 0
         while index < len(body):
             token = body[index]
             following = body[index + 1] if index + 1 < len(body) else None
-            if token.text == "#" and following is not None and following.text in given:
-                text = " ".join(t.text for t in given[following.text])
+            if token.text == "#" and following is not None and following.text in values:
+                text = " ".join(t.text for t in values[following.text])
                 self._check_word(text, use)
                 result.append(Token("string", f'"{text}"', use.position, True))
                 index += 2
             elif token.text == "##" and following is not None and result:
-                right = given.get(following.text, [following])
+                right = values.get(following.text, [following])
                 left = result.pop()
                 text = left.text + (right[0].text if right else "")
                 self._check_word(text, use)
                 joined = tokenize(text, use.position.file)
                 result += [t._replace(position=use.position) for t in joined] + right[1:]
                 index += 2
-            elif token.text in given:
+            elif token.text in values:
+                # An operand of ## is not expanded (C11, section 6.10.3.1).
                 pasted = following is not None and following.text == "##"
-                argument = given[token.text]
+                argument = values[token.text]
                 result += argument if pasted else self._argument(use, argument)
                 index += 1
             else:
@@ -298,14 +315,18 @@ class _Preprocessor:
         return result
 
     def _check_word(self, text: str, use: Token) -> None:
+        """Bound the length of a word that # or ## produces; long words count as several tokens."""
         if len(text) > WORD_LENGTH:
-            message = f"a word that macro {use.text} makes must have at most {WORD_LENGTH}"
+            message = f"a word that macro {use.text} produces must have at most {WORD_LENGTH}"
             raise CceError(use.position, f"{message} characters")
         self._count(len(text) >> 6, use.position)
 
 
 def _group(tokens: list[Token], index: int) -> int | None:
-    """The index behind a bracket that begins here and its other end; None if none begins."""
+    """Return the index after the parenthesised group that begins at ``index``.
+
+    The result is None if no group begins there.
+    """
     while index < len(tokens) and tokens[index].kind == "newline":
         index += 1
     if index >= len(tokens) or tokens[index].text != "(":
@@ -319,7 +340,7 @@ def _group(tokens: list[Token], index: int) -> int | None:
 
 
 def _lines(tokens: list[Token]):
-    """Lists of the tokens of a line, without its end."""
+    """Yield the tokens of each line, without its end."""
     line: list[Token] = []
     for token in tokens:
         if token.kind == "newline":
@@ -331,7 +352,7 @@ def _lines(tokens: list[Token]):
 
 
 def _arguments(stack: list[tuple[Token, frozenset[str]]], use: Token) -> list[list[Token]]:
-    """Take a macro's arguments, in parentheses, from the top of the stack."""
+    """Pop a macro's parenthesised arguments from the stack and return them."""
     stack.pop()
     arguments: list[list[Token]] = [[]]
     depth = 1
@@ -348,7 +369,7 @@ def _arguments(stack: list[tuple[Token, frozenset[str]]], use: Token) -> list[li
 
 
 def _joined(parts: list[list[Token]]) -> list[Token]:
-    """Parts with commas between them."""
+    """Return the parts with commas between them."""
     result: list[Token] = []
     for index, part in enumerate(parts):
         if index and part:

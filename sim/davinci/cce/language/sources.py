@@ -1,4 +1,4 @@
-"""Files that a kernel includes: which may be read, and how many of them."""
+"""Included files: which of them may be read, and how many."""
 
 import os
 import stat
@@ -11,19 +11,20 @@ from vitruvian.sim.davinci.cce.language.limits import FILES, SOURCE_BYTES
 
 __all__ = ["Sources", "source_text"]
 
-_DEEPEST = 50  # files that include each other
+_DEEPEST = 50  # nesting of included files
 
 
 def source_text(path: Path) -> str:
-    """The text of a source.
+    """Return the text of a source file, with its line ends as newlines.
 
     Raises
     ------
     ValueError
-        For what is no plain file, and for one that is too large.
+        If the path is not a regular file, or the file is too large.
     OSError
-        When it cannot be read.
+        If the file cannot be read.
     """
+    # Without O_NONBLOCK, opening a named pipe would wait for a writer.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -35,13 +36,14 @@ def source_text(path: Path) -> str:
 
 
 class Sources:
-    """Finds files that a kernel includes, in its own folder and those of `include_path`.
+    """The included files of a kernel, which must be in its own folder or in ``include_path``.
 
     Parameters
     ----------
     directory : Path or None
-        The kernel's own folder; nothing is found without it.
+        The kernel's own folder; without it no file is found.
     include_path : sequence of str or Path
+        Further folders.
     """
 
     def __init__(self, directory: Path | None, include_path: Sequence[str | Path]):
@@ -52,12 +54,12 @@ class Sources:
         self.deep, self.files, self.characters = 0, 0, 0
 
     def take(self, text: str, position: Position) -> None:
-        """Count a text.
+        """Add a text to the total size.
 
         Raises
         ------
         CceError
-            When all texts together are too long.
+            If all texts together are too long.
         """
         self.characters += len(text)
         if self.characters > SOURCE_BYTES:
@@ -66,18 +68,28 @@ class Sources:
             )
 
     def find(self, name: str, directory: Path, position: Position) -> Path | None:
-        """The file that a name in quotes stands for; None if there is none.
+        """Return the file that a quoted name stands for, or None if it does not exist.
+
+        Parameters
+        ----------
+        name : str
+            The name in quotes.
+        directory : Path
+            The folder of the including file, which is searched first.
+        position : Position
+            The position of the #include.
 
         Raises
         ------
         CceError
-            For a file outside the allowed folders, by its name or by a link.
+            If the name or a link leads outside the allowed folders, or to something other than a
+            regular file.
         """
         for folder in (directory, *self.folders):
             try:
                 path = (folder / name).resolve()
                 mode = path.stat().st_mode
-            except (OSError, ValueError, RuntimeError):  # RuntimeError: links in a circle
+            except (OSError, ValueError, RuntimeError):  # RuntimeError: circular links
                 continue
             if not any(path.is_relative_to(allowed) for allowed in self.allowed):
                 raise CceError(
@@ -92,15 +104,15 @@ class Sources:
 
     @contextmanager
     def within(self, path: Path, position: Position) -> Iterator[str]:
-        """Give a file's text, for as long as it is read.
+        """Provide the text of an included file; the context spans the processing of the file.
 
         Raises
         ------
         CceError
-            For too many files, in all or within each other, and for one that cannot be read.
+            If too many files are included or nested, or the file cannot be read.
         """
         if self.deep >= _DEEPEST:
-            raise CceError(position, f"files must include each other at most {_DEEPEST} deep")
+            raise CceError(position, f"included files must be nested at most {_DEEPEST} deep")
         self.files += 1
         if self.files > FILES:
             raise CceError(position, f"a source must include at most {FILES} files")

@@ -1,4 +1,4 @@
-"""Characters to tokens, every one with its place."""
+"""Split a source text into tokens with positions."""
 
 import re
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from vitruvian.sim.davinci.cce.language.errors import CceError, Position
 
 __all__ = ["BRACKETS", "Token", "tokenize"]
 
-#: How deep a bracket leads, or back.
+#: The change of nesting depth at each bracket.
 BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 
 _PUNCTUATION = (
@@ -39,6 +39,7 @@ _PUNCTUATION = (
     "::",
 )
 
+# "@@" stands for the patterns of quoted strings and characters, which depend on the line.
 _SOURCE = (
     r"(?P<splice>\\[ \t]*\r?\n)"
     r"|(?P<newline>\r?\n)"
@@ -58,7 +59,7 @@ _QUOTED = {
     "'": r"|(?P<char>'(?:\\.|[^'\\\n])+')",
 }
 
-#: The tokens of C, by the quotes that begin none of them.
+#: The pattern of C tokens, keyed by the quotes that do not begin a token.
 _PATTERNS = {
     without: re.compile(
         _SOURCE.replace("@@", "".join(p for c, p in _QUOTED.items() if c not in without))
@@ -68,45 +69,49 @@ _PATTERNS = {
 
 
 class Token(NamedTuple):
-    """A word of the source: its kind, its text, where it is, and whether a space precedes it."""
+    """A token; ``spaced`` is True if white space precedes it."""
 
-    kind: str  # id, number, string, char, punctuation, newline, or other: no token of C
+    kind: str  # id, number, string, char, punctuation, newline, or other (not a C token)
     text: str
     position: Position
     spaced: bool = False
 
 
 def tokenize(text: str, file: str) -> list[Token]:
-    """Tokens of a source, ends of line among them; comments and spliced lines are gone.
+    """Return the tokens of a source, line ends included, without comments and line splices.
+
+    A character that begins no C token becomes a token of kind "other": it is an error only if the
+    parser reads it.
 
     Raises
     ------
     CceError
-        For a comment that does not end.
+        If a comment does not end.
     """
     tokens, index, line, start, spaced = [], 0, 1, 0, True
     pattern, closed, end = _PATTERNS[""], "", 0
     while index < len(text):
         if closed and index >= end:
             pattern, closed = _PATTERNS[""], ""
-        here = Position(file, line, index - start + 1)
+        position = Position(file, line, index - start + 1)
         match = pattern.match(text, index)
-        if match is None:  # it may stand in text that is not read
+        if match is None:
             if text[index] in _QUOTED and text[index] not in closed:
-                # No later one of them in the line has its other end either: none is looked for.
+                # The line has no closing quote of this kind. Later quotes of the line have none
+                # either, and searching again for each of them would take quadratic time.
                 closed = "".join(sorted(closed + text[index]))
                 pattern, end = _PATTERNS[closed], text.find("\n", index) % (len(text) + 1)
-            tokens.append(Token("other", text[index], here, spaced))
+            tokens.append(Token("other", text[index], position, spaced))
             index, spaced = index + 1, False
             continue
         kind, word = str(match.lastgroup), match[0]
         index = match.end()
         if kind == "open":
-            raise CceError(here, "the comment that begins here does not end")
+            raise CceError(position, "the comment that begins here does not end")
         if kind in ("space", "comment", "splice"):
             spaced = True
         else:
-            tokens.append(Token(kind, word, here, spaced))
+            tokens.append(Token(kind, word, position, spaced))
             spaced = kind == "newline"
         if "\n" in word:
             line += word.count("\n")

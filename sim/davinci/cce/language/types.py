@@ -1,6 +1,7 @@
-"""C's types, and their arithmetic on Python's numbers.
+"""The types of C, and conversions between their values.
 
-A value is an int, a float that its type can hold exactly, or, for a pointer, the byte address.
+A value is a Python int, a Python float that the type can represent exactly, or, for a pointer, the
+byte address.
 """
 
 import math
@@ -41,23 +42,25 @@ __all__ = [
     "promoted",
 ]
 
-#: The address space of a function's own variables.
+#: The address space of the kernel's own variables.
 PRIVATE = "private"
 
 
 @dataclass(frozen=True)
 class Scalar:
-    """A number.
+    """A number type.
 
     Attributes
     ----------
     kind : {"i", "u", "f", "bf"}
-        Signed, unsigned, floating point, bfloat16.
+        Signed integer, unsigned integer, IEEE floating point, or bfloat16.
     size : int
-        Bytes.
+        The size in bytes.
     name : str
-        For messages; that of an enumeration also tells what its values are good for.
+        The name in messages. The name of an enumeration also decides which parameters of
+        intrinsics accept its values.
     is_bool : bool
+        If True, the type is ``bool``: values are 0 and 1.
     """
 
     kind: str
@@ -67,17 +70,17 @@ class Scalar:
 
     @property
     def is_float(self) -> bool:
-        """Whether it is a floating-point type."""
+        """True for a floating-point type."""
         return self.kind in ("f", "bf")
 
     @property
     def align(self) -> int:
-        """Bytes that its address is a multiple of in a structure."""
+        """The alignment in a structure, in bytes."""
         return self.size
 
     @property
     def dtype(self) -> str:
-        """Its name as an operand's dtype."""
+        """The name of the type as an operand's dtype."""
         if self.is_bool:
             return "uint8"
         bits = 8 * self.size
@@ -89,9 +92,9 @@ class Scalar:
 
 @dataclass(frozen=True)
 class Void:
-    """No value."""
+    """The type void."""
 
-    size: int = 1  # for arithmetic on pointers to it
+    size: int = 1  # so that arithmetic on void pointers counts bytes
     align: int = 1
 
     def __str__(self) -> str:
@@ -100,7 +103,7 @@ class Void:
 
 @dataclass(frozen=True)
 class Pointer:
-    """An address in one memory, of a known type."""
+    """A pointer to a ``target`` in the memory ``space``."""
 
     space: str
     target: "Type"
@@ -113,7 +116,7 @@ class Pointer:
 
 @dataclass(frozen=True)
 class Reference(Pointer):
-    """A parameter that stands for something of the caller's."""
+    """A C++ reference, stored as the address of the object that it refers to."""
 
     def __str__(self) -> str:
         return f"{self.target}&"
@@ -121,19 +124,19 @@ class Reference(Pointer):
 
 @dataclass(frozen=True)
 class Array:
-    """So many of a type, one after the other."""
+    """An array of ``count`` elements."""
 
     element: "Type"
     count: int
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """The size in bytes."""
         return self.element.size * self.count
 
     @property
     def align(self) -> int:
-        """That of an element."""
+        """The alignment of an element, in bytes."""
         return self.element.align
 
     def __str__(self) -> str:
@@ -142,7 +145,7 @@ class Array:
 
 @dataclass(frozen=True)
 class Structure:
-    """Named members at fixed offsets: a struct, or a union where all of them are 0."""
+    """A structure or union; ``members`` are (name, type, byte offset), all 0 for a union."""
 
     name: str
     members: tuple[tuple[str, "Type", int], ...]
@@ -166,7 +169,7 @@ BFLOAT = Scalar("bf", 2, "bfloat16_t")
 FLOAT = Scalar("f", 4, "float")
 DOUBLE = Scalar("f", 8, "double")
 
-#: Types with a name of one word.
+#: Types whose name is a single word.
 NAMED: dict[str, Type] = {
     name: Scalar(kind, size, name) for name, (kind, size) in TYPE_NAMES.items()
 }
@@ -175,7 +178,7 @@ NAMED |= {"void": VOID, "bool": BOOL, "_Bool": BOOL, "float": FLOAT, "double": D
 
 
 def integer(words: list[str]) -> Scalar | None:
-    """The type of `unsigned long int` and the like, or None for words that are not of integers."""
+    """Return the type that words such as ``unsigned long int`` name, or None for other words."""
     counts = {w: words.count(w) for w in words}
     if set(words) - {"signed", "unsigned", "char", "short", "int", "long"}:
         return None
@@ -184,12 +187,12 @@ def integer(words: list[str]) -> Scalar | None:
 
 
 def is_number(type: Type) -> bool:
-    """Whether arithmetic can be done with it."""
+    """Return True for a type with arithmetic."""
     return isinstance(type, Scalar)
 
 
 def leaves(type: Type, offset: int = 0) -> Iterator[tuple[Type, int]]:
-    """(type, offset) of every number or pointer in a type."""
+    """Yield the (type, byte offset) of every number and pointer in a type."""
     if isinstance(type, Structure):
         for _, kind, at in type.members:
             yield from leaves(kind, offset + at)
@@ -201,14 +204,17 @@ def leaves(type: Type, offset: int = 0) -> Iterator[tuple[Type, int]]:
 
 
 def promoted(type: Scalar) -> Scalar:
-    """The integer promotions."""
+    """Return the type after the integer promotions (C11, section 6.3.1.1)."""
     if type.is_float or type.size > 4:
         return type
     return UINT if type.size == 4 and type.kind == "u" else INT
 
 
 def common(a: Scalar, b: Scalar) -> Scalar:
-    """The usual arithmetic conversions. Of two 16-bit formats that differ it is float."""
+    """Return the type of the usual arithmetic conversions (C11, section 6.3.1.8).
+
+    For ``half`` with ``bfloat16_t`` the type is ``float``.
+    """
     if a.is_float or b.is_float:
         if not (a.is_float and b.is_float):
             return a if a.is_float else b
@@ -221,32 +227,40 @@ def common(a: Scalar, b: Scalar) -> Scalar:
     return a if a.kind == "u" else b
 
 
-#: What `fit` says of an argument that is what is wanted.
+#: The score of an argument whose type is exactly the parameter's.
 EXACT = 3
 
 
-def fit(given: Sequence[Type], wanted: Sequence[Type]) -> int | None:
-    """How well arguments fit parameters, the more the better; None if they do not."""
-    if len(given) != len(wanted):
+def fit(arguments: Sequence[Type], parameters: Sequence[Type]) -> int | None:
+    """Return how well arguments fit parameters, or None if they do not fit.
+
+    The score is a sum over the arguments, and a higher score is a better fit: ``EXACT`` for the
+    same type, ``EXACT - 1`` for a promotion, 1 for a conversion.
+    """
+    if len(arguments) != len(parameters):
         return None
-    scores = [_fit(*pair) for pair in zip(given, wanted, strict=True)]
+    scores = [_fit(*pair) for pair in zip(arguments, parameters, strict=True)]
     return None if None in scores else sum(x for x in scores if x is not None)
 
 
-def _fit(given: Type, wanted: Type) -> int | None:
-    if isinstance(wanted, Reference):
-        wanted = wanted.target
-    if given == wanted:
+def _fit(argument: Type, parameter: Type) -> int | None:
+    if isinstance(parameter, Reference):
+        parameter = parameter.target
+    if argument == parameter:
         return EXACT
-    if isinstance(given, Scalar) and isinstance(wanted, Scalar):
-        widened = DOUBLE if given == FLOAT else promoted(given)
-        return EXACT - 1 if wanted == widened else 1
-    if isinstance(given, Pointer) and isinstance(wanted, Pointer):
-        return 1 if given.space == wanted.space and isinstance(wanted.target, Void) else None
+    # In C++ a promotion (float to double, short to int) is better than any other conversion.
+    if isinstance(argument, Scalar) and isinstance(parameter, Scalar):
+        widened = DOUBLE if argument == FLOAT else promoted(argument)
+        return EXACT - 1 if parameter == widened else 1
+    if isinstance(argument, Pointer) and isinstance(parameter, Pointer):
+        return (
+            1 if argument.space == parameter.space and isinstance(parameter.target, Void) else None
+        )
     return None
 
 
 def _to_integer(type: Scalar) -> Callable:
+    """Return the function that wraps an integer modulo 2^bits into the range of a type."""
     bits = 8 * type.size
     mask, half, full = (1 << bits) - 1, 1 << (bits - 1), 1 << bits
 
@@ -257,8 +271,8 @@ def _to_integer(type: Scalar) -> Callable:
     return signed if type.kind == "i" else mask.__and__
 
 
-def _whole(value: float) -> int:
-    """A floating-point number without its fraction; 0 for NaN, the far ends for infinities."""
+def _truncated(value: float) -> int:
+    """Truncate a number towards zero; NaN becomes 0, an infinity the nearest int64 limit."""
     if value != value:
         return 0
     if math.isinf(value):
@@ -281,11 +295,11 @@ def _to_float(value) -> float:
 
 
 def _to_bfloat(value) -> float:
-    """To 8 significant bits, ties to even; by way of float's bits where no tie can arise twice."""
+    """Round to bfloat16: 8 significant bits, ties to even, in a single rounding."""
     if value != value or math.isinf(value) or value == 0:
         return float(value)
     fraction, exponent = math.frexp(value)
-    bits = min(8, exponent + 133)  # below 2^-126 fewer
+    bits = min(8, exponent + 133)  # fewer for subnormals, below 2^-126
     if bits < 0:
         return math.copysign(0.0, value)
     rounded = math.ldexp(round(math.ldexp(fraction, bits)), exponent - bits)
@@ -294,13 +308,14 @@ def _to_bfloat(value) -> float:
 
 @cache
 def converter(source: Type, target: Type) -> Callable | None:
-    """Function that makes a value of one type one of the other; None if it is that already.
+    """Return the function that converts a value from one type to another.
 
-    Integers wrap; a floating-point number loses its fraction first (NaN gives 0). Floating point
-    rounds to nearest, ties to even, and overflows to infinity.
+    The result is None if every value stays as it is. Integers wrap; a floating-point number is
+    truncated first (NaN becomes 0). Conversions to floating point round to nearest, ties to even,
+    and overflow to infinity.
     """
     if isinstance(source, Pointer):
-        source = INT64  # one below the first byte is −1
+        source = INT64  # the address before byte 0 is −1
     if isinstance(target, Pointer):
         target = UINT64
     if not isinstance(source, Scalar) or not isinstance(target, Scalar):
@@ -317,7 +332,7 @@ def converter(source: Type, target: Type) -> Callable | None:
         return _to_half if target.size == 2 else _to_float
     wrap = _to_integer(target)
     if source.is_float:
-        return lambda value: wrap(_whole(value))
+        return lambda value: wrap(_truncated(value))
     fits = source.size < target.size and (source.kind == "u" or target.kind == "i")
     same = source.size == target.size and source.kind == target.kind
     return None if fits or same else wrap
@@ -335,16 +350,16 @@ def _codec(type: Type) -> struct.Struct:
 
 
 def encode(type: Type, value) -> bytes:
-    """The bytes of a value, little end first."""
+    """Return the bytes of a value, little-endian."""
     if isinstance(type, Scalar) and type.kind == "bf":
         return struct.pack("<f", value)[2:]
-    if isinstance(type, Pointer):  # one below the first byte is far above
+    if isinstance(type, Pointer):  # a negative address wraps
         value &= (1 << 64) - 1
     return _codec(type).pack(value)
 
 
 def decode(type: Type, data: bytes):
-    """The value of bytes."""
+    """Return the value that little-endian bytes represent."""
     if isinstance(type, Scalar) and type.kind == "bf":
         return struct.unpack("<f", b"\0\0" + data)[0]
     return _codec(type).unpack(data)[0]

@@ -1,1 +1,1 @@
-"""Rewrites of CCE's C++ constructs into C that the parser accepts."""
+"""Token rewrites from the C++ constructs of CCE into C that the parser accepts."""

@@ -1,4 +1,4 @@
-"""Classes as structures and functions: a method gets what it is of as its first parameter."""
+"""Rewrite classes: methods become free functions with an explicit ``__self`` parameter."""
 
 from collections.abc import Iterator
 
@@ -8,29 +8,44 @@ from vitruvian.sim.davinci.cce.rewrite.template_args import arguments_of
 
 __all__ = ["SELF", "method_name", "split"]
 
-#: The parameter that stands for what a method is of.
+#: The parameter of a method that refers to its object.
 SELF = "__self"
 
 _LABELS = ("public", "private", "protected")
 
 
 def method_name(structure: str, method: str) -> str:
-    """The function that a method becomes; that of the structure's own name is its constructor."""
+    """Return the name of the function that a method becomes.
+
+    A method with the name of its structure is the constructor.
+    """
     return f"{structure}__{method}"
 
 
 def split(tokens: list[Token]) -> tuple[list[Token], list[tuple[str, list[Token]]]]:
-    """A structure without its methods, and these as functions, by their names.
+    """Split a class into a plain structure and its methods.
+
+    Parameters
+    ----------
+    tokens : list of Token
+        The definition of a structure or class.
+
+    Returns
+    -------
+    structure : list of Token
+        The definition without methods.
+    methods : list of (str, list of Token)
+        The name and the definition of the function for each method.
 
     Raises
     ------
     CceError
-        For a method without a body, and what else is not understood.
+        If a method has no body, or the class cannot be parsed.
     """
     try:
         return _split(tokens)
     except IndexError:
-        raise CceError(tokens[0].position, "this class is not understood") from None
+        raise CceError(tokens[0].position, "this class cannot be parsed") from None
 
 
 def _split(tokens: list[Token]) -> tuple[list[Token], list[tuple[str, list[Token]]]]:
@@ -47,30 +62,33 @@ def _split(tokens: list[Token]) -> tuple[list[Token], list[tuple[str, list[Token
         if [t.text for t in member[-3:]] in (["=", "default", ";"], ["=", "delete", ";"]):
             continue
         if member[at - 1].text == name and member[at - 2 : at - 1] and member[at - 2].text == "~":
+            # No object is ever destroyed here, so only an empty destructor has the right effect.
             if [t.text for t in member[-2:]] != ["{", "}"]:
-                raise CceError(member[at - 1].position, f"~{name} must have nothing to do")
+                raise CceError(member[at - 1].position, f"~{name} must have an empty body")
             continue
-        called = method_name(name, member[at - 1].text)
-        methods.append((called, _function(name, called, member, at)))
-    templates = {called for called, m in methods if m[0].text == "template"}
-    methods = [(called, _with_self(name, m, templates)) for called, m in methods]
+        function = method_name(name, member[at - 1].text)
+        methods.append((function, _function(name, function, member, at)))
+    templates = {function for function, m in methods if m[0].text == "template"}
+    # Plain calls of methods are resolved when they are compiled, but calls of method templates have
+    # to be instances before.
+    methods = [(function, _with_self(name, m, templates)) for function, m in methods]
     return [*tokens[: opening + 1], *plain, *tokens[closing:]], methods
 
 
 def _with_self(name: str, tokens: list[Token], templates: set[str]) -> list[Token]:
-    """`f<T>(x)` of a method template as the function that it is."""
+    """Rewrite calls ``f<T>(x)`` of a method template as calls of its function."""
     result: list[Token] = []
     index = 0
     while index < len(tokens):
         token = tokens[index]
         following = tokens[index + 1].text if index + 1 < len(tokens) else ""
-        called = method_name(name, token.text)
-        if called not in templates or following != "<" or (result and result[-1].text == "."):
+        function = method_name(name, token.text)
+        if function not in templates or following != "<" or (result and result[-1].text == "."):
             result.append(token)
             index += 1
             continue
         _, end = arguments_of(tokens, index + 1)
-        result += [token._replace(text=called), *tokens[index + 1 : end + 1]]
+        result += [token._replace(text=function), *tokens[index + 1 : end + 1]]
         result.append(token._replace(text=SELF))
         if end + 1 < len(tokens) and tokens[end + 1].text != ")":
             result.append(token._replace(kind="punctuation", text=","))
@@ -79,7 +97,7 @@ def _with_self(name: str, tokens: list[Token], templates: set[str]) -> list[Toke
 
 
 def _members(tokens: list[Token]) -> Iterator[list[Token]]:
-    """Declarations with their semicolons and methods with their bodies; labels are left out."""
+    """Yield the members: declarations with semicolons, methods with bodies; labels are skipped."""
     index = 0
     while index < len(tokens):
         following = tokens[index + 1].text if index + 1 < len(tokens) else ""
@@ -88,11 +106,13 @@ def _members(tokens: list[Token]) -> Iterator[list[Token]]:
             continue
         end = index
         while end < len(tokens) and tokens[end].text != ";":
+            # A member with a body ends at its closing brace, any other at its semicolon. The braces
+            # of `int a{3};` are not a body, nor those of a constructor's list `: a{3}, b{4} {...}`.
             if BRACKETS.get(tokens[end].text, 0) > 0:
                 is_body = tokens[end].text == "{" and _bracket(tokens[index:end]) is not None
                 end = _closing(tokens, end)
                 after = tokens[end + 1].text if end + 1 < len(tokens) else ""
-                is_body = is_body and after not in (",", "{")  # else a first value in braces
+                is_body = is_body and after not in (",", "{")  # otherwise an initialiser in braces
                 if is_body:
                     break
             end += 1
@@ -103,7 +123,7 @@ def _members(tokens: list[Token]) -> Iterator[list[Token]]:
 
 
 def _bracket(tokens: list[Token]) -> int | None:
-    """Where a method's parameters begin; None if it is none."""
+    """Return the index of the parenthesis before a method's parameters, or None for data."""
     start, depth = 0, 0
     if tokens and tokens[0].text == "template":
         start, depth = 2, 1
@@ -119,46 +139,46 @@ def _bracket(tokens: list[Token]) -> int | None:
     return None
 
 
-def _function(name: str, called: str, tokens: list[Token], at: int) -> list[Token]:
-    """A method as a function."""
-    here = tokens[at - 1]
+def _function(name: str, function: str, tokens: list[Token], at: int) -> list[Token]:
+    """Return a method as the definition of ``function``; its parameters begin at ``at``."""
+    method = tokens[at - 1]
     closing = _closing(tokens, at)
     body = next((i for i in range(closing, len(tokens)) if tokens[i].text == "{"), None)
     if tokens[-1].text != "}" or body is None:
-        raise CceError(here.position, f"method {here.text} must be defined within {name}")
-    words = [here._replace(kind="id", text=w, spaced=True) for w in (name, "&", SELF)]
+        raise CceError(method.position, f"method {method.text} must be defined inside {name}")
+    words = [method._replace(kind="id", text=w, spaced=True) for w in (name, "&", SELF)]
     words[1] = words[1]._replace(kind="punctuation")
     if closing > at + 1:
-        words.append(here._replace(kind="punctuation", text=","))
+        words.append(method._replace(kind="punctuation", text=","))
     before = [t for t in tokens[: at - 1] if t.text != "static"]
-    if here.text == name:
-        before.append(here._replace(text="void", spaced=True))
-    head = [*before, here._replace(text=called, spaced=True), tokens[at], *words]
-    first, body = _first_values(tokens, closing + 1, body)
+    if method.text == name:
+        before.append(method._replace(text="void", spaced=True))
+    head = [*before, method._replace(text=function, spaced=True), tokens[at], *words]
+    first, body = _initialisers(tokens, closing + 1, body)
     return [*head, *tokens[at + 1 : closing + 1], tokens[body], *first, *tokens[body + 1 :]]
 
 
-def _first_values(tokens: list[Token], index: int, body: int) -> tuple[list[Token], int]:
-    """`: a(1), b{2}` of a constructor as assignments, and where its body begins."""
+def _initialisers(tokens: list[Token], index: int, body: int) -> tuple[list[Token], int]:
+    """Return a constructor's list ``: a(1), b{2}`` as assignments, and the index of its body."""
     while tokens[index].text not in (":", "{"):
         index += 1
     if tokens[index].text == "{":
         return [], index
-    made: list[Token] = []
+    result: list[Token] = []
     while tokens[index].text != "{":
         member, opening = tokens[index + 1], index + 2
         closing = _closing(tokens, opening)
         value = tokens[opening + 1 : closing]
         marks = [member._replace(kind="punctuation", text=t) for t in (".", "=", "(", ")", ";")]
         self_ = member._replace(text=SELF, spaced=True)
-        if value:  # else it is zero, as all is before
-            made += [self_, marks[0], member, marks[1], marks[2], *value, marks[3], marks[4]]
+        if value:  # otherwise the member stays zero
+            result += [self_, marks[0], member, marks[1], marks[2], *value, marks[3], marks[4]]
         index = closing + 1
-    return made, index
+    return result, index
 
 
 def _closing(tokens: list[Token], opening: int) -> int:
-    """The index of the bracket that closes one."""
+    """Return the index of the bracket that closes the one at ``opening``."""
     depth = 0
     for index in range(opening, len(tokens)):
         depth += BRACKETS.get(tokens[index].text, 0)

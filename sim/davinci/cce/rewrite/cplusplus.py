@@ -1,7 +1,8 @@
-"""What kernels take from C++, rewritten as C before it is parsed.
+"""Rewrite C++ declarations into plain C that pycparser accepts.
 
-References become pointers with a qualifier of ours (after `auto` that alone), default arguments
-become constants, `T x{...}` and `T x(...)` become `T x = ...`, and aliases become typedefs.
+A reference becomes a pointer with the qualifier ``__reference__`` (``auto &`` only gets the
+qualifier), a default argument becomes a constant, ``T x{...}`` and ``T x(...)`` become
+``T x = ...``, and an alias becomes a typedef.
 """
 
 from vitruvian.sim.davinci.cce.language.errors import CceError
@@ -13,12 +14,13 @@ __all__ = ["ASSEMBLY", "DEFAULT_PREFIX", "REFERENCE", "rewrite"]
 
 ASSEMBLY = ("asm", "__asm__", "__asm")
 
-#: Qualifier of a pointer that stands for a reference.
+#: The qualifier of a pointer that represents a reference.
 REFERENCE = "__reference__"
 
-#: What the names of default arguments' constants begin with.
+#: The prefix of the constants that hold default arguments.
 DEFAULT_PREFIX = "__default_"
 
+# A declaration can begin after these.
 _STARTS = frozenset((";", "{", "}"))
 _NOT_NAMES = frozenset("return else do case goto sizeof if while for switch break continue".split())
 
@@ -26,17 +28,28 @@ _NOT_NAMES = frozenset("return else do case goto sizeof if while for switch brea
 def rewrite(
     tokens: list[Token], name: str | None, types: frozenset[str], pairs: dict[int, int]
 ) -> list[Token]:
-    """One part of a source.
+    """Rewrite one top-level declaration.
 
     Parameters
     ----------
     tokens : list of Token
+        The declaration.
     name : str or None
-        Of the function that it declares or defines.
+        The function that the tokens declare or define; None for other declarations.
     types : frozenset of str
-        Words that are types or qualifiers of them.
+        The words that are types or type qualifiers.
     pairs : dict of int to int
-        Index of each opening bracket to that of its closing one.
+        The index of the closing bracket by the index of the opening bracket.
+
+    Returns
+    -------
+    list of Token
+        The declaration in C, after the constants of its default arguments.
+
+    Raises
+    ------
+    CceError
+        If the declaration is a template or a class, or contains assembly.
     """
     for word, plural in (("template", "templates"), ("class", "classes")):
         if tokens[0].text == word:
@@ -51,14 +64,14 @@ def rewrite(
 
 
 def _head(tokens: list[Token], name: str, pairs: dict[int, int]) -> tuple[list[Token], list[Token]]:
-    """Constants of default arguments and the function's head; and what follows it."""
+    """Return the constants of default arguments with the function's head, and the rest."""
     opening = next(i for i, t in enumerate(tokens) if t.text == name and i + 1 in pairs) + 1
     closing = pairs[opening]
     constants: list[Token] = []
     head, number, index = list(tokens[: opening + 1]), 0, opening + 1
     while index < closing:
         token = tokens[index]
-        if token.text in ("(", "["):
+        if token.text in ("(", "["):  # as of a pointer to an array; its = and & are not ours
             head += tokens[index : pairs[index] + 1]
             index = pairs[index] + 1
             continue
@@ -66,6 +79,7 @@ def _head(tokens: list[Token], name: str, pairs: dict[int, int]) -> tuple[list[T
             end = index + 1
             while end < closing and tokens[end].text != ",":
                 end = pairs[end] + 1 if end in pairs else end + 1
+            # Calls find the constant by its name if the argument is omitted.
             words = ("static", "const", "auto", f"{DEFAULT_PREFIX}{name}_{number}", "=")
             constants += [token._replace(kind="id", text=w, spaced=True) for w in words]
             constants += [*tokens[index + 1 : end], token._replace(text=";")]
@@ -81,7 +95,7 @@ def _head(tokens: list[Token], name: str, pairs: dict[int, int]) -> tuple[list[T
 
 
 def _statements(tokens: list[Token]) -> list[Token]:
-    """Single words: `if constexpr`, `auto *`, `enum class X : type`."""
+    """Rewrite ``if constexpr``, ``auto *`` and ``enum class X : type``."""
     result: list[Token] = []
     index = 0
     while index < len(tokens):
@@ -103,19 +117,19 @@ def _statements(tokens: list[Token]) -> list[Token]:
 
 
 def _initialisers(tokens: list[Token], types: frozenset[str]) -> list[Token]:
-    """`T x{...}` and `T x(...)` as `T x = ...`, where a statement begins so; `T &x`."""
+    """Rewrite ``T x{...}``, ``T x(...)`` and ``T &x`` at the beginning of statements."""
     result: list[Token] = []
     index = 0
     while index < len(tokens):
         starts = not result or result[-1].text in _STARTS
         starts = starts or (len(result) > 1 and [t.text for t in result[-2:]] == ["for", "("])
-        and_ = _reference(tokens, index, types) if starts else None
-        if and_ is not None:
-            result += tokens[index:and_]
-            if tokens[and_ - 1].text != "auto":
-                result.append(tokens[and_]._replace(text="*"))
-            result.append(tokens[and_]._replace(kind="id", text=REFERENCE, spaced=True))
-            index = and_ + 1
+        sign = _reference(tokens, index, types) if starts else None
+        if sign is not None:
+            result += tokens[index:sign]
+            if tokens[sign - 1].text != "auto":
+                result.append(tokens[sign]._replace(text="*"))
+            result.append(tokens[sign]._replace(kind="id", text=REFERENCE, spaced=True))
+            index = sign + 1
             continue
         end = _declarator(tokens, index, types) if starts else None
         if end is None:
@@ -129,7 +143,7 @@ def _initialisers(tokens: list[Token], types: frozenset[str]) -> list[Token]:
 
 
 def _reference(tokens: list[Token], index: int, types: frozenset[str]) -> int | None:
-    """Where the `&` is of a declaration of a reference that begins at `index`."""
+    """Return the index of the ``&`` if a declaration ``T &x =`` begins at ``index``, else None."""
     at = index
     while at < len(tokens) and tokens[at].text in types:
         at += 1
@@ -137,12 +151,14 @@ def _reference(tokens: list[Token], index: int, types: frozenset[str]) -> int | 
         return None
     while at < len(tokens) and tokens[at].text in ("*", "const"):
         at += 1
-    is_one = [t.text for t in tokens[at : at + 3 : 2]] == ["&", "="] and tokens[at + 1].kind == "id"
-    return at if is_one else None
+    is_reference = [t.text for t in tokens[at : at + 3 : 2]] == ["&", "="] and tokens[
+        at + 1
+    ].kind == "id"
+    return at if is_reference else None
 
 
 def _declarator(tokens: list[Token], index: int, types: frozenset[str]) -> int | None:
-    """Where an initialiser in brackets begins, of a declaration that begins at `index`."""
+    """Return the index of the initialiser's bracket if ``T x{`` or ``T x(`` begins at ``index``."""
     at, words = index, 0
     while at < len(tokens) and tokens[at].text in types:
         at, words = at + 1, words + (tokens[at].text not in ("const", "static", "volatile"))
@@ -161,6 +177,7 @@ def _declarator(tokens: list[Token], index: int, types: frozenset[str]) -> int |
         return None
     if tokens[at].text == "{":
         return at
+    # `T x(` also begins a function prototype, with `)` or a type inside.
     inside = tokens[at + 1].text
-    calls = tokens[at].text == "(" and inside != ")" and inside not in types
-    return at if calls and tokens[at - 1].kind == "id" else None
+    is_value = tokens[at].text == "(" and inside != ")" and inside not in types
+    return at if is_value and tokens[at - 1].kind == "id" else None

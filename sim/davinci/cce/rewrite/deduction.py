@@ -1,4 +1,4 @@
-"""A template's arguments, worked out from the types that a call gives to its parameters."""
+"""Deduce the arguments of a function template from the argument types of a call."""
 
 from collections.abc import Iterable
 from itertools import pairwise
@@ -9,15 +9,29 @@ from vitruvian.sim.davinci.cce.language.keywords import SPACES
 from vitruvian.sim.davinci.cce.language.tokens import BRACKETS, Token
 from vitruvian.sim.davinci.cce.language.types import PRIVATE, Pointer, Scalar, Structure, Type
 
-__all__ = ["Given", "deduce", "given_of"]
+__all__ = ["ParameterPattern", "deduce", "parameter_patterns"]
 
 _SKIPPED = frozenset(("const", "volatile", "restrict", "struct", "register", *SPACES))
 _BUFFERS = {buffer: word for word, buffer in SPACES.items()}
 _NUMBERS = {("f", 2): "half", ("f", 4): "float", ("f", 8): "double", ("bf", 2): "bfloat16_t"}
 
 
-class Given(NamedTuple):
-    """What a function's parameter tells about its template's: one of them, behind so many `*`."""
+class ParameterPattern(NamedTuple):
+    """The type of a function parameter as a pattern: a template parameter and ``stars`` pointers.
+
+    Attributes
+    ----------
+    template : str or None
+        The template parameter ``T`` in the type ``T *...*``; None if the type contains none.
+    stars : int
+        The number of pointers or array dimensions behind ``T``.
+    has_space : bool
+        If True, the parameter names its address space itself.
+    is_reference : bool
+        If True, the parameter is a reference.
+    has_default : bool
+        If True, the parameter has a default argument.
+    """
 
     template: str | None
     stars: int = 0
@@ -26,17 +40,19 @@ class Given(NamedTuple):
     has_default: bool = False
 
 
-def given_of(tokens: Iterable[Token], name: str, types: set[str]) -> list[Given]:
-    """The parameters of a function.
+def parameter_patterns(
+    tokens: Iterable[Token], name: str, types: set[str]
+) -> list[ParameterPattern]:
+    """Return the pattern of each parameter of a function template.
 
     Parameters
     ----------
     tokens : iterable of Token
-        That declare or define it.
+        The declaration or definition of the function.
     name : str
-        Of the function.
+        The name of the function.
     types : set of str
-        Names of its template's parameters that are types.
+        The template parameters that are types.
     """
     words = [t.text for t in tokens]
     start = next((i for i, pair in enumerate(pairwise(words)) if pair == (name, "(")), None)
@@ -52,10 +68,10 @@ def given_of(tokens: Iterable[Token], name: str, types: set[str]) -> list[Given]
             groups.append([])
         else:
             groups[-1].append(word)
-    return [_given(g, types) for g in groups] if groups != [[]] else []
+    return [_pattern(g, types) for g in groups] if groups != [[]] else []
 
 
-def _given(words: list[str], types: set[str]) -> Given:
+def _pattern(words: list[str], types: set[str]) -> ParameterPattern:
     has_default = "=" in words
     if has_default:
         words = words[: words.index("=")]
@@ -63,41 +79,54 @@ def _given(words: list[str], types: set[str]) -> Given:
     words = [w for w in words if w not in _SKIPPED]
     template = words[0] if words and words[0] in types else None
     stars = words.count("*") + words.count("[")
-    return Given(template, stars, has_space, "&" in words, has_default)
+    return ParameterPattern(template, stars, has_space, "&" in words, has_default)
 
 
 def deduce(
-    name: str, given: list[Given], types: list[Type], position: Position
+    name: str, patterns: list[ParameterPattern], types: list[Type], position: Position
 ) -> dict[str, list[str]]:
-    """Words of the type that every parameter of a template stands for, as far as a call tells it.
+    """Return the words of the type of each template parameter that a call determines.
+
+    Parameters
+    ----------
+    name : str
+        The name of the template.
+    patterns : list of ParameterPattern
+        The parameters of the function.
+    types : list of Type
+        The argument types of the call.
+    position : Position
+        The position of the call.
 
     Raises
     ------
     CceError
-        For one that would have to be two types, and what is no pointer where one is needed.
+        If two arguments require different types, or an argument is not a pointer and must be one.
     """
-    found: dict[str, list[str]] = {}
-    for (template, stars, has_space, *_), type in zip(given, types, strict=False):
+    result: dict[str, list[str]] = {}
+    for (template, stars, has_space, *_), type in zip(patterns, types, strict=False):
         if template is None:
             continue
         inner, space = type, PRIVATE
         for _ in range(stars):
             if not isinstance(inner, Pointer):
-                raise CceError(position, f"template {name} must be given a pointer, not {type}")
+                message = f"an argument of template {name} must be a pointer, not {type}"
+                raise CceError(position, message)
             inner, space = inner.target, inner.space
+        # The parameter `T *x` accepts a pointer to any memory, so T gets the address space of the
+        # argument, unless the parameter has its own: `__gm__ T *x`.
         words = _words(inner)
-        if space != PRIVATE and not has_space:  # it is part of what is pointed to
+        if space != PRIVATE and not has_space:
             words.insert(0, _BUFFERS[space])
-        if found.setdefault(template, words) != words:
-            one, other = " ".join(found[template]), " ".join(words)
-            raise CceError(
-                position, f"{template} of template {name} must be one type, not {one} and {other}"
-            )
-    return found
+        if result.setdefault(template, words) != words:
+            first, second = " ".join(result[template]), " ".join(words)
+            message = f"must be one type, not {first} and {second}"
+            raise CceError(position, f"{template} of template {name} {message}")
+    return result
 
 
 def _words(type: Type) -> list[str]:
-    """A type, as a source writes it."""
+    """Return the words that denote a type in a source."""
     if isinstance(type, Pointer):
         space = [] if type.space == PRIVATE else [_BUFFERS[type.space]]
         return [*space, *_words(type.target), "*"]

@@ -1,16 +1,16 @@
-"""Structures as C++ has them, rewritten as C's: values of members, and constants within."""
+"""Rewrite C++ structures as C: initialised members and constants move out of the structure."""
 
 from vitruvian.sim.davinci.cce.language.errors import CceError
 from vitruvian.sim.davinci.cce.language.tokens import BRACKETS, Token
 
 __all__ = ["MEMBER_PREFIX", "is_structure", "structure"]
 
-#: What the names of constants for members' values begin with.
+#: The prefix of the constants that hold the initial values of members.
 MEMBER_PREFIX = "__member_"
 
 
 def is_structure(tokens: list[Token]) -> bool:
-    """Whether a part of a source makes a structure or a union."""
+    """Return True if the tokens define a structure or a union."""
     texts = [t.text for t in tokens[:4]]
     if texts[:1] == ["typedef"]:
         texts = texts[1:]
@@ -18,17 +18,20 @@ def is_structure(tokens: list[Token]) -> bool:
 
 
 def structure(tokens: list[Token]) -> list[Token]:
-    """One with plain members, and behind it constants for their values and those within it.
+    """Return a structure with plain members, followed by constants.
+
+    The constants hold the initial values of members, and replace static constant members.
 
     Raises
     ------
     CceError
-        For a method, and what else is not understood.
+        If the structure has an operator, an array member has an initial value, or the structure
+        cannot be parsed.
     """
     try:
         return _structure(tokens)
     except IndexError:
-        raise CceError(tokens[0].position, "this structure is not understood") from None
+        raise CceError(tokens[0].position, "this structure cannot be parsed") from None
 
 
 def _structure(tokens: list[Token]) -> list[Token]:
@@ -38,7 +41,10 @@ def _structure(tokens: list[Token]) -> list[Token]:
         depth += BRACKETS.get(tokens[closing].text, 0)
         closing += 1
     head, behind = tokens[: opening + 1], tokens[closing - 1 :]
-    if tokens[opening - 1].text in ("struct", "union"):  # its name is behind it
+    if tokens[opening - 1].text in (
+        "struct",
+        "union",
+    ):  # typedef struct {...} name;
         if len(behind) < 2 or behind[1].kind != "id":
             return tokens
         head = [*tokens[:opening], behind[1], tokens[opening]]
@@ -53,21 +59,21 @@ def _structure(tokens: list[Token]) -> list[Token]:
 
 
 def _members(tokens: list[Token]) -> list[list[Token]]:
-    """The declarations, with their semicolons; labels and methods have gone (`classes.split`)."""
-    found: list[list[Token]] = [[]]
+    """Return the member declarations; ``classes.split`` has removed labels and methods."""
+    members: list[list[Token]] = [[]]
     depth, called = 0, False
     for token in tokens:
         depth += BRACKETS.get(token.text, 0)
         called = called or (depth == 1 and token.text == "(")
-        found[-1].append(token)
+        members[-1].append(token)
         if depth == 0 and (token.text == ";" or (called and token.text == "}")):
-            found.append([])
+            members.append([])
             called = False
-    return [m for m in found if m and m[0].text != ";"]
+    return [m for m in members if m and m[0].text != ";"]
 
 
 def _member(name: str, tokens: list[Token]) -> tuple[list[Token], list[Token]]:
-    """A declaration without values, and constants for them."""
+    """Return a member without its initial values, and constants for the values."""
     texts = [t.text for t in tokens]
     if texts[0] in ("struct", "union", "enum") and "{" in texts:
         return tokens, []
@@ -78,7 +84,8 @@ def _member(name: str, tokens: list[Token]) -> tuple[list[Token], list[Token]]:
         raise CceError(
             which.position, f"operators of classes are not part of the dialect: {which.text}"
         )
-    if texts[0] == "static" and "const" in texts:  # of all of them: a constant by itself
+    # Declarations look up the constant by its name when they initialise an object.
+    if texts[0] == "static" and "const" in texts:  # shared by all objects: a plain constant
         return [], tokens
     plain: list[Token] = []
     constants: list[Token] = []
@@ -97,7 +104,9 @@ def _member(name: str, tokens: list[Token]) -> tuple[list[Token], list[Token]]:
         if value[0].text == "{":
             value = value[1:-1] or [token._replace(kind="number", text="0")]
         if plain[-1].text == "]" or any(t.text == "," for t in value):
-            raise CceError(token.position, "values of arrays within structures are not known here")
+            raise CceError(
+                token.position, "initial values of arrays in structures are not supported"
+            )
         words = ("static", "const", "auto", f"{MEMBER_PREFIX}{name}_{plain[-1].text}", "=")
         constants += [token._replace(kind="id", text=w, spaced=True) for w in words]
         constants += [*value, tokens[-1]]

@@ -1,6 +1,6 @@
-"""Lists in angle brackets, and of calls, in a row of tokens."""
+"""Parse the argument lists of templates and calls in a sequence of tokens."""
 
-from vitruvian.sim.davinci.cce.language.condition import whole
+from vitruvian.sim.davinci.cce.language.condition import evaluate
 from vitruvian.sim.davinci.cce.language.errors import CceError
 from vitruvian.sim.davinci.cce.language.limits import BRACKETS_DEEP, too_deep
 from vitruvian.sim.davinci.cce.language.tokens import BRACKETS, Token
@@ -9,16 +9,23 @@ __all__ = ["arguments_of", "count_of", "folded"]
 
 
 def arguments_of(tokens: list[Token], index: int) -> tuple[list[list[Token]], int]:
-    """What is between the angle brackets that begin at `index`, and the index behind them.
+    """Return the comma-separated list in the angle brackets at ``index``.
+
+    Returns
+    -------
+    arguments : list of list of Token
+        The tokens of each item.
+    end : int
+        The index after the closing bracket.
 
     Raises
     ------
     CceError
-        For a bracket that is not there, or not closed.
+        If there is no opening bracket at ``index``, or it is not closed.
     """
     start = tokens[index] if index < len(tokens) else tokens[-1]
     if start.text != "<":
-        raise CceError(start.position, "template must be followed by <parameters>")
+        raise CceError(start.position, "the parameters of a template must be in angle brackets")
     groups: list[list[Token]] = [[]]
     depth, inner = 1, 0
     for at in range(index + 1, len(tokens)):
@@ -28,7 +35,7 @@ def arguments_of(tokens: list[Token], index: int) -> tuple[list[list[Token]], in
             depth += 1
             if depth > BRACKETS_DEEP:
                 raise too_deep(token.position)
-        elif not inner and token.text in (">", ">>"):
+        elif not inner and token.text in (">", ">>"):  # >> closes two lists, as in A<B<int>>
             depth -= len(token.text)
             if depth <= 0:
                 return ([] if groups == [[]] else groups), at + 1
@@ -42,7 +49,7 @@ def arguments_of(tokens: list[Token], index: int) -> tuple[list[list[Token]], in
 
 
 def count_of(tokens: list[Token], index: int) -> int:
-    """Arguments of a call whose bracket is at `index`."""
+    """Return the number of arguments of the call whose parenthesis is at ``index``."""
     depth, commas = 0, 0
     for at in range(index, len(tokens)):
         text = tokens[at].text
@@ -54,11 +61,14 @@ def count_of(tokens: list[Token], index: int) -> int:
 
 
 def folded(tokens: list[Token]) -> list[Token]:
-    """A constant expression of numbers as one of them, if it is not negative."""
+    """Return a constant expression as a single number.
+
+    An expression with names or with a negative value is returned as it is.
+    """
     if len(tokens) < 2 or any(t.kind not in ("number", "punctuation") for t in tokens):
         return tokens
     try:
-        value = whole(tokens, tokens[0].position)
-    except CceError:  # it may be none of integers
+        value = evaluate(tokens, tokens[0].position)
+    except CceError:  # for example a floating-point number
         return tokens
     return tokens if value < 0 else [tokens[0]._replace(kind="number", text=str(value))]

@@ -1,9 +1,9 @@
-"""From the dialect to C: what a C parser does not know is turned into what it does.
+"""Split a source into top-level declarations, and rewrite CCE C++ into C that pycparser accepts.
 
-The text is cut into functions and declarations. Those that the kernel does not reach (host code,
-stubs that launch it with `<<<...>>>`, other kernels) are left out unread. In the rest C++ casts
-become C's, functional casts become calls, attributes and `extern "C"` go, and address spaces stay
-as qualifiers, for a lexer that takes them for such.
+Functions and declarations that the kernel cannot reach (host code, launch stubs with ``<<<...>>>``,
+other kernels) are dropped before they are parsed. In the rest, C++ casts become C casts, functional
+casts become calls, and attributes and ``extern "C"`` are removed. Address spaces stay as
+qualifiers, which the lexer knows.
 """
 
 from dataclasses import dataclass, field, replace
@@ -18,20 +18,20 @@ from vitruvian.sim.davinci.cce.rewrite.cplusplus import ASSEMBLY, rewrite
 __all__ = [
     "A_KERNEL",
     "CAST_PREFIX",
-    "Part",
+    "TopLevelDecl",
     "choose",
     "declared",
     "entry_of",
-    "parts_of",
+    "split_declarations",
     "to_c",
     "type_words",
     "with_methods",
 ]
 
-#: What a file must hold, for messages.
+#: The form of a kernel, for messages.
 A_KERNEL = "a kernel looks like: __global__ __aicore__ void name(__gm__ half *x, int32_t n) {...}"
 
-#: What the name of a function that stands for a functional cast begins with.
+#: The prefix of the function whose call represents a functional cast.
 CAST_PREFIX = "__cast_to_"
 
 _OPEN = {"(": ")", "[": "]", "{": "}"}
@@ -44,34 +44,34 @@ _KEYWORDS = frozenset(("return", "case", "else", "do", "sizeof"))
 
 
 @dataclass
-class Part:
-    """A function or a declaration at the outermost level of a source."""
+class TopLevelDecl:
+    """A function or another declaration at the outermost level of a source."""
 
     tokens: list[Token]
-    name: str | None  # of a function; None for a declaration
+    name: str | None  # the function; None for another declaration
     is_global: bool = False
-    launches: bool = False  # has <<< in it
-    words: set[str] = field(default_factory=set)
+    launches: bool = False  # it contains <<<
+    words: set[str] = field(default_factory=set)  # identifiers that it uses
     is_template: bool = False
 
     @property
     def position(self) -> Position:
-        """Where it begins."""
+        """The position of the first token."""
         return self.tokens[0].position
 
 
-def parts_of(tokens: list[Token]) -> list[Part]:
-    """Cut a source into its functions and declarations.
+def split_declarations(tokens: list[Token]) -> list[TopLevelDecl]:
+    """Split a source into its functions and declarations.
 
     Raises
     ------
     CceError
-        For brackets that do not pair up.
+        If the brackets do not pair up.
     """
     tokens = _aliases(_without_attributes(tokens))
     tokens = _without_wrappers(tokens, _pairs(tokens))
     pairs = _pairs(tokens)
-    parts, start, index = [], 0, 0
+    decls, start, index = [], 0, 0
     while index < len(tokens):
         text = tokens[index].text
         if text == ";":
@@ -84,31 +84,36 @@ def parts_of(tokens: list[Token]) -> list[Part]:
             index = pairs[index] + 1 if text in _OPEN else index + 1
             if index < len(tokens):
                 continue
-        part = _part(tokens[start:index])
-        if part is not None:
-            parts += with_methods(part)
+        decl = _classified(tokens[start:index])
+        if decl is not None:
+            decls += with_methods(decl)
         start = index
-    return parts
+    return decls
 
 
-def with_methods(part: Part) -> list[Part]:
-    """A structure and its methods, which go with it wherever it is needed."""
-    texts = [t.text for t in part.tokens[:3]]
-    if part.name or texts[:1] not in (["struct"], ["class"]) or texts[2:] != ["{"]:
-        return [part]
+def with_methods(decl: TopLevelDecl) -> list[TopLevelDecl]:
+    """Return a structure and its methods as separate declarations.
+
+    The structure uses the names of its methods, so that they are reachable with it.
+    """
+    texts = [t.text for t in decl.tokens[:3]]
+    if decl.name or texts[:1] not in (["struct"], ["class"]) or texts[2:] != ["{"]:
+        return [decl]
     try:
-        plain, methods = split(part.tokens)
-    except CceError:  # it matters only if it is needed, and is said then
-        return [part]
+        plain, methods = split(decl.tokens)
+    except CceError:  # reported by `rewrite` if the kernel reaches the class
+        return [decl]
     words = {t.text for t in plain if t.kind == "id"} | {name for name, _ in methods}
-    made = [replace(part, tokens=plain, words=words)]
+    result = [replace(decl, tokens=plain, words=words)]
     for name, tokens in methods:
-        found = {t.text for t in tokens if t.kind == "id"}
-        made.append(Part(tokens, name, words=found, is_template=tokens[0].text == "template"))
-    return made
+        used = {t.text for t in tokens if t.kind == "id"}
+        is_template = tokens[0].text == "template"
+        result.append(TopLevelDecl(tokens, name, words=used, is_template=is_template))
+    return result
 
 
-def _part(tokens: list[Token]) -> Part | None:
+def _classified(tokens: list[Token]) -> TopLevelDecl | None:
+    """Classify the tokens of one declaration; None if they declare nothing that is needed."""
     if all(t.text == ";" for t in tokens):
         return None
     texts = [t.text for t in tokens]
@@ -119,13 +124,14 @@ def _part(tokens: list[Token]) -> Part | None:
     is_template = texts[0] == "template"
     if is_template and "{" not in texts:
         rest = texts[_template_end(tokens) :]
-        if "=" not in rest or "(" in rest[: rest.index("=")]:  # a prototype, or asks for one
+        # Without a value it is a prototype or an explicit instantiation.
+        if "=" not in rest or "(" in rest[: rest.index("=")]:
             return None
-    return Part(tokens, name, "__global__" in texts, "<<<" in texts, words, is_template)
+    return TopLevelDecl(tokens, name, "__global__" in texts, "<<<" in texts, words, is_template)
 
 
 def _pairs(tokens: list[Token]) -> dict[int, int]:
-    """Index of each opening bracket to that of its closing one."""
+    """Return the index of the closing bracket by the index of the opening bracket."""
     pairs, stack = {}, []
     for index, token in enumerate(tokens):
         if token.kind != "punctuation":
@@ -134,7 +140,7 @@ def _pairs(tokens: list[Token]) -> dict[int, int]:
             stack.append(index)
         elif token.text in _CLOSE:
             if not stack:
-                raise CceError(token.position, f"{token.text!r} closes no bracket")
+                raise CceError(token.position, f"{token.text!r} has no matching opening bracket")
             opening = stack.pop()
             if _OPEN[tokens[opening].text] != token.text:
                 raise CceError(
@@ -150,7 +156,7 @@ def _pairs(tokens: list[Token]) -> dict[int, int]:
 
 
 def _without_wrappers(tokens: list[Token], pairs: dict[int, int]) -> list[Token]:
-    """Without `extern "C"`, namespaces around functions, and `using ...;`."""
+    """Remove ``extern "C"``, namespaces around functions, and ``using namespace``."""
     dropped, index = set(), 0
     while index < len(tokens):
         text = tokens[index].text
@@ -178,7 +184,7 @@ def _without_wrappers(tokens: list[Token], pairs: dict[int, int]) -> list[Token]
 
 
 def _aliases(tokens: list[Token]) -> list[Token]:
-    """`using X = T;` as `typedef T X;`."""
+    """Rewrite ``using X = T;`` as ``typedef T X;``."""
     result: list[Token] = []
     index = 0
     while index < len(tokens):
@@ -197,7 +203,9 @@ def _aliases(tokens: list[Token]) -> list[Token]:
 
 
 def _heads_function(head: list[Token]) -> bool:
-    """Whether a brace after these tokens begins a function's body."""
+    """Return True if a brace after these tokens begins a function's body."""
+    # A head has parentheses, with no = before them: `int a[] = {` is a variable, while default
+    # arguments are inside the parentheses.
     texts = [t.text for t in head[_template_end(head) :]]
     if not texts or texts[0] in ("typedef", "enum", "class") or ")" not in texts:
         return False
@@ -205,7 +213,7 @@ def _heads_function(head: list[Token]) -> bool:
 
 
 def _template_end(tokens: list[Token]) -> int:
-    """The index behind `template <...>`, if it is there."""
+    """Return the index after a leading ``template <...>``, or 0 without one."""
     if len(tokens) < 2 or [t.text for t in tokens[:2]] != ["template", "<"]:
         return 0
     depth, inner = 0, 0
@@ -219,6 +227,7 @@ def _template_end(tokens: list[Token]) -> int:
 
 
 def _function_name(head: list[Token]) -> str | None:
+    """Return the name of the function that a head declares."""
     index = _template_end(head)
     if index == 3:  # template <>: the name is before its arguments
         named = (a for a, b in pairwise(head[3:]) if a.kind == "id" and b.text in ("<", "("))
@@ -229,7 +238,7 @@ def _function_name(head: list[Token]) -> str | None:
             if token.text not in ATTRIBUTES:
                 return token.text
             depth = 0
-            while True:  # past the attribute's arguments; brackets are known to pair up
+            while True:  # skip the attribute's arguments; the brackets pair up
                 index += 1
                 depth += {"(": 1, ")": -1}.get(head[index].text, 0)
                 if depth == 0:
@@ -238,29 +247,31 @@ def _function_name(head: list[Token]) -> str | None:
     return None
 
 
-def entry_of(parts: list[Part], entry: str | None, file: str) -> Part:
-    """The function to run: the one named, else the only `__global__` one, else the only one.
+def entry_of(decls: list[TopLevelDecl], entry: str | None, file: str) -> TopLevelDecl:
+    """Return the function to run.
+
+    It is the function called ``entry``, or the only ``__global__`` function, or the only function.
 
     Raises
     ------
     CceError
-        When there is none, or several to choose from.
+        If there is no such function, or more than one, or it is a template.
     """
-    functions = [p for p in parts if p.name and not p.launches and not p.is_template]
-    here = Position(file, 1)
+    functions = [p for p in decls if p.name and not p.launches and not p.is_template]
+    start = Position(file, 1)
     names = [str(p.name) for p in functions]
-    for part in parts:
-        if part.is_template and part.name and (part.name == entry or not functions):
-            message = f"the kernel must be a function; {part.name} is a template"
-            raise CceError(part.position, message)
+    for decl in decls:
+        if decl.is_template and decl.name and (decl.name == entry or not functions):
+            message = f"the kernel must be a function; {decl.name} is a template"
+            raise CceError(decl.position, message)
     if not functions:
-        raise CceError(here, f"there is no function in this file; {A_KERNEL}")
+        raise CceError(start, f"there is no function in this file; {A_KERNEL}")
     if entry is not None:
-        for part in functions:
-            if part.name == entry:
-                return part
+        for decl in functions:
+            if decl.name == entry:
+                return decl
         raise CceError(
-            here, f"entry must be one of {', '.join(names)}, not {entry!r}{nearest(entry, names)}"
+            start, f"entry must be one of {', '.join(names)}, not {entry!r}{nearest(entry, names)}"
         )
     kernels = [p for p in functions if p.is_global] or functions
     if len(kernels) > 1:
@@ -269,30 +280,31 @@ def entry_of(parts: list[Part], entry: str | None, file: str) -> Part:
     return kernels[0]
 
 
-def choose(parts: list[Part], entry: Part) -> list[Part]:
-    """The entry and all that it can reach, by the names that they use, in the source's order."""
-    named: dict[str, list[Part]] = {}
-    for part in parts:
-        if not part.launches:
-            for word in [part.name] if part.name else declared(part):
-                named.setdefault(word, []).append(part)
+def choose(decls: list[TopLevelDecl], entry: TopLevelDecl) -> list[TopLevelDecl]:
+    """Return the entry and all declarations that it can reach by name, in source order."""
+    named: dict[str, list[TopLevelDecl]] = {}
+    for decl in decls:
+        if not decl.launches:
+            for word in [decl.name] if decl.name else declared(decl):
+                named.setdefault(word, []).append(decl)
     chosen, frontier = {id(entry)}, [entry]
+    # Words are matched as text, without scopes: too much may be chosen, but never too little.
     while frontier:
         for word in frontier.pop().words & named.keys():
-            for part in named.pop(word):  # all that it stands for is chosen once
-                if id(part) not in chosen:
-                    chosen.add(id(part))
-                    frontier.append(part)
-    return [p for p in parts if id(p) in chosen]
+            for decl in named.pop(word):  # overloads are chosen together
+                if id(decl) not in chosen:
+                    chosen.add(id(decl))
+                    frontier.append(decl)
+    return [p for p in decls if id(p) in chosen]
 
 
-def declared(part: Part) -> set[str]:
-    """Names that a declaration may declare: its own words that are not types of C.
+def declared(decl: TopLevelDecl) -> set[str]:
+    """Return the names that a declaration may declare: all of its identifiers but types of C.
 
-    What is within the braces of a structure or a class is left out but for static constants.
+    Members of a structure or class do not count, except static constants.
     """
-    words = part.words
-    head = part.tokens[_template_end(part.tokens) :]
+    words = decl.words
+    head = decl.tokens[_template_end(decl.tokens) :]
     texts = [t.text for t in head]
     if texts[0] in ("struct", "class", "union") and "{" in texts:
         inside = range(texts.index("{"), len(texts) - texts[::-1].index("}"))
@@ -302,13 +314,19 @@ def declared(part: Part) -> set[str]:
 
 
 def to_c(tokens: list[Token], names: frozenset[str], words: frozenset[str]) -> list[Token]:
-    """One part, in C but for the qualifiers.
+    """Rewrite one top-level declaration as C with address-space qualifiers.
 
     Parameters
     ----------
     tokens : list of Token
+        The declaration.
     names, words : frozenset of str
-        As `type_words` gives them.
+        The results of ``type_words``.
+
+    Raises
+    ------
+    CceError
+        If the declaration uses C++ that is not part of the dialect.
     """
     name = _declared_function(tokens)
     tokens = rewrite(tokens, name, words, _pairs(tokens))
@@ -316,13 +334,16 @@ def to_c(tokens: list[Token], names: frozenset[str], words: frozenset[str]) -> l
 
 
 def type_words(types: set[str]) -> tuple[frozenset[str], frozenset[str]]:
-    """Names of all types with these, and words that a declaration may begin with."""
+    """Return the names of all types, and the words that a declaration may begin with.
+
+    ``types`` are the types that the source defines.
+    """
     names = frozenset(types | _C_TYPES | TYPE_NAMES.keys())
     return names, names | SPACES.keys() | _QUALIFIERS
 
 
 def _declared_function(tokens: list[Token]) -> str | None:
-    """Name of the function that a part declares or defines."""
+    """Return the function that the tokens declare or define, or None."""
     texts = [t.text for t in tokens]
     head = tokens[: texts.index("{")] if "{" in texts else tokens
     shown = [t.text for t in head]
@@ -334,6 +355,7 @@ def _declared_function(tokens: list[Token]) -> str | None:
 
 
 def _without_attributes(tokens: list[Token]) -> list[Token]:
+    """Remove attributes, empty assembly and ``X::`` prefixes, and replace words that C lacks."""
     pairs, result, index = _pairs(tokens), [], 0
     while index < len(tokens):
         token = tokens[index]
@@ -345,7 +367,7 @@ def _without_attributes(tokens: list[Token]) -> list[Token]:
             index = pairs[index] + 1
         elif token.text == "[" and following in ("aicore", "[", "host"):
             index = pairs[index] + 1
-        elif token.text == "::":  # std::max, ConvRelu_t::CRMODE_NONE: the last name tells
+        elif token.text == "::":  # std::max, ConvRelu_t::CRMODE_NONE: keep the last name
             if result and result[-1].kind == "id" and result[-1].text not in _KEYWORDS:
                 result.pop()
             index += 1
@@ -360,7 +382,7 @@ def _without_attributes(tokens: list[Token]) -> list[Token]:
 
 
 def _is_empty(tokens: list[Token], index: int, pairs: dict[int, int]) -> bool:
-    """Whether assembly has no text: it only keeps a compiler from moving things."""
+    """Return True for assembly without text, which is only a barrier for the compiler."""
     at = index + 1
     while at < len(tokens) and tokens[at].text in ("volatile", "__volatile__"):
         at += 1
@@ -369,7 +391,7 @@ def _is_empty(tokens: list[Token], index: int, pairs: dict[int, int]) -> bool:
 
 
 def _cpp_casts(tokens: list[Token]) -> list[Token]:
-    """`static_cast<T>(x)` as `((T)(x))`."""
+    """Rewrite ``static_cast<T>(x)`` as ``((T)(x))``."""
     result: list[Token] = []
     closing: set[int] = set()
     pairs, index = _pairs(tokens), 0
@@ -385,7 +407,7 @@ def _cpp_casts(tokens: list[Token]) -> list[Token]:
                 raise CceError(token.position, f"{token.text}<...> must be followed by (a value)")
             bracket = token._replace(kind="punctuation", text="(")
             result += [bracket, bracket, *tokens[index + 2 : end], bracket._replace(text=")")]
-            closing.add(pairs[end + 1])
+            closing.add(pairs[end + 1])  # this bracket is written twice
             index = end + 1
             continue
         result.append(token)
@@ -396,12 +418,13 @@ def _cpp_casts(tokens: list[Token]) -> list[Token]:
 
 
 def _functional_casts(tokens: list[Token], names: frozenset[str]) -> list[Token]:
-    """`float(x)` as a call of a function with the name of the type in it."""
+    """Rewrite ``float(x)`` as a call of the function ``__cast_to_float``."""
     result: list[Token] = []
     for index, token in enumerate(tokens):
         before = tokens[index - 1].text if index else ";"
         after = tokens[index + 1].text if index + 1 < len(tokens) else ""
         inside = tokens[index + 2].text if index + 2 < len(tokens) else ""
+        # Not a cast: `unsigned int (`, or a declaration such as `int (*p)[2]`.
         cast = (
             token.text in names
             and after == "("
@@ -413,7 +436,7 @@ def _functional_casts(tokens: list[Token], names: frozenset[str]) -> list[Token]
 
 
 def _continues_type(tokens: list[Token], index: int, names: frozenset[str]) -> bool:
-    """Whether the type at `index` stands behind another word of a type, as in `unsigned int (`."""
+    """Return True if another word of the type precedes ``index``, as in ``unsigned int (``."""
     if not index:
         return True
     before = tokens[index - 1]

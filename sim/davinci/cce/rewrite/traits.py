@@ -1,4 +1,4 @@
-"""What C++'s library says of types, as constants: `is_same` and its kind, `numeric_limits`."""
+"""Replace type traits of the C++ library (``is_same``, ``numeric_limits``...) by constants."""
 
 from collections.abc import Callable
 
@@ -12,8 +12,8 @@ __all__ = ["scalar", "with_traits"]
 _EXTREMES = ("max", "min")
 _SAME = frozenset(("is_same", "IsSameType"))
 
-#: Of one type: what it must be.
-_OF_ONE: dict[str, Callable[[Scalar], bool]] = {
+#: Traits of one type, as predicates.
+_PREDICATES: dict[str, Callable[[Scalar], bool]] = {
     "is_arithmetic": lambda t: True,
     "is_integral": lambda t: not t.is_float,
     "is_floating_point": lambda t: t.is_float,
@@ -21,14 +21,14 @@ _OF_ONE: dict[str, Callable[[Scalar], bool]] = {
     "is_unsigned": lambda t: t.kind == "u",
 }
 
-#: The largest of floating-point formats, by kind and size; in C, with the value exact.
+#: The largest finite number of each floating-point type, by kind and size, as an exact C literal.
 _LARGEST = {
     ("f", 2): "65504.0f",
     ("f", 4): "3.40282346638528859812e+38f",
     ("f", 8): "1.7976931348623157e+308",
     ("bf", 2): "3.38953138925153547590e+38f",
 }
-#: Their smallest normal numbers.
+#: The smallest positive normal number of each.
 _LEAST = {
     ("f", 2): "6.103515625e-05f",
     ("f", 4): "1.17549435082228750797e-38f",
@@ -39,12 +39,15 @@ _LIMITS = ("max", "min", "lowest", "infinity")
 
 
 def with_traits(tokens: list[Token]) -> list[Token]:
-    """`std::is_same<A, B>::value` and the like, whose `::` have gone, as 1 or 0; limits of types.
+    """Replace traits such as ``std::is_same<A, B>::value`` by 1 or 0, and limits by literals.
+
+    ``std::max<T>`` and ``std::min<T>`` get casts of their arguments. The ``::`` of all names must
+    have been removed before.
 
     Raises
     ------
     CceError
-        For the wrong number of types, and for limits that are not known.
+        If a trait has the wrong number of types, or a limit is not supported.
     """
     result: list[Token] = []
     index = 0
@@ -52,75 +55,81 @@ def with_traits(tokens: list[Token]) -> list[Token]:
         token = tokens[index]
         following = tokens[index + 1].text if index + 1 < len(tokens) else ""
         name = token.text.removesuffix("_v")
-        wanted = 2 if name in _SAME else 1
-        known = name in _SAME or name in _OF_ONE or name == "numeric_limits"
+        expected = 2 if name in _SAME else 1
+        known = name in _SAME or name in _PREDICATES or name == "numeric_limits"
+        # `max < 4` is a comparison, while `max<T>(` casts both arguments to T.
         if token.text in _EXTREMES and following == "<":
             end = index + 2
             while end < len(tokens) and tokens[end].kind == "id":
                 end += 1
             if [t.text for t in tokens[end : end + 2]] == [">", "("]:
-                made, index = _converted(tokens, index, end)
-                result += with_traits(made)
+                call, index = _converted(tokens, index, end)
+                result += with_traits(call)
                 continue
         if not known or following != "<":
             result.append(token)
             index += 1
             continue
         types, index = arguments_of(tokens, index + 1)
-        if len(types) != wanted:
-            words = "1 type" if wanted == 1 else f"{wanted} types"
+        if len(types) != expected:
+            words = "1 type" if expected == 1 else f"{expected} types"
             raise CceError(token.position, f"{token.text} must have {words}, not {len(types)}")
-        what = tokens[index].text if index < len(tokens) else ""
+        member = tokens[index].text if index < len(tokens) else ""
         if name == "numeric_limits":
-            result += _limit(token, types[0], what)
-            index += 3  # with its brackets
+            result += _limit(token, types[0], member)
+            index += 3  # past the member and its ()
             continue
-        index += what == "value"
-        found = [scalar(t) for t in types]
+        index += member == "value"
+        scalars = [scalar(t) for t in types]
         if name in _SAME:
-            is_so = found[0] == found[1]
+            holds = scalars[0] == scalars[1]
         else:
-            is_so = isinstance(found[0], Scalar) and _OF_ONE[name](found[0])
-        result.append(token._replace(kind="number", text=str(int(is_so))))
+            holds = isinstance(scalars[0], Scalar) and _PREDICATES[name](scalars[0])
+        result.append(token._replace(kind="number", text=str(int(holds))))
     return result
 
 
 def _converted(tokens: list[Token], index: int, end: int) -> tuple[list[Token], int]:
-    """`max<T>(a, b)` as `max((T)(a), (T)(b))`; and the index behind it."""
+    """Return ``max<T>(a, b)`` as ``max((T)(a), (T)(b))``, and the index after the call."""
     opening = end + 1
     left, right = tokens[opening], tokens[opening]._replace(text=")")
     cast = [left, *tokens[index + 2 : end], right]
-    made, depth = [tokens[index], left, *cast, left], 1
+    result, depth = [tokens[index], left, *cast, left], 1
     at = opening + 1
     while at < len(tokens) and depth:
         token = tokens[at]
         depth += BRACKETS.get(token.text, 0)
-        made += [right, token, *cast, left] if token.text == "," and depth == 1 else [token]
+        result += [right, token, *cast, left] if token.text == "," and depth == 1 else [token]
         at += 1
-    return [*made[:-1], right, right], at
+    return [*result[:-1], right, right], at
 
 
-def _limit(use: Token, words: list[Token], what: str) -> list[Token]:
+def _limit(use: Token, words: list[Token], member: str) -> list[Token]:
+    """Return ``numeric_limits<words>::member()`` as a parenthesised literal with a cast."""
     type = scalar(words)
-    if not isinstance(type, Scalar) or what not in _LIMITS or (not type.is_float and "inf" in what):
+    if (
+        not isinstance(type, Scalar)
+        or member not in _LIMITS
+        or (not type.is_float and "inf" in member)
+    ):
         shown = " ".join(t.text for t in words)
-        raise CceError(use.position, f"numeric_limits<{shown}>::{what} is not known here")
+        raise CceError(use.position, f"numeric_limits<{shown}>::{member} is not supported")
     if type.is_float:
         largest = _LARGEST[type.kind, type.size]
         least = _LEAST[type.kind, type.size]
         values = {"max": largest, "lowest": f"-{largest}", "min": least, "infinity": "1.0f / 0.0f"}
-        text = values[what]
+        text = values[member]
     else:
         bits = 8 * type.size - (type.kind == "i")
         most = f"{(1 << bits) - 1}{'ull' if bits == 64 else 'll'}"
-        text = most if what == "max" else "0" if type.kind == "u" else f"-{most} - 1"
+        text = most if member == "max" else "0" if type.kind == "u" else f"-{most} - 1"
     shown = " ".join(t.text for t in words)
-    made = tokenize(f"(({shown})({text}))", use.position.file)
-    return [t._replace(position=use.position) for t in made]
+    tokens = tokenize(f"(({shown})({text}))", use.position.file)
+    return [t._replace(position=use.position) for t in tokens]
 
 
 def scalar(tokens: list[Token]) -> object:
-    """A type that can be compared; of what is no number its words."""
+    """Return a type in a form that can be compared: a ``Scalar``, or the words of another type."""
     words = [t.text for t in tokens if t.text not in ("const", "volatile")]
     if len(words) == 1 and words[0] in NAMED:
         return NAMED[words[0]]

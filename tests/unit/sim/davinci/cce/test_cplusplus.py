@@ -1,4 +1,4 @@
-"""What kernels take from C++, and corners of C: each against g++ where it compiles as it is."""
+"""The C++ constructs of the dialect, and corner cases of C, against g++."""
 
 import re
 import shutil
@@ -9,7 +9,8 @@ import pytest
 from tests.support.cce_sinks import Recorder, body, results, run
 from vitruvian.sim.davinci.cce import CceError, read
 
-#: Before the kernel, statements that fill `out`, and how much they fill.
+#: For each case: the text before the kernel, the statements of the kernel, and the number of
+#: elements of ``out`` that they fill.
 CASES = {
     "references": (
         "void inc(int64_t &x, int64_t by = 2) { x += by; }\n"
@@ -224,7 +225,7 @@ CASES = {
 
 
 def of_compiler(before, statements, count, tmp_path):
-    """What g++ makes of the same text."""
+    """Return the values of ``out`` when g++ compiles the same text."""
     source = tmp_path / "p.cpp"
     source.write_text(
         "#include <cstdint>\n#include <cstdio>\n#include <cfloat>\n#include <cmath>\n"
@@ -239,34 +240,34 @@ def of_compiler(before, statements, count, tmp_path):
     return [int(x) for x in done.stdout.split()]
 
 
-def separate(text, number):
-    """Names of one case, so that all can be compiled together."""
+def separate(text):
+    """Return a text whose macros may redefine those of other cases in the same file."""
     return re.sub(r"^#define (\w+)", r"#undef \1\n#define \1", text, flags=re.MULTILINE)
 
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
-def test_all_cases_are_those_of_a_compiler(tmp_path):
-    blocks, wanted_counts = [], []
+def test_all_cases_agree_with_a_compiler(tmp_path):
+    blocks, counts = [], []
     for number, (before, statements, count) in enumerate(CASES.values()):
-        local = f"namespace n{number} {{\n{separate(before, number)}\n"
+        local = f"namespace n{number} {{\n{separate(before)}\n"
         local += f"void k(int64_t *out) {{\n{statements}\n}}\n}}"
         blocks.append(local)
-        wanted_counts.append(count)
+        counts.append(count)
     calls = "".join(
         f"{{ int64_t o[8] = {{0}}; n{i}::k(o); for (int j = 0; j < {c}; j++) out[at++] = o[j]; }}\n"
-        for i, c in enumerate(wanted_counts)
+        for i, c in enumerate(counts)
     )
-    total = sum(wanted_counts)
-    wanted = of_compiler("\n".join(blocks), "int at = 0;\n" + calls, total, tmp_path)
-    found = []
+    total = sum(counts)
+    expected = of_compiler("\n".join(blocks), "int at = 0;\n" + calls, total, tmp_path)
+    results = []
     for name, (before, statements, count) in CASES.items():
         text = body(statements, "__gm__ int64_t *out", before)
         if name in ("auto", "null", "aliases"):  # pointers to out are to global memory
             text = text.replace("int64_t *", "__gm__ int64_t *").replace("__gm__ __gm__", "__gm__")
         sink = Recorder()
         read(text, "k.cce", entry="k").run(sink, [4096])
-        found += [(name, v) for v in sink.values("GM", "int64", count, 4096)]
-    wrong = [(name, v, w) for (name, v), w in zip(found, wanted, strict=True) if v != w]
+        results += [(name, v) for v in sink.values("GM", "int64", count, 4096)]
+    wrong = [(name, v, e) for (name, v), e in zip(results, expected, strict=True) if v != e]
     assert not wrong and total == 102
 
 
@@ -274,14 +275,14 @@ def test_arguments_of_templates_are_the_same_when_their_values_are():
     before = "template <int N> int f() { static int n = 0; n += 1; return n; }"
     calls = ("f<1 - 1>()", "f<0>()", "f<3 - 2>()", "f<1>()")
     statements = " ".join(f"out[{i}] = {call};" for i, call in enumerate(calls))
-    found = results(statements, 4, before=before)
-    assert found == [1, 2, 1, 2]
+    actual = results(statements, 4, before=before)
+    assert actual == [1, 2, 1, 2]
 
 
 def test_a_member_may_begin_with_a_value_in_brackets():
     before = "struct S { int x = (3); int y = 2; };"
-    found = results("S s; out[0] = s.x; out[1] = s.y;", 2, before=before)
-    assert found == [3, 2]
+    actual = results("S s; out[0] = s.x; out[1] = s.y;", 2, before=before)
+    assert actual == [3, 2]
 
 
 def test_global_memory_and_names_of_the_dialect():
@@ -296,24 +297,28 @@ def test_global_memory_and_names_of_the_dialect():
 @pytest.mark.parametrize(
     ("before", "statements", "message"),
     [
-        ("void f(int64_t &x) { }", "f(out[0]);", "a int64_t& must not be given something in GM"),
-        ("void f(__gm__ int &x) { }", "f(3);", "must be given something in GM"),
+        (
+            "void f(int64_t &x) { }",
+            "f(out[0]);",
+            "a reference int64_t& cannot refer to a value in GM",
+        ),
+        ("void f(__gm__ int &x) { }", "f(3);", "must refer to a value in GM"),
         ("int f(int a, int b = 1) { return a; }", "f();", "f must have 2 arguments, not 0"),
         ("struct T { int n; }; int f(T t) { return t.n; }", "f(*(__gm__ T *)out);", "be copied to"),
         (
             "int f(int a) { return a; }\nint f(int32_t b) { return b; }",
             "f(3);",
-            "k.cce:2:5: f must be defined once; it is at k.cce:1:5 too",
+            "k.cce:2:5: f must be defined only once; it is also defined at k.cce:1:5",
         ),
         (
             "int f(int a, double b) { return 1; }\nint f(double a, int b) { return 2; }",
             "f(1, 2);",
-            "more than one f takes (int32_t, int32_t)",
+            "more than one overload of f takes (int32_t, int32_t)",
         ),
         (
             "int f(int *a) { return 1; }\nint f(float *a) { return 2; }",
             "f(1);",
-            "k.cce:4:1: no f takes (int32_t)",
+            "k.cce:4:1: no overload of f takes (int32_t)",
         ),
         ("class T : U { int n; };", "T t;", "classes are not part of the dialect"),
         (
@@ -324,18 +329,18 @@ def test_global_memory_and_names_of_the_dialect():
         (
             "class T { public: int n; int f(); };",
             "T t;",
-            "k.cce:1:30: method f must be defined within T",
+            "k.cce:1:30: method f must be defined inside T",
         ),
-        ("int n; class T { ~T() { n = 1; } };", "T t;", "k.cce:1:19: ~T must have nothing to do"),
+        ("int n; class T { ~T() { n = 1; } };", "T t;", "k.cce:1:19: ~T must have an empty body"),
         (
             "struct T { int n[2] = {1, 2}; };",
             "T t;",
-            "k.cce:1:21: values of arrays within structures are not known here",
+            "k.cce:1:21: initial values of arrays in structures are not supported",
         ),
         (
             "struct T { int n[2] = 5; };",
             "T t;",
-            "k.cce:1:21: values of arrays within structures are not known here",
+            "k.cce:1:21: initial values of arrays in structures are not supported",
         ),
         (
             'template <int N> int f() { static_assert(N > 2, "too few"); return N; }',
@@ -345,11 +350,11 @@ def test_global_memory_and_names_of_the_dialect():
         (
             "template <typename T> T f(T x) { return std::numeric_limits<T>::digits(); }",
             "f(3);",
-            "numeric_limits<int32_t>::digits is not known here",
+            "numeric_limits<int32_t>::digits is not supported",
         ),
         ("", "out[0] = std::is_same<int>::value;", "is_same must have 2 types, not 1"),
     ],
 )
-def test_what_is_not_taken_is_named(before, statements, message):
+def test_unsupported_constructs_are_named(before, statements, message):
     with pytest.raises(CceError, match=re.escape(message)):
         run(body(statements, before=before), [4096], entry="k")

@@ -1,4 +1,4 @@
-"""Whatever is done to a kernel's text, the answer is a run or one line with a place."""
+"""A mutated or hostile source either runs or gives one line with a position."""
 
 import os
 import random
@@ -19,7 +19,7 @@ STRANGE = "0 -1 ( ) { } ; * & half 1e9 0x ' \" # < > [ ] 1.5f nullptr int".split
 
 
 def mutated(text: str, rng: random.Random) -> str:
-    """A word deleted, doubled, exchanged or replaced, up to three times."""
+    """Return the text with one to three words deleted, inserted, swapped or replaced."""
     words = WORD.findall(text)
     for _ in range(rng.choice((1, 1, 2, 3))):
         at = rng.randrange(len(words) - 1)
@@ -95,7 +95,7 @@ template <typename T> struct P { T a; };
 
 
 def nested(rng: random.Random) -> str:
-    """A construct within itself, with some of its ends missing now and then."""
+    """Return a construct nested in itself; sometimes a closing bracket is missing or added."""
     first, opening, inner, closing, last = rng.choice(CONSTRUCTS)
     deep = rng.choice((3, 30, 200, 400, 3000))
     less = rng.choice((0, 0, 0, 1, -1))
@@ -104,7 +104,7 @@ def nested(rng: random.Random) -> str:
 
 
 def bomb(rng: random.Random) -> str:
-    """Macros, structures, templates or files that multiply."""
+    """Return macros, structures or templates whose size grows exponentially."""
     levels, wide = rng.choice((3, 10, 40)), rng.choice((2, 10))
     kind = rng.randrange(5)
     steps = range(levels)
@@ -127,27 +127,27 @@ def bomb(rng: random.Random) -> str:
 
 
 def junk(rng: random.Random) -> str:
-    """Characters and words without sense."""
+    """Return a random sequence of characters and words."""
     words = [*STRANGE, "__global__", "void", "k", "#define", "#if", "\n", "\0", "\\", "é", "'''"]
     return " ".join(rng.choices(words, k=rng.choice((5, 50, 500))))
 
 
 def long(rng: random.Random) -> str:
-    """One thing, very often or very long."""
-    one = rng.choice(
+    """Return a kernel with one short text repeated up to 3000 times."""
+    unit = rng.choice(
         ("out[0]++; ", "9", "a", '"\\q', "\\'", "a::", "a<", "?", "1, ", "()", "/*", ". ")
     )
-    text = one * rng.choice((100, 3000))
+    text = unit * rng.choice((100, 3000))
     return f"__global__ __aicore__ void k(__gm__ int *out) {{\nout[0] = {text};\n}}\n"
 
 
-MAKERS = (nested, nested, bomb, junk, long)
+GENERATORS = (nested, nested, bomb, junk, long)
 
 
 def corpus() -> list[str]:
-    """Two hundred texts, the same every time: of each maker, and kernels changed often."""
+    """Return two hundred texts, the same every time: from the generators, and mutated kernels."""
     rng = random.Random("hostile")
-    texts = [rng.choice(MAKERS)(rng) for _ in range(160)]
+    texts = [rng.choice(GENERATORS)(rng) for _ in range(160)]
     for path in KERNELS:
         words = path.read_text()
         for _ in range(8):
@@ -157,8 +157,8 @@ def corpus() -> list[str]:
     return texts
 
 
-def test_a_hostile_corpus_ends_in_a_line_with_its_place():
-    """Nesting, bombs and macros ended in tracebacks, or did not end."""
+def test_a_hostile_corpus_ends_in_a_line_with_its_position():
+    """Nesting, bombs and macros used to end in tracebacks, or not at all."""
     texts = corpus()
     assert len(texts) >= 200
     seen = 0
@@ -175,7 +175,7 @@ def test_a_hostile_corpus_ends_in_a_line_with_its_place():
 
 
 def test_bombs_fit_one_gibibyte(tmp_path):
-    """A file of 400 bytes took 333 MB in half a minute, and went on."""
+    """A file of 400 bytes used to take 333 MB in half a minute, and did not end."""
     macros = "#define M0 x x x x x x x x x x\n" + "".join(
         f"#define M{i + 1} {f'M{i} ' * 10}\n" for i in range(10)
     )

@@ -257,8 +257,8 @@ def test_pointers_arrive_as_buffer_byte_and_dtype():
             "vadd(UB(0), (__ubuf__ float *)UB(0), UB(0), 1, 1, 1, 1, 8, 8, 8);",
             "vadd: src0 must point to fp16, not fp32",
         ),
-        ("vaddd(UB(0));", "k.cce:9:1: vaddd is not a function known here; did you mean vadd?"),
-        ("vfoo_bar_baz(3);", "k.cce:9:1: vfoo_bar_baz is not a function known here"),
+        ("vaddd(UB(0));", "k.cce:9:1: vaddd is not a known function; did you mean vadd?"),
+        ("vfoo_bar_baz(3);", "k.cce:9:1: vfoo_bar_baz is not a known function"),
         (
             "vexp((__ubuf__ int32_t *)UB(0), (__ubuf__ int32_t *)UB(0), 1, 1, 1, 8, 8);",
             "vexp: dst must point to fp16 or fp32, not int32",

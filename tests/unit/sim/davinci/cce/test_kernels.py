@@ -1,4 +1,4 @@
-"""Whole kernels in the styles of generators and of people, read and run."""
+"""Whole kernels, generated and written by hand, are read and run."""
 
 from pathlib import Path
 
@@ -82,9 +82,9 @@ def test_a_kernel_that_looks_at_its_data():
     assert [a.address for kind, a, _ in sink.accesses if kind == "load"] == [1024] * 4
     out = [c.arguments["dst"].address for c in sink.calls if c.name == "copy_ubuf_to_gm"]
     assert out == [8192 + 2 * 100, 8192 + 2 * 300]
-    none = Recorder()
-    kernel.run(none, [0, 8192, 1, 100], block_idx=0)  # the sum is 0
-    assert "vmuls" not in none.names() and "vexp" in none.names()
+    idle = Recorder()
+    kernel.run(idle, [0, 8192, 1, 100], block_idx=0)  # the sum is 0
+    assert "vmuls" not in idle.names() and "vexp" in idle.names()
 
 
 TRANSPOSE = (KERNELS / "transpose.cce").read_text()
@@ -101,13 +101,15 @@ def test_registers_of_addresses():
 
 def test_arguments_of_a_kernel_are_checked():
     kernel = read(SOFTMAX)
-    with pytest.raises(ValueError, match=r"softmax must be given 4 arguments \(x, y, rows, n\)"):
+    with pytest.raises(
+        ValueError, match=r"softmax must be called with 4 arguments \(x, y, rows, n\)"
+    ):
         kernel.run(Recorder(), [0])
     with pytest.raises(ValueError, match="rows must be 0 to 4294967295, not -1"):
         kernel.run(Recorder(), [0, 0, -1, 3])
     with pytest.raises(ValueError, match=r"n must be an integer, not 1\.5"):
         kernel.run(Recorder(), [0, 0, 1, 1.5])
-    with pytest.raises(ValueError, match="arguments must be x, y, rows, n; 'z' is not right"):
+    with pytest.raises(ValueError, match="arguments must be x, y, rows, n; 'z' is unknown"):
         kernel.run(Recorder(), {"x": 0, "y": 0, "rows": 1, "z": 3})
 
 

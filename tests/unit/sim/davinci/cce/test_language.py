@@ -1,4 +1,4 @@
-"""The C of the CCE reader against a C compiler, and rules of its own."""
+"""The C of the CCE reader against a C compiler, and the rules of the dialect."""
 
 import random
 import shutil
@@ -22,7 +22,7 @@ def _value(rng: random.Random, name: str) -> str:
 
 
 def _expression(rng: random.Random, depth: int) -> str:
-    """An expression over variables v0 ... v7 that divides and shifts by nothing it must not."""
+    """Return an expression over v0 ... v7 in which no division or shift is undefined."""
     if depth == 0:
         return rng.choice([f"v{rng.randrange(8)}", str(rng.randrange(300)), "0x7fu", "1LL"])
     a = _expression(rng, depth - 1)
@@ -57,7 +57,7 @@ def _program(seed: int, count: int) -> str:
 
 
 def compiled(program: str, count: int, tmp_path) -> list[int]:
-    """What the same statements give when g++ compiles them (signed integers wrapping)."""
+    """Return the results of the statements when g++ compiles them (signed integers wrap)."""
     source = tmp_path / "p.cpp"
     source.write_text(
         "#include <cstdint>\n#include <cstdio>\n#include <cmath>\n#include <algorithm>\n"
@@ -72,13 +72,13 @@ def compiled(program: str, count: int, tmp_path) -> list[int]:
 
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
-def test_integers_are_those_of_a_compiler(tmp_path):
+def test_integers_agree_with_a_compiler(tmp_path):
     count = 300
     program = _program(7, count)
     expected = compiled(program, 2 * count, tmp_path)
-    found = results(program, 2 * count)
+    actual = results(program, 2 * count)
     assert len(set(expected)) > 100
-    wrong = [(i, e, f) for i, (e, f) in enumerate(zip(expected, found, strict=True)) if e != f]
+    wrong = [(i, e, f) for i, (e, f) in enumerate(zip(expected, actual, strict=True)) if e != f]
     assert not wrong, (wrong[0], program.splitlines()[8 + 3 * (wrong[0][0] % count)])
 
 
@@ -97,11 +97,11 @@ out[13] = bits((float)16777217); out[14] = bits(1 / 3.0f); out[15] = bits(.5e1f 
 def test_floats_are_those_of_a_compiler(tmp_path):
     prelude = "auto bits = [](double x) { int64_t y; __builtin_memcpy(&y, &x, 8); return y; };"
     expected = compiled(prelude + FLOATS, 16, tmp_path)
-    found = results(
+    actual = results(
         FLOATS, 16, before="int64_t bits(double x) { int64_t y[1]; *(double *)y = x; return *y; }"
     )
-    assert found == expected
-    assert struct.unpack("<d", struct.pack("<q", found[6]))[0] == 3000000000.0
+    assert actual == expected
+    assert struct.unpack("<d", struct.pack("<q", actual[6]))[0] == 3000000000.0
 
 
 CONTROL = """
@@ -130,14 +130,14 @@ def test_control_and_memory_are_those_of_a_compiler(tmp_path):
 
 
 def test_half_is_rounded_after_every_operation():
-    found = results(
+    actual = results(
         "half a = 2049.0f; half b = half(1.0f); out[0] = a; out[1] = a + b + b; out[2] = a * a;"
         "half third = b / (half)3; out[3] = third; out[4] = (float)third * 3; out[5] = 1e-8;",
         6,
         "fp16",
     )
-    assert found == [2048, 2048, float("inf"), 0.333251953125, 1.0, 0]
-    assert found[4] != 0.333251953125 * 3  # in float, then rounded when stored
+    assert actual == [2048, 2048, float("inf"), 0.333251953125, 1.0, 0]
+    assert actual[4] != 0.333251953125 * 3  # in float, then rounded when stored
 
 
 def test_functions_scopes_and_structures():
@@ -157,7 +157,7 @@ def test_functions_scopes_and_structures():
         if (value < 0) return; *p = value; }
     int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
     """
-    found = results(
+    actual = results(
         """Tile t = {3, 0.5f, {4, 5}};
         Tile copy; copy = t; copy.sizes[1] += 1;
         fill(out, sum(&copy, 2)); fill(out + 1, -1); out[2] = fib(12); out[3] = sizeof(Pair);
@@ -167,16 +167,16 @@ def test_functions_scopes_and_structures():
         9,
         before=text,
     )
-    assert found == [3 + 40 + 600, 0, 144, 8, 7, 14, 2, 5, 4]
+    assert actual == [3 + 40 + 600, 0, 144, 8, 7, 14, 2, 5, 4]
 
 
 def test_a_name_of_an_inner_block_ends_with_it():
-    found = results(
+    actual = results(
         "int a = 1; { int a = 2; { int a = 3; out[0] = a; } out[1] = a; } out[2] = a;"
         "for (int a = 7; a < 8; a++) { int b = a; out[3] = b; } out[4] = a;",
         5,
     )
-    assert found == [3, 2, 1, 7, 1]
+    assert actual == [3, 2, 1, 7, 1]
     with pytest.raises(CceError, match="b is not declared"):
         results("{ int b = 2; } out[0] = b;", 1)
 
@@ -218,20 +218,20 @@ def test_bounds_may_come_from_memory_and_cores():
         ("float f; f % 2;", "k.cce:3:10: operands of % must be integers, not float"),
         ("abc = 3;", "k.cce:3:1: abc is not declared"),
         ("int count; coumt = 3;", "k.cce:3:12: coumt is not declared; did you mean count?"),
-        ("__ubuf__ half *u = out;", "a GM int64_t* must not become a UB half*"),
-        ("__ubuf__ half *u = (__ubuf__ half *)out;", "a GM int64_t* must not become a UB half*"),
-        ("int a = out;", "a int must be given a number, not GM int64_t*"),
+        ("__ubuf__ half *u = out;", "GM int64_t* cannot be converted to UB half*"),
+        ("__ubuf__ half *u = (__ubuf__ half *)out;", "GM int64_t* cannot be converted to UB half*"),
+        ("int a = out;", "a value of type int must be a number, not GM int64_t*"),
         ("int a[2]; a[5] = 1;", "address 0x54 is outside the function's variables"),
         ("int *p = 0; *p = 3;", "address 0x0 is outside the function's variables"),
-        ("int a[2] = {1, 2, 3};", "a int[2] must have at most 2 values"),
+        ("int a[2] = {1, 2, 3};", "a list for int[2] must have at most 2 values"),
         ("break;", "k.cce:3:1: break must be within a loop or a switch"),
         ("goto end; end: ;", "Goto is not part of the dialect"),
         ("int a = (int[]){1, 2}[0];", "compound literals are not part of the dialect"),
-        ("int a[2] = {[1] = 3};", "k.cce:3:13: ArrayDesignator is not an expression here"),
+        ("int a[2] = {[1] = 3};", "k.cce:3:13: ArrayDesignator is not supported as an expression"),
         ("3 = 4;", "the left side of = must be a variable"),
-        ("__ubuf__ half x;", "x must be a pointer to UB with an address, not a variable in it"),
+        ("__ubuf__ half x;", "x must be a pointer to an address in UB, not a variable in UB"),
         ("int n = 3; int a[n];", "this must be a constant integer"),
-        ("out->x = 3;", "-> must be given a structure, not int64_t"),
+        ("out->x = 3;", "the left side of -> must be a structure, not int64_t"),
         ("return 3;", "a function of type void must return no value"),
         ("k(out);", "calls must be at most 100 deep"),
     ],
@@ -243,7 +243,7 @@ def test_mistakes_are_named_with_their_place(statements, message):
 
 
 def test_integer_constants_have_the_types_that_c_gives_them():
-    """The least type that holds it; a decimal one without u is signed while 64 bits suffice."""
+    """It is the smallest that holds the value; a decimal one without u is signed if 64 bits do."""
     types = {
         "2147483647": (4, True),
         "2147483648": (8, True),
@@ -264,22 +264,22 @@ def test_integer_constants_have_the_types_that_c_gives_them():
         f"out[{2 * i}] = sizeof({text}); out[{2 * i + 1}] = -1 < (0 * {text});"
         for i, text in enumerate(types)
     )
-    found = results(statements, 2 * len(types))
-    assert found == [int(x) for pair in types.values() for x in pair]
+    actual = results(statements, 2 * len(types))
+    assert actual == [int(x) for pair in types.values() for x in pair]
     with pytest.raises(CceError, match="an integer must be below 2\\^64"):
         results("out[0] = 0x10000000000000000;", 1)
 
 
 def test_an_array_of_structures_is_a_pointer_to_its_first():
     before = "struct point { int x; int y; };"
-    found = results(
+    actual = results(
         "struct point p[2]; p->y = 5; (p + 1)->x = 7; (*p).x = 3;"
         "struct point *q = p + 1; q->y = 9;"
         "out[0] = p[0].x; out[1] = p[0].y; out[2] = p[1].x; out[3] = q->y; out[4] = (&p[0])->x;",
         5,
         before=before,
     )
-    assert found == [3, 5, 7, 9, 3]
+    assert actual == [3, 5, 7, 9, 3]
 
 
 @pytest.mark.parametrize(
@@ -288,8 +288,8 @@ def test_an_array_of_structures_is_a_pointer_to_its_first():
 def test_a_word_that_is_known_is_not_called_unknown(words):
     with pytest.raises(CceError, match="syntax error") as error:
         run(body(f"{words};", before="typedef struct { int x; } T;"), [0])
-    assert "is not a type known here" not in str(error.value)
-    with pytest.raises(CceError, match="foo is not a type known here"):
+    assert "is not a known type" not in str(error.value)
+    with pytest.raises(CceError, match="foo is not a known type"):
         run(body("foo y;"), [0])
 
 
@@ -300,7 +300,7 @@ def test_an_endless_loop_is_stopped():
 
 
 def test_functions_of_the_scalar_unit():
-    found = results(
+    actual = results(
         "float nan = 0.0f / 0.0f; float inf = 1.0f / 0.0f;"
         "out[0] = conv_f322s32r(2.5f); out[1] = conv_f322s32c(-2.5f); out[2] = conv_f322s32f(nan);"
         "out[3] = conv_f322s32z(inf) > 1 << 30; out[4] = floor(inf) == inf; out[5] = sqrt(16);"
@@ -308,4 +308,4 @@ def test_functions_of_the_scalar_unit():
         "out[9] = clz(1); out[10] = (int64_t)nan; out[11] = sqrt(-1.0f) != sqrt(-1.0f);",
         12,
     )
-    assert found == [2, -2, 0, 1, 1, 4, 8, 6, 8, 63, 0, 1]
+    assert actual == [2, -2, 0, 1, 1, 4, 8, 6, 8, 63, 0, 1]

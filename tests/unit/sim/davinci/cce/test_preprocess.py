@@ -1,4 +1,4 @@
-"""The preprocessor of the CCE reader: against the C compiler's, and where things are."""
+"""The preprocessor of the CCE reader against that of a C compiler, and its positions."""
 
 import random
 import shutil
@@ -58,20 +58,20 @@ last
 
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
-def test_tokens_are_those_of_a_compiler(tmp_path):
+def test_tokens_agree_with_a_compiler(tmp_path):
     source = tmp_path / "m.cpp"
     source.write_text(MACROS)
     done = subprocess.run(
         ["g++", "-E", "-P", str(source)], check=True, capture_output=True, text=True
     )
     expected = [t.text for t in preprocess(done.stdout, "m")]
-    found = [t.text for t in preprocess(MACROS, "m")]
-    assert found == expected
-    assert "elif" in found and "never" not in found and "SELF" in found
+    actual = [t.text for t in preprocess(MACROS, "m")]
+    assert actual == expected
+    assert "elif" in actual and "never" not in actual and "SELF" in actual
 
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
-def test_conditions_are_those_of_a_compiler(tmp_path):
+def test_conditions_agree_with_a_compiler(tmp_path):
     rng = random.Random(3)
 
     def expression(depth: int) -> str:
@@ -88,8 +88,8 @@ def test_conditions_are_those_of_a_compiler(tmp_path):
     source = tmp_path / "c.cpp"
     source.write_text(text)
     done = subprocess.run(["g++", "-E", "-P", source], check=True, capture_output=True, text=True)
-    found = [t.text for t in preprocess(text, "c")]
-    assert found == done.stdout.split() and 20 < len(found) < 140
+    actual = [t.text for t in preprocess(text, "c")]
+    assert actual == done.stdout.split() and 20 < len(actual) < 140
 
 
 def test_lines_stay_right(tmp_path):
@@ -120,7 +120,7 @@ def test_defines_are_given_from_outside():
         ("#if 1 +\n#endif", "k.cce:1:2: #if must be followed by a complete expression"),
         ("#if 1 / 0\n#endif", "#if divides by zero"),
         ("#if (1\n#endif", "#if has a ( without its )"),
-        ("#if 1.5\n#endif", "k.cce:1:5: #if must be made of integers, not '1.5'"),
+        ("#if 1.5\n#endif", "k.cce:1:5: #if must contain only integers, not '1.5'"),
         ("#if 1 2\n#endif", "k.cce:1:7: #if does not expect '2' here"),
         ("#define F(a, b) a\nint x = F(1);", "k.cce:2:9: macro F must have 2 arguments, not 1"),
         ("#define F(a) a\nint x = F(1;", "k.cce:2:9: the arguments of macro F have no ')'"),
@@ -133,22 +133,28 @@ def test_defines_are_given_from_outside():
         ("void k() { int a = 3 }", "k.cce:1:22: syntax error before '}'"),
         ("void k() { int a = 3; ", "k.cce:1:10: the '{' here is not closed"),
         ("void k() { f(1]; }", "k.cce:1:15: ')' must close the '(' of k.cce:1:13, not ']'"),
-        ("void k() { int a; } }", "k.cce:1:21: '}' closes no bracket"),
-        ("void k() { hafl x = 3; }", "k.cce:1:17: syntax error before 'x'; hafl is not a type"),
+        ("void k() { int a; } }", "k.cce:1:21: '}' has no matching opening bracket"),
+        ("void k() { hafl x = 3; }", "k.cce:1:17: syntax error before 'x'; hafl is not a known"),
         ("void k() {\n  for (int i = 0; i < 3, ++i) {}\n}", "k.cce:2:29: syntax error"),
-        ("void k(hafl *p) { }", "k.cce:1:13: syntax error before '*'; hafl is not a type known"),
+        ("void k(hafl *p) { }", "k.cce:1:13: syntax error before '*'; hafl is not a known type"),
         ("void k() { int a = 3 +;\n}", "k.cce:1:23: syntax error before ';'"),
         ("void k() { f((__ubuf__ hafl *)0); }", "k.cce:1:15: syntax error: missing type in decl"),
-        ("void k() { f((__ubuf__ hafl *)0); }", "; hafl is not a type known here"),
-        ("void k() { f((hafl *)0); }", "k.cce:1:21: syntax error before ')'; hafl is not a type"),
+        ("void k() { f((__ubuf__ hafl *)0); }", "; hafl is not a known type"),
+        ("void k() { f((hafl *)0); }", "k.cce:1:21: syntax error before ')'; hafl is not a known"),
         ("void k() { int b; b * ; }", "k.cce:1:23: syntax error before ';'"),
         ("#ifdef __DAV_X__\nvoid k() { }\n#endif", "; it asks for __DAV_X__, which is not def"),
         ("struct S { int a; };\nvoid k(S x) { x.go(); }", "k.cce:2:15: struct S has no method go"),
         ("void k() { int a = 0189; }", "k.cce:1:20: syntax error: invalid octal constant"),
-        ("struct S { int a = 3 };\nvoid k() { S s; }", "k.cce:1:1: this structure is not under"),
+        (
+            "struct S { int a = 3 };\nvoid k() { S s; }",
+            "k.cce:1:1: this structure cannot be parsed",
+        ),
         ("inline void () { int a = 3; }", "k.cce:1:1: void must be the name of a function"),
         ('void k() { asm("NOP"); }', "k.cce:1:12: assembly is not part of the dialect"),
-        ("int a;\nint &b = a;\nvoid k() { b = 2; }", "k.cce:2:5: reference b must be within a"),
+        (
+            "int a;\nint &b = a;\nvoid k() { b = 2; }",
+            "k.cce:2:5: reference b must be a variable of",
+        ),
         ("template <typename T> void k(T *p) { }", "must be a function; k is a template"),
     ],
 )

@@ -1,4 +1,4 @@
-"""A kernel's printf: its text comes out, with the arguments as C shows them."""
+"""The text that a kernel's printf prints, with the arguments formatted as in C."""
 
 import shutil
 import subprocess
@@ -10,7 +10,7 @@ from tests.support.cce_sinks import body, run
 from vitruvian.sim.davinci import load_chip
 from vitruvian.sim.davinci.cce import CceError, build, read
 
-#: Format and arguments of prints; every argument is valid C++.
+#: The format and the arguments of each print; every argument is valid C++.
 PRINTS = {
     "integers": (
         '"%d %i %5d|%-5d|%05d|%+d|% d"',
@@ -44,7 +44,7 @@ def call(name: str) -> str:
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
 def test_a_printf_comes_out_as_a_compiler_has_it(tmp_path):
-    # g++ works arguments out from the right; a sequence of one at a time does not care.
+    # g++ evaluates arguments from the right, so no print may depend on the order.
     calls = [call(n).replace("i++, i * 2 + 1", "i++, j * 2 + 1") for n in PRINTS]
     statements = f"{DECLARED} int j = 9;\n" + "\n".join(calls)
     source = tmp_path / "p.cpp"
@@ -54,8 +54,8 @@ def test_a_printf_comes_out_as_a_compiler_has_it(tmp_path):
     assert "".join(run(body(statements), [0]).prints) == done.stdout
 
 
-def test_a_printf_was_swallowed():
-    """The text of each core is kept by the program, in order, with what data hold."""
+def test_the_program_keeps_the_text_of_each_core():
+    """The prints are in the order of the cores, with the values of the data."""
     text = """
     __global__ __aicore__ void k(__gm__ half *x, int32_t n) {
         for (int i = 0; i < n; i++) {
@@ -80,15 +80,15 @@ def test_strings_are_in_memory():
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
-        ('printf("%d");', "printf: %d must be given an argument"),
-        ('printf("%d", 1.5f);', "printf: %d must be given an integer, not float"),
-        ('printf("%f", 1);', "printf: %f must be given a floating-point number, not int"),
-        ('printf("%s", 1);', "printf: %s must be given a string, not int"),
-        ('printf("%y", 1);', "printf: %y is not a conversion known here"),
+        ('printf("%d");', "printf: %d must have an argument"),
+        ('printf("%d", 1.5f);', "printf: the argument of %d must be an integer, not float"),
+        ('printf("%f", 1);', "printf: the argument of %f must be a floating-point number, not int"),
+        ('printf("%s", 1);', "printf: the argument of %s must be a string, not int"),
+        ('printf("%y", 1);', "printf: %y is not a known conversion"),
         ('printf("%");', "printf: a % at the end of the format must be written as %%"),
         ('printf("%99999999999d", 1);', "printf: a width must be at most 1000, not 999999999"),
-        ("printf(out);", "printf must be given its format as a string in quotes"),
-        ("printf();", "printf must be given its format as a string in quotes"),
+        ("printf(out);", "the first argument of printf must be a string in quotes"),
+        ("printf();", "the first argument of printf must be a string in quotes"),
         ('cce_printf("%d", nothing);', "nothing is not declared"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Kernels in CCE C as programs: what they compute, and the instructions that they become."""
+"""Programs built from kernels in CCE C: their results and their instructions."""
 
 from pathlib import Path
 
@@ -30,13 +30,13 @@ def test_a_generated_kernel_adds():
     a, b = normal(6144, scale=100), normal(6144, scale=100)
     arguments = {"data_a": a, "data_b": b, "res": np.zeros_like(a)}
     program, functional = build(kernel, C910, arguments, blocks=2)
-    wanted = vector.mul(vector.add(a, b), np.float16(0.5))
-    assert np.array_equal(result(functional, "res"), wanted)
+    expected = vector.mul(vector.add(a, b), np.float16(0.5))
+    assert np.array_equal(result(functional, "res"), expected)
     cores = list(program)
     assert len(cores) == 2 and len(cores[0].instructions) == len(cores[1].instructions)
-    one = next(i for i in cores[1].instructions if i.op == "vadd")
-    assert str(one.position) == "vec_add.cce:24" and one.unit == Unit.V
-    assert one.fields["repeat"] == 8 and one.fields["mask"] == (1 << 128) - 1
+    instr = next(i for i in cores[1].instructions if i.op == "vadd")
+    assert str(instr.position) == "vec_add.cce:24" and instr.unit == Unit.V
+    assert instr.fields["repeat"] == 8 and instr.fields["mask"] == (1 << 128) - 1
     waits = [i for i in cores[0].instructions if i.kind == Kind.WAIT]
     sets = [i for i in cores[0].instructions if i.kind == Kind.SET]
     assert len(waits) == len(sets) == 10
@@ -52,11 +52,11 @@ def test_a_hand_written_matmul_multiplies(m, k, n):
     spec = PRESETS["ieee"].spec("fp16", k=16)
     pad = [(0, 0), (0, -k % 16)]
     codes = np.pad(a, pad).view(np.uint16), np.pad(b, pad[::-1]).view(np.uint16)
-    wanted = mmad(*codes, spec=spec).view(np.float32)
-    assert np.array_equal(result(functional, "gm_c"), wanted)
+    expected = mmad(*codes, spec=spec).view(np.float32)
+    assert np.array_equal(result(functional, "gm_c"), expected)
     _, fast = build(kernel, C910B, arguments, kind="cube", cube="fast")
     bound = (k + 1) * 2.0**-24 * (np.abs(a).astype(float) @ np.abs(b).astype(float))
-    assert (np.abs(result(fast, "gm_c") - wanted.astype(float)) <= bound).all()
+    assert (np.abs(result(fast, "gm_c") - expected.astype(float)) <= bound).all()
 
 
 @pytest.mark.parametrize("n", [16, 64, 100, 128])
@@ -67,14 +67,15 @@ def test_a_softmax_looks_at_its_data(n):
     x[: rows * n] = normal(rows * n, scale=3)
     arguments = {"x": x, "y": np.zeros_like(x), "rows": rows, "n": n}
     program, functional = build(kernel, C910, arguments, blocks=2)
-    found = result(functional, "y")[: rows * n].reshape(rows, n).astype(np.float64)
+    actual = result(functional, "y")[: rows * n].reshape(rows, n).astype(np.float64)
     shifted = x[: rows * n].reshape(rows, n).astype(np.float64)
     exact = np.exp(shifted - shifted.max(axis=1, keepdims=True))
     exact /= exact.sum(axis=1, keepdims=True)
-    # Rounded: the shift, exp, a tree of seven sums, the reciprocal, the product; to 2^-11 each,
-    # the shift by up to 2^-11 of 16 in the exponent.
+    # The bound: the sums are a tree of seven levels; the shift, exp, the reciprocal and the
+    # product are rounded once each, all to 2^-11. An error of the shift, up to 2^-11 of 16, is
+    # in the exponent.
     if n % 16 == 0:
-        assert np.abs(found / exact - 1)[exact > 1e-4].max() < (7 + 4 + 16) * 2.0**-11
+        assert np.abs(actual / exact - 1)[exact > 1e-4].max() < (7 + 4 + 16) * 2.0**-11
     loads = [i for i in program.core(1).instructions if i.op == "scalar_load"]
     assert len(loads) == 2 * 2 and str(loads[0].position) == "softmax.cce:21"
 
@@ -102,7 +103,7 @@ def test_kernels_without_a_race_compute_the_same_in_time_order():
 
 
 @pytest.mark.parametrize(
-    ("missing", "found"),
+    ("missing", "finding"),
     [
         ("pipe_barrier(PIPE_ALL);  // the next", "race"),
         (
@@ -112,13 +113,13 @@ def test_kernels_without_a_race_compute_the_same_in_time_order():
         ("wait_flag(PIPE_S, PIPE_V, EVENT_ID2); return;", "flag"),
     ],
 )
-def test_a_missing_flag_is_found_at_its_line(missing, found):
+def test_a_missing_flag_is_found_at_its_line(missing, finding):
     text = (KERNELS / "softmax.cce").read_text()
     assert missing in text
     keep = "return;" if "return" in missing else "// " if "//" in missing else ""
     program, _ = build(read(text.replace(missing, keep), "s.cce"), C910, softmax_arguments())
     findings = simulate(program).findings
-    assert any(found in str(f) and "s.cce:" in str(f) for f in findings)
+    assert any(finding in str(f) and "s.cce:" in str(f) for f in findings)
 
 
 def test_a_transposition_by_address_registers():
@@ -135,7 +136,7 @@ def test_a_transposition_by_address_registers():
 
 
 def run(body, chip=C910, before="", **arguments):
-    """What a kernel with these statements leaves in its arguments."""
+    """Run a kernel with these statements; return the program and the final arrays."""
     kinds = {np.float16: "half", np.float32: "float", np.int32: "int32_t", np.uint8: "uint8_t"}
     kinds |= {np.int8: "int8_t", np.uint16: "uint16_t"}
     words = [
@@ -185,20 +186,20 @@ def test_counting_mode_and_masks():
     store = "copy_ubuf_to_gm(x, UB(half, 0), 0, 1, 128, 0, 0);"
     work = "set_mask_count(); set_vector_mask(0, 1000); vadds(UB(half, 0), UB(half, 0), (half)2, 1,"
     program, out = run(f"{load} {work} 1, 1, 8, 8); set_mask_norm(); {store}", x=x)
-    wanted = x.copy()
-    wanted[:1000] = vector.add(x[:1000], np.float16(2))
-    assert np.array_equal(out["x"], wanted)
-    made = [i for i in program.core().instructions if i.op == "vadds"]
-    assert [(i.fields["repeat"], i.fields["mask"].bit_count()) for i in made] == [
+    expected = x.copy()
+    expected[:1000] = vector.add(x[:1000], np.float16(2))
+    assert np.array_equal(out["x"], expected)
+    adds = [i for i in program.core().instructions if i.op == "vadds"]
+    assert [(i.fields["repeat"], i.fields["mask"].bit_count()) for i in adds] == [
         (7, 128),
         (1, 104),
     ]
     body = "set_vector_mask(0, 0xF0F); vmuls(UB(half, 0), UB(half, 0), 3.0f, 2, 1, 1, 8, 8);"
     _, out = run(f"{load} {body} {store}", x=x)
     lanes = np.array([0xF0F >> i & 1 for i in range(128)], bool)
-    wanted = x.copy().reshape(-1, 128)
-    wanted[:2, lanes] = vector.mul(wanted[:2, lanes], np.float16(3))
-    assert np.array_equal(out["x"], wanted.ravel())
+    expected = x.copy().reshape(-1, 128)
+    expected[:2, lanes] = vector.mul(expected[:2, lanes], np.float16(3))
+    assert np.array_equal(out["x"], expected.ravel())
 
 
 def test_reductions_conversions_and_selection():
@@ -308,7 +309,7 @@ def test_the_cube_of_the_910():
         ),
     ],
 )
-def test_what_cannot_be_is_named_with_its_line(body, message):
+def test_impossible_instructions_are_named_with_their_line(body, message):
     with pytest.raises(ValueError) as error:
         run(body, x=normal(1024))
     assert message in str(error.value) and "k.cce:8" in str(error.value)
@@ -317,9 +318,9 @@ def test_what_cannot_be_is_named_with_its_line(body, message):
 def test_arguments_must_fit():
     kernel = read_file(KERNELS / "softmax.cce")
     x = normal(64)
-    with pytest.raises(ValueError, match="arguments must be x, y, rows, n; 'n' is not right"):
+    with pytest.raises(ValueError, match="arguments must be x, y, rows, n; 'n' is missing"):
         build(kernel, C310, {"x": x, "y": x, "rows": 1})
-    with pytest.raises(ValueError, match="y must be an array of a dtype of vectors"):
+    with pytest.raises(ValueError, match="y must be an array with a dtype of the vector unit"):
         build(kernel, C310, {"x": x, "y": 3, "rows": 1, "n": 16})
     with pytest.raises(CceError, match="what is in memory is not known here"):
         build(kernel, C310, {"x": x, "y": x, "rows": 1, "n": 16}, execute=False)
@@ -329,8 +330,8 @@ def test_arguments_must_fit():
     assert functional is None and len(program) > 40
 
 
-def test_what_comes_again_is_not_taken_for_the_same_when_a_register_has_changed():
-    """The same line with the same arguments, under other masks, modes and registers."""
+def test_a_repeated_call_is_not_reused_when_a_register_has_changed():
+    """The same line runs with the same arguments under other masks, modes and registers."""
     body = """
     for (int i = 0; i < 4; ++i) {
         if (i == 1) set_vector_mask(0, 1);
@@ -358,7 +359,7 @@ def test_what_comes_again_is_not_taken_for_the_same_when_a_register_has_changed(
 
 
 def test_cube_and_vector_cores_work_on_one_kernel():
-    """The Cube's product goes through global memory to two vector cores, half of it each."""
+    """The product of the Cube goes through global memory; each of two vector cores takes half."""
     path = KERNELS / "mixed_910b.cce"
     kernels = {
         "cube": read_file(path, defines={"__DAV_C220_CUBE__": "1"}),
@@ -381,14 +382,14 @@ def test_cube_and_vector_cores_work_on_one_kernel():
     assert np.array_equal(report.outputs["c"], vector.relu(vector.add(wide, np.float32(1))))
     late = [i for i in program.core(0, "vector").instructions if i.op == "cross_wait"]
     assert len(late) == 1 and late[0].kind == Kind.WAIT
-    with pytest.raises(ValueError, match="kernels must be one at least"):
+    with pytest.raises(ValueError, match="kernels must name at least one kind of core"):
         build_mixed({}, C910B, arguments)
     with pytest.raises(ValueError, match="kernels must all have the same parameters"):
         build_mixed({**kernels, "vector": read_file(KERNELS / "vec_add.cce")}, C910B, arguments)
 
 
 def test_halves_of_a_product_add_up_in_global_memory():
-    """Two cores with half of K each, summed by FIX."""
+    """Each of two cores computes half of K; FIX adds the two products."""
     text = """
     __global__ __aicore__ void k(__gm__ half *a, __gm__ half *b, __gm__ float *c) {
         auto l1 = (__cbuf__ half *)get_imm(0);

@@ -1,4 +1,4 @@
-"""Cores that wait for each other run in turns: what one loads another has made before."""
+"""Cores that wait for each other: a scalar load sees what another core wrote before."""
 
 import threading
 
@@ -16,7 +16,8 @@ HEAD = """
 #define ALL pipe_barrier(PIPE_ALL)
 """
 
-#: Every core writes how many numbers it has; all then find where theirs begin by the others'.
+#: Every core writes how many numbers it has, waits, and finds the start of its own numbers from the
+#: counts of the cores before it.
 OFFSETS = """
 __global__ __aicore__ void k(__gm__ int *counts, __gm__ int *out) {
     int me = block_idx;
@@ -36,20 +37,20 @@ __global__ __aicore__ void k(__gm__ int *counts, __gm__ int *out) {
 
 
 @pytest.mark.parametrize("blocks", [1, 2, 5])
-def test_a_core_sees_what_others_have_made(blocks):
+def test_a_core_sees_what_others_have_written(blocks):
     arguments = {"counts": np.full(64, 99, np.int32), "out": np.full(64, -1, np.int32)}
     kernel = read(HEAD + OFFSETS, "k.cce")
     program, functional = build(kernel, C910B, arguments, blocks=blocks, kind="vector")
     report = simulate(program)
-    wanted = np.full(64, -1, np.int32)
-    wanted[: blocks**2] = np.repeat(np.arange(blocks), 2 * np.arange(blocks) + 1)
-    wanted[63] = 2 * blocks - 1
+    expected = np.full(64, -1, np.int32)
+    expected[: blocks**2] = np.repeat(np.arange(blocks), 2 * np.arange(blocks) + 1)
+    expected[63] = 2 * blocks - 1
     assert functional is not None
-    assert np.array_equal(functional.read("out"), wanted)
-    assert np.array_equal(report.outputs["out"], wanted)
+    assert np.array_equal(functional.read("out"), expected)
+    assert np.array_equal(report.outputs["out"], expected)
 
 
-#: The cores of both kinds add to a number in turns, and look at what the other has made of it.
+#: The cores of both kinds alternately change a number, and read what the other kind has written.
 THERE_AND_BACK = """
 __global__ __aicore__ void k(__gm__ int *x) {
 #ifdef __DAV_C220_CUBE__
@@ -82,12 +83,12 @@ def test_cube_and_vector_cores_take_turns(order):
     start = np.zeros(16, np.int32)
     start[0] = 5
     report = simulate(build_mixed(kernels, C910B, {"x": start}))
-    value, wanted = 5, []
+    value, expected = 5, []
     for _ in range(3):
         value = 2 * value + 1
         value += (value + 1) // 2
-        wanted.append(value)
-    assert report.outputs["x"][8:11].tolist() == wanted
+        expected.append(value)
+    assert report.outputs["x"][8:11].tolist() == expected
 
 
 def test_cores_that_wait_for_ever_are_for_simulate_to_name():

@@ -1,4 +1,4 @@
-"""Forms that kernels of others use: what each computes, against NumPy."""
+"""Intrinsics and templates in the forms that public kernels use, against NumPy."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,10 @@ HEAD = """
 
 
 def run(parameters, body, arguments, chip=C910B, kind: str | None = "vector", before=""):
-    """What a kernel leaves in `out`; it must be without findings, and the same in time order."""
+    """Return what a kernel leaves in ``out``.
+
+    The simulation must have no findings, and must compute the same in the order of time.
+    """
     text = f"{HEAD}{before}\n__global__ __aicore__ void k({parameters}) {{\n{body}\n}}"
     program, functional = build(read(text, "k.cce"), chip, arguments, kind=kind)
     report = simulate(program)
@@ -68,13 +71,13 @@ def test_vgather_takes_elements_at_byte_offsets(dtype, counted):
         "out": np.zeros(2 * lanes, dtype),
     }
     parameters = f"__gm__ {dtype}_t *x, __gm__ uint32_t *at, __gm__ {dtype}_t *out"
-    wanted = x[index].reshape(2, lanes)
+    expected = x[index].reshape(2, lanes)
     if counted:
-        wanted = wanted.ravel()
-        wanted[enabled:] = 0
+        expected = expected.ravel()
+        expected[enabled:] = 0
     else:
-        wanted[:, enabled:] = 0
-    assert np.array_equal(run(parameters, body, arguments), wanted.ravel())
+        expected[:, enabled:] = 0
+    assert np.array_equal(run(parameters, body, arguments), expected.ravel())
 
 
 @pytest.mark.parametrize("pattern", range(8))
@@ -95,20 +98,20 @@ def test_vreducev2_keeps_what_the_pattern_or_bits_name(pattern, counted):
     GO(PIPE_V, PIPE_MTE3);
     copy_ubuf_to_gm(out, UB(uint32_t, 8192), 0, 1, 24, 0, 0);"""
     arguments = {"x": x, "bits": rows.view(np.uint32), "out": np.zeros(192, np.uint32)}
-    found = run("__gm__ uint32_t *x, __gm__ uint32_t *bits, __gm__ uint32_t *out", body, arguments)
+    actual = run("__gm__ uint32_t *x, __gm__ uint32_t *bits, __gm__ uint32_t *out", body, arguments)
     count = counted or 64
     words = ["01" * 32, "10" * 32, "0001" * 16, "0010" * 16, "0100" * 16, "1000" * 16, "1" * 64]
     if pattern:  # the guide writes the lowest element last
         keep = np.tile([c == "1" for c in words[pattern - 1][::-1]], (3, 1))
     else:
         keep = np.unpackbits(bits, axis=1, bitorder="little").astype(bool)
-    wanted = x[:, :count][keep[:, :count]]
-    assert np.array_equal(found[: len(wanted)], wanted) and not found[len(wanted) :].any()
+    expected = x[:, :count][keep[:, :count]]
+    assert np.array_equal(actual[: len(expected)], expected) and not actual[len(expected) :].any()
 
 
 @pytest.mark.parametrize("dtype", ["half", "float", "int8_t"])
 def test_squares_are_transposed_on_the_way_to_l0b(dtype):
-    """A·B of row-major matrices; squares of B are as wide as 16 elements, or 32 of 8 bits."""
+    """A·B of row-major matrices; the squares of B are 16 elements wide, or 32 of 8 bits."""
     kind = {"half": np.float16, "float": np.float32, "int8_t": np.int8}[dtype]
     width = np.dtype(kind).itemsize
     c0, side = 32 // width, 32 if width == 1 else 16
@@ -143,8 +146,8 @@ def test_squares_are_transposed_on_the_way_to_l0b(dtype):
     copy_matrix_cc_to_gm(out, (__cc__ {out} *)get_imm(0),
                          {n}ULL << 4 | {m}ULL << 16 | {n}ULL << 32, {m}ULL | 1ULL << 43);"""
     parameters = f"__gm__ {dtype} *a, __gm__ {dtype} *b, __gm__ {out} *out"
-    found = run(parameters, body, {"a": a, "b": b, "out": np.zeros((m, n), wide)}, kind="cube")
-    assert np.array_equal(found, a.astype(np.int64) @ b.astype(np.int64))
+    actual = run(parameters, body, {"a": a, "b": b, "out": np.zeros((m, n), wide)}, kind="cube")
+    assert np.array_equal(actual, a.astype(np.int64) @ b.astype(np.int64))
 
 
 def test_a_bias_is_added_once():
@@ -171,8 +174,8 @@ def test_a_bias_is_added_once():
 #define LC ((__cc__ float *)get_imm(0))"""
     parameters = "__gm__ half *a, __gm__ half *b, __gm__ float *bias, __gm__ float *out"
     arguments = {"a": a, "b": b, "bias": bias, "out": np.zeros((m, n), np.float32)}
-    found = run(parameters, body, arguments, kind="cube", before=before)
-    assert np.array_equal(found, a.astype(np.float32) @ b.astype(np.float32) + bias)
+    actual = run(parameters, body, arguments, kind="cube", before=before)
+    assert np.array_equal(actual, a.astype(np.float32) @ b.astype(np.float32) + bias)
 
 
 def test_a_move_in_byte_mode_writes_so_many_bytes():
@@ -181,24 +184,24 @@ def test_a_move_in_byte_mode_writes_so_many_bytes():
     copy_ubuf_to_gm(out + 1, UB(half, 0), 0, 1, 6, 0, 0, BM_ENABLE);"""
     x = RNG.integers(0, 99, 32).astype(np.float16)
     arguments = {"x": x, "out": np.zeros(16, np.float16)}
-    found = run("__gm__ half *x, __gm__ half *out", body, arguments)
-    assert np.array_equal(found, [0, *x[:3], *[0] * 12])
+    actual = run("__gm__ half *x, __gm__ half *out", body, arguments)
+    assert np.array_equal(actual, [0, *x[:3], *[0] * 12])
 
 
-def test_what_says_which_cores_there_are_is_passed_over():
+def test_declarations_of_the_kind_of_core_are_ignored():
     body = """KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0);
     __gm__ __bf16 *p = (__gm__ __bf16 *)out;
     p[1] = (__bf16)1.5f;"""
-    found = run("__gm__ uint16_t *out", body, {"out": np.zeros(4, np.uint16)})
-    assert found.tolist() == [0, 0x3FC0, 0, 0]
+    actual = run("__gm__ uint16_t *out", body, {"out": np.zeros(4, np.uint16)})
+    assert actual.tolist() == [0, 0x3FC0, 0, 0]
 
 
 def pairs_of(scores, indices):
-    """Sorted elements as vbitsort makes them: a score, then an index in the last four bytes."""
-    made = np.zeros((*scores.shape, 8), np.uint8)
-    made[..., : scores.itemsize] = scores[..., None].view(np.uint8)
-    made[..., 4:] = indices.astype(np.uint32)[..., None].view(np.uint8)
-    return made
+    """Return elements as vbitsort writes them: a score, then an index in the last four bytes."""
+    result = np.zeros((*scores.shape, 8), np.uint8)
+    result[..., : scores.itemsize] = scores[..., None].view(np.uint8)
+    result[..., 4:] = indices.astype(np.uint32)[..., None].view(np.uint8)
+    return result
 
 
 @pytest.mark.parametrize("dtype", ["half", "float"])
@@ -213,19 +216,19 @@ def test_groups_of_32_are_sorted_with_their_indices(dtype):
     GO(PIPE_V, PIPE_MTE3);
     copy_ubuf_to_gm(out, UB(uint8_t, 8192), 0, 1, 24, 0, 0);"""
     types = f"__gm__ {dtype} *x, __gm__ uint32_t *i, __gm__ uint8_t *out"
-    found = run(types, body, {"x": x, "i": i, "out": np.zeros((3, 32, 8), np.uint8)})
+    actual = run(types, body, {"x": x, "i": i, "out": np.zeros((3, 32, 8), np.uint8)})
     order = np.argsort(-x.astype(float), axis=1, kind="stable")
-    wanted = pairs_of(np.take_along_axis(x, order, 1), np.take_along_axis(i, order, 1))
-    assert np.array_equal(found, wanted)
+    expected = pairs_of(np.take_along_axis(x, order, 1), np.take_along_axis(i, order, 1))
+    assert np.array_equal(actual, expected)
 
 
 def merged(lists):
-    """What comes out when the highest head leaves each time, of equal ones the first list's."""
-    lists, made = [list(x) for x in lists], []
+    """Merge by always taking the highest head; of equal heads, that of the first list."""
+    lists, result = [list(x) for x in lists], []
     while any(lists):
         heads = [x[0][0] if x else -np.inf for x in lists]
-        made.append(lists[int(np.argmax(heads))].pop(0))
-    return made
+        result.append(lists[int(np.argmax(heads))].pop(0))
+    return result
 
 
 @pytest.mark.parametrize(("valid", "repeat"), [(15, 1), (15, 2), (5, 1), (2, 1)])
@@ -246,26 +249,26 @@ def test_lists_are_merged(valid, repeat, is_sorted):
     copy_ubuf_to_gm(out, UB(uint8_t, 4096), 0, 1, {repeat * valid.bit_count() * 2}, 0, 0);"""
     chosen = [n for n in range(4) if valid >> n & 1]
     out = np.zeros((repeat * len(chosen) * 8, 8), np.uint8)
-    found = run("__gm__ uint8_t *x, __gm__ uint8_t *out", body, {"x": x, "out": out})
-    wanted = []
+    actual = run("__gm__ uint8_t *x, __gm__ uint8_t *out", body, {"x": x, "out": out})
+    expected = []
     for s, i in zip(scores, indices, strict=True):
-        wanted += merged([list(zip(s[n], i[n], strict=True)) for n in chosen])
-    values, places = np.array(wanted, np.float64).T
-    assert np.array_equal(found, pairs_of(values.astype(np.float32), places))
+        expected += merged([list(zip(s[n], i[n], strict=True)) for n in chosen])
+    values, indices = np.array(expected, np.float64).T
+    assert np.array_equal(actual, pairs_of(values.astype(np.float32), indices))
 
 
 @pytest.mark.parametrize(
     ("control", "message"),
     [("1 | 15 << 8 | 1 << 12", "to stop when a list is exhausted"), ("2 | 7 << 8", "must be four")],
 )
-def test_what_merging_cannot_is_named(control, message):
+def test_unsupported_merges_are_named(control, message):
     body = f"""__ubuf__ float *lists[4] = {{UB(float, 0), UB(float, 64), UB(float, 128), 0}};
     vmrgsort4(UB(float, 4096), lists, 8 | 8 << 16 | 8ull << 32 | 8ull << 48, {control});"""
     with pytest.raises(CceError, match=rf"k.cce:8:\d+: vmrgsort4: .*{message}"):
         run("__gm__ uint8_t *out", body, {"out": np.zeros(8, np.uint8)})
 
 
-def test_a_product_is_added_to_what_came_from_ub():
+def test_a_product_is_added_to_a_matrix_from_ub():
     a, b = RNG.integers(-8, 8, (2, 16, 16)).astype(np.float16)
     bias = RNG.integers(-99, 99, (16, 16)).astype(np.float32)
     body = """copy_gm_to_cbuf(L1(half, 0), a, 0, 1, 16, 0, 0, PAD_NONE);
@@ -285,14 +288,14 @@ def test_a_product_is_added_to_what_came_from_ub():
     copy_ubuf_to_gm(out, UB(float, 2048), 0, 1, 32, 0, 0);"""
     arguments = {"a": a, "b": b, "bias": bias, "out": np.zeros((16, 16), np.float32)}
     types = "__gm__ half *a, __gm__ half *b, __gm__ float *bias, __gm__ float *out"
-    found = run(types, body, arguments, chip=C910, kind=None)
-    wanted = a.astype(float) @ b.astype(float) + bias
-    assert np.array_equal(found, wanted)
+    actual = run(types, body, arguments, chip=C910, kind=None)
+    expected = a.astype(float) @ b.astype(float) + bias
+    assert np.array_equal(actual, expected)
 
 
 @pytest.mark.parametrize(("dtype", "kind"), [("half", np.float16), ("int32_t", np.int32)])
 def test_rows_of_16_go_to_fractals_and_back(dtype, kind):
-    """Two rows to the begin of each of three fractals; in UB they come two blocks apart."""
+    """Two rows go to the beginning of each of three fractals; in UB they are two blocks apart."""
     width = np.dtype(kind).itemsize
     blocks = 2 * 16 * width // 32
     x = RNG.integers(-99, 99, (3, 2, 16)).astype(kind)
@@ -306,11 +309,11 @@ def test_rows_of_16_go_to_fractals_and_back(dtype, kind):
     copy_ubuf_to_gm(out, UB({dtype}, 4096), 0, 1, {3 * (blocks + 1)}, 0, 0);"""
     out = np.zeros((3, 32 + 32 // width), kind)
     types = f"__gm__ {dtype} *x, __gm__ {dtype} *out"
-    found = run(types, body, {"x": x, "out": out}, chip=C910, kind=None)
-    assert np.array_equal(found[:, :32], x.reshape(3, 32)) and (found[:, 32:] == 7).all()
+    actual = run(types, body, {"x": x, "out": out}, chip=C910, kind=None)
+    assert np.array_equal(actual[:, :32], x.reshape(3, 32)) and (actual[:, 32:] == 7).all()
 
 
-def test_what_is_converted_on_the_way_to_l0c_is_named():
+def test_conversions_on_the_way_to_l0c_are_refused():
     with pytest.raises(CceError, match="from fp16 to fp32 in mode 4 is not modelled"):
         run(
             "__gm__ float *out",
@@ -348,8 +351,8 @@ def test_vsel_takes_bits_from_an_address_in_the_register(dtype):
     GO(PIPE_V, PIPE_MTE3);
     copy_ubuf_to_gm(out, UB({dtype}, 6144), 0, 1, 48, 0, 0);"""
     types = f"__gm__ {dtype} *x, __gm__ uint8_t *bits, __gm__ {dtype} *out"
-    found = run(types, body, arguments)
-    assert np.array_equal(found, np.where(bits, arguments["x"][1], arguments["x"][0]))
+    actual = run(types, body, arguments)
+    assert np.array_equal(actual, np.where(bits, arguments["x"][1], arguments["x"][0]))
 
 
 TEMPLATES = """
@@ -385,9 +388,9 @@ def test_templates_of_functions_have_instances(dtype, relu):
     {call}(out, UB({dtype}, 0), 2.0f);"""
     parameters = f"__gm__ {dtype} *x, __gm__ {dtype} *out"
     before = TEMPLATES.replace("Never2(T x) { broken(; }", "Never2(T x) { broken(); }")
-    found = run(parameters, body, arguments, before=before)
-    wanted = 2 * arguments["x"]
-    assert np.array_equal(found, np.maximum(wanted, 0) if relu else wanted)
+    actual = run(parameters, body, arguments, before=before)
+    expected = 2 * arguments["x"]
+    assert np.array_equal(actual, np.maximum(expected, 0) if relu else expected)
 
 
 @pytest.mark.parametrize(
@@ -406,7 +409,7 @@ def test_templates_of_functions_have_instances(dtype, relu):
         (
             "template <typename T> T f(T *a) { return *a; }",
             "f(1);",
-            "f must be given a pointer, not",
+            "f must be a pointer, not",
         ),
         ("template <int N> int f() { return N; }", "f<1, 2>();", "must have 1 arguments, not 2"),
         (
@@ -424,21 +427,21 @@ def test_templates_of_functions_have_instances(dtype, relu):
         ("template <int N> int f() { return f<N + 1>(); }", "f<0>();", "at most 200 instances"),
     ],
 )
-def test_what_templates_cannot_is_named(before, call, message):
+def test_unsupported_templates_are_named(before, call, message):
     with pytest.raises(CceError) as error:
         run("__gm__ int *out", call, {"out": np.zeros(8, np.int32)}, before=before)
     assert message in str(error.value) and str(error.value).startswith("k.cce:")
 
 
-@pytest.mark.parametrize("given", [None, 0, np.full(8, 5, np.int32)])
-def test_a_pointer_may_be_null(given):
+@pytest.mark.parametrize("value", [None, 0, np.full(8, 5, np.int32)])
+def test_a_pointer_may_be_null(value):
     body = "if (many) out[0] = *many; if (many == nullptr) out[1] = 7; pipe_barrier(PIPE_ALL);"
-    arguments = {"many": given, "out": np.zeros(8, np.int32)}
-    found = run("__gm__ int *many, __gm__ int *out", body, arguments)
-    assert found[:2].tolist() == ([5, 0] if isinstance(given, np.ndarray) else [0, 7])
+    arguments = {"many": value, "out": np.zeros(8, np.int32)}
+    actual = run("__gm__ int *many, __gm__ int *out", body, arguments)
+    assert actual[:2].tolist() == ([5, 0] if isinstance(value, np.ndarray) else [0, 7])
 
 
-def test_what_a_null_pointer_points_to_is_not_read():
+def test_a_load_through_a_null_pointer_is_refused():
     with pytest.raises(CceError, match=r"k.cce:7:"):
         run("__gm__ int *x, __gm__ int *out", "out[0] = *x;", {"x": None, "out": np.zeros(8, "i4")})
 
@@ -481,8 +484,8 @@ def test_arguments_of_templates_come_from_a_call(dtype):
     if (right) vadd(UB({dtype}, 0), UB({dtype}, 256), UB({dtype}, 512), 1, 1, 1, 1, 8, 8, 8);
     GO(PIPE_V, PIPE_MTE3);
     copy_ubuf_to_gm(out, UB({dtype}, 0), 0, 1, 8, 0, 0);"""
-    found = run(f"__gm__ {dtype} *x, __gm__ {dtype} *out", body, arguments, before=DEDUCED)
-    assert np.array_equal(found, arguments["x"] * {"half": 5, "float": 3}[dtype])
+    actual = run(f"__gm__ {dtype} *x, __gm__ {dtype} *out", body, arguments, before=DEDUCED)
+    assert np.array_equal(actual, arguments["x"] * {"half": 5, "float": 3}[dtype])
 
 
 def test_a_template_is_no_kernel():

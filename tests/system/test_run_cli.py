@@ -112,7 +112,7 @@ def test_the_model(capsys):
         (["apsp", "--graph", "KARATE", "--weight", "km"], "must come with a list of edges, not"),
         (["apsp", "--graph", "KARATE", "--no-edge", "0"], "--no-edge must not be given for a sp"),
         (["apsp", "--graph", "KARATE", "--route", "1", "x"], "must name vertices (1, 2, 3, 4, …)"),
-        (["apsp", "--graph", "TWICE"], "1 → 2 with 5 and 3 (--duplicates min takes the least"),
+        (["apsp", "--graph", "TWICE"], "1 → 2 with 5 and 3 (--duplicates min takes the smallest"),
         (["aplp", "--graph", "KARATE"], "without cycles, not one with 1 → 2 → 1"),
         (["maxrp", "--graph", "KARATE"], "within [0, 1], not 4 (edge 1 → 2)"),
         (["knn", "--graph", "KARATE", "--neighbours", "34"], "count must be from 1 to 33"),
@@ -186,7 +186,7 @@ def test_no_cycles_are_claimed_for_a_unit_that_is_not_built(karate, capsys):
     assert main(["run", "knn", "--graph", karate, "--inputs", "fp32", "--json", "-"]) == 0
     captured = capsys.readouterr()
     assert json.loads(captured.out)["cycles"] is None
-    assert "no 4×4×4 unit with addnorm on FP32 operands is built" in captured.err
+    assert "no 4×4×4 unit with addnorm on FP32 operands exists" in captured.err
 
 
 def test_help_has_an_example(capsys):

@@ -89,7 +89,7 @@ def test_costs_by_hand():
     dictionary(t1, t1 / 10, Sequence.lobes(7, orders=5), Bound(METHODS["FP32C"], engine))
     cost = engine.costs["fp32c"]
     assert (cost.products, cost.instructions) == (7 * 450, 7 * 4)
-    assert cost.cycles == 4 * 7 * (7 * 1 * 2)
+    assert cost.model_cycles == 4 * 7 * (7 * 1 * 2)
 
 
 def test_a_signal_is_matched_with_its_own_atom():

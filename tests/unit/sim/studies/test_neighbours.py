@@ -87,4 +87,4 @@ def test_clusters_of_the_table():
     assert rows["FP16"].extras["other %"] > 0 and rows["FP16"].max_error > 1e-4
     cost = rows["FP32"].cost
     # 11 assignments of 569×8×30: ⌈569/16⌉·1·⌈30/8⌉ instructions, ⌈569/8⌉·2·⌈30/4⌉ tiles, two steps.
-    assert cost and cost.instructions == 11 * 36 * 4 and cost.cycles == 11 * 72 * 2 * 8 * 2
+    assert cost and cost.instructions == 11 * 36 * 4 and cost.model_cycles == 11 * 72 * 2 * 8 * 2

@@ -11,7 +11,13 @@ from scipy.sparse import coo_array, random_array, triu
 
 import vitruvian.sim.simd2.graph.memory as module
 from vitruvian.cli import main
-from vitruvian.sim.simd2.graph import PROBLEMS, PrecisionWarning, nearest_neighbours, solve
+from vitruvian.sim.simd2.graph import (
+    PROBLEMS,
+    PrecisionWarning,
+    SpanningForest,
+    nearest_neighbours,
+    solve,
+)
 
 GIB = 1 << 30
 
@@ -41,7 +47,7 @@ def test_no_problem_takes_more():
             paths = solve(name, given, inputs="fp16", algorithm="leyzorek")  # takes the most
             if paths.extreme:
                 paths.route(*paths.extreme[:2])
-            assert name != "mst" or paths.tree
+            assert name != "mst" or (isinstance(paths, SpanningForest) and paths.tree)
 
         peak(call)  # loads what is compiled
         found[name] = peak(call) / 300**2

@@ -46,7 +46,9 @@ def test_the_model_is_of_units_that_are_built():
     assert core.interval("minplus", "fp32") == 8 * 8 * 16 * 2
     assert core.interval("mma", "fp32") == 8 * 8 * 8 * 2
     assert not core.builds("addnorm") and not Core().builds("addnorm", "fp32")
-    with pytest.raises(ValueError, match="addnorm must have a unit that is built, not FP32"):
+    with pytest.raises(
+        ValueError, match="addnorm must have operands and lanes that a unit exists for, not FP32"
+    ):
         Core().cycles("addnorm", Counts(mmo=1), "fp32")
     with pytest.raises(ValueError, match="not FP16 operands on k = 2"):
         core.interval("addnorm")

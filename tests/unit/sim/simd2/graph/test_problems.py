@@ -289,7 +289,7 @@ def test_neighbours_of_queries_and_what_they_refuse():
         nearest_neighbours(points, 3, inputs="fp16")
     for given, text in (
         ((points, 40), "count must be from 1 to 39, not 40"),
-        ((points, 3, queries[:, :4]), "5 features as the points, not 4"),
+        ((points, 3, queries[:, :4]), "5 features like the points, not 4"),
         ((np.array([[1.0, np.nan]]), 1), "points must be finite numbers, not nan"),
         ((points[0], 1), "points must be a matrix of numbers"),
     ):
@@ -411,7 +411,9 @@ def test_negative_weights_and_a_negative_cycle(algorithm):
     assert np.array_equal(found.values, expected)
     check_routes(found, graph, True)
     graph.add_edge(30, 4, weight=-500)
-    with pytest.raises(ValueError, match=r"no cycle of negative weight, not \d+ → .* of -\d+$"):
+    with pytest.raises(
+        ValueError, match=r"without negative cycles, not one with \d+ → .* of weight -\d+$"
+    ):
         solve("apsp", graph, algorithm=algorithm, block=16)
 
 
@@ -424,16 +426,20 @@ def test_bad_input_gets_a_clear_error(tmp_path):
         ("apsp", directed([("a", "b", {"weight": np.nan})]), r"not nan \(edge a → b\)"),
         ("apsp", np.ones((3, 4)), "adjacency matrix must be square, not 3×4"),
         ("apsp", np.ones(3), "must be square, not 3"),
-        ("apsp", np.zeros((0, 0)), "must have a row at least"),
+        ("apsp", np.zeros((0, 0)), "must have at least one row"),
         ("apsp", np.array([[0, 1j], [1j, 0]]), "weights must be real numbers, not complex128"),
         ("apsp", np.array([[0, -INF], [1, 0]]), r"finite, or inf for no edge, not -inf"),
         ("apsp", directed([("a", "b", {"weight": "x"})]), "weights must be numbers, not 'x'"),
-        ("apsp", nx.Graph([("a", "b", {"weight": -1})]), "weight, not a → b → a of -2"),
-        ("apsp", nx.Graph([("a", "a", {"weight": -1})]), "weight, not a → a of -1"),
+        (
+            "apsp",
+            nx.Graph([("a", "b", {"weight": -1})]),
+            "cycles, not one with a → b → a of weight -2",
+        ),
+        ("apsp", nx.Graph([("a", "a", {"weight": -1})]), "cycles, not one with a → a of weight -1"),
         (
             "apsp",
             [[INF, 0.1, INF], [INF, INF, 0.2], [-0.3, INF, INF]],
-            r"not 0 → 1 → 2 → 0 of -7.\d+e-09 \(by rounding its weights\)",
+            r"with 0 → 1 → 2 → 0 of weight -7.\d+e-09 \(because its weights were rounded\)",
         ),
         ("apsp", tmp_path / "bad.mtx", "graph must be a Matrix Market file, not .*bad.mtx"),
         ("apsp", tmp_path / "none.mtx", "must be a Matrix Market file"),
@@ -445,7 +451,7 @@ def test_bad_input_gets_a_clear_error(tmp_path):
         ("aplp", cycle, "without cycles, not one with b → c → d → b"),
         ("aplp", nx.path_graph(3), "without cycles, not one with 0 → 1 → 0"),
         ("aplp", nx.cycle_graph(30, directed), r"4 → 5 → … → .* → 0 \(30 edges\)"),
-        ("mst", cycle, "without directions"),
+        ("mst", cycle, "must have an undirected graph"),
         ("sssp", cycle, "problem must be one of apsp"),
     ):
         with pytest.raises(ValueError, match=text):
@@ -458,8 +464,7 @@ def test_bad_input_gets_a_clear_error(tmp_path):
         solve("apsp", directed([("a", "b", {"weight": 1e5})]), inputs="fp16")
     with pytest.raises(ValueError, match="vertex must be one of 'a', 'b', 'c', 'd', not 'e'"):
         solve("apsp", cycle).route("a", "e")
-    with pytest.raises(ValueError, match="tree must be asked of mst"):
-        _ = solve("apsp", cycle).tree
+    assert not hasattr(solve("apsp", cycle), "tree")
 
 
 def test_disconnected_pairs_stay_infinite():
@@ -491,5 +496,5 @@ def test_rounded_weights_and_values_are_said():
     route = found.route((0, 0), (5, 6))
     assert route and found.cost(route) == pytest.approx(exact.value((0, 0), (5, 6)), rel=2e-3)
     far = nx.path_graph(20)
-    with pytest.warns(PrecisionWarning, match="some do not fit and were lost"):
+    with pytest.warns(PrecisionWarning, match="between iterations, and some overflowed"):
         solve("apsp", converted(far, lambda w: 60000 * w), inputs="fp16")

@@ -1,4 +1,4 @@
-"""⊗⊕ a second of `golden.simd2.mmo`, and shortest paths beside SciPy's.
+"""⊗⊕ a second of ``golden.simd2.mmo``, and shortest paths beside SciPy's.
 
 All on one core but orand, which is a product of matrices (OPENBLAS_NUM_THREADS=1 keeps it there).
 

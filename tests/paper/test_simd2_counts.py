@@ -1,6 +1,6 @@
 """SIMD² instructions and iterations against Zhang 2024, §3.4 and §3.6; nothing of hardware.
 
-Cycles are the model's (`sim.simd2.graph.Core`), of one unit beside one vector unit; published
+Cycles are the model's (``sim.simd2.graph.Core``), of one unit beside one vector unit; published
 times are of a whole GPU. So of speed-ups it is said where the model lies, not that it is right.
 """
 
@@ -49,7 +49,7 @@ def figure_3_6(machine, a, b, c, d, *, size, k, tile_x, tile_y):
 
 
 def test_figure_3_6():
-    """Its instructions, its result, and the counts that `Machine.apply` says without running it."""
+    """Its instructions, its result, and the counts that ``Machine.apply`` says without running it."""
     rng = np.random.default_rng(1)
     size, k = 48, 80
     a, b = rng.random((size, k)).astype(np.float16), rng.random((k, size)).astype(np.float16)

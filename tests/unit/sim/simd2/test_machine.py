@@ -1,4 +1,4 @@
-"""`sim.simd2`: instructions, their counts, padding, 2:4 sparsity, back ends."""
+"""``sim.simd2``: instructions, their counts, padding, 2:4 sparsity, back ends."""
 
 import math
 

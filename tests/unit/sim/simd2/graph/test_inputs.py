@@ -1,4 +1,4 @@
-"""`sim.simd2.graph`: how graphs are read, what is said of it, what is written, and the bounds."""
+"""``sim.simd2.graph``: how graphs are read, what is said of it, what is written, and the bounds."""
 
 import bz2
 import gzip

@@ -1,4 +1,4 @@
-"""`sim.simd2.graph.memory`: what problems take for each pair, and what is refused."""
+"""``sim.simd2.graph.memory``: what problems take for each pair, and what is refused."""
 
 import tracemalloc
 import warnings

@@ -1,4 +1,4 @@
-"""`sim.simd2.graph.estimate`: what it counts, cycles by hand, the documentation's table."""
+"""``sim.simd2.graph.estimate``: what it counts, cycles by hand, the documentation's table."""
 
 from dataclasses import fields
 
@@ -75,7 +75,7 @@ def test_every_number_that_is_not_counted_has_a_source():
 
 
 def test_the_table_of_the_documentation(root):
-    text = (root / "docs" / "units" / "simd2.md").read_text()
+    text = (root / "docs" / "units" / "simd2" / "cycles.md").read_text()
     lines = text.split("<!-- model -->")[1].split("<!-- /model -->")[0].strip().splitlines()[2:]
     assert len(lines) == 15
     for line in lines:

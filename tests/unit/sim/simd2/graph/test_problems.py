@@ -1,4 +1,4 @@
-"""`sim.simd2.graph`: applications against NetworkX and SciPy, its routes, its bad inputs."""
+"""``sim.simd2.graph``: applications against NetworkX and SciPy, its routes, its bad inputs."""
 
 import math
 import warnings

@@ -1,4 +1,4 @@
-"""vitruvian kernels: tables, JSON, exit codes, and one line for a wrong argument."""
+"""The command ``kernels``: tables, JSON, exit codes, and one line for a wrong argument."""
 
 import importlib.util
 import json
@@ -34,7 +34,7 @@ def test_json_on_standard_output(capsys):
     assert json.loads(captured.out)[0]["kernel"] == "sgemm" and "TF32" in captured.err
 
 
-def test_what_is_no_number_is_null(tmp_path):
+def test_nan_is_null_in_json(tmp_path):
     file = tmp_path / "rows.json"
     arguments = ["kernels", "fft", "--size", "4096", "--methods", "fp16", "--json", str(file)]
     assert main(arguments) == 0
@@ -58,7 +58,7 @@ def test_unit_and_seed_are_passed_on(capsys):
     assert other["rows"][-1]["max_error"] != first["rows"][-1]["max_error"]
 
 
-def test_a_preset_without_bf16_leaves_a_kernel_s_own_methods_out(capsys):
+def test_a_preset_without_bf16_leaves_out_default_methods(capsys):
     assert main(["kernels", "sgemm", "--size", "8", "--preset", "v100", "--json", "-"]) == 0
     captured = capsys.readouterr()
     (study,) = json.loads(captured.out)

@@ -1,4 +1,4 @@
-"""Kernels on the compiled RTL: golden's bits, and its clock cycles beside the count."""
+"""Kernels on the compiled RTL: the bits of golden, and measured beside modelled cycles."""
 
 import json
 
@@ -15,7 +15,7 @@ from vitruvian.sim.studies.fft import fft
 LATENCY = CONFIGS["m3xu"].latency_cycles
 
 
-def test_the_back_end_has_golden_s_interface():
+def test_the_back_end_has_the_parameters_of_golden():
     rng = np.random.default_rng(2)
     a, b, c = rng.standard_normal((3, 5, 5)).astype(np.float32)
     settings = {"precision": "fp32", "k": 4, "preset": "a100"}
@@ -23,8 +23,8 @@ def test_the_back_end_has_golden_s_interface():
     assert np.array_equal(found, gemm(a, b, c, **settings))
 
 
-def test_fft_through_the_rtl_is_golden_s_and_as_good_as_fp32():
-    """4096 points in FP32C: 16·16·16, three products, bit for bit; scaled, as NumPy gives it."""
+def test_fft_on_the_rtl_equals_golden_and_is_as_accurate_as_fp32():
+    """4096 points in FP32C are three products, one for each radix of 16·16·16."""
     rng = np.random.default_rng(3)
     x = rng.standard_normal((4096, 2)).astype(np.float32).view(np.complex64)[:, 0]
     results = {}

@@ -1,4 +1,4 @@
-"""Neighbours and clusters on measured data: where FP16 goes wrong and FP32 does not."""
+"""Neighbours and clusters on measured data: FP16 makes mistakes that FP32 does not make."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ def test_fp16_finds_wrong_neighbours_and_fp32_does_not(knn):
         assert set(knn[name].extras.values()) == {0.0}
     fp16 = knn["FP16"].extras
     assert 5 < fp16["wrong %"] < 20
-    # With norms of the same rounded data errors cancel, but not all; small data underflow.
+    # With norms of the same rounded data, most errors cancel; small data underflow.
     assert 0 < fp16["rounded %"] < 2 and fp16["small %"] > 1.5 * fp16["wrong %"]
     assert knn["FP16 scaled"].extras["small %"] == knn["FP16 scaled"].extras["wrong %"]
     assert knn["BF16"].extras["wrong %"] > 2 * fp16["wrong %"]
@@ -53,7 +53,7 @@ def test_distances():
 def test_wrong_share_counts_by_distance():
     distances = np.array([[0.0, 1.0, 1.0, 2.0], [3.0, 2.0, 1.0, 0.0]])
     assert wrong_share(nearest(distances, 2), distances) == 0
-    assert wrong_share(np.array([[0, 2], [3, 2]]), distances) == 0, "either of two equal ones"
+    assert wrong_share(np.array([[0, 2], [3, 2]]), distances) == 0, "two are equally far away"
     assert wrong_share(np.array([[0, 3], [3, 2]]), distances) == 0.25
     assert wrong_share(np.array([[3, 0], [0, 1]]), distances) == 0.75
     assert nearest(np.array([[np.nan, 1.0, 0.0]]), 3).tolist() == [[2, 1, 0]]

@@ -1,4 +1,4 @@
-"""``sim.simd2.graph``: how graphs are read, what is said of it, what is written, and the bounds."""
+"""``sim.simd2.graph``: readers of graphs, their warnings and limits, and the writers of results."""
 
 import bz2
 import gzip
@@ -28,7 +28,7 @@ TWICE = "%%MatrixMarket matrix coordinate real general\n3 3 4\n1 2 5\n2 3 1\n1 2
 
 
 class Frame:
-    """What is used of a pandas data frame."""
+    """The part of a pandas data frame that the reader uses."""
 
     iloc = None
 
@@ -44,14 +44,14 @@ class Frame:
         return np.array([self.data[name] for name in self.columns]).T
 
 
-def quiet(*given, **settings):
-    """Solve without a word."""
+def quiet(*args, **kwargs):
+    """Solve a problem; a warning is an error."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        return solve(*given, **settings)
+        return solve(*args, **kwargs)
 
 
-def test_duplicate_entries_are_refused_or_as_asked(tmp_path):
+def test_repeated_entries_are_refused_or_combined_by_a_rule(tmp_path):
     file = tmp_path / "twice.mtx"
     file.write_text(TWICE)
     sparse = coo_array((np.array([5.0, 1, 3, 7]), ([0, 1, 0, 1], [1, 2, 1, 2])), shape=(3, 3))
@@ -63,7 +63,7 @@ def test_duplicate_entries_are_refused_or_as_asked(tmp_path):
             found = quiet("apsp", source, duplicates=name)
             assert found.value(*first) == value
             assert found.graph.notes[0].startswith("2 edges were repeated: ")
-        assert quiet("gtc", source).value(*first) == 1  # weights do not matter
+        assert quiet("gtc", source).value(*first) == 1  # gtc ignores weights
     with pytest.raises(ValueError, match="duplicates must be one of sum, min, max, first, not 'x'"):
         solve("apsp", file, duplicates="x")
     with pytest.raises(ValueError, match="must not be given for a dense matrix"):
@@ -75,7 +75,7 @@ def test_duplicate_entries_are_refused_or_as_asked(tmp_path):
         solve("apsp", file)
 
 
-def test_zeros_of_a_dense_array_are_said():
+def test_zeros_of_a_dense_array_cause_a_warning():
     zeros = np.array([[0, 2.0, 0], [0, 0, 3.0], [0, 0, 0]])
     with pytest.warns(GraphWarning, match="4 zeros of the matrix are edges of weight 0; no_edge=0"):
         assert solve("apsp", zeros).value(0, 2) == 0
@@ -94,7 +94,7 @@ def test_a_stored_zero_is_an_edge_of_the_closure():
     assert quiet("gtc", nx.DiGraph([("a", "b", {"weight": 0})])).value("a", "b") == 1
 
 
-def test_a_missing_weight_is_said_once():
+def test_missing_weights_cause_one_warning():
     graph = nx.Graph([("a", "b", {"weight": 3}), ("b", "c", {}), ("c", "d", {"distance": 9})])
     with pytest.warns(GraphWarning) as heard:
         assert solve("apsp", graph).value("a", "d") == 5
@@ -104,7 +104,7 @@ def test_a_missing_weight_is_said_once():
     quiet("gtc", graph)
 
 
-def test_rounding_and_underflow_of_fp32_weights_are_said():
+def test_rounding_and_underflow_of_fp32_weights_cause_a_warning():
     with pytest.warns(PrecisionWarning, match=r"rounded to FP32, with .* up to 1.5e-08$"):
         solve("apsp", [(0, 1, 0.1)])
     with pytest.warns(PrecisionWarning) as heard:
@@ -118,7 +118,7 @@ def test_rounding_and_underflow_of_fp32_weights_are_said():
 @pytest.mark.parametrize(
     ("problem", "weight", "count"), [("maxrp", 2.0**-80, 2), ("minrp", 2.0**-80, 3)]
 )
-def test_values_that_fp32_cannot_hold_are_said(problem, weight, count):
+def test_values_that_fp32_cannot_represent_cause_a_warning(problem, weight, count):
     chain = [(i, i + 1, weight) for i in range(3)]
     with pytest.warns(PrecisionWarning, match=f"at least {count} pairs .* FP32 cannot hold"):
         solve(problem, chain)
@@ -138,7 +138,7 @@ def test_tuples_and_frames_are_lists_of_edges():
     found = quiet("apsp", [(3, 1, 4), (1, 2, 1)], directed=False)
     assert found.graph.names == (1, 2, 3) and found.value(2, 3) == 5
     assert quiet("apsp", edges, names="abcd").graph.names == tuple("abcd")
-    assert quiet("mst", iter(edges)).tree == [("b", "a"), ("a", "c")]  # both ways by default
+    assert quiet("mst", iter(edges)).tree == [("b", "a"), ("a", "c")]  # undirected by default
     square = Frame({"x": [math.inf, 1.0], "y": [4.0, math.inf]}, index=["x", "y"])
     assert quiet("apsp", square).value("x", "y") == 4
     with pytest.warns(GraphWarning, match="1 of 2 edges have no weight"):
@@ -179,12 +179,12 @@ def test_edge_lists_in_files(name, text, tmp_path):
     assert found.graph.names == (1, 2, 10) and found.value(1, 10) == 6.5
 
 
-def test_a_header_of_two_columns_is_one(tmp_path):
+def test_a_header_of_two_columns_is_recognised(tmp_path):
     (tmp_path / "a.csv").write_text("source,target\n1,2\n2,10\n")
     assert quiet("gtc", tmp_path / "a.csv").graph.names == (1, 2, 10)
 
 
-def test_a_header_is_known_by_the_name_of_the_weights(tmp_path):
+def test_a_header_is_recognised_by_the_name_of_the_weights(tmp_path):
     (tmp_path / "a.csv").write_text("one,other,,cost\n1,2,x,5\n2,10,y,1.5\n")
     assert quiet("apsp", tmp_path / "a.csv", weight="cost").value(1, 10) == 6.5
 
@@ -253,7 +253,7 @@ def test_a_bomb_and_absurd_headers_are_refused(tmp_path, monkeypatch):
 
 
 def test_the_fast_algorithm_is_the_default():
-    """Floyd–Warshall above a block of vertices: half of Leyzorek's operations, or less."""
+    """Above one block of vertices, Floyd–Warshall takes at most half of Leyzorek's operations."""
     assert [default_algorithm(v) for v in (1, 128, 129)] == ["leyzorek"] * 2 + ["floyd-warshall"]
     assert default_algorithm(500, check=False) == "leyzorek"
     graph = nx.cycle_graph(200)

@@ -1,4 +1,4 @@
-"""``sim.simd2.graph``: applications against NetworkX and SciPy, its routes, its bad inputs."""
+"""``sim.simd2.graph``: results against NetworkX and SciPy, routes, and errors for bad input."""
 
 import math
 import warnings
@@ -32,7 +32,7 @@ INF = math.inf
 
 
 def weighted(graph, seed, low=1, high=20):
-    """The same with whole weights drawn at random."""
+    """Set random whole weights, and return the graph."""
     rng = np.random.default_rng(seed)
     for _, _, data in graph.edges(data=True):
         data["weight"] = int(rng.integers(low, high))
@@ -40,7 +40,7 @@ def weighted(graph, seed, low=1, high=20):
 
 
 def acyclic(graph):
-    """Its edges from the earlier vertex to the later."""
+    """Return the graph with its edges directed from the earlier vertex to the later one."""
     where = {node: i for i, node in enumerate(graph.nodes)}
     result = nx.DiGraph()
     result.add_nodes_from(graph.nodes)
@@ -52,7 +52,7 @@ def acyclic(graph):
 
 
 def probable(graph):
-    """The same with weights within (0, 1]."""
+    """Return the graph with weights within (0, 1]."""
     result = graph.copy()
     for _, _, data in result.edges(data=True):
         data["weight"] = 8 / (8 + data.get("weight", 1))
@@ -61,7 +61,7 @@ def probable(graph):
 
 @cache
 def graphs():
-    """Ten graphs by name: six undirected, four directed; weighted and not; some fall apart."""
+    """Return ten graphs by name: six undirected, four directed, some weighted or disconnected."""
     return {
         "karate": nx.karate_club_graph(),
         "miserables": nx.les_miserables_graph(),
@@ -81,7 +81,7 @@ ALL = (*UNDIRECTED, "dag", "citations", "scale free", "sparse")
 
 
 def table(graph, rows, absent):
-    """A matrix of a dict of dicts."""
+    """Return the matrix of a dict of dicts."""
     where = {node: i for i, node in enumerate(graph.nodes)}
     result = np.full((len(where), len(where)), absent)
     for source, row in rows:
@@ -103,7 +103,7 @@ def longest(graph):
 
 
 def widest(graph):
-    """The largest capacity whose edges still lead from one vertex to another."""
+    """Return the largest capacity whose edges still lead from one vertex to another."""
     result = table(graph, (), -INF)
     where = {node: i for i, node in enumerate(graph.nodes)}
     weights = {data.get("weight", 1) for _, _, data in graph.edges(data=True)}
@@ -147,7 +147,7 @@ def closed(graph):
     return np.sign(nx.to_numpy_array(whole, nodelist=list(graph.nodes)))
 
 
-#: By application: what its input is made of, the expected values, whether they are exact.
+#: By problem: a function of the input graph, the expected values, and if they are exact.
 EXPECTED = {
     "apsp": (lambda g: g, lambda g: table(g, nx.all_pairs_dijkstra_path_length(g), INF), True),
     "aplp": (acyclic, longest, True),
@@ -177,7 +177,7 @@ def test_values_and_routes_are_those_of_networkx(name):
 
 
 def check_routes(found, graph, exact):
-    """Every third pair: along edges, with the value found, and there if there is a value."""
+    """Check every third pair: a route follows edges, and has the computed value."""
     names, absent = found.graph.names, found.problem.op.no_edge
     for i in range(0, len(names), 3):
         for j in range(0, len(names), 3):
@@ -194,7 +194,7 @@ def check_routes(found, graph, exact):
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_edges_in_two_of_four_form(name):
-    """Some graphs take one compressed matrix, others two; 37 vertices are no whole groups."""
+    """Some graphs need one compressed matrix, others two; 37 vertices are not whole groups."""
     change, expect, exact = EXPECTED[name]
     passes = set()
     for case in ("florentine", "grid") if name == "mst" else ("dag", "sparse", "citations"):
@@ -223,8 +223,8 @@ def test_two_of_four_edges_take_half_the_operations():
 
 @pytest.mark.parametrize("name", UNDIRECTED)
 @pytest.mark.parametrize("inputs", ["fp16", "fp32"])
-def test_a_minimum_spanning_tree_weighs_what_networkx_says(name, inputs):
-    """In FP16 too, though 1/3 and other weights are rounded: rounding keeps the order."""
+def test_a_minimum_spanning_tree_has_the_weight_of_networkx(name, inputs):
+    """This holds in FP16, too: 1/3 and other weights are rounded, but rounding keeps the order."""
     graph = converted(graphs()[name], lambda w: w / 3 + 1000)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrecisionWarning)
@@ -236,8 +236,8 @@ def test_a_minimum_spanning_tree_weighs_what_networkx_says(name, inputs):
     assert all(graph.has_edge(*edge) for edge in found.tree)
 
 
-def test_routes_where_rounded_values_left_no_tight_way(monkeypatch):
-    """A distance that is rounded down as an operand gains by going round small weights."""
+def test_routes_if_rounded_values_leave_no_tight_path(monkeypatch):
+    """A distance that is rounded down as an operand improves along a cycle of small weights."""
     again = []
     row = routes_module._row
     monkeypatch.setattr(routes_module, "_row", lambda *given: again.append(1) or row(*given))
@@ -267,7 +267,7 @@ def test_a_forest_and_equal_weights():
 
 @pytest.mark.parametrize("case", ALL)
 def test_nearest_neighbours_are_those_of_a_tree(case):
-    """Vertices as points: the rows of the adjacency matrix, and places drawn at random."""
+    """Vertices are points: the rows of the adjacency matrix, and random coordinates."""
     points = nx.to_numpy_array(graphs()[case])
     for x in (points, np.random.default_rng(7).integers(-99, 99, (len(points), 3)) / 8):
         found = nearest_neighbours(x, 4)
@@ -278,7 +278,7 @@ def test_nearest_neighbours_are_those_of_a_tree(case):
         assert not (found.indices == np.arange(len(x))[:, None]).any()
 
 
-def test_neighbours_of_queries_and_what_they_refuse():
+def test_neighbours_of_queries_and_errors():
     rng = np.random.default_rng(8)
     points, queries = rng.normal(size=(40, 5)), rng.normal(size=(7, 5))
     found = nearest_neighbours(points, 3, queries)
@@ -314,7 +314,7 @@ def test_without_the_check_the_values_are_the_same(name):
 
 
 def test_iterations_of_a_path():
-    """Bellman–Ford goes an edge further each time, Leyzorek twice as far; one more sees the end."""
+    """Bellman–Ford adds an edge, Leyzorek doubles the edges; one more iteration changes nothing."""
     graph = nx.path_graph(34)
     found = {name: solve("apsp", graph, algorithm=name) for name in ("bellman-ford", "leyzorek")}
     assert found["bellman-ford"].iterations == 33 and found["bellman-ford"].converged
@@ -325,7 +325,7 @@ def test_iterations_of_a_path():
 
 
 def and_or(op, a, b, c=None, **settings):
-    """⊕ and ⊗ of orand swapped."""
+    """Compute orand with ⊕ and ⊗ exchanged."""
     found = ((a != 0)[:, :, None] | (b != 0)[None]).all(axis=1) & (c != 0)
     return found.astype(np.float32)
 
@@ -347,7 +347,7 @@ def test_mutants_of_a_back_end_are_caught(monkeypatch, name, mutant):
 
 @pytest.mark.parametrize("part", ["rows", "check"])
 def test_mutants_of_the_algorithms_are_caught(monkeypatch, part):
-    """Paths through a block left out; an iteration too few."""
+    """One mutant omits the paths through a block, the other runs too few iterations."""
     graph = graphs()["grid"]
     expected = solve("apsp", graph).values
     if part == "rows":
@@ -474,7 +474,7 @@ def test_disconnected_pairs_stay_infinite():
         assert np.isinf(values[:20, 20:]).all() and np.isfinite(values[:20, :20]).all()
 
 
-def test_rounded_weights_and_values_are_said():
+def test_rounded_weights_and_values_cause_warnings():
     graph = converted(graphs()["grid"], lambda w: w + 0.1)
     with pytest.warns(PrecisionWarning) as heard:
         found = solve("apsp", graph, inputs="fp16")

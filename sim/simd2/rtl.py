@@ -56,8 +56,8 @@ class CompiledUnit:
             _check_addnorm(op, wide, unit.k)
             choose = _fp32_config if wide else _config
             config = choose(unit.m, unit.n, unit.k, unit.preset)
-            found = compute(op, a, b, c, config=config)
-            return found.d, found.cycles
+            result = compute(op, a, b, c, config=config)
+            return result.d, result.cycles
 
         return mmo
 

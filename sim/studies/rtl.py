@@ -30,8 +30,8 @@ class CompiledUnit:
         def gemm(a, b, c=None, **settings: Any) -> tuple[np.ndarray, int]:
             from vitruvian.sim.rtl.m3xu import compute
 
-            found = compute(a, b, c, m=unit.m, n=unit.n, **settings)
-            return found.d, found.cycles
+            result = compute(a, b, c, m=unit.m, n=unit.n, **settings)
+            return result.d, result.cycles
 
         return gemm
 

@@ -80,9 +80,15 @@ class Options(TypedDict, total=False):
 
 # The overloads let a type checker know that ``solve("mst", …)`` has a tree.
 @overload
-def solve(problem: Literal["mst"], source: Any, **options: Unpack[Options]) -> SpanningForest: ...
+def solve(problem: Literal["mst"], source: Any, **options: Unpack[Options]) -> SpanningForest:
+    """Solve mst; the result has a tree."""
+
+
 @overload
-def solve(problem: str, source: Any, **options: Unpack[Options]) -> Paths: ...
+def solve(problem: str, source: Any, **options: Unpack[Options]) -> Paths:
+    """Solve any path problem; see below."""
+
+
 def solve(
     problem: str,
     source: Any,

@@ -32,7 +32,16 @@ CASES = {
 
 
 def operand(rng, precision: str, size: int) -> np.ndarray:
-    """Return a square matrix of standard normal numbers, complex for FP32C."""
+    """Return a square matrix of standard normal numbers.
+
+    Parameters
+    ----------
+    rng : Generator
+    precision : str
+        The matrix is complex for FP32C.
+    size : int
+        Rows and columns.
+    """
     values = rng.standard_normal((size, size))
     if PRECISIONS[precision].is_complex:
         values = values + 1j * rng.standard_normal((size, size))

@@ -19,9 +19,20 @@ from vitruvian.sim.simd2.graph import as_graph, solve
 
 
 def operand(rng, size, special):
-    """Return FP32 operands in [0, 1).
+    """Return random operands.
 
-    If ``special`` is True, a fifth of them are −1, zeros of both signs, infinities and NaNs.
+    Parameters
+    ----------
+    rng : Generator
+    size : int
+        Rows and columns.
+    special : bool
+        If True, a fifth of the operands are −1, zeros of both signs, infinities and NaNs.
+
+    Returns
+    -------
+    (size, size) ndarray of float32
+        Numbers in [0, 1), except for the special ones.
     """
     x = rng.random((size, size), dtype=np.float32)
     if special:
@@ -32,7 +43,15 @@ def operand(rng, size, special):
 
 
 def rate(op, a, b, c, seconds):
-    """Return the terms per second of the fastest of several runs, which take ``seconds`` in all."""
+    """Return the terms per second of the fastest of several runs.
+
+    Parameters
+    ----------
+    op : Op
+    a, b, c : ndarray of float32
+    seconds : float
+        Total time of the runs.
+    """
     mmo(op, a, b, c)  # the first call compiles
     best, spent = 0.0, 0.0
     while spent < seconds:

@@ -67,7 +67,20 @@ def compute(backend: Backend, unit: Unit, operands: tuple, settings: dict) -> tu
 
 
 def check_unit(backend: Backend | None, unit: Unit, precision: str) -> None:
-    """Raise ValueError if a back end says that it cannot compute in a precision on a unit."""
+    """Check that a back end can compute in a precision on a unit.
+
+    Parameters
+    ----------
+    backend : callable or None
+        A back end that is None or does not implement ``ChecksUnits`` accepts everything.
+    unit : Unit
+    precision : str
+
+    Raises
+    ------
+    ValueError
+        If the back end cannot compute.
+    """
     if isinstance(backend, ChecksUnits):
         backend.check(unit, precision)
 

@@ -166,7 +166,22 @@ class Machine:
         self.counts += Counts(loads=len(fragment.values) // TILE)
 
     def storematrix(self, target: np.ndarray, fragment: Fragment, ld: int) -> None:
-        """Store an accumulator to memory; see ``loadmatrix`` for the layout and the errors."""
+        """Store an accumulator to memory: row i begins at ``target[i * ld]``.
+
+        Parameters
+        ----------
+        target : (size,) ndarray of float32
+            Memory.
+        fragment : Fragment
+            An accumulator.
+        ld : int
+            Elements from the start of one row to the start of the next.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the fragment is not an accumulator, or the memory does not fit, see ``loadmatrix``.
+        """
         if fragment.kind != "accum":
             raise ValueError(f"fragment must be an accum to be stored, not a {fragment.kind}")
         _rows(target, ld, fragment.values)[:] = fragment.values

@@ -146,7 +146,13 @@ def _real(text: str) -> float:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Solve a graph problem, or print the model's cycles."""
+    """Solve a graph problem, or print the cycles of the model.
+
+    Raises
+    ------
+    UserError
+        If an option or the graph is wrong, or the problem does not fit into memory.
+    """
     from vitruvian.sim.simd2.graph import Core, Machine
 
     _check(options)

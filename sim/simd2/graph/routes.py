@@ -8,7 +8,14 @@ __all__ = ["find_cycle", "lost_paths", "negative_cycle", "parents", "spanning_tr
 
 
 def times(op: Op, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return a ⊗ b for arrays of the same dtype, rounded once."""
+    """Return a ⊗ b, rounded once.
+
+    Parameters
+    ----------
+    op : Op
+    a, b : ndarray
+        Arrays of the same dtype whose shapes broadcast.
+    """
     with np.errstate(all="ignore"):
         if op.times == "and":
             return ((a != 0) & (b != 0)).astype(a.dtype)

@@ -123,6 +123,7 @@ class Machine:
             raise TypeError(f"dtype of {kind} must be one of {names}, not {dtype.name}")
         fragment = Fragment(kind, k, np.zeros((k if kind == "matrixb" else TILE, TILE), dtype))
         if kind == "matrixa" and k == DEEP:
+            # Any two different indices in a group are valid; 0 and 1 are the smallest.
             fragment.indices = np.tile(np.array([0, 1], np.uint8), (TILE, TILE // 2))
         return fragment
 
@@ -273,6 +274,7 @@ class Machine:
         return d
 
     def _settings(self, op) -> dict[str, Any]:
+        # ``squares`` is passed only if the user chose it, so each back end has its own default.
         settings: dict[str, Any] = {"k": self.unit.k, "preset": self.unit.preset}
         if op is Op.ADDNORM and self.squares:
             settings["squares"] = self.squares

@@ -119,6 +119,7 @@ def _check_addnorm(op: Op | str, wide: bool, k: int) -> None:
         raise ValueError(f"k must be a multiple of {PARTS} for addnorm on compiled RTL, not {k!r}")
 
 
+# A configuration is checked when it is made, so equal ones are made once.
 @lru_cache
 def _config(m: int, n: int, k: int, preset: str):
     from vitruvian.sim.rtl.simd2 import UNIT

@@ -48,6 +48,7 @@ def patches(x, height: int, width: int, *, stride: int = 1, padding: int = 0) ->
             f"not {height}×{width}"
         )
     windows = np.lib.stride_tricks.sliding_window_view(x, (height, width), axis=(1, 2))
+    # (C, rows, columns, height, width) becomes (C, height, width, rows, columns).
     windows = windows[:, ::stride, ::stride].transpose(0, 3, 4, 1, 2)
     return windows.reshape(-1, *windows.shape[3:])
 

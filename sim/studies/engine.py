@@ -109,6 +109,7 @@ class Engine:
         d, cycles = compute(BACKENDS[self.backend], unit, (a, b, c), settings)
         if self.check:
             self.mismatches += _mismatches(d, golden_gemm(a, b, c, **settings))
+        # The cost is added last, so that a product that raises an error costs nothing.
         batch = int(np.prod(d.shape[:-2]))
         cost = unit.cost(name, d.shape[-2], d.shape[-1], np.shape(a)[-1], batch=batch)
         cost = replace(cost, measured_cycles=cycles)

@@ -36,6 +36,7 @@ def exact_product(a, b) -> tuple[np.ndarray, np.ndarray]:
     rows, columns = _halves(np.asarray(a, np.float64)), _halves(np.asarray(b, np.float64).T)
     high, low = np.empty((2, len(rows[0]), len(columns[0])))
     for i in range(len(high)):
+        # Four exact products of halves for each element of K.
         products = np.concatenate([x[i] * y for x in rows for y in columns], axis=-1)
         for j, terms in enumerate(products.tolist()):
             high[i, j] = math.fsum(terms)

@@ -120,6 +120,7 @@ class Method:
         """Return ``x`` times a power of two, and the exponent of that power."""
         if not self.scaled or not x.size:
             return x, 0
+        # frexp returns a fraction in [0.5, 1), so the largest magnitude becomes 2^14 to 2^15.
         exponent = 15 - int(np.frexp(np.abs(x).max())[1])
         return np.ldexp(x, exponent), exponent
 
@@ -173,6 +174,7 @@ class NumPy:
 
 def _rounded(x: np.ndarray, precision: str) -> np.ndarray:
     """Return the nearest values of a narrow format (ties to even); overflow gives infinity."""
+    # NumPy has no TF32, so its values are float32 with a shorter significand.
     if precision == "tf32":
         codes = np.ascontiguousarray(x).view(np.uint32)
         return convert(codes, "fp32", "tf32").astype(np.uint32, copy=False).view(np.float32)

@@ -119,7 +119,7 @@ def dictionary(t1_ms, t2_ms, sequence: Sequence, gemm, *, dtype: Any = np.comple
     if t1.shape != t2.shape or t1.ndim != 1 or not (t1 > 0).all() or not (t2 > 0).all():
         raise ValueError("t1_ms and t2_ms must be (A,) arrays of positive times")
     state = np.zeros((len(t1), sequence.orders, 3), dtype)
-    state[:, 0, 2] = -1  # inverted
+    state[:, 0, 2] = -1  # the equilibrium magnetisation 1 after the inversion
     _relax(state, sequence.inversion_ms, t1, t2)
     echo = np.exp(-sequence.echo_ms / t2).astype(state.real.dtype)
     signals = np.empty((len(t1), len(sequence.flips)), dtype)
@@ -135,6 +135,7 @@ def dictionary(t1_ms, t2_ms, sequence: Sequence, gemm, *, dtype: Any = np.comple
 def _relax(state, time, t1, t2) -> None:
     """Let the magnetisation relax for a time in ms; order 0 of Z recovers towards 1."""
     real = state.real.dtype
+    # T2 reduces F⁺ and F⁻, T1 reduces Z; only order 0 of Z recovers.
     recovered, kept = np.exp(-time / t1), np.exp(-time / t2)
     state[:, :, :2] *= kept.astype(real)[:, None, None]
     state[:, :, 2] *= recovered.astype(real)[:, None]

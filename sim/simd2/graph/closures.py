@@ -49,6 +49,7 @@ class Operand:
             back = operand.astype(np.float32)
             differ = back != d
             if differ.any():
+                # A value that overflows gives an infinite error here, which must be kept.
                 exact = d[differ].astype(np.float64)
                 error = np.abs(back[differ] - exact) / np.abs(exact)
                 self.error = max(self.error, float(error.max()))
@@ -187,6 +188,7 @@ def closure(
             new = _apply_parts(machine, op, parts, x, d)
         else:
             new = machine.apply(op, x, edges if algorithm == "bellman-ford" else x, d)
+        # A closure that one iteration leaves unchanged is a fixed point of all further iterations.
         same = check and np.array_equal(new, d)
         d = new
         if stop and stop(d):
@@ -241,6 +243,7 @@ def _floyd_warshall(machine, op, start, operand, *, block, check, stop):
         columns = np.ascontiguousarray(d[:, part])
         d[:, part] = machine.apply(op, operand(columns), inner, columns)
         count += 1
+        # With a single block, the closure of that block is already the whole result.
         if len(d) > block:
             columns = np.ascontiguousarray(d[:, part])
             d = machine.apply(op, operand(columns), operand(d[part]), d)

@@ -128,6 +128,7 @@ def combined(
     """
     size = len(names)
     if not directed:
+        # Both directions of an edge get the same code, so that one repeats the other.
         rows, columns = np.minimum(rows, columns), np.maximum(rows, columns)
     # A stable sort by the pair of vertices puts the repetitions of an edge next to each other.
     codes = rows.astype(np.int64) * size + columns
@@ -145,6 +146,7 @@ def combined(
             f"{weights[again]:g} (duplicates='min' takes the smallest weight; "
             f"the choices are {', '.join(DUPLICATES)})"
         )
+    # ``first`` has the start of each group of repetitions, which ``reduceat`` combines.
     first, values = np.flatnonzero(begins), weights[order]
     if repeated and duplicates != "first":
         reduce = {"sum": np.add, "min": np.minimum, "max": np.maximum}[duplicates or ""]

@@ -140,13 +140,14 @@ def as_graph(
         _unused("a Graph", no_edge=no_edge, duplicates=duplicates, directed=directed)
         return _checked(source.weights, source.edges, source.names, op, source.notes)
     if op is Op.ORAND and duplicates is None:
-        duplicates = "first"
+        duplicates = "first"  # weights do not matter, so any rule gives the same graph
     options: dict[str, Any] = {"weight": weight, "names": names, "duplicates": duplicates}
     listed = as_edges(source, weight)
     if listed is not None:
         _unused("a list of edges", no_edge=no_edge)
         return _from_list(listed, op, **options, directed=directed is not False)
     _unused("a graph that is not a list of edges", directed=directed)
+    # NetworkX, pandas and SciPy are recognised by their methods, so none of them is imported.
     if hasattr(source, "adjacency") and hasattr(source, "nodes"):
         _unused("a NetworkX graph", no_edge=no_edge)
         options["duplicates"] = duplicates or choice(op)
@@ -171,6 +172,7 @@ def as_graph(
     array = np.asarray(source)
     _square(array.shape)
     weights = np.array(_real(array))
+    # In a dense matrix every entry is an edge; ``_checked`` removes the infinities that are not.
     edges = np.ones(weights.shape, bool)
     if no_edge is not None:
         edges &= ~(weights == no_edge)
@@ -279,6 +281,8 @@ def _checked(weights, edges, names, op, notes=()):
         raise ValueError(f"weights must be numbers, not {first(wrong)}")
     absent = op.no_edge
     if op is not Op.ORAND:
+        # The infinity that ⊕ never chooses means "no edge". Weights of maxmul are probabilities,
+        # so there both could; +∞ does.
         infinity = -np.inf if op.plus == "max" and op.times != "mul" else np.inf
         wrong = edges & (weights == -infinity)
         if wrong.any():
@@ -333,7 +337,7 @@ def rounded(values: np.ndarray, inputs: str, what: str = "weights") -> np.ndarra
     dtype = FORMATS[inputs]
     with np.errstate(over="ignore", under="ignore"):
         result = values.astype(dtype)
-    wrong = np.isinf(result) & np.isfinite(values)
+    wrong = np.isinf(result) & np.isfinite(values)  # overflow, not a given infinity
     if wrong.any():
         largest, first = np.finfo(dtype).max, values[wrong].flat[0]
         more = "; inputs='fp32' has a wider range" if inputs == "fp16" else ""

@@ -192,6 +192,7 @@ class Core:
         ValueError
             If no unit exists for the operation and the operands, see ``builds``.
         """
+        # Instructions on one output tile follow each other; its last result costs the latency once.
         compute = counts.mmo * self.interval(op, inputs) + counts.stores * self.latency_cycles
         return self._with_memory(compute, counts, inputs, checked)
 
@@ -210,6 +211,7 @@ class Core:
 
     def _with_memory(self, compute, counts, inputs, checked):
         """Add the cycles of loads, stores and the check, which both units share."""
+        # Loads of A and B; a compressed A has a B of two fragments. All other loads are those of C.
         operands = 2 * counts.mmo + counts.sparse
         results = counts.loads - operands + counts.stores
         moved = TILE * TILE * (operands * _BYTES[inputs] + results * 4)

@@ -50,6 +50,7 @@ def write_paths(paths: Paths, path: str | Path) -> None:
         rows = zip(names, values, strict=True)
         _write_lines(path, _table(["", *names], ([name, *map(_text, row)] for name, row in rows)))
         return
+    # Matrix Market has no infinity; 0 is stored unless it means that there is no path.
     absent = np.float32(paths.problem.op.no_edge or 0)
     stored = np.isfinite(values) & (values != absent)
     comments = [f"{paths.problem.name}: {paths.problem.title}; only finite values are stored"]

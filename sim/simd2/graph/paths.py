@@ -85,6 +85,7 @@ class Paths:
             return [source]
         if self.values[i, j] == np.float32(self.problem.op.no_edge or 0.0):
             return None
+        # One search yields the routes from i to all vertices, so its result is kept.
         if i not in self._parents:
             self._parents[i] = parents(
                 self.problem.op,
@@ -95,6 +96,7 @@ class Paths:
                 Operand(self.inputs),
                 self.problem.identity,
             )
+        # Follow the predecessors from the target back to the source.
         before, walk = self._parents[i], [j]
         while walk[-1] != i:
             walk.append(int(before[walk[-1]]))
@@ -119,6 +121,7 @@ class Paths:
         """
         if not self.problem.extreme:
             return None
+        # Pairs of different vertices with a path.
         candidates = self.values != np.float32(self.problem.op.no_edge or 0.0)
         np.fill_diagonal(candidates, False)
         if not candidates.any():

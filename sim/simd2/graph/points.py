@@ -89,6 +89,7 @@ def nearest_neighbours(
         name="rows",
     )
     if inputs is None:
+        # Only coordinates that FP16 represents give exact differences in FP16.
         with np.errstate(over="ignore"):
             exact = all((values.astype(np.float16) == values).all() for values in (x, q))
         inputs = "fp16" if exact else "fp32"

@@ -156,8 +156,10 @@ def solve(
         weights = graph.edges.astype(np.float64)
     inputs = inputs or _format(op, weights)
     one_of("inputs", inputs, FORMATS)
+    # The unit reads operands of the format, but a closure starts from C, which is FP32.
     start = rounded(weights, inputs).astype(np.float32)
     operands = start.copy()
+    # The identity of ⊗ on the diagonal makes the result include paths without edges.
     if reflexive or op is not Op.ORAND:
         loops = np.diagonal(start).copy()
         np.fill_diagonal(start, spec.identity)
@@ -280,6 +282,7 @@ def _negative(problem: Problem, operands: np.ndarray):
         nonlocal harmless
         if harmless or not (np.diagonal(d) < 0).any():
             return False
+        # The values are rounded, so the operands decide, in float64.
         if negative_cycle(operands.astype(np.float64)) is not None:
             return True
         harmless = True  # the diagonal became negative by rounding; no cycle is negative

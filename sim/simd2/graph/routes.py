@@ -88,7 +88,7 @@ def parents(op: Op, source: int, row, edges, weights, operand, identity: float) 
     (V,) ndarray of int
         −1 for the source and for vertices without a path.
     """
-    row = np.array(row)
+    row = np.array(row)  # a copy, as the value of the source changes
     reached = row != np.float32(op.no_edge)
     row[source] = identity
     before = _search(op, source, row, operand(row).astype(np.float32), edges, weights)
@@ -123,6 +123,7 @@ def _row(op, source, edges, weights, identity):
     row[source] = identity
     for _ in range(len(weights)):
         terms = np.where(edges, times(op, row[:, None], weights), op.identity)
+        # fmin and fmax ignore a NaN, as ⊕ does.
         new = np.fmin(row, np.fmin.reduce(terms)) if least else np.fmax(row, np.fmax.reduce(terms))
         if np.array_equal(new, row):
             break

@@ -16,6 +16,7 @@ from vitruvian.sim.simd2.graph import (
     PROBLEMS,
     GraphWarning,
     PrecisionWarning,
+    SpanningForest,
     default_algorithm,
     nearest_neighbours,
     read_graph,
@@ -138,7 +139,8 @@ def test_tuples_and_frames_are_lists_of_edges():
     found = quiet("apsp", [(3, 1, 4), (1, 2, 1)], directed=False)
     assert found.graph.names == (1, 2, 3) and found.value(2, 3) == 5
     assert quiet("apsp", edges, names="abcd").graph.names == tuple("abcd")
-    assert quiet("mst", iter(edges)).tree == [("b", "a"), ("a", "c")]  # undirected by default
+    forest = quiet("mst", iter(edges))  # undirected by default
+    assert isinstance(forest, SpanningForest) and forest.tree == [("b", "a"), ("a", "c")]
     square = Frame({"x": [math.inf, 1.0], "y": [4.0, math.inf]}, index=["x", "y"])
     assert quiet("apsp", square).value("x", "y") == 4
     with pytest.warns(GraphWarning, match="1 of 2 edges have no weight"):

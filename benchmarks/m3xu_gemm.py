@@ -1,4 +1,4 @@
-"""Multiply-accumulates a second of an M³XU's compiled RTL, on one core and on all, by precision.
+"""Multiply-accumulates per second of the compiled RTL of an M³XU, on one core and on all cores.
 
 Run: ``python benchmarks/m3xu_gemm.py [--size N] [--precisions A,B] [--json FILE]``
 """
@@ -19,9 +19,10 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from vitruvian.golden.m3xu import PRECISIONS, gemm, operand_dtype
 from vitruvian.sim.rtl.m3xu import compute
 
-#: What the project promises: FP32 multiply-accumulates a second on one core.
+#: Goal of the project: FP32 multiply-accumulates per second on one core.
 GOAL = 1e6
-#: Settings of golden and of the unit. FP16 is that of the unit that has FP32 as well.
+
+#: Settings of golden and of the unit by precision. The window makes FP16 run on the unit with FP32.
 CASES = {
     "fp16": {"window": 48},
     "fp32": {},
@@ -31,7 +32,16 @@ CASES = {
 
 
 def operand(rng, precision: str, size: int) -> np.ndarray:
-    """A square matrix of normal deviates."""
+    """Return a square matrix of standard normal numbers.
+
+    Parameters
+    ----------
+    rng : Generator
+    precision : str
+        The matrix is complex for FP32C.
+    size : int
+        Rows and columns.
+    """
     values = rng.standard_normal((size, size))
     if PRECISIONS[precision].is_complex:
         values = values + 1j * rng.standard_normal((size, size))
@@ -39,32 +49,49 @@ def operand(rng, precision: str, size: int) -> np.ndarray:
 
 
 def measure(precision: str, size: int, repeats: int = 3) -> dict[str, float | str]:
-    """Compare one product with golden, then time it: the best of a few runs."""
+    """Return the speed of one product, the best of some runs, after a comparison with golden.
+
+    Parameters
+    ----------
+    precision : str
+        A key of ``CASES``.
+    size : int
+        Rows and columns of A and B.
+    repeats : int
+        Number of runs.
+
+    Raises
+    ------
+    SystemExit
+        If the product differs from golden's.
+    """
     settings: dict = {"precision": precision, **CASES[precision]}
     rng = np.random.default_rng(1)
     a, b = operand(rng, precision, size), operand(rng, precision, size)
     compute(a[:8], b[:, :4], threads=1, **settings)  # build
     row: dict[str, float | str] = {"precision": precision}
     for name, threads in (("one_core", 1), ("all_cores", os.cpu_count() or 1)):
-        best, found = float("inf"), None
+        best, result = float("inf"), None
         for _ in range(repeats):
-            started = time.perf_counter()
-            found = compute(a, b, threads=threads, **settings)
-            best = min(best, time.perf_counter() - started)
-        assert found is not None
-        if not np.array_equal(found.d, gemm(a, b, **settings)):
+            start = time.perf_counter()
+            result = compute(a, b, threads=threads, **settings)
+            best = min(best, time.perf_counter() - start)
+        assert result is not None
+        if not np.array_equal(result.d, gemm(a, b, **settings)):
             raise SystemExit(f"{precision} differs from golden")
-        row |= {f"{name}_macs": size**3 / best, f"{name}_cycles": found.cycles / best}
-        row["macs_per_cycle"] = size**3 / found.cycles
+        row |= {f"{name}_macs": size**3 / best, f"{name}_cycles": result.cycles / best}
+        row["macs_per_cycle"] = size**3 / result.cycles
     return row
 
 
 def main() -> int:
-    """Print the table; exit code 1 if FP32 was measured and misses the goal."""
+    """Print the table; return 1 if FP32 was measured and misses the goal."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--size", type=int, default=160, help="rows and columns of A and B")
-    parser.add_argument("--precisions", default=",".join(CASES), help="separated by commas")
-    parser.add_argument("--json", metavar="FILE")
+    parser.add_argument("--size", type=int, default=160, help="Rows and columns of A and B.")
+    parser.add_argument(
+        "--precisions", default=",".join(CASES), help="Precisions, separated by commas."
+    )
+    parser.add_argument("--json", metavar="FILE", help="Write the rows to this file as well.")
     options = parser.parse_args()
     names = options.precisions.split(",")
     if options.size < 8 or not set(names) <= set(CASES):

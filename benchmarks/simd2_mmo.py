@@ -1,8 +1,9 @@
-"""⊗⊕ a second of `golden.simd2.mmo`, and shortest paths beside SciPy's.
+"""Speed of ``golden.simd2.mmo`` in ⊗⊕ per second, and of shortest paths in comparison with SciPy.
 
-All on one core but orand, which is a product of matrices (OPENBLAS_NUM_THREADS=1 keeps it there).
+All operations run on one core except ``orand``, which is a BLAS product of matrices. Set
+OPENBLAS_NUM_THREADS=1 to run it on one core, too.
 
-python benchmarks/simd2_mmo.py [--size 1024] [--vertices 2048,4096] [--seconds 1] [--json FILE]
+Run: ``python benchmarks/simd2_mmo.py [--size N] [--vertices A,B] [--seconds S] [--json FILE]``
 """
 
 import argparse
@@ -18,18 +19,40 @@ from vitruvian.sim.simd2.graph import as_graph, solve
 
 
 def operand(rng, size, special):
-    """FP32 operands in [0, 1), or with zeros of both signs, infinities and NaNs among them."""
+    """Return random operands.
+
+    Parameters
+    ----------
+    rng : Generator
+    size : int
+        Rows and columns.
+    special : bool
+        If True, a fifth of the operands are −1, zeros of both signs, infinities and NaNs.
+
+    Returns
+    -------
+    (size, size) ndarray of float32
+        Numbers in [0, 1), except for the special ones.
+    """
     x = rng.random((size, size), dtype=np.float32)
     if special:
         kinds = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, -1.0], np.float32)
-        where = rng.random(x.shape) < 0.2
-        x[where] = rng.choice(kinds, int(where.sum()))
+        replaced = rng.random(x.shape) < 0.2
+        x[replaced] = rng.choice(kinds, int(replaced.sum()))
     return x
 
 
 def rate(op, a, b, c, seconds):
-    """Terms a second, the best of the runs that fit in."""
-    mmo(op, a, b, c)  # compilation
+    """Return the terms per second of the fastest of several runs.
+
+    Parameters
+    ----------
+    op : Op
+    a, b, c : ndarray of float32
+    seconds : float
+        Total time of the runs.
+    """
+    mmo(op, a, b, c)  # the first call compiles
     best, spent = 0.0, 0.0
     while spent < seconds:
         start = time.perf_counter()
@@ -40,47 +63,57 @@ def rate(op, a, b, c, seconds):
     return best
 
 
-def timed(function, *given, **settings):
-    """What it returns, and its seconds."""
+def timed(function, *args, **kwargs):
+    """Return the result of a call, and its duration in seconds."""
     start = time.perf_counter()
-    found = function(*given, **settings)
-    return found, time.perf_counter() - start
+    result = function(*args, **kwargs)
+    return result, time.perf_counter() - start
 
 
 def shortest_paths(rng, vertices):
-    """Seconds of a dense graph with random whole weights, by algorithm; checked against SciPy."""
+    """Return the seconds of each algorithm on a dense graph with random whole weights.
+
+    Raises
+    ------
+    SystemExit
+        If the distances differ from SciPy's.
+    """
     weights = rng.integers(1, 10_000, (vertices, vertices)).astype(np.float64)
     np.fill_diagonal(weights, 0)
     expected, scipy = timed(floyd_warshall, weights)
-    solve("apsp", weights[:300, :300], algorithm="floyd-warshall")  # compilation
+    solve("apsp", weights[:300, :300], algorithm="floyd-warshall")  # the first call compiles
     graph, reading = timed(as_graph, weights, Op.MINPLUS)
     row = {"vertices": vertices, "scipy": scipy, "reading": reading}
     for algorithm in ("floyd-warshall", "leyzorek"):
-        found, row[algorithm] = timed(solve, "apsp", graph, algorithm=algorithm)
-        if not np.array_equal(found.values, expected):
+        paths, row[algorithm] = timed(solve, "apsp", graph, algorithm=algorithm)
+        if not np.array_equal(paths.values, expected):
             raise SystemExit(f"{algorithm}: distances differ from SciPy's")
-    row["leyzorek_iterations"] = found.iterations
+    row["leyzorek_iterations"] = paths.iterations
     return row
 
 
 def main(argv=None):
-    """Print the tables; write them as JSON when asked."""
-    parser = argparse.ArgumentParser(description="Speed of golden.simd2.mmo, and of shortest paths")
-    parser.add_argument("--size", type=int, default=1024, help="rows and columns of A and B")
-    parser.add_argument("--vertices", default="2048,4096", help="of dense graphs; 0 for none")
-    parser.add_argument("--seconds", type=float, default=1.0, help="time for each row")
-    parser.add_argument("--json", metavar="FILE", help="write the rows there too")
+    """Print the tables, and write them as JSON if the option is given."""
+    parser = argparse.ArgumentParser(
+        description="Measure the speed of golden.simd2.mmo and of shortest paths."
+    )
+    parser.add_argument("--size", type=int, default=1024, help="Rows and columns of A and B.")
+    parser.add_argument(
+        "--vertices", default="2048,4096", help="Vertices of the dense graphs; 0 for no graph."
+    )
+    parser.add_argument("--seconds", type=float, default=1.0, help="Time for each row.")
+    parser.add_argument("--json", metavar="FILE", help="Write the rows to this file as well.")
     options = parser.parse_args(argv)
     rng = np.random.default_rng(1)
     rows = []
     print(f"{'operation':10}{'G terms/s':>11}{'with specials':>15}")
     for op in Op:
-        found = []
+        rates = []
         for special in (False, True):
             a, b, c = (operand(rng, options.size, special) for _ in range(3))
-            found.append(rate(op, a, b, c, options.seconds))
-        print(f"{op.mnemonic:10}{found[0] / 1e9:11.2f}{found[1] / 1e9:15.2f}", flush=True)
-        rows.append({"op": op.mnemonic, "plain": found[0], "special": found[1]})
+            rates.append(rate(op, a, b, c, options.seconds))
+        print(f"{op.mnemonic:10}{rates[0] / 1e9:11.2f}{rates[1] / 1e9:15.2f}", flush=True)
+        rows.append({"op": op.mnemonic, "plain": rates[0], "special": rates[1]})
     paths = []
     sizes = [int(text) for text in options.vertices.split(",") if int(text)]
     if sizes:

@@ -1,8 +1,8 @@
-"""Handwritten digits, classified by a network whose matrix products all run on the Cube's RTL.
+"""Classify handwritten digits by a network whose matrix products all run on the RTL of the Cube.
 
-The 1797 digits of 8 × 8 pixels come with scikit-learn. A network of one hidden layer learns on two
-thirds of them, its weights are rounded to FP16, and every product of its forward pass goes through
-the compiled matrix unit. Every accumulator is compared with golden, bit for bit.
+The 1797 digits of 8 × 8 pixels come with scikit-learn. A network with one hidden layer is trained
+on two thirds of them. Its weights are rounded to FP16, and the compiled matrix unit computes every
+product of the forward pass. Every accumulator is compared with golden, bit for bit.
 
     python examples/digits.py [--preset cube_4x4x4] [--dataflow broadcast] [--json FILE]
 """
@@ -23,12 +23,15 @@ from vitruvian.hdl.cube.config import DATAFLOWS
 from vitruvian.sim.rtl import BuildError, ToolError
 from vitruvian.sim.rtl.cube import matmul
 
+#: Neurons of the hidden layer.
 HIDDEN = 32
+
+#: Digits that the network is trained on; the others are held out.
 TRAINED = 1198
 
 
 def trained():
-    """Pixels in [0, 1], labels, and a network that has seen the first ``TRAINED`` of them."""
+    """Return the pixels in [0, 1], the labels, and a network trained on the first ``TRAINED``."""
     from sklearn.datasets import load_digits
     from sklearn.neural_network import MLPClassifier
 
@@ -42,7 +45,21 @@ def trained():
 def layer(
     config: MatrixUnitConfig, x: np.ndarray, weights: np.ndarray, bias: np.ndarray
 ) -> tuple[np.ndarray, dict[str, int]]:
-    """``x · weights + bias`` in FP32, from FP16 operands, on the RTL; and what it took."""
+    """Compute ``x · weights + bias`` in FP32 from FP16 operands on the RTL.
+
+    Parameters
+    ----------
+    config : MatrixUnitConfig
+    x : (N, inputs) ndarray of float64
+    weights : (inputs, outputs) ndarray of float64
+    bias : (outputs,) ndarray of float64
+
+    Returns
+    -------
+    values : (N, outputs) ndarray
+    counts : dict of str to int
+        Accumulators, mismatches with golden, beats and cycles.
+    """
     a, b = from_float(x, "fp16"), from_float(weights, "fp16")
     c = np.broadcast_to(from_float(bias, "fp32"), (len(x), len(bias))).copy()
     product = matmul(config, a, b, c)
@@ -56,48 +73,54 @@ def layer(
 
 
 def classify(config: MatrixUnitConfig) -> dict[str, float]:
-    """Train, run the forward pass on the RTL, and count what was right and what it took."""
+    """Train the network, run its forward pass on the RTL, and return the accuracy and the cost."""
     pixels, labels, network = trained()
-    begin = time.perf_counter()
+    start = time.perf_counter()
     values, counts = pixels, Counter()
     for weights, bias in zip(network.coefs_, network.intercepts_, strict=True):
         if counts:
             values = np.maximum(values, 0)
         values, count = layer(config, values, weights, bias)
         counts.update(count)
-    right = values.argmax(axis=1) == labels
+    correct = values.argmax(axis=1) == labels
     held_out = slice(TRAINED, None)
     return {
         "digits": len(labels),
         "held_out": len(labels) - TRAINED,
-        "accuracy_all": round(float(right.mean()), 4),
-        "accuracy_held_out": round(float(right[held_out].mean()), 4),
+        "accuracy_all": round(float(correct.mean()), 4),
+        "accuracy_held_out": round(float(correct[held_out].mean()), 4),
         "accuracy_float64_held_out": round(network.score(pixels[held_out], labels[held_out]), 4),
         **counts,
         "mismatches": counts["mismatches"],
-        "seconds": round(time.perf_counter() - begin, 1),
+        "seconds": round(time.perf_counter() - start, 1),
     }
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the figures; 1 if an accumulator differs from golden, 2 if something is missing."""
-    parser = argparse.ArgumentParser(description="handwritten digits on the Cube's RTL")
-    able = [name for name, config in CONFIGS.items() if "fp16" in config.precisions]
-    parser.add_argument("--preset", choices=able, default="cube_4x4x4")
-    parser.add_argument("--dataflow", choices=DATAFLOWS, default="broadcast")
-    parser.add_argument("--json", metavar="FILE", help="write the figures to FILE")
+    """Print the figures; return 1 if a result differs from golden, 2 if a tool is missing."""
+    parser = argparse.ArgumentParser(
+        description="Classify handwritten digits on the RTL of the Cube."
+    )
+    presets = [name for name, config in CONFIGS.items() if "fp16" in config.precisions]
+    parser.add_argument(
+        "--preset", choices=presets, default="cube_4x4x4", help="Configuration of the matrix unit."
+    )
+    parser.add_argument(
+        "--dataflow", choices=DATAFLOWS, default="broadcast", help="Dataflow of the matrix unit."
+    )
+    parser.add_argument("--json", metavar="FILE", help="Write the figures to this file.")
     options = parser.parse_args(arguments)
     try:
         figures = classify(replace(CONFIGS[options.preset], dataflow=options.dataflow))
     except ImportError as error:
-        print(f"error: {error.name} not found; pip install scikit-learn", file=sys.stderr)
+        print(f"error: {error.name} is not installed; pip install scikit-learn", file=sys.stderr)
         return 2
     except (ToolError, BuildError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     print(
         f"digits on the RTL of {options.preset}, {options.dataflow} (fp16, fp32 accumulation): "
-        f"{figures['digits']} digits, {figures['accuracy_all']:.2%} right; "
+        f"{figures['digits']} digits, {figures['accuracy_all']:.2%} correct; "
         f"{figures['held_out']} held out: {figures['accuracy_held_out']:.2%} "
         f"(float64: {figures['accuracy_float64_held_out']:.2%})"
     )

@@ -1,78 +1,75 @@
-"""The size of a matrix unit, and what products cost on it in instructions and cycles."""
+"""The size of a matrix unit, and the instructions and cycles that products take on it."""
 
 from dataclasses import dataclass
 
 from vitruvian.golden.fp import PRESETS
 from vitruvian.golden.m3xu import as_precision
+from vitruvian.golden.m3xu.isa import Opcode
 from vitruvian.validate import check_int, one_of
 
 __all__ = ["INSTRUCTIONS", "Cost", "Unit"]
 
-#: (M, N, K) of the matrix instruction of each precision. K is two blocks of an 8-lane unit:
-#: 32 bytes of a row. FP64, which the source has no shape for, gets two blocks of a 10-lane unit.
-#: Source: Zhang 2024, Table 2.2, with Ampere's longer TF32 instruction (m16n8k8).
+#: (M, N, K) of the matrix instruction of each precision. TF32 has two instructions (Zhang 2024,
+#: Table 2.2, and Ampere's longer m16n8k8); the longer one is counted.
 INSTRUCTIONS = {
-    "fp16": (16, 8, 16),
-    "bf16": (16, 8, 16),
-    "tf32": (16, 8, 8),
-    "fp32": (16, 8, 8),
-    "fp32c": (16, 8, 4),
-    "fp64": (16, 8, 4),
+    opcode.precision.name: opcode.shape for opcode in Opcode if opcode is not Opcode.TF32_K4
 }
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What products took.
+    """The work of matrix products on a unit.
 
     Attributes
     ----------
     products : int
-        Multiplications of elements, complex ones in FP32C.
+        Multiplications of elements. FP32C counts complex multiplications.
     instructions : int
-        Matrix instructions; the operands are filled up to whole ones.
+        Matrix instructions. Operands are padded to whole instructions.
     tiles : int
-        Blocks of the unit's own size; the operands are filled up to whole ones.
-    cycles : int
-        Passes through the multipliers: tiles times the precision's steps, and nothing else.
-    clocks : int
-        Clock cycles that hardware took for it, by its hand-shakes; 0 if no hardware computed it.
+        Blocks of the unit's own size. Operands are padded to whole blocks.
+    model_cycles : int
+        Passes through the multipliers: ``tiles`` times the steps of the precision. Loading,
+        latency and everything else are not included.
+    measured_cycles : int
+        Clock cycles that hardware took, counted by its hand-shakes; 0 if no hardware computed.
     """
 
     products: int = 0
     instructions: int = 0
     tiles: int = 0
-    cycles: int = 0
-    clocks: int = 0
+    model_cycles: int = 0
+    measured_cycles: int = 0
 
     def __add__(self, other: "Cost") -> "Cost":
         return Cost(
             self.products + other.products,
             self.instructions + other.instructions,
             self.tiles + other.tiles,
-            self.cycles + other.cycles,
-            self.clocks + other.clocks,
+            self.model_cycles + other.model_cycles,
+            self.measured_cycles + other.measured_cycles,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Unit:
-    """A matrix unit: rows, columns, lanes along K, width of its multipliers.
+    """A matrix unit: rows, columns, lanes along K, and the width of its multipliers.
 
     Attributes
     ----------
     m, n : int
-        Rows of A and columns of B that it takes at a time.
+        Rows of A and columns of B that the unit takes at a time.
     k : int
-        Lanes of 16 bits.
+        Lanes of 16 bits along K.
     multiplier_bits : int
+        Width of the multipliers in bits, 4 to 64.
     preset : str
-        Accuracy of the precisions that take one step, a name in `golden.fp.PRESETS`.
+        Accuracy of the precisions that take one step, a name in ``golden.fp.PRESETS``.
 
     Raises
     ------
     TypeError, ValueError
-        For a size below 1, multipliers outside 4 … 64 bits, or an unknown preset.
+        If a size is below 1, the multipliers are not 4 to 64 bits wide, or the preset is unknown.
     """
 
     m: int = 8
@@ -94,24 +91,33 @@ class Unit:
         )
 
     def check(self, precision: str) -> None:
-        """Refuse a precision that this unit cannot compute.
+        """Check that this unit can compute in a precision.
 
         Raises
         ------
         ValueError
-            If the preset does not have it, or the lanes do not hold whole elements.
+            If the preset does not have the precision, or an element does not fit the lanes a whole
+            number of times.
         """
         as_precision(precision).spec(
             k=self.k, multiplier_bits=self.multiplier_bits, preset=self.preset
         )
 
     def cost(self, precision: str, m: int, n: int, k: int, *, batch: int = 1) -> Cost:
-        """Cost of ``batch`` products of an m × k by a k × n matrix.
+        """Return the cost of ``batch`` products of an m × k by a k × n matrix.
+
+        Parameters
+        ----------
+        precision : str
+        m, n, k : int
+            Sizes in elements.
+        batch : int
+            Number of such products.
 
         Raises
         ------
         ValueError
-            If the unit's lanes do not hold whole elements of this precision.
+            If an element of this precision does not fit the lanes a whole number of times.
         """
         kind = as_precision(precision)
         elements = kind.elements(self.k, self.multiplier_bits)
@@ -121,9 +127,10 @@ class Unit:
             products=batch * m * n * k,
             instructions=batch * _up(m, rows) * _up(n, columns) * _up(k, depth),
             tiles=tiles,
-            cycles=tiles * kind.steps(self.multiplier_bits),
+            model_cycles=tiles * kind.steps(self.multiplier_bits),
         )
 
 
 def _up(size: int, step: int) -> int:
+    """Return size / step, rounded up."""
     return -(-size // step)

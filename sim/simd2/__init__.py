@@ -1,8 +1,8 @@
-"""A machine with a SIMD² unit: the programming model of the thesis' Table 3.3, in Python.
+"""A machine with a SIMD² unit: the programming model of Zhang 2024 (Table 3.3) in Python.
 
-`Machine` has its five functions on 16×16 fragments, and `Machine.apply` for matrices of any size;
-`minplus` and eight others call it by the name of the operation. Who computes is a back end: golden,
-or whatever has been registered.
+``Machine`` has the five functions of that table on 16×16 fragments, and ``Machine.apply`` for
+matrices of any size; ``minplus`` and eight other functions are named after the operations. A back
+end computes: golden, the compiled RTL, or one that was added by ``register_backend``.
 """
 
 from .backends import BACKENDS, SPARSE_BACKENDS, register_backend

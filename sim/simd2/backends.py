@@ -1,47 +1,42 @@
-"""Who computes the instructions of a `Machine`."""
-
-from collections.abc import Callable
-from typing import Any
+"""The back ends of a SIMD² machine by name."""
 
 from vitruvian.golden.simd2 import mmo as golden_mmo
 from vitruvian.golden.simd2 import mmo_sparse as golden_mmo_sparse
+from vitruvian.sim.backends import Backend, check_callable
 
 __all__ = ["BACKENDS", "SPARSE_BACKENDS", "register_backend"]
 
-#: Back ends by name: callables with the interface of `golden.simd2.mmo`.
-BACKENDS: dict[str, Callable[..., Any]] = {"golden": golden_mmo}
+#: Back ends by name; each has the parameters of ``golden.simd2.mmo``.
+BACKENDS: dict[str, Backend] = {"golden": golden_mmo}
 
-#: Those that take a compressed A, too: callables with the interface of `golden.simd2.mmo_sparse`.
-SPARSE_BACKENDS: dict[str, Callable[..., Any]] = {"golden": golden_mmo_sparse}
+#: Back ends for a compressed A by name; each has the parameters of ``golden.simd2.mmo_sparse``.
+SPARSE_BACKENDS: dict[str, Backend] = {"golden": golden_mmo_sparse}
 
 
-def register_backend(
-    name: str, mmo: Callable[..., Any], mmo_sparse: Callable[..., Any] | None = None
-) -> None:
-    """Let machines compute with ``mmo``, which has the interface of `golden.simd2.mmo`.
+def register_backend(name: str, mmo: Backend, mmo_sparse: Backend | None = None) -> None:
+    """Let machines compute with ``mmo``, which has the parameters of ``golden.simd2.mmo``.
 
-    If it has a method ``on(unit)``, machines call what that gives instead: a callable with the same
-    parameters that returns D and the clock cycles it took on the unit.
+    If ``mmo`` has a method ``on(unit)``, machines call the function that this method returns. That
+    function has the same parameters, and returns D and the clock cycles it took on the unit (see
+    ``sim.backends.MeasuresCycles``).
 
     Parameters
     ----------
     name : str
-        A name that was there is given to the new one.
+        Name of the back end; an existing one of the same name is replaced.
     mmo : callable
     mmo_sparse : callable, optional
-        The same for A in 2:4 form, with the interface of `golden.simd2.mmo_sparse`.
+        The same for A in 2:4 form, with the parameters of ``golden.simd2.mmo_sparse``. Without it
+        the back end cannot compute with a compressed A.
 
     Raises
     ------
     TypeError
-        If one of them cannot be called.
+        If one of the two is not callable.
     """
-    if not callable(mmo):
-        raise TypeError(f"mmo must be a callable like golden.simd2.mmo, not {mmo!r}")
-    if mmo_sparse is not None and not callable(mmo_sparse):
-        raise TypeError(
-            f"mmo_sparse must be a callable like golden.simd2.mmo_sparse, not {mmo_sparse!r}"
-        )
+    check_callable("mmo", "golden.simd2.mmo", mmo)
+    if mmo_sparse is not None:
+        check_callable("mmo_sparse", "golden.simd2.mmo_sparse", mmo_sparse)
     BACKENDS[name] = mmo
     SPARSE_BACKENDS.pop(name, None)
     if mmo_sparse is not None:

@@ -1,4 +1,4 @@
-"""The nine operations on matrices of any size, by their names in the thesis' Table 3.2."""
+"""The nine operations on matrices of any size, by their names in Zhang 2024, Table 3.2."""
 
 from collections.abc import Callable
 
@@ -22,19 +22,22 @@ __all__ = [
 
 
 def _call(op: Op) -> Callable[..., np.ndarray]:
+    """Return the function of one operation, with its name and docstring."""
+
     def call(a, b, c=None, *, machine: Machine | None = None) -> np.ndarray:
         return (machine or Machine()).apply(op, a, b, c)
 
     call.__name__ = call.__qualname__ = op.mnemonic
-    call.__doc__ = f"""D = C {op.plus} (A {op.times} B) on a machine; see `Machine.apply`.
+    call.__doc__ = f"""Return D = C {op.plus} (A {op.times} B); see ``Machine.apply``.
 
     Parameters
     ----------
     a, b : (M, K), (K, N) ndarray of float16, bfloat16 or float32
     c : (M, N) ndarray of float32, optional
-        {op.identity} by default.
+        By default every element is {op.identity}.
     machine : Machine, optional
-        Its counts go on; a new one, on golden, by default.
+        Machine that computes; the instructions are added to its counts. By default a new machine
+        on golden.
 
     Returns
     -------

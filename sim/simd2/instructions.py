@@ -1,4 +1,4 @@
-"""The matrix instructions of a SIMD² machine: their operands, and how many a problem takes."""
+"""The matrix instructions of a SIMD² machine: their operands, and how many a product takes."""
 
 from dataclasses import dataclass, field, fields
 
@@ -9,32 +9,33 @@ __all__ = ["DEEP", "KINDS", "TILE", "Counts", "Fragment", "tiles"]
 #: Rows, columns and depth of a matrix instruction (Zhang 2024, Table 3.2).
 TILE = 16
 
-#: Depth of one whose A is compressed 2:4: a fragment of 16×16 values stands for 16×32 elements.
+#: Depth of an instruction whose A is compressed 2:4: 16×16 values stand for 16×32 elements.
 DEEP = 32
 
+#: Kinds of fragments, as Zhang 2024 (Table 3.3) names them.
 KINDS = ("matrixa", "matrixb", "accum")
 
 
 def tiles(size: int, tile: int = TILE) -> int:
-    """Tiles that a row, a column or a depth takes."""
+    """Return the number of tiles that cover ``size`` elements."""
     return -(-size // tile)
 
 
 @dataclass(frozen=True)
 class Counts:
-    """Instructions by kind.
+    """Numbers of instructions by kind.
 
     Attributes
     ----------
     loads, stores : int
-        16×16 fragments moved: two operands for each ``mmo`` (three if A is compressed: B is twice
-        as long), and C and D of each output tile.
+        16×16 fragments moved between memory and registers: two operands for each ``mmo`` (three if
+        A is compressed, because B is then twice as deep), and C and D of each output tile.
     fills : int
-        Fragments set to one value: C where none is given.
+        Fragments set to one value: C, if the caller gives no C.
     mmo : int
         Matrix operations, 16×16×16 each, or 16×16×32 with a compressed A.
     sparse : int
-        How many of them have a compressed A.
+        Matrix operations with a compressed A; they are included in ``mmo``.
     """
 
     loads: int = 0
@@ -54,9 +55,16 @@ class Counts:
 
     @classmethod
     def of(cls, m: int, n: int, k: int, *, c: bool = True, sparse: bool = False) -> "Counts":
-        """Of C ⊕ (A ⊗ B) on m × k and k × n elements; without ``c``, C is filled.
+        """Return the counts of C ⊕ (A ⊗ B), for m × k and k × n matrices.
 
-        With ``sparse``, A is compressed 2:4 and k is the depth of what it stands for.
+        Parameters
+        ----------
+        m, n, k : int
+            Sizes in elements. If A is compressed, ``k`` is the depth of the expanded matrix.
+        c : bool
+            If True, C is loaded; otherwise its fragments are filled.
+        sparse : bool
+            If True, A is compressed 2:4.
         """
         output = tiles(m) * tiles(n)
         depth = tiles(k, DEEP if sparse else TILE)
@@ -77,11 +85,12 @@ class Fragment:
     ----------
     kind : {"matrixa", "matrixb", "accum"}
     k : int
-        Depth of the operation it is for: 16, or 32 where A is compressed.
-    values : (16, 16) ndarray, (32, 16) for a ``matrixb`` of depth 32
-        Of float16, bfloat16 or float32; an accumulator is float32.
+        Depth of the operation that uses the fragment: 16, or 32 if A is compressed.
+    values : (16, 16) ndarray of float16, bfloat16 or float32
+        The elements. A ``matrixb`` of depth 32 is (32, 16); an accumulator is always float32.
     indices : (16, 16) ndarray of uint8, or None
-        Of a ``matrixa`` of depth 32: places in the groups of four, see `golden.simd2.compress`.
+        For a ``matrixa`` of depth 32, the index of each value in its group of four elements, see
+        ``golden.simd2.compress``. None for every other fragment.
     """
 
     kind: str

@@ -1,8 +1,8 @@
 """Case studies on a matrix unit with several precisions: products, convolution, FFT and others.
 
-A kernel is written for a callable ``gemm(a, b, c=None)``; a `Method` on an `Engine` is one. The
-engine computes on a back end (golden, the compiled RTL, or whatever has been registered) and counts
-what a unit would have taken: instructions, tiles, cycles.
+A kernel calls a function ``gemm(a, b, c=None)``; ``Bound``, a ``Method`` on an ``Engine``, is such
+a function. The engine computes on a back end (golden, the compiled RTL, or one that was added by
+``register_backend``) and counts the instructions, tiles and cycles that a unit would take.
 """
 
 from vitruvian.sim.matrix_unit import INSTRUCTIONS, Cost, Unit
@@ -14,7 +14,7 @@ from vitruvian.sim.studies.methods import METHODS, Bound, Method, NumPy, as_meth
 from vitruvian.sim.studies.mrf import MATCH, MRF
 from vitruvian.sim.studies.neighbours import KMEANS, KNN
 from vitruvian.sim.studies.rtl import CompiledUnit
-from vitruvian.sim.studies.study import Kernel, Row, Setting, Study
+from vitruvian.sim.studies.study import Kernel, Row, RunOptions, Study
 
 __all__ = [
     "BACKENDS",
@@ -29,7 +29,7 @@ __all__ = [
     "Method",
     "NumPy",
     "Row",
-    "Setting",
+    "RunOptions",
     "Study",
     "Unit",
     "as_method",

@@ -1,33 +1,38 @@
-"""Two-dimensional convolution as a matrix product over unfolded patches."""
+"""Two-dimensional convolution as one matrix product of the filters and the unfolded patches."""
 
 import numpy as np
 
 from vitruvian.sim.studies.gemm import COMPLEX
 from vitruvian.sim.studies.methods import NumPy
-from vitruvian.sim.studies.study import Kernel, Setting, Study
+from vitruvian.sim.studies.study import Kernel, RunOptions, Study
 
 __all__ = ["CCONV", "CONV", "conv2d", "patches"]
 
 
 def patches(x, height: int, width: int, *, stride: int = 1, padding: int = 0) -> np.ndarray:
-    """Patches of an image as columns, zeros around it.
+    """Return the patches of an image as columns (im2col).
 
     Parameters
     ----------
     x : (C, H, W) ndarray
+        Image with C channels.
     height, width : int
-        Of a patch.
-    stride, padding : int
+        Size of a patch in pixels.
+    stride : int
+        Distance between patches in pixels, at least 1.
+    padding : int
+        Width of the border of zeros around the image in pixels.
 
     Returns
     -------
     (C·height·width, rows, columns) ndarray
-        Where rows = (H + 2·padding − height) // stride + 1, columns likewise.
+        rows = (H + 2·padding − height) // stride + 1, and columns correspondingly.
 
     Raises
     ------
     ValueError
-        If a patch does not fit into the padded image, or the stride is below 1.
+        If ``x`` does not have three axes, a patch does not fit into the padded image, the stride is
+        below 1, or the padding is negative.
     """
     x = np.asarray(x)
     if x.ndim != 3:
@@ -43,21 +48,24 @@ def patches(x, height: int, width: int, *, stride: int = 1, padding: int = 0) ->
             f"not {height}×{width}"
         )
     windows = np.lib.stride_tricks.sliding_window_view(x, (height, width), axis=(1, 2))
+    # (C, rows, columns, height, width) becomes (C, height, width, rows, columns).
     windows = windows[:, ::stride, ::stride].transpose(0, 3, 4, 1, 2)
     return windows.reshape(-1, *windows.shape[3:])
 
 
 def conv2d(x, weights, gemm, *, stride: int = 1, padding: int = 0) -> np.ndarray:
-    """Convolution as neural networks mean it: weights are not turned round.
+    """Return a convolution as neural networks define it: the weights are not reversed.
 
     Parameters
     ----------
     x : (C, H, W) ndarray of float32 or complex64
+        Image with C channels.
     weights : (O, C, h, w) ndarray
+        O filters.
     gemm : callable
-        ``gemm(a, b)``. A is the weights, (O, C·h·w); B the patches.
+        Function ``gemm(a, b)``. A contains the weights, (O, C·h·w), and B the patches.
     stride, padding : int
-        As for `patches`.
+        See ``patches``.
 
     Returns
     -------
@@ -66,7 +74,7 @@ def conv2d(x, weights, gemm, *, stride: int = 1, padding: int = 0) -> np.ndarray
     Raises
     ------
     ValueError
-        For shapes that do not fit.
+        If the shapes of ``x`` and ``weights`` do not agree; see also ``patches``.
     """
     x, weights = np.asarray(x), np.asarray(weights)
     if x.ndim != 3 or weights.ndim != 4 or weights.shape[1] != x.shape[0]:
@@ -78,12 +86,12 @@ def conv2d(x, weights, gemm, *, stride: int = 1, padding: int = 0) -> np.ndarray
     return d.reshape(len(weights), *columns.shape[1:])
 
 
-#: Channels in and out, side of the filter.
+#: Input channels, output channels and side of a filter in the case study.
 CHANNELS, FILTERS, SIDE = 16, 16, 3
 
 
-def _study(size: int, setting: Setting, *, dtype, name: str) -> Study:
-    random = np.random.default_rng(setting.seed)
+def _study(size: int, options: RunOptions, *, dtype, name: str) -> Study:
+    random = np.random.default_rng(options.seed)
 
     def normal(*shape):
         return random.standard_normal((*shape, np.dtype(dtype).itemsize // 4), np.float32)
@@ -102,12 +110,12 @@ def _study(size: int, setting: Setting, *, dtype, name: str) -> Study:
         setting=f"{CHANNELS} channels of {size}×{size} (rectified standard normal), {FILTERS} "
         f"filters of {SIDE}×{SIDE}, padding 1: {FILTERS}×{size * size}×{CHANNELS * SIDE**2}",
         reference=f"the same in {wide.name}",
-        unit=str(setting.unit),
-        backend=setting.backend,
-        rows=setting.rows(
+        unit=str(options.unit),
+        backend=options.backend,
+        rows=options.rows(
             compute,
             conv2d(x.astype(wide), weights.astype(wide), NumPy(), padding=1),
-            yardsticks={f"NumPy {np.dtype(dtype).name}": lambda: compute(NumPy())},
+            baselines={f"NumPy {np.dtype(dtype).name}": lambda: compute(NumPy())},
         ),
     )
 
@@ -115,23 +123,23 @@ def _study(size: int, setting: Setting, *, dtype, name: str) -> Study:
 CONV = Kernel(
     name="conv",
     title="2-D convolution",
-    run=lambda size, setting: _study(size, setting, dtype=np.float32, name="conv"),
+    run=lambda size, options: _study(size, options, dtype=np.float32, name="conv"),
     size="side of the image",
     default=28,
     low=3,
     high=224,
     methods=("FP16", "BF16", "TF32", "3xBF16", "6xBF16", "3xTF32", "FP32"),
-    able=COMPLEX[:-1],
+    supported=COMPLEX[:-1],
 )
 
 CCONV = Kernel(
     name="cconv",
     title="complex 2-D convolution",
-    run=lambda size, setting: _study(size, setting, dtype=np.complex64, name="cconv"),
+    run=lambda size, options: _study(size, options, dtype=np.complex64, name="cconv"),
     size="side of the image",
     default=14,
     low=3,
     high=224,
     methods=("FP16", "BF16", "TF32", "3xBF16", "6xBF16", "3xTF32", "FP32", "FP32C"),
-    able=COMPLEX,
+    supported=COMPLEX,
 )

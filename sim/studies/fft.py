@@ -1,63 +1,68 @@
-"""Fast Fourier transform whose butterflies are complex matrix products."""
+"""Fast Fourier transform with its butterflies as complex matrix products."""
 
 import numpy as np
 import scipy.fft
 
 from vitruvian.sim.studies.gemm import COMPLEX
-from vitruvian.sim.studies.study import Kernel, Setting, Study
+from vitruvian.sim.studies.study import Kernel, RunOptions, Study
 
 __all__ = ["FFT", "fft", "radices", "roots"]
 
 LARGEST_RADIX = 16
 
-#: Of the samples of the study, which are integers of 16 bits.
+#: Standard deviation of the samples in the case study, which are 16-bit integers.
 DEVIATION = 4096
 
 
 def radices(length: int, largest: int = LARGEST_RADIX) -> list[int]:
-    """Factors of a power of two: as many of the largest as possible, then what is left.
+    """Return the radices of a transform: the largest as often as possible, then the remainder.
+
+    Parameters
+    ----------
+    length, largest : int
+        Length of the transform, and the largest radix; both are powers of two.
 
     Raises
     ------
     ValueError
-        If either number is not a power of two, or the largest is below 2.
+        If either number is not a power of two, or ``largest`` is below 2.
     """
     for name, value, low in (("length", length, 1), ("largest radix", largest, 2)):
         if value < low or value & (value - 1):
             raise ValueError(f"{name} must be a power of two from {low} on, not {value!r}")
-    found = []
+    result = []
     while length > 1:
-        found.append(min(largest, length))
-        length //= found[-1]
-    return found
+        result.append(min(largest, length))
+        length //= result[-1]
+    return result
 
 
 def roots(numerator, denominator: int) -> np.ndarray:
-    """exp(−2πi · numerator / denominator) as complex64, zeros exact.
+    """Return exp(−2πi · numerator / denominator) as complex64, rounded once from complex128.
 
-    Rounded once from double precision; the numerator is reduced first.
+    The numerator is reduced modulo the denominator first, and zeros are exact.
     """
     angle = -2 * np.pi * (np.asarray(numerator) % denominator) / denominator
     parts = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
-    parts[np.abs(parts) < 1e-15] = 0
+    parts[np.abs(parts) < 1e-15] = 0  # cos(π/2) is not exactly 0 in double precision
     return parts.astype(np.float32).view(np.complex64)[..., 0]
 
 
 def fft(x, gemm, *, largest_radix: int = LARGEST_RADIX) -> np.ndarray:
-    """Forward discrete Fourier transform along the first axis, not scaled.
+    """Return the forward discrete Fourier transform along the first axis, without scaling.
 
-    Stockham's order, decimation in frequency: in each stage all butterflies of a radix r are one
-    product, F_r (r × r) · X (r × length/r · batch), and the result is rearranged, so that no digit
-    reversal is left at the end. Twiddle factors are multiplied in between the products, element by
-    element in FP32 (both products and the sum of each part rounded), whatever ``gemm`` is; that is
-    the work of a vector unit.
+    The order is Stockham's, with decimation in frequency. In each stage, all butterflies of a radix
+    r are one product, F_r (r × r) · X (r × length/r · batch). The result of a stage is rearranged,
+    so the last stage needs no digit reversal. Between the products, every element is multiplied by
+    a twiddle factor in FP32 for every ``gemm`` (both products and the sum of each part are
+    rounded); that is the work of a vector unit.
 
     Parameters
     ----------
     x : (length, …) ndarray of complex64
-        Length is a power of two.
+        The length is a power of two.
     gemm : callable
-        ``gemm(a, b)`` on complex64.
+        Function ``gemm(a, b)`` of complex64 matrices.
     largest_radix : int
         A power of two.
 
@@ -68,9 +73,9 @@ def fft(x, gemm, *, largest_radix: int = LARGEST_RADIX) -> np.ndarray:
     Raises
     ------
     TypeError
-        For another dtype.
+        If ``x`` has another dtype.
     ValueError
-        For a length or radix that is not a power of two.
+        If the length or the radix is not a power of two.
     """
     x = np.asarray(x)
     if x.dtype != np.complex64:
@@ -89,23 +94,26 @@ def fft(x, gemm, *, largest_radix: int = LARGEST_RADIX) -> np.ndarray:
 
 
 def _times(x, factor):
-    """Complex product with every operation rounded to FP32, the same on every machine."""
-    found = np.empty_like(x)
+    """Return the complex product with every operation rounded to FP32.
+
+    NumPy's own complex product may use a fused multiply-add, which differs between machines.
+    """
+    product = np.empty_like(x)
     with np.errstate(invalid="ignore", over="ignore"):
-        found.real = x.real * factor.real - x.imag * factor.imag
-        found.imag = x.real * factor.imag + x.imag * factor.real
-    return found
+        product.real = x.real * factor.real - x.imag * factor.imag
+        product.imag = x.real * factor.imag + x.imag * factor.real
+    return product
 
 
-def _study(size: int, setting: Setting) -> Study:
-    random = np.random.default_rng(setting.seed)
+def _study(size: int, options: RunOptions) -> Study:
+    random = np.random.default_rng(options.seed)
     x = np.rint(DEVIATION * random.standard_normal((size, 2), np.float32))
     x = x.view(np.complex64)[..., 0]
     reference = np.fft.fft(x.astype(np.complex128))
 
-    def extras(found, _):
+    def extras(result, _):
         with np.errstate(invalid="ignore", divide="ignore"):
-            noise = np.linalg.norm(found - reference) / np.linalg.norm(reference)
+            noise = np.linalg.norm(result - reference) / np.linalg.norm(reference)
             return {"L2 error": float(noise), "SNR dB": float(-20 * np.log10(noise))}
 
     stages = radices(size)
@@ -115,17 +123,17 @@ def _study(size: int, setting: Setting) -> Study:
         title="complex Fourier transform, butterflies as matrix products",
         setting=f"{size} points of white noise in 16-bit samples, radices {product}",
         reference="NumPy's transform in complex128",
-        unit=str(setting.unit),
-        backend=setting.backend,
-        rows=setting.rows(
+        unit=str(options.unit),
+        backend=options.backend,
+        rows=options.rows(
             lambda gemm: fft(x, gemm),
             reference,
             extras=extras,
-            yardsticks={"SciPy complex64": lambda: np.asarray(scipy.fft.fft(x))},
+            baselines={"SciPy complex64": lambda: np.asarray(scipy.fft.fft(x))},
         ),
         notes=(
             f"{max(len(stages) - 1, 0) * size} twiddle factors are multiplied in FP32 outside the "
-            "matrix unit; not in the cycles",
+            "matrix unit; the cycles do not include them",
         ),
     )
 
@@ -140,5 +148,5 @@ FFT = Kernel(
     high=1 << 20,
     power_of_two=True,
     methods=("FP16", "FP16 scaled", "TF32", "3xBF16", "3xTF32", "FP32", "FP32C"),
-    able=COMPLEX,
+    supported=COMPLEX,
 )

@@ -1,4 +1,4 @@
-"""Square matrix products: single, single complex and double precision."""
+"""Square matrix products in single, complex single and double precision."""
 
 import math
 from typing import Any
@@ -7,34 +7,36 @@ import numpy as np
 
 from vitruvian.sim.matrix_unit import Unit
 from vitruvian.sim.studies.methods import METHODS, NumPy
-from vitruvian.sim.studies.study import Kernel, Setting, Study
+from vitruvian.sim.studies.study import Kernel, RunOptions, Study
 
 __all__ = ["CGEMM", "DGEMM", "SGEMM", "exact_product", "ulps"]
 
+#: Methods for real and for complex operands of single precision.
 REAL = tuple(name for name, method in METHODS.items() if method.precision not in ("fp64", "fp32c"))
 COMPLEX = (*REAL, "FP32C")
 
 
 def exact_product(a, b) -> tuple[np.ndarray, np.ndarray]:
-    """A·B of float64 matrices to about 106 bits, for reference.
+    """Return A·B of float64 matrices to about 106 bits, as a reference.
 
-    Every number is cut into halves of 26 bits, whose products are exact, and `math.fsum` adds them
-    up without error.
+    Every number is split into halves of 26 bits, whose products are exact, and ``math.fsum`` adds
+    the products without error.
 
     Parameters
     ----------
     a : (M, K) ndarray of float64
     b : (K, N) ndarray of float64
-        Magnitudes for which no product of halves over- or underflows.
+        No product of two halves may overflow or underflow.
 
     Returns
     -------
-    (M, N) ndarrays of float64
-        The correctly rounded product, and what it lacks (rounded in turn).
+    high, low : (M, N) ndarray of float64
+        The correctly rounded product, and its error, which is rounded in turn.
     """
     rows, columns = _halves(np.asarray(a, np.float64)), _halves(np.asarray(b, np.float64).T)
     high, low = np.empty((2, len(rows[0]), len(columns[0])))
     for i in range(len(high)):
+        # Four exact products of halves for each element of K.
         products = np.concatenate([x[i] * y for x in rows for y in columns], axis=-1)
         for j, terms in enumerate(products.tolist()):
             high[i, j] = math.fsum(terms)
@@ -43,21 +45,29 @@ def exact_product(a, b) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _halves(x):
-    """Veltkamp's split: two numbers of at most 26 bits (and a sign) that add up to x."""
+    """Return two numbers of at most 26 bits (and a sign) with the sum x: Veltkamp's split."""
     big = x * (2.0**27 + 1)
     high = big - (big - x)
     return high, x - high
 
 
-def ulps(found, high, low: Any = 0.0) -> np.ndarray:
-    """Distance of ``found`` from high + low, in units of the last place of ``high``."""
+def ulps(result, high, low: Any = 0.0) -> np.ndarray:
+    """Return the distance of ``result`` from high + low, in units of the last place of ``high``.
+
+    Parameters
+    ----------
+    result : ndarray of float32 or float64
+        The unit of the last place is that of this dtype.
+    high, low : ndarray of float64
+        See ``exact_product``.
+    """
     high = np.asarray(high)
-    unit = np.spacing(np.abs(high).astype(np.asarray(found).dtype)).astype(np.float64)
-    return np.abs((np.asarray(found, np.float64) - high) - low) / unit
+    unit = np.spacing(np.abs(high).astype(np.asarray(result).dtype)).astype(np.float64)
+    return np.abs((np.asarray(result, np.float64) - high) - low) / unit
 
 
-def _sgemm(size: int, setting: Setting) -> Study:
-    random = np.random.default_rng(setting.seed)
+def _sgemm(size: int, options: RunOptions) -> Study:
+    random = np.random.default_rng(options.seed)
     a, b = (random.standard_normal((size, size)).astype(np.float32) for _ in range(2))
     reference = a.astype(np.float64) @ b.astype(np.float64)
 
@@ -69,19 +79,19 @@ def _sgemm(size: int, setting: Setting) -> Study:
         title="matrix product of FP32 operands",
         setting=f"{size}×{size}×{size}, standard normal",
         reference="float64 product of the same operands",
-        unit=str(setting.unit),
-        backend=setting.backend,
-        rows=setting.rows(
+        unit=str(options.unit),
+        backend=options.backend,
+        rows=options.rows(
             lambda gemm: gemm(a, b),
             reference,
             extras=extras,
-            yardsticks={"NumPy float32": lambda: NumPy()(a, b)},
+            baselines={"NumPy float32": lambda: NumPy()(a, b)},
         ),
     )
 
 
-def _cgemm(size: int, setting: Setting) -> Study:
-    random = np.random.default_rng(setting.seed)
+def _cgemm(size: int, options: RunOptions) -> Study:
+    random = np.random.default_rng(options.seed)
     a, b = (
         random.standard_normal((size, size, 2)).astype(np.float32).view(np.complex64)[..., 0]
         for _ in range(2)
@@ -91,25 +101,25 @@ def _cgemm(size: int, setting: Setting) -> Study:
         title="matrix product of complex FP32 operands",
         setting=f"{size}×{size}×{size}, parts standard normal",
         reference="complex128 product of the same operands",
-        unit=str(setting.unit),
-        backend=setting.backend,
-        rows=setting.rows(
+        unit=str(options.unit),
+        backend=options.backend,
+        rows=options.rows(
             lambda gemm: gemm(a, b),
             a.astype(np.complex128) @ b.astype(np.complex128),
-            yardsticks={"NumPy complex64": lambda: NumPy()(a, b)},
+            baselines={"NumPy complex64": lambda: NumPy()(a, b)},
         ),
-        notes=("all but FP32C form two real products with K doubled (four real ones)",),
+        notes=("all but FP32C compute two real products with K doubled (four real ones)",),
     )
 
 
-def _dgemm(size: int, setting: Setting) -> Study:
-    random = np.random.default_rng(setting.seed)
+def _dgemm(size: int, options: RunOptions) -> Study:
+    random = np.random.default_rng(options.seed)
     a, b = (random.standard_normal((size, size)) for _ in range(2))
     high, low = exact_product(a, b)
 
     def extras(d, _):
-        apart = ulps(d, high, low)
-        return {"median ulp": float(np.median(apart)), "max ulp": float(apart.max())}
+        distances = ulps(d, high, low)
+        return {"median ulp": float(np.median(distances)), "max ulp": float(distances.max())}
 
     def compute(gemm):
         return gemm(a, b)
@@ -119,12 +129,12 @@ def _dgemm(size: int, setting: Setting) -> Study:
         title="matrix product of FP64 operands",
         setting=f"{size}×{size}×{size}, standard normal",
         reference="exact product; ulp of its nearest float64",
-        unit=str(setting.unit),
-        backend=setting.backend,
-        rows=setting.rows(
-            compute, high, extras=extras, yardsticks={"NumPy float64": lambda: compute(NumPy())}
+        unit=str(options.unit),
+        backend=options.backend,
+        rows=options.rows(
+            compute, high, extras=extras, baselines={"NumPy float64": lambda: compute(NumPy())}
         ),
-        notes=("the largest ulp are where the sum cancels: its unit is then small",),
+        notes=("the largest ulps occur where the sum cancels, as its unit is then small",),
     )
 
 
@@ -137,7 +147,7 @@ SGEMM = Kernel(
     low=2,
     high=1024,
     methods=("FP16", "BF16", "TF32", "3xBF16", "6xBF16", "9xBF16", "3xTF32", "4xTF32", "FP32"),
-    able=REAL,
+    supported=REAL,
 )
 
 CGEMM = Kernel(
@@ -149,7 +159,7 @@ CGEMM = Kernel(
     low=2,
     high=1024,
     methods=("FP16", "BF16", "TF32", "3xBF16", "6xBF16", "9xBF16", "3xTF32", "FP32", "FP32C"),
-    able=COMPLEX,
+    supported=COMPLEX,
 )
 
 DGEMM = Kernel(
@@ -161,6 +171,6 @@ DGEMM = Kernel(
     low=2,
     high=256,
     methods=("FP64",),
-    able=("FP64",),
+    supported=("FP64",),
     unit=Unit(k=10),
 )

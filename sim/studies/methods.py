@@ -1,7 +1,8 @@
-"""Ways to multiply matrices of single precision on a matrix unit: directly, or out of pieces.
+"""Methods to multiply matrices of single precision on a matrix unit: directly, or emulated.
 
-An emulation cuts every operand into pieces of a narrow format, each the nearest to what the pieces
-before it left over, and adds up products of pieces, the smallest first, in one FP32 accumulator.
+An emulation splits every operand into pieces of a narrow format. Each piece is the nearest value to
+the remainder that the previous pieces leave. The products of pieces are added in one FP32
+accumulator, the smallest first.
 """
 
 from dataclasses import dataclass
@@ -21,21 +22,22 @@ _DOUBLE = (np.dtype(np.float64), np.dtype(np.complex128))
 
 @dataclass(frozen=True, kw_only=True)
 class Method:
-    """One way to form D = C + A·B.
+    """A method to compute D = C + A·B.
 
     Attributes
     ----------
     name : str
-        What a table calls it.
+        Name in tables and on the command line.
     precision : str
-        Of its matrix instructions.
+        Precision of the matrix instructions.
     pieces : int
-        That an operand is cut into.
+        Number of pieces that an operand is split into.
     products : tuple of (int, int)
-        Pieces of A and B that meet, in the order of accumulation; piece 0 is the largest.
+        Indices of the pieces of A and B that are multiplied, in the order of accumulation. Piece 0
+        is the largest.
     scaled : bool
-        Multiply each operand by the power of two that brings its largest magnitude into
-        [2^14, 2^15), and the result by the inverse.
+        If True, each operand is multiplied by the power of two that brings its largest magnitude
+        into [2^14, 2^15), and the result by the inverse of both.
     """
 
     name: str
@@ -45,27 +47,27 @@ class Method:
     scaled: bool = False
 
     def gemm(self, engine: Engine, a, b, c=None) -> np.ndarray:
-        """D = C + A·B.
+        """Return D = C + A·B.
 
         Parameters
         ----------
         engine : Engine
         a : (..., M, K) ndarray of float32 or complex64
-            Of float64 for FP64. Complex operands are taken as real ones of twice the size (two
-            products with K doubled, parts interleaved), but in FP32C.
+            FP64 takes float64 or complex128 instead. Except in FP32C, a complex product becomes two
+            real products with K doubled and the real and imaginary parts interleaved.
         b : (..., K, N) ndarray
         c : (..., M, N) ndarray, optional
-            Of a scaled method it is scaled likewise, and must have room for that.
+            A scaled method multiplies C by the scales of A and B; the result must not overflow.
 
         Returns
         -------
         (..., M, N) ndarray
-            Of the operands' dtype.
+            D in the dtype of the operands.
 
         Raises
         ------
         TypeError
-            For operands of another dtype.
+            If an operand has another dtype, or some operands are real and others complex.
         """
         a, b = self._checked(a, "a"), self._checked(b, "b")
         c = None if c is None else self._checked(c, "c")
@@ -75,6 +77,7 @@ class Method:
             return engine.gemm(a, b, c, precision="fp32c")
         if a.dtype.kind == "f":
             return self._real(engine, a, b, c)
+        # Real part: [Re a, −Im a]·[Re b, Im b]; imaginary part: [Re a, Im a]·[Im b, Re b].
         left = (
             _interleave(np.real(a), -np.imag(a), axis=-1),
             _interleave(np.real(a), np.imag(a), axis=-1),
@@ -88,7 +91,7 @@ class Method:
         return np.stack(parts, axis=-1).view(a.dtype)[..., 0]
 
     def seen(self, x) -> np.ndarray:
-        """Values that the matrix instructions work with instead of ``x``: the sum of its pieces."""
+        """Return the values that the matrix instructions use for ``x``: the sum of its pieces."""
         x = self._checked(x, "x")
         if self.precision == "fp32c":
             return x
@@ -102,7 +105,7 @@ class Method:
         return np.ldexp(total, -exponent)
 
     def _real(self, engine: Engine, a, b, c) -> np.ndarray:
-        """Real operands: the products of the pieces, one after the other."""
+        """Return D for real operands: add the products of the pieces one after the other."""
         a, in_a = self._scale(a)
         b, in_b = self._scale(b)
         if c is not None:
@@ -114,21 +117,23 @@ class Method:
         return np.ldexp(d, -in_a - in_b) if self.scaled else d
 
     def _scale(self, x):
-        """``x`` times a power of two, and its exponent."""
+        """Return ``x`` times a power of two, and the exponent of that power."""
         if not self.scaled or not x.size:
             return x, 0
+        # frexp returns a fraction in [0.5, 1), so the largest magnitude becomes 2^14 to 2^15.
         exponent = 15 - int(np.frexp(np.abs(x).max())[1])
         return np.ldexp(x, exponent), exponent
 
     def _split(self, x) -> list[np.ndarray]:
-        """Pieces of ``x`` in the operand dtype of the precision."""
-        found = []
+        """Return the pieces of ``x`` in the operand dtype of the precision."""
+        pieces = []
         for _ in range(self.pieces):
             piece = _rounded(x, self.precision)
-            found.append(piece)
-            if len(found) < self.pieces:
-                x = x - piece.astype(x.dtype)  # exact
-        return found
+            pieces.append(piece)
+            if len(pieces) < self.pieces:
+                # Exact: the piece is x rounded to fewer bits, so the difference fits x's format.
+                x = x - piece.astype(x.dtype)
+        return pieces
 
     def _checked(self, array, thing: str) -> np.ndarray:
         array = np.asarray(array)
@@ -142,7 +147,7 @@ class Method:
 
 @dataclass(frozen=True)
 class Bound:
-    """A method on an engine: what kernels are written for. A call is ``d = gemm(a, b, c)``."""
+    """A method on an engine: the function ``d = gemm(a, b, c)`` that kernels call."""
 
     method: Method
     engine: Engine
@@ -151,24 +156,25 @@ class Bound:
         return self.method.gemm(self.engine, a, b, c)
 
     def seen(self, x) -> np.ndarray:
-        """See `Method.seen`."""
+        """Return the values that the method uses for ``x``; see ``Method.seen``."""
         return self.method.seen(x)
 
 
 class NumPy:
-    """The machine's own matrix product in the operands' dtype, as a yardstick or a reference."""
+    """NumPy's matrix product in the dtype of the operands, as a baseline or a reference."""
 
     def __call__(self, a, b, c=None) -> np.ndarray:
         d = np.matmul(a, b)
         return d if c is None else d + c
 
     def seen(self, x) -> np.ndarray:
-        """``x`` itself."""
+        """Return ``x`` unchanged, as NumPy does not round its operands."""
         return np.asarray(x)
 
 
 def _rounded(x: np.ndarray, precision: str) -> np.ndarray:
-    """Nearest values of a narrow format (ties to even); too large ones become infinite."""
+    """Return the nearest values of a narrow format (ties to even); overflow gives infinity."""
+    # NumPy has no TF32, so its values are float32 with a shorter significand.
     if precision == "tf32":
         codes = np.ascontiguousarray(x).view(np.uint32)
         return convert(codes, "fp32", "tf32").astype(np.uint32, copy=False).view(np.float32)
@@ -177,7 +183,7 @@ def _rounded(x: np.ndarray, precision: str) -> np.ndarray:
 
 
 def _interleave(first, second, *, axis):
-    """first and second in turn along an axis, twice its length."""
+    """Return the elements of two arrays alternately along an axis, which doubles in length."""
     both = np.stack([first, second], axis=axis)
     shape = list(first.shape)
     shape[axis] *= 2
@@ -185,14 +191,14 @@ def _interleave(first, second, *, axis):
 
 
 def _products(pieces: int, largest: int) -> tuple[tuple[int, int], ...]:
-    """Pairs whose numbers add up to at most ``largest``, the smallest products first."""
+    """Return the pairs (i, j) of pieces with i + j ≤ ``largest``, the smallest products first."""
     pairs = [(i, j) for i in range(pieces) for j in range(pieces) if i + j <= largest]
     return tuple(sorted(pairs, key=lambda pair: (-sum(pair), -pair[0])))
 
 
-#: By name. A number before a format is the number of its products: 3xTF32 leaves out the product of
-#: the two small pieces, 3xBF16 likewise (two pieces, 16 bits of significand); 6xBF16 and 9xBF16
-#: have three pieces (24 bits), without and with the three smallest products.
+#: Methods by name. A number in front of a format is the number of products. 3xTF32 and 3xBF16 split
+#: an operand into two pieces (22 and 16 bits of significand) and omit the product of the two small
+#: pieces. 6xBF16 and 9xBF16 use three pieces (24 bits); 6xBF16 omits the three smallest products.
 METHODS = {
     method.name: method
     for method in (
@@ -213,15 +219,15 @@ METHODS = {
 
 
 def as_method(name: str) -> Method:
-    """Look up a method; case and blanks do not matter.
+    """Return the method of a name; case and blanks do not matter.
 
     Raises
     ------
     ValueError
-        If there is none of this name.
+        If no method has this name.
     """
-    plain = {key.lower().replace(" ", ""): method for key, method in METHODS.items()}
-    found = plain.get(name.lower().replace(" ", ""))
-    if found is None:
+    by_plain_name = {key.lower().replace(" ", ""): method for key, method in METHODS.items()}
+    method = by_plain_name.get(name.lower().replace(" ", ""))
+    if method is None:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, not {name!r}")
-    return found
+    return method

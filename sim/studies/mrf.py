@@ -1,16 +1,18 @@
-"""Magnetic resonance fingerprinting: a dictionary of signals, and the match of measured ones.
+"""Magnetic resonance fingerprinting: a dictionary of signals, and the search of measured signals.
 
-The model is an extended phase graph: transverse and longitudinal magnetisation of a tissue (T1, T2)
-as Fourier coefficients over the phase that the gradients spread, F⁺ₖ, conj F⁻ₖ and Zₖ, for orders k
-from 0. Each repetition of a gradient-spoiled sequence is
+The model is an extended phase graph. It describes the transverse and longitudinal magnetisation of
+a tissue with the relaxation times T1 and T2 by Fourier coefficients over the phase that the
+gradients spread: F⁺ₖ, conj F⁻ₖ and Zₖ, for orders k from 0. Each repetition of a gradient-spoiled
+sequence has three steps:
 
-1. an RF pulse: a 3 × 3 complex matrix times the three coefficients of every order of every tissue,
-   which is the matrix product of the dictionary's generation;
-2. relaxation to the echo, whose F⁺₀ is the signal, and to the next pulse: element by element;
-3. the gradient: F⁺ moves up by one order, F⁻ down.
+1. RF pulse: a 3 × 3 complex matrix is multiplied by the three coefficients of every order of every
+   tissue. This is the matrix product that generates the dictionary.
+2. Relaxation, element by element: first until the echo, whose F⁺₀ is the signal, then until the
+   next pulse.
+3. Gradient: F⁺ moves up by one order, F⁻ moves down.
 
-Pulses act as in Weigel, J. Magn. Reson. Imaging 41 (2015) 266. The train of pulses is our own;
-orders past the last are dropped.
+The pulses act as in Weigel, J. Magn. Reson. Imaging 41 (2015) 266. The sequence of pulses is our
+own. Orders above the last one are dropped.
 """
 
 from dataclasses import dataclass
@@ -20,25 +22,27 @@ import numpy as np
 
 from vitruvian.sim.studies.gemm import COMPLEX
 from vitruvian.sim.studies.methods import NumPy
-from vitruvian.sim.studies.study import Kernel, Setting, Study
+from vitruvian.sim.studies.study import Kernel, RunOptions, Study
 
 __all__ = ["MATCH", "MRF", "Sequence", "dictionary", "match_scores", "rf_matrix", "tissues"]
 
+#: Measured voxels in the case study, and the standard deviation of their noise.
 VOXELS, NOISE = 256, 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sequence:
-    """An inversion, then a train of pulses that are all apart by the repetition time.
+    """A sequence: an inversion, then P pulses at equal intervals.
 
     Attributes
     ----------
     flips, phases : (P,) ndarray of float
-        Angles of the pulses in rad.
+        Flip angles and phases of the pulses in rad.
     repetition_ms, echo_ms, inversion_ms : float
-        From pulse to pulse, from pulse to echo, from the inversion to the first pulse.
+        Times between two pulses, from a pulse to its echo, and from the inversion to the first
+        pulse, in ms.
     orders : int
-        Orders of dephasing that are kept.
+        Number of dephasing orders that the model keeps.
     """
 
     flips: np.ndarray
@@ -50,36 +54,56 @@ class Sequence:
 
     @classmethod
     def lobes(cls, pulses: int, **others) -> "Sequence":
-        """Flip angles in lobes of 60 pulses between 5° and 60°, phases that grow as a square."""
+        """Return a sequence with flip angles in lobes and quadratic phases.
+
+        Parameters
+        ----------
+        pulses : int
+            Number of pulses. The flip angles form lobes of 60 pulses between 5° and 60°.
+        **others
+            Other fields of the sequence.
+        """
         p = np.arange(pulses)
         flips = np.deg2rad(5 + 55 * np.sin(np.pi * p / 60) ** 2)
         return cls(flips=flips, phases=np.deg2rad(1.5 * p**2 % 360), **others)
 
 
 def rf_matrix(flip: float, phase: float) -> np.ndarray:
-    """What a pulse does to (F⁺ₖ, conj F⁻ₖ, Zₖ): a (3, 3) ndarray of complex128."""
+    """Return the matrix of a pulse, which acts on (F⁺ₖ, conj F⁻ₖ, Zₖ).
+
+    Parameters
+    ----------
+    flip, phase : float
+        Flip angle and phase in rad.
+
+    Returns
+    -------
+    (3, 3) ndarray of complex128
+    """
     c, s, i = np.cos(flip / 2) ** 2, np.sin(flip / 2) ** 2, 1j
-    sine, turn = np.sin(flip), np.exp(1j * phase)
+    sine, rotation = np.sin(flip), np.exp(1j * phase)
     return np.array(
         [
-            [c, turn**2 * s, -i * turn * sine],
-            [s / turn**2, c, i / turn * sine],
-            [-i / 2 / turn * sine, i / 2 * turn * sine, np.cos(flip)],
+            [c, rotation**2 * s, -i * rotation * sine],
+            [s / rotation**2, c, i / rotation * sine],
+            [-i / 2 / rotation * sine, i / 2 * rotation * sine, np.cos(flip)],
         ]
     )
 
 
 def dictionary(t1_ms, t2_ms, sequence: Sequence, gemm, *, dtype: Any = np.complex64) -> np.ndarray:
-    """Signals of tissues under a sequence.
+    """Return the signals of tissues under a sequence.
 
     Parameters
     ----------
     t1_ms, t2_ms : (A,) ndarray of float
+        Relaxation times of A tissues in ms.
     sequence : Sequence
     gemm : callable
-        ``gemm(a, b)``: A is (A · orders, 3), the coefficients; B the pulse, transposed.
+        Function ``gemm(a, b)``. A contains the coefficients, (A · orders, 3), and B the transposed
+        matrix of the pulse.
     dtype : complex dtype
-        Of the coefficients and of everything else that is done to them. Constants are computed in
+        Dtype of the coefficients and of all steps outside the product. Constants are computed in
         double precision and rounded to it.
 
     Returns
@@ -89,13 +113,13 @@ def dictionary(t1_ms, t2_ms, sequence: Sequence, gemm, *, dtype: Any = np.comple
     Raises
     ------
     ValueError
-        For times that are not positive, or arrays of different shape.
+        If a time is not positive, or the arrays have different shapes.
     """
     t1, t2 = np.asarray(t1_ms, float), np.asarray(t2_ms, float)
     if t1.shape != t2.shape or t1.ndim != 1 or not (t1 > 0).all() or not (t2 > 0).all():
         raise ValueError("t1_ms and t2_ms must be (A,) arrays of positive times")
     state = np.zeros((len(t1), sequence.orders, 3), dtype)
-    state[:, 0, 2] = -1  # inverted
+    state[:, 0, 2] = -1  # the equilibrium magnetisation 1 after the inversion
     _relax(state, sequence.inversion_ms, t1, t2)
     echo = np.exp(-sequence.echo_ms / t2).astype(state.real.dtype)
     signals = np.empty((len(t1), len(sequence.flips)), dtype)
@@ -109,7 +133,9 @@ def dictionary(t1_ms, t2_ms, sequence: Sequence, gemm, *, dtype: Any = np.comple
 
 
 def _relax(state, time, t1, t2) -> None:
+    """Let the magnetisation relax for a time in ms; order 0 of Z recovers towards 1."""
     real = state.real.dtype
+    # T2 reduces F⁺ and F⁻, T1 reduces Z; only order 0 of Z recovers.
     recovered, kept = np.exp(-time / t1), np.exp(-time / t2)
     state[:, :, :2] *= kept.astype(real)[:, None, None]
     state[:, :, 2] *= recovered.astype(real)[:, None]
@@ -117,6 +143,7 @@ def _relax(state, time, t1, t2) -> None:
 
 
 def _spoil(state) -> None:
+    """Apply the gradient: shift F⁺ up and F⁻ down by one order; F⁻₁ becomes F⁺₀."""
     state[:, 1:, 0] = state[:, :-1, 0].copy()
     state[:, :-1, 1] = state[:, 1:, 1].copy()
     state[:, -1, 1] = 0
@@ -124,14 +151,16 @@ def _spoil(state) -> None:
 
 
 def match_scores(atoms, signals, gemm) -> np.ndarray:
-    """|⟨atom, signal⟩| for every pair; the largest names the tissue.
+    """Return |⟨atom, signal⟩| for every pair; the largest score identifies the tissue.
 
     Parameters
     ----------
     atoms : (A, P) ndarray of complex
-        Of unit norm.
+        Signals of the dictionary, with unit norm.
     signals : (V, P) ndarray of complex
+        Measured signals of V voxels.
     gemm : callable
+        Function ``gemm(a, b)``.
 
     Returns
     -------
@@ -141,12 +170,16 @@ def match_scores(atoms, signals, gemm) -> np.ndarray:
 
 
 def tissues(side: int) -> tuple[np.ndarray, np.ndarray]:
-    """T1 from 100 to 3000 ms and T2 from 10 to 300 ms, ``side`` of each (log.), where T2 < T1."""
+    """Return a grid of relaxation times (T1, T2) in ms, without the pairs with T2 ≥ T1.
+
+    T1 is from 100 to 3000 ms and T2 from 10 to 300 ms, with ``side`` values of each on a
+    logarithmic scale.
+    """
     t1, t2 = np.meshgrid(np.geomspace(100, 3000, side), np.geomspace(10, 300, side), indexing="ij")
     return t1[t2 < t1], t2[t2 < t1]
 
 
-def _generate(size: int, setting: Setting) -> Study:
+def _generate(size: int, options: RunOptions) -> Study:
     t1, t2 = tissues(size)
     sequence = Sequence.lobes(120)
     wide = dictionary(t1, t2, sequence, NumPy(), dtype=np.complex128)
@@ -160,22 +193,22 @@ def _generate(size: int, setting: Setting) -> Study:
         setting=f"{len(t1)} tissues, {len(sequence.flips)} pulses, {sequence.orders} orders: "
         f"{len(sequence.flips)} products of {len(t1) * sequence.orders}×3×3",
         reference="the same model in complex128",
-        unit=str(setting.unit),
-        backend=setting.backend,
-        rows=setting.rows(compute, wide, yardsticks={"NumPy complex64": lambda: compute(NumPy())}),
-        notes=("relaxation and gradients are in FP32 outside the matrix unit",),
+        unit=str(options.unit),
+        backend=options.backend,
+        rows=options.rows(compute, wide, baselines={"NumPy complex64": lambda: compute(NumPy())}),
+        notes=("relaxation and gradients are computed in FP32 outside the matrix unit",),
     )
 
 
-def _match(size: int, setting: Setting) -> Study:
-    random = np.random.default_rng(setting.seed)
+def _match(size: int, options: RunOptions) -> Study:
+    random = np.random.default_rng(options.seed)
     t1, t2 = tissues(size)
     sequence = Sequence.lobes(120)
     atoms = dictionary(t1, t2, sequence, NumPy(), dtype=np.complex128)
     atoms = (atoms / np.linalg.norm(atoms, axis=1, keepdims=True)).astype(np.complex64)
-    some = np.exp(random.uniform(np.log(100), np.log(3000), VOXELS))
-    other = np.minimum(np.exp(random.uniform(np.log(10), np.log(300), VOXELS)), some / 2)
-    signals = dictionary(some, other, sequence, NumPy(), dtype=np.complex128)
+    voxel_t1 = np.exp(random.uniform(np.log(100), np.log(3000), VOXELS))
+    voxel_t2 = np.minimum(np.exp(random.uniform(np.log(10), np.log(300), VOXELS)), voxel_t1 / 2)
+    signals = dictionary(voxel_t1, voxel_t2, sequence, NumPy(), dtype=np.complex128)
     noise = random.standard_normal((*signals.shape, 2)).view(np.complex128)[..., 0]
     signals = (signals + NOISE * noise).astype(np.complex64)
     wide = match_scores(atoms.astype(np.complex128), signals.astype(np.complex128), NumPy())
@@ -192,15 +225,15 @@ def _match(size: int, setting: Setting) -> Study:
         setting=f"{len(t1)} tissues, {VOXELS} voxels of {len(sequence.flips)} samples with noise "
         f"of {NOISE} of the equilibrium magnetisation",
         reference="complex128 products of the same complex64 numbers",
-        unit=str(setting.unit),
-        backend=setting.backend,
-        rows=setting.rows(
+        unit=str(options.unit),
+        backend=options.backend,
+        rows=options.rows(
             compute,
             wide,
             extras=extras,
-            yardsticks={"NumPy complex64": lambda: compute(NumPy())},
+            baselines={"NumPy complex64": lambda: compute(NumPy())},
         ),
-        notes=("other: voxels matched with another tissue than the reference's",),
+        notes=("other: voxels matched with a tissue that differs from the reference's",),
     )
 
 
@@ -215,7 +248,7 @@ MRF = Kernel(
     low=2,
     high=128,
     methods=_METHODS,
-    able=COMPLEX,
+    supported=COMPLEX,
 )
 
 MATCH = Kernel(
@@ -227,5 +260,5 @@ MATCH = Kernel(
     low=2,
     high=128,
     methods=_METHODS,
-    able=COMPLEX,
+    supported=COMPLEX,
 )

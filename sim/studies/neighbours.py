@@ -1,28 +1,33 @@
-"""Nearest neighbours and k-means on measured data, distances out of a matrix product."""
+"""Nearest neighbours and k-means on measured data, with distances from a matrix product."""
 
 import numpy as np
 
 from vitruvian.sim.studies.gemm import REAL
 from vitruvian.sim.studies.methods import NumPy
-from vitruvian.sim.studies.study import Kernel, Setting, Study
+from vitruvian.sim.studies.study import Kernel, RunOptions, Study
 
 __all__ = ["KMEANS", "KNN", "cancer", "kmeans", "nearest", "squared_distances", "wrong_share"]
 
+#: Neighbours of each query, clusters, and rounds of k-means in the case studies.
 NEIGHBOURS, CLUSTERS, ROUNDS = 5, 8, 10
 
-#: Power of two that the data are multiplied by to show what a narrow exponent does.
+#: The data are also multiplied by 2^-SHRINK, to show the effect of a narrow exponent.
 SHRINK = 24
 
 
 def cancer(seed: int) -> np.ndarray:
-    """The 569 breast tumours of scikit-learn, in the units of their table and a random order.
+    """Return the 569 breast tumours of scikit-learn in a random order, in their original units.
 
-    Thirty features of very different size, as measured: a fractal dimension of about 0.06 beside an
-    area of up to 4254. Wolberg, Street, Mangasarian 1995, UCI repository.
+    The thirty features have very different magnitudes: the fractal dimension is about 0.06, the
+    area up to 4254.
 
     Returns
     -------
     (569, 30) ndarray of float32
+
+    References
+    ----------
+    Wolberg, Street, Mangasarian 1995, UCI repository.
     """
     from sklearn.datasets import load_breast_cancer
 
@@ -31,61 +36,68 @@ def cancer(seed: int) -> np.ndarray:
 
 
 def squared_distances(x, y, gemm, *, norms_of=None) -> np.ndarray:
-    """‖x‖² − 2·x·y + ‖y‖² for every pair; only x·y is a matrix product.
+    """Return ‖x‖² − 2·x·y + ‖y‖² for every pair; only x·y is a matrix product.
 
     Parameters
     ----------
     x : (P, F) ndarray
+        P points with F features.
     y : (Q, F) ndarray
     gemm : callable
+        Function ``gemm(a, b)``.
     norms_of : callable, optional
-        What of x and y is squared for the norms: their values by default.
+        Function that is applied to x and y before their norms are computed, such as
+        ``Method.seen``; by default the norms are those of x and y.
 
     Returns
     -------
     (P, Q) ndarray
-        Of the dtype of x: everything but the product is computed in it, element by element.
+        The distances. They have the dtype of x, in which everything but the product is computed.
     """
-    one, other = (x, y) if norms_of is None else (norms_of(x), norms_of(y))
+    x_norm, y_norm = (x, y) if norms_of is None else (norms_of(x), norms_of(y))
     product = gemm(x, np.ascontiguousarray(y.T))
-    square = np.square(one).sum(axis=1)[:, None], np.square(other).sum(axis=1)[None, :]
-    return square[0] - 2 * product + square[1]
+    x_square = np.square(x_norm).sum(axis=1)[:, None]
+    y_square = np.square(y_norm).sum(axis=1)[None, :]
+    return x_square - 2 * product + y_square
 
 
 def nearest(distances, count: int) -> np.ndarray:
-    """Indices of the ``count`` smallest in each row, smallest first; NaN comes last.
+    """Return the indices of the ``count`` smallest distances in each row, smallest first.
+
+    A NaN counts as larger than every number.
 
     Raises
     ------
     ValueError
-        If there are not so many.
+        If ``count`` is below 1 or above the number of columns.
     """
     if not 1 <= count <= np.shape(distances)[1]:
         raise ValueError(f"count must be from 1 to {np.shape(distances)[1]}, not {count}")
     return np.argsort(distances, axis=1, kind="stable")[:, :count]
 
 
-def wrong_share(found, distances) -> float:
-    """Share of neighbours that are farther than the true last one.
+def wrong_share(neighbours, distances) -> float:
+    """Return the share of neighbours that are farther away than the last correct neighbour.
 
     Parameters
     ----------
-    found : (P, count) ndarray of int
+    neighbours : (P, count) ndarray of int
+        Indices from ``nearest``.
     distances : (P, Q) ndarray
-        True ones. Of points at the same distance any may be chosen.
+        Exact distances. If points are equally far away, any of them counts as correct.
     """
-    last = np.sort(distances, axis=1)[:, found.shape[1] - 1]
-    return float((np.take_along_axis(distances, found, axis=1) > last[:, None]).mean())
+    last = np.sort(distances, axis=1)[:, neighbours.shape[1] - 1]
+    return float((np.take_along_axis(distances, neighbours, axis=1) > last[:, None]).mean())
 
 
 def _true_distances(x, y) -> np.ndarray:
-    """In float64, from the differences: nothing cancels."""
+    """Return the distances in float64, computed from differences, so that no norms cancel."""
     x, y = x.astype(np.float64), y.astype(np.float64)
     return np.stack([np.square(row - y).sum(axis=1) for row in x])
 
 
-def _knn(size: int, setting: Setting) -> Study:
-    data = cancer(setting.seed)
+def _knn(size: int, options: RunOptions) -> Study:
+    data = cancer(options.seed)
     queries, points = data[:size], data[size:]
     reference = _true_distances(queries, points)
     small = np.float32(2.0**-SHRINK)
@@ -111,40 +123,43 @@ def _knn(size: int, setting: Setting) -> Study:
         setting=f"{size} queries, {len(points)} points, 30 features of the breast tumours as "
         "measured",
         reference="distances and neighbours in float64, of the same float32 data",
-        unit=str(setting.unit),
-        backend=setting.backend,
-        rows=setting.rows(
+        unit=str(options.unit),
+        backend=options.backend,
+        rows=options.rows(
             compute,
             reference,
             extras=extras,
-            yardsticks={"NumPy float32": lambda: compute(NumPy())},
+            baselines={"NumPy float32": lambda: compute(NumPy())},
         ),
         notes=(
-            "the errors are of the squared distances; norms are in FP32",
-            "wrong: neighbours that are not among the nearest; only x·y is formed by the method",
-            "rounded: the same with norms of the data as the method sees them",
-            f"small: wrong ones of the data in other units, times 2^-{SHRINK} (exact in FP32)",
+            "the errors are those of the squared distances; norms are computed in FP32",
+            "wrong: neighbours that are not among the nearest; the method computes only x·y",
+            "rounded: the same, with norms of the data as the method rounds them",
+            f"small: wrong neighbours if the data are multiplied by 2^-{SHRINK} (exact in FP32)",
         ),
     )
 
 
 def kmeans(x, centres, gemm, *, rounds: int) -> tuple[np.ndarray, np.ndarray]:
-    """Lloyd's algorithm: assign, then average; a cluster that lost all its points stays.
+    """Cluster points by Lloyd's algorithm: assign every point, then average every cluster.
+
+    The centre of a cluster without points does not move.
 
     Parameters
     ----------
     x : (P, F) ndarray
     centres : (C, F) ndarray
-        To begin with.
+        Initial centres.
     gemm : callable
-        Computes the products of the distances; averages are formed in float64 and rounded.
+        Function that computes the products for the distances. Averages are computed in float64 and
+        rounded.
     rounds : int
-        How often centres are moved.
+        Number of times that the centres are moved.
 
     Returns
     -------
     labels : (P,) ndarray of int
-        Nearest of the returned centres, in the arithmetic of ``gemm``.
+        Index of the nearest returned centre, in the arithmetic of ``gemm``.
     centres : (C, F) ndarray
     """
     centres = np.array(centres)
@@ -157,49 +172,52 @@ def kmeans(x, centres, gemm, *, rounds: int) -> tuple[np.ndarray, np.ndarray]:
     return labels, centres
 
 
-def _kmeans(size: int, setting: Setting) -> Study:
-    x = cancer(setting.seed)[:size]
-    begin = x[:CLUSTERS]
+def _kmeans(size: int, options: RunOptions) -> Study:
+    x = cancer(options.seed)[:size]
+    initial = x[:CLUSTERS]
     labels, reference = kmeans(
-        x.astype(np.float64), begin.astype(np.float64), NumPy(), rounds=ROUNDS
+        x.astype(np.float64), initial.astype(np.float64), NumPy(), rounds=ROUNDS
     )
     least = _inertia(x, labels, reference)
-    found: dict[int, np.ndarray] = {}
+    # ``extras`` receives the centres only, so the labels are kept by the identity of the centres.
+    labels_of: dict[int, np.ndarray] = {}
 
     def compute(gemm):
-        which, centres = kmeans(x, begin, gemm, rounds=ROUNDS)
-        found[id(centres)] = which
+        computed, centres = kmeans(x, initial, gemm, rounds=ROUNDS)
+        labels_of[id(centres)] = computed
         return centres
 
     def extras(centres, _):
-        which = found[id(centres)]
+        computed = labels_of[id(centres)]
         return {
-            "other %": 100 * float((which != labels).mean()),
-            "inertia +%": round(100 * (_inertia(x, which, centres) / least - 1), 4) + 0.0,
+            "other %": 100 * float((computed != labels).mean()),
+            "inertia +%": round(100 * (_inertia(x, computed, centres) / least - 1), 4) + 0.0,
         }
 
     return Study(
         kernel="kmeans",
         title=f"k-means, {CLUSTERS} clusters, {ROUNDS} rounds",
-        setting=f"{size} breast tumours with 30 features as measured, begun at the first "
-        f"{CLUSTERS}",
+        setting=f"{size} breast tumours with 30 features as measured; the first {CLUSTERS} are the "
+        "initial centres",
         reference="the same algorithm in float64",
-        unit=str(setting.unit),
-        backend=setting.backend,
-        rows=setting.rows(
+        unit=str(options.unit),
+        backend=options.backend,
+        rows=options.rows(
             compute,
             reference,
             extras=extras,
-            yardsticks={"NumPy float32": lambda: compute(NumPy())},
+            baselines={"NumPy float32": lambda: compute(NumPy())},
         ),
         notes=(
-            "the errors are of the centres; other: records in another cluster than the reference's",
-            "inertia: mean squared distance to the centres; below 0, a better optimum was found",
+            "the errors are those of the centres; other: records whose cluster differs from the "
+            "reference's",
+            "inertia: mean squared distance to the centres; below 0, the optimum is better",
         ),
     )
 
 
 def _inertia(x, labels, centres) -> float:
+    """Return the mean squared distance of the points to their centres, in float64."""
     difference = x.astype(np.float64) - np.asarray(centres, np.float64)[labels]
     return float(np.square(difference).sum(axis=1).mean())
 
@@ -215,7 +233,7 @@ KNN = Kernel(
     low=1,
     high=500,
     methods=_METHODS,
-    able=REAL,
+    supported=REAL,
     needs="sklearn",
 )
 
@@ -228,6 +246,6 @@ KMEANS = Kernel(
     low=2 * CLUSTERS,
     high=569,
     methods=_METHODS,
-    able=REAL,
+    supported=REAL,
     needs="sklearn",
 )

@@ -1,4 +1,4 @@
-"""The back end ``rtl``: products by the compiled RTL of the unit, with the cycles it took."""
+"""The back end ``rtl`` of the case studies: the compiled RTL of the unit, with its clock cycles."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,35 +12,36 @@ __all__ = ["CompiledUnit"]
 
 
 class CompiledUnit:
-    """A back end: `golden.m3xu.gemm`'s interface and bits, from Verilator's model of the unit.
+    """A back end with the parameters and the bits of ``golden.m3xu.gemm``, run by Verilator.
 
-    Nothing is loaded or built before the first product; a unit's model is built once and cached.
+    Nothing is imported or built before the first product. The model of a unit is built once and
+    kept in the cache.
     """
 
     def __call__(self, a, b, c=None, **settings: Any) -> np.ndarray:
-        """D = C + A·B; see `sim.rtl.m3xu.gemm`."""
+        """Return D = C + A·B; see ``sim.rtl.m3xu.gemm``."""
         from vitruvian.sim.rtl.m3xu import gemm
 
         return gemm(a, b, c, **settings)
 
     def on(self, unit: Unit) -> Callable[..., tuple[np.ndarray, int]]:
-        """The same on a unit of given rows and columns, with the clock cycles."""
+        """Return the function that computes on ``unit`` and returns D and the clock cycles."""
 
         def gemm(a, b, c=None, **settings: Any) -> tuple[np.ndarray, int]:
             from vitruvian.sim.rtl.m3xu import compute
 
-            found = compute(a, b, c, m=unit.m, n=unit.n, **settings)
-            return found.d, found.cycles
+            result = compute(a, b, c, m=unit.m, n=unit.n, **settings)
+            return result.d, result.cycles
 
         return gemm
 
     def check(self, unit: Unit, precision: str) -> None:
-        """Refuse a unit that cannot be built.
+        """Check that the unit can be built.
 
         Raises
         ------
         ValueError
-            For sizes above the generator's.
+            If a size is above the largest that the RTL generator accepts.
         """
         from vitruvian.sim.rtl.m3xu import unit_for
 

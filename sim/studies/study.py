@@ -1,4 +1,4 @@
-"""One case study: the same computation by several methods, each held against a reference."""
+"""Case studies: the same computation by several methods, each compared with a reference."""
 
 import time
 from collections.abc import Callable
@@ -7,31 +7,33 @@ from typing import Any
 
 import numpy as np
 
+from vitruvian.sim.backends import check_unit
 from vitruvian.sim.matrix_unit import Cost, Unit
 from vitruvian.sim.studies.engine import BACKENDS, Engine
 from vitruvian.sim.studies.methods import METHODS, Bound, NumPy
 
-__all__ = ["Kernel", "Row", "Setting", "Study", "errors"]
+__all__ = ["Kernel", "Row", "RunOptions", "Study", "errors"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """What one method gave.
+    """The errors and the cost of one method: a row of the table.
 
     Attributes
     ----------
     method : str
     max_error, mean_error : float
-        See `errors`.
+        See ``errors``.
     extras : dict of str to float
-        Figures of this kernel alone, by column.
+        Additional figures of this kernel, by the title of their column.
     cost : Cost or None
-        None for a yardstick that no matrix unit computed.
+        Total cost; None for a baseline, which no matrix unit computes.
     costs : dict of str to Cost
-        By precision.
+        Cost by precision.
     mismatches : int
-        Elements of products that differed from golden, where that was checked.
+        Elements of products that differed from golden; 0 if they were not compared.
     seconds : float
+        Wall-clock time of the computation on this machine.
     """
 
     method: str
@@ -46,15 +48,21 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """A table and what stands around it.
+    """The result of a case study: a table with its title and notes.
 
     Attributes
     ----------
-    kernel, title, setting, reference : str
-        Name; what is computed; on what; against what.
+    kernel, title : str
+        Name of the kernel, and a description of the computation.
+    setting : str
+        Description of the operands.
+    reference : str
+        Description of the reference that the errors refer to.
     unit, backend : str
+        Description of the unit, and name of the back end.
     rows : list of Row
     notes : tuple of str
+        Sentences to print below the table.
     """
 
     kernel: str
@@ -68,24 +76,24 @@ class Study:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setting:
-    """Who computes, and with what methods.
+class RunOptions:
+    """The options of one run of a kernel.
 
     Attributes
     ----------
     unit : Unit
     backend : str
     methods : tuple of str
-        Names in `METHODS`.
+        Names in ``METHODS``.
     seed : int
-        Of the operands.
+        Seed of the random operands.
     check : bool
-        Whether products are compared with golden.
+        If True, products are compared with golden.
     watch : callable, optional
         Called as ``watch(method, cost)``: with None when a method begins, and with the cost of each
         product when it is done.
     left_out : tuple of str
-        Methods of the kernel's own choice that the unit or the back end does not have.
+        Default methods of the kernel that the unit or the back end cannot compute.
     """
 
     unit: Unit = field(default_factory=Unit)
@@ -102,39 +110,40 @@ class Setting:
         reference: np.ndarray,
         *,
         extras: Callable[[np.ndarray, Any], dict[str, float]] | None = None,
-        yardsticks: dict[str, Callable[[], np.ndarray]] | None = None,
+        baselines: dict[str, Callable[[], np.ndarray]] | None = None,
     ) -> list[Row]:
-        """Run ``compute(gemm)`` with every method.
+        """Run ``compute(gemm)`` with every method, and return a row for each.
 
         Parameters
         ----------
         compute : callable
-            Takes ``gemm(a, b, c=None)``, returns what is compared.
+            Function of ``gemm(a, b, c=None)`` that returns the result to compare.
         reference : ndarray
-            What would be right, in double precision.
+            Expected result in double precision.
         extras : callable, optional
-            ``extras(result, gemm)``: more figures. Products that it forms are not counted.
-        yardsticks : dict of str to callable, optional
-            Other ways to the result, which no matrix unit takes.
+            Function ``extras(result, gemm)`` that returns additional figures by the title of their
+            column. The products it computes are not counted.
+        baselines : dict of str to callable, optional
+            Functions that compute the same result without a matrix unit, by name.
         """
-        found = []
-        for name, other in (yardsticks or {}).items():
-            begun = time.perf_counter()
-            result = other()
-            seconds = time.perf_counter() - begun
-            found.append(_row(name, result, reference, extras, NumPy(), None, seconds))
+        rows = []
+        for name, baseline in (baselines or {}).items():
+            start = time.perf_counter()
+            result = baseline()
+            seconds = time.perf_counter() - start
+            rows.append(_row(name, result, reference, extras, NumPy(), None, seconds))
         for name in self.methods:
             engine = self.engine(name)
             gemm = Bound(METHODS[name], engine)
-            begun = time.perf_counter()
+            start = time.perf_counter()
             result = compute(gemm)
-            seconds = time.perf_counter() - begun
-            counted = dict(engine.costs)
-            found.append(_row(name, result, reference, extras, gemm, engine, seconds, counted))
-        return found
+            seconds = time.perf_counter() - start
+            costs = dict(engine.costs)  # a copy, as ``extras`` may compute more products
+            rows.append(_row(name, result, reference, extras, gemm, engine, seconds, costs))
+        return rows
 
     def engine(self, method: str) -> Engine:
-        """A new engine for a method."""
+        """Return a new engine for a method."""
         watch = self.watch
         if watch is None:
             return Engine(self.unit, self.backend, check=self.check)
@@ -159,27 +168,25 @@ def _row(name, result, reference, extras, gemm, engine, seconds, costs=None) -> 
     )
 
 
-def errors(found, reference) -> tuple[float, float]:
+def errors(result, reference) -> tuple[float, float]:
     """Return the largest and the mean error, both divided by the reference's mean magnitude.
 
-    One divisor for both, so the mean is never above the largest. The errors are not relative
-    element by element: where a sum cancels, the relative error of that element says nothing about
-    the arithmetic. Both are infinite or NaN as soon as one element of ``found`` is.
+    Both errors have the same divisor, so the mean is never above the largest. They are not relative
+    errors of single elements: if a sum cancels, the relative error of that element says nothing
+    about the arithmetic. Both are infinite or NaN if an element of ``result`` is.
     """
     reference = np.asarray(reference)
     with np.errstate(invalid="ignore"):
-        difference = np.abs(np.asarray(found).astype(reference.dtype) - reference)
+        difference = np.abs(np.asarray(result).astype(reference.dtype) - reference)
         magnitude = np.abs(reference).mean()
         return float(difference.max() / magnitude), float(difference.mean() / magnitude)
 
 
-def _check_method(setting: Setting, name: str) -> None:
-    """Raise ValueError for a method that the unit or the back end cannot compute."""
+def _check_method(options: RunOptions, name: str) -> None:
+    """Raise ValueError if the unit or the back end cannot compute a method."""
     precision = METHODS[name].precision
-    setting.unit.check(precision)
-    check = getattr(BACKENDS.get(setting.backend), "check", None)
-    if check:
-        check(setting.unit, precision)
+    options.unit.check(precision)
+    check_unit(BACKENDS.get(options.backend), options.unit, precision)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,43 +197,43 @@ class Kernel:
     ----------
     name, title : str
     run : callable
-        ``run(size, setting)`` returns a `Study`.
+        Function ``run(size, options)`` that returns a ``Study``.
     size : str
-        What its size means.
+        Meaning of the size, such as "points".
     default, low, high : int
-        Sizes.
+        Default, smallest and largest size.
     power_of_two : bool
-        Whether only powers of two are sizes.
+        If True, the size must be a power of two.
     methods : tuple of str
-        That it runs unless told otherwise.
-    able : tuple of str
-        That it can run.
+        Methods run by default.
+    supported : tuple of str
+        Methods supported.
     unit : Unit
-        That it runs on unless told otherwise.
+        Default unit.
     needs : str
-        A module that it imports and that the project does not need.
+        Module that the kernel imports and that is not a dependency of the project; empty if none.
     """
 
     name: str
     title: str
-    run: Callable[[int, Setting], Study]
+    run: Callable[[int, RunOptions], Study]
     size: str
     default: int
     low: int
     high: int
     power_of_two: bool = False
     methods: tuple[str, ...]
-    able: tuple[str, ...]
+    supported: tuple[str, ...]
     unit: Unit = field(default_factory=Unit)
     needs: str = ""
 
     def check_size(self, size: int) -> None:
-        """Refuse what cannot be run.
+        """Check a size.
 
         Raises
         ------
         ValueError
-            For a size out of range, or no power of two where it must be one.
+            If the size is out of range, or must be a power of two and is not.
         """
         if not self.low <= size <= self.high or (self.power_of_two and size & (size - 1)):
             kind = "a power of two" if self.power_of_two else "a whole number"
@@ -235,37 +242,40 @@ class Kernel:
                 f"{self.high}, not {size}"
             )
 
-    def setting(self, **changes: Any) -> Setting:
-        """Return the kernel's own setting with some fields replaced.
+    def options(self, **changes: Any) -> RunOptions:
+        """Return the default options of this kernel with some fields replaced.
 
-        The kernel's own methods are reduced to those that the unit and the back end can compute;
-        ``left_out`` names the others. Methods that are asked for must all be computable.
+        Default methods that the unit or the back end cannot compute are removed; ``left_out`` names
+        them. If ``changes`` contains ``methods``, all of these must be computable.
+
+        Parameters
+        ----------
+        **changes
+            Fields of ``RunOptions``.
 
         Raises
         ------
         ValueError
-            For a method that the kernel does not have, or that the unit or a back end with a
-            method ``check(unit, precision)`` cannot compute; without ``methods``, if no method is
-            left.
+            If the kernel does not support a method, the unit or the back end cannot compute a
+            method in ``changes``, or none of the default methods remains.
         """
-        setting = Setting(**({"unit": self.unit, "methods": self.methods} | changes))
+        options = RunOptions(**({"unit": self.unit, "methods": self.methods} | changes))
         refused: dict[str, ValueError] = {}
-        for name in setting.methods:
-            if name not in self.able:
-                raise ValueError(
-                    f"method of {self.name} must be one of {', '.join(self.able)}, not {name!r}"
-                )
+        for name in options.methods:
+            if name not in self.supported:
+                names = ", ".join(self.supported)
+                raise ValueError(f"method of {self.name} must be one of {names}, not {name!r}")
             try:
-                _check_method(setting, name)
+                _check_method(options, name)
             except ValueError as error:
                 refused[name] = error
-        left = tuple(name for name in setting.methods if name not in refused)
-        if refused and ("methods" in changes or not left):
+        accepted = tuple(name for name in options.methods if name not in refused)
+        if refused and ("methods" in changes or not accepted):
             raise next(iter(refused.values()))
-        return replace(setting, methods=left, left_out=tuple(refused))
+        return replace(options, methods=accepted, left_out=tuple(refused))
 
     def __call__(self, size: int | None = None, **changes: Any) -> Study:
-        """Run it; see `check_size` and `setting` for what is refused."""
+        """Run the kernel; see ``check_size`` and ``options`` for the errors."""
         size = self.default if size is None else size
         self.check_size(size)
-        return self.run(size, self.setting(**changes))
+        return self.run(size, self.options(**changes))

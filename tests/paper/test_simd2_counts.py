@@ -1,7 +1,8 @@
-"""SIMD² instructions and iterations against Zhang 2024, §3.4 and §3.6; nothing of hardware.
+"""SIMD² instructions and iterations against Zhang 2024, §3.4 and §3.6, without hardware.
 
-Cycles are the model's (`sim.simd2.graph.Core`), of one unit beside one vector unit; published
-times are of a whole GPU. So of speed-ups it is said where the model lies, not that it is right.
+The cycles come from the model ``sim.simd2.graph.Core``, which compares one unit with one vector
+unit. The published times are those of a whole GPU. The tests of speed-ups therefore state where the
+model lies; they do not show that it is right.
 """
 
 import csv
@@ -13,7 +14,7 @@ from vitruvian.golden.simd2 import Op
 from vitruvian.sim.simd2 import Counts, Machine, minplus
 from vitruvian.sim.simd2.graph import Core, estimate, most_iterations, solve
 
-#: Table 3.4: vertices (points of the last) of the small, medium and large inputs.
+#: Table 3.4: vertices (for knn, points) of the small, medium and large inputs.
 TABLE_3_4 = {
     "apsp": (4096, 8192, 16384),
     "aplp": (4096, 8192, 16384),
@@ -26,30 +27,30 @@ TABLE_3_4 = {
 }
 SIZES = sorted({size for sizes in TABLE_3_4.values() for size in sizes})
 
-#: §3.6.2: geometric means over the operations of square matrices (Figure 3.9), and the slowest two.
+#: §3.6.2: geometric means over the operations of square matrices (Figure 3.9), and the two slowest.
 FIGURE_3_9_MEANS = (7.9, 9.9)
 FUSED = (3.1, 5.96)
 
-#: §3.6.5: with 2:4 sparsity over without it (Figure 3.13).
+#: §3.6.5: gain of 2:4 sparsity (Figure 3.13).
 FIGURE_3_13 = (1.67, 1.9)
 
 
 def figure_3_6(machine, a, b, c, d, *, size, k, tile_x, tile_y):
-    """The kernel of Figure 3.6 for its output tile; A is size × k, B k × size, as memory."""
+    """Run the kernel of Figure 3.6 for an output tile; A is size × k, B is k × size, both flat."""
     mat_a = machine.matrix("matrixa", 16, 16, 16, np.float16)
     mat_b = machine.matrix("matrixb", 16, 16, 16, np.float16)
     mat_c = machine.matrix("accum", 16, 16, 16, np.float32)
-    here = tile_y * 16 * size + tile_x * 16
-    machine.loadmatrix(mat_c, c[here:], size)
+    start = tile_y * 16 * size + tile_x * 16
+    machine.loadmatrix(mat_c, c[start:], size)
     for step in range(0, k, 16):
         machine.loadmatrix(mat_a, a[tile_y * 16 * k + step :], k)
         machine.loadmatrix(mat_b, b[step * size + tile_x * 16 :], size)
         machine.mmo(mat_c, mat_a, mat_b, mat_c, "minplus")
-    machine.storematrix(d[here:], mat_c, size)
+    machine.storematrix(d[start:], mat_c, size)
 
 
 def test_figure_3_6():
-    """Its instructions, its result, and the counts that `Machine.apply` says without running it."""
+    """``Machine.apply`` returns the same result and counts as the instructions of the kernel."""
     rng = np.random.default_rng(1)
     size, k = 48, 80
     a, b = rng.random((size, k)).astype(np.float16), rng.random((k, size)).astype(np.float16)
@@ -64,7 +65,7 @@ def test_figure_3_6():
 
 @pytest.mark.parametrize("size", SIZES)
 def test_iterations_of_table_3_4(size):
-    """§3.6.4: Leyzorek lg|V| in the worst case; all-pairs Bellman–Ford at most |V|."""
+    """§3.6.4: Leyzorek takes lg|V| in the worst case; all-pairs Bellman–Ford takes at most |V|."""
     assert 2 ** most_iterations("leyzorek", size) == size
     assert most_iterations("bellman-ford", size) == size - 1
     once = Counts.of(size, size, size)
@@ -74,7 +75,7 @@ def test_iterations_of_table_3_4(size):
 
 @pytest.mark.parametrize("vertices", [8, 64, 128])
 def test_the_worst_case_is_reached(vertices):
-    """A path needs every one of the lg|V| iterations, and they suffice."""
+    """A path needs all lg|V| iterations, and they suffice."""
     path = np.full((vertices, vertices), np.inf)
     path[np.arange(vertices - 1), np.arange(1, vertices)] = 1
     found = solve("apsp", path, check=False)
@@ -97,7 +98,7 @@ def test_the_published_formula(root):
 
 @pytest.mark.parametrize("size", SIZES)
 def test_sparsity_halves_the_operations(size):
-    """The published gain, of whole applications, is below the model's, that below 2."""
+    """The published gain of whole applications is below that of the model, which is below 2."""
     dense, sparse = Counts.of(size, size, size), Counts.of(size, size, size, sparse=True)
     assert dense.mmo == 2 * sparse.mmo
     core = Core()
@@ -107,7 +108,7 @@ def test_sparsity_halves_the_operations(size):
 
 @pytest.mark.parametrize("op", [op for op in Op if op.plus != "add"], ids=lambda op: op.mnemonic)
 def test_gain_over_vector_instructions(op):
-    """Two instructions on 16 lanes against 64 terms a cycle: within the published means."""
+    """Two instructions on 16 lanes against 64 terms per cycle are within the published means."""
     for size in (4096, 8192, 16384):
         ratio = estimate(op, size).ratio
         assert FIGURE_3_9_MEANS[0] <= ratio <= FIGURE_3_9_MEANS[1]
@@ -118,8 +119,8 @@ def test_gain_over_a_fused_multiply_add():
 
 
 @pytest.mark.xfail(
-    strict=True, reason="the unit that is built takes a quarter of the pairs, four products each"
+    strict=True, reason="our unit takes a quarter of the pairs, with four products each"
 )
 def test_gain_of_addnorm():
-    """Published from 3.1 as the product's; a quarter of the pairs makes it 2 here."""
+    """The published gain is from 3.1 on, as for mma; a quarter of the pairs makes it 2 here."""
     assert FUSED[0] <= estimate(Op.ADDNORM, 4096).ratio <= FUSED[1]

@@ -1,4 +1,4 @@
-"""vitruvian kernels: tables, JSON, exit codes, and one line for a wrong argument."""
+"""The command ``kernels``: tables, JSON, exit codes, and one line for a wrong argument."""
 
 import importlib.util
 import json
@@ -23,9 +23,9 @@ def test_a_table_and_its_json(tmp_path, capsys):
     row = study["rows"][-1]
     # Radix 16 twice: 16×16×16 each, 1·2·4 instructions and 2·4·8 tiles of four steps.
     assert row["cost"] == row["costs"]["fp32c"]
-    assert (row["cost"]["instructions"], row["cost"]["cycles"]) == (16, 2 * 64 * 4)
+    assert (row["cost"]["instructions"], row["cost"]["model_cycles"]) == (16, 2 * 64 * 4)
     assert 0 < row["max_error"] < 1e-6 and row["mismatches"] == 0
-    assert f"{row['cost']['cycles']:,}" in out
+    assert f"{row['cost']['model_cycles']:,}" in out
 
 
 def test_json_on_standard_output(capsys):
@@ -34,7 +34,7 @@ def test_json_on_standard_output(capsys):
     assert json.loads(captured.out)[0]["kernel"] == "sgemm" and "TF32" in captured.err
 
 
-def test_what_is_no_number_is_null(tmp_path):
+def test_nan_is_null_in_json(tmp_path):
     file = tmp_path / "rows.json"
     arguments = ["kernels", "fft", "--size", "4096", "--methods", "fp16", "--json", str(file)]
     assert main(arguments) == 0
@@ -50,17 +50,21 @@ def test_unit_and_seed_are_passed_on(capsys):
         figures.append(json.loads(capsys.readouterr().out)[0])
     first, wide, other = figures
     assert wide["unit"] == "4×4×8 lanes, 27-bit multipliers, ieee"
-    assert [f["rows"][-1]["cost"]["cycles"] for f in figures] == [1 * 2 * 4 * 5, 2 * 2 * 2 * 2, 40]
+    assert [f["rows"][-1]["cost"]["model_cycles"] for f in figures] == [
+        1 * 2 * 4 * 5,
+        2 * 2 * 2 * 2,
+        40,
+    ]
     assert other["rows"][-1]["max_error"] != first["rows"][-1]["max_error"]
 
 
-def test_a_preset_without_bf16_leaves_a_kernel_s_own_methods_out(capsys):
+def test_a_preset_without_bf16_leaves_out_default_methods(capsys):
     assert main(["kernels", "sgemm", "--size", "8", "--preset", "v100", "--json", "-"]) == 0
     captured = capsys.readouterr()
     (study,) = json.loads(captured.out)
     assert [row["method"] for row in study["rows"]] == ["NumPy float32", "FP16", "FP32"]
     assert study["notes"][-1].endswith("BF16, TF32, 3xBF16, 6xBF16, 9xBF16, 3xTF32, 4xTF32")
-    assert "left out, for the unit does not have them: BF16" in captured.err
+    assert "left out, because the unit does not have them: BF16" in captured.err
 
 
 def test_list(capsys):

@@ -1,6 +1,8 @@
-"""vitruvian run: figures, JSON, one line for a mistake."""
+"""The command ``run``: figures, JSON, and one line for a mistake."""
 
 import json
+import subprocess
+import sys
 import warnings
 
 import networkx as nx
@@ -9,7 +11,7 @@ import pytest
 from scipy.io import mmwrite
 
 from vitruvian.cli import main
-from vitruvian.commands.options import GRAPH_PROBLEMS
+from vitruvian.sim.graph_problems import GRAPH_PROBLEMS
 from vitruvian.sim.simd2.graph import PROBLEMS
 
 
@@ -56,7 +58,7 @@ def test_a_tree_is_shown_up_to_twelve_edges(vertices, tmp_path, capsys):
     assert "12–13" in out and ("…" in out) == (vertices > 13)
 
 
-def test_standard_output_needs_no_place_to_write(karate, capsys, monkeypatch):
+def test_standard_output_needs_no_writable_file(karate, capsys, monkeypatch):
     def refuse(path):
         raise PermissionError(13, "Permission denied")
 
@@ -78,7 +80,7 @@ def test_a_warning_is_a_line(tmp_path, capsys):
     )
 
 
-def test_a_warning_is_a_line_where_python_is_told_to_show_none(tmp_path, capsys):
+def test_a_warning_is_a_line_even_if_python_hides_warnings(tmp_path, capsys):
     file = tmp_path / "p.mtx"
     mmwrite(file, np.array([[0.0, 0.3], [0.7, 0.0]]))
     arguments = ["run", "maxrp", "--graph", str(file), "--inputs", "fp16", "--no-check"]
@@ -112,7 +114,7 @@ def test_the_model(capsys):
         (["apsp", "--graph", "KARATE", "--weight", "km"], "must come with a list of edges, not"),
         (["apsp", "--graph", "KARATE", "--no-edge", "0"], "--no-edge must not be given for a sp"),
         (["apsp", "--graph", "KARATE", "--route", "1", "x"], "must name vertices (1, 2, 3, 4, …)"),
-        (["apsp", "--graph", "TWICE"], "1 → 2 with 5 and 3 (--duplicates min takes the least"),
+        (["apsp", "--graph", "TWICE"], "1 → 2 with 5 and 3 (--duplicates min takes the smallest"),
         (["aplp", "--graph", "KARATE"], "without cycles, not one with 1 → 2 → 1"),
         (["maxrp", "--graph", "KARATE"], "within [0, 1], not 4 (edge 1 → 2)"),
         (["knn", "--graph", "KARATE", "--neighbours", "34"], "count must be from 1 to 33"),
@@ -144,7 +146,7 @@ def test_a_mistake_is_one_line(arguments, said, karate, tmp_path, capsys):
     ],
 )
 def test_an_option_that_does_not_apply_is_refused(arguments, option, karate, capsys):
-    """Even where it has the value of its default."""
+    """It is refused even with its default value."""
     assert main(["run", *(karate if a == "KARATE" else a for a in arguments)]) == 2
     captured = capsys.readouterr()
     assert captured.err.startswith(f"error: {option} must come with ") and not captured.out
@@ -152,7 +154,7 @@ def test_an_option_that_does_not_apply_is_refused(arguments, option, karate, cap
 
 
 @pytest.mark.parametrize("option", ["--json", "--output"])
-def test_an_unwritable_place_is_found_before_the_work(option, capsys):
+def test_an_unwritable_file_is_found_before_the_work(option, capsys):
     with pytest.raises(SystemExit) as stop:
         main(["run", "apsp", "--graph", "nowhere.mtx", option, "/proc/no/x.csv"])
     captured = capsys.readouterr()
@@ -182,11 +184,11 @@ def test_routes_and_values_come_out(tmp_path, capsys):
     assert "6.5: Jena → Ulm → Bonn" in capsys.readouterr().out
 
 
-def test_no_cycles_are_claimed_for_a_unit_that_is_not_built(karate, capsys):
+def test_no_cycles_are_printed_for_a_unit_that_does_not_exist(karate, capsys):
     assert main(["run", "knn", "--graph", karate, "--inputs", "fp32", "--json", "-"]) == 0
     captured = capsys.readouterr()
     assert json.loads(captured.out)["cycles"] is None
-    assert "no 4×4×4 unit with addnorm on FP32 operands is built" in captured.err
+    assert "no 4×4×4 unit with addnorm on FP32 operands exists" in captured.err
 
 
 def test_help_has_an_example(capsys):
@@ -198,3 +200,8 @@ def test_help_has_an_example(capsys):
 
 def test_the_names_of_the_problems_are_those_of_the_library():
     assert GRAPH_PROBLEMS == (*PROBLEMS, "knn")
+
+
+def test_the_names_of_the_problems_do_not_import_numpy():
+    code = "import sys, vitruvian.commands.run; sys.exit('numpy' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

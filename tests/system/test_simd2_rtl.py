@@ -1,4 +1,4 @@
-"""Semirings on compiled RTL: matrices of any size, graph problems, the command."""
+"""Semirings on the compiled RTL: matrices of any size, graph problems, and the command."""
 
 import json
 from dataclasses import replace
@@ -36,7 +36,7 @@ def draw(rng, shape, kind):
 
 @pytest.mark.parametrize("op", list(Op), ids=lambda op: op.mnemonic)
 def test_any_size_equals_golden(op):
-    """Also where K does not fill a beat, and without C."""
+    """This holds even if K does not fill a beat, and without C."""
     rng = np.random.default_rng(op.code)
     sizes = (1, 1, 1), (3, 7, 5), (9, 4, 2), (2, 18, 3)
     for (m, k, n), kind in zip(sizes, ("bits", "values", "bits", "values"), strict=True):
@@ -52,7 +52,7 @@ def test_two_of_four_equal_golden(op):
     for m, k, n, kind in ((3, 8, 5, "bits"), (2, 24, 3, "values"), (1, 4, 1, "bits")):
         a, b = draw(rng, (m, k), kind), draw(rng, (k, n), kind)
         values, places = compress(op, a)
-        places[0, :2] = rng.integers(0, 4, 2)  # any two, and a row of B twice
+        places[0, :2] = rng.integers(0, 4, 2)  # arbitrary indices, which may repeat a row of B
         c = rng.normal(size=(m, n)).astype(np.float32)
         found = compute(op, values, b, c, places=places, config=SPARSE, stall_rate=0.1)
         expected = mmo_sparse(op, values, places, b, c, k=4, squares="products")
@@ -72,7 +72,7 @@ def test_matrices_and_places_of_bool_are_refused():
 
 @pytest.mark.parametrize("op", list(Op)[:-1], ids=lambda op: op.mnemonic)
 def test_fp32_operands_equal_golden(op):
-    """Any size, and C or none; sums of a machine's unit have as many terms as it has."""
+    """This holds for any size, with and without C; a machine's unit sets the terms of a sum."""
     rng = np.random.default_rng(op.code)
     for m, k, n in ((1, 1, 1), (3, 7, 5)):
         a, b = (rng.integers(0, 1 << 32, s, "u4").view("f4") for s in ((2, m, k), (k, n)))
@@ -98,10 +98,10 @@ def test_machines_compute_with_a_compressed_operand():
     b = draw(rng, (12, 5), "values")
     machines = [Machine(Unit(m=2, n=2, k=4), backend) for backend in ("golden", "rtl")]
     first, second = (codes(x.apply_sparse("maxmul", values, places, b)) for x in machines)
-    assert np.array_equal(first, second) and machines[1].clocks
+    assert np.array_equal(first, second) and machines[1].measured_cycles
 
 
-def test_int8_and_bf16_operands_are_numbers_of_other_formats():
+def test_int8_and_bf16_operands_are_exact_in_other_formats():
     rng = np.random.default_rng(3)
     a, b = rng.integers(-128, 128, (2, 5, 5)).astype(np.int8)
     for op in ("minplus", "addnorm"):
@@ -128,7 +128,7 @@ def test_semirings_take_a_cycle_a_beat():
 
 
 def test_the_cycle_model_is_the_rtl_s():
-    """A 16×16×16 instruction on the units that are built, but for their latency."""
+    """A 16×16×16 instruction takes the modelled cycles and the latency of the unit."""
     for config, dtype, unit, inputs in (
         (SMALL, np.float16, Unit(m=2, n=2, k=4), "fp16"),
         (WIDE, np.float32, SIZE, "fp32"),
@@ -140,7 +140,7 @@ def test_the_cycle_model_is_the_rtl_s():
             assert found.cycles == expected + config.latency_cycles
 
 
-def test_addnorm_on_the_rtl_says_what_to_do():
+def test_the_error_for_addnorm_on_the_rtl_names_alternatives():
     one = np.ones((2, 2), np.float32)
     with pytest.raises(ValueError, match=r"not FP32; inputs='fp16' rounds .* backend='golden'"):
         Machine(SIZE, "rtl").apply("addnorm", one, one)
@@ -162,7 +162,7 @@ def test_addnorm_on_the_rtl_says_what_to_do():
         ({"c": np.ones((3, 2), np.float32)}, r"c must be \(M, N\) = \(2, 2\)"),
     ],
 )
-def test_what_it_refuses(given, message):
+def test_errors_of_compute(given, message):
     one = np.ones((2, 2), np.float16)
     settings = {"op": "minplus", "a": one, "b": one, "config": SMALL, **given}
     with pytest.raises((TypeError, ValueError), match=message):
@@ -177,16 +177,16 @@ GRAPHS = {
 
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("problem", ["apsp", "mcp", "gtc"])
-def test_graph_problems_are_golden_s_bit_for_bit(name, problem):
+def test_graph_problems_have_the_bits_of_golden(name, problem):
     machines = [Machine(Unit(m=2, n=2, k=4), backend) for backend in ("golden", "rtl")]
     results = [solve(problem, GRAPHS[name], machine=m, inputs="fp16") for m in machines]
     first, second = (codes(result.values) for result in results)
     assert np.array_equal(first, second)
     assert machines[0].counts == machines[1].counts
-    assert machines[1].clocks and not machines[0].clocks
+    assert machines[1].measured_cycles and not machines[0].measured_cycles
 
 
-def test_weights_that_fp16_does_not_have():
+def test_weights_that_fp16_cannot_represent():
     graph = nx.gn_graph(16, seed=1)
     for number, (*_, edge) in enumerate(graph.edges(data=True)):
         edge["weight"] = 0.1 + number / 3
@@ -194,10 +194,10 @@ def test_weights_that_fp16_does_not_have():
     first, second = (codes(result.values) for result in found)
     assert np.array_equal(first, second)
     expected = nx.floyd_warshall_numpy(graph)
-    assert np.allclose(found[1].values, expected, rtol=1e-6)  # some roundings to 24 bits
+    assert np.allclose(found[1].values, expected, rtol=1e-6)  # a few roundings to 24 bits
 
 
-def test_what_machines_with_fp32_operands_refuse():
+def test_errors_of_machines_with_fp32_operands():
     one = np.ones((2, 2), np.float32)
     with pytest.raises(ValueError, match="preset must be ieee with FP32 operands"):
         Machine(replace(SIZE, preset="a100"), "rtl").apply("mma", one, one)
@@ -216,7 +216,7 @@ def test_the_command(tmp_path, capsys):
     assert main([*given, "--unit", "2x2x2", "--inputs", "fp32", "--json", str(out)]) == 0
     again = json.loads(out.read_text())
     assert again["inputs"] == "fp32" and again["extreme"] == found["extreme"]
-    assert again["rtl_cycles"] > found["rtl_cycles"]  # a pair of operands in two cycles
+    assert again["rtl_cycles"] > found["rtl_cycles"]  # one pair of operands in two cycles
     capsys.readouterr()
     points = tmp_path / "points.mtx"
     scipy.io.mmwrite(points, np.arange(6.0).reshape(3, 2))
@@ -224,4 +224,4 @@ def test_the_command(tmp_path, capsys):
     assert main([*knn, "--inputs", "fp32"]) == 2
     error = capsys.readouterr().err
     assert "must be FP16 on compiled RTL, not FP32; --inputs fp16 rounds them" in error
-    assert "--backend golden takes them as they are" in error
+    assert "--backend golden takes them unchanged" in error

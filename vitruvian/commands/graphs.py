@@ -1,4 +1,4 @@
-"""Graph problems on a SIMD² unit: what ``run`` does with them."""
+"""The part of the command ``run`` for graph problems on a SIMD² unit."""
 
 import argparse
 import math
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 __all__ = ["add_options", "run"]
 
+#: Graphs of the model, by their vertices.
 _SIZES = (1024, 2048, 4096, 8192, 16384)
-_SHOWN = 12  # vertices of a route that are printed
 
 
 def add_options(parser: argparse.ArgumentParser) -> dict[str, tuple[str, ...]]:
-    """Add the options of graph problems, and return for each what it may come with.
+    """Add the options of graph problems, and return the families that each belongs to.
 
-    That is ``paths``, the problems but knn with a graph; ``knn``; or ``model``, with --model.
+    A family is ``paths`` (a path problem on a graph), ``knn``, or ``model`` (with --model).
     """
     group = parser.add_argument_group("graph problems")
     belongs: dict[str, tuple[str, ...]] = {}
@@ -56,25 +56,25 @@ def add_options(parser: argparse.ArgumentParser) -> dict[str, tuple[str, ...]]:
         "--backend",
         "paths knn",
         default="golden",
-        help="Choose who computes: golden, or rtl, the compiled RTL (default: golden).",
+        help="Compute on this back end: golden, or rtl, the compiled RTL (default: golden).",
     )
     add(
         "--algorithm",
         "paths model",
-        help="Choose bellman-ford, leyzorek or floyd-warshall (default: floyd-warshall above 128 "
-        "vertices, else leyzorek).",
+        help="Use this algorithm: bellman-ford, leyzorek or floyd-warshall (default: "
+        "floyd-warshall above 128 vertices, else leyzorek).",
     )
     add(
         "--no-check",
         "paths",
         action="store_true",
-        help="Run as many iterations as any graph needs, even if nothing changes any more.",
+        help="Run as many iterations as the worst graph needs, even if nothing changes any more.",
     )
     add(
         "--inputs",
         "paths knn model",
-        help="Round the operands to fp16 or fp32 (default: fp16 where that loses nothing, and on "
-        "the compiled RTL; else fp32).",
+        help="Round the operands to fp16 or fp32 (default: fp16 if that loses nothing, and on the "
+        "compiled RTL; else fp32).",
     )
     add(
         "--neighbours",
@@ -82,20 +82,20 @@ def add_options(parser: argparse.ArgumentParser) -> dict[str, tuple[str, ...]]:
         type=at_least(1),
         default=5,
         metavar="N",
-        help="Find so many neighbours of each point (default: 5).",
+        help="Find this many neighbours of each point (default: 5).",
     )
     add(
         "--unit",
         "paths knn model",
         type=lanes,
         metavar="MxNxK",
-        help="Give the unit's rows, columns and terms a cycle (default: 4x4x4).",
+        help="Set the rows, columns and terms per cycle of the unit (default: 4x4x4).",
     )
     add(
         "--duplicates",
         "paths",
-        help="Choose what counts where an edge is given again: sum, min, max or first (default: "
-        "such a graph is refused).",
+        help="Use this weight of an edge that is repeated: sum, min, max or first (default: such "
+        "a graph is refused).",
     )
     add(
         "--undirected",
@@ -115,8 +115,7 @@ def add_options(parser: argparse.ArgumentParser) -> dict[str, tuple[str, ...]]:
         "paths",
         type=_real,
         metavar="X",
-        help="Take this entry of a matrix with all entries for no edge, such as 0 (default: "
-        "infinity).",
+        help="Read this entry of a dense matrix as no edge, such as 0 (default: infinity).",
     )
     add(
         "--route",
@@ -125,7 +124,7 @@ def add_options(parser: argparse.ArgumentParser) -> dict[str, tuple[str, ...]]:
         action="append",
         default=[],
         metavar=("FROM", "TO"),
-        help="Print the value and the route between two vertices; may be given again.",
+        help="Print the value and the route between two vertices; may be repeated.",
     )
     add(
         "--output",
@@ -139,6 +138,7 @@ def add_options(parser: argparse.ArgumentParser) -> dict[str, tuple[str, ...]]:
 
 
 def _real(text: str) -> float:
+    """Return a number, for argparse."""
     try:
         return float(text)
     except ValueError:
@@ -146,7 +146,13 @@ def _real(text: str) -> float:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Solve a graph problem, or print the model's cycles."""
+    """Solve a graph problem, or print the cycles of the model.
+
+    Raises
+    ------
+    UserError
+        If an option or the graph is wrong, or the problem does not fit into memory.
+    """
     from vitruvian.sim.simd2.graph import Core, Machine
 
     _check(options)
@@ -158,23 +164,24 @@ def run(options: argparse.Namespace) -> int:
     try:
         core = Core(unit=_unit(options.unit))
         machine = Machine(core.unit, options.backend)
-        found = _model(options, core, console) if options.model else None
-        if found is None:
-            with warnings.catch_warnings(record=True) as heard:
+        figures = _model(options, core, console) if options.model else None
+        if figures is None:
+            # Recorded, so that each warning is one line even if Python is told to hide warnings.
+            with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                found = _solve(options, core, machine, console)
-            found["warnings"] = [_as_options(str(warning.message)) for warning in heard]
-            for text in found["warnings"]:
+                figures = _solve(options, core, machine, console)
+            figures["warnings"] = [_as_options(str(warning.message)) for warning in caught]
+            for text in figures["warnings"]:
                 print(f"warning: {text}", file=sys.stderr)
     except (ValueError, MemoryError) as error:
         raise UserError(f"{options.problem}: {_as_options(str(error))}") from None
     if options.json:
-        write_json(options.json, found)
+        write_json(options.json, figures)
     return 0
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Refuse what can be refused before the graph is read."""
+    """Raise UserError for options that are wrong for every graph."""
     from vitruvian.sim.simd2.graph import ALGORITHMS, BACKENDS, DUPLICATES, FORMATS, is_edge_file
 
     for name, value, allowed in (
@@ -197,14 +204,14 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _as_options(text: str) -> str:
-    """Return a message of the library with the parameters as options of the command line."""
+    """Return a message of the library with its parameters written as command-line options."""
     names = "inputs|duplicates|no_edge|weight|backend"
     text = re.sub(
         rf"\b({names})='?([\w.+-]+)'?",
-        lambda found: f"--{found[1].replace('_', '-')} {found[2].replace('None', 'none')}",
+        lambda match: f"--{match[1].replace('_', '-')} {match[2].replace('None', 'none')}",
         text,
     )
-    return re.sub(rf"\b({names})(?= must)", lambda found: f"--{found[1].replace('_', '-')}", text)
+    return re.sub(rf"\b({names})(?= must)", lambda match: f"--{match[1].replace('_', '-')}", text)
 
 
 def _unit(lanes: dict[str, int] | None) -> "Unit":
@@ -215,6 +222,7 @@ def _unit(lanes: dict[str, int] | None) -> "Unit":
 
 
 def _solve(options, core: "Core", machine: "Machine", console: Console) -> dict[str, Any]:
+    """Solve a problem, print its table, and return its figures."""
     with Progress(options.problem, bar=False, counts=False) as progress:
         done = 0
 
@@ -237,6 +245,7 @@ def _solve(options, core: "Core", machine: "Machine", console: Console) -> dict[
 
 
 def _read(options) -> "Graph":
+    """Return the graph that the options name."""
     from vitruvian.sim.simd2.graph import PROBLEMS, read_graph
 
     weight = options.weight or "weight"
@@ -248,7 +257,7 @@ def _read(options) -> "Graph":
 
 
 def _ends(options, graph: "Graph") -> list[tuple[Any, Any]]:
-    """Return the vertices that --route names; a wrong one is found before the work."""
+    """Return the vertices that --route names; an unknown one raises UserError."""
     if not options.route:
         return []
     named = {str(name): name for name in graph.names}
@@ -260,11 +269,13 @@ def _ends(options, graph: "Graph") -> list[tuple[Any, Any]]:
 
 
 def _paths(options, core: "Core", machine: "Machine"):
+    """Solve a path problem; return the title, the lines and the figures of the result."""
     from vitruvian.sim.simd2.graph import solve, write_paths
+    from vitruvian.sim.simd2.graph.paths import arrows
 
     graph = _read(options)
     ends = _ends(options, graph)
-    found = solve(
+    paths = solve(
         options.problem,
         graph,
         algorithm=options.algorithm,
@@ -272,18 +283,18 @@ def _paths(options, core: "Core", machine: "Machine"):
         inputs=options.inputs,
         machine=machine,
     )
-    op = found.problem.op
-    checks = not options.no_check and found.algorithm != "floyd-warshall"
-    checked = found.iterations * len(graph) ** 2 if checks else 0
-    cost, more = _cost(core, op, found, checked)
-    ended = " (nothing changed any more)" if found.converged else ""
-    chosen = found.algorithm + ("" if options.algorithm else " (by default)")
+    op = paths.problem.op
+    checks = not options.no_check and paths.algorithm != "floyd-warshall"
+    checked = paths.iterations * len(graph) ** 2 if checks else 0
+    cost, cost_figures = _cost(core, op, paths, checked)
+    ended = " (nothing changed any more)" if paths.converged else ""
+    algorithm = paths.algorithm + ("" if options.algorithm else " (by default)")
     kind = "directed" if graph.directed else "undirected"
     rows = [
         ("graph", f"{len(graph):,} vertices, {graph.size:,} edges, {kind}"),
         *(("edges", note) for note in graph.notes),
-        ("algorithm", f"{chosen}, {op.mnemonic}, {found.inputs} operands"),
-        ("iterations", f"{found.iterations:,}{ended}"),
+        ("algorithm", f"{algorithm}, {op.mnemonic}, {paths.inputs} operands"),
+        ("iterations", f"{paths.iterations:,}{ended}"),
         *cost,
     ]
     figures: dict[str, Any] = {
@@ -291,95 +302,72 @@ def _paths(options, core: "Core", machine: "Machine"):
         "edges": graph.size,
         "directed": graph.directed,
         "notes": list(graph.notes),
-        "algorithm": found.algorithm,
+        "algorithm": paths.algorithm,
         "operation": op.mnemonic,
-        "inputs": found.inputs,
-        "iterations": found.iterations,
-        "converged": found.converged,
-        **more,
+        "inputs": paths.inputs,
+        "iterations": paths.iterations,
+        "converged": paths.converged,
+        **cost_figures,
     }
-    if op.mnemonic == "orand":
-        pairs = int((found.values != 0).sum())
-        rows.append(("reachable pairs", f"{pairs:,} of {len(graph) ** 2:,}"))
-        figures["reachable_pairs"] = pairs
-    if options.problem == "mst":
-        tree = [list(edge) for edge in found.tree]
-        first = ", ".join("–".join(map(str, edge)) for edge in tree[:_SHOWN])
-        rows += [
-            ("tree", f"{len(tree):,} edges of {found.tree_weight:g} in all"),
-            ("its edges", first + (" …" if len(tree) > _SHOWN else "")),
-        ]
-        figures["tree"] = {"edges": tree, "weight": found.tree_weight}
-    if found.problem.extreme:
-        figures["extreme"] = None
-        if found.extreme is None:
-            rows.append((found.problem.called, "none: no vertex reaches another"))
-        else:
-            source, target, value = found.extreme
-            route = found.route(source, target) or []
-            rows += [
-                (found.problem.called, f"{source} to {target}: {value:g}"),
-                ("its route", _shown([str(name) for name in route])),
-            ]
-            figures["extreme"] = {
-                "called": found.problem.called,
-                "source": source,
-                "target": target,
-                "value": value if math.isfinite(value) else None,
-                "route": route,
-            }
+    result_rows, result_figures = paths.describe()
+    rows += result_rows
+    figures |= result_figures
     if ends:
         figures["routes"] = []
     for source, target in ends:
-        value, route = found.value(source, target), found.route(source, target)
-        text = f"{value:g}: {_shown([str(name) for name in route])}" if route else "no path"
-        rows.append((f"{source} to {target}", text))
-        given = {"source": source, "target": target, "value": value, "route": route}
-        figures["routes"].append(given)
+        value, route = paths.value(source, target), paths.route(source, target)
+        rows.append(
+            (f"{source} to {target}", f"{value:g}: {arrows(route)}" if route else "no path")
+        )
+        figures["routes"].append(
+            {"source": source, "target": target, "value": value, "route": route}
+        )
     if options.output:
-        write_paths(found, options.output)
+        write_paths(paths, options.output)
         rows.append(("values", options.output))
-    return f"{options.problem}: {found.problem.title}", rows, figures
+    return f"{options.problem}: {paths.problem.title}", rows, figures
 
 
 def _neighbours(options, core: "Core", machine: "Machine"):
+    """Find nearest neighbours; return the title, the lines and the figures of the result."""
     from vitruvian.golden.simd2 import Op
     from vitruvian.sim.simd2.graph import nearest_neighbours, write_neighbours
 
-    found = nearest_neighbours(
+    neighbours = nearest_neighbours(
         options.graph, options.neighbours, inputs=options.inputs, machine=machine
     )
-    cost, more = _cost(core, Op.ADDNORM, found, 0)
-    i = int(found.squares[:, -1].argmax())
-    distance = math.sqrt(found.squares[i, -1])
-    points = ", ".join(str(v + 1) for v in found.indices[i])
+    indices, squares = neighbours.indices, neighbours.squares
+    cost, cost_figures = _cost(core, Op.ADDNORM, neighbours, 0)
+    i = int(squares[:, -1].argmax())
+    distance = math.sqrt(squares[i, -1])
+    points = ", ".join(str(v + 1) for v in indices[i])
     rows = [
-        ("points", f"{len(found.indices):,}, {options.neighbours} neighbours of each"),
-        ("operands", found.inputs),
+        ("points", f"{len(indices):,}, {options.neighbours} neighbours of each"),
+        ("operands", neighbours.inputs),
         *cost,
-        ("loneliest point", f"{i + 1}: {points}; the last one at a distance of {distance:g}"),
+        ("most isolated point", f"{i + 1}: {points}; the last one at a distance of {distance:g}"),
     ]
     if options.output:
-        write_neighbours(found, options.output)
+        write_neighbours(neighbours, options.output)
         rows.append(("neighbours", options.output))
     figures = {
-        "points": len(found.indices),
-        "inputs": found.inputs,
-        **more,
-        "neighbours": (found.indices + 1).tolist(),
-        "squares": found.squares.astype(float).tolist(),
+        "points": len(indices),
+        "inputs": neighbours.inputs,
+        **cost_figures,
+        "neighbours": (indices + 1).tolist(),
+        "squares": squares.astype(float).tolist(),
     }
     return "knn: nearest neighbours, by addnorm", rows, figures
 
 
-def _cost(core: "Core", op, found, checked: int):
-    """Instructions and cycles, as rows and as figures."""
-    counts = found.counts
-    vector = core.vector_cycles(op, counts, found.inputs, checked=checked)
+def _cost(core: "Core", op, result, checked: int):
+    """Return the instructions and cycles of a result, as lines and as figures."""
+    counts, inputs = result.counts, result.inputs
+    vector = core.vector_cycles(op, counts, inputs, checked=checked)
     unit = f"{core.unit.m}×{core.unit.n}×{core.unit.k}"
     figures: dict[str, Any] = {"instructions": asdict(counts), "cycles": None}
-    if core.builds(op, found.inputs):
-        cycles = core.cycles(op, counts, found.inputs, checked=checked)
+    if core.builds(op, inputs):
+        cycles = core.cycles(op, counts, inputs, checked=checked)
         text = f"{cycles.overlapped:,} on a {unit} unit"
         figures["cycles"] = {
             "overlapped": cycles.overlapped,
@@ -387,8 +375,7 @@ def _cost(core: "Core", op, found, checked: int):
             **asdict(cycles),
         }
     else:
-        operands = f"{op.mnemonic} on {found.inputs.upper()} operands"
-        text = f"none: no {unit} unit with {operands} is built"
+        text = f"none: no {unit} unit with {op.mnemonic} on {inputs.upper()} operands exists"
     rows = [
         (
             "instructions",
@@ -397,29 +384,24 @@ def _cost(core: "Core", op, found, checked: int):
         ),
         ("cycles (model)", f"{text}; {vector.overlapped:,} on {core.lanes} vector lanes"),
     ]
-    if found.clocks:
-        rows.append(("RTL cycles", f"{found.clocks:,}"))
+    if result.measured_cycles:
+        rows.append(("RTL cycles", f"{result.measured_cycles:,}"))
     return rows, {
         **figures,
         "vector_cycles": vector.overlapped,
-        "rtl_cycles": found.clocks or None,
+        "rtl_cycles": result.measured_cycles or None,
     }
 
 
-def _shown(names: list[str]) -> str:
-    if len(names) > _SHOWN:
-        names = [*names[: _SHOWN // 2], f"… ({len(names) - _SHOWN} more) …", *names[-_SHOWN // 2 :]]
-    return " → ".join(names)
-
-
 def _model(options, core: "Core", console: Console) -> dict[str, Any]:
+    """Print the modelled cycles of a path problem, and return them."""
     from vitruvian.sim.simd2.graph import ALGORITHMS, PROBLEMS, estimate
 
     problem, inputs = PROBLEMS[options.problem], options.inputs or "fp16"
     unit = f"{core.unit.m}×{core.unit.n}×{core.unit.k}"
     console.print(
         f"{problem.name}: {unit} unit beside {core.lanes} vector lanes, {inputs} operands; "
-        "as many iterations as any graph needs",
+        "as many iterations as the worst graph needs",
         style="bold",
         markup=False,
     )

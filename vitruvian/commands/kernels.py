@@ -1,4 +1,4 @@
-"""``kernels``: case studies on a matrix unit, by several ways to multiply."""
+"""The command ``kernels``: case studies on a matrix unit by several methods to multiply."""
 
 import argparse
 import importlib.util
@@ -19,7 +19,7 @@ from vitruvian.progress import Progress
 from vitruvian.validate import one_of
 
 if TYPE_CHECKING:
-    from vitruvian.sim.studies import Cost, Kernel, Row, Setting, Study
+    from vitruvian.sim.studies import Cost, Kernel, Row, RunOptions, Study
 
 __all__ = ["register"]
 
@@ -28,8 +28,8 @@ def register(name: str, commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         name,
-        description="Run numerical kernels with every way to multiply matrices, and print errors,\n"
-        "instructions and cycles.",
+        description="Run numerical kernels with several methods to multiply matrices, and print\n"
+        "errors, instructions and cycles.",
         epilog="Example: vitruvian kernels sgemm --size 64 --methods FP16,FP32",
     )
     parser.add_argument(
@@ -37,7 +37,7 @@ def register(name: str, commands: Any) -> None:
         nargs="?",
         default="*",
         metavar="KERNEL",
-        help="A kernel or a shell pattern of kernels (default: all).",
+        help="Run the kernel of this name, or all that match a shell pattern (default: all).",
     )
     parser.add_argument("--list", action="store_true", help="List the kernels and stop.")
     parser.add_argument(
@@ -49,12 +49,12 @@ def register(name: str, commands: Any) -> None:
     parser.add_argument(
         "--methods",
         metavar="A,B",
-        help="Multiply in these ways, separated by commas (default: all of the kernel's).",
+        help="Use these methods, separated by commas (default: those of the kernel).",
     )
     parser.add_argument(
         "--backend",
         default="golden",
-        help="Compute the products by golden or by rtl (default: %(default)s).",
+        help="Compute the products on this back end: golden or rtl (default: %(default)s).",
     )
     parser.add_argument(
         "--check",
@@ -65,16 +65,17 @@ def register(name: str, commands: Any) -> None:
         "--unit",
         type=lanes,
         metavar="MxNxK",
-        help="Rows, columns and 16-bit lanes of the unit (default: the kernel's).",
+        help="Set the rows, columns and 16-bit lanes of the unit (default: the kernel's).",
     )
     parser.add_argument(
         "--multiplier-bits",
         type=at_least(4),
         metavar="W",
-        help="Width of the unit's multipliers (default: the kernel's).",
+        help="Set the width of the unit's multipliers (default: the kernel's).",
     )
     parser.add_argument(
-        "--preset", help="GPU whose accuracy the one-step precisions have (default: the kernel's)."
+        "--preset",
+        help="Give the one-step precisions the accuracy of this GPU (default: the kernel's).",
     )
     add_seed(parser)
     add_json(parser, "the tables")
@@ -82,13 +83,15 @@ def register(name: str, commands: Any) -> None:
 
 
 def _size(text: str) -> int:
-    found = re.fullmatch(r"(\d{1,9})|2(?:\*\*|\^)(\d{1,2})", text.replace("_", ""))
-    if not found:
+    """Return a size, for argparse."""
+    match = re.fullmatch(r"(\d{1,9})|2(?:\*\*|\^)(\d{1,2})", text.replace("_", ""))
+    if not match:
         raise argparse.ArgumentTypeError(f"must be a whole number or 2**N, not {text!r}")
-    return int(found[1]) if found[1] else 1 << int(found[2])
+    return int(match[1]) if match[1] else 1 << int(match[2])
 
 
 def _kernels(options: argparse.Namespace) -> int:
+    """Run the chosen kernels; return 1 if a checked product differs from golden."""
     from vitruvian.sim.studies import KERNELS
 
     chosen = [kernel for kernel in KERNELS.values() if fnmatchcase(kernel.name, options.name)]
@@ -104,19 +107,20 @@ def _kernels(options: argparse.Namespace) -> int:
         return 0
     if options.size is not None and len(chosen) > 1:
         raise UserError(f"--size must come with one kernel, not {len(chosen)}")
-    settings = [_setting(kernel, options) for kernel in chosen]
+    # All options are checked before the first kernel runs.
+    runs = [_run_options(kernel, options) for kernel in chosen]
     console = Console(
         file=sys.stderr if options.json == "-" else sys.stdout, width=_width(), highlight=False
     )
     studies = []
-    for kernel, setting in zip(chosen, settings, strict=True):
+    for kernel, run in zip(chosen, runs, strict=True):
         with compiling(f"the unit of {kernel.name}"):
-            studies.append(_run(kernel, options.size or kernel.default, setting))
+            studies.append(_run(kernel, options.size or kernel.default, run))
         _print(studies[-1], console)
     if options.json:
         write_json(options.json, [asdict(study) for study in studies])
     differ = sum(row.mismatches for study in studies for row in study.rows)
-    if any(setting.check for setting in settings):
+    if any(run.check for run in runs):
         console.print(f"{differ:,} elements of products differ from golden")
     return 1 if differ else 0
 
@@ -125,8 +129,8 @@ def _width() -> int | None:
     return None if sys.stdout.isatty() else 120
 
 
-def _setting(kernel: "Kernel", options: argparse.Namespace) -> "Setting":
-    """What the arguments ask of a kernel; a mistake is found before anything runs."""
+def _run_options(kernel: "Kernel", options: argparse.Namespace) -> "RunOptions":
+    """Return the options of a run of a kernel; raise UserError for a mistake in the arguments."""
     from vitruvian.sim.studies import BACKENDS, as_method
 
     one_of("--backend", options.backend, BACKENDS)
@@ -143,7 +147,7 @@ def _setting(kernel: "Kernel", options: argparse.Namespace) -> "Setting":
         if options.methods is not None:
             names = [as_method(name).name for name in options.methods.split(",")]
             changes["methods"] = tuple(dict.fromkeys(names))
-        return kernel.setting(
+        return kernel.options(
             unit=replace(kernel.unit, **lanes),
             backend=options.backend,
             seed=options.seed,
@@ -154,33 +158,34 @@ def _setting(kernel: "Kernel", options: argparse.Namespace) -> "Setting":
         raise UserError(f"{kernel.name}: {error}") from None
 
 
-def _run(kernel: "Kernel", size: int, setting: "Setting") -> "Study":
-    """Run a kernel with a bar that moves with every product of matrices."""
+def _run(kernel: "Kernel", size: int, run: "RunOptions") -> "Study":
+    """Run a kernel with a progress bar, which moves with every matrix product."""
     from vitruvian.sim.studies import METHODS
 
-    weights = {name: len(METHODS[name].products) for name in setting.methods}
+    weights = {name: len(METHODS[name].products) for name in run.methods}
     with Progress(kernel.name, sum(weights.values()), counts=False) as progress:
-        begun: list[str] = []
+        started: list[str] = []
         products = 0
 
         def watch(method: str, cost: "Cost | None") -> None:
             nonlocal products
             if cost is None:
-                finished = sum(weights[name] for name in begun)
-                begun.append(method)
+                finished = sum(weights[name] for name in started)
+                started.append(method)
                 progress.update(f"{kernel.name}: {method}", done=finished)
             else:
                 products += cost.products
                 progress.update(note=f"{products / 1e6:.1f} M products")
 
-        study = kernel.run(size, replace(setting, watch=watch))
-    if not setting.left_out:
+        study = kernel.run(size, replace(run, watch=watch))
+    if not run.left_out:
         return study
-    note = f"left out, for the unit does not have them: {', '.join(setting.left_out)}"
+    note = f"left out, because the unit does not have them: {', '.join(run.left_out)}"
     return replace(study, notes=(*study.notes, note))
 
 
 def _print(study: "Study", console: Console) -> None:
+    """Print the table of a study and its notes."""
     console.print(f"{study.kernel}: {study.title}", style="bold", markup=False)
     console.print(f"  {study.setting}\n  reference: {study.reference}", markup=False)
     console.print(f"  unit: {study.unit}; products by {study.backend}", markup=False)
@@ -190,7 +195,7 @@ def _print(study: "Study", console: Console) -> None:
     for name in ("max error", "mean error", *extras):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("instruction", no_wrap=True)
-    measured = any(row.cost and row.cost.clocks for row in study.rows)
+    measured = any(row.cost and row.cost.measured_cycles for row in study.rows)
     for name in ("instructions", "cycles", "RTL cycles")[: 3 if measured else 2]:
         table.add_column(name, justify="right", no_wrap=True)
     for row in study.rows:
@@ -200,16 +205,17 @@ def _print(study: "Study", console: Console) -> None:
     console.print(table)
     notes = list(study.notes)
     if measured:
-        notes.append("RTL cycles: by the unit's hand-shakes, from reset to the last result")
+        notes.append("RTL cycles: measured by hand-shakes, from reset to the last result")
     if not all(math.isfinite(row.max_error) for row in study.rows):
         notes.append("nan or inf: a value was too large for the method")
-    notes.insert(0, "errors: differences from the reference, over the reference's mean magnitude")
+    notes.insert(0, "errors: differences from the reference, divided by its mean magnitude")
     for note in notes:
         console.print(f"  {note}", markup=False)
     console.print()
 
 
 def _cells(row: "Row", extras: list[str]) -> list[str]:
+    """Return the cells of a row; the last one, the measured cycles, may not be printed."""
     from vitruvian.sim.studies import INSTRUCTIONS
 
     cells = [row.method, f"{row.max_error:.1e}", f"{row.mean_error:.1e}"]
@@ -217,5 +223,5 @@ def _cells(row: "Row", extras: list[str]) -> list[str]:
     if row.cost is None:
         return [*cells, "-", "-", "-", "-"]
     shapes = [f"{name} {'×'.join(map(str, INSTRUCTIONS[name]))}" for name in row.costs]
-    counts = row.cost.instructions, row.cost.cycles, row.cost.clocks
+    counts = row.cost.instructions, row.cost.model_cycles, row.cost.measured_cycles
     return [*cells, ", ".join(shapes), *(f"{count:,}" for count in counts)]

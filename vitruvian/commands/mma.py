@@ -1,4 +1,4 @@
-"""``mma``: matrix instructions back to back on the RTL, and the rates that come of it."""
+"""The command ``mma``: the rates of matrix instructions that follow each other on the RTL."""
 
 import argparse
 import sys
@@ -23,14 +23,16 @@ def register(name: str, commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         name,
-        description="Run lists of matrix instructions back to back on the compiled RTL, compare "
+        description="Run lists of matrix instructions without gaps on the compiled RTL, compare "
         "the results\nwith golden, and print cycles and rates.",
         epilog="Example: vitruvian mma m3xu --count 128",
     )
     parser.add_argument(
-        "units", nargs="*", metavar="UNIT", help="Units (default: all; see --list)."
+        "units", nargs="*", metavar="UNIT", help="Measure these units (default: all; see --list)."
     )
-    parser.add_argument("--list", action="store_true", help="List units and instructions and stop.")
+    parser.add_argument(
+        "--list", action="store_true", help="List the units and their instructions, and stop."
+    )
     parser.add_argument(
         "--count",
         type=at_least(2, 4096),
@@ -44,6 +46,7 @@ def register(name: str, commands: Any) -> None:
 
 
 def _mma(options: argparse.Namespace) -> int:
+    """Measure units; return 1 if a result differs from golden or a cycle is unexplained."""
     from vitruvian.hdl.mma.issue import opcodes_of
     from vitruvian.sim.rtl.mma import UNITS
 
@@ -67,8 +70,8 @@ def _mma(options: argparse.Namespace) -> int:
         write_json(
             options.json, [_row(u, rate, baseline) for u, rs in rates.items() for rate in rs]
         )
-    differ = sum(rate.mismatches for found in rates.values() for rate in found)
-    late = [(unit, rate) for unit, found in rates.items() for rate in found if rate.bubbles]
+    differ = sum(rate.mismatches for rows in rates.values() for rate in rows)
+    late = [(unit, rate) for unit, rows in rates.items() for rate in rows if rate.bubbles]
     console.print(f"{differ:,} results or fetches differ from golden")
     for unit, rate in late:
         text = f"{unit} {rate.name}: {rate.bubbles} cycles are neither steps nor latency"
@@ -77,39 +80,44 @@ def _mma(options: argparse.Namespace) -> int:
 
 
 def _measure(units: list[str], options: argparse.Namespace) -> "tuple[dict[str, list[Rate]], Rate]":
-    """Lists of one instruction each, then one of all of them in random order; and FP16's rate."""
+    """Return the rates of each unit, and the rate of FP16 as the baseline.
+
+    The first rates of a unit are those of lists that repeat one instruction; the last one is that
+    of a list of all instructions in random order.
+    """
     import numpy as np
 
     from vitruvian.golden.m3xu.isa import Opcode
     from vitruvian.hdl.mma.issue import opcodes_of
     from vitruvian.sim.rtl.mma import UNITS, measure
 
-    given: dict[str, Any] = {"seed": options.seed}
+    seed = options.seed
     rates: dict[str, list[Rate]] = {}
     with Progress(total=sum(len(opcodes_of(UNITS[unit])) + 1 for unit in units)) as progress:
         for unit in units:
-            config, found = UNITS[unit], rates.setdefault(unit, [])
+            config, rows = UNITS[unit], rates.setdefault(unit, [])
             opcodes = opcodes_of(config)
             for opcode in opcodes:
                 progress.update(f"{unit} {opcode.mnemonic}")
                 name = opcode.mnemonic
-                found.append(measure(config, [opcode] * options.count, name=name, **given))
+                rows.append(measure(config, [opcode] * options.count, name=name, seed=seed))
                 progress.advance()
             if len(opcodes) > 1:
-                rng = np.random.default_rng(options.seed)
+                rng = np.random.default_rng(seed)
                 order = [opcodes[n] for n in rng.integers(len(opcodes), size=options.count)]
-                found.append(measure(config, order, name="mixed", **given))
+                rows.append(measure(config, order, name="mixed", seed=seed))
             progress.advance()
-        known = [rate for found in rates.values() for rate in found]
+        known = [rate for rows in rates.values() for rate in rows]
         baseline = next((rate for rate in known if rate.name == Opcode.FP16.mnemonic), None)
         if baseline is None:
+            # None of the chosen units has FP16, so it is measured on the unit that has it.
             opcodes = [Opcode.FP16] * options.count
-            baseline = measure(UNITS["m3xu"], opcodes, name=Opcode.FP16.mnemonic, **given)
+            baseline = measure(UNITS["m3xu"], opcodes, name=Opcode.FP16.mnemonic, seed=seed)
     return rates, baseline
 
 
 def _row(unit: str, rate: "Rate", baseline: "Rate") -> dict[str, Any]:
-    """What the table has, with numbers as they are."""
+    """Return a row of the table for JSON, with unrounded numbers."""
     paper, source = _paper(rate)
     mixed = rate.name == "mixed"
     return {
@@ -132,15 +140,17 @@ def _row(unit: str, rate: "Rate", baseline: "Rate") -> dict[str, Any]:
 
 
 def _paper(rate: "Rate") -> tuple[Fraction | None, str | None]:
+    """Return the published rate relative to FP16 and its source; None if there is none."""
     from vitruvian.sim.rtl.mma import PAPER
 
     return PAPER.get(rate.name.rpartition(".")[2], (None, None))
 
 
 def _print(rates: "dict[str, list[Rate]]", baseline: "Rate", console: Console) -> None:
+    """Print a table for each unit."""
     from vitruvian.sim.rtl.mma import UNITS
 
-    for unit, found in rates.items():
+    for unit, rows in rates.items():
         config = UNITS[unit]
         console.print(
             f"{unit}: {config.m}×{config.n} outputs, {config.k} lanes, {config.lane_bits}-bit "
@@ -154,7 +164,7 @@ def _print(rates: "dict[str, list[Rate]]", baseline: "Rate", console: Console) -
             table.add_column(name, justify="right", no_wrap=True)
         table.add_column("of FP16", justify="right", no_wrap=True)
         table.add_column("paper", no_wrap=True)
-        for rate in found:
+        for rate in rows:
             paper, source = _paper(rate)
             mixed = rate.name == "mixed"
             table.add_row(

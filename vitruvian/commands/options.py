@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from vitruvian.errors import UserError
 from vitruvian.files import output_path
+from vitruvian.sim.graph_problems import GRAPH_PROBLEMS
 from vitruvian.workers import listening
 
 __all__ = [
@@ -22,9 +23,6 @@ __all__ = [
     "numbers",
     "refuse_others",
 ]
-
-#: Names of the problems that take a graph.
-GRAPH_PROBLEMS = ("apsp", "aplp", "mcp", "maxrp", "minrp", "mst", "gtc", "knn")
 
 
 def add_json(parser: argparse.ArgumentParser, what: str) -> None:

@@ -1,19 +1,18 @@
-"""``run``: a graph problem on a SIMD² unit, or a kernel on DaVinci cores."""
+"""The command ``run``: a graph problem on a SIMD² unit, or a kernel on DaVinci cores."""
 
 import argparse
 from typing import Any
 
 from vitruvian.commands import davinci, graphs
-from vitruvian.commands.options import GRAPH_PROBLEMS, add_json
+from vitruvian.commands.options import add_json
 from vitruvian.errors import UserError
+from vitruvian.sim.graph_problems import GRAPH_PROBLEMS, PATH_PROBLEMS
 
 __all__ = ["register"]
 
-_PATHS = GRAPH_PROBLEMS[:-1]
-
-#: What options come with, in words.
+#: Families of problems: options of one family are refused for the others. The text is for errors.
 _FAMILIES = {
-    "paths": f"a graph of {', '.join(_PATHS)}",
+    "paths": f"a graph of {', '.join(PATH_PROBLEMS)}",
     "knn": "knn",
     "model": "--model",
     "kernel": "a DaVinci kernel",
@@ -47,13 +46,24 @@ def register(name: str, commands: Any) -> None:
             belongs.setdefault(action.dest, ("kernel",))
             defaults[action.dest] = action.default
             action.help = (action.help or "").replace("%(default)s", str(action.default))
-            action.default = argparse.SUPPRESS  # so that it is known what was given
+            # Without a default, an option has an attribute only if the user gave it.
+            action.default = argparse.SUPPRESS
     parser.set_defaults(run=lambda options: _run(options, belongs, defaults))
 
 
 def _run(
     options: argparse.Namespace, belongs: dict[str, tuple[str, ...]], defaults: dict[str, Any]
 ) -> int:
+    """Refuse options of another family, then run the problem or the kernel.
+
+    Parameters
+    ----------
+    options : Namespace
+    belongs : dict of str to tuple of str
+        Families that an option belongs to.
+    defaults : dict of str to object
+        Default of every option.
+    """
     given = [name for name in defaults if hasattr(options, name)]
     for name in defaults.keys() - set(given):
         setattr(options, name, defaults[name])
@@ -66,8 +76,8 @@ def _run(
 
 
 def _family(options: argparse.Namespace) -> str:
-    """Return which options may be given; nothing for an unknown kernel, which is refused later."""
-    if options.problem in _PATHS:
+    """Return the family of the problem; empty for an unknown kernel, which is refused later."""
+    if options.problem in PATH_PROBLEMS:
         return "model" if options.model else "paths"
     if options.problem in GRAPH_PROBLEMS:
         return options.problem
@@ -77,9 +87,10 @@ def _family(options: argparse.Namespace) -> str:
 
 
 def _refused(name: str, allowed: tuple[str, ...], family: str, problem: str) -> str:
+    """Return the message for an option that does not belong to the family of the problem."""
     if allowed == ("model",):
-        allowed_text = ", ".join(_PATHS)
+        allowed_text = ", ".join(PATH_PROBLEMS)
     else:
         allowed_text = ", or ".join(_FAMILIES[key] for key in allowed)
-    what = "--model" if family == "model" else problem
-    return f"--{name.replace('_', '-')} must come with {allowed_text}, not with {what}"
+    other = "--model" if family == "model" else problem
+    return f"--{name.replace('_', '-')} must come with {allowed_text}, not with {other}"

@@ -1,7 +1,7 @@
 """Graph problems on a SIMD² unit: shortest paths, closures, spanning trees, neighbours.
 
-`solve` and `nearest_neighbours` are the applications, written for a `sim.simd2.Machine`, which is
-here by the same name; `estimate` says what they cost on a unit.
+``solve`` and ``nearest_neighbours`` solve problems on a ``Machine``, which is that of
+``sim.simd2``; ``estimate`` models the cycles they take on a unit.
 """
 
 from vitruvian.sim.simd2 import BACKENDS, Counts, Fragment, Machine, register_backend
@@ -16,8 +16,9 @@ from vitruvian.sim.simd2.graph.files import is_edge_file
 from vitruvian.sim.simd2.graph.inputs import FORMATS, Graph, PrecisionWarning, as_graph
 from vitruvian.sim.simd2.graph.model import Assumption, Core, Cycles, Estimate, estimate
 from vitruvian.sim.simd2.graph.outputs import write_neighbours, write_paths
+from vitruvian.sim.simd2.graph.paths import Paths, Problem, Reachability, SpanningForest
 from vitruvian.sim.simd2.graph.points import Neighbours, nearest_neighbours
-from vitruvian.sim.simd2.graph.problems import PROBLEMS, Paths, Problem, read_graph, solve
+from vitruvian.sim.simd2.graph.problems import PROBLEMS, read_graph, solve
 
 __all__ = [
     "ALGORITHMS",
@@ -39,6 +40,8 @@ __all__ = [
     "Paths",
     "PrecisionWarning",
     "Problem",
+    "Reachability",
+    "SpanningForest",
     "as_graph",
     "closure",
     "default_algorithm",

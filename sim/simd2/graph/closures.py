@@ -1,4 +1,4 @@
-"""Closures A ⊕ A² ⊕ A³ … of a matrix by three algorithms, each a list of matrix operations."""
+"""Closures A ⊕ A² ⊕ A³ … of a matrix, by three algorithms that consist of matrix operations."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,19 +21,19 @@ __all__ = [
     "most_iterations",
 ]
 
-#: Rows that blocked Floyd–Warshall works on at a time.
+#: Default number of vertices in a block of Floyd–Warshall.
 BLOCK = 128
 
 ALGORITHMS = ("bellman-ford", "leyzorek", "floyd-warshall")
 
 
 class Operand:
-    """FP32 results on their way back to a unit as operands of a format.
+    """A conversion of FP32 results to the operand format, which records the largest error.
 
     Attributes
     ----------
     error : float
-        Largest relative error of what was fed back; infinite if something overflowed.
+        Largest relative error of all conversions so far; infinite if a value overflowed.
     """
 
     def __init__(self, inputs: str) -> None:
@@ -41,33 +41,34 @@ class Operand:
         self.error = 0.0
 
     def __call__(self, d: np.ndarray) -> np.ndarray:
-        """The operand of a result."""
+        """Return a result as an operand."""
         if self.dtype == d.dtype:
             return d
         with np.errstate(all="ignore"):
-            given = d.astype(self.dtype)
-            back = given.astype(np.float32)
+            operand = d.astype(self.dtype)
+            back = operand.astype(np.float32)
             differ = back != d
             if differ.any():
+                # A value that overflows gives an infinite error here, which must be kept.
                 exact = d[differ].astype(np.float64)
                 error = np.abs(back[differ] - exact) / np.abs(exact)
                 self.error = max(self.error, float(error.max()))
-        return given
+        return operand
 
 
 @dataclass(frozen=True)
 class Closure:
-    """What an algorithm found.
+    """The result of an algorithm.
 
     Attributes
     ----------
     values : (V, V) ndarray of float32
     iterations : int
-        Matrix operations on whole matrices; of Floyd–Warshall, blocks of rows.
+        Number of operations on whole matrices; for Floyd–Warshall, the number of blocks.
     converged : bool
-        Whether the last iteration changed nothing. Without the check it is not known, and False.
+        True if the last iteration changed nothing; False if it did or if that was not checked.
     stopped : bool
-        Whether ``stop`` ended it.
+        True if ``stop`` ended the algorithm.
     """
 
     values: np.ndarray
@@ -79,12 +80,22 @@ class Closure:
 def default_algorithm(
     vertices: int, *, block: int = BLOCK, sparse: bool = False, check: bool = True
 ) -> str:
-    """Return the algorithm that takes the fewest operations on a graph of so many vertices.
+    """Return the algorithm that takes the fewest operations on a graph of this size.
 
-    Blocked Floyd–Warshall goes through every triple of vertices about once, Leyzorek once an
-    iteration. Up to one block, Floyd–Warshall begins with Leyzorek on the whole matrix, so that
-    alone is less; it is taken without the check, too, which Floyd–Warshall does not have. See
-    decision 0009.
+    Blocked Floyd–Warshall visits every triple of vertices about once, Leyzorek once in every
+    iteration. If the graph has only one block, Floyd–Warshall starts with Leyzorek on the whole
+    matrix, so Leyzorek alone takes less. It is also chosen if ``check`` is False, because
+    Floyd–Warshall has no check. See decision 0009.
+
+    Parameters
+    ----------
+    vertices : int
+    block : int
+        Vertices in a block of Floyd–Warshall.
+    sparse : bool
+        If True, the edges are in 2:4 form, which only Bellman–Ford can use.
+    check : bool
+        If False, the algorithm does not stop early.
     """
     if sparse:
         return "bellman-ford"
@@ -92,15 +103,24 @@ def default_algorithm(
 
 
 def most_iterations(algorithm: str, vertices: int, *, block: int = BLOCK) -> int:
-    """Iterations after which every path is in, whatever the graph.
+    """Return the number of iterations that includes every path of any graph.
 
-    Beginning with single edges, Bellman–Ford adds an edge to the paths each time, and Leyzorek
-    doubles them; a cycle through all vertices has as many edges as vertices.
+    The first iteration starts from paths of one edge. Bellman–Ford adds one edge to the paths in
+    every iteration; Leyzorek doubles their number of edges. A path without a cycle has at most
+    V − 1 edges.
+
+    Parameters
+    ----------
+    algorithm : str
+        A name in ``ALGORITHMS``.
+    vertices : int
+    block : int
+        Vertices in a block of Floyd–Warshall.
 
     Raises
     ------
     ValueError
-        For an unknown algorithm.
+        If the algorithm is unknown.
     """
     one_of("algorithm", algorithm, ALGORITHMS)
     if algorithm == "bellman-ford":
@@ -122,28 +142,36 @@ def closure(
     sparse: bool = False,
     stop: Callable[[np.ndarray], bool] | None = None,
 ) -> Closure:
-    """Best over all paths, from the best over single edges.
+    """Return the best values over all paths, given the values of single edges.
 
     Parameters
     ----------
+    machine : Machine
+    op : Op
+        A semiring: ⊕ chooses between paths, ⊗ extends a path.
     start : (V, V) ndarray of float32
-        The adjacency matrix; with the ⊗ identity on its diagonal, paths without edges count too.
-        Every value is one of the operands' format.
+        The adjacency matrix. If the diagonal contains the identity of ⊗, the result includes paths
+        without edges. The operand format must represent every value.
+    operand : Operand
+        Conversion of the results of one iteration to operands of the next.
     algorithm : str
-        ``bellman-ford``: D = D ⊕ (D ⊗ A). ``leyzorek``: D = D ⊕ (D ⊗ D). ``floyd-warshall``:
-        the closure of a block of vertices, then its rows, its columns and everything through them.
+        ``bellman-ford``: D = D ⊕ (D ⊗ A). ``leyzorek``: D = D ⊕ (D ⊗ D). ``floyd-warshall``: the
+        closure of a block of vertices, then its rows, its columns, and all paths through them.
     check : bool
-        End when an iteration changes nothing; Floyd–Warshall always takes all blocks.
+        If True, stop when an iteration changes nothing. Floyd–Warshall always computes all blocks.
+    block : int
+        Vertices in a block of Floyd–Warshall.
     sparse : bool
-        Bellman–Ford with A in 2:4 form, D = D ⊕ (A ⊗ D): half of the operations where A is that,
-        and as many where it takes two such matrices.
+        If True, Bellman–Ford uses A in 2:4 form, D = D ⊕ (A ⊗ D). It takes half of the operations
+        if A fits into one compressed matrix, and the same number if A needs two.
     stop : callable, optional
-        Looks at D before all and after each iteration, and ends everything by True.
+        Called with D before the first and after every iteration; the algorithm ends if it returns
+        True.
 
     Raises
     ------
     ValueError
-        For ``sparse`` with another algorithm, or an unknown one.
+        If the algorithm is unknown, or is not Bellman–Ford while ``sparse`` is True.
     """
     if sparse and algorithm != "bellman-ford":
         raise ValueError(f"algorithm must be bellman-ford for sparse edges, not {algorithm!r}")
@@ -155,11 +183,12 @@ def closure(
     d, edges = start, operand(start)
     parts = _two_of_four(op, edges) if sparse else []
     for count in range(1, most + 1):
-        given = operand(d)
+        x = operand(d)
         if sparse:
-            new = _through(machine, op, parts, given, d)
+            new = _apply_parts(machine, op, parts, x, d)
         else:
-            new = machine.apply(op, given, edges if algorithm == "bellman-ford" else given, d)
+            new = machine.apply(op, x, edges if algorithm == "bellman-ford" else x, d)
+        # A closure that one iteration leaves unchanged is a fixed point of all further iterations.
         same = check and np.array_equal(new, d)
         d = new
         if stop and stop(d):
@@ -170,34 +199,40 @@ def closure(
 
 
 def _two_of_four(op, edges):
-    """Compressed matrices that have all edges but loops together: two at most."""
+    """Return at most two compressed matrices that together contain all edges but loops."""
     size = len(edges)
-    left = np.full((size, -(-size // GROUP) * GROUP), op.no_edge, edges.dtype)
-    left[:, :size] = edges
-    np.fill_diagonal(left, op.no_edge)
+    remaining = np.full((size, -(-size // GROUP) * GROUP), op.no_edge, edges.dtype)
+    remaining[:, :size] = edges
+    np.fill_diagonal(remaining, op.no_edge)
     parts = []
-    while (left != op.no_edge).any():
-        values, indices = compress(op, left)
+    # Every pass removes two of the four elements of each group, so there are at most two passes.
+    while (remaining != op.no_edge).any():
+        values, indices = compress(op, remaining)
         parts.append((values, indices))
         pairs = indices.reshape(size, -1, KEPT).astype(np.int64)
-        np.put_along_axis(left.reshape(size, -1, GROUP), pairs, op.no_edge, axis=-1)
+        np.put_along_axis(remaining.reshape(size, -1, GROUP), pairs, op.no_edge, axis=-1)
     return parts
 
 
-def _through(machine, op, parts, given, d):
-    """D ⊕ (A ⊗ D), with rows of D for all columns of the compressed A."""
-    if parts and len(given) % GROUP:
-        more = GROUP - len(given) % GROUP
-        given = np.pad(given, ((0, more), (0, 0)), constant_values=op.no_edge)
+def _apply_parts(machine, op, parts, x, d):
+    """Return D ⊕ (A ⊗ X) for a compressed A in parts.
+
+    A is padded to whole groups of columns, so X is padded to the same number of rows.
+    """
+    if parts and len(x) % GROUP:
+        more = GROUP - len(x) % GROUP
+        x = np.pad(x, ((0, more), (0, 0)), constant_values=op.no_edge)
     for values, indices in parts:
-        d = machine.apply_sparse(op, values, indices, given, d)
+        d = machine.apply_sparse(op, values, indices, x, d)
     return d
 
 
 def _floyd_warshall(machine, op, start, operand, *, block, check, stop):
+    """Return the closure by blocked Floyd–Warshall; see ``closure`` for the parameters."""
     d = start.copy()
     count = 0
     for begin in range(0, len(d), block):
+        # First all paths inside the block, then those from and to it, then those through it.
         part = slice(begin, begin + block)
         inner = closure(
             machine, op, np.ascontiguousarray(d[part, part]), operand, check=check
@@ -208,6 +243,7 @@ def _floyd_warshall(machine, op, start, operand, *, block, check, stop):
         columns = np.ascontiguousarray(d[:, part])
         d[:, part] = machine.apply(op, operand(columns), inner, columns)
         count += 1
+        # With a single block, the closure of that block is already the whole result.
         if len(d) > block:
             columns = np.ascontiguousarray(d[:, part])
             d = machine.apply(op, operand(columns), operand(d[part]), d)

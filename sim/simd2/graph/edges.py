@@ -1,4 +1,4 @@
-"""Edge lists: edges one by one, from tuples, data frames, NetworkX graphs and text files."""
+"""Lists of edges, from tuples, data frames, NetworkX graphs and text files."""
 
 import warnings
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -21,28 +21,28 @@ __all__ = [
     "tuple_edges",
 ]
 
-#: What may become of an edge that is given more than once.
+#: Rules for the weight of an edge that occurs more than once.
 DUPLICATES = ("sum", "min", "max", "first")
 
-#: Pairs of column names that say where an edge begins and ends.
+#: Pairs of column names for the source and the target of an edge.
 ENDS = (("source", "target"), ("from", "to"), ("src", "dst"), ("start", "end"), ("u", "v"))
 
 
 class GraphWarning(UserWarning):
-    """Something about the graph was taken for granted that its source does not say."""
+    """A warning that the reader of a graph assumed something that the source does not state."""
 
 
 @dataclass(frozen=True, eq=False)
 class EdgeList:
-    """Edges one by one.
+    """A list of edges.
 
     Attributes
     ----------
     starts, ends : list
-        Vertices by name.
+        Names of the source and the target of each edge.
     weights : list of float
     missing : int
-        Edges that came without a weight, and got 1.
+        Number of edges without a weight, which got the weight 1.
     """
 
     starts: list[Hashable]
@@ -51,31 +51,37 @@ class EdgeList:
     missing: int = 0
 
     def vertices(self) -> tuple[Hashable, ...]:
-        """Return whole numbers in rising order, other names in the order of their appearance."""
+        """Return the names of the vertices.
+
+        If all names are whole numbers, they are in rising order; otherwise in the order of their
+        first appearance.
+        """
         pairs = zip(self.starts, self.ends, strict=True)
-        found: dict[Hashable, None] = dict.fromkeys(name for pair in pairs for name in pair)
-        whole = [name for name in found if isinstance(name, int) and not isinstance(name, bool)]
-        return tuple(sorted(whole)) if len(whole) == len(found) else tuple(found)
+        names: dict[Hashable, None] = dict.fromkeys(name for pair in pairs for name in pair)
+        whole = [name for name in names if isinstance(name, int) and not isinstance(name, bool)]
+        return tuple(sorted(whole)) if len(whole) == len(names) else tuple(names)
 
     def indices(self, names: Sequence[Hashable]) -> tuple[np.ndarray, np.ndarray]:
-        """Return the row and the column of every edge.
+        """Return the row and the column of every edge as two (E,) ndarrays of int64.
 
         Raises
         ------
         ValueError
-            For a vertex that has no place in ``names``.
+            If a vertex is not in ``names``.
         """
-        where = {name: i for i, name in enumerate(names)}
+        index = {name: i for i, name in enumerate(names)}
         for start, end in zip(self.starts, self.ends, strict=True):
-            if start not in where or end not in where:
-                raise ValueError(f"edges must be between the names given, not {start} → {end}")
+            if start not in index or end not in index:
+                raise ValueError(
+                    f"edges must be between the vertices in names, not {start} → {end}"
+                )
         return (
-            np.array([where[name] for name in self.starts], np.int64),
-            np.array([where[name] for name in self.ends], np.int64),
+            np.array([index[name] for name in self.starts], np.int64),
+            np.array([index[name] for name in self.ends], np.int64),
         )
 
-    def say_missing(self, weight: str | None) -> None:
-        """Warn of edges without a weight."""
+    def warn_missing(self, weight: str | None) -> None:
+        """Warn if edges had no weight; ``weight`` is the name that was looked for."""
         if self.missing:
             warnings.warn(
                 f"{self.missing:,} of {len(self.weights):,} edges have no weight named {weight!r} "
@@ -94,27 +100,37 @@ def combined(
     duplicates: str | None,
     directed: bool = True,
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return the matrix of the weights, that of the edges, and how many edges were repeated.
+    """Return a list of edges as matrices.
 
     Parameters
     ----------
     rows, columns : (E,) ndarray of int
+        Indices of the source and the target of each edge.
     weights : (E,) ndarray of float64
     names : sequence
-        The vertices.
+        Names of the V vertices.
     duplicates : {"sum", "min", "max", "first"} or None
-        What counts where a pair of vertices comes again.
+        Rule for the weight of an edge that occurs more than once.
     directed : bool
-        Whether an edge leads one way only.
+        If False, every edge leads both ways.
+
+    Returns
+    -------
+    weights : (V, V) ndarray of float64
+    edges : (V, V) ndarray of bool
+    repeated : int
+        Number of edges that were repetitions of others.
 
     Raises
     ------
     ValueError
-        For a pair that comes again, if ``duplicates`` is None.
+        If an edge occurs more than once and ``duplicates`` is None.
     """
     size = len(names)
     if not directed:
+        # Both directions of an edge get the same code, so that one repeats the other.
         rows, columns = np.minimum(rows, columns), np.maximum(rows, columns)
+    # A stable sort by the pair of vertices puts the repetitions of an edge next to each other.
     codes = rows.astype(np.int64) * size + columns
     order = np.argsort(codes, kind="stable")
     ordered = codes[order]
@@ -125,11 +141,12 @@ def combined(
         again = int(order[~begins].min())
         before = int(np.flatnonzero(codes[:again] == codes[again])[0])
         raise ValueError(
-            f"edges must be given once, not {repeated:,} of them again, the first "
+            f"edges must not be repeated, but {repeated:,} are, the first "
             f"{names[rows[again]]} → {names[columns[again]]} with {weights[before]:g} and "
-            f"{weights[again]:g} (duplicates='min' takes the least; "
-            f"allowed are {', '.join(DUPLICATES)})"
+            f"{weights[again]:g} (duplicates='min' takes the smallest weight; "
+            f"the choices are {', '.join(DUPLICATES)})"
         )
+    # ``first`` has the start of each group of repetitions, which ``reduceat`` combines.
     first, values = np.flatnonzero(begins), weights[order]
     if repeated and duplicates != "first":
         reduce = {"sum": np.add, "min": np.minimum, "max": np.maximum}[duplicates or ""]
@@ -145,24 +162,31 @@ def combined(
 
 
 def is_tuples(source: Any) -> bool:
-    """Whether a source is edges as tuples; lists of lists and arrays are matrices."""
+    """Return True if a source is a collection of tuples; lists of lists and arrays are matrices."""
     if isinstance(source, list | tuple | set | frozenset):
         return bool(source) and all(isinstance(edge, tuple) for edge in source)
     return isinstance(source, Iterator)
 
 
 def is_frame(source: Any) -> bool:
-    """Whether a source has the columns and the index of a pandas data frame."""
+    """Return True if a source has the columns and the index of a pandas data frame."""
     return hasattr(source, "columns") and hasattr(source, "index") and hasattr(source, "iloc")
 
 
 def tuple_edges(source: Iterable[Any], weight: str | None) -> EdgeList:
-    """Return edges (source, target), (source, target, weight) or (source, target, attributes).
+    """Return the list of edges of a collection of tuples.
+
+    Parameters
+    ----------
+    source : iterable of tuple
+        (source, target), (source, target, weight) or (source, target, attributes).
+    weight : str or None
+        Name of the weight among the attributes. If None, every edge gets the weight 1.
 
     Raises
     ------
     ValueError
-        For something else.
+        If an element is not such a tuple, or a weight is not a number.
     """
     starts, ends, weights, missing = [], [], [], 0
     for edge in source:
@@ -170,8 +194,8 @@ def tuple_edges(source: Iterable[Any], weight: str | None) -> EdgeList:
             raise ValueError(
                 f"edges must be (source, target) or (source, target, weight), not {edge!r}"
             )
-        given = edge[2] if len(edge) == 3 else None
-        value = given.get(weight) if isinstance(given, Mapping) else given
+        third = edge[2] if len(edge) == 3 else None
+        value = third.get(weight) if isinstance(third, Mapping) else third
         missing += weight is not None and value is None
         starts.append(_plain(edge[0]))
         ends.append(_plain(edge[1]))
@@ -180,33 +204,39 @@ def tuple_edges(source: Iterable[Any], weight: str | None) -> EdgeList:
 
 
 def frame_edges(source: Any, weight: str | None) -> EdgeList:
-    """Return the edges of a pandas data frame, one a row.
+    """Return the list of edges of a pandas data frame, which has one edge in each row.
 
-    The columns are named as in `ENDS`, or the first two count; ``weight`` names another one.
+    The source and the target are in the columns that are named as in ``ENDS``, or else in the first
+    two columns.
+
+    Parameters
+    ----------
+    source : DataFrame
+    weight : str or None
+        Name of the column of the weights. If None, every edge gets the weight 1.
 
     Raises
     ------
     ValueError
-        If there are not two columns, or others but none of the weight's name.
+        If the frame has less than two columns, or if it has other columns but none of this name.
     """
     columns = list(source.columns)
     if len(columns) < 2:
         raise ValueError(f"edges must have a column of sources and one of targets, not {columns}")
-    begin, end = named_ends(columns)
-    left = [name for name in columns if name not in (columns[begin], columns[end])]
-    if weight is not None and left and weight not in left:
-        raise ValueError(
-            f"weight must be None or one of the columns {', '.join(map(str, left))}, not {weight!r}"
-        )
+    begin, end = end_columns(columns)
+    others = [name for name in columns if name not in (columns[begin], columns[end])]
+    if weight is not None and others and weight not in others:
+        names = ", ".join(map(str, others))
+        raise ValueError(f"weight must be None or one of the columns {names}, not {weight!r}")
     starts, ends = ([_plain(x) for x in source[columns[i]]] for i in (begin, end))
-    values = list(source[weight]) if weight in left else [None if weight else 1] * len(starts)
+    values = list(source[weight]) if weight in others else [None if weight else 1] * len(starts)
     missing = sum(value is None for value in values)
     triples = zip(values, starts, ends, strict=True)
     return EdgeList(starts, ends, [_number(*triple) for triple in triples], missing)
 
 
-def named_ends(columns: Sequence[Any]) -> tuple[int, int]:
-    """Return the places of the two columns that name the vertices of an edge."""
+def end_columns(columns: Sequence[Any]) -> tuple[int, int]:
+    """Return the indices of the two columns that contain the source and the target of an edge."""
     lower = [str(name).strip().lower() for name in columns]
     for begin, end in ENDS:
         if begin in lower and end in lower:
@@ -215,22 +245,23 @@ def named_ends(columns: Sequence[Any]) -> tuple[int, int]:
 
 
 def networkx_edges(source: Any, weight: str | None) -> EdgeList:
-    """Return the edges of a NetworkX graph."""
+    """Return the list of edges of a NetworkX graph; ``weight`` names the attribute."""
     triples = ((start, end, data) for start, end, data in source.edges(data=True))
     return tuple_edges(triples, weight)
 
 
 def choice(op: Op) -> str:
-    """Return what ⊕ takes of two parallel edges."""
+    """Return the rule for duplicates by which ⊕ chooses between parallel edges."""
     return "max" if op.plus in ("max", "or") else "min"
 
 
 def _plain(name: Any) -> Any:
-    """Return a vertex's name, NumPy's numbers as Python's."""
+    """Return the name of a vertex; a NumPy number becomes a Python number."""
     return name.item() if isinstance(name, np.generic) else name
 
 
 def _number(value: Any, start: Any, end: Any) -> float:
+    """Return the weight of an edge, or 1 if the value is None."""
     if value is None:
         return 1.0
     try:

@@ -1,4 +1,7 @@
-"""Graphs and points out of files: Matrix Market and lists of edges, read within bounds."""
+"""Readers of files with graphs or points: Matrix Market and lists of edges.
+
+A reader refuses a file before it takes more memory than is free.
+"""
 
 import bz2
 import csv
@@ -9,7 +12,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from vitruvian.sim.simd2.graph.edges import ENDS, EdgeList, named_ends
+from vitruvian.sim.simd2.graph.edges import ENDS, EdgeList, end_columns
 from vitruvian.sim.simd2.graph.memory import free_bytes
 
 __all__ = [
@@ -21,50 +24,58 @@ __all__ = [
     "read_matrix",
 ]
 
-#: Most bytes that a packed Matrix Market file may unpack to: ten million entries or more.
+#: Largest size of an unpacked Matrix Market file in bytes; it holds at least ten million entries.
 UNPACKED_BYTES = 1 << 28
 
-#: The same for a packed list of edges, which takes longer to read: three million edges or more.
+#: The same for a list of edges, which takes longer to read; it holds at least three million edges.
 UNPACKED_LIST_BYTES = 1 << 26
 
-#: Ends of the names of lists of edges, before .gz or .bz2; every other file is Matrix Market.
+#: Suffixes of lists of edges, before .gz or .bz2. Every other file is read as Matrix Market.
 EDGE_SUFFIXES = (".csv", ".tsv", ".edges", ".edgelist", ".txt")
 
 _PACKED = {".gz": gzip.open, ".bz2": bz2.open}
 _BANNER = b"%%MatrixMarket"
-_ENTRY_BYTES = 4  # of the shortest stored entry of a Matrix Market file, "1 1\n"
-_READ_BYTES = 24  # of memory that an entry takes: two indices and a value
-_LIST_BYTES = 80  # of memory for each byte of a list of edges; measured: 24 to 78
+_ENTRY_BYTES = 4  # length of the shortest entry of a Matrix Market file, "1 1\n"
+_READ_BYTES = 24  # memory for each entry: two indices and a value
+_LIST_BYTES = 80  # memory for each byte of a list of edges; measured: 24 to 78
 
 
 def is_edge_file(path: Path) -> bool:
-    """Whether a file is read as a list of edges, by its name."""
+    """Return True if the suffix of a file says that it is a list of edges."""
     name = path.with_suffix("") if path.suffix.lower() in _PACKED else path
     return name.suffix.lower() in EDGE_SUFFIXES
 
 
 def _content(path: Path, most: int) -> bytes:
-    """Return a file's bytes; a packed one may unpack to ``most``.
+    """Return the bytes of a file, unpacked.
+
+    Parameters
+    ----------
+    path : Path
+    most : int
+        Largest size of the unpacked content of a packed file, in bytes.
 
     Raises
     ------
     ValueError
-        For what is no regular file, cannot be unpacked, or unpacks to more.
+        If the path is not a regular file, or the content is too large.
+    OSError, EOFError, zlib.error
+        If the file cannot be read or unpacked.
     """
     if path.exists() and not path.is_file():
         raise ValueError(f"graph must be a file, not {path}")
-    opened = _PACKED.get(path.suffix.lower())
+    unpack = _PACKED.get(path.suffix.lower())
     free = free_bytes()
-    if opened is None:
+    if unpack is None:
         size = path.stat().st_size
         if free is not None and size > free:
             raise ValueError(
-                f"graph must be a file of at most {free / 2**30:.1f} GiB, which are free, "
+                f"graph must be a file of at most {free / 2**30:.1f} GiB, the free memory, "
                 f"not {path} of {size / 2**30:.1f} GiB"
             )
         return path.read_bytes()
-    with opened(path) as file:
-        content = file.read(most + 1)
+    with unpack(path) as file:
+        content = file.read(most + 1)  # never more, whatever the file unpacks to
     if len(content) > most:
         raise ValueError(
             f"graph must unpack to at most {most >> 20} MiB, not {path}; unpack a larger one first"
@@ -73,13 +84,18 @@ def _content(path: Path, most: int) -> bytes:
 
 
 def read_matrix(path: Path) -> Any:
-    """Return a matrix out of a Matrix Market file (.mtx, .mtx.gz, .mtx.bz2): an array, or sparse.
+    """Return the matrix of a Matrix Market file (.mtx, .mtx.gz, .mtx.bz2).
+
+    Returns
+    -------
+    ndarray or sparse matrix
+        Depending on the format that the header of the file states.
 
     Raises
     ------
     ValueError
-        If it cannot be read, its header promises more than it has or than there is memory for, or
-        it unpacks to more than `UNPACKED_BYTES`.
+        If the file cannot be read, its header states more entries than the file or the free memory
+        can hold, or it unpacks to more than ``UNPACKED_BYTES``.
     """
     from scipy.io import mmread
 
@@ -97,7 +113,7 @@ def read_matrix(path: Path) -> Any:
 
 
 def _check_header(content: bytes) -> None:
-    """Raise ValueError for a header that promises more than the file can have."""
+    """Raise ValueError if the header states more entries than the file can contain."""
     lines = io.BytesIO(content)
     if not lines.readline(1024).startswith(_BANNER):
         raise ValueError(f"the first line must begin with {_BANNER.decode()}")
@@ -120,35 +136,43 @@ def _check_header(content: bytes) -> None:
         entries //= 2
     least = entries * (_ENTRY_BYTES if sparse else 2)
     if least > len(content) + 1:
-        raise ValueError(f"the header promises {entries:,} entries, the file has no room for them")
+        raise ValueError(f"the header states {entries:,} entries, but the file is too short")
     free = free_bytes()
     if free is not None and entries * _READ_BYTES > free:
         most = free // _READ_BYTES
         raise ValueError(
-            f"graph must have at most {most:,} entries in the memory that is free, not {entries:,}"
+            f"graph must have at most {most:,} entries to fit into the free memory, not {entries:,}"
         )
 
 
 def read_edges(path: Path, weight: str | None) -> EdgeList:
-    """Return the edges of a text file, one a line: source, target, and a weight or none.
+    """Return the list of edges of a text file, which has one edge in each line.
 
-    Columns are separated by tabs, semicolons, commas or blanks, whichever of them the first line
-    has. Empty lines and those that begin with # or % are comments. A header is recognised by a
-    third column that is no number, or by names of `ENDS`; with one, ``weight`` names the column.
-    Vertices are whole numbers if all of them are.
+    A line contains the source, the target and, optionally, the weight. The columns are separated by
+    tabs, semicolons, commas or blanks; the first of these that occurs in the first line is the
+    separator. Empty lines and lines that begin with # or % are ignored. The first line is a header
+    if its third column is not a number, or if it contains names of ``ENDS``. If all names of
+    vertices are whole numbers, they are converted to int.
+
+    Parameters
+    ----------
+    path : Path
+    weight : str or None
+        Name of the column of the weights, if there is a header. If None, every edge gets the
+        weight 1.
 
     Raises
     ------
     ValueError
-        If it cannot be read; the message names the line.
+        If the file cannot be read; the message names the line.
     """
     try:
         content = _content(path, UNPACKED_LIST_BYTES)
         free = free_bytes()
         if free is not None and len(content) * _LIST_BYTES > free:
             raise ValueError(
-                f"a list of edges must have at most {free // _LIST_BYTES:,} bytes in the memory "
-                f"that is free, not {len(content):,}"
+                f"a list of edges must have at most {free // _LIST_BYTES:,} bytes to fit into the "
+                f"free memory, not {len(content):,}"
             )
         text = content.decode("utf-8-sig")
         rows = _rows(text)
@@ -164,36 +188,37 @@ def read_edges(path: Path, weight: str | None) -> EdgeList:
 
 
 def _rows(text: str) -> list[tuple[int, list[str]]]:
-    """Return the lines that are no comments with their numbers, cut into cells."""
+    """Return the lines that are not comments as lists of cells, with their line numbers."""
     lines = [
         (number, line)
         for number, line in enumerate(text.splitlines(), 1)
         if line.strip() and line.lstrip()[0] not in "#%"
     ]
     if not lines:
-        raise ValueError("it has no edges")
+        raise ValueError("the file has no edges")
     separator = next((mark for mark in "\t;," if mark in lines[0][1]), None)
     if separator is None:
         return [(number, line.split()) for number, line in lines]
     cells = csv.reader((line for _, line in lines), delimiter=separator, strict=True)
-    found = [[cell.strip() for cell in row] for row in cells]
-    if len(found) != len(lines):
+    table = [[cell.strip() for cell in row] for row in cells]
+    if len(table) != len(lines):
         raise ValueError("a quoted name must end on its line")
-    return [(number, row) for (number, _), row in zip(lines, found, strict=True)]
+    return [(number, row) for (number, _), row in zip(lines, table, strict=True)]
 
 
 def _edges(rows: list[tuple[int, list[str]]], weight: str | None) -> EdgeList:
+    """Return the list of edges of numbered lines, of which the first may be a header."""
     first = rows[0][1]
     width = len(first)
-    begin, end, place = 0, 1, 2
+    begin, end, weight_column = 0, 1, 2
     if _is_header(first, weight):
-        begin, end = named_ends(first)
+        begin, end = end_columns(first)
         others = [name for i, name in enumerate(first) if i not in (begin, end)]
         if weight is not None and others and weight not in others:
             raise ValueError(
                 f"weight must be one of the columns {', '.join(others)}, not {weight!r}"
             )
-        place = first.index(weight) if weight in others else width
+        weight_column = first.index(weight) if weight in others else width  # width: no column
         rows = rows[1:]
     elif not 2 <= width <= 3:
         raise ValueError(
@@ -206,7 +231,7 @@ def _edges(rows: list[tuple[int, list[str]]], weight: str | None) -> EdgeList:
     for number, row in rows:
         if len(row) not in (width, 2) or max(begin, end) >= len(row):
             raise ValueError(f"line {number} must have {width} columns, not {len(row)}")
-        cell = row[place] if weight is not None and place < len(row) else ""
+        cell = row[weight_column] if weight is not None and weight_column < len(row) else ""
         missing += weight is not None and not cell
         starts.append(row[begin])
         ends.append(row[end])
@@ -220,6 +245,7 @@ def _edges(rows: list[tuple[int, list[str]]], weight: str | None) -> EdgeList:
 
 
 def _is_header(row: list[str], weight: str | None) -> bool:
+    """Return True if the first line names the columns."""
     lower = {cell.lower() for cell in row}
     if any(lower >= set(ends) for ends in ENDS) or (weight or "weight") in row:
         return True
@@ -233,5 +259,6 @@ def _is_header(row: list[str], weight: str | None) -> bool:
 
 
 def _is_whole(name: str) -> bool:
+    """Return True if a name is a whole number of at most 18 digits, without leading zeros."""
     digits = name.removeprefix("-")
     return digits.isascii() and digits.isdigit() and len(digits) < 19 and str(int(name)) == name

@@ -1,4 +1,4 @@
-"""Graphs out of matrices, lists of edges, NetworkX graphs and files, checked and made dense."""
+"""Conversion of matrices, lists of edges, NetworkX graphs and files to checked, dense graphs."""
 
 import warnings
 from collections.abc import Hashable, Sequence
@@ -31,7 +31,7 @@ FORMATS = {"fp16": np.float16, "fp32": np.float32}
 
 
 class PrecisionWarning(UserWarning):
-    """Operands are not what was given: the format that was asked for does not have it."""
+    """A warning that a format cannot represent the given weights or the values of the paths."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,15 +41,17 @@ class Graph:
     Attributes
     ----------
     weights : (V, V) ndarray of float64
-        From the row's vertex to the column's; what is not an edge has the operation's "no edge".
+        Weight of the edge from the row's vertex to the column's; ``op.no_edge`` if there is no such
+        edge.
     edges : (V, V) ndarray of bool
+        True for every edge.
     names : tuple
-        Of the vertices: those of a NetworkX graph, row numbers from 1 in a Matrix Market file, and
-        from 0 in an array.
+        Names of the vertices. By default they are the nodes of a NetworkX graph, the row numbers
+        from 1 for a Matrix Market file, and the row numbers from 0 for an array.
     directed : bool
-        Whether some edge has no equal in the other direction.
+        True if some edge has no edge of the same weight in the other direction.
     notes : tuple of str
-        What the reader decided, in words: which of several equal edges counts.
+        Sentences about decisions of the reader, such as the rule for repeated edges.
     """
 
     weights: np.ndarray
@@ -63,18 +65,18 @@ class Graph:
 
     @property
     def size(self) -> int:
-        """Edges; of two equal ones in both directions, one."""
+        """Number of edges; in an undirected graph, both directions count as one edge."""
         count = int(np.count_nonzero(self.edges))
         loops = int(np.count_nonzero(np.diagonal(self.edges)))
         return count if self.directed else (count + loops) // 2
 
     def index(self, name: Hashable) -> int:
-        """Row of a vertex.
+        """Return the row of a vertex.
 
         Raises
         ------
         ValueError
-            If there is no such vertex.
+            If no vertex has this name.
         """
         try:
             return self.names.index(name)
@@ -83,7 +85,7 @@ class Graph:
             raise ValueError(f"vertex must be one of {first}, not {name!r}") from None
 
     def edge(self, i: int, j: int) -> str:
-        """An edge in words."""
+        """Return the edge between two rows as text, for messages."""
         return f"{self.names[i]} → {self.names[j]}"
 
 
@@ -97,38 +99,39 @@ def as_graph(
     duplicates: str | None = None,
     directed: bool | None = None,
 ) -> Graph:
-    """Return a graph from any of the inputs.
+    """Return the graph of a source, which may have any of several types.
 
     Parameters
     ----------
     source : array, sparse matrix, data frame, tuples, NetworkX graph, path or Graph
-        In an array every entry is an edge but infinities that say "no edge", and zeros where the
-        operation is maxmul or orand; a warning says how zeros were read. In a sparse matrix or a
-        Matrix Market file what is stored is an edge, a stored zero too. A list of edges is an
-        iterable of tuples, (source, target) or (source, target, weight), a pandas data frame with
-        columns of these names, or a text file whose name ends as in `files.EDGE_SUFFIXES`. A data
-        frame with equal labels of rows and columns is a matrix.
+        In an array every entry is an edge, with two exceptions: infinities that mean "no edge", and
+        zeros if the operation is maxmul or orand. A warning says how zeros were read. In a sparse
+        matrix or a Matrix Market file every stored entry is an edge, even a stored zero. A list of
+        edges is an iterable of tuples, (source, target) or (source, target, weight), a pandas data
+        frame with such columns, or a text file with a suffix in ``files.EDGE_SUFFIXES``. A data
+        frame with the same labels for rows and columns is a matrix.
     op : Op
+        Operation of the problem; it defines the weight of a missing edge.
     weight : str or None
-        Attribute or column of the weights in a NetworkX graph or a list of edges. Where it is
-        missing, weights are 1, with a warning; with None, all are 1.
+        Attribute or column of the weights in a NetworkX graph or a list of edges. An edge without
+        it gets the weight 1, with a warning. If None, every edge gets the weight 1.
     no_edge : float, optional
-        An array's entry that is no edge either, such as 0. Infinity says that zeros are edges.
+        An entry of an array that means "no edge" as well, such as 0. Infinity states that zeros are
+        edges.
     names : sequence, optional
-        Names of the vertices. For a list of edges, which vertices there are and their order.
+        Names of the vertices. For a list of edges they also define the vertices and their order.
     duplicates : {"sum", "min", "max", "first"}, optional
-        What counts where an edge is given more than once. By default that is refused, except in a
-        multigraph, where ⊕ chooses, and for orand, where weights do not matter.
+        Rule for the weight of an edge that occurs more than once. By default such an edge is an
+        error, except in a multigraph, where ⊕ chooses, and for orand, which ignores weights.
     directed : bool, optional
-        Whether each edge of a list leads one way only, which is the default.
+        If False, every edge of a list leads both ways; by default it leads one way.
 
     Raises
     ------
     ValueError
-        For an adjacency matrix that is not square or empty, a weight that is NaN, complex, or
-        infinite with the sign that no absent edge has; an edge that is given twice; a file that
-        cannot be read; options that the source cannot have; or more vertices than there is memory
-        for.
+        If the adjacency matrix is not square or is empty; if a weight is NaN, complex, or infinite
+        with the sign that does not mean "no edge"; if an edge is repeated; if a file cannot be
+        read; if an option does not apply to the source; or if the vertices do not fit into memory.
     """
     if duplicates is not None and duplicates not in DUPLICATES:
         allowed = ", ".join(DUPLICATES)
@@ -137,19 +140,19 @@ def as_graph(
         _unused("a Graph", no_edge=no_edge, duplicates=duplicates, directed=directed)
         return _checked(source.weights, source.edges, source.names, op, source.notes)
     if op is Op.ORAND and duplicates is None:
-        duplicates = "first"
-    how: dict[str, Any] = {"weight": weight, "names": names, "duplicates": duplicates}
+        duplicates = "first"  # weights do not matter, so any rule gives the same graph
+    options: dict[str, Any] = {"weight": weight, "names": names, "duplicates": duplicates}
     listed = as_edges(source, weight)
     if listed is not None:
         _unused("a list of edges", no_edge=no_edge)
-        return _from_list(listed, op, **how, directed=directed is not False)
-    _unused("a graph that is no list of edges", directed=directed)
+        return _from_list(listed, op, **options, directed=directed is not False)
+    _unused("a graph that is not a list of edges", directed=directed)
+    # NetworkX, pandas and SciPy are recognised by their methods, so none of them is imported.
     if hasattr(source, "adjacency") and hasattr(source, "nodes"):
         _unused("a NetworkX graph", no_edge=no_edge)
-        places = tuple(source.nodes)
-        how["duplicates"] = duplicates or choice(op)
-        found = networkx_edges(source, weight)
-        return _from_list(found, op, **how, directed=source.is_directed(), places=places)
+        options["duplicates"] = duplicates or choice(op)
+        options |= {"directed": source.is_directed(), "vertices": tuple(source.nodes)}
+        return _from_list(networkx_edges(source, weight), op, **options)
     if isinstance(source, str | Path):
         source = read_matrix(Path(source))
         names = names if names is not None else range(1, source.shape[0] + 1)
@@ -165,24 +168,30 @@ def as_graph(
             entries.row, entries.col, _real(entries.data), names, duplicates=duplicates
         )
         return _checked(weights, edges, names, op, _note(repeated, duplicates))
-    _unused("a matrix with all entries", duplicates=duplicates if op is not Op.ORAND else None)
+    _unused("a dense matrix", duplicates=duplicates if op is not Op.ORAND else None)
     array = np.asarray(source)
     _square(array.shape)
     weights = np.array(_real(array))
+    # In a dense matrix every entry is an edge; ``_checked`` removes the infinities that are not.
     edges = np.ones(weights.shape, bool)
     if no_edge is not None:
         edges &= ~(weights == no_edge)
     elif array.dtype != bool:
-        _say_zeros(weights, op)
+        _warn_zeros(weights, op)
     if op.no_edge == 0:
         edges &= weights != 0
     return _checked(weights, edges, _names(names, len(weights)), op)
 
 
 def as_edges(source: Any, weight: str | None) -> EdgeList | None:
-    """Return the edges of a source that lists them, or None for every other source.
+    """Return the edges of a source that is a list of edges, or None for every other source.
 
-    An iterator is used up.
+    Parameters
+    ----------
+    source : object
+        An iterator is consumed.
+    weight : str or None
+        See ``as_graph``.
     """
     if isinstance(source, str | Path):
         path = Path(source)
@@ -194,95 +203,111 @@ def as_edges(source: Any, weight: str | None) -> EdgeList | None:
     return source if isinstance(source, EdgeList) else None
 
 
-def _from_list(listed, op, *, weight, names, duplicates, directed, places=None):
+def _from_list(listed, op, *, weight, names, duplicates, directed, vertices=None):
+    """Return the graph of an ``EdgeList``.
+
+    ``vertices`` are the names that the edges use, if the source states them; ``names`` are the
+    names that the caller wants.
+    """
     if op is not Op.ORAND:
-        listed.say_missing(weight)
-    places = places if places is not None else names
-    places = tuple(listed.vertices() if places is None else places)
-    _square((len(places), len(places)))
+        listed.warn_missing(weight)
+    vertices = vertices if vertices is not None else names
+    vertices = tuple(listed.vertices() if vertices is None else vertices)
+    _square((len(vertices), len(vertices)))
     weights, edges, repeated = combined(
-        *listed.indices(places),
+        *listed.indices(vertices),
         np.array(listed.weights, np.float64),
-        places,
+        vertices,
         duplicates=duplicates,
         directed=directed,
     )
-    names = places if names is None else _names(names, len(places))
+    names = vertices if names is None else _names(names, len(vertices))
     return _checked(weights, edges, names, op, _note(repeated, duplicates))
 
 
 def _names(names, size):
+    """Return the names of ``size`` vertices, by default the numbers from 0."""
     names = tuple(range(size) if names is None else names)
     if len(names) != size:
-        raise ValueError(f"names must be {size}, not {len(names)}")
+        raise ValueError(f"names must be a sequence of {size}, not of {len(names)}")
     return names
 
 
-def _unused(what, **given):
-    for name, value in given.items():
+def _unused(source, **options):
+    """Raise ValueError for an option that does not apply to this kind of source."""
+    for name, value in options.items():
         if value is not None:
-            raise ValueError(f"{name} must not be given for {what}, not {value!r}")
+            raise ValueError(f"{name} must not be given for {source}, not {value!r}")
 
 
 def _note(repeated, duplicates):
+    """Return the note about repeated edges as a tuple of none or one."""
     if not repeated:
         return ()
-    counted = {
+    rule = {
         "sum": "their sum counts",
-        "min": "the least counts",
+        "min": "the smallest counts",
         "max": "the largest counts",
         "first": "the first counts",
     }[duplicates]
-    return (f"{repeated:,} edges were given again: {counted}",)
+    return (f"{repeated:,} edges were repeated: {rule}",)
 
 
-def _say_zeros(weights, op):
-    """Warn of zeros off the diagonal of a matrix with all entries: what they were taken for."""
+def _warn_zeros(weights, op):
+    """Warn if a dense matrix has zeros off the diagonal, and state how they were read."""
     count = np.count_nonzero(weights == 0) - np.count_nonzero(np.diagonal(weights) == 0)
     if not count:
         return
     if op.no_edge == 0:
-        text = "are no edges; no_edge=0 says the same without this warning"
+        text = "are not edges; no_edge=0 means the same without this warning"
     else:
-        endless = "-inf" if op.no_edge == -np.inf else "inf"
+        infinity = "-inf" if op.no_edge == -np.inf else "inf"
         text = (
             "are edges of weight 0; no_edge=0 leaves them out, "
-            f"no_edge={endless} keeps them without this warning"
+            f"no_edge={infinity} keeps them without this warning"
         )
     warnings.warn(f"{count:,} zeros of the matrix {text}", GraphWarning, stacklevel=4)
 
 
 def _checked(weights, edges, names, op, notes=()):
-    def named(where):
-        i, j = np.argwhere(where)[0]
+    """Return the graph of valid weights; absent edges get the operation's "no edge"."""
+
+    def first(wrong):
+        i, j = np.argwhere(wrong)[0]
         return f"{weights[i, j]:g} (edge {names[i]} → {names[j]})"
 
     wrong = edges & np.isnan(weights)
     if wrong.any():
-        raise ValueError(f"weights must be numbers, not {named(wrong)}")
+        raise ValueError(f"weights must be numbers, not {first(wrong)}")
     absent = op.no_edge
     if op is not Op.ORAND:
-        sign = -np.inf if op.plus == "max" and op.times != "mul" else np.inf
-        wrong = edges & (weights == -sign)
+        # The infinity that ⊕ never chooses means "no edge". Weights of maxmul are probabilities,
+        # so there both could; +∞ does.
+        infinity = -np.inf if op.plus == "max" and op.times != "mul" else np.inf
+        wrong = edges & (weights == -infinity)
         if wrong.any():
-            raise ValueError(f"weights must be finite, or {sign} for no edge, not {named(wrong)}")
+            raise ValueError(
+                f"weights must be finite, or {infinity} for no edge, not {first(wrong)}"
+            )
     edges = edges & ~np.isinf(weights)
     if op is Op.MAXMUL:
-        edges &= weights != 0  # a path through probability 0 is none
+        edges &= weights != 0  # an edge of probability 0 is the same as no edge
     weights = np.where(edges, weights + 0.0, 0.0 if absent is None else absent)  # −0 becomes +0
     same = np.array_equal(edges, edges.T) and np.array_equal(weights, weights.T)
     return Graph(weights, edges, names, not same, notes)
 
 
 def _square(shape):
+    """Raise ValueError if an adjacency matrix is not square, is empty, or does not fit."""
     if len(shape) != 2 or shape[0] != shape[1]:
         raise ValueError(f"adjacency matrix must be square, not {'×'.join(map(str, shape))}")
     if not shape[0]:
-        raise ValueError("adjacency matrix must have a row at least, not none")
+        raise ValueError("adjacency matrix must have at least one row, not 0")
     check_memory(*shape, pair_bytes=PAIR_BYTES, what="graph", name="vertices")
 
 
 def _real(values):
+    """Return values as float64; raise ValueError if they are not real numbers."""
     array = np.asarray(values)
     if array.dtype.kind not in "biuf":
         raise ValueError(f"weights must be real numbers, not {array.dtype.name}")
@@ -290,25 +315,32 @@ def _real(values):
 
 
 def rounded(values: np.ndarray, inputs: str, what: str = "weights") -> np.ndarray:
-    """Return operands of a format, nearest to the values; a warning says if they differ.
+    """Return the nearest operands of a format, and warn if they differ from the values.
 
     Parameters
     ----------
     values : ndarray of float64
     inputs : {"fp16", "fp32"}
+        The format.
+    what : str
+        Name of the values in messages.
+
+    Returns
+    -------
+    ndarray of float16 or float32
 
     Raises
     ------
     ValueError
-        If a value is above the largest of the format.
+        If the magnitude of a value is beyond the range of the format.
     """
     dtype = FORMATS[inputs]
     with np.errstate(over="ignore", under="ignore"):
         result = values.astype(dtype)
-    wrong = np.isinf(result) & np.isfinite(values)
+    wrong = np.isinf(result) & np.isfinite(values)  # overflow, not a given infinity
     if wrong.any():
         largest, first = np.finfo(dtype).max, values[wrong].flat[0]
-        more = "; inputs='fp32' has more" if inputs == "fp16" else ""
+        more = "; inputs='fp32' has a wider range" if inputs == "fp16" else ""
         raise ValueError(f"{what} must be within ±{largest:.7g} in {inputs}, not {first:g}{more}")
     error = largest_error(values, result)
     if error:
@@ -325,10 +357,10 @@ def rounded(values: np.ndarray, inputs: str, what: str = "weights") -> np.ndarra
 
 
 def largest_error(values: np.ndarray, result: np.ndarray) -> float:
-    """Largest relative difference of finite values; 0 where all are equal."""
-    exact, found = values.astype(np.float64), result.astype(np.float64)
-    differ = exact != found
+    """Return the largest relative error of the finite values; 0 if all are equal."""
+    exact, rounded_values = values.astype(np.float64), result.astype(np.float64)
+    differ = exact != rounded_values
     if not differ.any():
         return 0.0
-    exact, found = exact[differ], found[differ]
-    return float(np.max(np.abs(found - exact) / np.abs(exact)))
+    exact, rounded_values = exact[differ], rounded_values[differ]
+    return float(np.max(np.abs(rounded_values - exact) / np.abs(exact)))

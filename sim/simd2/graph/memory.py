@@ -1,56 +1,60 @@
-"""Whether a problem's matrices fit into memory, said before they are made."""
+"""A check that the matrices of a problem fit into memory, before they are allocated."""
 
 from math import isqrt
 from pathlib import Path
 
 __all__ = ["PAIR_BYTES", "POINT_BYTES", "check_memory", "free_bytes"]
 
-#: Most bytes that a path problem takes for each pair of vertices: weights, edges, operands, values
-#: and what an iteration makes of them. Measured: 34 to 57, by problem, algorithm and format.
+#: Upper bound of the memory for each pair of vertices in a path problem, in bytes: weights, edges,
+#: operands, values and temporary arrays of an iteration. Measured: 34 to 57, depending on the
+#: problem, the algorithm and the format.
 PAIR_BYTES = 60
 
-#: The same of nearest neighbours, for each query and point: distances, their order. Measured: 12.
+#: Upper bound for each pair of a query and a point: distances and their order. Measured: 12.
 POINT_BYTES = 16
 
-_SMALL = 1 << 26  # bytes that are not worth asking for
+_SMALL = 1 << 26  # less memory than this many bytes is not checked
 
 
 def free_bytes() -> int | None:
-    """Memory that can be had: what the system says is available, or a container's limit.
+    """Return the free memory in bytes: the smaller of the system's and the container's limit.
 
-    None where neither can be read (they are Linux's).
+    Returns
+    -------
+    int or None
+        None if neither can be read; both are files of Linux.
     """
-    found = []
+    limits = []
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
             name, value = line.split(":")
             if name == "MemAvailable":
-                found.append(int(value.split()[0]) * 1024)
+                limits.append(int(value.split()[0]) * 1024)
     except (OSError, ValueError):
         pass
     try:
-        found.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
+        limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
     except (OSError, ValueError):
-        pass  # no container, or one without a limit: "max"
-    return min(found, default=None)
+        pass  # not in a container, or in one without a limit, where the file contains "max"
+    return min(limits, default=None)
 
 
 def check_memory(rows: int, columns: int, *, pair_bytes: int, what: str, name: str) -> None:
-    """Refuse a problem whose matrices do not fit.
+    """Check that the matrices of a problem fit into memory.
 
     Parameters
     ----------
     rows, columns : int
-        Of its matrices.
+        Size of the matrices.
     pair_bytes : int
-        For each element.
+        Memory for each element in bytes, in all matrices together.
     what, name : str
-        What is too large, and what it has so many of.
+        Name of the input and of its rows, for the message: "graph" and "vertices".
 
     Raises
     ------
     ValueError
-        If more is needed than there is.
+        If the matrices need more than the free memory.
     """
     needed = rows * columns * pair_bytes
     free = free_bytes() if needed > _SMALL else None

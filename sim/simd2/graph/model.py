@@ -1,7 +1,8 @@
-"""Cycles of a SIMD² unit for a problem, beside a vector unit that runs the same algorithm.
+"""A model of the cycles that a problem takes on a SIMD² unit and on a vector unit.
 
-Both are as wide as one sub-core of a GPU has them. What is counted are the instructions of
-`Machine`; every other number is listed, with its source or as assumed, by `Core.assumptions`.
+Both units run the same algorithm and are as wide as those of one sub-core of a GPU. The model
+counts the instructions of ``Machine``. ``Core.assumptions`` lists every other number with its
+source, or states that it is assumed.
 """
 
 from dataclasses import dataclass, field, fields
@@ -16,13 +17,13 @@ from vitruvian.validate import check_int
 
 __all__ = ["Assumption", "Core", "Cycles", "Estimate", "closure_counts", "estimate"]
 
-#: Bytes of an operand.
+#: Size of an operand in bytes.
 _BYTES = {"fp16": 2, "fp32": 4}
 
-#: Bytes of the indices of a compressed A fragment: two bits for each of its values.
+#: Size of the indices of a compressed A fragment in bytes: two bits for each value.
 _INDEX_BYTES = TILE * TILE * 2 // 8
 
-#: Vector instructions for one ⊗ and ⊕, and why.
+#: Vector instructions for one ⊗ and one ⊕, by whether the operation is ``mma``.
 _VECTOR = {True: 1, False: 2}
 _VECTOR_SOURCE = (
     "Zhang 2024, §3.6.2: a multiply-add is one instruction; others are two, also addnorm's "
@@ -34,12 +35,12 @@ _RATE_SOURCE = "the units that hdl.cube builds; their RTL takes these cycles"
 
 @dataclass(frozen=True)
 class Assumption:
-    """A number that the model takes from elsewhere.
+    """A number that the model does not count.
 
     Attributes
     ----------
     name, value, source : str
-        The source says ``assumed`` where there is none.
+        The source starts with ``assumed`` if the number has no published source.
     """
 
     name: str
@@ -54,19 +55,24 @@ class Core:
     Attributes
     ----------
     unit : Unit
-        Rows, columns and terms a cycle.
+        Rows, columns and terms that the SIMD² unit computes in a cycle.
     latency_cycles : int
-        From the last operands of an output tile to its results; once a tile.
+        Cycles from the last operands of an output tile to its results, once for each tile.
     bytes_per_cycle : int
-        Between memory and registers.
+        Bandwidth between memory and registers.
     lanes : int
-        FP32 operations of the vector unit a cycle.
+        FP32 operations of the vector unit in a cycle.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a number is below 1, or the latency is negative.
     """
 
     unit: Unit = field(
         default_factory=lambda: Unit(m=4, n=4, k=4),
         metadata={
-            "name": "unit, rows × columns × terms a cycle",
+            "name": "unit, rows × columns × terms per cycle",
             "source": "Zhang 2024, §3.6.1: 4×4 matrices of 16-bit elements",
         },
     )
@@ -74,21 +80,21 @@ class Core:
         default=8,
         metadata={
             "name": "latency of an output tile, cycles",
-            "source": "assumed: some ranks of registers in the unit",
+            "source": "assumed: some pipeline stages in the unit",
         },
     )
     bytes_per_cycle: int = field(
         default=32,
         metadata={
-            "name": "loads and stores, bytes a cycle",
-            "source": "assumed: a quarter of a multiprocessor's 128",
+            "name": "loads and stores, bytes per cycle",
+            "source": "assumed: a quarter of the 128 of a multiprocessor",
         },
     )
     lanes: int = field(
         default=16,
         metadata={
             "name": "vector unit, FP32 lanes",
-            "source": "assumed: a sub-core's, beside one 4×4×4 unit",
+            "source": "assumed: the lanes of a sub-core with one 4×4×4 unit",
         },
     )
 
@@ -98,57 +104,70 @@ class Core:
         check_int("lanes", self.lanes, 1)
 
     def assumptions(self) -> tuple[Assumption, ...]:
-        """Every number that is not counted, and where it is from."""
+        """Return every number that the model does not count, with its source."""
         default = Core()
-        found = []
+        result = []
         for item in fields(self):
             value = getattr(self, item.name)
             given = value != getattr(default, item.name)
             unit = self.unit
             text = f"{unit.m}×{unit.n}×{unit.k}" if item.name == "unit" else str(value)
             source = "given" if given else item.metadata["source"]
-            found.append(Assumption(item.metadata["name"], text, source))
-        steps = f"{self._fp32_steps} for a pair an element; mma: for {self.unit.k}"
-        found.append(Assumption("cycles of FP32 operands", steps, _RATE_SOURCE))
-        addnorm = f"{self._addnorm_pairs} a cycle in FP16; none in FP32, it is not built"
-        found.append(Assumption("pairs of addnorm an element", addnorm, _RATE_SOURCE))
+            result.append(Assumption(item.metadata["name"], text, source))
+        steps = f"{self._fp32_steps} for one pair per element; mma: for {self.unit.k} pairs"
+        result.append(Assumption("cycles of FP32 operands", steps, _RATE_SOURCE))
+        addnorm = f"{self._addnorm_pairs} per cycle in FP16; FP32 is not built"
+        result.append(Assumption("pairs of addnorm per element", addnorm, _RATE_SOURCE))
         vector = f"{_VECTOR[True]} or {_VECTOR[False]}"
-        name = "vector instructions a term, of mma or others"
-        found.append(Assumption(name, vector, _VECTOR_SOURCE))
-        found.append(Assumption("loads and stores overlap", "yes", "assumed, in both units"))
-        return tuple(found)
+        name = "vector instructions per term, in mma or in others"
+        result.append(Assumption(name, vector, _VECTOR_SOURCE))
+        result.append(Assumption("loads and stores overlap", "yes", "assumed, in both units"))
+        return tuple(result)
 
     @property
     def _fp32_steps(self) -> int:
+        """Cycles that the multipliers take for a product of FP32 operands."""
         return as_precision("fp32").steps(self.unit.multiplier_bits)
 
     @property
     def _addnorm_pairs(self) -> int:
+        """Pairs of operands of ``addnorm`` in a cycle; each takes several lanes."""
         return self.unit.k // PARTS
 
     def builds(self, op: Op | str, inputs: str = "fp16") -> bool:
-        """Whether there is a unit of these lanes for the operation and the operands."""
+        """Return True if a unit with these lanes exists for the operation and the operands.
+
+        Parameters
+        ----------
+        op : Op or str
+        inputs : {"fp16", "fp32"}
+        """
         if as_op(op) is not Op.ADDNORM:
             return inputs == "fp16" or self.unit.k > 1
         return inputs == "fp16" and self.unit.k % PARTS == 0
 
     def interval(self, op: Op | str, inputs: str = "fp16") -> int:
-        """Return the cycles of one 16×16×16 instruction behind another, as the RTL takes them.
+        """Return the cycles between two 16×16×16 instructions; they are those of the RTL.
 
-        An element takes k pairs of FP16 operands a cycle, k/4 of addnorm. Of FP32 operands the
-        units for them take one pair in two cycles on 12-bit multipliers; of mma k pairs. One with
-        a compressed A takes as long, for twice the depth.
+        In a cycle, an element of the unit takes k pairs of FP16 operands, or k/4 pairs in addnorm.
+        With 12-bit multipliers, it takes one pair of FP32 operands in two cycles, or k pairs in
+        mma. An instruction with a compressed A takes the same number of cycles for twice the depth.
+
+        Parameters
+        ----------
+        op : Op or str
+        inputs : {"fp16", "fp32"}
 
         Raises
         ------
         ValueError
-            If no unit is built for it, see `builds`.
+            If no unit exists for the operation and the operands, see ``builds``.
         """
         op, unit = as_op(op), self.unit
         if not self.builds(op, inputs):
             raise ValueError(
-                f"{op.mnemonic} must have a unit that is built, not {inputs.upper()} operands on "
-                f"k = {unit.k}"
+                f"{op.mnemonic} must have operands and lanes that a unit exists for, not "
+                f"{inputs.upper()} operands on k = {unit.k}"
             )
         pairs, steps = unit.k, 1
         if op is Op.ADDNORM:
@@ -158,24 +177,41 @@ class Core:
         return -(-TILE // unit.m) * -(-TILE // unit.n) * -(-TILE // pairs) * steps
 
     def cycles(self, op: Op | str, counts: Counts, inputs: str = "fp16", *, checked: int = 0):
-        """Cycles of instructions on the SIMD² unit; ValueError if it is not built, see `builds`.
+        """Return the ``Cycles`` of instructions on the SIMD² unit.
 
         Parameters
         ----------
+        op : Op or str
+        counts : Counts
+        inputs : {"fp16", "fp32"}
         checked : int
-            Elements that the vector unit compares to see whether anything changed.
+            Elements that the vector unit compares to detect convergence.
+
+        Raises
+        ------
+        ValueError
+            If no unit exists for the operation and the operands, see ``builds``.
         """
+        # Instructions on one output tile follow each other; its last result costs the latency once.
         compute = counts.mmo * self.interval(op, inputs) + counts.stores * self.latency_cycles
         return self._with_memory(compute, counts, inputs, checked)
 
     def vector_cycles(
         self, op: Op | str, counts: Counts, inputs: str = "fp16", *, checked: int = 0
     ):
-        """Cycles of the same work on the vector unit, with the same tiles in its registers."""
+        """Return the ``Cycles`` of the same work on the vector unit, with the same tiles.
+
+        Parameters
+        ----------
+        op, counts, inputs, checked
+            See ``cycles``.
+        """
         terms = counts.mmo * TILE**3 * _VECTOR[as_op(op) is Op.MMA]
         return self._with_memory(-(-terms // self.lanes), counts, inputs, checked)
 
     def _with_memory(self, compute, counts, inputs, checked):
+        """Add the cycles of loads, stores and the check, which both units share."""
+        # Loads of A and B; a compressed A has a B of two fragments. All other loads are those of C.
         operands = 2 * counts.mmo + counts.sparse
         results = counts.loads - operands + counts.stores
         moved = TILE * TILE * (operands * _BYTES[inputs] + results * 4)
@@ -186,11 +222,12 @@ class Core:
 
 @dataclass(frozen=True)
 class Cycles:
-    """Cycles by what they are for.
+    """Cycles by their purpose.
 
     Attributes
     ----------
     compute, memory, check : int
+        Cycles of the operations, of the loads and stores, and of the check for convergence.
     """
 
     compute: int
@@ -199,18 +236,18 @@ class Cycles:
 
     @property
     def overlapped(self) -> int:
-        """Loads and stores behind the operations: the longer of both, and the check."""
+        """Total if loads and stores overlap the operations: the longer of both, and the check."""
         return max(self.compute, self.memory) + self.check
 
     @property
     def serial(self) -> int:
-        """One after the other."""
+        """Total if nothing overlaps."""
         return self.compute + self.memory + self.check
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A row of the table.
+    """The modelled cycles of one graph size and algorithm.
 
     Attributes
     ----------
@@ -219,6 +256,7 @@ class Estimate:
     iterations : int
     counts : Counts
     simd2, vector : Cycles
+        Cycles on the SIMD² unit and on the vector unit.
     """
 
     vertices: int
@@ -230,12 +268,21 @@ class Estimate:
 
     @property
     def ratio(self) -> float:
-        """Vector cycles for one of the SIMD² unit, loads and stores overlapped in both."""
+        """Cycles of the vector unit divided by those of the SIMD² unit, both overlapped."""
         return self.vector.overlapped / self.simd2.overlapped
 
 
 def closure_counts(algorithm: str, vertices: int, iterations: int, *, block: int = BLOCK) -> Counts:
-    """Instructions of a closure, without running it; Floyd–Warshall without its own check."""
+    """Return the instructions of a closure without running it.
+
+    Parameters
+    ----------
+    algorithm : str
+    vertices, iterations : int
+        Floyd–Warshall ignores the iterations; its inner closures run without the check.
+    block : int
+        Vertices in a block of Floyd–Warshall.
+    """
     if algorithm != "floyd-warshall":
         one = Counts.of(vertices, vertices, vertices)
         return one * iterations
@@ -260,12 +307,25 @@ def estimate(
     core: Core | None = None,
     block: int = BLOCK,
 ) -> Estimate:
-    """Cycles of a closure of ``vertices``, for as many iterations as the worst graph needs.
+    """Return the cycles of a closure, by default with the iterations of the worst graph.
 
     Parameters
     ----------
+    op : Op or str
+    vertices : int
+    algorithm : str
+    inputs : {"fp16", "fp32"}
     iterations : int, optional
-        Of another graph, by Bellman–Ford or Leyzorek.
+        Number of iterations for Bellman–Ford or Leyzorek, at most that of the worst graph.
+    core : Core, optional
+    block : int
+        Vertices in a block of Floyd–Warshall.
+
+    Raises
+    ------
+    ValueError
+        If no unit exists for the operation and the operands, the algorithm is unknown, or there are
+        more iterations than the worst graph needs.
     """
     core = core or Core()
     count = most_iterations(algorithm, vertices, block=block)

@@ -1,4 +1,4 @@
-"""Nearest neighbours of points, by the squared distances of one addnorm operation."""
+"""Nearest neighbours of points, from the squared distances that one addnorm operation computes."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,19 +24,22 @@ class Neighbours:
     Attributes
     ----------
     indices : (Q, count) ndarray of int
-        Nearest first; of points at the same distance the first.
+        Indices of the points, nearest first. Points at the same distance are in rising order.
     squares : (Q, count) ndarray of float32
-        Their squared distances.
+        Squared distances of these points.
     inputs : str
+        Format of the operands.
     counts : Counts
-    clocks : int
+        Instructions.
+    measured_cycles : int
+        Clock cycles that hardware took; 0 if no hardware computed.
     """
 
     indices: np.ndarray
     squares: np.ndarray
     inputs: str
     counts: Counts
-    clocks: int
+    measured_cycles: int
 
 
 def nearest_neighbours(
@@ -47,60 +50,69 @@ def nearest_neighbours(
     inputs: str | None = None,
     machine: Machine | None = None,
 ) -> Neighbours:
-    """The ``count`` nearest points of each query, by one addnorm operation.
+    """Return the ``count`` nearest points of each query, computed by one addnorm operation.
 
     Parameters
     ----------
     points : (P, F) array or path of a Matrix Market file
-    queries : (Q, F) array, optional
-        By default the points themselves, each without itself.
+        P points with F features.
+    count : int
+        Neighbours of each query.
+    queries : (Q, F) array or path, optional
+        By default every point is a query, and is not its own neighbour.
     inputs : {"fp16", "fp32"}, optional
-        By default FP16 if it has all coordinates.
+        Format of the operands; by default FP16 if it represents all coordinates.
+    machine : Machine, optional
+        Machine that computes; the instructions are added to its counts. By default a new machine
+        on golden.
 
     Raises
     ------
     ValueError
-        For coordinates that are no finite numbers, features that do not agree, a count that is not
-        there.
+        If a coordinate is not a finite number, the queries have another number of features than the
+        points, ``count`` is out of range, or the distances do not fit into memory.
     """
-    given = _points(points, "points")
-    asked = given if queries is None else _points(queries, "queries")
-    if given.shape[1] != asked.shape[1]:
+    x = _points(points, "points")
+    q = x if queries is None else _points(queries, "queries")
+    if x.shape[1] != q.shape[1]:
         raise ValueError(
-            f"queries must have {given.shape[1]} features as the points, not {asked.shape[1]}"
+            f"queries must have {x.shape[1]} features like the points, not {q.shape[1]}"
         )
-    most = len(given) - (queries is None)
+    most = len(x) - (queries is None)
     if not 1 <= count <= most:
         raise ValueError(f"count must be from 1 to {most}, not {count}")
     check_memory(
-        len(asked),
-        len(given),
+        len(q),
+        len(x),
         pair_bytes=POINT_BYTES,
         what="points" if queries is None else "queries",
         name="rows",
     )
     if inputs is None:
+        # Only coordinates that FP16 represents give exact differences in FP16.
         with np.errstate(over="ignore"):
-            small = all((x.astype(np.float16) == x).all() for x in (given, asked))
-        inputs = "fp16" if small else "fp32"
+            exact = all((values.astype(np.float16) == values).all() for values in (x, q))
+        inputs = "fp16" if exact else "fp32"
     one_of("inputs", inputs, FORMATS)
     machine = machine or Machine()
-    counts, clocks = machine.counts, machine.clocks
-    machine.counts, machine.clocks = Counts(), 0
-    try:
-        y = rounded(given, inputs, "coordinates")
-        x = y if queries is None else rounded(asked, inputs, "coordinates")
-        squares = machine.apply(Op.ADDNORM, x, np.ascontiguousarray(y.T))
-        own, taken = machine.counts, machine.clocks
-    finally:
-        machine.counts, machine.clocks = counts + machine.counts, clocks + machine.clocks
+    counts, cycles = machine.counts, machine.measured_cycles
+    b = rounded(x, inputs, "coordinates")
+    a = b if queries is None else rounded(q, inputs, "coordinates")
+    squares = machine.apply(Op.ADDNORM, a, np.ascontiguousarray(b.T))
     if queries is None:
-        np.fill_diagonal(squares, np.nan)  # comes last
+        np.fill_diagonal(squares, np.nan)  # ``nearest`` takes a NaN last
     indices = nearest(squares, count)
-    return Neighbours(indices, np.take_along_axis(squares, indices, axis=1), inputs, own, taken)
+    return Neighbours(
+        indices,
+        np.take_along_axis(squares, indices, axis=1),
+        inputs,
+        machine.counts - counts,
+        machine.measured_cycles - cycles,
+    )
 
 
 def _points(source, what):
+    """Return points as a matrix of float64; ``what`` names them in messages."""
     if isinstance(source, str | Path):
         source = read_matrix(Path(source))
     if hasattr(source, "toarray"):

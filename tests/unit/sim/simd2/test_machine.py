@@ -1,4 +1,4 @@
-"""`sim.simd2`: instructions, their counts, padding, 2:4 sparsity, back ends."""
+"""``sim.simd2``: instructions, their counts, padding, 2:4 sparsity, back ends."""
 
 import math
 
@@ -23,7 +23,7 @@ def bits(x):
 @pytest.mark.parametrize("op", Op, ids=lambda op: op.mnemonic)
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
 def test_instruction_by_instruction_is_the_same(op, dtype):
-    """Bits and counts, of sizes that are not whole tiles, on all kinds of bit patterns."""
+    """Bits and counts agree for sizes that are not whole tiles, and for all bit patterns."""
     rng = np.random.default_rng(op.code)
     width = np.dtype(dtype).itemsize
     for m, k, n in ((16, 16, 16), (5, 33, 18), (20, 3, 40), (1, 1, 1)):
@@ -44,7 +44,7 @@ def test_instruction_by_instruction_is_the_same(op, dtype):
 
 @pytest.mark.parametrize("op", ["maxmul", "minplus", "mma"])
 def test_wrong_padding_is_caught(monkeypatch, op):
-    """With ``no_edge`` a negative product, a C that is NaN, or the sign of −0 is lost."""
+    """Padding with ``no_edge`` loses a negative product, a C that is NaN, or the sign of −0."""
     a = np.array([[np.nan if op == "minplus" else -1.0 if op == "maxmul" else -0.0]], np.float16)
     c = np.array([[np.nan if op == "minplus" else -7.0 if op == "maxmul" else -0.0]], np.float32)
     b = np.ones((1, 1), np.float16)
@@ -73,7 +73,7 @@ def test_the_low_level_as_in_figure_3_6():
     assert machine.counts == Counts(loads=2, stores=1, fills=1, mmo=1)
 
 
-def test_what_the_low_level_refuses():
+def test_errors_of_the_low_level():
     machine = Machine()
     a = machine.matrix("matrixa", 16, 16, 16, np.float16)
     c = machine.matrix("accum", 16, 16, 16, np.float32)
@@ -84,7 +84,7 @@ def test_what_the_low_level_refuses():
         (lambda: machine.matrix("accum", 16, 16, 16, np.float16), "must be one of float32"),
         (lambda: machine.mmo(c, a, a, c, "minplus"), "accum, matrixa, matrixb, accum, not"),
         (lambda: machine.loadmatrix(a, memory, 15), "ld must be at least 16"),
-        (lambda: machine.loadmatrix(a, memory[1:], 16), "memory hold"),
+        (lambda: machine.loadmatrix(a, memory[1:], 16), "memory must hold"),
         (lambda: machine.loadmatrix(c, memory, 16), "memory must be float32"),
         (lambda: machine.loadmatrix(a, memory.reshape(16, 16), 16), "contiguous array of one"),
         (lambda: machine.storematrix(memory, a, 16), "must be an accum to be stored"),
@@ -97,7 +97,7 @@ def test_what_the_low_level_refuses():
             call()
 
 
-def test_a_registered_back_end_computes_and_says_its_cycles(monkeypatch):
+def test_a_registered_back_end_computes_and_returns_its_cycles(monkeypatch):
     class Back:
         def __call__(self, *given, **settings):
             return mmo(*given, **settings)
@@ -105,15 +105,15 @@ def test_a_registered_back_end_computes_and_says_its_cycles(monkeypatch):
         def on(self, unit):
             return lambda *given, **settings: (mmo(*given, **settings), 7 * unit.m)
 
-    monkeypatch.setitem(BACKENDS, "counted", mmo)  # so that it is gone afterwards
+    monkeypatch.setitem(BACKENDS, "counted", mmo)  # removes the back end after the test
     register_backend("counted", Back())
     found = solve("apsp", nx.karate_club_graph(), machine=Machine(backend="counted"))
-    assert found.clocks == 28 * found.iterations
+    assert found.measured_cycles == 28 * found.iterations
     assert np.array_equal(found.values, solve("apsp", nx.karate_club_graph()).values)
 
 
 def operands(rng, m, k, n, dtype):
-    """Bit patterns of all kinds, a compressed A among them."""
+    """Return a compressed A, its indices, B and C with all kinds of bit patterns."""
     width = np.dtype(dtype).itemsize
     shapes = (m, k // 2), (k, n)
     codes = [rng.integers(0, 1 << 8 * width, shape, dtype=np.uint64) for shape in shapes]
@@ -171,7 +171,10 @@ def test_a_compressed_operand_at_the_low_level():
     assert machine.counts == Counts(loads=3, fills=1, mmo=1, sparse=1)
     shallow = machine.matrix("matrixb", 16, 16, 16, np.float16)
     for call, text in (
-        (lambda: machine.mmo(c, a, shallow, c, "mma"), "a and b must be of one k, not 32 and 16"),
+        (
+            lambda: machine.mmo(c, a, shallow, c, "mma"),
+            "a and b must have the same k, not 32 and 16",
+        ),
         (lambda: machine.loadmatrix(a, values.reshape(-1), 16), "must be given for a matrixa of k"),
         (lambda: machine.loadmatrix(b, memory, 20, indices.reshape(-1)), "must be None for a mat"),
         (lambda: machine.loadmatrix(b, memory[:600], 20), r"hold 31·ld \+ 16 elements"),
@@ -223,7 +226,7 @@ def test_calls_by_name(op):
 
 
 @pytest.mark.parametrize("tilewise", [False, True])
-def test_what_apply_refuses(tilewise):
+def test_errors_of_apply(tilewise):
     a, b = np.zeros((4, 8), np.float16), np.zeros((8, 4), np.float16)
     values, indices = compress("mma", a)
     machine = Machine(tilewise=tilewise)

@@ -1,4 +1,4 @@
-"""The figures of docs/units/kernels.md are those that the kernels give."""
+"""The figures of docs/units/kernels.md are those that the kernels compute."""
 
 import re
 from pathlib import Path
@@ -12,10 +12,10 @@ SHOWN = ("sgemm", "cgemm", "conv", "cconv", "fft", "knn", "mrf", "mrf-match")
 
 
 def cells(root: Path) -> dict[str, list[float]]:
-    """Rows of the table by kernel."""
-    found = re.search(r"<!-- figures -->(.*)<!-- /figures -->", (root / DOCUMENT).read_text(), re.S)
-    assert found
-    lines = [line.strip("|").split("|") for line in found[1].strip().splitlines()[2:]]
+    """Return the numbers in the rows of the table, by kernel."""
+    match = re.search(r"<!-- figures -->(.*)<!-- /figures -->", (root / DOCUMENT).read_text(), re.S)
+    assert match
+    lines = [line.strip("|").split("|") for line in match[1].strip().splitlines()[2:]]
     return {name.strip(" `"): [float(cell) for cell in more] for name, *more in lines}
 
 
@@ -25,8 +25,8 @@ def test_every_kernel_with_several_methods_is_shown(root):
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_the_figures(root, name):
-    """Errors to a tenth, for norms are added up in another order on another machine."""
-    native = "FP32C" if "FP32C" in KERNELS[name].able else "FP32"
+    """Errors agree to a tenth, because another machine adds norms in another order."""
+    native = "FP32C" if "FP32C" in KERNELS[name].supported else "FP32"
     methods = ("FP16 scaled", "TF32", "3xTF32", native)
     rows: dict[str, Row] = {row.method: row for row in KERNELS[name](methods=methods).rows}
     *errors, more, longer, tf32_more, tf32_longer = cells(root)[name]
@@ -34,13 +34,13 @@ def test_the_figures(root, name):
     base, emulated, tf32 = (rows[method].cost for method in (native, "3xTF32", "TF32"))
     assert base and emulated and tf32
     assert emulated.instructions == more * base.instructions
-    assert emulated.cycles == longer * base.cycles
+    assert emulated.model_cycles == longer * base.model_cycles
     assert tf32.instructions == tf32_more * base.instructions
-    assert tf32.cycles == tf32_longer * base.cycles
+    assert tf32.model_cycles == tf32_longer * base.model_cycles
 
 
 @pytest.mark.parametrize(
-    ("kernel", "extra", "said"),
+    ("kernel", "extra", "sentence"),
     [
         ("knn", "wrong %", "with only x·y in FP16 {} % are wrong"),
         ("knn", "small %", "and {} % when the data are 2^-24 times as large"),
@@ -48,15 +48,15 @@ def test_the_figures(root, name):
         ("kmeans", "other %", "`kmeans` in FP16 puts {} % of the records"),
     ],
 )
-def test_the_figures_in_words(root, kernel, extra, said):
+def test_the_figures_in_sentences(root, kernel, extra, sentence):
     text = " ".join((root / DOCUMENT).read_text().split())
-    before, after = map(re.escape, said.split("{}"))
-    found = re.search(rf"{before}([\d.]+){after}", text)
-    assert found, said
+    before, after = map(re.escape, sentence.split("{}"))
+    match = re.search(rf"{before}([\d.]+){after}", text)
+    assert match, sentence
     (row,) = (row for row in KERNELS[kernel](methods=("FP16",)).rows if row.method == "FP16")
-    assert float(found[1]) == pytest.approx(row.extras[extra], abs=0.3)
+    assert float(match[1]) == pytest.approx(row.extras[extra], abs=0.3)
 
 
-def test_every_name_is_there(root):
+def test_the_page_names_every_method_and_kernel(root):
     text = (root / DOCUMENT).read_text()
     assert not [name for name in (*METHODS, *KERNELS) if f"`{name}`" not in text]

@@ -1,4 +1,4 @@
-"""The engine: counts against numbers worked out by hand, back ends, what is refused."""
+"""The engine: counts against numbers worked out by hand, back ends, and errors."""
 
 import subprocess
 import sys
@@ -17,9 +17,9 @@ from vitruvian.sim.studies import (
     register_backend,
 )
 
-# 17×9×17 leaves something over in every direction: two instructions by two (16×8), three tiles by
-# three (8×4), and along K 17/16, 17/8, 17/4 instructions, 17/8, 17/4, 17/2 tiles.
-ODD = {
+# 17×9×17 is not a whole number of instructions or tiles in any direction: 2×2 instructions of 16×8,
+# 3×3 tiles of 8×4, and along K 17/16, 17/8 or 17/4 instructions and 17/8, 17/4 or 17/2 tiles.
+PARTIAL = {
     "fp16": Cost(2601, 2 * 2 * 2, 3 * 3 * 3, 27),
     "bf16": Cost(2601, 2 * 2 * 2, 3 * 3 * 3, 27),
     "tf32": Cost(2601, 2 * 2 * 3, 3 * 3 * 5, 45),
@@ -47,34 +47,34 @@ def test_costs_by_hand(precision):
     a, b = operands(precision, 17, 9, 17)
     d = engine.gemm(a, b, precision=precision)
     assert np.array_equal(d, a.astype(complex) @ b.astype(complex))
-    assert engine.costs == {precision: ODD[precision]}
-    twice = Cost(*(2 * n for n in vars(ODD[precision]).values()))
+    assert engine.costs == {precision: PARTIAL[precision]}
+    twice = Cost(*(2 * n for n in vars(PARTIAL[precision]).values()))
     assert engine.unit.cost(precision, 17, 9, 17, batch=2) == twice
     engine.gemm(np.stack([a, b.T.copy()[:, :17].repeat(2, 0)[:17]]), b, precision=precision)
     assert engine.total.products == 3 * 2601
 
 
 def test_the_precisions_are_those_of_golden():
-    assert set(INSTRUCTIONS) == set(PRECISIONS) == set(ODD)
+    assert set(INSTRUCTIONS) == set(PRECISIONS) == set(PARTIAL)
 
 
 def test_rates_are_those_of_the_limbs():
-    """On whole tiles: FP32 1/4 of FP16, FP32C 1/16, TF32 1/2, FP64 on five limbs 1/25."""
+    """Relative to FP16, FP32 has 1/4 of the rate, FP32C 1/16, TF32 1/2, five-limb FP64 1/25."""
     size = 80, 80, 80
-    cycles = {name: unit_of(name).cost(name, *size).cycles for name in INSTRUCTIONS}
+    cycles = {name: unit_of(name).cost(name, *size).model_cycles for name in INSTRUCTIONS}
     assert cycles["fp16"] == cycles["bf16"] == 80**3 // (8 * 4 * 8)
     assert cycles["tf32"] == 2 * cycles["fp16"]
     assert cycles["fp32"] == 4 * cycles["fp16"]
     assert cycles["fp32c"] == 16 * cycles["fp16"]
-    assert cycles["fp64"] == 25 * Unit(k=10).cost("fp16", *size).cycles
+    assert cycles["fp64"] == 25 * Unit(k=10).cost("fp16", *size).model_cycles
 
 
 def test_an_instruction_takes_as_long_as_its_steps():
-    """16×8×K on 8×4: eight tiles, so that FP16 takes 8 cycles and FP32 16 (Zhang 2024, §2.5.2)."""
+    """16×8×K on 8×4 has eight tiles, so FP16 takes 8 cycles and FP32 16 (Zhang 2024, §2.5.2)."""
     found = {name: unit_of(name).cost(name, *INSTRUCTIONS[name]) for name in INSTRUCTIONS}
     assert {cost.instructions for cost in found.values()} == {1}
     assert {cost.tiles for cost in found.values()} == {8}
-    assert {name: cost.cycles for name, cost in found.items()} == {
+    assert {name: cost.model_cycles for name, cost in found.items()} == {
         "fp16": 8,
         "bf16": 8,
         "tf32": 8,
@@ -86,13 +86,13 @@ def test_an_instruction_takes_as_long_as_its_steps():
 
 def test_other_units():
     assert Unit(m=16, n=16, k=16).cost("fp16", 16, 16, 16) == Cost(4096, 2, 1, 1)
-    # 27-bit multipliers: FP64 in two limbs, four elements on eight lanes; FP32 in one.
-    assert Unit(multiplier_bits=27).cost("fp64", 8, 4, 8).cycles == 2 * 2
-    assert Unit(multiplier_bits=27).cost("fp32", 8, 4, 8).cycles == 2
+    # 27-bit multipliers: FP64 has two limbs and four elements on eight lanes; FP32 has one limb.
+    assert Unit(multiplier_bits=27).cost("fp64", 8, 4, 8).model_cycles == 2 * 2
+    assert Unit(multiplier_bits=27).cost("fp32", 8, 4, 8).model_cycles == 2
     assert Unit().cost("fp16", 0, 4, 8) == Cost()
 
 
-def test_products_are_golden_s_to_the_bit():
+def test_products_have_the_bits_of_golden():
     random = np.random.default_rng(5)
     a, b = (random.standard_normal((9, 9)).astype(np.float32) for _ in range(2))
     c = random.standard_normal((9, 9)).astype(np.float32)
@@ -104,10 +104,10 @@ def test_products_are_golden_s_to_the_bit():
 
 def test_a_registered_back_end_is_used_and_checked(monkeypatch):
     monkeypatch.setattr("vitruvian.sim.studies.engine.BACKENDS", dict(BACKENDS))
-    asked = []
+    settings_seen = []
 
     def faulty(a, b, c=None, **settings):
-        asked.append(settings)
+        settings_seen.append(settings)
         d = np.array(gemm(a, b, c, **settings))
         d[0, 1] = -d[0, 1]
         return d
@@ -118,7 +118,7 @@ def test_a_registered_back_end_is_used_and_checked(monkeypatch):
     engine.gemm(a, b, precision="fp32")
     assert engine.mismatches == 1
     settings = {"precision": "fp32", "k": 8, "multiplier_bits": 12, "preset": "ieee"}
-    assert asked == [settings]
+    assert settings_seen == [settings]
     assert Engine(backend="rtl").gemm(a, b)[0, 1] == -gemm(a, b)[0, 1]
     zero = np.zeros((4, 4), np.float32)
     engine = Engine(backend="rtl", check=True)
@@ -130,12 +130,12 @@ def test_a_registered_back_end_is_used_and_checked(monkeypatch):
     assert engine.mismatches == 16
 
 
-def test_a_back_end_for_a_unit_says_its_clock_cycles(monkeypatch):
+def test_a_back_end_for_a_unit_returns_its_clock_cycles(monkeypatch):
     monkeypatch.setattr("vitruvian.sim.studies.engine.BACKENDS", dict(BACKENDS))
 
     class Meter:
         def __call__(self, *_, **__):
-            raise AssertionError("on(unit) comes first")
+            raise AssertionError("on(unit) must be preferred")
 
         def on(self, unit):
             return lambda a, b, c=None, **settings: (gemm(a, b, c, **settings), 7 * unit.m)
@@ -145,10 +145,13 @@ def test_a_back_end_for_a_unit_says_its_clock_cycles(monkeypatch):
     a, b = operands("fp32", 17, 9, 17)
     for _ in range(2):
         engine.gemm(a, b)
-    assert engine.total.clocks == engine.costs["fp32"].clocks == 2 * 28 and not engine.mismatches
+    assert (
+        engine.total.measured_cycles == engine.costs["fp32"].measured_cycles == 2 * 28
+        and not engine.mismatches
+    )
 
 
-def test_what_is_refused():
+def test_errors_of_engines_and_units():
     with pytest.raises(ValueError, match=r"must be one of golden, rtl, not 'gpu' .*register_b"):
         Engine(backend="gpu")
     with pytest.raises(TypeError, match="gemm must be a callable"):
@@ -181,14 +184,14 @@ def test_every_kernel_runs_small(kernel):
     for row in study.rows:
         assert row.mismatches == 0
         if row.cost:
-            assert row.cost.products and row.cost.cycles and row.cost.instructions
+            assert row.cost.products and row.cost.model_cycles and row.cost.instructions
             assert (row.method, None) in seen
     assert len({tuple(row.extras) for row in study.rows}) == 1
     best = min(row.mean_error for row in study.rows if row.method in ("FP32", "FP32C", "FP64"))
     assert best < (1e-15 if kernel.name == "dgemm" else 1e-5)
 
 
-def test_a_kernel_refuses():
+def test_errors_of_kernels():
     sgemm, fft, dgemm = (KERNELS[name] for name in ("sgemm", "fft", "dgemm"))
     with pytest.raises(ValueError, match=r"size of sgemm .* a whole number from 2 to 1024, not 1"):
         sgemm(1)

@@ -1,4 +1,4 @@
-"""Fourier transform by matrix products against NumPy's."""
+"""Fourier transforms by matrix products against NumPy's."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def test_roots_are_rounded_once():
 
 @pytest.mark.parametrize("bits", range(13))
 def test_every_length(bits):
-    """A plain product in FP32 shows the order and the twiddles of every mix of radices."""
+    """A plain FP32 product tests the order and the twiddle factors of every mix of radices."""
     x = signal(1 << bits)
     assert error(fft(x, NumPy()), x) < 4e-7
     assert error(fft(x, NumPy(), largest_radix=2), x) < 1e-6
@@ -52,8 +52,10 @@ def test_several_at_once():
 
 
 def test_fp32c_is_at_fp32_level():
-    """Three stages: each rounds at most 16/2 block sums and four times in the twiddles, in the
-    mean far less than their worst 3·12·2^-24; FP16 is 2^13 times coarser."""
+    """Each of three stages rounds at most 16/2 block sums and four times in the twiddle factors.
+
+    The worst error is 3·12·2^-24, and the mean is far smaller; FP16 is 2^13 times coarser.
+    """
     x = signal(1 << 10)
     e = {
         name: error(fft(x, Bound(METHODS[name], Engine())), x) for name in METHODS if name != "FP64"
@@ -75,26 +77,26 @@ def test_wrong_twiddles_are_noticed(monkeypatch, fault):
 
 
 def test_costs_of_1024_points():
-    """Radices 16, 16, 4: 16×64×16 twice (4·2·2·2 instructions of 16×8×4), 4×256×4 once."""
+    """The radices are 16, 16 and 4: products of 16×64×16 twice, and of 4×256×4 once."""
     engine = Engine()
     fft(signal(1 << 10), Bound(METHODS["FP32C"], engine))
     cost = engine.costs["fp32c"]
     assert cost.instructions == 2 * (1 * 8 * 4) + 1 * 32 * 1
     assert cost.tiles == 2 * (2 * 16 * 8) + 1 * 64 * 2
-    assert cost.cycles == 4 * cost.tiles
+    assert cost.model_cycles == 4 * cost.tiles
     assert cost.products == 2 * 16 * 16 * 64 + 4 * 4 * 256
 
 
 def test_the_table():
     rows = {row.method: row for row in FFT(1 << 12).rows}
-    # 16-bit samples overflow FP16 after two stages; with powers of two taken out they do not.
+    # 16-bit samples overflow FP16 after two stages; scaled by a power of two, they do not.
     assert np.isnan(rows["FP16"].extras["SNR dB"]) and np.isnan(rows["FP16"].max_error)
     assert 60 < rows["FP16 scaled"].extras["SNR dB"] < 75
     assert 130 < rows["FP32C"].extras["SNR dB"] < 145
     assert rows["SciPy complex64"].cost is None and rows["SciPy complex64"].max_error < 1e-6
     fp32, fp32c, emulated = (rows[name].cost for name in ("FP32", "FP32C", "3xTF32"))
     assert fp32 and fp32c and emulated
-    assert fp32.instructions == 2 * fp32c.instructions and fp32.cycles == fp32c.cycles
+    assert fp32.instructions == 2 * fp32c.instructions and fp32.model_cycles == fp32c.model_cycles
     assert emulated.instructions == 6 * fp32c.instructions
 
 

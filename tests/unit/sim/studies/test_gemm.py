@@ -14,7 +14,7 @@ from vitruvian.sim.studies.gemm import exact_product, ulps
 def test_exact_product_against_fractions():
     random = np.random.default_rng(1)
     a, b = random.standard_normal((3, 7)), random.standard_normal((7, 4))
-    a[0, :2], b[0, 0], b[1, 0] = (1.0, -1.0), 1.0, 1.0 - 2.0**-53  # cancels
+    a[0, :2], b[0, 0], b[1, 0] = (1.0, -1.0), 1.0, 1.0 - 2.0**-53  # the sum cancels
     high, low = exact_product(a, b)
     for i in range(3):
         for j in range(4):
@@ -41,10 +41,10 @@ def test_fp64_is_at_least_as_good_as_numpy():
     assert (found <= 32 * 2.0**-53 * scale).all(), "one rounding in each of 32 blocks"
     numpy = np.abs((a @ b - high) - low)
     assert found.mean() < numpy.mean()
-    # Each is within its own bound of the exact sum: they meet within both, in ulp of the scale.
+    # Each result is within its own bound of the exact sum, so they differ by at most both bounds.
     assert (ulps(d, a @ b) <= (32 + 64) * scale / np.abs(a @ b)).all()
     # ⌈40/16⌉·⌈30/8⌉·⌈64/4⌉ instructions; 5·8·32 tiles of five steps.
-    assert (engine.total.instructions, engine.total.cycles) == (3 * 4 * 16, 5 * 8 * 32 * 5)
+    assert (engine.total.instructions, engine.total.model_cycles) == (3 * 4 * 16, 5 * 8 * 32 * 5)
 
 
 def test_one_lost_limb_of_fp64_is_noticed(monkeypatch):
@@ -91,7 +91,7 @@ def test_convolution(kind, stride, padding):
     assert double.shape == reference.shape and np.allclose(double, reference, rtol=0, atol=1e-13)
     gemm = Bound(METHODS["FP32"], Engine())
     found = conv2d(x, w, gemm, stride=stride, padding=padding)
-    # 18 terms (36 real ones) in blocks of four: nine roundings at most of sums below 2^6.
+    # 18 terms (36 real terms) in blocks of four: at most nine roundings of sums below 2^6.
     assert np.abs(found - reference).max() < 9 * 2.0**-24 * 64
     assert np.abs(expected(x, w[:, :, ::-1], stride, padding) - reference).max() > 1
 

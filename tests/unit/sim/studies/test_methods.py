@@ -1,4 +1,4 @@
-"""Ways to multiply: bounds that follow from their definition, their order, complex operands."""
+"""Methods to multiply: bounds that follow from their definition, their order, complex operands."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from vitruvian.golden.m3xu import gemm
 from vitruvian.sim.studies import METHODS, Bound, Engine, Method, NumPy, Unit, as_method
 from vitruvian.sim.studies.study import errors
 
-#: Bits of a piece's significand, and elements of a block on 8 lanes.
+#: Bits of the significand of a piece, and elements of a block on 8 lanes.
 BITS = {"fp16": 11, "bf16": 8, "tf32": 11, "fp32": 24}
 BLOCK = {"fp16": 8, "bf16": 8, "tf32": 4, "fp32": 4}
 REAL = [name for name in METHODS if METHODS[name].precision in BITS]
@@ -24,10 +24,11 @@ def complex_normal(*shape, seed=0):
 
 
 def bound(method: Method, depth: int) -> float:
-    """Of the error of an element, in units of Σ|a|·|b|.
+    """Return a bound of the error of an element, in units of Σ|a|·|b|.
 
-    With u half a unit in the last place of a piece (2^-p), s pieces of x lack at most u^s·|x|,
-    piece i is at most (1 + u)·u^i·|x|, and every block of every product is rounded to 24 bits.
+    Let u be half a unit in the last place of a piece (2^-p). Then s pieces differ from x by at most
+    u^s·|x|, piece i is at most (1 + u)·u^i·|x|, and every block of every product is rounded to 24
+    bits.
     """
     u = 2.0 ** -BITS[method.precision]
     if method.precision == "fp32":
@@ -62,7 +63,7 @@ def test_a_missing_product_is_noticed(name):
 
 
 def test_a_missing_piece_is_noticed():
-    """A method that reads zeros as its second piece is TF32."""
+    """A method whose second piece is always zero equals TF32."""
     fewer = replace(METHODS["3xTF32"], pieces=1, products=((0, 0),))
     assert worst(fewer, 16) > 50 * bound(METHODS["3xTF32"], 16)
 
@@ -76,7 +77,7 @@ def mean_errors(depth: int, seed: int) -> dict[str, float]:
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("depth", [16, 96])
 def test_order_of_the_errors(seed, depth):
-    """Significands of 24, 22, 16, 11 and 8 bits."""
+    """The significands have 24, 22, 16, 11 and 8 bits."""
     e = mean_errors(depth, seed)
     assert e["FP32"] < e["4xTF32"] <= e["3xTF32"]
     assert 10 * e["3xTF32"] < e["3xBF16"]
@@ -88,7 +89,7 @@ def test_order_of_the_errors(seed, depth):
 
 
 def test_truncating_units_hurt_the_emulations():
-    """On the rounding of real tensor cores (a100) 3xTF32 loses where FP32 does not."""
+    """With the rounding of real tensor cores (a100), 3xTF32 is less accurate, but FP32 is not."""
     a, b = normal(48, 96), normal(96, 48, seed=1)
     exact = a.astype(float) @ b.astype(float)
     ieee, a100 = (
@@ -112,11 +113,11 @@ def test_truncating_units_hurt_the_emulations():
     ],
 )
 def test_costs_of_a_32_16_32_product(name, precision, instructions, cycles):
-    """2×2 instructions of 16×8 and 4×4 tiles of 8×4, 32/16, 32/8 or 32/4 along K."""
+    """There are 2×2 instructions of 16×8 and 4×4 tiles of 8×4; along K 32/16, 32/8 or 32/4."""
     engine = Engine()
     METHODS[name].gemm(engine, normal(32, 32), normal(32, 16))
     assert list(engine.costs) == [precision]
-    assert (engine.total.instructions, engine.total.cycles) == (instructions, cycles)
+    assert (engine.total.instructions, engine.total.model_cycles) == (instructions, cycles)
 
 
 def test_complex_products_out_of_real_ones():
@@ -125,16 +126,16 @@ def test_complex_products_out_of_real_ones():
     parts, whole = Engine(), Engine()
     d = METHODS["FP32"].gemm(parts, a, b, c)
     expected = METHODS["FP32C"].gemm(whole, a, b, c)
-    # Interleaved parts fill FP32's blocks with the very products of an FP32C block.
+    # Interleaved parts fill the blocks of FP32 with exactly the products of an FP32C block.
     assert d.dtype == np.complex64 and np.array_equal(d.view(np.uint64), expected.view(np.uint64))
     # 2×2 instructions and 3×3 tiles: 4 of 8 and 8 of 4 along K = 32, twice; 4 of 4, 8 of 2.
-    assert (parts.total.instructions, parts.total.cycles) == (2 * 16, 2 * 9 * 8 * 2)
-    assert (whole.total.instructions, whole.total.cycles) == (16, 9 * 8 * 4)
+    assert (parts.total.instructions, parts.total.model_cycles) == (2 * 16, 2 * 9 * 8 * 2)
+    assert (whole.total.instructions, whole.total.model_cycles) == (16, 9 * 8 * 4)
     exact = c + a.astype(complex) @ b.astype(complex)
     for name in REAL:
         found = METHODS[name].gemm(Engine(), a, b, c)
         scale = np.abs(c) + 2 * np.abs(a).astype(float) @ np.abs(b)
-        # The blocks round what C adds to, so that its magnitude counts as a term of the sum.
+        # The blocks round sums that include C, so its magnitude counts as a term of the sum.
         assert (np.abs(found - exact) / scale).max() < 1.5 * bound(METHODS[name], 32), name
 
 
@@ -162,10 +163,10 @@ def test_scaling_saves_what_fp16_cannot_hold():
     assert errors(METHODS["FP16 scaled"].gemm(Engine(), big, small), exact)[0] < 1e-3
     zero = np.zeros((8, 8), np.float32)
     assert not METHODS["FP16 scaled"].gemm(Engine(), zero, small).any()
-    # The largest lands in [2^14, 2^15): it stays finite, and what is 2^29 smaller stays normal.
+    # The largest value becomes at most 2^15: it stays finite, and a value 2^29 smaller is normal.
     wide = np.array([[np.nextafter(np.float32(1), np.float32(0)), (1 + 2.0**-10) * 2.0**-29]])
     assert METHODS["FP16 scaled"].seen(wide.astype(np.float32)).tolist() == [[1, wide[0, 1]]]
-    # Powers of two change nothing: the same bits as without them.
+    # Scaling by powers of two is exact, so the bits are the same as without it.
     a, b = normal(8, 8), normal(8, 8, seed=1)
     expected = METHODS["FP16"].gemm(Engine(), a, b)
     assert np.array_equal(METHODS["FP16 scaled"].gemm(Engine(), a, b), expected)
@@ -203,7 +204,7 @@ def test_errors_are_relative_to_the_reference():
 
 
 def test_the_mean_error_is_never_above_the_largest():
-    """Errors of one size beside one large value: both are divided by the same magnitude."""
+    """All errors are equal, and one value is large; both errors have the same divisor."""
     reference = np.array([1000.0] + [1.0] * 99)
     largest, mean = errors(reference + 0.5, reference)
     assert mean <= largest

@@ -10,7 +10,7 @@ from vitruvian.sim.studies.study import errors
 
 
 def ensemble(t1: float, t2: float, sequence: Sequence, spins: int) -> np.ndarray:
-    """The same on spins that a gradient turns by 2πj/spins: Bloch's equations, no orders."""
+    """Return the signals of spins that a gradient rotates by 2πj/spins, by the Bloch equations."""
     turn = np.exp(2j * np.pi * np.arange(spins) / spins)
     m = np.zeros((spins, 3))
     m[:, 2] = -1
@@ -38,7 +38,10 @@ TISSUES = np.array([800.0, 250.0, 3000.0]), np.array([80.0, 40.0, 290.0])
 
 
 def distance_from_spins() -> float:
-    """With as many orders as pulses nothing is dropped, and 64 spins tell 32 orders apart."""
+    """Return the largest difference of the two models.
+
+    With as many orders as pulses no order is dropped, and 64 spins distinguish 32 orders.
+    """
     sequence = Sequence.lobes(30, orders=31)
     found = dictionary(*TISSUES, sequence, NumPy(), dtype=np.complex128)
     spins = [ensemble(t1, t2, sequence, 64) for t1, t2 in zip(*TISSUES, strict=True)]
@@ -59,7 +62,7 @@ def test_a_fault_of_the_model_is_noticed(monkeypatch, fault):
 
 
 def test_a_pulse_keeps_the_magnetisation():
-    """In coordinates (F⁺, conj F⁻, √2·Z) a pulse is unitary; 2π is none, and pulses add up."""
+    """In the coordinates (F⁺, conj F⁻, √2·Z) a pulse is unitary, and 2π is the identity."""
     weights = np.diag([1, 1, np.sqrt(2)])
     for flip, phase in [(0.3, 0.0), (1.0, 2.0), (3.0, -1.0)]:
         t = weights @ rf_matrix(flip, phase) @ np.linalg.inv(weights)
@@ -68,7 +71,7 @@ def test_a_pulse_keeps_the_magnetisation():
     assert np.allclose(rf_matrix(2 * np.pi, 1.0), np.eye(3))
 
 
-def test_fp32c_makes_the_dictionary():
+def test_fp32c_computes_the_dictionary():
     t1, t2 = tissues(6)
     sequence = Sequence.lobes(40, orders=10)
     wide = dictionary(t1, t2, sequence, NumPy(), dtype=np.complex128)
@@ -77,19 +80,19 @@ def test_fp32c_makes_the_dictionary():
         found = dictionary(t1, t2, sequence, Bound(METHODS[name], Engine()))
         assert found.dtype == np.complex64
         e[name] = errors(found, wide)[1]
-    # Forty pulses, each with some eight roundings of numbers below 1; in the mean far fewer add up.
+    # Forty pulses, each with about eight roundings of numbers below 1, which partly cancel.
     assert e["FP32C"] == e["FP32"] < 40 * 2.0**-24
     assert e["3xTF32"] < e["3xBF16"] / 10 < e["TF32"] / 100 and e["FP16"] > 1e-4
 
 
 def test_costs_by_hand():
-    """10 tissues of 5 orders: 50×3×3 for each of 7 pulses."""
+    """10 tissues with 5 orders take 50×3×3 for each of 7 pulses."""
     engine = Engine()
     t1 = np.full(10, 500.0)
     dictionary(t1, t1 / 10, Sequence.lobes(7, orders=5), Bound(METHODS["FP32C"], engine))
     cost = engine.costs["fp32c"]
     assert (cost.products, cost.instructions) == (7 * 450, 7 * 4)
-    assert cost.cycles == 4 * 7 * (7 * 1 * 2)
+    assert cost.model_cycles == 4 * 7 * (7 * 1 * 2)
 
 
 def test_a_signal_is_matched_with_its_own_atom():
@@ -109,7 +112,7 @@ def test_tables():
     assert rows["FP32C"].extras["other %"] <= 1 < rows["BF16"].extras["other %"]
 
 
-def test_tissues_and_what_is_refused():
+def test_tissues_and_errors():
     t1, t2 = tissues(4)
     assert len(t1) == len(t2) and (t2 < t1).all() and t1.max() == pytest.approx(3000)
     for one, other in [([1.0, 2.0], [1.0]), ([0.0], [1.0]), ([[1.0]], [[1.0]])]:

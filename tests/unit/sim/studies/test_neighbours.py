@@ -1,4 +1,4 @@
-"""Neighbours and clusters on measured data: where FP16 goes wrong and FP32 does not."""
+"""Neighbours and clusters on measured data: FP16 makes mistakes that FP32 does not make."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ def test_fp16_finds_wrong_neighbours_and_fp32_does_not(knn):
         assert set(knn[name].extras.values()) == {0.0}
     fp16 = knn["FP16"].extras
     assert 5 < fp16["wrong %"] < 20
-    # With norms of the same rounded data errors cancel, but not all; small data underflow.
+    # With norms of the same rounded data, most errors cancel; small data underflow.
     assert 0 < fp16["rounded %"] < 2 and fp16["small %"] > 1.5 * fp16["wrong %"]
     assert knn["FP16 scaled"].extras["small %"] == knn["FP16 scaled"].extras["wrong %"]
     assert knn["BF16"].extras["wrong %"] > 2 * fp16["wrong %"]
@@ -53,7 +53,7 @@ def test_distances():
 def test_wrong_share_counts_by_distance():
     distances = np.array([[0.0, 1.0, 1.0, 2.0], [3.0, 2.0, 1.0, 0.0]])
     assert wrong_share(nearest(distances, 2), distances) == 0
-    assert wrong_share(np.array([[0, 2], [3, 2]]), distances) == 0, "either of two equal ones"
+    assert wrong_share(np.array([[0, 2], [3, 2]]), distances) == 0, "two are equally far away"
     assert wrong_share(np.array([[0, 3], [3, 2]]), distances) == 0.25
     assert wrong_share(np.array([[3, 0], [0, 1]]), distances) == 0.75
     assert nearest(np.array([[np.nan, 1.0, 0.0]]), 3).tolist() == [[2, 1, 0]]
@@ -87,4 +87,4 @@ def test_clusters_of_the_table():
     assert rows["FP16"].extras["other %"] > 0 and rows["FP16"].max_error > 1e-4
     cost = rows["FP32"].cost
     # 11 assignments of 569×8×30: ⌈569/16⌉·1·⌈30/8⌉ instructions, ⌈569/8⌉·2·⌈30/4⌉ tiles, two steps.
-    assert cost and cost.instructions == 11 * 36 * 4 and cost.cycles == 11 * 72 * 2 * 8 * 2
+    assert cost and cost.instructions == 11 * 36 * 4 and cost.model_cycles == 11 * 72 * 2 * 8 * 2

@@ -1,4 +1,4 @@
-"""`sim.simd2.graph`: how graphs are read, what is said of it, what is written, and the bounds."""
+"""``sim.simd2.graph``: readers of graphs, their warnings and limits, and the writers of results."""
 
 import bz2
 import gzip
@@ -16,6 +16,7 @@ from vitruvian.sim.simd2.graph import (
     PROBLEMS,
     GraphWarning,
     PrecisionWarning,
+    SpanningForest,
     default_algorithm,
     nearest_neighbours,
     read_graph,
@@ -28,7 +29,7 @@ TWICE = "%%MatrixMarket matrix coordinate real general\n3 3 4\n1 2 5\n2 3 1\n1 2
 
 
 class Frame:
-    """What is used of a pandas data frame."""
+    """The part of a pandas data frame that the reader uses."""
 
     iloc = None
 
@@ -44,42 +45,44 @@ class Frame:
         return np.array([self.data[name] for name in self.columns]).T
 
 
-def quiet(*given, **settings):
-    """Solve without a word."""
+def quiet(*args, **kwargs):
+    """Solve a problem; a warning is an error."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        return solve(*given, **settings)
+        return solve(*args, **kwargs)
 
 
-def test_duplicate_entries_are_refused_or_as_asked(tmp_path):
+def test_repeated_entries_are_refused_or_combined_by_a_rule(tmp_path):
     file = tmp_path / "twice.mtx"
     file.write_text(TWICE)
     sparse = coo_array((np.array([5.0, 1, 3, 7]), ([0, 1, 0, 1], [1, 2, 1, 2])), shape=(3, 3))
-    refused = r"given once, not 2 of them again, the first {} → {} with 5 and 3 \(duplicates="
+    refused = r"must not be repeated, but 2 are, the first {} → {} with 5 and 3 \(duplicates="
     for source, first in ((file, (1, 2)), (sparse, (0, 1))):
         with pytest.raises(ValueError, match=refused.format(*first)):
             solve("apsp", source)
         for name, value in (("sum", 8), ("min", 3), ("max", 5), ("first", 5)):
             found = quiet("apsp", source, duplicates=name)
             assert found.value(*first) == value
-            assert found.graph.notes[0].startswith("2 edges were given again: ")
-        assert quiet("gtc", source).value(*first) == 1  # weights do not matter
+            assert found.graph.notes[0].startswith("2 edges were repeated: ")
+        assert quiet("gtc", source).value(*first) == 1  # gtc ignores weights
     with pytest.raises(ValueError, match="duplicates must be one of sum, min, max, first, not 'x'"):
         solve("apsp", file, duplicates="x")
-    with pytest.raises(ValueError, match="must not be given for a matrix with all entries"):
+    with pytest.raises(ValueError, match="must not be given for a dense matrix"):
         solve("apsp", np.ones((2, 2)), duplicates="min")
     file.write_text(TWICE.replace("general", "symmetric").replace("1 2 5", "2 1 3"))
-    with pytest.raises(ValueError, match="edges must be given once"):  # both triangles are stored
+    with pytest.raises(
+        ValueError, match="edges must not be repeated, but"
+    ):  # both triangles are stored
         solve("apsp", file)
 
 
-def test_zeros_of_a_dense_array_are_said():
+def test_zeros_of_a_dense_array_cause_a_warning():
     zeros = np.array([[0, 2.0, 0], [0, 0, 3.0], [0, 0, 0]])
     with pytest.warns(GraphWarning, match="4 zeros of the matrix are edges of weight 0; no_edge=0"):
         assert solve("apsp", zeros).value(0, 2) == 0
     assert quiet("apsp", zeros, no_edge=0).value(0, 2) == 5
     assert quiet("apsp", zeros, no_edge=math.inf).value(0, 2) == 0
-    with pytest.warns(GraphWarning, match="4 zeros of the matrix are no edges; no_edge=0"):
+    with pytest.warns(GraphWarning, match="4 zeros of the matrix are not edges; no_edge=0"):
         solve("gtc", zeros)
     assert quiet("gtc", zeros != 0).values.sum() == 6
     with pytest.raises(ValueError, match="no_edge must not be given for a sparse matrix, not 0"):
@@ -92,7 +95,7 @@ def test_a_stored_zero_is_an_edge_of_the_closure():
     assert quiet("gtc", nx.DiGraph([("a", "b", {"weight": 0})])).value("a", "b") == 1
 
 
-def test_a_missing_weight_is_said_once():
+def test_missing_weights_cause_one_warning():
     graph = nx.Graph([("a", "b", {"weight": 3}), ("b", "c", {}), ("c", "d", {"distance": 9})])
     with pytest.warns(GraphWarning) as heard:
         assert solve("apsp", graph).value("a", "d") == 5
@@ -102,7 +105,7 @@ def test_a_missing_weight_is_said_once():
     quiet("gtc", graph)
 
 
-def test_rounding_and_underflow_of_fp32_weights_are_said():
+def test_rounding_and_underflow_of_fp32_weights_cause_a_warning():
     with pytest.warns(PrecisionWarning, match=r"rounded to FP32, with .* up to 1.5e-08$"):
         solve("apsp", [(0, 1, 0.1)])
     with pytest.warns(PrecisionWarning) as heard:
@@ -110,18 +113,18 @@ def test_rounding_and_underflow_of_fp32_weights_are_said():
     assert found.value(0, 1) == 0
     texts = [str(warning.message) for warning in heard]
     assert "up to 1, and 1 of them became 0" in texts[0]
-    assert texts[1].startswith("at least 1 pairs of vertices count as without a path: FP32")
+    assert texts[1].startswith("at least 1 pairs of vertices seem to have no path, as FP32")
 
 
 @pytest.mark.parametrize(
     ("problem", "weight", "count"), [("maxrp", 2.0**-80, 2), ("minrp", 2.0**-80, 3)]
 )
-def test_values_that_fp32_cannot_hold_are_said(problem, weight, count):
+def test_values_that_fp32_cannot_represent_cause_a_warning(problem, weight, count):
     chain = [(i, i + 1, weight) for i in range(3)]
     with pytest.warns(PrecisionWarning, match=f"at least {count} pairs .* FP32 cannot hold"):
         solve(problem, chain)
     quiet(problem, [(0, 1, 2.0**-70), (1, 2, 2.0**-70)])
-    with pytest.warns(PrecisionWarning, match="1 pairs of vertices count as without"):
+    with pytest.warns(PrecisionWarning, match="1 pairs of vertices seem to have no path"):
         solve("apsp", [(0, 1, 2.0**127), (1, 2, 2.0**127)])
 
 
@@ -136,7 +139,8 @@ def test_tuples_and_frames_are_lists_of_edges():
     found = quiet("apsp", [(3, 1, 4), (1, 2, 1)], directed=False)
     assert found.graph.names == (1, 2, 3) and found.value(2, 3) == 5
     assert quiet("apsp", edges, names="abcd").graph.names == tuple("abcd")
-    assert quiet("mst", iter(edges)).tree == [("b", "a"), ("a", "c")]  # both ways by default
+    forest = quiet("mst", iter(edges))  # undirected by default
+    assert isinstance(forest, SpanningForest) and forest.tree == [("b", "a"), ("a", "c")]
     square = Frame({"x": [math.inf, 1.0], "y": [4.0, math.inf]}, index=["x", "y"])
     assert quiet("apsp", square).value("x", "y") == 4
     with pytest.warns(GraphWarning, match="1 of 2 edges have no weight"):
@@ -145,15 +149,17 @@ def test_tuples_and_frames_are_lists_of_edges():
     for source, text in (
         ([(0, 1, 2, 3)], r"edges must be \(source, target\) or .*, not \(0, 1, 2, 3\)"),
         ([(0, 1, "x")], r"weights must be numbers, not 'x' \(edge 0 → 1\)"),
-        ([(0, 1, 1), (1, 0, 2)], "edges must be given once, not 1 of them again, the first 0 → 1"),
+        ([(0, 1, 1), (1, 0, 2)], "edges must not be repeated, but 1 are, the first 0 → 1"),
         (Frame({"u": [1], "v": [2], "km": [3]}), "one of the columns km, not 'weight'"),
         (Frame({"u": [1]}), "must have a column of sources and one of targets"),
     ):
         with pytest.raises(ValueError, match=text):
             solve("apsp", source, directed=False)
-    with pytest.raises(ValueError, match="between the names given, not b → a"):
+    with pytest.raises(ValueError, match="between the vertices in names, not b → a"):
         solve("apsp", edges, names=["a", "c"])
-    with pytest.raises(ValueError, match="directed must not be given for a graph that is no list"):
+    with pytest.raises(
+        ValueError, match="directed must not be given for a graph that is not a list"
+    ):
         solve("apsp", np.ones((2, 2)), directed=False)
 
 
@@ -175,12 +181,12 @@ def test_edge_lists_in_files(name, text, tmp_path):
     assert found.graph.names == (1, 2, 10) and found.value(1, 10) == 6.5
 
 
-def test_a_header_of_two_columns_is_one(tmp_path):
+def test_a_header_of_two_columns_is_recognised(tmp_path):
     (tmp_path / "a.csv").write_text("source,target\n1,2\n2,10\n")
     assert quiet("gtc", tmp_path / "a.csv").graph.names == (1, 2, 10)
 
 
-def test_a_header_is_known_by_the_name_of_the_weights(tmp_path):
+def test_a_header_is_recognised_by_the_name_of_the_weights(tmp_path):
     (tmp_path / "a.csv").write_text("one,other,,cost\n1,2,x,5\n2,10,y,1.5\n")
     assert quiet("apsp", tmp_path / "a.csv", weight="cost").value(1, 10) == 6.5
 
@@ -188,7 +194,7 @@ def test_a_header_is_known_by_the_name_of_the_weights(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "a.csv: it has no edges"),
+        ("", "a.csv: the file has no edges"),
         ("one,other,cost\n1,2,5\n", "weight must be one of the columns cost, not 'weight'"),
         ("1,2,3,4\n", r"columns must be source, target and weight, .* not 4 .*\(line 1\)"),
         ("1,2,3\n1,2,3,4\n", "line 2 must have 3 columns, not 4"),
@@ -215,7 +221,7 @@ def test_names_and_weights_missing_in_a_list(tmp_path):
 
 @pytest.mark.parametrize("graph", [nx.Graph(), nx.DiGraph(), np.zeros((0, 0))], ids=str)
 def test_a_graph_without_vertices_is_refused(graph):
-    with pytest.raises(ValueError, match="adjacency matrix must have a row at least, not none"):
+    with pytest.raises(ValueError, match="adjacency matrix must have at least one row, not 0"):
         solve("apsp", graph)
 
 
@@ -230,8 +236,8 @@ def test_a_bomb_and_absurd_headers_are_refused(tmp_path, monkeypatch):
     file = tmp_path / "h.mtx"
     dense = head.replace("coordinate", "array")
     for text, said in (
-        (head + "3 3 999999999999\n1 2 5\n", "promises 999,999,999,999 entries"),
-        (dense + "1000000 1000000\n1\n", "promises 1,000,000,000,000 entries"),
+        (head + "3 3 999999999999\n1 2 5\n", "states 999,999,999,999 entries"),
+        (dense + "1000000 1000000\n1\n", "states 1,000,000,000,000 entries"),
         (head + "9" * 30 + " 3 1\n1 2 5\n", "sizes must be 3 whole numbers, not '9999"),
         (head + "3 3\n", "sizes must be 3 whole numbers, not '3 3'"),
         (head + "% nothing\n", "the line of sizes is missing"),
@@ -244,12 +250,12 @@ def test_a_bomb_and_absurd_headers_are_refused(tmp_path, monkeypatch):
         solve("apsp", tmp_path)
     monkeypatch.setattr(files_module, "free_bytes", lambda: 40)
     file.write_text(head + "3 3 2\n1 2 5\n2 3 1\n")
-    with pytest.raises(ValueError, match=r"must be a file of at most 0\.0 GiB, which are free"):
+    with pytest.raises(ValueError, match=r"must be a file of at most 0\.0 GiB, the free memory"):
         solve("apsp", file)
 
 
 def test_the_fast_algorithm_is_the_default():
-    """Floyd–Warshall above a block of vertices: half of Leyzorek's operations, or less."""
+    """Above one block of vertices, Floyd–Warshall takes at most half of Leyzorek's operations."""
     assert [default_algorithm(v) for v in (1, 128, 129)] == ["leyzorek"] * 2 + ["floyd-warshall"]
     assert default_algorithm(500, check=False) == "leyzorek"
     graph = nx.cycle_graph(200)

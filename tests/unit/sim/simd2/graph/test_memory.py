@@ -1,4 +1,4 @@
-"""`sim.simd2.graph.memory`: what problems take for each pair, and what is refused."""
+"""``sim.simd2.graph.memory``: the memory that problems take, and the refusal of large ones."""
 
 import tracemalloc
 import warnings
@@ -11,13 +11,19 @@ from scipy.sparse import coo_array, random_array, triu
 
 import vitruvian.sim.simd2.graph.memory as module
 from vitruvian.cli import main
-from vitruvian.sim.simd2.graph import PROBLEMS, PrecisionWarning, nearest_neighbours, solve
+from vitruvian.sim.simd2.graph import (
+    PROBLEMS,
+    PrecisionWarning,
+    SpanningForest,
+    nearest_neighbours,
+    solve,
+)
 
 GIB = 1 << 30
 
 
 def peak(call):
-    """What is allocated meanwhile, at most."""
+    """Return the largest memory in bytes that is allocated during a call."""
     tracemalloc.start()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrecisionWarning)
@@ -28,7 +34,7 @@ def peak(call):
 
 
 def test_no_problem_takes_more():
-    """Routes and trees, too; and not much less, or the check would refuse what fits."""
+    """Routes and trees are included. The bound is tight, so that it does not refuse too much."""
     rng = np.random.default_rng(1)
     edges = random_array((300, 300), density=0.004, rng=rng, format="csr")
     upper = triu(edges, 1).tocsr()
@@ -38,17 +44,17 @@ def test_no_problem_takes_more():
 
         def call(name=name):
             given = sources.get(name, edges)
-            paths = solve(name, given, inputs="fp16", algorithm="leyzorek")  # takes the most
+            paths = solve(name, given, inputs="fp16", algorithm="leyzorek")  # needs the most memory
             if paths.extreme:
                 paths.route(*paths.extreme[:2])
-            assert name != "mst" or paths.tree
+            assert name != "mst" or (isinstance(paths, SpanningForest) and paths.tree)
 
-        peak(call)  # loads what is compiled
+        peak(call)  # the first call loads compiled code
         found[name] = peak(call) / 300**2
     assert module.PAIR_BYTES / 1.2 < max(found.values()) < module.PAIR_BYTES, found
 
 
-def test_no_neighbours_take_more():
+def test_no_neighbour_search_takes_more():
     rng = np.random.default_rng(2)
     points, queries = rng.random((700, 4)), rng.random((300, 4))
     for asked, pairs in ((None, 700 * 700), (queries, 700 * 300)):
@@ -60,7 +66,7 @@ def test_no_neighbours_take_more():
         assert peak(call) < module.POINT_BYTES * pairs
 
 
-def test_what_does_not_fit_is_refused_before_it_is_made(tmp_path, monkeypatch, capsys):
+def test_a_problem_that_does_not_fit_is_refused_early(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(module, "free_bytes", lambda: 3 * GIB)
     large = coo_array((np.ones(1), ([0], [1])), shape=(10_000, 10_000))
     text = r"must have at most 7,327 vertices in the 3.0 GiB that are free, not 10,000 \(60 bytes"
@@ -85,8 +91,8 @@ def test_what_does_not_fit_is_refused_before_it_is_made(tmp_path, monkeypatch, c
         assert said in captured.err and captured.err.count("\n") == 1 and not captured.out
 
 
-def test_what_fits_is_not_refused(monkeypatch):
-    monkeypatch.setattr(module, "free_bytes", lambda: 0)  # not asked for something small
+def test_a_problem_that_fits_is_not_refused(monkeypatch):
+    monkeypatch.setattr(module, "free_bytes", lambda: 0)  # not read for a small problem
     assert solve("apsp", nx.path_graph(40)).value(0, 39) == 39
     monkeypatch.setattr(module, "free_bytes", lambda: None)
     module.check_memory(1 << 20, 1 << 20, pair_bytes=60, what="graph", name="vertices")
@@ -97,7 +103,7 @@ def test_what_fits_is_not_refused(monkeypatch):
 
 
 def test_free_memory_is_read(monkeypatch):
-    """The less of what the system and the container have, as far as they say so."""
+    """The smaller of the two limits counts, if the system and the container state them."""
     files = {}
 
     def read(path):

@@ -1,4 +1,4 @@
-"""`sim.simd2.graph.estimate`: what it counts, cycles by hand, the documentation's table."""
+"""``sim.simd2.graph.estimate``: its counts, cycles by hand, and the table of the documentation."""
 
 from dataclasses import fields
 
@@ -18,7 +18,7 @@ def test_the_model_counts_what_a_run_counts(algorithm, vertices):
     assert found.iterations == most_iterations(algorithm, vertices, block=64)
     expected = estimate("minplus", vertices, algorithm, block=64)
     assert expected.iterations == found.iterations
-    if algorithm == "floyd-warshall":  # the run may find blocks closed before the last iteration
+    if algorithm == "floyd-warshall":  # blocks may converge early
         assert found.counts.mmo <= expected.counts.mmo
     else:
         assert expected.counts == found.counts
@@ -41,19 +41,21 @@ def test_cycles_by_hand():
 
 
 def test_the_model_is_of_units_that_are_built():
-    """One pair of FP32 operands an element in two cycles; no addnorm of them, nor on k = 2."""
+    """An element takes one pair of FP32 operands in two cycles; addnorm needs FP16 and k = 4."""
     core = Core(unit=Unit(m=2, n=2, k=2))
     assert core.interval("minplus", "fp32") == 8 * 8 * 16 * 2
     assert core.interval("mma", "fp32") == 8 * 8 * 8 * 2
     assert not core.builds("addnorm") and not Core().builds("addnorm", "fp32")
-    with pytest.raises(ValueError, match="addnorm must have a unit that is built, not FP32"):
+    with pytest.raises(
+        ValueError, match="addnorm must have operands and lanes that a unit exists for, not FP32"
+    ):
         Core().cycles("addnorm", Counts(mmo=1), "fp32")
     with pytest.raises(ValueError, match="not FP16 operands on k = 2"):
         core.interval("addnorm")
 
 
 def test_a_compressed_operand_by_hand():
-    """As long as a dense operation, for twice the depth; two fragments of B, and indices."""
+    """It takes the cycles of a dense one for twice the depth, two fragments of B, and indices."""
     core, counts = Core(), Counts.of(16, 16, 64, sparse=True)
     assert counts == Counts(loads=7, stores=1, mmo=2, sparse=2)
     cycles = core.cycles("minplus", counts)
@@ -73,7 +75,7 @@ def test_every_number_that_is_not_counted_has_a_source():
 
 
 def test_the_table_of_the_documentation(root):
-    text = (root / "docs" / "units" / "simd2.md").read_text()
+    text = (root / "docs" / "units" / "simd2" / "cycles.md").read_text()
     lines = text.split("<!-- model -->")[1].split("<!-- /model -->")[0].strip().splitlines()[2:]
     assert len(lines) == 15
     for line in lines:

@@ -10,6 +10,7 @@ import importlib
 import importlib.metadata
 import json
 import math
+import os
 import sys
 from collections.abc import Sequence
 from concurrent.futures.process import BrokenProcessPool
@@ -117,8 +118,9 @@ def build_parser(wanted: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentPa
 
 
 def _main(arguments: list[str]) -> int:
-    named = [argument for argument in arguments if argument in COMMANDS][:1]
-    options = build_parser(named).parse_args(arguments)
+    if "_ARGCOMPLETE" in os.environ:
+        _complete(os.environ.get("COMP_LINE", ""))
+    options = build_parser(_named(arguments)).parse_args(arguments)
     try:
         code = options.run(options)
         sys.stdout.flush()
@@ -144,6 +146,23 @@ def _main(arguments: list[str]) -> int:
     except RecursionError:
         print("error: the input is nested too deeply", file=sys.stderr)
         return 2
+
+
+def _named(words: Sequence[str]) -> list[str]:
+    """Return the first word that is a command, as a list that is empty if there is none."""
+    return [word for word in words if word in COMMANDS][:1]
+
+
+def _complete(line: str) -> NoReturn:
+    """Answer a shell that asks how ``line`` may go on, and end the process.
+
+    argcomplete sets ``_ARGCOMPLETE`` and passes the line in the environment instead of in the
+    arguments, and reads the answer from file descriptor 8.
+    """
+    import argcomplete
+
+    argcomplete.autocomplete(build_parser(_named(line.split())))
+    raise SystemExit(1)  # not reached: autocomplete ends the process when the variable is set
 
 
 def write_json(path: str, value: Any) -> None:

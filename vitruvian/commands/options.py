@@ -61,14 +61,28 @@ def add_seed(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_jobs(parser: argparse.ArgumentParser) -> None:
-    """Add the option --jobs."""
+def add_jobs(
+    parser: argparse.ArgumentParser, text: str = "Run N processes", *, known: bool = True
+) -> None:
+    """Add the option ``--jobs``, whose default is one job for each core of this machine.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+        Parser of the command.
+    text : str
+        First part of the help text; the default follows it in parentheses.
+    known : bool
+        If False, the parsed value is None unless the option is given, so that the command can
+        tell a given number from the default.
+    """
+    cores = os.cpu_count() or 1
     parser.add_argument(
         "--jobs",
         type=at_least(1, 256),
-        default=os.cpu_count() or 1,
+        default=cores if known else None,
         metavar="N",
-        help="Run this many processes (default: one for each core, here %(default)s).",
+        help=f"{text} (default: one for each core, here {cores}).",
     )
 
 

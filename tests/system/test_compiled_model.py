@@ -122,7 +122,7 @@ def test_wrong_use_is_named():
         model.stream(inputs={}, outputs={})
     with pytest.raises(ValueError, match="latency of top must be 0 without a clock, not 2"):
         rtl.compile(DelayedDot(), latency=2)
-    with pytest.raises(ValueError, match="latency must be a number of cycles from 0 on, not -1"):
+    with pytest.raises(ValueError, match="latency must be a number of cycles, 0 or more, not -1"):
         rtl.compile(DelayedDot(), latency=-1)
 
 

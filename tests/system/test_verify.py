@@ -269,7 +269,7 @@ def test_a_cache_that_cannot_be_written_is_told_before_the_rows(monkeypatch, tmp
         assert main(command) == 2
         out, err = capsys.readouterr()
         assert not out and len(err.splitlines()) == 1
-        assert "VITRUVIAN_CACHE must be a folder that files can be made in, not" in err
+        assert "VITRUVIAN_CACHE must be a folder in which files can be created, not" in err
 
 
 def test_names_of_checks_are_unique(monkeypatch):

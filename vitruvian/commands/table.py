@@ -1,4 +1,4 @@
-"""Results of checks as a table, as JSON and as an exit code."""
+"""Outcomes of checks as a table, as JSON and as an exit code."""
 
 import sys
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""``tune``: the fastest tiling of a matrix product on DaVinci cores."""
+"""The command ``tune``, which searches the fastest tiling of a product on DaVinci cores."""
 
 import argparse
 import sys
@@ -49,7 +49,7 @@ def register(name: str, commands: Any) -> None:
     parser.add_argument(
         "--chip",
         default="ascend310",
-        help="The chip is one that comes along, or a TOML file (default: ascend310).",
+        help="The name of a chip, or a TOML file that describes one (default: ascend310).",
     )
     parser.add_argument(
         "--cores",

@@ -137,7 +137,7 @@ def test_wrong_fetches_are_counted(monkeypatch):
 
     result = _run_mutant(monkeypatch, WrongRegister)
     assert result.mismatches > 0 and result.vectors == PAIRS * 128
-    assert all("items of fetch are not those expected" in text for text in result.examples)
+    assert all("items of fetch differ from the expected ones" in text for text in result.examples)
 
 
 def test_what_is_returned_comes_after_the_reset():

@@ -1,7 +1,7 @@
 """Draw the picture of docs/units/cube.md: ``python -m vitruvian.sim.bench.cube.waveform``.
 
-The unit ``tiny`` runs :mod:`sim.bench.cube.bench_waveform`; the VCD that the simulator writes is
-read just before every rising edge and drawn cycle by cycle.
+The unit ``tiny`` runs ``sim.bench.cube.bench_waveform``. The simulator writes a VCD file, whose
+values just before every rising edge are drawn cycle by cycle.
 """
 
 import re
@@ -29,7 +29,7 @@ _LEFT, _TOP, _WIDTH, _HEIGHT, _PITCH = 150, 30, 52, 20, 32
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the picture: a label and, for every cycle, a bit, text, or None for nothing."""
+    """A line of the picture: a label, and for each cycle a bit, a text, or None for no value."""
 
     label: str
     values: list[Any]
@@ -185,7 +185,7 @@ def _words(values: list[str | None], y: int) -> list[str]:
 
 
 def main() -> int:
-    """Write the picture."""
+    """Write the picture and return the exit code."""
     PICTURE.write_text(draw(rows(simulate())))
     print(PICTURE.name)
     return 0

@@ -1,4 +1,4 @@
-"""The cocotb framework: it passes a good unit and fails every bad one, with a full report."""
+"""The cocotb framework, which passes a correct unit and fails a faulty one with a full report."""
 
 import pytest
 
@@ -38,7 +38,7 @@ def test_a_mutation_fails(fault, failing, text):
     assert all(text in message for message in result.failures.values())
 
 
-def test_a_failure_has_all_that_reproduces_it():
+def test_a_failure_shows_how_to_reproduce_it():
     message = run("sum", seed=77).failures["full_speed"]
     for part in (
         "o: sum differs in result",

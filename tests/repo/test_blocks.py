@@ -1,4 +1,4 @@
-"""Every Python block of README and docs runs as printed, alone, in the repository's folder."""
+"""Every Python block of README and docs runs by itself in the folder of the repository."""
 
 import re
 from pathlib import Path
@@ -23,7 +23,7 @@ BLOCKS = [
 
 
 def run(page: Path, line: int, source: str) -> None:
-    """Run a block in a namespace of its own; a failure shows the page's line."""
+    """Run a block in its own namespace; a failure shows the line of the page."""
     exec(compile("\n" * (line - 1) + source, str(page), "exec"), {"__name__": "__main__"})
 
 

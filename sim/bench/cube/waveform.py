@@ -36,9 +36,19 @@ class Row:
 
 
 def read_vcd(text: str, clock: str = "clk") -> list[dict[str, int]]:
-    """Values of all signals just before every rising edge of the clock, by path below the top.
+    """Return the values of all signals just before every rising edge of a clock.
 
-    Undefined bits count as 0.
+    Parameters
+    ----------
+    text : str
+        Contents of a VCD file.
+    clock : str
+        Name of the clock.
+
+    Returns
+    -------
+    samples : list of dict
+        Values by path below the top module, one dict for each rising edge. Undefined bits are 0.
     """
     names: dict[str, list[str]] = {}
     scope: list[str] = []
@@ -55,7 +65,7 @@ def read_vcd(text: str, clock: str = "clk") -> list[dict[str, int]]:
     values: dict[str, int] = {path: 0 for paths in names.values() for path in paths}
     clocks = {code for code, paths in names.items() if clock in paths}
     samples: list[dict[str, int]] = []
-    before = dict(values)  # at the end of the time step before
+    before = dict(values)  # values at the end of the previous time step
     for line in body.split("\n"):
         if line.startswith("#"):
             before = dict(values)
@@ -70,7 +80,7 @@ def read_vcd(text: str, clock: str = "clk") -> list[dict[str, int]]:
 
 
 def simulate() -> list[dict[str, int]]:
-    """Samples of the cycles of the bench, without its reset.
+    """Run the bench and return the samples of its cycles, without the reset.
 
     Raises
     ------
@@ -90,7 +100,7 @@ def simulate() -> list[dict[str, int]]:
 
 
 def rows(samples: list[dict[str, int]]) -> list[Row]:
-    """What the picture shows of the samples."""
+    """Return the rows of the picture for samples."""
     face = interface_of(MatrixUnit(config=CONFIG))
     streams = {stream.name: stream for stream in face.streams_in + face.streams_out}
 
@@ -132,7 +142,7 @@ def _first(fractal: Any, at: int = 0) -> str | None:
 
 
 def draw(lines: list[Row]) -> str:
-    """The rows as SVG, a column for each cycle."""
+    """Return the rows as SVG, with a column for each cycle."""
     cycles = len(lines[0].values)
     width, height = _LEFT + cycles * _WIDTH + 10, _TOP + (len(lines) + 1) * _PITCH
     out = [

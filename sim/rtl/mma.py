@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 #: Rate relative to FP16 by precision, and the source of the figure: the machine that the M³XU
-#: extends (baseline), or a corollary of the M³XU's paper.
+#: extends (baseline), or a corollary of Zhang 2024.
 PAPER = {
     "fp16": (Fraction(1), "baseline"),
     "bf16": (Fraction(1), "baseline"),

@@ -1,4 +1,4 @@
-"""Files of measured outputs: natural dtypes, bounds before unpacking, one line for a mistake."""
+"""Files of measured outputs: dtypes, limits before unpacking, and one line for a mistake."""
 
 import io
 import os
@@ -25,7 +25,7 @@ ADDEND = RNG.standard_normal(20).astype(np.float32)
 
 
 def operands(format):
-    """The same small values as codes of a format and as fp32 patterns, and what a100 gives."""
+    """Return small values as codes of a format and as fp32 patterns, with the results of a100."""
     values = (np.round(HALF.astype(np.float32) * 4) / 4).view(np.uint32)
     found = np.asarray(convert(values, "fp32", format))
     return found, np.asarray(convert(found, format, "fp32"))
@@ -167,7 +167,7 @@ def test_arrays_in_fortran_order_are_taken(tmp_path):
 
 
 def member(shape, dtype="<u4"):
-    """An array's header alone."""
+    """Return the header of an array."""
     out = io.BytesIO()
     header = {"descr": dtype, "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(out, header)
@@ -206,7 +206,7 @@ def test_a_shape_of_other_than_counts_is_refused(tmp_path, capsys, rows):
 
 
 def bomb(path):
-    """3 MB that unpack to 3 GB: one member that is read and one that is not."""
+    """Write 3 MB that unpack to 3 GB, in a member that is read or in one that is not."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in ("a", "junk"):
             with archive.open(f"{name}.npy", "w", force_zip64=True) as file:

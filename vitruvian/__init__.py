@@ -1,8 +1,8 @@
 """An open matrix unit in RTL, its bit-exact golden models, and the DaVinci AI core around it.
 
-The four packages are `vitruvian.golden` (NumPy models), `vitruvian.hdl` (Amaranth components),
-`vitruvian.sim` (compiled RTL, benches, simulators) and `vitruvian.flows` (area, delay, Verilog).
-``__all__`` lists the names that most programs need; each is imported at its first use.
+The four packages are ``vitruvian.golden`` (NumPy models), ``vitruvian.hdl`` (Amaranth components),
+``vitruvian.sim`` (compiled RTL, benches, simulators) and ``vitruvian.flows`` (area, delay and
+Verilog). ``__all__`` lists the names that most programs need; each is imported at its first use.
 """
 
 import importlib

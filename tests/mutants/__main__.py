@@ -2,10 +2,10 @@
 
     python -m tests.mutants --count 200 --seed 1 --jobs 2
 
-Every mutant is one small change (`operators`). It runs in a copy of the tree under build/mutants
-against the test files nearest to it (`nearest`) until one fails. Mutants that no test can notice,
-because the program means the same, stand with the reason in equivalent.toml. Exit code 0 when at
-least 95 % of all others are killed.
+Every mutant is one small change (``operators``). In a copy of the tree under build/mutants, the
+test files nearest to it (``nearest``) run until one fails. The file equivalent.toml lists mutants
+that no test can notice because the meaning of the program does not change, with the reasons. The
+exit code is 0 if at least 95 % of all others are killed.
 """
 
 import argparse

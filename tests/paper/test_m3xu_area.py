@@ -16,9 +16,9 @@ from vitruvian.flows.figures import PUBLISHED as PICTURE
 from vitruvian.flows.figures import m3xu_ratios
 from vitruvian.flows.units import reported
 
-#: variant -> (published ratio, our goal), areas over `baseline`
+#: variant -> (published ratio, our goal), areas relative to ``baseline``
 AREAS = {"fp32": (1.37, 1.15), "fp32c": (1.41, 1.18), "pipelined": (1.47, 1.16)}
-#: variant -> (published ratio, our goal), cycle times over `baseline`
+#: variant -> (published ratio, our goal), cycle times relative to ``baseline``
 CYCLES = {"fp32": (1.21, 1.10), "fp32c": (1.21, 1.10), "pipelined": (1.00, 1.00)}
 PUBLISHED = {
     "fp32": "m3xu.area.fp32",

@@ -1,6 +1,6 @@
 """Tang 2024, chapter 2: the model's equations against the engine, and its benchmarks.
 
-Tables 2.1 and 2.3 are the source of the chip file (`test_davinci_chip`). The data of the bars of
+Tables 2.1 and 2.3 are the source of the chip file (``test_davinci_chip``). The data of the bars of
 Fig. 2.7 and the curves of Fig. 2.5 are not available; the statements of the text are tested.
 """
 

@@ -54,7 +54,7 @@ endmodule
 
 
 def outputs(monkeypatch, text: str, *, latency: int, smallest: int) -> dict[str, np.ndarray]:
-    monkeypatch.setattr(pieces, "_SMALLEST_TEXT", smallest)
+    monkeypatch.setattr(pieces, "_MIN_TEXT", smallest)
     model = rtl.compile_verilog(f"// {smallest}\n{text}", latency=latency)
     rng = np.random.default_rng(4)
     x = rng.integers(0, 128, 2000, dtype=np.uint8)
@@ -101,7 +101,7 @@ def test_a_faulty_shell_is_noticed(monkeypatch, old, new):
 
 @pytest.mark.parametrize("event", ["negedge clk", "posedge clk, posedge rst", "posedge other"])
 def test_other_clocks_stay_in_the_design(monkeypatch, event):
-    monkeypatch.setattr(pieces, "_SMALLEST_TEXT", 100)
+    monkeypatch.setattr(pieces, "_MIN_TEXT", 100)
     text = STAGE.replace("posedge clk", event, 1) + TOP
     assert not can_be_wrapped(text) and pieces.split(text, "top") == (text, {})
 

@@ -22,7 +22,7 @@ from vitruvian.commands.cce import (
     macros,
     printable,
 )
-from vitruvian.commands.options import GRAPH_PROBLEMS, add_json, at_least, numbers
+from vitruvian.commands.options import GRAPH_PROBLEMS, add_json, add_seed, at_least, numbers
 from vitruvian.errors import UserError
 from vitruvian.files import open_whole, output_path
 from vitruvian.validate import one_of
@@ -115,13 +115,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="Cut the product into these tiles: matmul takes mTiles,kTiles,nTiles,bNum; gemm takes "
         "down,across,m,k,n,stepK (default: a tiling that moves few bytes).",
     )
-    group.add_argument(
-        "--seed",
-        type=at_least(0),
-        default=0,
-        metavar="N",
-        help="Start the random data at this seed (default: 0).",
-    )
+    add_seed(group, default=0)
     group.add_argument(
         "--no-checks",
         action="store_true",

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from vitruvian.errors import UserError
 from vitruvian.files import output_path
@@ -66,12 +67,12 @@ def at_least(low: int, high: int | None = None) -> Callable[[str], int]:
     return number
 
 
-def add_seed(parser: argparse.ArgumentParser) -> None:
-    """Add the option ``--seed``."""
+def add_seed(parser: Any, *, default: int = 1) -> None:
+    """Add the option ``--seed`` to a parser or to a group of its options."""
     parser.add_argument(
         "--seed",
         type=at_least(0, 2**63 - 1),
-        default=1,
+        default=default,
         metavar="N",
         help="Start the random operands at this seed (default: %(default)s).",
     )

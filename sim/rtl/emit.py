@@ -103,10 +103,10 @@ def _leaves(shape: Any, offset: int, path: tuple[str, ...], dims: tuple) -> list
     while isinstance(shape, ShapeCastable) and not isinstance(shape, data.Layout):
         shape = shape.as_shape()
     if isinstance(shape, data.StructLayout):
-        found = []
+        leaves = []
         for key, field in shape:
-            found += _leaves(field.shape, offset + field.offset, (*path, str(key)), dims)
-        return found
+            leaves += _leaves(field.shape, offset + field.offset, (*path, str(key)), dims)
+        return leaves
     if isinstance(shape, data.ArrayLayout):
         stride = Shape.cast(shape.elem_shape).width
         return _leaves(shape.elem_shape, offset, path, (*dims, (shape.length, stride)))
@@ -162,7 +162,7 @@ def declared_ports(text: str, top: str) -> list[tuple[str, str, int]]:
 def _declarations(text: str, top: str) -> list[tuple[str, str, int, bool]]:
     """Return name, direction, width and signedness of every port, with clock and reset."""
     header, body = _header(text, top)
-    found = []
+    ports = []
     for name in module_ports(text, top):
         match = re.search(
             r"\b(input|output)\s+(?:(?:wire|reg|logic)\s+)?(signed\s+)?"
@@ -173,8 +173,8 @@ def _declarations(text: str, top: str) -> list[tuple[str, str, int, bool]]:
             raise ValueError(f"port {name} of {top} must be declared as input or output")
         # Yosys writes a port of width 0 as [-1:0], which by the rules of Verilog has two bits.
         width = abs(int(match[3]) - int(match[4])) + 1 if match[3] else 1
-        found.append((name, match[1], width, bool(match[2])))
-    return found
+        ports.append((name, match[1], width, bool(match[2])))
+    return ports
 
 
 def _header(text: str, top: str) -> tuple[str, str]:

@@ -44,11 +44,11 @@ class Mutant:
     line : int
         Line of the change, from 1.
     start, end : int
-        Byte offsets of what is replaced, within the file.
+        Byte offsets of the replaced text within the file.
     text : str
-        What stands there instead.
+        New text.
     change : str
-        Old and new, for a reader.
+        Old and new text, for a reader.
     """
 
     path: str

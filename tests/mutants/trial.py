@@ -47,7 +47,7 @@ class Copy:
     root : Path
         The repository.
     folder : Path
-        Where the copy goes; what is there is replaced.
+        Folder of the copy, which is replaced if it exists.
     """
 
     def __init__(self, root: Path, folder: Path):
@@ -80,8 +80,8 @@ class Copy:
         budget : float
             Seconds of CPU time that all tests of the mutant may take.
         limit : float
-            Seconds of CPU time that one test may take; more counts as noticed, as a test that
-            never ends. One that stands still for three times as long counts as well.
+            Seconds of CPU time that a test may take. A test that takes longer, or three times as
+            long by the clock, counts as one that never ends and so has noticed the mutant.
         """
         path = self.tree / mutant.path
         source, before = path.read_bytes(), path.stat()

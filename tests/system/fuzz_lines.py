@@ -122,7 +122,7 @@ class Grammar:
     words : tuple of str
         Program and command.
     places : tuple of tuples
-        What each positional argument may be; a good value comes first.
+        Values of each positional argument, a good one first.
     given : tuple of str
         Arguments that keep the work small, unless an option replaces them.
     options : dict

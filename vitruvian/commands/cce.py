@@ -182,13 +182,13 @@ def _argument(parameter: Any, text: str) -> Any:
             raise UserError(f"--arg {name} must be {kind}, not {shown!r}") from None
     if text == "null":
         return None
-    what, _, count = text.partition(":")
-    if what in _GENERATED:
+    kind, _, count = text.partition(":")
+    if kind in _GENERATED:
         if not re.fullmatch("[0-9]{1,9}", count) or not 0 < int(count) <= _MAX_ELEMENTS:
             raise UserError(
-                f"--arg {name}={what}:N must have 1 to {_MAX_ELEMENTS} elements, not {count[:80]!r}"
+                f"--arg {name}={kind}:N must have 1 to {_MAX_ELEMENTS} elements, not {count[:80]!r}"
             )
-        return _generated(what, int(count), parameter.dtype)
+        return _generated(kind, int(count), parameter.dtype)
     if text.endswith(".npy"):
         return _loaded(name, text)
     raise UserError(
@@ -196,15 +196,15 @@ def _argument(parameter: Any, text: str) -> Any:
     )
 
 
-def _generated(what: str, count: int, name: str) -> Any:
+def _generated(kind: str, count: int, name: str) -> Any:
     import numpy as np
 
     from vitruvian.sim.davinci import DTYPES
 
     dtype = DTYPES.get(name, np.dtype(np.uint8))
-    if what == "zeros":
+    if kind == "zeros":
         return np.zeros(count, dtype)
-    if what == "normal":
+    if kind == "normal":
         return np.random.default_rng(0).normal(size=count).astype(dtype)
     return np.arange(count).astype(dtype)
 

@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from html import escape
 
-from rich.console import Console
-from rich.table import Table
-
 from vitruvian.flows.measure import Row
+from vitruvian.table import is_number, open_console, print_table
 
 NOTE = (
     "Yosys synth -flatten; dfflibmap; abc -constr (BUF_X4 drives, 5 fF load) -D at each target; "
@@ -110,39 +108,16 @@ def path_table(row: Row, target: int) -> tuple[list[str], list[list[str]]]:
 
 
 def show(table: tuple[list[str], list[list[str]]], *, title: str, note: str = "") -> None:
-    """Print a table on the terminal with its numeric columns aligned to the right.
-
-    Parameters
-    ----------
-    table : (header, lines)
-    title : str
-        Text above the table.
-    note : str
-        Text below the table; empty for none.
-    """
-    header, lines = table
-    shown = Table(title=title, caption=note or None, title_justify="left", caption_justify="left")
-    for index, name in enumerate(header):
-        numeric = all(_is_number(line[index]) for line in lines)
-        shown.add_column(name, justify="right" if numeric else "left", no_wrap=True)
-    for line in lines:
-        shown.add_row(*(escape_markup(cell) for cell in line))
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=max(console.width, 200))  # a file or a pipe has no width
-    console.print(shown)
-
-
-def escape_markup(text: str) -> str:
-    """Return ``text`` so that rich does not read ``[3]`` in a signal name as markup."""
-    return text.replace("[", r"\[")
+    """Print a table on standard output, with columns of numbers aligned to the right."""
+    header, rows = table
+    print_table(open_console(plain_width=200), header, rows, title=title, note=note or None)
 
 
 def markdown(table: tuple[list[str], list[list[str]]]) -> str:
     """Return the table as Markdown."""
     header, lines = table
     rule = [
-        "---:" if lines and all(_is_number(line[i]) for line in lines) else "---"
+        "---:" if lines and all(is_number(line[i]) for line in lines) else "---"
         for i in range(len(header))
     ]
     rows = [header, rule, *([cell.replace("|", "\\|") for cell in line] for line in lines)]
@@ -189,7 +164,3 @@ def svg_bars(rows: Sequence[Row], *, library: str) -> str:
                 f'<text x="{left + length + 5:.1f}" y="{y + 18 * index + 15}">{value:.0f}</text>'
             )
     return "\n".join([*out, "</svg>"]) + "\n"
-
-
-def _is_number(text: str) -> bool:
-    return text.replace(".", "").replace("–", "0").replace(" %", "").lstrip("+-−").isdigit()

@@ -1,4 +1,4 @@
-"""Does it work, and how fast is a core built from it? Benches, compiled RTL, simulators."""
+"""Compiled RTL, benches that compare it with golden, and simulators of cores built from it."""
 
 if __name__ != "vitruvian.sim":
     raise ImportError("import vitruvian.sim, not sim")

@@ -1,8 +1,9 @@
-"""Every input of the small units through RTL and golden, in chunks that survive an interruption.
+"""Comparison of RTL and golden on every input of the small units, in chunks.
 
-A task is a unit and all of its inputs, numbered; a chunk is a range of numbers. What is done is
-kept in a file that is only ever replaced whole, under a key of the design and of golden's sources:
-change either and the task starts again.
+A task is a unit and all of its inputs, which are numbered. A chunk is a range of these numbers. A
+file records the finished chunks, so that a later run continues after an interruption. The record
+contains a hash of the design and of golden's sources; if either changes, the task starts again. The
+file is always replaced as a whole.
 """
 
 import hashlib
@@ -33,7 +34,7 @@ from vitruvian.workers import Call, Workers
 
 __all__ = ["CHUNK_BITS", "Progress", "Task", "run_tasks", "tasks"]
 
-#: A chunk has 2**CHUNK_BITS inputs: a fifth of a second of work, 16 MiB of arrays.
+#: Base-2 logarithm of the number of inputs in a chunk, which takes a fifth of a second and 16 MiB.
 CHUNK_BITS = 20
 
 _FP8 = ("fp8e4m3", "fp8e5m2")
@@ -41,18 +42,19 @@ _FP8 = ("fp8e4m3", "fp8e5m2")
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """All inputs of one unit.
+    """A unit and all of its inputs.
 
     Attributes
     ----------
     name : str
         Unique name.
     inputs : int
-        How many there are.
+        Number of inputs.
     build : callable
-        Compiles the unit.
+        Function that compiles the unit and returns its model.
     run : callable
-        Called with the model and the numbers of the inputs of a chunk, (N,) uint32.
+        Function that compares the inputs of a chunk. Its arguments are the model and the numbers of
+        the inputs, (N,) ndarray of uint32; it returns a ``Result``.
     """
 
     name: str
@@ -62,14 +64,14 @@ class Task:
 
 
 def tasks() -> list[Task]:
-    """Everything that is done, the small tasks first."""
-    found = [_fp8_dot(a, b) for a in _FP8 for b in _FP8]
+    """Return all tasks, the small ones first."""
+    result = [_fp8_dot(a, b) for a in _FP8 for b in _FP8]
     for name, units in groups(ALL).items():
         format = FORMATS.get(units[0].source)
         bits = 8 if format is None else format.storage_bits
         if units[0].source == "int32" or bits * units[0].operands > 16:
             continue
-        found.append(
+        result.append(
             Task(
                 name=f"{name}: {len(units)} units",
                 inputs=1 << bits * units[0].operands,
@@ -79,7 +81,7 @@ def tasks() -> list[Task]:
         )
     for unit in ALL:
         if unit.source == "fp16" and unit.name in _ALL_PAIRS:
-            found.append(
+            result.append(
                 Task(
                     name=f"all pairs: {unit.name}",
                     inputs=1 << 32,
@@ -87,10 +89,10 @@ def tasks() -> list[Task]:
                     run=partial(_run_pairs, unit),
                 )
             )
-    return found
+    return result
 
 
-#: The FP16 units that see all 2**32 pairs.
+#: The FP16 units that are compared on all 2**32 pairs.
 _ALL_PAIRS = (
     "Multiplier format=fp16 output=fp32",
     "Multiplier format=fp16",
@@ -107,7 +109,9 @@ def _fp8_dot(a: str, b: str) -> Task:
     def run(model: CompiledModel, numbers: np.ndarray) -> Result:
         x, y = _split(numbers, 8)
         x, y = x[:, None], y[:, None]
-        c = np.full(len(x), spec.output.negative_zero, np.uint32)  # keeps a zero product's sign
+        c = np.full(
+            len(x), spec.output.negative_zero, np.uint32
+        )  # adding -0 keeps the sign of a product that is zero
         return compare(
             f"{a} times {b}",
             got=model.run(a=x, b=y, c=c),
@@ -136,7 +140,7 @@ def _build_unit(unit: Unit) -> CompiledModel:
 
 def _run_pairs(unit: Unit, model: CompiledModel, numbers: np.ndarray) -> Result:
     a, b = _split(numbers, 16)
-    # An adder has seen every difference when it has seen every sum: b comes with both signs.
+    # The adder's input ``subtract`` stays 0. As b takes both signs, all differences are sums.
     held = {port.name: 0 for port in model.interface.inputs if port.name not in ("a", "b")}
     return compare(
         unit.name,
@@ -146,27 +150,24 @@ def _run_pairs(unit: Unit, model: CompiledModel, numbers: np.ndarray) -> Result:
     )
 
 
-# -------------------------------------------------------------------- progress
-
-
-#: How every progress file begins.
+#: First bytes of every progress file.
 _HEAD = b'{\n "version": 1,\n "tasks": {'
 
 
 class Progress:
-    """What is done, kept in a file.
+    """A record of finished chunks in a file.
 
     Parameters
     ----------
     path : Path
-        JSON file; made when absent, and written anew when it is damaged.
+        JSON file. It is created if it does not exist, and replaced if it is damaged.
     restart : bool
-        Forget what the file holds.
+        If True, ignore the contents of the file.
 
     Raises
     ------
     ValueError
-        If there is a file that is not one of these: it is never replaced.
+        If the file exists and is not a record of this kind. Such a file is never replaced.
     OSError
         If the file cannot be read or replaced.
     """
@@ -185,16 +186,26 @@ class Progress:
                 head = file.read(len(_HEAD))
         if head != _HEAD:
             raise ValueError(
-                f"the progress file must be one that this command has written, or absent, "
+                f"the progress file must be absent or written by this command, "
                 f"not {str(self.path)!r}"
             )
         try:
             return json.loads(self.path.read_text())["tasks"]
         except (ValueError, RecursionError):
-            return {}  # one of ours that was damaged
+            return {}  # a damaged record
 
     def open(self, name: str, *, key: str, chunks: int) -> list[int]:
-        """The chunks of a task that are left; forgets what was done on another design."""
+        """Return the chunks of a task that remain, and drop the record if the key differs.
+
+        Parameters
+        ----------
+        name : str
+            Name of the task.
+        key : str
+            Hash of the design and of golden.
+        chunks : int
+            Number of chunks of the task.
+        """
         entry = self._tasks.get(name)
         if not entry or entry["key"] != key or entry["chunks"] != chunks:
             entry = {"key": key, "chunks": chunks, "done": "0", "vectors": 0}
@@ -204,7 +215,7 @@ class Progress:
         return [n for n in range(chunks) if not done >> n & 1]
 
     def add(self, name: str, chunk: int, result: Result) -> None:
-        """Note a chunk."""
+        """Record a finished chunk and its result."""
         entry = self._tasks[name]
         entry["done"] = f"{int(entry['done'], 16) | 1 << chunk:x}"
         entry["vectors"] += result.vectors
@@ -212,7 +223,7 @@ class Progress:
         entry["examples"] = (entry["examples"] + list(result.examples))[:3]
 
     def result(self, name: str) -> Result:
-        """The sum of all chunks done."""
+        """Return the sum of the results of all finished chunks."""
         entry = self._tasks[name]
         return Result(
             vectors=entry["vectors"],
@@ -221,7 +232,13 @@ class Progress:
         )
 
     def save(self) -> None:
-        """Replace the file."""
+        """Replace the file.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        """
         write_whole(self.path, json.dumps({"version": 1, "tasks": self._tasks}, indent=1))
 
 
@@ -233,8 +250,7 @@ def _golden_digest() -> str:
     return state.hexdigest()[:16]
 
 
-# -------------------------------------------------------------------- running
-
+#: Tasks whose models are compiled in this process.
 _OPEN: dict[str, tuple[Task, CompiledModel]] = {}
 
 
@@ -259,20 +275,29 @@ def run_tasks(
     limit: int | None = None,
     jobs: int = 1,
 ) -> Iterator[tuple[Task, int, int, Result]]:
-    """Do what is left of each task; saves after every chunk.
+    """Run the remaining chunks of tasks, and save the record after every chunk.
 
     Parameters
     ----------
+    chosen : sequence of Task
+    progress : Progress
+        Record of the finished chunks.
+    chunk_bits : int
+        Base-2 logarithm of the number of inputs in a chunk.
     limit : int, optional
-        Stop a task when that many inputs were done in this run (whole chunks).
+        Largest number of inputs of a task in this run, in whole chunks; there is none by default.
     jobs : int
-        Processes.
+        Number of processes.
 
     Yields
     ------
-    task, left, inputs, total
-        After opening a task and after every chunk of it: chunks left of it, inputs done just now
-        (0 on opening), and the sum of all its chunks.
+    task : Task
+    left : int
+        Number of chunks of the task that remain.
+    inputs : int
+        Number of inputs of the chunk that has finished; 0 when a task begins.
+    total : Result
+        Sum of the results of all finished chunks of the task.
     """
     with Workers(jobs) as workers:
         for task in chosen:
@@ -295,7 +320,7 @@ def run_tasks(
 def _chunks(
     workers: Workers, jobs: int, name: str, todo: Sequence[int], chunk_bits: int
 ) -> Iterator[tuple[int, Result]]:
-    """The results of chunks as they come; short tasks are done in this process."""
+    """Yield the results of chunks as they finish; a task with few chunks runs in this process."""
     if len(todo) < 2 * jobs or jobs == 1:
         for chunk in todo:
             yield chunk, _run_chunk(name, chunk, chunk_bits)

@@ -1,8 +1,8 @@
 """An open matrix unit in RTL, its bit-exact golden models, and the DaVinci AI core around it.
 
-The four packages are `vitruvian.golden` (NumPy models), `vitruvian.hdl` (Amaranth components),
-`vitruvian.sim` (compiled RTL, benches, simulators) and `vitruvian.flows` (area, delay, Verilog).
-The names below are the ones that most programs need; each is imported when it is first used.
+The four packages are ``vitruvian.golden`` (NumPy models), ``vitruvian.hdl`` (Amaranth components),
+``vitruvian.sim`` (compiled RTL, benches, simulators) and ``vitruvian.flows`` (area, delay and
+Verilog). ``__all__`` lists the names that most programs need; each is imported at its first use.
 """
 
 import importlib
@@ -31,6 +31,7 @@ __all__ = [
     "simulate",
 ]
 
+#: Module of each public name, below ``vitruvian``.
 _HOMES = {
     "DotSpec": "golden.fp",
     "PRESETS": "golden.fp",
@@ -44,8 +45,9 @@ _HOMES = {
     "simulate": "sim.davinci",
 }
 
-# In a checkout the four packages are symbolic links. An unpacked sdist, and a zip archive unpacked
-# by a program that knows no links, have none: then the packages are found one folder up.
+# In a checkout the four packages are symbolic links in this folder. An unpacked sdist has no links,
+# nor has a zip archive that was unpacked by a program without support for links; there the
+# packages are one folder up.
 if not (Path(__file__).parent / "golden").is_dir():
     __path__.append(str(Path(__file__).resolve().parents[1]))
 

@@ -1,4 +1,5 @@
-"""Command line: ``vitruvian COMMAND``, or ``python -m vitruvian COMMAND``."""
+"""Entry point of the command line: ``vitruvian COMMAND`` or ``python -m vitruvian COMMAND``."""
+# PYTHON_ARGCOMPLETE_OK
 
 import os
 import sys
@@ -8,8 +9,10 @@ __all__ = ["run"]
 
 
 def run() -> NoReturn:
-    """Run the command line of this process and end the process with its exit code."""
-    if os.environ.get("PYTHONHASHSEED") != "0":  # the same names in Verilog every time
+    """Run the command in ``sys.argv`` and end the process with the command's exit code."""
+    # A fixed hash seed gives the same names in Verilog every time. A shell that asks for
+    # completions gets no Verilog, and a faster answer from one process than from two.
+    if os.environ.get("PYTHONHASHSEED") != "0" and "_ARGCOMPLETE" not in os.environ:
         os.environ["PYTHONHASHSEED"] = "0"
         os.execv(sys.executable, [sys.executable, "-m", "vitruvian", *sys.argv[1:]])
 
@@ -18,7 +21,7 @@ def run() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):  # escape characters that the terminal cannot show
         stream.reconfigure(errors="backslashreplace")  # pyright: ignore
     code = main()
-    if code > 128:  # interrupted: do not wait for threads that run compiled code
+    if code > 128:  # interrupted; threads that run compiled code cannot be stopped
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         os._exit(code)

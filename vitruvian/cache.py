@@ -1,12 +1,14 @@
-"""A content-addressed store of builds and results: whole entries or none, one builder at a time.
+"""A content-addressed store of builds and results, shared by processes.
 
-An entry is a folder named by the hash of everything that determines it. It is built beside its
-place under a file lock and renamed into it, so an interrupted build leaves at most a ``.partial``
-folder; :func:`sweep` or the next builder of the same entry deletes it.
+An entry is a folder whose name is the hash of everything that determines its contents. It is built
+in a temporary folder beside its final one, under a file lock, and renamed when it is complete. So
+an entry is either complete or absent, and only one process builds it. An interrupted build leaves
+at most a ``.partial`` folder, which ``sweep`` or the next builder of the same entry deletes.
 
-The store holds shared libraries that are loaded into this process. Their checksums lie beside them
-and protect against damage, not against an attacker: whoever can write to the store can run code as
-the user who reads it. So a store that another user owns or that everybody can write to is refused.
+The store holds shared libraries that are loaded into this process. Their checksums are stored with
+them and protect against damage, not against an attacker: anyone who can write to the store can run
+code as the user who reads it. A store that another user owns, or that every user can write to, is
+therefore refused.
 """
 
 import fcntl
@@ -45,40 +47,40 @@ _seen: set[Path] = set()
 
 
 class CacheError(OSError):
-    """The store cannot be used; the message says why and names VITRUVIAN_CACHE."""
+    """The store cannot be used. The message says why and names VITRUVIAN_CACHE."""
 
 
 def cache_root() -> Path:
-    """``$VITRUVIAN_CACHE``, or ``build/cache`` in the working directory."""
+    """Return ``$VITRUVIAN_CACHE``, or ``build/cache`` in the working directory."""
     return Path(os.environ.get("VITRUVIAN_CACHE") or Path("build") / "cache").absolute()
 
 
 def check_cache() -> Path:
-    """Return the root of the store once it is there, writable and nobody else's.
+    """Create the root of the store if it does not exist, check that it is usable, and return it.
 
     Raises
     ------
     CacheError
-        If :func:`trusted_root` raises it, or files cannot be made in the store.
+        If ``trusted_root`` raises it, or if no file can be created in the store.
     """
     root = trusted_root()
     probe = root / f".probe-{os.getpid()}"
     try:
         if not root.exists():
             root.mkdir(parents=True, exist_ok=True)
-            root.chmod(stat.S_IMODE(root.stat().st_mode) & ~stat.S_IWOTH)  # umask 0
+            root.chmod(stat.S_IMODE(root.stat().st_mode) & ~stat.S_IWOTH)  # a umask of 0
         probe.touch()
         probe.unlink(missing_ok=True)
     except OSError as error:
         raise CacheError(
-            f"VITRUVIAN_CACHE must be a folder that files can be made in, not {str(root)!r} "
+            f"VITRUVIAN_CACHE must be a folder in which files can be created, not {str(root)!r} "
             f"({error.strerror})"
         ) from None
     return root
 
 
 def trusted_root() -> Path:
-    """Return the root of the store unless somebody else may have put something into it.
+    """Return the root of the store unless another user may have written to it.
 
     Raises
     ------
@@ -90,12 +92,12 @@ def trusted_root() -> Path:
     above = () if os.environ.get("VITRUVIAN_CACHE") else (root.parent, root.parent.parent)
     for folder in (root, *above):
         try:
-            facts = folder.stat()
+            status = folder.stat()
         except OSError:
-            continue  # it is not made yet
-        if facts.st_uid not in (0, os.geteuid()):
+            continue  # it does not exist yet
+        if status.st_uid not in (0, os.geteuid()):
             reason = f"another user owns {str(folder)!r}"
-        elif folder == root and facts.st_mode & stat.S_IWOTH:
+        elif folder == root and status.st_mode & stat.S_IWOTH:
             reason = f"every user can write to {str(folder)!r}"
         else:
             continue
@@ -104,7 +106,11 @@ def trusted_root() -> Path:
 
 
 def digest(*parts: object) -> str:
-    """Hash of the texts of ``parts``: the name of what they determine."""
+    """Return the hash of ``parts``, as 32 hexadecimal digits.
+
+    Strings and bytes are hashed as they are, other objects by their ``repr``. The length of each
+    part is hashed as well, so that ("ab", "c") and ("a", "bc") differ.
+    """
     state = hashlib.sha256()
     for part in parts:
         text = part if isinstance(part, str) else repr(part)
@@ -116,7 +122,10 @@ def digest(*parts: object) -> str:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock on ``path`` (made when absent) against other processes and threads."""
+    """Hold an exclusive lock on ``path`` against other processes and threads.
+
+    The file is created if it does not exist.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -127,22 +136,29 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def entry(kind: str, key: str, build: Callable[[Path], dict[str, Any]]) -> tuple[Path, dict]:
-    """Return the folder and the facts of an entry, building it when it is absent or damaged.
+    """Return an entry, and build it first if it is absent or damaged.
 
     Parameters
     ----------
     kind : str
-        Folder under the root.
+        Name of the folder below the root that holds entries of this kind.
     key : str
-        Result of :func:`digest`.
+        Result of ``digest``.
     build : callable
-        Fills the folder it is given and returns facts that JSON can hold.
+        Function that receives an empty folder, fills it, and returns a dict of facts that JSON can
+        represent.
 
     Returns
     -------
     folder : Path
+        Folder of the complete entry.
     facts : dict
-        What ``build`` returned, plus ``cached``: whether it was there before.
+        Result of ``build``, and the bool ``cached``, which is True if the entry existed before.
+
+    Raises
+    ------
+    CacheError
+        If the store cannot be used; see ``check_cache``.
     """
     folder = trusted_root() / kind / key
     facts = _read(folder)
@@ -177,7 +193,10 @@ def entry(kind: str, key: str, build: Callable[[Path], dict[str, Any]]) -> tuple
 
 
 def settled(kind: str, key: str, build: Callable[[Path], dict[str, Any]]) -> Path:
-    """Return the folder of a large `entry`; a process compares its checksums only once."""
+    """Return the folder of a large entry, whose checksums this process compares only once.
+
+    The parameters are those of ``entry``.
+    """
     folder = trusted_root() / kind / key
     if folder not in _seen or not (folder / _META).is_file():
         entry(kind, key, build)
@@ -186,7 +205,10 @@ def settled(kind: str, key: str, build: Callable[[Path], dict[str, Any]]) -> Pat
 
 
 def sweep() -> None:
-    """Delete what builders that were killed have left; what is being built stays."""
+    """Delete the partial folders of builders that were killed.
+
+    The folder of a builder that still runs is locked and stays.
+    """
     with suppress(OSError):
         for half in cache_root().glob(f"*/*{_PARTIAL}"):
             with suppress(OSError), open(_lock_of(half), "a") as handle:
@@ -195,14 +217,14 @@ def sweep() -> None:
 
 
 def _lock_of(folder: Path) -> Path:
-    """The lock of an entry, by its folder or by the one that it is built in."""
+    """Return the lock file of an entry, given its final or its partial folder."""
     return (
         folder.parents[1] / "locks" / f"{folder.parent.name}-{folder.name.removesuffix(_PARTIAL)}"
     )
 
 
 def _read(folder: Path) -> dict[str, Any] | None:
-    """The facts of a whole entry; None when anything is missing or changed."""
+    """Return the facts of a complete entry, or None if a file of it is missing or changed."""
     try:
         meta = json.loads((folder / _META).read_text())
         for name, checksum in meta["files"].items():
@@ -218,14 +240,14 @@ def _checksum(path: Path) -> str:
 
 
 class ResultCache:
-    """JSON documents by key under ``trusted_root() / kind``.
+    """A dictionary of JSON documents in the store, in the folder ``trusted_root() / kind``.
 
     Parameters
     ----------
     kind : str
-        Name of the sub-directory, one per producer.
+        Name of the folder; each producer of documents has its own.
     enabled : bool
-        False: `get` finds nothing and `put` stores nothing.
+        If False, ``get`` always returns None and ``put`` does nothing.
     """
 
     def __init__(self, *, kind: str, enabled: bool = True):
@@ -236,7 +258,7 @@ class ResultCache:
         return self._folder / key[:2] / f"{key}.json.gz"
 
     def get(self, key: str) -> Any | None:
-        """Return the document stored under `key`, or None if there is none that reads back."""
+        """Return the document of ``key``, or None if it is absent or cannot be read."""
         if not self._enabled:
             return None
         try:
@@ -245,7 +267,7 @@ class ResultCache:
             return None
 
     def put(self, key: str, document: Any) -> None:
-        """Store `document` (JSON) under `key`."""
+        """Store ``document``, which JSON must be able to represent, under ``key``."""
         if self._enabled:
             data = json.dumps(document, separators=(",", ":")).encode()
             write_whole(self._path(key), gzip.compress(data, compresslevel=3, mtime=0))

@@ -1,8 +1,8 @@
-"""The command line: arguments in, a table or JSON out, an exit code.
+"""The command line: parser, dispatch to a command's module, and exit codes.
 
-Exit codes: 0 success; 1 a mismatch, a failed check or a failed tool; 2 a wrong argument or a
-missing tool, with one line on standard error that says what is allowed or what to install; 130 and
-143 after Ctrl-C and SIGTERM.
+The exit code is 0 for success; 1 for a mismatch, a failed check or a failed tool; 2 for a wrong
+argument or a missing tool, with one line on standard error that says what is allowed or what to
+install; 130 after Ctrl-C and 143 after SIGTERM.
 """
 
 import argparse
@@ -10,6 +10,7 @@ import importlib
 import importlib.metadata
 import json
 import math
+import os
 import sys
 from collections.abc import Sequence
 from concurrent.futures.process import BrokenProcessPool
@@ -21,7 +22,8 @@ from vitruvian.files import write_whole
 
 __all__ = ["COMMANDS", "build_parser", "main", "write_json"]
 
-#: Every command: its module in `vitruvian.commands`, whose `register` adds it, and its help line.
+#: Module in ``vitruvian.commands`` and help line of every command. The module's function
+#: ``register`` adds the command to the parser.
 COMMANDS = {
     "verify": ("verify", "compare compiled RTL with golden"),
     "silicon": ("silicon", "compare golden and RTL with outputs measured on a GPU"),
@@ -44,7 +46,7 @@ COMMANDS = {
 
 
 class _Parser(argparse.ArgumentParser):
-    """An argument parser that answers a mistake with one line and keeps its texts' line breaks."""
+    """An argument parser that reports a mistake in one line and keeps line breaks in help texts."""
 
     def __init__(self, **options: Any):
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **options)
@@ -56,7 +58,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _Version(argparse.Action):
-    """Print the installed package's version, which is looked up only when it is asked for."""
+    """The action of ``--version``, which reads the package's metadata only when it is used."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, **options: Any):
         super().__init__(option_strings, argparse.SUPPRESS, nargs=0, **options)
@@ -71,27 +73,38 @@ class _Version(argparse.Action):
 
 
 class _Commands:
-    """The subparsers; only the modules of ``wanted`` commands are imported."""
+    """The subparsers of the commands, of which only the ``named`` ones get their options."""
 
-    def __init__(self, subparsers: Any, wanted: set[str]):
+    def __init__(self, subparsers: Any, named: set[str]):
         self._subparsers = subparsers
-        self._wanted = wanted
+        self._named = named
 
     def add_parser(self, name: str, **options: Any) -> argparse.ArgumentParser:
-        """Add a command with its help line from `COMMANDS`."""
+        """Add a command with its help line from ``COMMANDS``."""
         return self._subparsers.add_parser(name, help=COMMANDS[name][1], **options)
 
     def add_all(self) -> None:
-        """Add every command in the order of `COMMANDS`, those not wanted with no options."""
+        """Add every command in the order of ``COMMANDS``.
+
+        Only the modules of named commands are imported, because most of them take long to import.
+        """
         for name, (module, _) in COMMANDS.items():
-            if name in self._wanted:
+            if name in self._named:
                 importlib.import_module(f"vitruvian.commands.{module}").register(name, self)
             else:
                 self.add_parser(name)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code; Ctrl-C and SIGTERM end it within two seconds."""
+    """Run one command and return its exit code.
+
+    Ctrl-C and SIGTERM end the command within two seconds.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Arguments without the program's name; those of this process by default.
+    """
     try:
         with interrupt.guarded():
             return _main(sys.argv[1:] if arguments is None else list(arguments))
@@ -100,8 +113,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return getattr(stop, "code", 130)
 
 
-def build_parser(wanted: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
-    """Return the parser of the command line; only ``wanted`` commands get their options."""
+def build_parser(named: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
+    """Return the parser of the command line, in which only the ``named`` commands have options."""
     parser = _Parser(
         prog="vitruvian",
         description="Verify, measure and write matrix units; simulate DaVinci cores around them.",
@@ -112,13 +125,14 @@ def build_parser(wanted: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentPa
     )
     parser.add_argument("--version", action=_Version, help="Print the version and stop.")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    _Commands(subparsers, set(wanted)).add_all()
+    _Commands(subparsers, set(named)).add_all()
     return parser
 
 
 def _main(arguments: list[str]) -> int:
-    named = [argument for argument in arguments if argument in COMMANDS][:1]
-    options = build_parser(named).parse_args(arguments)
+    if "_ARGCOMPLETE" in os.environ:
+        _complete(os.environ.get("COMP_LINE", ""))
+    options = build_parser(_named(arguments)).parse_args(arguments)
     try:
         code = options.run(options)
         sys.stdout.flush()
@@ -146,10 +160,33 @@ def _main(arguments: list[str]) -> int:
         return 2
 
 
-def write_json(path: str, value: Any) -> None:
-    """Write a whole JSON file or none; ``-`` is standard output.
+def _named(words: Sequence[str]) -> list[str]:
+    """Return the first word that is a command, as a list that is empty if there is none."""
+    return [word for word in words if word in COMMANDS][:1]
 
-    Infinities and NaN, which JSON cannot express, become null.
+
+def _complete(line: str) -> NoReturn:
+    """Answer a shell that asks how ``line`` may go on, and end the process.
+
+    argcomplete sets ``_ARGCOMPLETE`` and passes the line in the environment instead of in the
+    arguments, and reads the answer from file descriptor 8.
+    """
+    import argcomplete
+
+    argcomplete.autocomplete(build_parser(_named(line.split())))
+    raise SystemExit(1)  # not reached: autocomplete ends the process when the variable is set
+
+
+def write_json(path: str, value: Any) -> None:
+    """Write a complete JSON file, or nothing if it cannot be written.
+
+    Parameters
+    ----------
+    path : str
+        Name of the file, or ``-`` for standard output.
+    value : object
+        Dicts, lists, tuples, numbers and strings. Infinities and NaN, which JSON cannot express,
+        become null.
 
     Raises
     ------

@@ -1,11 +1,11 @@
-"""Exceptions that every package shares, and how a command ends on them."""
+"""Exceptions that all packages share; each has an exit code on the command line."""
 
 __all__ = ["UserError", "WorkError"]
 
 
 class UserError(ValueError):
-    """An argument is wrong; the message is one line that says what is allowed. Exit code 2."""
+    """A wrong argument. The message is one line that says what is allowed; exit code 2."""
 
 
 class WorkError(RuntimeError):
-    """A tool or a process failed in the middle of the work; the message says which. Exit code 1."""
+    """A tool or a process that failed during the work. The message names it; exit code 1."""

@@ -1,4 +1,4 @@
-"""Output files: checked before the work begins, and written whole or not at all."""
+"""Output files, which are checked before the work begins and written completely or not at all."""
 
 import argparse
 import os
@@ -12,20 +12,25 @@ __all__ = ["open_whole", "output_path", "write_whole"]
 
 
 def output_path(*suffixes: str, stdout: bool = False, folder: bool = False) -> Callable[[str], str]:
-    """Return a parser for an option that names a file (or a folder of files) to be written.
+    """Return a function that checks the value of an option that names an output file.
 
-    The parser makes and removes a file in the folder at once, so that a command refuses a place
-    that it cannot write to before it works for minutes. `write_whole` makes missing folders; the
-    parser tries the nearest folder that exists.
+    The function creates and removes a file in the same folder at once, so that a command refuses a
+    path that it cannot write to before it works for minutes. If the folder does not exist, the
+    function tries its nearest parent that does; ``write_whole`` creates the missing folders later.
 
     Parameters
     ----------
     *suffixes : str
-        Endings that the file name may have, such as ".svg"; any ending if none is given.
+        Endings that the file name may have, such as ".svg". Any ending is allowed by default.
     stdout : bool
-        Whether "-" is allowed and means standard output.
+        If True, "-" is allowed and means standard output.
     folder : bool
-        Whether the option names a folder, which need not exist yet.
+        If True, the option names a folder of output files, which need not exist yet.
+
+    Returns
+    -------
+    path : callable
+        Function that returns its argument, or raises ``argparse.ArgumentTypeError``.
     """
 
     def path(text: str) -> str:
@@ -48,9 +53,9 @@ def output_path(*suffixes: str, stdout: bool = False, folder: bool = False) -> C
 
 
 def _try(target: Path) -> None:
-    """Raise OSError or ValueError unless a file can be made at `target`."""
+    """Raise OSError or ValueError unless a file can be created at ``target``."""
     if "\0" in str(target):
-        raise ValueError("it holds a null character")
+        raise ValueError("it contains a null character")
     if not target.name or target.is_dir():
         raise IsADirectoryError(21, "it is a folder")
     if target.exists() and not os.access(target, os.W_OK):
@@ -65,12 +70,19 @@ def _try(target: Path) -> None:
 
 
 def write_whole(path: str | Path, data: bytes | str) -> None:
-    """Write `data` so that the file is there whole or not at all; see `open_whole`.
+    """Write a file completely or not at all; see ``open_whole``.
+
+    Parameters
+    ----------
+    path : str or Path
+        Name of the file.
+    data : bytes or str
+        Contents; a str is encoded as UTF-8.
 
     Raises
     ------
     OSError
-        If the file cannot be written; nothing is left behind then.
+        If the file cannot be written. No part of it is left behind.
     """
     with open_whole(path) as file:
         file.write(data.encode() if isinstance(data, str) else data)
@@ -78,21 +90,22 @@ def write_whole(path: str | Path, data: bytes | str) -> None:
 
 @contextmanager
 def open_whole(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a file that takes its place when the block ends, and not if the block raises.
+    """Open a temporary file that is renamed to ``path`` when the block ends without an exception.
 
-    The file has the mode of the umask. Folders that do not exist are made. A device (/dev/null), a
-    pipe, or whatever /dev/stdout stands for is written to directly.
+    The permissions of the file follow the umask, and missing folders are created. A device such as
+    /dev/null, a pipe, and the file behind /dev/stdout cannot be renamed to; they are written
+    directly.
 
     Raises
     ------
     OSError
-        If the file cannot be written; nothing is left behind then.
+        If the file cannot be written. No part of it is left behind.
     """
     if _is_direct(Path(path)):
         with open(path, "wb") as file:
             yield file
         return
-    target = Path(path).resolve()  # a symbolic link stays, and its file is replaced
+    target = Path(path).resolve()  # a symbolic link is kept; the file that it names is replaced
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:64]}.")
     try:
@@ -108,6 +121,6 @@ def open_whole(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def _is_direct(path: Path) -> bool:
-    """Return whether a place cannot be replaced by another file: a device, a pipe, an open file."""
+    """Return whether ``path`` is a device, a pipe or an open file, which cannot be replaced."""
     system = str(path.absolute()).startswith(("/dev/", "/proc/"))
     return path.exists() and not path.is_dir() and (system or not path.is_file())

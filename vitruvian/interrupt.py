@@ -1,8 +1,9 @@
-"""Ctrl-C and SIGTERM: a command ends within two seconds and leaves no process behind.
+"""Ctrl-C and SIGTERM, after which a command ends within two seconds and leaves no process behind.
 
-Programs that a command starts and its worker processes have process groups of their own, so that
-all that they have started in turn is killed with them. The main thread then unwinds by
-KeyboardInterrupt; a thread ends the process when that takes too long, as in compiled code.
+Each worker process and each program that a command starts has its own process group, so that the
+processes that it has started in turn are killed together with it. KeyboardInterrupt then unwinds
+the main thread. If that takes too long, for example in compiled code, another thread ends the
+process.
 """
 
 import contextlib
@@ -30,7 +31,7 @@ __all__ = [
     "stopping",
 ]
 
-#: Seconds that the main thread has to unwind before the process is ended.
+#: Seconds in which the main thread may unwind before another thread ends the process.
 GRACE_S = 1.2
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -43,12 +44,17 @@ _inherit = False
 
 
 class Interrupted(KeyboardInterrupt):
-    """A command was told to stop.
+    """A request to stop the command, by a signal.
+
+    Parameters
+    ----------
+    number : int
+        Number of the signal.
 
     Attributes
     ----------
     code : int
-        Exit code by the shell's convention: 130 for Ctrl-C, 143 for SIGTERM.
+        Exit code by the shell's convention, 128 + ``number``: 130 for Ctrl-C, 143 for SIGTERM.
     """
 
     def __init__(self, number: int):
@@ -57,14 +63,15 @@ class Interrupted(KeyboardInterrupt):
 
 
 def stopping() -> bool:
-    """Whether the command was told to stop; nothing new may be started then."""
+    """Return whether a signal has told the command to stop, so that it must start nothing new."""
     return _stopping.is_set()
 
 
 def inherit_groups() -> None:
-    """Let programs stay in this process's group: in a worker, which is killed as a group.
+    """Start programs in the process group of this process from now on.
 
-    Signals have their usual effect again, whatever the process was forked with.
+    A worker process calls this function: it is killed as a group. The function also restores the
+    usual effect of signals, because a forked worker inherits the handlers of its parent.
     """
     global _inherit
     _inherit = True
@@ -75,7 +82,7 @@ def inherit_groups() -> None:
 
 
 def note_group(group: int) -> None:
-    """Remember a process group that must not outlive this command."""
+    """Add a process group to those that are killed when the command is told to stop."""
     with _lock:
         _groups.add(group)
     if stopping():
@@ -83,13 +90,13 @@ def note_group(group: int) -> None:
 
 
 def forget_group(group: int) -> None:
-    """Forget a process group, as its leader has been waited for."""
+    """Remove a process group whose leader has ended from those that are killed."""
     with _lock:
         _groups.discard(group)
 
 
 def kill_group(group: int) -> None:
-    """Kill a process group, and its leader even before it has made the group."""
+    """Kill a process group, and its leader in case it has not created the group yet."""
     for kill in (os.killpg, os.kill):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             kill(group, signal.SIGKILL)
@@ -97,7 +104,10 @@ def kill_group(group: int) -> None:
 
 @contextlib.contextmanager
 def at_hard_end(action: Callable[[], object]) -> Iterator[None]:
-    """Call ``action`` if the process is ended meanwhile without unwinding; another thread does."""
+    """Call ``action`` if the process ends without unwinding while the block runs.
+
+    Another thread than the main one calls it.
+    """
     _last.append(action)
     try:
         yield
@@ -107,17 +117,19 @@ def at_hard_end(action: Callable[[], object]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def guarded() -> Iterator[None]:
-    """Answer Ctrl-C and SIGTERM as the module says; outside the main thread, do nothing.
+    """Handle Ctrl-C and SIGTERM while the block runs, as the module's docstring describes.
+
+    Outside the main thread, and inside another such block, this context manager does nothing.
 
     Raises
     ------
     Interrupted
-        In the main thread, when a signal comes.
+        In the main thread, when a signal arrives.
     """
     global _guards
-    here = threading.current_thread() is threading.main_thread()
-    before = {n: signal.getsignal(n) for n in _SIGNALS} if here and not _guards else {}
-    # a signal that is ignored stays ignored: a background job's Ctrl-C is for somebody else
+    is_main = threading.current_thread() is threading.main_thread()
+    before = {n: signal.getsignal(n) for n in _SIGNALS} if is_main and not _guards else {}
+    # An ignored signal stays ignored: a shell starts background jobs with Ctrl-C ignored.
     before = {n: old for n, old in before.items() if old not in (signal.SIG_IGN, None)}
     if not before:
         yield
@@ -147,7 +159,14 @@ def _interrupt(number: int, frame: object) -> None:
 
 
 def _watch(reader: int) -> None:
-    """Wait for a signal's number; kill the groups; end the process if the guard stays."""
+    """Wait for a signal, kill the process groups, and end the process if it does not unwind.
+
+    Parameters
+    ----------
+    reader : int
+        Read end of the pipe into which Python's signal handler writes the number of each signal.
+        The main thread closes the write end when it has unwound.
+    """
     with open(reader, "rb", buffering=0) as pipe:
         number = 0
         while number not in _SIGNALS:
@@ -160,12 +179,14 @@ def _watch(reader: int) -> None:
         while select.select([pipe], [], [], deadline)[0]:
             if not pipe.read(1):
                 return
-            deadline = 0.1  # an impatient second signal
+            deadline = 0.1  # a second signal; the user is impatient
     _kill_groups()
     for action in reversed(_last):
         with contextlib.suppress(Exception):
             action()
-    show = "\x1b[?25h" if sys.stderr.isatty() else ""  # the cursor, which a bar may have hidden
+    show = (
+        "\x1b[?25h" if sys.stderr.isatty() else ""
+    )  # show the cursor, which a progress bar may have hidden
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()
         os.write(2, f"{show}interrupted\n".encode())
@@ -180,7 +201,14 @@ def _kill_groups() -> None:
 
 
 def run_killable(command: list[str], **options: Any) -> "subprocess.CompletedProcess[str]":
-    """Run a program as :func:`subprocess.run` does, and kill it with its children on a signal.
+    """Run a program like ``subprocess.run``, and kill it and its children on a signal.
+
+    Parameters
+    ----------
+    command : list of str
+        Program and arguments.
+    **options
+        Keyword arguments of ``subprocess.Popen``.
 
     Raises
     ------
@@ -189,7 +217,7 @@ def run_killable(command: list[str], **options: Any) -> "subprocess.CompletedPro
     """
     if stopping():
         raise KeyboardInterrupt
-    if not _guards or _inherit:  # the terminal or the worker's end reaches it
+    if not _guards or _inherit:  # the terminal or the end of the worker reaches the program
         process = subprocess.Popen(command, **options)  # pyright: ignore
         kill = process.kill
     else:
@@ -212,7 +240,10 @@ def run_killable(command: list[str], **options: Any) -> "subprocess.CompletedPro
 
 @contextlib.contextmanager
 def blocked() -> Iterator[None]:
-    """Hold the signals back while a process is started; the process never sees them."""
+    """Block Ctrl-C and SIGTERM in this thread while the block starts a process.
+
+    Otherwise a signal could arrive after the start and before the process group is registered.
+    """
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     try:
         yield

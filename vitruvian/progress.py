@@ -1,4 +1,4 @@
-"""How far a command is: a bar on a terminal, elsewhere a line every ten seconds."""
+"""Progress of a command: a bar on a terminal, and elsewhere a line every ten seconds."""
 
 import sys
 import time
@@ -17,24 +17,26 @@ from rich.progress import Progress as RichProgress
 
 __all__ = ["Progress"]
 
-#: Seconds between two lines where standard error is not a terminal.
+#: Seconds between two lines if standard error is not a terminal.
 _PAUSE_S = 10.0
 
 
 class Progress:
-    """A context manager that shows one task on standard error until it ends.
+    """A context manager that shows the progress of one task on standard error.
 
     Parameters
     ----------
     task : str
-        What the command does.
+        Description of the work.
     total : int, optional
         Number of steps, if it is known.
-    bar, counts : bool
-        Whether to draw a bar, and whether to show the numbers of steps beside it.
+    bar : bool
+        If True, draw a bar.
+    counts : bool
+        If True, show the number of finished steps and the total beside the bar.
     lines : bool
-        Whether to print lines where standard error is not a terminal. A command that prints its
-        rows as they finish needs none.
+        If True, print lines if standard error is not a terminal. A command that prints its rows as
+        they finish needs no such lines.
     """
 
     def __init__(
@@ -55,10 +57,10 @@ class Progress:
         self._columns += [TextColumn("{task.fields[note]}"), TimeElapsedColumn()]
         self._bar: RichProgress | None = None
         self._task, self._done, self._total, self._note = task, 0, total, ""
-        self._began = self._said = time.monotonic()
+        self._began = self._printed = time.monotonic()
 
     def __enter__(self) -> "Progress":
-        self._began = self._said = time.monotonic()
+        self._began = self._printed = time.monotonic()
         if self.terminal:
             self._bar = RichProgress(*self._columns, console=self._console, transient=True)
             self._line = self._bar.add_task(escape(self._task), total=self._total, note=self._note)
@@ -75,7 +77,7 @@ class Progress:
             self._bar.stop()
 
     def __call__(self, task: str, done: int, total: int) -> None:
-        """Show that ``done`` of ``total`` steps are done and that ``task`` is at work."""
+        """Show that ``done`` of ``total`` steps are finished and that ``task`` is running."""
         self.update(task, done=done, total=total)
 
     def advance(self) -> None:
@@ -90,7 +92,17 @@ class Progress:
         total: int | None = None,
         note: str | None = None,
     ) -> None:
-        """Show what changed: the task, the steps that are done, their total, or a note."""
+        """Show the values that are given, and keep the others.
+
+        Parameters
+        ----------
+        task : str, optional
+            Description of the work.
+        done, total : int, optional
+            Number of finished steps, and of all steps.
+        note : str, optional
+            Text behind the counts.
+        """
         self._task = self._task if task is None else task
         self._done = self._done if done is None else done
         self._total = self._total if total is None else total
@@ -103,9 +115,9 @@ class Progress:
                 total=self._total,
                 note=escape(self._note),
             )
-        elif self._lines and time.monotonic() - self._said > _PAUSE_S:
-            self._said = time.monotonic()
+        elif self._lines and time.monotonic() - self._printed > _PAUSE_S:
+            self._printed = time.monotonic()
             count = f"[{self._done:,}/{self._total:,}] " if self._total else ""
             text = " ".join(part for part in (self._task, self._note) if part)
-            seconds = self._said - self._began
+            seconds = self._printed - self._began
             print(f"{count}{text} ({seconds:.0f} s)", file=sys.stderr, flush=True)

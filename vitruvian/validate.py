@@ -1,4 +1,4 @@
-"""Checks of arguments that every package shares; each message says what is allowed."""
+"""Checks of arguments that all packages share. Each error message says what is allowed."""
 
 from collections.abc import Iterable
 from typing import Any, TypeVar
@@ -11,7 +11,16 @@ T = TypeVar("T")
 
 
 def check_int(thing: str, value: Any, low: int, high: int | None = None) -> int:
-    """Return ``value`` if it is an int between ``low`` and ``high``, both included.
+    """Return ``value`` if it is an int from ``low`` to ``high``.
+
+    Parameters
+    ----------
+    thing : str
+        Name of the argument, for the message.
+    value : object
+        Value to check. A bool is not an int.
+    low, high : int
+        Smallest and largest allowed value. By default there is no largest value.
 
     Raises
     ------
@@ -31,10 +40,19 @@ def check_int(thing: str, value: Any, low: int, high: int | None = None) -> int:
 def one_of(thing: str, value: T, allowed: Iterable[object]) -> T:
     """Return ``value`` if it is one of ``allowed``.
 
+    Parameters
+    ----------
+    thing : str
+        Name of the argument, for the message.
+    value : object
+        Value to check. A bool is not an int, although Python finds True in (1, 2).
+    allowed : iterable
+        Allowed values, which the message lists.
+
     Raises
     ------
     UserError
-        If it is not; the message lists ``allowed``. A bool never counts as an int.
+        If ``value`` is not allowed.
     """
     names = list(allowed)
     if value not in names or (isinstance(value, bool) and bool not in map(type, names)):
@@ -44,5 +62,5 @@ def one_of(thing: str, value: T, allowed: Iterable[object]) -> T:
 
 
 def shortened(value: str, most: int = 60) -> str:
-    """Return ``value`` in quotes for a message, cut off after ``most`` characters."""
+    """Return ``value`` in quotes for a message, truncated to ``most`` characters."""
     return repr(value if len(value) <= most else value[:most] + "…")

@@ -1,7 +1,7 @@
-"""Worker processes that report what they do, and that die with all they have started.
+"""Worker processes that report their progress and are killed with all their children.
 
-Unlike a pool of :mod:`concurrent.futures` this one says which call a worker had when it was
-killed, goes on without that call, and ends at once when it is told to.
+Unlike a pool of ``concurrent.futures``, this one reports which call a worker was running when it
+was killed, continues with the other calls, and ends at once on a signal.
 """
 
 import contextlib
@@ -21,21 +21,21 @@ __all__ = ["Call", "Event", "WorkerKilled", "Workers", "listening", "tell"]
 
 
 class WorkerKilled(WorkError):
-    """A worker process ended in the middle of a call, as the kernel does when memory runs out."""
+    """A worker process ended during a call, for example because the memory was exhausted."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """A call for a worker.
+    """A function call that a worker process executes.
 
     Attributes
     ----------
     key : hashable
-        What its events are called.
+        Identifier of the call in its events.
     function : callable
-        Function at the top of a module.
+        A function at the top level of a module, so that it can be pickled.
     arguments : tuple
-        Its arguments, which must pickle.
+        Arguments of the function, which must be picklable.
     """
 
     key: Hashable
@@ -45,17 +45,18 @@ class Call:
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """What a worker says of a call.
+    """A report about a call.
 
     Attributes
     ----------
     key : hashable
-        The call's.
+        Identifier of the call.
     kind : str
-        "told" (`value` is what the function passed to `tell`), "done" (`value` is the result) or
-        "failed" (`value` is the exception; WorkerKilled if the process is gone).
+        "told" if the function has called ``tell``, "done" if it has returned, or "failed" if it
+        has raised an exception or its process has ended.
     value : object
-        See `kind`.
+        The argument of ``tell``, the result, or the exception, which is ``WorkerKilled`` if the
+        process has ended.
     """
 
     key: Any
@@ -64,15 +65,15 @@ class Event:
 
 
 class Workers:
-    """A fixed number of processes; a context manager that leaves none of them.
+    """A pool of worker processes, and a context manager that kills them all at its end.
 
     Parameters
     ----------
     jobs : int
-        Number of processes; each is started when there is a call for it.
+        Largest number of processes; a process starts when there is a call for it.
     start : str
-        "spawn", or "fork" where workers would spend longer on imports than on their calls and no
-        other thread holds a lock that they need.
+        "spawn" or "fork". A forked worker need not import its modules again, but it must not need
+        a lock that another thread of the parent may hold.
     """
 
     def __init__(self, jobs: int, *, start: Literal["spawn", "fork"] = "spawn"):
@@ -88,9 +89,14 @@ class Workers:
             self._end(pipe)
 
     def run(self, calls: Iterable[Call]) -> Iterator[Event]:
-        """Do the calls in their order, one at a time in each process; give events as they come.
+        """Execute calls in order, one at a time in each process, and yield their events.
 
-        Calls are drawn when a process is free, never ahead.
+        The next call is taken from ``calls`` only when a process is free for it.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            If the command was told to stop.
         """
         waiting = iter(calls)
         idle = list(self._workers)
@@ -104,7 +110,7 @@ class Workers:
                     break
                 pipe = idle.pop() if idle else self._start()
                 busy[pipe] = call
-                with contextlib.suppress(OSError):  # a worker that is gone is found below
+                with contextlib.suppress(OSError):  # the loop below notices a worker that has ended
                     pipe.send((call.function, call.arguments))
             if not busy:
                 return
@@ -125,19 +131,19 @@ class Workers:
                 yield Event(key=call.key, kind=kind, value=value)
 
     def _start(self) -> connection.Connection:
-        here, there = self._context.Pipe()
-        process = self._context.Process(target=_work, args=(there,), daemon=True)
-        # the terminal's Ctrl-C would reach it until it has a group of its own
+        ours, theirs = self._context.Pipe()
+        process = self._context.Process(target=_work, args=(theirs,), daemon=True)
+        # Until the worker has a group of its own, a Ctrl-C in the terminal would reach it.
         with interrupt.blocked():
             process.start()
             assert process.pid is not None
-            self._workers[here] = process
+            self._workers[ours] = process
             interrupt.note_group(process.pid)
-        there.close()
-        return here
+        theirs.close()
+        return ours
 
     def _end(self, pipe: connection.Connection) -> str:
-        """Kill a process with all that it started; return how it ended if it was gone before."""
+        """Kill a process and its children, and return how the process had ended by itself."""
         process = self._workers.pop(pipe)
         process.join(0.05)
         code = process.exitcode
@@ -146,23 +152,21 @@ class Workers:
         process.join(1)
         pipe.close()
         if code is not None and code < 0:
-            how = signal.Signals(-code).name
+            name = signal.Signals(-code).name
             memory = "; is there too little memory?" if -code == signal.SIGKILL else ""
-            return f"its process was killed by {how}{memory}"
+            return f"its process was killed by {name}{memory}"
         return f"its process ended with exit code {code}"
 
 
-# ------------------------------------------------------------------ in a worker
+# The functions below run in a worker.
 
 _pipe: connection.Connection | None = None
-_sending = threading.Lock()  # models are built in several threads
-
-
+_sending = threading.Lock()  # a worker may build models in several threads
 _listener: Callable[[Any], object] | None = None
 
 
 def tell(value: Any) -> None:
-    """Report `value` to the main process, or outside a worker to what is :func:`listening`."""
+    """Send ``value`` to the main process, or outside a worker to the function of ``listening``."""
     if _pipe is not None:
         with _sending:
             _pipe.send(("told", value))
@@ -172,7 +176,7 @@ def tell(value: Any) -> None:
 
 @contextlib.contextmanager
 def listening(listener: Callable[[Any], object]) -> Iterator[None]:
-    """Let ``listener`` have what is told in this process."""
+    """Call ``listener`` with each value that this process passes to ``tell`` during the block."""
     global _listener
     before, _listener = _listener, listener
     try:
@@ -202,7 +206,7 @@ def _work(pipe: connection.Connection) -> None:
                 pipe.send(answer)
             except OSError:
                 return
-            except Exception:  # does not pickle
+            except Exception:  # the answer cannot be pickled
                 pipe.send(("failed", RuntimeError(f"{type(answer[1]).__name__}: {answer[1]}")))
 
 

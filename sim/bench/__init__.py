@@ -1,1 +1,1 @@
-"""Benches: cocotb drivers, monitors and scoreboards, and batch comparisons against golden."""
+"""Benches: cocotb drivers, monitors and scoreboards, and batch comparisons with golden."""

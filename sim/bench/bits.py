@@ -1,4 +1,4 @@
-"""Port values as Python integers: packing and unpacking for cocotb, one value at a time."""
+"""Conversion between the values of a port and Python integers, for cocotb benches."""
 
 from collections.abc import Mapping, Sequence
 from itertools import product
@@ -10,7 +10,13 @@ __all__ = ["pack", "unpack"]
 
 
 def pack(port: Port, value: Any) -> int:
-    """Bits of a port: ``value`` is a number, nested sequences for arrays, mappings for structures.
+    """Return the bits of a port as a number.
+
+    Parameters
+    ----------
+    port : Port
+    value : int, sequence or mapping
+        A number for a plain port, nested sequences for an array, a mapping for a structure.
 
     Raises
     ------
@@ -24,7 +30,7 @@ def pack(port: Port, value: Any) -> int:
             if not isinstance(inner, Mapping) or key not in inner:
                 raise ValueError(f"{port.name} must have the field {'.'.join(leaf.path)}")
             inner = inner[key]
-        for index, at in _places(leaf):
+        for index, at in _positions(leaf):
             element = inner
             for i in index:
                 element = element[i]
@@ -36,7 +42,10 @@ def pack(port: Port, value: Any) -> int:
 
 
 def unpack(port: Port, bits: int) -> Any:
-    """What :func:`pack` was given: a number, nested lists, or nested dicts of those."""
+    """Return the value of a port from its bits; the inverse of ``pack``.
+
+    The result is a number, nested lists for an array, or nested dicts for a structure.
+    """
     result: dict[str, Any] = {}
     for leaf in port.leaves:
         value = _nested(leaf, bits, ())
@@ -49,8 +58,8 @@ def unpack(port: Port, bits: int) -> Any:
     return result
 
 
-def _places(leaf: Leaf) -> list[tuple[tuple[int, ...], int]]:
-    """(index, bit position) of every element."""
+def _positions(leaf: Leaf) -> list[tuple[tuple[int, ...], int]]:
+    """Return the index and the bit position of every element."""
     return [
         (index, leaf.offset + sum(i * s for i, (_, s) in zip(index, leaf.dims, strict=True)))
         for index in product(*(range(count) for count, _ in leaf.dims))

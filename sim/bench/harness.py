@@ -1,8 +1,8 @@
 """The frame of a cocotb bench: clock, reset, random numbers, and agents on the ports.
 
-Everything is driven after a falling edge and sampled when the design has settled in the same time
-step, that is, just before the rising edge that acts on it. So no bench depends on the order in
-which a simulator runs callbacks and registers.
+Agents drive inputs after a falling edge of the clock. They sample outputs in the same time step,
+after the design has settled, and so before the rising edge that acts on the inputs. Therefore no
+bench depends on the order in which a simulator runs callbacks and registers.
 """
 
 import json
@@ -24,29 +24,31 @@ _PERIOD_NS = 10
 
 
 def parameters() -> dict[str, Any]:
-    """What :func:`sim.bench.runner.run_bench` was given for the tests."""
+    """Return the ``parameters`` of ``sim.bench.runner.run_bench``, inside the simulation."""
     return json.loads(os.environ.get("VITRUVIAN_BENCH", "{}"))
 
 
 class Harness:
-    """One unit in simulation.
+    """A unit in a simulation.
 
     Parameters
     ----------
     dut
         cocotb's handle of the top module.
     interface : Interface
-        Its ports, by :func:`sim.rtl.emit.interface_of`.
+        Ports of the unit, from ``sim.rtl.emit.interface_of``.
 
     Attributes
     ----------
     cycle : int
-        Clock cycles so far.
+        Number of clock cycles so far.
     seed : int
-        Of ``rng`` and of everything drawn from it.
+        Seed of ``rng``.
+    rng : random.Random
+        Source of all random numbers of the bench.
     agents : list
-        Objects with ``drive()`` and ``sample()``, called once a cycle in this order, and
-        ``reset()``.
+        Objects with the methods ``drive()`` and ``sample()``, which are called in this order in
+        every cycle, and ``reset()``.
     """
 
     def __init__(self, dut: Any, interface: Interface):
@@ -70,7 +72,7 @@ class Harness:
         await self.reset()
 
     async def reset(self, cycles: int = 2) -> None:
-        """Hold the reset; no transfer counts meanwhile, and agents forget what is under way."""
+        """Reset the unit and all agents. Transfers during the reset do not count."""
         self._resetting = True
         for agent in self.agents:
             agent.reset()
@@ -84,7 +86,7 @@ class Harness:
         self._resetting = False
 
     async def step(self, count: int = 1) -> None:
-        """Run whole cycles: all agents drive, the design settles, all agents sample."""
+        """Run cycles, in which all agents drive, the design settles, and all agents sample."""
         for _ in range(count):
             for agent in self.agents:
                 agent.drive()
@@ -95,12 +97,12 @@ class Harness:
             await self._fall()
 
     async def run_until(self, done: Callable[[], bool], *, limit: int) -> None:
-        """Step until ``done()``.
+        """Step until ``done()`` returns True.
 
         Raises
         ------
         AssertionError
-            If that takes more than ``limit`` cycles: the unit hangs.
+            If ``limit`` cycles are not enough, because the unit hangs.
         """
         for _ in range(limit):
             if done():
@@ -118,15 +120,30 @@ class Harness:
             await Timer(_PERIOD_NS, unit="ns")
 
     def put(self, port: Port, value: Any, *, raw: bool = False) -> None:
-        """Drive a port; ``raw`` bits, or a value as :func:`sim.bench.bits.pack` takes it."""
+        """Drive a port.
+
+        Parameters
+        ----------
+        port : Port
+        value : int or object
+            A value in the form of ``sim.bench.bits.pack``.
+        raw : bool
+            If True, ``value`` is a number with the bits of the port.
+        """
         getattr(self.dut, port.name).value = value if raw else pack(port, value)
 
     def get(self, port: Port) -> Any:
-        """Value of a port, as :func:`sim.bench.bits.unpack` gives it."""
+        """Return the value of a port in the form of ``sim.bench.bits.unpack``."""
         return unpack(port, self.bits(port.name))
 
     def bits(self, name: str) -> int:
-        """Value of a port as a number; undefined bits are an error."""
+        """Return the bits of a port as a number.
+
+        Raises
+        ------
+        AssertionError
+            If a bit is undefined.
+        """
         value = getattr(self.dut, name).value
         try:
             return value.to_unsigned() if hasattr(value, "to_unsigned") else int(value)
@@ -136,7 +153,7 @@ class Harness:
             ) from None
 
     def noise(self, port: Port) -> None:
-        """Drive random bits: what a port may show when nobody may look."""
+        """Drive random bits, while the unit must ignore the port."""
         self.put(port, self.rng.getrandbits(port.width), raw=True)
 
     def held(self, values: Mapping[str, Any]) -> None:

@@ -1,9 +1,10 @@
-"""RTL and golden against vectors of NVIDIA's matrix units, measured or from executed models.
+"""Comparison of RTL and golden with vectors of NVIDIA's matrix units.
 
-The sets are not part of the project. They are looked for in ``../shared/data/machines`` and
-``../shared/data/silicon_fp8`` and are rows of ``make sim`` where they are there. A set is
-``<preset>_<instruction>_<inputs>_<output>.npz`` with codes ``a``, ``b`` (N, K) and ``c``, ``d``
-(N,); it is left out if no preset has this instruction and these formats.
+The vectors were measured, or come from models that others have checked against the hardware. They
+are not part of the project. If the folders ``../shared/data/machines`` and
+``../shared/data/silicon_fp8`` exist, each data set in them is a row of ``make sim``. A data set is
+a file ``<preset>_<instruction>_<inputs>_<output>.npz`` with the codes ``a`` and ``b`` (N, K) and
+``c`` and ``d`` (N,). A set is ignored if no preset has this instruction and these formats.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,15 +20,16 @@ from vitruvian.sim.verify.compare import Result
 
 __all__ = ["FOLDERS", "checks", "load_set", "spec_of"]
 
-#: Where sets are looked for: beside the repository.
+#: Folders of the data sets, beside the repository.
 FOLDERS = (FOLDER.parent / "machines", FOLDER.parent / "silicon_fp8")
 
-#: The instructions that presets stand for; the fp8 of the last two is not `mma`'s.
+#: The instructions that the presets model. For fp8, the results of the last two differ from those
+#: of ``mma``.
 _INSTRUCTIONS = ("mma", "wgmma", "tcgen05")
 
 
 def spec_of(stem: str) -> DotSpec | None:
-    """What the preset says of a set by its name; None if there is no such row."""
+    """Return the specification of a data set by its file name, or None if no preset has it."""
     machine, instruction, formats, output = (*stem.split("_"), "", "", "")[:4]
     names = [f"fp8{name}" if name in ("e4m3", "e5m2") else name for name in formats.split("x")]
     if machine not in PRESETS or instruction not in _INSTRUCTIONS or output not in FORMATS:
@@ -38,7 +40,7 @@ def spec_of(stem: str) -> DotSpec | None:
 
 
 def load_set(path: Path) -> DataSet | None:
-    """Read a set, or None if no preset has it."""
+    """Read a data set; return None if no preset has it."""
     spec = spec_of(path.stem)
     if spec is None:
         return None
@@ -48,7 +50,7 @@ def load_set(path: Path) -> DataSet | None:
 
 
 def checks() -> Iterator[Check]:
-    """Golden and RTL rows for every set of :data:`FOLDERS`; none when there are none."""
+    """Yield the rows of golden and of RTL for every data set in ``FOLDERS``."""
     for folder in FOLDERS:
         for path in sorted(folder.glob("*.npz")):
             data = load_set(path)

@@ -1,7 +1,7 @@
-"""Arrays of an .npz file, checked by their headers before anything is unpacked.
+"""Reading of .npz files, whose arrays are checked by their headers before they are unpacked.
 
-A member's header says its dtype and shape. What is not asked for, does not fit or is too large is
-never unpacked, so a small file that unpacks to gigabytes costs nothing.
+The header of a member contains its dtype and its shape. A member that is not needed, does not fit
+or is too large is never unpacked, so a small file that would unpack to gigabytes costs nothing.
 """
 
 import ast
@@ -18,19 +18,19 @@ from vitruvian.golden.fp import FloatFormat, convert
 
 __all__ = ["MAX_BYTES", "Header", "Misfit", "allowed_dtypes", "codes", "read_arrays", "rounded"]
 
-#: Bytes of arrays that one file may hold.
+#: Largest total size in bytes of the arrays of a file.
 MAX_BYTES = 256 << 20
 
 _MAX_HEADER = 1000
 
 
 class Misfit(ValueError):
-    """Arrays do not fit; the message is complete."""
+    """Arrays that do not fit together; the message is for the user as it is."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Header:
-    """What a member says of its array: its dtype, shape and order in memory."""
+    """The dtype, the shape and the memory order of an array, from its header."""
 
     dtype: np.dtype
     shape: tuple[int, ...]
@@ -40,29 +40,30 @@ class Header:
 def read_arrays(
     path: Path, known: tuple[str, ...], check: Callable[[Mapping[str, Header]], object]
 ) -> tuple[dict[str, np.ndarray], list[str]]:
-    """Read the members that have a known name.
+    """Read the members of a file that have a known name.
 
     Parameters
     ----------
     path : Path
         The ``.npz`` file.
     known : tuple of str
-        Names of the arrays that are read.
+        Names of the arrays to read.
     check : callable
-        Called with the headers of those that are there, before any is unpacked; it raises
-        `Misfit` for what does not fit.
+        Function that is called with the headers of these arrays before any array is unpacked. It
+        raises ``Misfit`` if they do not fit.
 
     Returns
     -------
     arrays : dict of ndarray
-        In the machine's byte order.
+        Arrays by name, in the byte order of this machine.
     others : list of str
         Names of the members that were not read.
 
     Raises
     ------
     ValueError
-        If it is no .npz file of plain arrays, or they take more than `MAX_BYTES`.
+        If the file is not an .npz file of plain arrays, or the arrays are larger than
+        ``MAX_BYTES``.
     OSError
         If the file cannot be read.
     """
@@ -78,7 +79,7 @@ def read_arrays(
             arrays = {name: _array(archive, info) for name, info in chosen.items()}
     except (OSError, MemoryError, Misfit):
         raise
-    except Exception as error:  # zipfile, zlib and numpy raise many kinds for damaged files
+    except Exception as error:  # zipfile, zlib and numpy raise many types for damaged files
         raise ValueError(f"{path.name} must be an .npz file of plain arrays ({error})") from None
     return arrays, [name for name in members if name not in known]
 
@@ -89,9 +90,9 @@ def _header(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Header:
 
 
 def _read_header(file: IO[bytes]) -> Header:
-    """Read what precedes an array's data, by NumPy's format specification.
+    """Read the header of an array, by the specification of NumPy's file format.
 
-    NumPy's own reader refuses ``f1``, as which it stores ml_dtypes' float8_e5m2.
+    NumPy's own reader refuses the dtype ``f1``, which NumPy writes for float8_e5m2 of ml_dtypes.
     """
     version = np.lib.format.read_magic(file)
     length = int.from_bytes(file.read(2 if version == (1, 0) else 4), "little")
@@ -100,10 +101,10 @@ def _read_header(file: IO[bytes]) -> Header:
     facts = ast.literal_eval(file.read(length).decode())
     descr, shape = facts["descr"], facts["shape"]
     if not isinstance(descr, str) or not all(type(n) is int and n >= 0 for n in shape):
-        raise ValueError("records are not read")
+        raise ValueError("structured arrays are not allowed")
     dtype = np.dtype(descr.replace("f1", "V1"))
     if dtype.hasobject:
-        raise ValueError("Python objects are not read")
+        raise ValueError("Python objects are not allowed")
     return Header(dtype=dtype, shape=tuple(shape), order="F" if facts["fortran_order"] else "C")
 
 
@@ -122,11 +123,11 @@ def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
     return array.astype(array.dtype.newbyteorder("="), order="C", copy=False)
 
 
-# -------------------------------------------------------------------- numbers
+# Conversion of arrays to codes
 
 
 def allowed_dtypes(format: FloatFormat) -> str:
-    """Text that lists the dtypes that `codes` takes for a format."""
+    """Return a text that lists the dtypes that ``codes`` accepts for a format."""
     if format.storage_bits == 32:
         return f"uint32 codes of {format.name}, float32 or float16"
     own = f"uint{format.storage_bits} codes of {format.name}"
@@ -134,36 +135,56 @@ def allowed_dtypes(format: FloatFormat) -> str:
 
 
 def codes(values: np.ndarray, format: FloatFormat, name: str) -> np.ndarray:
-    """Codes of what an array holds.
+    """Convert an array to codes of a format.
 
     Parameters
     ----------
     values : ndarray
-        Codes of `format`: unsigned or signed integers of its width, or the void that NumPy makes
-        of a stored ml_dtypes array. Else fp32 bit patterns (uint32), float16 or float32, of values
-        that `format` holds exactly.
+        Either codes of ``format``: unsigned or signed integers of its width, or the void dtype
+        that NumPy reads for a stored ml_dtypes array. Or values that ``format`` represents exactly,
+        as float16, float32, or their fp32 bit patterns in uint32.
+    format : FloatFormat
+    name : str
+        Name of the array, for messages.
+
+    Returns
+    -------
+    codes : ndarray of unsigned integers
 
     Raises
     ------
     ValueError
-        If the dtype is another, or a value is none of the format's.
+        If the array has another dtype, or the format cannot represent a value.
     """
     bits = _as_codes(values, format)
     if bits is not None:
         return bits
     bits = _as_fp32(values, format, name)
-    found = np.asarray(convert(bits, "fp32", format))
-    back = np.asarray(convert(found, format, "fp32"))
+    result = np.asarray(convert(bits, "fp32", format))
+    back = np.asarray(convert(result, format, "fp32"))
     inexact = (back != bits) & ~np.isnan(bits.view(np.float32))
     if inexact.any():
         raise ValueError(
             f"{name} must hold values of {format.name}, not {int(bits[inexact][0]):#010x}"
         )
-    return found
+    return result
 
 
 def rounded(values: np.ndarray, format: FloatFormat, name: str) -> np.ndarray:
-    """Codes of what an array holds as in `codes`, but values are rounded to nearest."""
+    """Convert an array to codes of a format like ``codes``, but round values to nearest even.
+
+    Parameters
+    ----------
+    values : ndarray
+    format : FloatFormat
+    name : str
+        Name of the array, for messages.
+
+    Raises
+    ------
+    ValueError
+        If the array has another dtype.
+    """
     bits = _as_codes(values, format)
     if bits is not None:
         return bits
@@ -171,7 +192,7 @@ def rounded(values: np.ndarray, format: FloatFormat, name: str) -> np.ndarray:
 
 
 def _as_codes(values: np.ndarray, format: FloatFormat) -> np.ndarray | None:
-    """The array itself if it holds codes of the format, else None."""
+    """Return the codes of an array that holds codes of the format, else None."""
     bits = 8 * values.dtype.itemsize
     float_code = values.dtype.kind == "f" and format.name in (f"fp{bits}", f"tf{bits}")
     if bits != format.storage_bits or not (values.dtype.kind in "uiV" or float_code):
@@ -180,7 +201,7 @@ def _as_codes(values: np.ndarray, format: FloatFormat) -> np.ndarray | None:
 
 
 def _as_fp32(values: np.ndarray, format: FloatFormat, name: str) -> np.ndarray:
-    """fp32 bit patterns of an array that does not hold codes of the format."""
+    """Return the fp32 bit patterns of an array of values."""
     if values.dtype in (np.uint32, np.int32, np.float32):
         return np.ascontiguousarray(values).view(np.uint32)
     if values.dtype == np.float16:

@@ -1,4 +1,4 @@
-"""Agent for units of fixed latency: one vector a cycle in, its result a fixed time later out."""
+"""Agent for units of fixed latency, which accept a vector in every cycle."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -10,18 +10,19 @@ __all__ = ["PipelineAgent"]
 
 
 class PipelineAgent:
-    """Drives all inputs of a free-running unit and hands over each result with its cycle.
+    """Agent that drives all inputs of a unit without hand-shakes and passes on each result.
 
     Parameters
     ----------
     harness : Harness
-        Registers itself there.
+        Frame of the bench; the agent adds itself to its agents.
     latency : int
-        Cycles from inputs to outputs.
+        Cycles from the inputs to the outputs.
     gap_rate : float
-        Probability of a cycle with noise on the inputs, whose result nobody looks at.
+        Probability of a cycle with random bits on the inputs, whose result is ignored.
     received : callable
-        Called with (outputs, cycle), outputs by name, or the value of the only one.
+        Function that is called with (outputs, cycle) for each result. The outputs are a dict by
+        name, or the value of the only output.
     """
 
     def __init__(
@@ -35,7 +36,7 @@ class PipelineAgent:
         self.harness, self.latency = harness, latency
         self.gap_rate, self.received = gap_rate, received
         self.queue: deque[Mapping[str, Any]] = deque()
-        self.under_way: deque[bool] = deque()
+        self.in_flight: deque[bool] = deque()
         self.count = 0
         harness.agents.append(self)
 
@@ -44,34 +45,34 @@ class PipelineAgent:
 
     @property
     def idle(self) -> bool:
-        """Whether everything sent has come out."""
-        return not self.queue and not any(self.under_way)
+        """True if the results of all vectors have come out."""
+        return not self.queue and not any(self.in_flight)
 
     def send(self, vectors: Iterable[Mapping[str, Any]]) -> None:
-        """Queue vectors: a value per input port."""
+        """Queue vectors, each a mapping with a value for every input port."""
         self.queue.extend(vectors)
 
     def drive(self) -> None:
-        """Put the next vector, or noise, on the inputs."""
+        """Put the next vector, or random bits, on the inputs."""
         real = bool(self.queue) and self.harness.rng.random() >= self.gap_rate
         if real:
             self.harness.held(self.queue.popleft())
         else:
             for port in self.harness.interface.inputs:
                 self.harness.noise(port)
-        self.under_way.append(real)
+        self.in_flight.append(real)
 
     def sample(self) -> None:
-        """Read the outputs when they belong to a real vector."""
-        if len(self.under_way) <= self.latency:
+        """Read the outputs if they belong to a vector."""
+        if len(self.in_flight) <= self.latency:
             return
-        if self.under_way.popleft():
+        if self.in_flight.popleft():
             values = {p.name: self.harness.get(p) for p in self.harness.interface.outputs}
             self.count += 1
             value = next(iter(values.values())) if len(values) == 1 else values
             self.received(value, self.harness.cycle)
 
     def reset(self) -> None:
-        """Forget what is under way."""
+        """Drop the vectors in the queue and in the unit."""
         self.queue.clear()
-        self.under_way.clear()
+        self.in_flight.clear()

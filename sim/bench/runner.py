@@ -1,6 +1,7 @@
-"""Run a cocotb bench on a component: build once per design, simulate, say what failed.
+"""Execution of cocotb benches.
 
-Verilator by default; ``SIM=icarus`` in the environment takes Icarus, when it is installed.
+The simulator is Verilator, or Icarus Verilog with ``SIM=icarus`` in the environment. The simulation
+of a design is built once and stored in the cache.
 """
 
 import json
@@ -29,12 +30,12 @@ from vitruvian.sim.rtl.toolchain import BuildError, ToolError
 
 __all__ = ["PARAMETERS", "BenchResult", "run_bench", "simulator"]
 
-#: Environment variables that carry a bench's parameters (as JSON) and seed into the simulation.
+#: Environment variables with the parameters of a bench as JSON, and with its seed.
 PARAMETERS, SEED = "VITRUVIAN_BENCH", "VITRUVIAN_SEED"
 
 SIMULATORS = ("verilator", "icarus")
 _TIMESCALE = ("1ns", "1ps")
-#: Benches are short: a fast build counts for more than a fast model.
+#: Benches are short, so that a fast build matters more than a fast model.
 _OPTIONS = (
     *("-O3", "--no-timing", "--timescale", "1ns/1ps", "-Wno-fatal", "-Wno-lint", "-Wno-style"),
     *("--output-split", "20000", "--output-split-cfuncs", "400"),
@@ -46,13 +47,13 @@ _PLAIN = Recipe(
     fast="-O1",
     slow="-O0",
     runtime=("verilated.cpp", "verilated_dpi.cpp", "verilated_threads.cpp", "verilated_vpi.cpp"),
-    piece=LIBRARY,  # the compiled model of the same unit has them as well
+    piece=LIBRARY,  # so that pieces are shared with the compiled model of the same unit
 )
 _TRACED = replace(
     _PLAIN,
     verilate=("--trace-vcd", *_PLAIN.verilate),
     compile=("-std=c++17", "-DVM_COVERAGE=0", "-DVM_TRACE=1", "-DVM_TRACE_VCD=1", "-w"),
-    fast="-O0",  # a run with waves is shorter than building it
+    fast="-O0",  # optimising would take longer than it saves in a run with waves
     runtime=(*_PLAIN.runtime, "verilated_vcd_c.cpp"),
     piece=None,
 )
@@ -60,18 +61,18 @@ _TRACED = replace(
 
 @dataclass(frozen=True, kw_only=True)
 class BenchResult:
-    """Outcome of a bench.
+    """The outcome of a bench.
 
     Attributes
     ----------
     tests : int
-        Tests that ran.
+        Number of tests that ran.
     checked : int
-        Results that the scoreboards of passed tests compared.
+        Number of results that the scoreboards of passed tests have compared.
     failures : dict of str to str
-        Message per failed test.
+        Message of each failed test.
     log : str
-        What the simulation printed.
+        Output of the simulation.
     """
 
     tests: int
@@ -81,17 +82,17 @@ class BenchResult:
 
     @property
     def passed(self) -> bool:
-        """Whether at least one test ran and none failed."""
+        """True if at least one test ran and none failed."""
         return self.tests > 0 and not self.failures
 
 
 def simulator() -> str:
-    """``$SIM``, or Verilator.
+    """Return the name of the simulator, ``$SIM`` or verilator.
 
     Raises
     ------
     ToolError
-        If it is unknown or not installed.
+        If the simulator is unknown or not installed.
     """
     name = os.environ.get("SIM") or "verilator"
     if name not in SIMULATORS:
@@ -109,32 +110,37 @@ def run_bench(
     seed: int = 1,
     waves: Path | None = None,
 ) -> BenchResult:
-    """Simulate a design under the cocotb tests of a module.
+    """Run the cocotb tests of a module on a design.
 
     Parameters
     ----------
     design : wiring.Component or str
-        The unit under test, or its Verilog text with a top module ``top`` (a mutation, say).
+        The unit under test, or its Verilog with a top module ``top``, for example a mutant.
     module : str
-        Name of the module with the tests, importable from the working directory.
+        Name of the module with the tests.
     parameters : mapping, optional
-        What the tests need to know of the unit; JSON, read by ``sim.bench.harness.parameters``.
+        Parameters of the unit that the tests read by ``sim.bench.harness.parameters``. JSON must be
+        able to represent them.
     seed : int
-        Of all random choices.
+        Seed of all random numbers.
     waves : Path, optional
-        File for the waveforms (VCD on Verilator).
+        Output file for the waveforms, in VCD format with Verilator.
+
+    Returns
+    -------
+    result : BenchResult
 
     Raises
     ------
     ToolError, BuildError
-        If a tool is missing or does not accept the design.
+        If a tool is missing, or refuses the design.
     """
     sim = simulator()
     folder = _build(
         sim, design if isinstance(design, str) else to_verilog(design), waves is not None
     )
-    with tempfile.TemporaryDirectory() as place:
-        work, results = Path(place), Path(place) / "results.xml"
+    with tempfile.TemporaryDirectory() as name:
+        work, results = Path(name), Path(name) / "results.xml"
         counts = work / "counts.txt"
         runner = get_runner(sim)
         extra = {
@@ -159,7 +165,7 @@ def run_bench(
                     log_file=work / "log.txt",
                 )
         except (SystemExit, RuntimeError):
-            pass  # what went wrong stands in the results or, without any, in the log
+            pass  # the results describe the failure, or the log if there are no results
         log = (work / "log.txt").read_text() if (work / "log.txt").exists() else ""
         if not results.exists():
             return BenchResult(tests=0, checked=0, failures={module: log[-4000:]}, log=log)
@@ -171,7 +177,7 @@ def run_bench(
 
 
 def _build(sim: str, text: str, waves: bool) -> Path:
-    """Folder with the simulation of a design, from the cache or built."""
+    """Return the folder with the simulation of a design, which is built if it is not cached."""
     if sim == "icarus":
         key = digest(text, version("cocotb"), _TIMESCALE, waves)
         return entry("icarus", key, lambda folder: _build_icarus(folder, text, waves))[0]
@@ -181,7 +187,7 @@ def _build(sim: str, text: str, waves: bool) -> Path:
 
 
 def _build_verilator(folder: Path, text: str, recipe: Recipe) -> dict[str, Any]:
-    """cocotb's own main program around the model; its runner starts it under the name ``top``."""
+    """Build a model with cocotb's main program; cocotb's runner starts it by the name ``top``."""
     source, work = folder / "top.v", folder / "work"
     source.write_text(text)
     pieces = recipe.translate(source, work, top="top")
@@ -218,7 +224,7 @@ def _build_icarus(folder: Path, text: str, waves: bool) -> dict[str, Any]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep the runner's command lines out of the output of tests and tables."""
+    """Discard the command lines that cocotb's runner prints during the block."""
     with open(os.devnull, "w") as null:
         before, sys.stdout = sys.stdout, null
         try:

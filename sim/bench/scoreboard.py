@@ -1,4 +1,4 @@
-"""What must come out, in order: every result is checked, and none may be missing or left over."""
+"""Scoreboards, which compare results with expected ones in order and notice missing results."""
 
 import os
 from collections import deque
@@ -9,26 +9,26 @@ from typing import Any
 
 __all__ = ["COUNTS", "Expected", "Scoreboard", "ScoreboardError", "show"]
 
-#: Environment variable with the file to which every finished scoreboard adds its count as a line.
+#: Environment variable that names a file. Every finished scoreboard appends a line with its count.
 COUNTS = "VITRUVIAN_COUNTS"
 
 
 class ScoreboardError(AssertionError):
-    """A result is wrong, missing or one too many; the message has all that reproduces it."""
+    """A result that is wrong, missing or surplus; the message contains all that reproduces it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """One result that must come out.
+    """An expected result.
 
     Attributes
     ----------
     value : object
-        What golden says; compared by equality.
+        Golden's result, which is compared by equality.
     operation : str
-        What was asked of the unit.
+        Name of the operation, for messages.
     operands : mapping
-        From what, for the message.
+        Operands by name, for messages.
     """
 
     value: Any
@@ -42,11 +42,11 @@ class Scoreboard:
     Parameters
     ----------
     name : str
-        Of the output that is checked.
+        Name of the output that is checked.
     seed : int
-        Printed with every failure.
+        Seed of the bench, for messages.
     digits : int
-        Hexadecimal digits of a result.
+        Number of hexadecimal digits of a result.
     """
 
     def __init__(self, name: str, *, seed: int, digits: int = 8):
@@ -56,7 +56,7 @@ class Scoreboard:
         self.checked = 0
 
     def expect(self, value: Any, operation: str = "result", **operands: Any) -> None:
-        """Add one result to the end of the queue."""
+        """Append an expected result to the queue."""
         self.queue.append(Expected(value=value, operation=operation, operands=operands))
         self.expected += 1
 
@@ -66,7 +66,7 @@ class Scoreboard:
         Raises
         ------
         ScoreboardError
-            If they differ or nothing is expected.
+            If they differ, or no result is expected.
         """
         if not self.queue:
             raise ScoreboardError(
@@ -87,17 +87,17 @@ class Scoreboard:
             )
 
     def forget(self) -> None:
-        """Drop what is still expected: a reset has cleared the unit."""
+        """Drop the results that are still expected, after a reset has cleared the unit."""
         self.expected -= len(self.queue)
         self.queue.clear()
 
     def finish(self, *, at_least: int = 1) -> None:
-        """Assert that everything expected was checked.
+        """Check that all expected results have come.
 
         Raises
         ------
         ScoreboardError
-            If results are missing, or fewer than ``at_least`` were checked at all.
+            If results are missing, or fewer than ``at_least`` results were checked.
         """
         if self.queue or self.checked != self.expected:
             raise ScoreboardError(
@@ -106,7 +106,8 @@ class Scoreboard:
             )
         if self.checked < at_least:
             raise ScoreboardError(
-                f"{self.name}: checked {self.checked} results, at least {at_least} are wanted"
+                f"{self.name}: number of checked results must be at least {at_least}, "
+                f"not {self.checked}"
             )
         if os.environ.get(COUNTS):
             with Path(os.environ[COUNTS]).open("a") as file:
@@ -114,7 +115,7 @@ class Scoreboard:
 
 
 def show(value: Any, digits: int = 8) -> str:
-    """Numbers in hexadecimal, inside lists and mappings too."""
+    """Return a value as text, with all numbers in hexadecimal, also in lists and mappings."""
     if isinstance(value, Mapping):
         return ", ".join(f"{key} = {show(inner, digits)}" for key, inner in value.items())
     if isinstance(value, str) or value is None:

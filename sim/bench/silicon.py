@@ -1,9 +1,9 @@
-"""Golden and RTL against the outputs of real tensor cores.
+"""Comparison of golden and RTL with measured outputs of tensor cores.
 
-A data set is ``<preset>_<format>.npz`` with ``a``, ``b`` (N, K) and ``c``, ``d_fp32``, ``d_fp16``
-(N,): codes of their formats, floats, or fp32 bit patterns; docs/units/silicon.md says it in full.
-The sets are not part of the project; those that lie in ``../shared/data/silicon`` are rows of
-``make sim``, any other is tried with ``vitruvian silicon FILE``.
+A data set is a file ``<preset>_<format>.npz`` with the arrays ``a`` and ``b`` (N, K) and ``c``,
+``d_fp32`` and ``d_fp16`` (N,), which hold codes, floats or fp32 bit patterns; docs/units/silicon.md
+describes them. The data sets are not part of the project. If the folder ``../shared/data/silicon``
+exists, each data set in it is a row of ``make sim``. ``vitruvian silicon FILE`` compares any other.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -25,23 +25,23 @@ from vitruvian.sim.verify.compare import Result, compare
 
 __all__ = ["FOLDER", "DataSet", "checks", "load", "run_golden", "run_m3xu", "run_rtl", "runs"]
 
-#: Where measured sets are looked for: beside the repository.
+#: Folder of the measured data sets, beside the repository.
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "silicon"
 
-#: Formats that a unit with FP32 in several steps takes in one.
+#: Formats that take a single step in a unit with FP32, which takes several.
 NARROW = ("fp16", "bf16", "tf32")
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataSet:
-    """Operands and measured results of one instruction.
+    """The operands and the measured results of an instruction.
 
     Attributes
     ----------
     name : str
-        For tables: preset and formats.
+        Preset and formats, for tables.
     spec : DotSpec
-        What the preset says the instruction computes.
+        The preset's specification of the instruction.
     a, b : (N, K) ndarray, codes of ``spec.input`` and ``spec.input_b``
     c, d : (N,) ndarray, codes of ``spec.output``
         Addend and measured result.
@@ -62,22 +62,23 @@ def load(
     formats: str | None = None,
     note: Callable[[str], object] = lambda text: None,
 ) -> list[DataSet]:
-    """Read a file: one data set per output format in it.
+    """Read a file and return a data set for each output format in it.
 
     Parameters
     ----------
     path : Path
         The ``.npz`` file.
     preset, formats : str, optional
-        Replace what the file's name says; ``formats`` is one name, or two joined by ``_``.
+        Values that replace those in the file's name. ``formats`` is one name, or two names joined
+        by ``_``.
     note : callable
-        Called with a line for what is left out or assumed: an output that the preset does not
-        have, an absent ``c``, arrays that are not read.
+        Function that is called with a line of text for each assumption or omission: an absent
+        ``c``, arrays that are not read, and an output format that the preset does not have.
 
     Raises
     ------
     ValueError
-        If the name, the arrays or an operand do not fit, or no output is one of the preset's.
+        If the file's name or an array is wrong, or the preset has none of the output formats.
     OSError
         If the file cannot be read.
     """
@@ -88,9 +89,11 @@ def load(
     chosen, input_a, input_b = parse_preset_name(name)
     arrays, others = read_arrays(path, _KNOWN, partial(_check_shapes, path))
     if others:
-        note(f"{path.name}: {', '.join(others)} is not read; known names are {', '.join(_KNOWN)}")
+        note(
+            f"{path.name}: {', '.join(others)} is not read; the known names are {', '.join(_KNOWN)}"
+        )
     if "c" not in arrays:
-        note(f"{path.name} holds no c: C = 0 is taken")
+        note(f"{path.name} contains no c, so C = 0")
     specs, refusals = {}, []
     for output in ("fp32", "fp16"):
         array = _output(output, arrays)
@@ -124,18 +127,18 @@ def load(
     return sets
 
 
-#: Names of arrays that are read; ``d`` is another name of ``d_fp32``.
+#: Names of the arrays that are read. ``d`` is another name of ``d_fp32``.
 _KNOWN = ("a", "b", "c", "d", "d_fp32", "d_fp16")
 
 
 def _output(output: str, names: Mapping[str, object]) -> str | None:
-    """Name of the array with the results of an output format."""
-    found = (f"d_{output}", "d") if output == "fp32" else (f"d_{output}",)
-    return next((name for name in found if name in names), None)
+    """Return the name of the array with the results of an output format, or None."""
+    candidates = (f"d_{output}", "d") if output == "fp32" else (f"d_{output}",)
+    return next((name for name in candidates if name in names), None)
 
 
 def _check_shapes(path: Path, headers: Mapping[str, Header]) -> None:
-    """Raise ValueError unless there are operands and results of one length."""
+    """Raise Misfit unless the file has operands and results of matching shapes."""
     if not {"a", "b"} <= headers.keys() or not any(_output(o, headers) for o in ("fp32", "fp16")):
         names = ", ".join(headers) or "none of them"
         raise Misfit(f"{path.name} must hold a, b and d_fp32 or d_fp16, not {names}")
@@ -158,7 +161,7 @@ def run_golden(data: DataSet) -> Result:
 
 
 def run_rtl(data: DataSet) -> Result:
-    """Compare the compiled RTL with the measured results; long sums go block after block."""
+    """Compare the compiled RTL with the measured results, K terms of a long sum at a time."""
     model = compile_unit(DotProduct, spec=data.spec, pipeline=depth_for(data.spec))
     a, b, d = _padded(data)
     k = data.spec.k
@@ -168,12 +171,15 @@ def run_rtl(data: DataSet) -> Result:
 
 
 def run_m3xu(data: DataSet) -> Result:
-    """Compare a unit that also has FP32 and FP32C, one element of it, in its 16-bit modes."""
+    """Compare the 16-bit modes of a matrix unit that also has FP32 and FP32C.
+
+    The unit has only one processing element, because all are equal.
+    """
     config = _m3xu_config(data)
     assert config is not None
     a, b, c = _padded(data)
     count = len(a)
-    # blocks of K go one after the other into the accumulator of their vector's slot
+    # Each block of K terms is a beat that starts from C, the result of the block before it.
     blocks = [
         {
             side: bus_words(np.ascontiguousarray(x[:, None, i : i + data.spec.k]).view(np.uint8))
@@ -197,7 +203,10 @@ def run_m3xu(data: DataSet) -> Result:
 
 
 def _m3xu_config(data: DataSet) -> MatrixUnitConfig | None:
-    """A unit of one element for the set's machine, with FP32 and FP32C; None if it has no such."""
+    """Return a unit of one element with the machine's 16-bit modes, FP32 and FP32C.
+
+    The result is None if no such unit computes the set's instruction.
+    """
     spec = data.spec
     if spec.input != spec.input_b or spec.input.name not in NARROW or spec.output.name != "fp32":
         return None
@@ -214,13 +223,13 @@ def _m3xu_config(data: DataSet) -> MatrixUnitConfig | None:
 
 
 def runs(data: DataSet) -> list[tuple[str, Callable[[DataSet], Result]]]:
-    """All that can be compared with a data set: (unit, function)."""
-    found = [("golden.fused_dot", run_golden), ("fp.DotProduct", run_rtl)]
-    return found if _m3xu_config(data) is None else [*found, ("cube.MatrixUnit m3xu", run_m3xu)]
+    """Return the names of the units that a data set applies to, each with its function."""
+    pairs = [("golden.fused_dot", run_golden), ("fp.DotProduct", run_rtl)]
+    return pairs if _m3xu_config(data) is None else [*pairs, ("cube.MatrixUnit m3xu", run_m3xu)]
 
 
 def checks() -> Iterator[Check]:
-    """Rows for every set in :data:`FOLDER`; none when there is no such folder."""
+    """Yield the rows of every data set in ``FOLDER``."""
     for path in sorted(FOLDER.glob("*.npz")):
         for index, data in enumerate(load(path)):
             for unit, run in runs(data):
@@ -237,7 +246,10 @@ def _row(path: Path, index: int, run, vectors: int, seed: int) -> Result:
 
 
 def _padded(data: DataSet) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Operands with K a multiple of the unit's, by products that are -0 and so change nothing."""
+    """Return operands whose K is padded to a multiple of the unit's.
+
+    The additional products are −0, which changes no sum.
+    """
     extra = -data.a.shape[1] % data.spec.k
     pad = ((0, 0), (0, extra))
     a = np.pad(data.a, pad, constant_values=data.spec.input.negative_zero)
@@ -246,7 +258,11 @@ def _padded(data: DataSet) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _against(data: DataSet, got: np.ndarray, side: str) -> Result:
-    """Bit for bit, but any NaN of a narrow result for any other: the measurement widened it."""
+    """Compare results bit for bit with the measured ones.
+
+    Two fp16 NaNs count as equal even if their payloads differ, because the measurement converted
+    fp16 results to a wider format and back.
+    """
     got, measured = np.asarray(got), data.d
     if data.spec.output.name == "fp16":
         nan = np.isnan(got.astype(np.uint16).view(np.float16))

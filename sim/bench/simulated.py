@@ -1,8 +1,8 @@
-"""The cocotb benches as rows of ``make sim``: handshakes, stalls and resets, cycle by cycle.
+"""The cocotb benches as rows of ``make sim``, with hand-shakes, stalls and resets.
 
-The other providers send many vectors into compiled models; these rows drive the same units through
-cocotb and a simulator, with fewer. The largest preset has no row here: its build would take longer
-than all others together, and all its elements are the same.
+The other providers send many vectors into compiled models. These rows drive the same units cycle by
+cycle through cocotb and a simulator, with fewer vectors. The largest preset has no row, because its
+build would take longer than all others together although all its elements are equal.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ DOTS = (
     ("a100", "fp16", "fp32", 8, 3),
     ("ieee", "bf16", "fp32", 4, 2),
 )
-#: (preset, dataflow, rows and columns where not the preset's, rough seconds of the first build)
+#: (preset, dataflow, changes of rows and columns, approximate seconds of the first build)
 CUBES = (
     ("tiny", "broadcast", {}, 12),
     ("tiny", "systolic", {}, 12),
@@ -35,7 +35,8 @@ CUBES = (
     ("tensorcore_a100", "broadcast", {}, 20),
     ("m3xu_pipelined", "systolic", {"m": 4, "n": 2}, 20),
 )
-#: cocotb takes about this many times as long for a vector as a compiled model does.
+#: Share of the requested vectors that a bench gets. cocotb is slower than a compiled model by about
+#: the inverse of this factor.
 SHARE_OF_DOTS, SHARE_OF_BEATS = 1 / 200, 1 / 1000
 
 
@@ -47,10 +48,22 @@ def run_row(
     *,
     results: int = 1,
 ) -> Result:
-    """Run a bench on Verilog text; its mismatches are its failed tests.
+    """Run a bench on Verilog and return its failed tests as mismatches.
 
-    A test ends at its first wrong result. ``results`` is the number of vectors in
-    what a scoreboard compares at a time.
+    Each failed test is one mismatch, because a test ends at its first wrong result.
+
+    Parameters
+    ----------
+    design : str
+        Verilog with a top module ``top``.
+    module : str
+        Name of the module with the tests.
+    parameters : mapping
+        Parameters of the bench.
+    seed : int
+        Seed of all random numbers.
+    results : int
+        Number of vectors in an item that the scoreboard compares.
     """
     result = run_bench(design, module, parameters=parameters, seed=seed)
     return Result(
@@ -75,7 +88,7 @@ def _run_cube(parameters: dict[str, Any], vectors: int, seed: int) -> Result:
 
 
 def checks() -> Iterator[Check]:
-    """One row per bench and configuration."""
+    """Yield a row for each bench and configuration."""
     for preset, input, output, k, pipeline in DOTS:
         parameters = {
             "preset": preset,

@@ -1,4 +1,4 @@
-"""Agents for streams: a driver offers items and a monitor takes them, both with random stalls."""
+"""Agents for streams: drivers, which send items, and monitors, which receive them."""
 
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -13,7 +13,7 @@ __all__ = ["StreamDriver", "StreamMonitor"]
 
 
 class _Stall:
-    """Random idle cycles: single ones, now and then a long run that fills every buffer."""
+    """Random idle cycles: mostly single ones, sometimes a long run that fills every buffer."""
 
     def __init__(self, harness: Harness, rate: float):
         if not 0 <= rate < 1:
@@ -32,18 +32,26 @@ class _Stall:
 
 
 class StreamDriver:
-    """Sends queued items into an input stream; an item once offered stays until it is taken.
+    """Agent that sends queued items into an input stream, with random stalls.
+
+    An item that is offered stays until the unit takes it.
 
     Parameters
     ----------
     harness : Harness
-        Registers itself there.
+        Frame of the bench; the agent adds itself to its agents.
     stream : Stream
         One of the interface's input streams.
     stall_rate : float
-        Probability of offering nothing in a cycle.
+        Probability in [0, 1) of a cycle without a new offer.
     offering, taken : callable, optional
-        Called with each item when it is first offered, and at its transfer.
+        Functions that are called with each item when it is first offered, and when the unit takes
+        it.
+
+    Raises
+    ------
+    ValueError
+        If the stall rate is out of range.
     """
 
     def __init__(
@@ -67,11 +75,11 @@ class StreamDriver:
         return f"{self.stream.name} took {self.sent}, {len(self.queue)} waiting"
 
     def send(self, items: Iterable[Any]) -> None:
-        """Queue items, in the form :func:`sim.bench.bits.pack` takes."""
+        """Queue items in the form of ``sim.bench.bits.pack``."""
         self.queue.extend(items)
 
     def drive(self) -> None:
-        """Offer the head of the queue, or nothing and a payload that means nothing."""
+        """Offer the first item of the queue, or nothing, with random bits in the payload."""
         if not self.offered:
             self.offered = bool(self.queue) and not self.stall.now()
             if self.offered:
@@ -85,7 +93,7 @@ class StreamDriver:
             getattr(self.harness.dut, self.stream.valid).value = int(self.offered)
 
     def sample(self) -> None:
-        """Note a transfer."""
+        """Remove the offered item from the queue if the unit takes it."""
         ready = self.stream.ready is None or self.harness.bits(self.stream.ready)
         if self.offered and ready:
             item = self.queue.popleft()
@@ -95,7 +103,7 @@ class StreamDriver:
                 self.taken(item)
 
     def reset(self) -> None:
-        """Withdraw the offer and forget the queue."""
+        """Withdraw the offer and clear the queue."""
         self.queue.clear()
         self.offered = False
         if self.stream.valid:
@@ -103,18 +111,26 @@ class StreamDriver:
 
 
 class StreamMonitor:
-    """Takes items from an output stream and checks that the unit keeps its offers.
+    """Agent that receives items from an output stream, with random stalls.
+
+    It also checks that the unit does not withdraw or change an item that it has offered.
 
     Parameters
     ----------
     harness : Harness
-        Registers itself there.
+        Frame of the bench; the agent adds itself to its agents.
     stream : Stream
         One of the interface's output streams.
     stall_rate : float
-        Probability of not being ready in a cycle.
+        Probability in [0, 1) of not being ready in a cycle.
     received : callable
-        Called with (value, cycle) at each transfer; a scoreboard's ``check``.
+        Function that is called with (value, cycle) at each transfer, such as the method ``check``
+        of a scoreboard.
+
+    Raises
+    ------
+    ValueError
+        If the stall rate is out of range.
     """
 
     def __init__(
@@ -136,18 +152,18 @@ class StreamMonitor:
         return f"{self.stream.name} gave {self.count}"
 
     def drive(self) -> None:
-        """Be ready, or stall."""
+        """Set ``ready``, or stall."""
         self.ready = not self.stall.now()
         if self.stream.ready:
             getattr(self.harness.dut, self.stream.ready).value = int(self.ready)
 
     def sample(self) -> None:
-        """Take an item that is offered; an offer that was not taken must stand unchanged.
+        """Receive the offered item if the agent is ready.
 
         Raises
         ------
         AssertionError
-            If an offer was withdrawn or changed.
+            If the unit has withdrawn or changed an offer that was not taken.
         """
         valid = self.stream.valid is None or self.harness.bits(self.stream.valid)
         bits = self.harness.bits(self.stream.payload.name) if valid else None
@@ -163,7 +179,7 @@ class StreamMonitor:
             self.received(unpack(self.stream.payload, bits), self.harness.cycle)
 
     def reset(self) -> None:
-        """Take nothing, and expect no offer to stand."""
+        """Clear ``ready``, and expect no offer from before the reset."""
         self.kept = None
         if self.stream.ready:
             getattr(self.harness.dut, self.stream.ready).value = 0

@@ -1,6 +1,6 @@
-"""RTL as a function on NumPy arrays: Verilator, a C++ batch driver, ctypes.
+"""Compiled RTL as a function on NumPy arrays, by Verilator, a C++ batch driver and ctypes.
 
->>> model = compile(DotProduct(spec=spec))            # built once per design
+>>> model = compile(DotProduct(spec=spec))            # compiled once per design
 >>> d = model.run(a=a, b=b, c=c, threads=2)           # a, b: (N, K); c, d: (N,)
 """
 
@@ -36,26 +36,35 @@ def compile(
     latency: int | None = None,
     identity: str | None = None,
 ) -> CompiledModel:
-    """Compile an Amaranth component; a design seen before is loaded from the cache.
+    """Compile an Amaranth component, or load its model from the cache.
 
     Parameters
     ----------
     component : wiring.Component
-        The unit. One without streams has a fixed latency, one vector a clock, and no stall.
+        The unit. A unit without streams must accept one vector in every clock cycle and return
+        each result after a fixed latency.
     name : str, optional
         Name for messages; the class name by default.
     latency : int, optional
-        Cycles from an input to its output; ``component.latency`` by default, else 0.
+        Cycles from an input to its output; ``component.latency`` by default, or 0 if the component
+        has no such attribute.
     identity : str, optional
-        Text that, with the sources of ``hdl``, determines the component. A model compiled under it
-        before is found without elaborating the component; see :func:`compile_unit`.
+        Text that determines the component together with the sources of ``hdl``. If a model with
+        the same identity is in the cache, it is found without elaborating the component; see
+        ``compile_unit``.
+
+    Returns
+    -------
+    model : CompiledModel
 
     Raises
     ------
     ToolError
         If Verilator or the C++ compiler is missing.
     BuildError
-        If one of them fails.
+        If Verilator or the C++ compiler fails.
+    ValueError
+        If the latency is negative or not an int.
     """
     from .alias import remembered
     from .build import build_key, build_library
@@ -64,8 +73,9 @@ def compile(
     interface = interface_of(component)
     cycles = _latency(getattr(component, "latency", 0) if latency is None else latency, interface)
 
-    # The key is the RTLIL, not the Verilog: with a warm cache no Yosys has to run.
-    text: list[str] = []  # elaborated at most once
+    # The key depends on the RTLIL, not on the Verilog, so that Yosys need not run if the model is
+    # in the cache.
+    text: list[str] = []  # the RTLIL, once the component is elaborated
 
     def rtlil() -> str:
         if not text:
@@ -89,10 +99,25 @@ def compile(
 def compile_unit(
     unit: "Callable[..., wiring.Component]", /, *, name: str | None = None, **parameters: Any
 ) -> CompiledModel:
-    """Compile ``unit(**parameters)``; parameters compiled before are found by their ``repr``.
+    """Compile ``unit(**parameters)``, or load its model from the cache.
 
-    Faster than :func:`compile` on a warm cache, for the unit is not elaborated. Every parameter
-    must have a ``repr`` that says all about it, as numbers, strings and dataclasses do.
+    If the model is in the cache, this function is faster than ``compile``, because it finds the
+    model by the ``repr`` of the parameters without elaborating the unit.
+
+    Parameters
+    ----------
+    unit : callable
+        Class of the component, or a function that returns a component.
+    name : str, optional
+        Name for messages; the class name by default.
+    **parameters
+        Arguments of ``unit``. The ``repr`` of each must describe it completely, as that of a
+        number, a string or a dataclass does.
+
+    Raises
+    ------
+    ToolError, BuildError, ValueError
+        As ``compile``.
     """
     from .alias import identity_of
 
@@ -107,21 +132,30 @@ def compile_verilog(
     latency: int | None = None,
     name: str | None = None,
 ) -> CompiledModel:
-    """Compile Verilog text: a unit from elsewhere, or one with a deliberate fault in it.
+    """Compile Verilog text, for example of a foreign unit or of one with a deliberate fault.
 
     Parameters
     ----------
     text : str
-        Verilog of the unit; its clock is called ``clk``, its reset (active high) ``rst``.
+        Verilog of the unit. Its clock must be called ``clk`` and its reset, which is active high,
+        ``rst``.
     top : str
         Module to compile.
     interface : Interface or wiring.Component, optional
-        What the ports mean; a component lends its own (and its latency). Without it every port is
-        one plain number, as declared.
+        Structure of the ports. A component stands for its own interface and latency. By default,
+        every port is one number of the declared width.
     latency : int, optional
         Cycles from an input to its output.
     name : str, optional
         Name for messages; ``top`` by default.
+
+    Raises
+    ------
+    ToolError, BuildError
+        As ``compile``.
+    ValueError
+        If the text has no module ``top`` or lacks a port of the interface, or if the latency is
+        wrong.
     """
     from .build import build_key, build_library
     from .emit import interface_from_verilog, interface_of
@@ -143,9 +177,9 @@ def compile_verilog(
 
 def _latency(value: Any, interface: Interface) -> int:
     if interface.has_streams:
-        return 0  # the hand-shake says when
+        return 0  # the hand-shake determines the latency
     if not isinstance(value, int) or value < 0:
-        raise ValueError(f"latency must be a number of cycles from 0 on, not {value!r}")
+        raise ValueError(f"latency must be a number of cycles, 0 or more, not {value!r}")
     return value
 
 

@@ -1,4 +1,4 @@
-"""Short cuts past elaboration: which design a unit with given parameters is, from last time."""
+"""A memory of designs by unit and parameters, which makes a second elaboration unnecessary."""
 
 import importlib.metadata
 import importlib.util
@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 
 __all__ = ["identity_of", "remembered", "source_digest", "unit_verilog"]
 
-#: Packages whose sources determine a unit and its Verilog; golden for its parameter objects.
+#: Packages whose sources determine a unit and its Verilog. One of them is golden, because it
+#: defines the parameter objects of units.
 _SOURCES = ("vitruvian.hdl", "vitruvian.golden", "vitruvian.sim.rtl")
 
 
 @lru_cache
 def source_digest() -> str:
-    """Hash of every source file a unit of ``hdl`` can depend on, and of Amaranth's version."""
+    """Return a hash of Amaranth's version and all sources on which a unit of ``hdl`` can depend."""
     parts: list[object] = [importlib.metadata.version("amaranth")]
     for package in _SOURCES:
         spec = importlib.util.find_spec(package)
@@ -33,7 +34,11 @@ def source_digest() -> str:
 
 
 def identity_of(unit: Callable[..., Any], parameters: Mapping[str, Any]) -> str | None:
-    """Text that, with the sources, determines ``unit(**parameters)``; None if there is none."""
+    """Return a text that determines ``unit(**parameters)`` together with the sources.
+
+    The result is None if the unit is not part of ``hdl``, or if the ``repr`` of a parameter
+    contains a memory address and so does not describe the parameter.
+    """
     identity = f"{unit.__module__}.{getattr(unit, '__qualname__', unit)}({dict(parameters)!r})"
     return (
         identity
@@ -43,18 +48,23 @@ def identity_of(unit: Callable[..., Any], parameters: Mapping[str, Any]) -> str 
 
 
 def unit_verilog(unit: "Callable[..., wiring.Component]", /, **parameters: Any) -> str:
-    """Verilog of ``unit(**parameters)`` with top module ``top``; from the cache if it is there.
+    """Return the Verilog of ``unit(**parameters)``, from the cache if possible.
+
+    The top module is called ``top``.
 
     Raises
     ------
     ValueError
-        If ``unit`` is not of ``hdl`` or a parameter's ``repr`` does not say all about it.
+        If ``unit`` is not part of ``hdl``, or the ``repr`` of a parameter does not describe it
+        completely.
     """
     from .emit import to_verilog
 
     identity = identity_of(unit, parameters)
     if identity is None:
-        raise ValueError(f"unit must be of hdl, with parameters that print whole, not {unit!r}")
+        raise ValueError(
+            f"unit must be part of hdl and its parameters must have a full repr, not {unit!r}"
+        )
 
     def build(folder: Path) -> dict[str, Any]:
         (folder / "top.v").write_text(to_verilog(unit(**parameters)))
@@ -65,7 +75,16 @@ def unit_verilog(unit: "Callable[..., wiring.Component]", /, **parameters: Any) 
 
 
 def remembered(identity: str, find: Callable[[], str]) -> str:
-    """The key that ``find`` gave for ``identity`` and these sources; asked again when unknown."""
+    """Return the cache key of the model with this identity.
+
+    Parameters
+    ----------
+    identity : str
+        Text that determines the model together with the sources.
+    find : callable
+        Function that computes the key. It is called only if the key for this identity and these
+        sources is not stored yet.
+    """
     path = cache_root() / "alias" / digest(identity, source_digest())
     try:
         key = path.read_text()

@@ -1,4 +1,4 @@
-"""The shared library of a compiled model."""
+"""Building the shared library of a compiled model."""
 
 import shutil
 import time
@@ -12,14 +12,17 @@ from .recipe import Recipe
 
 __all__ = ["LIBRARY", "build_key", "build_library"]
 
-#: Two-valued logic at full optimisation, lint left to ``flows``. -O1 costs a twentieth of the speed
-#: of -O2 and saves as much time; code that runs once is not optimised at all.
+#: Two-valued logic at full optimisation; ``flows`` does the lint. Compared with -O2, -O1 costs a
+#: twentieth of the speed and saves as much time. Code that runs only once is not optimised.
 LIBRARY = Recipe(
     prefix="Vmodel",
     verilate=(
         *("-O3", "--x-assign", "fast", "--x-initial", "fast", "--noassert", "--no-timing"),
         *("-Wno-fatal", "-Wno-lint", "-Wno-style", "--output-split", "20000"),
-        *("--output-split-cfuncs", "400"),  # halves the time to compile a tile, and it runs faster
+        *(
+            "--output-split-cfuncs",
+            "400",
+        ),  # halves the build time of a tile, which also runs faster
         *("--timescale", "1ns/1ps"),
     ),
     compile=("-std=c++17", "-fPIC", "-fvisibility=hidden", "-DVM_COVERAGE=0", "-DVM_TRACE=0", "-w"),
@@ -30,7 +33,7 @@ LIBRARY = Recipe(
 
 
 def build_key(*parts: object) -> str:
-    """Cache key of a model: its own parts, the driver, the tools and their flags."""
+    """Return the cache key of a model: a hash of ``parts``, the driver, the tools and the flags."""
     driver = Path(__file__).with_name("driver.py")
     return LIBRARY.key(*parts, TEMPLATE.read_text(), driver.read_text())
 
@@ -38,19 +41,31 @@ def build_key(*parts: object) -> str:
 def build_library(
     folder: Path, *, verilog: str, top: str, interface: Interface, latency: int
 ) -> dict[str, Any]:
-    """Fill ``folder`` with ``model.so`` and ``model.v``.
+    """Write ``model.so`` and ``model.v`` into ``folder``.
+
+    Parameters
+    ----------
+    folder : Path
+        Empty folder.
+    verilog, top : str
+        Text of the design, and name of its top module.
+    interface : Interface
+        Ports of the top module and their fields.
+    latency : int
+        Clock cycles from an input to its output.
 
     Returns
     -------
-    dict
-        ``seconds`` of the build and ``clock``: whether the unit has one.
+    facts : dict
+        ``seconds``, the duration of the build, and the bool ``clock``, which is True if the unit
+        has a clock.
 
     Raises
     ------
     BuildError
-        If a tool refuses the Verilog or what was made of it.
+        If Verilator refuses the Verilog, or the C++ compiler refuses Verilator's output.
     ValueError
-        If the Verilog lacks a port of the interface.
+        If the Verilog lacks a port of the interface, or a unit without a clock has a latency.
     """
     started = time.monotonic()
     ports = module_ports(verilog, top)

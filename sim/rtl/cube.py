@@ -1,4 +1,4 @@
-"""Whole matrices through a compiled matrix unit: the order of beats, and the cycles they took."""
+"""Products of whole matrices on a compiled matrix unit, and the clock cycles that they take."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -23,25 +23,30 @@ from .tiles import (
 
 __all__ = ["CubeProduct", "bus_words", "matmul"]
 
-#: Beats of a stream, about: enough for the fill to be nothing, few enough for all cores to have
-#: some. Streams do not depend on the number of threads, so neither do the cycles.
+#: Approximate number of beats in a stream. It is large enough that filling the pipeline costs
+#: nothing, and small enough that every core gets a stream. The streams, and therefore the cycles,
+#: do not depend on the number of threads.
 STREAM_BEATS = 1 << 12
 
 
 @dataclass(frozen=True, kw_only=True)
 class CubeProduct:
-    """A product that a matrix unit computed.
+    """The product that a matrix unit computed, and its costs.
 
     Attributes
     ----------
     d : (..., M, N) ndarray
-        Codes of the unit's output format, pairs of them, or int32; from `sim.rtl.m3xu` values.
-    beats, steps : int
-        Pairs of tiles sent in, and passes through the multipliers.
+        Codes of the unit's output format, pairs of such codes for complex results, or int32.
+        Results of ``sim.rtl.m3xu`` hold values instead of codes.
+    beats : int
+        Pairs of A and B fractals that were sent into the unit.
+    steps : int
+        Passes through the multipliers.
     cycles : int
-        Clock cycles until the last result has come, by the hand-shakes; of all streams together.
+        Clock cycles from reset to the hand-shake of the last result, summed over all streams.
     streams : int
-        Parts that the product was cut into; each fills and empties the pipeline once.
+        Number of parts into which the product was cut. Each part fills and drains the pipeline
+        once.
     """
 
     d: np.ndarray
@@ -59,41 +64,52 @@ def matmul(
     *,
     precision: str = "fp16",
     operation: str = "mma",
-    places=None,
+    indices=None,
     stall_rate: float = 0.0,
     threads: int = 1,
 ) -> CubeProduct:
-    """``C + A · B``, or ``C ⊕ (A ⊗ B)``, on the compiled RTL of a unit, of any size.
+    """Compute ``C + A · B``, or ``C ⊕ (A ⊗ B)``, for any size on the compiled RTL of a unit.
 
-    Edges are filled up with what changes no bit of the result; see `sim.rtl.tiles`. Tiles go round
-    the accumulator slots, so that the unit takes a step a cycle, if there are pipeline + 1 tiles
-    (complex: pairs) or each takes as many steps a beat.
+    Matrices are padded to whole fractals with codes that change no bit of the result; see
+    ``sim.rtl.tiles``. Successive tiles of D use successive accumulator slots. So the unit executes
+    one step in every cycle if a stream has at least pipeline + 1 tiles (for complex elements,
+    pairs of tiles), or if each beat takes that many steps.
 
     Parameters
     ----------
+    config : MatrixUnitConfig
+        Configuration of the unit.
     a : (..., M, K) ndarray
-        Codes of ``precision``, or int8. Codes of complex elements have the real part in the low
-        half: ``array.view(np.uint64)`` of complex64.
+        Codes of ``precision``, or int8. A code of a complex element has the real part in its low
+        half, as in ``array.view(np.uint64)`` for an array of complex64.
     b : (..., K, N) ndarray
+        Codes of the same type. On a unit with sparsity, B has 2·K rows.
     c : (..., M, N) ndarray, optional
-        Codes of the output format (complex: likewise pairs), or int32. Zero, or the identity of ⊕,
-        by default.
-    precision, operation : str
-        One of ``config.precisions``, and one of ``config.operations``; on a unit with ``fp32`` all
-        operations but mma are on that.
-    places : (..., M, K) ndarray of int, optional
-        On a unit with sparsity: the places of A's values in their groups of four. B has 2·K rows.
+        Codes of the output format (for complex elements, pairs of codes as in ``a``), or int32. By
+        default, C is zero, or the identity of ⊕.
+    precision : str
+        One of ``config.precisions``. On a unit with ``fp32``, all operations except mma work on
+        ``fp32``.
+    operation : str
+        One of ``config.operations``.
+    indices : (..., M, K) ndarray of int, optional
+        On a unit with sparsity, the position 0 to 3 of each value of A in its group of four.
     stall_rate : float
-        Probability that a stream idles in a cycle.
+        Probability that a stream is idle in a cycle, at least 0 and less than 1.
     threads : int
-        Instances of the model, each on a core of its own.
+        Number of instances of the model; each runs on its own core.
+
+    Returns
+    -------
+    product : CubeProduct
 
     Raises
     ------
     TypeError
-        For arrays that are not codes of the right width.
+        If an array does not consist of codes of the right width.
     ValueError
-        For shapes that do not fit, or a precision or operation that the unit does not have.
+        If shapes do not match, the unit lacks the precision or the operation, ``indices`` is wrong
+        for the unit, or ``stall_rate`` or ``threads`` is out of range.
     """
     config.terms(precision)
     if operation not in config.operations:
@@ -106,9 +122,9 @@ def matmul(
     is_complex = precision in config.complex_precisions
     bits = config.operand_bits(precision) * (2 if is_complex else 1)
     a, b = _codes(a, bits, "a"), _codes(b, bits, "b")
-    if (places is not None) != config.sparsity:
-        wanted = "given on a unit with sparsity" if config.sparsity else "None on a dense unit"
-        raise ValueError(f"places must be {wanted}")
+    if (indices is not None) != config.sparsity:
+        rule = "given on a unit with sparsity" if config.sparsity else "None on a dense unit"
+        raise ValueError(f"indices must be {rule}")
     rows = 2 if config.sparsity else 1
     if a.ndim < 2 or b.ndim < 2 or rows * a.shape[-1] != b.shape[-2] or not a.size or not b.size:
         k = "2·K" if config.sparsity else "K"
@@ -116,12 +132,12 @@ def matmul(
             f"a and b must be (M, K) and ({k}, N) with one K and without an empty axis, "
             f"not {a.shape} and {b.shape}"
         )
-    if places is not None:
-        places = np.asarray(places)
-        if places.dtype.kind not in "iu":
-            raise TypeError(f"places must be an array of integers, not of {places.dtype}")
-        if places.shape != a.shape or (places > 3).any() or (places < 0).any():
-            raise ValueError(f"places must be within 0 to 3, of the shape {a.shape} of a")
+    if indices is not None:
+        indices = np.asarray(indices)
+        if indices.dtype.kind not in "iu":
+            raise TypeError(f"indices must be an array of integers, not of {indices.dtype}")
+        if indices.shape != a.shape or (indices > 3).any() or (indices < 0).any():
+            raise ValueError(f"indices must be from 0 to 3 and have the shape {a.shape} of a")
     shape = a.shape[-2], b.shape[-1]
     leads = [a.shape[:-2], b.shape[:-2]]
     if c is not None:
@@ -134,7 +150,7 @@ def matmul(
     if not 0 <= stall_rate < 1:
         raise ValueError(f"stall_rate must be within [0, 1), not {stall_rate!r}")
     lead = np.broadcast_shapes(*leads)
-    run = _Run(config, a, b, c, precision, operation, lead, places)
+    run = _Run(config, a, b, c, precision, operation, lead, indices)
     ends = list(pairwise(run.bounds()))
     with ThreadPoolExecutor(threads) as pool:
         cycles = sum(pool.map(lambda span: run.stream(span[0], span[1], stall_rate), ends))
@@ -160,7 +176,7 @@ def _model(config: MatrixUnitConfig) -> CompiledModel:
 
 
 class _Run:
-    """One product: operands cut into tiles, and results as they come."""
+    """A product in progress: its operands cut into fractals, and the results so far."""
 
     def __init__(
         self,
@@ -171,7 +187,7 @@ class _Run:
         precision: str,
         operation: str,
         lead: tuple[int, ...],
-        places: np.ndarray | None = None,
+        indices: np.ndarray | None = None,
     ):
         self.config, self.operation = config, operation
         self.phases: list[Phase] = phases_of(config, precision, a.shape[-1], operation)
@@ -179,16 +195,18 @@ class _Run:
         left = a.reshape(-1, *a.shape[-2:])
         right = b.reshape(-1, *b.shape[-2:]).swapaxes(-1, -2)
         self.index = None
-        if places is None:
+        if indices is None:
             self.left, self.right = cut_operands(config, left, right, precision, operation)
         else:
-            places = places.reshape(left.shape)
-            cut = cut_sparse(config, left, places, right, operation)
+            indices = indices.reshape(left.shape)
+            cut = cut_sparse(config, left, indices, right, operation)
             self.left, self.right, self.index = cut
         self.rows, self.columns = self.left.shape[1], self.right.shape[1]
         bits = config.result_bits(precision)
         self.c = None if c is None else cut_fractals(config, c.reshape(-1, *c.shape[-2:]), bits)
-        self.places = [None if x is None else _places(x.shape[:-2], lead) for x in (a, b, c)]
+        self.batch_index = [
+            None if x is None else _batch_index(x.shape[:-2], lead) for x in (a, b, c)
+        ]
         batch = int(np.prod(lead))
         self.tiles = batch * self.rows * self.columns
         word = np.dtype(f"<u{config.word_bits // 8}")
@@ -197,18 +215,21 @@ class _Run:
         self.model = _model(config)
 
     def bounds(self) -> list[int]:
-        """Where streams begin, in tiles: whole rounds of the slots, as equal as can be."""
+        """Return the number of the first tile of each stream, and the number of tiles at the end.
+
+        A stream consists of whole rounds of the slots, and streams are as equal as possible.
+        """
         rounds = -(-self.tiles // self.slots)
         count = min(-(-self.tiles * len(self.phases) // STREAM_BEATS), rounds)
         return [min(rounds * n // count * self.slots, self.tiles) for n in range(count + 1)]
 
     def stream(self, begin: int, end: int, stall_rate: float) -> int:
-        """Run some of the tiles; returns the cycles."""
+        """Compute the tiles from ``begin`` to ``end`` and return the number of clock cycles."""
         config = self.config
         tile, phase = self._order(begin, end)
         batch, row, column = self._where(tile)
-        at_a, at_b, at_c = self.places
-        assert at_a is not None and at_b is not None  # C alone may be missing
+        at_a, at_b, at_c = self.batch_index
+        assert at_a is not None and at_b is not None  # only C is optional
         kinds = {p: config.precisions.index(p) for p in config.precisions}
         codes = np.array([kinds[p.precision] for p in self.phases], np.uint8)
         slot = tile % self.slots * self.parts
@@ -245,7 +266,12 @@ class _Run:
         return int(result.output_cycles["o"][-1]) + 1
 
     def _order(self, begin: int, end: int) -> tuple[np.ndarray, np.ndarray]:
-        """Tile and phase of every beat: tiles in equal groups, within a group K outermost."""
+        """Return the tile and the phase of every beat.
+
+        The tiles are dealt into groups of nearly equal size, at most one tile for each slot. Within
+        a group, all tiles execute a phase before the first tile executes the next one, so that as
+        many beats as possible lie between two beats that use the same slot.
+        """
         count, depth = end - begin, len(self.phases)
         groups = -(-count // self.slots)
         edges = count * np.arange(groups + 1) // groups
@@ -259,7 +285,7 @@ class _Run:
         return begin + order // depth, order % depth
 
     def _first_and_last(self) -> tuple[np.ndarray, np.ndarray]:
-        """Which phases a sum starts in, and which it ends in."""
+        """Return two bool arrays by phase: where a sum starts, and where a sum ends."""
         split = np.array([p.part is not None for p in self.phases])
         number = np.arange(len(self.phases))
         starts, ends = number == 0, number == len(number) - 1
@@ -269,22 +295,32 @@ class _Run:
         return starts, ends
 
     def _fractals(self, tile, phase, chosen) -> tuple[np.ndarray, ...]:
-        """Batch, row, column and part of every C or D fractal of the beats in the chosen phases."""
-        here = chosen[phase]
-        tile, phase = tile[here], phase[here]
+        """Return batch, row, column and part of each C or D fractal of beats in chosen phases."""
+        selected = chosen[phase]
+        tile, phase = tile[selected], phase[selected]
         part = np.array([p.part or 0 for p in self.phases])[phase]
         if self.parts == 2 and self.phases[phase[0]].part is None:
             tile, part = np.repeat(tile, 2), np.tile([0, 1], len(tile))
         return *self._where(tile), part
 
     def _where(self, tile: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Batch, row and column of tiles."""
+        """Return the batch, the row and the column of each tile."""
         rest, column = np.divmod(tile, self.columns)
         batch, row = np.divmod(rest, self.rows)
         return batch, row, column
 
 
-def _places(lead: tuple[int, ...], whole: tuple[int, ...]) -> np.ndarray:
-    """Number of an operand's matrix for every matrix of the product."""
+def _batch_index(lead: tuple[int, ...], whole: tuple[int, ...]) -> np.ndarray:
+    """Return which matrix of an operand belongs to each matrix of the product.
+
+    Parameters
+    ----------
+    lead, whole : tuple of int
+        Batch axes of the operand, and of the product to which they are broadcast.
+
+    Returns
+    -------
+    (matrices of the product,) ndarray of int
+    """
     count = int(np.prod(lead))
     return np.broadcast_to(np.arange(count).reshape(lead), whole).reshape(-1)

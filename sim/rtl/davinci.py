@@ -1,4 +1,4 @@
-"""The compiled matrix unit as the Cube of `sim.davinci`: its results, and its cycles."""
+"""The compiled matrix unit as the Cube of ``sim.davinci``, with its results and its cycles."""
 
 from fractions import Fraction
 from typing import Any
@@ -9,23 +9,25 @@ __all__ = ["RtlCube"]
 
 
 class RtlCube:
-    """A `sim.davinci.semantics.Product` that is computed by the compiled RTL.
+    """A ``sim.davinci.semantics.Product`` that the compiled RTL computes.
 
-    An mmad goes through the unit as one stream, as `sim.rtl.cube.matmul` orders it. How long it
-    takes is counted from reset to the hand-shake of the last result, which no data change, once for
-    each shape; the chip's clock makes seconds of it, and the chip's initialisation comes before.
+    An mmad passes through the unit as one stream, in the order of ``sim.rtl.cube.matmul``. Its
+    duration is the number of clock cycles from reset to the hand-shake of the last result. It does
+    not depend on the data, so it is measured once for each shape. The duration in seconds is the
+    chip's time of initialisation plus these cycles at the chip's clock.
 
     Parameters
     ----------
     config : MatrixUnitConfig, optional
-        `CONFIGS["cube_davinci"]`, 16 × 16 × 16, by default. Another must have the same terms a
-        step, or the sums are rounded elsewhere.
+        ``CONFIGS["cube_davinci"]``, 16 × 16 × 16, by default. Another unit must sum the same number
+        of terms in a step, because a sum is rounded after each step.
 
     Attributes
     ----------
     cycles : int
-        Of all products so far.
+        Clock cycles of all products so far.
     products : int
+        Number of products so far.
     """
 
     def __init__(self, config: Any = None) -> None:
@@ -45,7 +47,21 @@ class RtlCube:
         return dtype
 
     def __call__(self, a: np.ndarray, b: np.ndarray, c: np.ndarray, *dtypes: str) -> np.ndarray:
-        """C + A·B of codes or integers, to the bit what golden gives."""
+        """Return C + A·B for codes or integers, bit-exact with golden.
+
+        Parameters
+        ----------
+        a : (M, K) ndarray of uint16 or int8
+        b : (K, N) ndarray of uint16 or int8
+        c : (M, N) ndarray of uint32 or int32
+        *dtypes : str
+            Types of A, B and C: fp16, fp16 and fp32, or int8, int8 and int32.
+
+        Raises
+        ------
+        ValueError
+            If the unit has no such precision.
+        """
         from .cube import matmul
 
         kinds = set(dtypes[:2])
@@ -58,9 +74,9 @@ class RtlCube:
         return done.d.astype(c.dtype, copy=False)
 
     def period_s(self, instruction: Any, chip: Any) -> Fraction:
-        """Seconds of an mmad: initialisation and the cycles of the hand-shake."""
-        f, operands = instruction.fields, instruction.operands
-        key = f["m"], f["k"], f["n"], operands["a"].dtype, operands["c"].dtype
+        """Return the duration of an mmad in seconds, with the initialisation."""
+        fields, operands = instruction.fields, instruction.operands
+        key = fields["m"], fields["k"], fields["n"], operands["a"].dtype, operands["c"].dtype
         if key not in self._known:
             self._known[key] = self._count(*key)
         return chip.cube.init_s + self._known[key] / chip.clock_hz

@@ -1,8 +1,9 @@
-"""Equal modules once: Amaranth emits every instance as a module of its own.
+"""Removal of equal modules from RTLIL, because Amaranth emits a module for every instance.
 
 A tile of 256 equal processing elements becomes one module with 256 instances, so that Yosys and
-Verilator see it once. Modules are compared by their RTLIL, bottom up, with the names of their
-instances' modules and of ports that Amaranth numbered by itself left out.
+Verilator process it once. Modules are compared by their RTLIL, from the leaves of the hierarchy to
+the top. The comparison ignores the module names of instances and the numbers that Amaranth appends
+to the names of some ports.
 """
 
 import re
@@ -19,14 +20,14 @@ _NUMBERED = re.compile(r"\\port\$\d+\$\d+(?=\s)")
 
 
 def deduplicate(rtlil: str) -> str:
-    """RTLIL text of the same design in which no two modules are equal.
+    """Return RTLIL text of the same design in which no two modules are equal.
 
-    Module names that are kept are those of the first instance met.
+    Of equal modules, the first one that the search meets keeps its name.
     """
     bodies = {name: (head, body) for head, name, body in _MODULE.findall(rtlil)}
     if len(bodies) < 2:
         return rtlil
-    chosen: dict[str, str] = {}  # module -> the equal one that is kept
+    chosen: dict[str, str] = {}  # module -> the equal module that is kept
     ports: dict[str, dict[str, str]] = {}  # module -> new names of its numbered ports
     kept: dict[str, str] = {}  # hash -> module
     texts: list[str] = []
@@ -45,7 +46,8 @@ def deduplicate(rtlil: str) -> str:
                 return match[0]
             names = ports[child]
             fixed = _NUMBERED.sub(lambda m: names.get(m[0], m[0]), connections)
-            # a space shields connected ports from the renaming of this module's own
+            # The space protects the port names of the child from the renaming of this module's own
+            # ports below, and is removed after it.
             fixed = re.sub(r"^    connect \\port\$", "    connect \\\\ port$", fixed, flags=re.M)
             return f"  cell {chosen[child]} {instance}\n{fixed}  end\n"
 

@@ -1,4 +1,4 @@
-"""From an Amaranth component to Verilog text and an :class:`~sim.rtl.ports.Interface`."""
+"""Conversion of an Amaranth component to Verilog text and to a ``sim.rtl.ports.Interface``."""
 
 import re
 from typing import Any
@@ -25,24 +25,31 @@ __all__ = [
 
 
 def to_rtlil(component: wiring.Component, *, name: str = "top") -> str:
-    """RTLIL of a component: no source positions and no module twice, so equal designs are equal."""
+    """Return the RTLIL of a component, without source positions and with every module only once.
+
+    Equal designs therefore give equal texts.
+    """
     shared = getattr(component, "shared", ())
     return deduplicate(elaborate.to_rtlil(component, name=name, shared=shared))
 
 
 def to_verilog(component: wiring.Component, *, name: str = "top") -> str:
-    """Verilog of a component, by the Yosys that Amaranth carries: the same text everywhere."""
+    """Return the Verilog of a component.
+
+    The Yosys that Amaranth brings writes it, so that the text is the same on every machine.
+    """
     return verilog_of(to_rtlil(component, name=name))
 
 
 def verilog_of(text: str) -> str:
-    """Verilog of RTLIL text."""
+    """Return the Verilog of RTLIL text."""
     return verilog_of_rtlil(text)
 
 
 def interface_of(component: wiring.Component) -> Interface:
-    """The data ports and streams of a component's signature."""
-    # A component may only lend its interface: no warning from Amaranth that it was not elaborated.
+    """Return the data ports and streams of a component's signature."""
+    # Amaranth warns about components that are never elaborated. Here that is normal: a component
+    # may serve only to describe an interface. The attribute is the one that switches it off.
     setattr(component, "_MustUse__used", True)  # noqa: B010
     ports: dict[str, list[Any]] = {"in": [], "out": [], "streams_in": [], "streams_out": []}
     _collect(component.signature, "", False, ports)
@@ -96,10 +103,10 @@ def _leaves(shape: Any, offset: int, path: tuple[str, ...], dims: tuple) -> list
     while isinstance(shape, ShapeCastable) and not isinstance(shape, data.Layout):
         shape = shape.as_shape()
     if isinstance(shape, data.StructLayout):
-        found = []
+        leaves = []
         for key, field in shape:
-            found += _leaves(field.shape, offset + field.offset, (*path, str(key)), dims)
-        return found
+            leaves += _leaves(field.shape, offset + field.offset, (*path, str(key)), dims)
+        return leaves
     if isinstance(shape, data.ArrayLayout):
         stride = Shape.cast(shape.elem_shape).width
         return _leaves(shape.elem_shape, offset, path, (*dims, (shape.length, stride)))
@@ -110,7 +117,7 @@ def _leaves(shape: Any, offset: int, path: tuple[str, ...], dims: tuple) -> list
 
 
 def module_ports(text: str, top: str) -> list[str]:
-    """Port names of module ``top`` in Verilog text, in the order of its header.
+    """Return the port names of module ``top`` in Verilog text, in the order of its header.
 
     Raises
     ------
@@ -125,9 +132,15 @@ def module_ports(text: str, top: str) -> list[str]:
 
 
 def interface_from_verilog(text: str, top: str) -> Interface:
-    """Plain ports of module ``top``; clock ``clk`` and reset ``rst`` left out.
+    """Return the ports of module ``top`` as plain numbers, without ``clk`` and ``rst``.
 
-    Reads ``input [7:0] a`` in the header or in the body, with literal numbers for bounds.
+    A declaration such as ``input [7:0] a`` may be in the header or in the body of the module. Its
+    bounds must be literal numbers.
+
+    Raises
+    ------
+    ValueError
+        If the text has no such module, or the declaration of a port is not found.
     """
     inputs, outputs = [], []
     for name, way, width, signed in _declarations(text, top):
@@ -139,14 +152,17 @@ def interface_from_verilog(text: str, top: str) -> Interface:
 
 
 def declared_ports(text: str, top: str) -> list[tuple[str, str, int]]:
-    """(name, ``input`` or ``output``, width) of every port; see `interface_from_verilog`."""
+    """Return name, direction (``input`` or ``output``) and width in bits of every port.
+
+    The ports include clock and reset; ``interface_from_verilog`` says which declarations are read.
+    """
     return [(name, way, width) for name, way, width, _ in _declarations(text, top)]
 
 
 def _declarations(text: str, top: str) -> list[tuple[str, str, int, bool]]:
-    """Name, direction, width and signedness of the ports of a module, clock and reset included."""
+    """Return name, direction, width and signedness of every port, with clock and reset."""
     header, body = _header(text, top)
-    found = []
+    ports = []
     for name in module_ports(text, top):
         match = re.search(
             r"\b(input|output)\s+(?:(?:wire|reg|logic)\s+)?(signed\s+)?"
@@ -155,14 +171,14 @@ def _declarations(text: str, top: str) -> list[tuple[str, str, int, bool]]:
         )
         if match is None:
             raise ValueError(f"port {name} of {top} must be declared as input or output")
-        # Yosys writes no bits at all as [-1:0], which Verilog takes for two
+        # Yosys writes a port of width 0 as [-1:0], which by the rules of Verilog has two bits.
         width = abs(int(match[3]) - int(match[4])) + 1 if match[3] else 1
-        found.append((name, match[1], width, bool(match[2])))
-    return found
+        ports.append((name, match[1], width, bool(match[2])))
+    return ports
 
 
 def _header(text: str, top: str) -> tuple[str, str]:
-    """What stands between the brackets of a module's header, and the module's body."""
+    """Return the text between the parentheses of a module's header, and the module's body."""
     text = re.sub(r"//[^\n]*|/\*.*?\*/|\(\*.*?\*\)", "", text, flags=re.DOTALL)
     match = re.search(
         rf"\bmodule\s+{re.escape(top)}\s*\((.*?)\)\s*;(.*?)\bendmodule\b", text, re.DOTALL

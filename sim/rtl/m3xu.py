@@ -1,4 +1,4 @@
-"""Matrix products in every precision of an M³XU, on values, through its compiled RTL."""
+"""Matrix products of values, in every precision of an M³XU, on its compiled RTL."""
 
 import os
 from dataclasses import replace
@@ -17,10 +17,11 @@ UNIT = CONFIGS["m3xu"]
 
 
 def gemm(a, b, c=None, *, precision: Precision | str = "fp32", **settings) -> np.ndarray:
-    """D = C + A·B through the RTL: `compute` without the figures.
+    """Compute D = C + A·B on the RTL and return D.
 
-    Parameters, result, its bits and what is raised are those of `golden.m3xu.gemm`; those of
-    `compute` are there as well.
+    This function returns the array ``d`` of ``compute`` and takes the same parameters. The
+    parameters of ``golden.m3xu.gemm`` are among them, the bits of the result are the same as
+    golden's, and so are the exceptions.
     """
     return compute(a, b, c, precision=precision, **settings).d
 
@@ -39,26 +40,28 @@ def compute(
     n: int = UNIT.n,
     threads: int | None = None,
 ) -> CubeProduct:
-    """D = C + A·B through the RTL of `unit_for` these parameters, and the cycles it took.
+    """Compute D = C + A·B on the RTL of the unit that ``unit_for`` returns, and count its cycles.
 
     Parameters
     ----------
     a, b, c, precision, k, multiplier_bits, preset, window
-        As `golden.m3xu.gemm` takes them.
+        Parameters of ``golden.m3xu.gemm``.
     m, n : int
         Rows and columns of the unit; they change no bit of the result.
     threads : int, optional
-        Instances of the model; by default as many as there are cores.
+        Number of instances of the model; by default the number of cores of this machine.
 
     Returns
     -------
-    CubeProduct
-        With values in ``d``. Where K or the result is empty, the unit has done nothing.
+    product : CubeProduct
+        Its array ``d`` holds values. If K is 0 or the result is empty, the unit is not used and
+        all counts are 0.
 
     Raises
     ------
     TypeError, ValueError
-        As golden does; and for parameters that no unit has. Nothing has been built or run then.
+        If golden refuses the arguments, or no unit with these parameters exists. In both cases,
+        nothing has been compiled or run.
     """
     kind = as_precision(precision)
     settings = {"k": k, "multiplier_bits": multiplier_bits, "preset": preset, "window": window}
@@ -83,10 +86,27 @@ def compute(
 
 
 def product(config: MatrixUnitConfig, a, b, c, kind: Precision, *, threads: int = 1) -> CubeProduct:
-    """`sim.rtl.cube.matmul` of values, on any unit that has the precision."""
+    """Compute a product of values by ``sim.rtl.cube.matmul``.
+
+    Parameters
+    ----------
+    config : MatrixUnitConfig
+        Any unit that has the precision.
+    a, b, c : (..., M, K), (..., K, N) and (..., M, N) ndarray
+        Values in the operand and result dtypes of the precision; ``c`` may be None.
+    kind : Precision
+        Precision of the product.
+    threads : int
+        Number of instances of the model.
+
+    Returns
+    -------
+    product : CubeProduct
+        Its array ``d`` holds values.
+    """
     codes = [None if x is None else _codes(x) for x in (a, b, c)]
-    found = matmul(config, *codes, precision=kind.name, threads=threads)
-    return replace(found, d=found.d.view(result_dtype(kind)))
+    result = matmul(config, *codes, precision=kind.name, threads=threads)
+    return replace(result, d=result.d.view(result_dtype(kind)))
 
 
 @lru_cache
@@ -100,37 +120,47 @@ def unit_for(
     m: int = UNIT.m,
     n: int = UNIT.n,
 ) -> MatrixUnitConfig:
-    """The unit that computes what golden does with these parameters, to the bit.
+    """Return the configuration of a unit that is bit-exact with golden for these parameters.
 
-    An ``ieee`` M³XU keeps as many fraction bits in all its precisions as FP32 needs, 48. Golden
-    without a window keeps what the precision asks for: less in FP16, BF16 and TF32. So these run on
-    ``CONFIGS["m3xu"]`` with ``window=48`` or a machine's preset, else on a unit of their own.
+    An ``ieee`` M³XU keeps 48 fraction bits in all its precisions, because FP32 needs them. Golden
+    without a window keeps the number of bits that the precision needs, which is smaller for FP16,
+    BF16 and TF32. These precisions therefore run on ``CONFIGS["m3xu"]`` only with ``window=48`` or
+    with the preset of a machine, and otherwise on a unit that has one precision.
+
+    Parameters
+    ----------
+    precision : str
+        Name of a precision of ``golden.m3xu``.
+    k, multiplier_bits, preset, window
+        Parameters of ``golden.m3xu.gemm``.
+    m, n : int
+        Rows and columns of the unit.
 
     Raises
     ------
     ValueError
-        For parameters that golden refuses or that no unit has.
+        If golden refuses the parameters, or no unit with them exists.
     """
     kind = as_precision(precision)
     spec = kind.spec(k=k, multiplier_bits=multiplier_bits, preset=preset, window=window)
     settings = {"k": k, "multiplier_bits": multiplier_bits, "preset": preset, "window": window}
-    wanted = {"m": m, "n": n, **settings}
-    have: dict[str, object] = {name: getattr(UNIT, name) for name in ("m", "n", "k", "preset")}
-    have["multiplier_bits"] = UNIT.lane_bits
-    have["window"] = UNIT.float_specs["fp32"].window if window else None
-    changes = {name: value for name, value in wanted.items() if value != have[name]}
+    requested = {"m": m, "n": n, **settings}
+    present: dict[str, object] = {name: getattr(UNIT, name) for name in ("m", "n", "k", "preset")}
+    present["multiplier_bits"] = UNIT.lane_bits
+    present["window"] = UNIT.float_specs["fp32"].window if window else None
+    changes = {name: value for name, value in requested.items() if value != present[name]}
     shared = _unit(UNIT, changes)
     if shared and kind.name in shared.precisions and shared.spec(kind.name) == spec:
         return shared
     alone = ("fp32", "fp32c") if kind.is_complex else (kind.name,)
-    config = replace(UNIT, precisions=alone, output=kind.output.name, **wanted)
+    config = replace(UNIT, precisions=alone, output=kind.output.name, **requested)
     if config.spec(kind.name) != spec:
         raise ValueError(f"a unit must compute {spec}, not {config.spec(kind.name)}")
     return config
 
 
 def _unit(config: MatrixUnitConfig, changes) -> MatrixUnitConfig | None:
-    """The unit with other parameters, if it can have them."""
+    """Return a unit with other parameters, or None if they are not allowed together."""
     try:
         return replace(config, **changes)
     except ValueError:
@@ -145,5 +175,5 @@ def _checked(array, dtype, name):
 
 
 def _codes(values: np.ndarray) -> np.ndarray:
-    """Bit patterns; a complex element is one."""
+    """Return the bit patterns of values; a complex element is one pattern."""
     return np.ascontiguousarray(values).view(f"u{values.dtype.itemsize}")

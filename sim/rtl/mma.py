@@ -1,4 +1,4 @@
-"""Lists of matrix instructions on compiled RTL: operands, the order of beats, cycles, rates."""
+"""Lists of matrix instructions on compiled RTL, with their beats, cycles and rates."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,8 @@ __all__ = [
     "words_of",
 ]
 
-#: Rate relative to FP16 by precision, and whose it is: the machine's that is extended, or a claim.
+#: Rate relative to FP16 by precision, and the source of the figure: the machine that the M³XU
+#: extends (baseline), or a corollary of Zhang 2024.
 PAPER = {
     "fp16": (Fraction(1), "baseline"),
     "bf16": (Fraction(1), "baseline"),
@@ -40,19 +41,31 @@ PAPER = {
     "fp32c": (Fraction(1, 16), "Corollary 3"),
 }
 
-#: A, B and C (or None) of an instruction, as `golden.m3xu.execute` takes them.
+#: A, B and C of an instruction, in the form of ``golden.m3xu.execute``. C may be None.
 Values = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 
 
 def beats_of(program: Sequence[Instruction], config: MatrixUnitConfig) -> dict[str, np.ndarray]:
-    """The beats of instructions in order: one array for each field, and ``instruction``.
+    """Return the beats that instructions consist of, in order.
 
-    This is the definition that the RTL is held against. The tiles of D are numbered row blocks
-    first and taken in groups, of as many as a power of two allows and the slots can hold; in a
-    group, K is the outer loop and the tiles are the inner one. Each group gets the next slots in
-    turn, a complex tile an even one and its neighbour.
+    The RTL is compared with this definition. The tiles of D are numbered down the columns and
+    processed in groups. The size of a group is the number of tiles, halved until a group fits into
+    the accumulator slots. Within a group, K is the outer loop and the tiles
+    are the inner loop. The groups use the slots in turn; a complex tile uses an even slot and the
+    next one.
+
+    Parameters
+    ----------
+    program : sequence of Instruction
+    config : MatrixUnitConfig
+        Configuration of the unit.
+
+    Returns
+    -------
+    beats : dict of str to (beats,) ndarray of int
+        One array for each field of a beat; ``instruction`` is the index in ``program``.
     """
-    found: list[dict[str, int]] = []
+    beats: list[dict[str, int]] = []
     slots, free = config.slot_count, 0
     for number, instruction in enumerate(program):
         precision, shape = instruction.opcode.precision, instruction.opcode.shape
@@ -66,9 +79,9 @@ def beats_of(program: Sequence[Instruction], config: MatrixUnitConfig) -> dict[s
         for first in range(0, len(tiles), size):
             free += free % width
             for block in range(blocks):
-                for place, (row, column) in enumerate(tiles[first : first + size]):
+                for index, (row, column) in enumerate(tiles[first : first + size]):
                     zero = Start.FROM_C if instruction.accumulates else Start.ZERO
-                    found.append(
+                    beats.append(
                         _fields(instruction.encode())
                         | {
                             "instruction": number,
@@ -79,12 +92,12 @@ def beats_of(program: Sequence[Instruction], config: MatrixUnitConfig) -> dict[s
                             "last": int(block == blocks - 1),
                             "precision": config.precisions.index(precision.name),
                             "start": (Start.ACCUMULATE if block else zero).value,
-                            "slot": (free + width * place) % slots,
+                            "slot": (free + width * index) % slots,
                             "emit": int(block == blocks - 1),
                         }
                     )
             free = (free + width * size) % slots
-    return {name: np.array([beat[name] for beat in found]) for name in found[0]}
+    return {name: np.array([beat[name] for beat in beats]) for name in beats[0]}
 
 
 def _fields(word: int) -> dict[str, int]:
@@ -92,7 +105,7 @@ def _fields(word: int) -> dict[str, int]:
 
 
 def words_of(program: Sequence[Instruction]) -> dict[str, np.ndarray]:
-    """Instructions as the stream ``i`` takes them."""
+    """Return instructions as payloads of the stream ``i``: one array for each field."""
     words = [_fields(instruction.encode()) for instruction in program]
     return {name: np.array([word[name] for word in words], np.uint8) for name, _, _ in FIELDS}
 
@@ -100,15 +113,29 @@ def words_of(program: Sequence[Instruction]) -> dict[str, np.ndarray]:
 def expected_results(
     program: Sequence[Instruction], values: Sequence[Values], config: MatrixUnitConfig
 ) -> list[np.ndarray]:
-    """What golden gives for each instruction on this unit."""
-    found = []
+    """Return golden's D for each instruction on this unit.
+
+    Parameters
+    ----------
+    program : sequence of Instruction
+    values : sequence of Values
+        Operands of each instruction.
+    config : MatrixUnitConfig
+        Configuration of the unit.
+
+    Returns
+    -------
+    results : list of (M, N) ndarray
+    """
+    results = []
     for instruction, operands in zip(program, values, strict=True):
         precision, bits = instruction.opcode.precision, config.lane_bits
         own = config.preset != "ieee" and not precision.is_wide(bits)  # a machine's window
         spec = config.float_specs[precision.name]
         unit = {"k": config.k, "multiplier_bits": bits, "preset": config.preset}
-        found.append(execute(instruction, *operands, **unit, window=None if own else spec.window))
-    return found
+        window = None if own else spec.window
+        results.append(execute(instruction, *operands, **unit, window=window))
+    return results
 
 
 # Stimuli
@@ -117,8 +144,16 @@ def expected_results(
 def draw_instructions(
     rng: np.random.Generator, opcodes: Sequence[Opcode], *, accumulate: float = 0.5
 ) -> list[Instruction]:
-    """One instruction for each opcode, with registers at random; some accumulate."""
-    found = []
+    """Return an instruction with random registers for each opcode.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    opcodes : sequence of Opcode
+    accumulate : float
+        Probability that an instruction has a C operand.
+    """
+    program = []
     for opcode in opcodes:
         while True:
             first = {
@@ -129,16 +164,20 @@ def draw_instructions(
             if rng.random() >= accumulate:
                 del first["c"]
             try:
-                found.append(Instruction(opcode=opcode, **first))
+                program.append(Instruction(opcode=opcode, **first))
                 break
             except ValueError:  # D would overlap A or B
                 continue
-    return found
+    return program
 
 
 def draw_values(rng: np.random.Generator, program: Sequence[Instruction]) -> list[Values]:
-    """Operands for instructions: over 17 binades, and now and then any code at all."""
-    found = []
+    """Return random operands for instructions.
+
+    Most values are spread over 17 binades; one in 500 is a random code, which may be a NaN, an
+    infinity or a subnormal number.
+    """
+    values: list[Values] = []
     for instruction in program:
         opcode, precision = instruction.opcode, instruction.opcode.precision
         dtypes = {"a": operand_dtype(precision), "b": operand_dtype(precision)}
@@ -155,12 +194,12 @@ def draw_values(rng: np.random.Generator, program: Sequence[Instruction]) -> lis
             scale = 2.0 ** rng.integers(-8, 9, shape)
             part = (rng.standard_normal(shape) * scale).astype(real)
             codes = part.view(f"u{real.itemsize}")
-            wild = rng.random(shape) < 0.002
+            is_random = rng.random(shape) < 0.002
             raw = np.frombuffer(rng.bytes(codes.nbytes), codes.dtype).reshape(shape)
-            codes[wild] = raw[wild]
+            codes[is_random] = raw[is_random]
             operands.append(part.view(dtype))
-        found.append(tuple(operands))
-    return found
+        values.append((operands[0], operands[1], operands[2]))
+    return values
 
 
 # Runs
@@ -168,21 +207,21 @@ def draw_values(rng: np.random.Generator, program: Sequence[Instruction]) -> lis
 
 @dataclass(frozen=True, kw_only=True)
 class MmaRun:
-    """What a list of instructions gave on the RTL.
+    """The results of a list of instructions on the RTL, with their cycles.
 
     Attributes
     ----------
     d : list of (M, N) ndarray
         D of each instruction.
     beats : dict
-        The beats that were expected, see `beats_of`.
+        The expected beats; see ``beats_of``.
     wrong_fetches : int
-        Items of ``fetch`` that are not those.
-    ends : (instructions,) ndarray
-        Cycle in which the unit took each instruction's last beat, from the one in which the first
-        instruction was there.
+        Number of items of the stream ``fetch`` that differ from the expected beats.
+    ends : (instructions,) ndarray of int
+        Cycle in which the unit accepted the last beat of each instruction, counted from the cycle
+        in which the first instruction arrived.
     cycles : int
-        Cycles from the first instruction to the last result, both included.
+        Cycles from the first instruction to the last result, including both.
     """
 
     d: list[np.ndarray]
@@ -202,11 +241,37 @@ def run_instructions(
     seed: int = 0,
     reset_at: int | None = None,
 ) -> MmaRun:
-    """Run instructions back to back on the compiled RTL of an `MmaUnit`.
+    """Run instructions back to back on the compiled RTL of an ``MmaUnit``.
 
-    The streams of operands are made before the run, in the order that `beats_of` says: a C that an
-    earlier instruction computes is the caller's to give. With ``reset_at`` all of it is cut short
-    by a reset in that cycle and sent again, and what is returned is of the second time.
+    The streams of operands are prepared before the run, in the order of ``beats_of``. If an
+    instruction reads a C that an earlier instruction computes, the caller must therefore pass the
+    values of that C.
+
+    Parameters
+    ----------
+    config : MatrixUnitConfig
+        Configuration of the unit.
+    program : sequence of Instruction
+    values : sequence of Values
+        Operands of each instruction.
+    model : CompiledModel, optional
+        Model of the unit; by default it is compiled.
+    stall_rate : float or mapping
+        Probability that a stream is idle in a cycle, for all streams or by name.
+    seed : int
+        Seed of the stalls.
+    reset_at : int, optional
+        Cycle of a reset. All instructions are sent again after it, and the results are those of
+        the second time.
+
+    Returns
+    -------
+    run : MmaRun
+
+    Raises
+    ------
+    StreamError
+        If the unit hangs or returns more results than expected.
     """
     model = model or compile_unit(MmaUnit, config=config)
     beats = beats_of(program, config)
@@ -228,7 +293,8 @@ def run_instructions(
         d.append(np.empty(instruction.opcode.shape[:2], dtype))
     for (number, row, column, part), tile in zip(tiles, result.outputs["o"], strict=True):
         precision = program[number].opcode.precision
-        word = f"u{config.result_bits(precision.name) // 8}"  # the low bits of the unit's words
+        # A result that is narrower than a word of the unit is in the low bits of the word.
+        word = f"u{config.result_bits(precision.name) // 8}"
         view = d[number].view(word)[:, part :: 2 if precision.is_complex else 1]
         view[row : row + config.m, column : column + config.n] = tile.astype(word)
     start = int(result.output_cycles["fetch"][0])
@@ -243,7 +309,7 @@ def run_instructions(
 
 
 def _tiles(config, program, beats) -> list[tuple[int, int, int, int]]:
-    """(instruction, first row, first column, part) of every D fractal."""
+    """Return instruction, first row, first column and part of every D fractal."""
     return [
         (number, row * config.m, column * config.n, part)
         for number, row, column, last in zip(
@@ -256,7 +322,7 @@ def _tiles(config, program, beats) -> list[tuple[int, int, int, int]]:
 
 
 def _operands(config, program, values, beats):
-    """Buses of A and B for each beat, and the C fractals."""
+    """Return the bus words of A and of B for each beat, and the C fractals."""
     count, octets = len(beats["row"]), config.bus_bits // 8
     a = np.zeros((count, config.m, octets), np.uint8)
     b = np.zeros((count, config.n, octets), np.uint8)
@@ -288,26 +354,28 @@ def _operands(config, program, values, beats):
 
 @dataclass(frozen=True, kw_only=True)
 class Rate:
-    """Cycles of a list of instructions, all from the hand-shakes of the RTL.
+    """The clock cycles of a list of instructions, measured at the hand-shakes of the RTL.
 
     Attributes
     ----------
     name : str
-        Mnemonic, or ``mixed``.
-    instructions, cycles : int
-        Length of the list, and cycles from its first instruction to its last result.
+        Mnemonic of the instructions, or ``mixed``.
+    instructions : int
+        Length of the list.
+    cycles : int
+        Cycles from the first instruction to the last result.
     steps : int
-        What the beats of the list must take at least, by the unit's configuration.
+        Smallest number of cycles for the beats of the list, computed from the unit's configuration.
     each : tuple of int
         Cycles between the ends of successive instructions, in order.
     macs : int
-        Multiply-accumulates of the instructions that ``each`` counts.
+        Multiply-accumulates of all instructions but the first, which ``each`` does not contain.
     latency : int
-        Cycles that a list takes beside its steps, by the unit's description.
+        Cycles that a list takes in addition to its steps, according to the unit's description.
     lanes : int
-        16-bit lanes of the unit: M·N·k.
+        Number of 16-bit lanes of the unit, M·N·k.
     mismatches : int
-        Elements of D that differ from golden, and fetches that are not those expected.
+        Number of elements of D and of fetches that differ from the expected ones.
     """
 
     name: str
@@ -322,12 +390,12 @@ class Rate:
 
     @property
     def cycles_each(self) -> Fraction:
-        """Cycles per instruction."""
+        """Average number of cycles of an instruction."""
         return Fraction(sum(self.each), len(self.each))
 
     @property
     def macs_per_cycle(self) -> Fraction:
-        """Multiply-accumulates a cycle, complex ones where they are complex."""
+        """Multiply-accumulates per cycle; for a complex precision these are complex ones."""
         return Fraction(self.macs, sum(self.each))
 
     @property
@@ -341,7 +409,7 @@ class Rate:
         return self.fill - self.latency
 
     def relative(self, other: "Rate") -> Fraction:
-        """Multiply-accumulates a cycle and lane, over those of another list."""
+        """Return the multiply-accumulates per cycle and lane, relative to another list."""
         return self.macs_per_cycle / self.lanes / (other.macs_per_cycle / other.lanes)
 
 
@@ -353,12 +421,27 @@ def measure(
     seed: int = 1,
     model: CompiledModel | None = None,
 ) -> Rate:
-    """Run one instruction for each opcode, with random operands, half of them with a C.
+    """Run an instruction with random operands for each opcode, and measure the cycles.
+
+    Half of the instructions have a C operand.
+
+    Parameters
+    ----------
+    config : MatrixUnitConfig
+        Configuration of the unit.
+    opcodes : sequence of Opcode
+        At least two.
+    name : str
+        Name of the result.
+    seed : int
+        Seed of the operands.
+    model : CompiledModel, optional
+        Model of the unit; by default it is compiled.
 
     Raises
     ------
     ValueError
-        For fewer than two instructions.
+        If there are fewer than two opcodes.
     """
     if len(opcodes) < 2:
         raise ValueError(f"opcodes must be at least 2, not {len(opcodes)}")
@@ -383,7 +466,7 @@ def measure(
 
 
 def _different(got: np.ndarray, expected: np.ndarray) -> int:
-    """Elements whose bits differ."""
+    """Return the number of elements whose bits differ."""
     pairs = (np.ascontiguousarray(x).view(np.uint8) for x in (got, expected))
     x, y = (bits.reshape(got.size, got.itemsize) for bits in pairs)
     return int((x != y).any(axis=1).sum())

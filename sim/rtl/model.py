@@ -1,4 +1,4 @@
-"""A compiled model: arrays of stimuli in, arrays of results out."""
+"""Compiled models, which map arrays of stimuli to arrays of results."""
 
 import ctypes
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _SMALLEST_CHUNK = 4096
 
 
 class CompiledModel:
-    """RTL as a function on NumPy arrays; made by :func:`sim.rtl.compile`.
+    """RTL as a function on NumPy arrays; ``sim.rtl.compile`` returns one.
 
     Attributes
     ----------
@@ -28,11 +28,13 @@ class CompiledModel:
     interface : Interface
         Ports and their fields.
     latency : int
-        Clock cycles from an input to its output; not seen by the caller of :meth:`run`.
+        Clock cycles from an input to its output. The method ``run`` hides them.
+    path : Path
+        The shared library.
     cached : bool
-        Whether the library was there already.
+        True if the library came from the cache.
     build_seconds : float
-        Time the build took when it was made.
+        Time that the build took.
     """
 
     def __init__(
@@ -62,22 +64,23 @@ class CompiledModel:
             self._library.vitruvian_delete(handle)
 
     def run(self, *, threads: int = 1, **inputs: Any) -> Any:
-        """Send one vector a clock through a unit of fixed latency.
+        """Send one vector in every clock cycle through a unit of fixed latency.
 
         Parameters
         ----------
         threads : int
-            Instances of the model that share the batch; each runs on a core of its own.
+            Number of instances of the model that share the batch; each runs on its own core.
         **inputs : array_like
-            One per input port: (N, …) of integers, the trailing axes as the port's shape, or a
-            mapping of such arrays for a structure. A lone integer is held for the whole batch.
-            Fields wider than 64 bits end in an axis of uint64 words, the low word first. A signed
-            array of exactly the field's width is taken as its two's complement code.
+            One for each input port: integers of shape (N, …), whose trailing axes are the port's
+            shape, or a mapping of such arrays for a structure. A single integer holds for the
+            whole batch. Fields wider than 64 bits have a last axis of uint64 words, the low word
+            first. In a signed array of exactly the field's width, negative numbers stand for
+            their two's complement codes.
 
         Returns
         -------
-        ndarray, or dict of ndarray
-            The output port's values (N, …), by name when there are several.
+        outputs : ndarray, or dict of ndarray
+            Values of the output port, of shape (N, …). Several output ports give a dict by name.
 
         Raises
         ------
@@ -125,22 +128,23 @@ class CompiledModel:
         Parameters
         ----------
         inputs : mapping
-            Per input stream the payloads, first axis the beats; a structure is a mapping of arrays.
+            Payloads of each input stream. The first axis of an array counts the beats; a structure
+            is a mapping of arrays.
         outputs : mapping
-            Per output stream the number of beats expected.
+            Number of beats that are expected from each output stream.
         held : mapping
-            Values of plain input ports, constant over the run.
+            Values of plain input ports, which are constant during the run.
         stall_rate : float or mapping
-            Probability in [0, 1) that a stream idles in a cycle, for all streams or by name.
+            Probability in [0, 1) that a stream is idle in a cycle, for all streams or by name.
         stall_seed : int, optional
-            Seed of the stalls; 0 when there are stalls and none is given.
+            Seed of the stalls; 0 by default.
         quiet_limit : int
-            Cycles without any transfer that count as a hang.
+            Number of cycles without any transfer after which the unit counts as hung.
         drain : int
-            Cycles to go on after the last expected beat; any beat then is surplus.
+            Number of cycles to continue after the last expected beat. Any beat in them is surplus.
         reset_at : int, optional
-            Cycle of a reset in mid-flight; everything is sent again after it, and only what comes
-            after it is returned.
+            Cycle of a reset. All items are sent again after it, and only the outputs after it are
+            returned.
 
         Returns
         -------
@@ -149,7 +153,7 @@ class CompiledModel:
         Raises
         ------
         StreamError
-            If the unit hangs or gives more beats than expected.
+            If the unit hangs or returns more beats than expected.
         TypeError, ValueError
             If a stream is missing or unknown, or an array does not fit.
         """
@@ -169,7 +173,7 @@ class CompiledModel:
 
     @contextmanager
     def _instance(self):
-        """An instance of the model that nobody else uses meanwhile."""
+        """Lend an instance of the model to the block, which no other thread uses meanwhile."""
         with self._lock:
             handle = self._idle.pop() if self._idle else None
         if handle is None:
@@ -181,7 +185,7 @@ class CompiledModel:
                 self._idle.append(handle)
 
     def _batch(self, inputs: Mapping[str, Any]) -> tuple[list[np.ndarray], int]:
-        """Arrays of all input leaves, of one length."""
+        """Return the arrays of all input leaves, and their common length."""
         check_names("inputs", inputs, [port.name for port in self.interface.inputs])
         groups = [port.to_memory(inputs[port.name]) for port in self.interface.inputs]
         lengths = {

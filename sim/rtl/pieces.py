@@ -1,8 +1,8 @@
-"""Large modules with many instances, taken out of a design and compiled once.
+"""Separation of large modules with many instances, which are then compiled only once.
 
-Verilator lays a design out flat: sixteen instances of a module are sixteen times its code. A module
-that is taken out becomes a model of its own, and in its place stands a wrapper that calls it, one
-object per instance: see `sim.rtl.shell`.
+Verilator flattens a design, so sixteen instances of a module become sixteen copies of its code. A
+separated module, called a piece, becomes a model of its own. A wrapper replaces the module in the
+design and calls this model, with one object for each instance; see ``sim.rtl.shell``.
 """
 
 import re
@@ -14,8 +14,8 @@ from .shell import can_be_wrapped
 
 __all__ = ["split"]
 
-_FEWEST = 3
-_SMALLEST_TEXT = 40_000
+_MIN_INSTANCES = 3
+_MIN_TEXT = 40_000  # characters of Verilog
 
 _MODULE = re.compile(
     r"^(?:\(\*[^\n]*\*\)\n)*module\s+(\\\S+ |\w+)\s*\((.*?)\);(.*?)^endmodule\n?",
@@ -25,15 +25,22 @@ _INSTANCE = re.compile(r"^  (\\\S+ |\w+) (?:\\\S+ |\w+) \(", re.MULTILINE)
 
 
 def split(text: str, top: str) -> tuple[str, dict[str, str]]:
-    """Take pieces out of Verilog as Yosys writes it.
+    """Separate the pieces of a design.
+
+    Parameters
+    ----------
+    text : str
+        Verilog in the form in which Yosys writes it.
+    top : str
+        Name of the top module.
 
     Returns
     -------
     rest : str
-        The design, with instances of the pieces by their new names.
+        The design without the pieces; it instantiates them by their new names.
     pieces : dict of str to str
-        Verilog by name of the piece, which is a hash of it: equal pieces of different designs have
-        one name.
+        Verilog of each piece by its name. The name is a hash of the Verilog, so that equal pieces
+        of different designs have the same name.
     """
     modules = {match[1].strip(): match for match in _MODULE.finditer(text)}
     children = {
@@ -53,19 +60,20 @@ def split(text: str, top: str) -> tuple[str, dict[str, str]]:
     visit(top, 1)
 
     def within(name: str) -> list[str]:
-        found = [name]
+        names = [name]
         for child in children[name]:
             if child in modules:
-                found += [x for x in within(child) if x not in found]
-        return found
+                names += [x for x in within(child) if x not in names]
+        return names
 
     chosen: list[str] = []
-    for name, match in modules.items():  # parents of parents included: a piece holds no other piece
+    for name, match in modules.items():
         size = sum(len(modules[x][0]) for x in within(name))
         plain = re.fullmatch(r"[\w\s,]*", match[2])
-        if name != top and plain and counts[name] >= _FEWEST and size >= _SMALLEST_TEXT:
+        if name != top and plain and counts[name] >= _MIN_INSTANCES and size >= _MIN_TEXT:
             chosen.append(name)
     chosen = [x for x in chosen if all(can_be_wrapped(modules[y][0]) for y in within(x))]
+    # A piece contains no other piece: of nested candidates, the outermost is chosen.
     chosen = [x for x in chosen if not any(x in within(y)[1:] for y in chosen)]
 
     pieces: dict[str, str] = {}
@@ -84,7 +92,10 @@ def split(text: str, top: str) -> tuple[str, dict[str, str]]:
 
 
 def _renamer(name: str):
-    """Replace an identifier and keep the backslash of a name with a dot in it."""
+    """Return a function for ``re.sub`` that replaces an identifier by ``name``.
+
+    An identifier that contains a dot keeps its backslash, which Verilog requires.
+    """
 
     def replace(match: re.Match[str]) -> str:
         dotted = match.string[match.end() : match.end() + 1] == "."
@@ -94,12 +105,12 @@ def _renamer(name: str):
 
 
 def _reached(top: str, children: dict, modules: dict, chosen: list[str]) -> set[str]:
-    """Modules that the design needs besides those inside the pieces."""
-    found, waiting = set(), [top]
+    """Return the modules that are reachable from ``top`` without entering a piece."""
+    reached, waiting = set(), [top]
     while waiting:
         name = waiting.pop()
-        if name in found or name in chosen:
+        if name in reached or name in chosen:
             continue
-        found.add(name)
+        reached.add(name)
         waiting += [child for child in children[name] if child in modules]
-    return found
+    return reached

@@ -1,6 +1,7 @@
-"""What goes in and out of a compiled model: bits of Verilog ports, seen as NumPy arrays.
+"""Ports of a compiled model, and their conversion between bits and NumPy arrays.
 
-Free of Amaranth on purpose: a compiled model is used by simulators that never import it.
+This module does not import Amaranth, because simulators that use a compiled model do not need it
+and it takes long to import.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,18 +16,18 @@ __all__ = ["Interface", "Leaf", "Port", "Stream", "plain_port"]
 
 @dataclass(frozen=True, kw_only=True)
 class Leaf:
-    """One scalar field of a port, or an array of them.
+    """A scalar field of a port, or an array of equal scalar fields.
 
     Attributes
     ----------
     path : tuple of str
-        Field names from the port inwards; empty for a port without a structure.
+        Names of the nested fields, the outermost first; empty for a port without a structure.
     offset, width : int
-        Least significant bit and width of element 0, in bits.
+        Position of the least significant bit of element 0, and width of an element, in bits.
     signed : bool
-        Whether the field is two's complement.
+        True if the field is a two's complement number.
     dims : tuple of (int, int)
-        (count, stride in bits) per array dimension, outermost first.
+        Number of elements and stride in bits of each array dimension, the outermost first.
     """
 
     path: tuple[str, ...] = ()
@@ -37,12 +38,12 @@ class Leaf:
 
     @property
     def words(self) -> int:
-        """64-bit words an element takes."""
+        """Number of 64-bit words of an element."""
         return -(-self.width // 64)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of one vector's value; wide elements end in an axis of 64-bit words."""
+        """Shape of the value of one vector; wide elements have a last axis of 64-bit words."""
         counts = tuple(count for count, _ in self.dims)
         return counts + ((self.words,) if self.words > 1 else ())
 
@@ -53,18 +54,35 @@ class Leaf:
         return np.dtype(f"{'i' if self.signed and self.words == 1 else 'u'}{bits // 8}")
 
     def pieces(self) -> list[tuple[int, int]]:
-        """(bit position, width up to 64) of every array element in the order of memory."""
-        found = []
+        """Return bit position and width of the pieces of all elements, in the order of memory.
+
+        An element that is wider than 64 bits has several pieces.
+        """
+        pieces = []
         for index in product(*(range(count) for count, _ in self.dims)):
             at = self.offset + sum(
                 i * stride for i, (_, stride) in zip(index, self.dims, strict=True)
             )
             for word in range(self.words):
-                found.append((at + 64 * word, min(64, self.width - 64 * word)))
-        return found
+                pieces.append((at + 64 * word, min(64, self.width - 64 * word)))
+        return pieces
 
     def to_memory(self, value: Any, *, name: str) -> np.ndarray:
-        """Check ``value`` (N, *shape) and return it as the driver reads it."""
+        """Check an array and return it in the dtype and memory order that the driver reads.
+
+        Parameters
+        ----------
+        value : (N, *shape) array_like of integers
+        name : str
+            Name of the port, for messages.
+
+        Raises
+        ------
+        TypeError
+            If the array does not consist of integers.
+        ValueError
+            If the shape is wrong, or a number does not fit the width of the field.
+        """
         label = ".".join((name, *self.path))
         array = np.asarray(value)
         is_bit = array.dtype.kind == "b" and self.width == 1
@@ -100,14 +118,27 @@ class Leaf:
 
 @dataclass(frozen=True, kw_only=True)
 class Port:
-    """One Verilog port: name, width in bits and the fields inside it."""
+    """A Verilog port with its name, its width in bits and its fields."""
 
     name: str
     width: int
     leaves: tuple[Leaf, ...]
 
     def to_memory(self, value: Any, *, label: str | None = None) -> list[np.ndarray]:
-        """One array per leaf, checked, in the order of :attr:`leaves`."""
+        """Return a checked array for each leaf, in the order of ``leaves``.
+
+        Parameters
+        ----------
+        value : array_like or mapping
+            An array for a plain port, nested mappings or a structured array for a structure.
+        label : str, optional
+            Name for messages; the name of the port by default.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a field is missing or unknown, or an array does not fit; see ``Leaf.to_memory``.
+        """
         label = label or self.name
         names = {leaf.path for leaf in self.leaves}
         if names == {()}:
@@ -120,11 +151,11 @@ class Port:
         return [leaf.to_memory(flat[leaf.path], name=label) for leaf in self.leaves]
 
     def allocate(self, count: int) -> list[np.ndarray]:
-        """Uninitialised arrays for ``count`` values, one per leaf."""
+        """Return an uninitialised array for ``count`` values of each leaf."""
         return [np.empty((count, *leaf.shape), dtype=leaf.dtype) for leaf in self.leaves]
 
     def from_memory(self, arrays: list[np.ndarray]) -> Any:
-        """The array of a plain port, or nested dicts of arrays."""
+        """Return the array of a plain port, or nested dicts of arrays for a structure."""
         if self.leaves[0].path == ():
             return arrays[0]
         result: dict[str, Any] = {}
@@ -138,7 +169,10 @@ class Port:
 
 @dataclass(frozen=True, kw_only=True)
 class Stream:
-    """A stream with hand-shake: its payload port and the names of the others (None: tied high)."""
+    """A stream: its payload port, and the names of its ports ``valid`` and ``ready``.
+
+    A name is None if the signal is always 1 and has no port.
+    """
 
     name: str
     payload: Port
@@ -148,7 +182,7 @@ class Stream:
 
 @dataclass(frozen=True, kw_only=True)
 class Interface:
-    """All data ports of a unit, clock and reset left out."""
+    """All ports of a unit except clock and reset."""
 
     inputs: tuple[Port, ...] = ()
     outputs: tuple[Port, ...] = ()
@@ -157,11 +191,11 @@ class Interface:
 
     @property
     def has_streams(self) -> bool:
-        """Whether any port takes part in a hand-shake."""
+        """True if the unit has a stream."""
         return bool(self.streams_in or self.streams_out)
 
     def verilog_names(self) -> list[str]:
-        """Every port name the Verilog must have."""
+        """Return the names of all ports that the Verilog must have."""
         names = [port.name for port in self.inputs + self.outputs]
         for stream in self.streams_in + self.streams_out:
             names += [n for n in (stream.payload.name, stream.valid, stream.ready) if n]
@@ -169,12 +203,22 @@ class Interface:
 
 
 def plain_port(name: str, width: int, *, lanes: int = 1, signed: bool = False) -> Port:
-    """A port of one field, or of ``lanes`` equal fields side by side.
+    """Return a port that has one field, or ``lanes`` equal fields side by side.
+
+    Parameters
+    ----------
+    name : str
+    width : int
+        Width of the whole port in bits.
+    lanes : int
+        Number of fields.
+    signed : bool
+        True if the fields are two's complement numbers.
 
     Raises
     ------
     ValueError
-        If the width is not a positive multiple of the lanes.
+        If the width is not a positive multiple of the number of lanes.
     """
     if width < 1 or lanes < 1 or width % lanes:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""From Verilog to a linked file: Verilator, then the C++ compiler directly, without make."""
+"""Building of a linked file from Verilog, by Verilator and the C++ compiler without make."""
 
 import os
 import shutil
@@ -15,30 +15,30 @@ from .toolchain import BuildError, compiler, run_tool, verilator
 
 __all__ = ["Recipe"]
 
-_UNIT_BYTES = 600_000
-_ALONE_BYTES = 400_000
+_UNIT_BYTES = 600_000  # of C++ in a translation unit, approximately
+_ALONE_BYTES = 400_000  # largest design that is one translation unit
 _HEADER = "first.h"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How a kind of model is built.
+    """Tool options that build one kind of model.
 
     Attributes
     ----------
     prefix : str
-        Name of the C++ class that Verilator makes.
+        Name of the C++ class that Verilator generates.
     verilate : tuple of str
         Options of Verilator.
     compile : tuple of str
         Options of the C++ compiler.
     fast, slow : str
-        Optimisation of what runs in every cycle, and of what runs once.
+        Optimisation option for code that runs in every cycle, and for code that runs once.
     runtime : tuple of str
-        Sources of Verilator's run-time, compiled once for all models of a kind.
+        Sources of Verilator's run-time library, compiled once for all models of this kind.
     piece : Recipe, optional
-        How pieces are built, :func:`sim.rtl.pieces.split`; as the rest by default. Recipes that
-        name one share their pieces.
+        Recipe for the pieces that ``sim.rtl.pieces.split`` separates; this recipe by default.
+        Recipes with the same ``piece`` share the compiled pieces.
     """
 
     prefix: str
@@ -50,17 +50,34 @@ class Recipe:
     piece: "Recipe | None" = None
 
     def key(self, *parts: object) -> str:
-        """Cache key of what is built from ``parts`` by this recipe with the tools at hand."""
+        """Return the cache key of a file that this recipe builds from ``parts``.
+
+        The key also depends on the versions of the installed tools.
+        """
         shell = Path(__file__).with_name("shell.py").read_text()
         return digest(*parts, self, shell, verilator().version, str(verilator().root), compiler())
 
     def translate(self, source: Path, work: Path, *, top: str) -> list[Path]:
-        """Run Verilator: C++ of module ``top`` into the folder ``work``.
+        """Run Verilator, which writes the C++ of a design into a folder.
+
+        Parameters
+        ----------
+        source : Path
+            Verilog of the design.
+        work : Path
+            Folder for the C++.
+        top : str
+            Name of the top module.
 
         Returns
         -------
-        list of Path
-            Object files of the design's pieces, to be linked with the rest.
+        pieces : list of Path
+            Object files of the design's pieces, which must be linked with the rest.
+
+        Raises
+        ------
+        BuildError
+            If Verilator or the C++ compiler fails.
         """
         work.mkdir(exist_ok=True)
         rest, pieces = split(source.read_text(), top)
@@ -73,12 +90,17 @@ class Recipe:
         return [path for folder in folders.values() for path in sorted(folder.glob("*.o"))]
 
     def objects(self, work: Path, *extra: Path) -> list[Path]:
-        """Object files of all C++ in ``work``, of ``extra`` sources, and of the run-time."""
+        """Compile all C++ in ``work``, the ``extra`` sources and the run-time library.
+
+        Returns
+        -------
+        objects : list of Path
+        """
         units = self._join([*sorted(work.glob("*.cpp")), *extra], work)
         return self._compile(units, work) + self._runtime()
 
     def _piece(self, name: str, text: str) -> Path:
-        """Folder with the wrapper and the object files of a piece, from the cache or built."""
+        """Return the folder with the wrapper and the object files of a piece."""
 
         def build(folder: Path) -> dict[str, Any]:
             work, source = folder / "work", folder / f"{name}.v"
@@ -112,7 +134,7 @@ class Recipe:
             raise BuildError(f"Verilator ended without an error and wrote no {prefix}.h")
 
     def link(self, objects: list[Path], target: Path, *options: str) -> None:
-        """Link object files into ``target``; ``options`` go behind them."""
+        """Link object files into ``target``, with ``options`` after them on the command line."""
         command = [compiler()[0], "-o", str(target), *map(str, objects), *options, "-lpthread"]
         run_tool(command, what="linking the model")
 
@@ -127,7 +149,7 @@ class Recipe:
         speeds = {x: self.slow if x.stem.endswith("_slow") else self.fast for x in sources}
         headers = {x: self._header(x) if header else [] for x in {*speeds.values()}}
 
-        def one(source: Path) -> Path:
+        def compile_one(source: Path) -> Path:
             target = work / f"{source.stem}.o"
             speed = speeds[source]
             run_tool(
@@ -138,14 +160,15 @@ class Recipe:
 
         pool = ThreadPoolExecutor(os.cpu_count() or 1)
         try:
-            return list(pool.map(one, sources))
+            return list(pool.map(compile_one, sources))
         finally:
             pool.shutdown(cancel_futures=True)
 
     def _join(self, sources: list[Path], work: Path) -> list[Path]:
-        """Translation units: small files are joined, for their headers cost more than they do.
+        """Join source files into translation units.
 
-        A design that is small as a whole becomes one, with what runs once at its end.
+        Verilator writes many small files, whose headers take longer to compile than the files
+        themselves. A small design becomes a single unit, with the code that runs once at its end.
         """
         slow = [x for x in sources if "__Slow" in x.name or "__Syms" in x.name]
         fast = [x for x in sources if x not in slow]
@@ -161,7 +184,10 @@ class Recipe:
         return units
 
     def _header(self, speed: str) -> list[str]:
-        """Options for Verilator's header compiled beforehand: most of a small file's time is it."""
+        """Return the compiler options that include Verilator's header in precompiled form.
+
+        The header takes most of the time to compile a small file.
+        """
         if _is_clang():
             return []
 
@@ -180,7 +206,9 @@ class Recipe:
 
         def build(folder: Path) -> dict[str, Any]:
             sources = [include / name for name in self.runtime]
-            self._compile(sources, folder, header=False)  # they choose what the header declares
+            self._compile(
+                sources, folder, header=False
+            )  # macros in these sources change what the header declares
             return {}
 
         folder = settled("verilated", self.key("run-time"), build)
@@ -192,7 +220,7 @@ def _is_clang() -> bool:
 
 
 def _groups(sources: list[Path]) -> list[list[Path]]:
-    """Files in turn, in groups that are not much above the size of a translation unit."""
+    """Split files into successive groups of at most ``_UNIT_BYTES``, or of one larger file."""
     groups: list[list[Path]] = []
     size = 0
     for source in sources:

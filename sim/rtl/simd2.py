@@ -1,4 +1,4 @@
-"""Matrices of values through a compiled unit with semirings."""
+"""Matrix operations on semirings, on values, on the compiled RTL of a unit."""
 
 import ml_dtypes
 import numpy as np
@@ -11,7 +11,8 @@ from .cube import CubeProduct, matmul
 __all__ = ["UNIT", "UNIT_FP32", "compute", "mmo"]
 
 UNIT = CONFIGS["simd2_4x4"]
-#: FP32 operands: the same rows, columns and terms of a sum, and one pair a beat of the others.
+#: A unit for FP32 operands with the same rows, columns and terms of a sum. Its other operations
+#: take one pair of elements in a beat.
 UNIT_FP32 = MatrixUnitConfig(
     m=4,
     n=4,
@@ -19,14 +20,15 @@ UNIT_FP32 = MatrixUnitConfig(
     precisions=("fp32",),
     operations=tuple(op.mnemonic for op in Op if op is not Op.ADDNORM),
 )
-#: What operands may be, and the precision that it is.
+#: Precision of the unit by dtype of the operands.
 _PRECISIONS = {"float16": "fp16", "float32": "fp32"}
 
 
 def mmo(op: Op | str, a, b, c=None, *, config: MatrixUnitConfig = UNIT) -> np.ndarray:
-    """D = C ⊕ (A ⊗ B) of FP16 matrices, or of FP32 ones on a unit for them; see `compute`.
+    """Compute D = C ⊕ (A ⊗ B) and return D; see ``compute``.
 
-    Bit for bit as `golden.simd2.mmo` with the terms of the unit's sums, ``squares="products"``.
+    The result is bit-exact with ``golden.simd2.mmo`` for ``squares="products"`` and a ``k`` that is
+    the number of terms in a sum of the unit.
     """
     return compute(op, a, b, c, config=config).d
 
@@ -38,44 +40,52 @@ def compute(
     c=None,
     *,
     config: MatrixUnitConfig = UNIT,
-    places=None,
+    indices=None,
     stall_rate: float = 0.0,
     threads: int = 1,
 ) -> CubeProduct:
-    """The same with the cycles it took.
+    """Compute D = C ⊕ (A ⊗ B), and count the clock cycles.
 
     Parameters
     ----------
     op : Op or str
         One of ``config.operations``.
     a : (..., M, K) ndarray of float16 or float32
-        Of a precision that the unit has; on one with ``fp32`` all operations but mma are on that.
-        Numbers of int8 are taken as the FP16 ones they are, and where ⊕ is no sum those of bfloat16
-        as FP32.
-    b : (..., K, N) ndarray of the same
+        A matrix in a precision of the unit. On a unit with ``fp32``, all operations except mma work
+        on FP32. An array of int8 is converted to FP16; an array of bfloat16 is converted to FP32,
+        unless ⊕ is a sum. Both conversions are exact.
+    b : (..., K, N) ndarray
+        A matrix of the same dtype as ``a``.
     c : (..., M, N) ndarray of float32, optional
         The identity of ⊕ by default.
-    places : (..., M, K) ndarray of uint8, optional
-        With A compressed 2:4 on a unit with sparsity, see `golden.simd2.compress`; B has 2·K rows.
+    config : MatrixUnitConfig
+        Configuration of the unit.
+    indices : (..., M, K) ndarray of uint8, optional
+        On a unit with sparsity, the indices that ``golden.simd2.compress`` returns with ``a``; B
+        then has 2·K rows.
+    stall_rate : float
+        Probability that a stream is idle in a cycle.
+    threads : int
+        Number of instances of the model.
 
     Returns
     -------
-    CubeProduct
-        ``d`` of float32.
+    product : CubeProduct
+        Its array ``d`` is float32.
 
     Raises
     ------
     TypeError
-        For arrays of another dtype.
+        If an array has another dtype.
     ValueError
-        For shapes that do not fit, and an operation that the unit does not have.
+        If shapes do not match, or the unit lacks the operation.
     """
-    a, b = (_of_the_unit(np.asarray(x), as_op(op)) for x in (a, b))
+    a, b = (_converted(np.asarray(x), as_op(op)) for x in (a, b))
     names = [name for name, p in _PRECISIONS.items() if p in config.precisions]
     for name, array, allowed in (("a", a, names), ("b", b, [a.dtype.name])):
         if array.dtype.name not in allowed:
-            able = " or ".join(allowed)
-            raise TypeError(f"{name} must be {able} on the RTL, not {array.dtype.name}")
+            dtypes = " or ".join(allowed)
+            raise TypeError(f"{name} must be {dtypes} on the RTL, not {array.dtype.name}")
     bits = np.dtype(f"u{a.dtype.itemsize}")
     codes = None
     if c is not None:
@@ -83,28 +93,28 @@ def compute(
         if c.dtype != np.float32:
             raise TypeError(f"c must be float32, not {c.dtype.name}")
         codes = np.ascontiguousarray(c).view(np.uint32)
-    found = matmul(
+    product = matmul(
         config,
         np.ascontiguousarray(a).view(bits),
         np.ascontiguousarray(b).view(bits),
         codes,
         precision=_PRECISIONS[a.dtype.name],
         operation=as_op(op).mnemonic,
-        places=places,
+        indices=indices,
         stall_rate=stall_rate,
         threads=threads,
     )
     return CubeProduct(
-        d=found.d.view(np.float32),
-        beats=found.beats,
-        steps=found.steps,
-        cycles=found.cycles,
-        streams=found.streams,
+        d=product.d.view(np.float32),
+        beats=product.beats,
+        steps=product.steps,
+        cycles=product.cycles,
+        streams=product.streams,
     )
 
 
-def _of_the_unit(array: np.ndarray, op: Op) -> np.ndarray:
-    """The same numbers in a format that units with semirings have."""
+def _converted(array: np.ndarray, op: Op) -> np.ndarray:
+    """Return the same numbers in a format that units with semirings have."""
     if array.dtype == np.int8:
         return array.astype(np.float16)
     if array.dtype == ml_dtypes.bfloat16 and op.plus != "add":

@@ -1,4 +1,4 @@
-"""One run through a unit's streams: the memory it works on, its result, its errors."""
+"""A run through the streams of a unit: its memory, its result and its errors."""
 
 import ctypes
 from collections.abc import Mapping, Sequence
@@ -13,23 +13,23 @@ __all__ = ["Job", "StreamError", "StreamResult", "StreamRun", "check_names", "po
 
 
 class StreamError(RuntimeError):
-    """A unit hung or gave more beats than expected; the message counts beats per stream."""
+    """A unit hung or returned more beats than expected; the message counts the beats by stream."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StreamResult:
-    """What a run through streams gave.
+    """The result of a run through streams.
 
     Attributes
     ----------
     outputs : dict
-        Payloads per output stream, first axis the beats.
-    input_cycles, output_cycles : dict
-        Clock cycle of every transfer, per stream.
+        Payloads of each output stream; the first axis counts the beats.
+    input_cycles, output_cycles : dict of (beats,) ndarray of uint64
+        Clock cycle of each transfer, by stream.
     ports : dict
-        Plain outputs at the end.
+        Values of the plain outputs at the end.
     cycles : int
-        Clock cycles from reset to the last expected transfer and the drain after it.
+        Clock cycles from reset to the end of the drain after the last expected transfer.
     """
 
     outputs: dict[str, Any]
@@ -40,7 +40,7 @@ class StreamResult:
 
 
 class Job(ctypes.Structure):
-    """``struct Job`` of ``driver.inc``."""
+    """The C structure ``Job`` of ``driver.inc``, which describes a run to the driver."""
 
     _fields_ = [
         ("seed", ctypes.c_uint64),
@@ -64,7 +64,7 @@ class Job(ctypes.Structure):
 
 
 class StreamRun:
-    """Memory of one run through streams; kept until the results are read."""
+    """The memory of a run through streams, which must live until the results are read."""
 
     def __init__(
         self,
@@ -104,7 +104,22 @@ class StreamRun:
         drain: int,
         reset_at: int | None,
     ) -> Job:
-        """The C structure that points at all of it."""
+        """Return the C structure with pointers to the arrays of this run.
+
+        Parameters
+        ----------
+        stall_rate : float or mapping
+            Probability in [0, 1) that a stream is idle in a cycle, for all streams or by name.
+        seed : int
+            Seed of the stalls.
+        quiet_limit, drain, reset_at
+            As in ``CompiledModel.stream``.
+
+        Raises
+        ------
+        ValueError
+            If a rate is out of range or names an unknown stream.
+        """
         keep: list[Any] = []
 
         def point(value: Any) -> int:
@@ -150,7 +165,13 @@ class StreamRun:
         return job
 
     def result(self, job: Job, *, hung: bool, seed: int) -> StreamResult:
-        """What came out, or the error that says what did not."""
+        """Return the result of a finished run.
+
+        Raises
+        ------
+        StreamError
+            If the unit hung or returned surplus beats.
+        """
         ins, outs = self.face.streams_in, self.face.streams_out
         tally = [f"{s.name} took {self.done_in[n]} of {self.items[n]}" for n, s in enumerate(ins)]
         tally += [
@@ -178,7 +199,7 @@ class StreamRun:
 
 
 def pointers(arrays: Sequence[np.ndarray], start: int) -> Any:
-    """C array of the addresses of row ``start`` of each array."""
+    """Return a C array with the address of row ``start`` of each array."""
     addresses = [a.ctypes.data + start * a.strides[0] for a in arrays]
     return (ctypes.c_void_p * (len(addresses) + 1))(*addresses)
 
@@ -192,7 +213,7 @@ def _items(stream: Stream, value: Any) -> list[np.ndarray]:
 
 
 def _held(port: Port, value: Any) -> list[np.ndarray]:
-    """One value of a port that is constant over the run."""
+    """Return the arrays of a port's value that is constant during the run."""
     arrays = []
     for leaf in port.leaves:
         inner = value
@@ -208,8 +229,8 @@ def _count(name: str, value: Any) -> int:
     return int(value)
 
 
-def check_names(what: str, given: Mapping[str, Any], wanted: list[str]) -> None:
-    """Raise ValueError unless the names given are those wanted."""
-    if set(given) != set(wanted):
-        have = ", ".join(sorted(given)) or "nothing"
-        raise ValueError(f"{what} must be {', '.join(wanted) or 'empty'}, not {have}")
+def check_names(thing: str, values: Mapping[str, Any], expected: list[str]) -> None:
+    """Raise ValueError unless ``values`` has exactly the expected names."""
+    if set(values) != set(expected):
+        names = ", ".join(sorted(values)) or "nothing"
+        raise ValueError(f"{thing} must be {', '.join(expected) or 'empty'}, not {names}")

@@ -1,7 +1,8 @@
-"""Matrices cut into a matrix unit's fractals, as the compiled model takes them, and put together.
+"""Conversion between matrices and the fractals that the compiled model of a matrix unit takes.
 
-A code of a complex element is twice as wide as that of a real one, with the real part in its low
-half: the memory of a complex array. Seen as real words, a row of K such codes is 2·K words.
+The code of a complex element is twice as wide as the code of a real one and has the real part in
+its low half, like an element of a complex array in memory. A row of K complex codes is therefore a
+row of 2·K real words.
 """
 
 from dataclasses import dataclass
@@ -27,13 +28,15 @@ INT8 = "int8"
 
 @dataclass(frozen=True)
 class Phase:
-    """One beat of every tile.
+    """The kind of a beat, which is the same for every tile.
 
     Attributes
     ----------
     precision : str
+        Precision in which the unit executes the beat.
     part : int or None
-        The part of a complex result that it adds to; None if it adds to all of the result.
+        Part of a complex result to which the beat adds: 0 for the real and 1 for the imaginary
+        part. None means that it adds to the whole result.
     """
 
     precision: str
@@ -43,17 +46,29 @@ class Phase:
 def phases_of(
     config: MatrixUnitConfig, precision: str, depth: int, operation: str = "mma"
 ) -> list[Phase]:
-    """The beats that a K of ``depth`` elements takes.
+    """Return the beats that a sum over ``depth`` elements takes.
 
-    A last beat of real elements is filled up. No filler does so for complex ones: of the products
-    of two elements, a_r·b_r, −a_i·b_i, a_r·b_i and a_i·b_r, an odd number is positive, and +0 turns
-    a sum of zeros with the sign − into +0. So what is left over goes as two real beats, one for
-    each part; they take as many steps.
+    The last beat of real elements is padded to its full number of terms. Complex elements cannot be
+    padded. The product of two elements consists of a_r·b_r, −a_i·b_i, a_r·b_i and a_i·b_r; whatever
+    signs the zeros of a padding element have, at least one of these products is +0, and adding it
+    would change a sum of −0 into +0. So the remaining complex elements are sent as two beats of
+    real elements, one for each part of the result, which take the same number of steps.
+
+    Parameters
+    ----------
+    config : MatrixUnitConfig
+        Configuration of the unit.
+    precision : str
+        One of ``config.precisions``.
+    depth : int
+        Number of elements in a row of A, K.
+    operation : str
+        One of ``config.operations``.
 
     Raises
     ------
     ValueError
-        If that needs FP32, and the unit does not have it.
+        If a remainder of complex elements needs the real precision, and the unit lacks it.
     """
     is_complex = precision in config.complex_precisions
     elements = _elements(config, precision, operation) // (2 if is_complex else 1)
@@ -73,17 +88,22 @@ def phases_of(
 
 
 def _real(precision: str) -> str:
-    """The precision of the parts of a complex one."""
+    """Return the precision of the parts of a complex precision."""
     return {"fp32c": "fp32"}[precision]
 
 
 def _elements(config: MatrixUnitConfig, precision: str, operation: str) -> int:
-    """Of a row of A, in one beat."""
+    """Return the number of elements of a row of A in one beat."""
     return config.terms(precision) if operation == "mma" else config.pairs(operation)
 
 
 def _fillers(config: MatrixUnitConfig, precision: str, operation: str) -> tuple[int, int]:
-    """Codes that change nothing: pairs of NaNs lose, a square of 0 − 0 is +0 as any square is."""
+    """Return the padding codes for A and for B, which change no bit of the result.
+
+    A sum of products is padded with −0 · +0 = −0, the identity of addition. An addnorm is padded
+    with (0 − 0)² = +0, which changes no sum of squares, because such a sum is never −0. For the
+    other operations, a pair of NaNs is a candidate that loses every comparison.
+    """
     if precision == INT8:
         return 0, 0
     format = FORMATS[_format(precision)]
@@ -99,19 +119,24 @@ def cut_operands(
     precision: str,
     operation: str = "mma",
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Bus words of A's rows and B's columns, beat by beat.
+    """Return the bus words of A's rows and of B's columns for each beat.
 
     Parameters
     ----------
+    config : MatrixUnitConfig
+        Configuration of the unit.
     a : (batch, M, K) ndarray of codes
     b : (batch, N, K) ndarray of codes
         B transposed.
+    precision, operation : str
+        One of ``config.precisions``, and one of ``config.operations``.
 
     Returns
     -------
-    (batch, tile rows, phases, m[, words]), (batch, tile columns, phases, n[, words]) ndarray
-        Rows and columns past the end are +0. K is filled up with what changes nothing: for a
-        matrix product −0 in A and +0 in B.
+    left : (batch, tile rows, phases, m[, words]) ndarray
+    right : (batch, tile columns, phases, n[, words]) ndarray
+        Rows and columns beyond the matrix are +0. K is padded with codes that do not change the
+        result; for a matrix product these are −0 in A and +0 in B.
     """
     terms, bits = _elements(config, precision, operation), config.operand_bits(precision)
     word = np.dtype(f"<u{bits // 8}")
@@ -130,20 +155,32 @@ def cut_operands(
 
 
 def cut_sparse(
-    config: MatrixUnitConfig, a: np.ndarray, places: np.ndarray, b: np.ndarray, operation: str
+    config: MatrixUnitConfig, a: np.ndarray, indices: np.ndarray, b: np.ndarray, operation: str
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The same with A compressed 2:4, and the places of its values.
+    """Return the bus words of a compressed A, of B, and of A's indices for each beat.
 
     Parameters
     ----------
+    config : MatrixUnitConfig
+        Configuration of a unit with sparsity.
     a : (batch, M, K/2) ndarray of codes
-    places : (batch, M, K/2) ndarray of int
+        A compressed 2:4.
+    indices : (batch, M, K/2) ndarray of int
+        Position 0 to 3 of each value of A in its group of four.
     b : (batch, N, K) ndarray of codes
+        B transposed.
+    operation : str
+        One of ``config.operations``.
+
+    Returns
+    -------
+    left, right, index : ndarray
+        ``left`` and ``right`` are as in ``cut_operands``; ``index`` has the shape of ``left``.
 
     Raises
     ------
     ValueError
-        If a beat takes an odd number of values above 1.
+        If a beat takes an odd number of values greater than 1.
     """
     pairs = _elements(config, "fp16", operation)
     if pairs % KEPT and pairs != 1:
@@ -151,7 +188,7 @@ def cut_sparse(
     filler, other = _fillers(config, "fp16", operation)
     left = _filled(np.ascontiguousarray(a, "<u2"), pairs, filler)
     beats = left.shape[-1] // pairs
-    index = _filled(np.ascontiguousarray(places, np.uint8), pairs, 0)
+    index = _filled(np.ascontiguousarray(indices, np.uint8), pairs, 0)
     bits = (index[..., None] >> np.arange(2, dtype=np.uint8) & 1).reshape(*index.shape[:-1], -1)
     lanes = np.arange(config.k * GROUP // KEPT)
     group = np.arange(beats)[:, None] * pairs // KEPT + lanes // GROUP
@@ -167,7 +204,7 @@ def cut_sparse(
 
 
 def _packed(bits: np.ndarray, side: int, width: int, total: int) -> np.ndarray:
-    """Rows of bits, so many a beat, as numbers."""
+    """Return rows of bits, ``width`` of them in each beat, as numbers of ``total`` bits."""
     batch, height, length = bits.shape
     full = np.zeros((batch, _up(height, side) * side, length), np.uint8)
     full[:, :height] = bits
@@ -180,7 +217,20 @@ def _packed(bits: np.ndarray, side: int, width: int, total: int) -> np.ndarray:
 def real_operands(
     a: np.ndarray, b: np.ndarray, sign: int
 ) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """Real words whose products are those of the real, and of the imaginary parts."""
+    """Return real operands for the real part, and for the imaginary part, of complex products.
+
+    Parameters
+    ----------
+    a, b : (..., 2·K) ndarray of codes
+        Complex elements as real words.
+    sign : int
+        Mask of the sign bit.
+
+    Returns
+    -------
+    real, imaginary : pair of ndarray
+        Operands whose sums of real products are Σ a_r·b_r − a_i·b_i and Σ a_r·b_i + a_i·b_r.
+    """
     negated = a.copy()
     negated[..., 1::2] ^= a.dtype.type(sign)
     swapped = b.reshape(*b.shape[:-1], -1, 2)[..., ::-1].reshape(b.shape)
@@ -188,12 +238,12 @@ def real_operands(
 
 
 def _format(precision: str) -> str:
-    """The format of one real word."""
+    """Return the format of a real word."""
     return precision.removesuffix("c")
 
 
 def _filled(words: np.ndarray, terms: int, filler: int) -> np.ndarray:
-    """The last axis filled up to whole beats."""
+    """Pad the last axis to whole beats."""
     more = -words.shape[-1] % terms
     if not more:
         return words
@@ -212,18 +262,39 @@ def _bus(words: np.ndarray, side: int, terms: int, octets: int) -> np.ndarray:
 
 
 def bus_words(octets: np.ndarray) -> np.ndarray:
-    """Buses as the compiled model takes them: (…,) numbers up to 64 bits, else (…, words)."""
+    """Convert the bytes of buses to the form that the compiled model takes.
+
+    Parameters
+    ----------
+    octets : (..., bytes) ndarray of uint8
+        The first byte is the least significant.
+
+    Returns
+    -------
+    (...,) ndarray of uint64, or (..., words) for buses wider than 64 bits
+    """
     words = -(-octets.shape[-1] // 8)
     padded = np.zeros((*octets.shape[:-1], 8 * words), np.uint8)
     padded[..., : octets.shape[-1]] = octets
-    found = padded.view("<u8")
-    return found[..., 0] if words == 1 else found
+    numbers = padded.view("<u8")
+    return numbers[..., 0] if words == 1 else numbers
 
 
 def cut_fractals(config: MatrixUnitConfig, codes: np.ndarray, bits: int) -> np.ndarray:
-    """(batch, rows, columns, parts, m, n) C fractals of (batch, M, N) codes, filled up with +0.
+    """Cut codes into C fractals, padded with +0.
 
-    Codes have ``bits`` bits, complex ones twice as many; what they lack of a word is filled with 0.
+    Parameters
+    ----------
+    config : MatrixUnitConfig
+        Configuration of the unit.
+    codes : (batch, M, N) ndarray of codes
+    bits : int
+        Width of a real code. Complex codes are twice as wide.
+
+    Returns
+    -------
+    fractals : (batch, rows, columns, parts, m, n) ndarray
+        Words of the unit, whose upper bits are 0 if the codes are narrower.
     """
     batch, height, width = codes.shape
     parts = 8 * codes.dtype.itemsize // bits
@@ -238,11 +309,22 @@ def cut_fractals(config: MatrixUnitConfig, codes: np.ndarray, bits: int) -> np.n
 
 
 def join_fractals(fractals: np.ndarray, height: int, width: int) -> np.ndarray:
-    """(batch, height, width) codes of what `cut_fractals` gives."""
+    """Join fractals into matrices; the inverse of ``cut_fractals``.
+
+    Parameters
+    ----------
+    fractals : (batch, rows, columns, parts, m, n) ndarray of codes
+    height, width : int
+        M and N of the matrices.
+
+    Returns
+    -------
+    codes : (batch, height, width) ndarray
+    """
     batch, rows, columns, parts, m, n = fractals.shape
     full = fractals.transpose(0, 1, 4, 2, 5, 3).reshape(batch, rows * m, columns * n, parts)
-    found = np.ascontiguousarray(full[:, :height, :width])
-    return found.view(f"<u{parts * found.dtype.itemsize}")[..., 0]
+    codes = np.ascontiguousarray(full[:, :height, :width])
+    return codes.view(f"<u{parts * codes.dtype.itemsize}")[..., 0]
 
 
 def _up(size: int, step: int) -> int:

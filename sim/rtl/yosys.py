@@ -1,7 +1,8 @@
-"""RTLIL to Verilog by the Yosys that Amaranth brings, which starts quickly from the cache.
+"""Conversion of RTLIL to Verilog by the Yosys that Amaranth brings.
 
-That Yosys is WebAssembly. To start it, its own package reads and hashes 49 MB to find the machine
-code that an earlier start compiled. Here the machine code is an entry of the cache.
+This Yosys is a WebAssembly program. When its own package starts it, the package reads and hashes
+49 MB to find the machine code that an earlier start compiled. Here the machine code is an entry of
+the cache, so that Yosys starts quickly.
 """
 
 import importlib.metadata
@@ -19,7 +20,7 @@ __all__ = ["verilog_of_rtlil"]
 _PROGRAM = Path(__file__).with_name("yosys_program.py")
 _CODE = "yosys.cwasm"
 
-#: Attributes that Amaranth writes and a reader of the Verilog does not need.
+#: Attributes that Amaranth writes and that readers of the Verilog do not need.
 _ATTRIBUTES = ("generator", "top", "src", "amaranth.hierarchy", "amaranth.decoding")
 
 
@@ -56,7 +57,7 @@ def _command(verb: str) -> list[str]:
 
 
 def _code() -> Path:
-    """Return the file with the machine code of Yosys; it is compiled when the cache has none."""
+    """Return the file with the machine code of Yosys, which is compiled if it is not cached."""
 
     def build(folder: Path) -> dict[str, Any]:
         run_tool([*_command("compile"), str(folder / _CODE)], what="compiling Yosys")

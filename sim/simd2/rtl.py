@@ -93,7 +93,7 @@ class CompiledSparseUnit:
 
             _check_squares(settings)
             config = replace(_config(unit.m, unit.n, unit.k, unit.preset), sparsity=True)
-            found = compute(op, values, b, c, places=indices, config=config)
+            found = compute(op, values, b, c, indices=indices, config=config)
             return found.d, found.cycles
 
         return mmo

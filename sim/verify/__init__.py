@@ -1,1 +1,1 @@
-"""Rows of `vitruvian verify`: what is compared, and the process that runs them."""
+"""The rows of ``vitruvian verify``, and the code that runs them in worker processes."""

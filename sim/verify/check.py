@@ -1,4 +1,4 @@
-"""A row of ``vitruvian verify``, and what became of it."""
+"""A row of ``vitruvian verify``, and its outcome."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,17 +10,17 @@ __all__ = ["Check", "Outcome"]
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """One row of the table.
+    """A row of the table.
 
     Attributes
     ----------
     unit, configuration : str
-        What the row is called; together they are unique.
+        Name of the row; the two texts together are unique.
     run : callable
-        Called with the number of vectors and the seed; data sets of a given size take all they
-        have. May raise anything; that counts as a failed row.
+        Function of the number of vectors and the seed that returns a ``Result``. A row with a data
+        set of fixed size ignores the number. If the function raises an exception, the row fails.
     weight : int
-        Rough seconds of the first build; heavy checks start first.
+        Approximate duration of the first build in seconds; rows with a large weight start first.
     """
 
     unit: str
@@ -36,7 +36,19 @@ class Check:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What became of a check: its result or the error that ended it."""
+    """The outcome of a check.
+
+    Attributes
+    ----------
+    unit, configuration : str
+        Name of the row.
+    result : Result or None
+        Result of the comparison; None if an error ended the check.
+    error : str or None
+        The error, in one line.
+    seconds : float
+        Duration of the check.
+    """
 
     unit: str
     configuration: str
@@ -46,5 +58,5 @@ class Outcome:
 
     @property
     def passed(self) -> bool:
-        """Whether something was compared and nothing differs."""
+        """True if at least one result was compared and none differs."""
         return self.result is not None and self.result.vectors > 0 and not self.result.mismatches

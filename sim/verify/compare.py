@@ -1,4 +1,4 @@
-"""One way to compare a batch with what it must be, and to say what differs."""
+"""Comparison of a batch of results with the expected ones, and messages for mismatches."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,14 +12,16 @@ _SHOWN = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """Outcome of one check.
+    """The result of a comparison. Two results can be added.
 
     Attributes
     ----------
-    vectors, mismatches : int
-        Results compared, and those that differ.
+    vectors : int
+        Number of compared results.
+    mismatches : int
+        Number of results that differ.
     examples : tuple of str
-        The first few mismatches in full.
+        The first few mismatches, with operands and results.
     """
 
     vectors: int
@@ -48,18 +50,20 @@ def compare(
     Parameters
     ----------
     operation : str
-        What was computed, for the message.
+        Name of the computation, for messages.
     got, expected : (N, …) ndarray of integers
-        Two sides of the comparison, named by ``labels``.
+        The two sides of the comparison.
     operands : mapping of str to (N, …) ndarray
-        What each result was computed from.
+        Operands of each result.
     seed : int, optional
-        Reproduces the operands.
+        Seed of the operands, for messages.
+    labels : pair of str
+        Names of the two sides, for messages.
 
     Raises
     ------
     ValueError
-        If the two sides differ in shape, or nothing is compared.
+        If the two sides differ in shape, or are empty.
     """
     got, expected = np.asarray(got), np.asarray(expected)
     if got.shape != expected.shape or not got.size:
@@ -81,7 +85,7 @@ def compare(
 
 
 def hexadecimal(values: object) -> str:
-    """Codes in hexadecimal, as wide as their type, separated by spaces."""
+    """Return codes in hexadecimal with all digits of their type, separated by spaces."""
     array = np.asarray(values)
     digits = 2 * array.dtype.itemsize if array.dtype.kind in "iu" else 1
     mask = (1 << 4 * digits) - 1

@@ -1,7 +1,7 @@
-"""The list of everything that is verified, and the machine that runs it.
+"""The list of all checks, and the code that runs them.
 
-A provider is a module with a function ``checks()`` that gives :class:`Check` objects; to add rows
-to ``make sim``, add its name to :data:`PROVIDERS`.
+A provider is a module with a function ``checks()`` that yields ``Check`` objects. To add rows to
+``make sim``, add the name of a provider to ``PROVIDERS``.
 """
 
 import importlib
@@ -31,27 +31,27 @@ PROVIDERS = (
 
 
 def collect(pattern: str = "*") -> list[Check]:
-    """Every check whose name matches a shell pattern, or whose unit does.
+    """Return all checks whose name or unit matches a shell pattern.
 
     Raises
     ------
     ValueError
-        If none does, or two share a name.
+        If no check matches, or two checks have the same name.
     """
-    found = []
-    for module in PROVIDERS:
-        found += importlib.import_module(module).checks()
-    names = [check.name for check in found]
+    everything = [
+        check for module in PROVIDERS for check in importlib.import_module(module).checks()
+    ]
+    names = [check.name for check in everything]
     if len(set(names)) < len(names):
         twice = sorted({name for name in names if names.count(name) > 1})
         raise ValueError(f"names of checks must be unique, not {twice}")
     chosen = [
         check
-        for check in found
+        for check in everything
         if fnmatchcase(check.name, pattern) or fnmatchcase(check.unit, pattern)
     ]
     if not chosen:
-        units = ", ".join(sorted({check.unit for check in found}))
+        units = ", ".join(sorted({check.unit for check in everything}))
         raise ValueError(f"unit must match one of {units}, not {pattern!r}")
     return chosen
 
@@ -64,12 +64,23 @@ def run_checks(
     jobs: int,
     compiling: Callable[[int], object] = lambda position: None,
 ) -> Generator[tuple[int, Outcome], None, None]:
-    """Run checks in ``jobs`` processes; gives (position, outcome) as they finish.
+    """Run checks, and yield (position, outcome) for each as it finishes.
 
     Parameters
     ----------
+    checks : iterable of Check
+    vectors, seed : int
+        Arguments of each check.
+    jobs : int
+        Number of processes; 1 runs the checks in this process.
     compiling : callable
-        Called with the position of a check whenever a part of its model has to be built.
+        Function that is called with the position of a check whenever a part of its model must be
+        compiled.
+
+    Raises
+    ------
+    ToolError
+        If Verilator or the C++ compiler is missing.
     """
     order = _order(list(checks))
     if jobs == 1:
@@ -102,7 +113,10 @@ def run_checks(
 
 
 def _order(checks: Sequence[Check]) -> list[tuple[int, Check]]:
-    """The heaviest first, but before all a light one that builds its own unit: a row comes soon."""
+    """Return checks with their positions, the heaviest first.
+
+    A light check that builds a model comes before all others, so that the user soon sees a row.
+    """
     order = sorted(enumerate(checks), key=lambda item: -item[1].weight)
     builders = [item for item in order if item[1].weight > 1]
     if not builders:
@@ -114,12 +128,12 @@ def _order(checks: Sequence[Check]) -> list[tuple[int, Check]]:
 
 @lru_cache
 def _by_name() -> dict[str, Check]:
-    found = (check for module in PROVIDERS for check in importlib.import_module(module).checks())
-    return {check.name: check for check in found}
+    modules = map(importlib.import_module, PROVIDERS)
+    return {check.name: check for module in modules for check in module.checks()}
 
 
 def _run_named(name: str, vectors: int, seed: int) -> Outcome:
-    """Run one check in a worker, where it is made anew."""
+    """Run a check in a worker, which imports the providers and creates it again."""
     return _run(_by_name()[name], vectors, seed)
 
 

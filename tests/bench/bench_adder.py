@@ -1,4 +1,4 @@
-"""cocotb bench of the toy ``StreamAdder``: what a stream bench looks like. Parameter: ``count``."""
+"""cocotb bench of the toy ``StreamAdder``, an example of a stream bench. Parameter: ``count``."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ class Bench:
         self.harness.held({"bias": BIAS})
 
     async def drain(self) -> None:
-        """Until everything sent came out, and some cycles more in which nothing may come."""
+        """Run until all results have come, and some cycles more, in which none may come."""
         wanted = self.driver.sent + len(self.driver.queue)
         await self.harness.run_until(
             lambda: self.driver.sent >= wanted and not self.board.queue, limit=60 * wanted + 200

@@ -32,7 +32,7 @@ def failures(given):
 
 
 class TakesWithoutReady(Sequencer):
-    """A result leaves the queue when it is offered, taken or not."""
+    """A result leaves the queue when it is offered, even if it is not taken."""
 
     def elaborate(self, platform):
         m = super().elaborate(platform)
@@ -41,7 +41,7 @@ class TakesWithoutReady(Sequencer):
 
 
 class NeverWaits(Sequencer):
-    """Beats go whatever their slot is doing: results that wait for the output are overwritten."""
+    """Beats do not wait for their slot, and overwrite results that wait for the output."""
 
     def elaborate(self, platform):
         m = super().elaborate(platform)
@@ -59,7 +59,7 @@ class OffersEarly(Sequencer):
 
 
 class KeepsPastReset(SlotQueue):
-    """Reset does not empty the queue."""
+    """A reset does not empty the queue."""
 
     def elaborate(self, platform):
         m = Module()

@@ -1,4 +1,4 @@
-"""The picture of the matrix unit's documentation is what the unit does today."""
+"""The picture in the matrix unit's documentation shows the current behaviour of the unit."""
 
 from vitruvian.sim.bench.cube.waveform import PICTURE, Row, draw, read_vcd, rows, simulate
 
@@ -27,7 +27,7 @@ b110 "
 
 
 def test_the_picture_is_up_to_date():
-    """`python -m vitruvian.sim.bench.cube.waveform` draws it anew."""
+    """Run ``python -m vitruvian.sim.bench.cube.waveform`` if this test fails."""
     found = rows(simulate())
     assert draw(found) == PICTURE.read_text()
     by_label = {row.label: row.values for row in found}

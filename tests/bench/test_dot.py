@@ -1,4 +1,4 @@
-"""The dot product under cocotb, on Verilator and, where it is installed, on Icarus."""
+"""The dot product under cocotb, on Verilator and, if it is installed, on Icarus Verilog."""
 
 import shutil
 

@@ -1,4 +1,4 @@
-"""The rows of matrix instructions in ``make sim``: what they send, and that faults are counted."""
+"""The rows of matrix instructions in ``make sim``: their stimuli, and faults that they count."""
 
 from dataclasses import replace
 from itertools import pairwise, product
@@ -54,7 +54,7 @@ def test_a_row_compares_every_element(changes):
 
 
 class LatePrecision(Issue):
-    """A beat has the precision of the one before."""
+    """A beat has the precision of the previous beat."""
 
     def elaborate(self, platform):
         m = super().elaborate(platform)
@@ -76,7 +76,7 @@ class LatePrecision(Issue):
 
 
 class FewSlots(Issue):
-    """Every group takes the first slots: right, and it waits for them."""
+    """Every group uses the first slots, which is correct but slow."""
 
     def _build_slots(self, m, place, is_complex, ends):
         slot = self.o.payload.control.slot
@@ -87,7 +87,7 @@ class FewSlots(Issue):
 
 
 def _without_reset(issue):
-    """The same, whose state a reset does not reach."""
+    """The same unit, with state that a reset does not clear."""
 
     class Kept(Issue):
         def elaborate(self, platform):
@@ -119,14 +119,14 @@ def test_cycles_that_are_lost_are_counted(monkeypatch):
 
 
 def test_state_that_outlives_a_reset_hangs_the_row(monkeypatch):
-    """The unit goes on where it was, in the middle of an instruction."""
+    """After a reset, the unit continues in the middle of an instruction."""
     with pytest.raises(StreamError, match=r"MmaUnit (hung|gave surplus beats) by cycle"):
         _run_mutant(monkeypatch, _without_reset(Issue), stalls=True)
     assert _run_mutant(monkeypatch, _without_reset(Issue)).mismatches == 0
 
 
 def test_wrong_fetches_are_counted(monkeypatch):
-    """The fetcher is told another register; the operands sent are right, and so is D."""
+    """The stream ``fetch`` names a wrong register. The operands, and therefore D, are correct."""
 
     class WrongRegister(Issue):
         def elaborate(self, platform):
@@ -137,7 +137,7 @@ def test_wrong_fetches_are_counted(monkeypatch):
 
     result = _run_mutant(monkeypatch, WrongRegister)
     assert result.mismatches > 0 and result.vectors == PAIRS * 128
-    assert all("items of fetch are not those expected" in text for text in result.examples)
+    assert all("items of fetch differ from the expected ones" in text for text in result.examples)
 
 
 def test_what_is_returned_comes_after_the_reset():

@@ -1,4 +1,4 @@
-"""The cocotb rows of ``make sim``: what they count, and that a fault makes a mismatch."""
+"""The cocotb rows of ``make sim``: their counts, and the mismatch that a fault causes."""
 
 import pytest
 

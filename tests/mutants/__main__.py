@@ -1,16 +1,17 @@
-"""``make mutants``: change golden, sim and flows at random places; the tests must notice.
+"""``make mutants``: change golden, sim and flows at random positions; the tests must notice.
 
     python -m tests.mutants --count 200 --seed 1 --jobs 2
 
-Every mutant is one small change (`operators`). It runs in a copy of the tree under build/mutants
-against the test files nearest to it (`nearest`) until one fails. Mutants that no test can notice,
-because the program means the same, stand with the reason in equivalent.toml. Exit code 0 when at
-least 95 % of all others are killed.
+Every mutant is one small change (``operators``). In a copy of the tree under build/mutants, the
+test files nearest to it (``nearest``) run until one fails. The file equivalent.toml lists mutants
+that no test can notice because the meaning of the program does not change, with the reasons. The
+exit code is 0 if at least 95 % of all others are killed.
 """
 
 import argparse
 import hashlib
 import json
+import os
 import random
 import sys
 import threading
@@ -37,7 +38,7 @@ def every_mutant(root: Path = ROOT) -> list[Mutant]:
 
 
 def sample(population: list[Mutant], count: int, seed: int, root: Path = ROOT) -> list[Mutant]:
-    """Draw `count` mutants that compile, or all where there are fewer."""
+    """Draw ``count`` mutants that compile, or all if there are fewer."""
     order = list(population)
     random.Random(seed).shuffle(order)
     drawn = (m for m in order if m.compiles((root / m.path).read_bytes()))
@@ -45,14 +46,14 @@ def sample(population: list[Mutant], count: int, seed: int, root: Path = ROOT) -
 
 
 def identity(mutant: Mutant, root: Path = ROOT) -> str:
-    """Return a name of the mutant that stays while its file stays."""
+    """Return a name of the mutant that is stable while its file does not change."""
     content = (root / mutant.path).read_bytes()
     text = f"{mutant.path}:{mutant.start}:{mutant.end}:{mutant.text}:".encode() + content
     return hashlib.sha256(text).hexdigest()[:16]
 
 
 def equivalent(mutant: Mutant, known: list[dict[str, str]], root: Path = ROOT) -> str | None:
-    """Return the reason for which no test can notice the mutant, if one is written down."""
+    """Return the recorded reason why no test can notice the mutant, or None."""
     line = (root / mutant.path).read_text().splitlines()[mutant.line - 1].strip()
     for entry in known:
         if entry["file"] == mutant.path and entry["line"] == line:
@@ -67,7 +68,9 @@ def main() -> int:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--count", type=int, default=200, help="mutants to draw (200)")
     parser.add_argument("--seed", type=int, default=1, help="seed of the draw (1)")
-    parser.add_argument("--jobs", type=int, default=2, help="mutants tried at a time (2)")
+    parser.add_argument(
+        "--jobs", type=int, default=os.cpu_count() or 1, help="mutants tried at a time (all cores)"
+    )
     parser.add_argument("--only", default="", help="draw from files whose path begins so")
     parser.add_argument("--budget", type=float, default=600, help="CPU seconds for a mutant (600)")
     parser.add_argument("--limit", type=float, default=240, help="CPU seconds for one test (240)")

@@ -1,4 +1,4 @@
-"""A pytest plugin for the sampler: the test that runs is written down as it begins."""
+"""A pytest plugin for the sampler, which records each test when it begins."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ __all__ = ["pytest_runtest_logstart"]
 
 
 def pytest_runtest_logstart(nodeid: str, location: tuple[str, int | None, str]) -> None:
-    """Write the test's name where the sampler looks for it."""
+    """Write the name of the test to the file that the sampler reads."""
     target = os.environ.get("VITRUVIAN_MUTANT_TEST")
     if target:
         Path(target).write_text(nodeid)

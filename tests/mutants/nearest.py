@@ -1,4 +1,4 @@
-"""Which test files can see a module, the nearest first, from the imports alone."""
+"""The test files that import a module, directly or indirectly, ordered by distance."""
 
 import ast
 from functools import cache
@@ -10,7 +10,7 @@ __all__ = ["ranked"]
 
 
 def _modules(root: Path) -> dict[str, Path]:
-    """Every module of ours and of the tests, by its dotted name."""
+    """Return all modules of the project and of the tests by their dotted names."""
     found = {}
     for package in (*OURS, "vitruvian", "tests", "examples", "benchmarks"):
         for path in sorted((root / package).rglob("*.py")):  # does not follow the links
@@ -27,7 +27,7 @@ def _name(path: Path) -> str:
 
 @cache
 def _edges(root: Path) -> dict[str, frozenset[str]]:
-    """The modules that each module imports or names in a text ("vitruvian.commands.run")."""
+    """Return the modules that each module imports, or names in a string."""
     known = _modules(root)
     edges = {}
     for name, path in known.items():
@@ -48,7 +48,7 @@ def _edges(root: Path) -> dict[str, frozenset[str]]:
 
 
 def _distances(root: Path, test: str) -> dict[str, int]:
-    """Steps of import from a test module to every module that it reaches."""
+    """Return the number of imports between a test module and each module that it reaches."""
     edges = _edges(root)
     steps, front = {test: 0}, [test]
     while front:
@@ -69,7 +69,7 @@ def _all_distances(root: Path) -> dict[str, dict[str, int]]:
 
 
 def ranked(root: Path, path: str) -> list[str]:
-    """Return the test files that import `path`, directly or not, the nearest first.
+    """Return the test files that import ``path``, directly or indirectly, the nearest first.
 
     A test file is near when few imports lie between and when its name shares words with the
     module's; test files that start the command line in a process of its own import it by name.

@@ -1,4 +1,4 @@
-"""Every small change that the sampler can make to a source text."""
+"""The changes that the sampler can make to a source text."""
 
 import ast
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ _ARITHMETIC: dict[type, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change of one place.
+    """A change of one position in a file.
 
     Parameters
     ----------
@@ -44,11 +44,11 @@ class Mutant:
     line : int
         Line of the change, from 1.
     start, end : int
-        Byte offsets of what is replaced, within the file.
+        Byte offsets of the replaced text within the file.
     text : str
-        What stands there instead.
+        New text.
     change : str
-        Old and new, for a reader.
+        Old and new text, for a reader.
     """
 
     path: str
@@ -63,7 +63,7 @@ class Mutant:
         return source[: self.start] + self.text.encode() + source[self.end :]
 
     def compiles(self, source: bytes) -> bool:
-        """Return whether the mutated source is still Python."""
+        """Return True if the mutated source is still valid Python."""
         try:
             compile(self.apply(source), self.path, "exec")
         except (SyntaxError, ValueError):
@@ -72,7 +72,7 @@ class Mutant:
 
 
 class _Finder(ast.NodeVisitor):
-    """Collect the mutants of one file; types, docstrings and texts are left alone."""
+    """Collector of the mutants of a file; types, docstrings and texts are not changed."""
 
     def __init__(self, path: str, source: bytes):
         self.path, self.source = path, source
@@ -94,7 +94,7 @@ class _Finder(ast.NodeVisitor):
         self.found.append(Mutant(self.path, line, start, end, text, f"{short} → {text}"))
 
     def _operator(self, left: ast.expr, right: ast.expr, old: str, new: str) -> None:
-        """Replace an operator that stands between two operands."""
+        """Replace a binary operator."""
         begin, end = self._span(left)[1], self._span(right)[0]
         at = self.source.find(old.encode(), begin, end)
         if at >= 0:
@@ -171,7 +171,7 @@ class _Finder(ast.NodeVisitor):
             self.visit(node.value)
 
     def visit_arg(self, node: ast.arg) -> None:
-        """Leave a parameter's type alone."""
+        """Skip the type of a parameter."""
 
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         for part in [*node.args.defaults, *node.args.kw_defaults, *node.body]:
@@ -182,7 +182,7 @@ class _Finder(ast.NodeVisitor):
     visit_AsyncFunctionDef = _function
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
-        """Leave texts alone: their places within a line are not exact before Python 3.12."""
+        """Skip strings, whose positions within a line are not exact before Python 3.12."""
 
     def visit_Assign(self, node: ast.Assign) -> None:
         names = [target.id for target in node.targets if isinstance(target, ast.Name)]
@@ -191,7 +191,7 @@ class _Finder(ast.NodeVisitor):
 
 
 def mutants(path: str, source: bytes) -> list[Mutant]:
-    """Return every mutant of a file in the order of the text; a few may not compile."""
+    """Return all mutants of a file in the order of the text; a few may not compile."""
     finder = _Finder(path, source)
     finder.visit(ast.parse(source))
     return sorted(finder.found, key=lambda m: (m.start, m.end, m.text))

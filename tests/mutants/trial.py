@@ -1,4 +1,4 @@
-"""One mutant in a copy of the tree: the nearest tests run until one of them notices it."""
+"""Trial of a mutant: in a copy of the tree, the nearest tests run until one of them fails."""
 
 import os
 import shutil
@@ -15,14 +15,14 @@ from tests.mutants.operators import Mutant
 
 __all__ = ["Copy", "Verdict"]
 
-_NEAR = 4  # test files of the first round
-_GROUP = 6  # test files of every later one
+_NEAR = 4  # number of test files in the first round
+_GROUP = 6  # number of test files in every later round
 _STILL = 3  # a test may take this many times its limit by the clock
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a mutant.
+    """The outcome of the trial of a mutant.
 
     Parameters
     ----------
@@ -40,14 +40,14 @@ class Verdict:
 
 
 class Copy:
-    """A copy of the tracked files in a folder of its own, in which one mutant lives at a time.
+    """A copy of the tracked files, in which one mutant at a time is applied.
 
     Parameters
     ----------
     root : Path
         The repository.
     folder : Path
-        Where the copy goes; what is there is replaced.
+        Folder of the copy, which is replaced if it exists.
     """
 
     def __init__(self, root: Path, folder: Path):
@@ -80,14 +80,15 @@ class Copy:
         budget : float
             Seconds of CPU time that all tests of the mutant may take.
         limit : float
-            Seconds of CPU time that one test may take; more counts as noticed, as a test that
-            never ends. One that stands still for three times as long counts as well.
+            Seconds of CPU time that a test may take. A test that takes longer, or three times as
+            long by the clock, counts as one that never ends and so has noticed the mutant.
         """
         path = self.tree / mutant.path
         source, before = path.read_bytes(), path.stat()
         self._count += 1
         path.write_bytes(mutant.apply(source))
-        # Byte code and compiled loops are known by time and size: no two mutants share a time.
+        # Python and Numba recognise a changed file by its time and size, so that two mutants of
+        # equal size must have different times.
         moment = before.st_mtime + 10 * self._count
         os.utime(path, (moment, moment))
         try:
@@ -123,7 +124,7 @@ class Copy:
         return Verdict("survived", f"{len(files)} test files", self.spent)
 
     def _settings(self, mutant: Mutant, source: bytes, own: Path) -> dict[str, str]:
-        """Environment in which no cache hides the mutant.
+        """Return an environment in which no cache hides the mutant.
 
         A compiled loop that Numba has cached holds the functions and constants of other modules as
         they were; a cached synthesis holds what the flow made of it.
@@ -142,7 +143,7 @@ class Copy:
     def pytest(
         self, arguments: list[str], settings: dict[str, str], budget: float, limit: float
     ) -> tuple[str, str]:
-        """Run tests in the copy; return the exit code, "over" or "endless", and the last test."""
+        """Run tests in the copy; return exit code, "over" or "endless", and the last test."""
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
         command += ["-p", "tests.mutants.limit", *arguments]
         told = Path(settings["VITRUVIAN_MUTANT_TEST"])
@@ -180,7 +181,7 @@ class Copy:
 
 
 def _cpu_seconds(group: int) -> float:
-    """Return the CPU time that the processes of a group have used, ended children included."""
+    """Return the CPU time that the processes of a group have used, including ended children."""
     ticks = 0
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:

@@ -1,7 +1,7 @@
-"""Table 2.4 of the thesis: areas of the M³XU variants over a 16-bit unit, beside the published.
+"""Areas of the M³XU variants relative to a 16-bit unit, and Table 2.4 of Zhang 2024.
 
-The ratios are of whole tiles, mapped onto our own cells at the relaxed delay target; the goals are
-the project's. docs/results/m3xu.md has the same on Nangate45.
+The ratios compare whole tiles, mapped to the built-in cells at the relaxed delay target. The goals
+are the project's own. docs/results/m3xu.md has the ratios on Nangate45.
 """
 
 import csv
@@ -16,9 +16,9 @@ from vitruvian.flows.figures import PUBLISHED as PICTURE
 from vitruvian.flows.figures import m3xu_ratios
 from vitruvian.flows.units import reported
 
-#: variant -> (published ratio, our goal), areas over `baseline`
+#: variant -> (published ratio, our goal), areas relative to ``baseline``
 AREAS = {"fp32": (1.37, 1.15), "fp32c": (1.41, 1.18), "pipelined": (1.47, 1.16)}
-#: variant -> (published ratio, our goal), cycle times over `baseline`
+#: variant -> (published ratio, our goal), cycle times relative to ``baseline``
 CYCLES = {"fp32": (1.21, 1.10), "fp32c": (1.21, 1.10), "pipelined": (1.00, 1.00)}
 PUBLISHED = {
     "fp32": "m3xu.area.fp32",
@@ -33,7 +33,7 @@ MEASURED = ("baseline", "fp32c")
 
 @pytest.fixture(scope="module")
 def measured(root, tmp_path_factory):
-    """Figures by variant: {delay target in ps: {area_um2, delay_ps, …}}."""
+    """Return figures by variant: {delay target in ps: {area_um2, delay_ps, …}}."""
     names = ",".join(MEASURED)
     file = tmp_path_factory.mktemp("area") / "m3xu.json"
     command = [sys.executable, "-m", "vitruvian", "area", "m3xu", "--variant", names]
@@ -44,7 +44,7 @@ def measured(root, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def rows(measured):
-    """Of all variants."""
+    """Measure all variants."""
     stored = baseline.load("vt45", "m3xu")
     names = {v.label: v.configuration["variant"] for v in reported("m3xu")}
     return {names[label]: row for label, row in stored.items() if label in names} | measured
@@ -69,7 +69,7 @@ def test_cycle_time_over_the_16_bit_unit(rows, variant):
 
 def test_area_over_a_unit_on_12_bit_multipliers(rows):
     ratio = rows["fp32"]["10000"]["area_um2"] / rows["baseline-12bit"]["10000"]["area_um2"]
-    assert ratio <= 1.10  # 1.16 published
+    assert ratio <= 1.10  # the published figure is 1.16
 
 
 def test_the_published_ratios_are_those_of_the_table(root):
@@ -85,7 +85,7 @@ def test_the_published_ratios_are_those_of_the_table(root):
 
 
 def test_the_stored_ratios_are_those_measured(measured):
-    """The picture in docs/units/m3xu.md is drawn from the baselines that are checked in."""
+    """The picture in docs/units/m3xu.md is drawn from the stored baselines."""
     stored = m3xu_ratios()
     ratio = measured["fp32c"]["10000"]["area_um2"] / measured["baseline"]["10000"]["area_um2"]
     assert stored["fp32c"] == pytest.approx(ratio, abs=0.005)

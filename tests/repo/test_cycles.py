@@ -1,4 +1,4 @@
-"""No folder imports a folder that imports it, directly or not, even for types alone."""
+"""Imports between folders have no cycles, not even imports for types only."""
 
 from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
@@ -8,7 +8,7 @@ from tests.repo.rules import OURS, imports
 
 
 def modules(root: Path) -> dict[str, Path]:
-    """Return every module by its full name."""
+    """Return all modules by their full names."""
     found = {}
     for package in (*OURS, "vitruvian"):
         for path in (root / package).rglob("*.py"):  # does not follow the links
@@ -23,7 +23,7 @@ def folder(name: str, known: Mapping[str, Path]) -> str:
 
 
 def edges(known: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
-    """Give (folder, folder that it imports) for folders of which neither contains the other.
+    """Yield (folder, imported folder) for folders of which neither contains the other.
 
     A package's face, ``__init__.py``, imports its parts and whatever its parts import.
     """
@@ -40,7 +40,7 @@ def edges(known: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
 
 
 def cycle(pairs: list[tuple[str, str]]) -> list[str]:
-    """Return the folders of one cycle, or nothing."""
+    """Return the folders of a cycle, or an empty list."""
     graph: dict[str, set[str]] = {}
     for one, other in pairs:
         graph.setdefault(one, set()).add(other)

@@ -1,4 +1,4 @@
-"""What is installed: one import root, with the same files from a checkout, an sdist and a zip."""
+"""Distributions: a checkout, an sdist and a zip archive install the same files."""
 
 import subprocess
 import sys
@@ -44,7 +44,7 @@ def use(folder: Path, elsewhere: Path) -> None:
 
 @pytest.fixture(scope="module")
 def sdist(root, tmp_path_factory) -> Path:
-    """The unpacked sdist."""
+    """Return the folder of the unpacked sdist."""
     folder = tmp_path_factory.mktemp("sdist")
     with tarfile.open(build("sdist", root, folder)) as file:
         assert not any(member.issym() for member in file)
@@ -86,7 +86,7 @@ def test_an_unpacked_sdist_works_where_it_lies(sdist, tmp_path):
 
 
 def test_a_checkout_whose_links_became_text_files_works(sdist, tmp_path):
-    """Some programs that unpack zip archives write a link's target into a file."""
+    """Some programs for zip archives unpack a link as a text file that contains its target."""
     for part in PARTS:
         (sdist / "vitruvian" / part).write_text(f"../{part}")
     use(sdist, tmp_path)

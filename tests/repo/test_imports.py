@@ -1,4 +1,4 @@
-"""The import rules hold, and the check that says so notices every kind of breach."""
+"""The modules keep the import rules, and the check notices every kind of violation."""
 
 import subprocess
 import sys

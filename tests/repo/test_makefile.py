@@ -1,4 +1,4 @@
-"""make sets up .venv once, starts over after an interruption, and names what is missing."""
+"""make creates .venv once, repeats an interrupted set-up, and names missing tools."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ esac
 
 @pytest.fixture
 def project(root, tmp_path) -> Path:
-    """The files that set-up depends on, and a stand-in for Python."""
+    """Create the files that the set-up depends on, and a stand-in for Python."""
     for name in ("Makefile", "pyproject.toml", "constraints.txt"):
         shutil.copy(root / name, tmp_path)
     stub = tmp_path / "python-stub"
@@ -33,7 +33,7 @@ def project(root, tmp_path) -> Path:
 
 
 def make(project: Path, target: str, **variables: str) -> tuple[int, list[str], str]:
-    """Exit code, calls of the stand-in since the last time, and output."""
+    """Return the exit code, the new calls of the stand-in, and the output."""
     (project / "calls.txt").unlink(missing_ok=True)
     given = {"PYTHON": "./python-stub", "CXX": "true"} | variables
     outer = ("MAKE", "ARGS", "JOBS")  # of a make that runs these tests
@@ -113,7 +113,7 @@ def test_ci_runs_what_a_reader_runs(root):
 
 
 def test_make_davinci_writes_no_tracked_file(project):
-    """The picture in docs/ is what `make docs` makes."""
+    """``make docs`` writes the picture in docs/."""
     _, calls, _ = make(project, "davinci")
     (call,) = [call for call in calls if call.startswith("-m vitruvian")]
     assert "--gantt build/davinci/matmul.svg" in call and "docs/" not in call

@@ -1,4 +1,4 @@
-"""The mutation sampler changes what it says, and its trial tells killed from survived."""
+"""The mutation sampler, and the trial that distinguishes killed from surviving mutants."""
 
 import subprocess
 from pathlib import Path
@@ -84,7 +84,7 @@ def test_an_equivalent_mutant_is_known_by_its_line(root):
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A repository with one function; its test looks at small numbers only."""
+    """Return a repository with one function, whose test only uses small numbers."""
     files = {
         "golden/__init__.py": "",
         "vitruvian/__init__.py": "",

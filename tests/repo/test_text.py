@@ -1,4 +1,4 @@
-"""What every file must have and must not have."""
+"""Rules for the text of all files: names, lengths, docstrings, pins and citations."""
 
 import ast
 import re
@@ -30,7 +30,7 @@ TEXT = {
     "",
 }
 
-# Written in pieces, so that this file does not hold what it looks for.
+# The names are concatenated, so that this file does not contain them itself.
 FOREIGN = [
     r"(?<![\w.$}])/" + name + r"\b(?=/|\s|$|['\"`)])"
     for name in ("wor" + "k", "tm" + "p", "roo" + "t", "hom" + "e", "op" + "t/py" + "pi")
@@ -38,7 +38,7 @@ FOREIGN = [
 
 
 def files(root: Path) -> list[Path]:
-    """Every file of the project: what Git tracks, or all but what is built."""
+    """Return all files of the project: those that Git tracks, or all except build results."""
     try:
         listed = subprocess.run(
             ["git", "ls-files", "-z"], cwd=root, capture_output=True, check=True, text=True
@@ -54,7 +54,7 @@ def files(root: Path) -> list[Path]:
 
 
 def foreign(text: str) -> list[str]:
-    """Names in ``text`` that belong to one machine and not to the project."""
+    """Return names in ``text`` that belong to a machine and not to the project."""
     return [match[0] for pattern in FOREIGN for match in re.finditer(pattern, text, re.MULTILINE)]
 
 
@@ -78,7 +78,7 @@ def test_other_paths_pass(text):
 
 
 def undocumented(source: str) -> list[str]:
-    """Public classes and functions of a module without a docstring, and the module itself."""
+    """Return public classes and functions without a docstring, and the module if it has none."""
     tree = ast.parse(source)
     if not tree.body:  # an empty __init__.py
         return []

@@ -1,4 +1,4 @@
-"""Hostile command lines for ``vitruvian`` and ``vitruvian``.
+"""Hostile command lines for ``vitruvian``.
 
 Run by hand: ``python tests/system/fuzz_commands.py --count 200 --seed 1``. Each command runs in a
 process of its own with bounded time and memory. It must end with 0, 1 (a difference was found) or 2
@@ -42,7 +42,7 @@ MEMORY_BYTES = 8 << 30
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What became of a command line."""
+    """The outcome of a command line."""
 
     line: list[str]
     code: int
@@ -104,7 +104,7 @@ PLANTS: dict[str, Callable[[], int]] = {
 
 
 def run(line: list[str], folder: Path, seconds: float) -> Outcome:
-    """Run a command line in a child with the folder ``IN`` beside its own; say what is wrong."""
+    """Run a command line in a child process beside the folder ``IN``, and check its outcome."""
     inputs, own = folder / "in", folder / "own"
     if not inputs.exists():
         make_inputs(inputs)
@@ -149,7 +149,7 @@ def _child(line: list[str], folder: Path) -> None:
             os.dup2(file, number)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         streams = (open(n, "w", closefd=False, errors="backslashreplace") for n in (1, 2))
-        sys.stdout, sys.stderr = streams  # as __main__ has them
+        sys.stdout, sys.stderr = streams  # as in __main__
         os.chdir(folder / "own")
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 30, 1 << 30))
@@ -184,7 +184,7 @@ def _faults(code: int, output: str, errors: str, own: Path) -> list[str]:
 
 
 def _whole(path: Path) -> bool:
-    """Whether a file that a command has written reads back."""
+    """Return whether a file that a command has written can be read."""
     data = path.read_bytes()
     if path.name.startswith(".") or path.name.endswith((".partial", ".tmp")) or not data:
         return False
@@ -220,7 +220,7 @@ def _remove(folder: Path) -> None:
 
 
 def _preload() -> None:
-    """Import what every command needs, once for all children."""
+    """Import the modules of all commands once, before the children are forked."""
     os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
     os.environ.setdefault("VITRUVIAN_CACHE", str(Path("build") / "cache"))
     os.environ["VITRUVIAN_CACHE"] = str(Path(os.environ["VITRUVIAN_CACHE"]).absolute())
@@ -232,12 +232,12 @@ def _preload() -> None:
 
 
 def shown(line: list[str]) -> str:
-    """A command line on one line, for a shell."""
+    """Return a command line as text for a shell."""
     return " ".join(shlex.quote(w) if len(w) < 80 else shlex.quote(w[:70] + "…") for w in line)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command lines and print a table of what became of them."""
+    """Run the command lines and print a table of the outcomes."""
     parser = argparse.ArgumentParser(
         description="Run hostile command lines and print what became of them."
     )

@@ -1,4 +1,4 @@
-"""Hostile files and command lines for `tests.system.fuzz_commands`."""
+"""Hostile files and command lines for ``tests.system.fuzz_commands``."""
 
 import dataclasses
 import gzip
@@ -93,7 +93,7 @@ _NUMBERS = ("1", "2", "3", "7")
 
 
 def _inputs(*good: str) -> tuple[str, ...]:
-    """Names of input files, good ones first."""
+    """Return the names of input files, good ones first."""
     bad = "junk.bin empty utf16.txt nul.txt picture.png folder.json deep.json loop.mtx missing.x"
     return (*(f"IN/{name}" for name in (*good, *bad.split())), "IN/new\nline.txt", "/dev/null")
 
@@ -115,14 +115,14 @@ _OUTPUTS = (
 
 @dataclasses.dataclass(frozen=True)
 class Grammar:
-    """How lines of a command are made.
+    """The grammar of the lines of a command.
 
     Attributes
     ----------
     words : tuple of str
         Program and command.
     places : tuple of tuples
-        What each positional argument may be; a good value comes first.
+        Values of each positional argument, a good one first.
     given : tuple of str
         Arguments that keep the work small, unless an option replaces them.
     options : dict
@@ -254,7 +254,8 @@ GRAMMARS = (
             "--chip": _CHIPS,
             "--cores": _NUMBERS,
             "--dtype": ("fp16", "int8", "zzz"),
-            "--out": ("fp32", "zzz"),
+            "--size": ("64x64x64", "64", "0x1x1", "9999999999x1x1"),
+            "--output-dtype": ("fp32", "zzz"),
             "--method": ("guided", "zzz"),
             "--jobs": ("1",),
             "--json": _OUTPUTS,
@@ -281,7 +282,7 @@ GRAMMARS = (
             **_UNITS,
         },
     ),
-    Grammar(("vitruvian", "cells"), (), (), {"--write": _OUTPUTS, "--json": _OUTPUTS}),
+    Grammar(("vitruvian", "cells"), (), (), {"--out": _OUTPUTS, "--json": _OUTPUTS}),
     Grammar(("vitruvian", "docs"), (), ("--check",), {"--zzz": _NUMBERS}),
     Grammar(("vitruvian", ""), (), (), {"--version": None, "--zzz": None}),
     Grammar(("vitruvian", "zzz"), (), (), {"--json": _OUTPUTS}),
@@ -289,7 +290,7 @@ GRAMMARS = (
 
 
 def lines(count: int, seed: int) -> Iterator[list[str]]:
-    """Command lines, the same for the same seed; the first word is the program."""
+    """Yield command lines, which depend on the seed; the first word is the program."""
     rng = random.Random(seed)
     foreign = sorted({option for grammar in GRAMMARS for option in grammar.options})
     for n in range(count):
@@ -310,7 +311,7 @@ def lines(count: int, seed: int) -> Iterator[list[str]]:
 
 
 def _one(rng: random.Random, values: tuple[str, ...]) -> str:
-    """The good value, one of the list, or any hostile text."""
+    """Return the good value, one of the list, or a hostile text."""
     chance = rng.random()
     if chance < 0.5:
         return values[0]

@@ -53,7 +53,10 @@ def test_a_kernel_prints_and_includes(kernel, capsys):
         (["--arg", "z=1"], "--arg must be of one of x, y, rows, n, not 'z'"),
         (["--arg", "n=1", "--arg", "n=2"], "--arg n must be given once, not as '1' and '2'"),
         (["--arg", "x=zeros:0"], "--arg x=zeros:N must have 1 to 268435456 elements, not '0'"),
-        (["--arg", "x=no.npy"], "--arg x must be a file .npy, not 'no.npy': there is no such file"),
+        (
+            ["--arg", "x=no.npy"],
+            "--arg x must be a file .npy, not 'no.npy': the file does not exist",
+        ),
         (["--arg", "x=null", "--arg", "y=null", "--arg", "rows=1.5", "--arg", "n=2"], "whole num"),
         (["--steps", "0"], "--steps: must be a whole number from 1 on, not '0'"),
     ],

@@ -1,4 +1,4 @@
-"""sim.rtl: what goes in comes out, for every shape of port; wrong input is named."""
+"""Compiled models: ports of every shape, streams, builds, and messages for wrong arguments."""
 # pyright: reportInvalidTypeForm=false
 
 import os
@@ -53,7 +53,7 @@ def test_any_integer_dtype_and_a_held_scalar():
         np.testing.assert_array_equal(model.run(**wide), dot_expected(v))
     held = model.run(a=v["a"], b=v["b"], c=9)
     np.testing.assert_array_equal(held, dot_expected(v | {"c": np.full(7, 9, np.uint32)}))
-    # int8 codes into an 8-bit port are taken as they are
+    # an 8-bit port accepts the codes of an int8 array
     np.testing.assert_array_equal(model.run(**(v | {"a": v["a"].view(np.int8)})), dot_expected(v))
 
 
@@ -122,7 +122,7 @@ def test_wrong_use_is_named():
         model.stream(inputs={}, outputs={})
     with pytest.raises(ValueError, match="latency of top must be 0 without a clock, not 2"):
         rtl.compile(DelayedDot(), latency=2)
-    with pytest.raises(ValueError, match="latency must be a number of cycles from 0 on, not -1"):
+    with pytest.raises(ValueError, match="latency must be a number of cycles, 0 or more, not -1"):
         rtl.compile(DelayedDot(), latency=-1)
 
 
@@ -256,7 +256,7 @@ def test_second_time_comes_from_the_cache_and_damage_is_repaired(tmp_path, monke
         if damage == "truncate":
             library = folder / "model.so"
             content = library.read_bytes()
-            library.unlink()  # the loaded one stays as it is
+            library.unlink()  # the loaded library is not affected
             library.write_bytes(content[:-100])
         elif damage == "meta":
             (folder / "meta.json").write_text('{"files":')
@@ -313,7 +313,7 @@ def test_version_of_verilator(text, version):
 
 
 class Nested(wiring.Component):
-    """Members inside members and arrays of members become flat names."""
+    """Nested members and arrays of members, which become flat names."""
 
     bus: Out(wiring.Signature({"x": In(4), "y": Out(4)}))
     lane: In(3).array(2)

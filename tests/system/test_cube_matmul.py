@@ -1,4 +1,4 @@
-"""Whole matrices through the compiled matrix unit."""
+"""Products of whole matrices on the compiled matrix unit."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ SEED = 7
 
 
 def _padded(x: np.ndarray, terms: int, filler: int) -> np.ndarray:
-    """K filled up as the unit does it, so that golden sees the same blocks."""
+    """Pad K as the unit does, so that golden adds the same blocks."""
     more = -x.shape[1] % terms
     return np.concatenate([x, np.full((len(x), more), filler, x.dtype)], 1)
 
@@ -39,14 +39,14 @@ def test_any_size_equals_golden(precision, with_c):
     assert got.beats == 4 * 3 * -(-k // terms) and got.cycles > got.beats
 
 
-def test_a_beat_a_cycle():
+def test_the_unit_takes_a_beat_in_every_cycle():
     a, b = np.zeros((64, 16), np.uint16), np.zeros((16, 64), np.uint16)
     product = matmul(CONFIG, a, b)
     assert product.beats == 32 * 32 * 8
     assert product.cycles <= product.beats + 100
 
 
-def test_errors():
+def test_wrong_arguments_are_refused():
     a = np.zeros((4, 4), np.uint16)
     with pytest.raises(ValueError, match=r"a and b must be \(M, K\) and \(K, N\)"):
         matmul(CONFIG, a, np.zeros((5, 4), np.uint16))

@@ -1,4 +1,4 @@
-"""Equal modules are emitted once, and the design stays what it was."""
+"""Equal modules are emitted once, and the design keeps its function."""
 # pyright: reportAttributeAccessIssue=false, reportInvalidTypeForm=false
 
 import numpy as np
@@ -11,7 +11,7 @@ from vitruvian.sim.rtl.emit import to_rtlil, to_verilog
 
 
 class Cell(wiring.Component):
-    """Adds a constant; its output leaves through ports that Amaranth numbers by itself."""
+    """A unit that adds a constant; its output uses ports that Amaranth numbers by itself."""
 
     def __init__(self, constant: int):
         self.constant = constant
@@ -25,7 +25,7 @@ class Cell(wiring.Component):
 
 
 class Pair(wiring.Component):
-    """Two cells one after the other."""
+    """Two cells in series."""
 
     def __init__(self, constants: tuple[int, int]):
         self.constants = constants
@@ -40,7 +40,7 @@ class Pair(wiring.Component):
 
 
 class Array(wiring.Component):
-    """Pairs side by side, the last one different."""
+    """Several pairs in parallel, of which the last one differs."""
 
     a: In(data.ArrayLayout(8, 5))
     d: Out(data.ArrayLayout(8, 5))
@@ -55,8 +55,8 @@ class Array(wiring.Component):
 
 def test_equal_modules_once():
     text = to_rtlil(Array())
-    # Of 16: the top, two kinds of pairs, and in each the first cell and the second, whose ports
-    # Amaranth cuts up as the first one's output is.
+    # Of 16 modules these remain: the top, two kinds of pairs, and the two cells of each pair. The
+    # second cell differs because Amaranth splits its port like the output of the first one.
     assert text.count("\nmodule ") == 7
     assert text == to_rtlil(Array())
     assert to_verilog(Array()).count("endmodule") == 7

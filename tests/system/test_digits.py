@@ -1,4 +1,4 @@
-"""The example on real data: every accumulator is golden's, and the exit code says so."""
+"""The example on real data, whose accumulators must all be bit-exact with golden."""
 
 import json
 
@@ -16,7 +16,7 @@ def test_digits(dataflow, tmp_path, capsys):
     assert found["digits"] == 1797 and found["mismatches"] == 0
     assert found["accumulators"] == 1797 * (32 + 10)
     assert found["accuracy_held_out"] > 0.9
-    # FP16 weights cost next to nothing: a few digits in 599.
+    # FP16 weights cost little accuracy: a few digits in 599.
     assert abs(found["accuracy_held_out"] - found["accuracy_float64_held_out"]) < 0.006
     assert found["beats"] == 450 * (8 * 16 + 3 * 8)
     assert found["cycles"] < 1.1 * found["beats"]

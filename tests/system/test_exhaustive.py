@@ -1,4 +1,4 @@
-"""``vitruvian exhaustive``: counts, resuming, a mutant, wrong arguments."""
+"""``vitruvian exhaustive``: counts, resumption, a mutant, and wrong arguments."""
 
 import json
 import re
@@ -30,7 +30,7 @@ def test_small_tasks_whole(task, tmp_path):
 
 
 def test_it_goes_on_where_it_stopped(tmp_path):
-    """Chunks of 4096: five, then the rest; nothing twice, nothing left out."""
+    """Five chunks of 4096 inputs, then the rest; no chunk is repeated or omitted."""
     path = tmp_path / "progress.json"
     seen = []
     task = next(task for task in SMALL if task.name.startswith("DotProduct"))
@@ -70,7 +70,7 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     assert row["vectors"] == 131072 and row["mismatches"] == 0
     assert "inputs are left" in capsys.readouterr().out
 
-    # A wrong expectation is a mismatch, is counted, and stays counted.
+    # A wrong expected result is counted as a mismatch, and the count is kept.
     monkeypatch.setattr(exhaustive, "expected", lambda unit, control, **operands: operands["a"])
     assert main([*arguments, "--limit", "65536"]) == 1
     (row,) = json.loads(rows.read_text())

@@ -137,7 +137,7 @@ def test_numbers_of_the_mma_unit_have_their_limits(name, least, most, capsys):
 
 def test_cells_writes_the_library(tmp_path: Path):
     file = tmp_path / "cells.lib"
-    assert run("cells", "--write", str(file)) == 0
+    assert run("cells", "--out", str(file)) == 0
     assert file.read_text().startswith("/* vt45")
 
 

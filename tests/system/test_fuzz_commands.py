@@ -1,4 +1,4 @@
-"""Hostile command lines end well; ``make fuzz`` runs two hundred, the suite a few."""
+"""Hostile command lines; ``make fuzz`` runs two hundred, this test a few."""
 
 import os
 import subprocess

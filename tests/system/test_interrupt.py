@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and killed workers: an answer within two seconds, no process, no half a model."""
+"""Ctrl-C, SIGTERM and killed workers: the end within two seconds, and nothing left behind."""
 
 import os
 import pty
@@ -36,12 +36,12 @@ def running(pid: int) -> bool:
 
 
 def heed_interrupts() -> None:
-    """Undo what a shell does to jobs in the background: they, and all they start, ignore Ctrl-C."""
+    """Restore the effect of Ctrl-C, which jobs in the background of a shell ignore."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 class Command:
-    """``vitruvian`` with the slow compiler in an empty cache; all that it started is noted."""
+    """A run of ``vitruvian`` with a slow compiler and an empty cache, and all its processes."""
 
     def __init__(self, folder: Path, *arguments: str, terminal: bool = False):
         self.started = folder / "started"
@@ -76,7 +76,7 @@ class Command:
             self.pid, self.terminal = self.process.pid, ours
 
     def wait_for_compilers(self, count: int) -> list[int]:
-        """Process ids of compilers and their children, once there are ``count``."""
+        """Return the process ids of compilers and their children, when there are ``count``."""
         end = time.monotonic() + 120
         while time.monotonic() < end:
             self.read(0.1)
@@ -85,11 +85,11 @@ class Command:
         raise AssertionError(f"no compiler was started: {self.output.decode()}")
 
     def read(self, seconds: float) -> bool:
-        """Take what is there; False at the end."""
+        """Read the available output; return False at its end."""
         while select.select([self.terminal], [], [], seconds)[0]:
             try:
                 data = os.read(self.terminal, 65536)
-            except OSError:  # a terminal's end on Linux
+            except OSError:  # Linux reports the end of a terminal in this way
                 data = b""
             if not data:
                 return False
@@ -97,7 +97,7 @@ class Command:
         return True
 
     def end(self) -> tuple[int, float, str]:
-        """Exit code, seconds that it took, and all output."""
+        """Return the exit code, the duration in seconds, and all output."""
         began = time.monotonic()
         while time.monotonic() < began + 60:
             done, status = os.waitpid(self.pid, os.WNOHANG)
@@ -111,7 +111,7 @@ class Command:
 
 
 def workers_of(pid: int) -> list[int]:
-    """Worker processes, by their parent and their command line."""
+    """Return the worker processes of a parent, by their command lines."""
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -146,7 +146,7 @@ def test_interrupt_of_a_cold_build_returns_and_leaves_nothing(tmp_path, jobs, te
     assert code == (143 if number == signal.SIGTERM else 130), output
     assert seconds < LIMIT_S, output
     assert "interrupted" in output and "Traceback" not in output
-    assert "compiling fp.IntDotProduct" in output  # said by a line or by the bar
+    assert "compiling fp.IntDotProduct" in output  # printed in a line or in the bar
     time.sleep(0.2)
     assert not [pid for pid in programs + workers if running(pid)]
     assert not list(command.cache.rglob("*.partial"))

@@ -1,4 +1,4 @@
-"""Matrix instructions on the RTL: the order of beats, results, cycles; and that each is noticed."""
+"""Matrix instructions on the RTL: order of beats, results and cycles, and mutants of each."""
 
 import json
 from dataclasses import replace
@@ -54,7 +54,7 @@ def mixed(config, count, seed):
 
 
 def check_order(config, model, *, count=40, seed=1, stall_rate=0.0):
-    """The beats of random instructions are those of `beats_of`; the number of beats."""
+    """Compare the beats of random instructions with ``beats_of``, and return their number."""
     program, _ = mixed(config, count, seed)
     beats = beats_of(program, config)
     result = model.stream(
@@ -87,7 +87,7 @@ def test_order_of_beats(name):
 
 
 def test_each_block_meets_each_other_once_in_rising_k():
-    """What the order is for, apart from how it is made."""
+    """The purpose of the order, independent of its definition."""
     for config in CONFIGS.values():
         for opcode in opcodes_of(config):
             program = draw_instructions(np.random.default_rng(1), [opcode] * 2)
@@ -168,7 +168,7 @@ def test_results_of_mixed_lists(name, stall_rate):
 
 
 def test_operands_that_are_late():
-    """Every stream by itself may be the one that is waited for."""
+    """The unit waits for each of its streams."""
     program, values = mixed(SMALL, 8, 3)
     model = compile_unit(MmaUnit, config=SMALL)
     for slow in ("i", "fetch", "ab", "c", "o"):
@@ -183,7 +183,7 @@ def test_operands_that_are_late():
     ["m3xu", "m3xu_pipelined", "m3xu_systolic", pytest.param("m3xu_fp64", marks=pytest.mark.slow)],
 )
 def test_a_mixed_list_has_no_bubble(name):
-    """Precisions change from one instruction to the next: cycles are steps and latency."""
+    """With a new precision in each instruction, all cycles are steps or latency."""
     config = UNITS[name]
     opcodes = opcodes_of(config)
     pairs = [x for first in opcodes for second in opcodes for x in (first, second)]
@@ -196,7 +196,7 @@ def test_a_mixed_list_has_no_bubble(name):
 
 @pytest.mark.slow
 def test_a_systolic_unit_needs_slots_for_its_latency():
-    """With fewer, enough for broadcast, it waits for them; results are right in any case."""
+    """With fewer slots, which suffice for broadcast, it waits, and the results are correct."""
     few = replace(SMALL, dataflow="systolic", slots=6)
     enough = replace(few, slots=few.latency_cycles + 1)
     assert enough.slot_count == 10
@@ -215,7 +215,7 @@ def test_measure_wants_two():
 
 
 class KBeforeTiles(Issue):
-    """K is the inner loop."""
+    """A mutant in which K is the inner loop."""
 
     def elaborate(self, platform):
         m = super().elaborate(platform)
@@ -227,7 +227,7 @@ class KBeforeTiles(Issue):
 
 
 class AlwaysFromZero(Issue):
-    """C is left out."""
+    """A mutant that ignores C."""
 
     def elaborate(self, platform):
         m = super().elaborate(platform)
@@ -237,7 +237,7 @@ class AlwaysFromZero(Issue):
 
 
 class NeverAccumulates(Issue):
-    """Every block of K starts anew."""
+    """A mutant that starts a new sum with every block of K."""
 
     def elaborate(self, platform):
         m = super().elaborate(platform)
@@ -246,7 +246,7 @@ class NeverAccumulates(Issue):
 
 
 class EmitsEverything(Issue):
-    """Partial sums come out."""
+    """A mutant that emits partial sums."""
 
     def elaborate(self, platform):
         m = super().elaborate(platform)
@@ -255,21 +255,21 @@ class EmitsEverything(Issue):
 
 
 class SlotsFromNought(Issue):
-    """Each group takes the first slots: right, and slow."""
+    """A mutant in which each group uses the first slots, which is correct but slow."""
 
     def _build_slots(self, m, place, is_complex, ends):
         m.d.comb += self.o.payload.control.slot.eq(Mux(is_complex, place << 1, place))
 
 
 class OneSlot(Issue):
-    """All tiles in one slot."""
+    """A mutant that uses one slot for all tiles."""
 
     def _build_slots(self, m, place, is_complex, ends):
         pass
 
 
 class Rests(Issue):
-    """A cycle without a beat behind each instruction."""
+    """A mutant with a cycle without a beat after each instruction."""
 
     def elaborate(self, platform):
         m = super().elaborate(platform)
@@ -281,7 +281,7 @@ class Rests(Issue):
 
 
 class TakesAtOnce(Issue):
-    """An instruction is taken with its first beat."""
+    """A mutant that takes an instruction with its first beat."""
 
     def elaborate(self, platform):
         m = super().elaborate(platform)
@@ -290,7 +290,7 @@ class TakesAtOnce(Issue):
 
 
 class ForkThatDoesNotWait(MmaUnit):
-    """A beat whose fetch was not taken is in the queue all the same."""
+    """A mutant that queues a beat although its fetch was not taken."""
 
     def elaborate(self, platform):
         m = super().elaborate(platform)
@@ -299,7 +299,7 @@ class ForkThatDoesNotWait(MmaUnit):
 
 
 class JoinThatDoesNotWait(MmaUnit):
-    """A beat leaves the queue without its operands."""
+    """A mutant in which a beat leaves the queue without its operands."""
 
     def elaborate(self, platform):
         m = super().elaborate(platform)
@@ -342,7 +342,7 @@ def test_stalls_notice(mutant):
 
 @pytest.mark.parametrize("mutant", [SlotsFromNought, Rests])
 def test_the_cycles_notice(monkeypatch, mutant):
-    """Mutants with right results that take longer."""
+    """Mutants with correct results that take longer."""
     opcodes = list(opcodes_of(NARROW)) * 2
     good = measure(NARROW, opcodes, name="mixed")
     assert good.mismatches == good.bubbles == 0
@@ -409,7 +409,7 @@ def test_a_wrong_unit(capsys):
 
 
 def test_a_bubble_is_an_error(monkeypatch, capsys):
-    """The command's own checker: a unit with too few slots makes it fail."""
+    """The command's own check: it fails for a unit with too few slots."""
     monkeypatch.setitem(UNITS, "slow", replace(SMALL, slots=2))
     assert main(["mma", "slow", "--count", "4"]) == 1
     assert "cycles are neither steps nor latency" in capsys.readouterr().out

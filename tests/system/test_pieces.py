@@ -1,4 +1,4 @@
-"""Large modules with many instances are taken out, and the design stays what it was."""
+"""Large modules with many instances are separated, and the design keeps its function."""
 
 import re
 from dataclasses import replace
@@ -21,7 +21,7 @@ def unit(dataflow):
 
 
 def test_equal_pieces_have_one_name(monkeypatch):
-    monkeypatch.setattr(pieces, "_SMALLEST_TEXT", 1000)
+    monkeypatch.setattr(pieces, "_MIN_TEXT", 1000)
     found = [pieces.split(to_verilog(unit(flow)), "top") for flow in ("broadcast", "systolic")]
     (first, one), (second, other) = found
     assert one == other and len(one) == 1
@@ -45,9 +45,9 @@ def test_a_design_without_repetition_is_left_alone():
 
 @pytest.mark.parametrize("smallest", [1000, 10_000_000], ids=["pieces", "flat"])
 def test_pieces_compute_the_same(monkeypatch, smallest):
-    monkeypatch.setattr(pieces, "_SMALLEST_TEXT", smallest)
+    monkeypatch.setattr(pieces, "_MIN_TEXT", smallest)
     design = unit("systolic")
-    # the text differs in a comment, lest one model be found in the cache for the other
+    # the texts differ in a comment, so that the cache does not return one model for both
     text = f"// smallest piece: {smallest}\n{to_verilog(design)}"
     model = rtl.compile_verilog(text, interface=design)
     result = compare_traffic(

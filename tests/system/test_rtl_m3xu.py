@@ -1,4 +1,4 @@
-"""Whole matrices in every precision through the compiled unit: golden's bits, the unit's cycles."""
+"""Products of whole matrices in every precision on the compiled unit: bits and cycles."""
 
 from dataclasses import replace
 from typing import Any
@@ -38,7 +38,7 @@ def real(dtype) -> np.dtype:
 
 
 def codes(values) -> np.ndarray:
-    """Bit patterns, those of both parts where there are two."""
+    """Return bit patterns, of both parts for complex numbers."""
     part = real(values.dtype)
     return np.ascontiguousarray(values).view(part).view(f"u{part.itemsize}")
 
@@ -53,7 +53,7 @@ def same(found, expected) -> None:
 
 
 def draw(rng, shape, dtype, kind: str) -> np.ndarray:
-    """Operands of a kind; ``values`` go over 17 binades, ``codes`` are any bits at all."""
+    """Return random operands: ``values`` over 17 binades, or ``codes`` of random bits."""
     part = real(dtype)
     shape = (*shape, 2) if dtype == np.complex64 else shape
     values = (rng.standard_normal(shape) * 2.0 ** rng.integers(-8, 9, shape)).astype(part)
@@ -74,8 +74,8 @@ def draw(rng, shape, dtype, kind: str) -> np.ndarray:
 
 @pytest.mark.parametrize("kind", ["values", "zeros", "special", "subnormal", "codes"])
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_odd_sizes_equal_golden(precision, kind):
-    """Neither M, N nor K is a multiple of a tile; with and without C."""
+def test_sizes_beside_multiples_of_a_tile_equal_golden(precision, kind):
+    """M, N and K are no multiples of a tile, with and without C."""
     rng = np.random.default_rng(SEED)
     dtype, output = operand_dtype(precision), result_dtype(precision)
     for m, n, k in ((11, 7, 9), (1, 1, 1), (3, 9, 20), (8, 4, 7)):
@@ -85,8 +85,8 @@ def test_odd_sizes_equal_golden(precision, kind):
 
 
 @pytest.mark.parametrize("precision", ["fp16", "fp32", "fp32c", "fp64"])
-def test_filling_up_keeps_a_negative_zero(precision):
-    """−0 and products that are all −0 sum to −0, however many lanes are left over."""
+def test_padding_keeps_a_negative_zero(precision):
+    """−0 and products that are all −0 add up to −0, also with padding in the lanes."""
     dtype, output = operand_dtype(precision), result_dtype(precision)
     for k in range(1, 6):
         c = np.full((2, 2), -0.0, real(output)).astype(output)
@@ -202,7 +202,7 @@ def test_the_unit_for_golden_s_parameters():
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_every_cycle_is_a_step(precision):
-    """The unit takes a step a cycle from the first to the last beat; then its pipeline empties."""
+    """The unit executes a step in every cycle until its pipeline drains."""
     rng = np.random.default_rng(SEED)
     dtype = operand_dtype(precision)
     unit = m3xu.unit_for(precision, **SETTINGS[precision])
@@ -213,7 +213,7 @@ def test_every_cycle_is_a_step(precision):
     found = m3xu.compute(a, b, precision=precision, **SETTINGS[precision])
     assert found.beats == 5 * 6 * 8 and found.streams == 1
     assert found.steps == found.beats * kind.steps(unit.lane_bits)
-    # A complex result's imaginary part comes a cycle after the real one.
+    # The imaginary part of a complex result comes a cycle after the real part.
     assert found.cycles == found.steps + unit.latency_cycles
     assert found.steps / found.cycles > 0.97
 
@@ -235,7 +235,7 @@ def test_streams_do_not_depend_on_the_threads():
 
 def broken_order(config, a, b, precision, *rest, _cut=tiles.cut_operands):
     left, right = _cut(config, a, b, precision, *rest)
-    return left, right[..., ::-1].copy()  # words of a bus the wrong way round
+    return left, right[..., ::-1].copy()  # the words of a bus in reverse order
 
 
 def broken_filler(words, terms, filler):
@@ -267,12 +267,12 @@ def unswapped(a, b, sign, _real=tiles.real_operands):
     ],
 )
 def test_a_fault_on_the_way_is_noticed(monkeypatch, module, name, fault, precision, kind):
-    if fault is None:  # rows of a tile in the wrong order
+    if fault is None:  # the rows of a tile in reverse order
         right = tiles._bus
         fault = lambda words, *more: right(words[:, ::-1], *more)  # noqa: E731
     monkeypatch.setattr(module, name, fault)
     with pytest.raises(AssertionError, match="differ"):
         if kind == "negative":
-            test_filling_up_keeps_a_negative_zero(precision)
+            test_padding_keeps_a_negative_zero(precision)
         else:
-            test_odd_sizes_equal_golden(precision, kind)
+            test_sizes_beside_multiples_of_a_tile_equal_golden(precision, kind)

@@ -1,4 +1,4 @@
-"""Pieces behind their shells: the same bits as one design, whatever hangs together in one cycle."""
+"""Pieces behind their shells: the same bits as one design, also with combinational paths."""
 
 import re
 
@@ -9,7 +9,7 @@ from vitruvian.sim import rtl
 from vitruvian.sim.rtl import pieces
 from vitruvian.sim.rtl.shell import Shell, can_be_wrapped
 
-# A chain of three: x goes through a register and past it in the same cycle, and a count is kept.
+# A stage with a registered path, a combinational path from x, and a counter; three form a chain.
 STAGE = """
 module stage(x, y, wide, last, clk, rst);
   input [6:0] x;
@@ -54,12 +54,12 @@ endmodule
 
 
 def outputs(monkeypatch, text: str, *, latency: int, smallest: int) -> dict[str, np.ndarray]:
-    monkeypatch.setattr(pieces, "_SMALLEST_TEXT", smallest)
+    monkeypatch.setattr(pieces, "_MIN_TEXT", smallest)
     model = rtl.compile_verilog(f"// {smallest}\n{text}", latency=latency)
     rng = np.random.default_rng(4)
     x = rng.integers(0, 128, 2000, dtype=np.uint8)
     wide = rng.integers(0, 1 << 63, (2000, 2), dtype=np.uint64) & np.array([2**64 - 1, 63], "u8")
-    x[np.arange(2000) % 500 < 250] = 5  # an input that stays as it is while the clock goes on
+    x[np.arange(2000) % 500 < 250] = 5  # an input that is constant while the clock continues
     return model.run(x=x, wide=wide)
 
 
@@ -92,14 +92,16 @@ def test_a_faulty_shell_is_noticed(monkeypatch, old, new):
         self.design = self.design.replace(old, new)
 
     monkeypatch.setattr(Shell, "__init__", start)
-    marked = STAGE.replace("\nendmodule", f"\n// {new}\nendmodule")  # its own place in the cache
+    marked = STAGE.replace(
+        "\nendmodule", f"\n// {new}\nendmodule"
+    )  # a different entry of the cache
     cut = outputs(monkeypatch, marked + TOP, latency=0, smallest=100)
     assert not np.array_equal(whole["y"], cut["y"])
 
 
 @pytest.mark.parametrize("event", ["negedge clk", "posedge clk, posedge rst", "posedge other"])
 def test_other_clocks_stay_in_the_design(monkeypatch, event):
-    monkeypatch.setattr(pieces, "_SMALLEST_TEXT", 100)
+    monkeypatch.setattr(pieces, "_MIN_TEXT", 100)
     text = STAGE.replace("posedge clk", event, 1) + TOP
     assert not can_be_wrapped(text) and pieces.split(text, "top") == (text, {})
 

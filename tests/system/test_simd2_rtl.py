@@ -54,7 +54,7 @@ def test_two_of_four_equal_golden(op):
         values, places = compress(op, a)
         places[0, :2] = rng.integers(0, 4, 2)  # arbitrary indices, which may repeat a row of B
         c = rng.normal(size=(m, n)).astype(np.float32)
-        found = compute(op, values, b, c, places=places, config=SPARSE, stall_rate=0.1)
+        found = compute(op, values, b, c, indices=places, config=SPARSE, stall_rate=0.1)
         expected = mmo_sparse(op, values, places, b, c, k=4, squares="products")
         assert np.array_equal(codes(found.d), codes(expected))
 
@@ -63,11 +63,11 @@ def test_matrices_and_places_of_bool_are_refused():
     """Places that are bool were taken as 0 and 1."""
     a, b = np.zeros((2, 4), np.float16), np.zeros((8, 2), np.float16)
     places = np.zeros((2, 4), int)
-    with pytest.raises(TypeError, match="places must be an array of integers, not of bool"):
-        compute("mma", a, b, places=places.astype(bool), config=SPARSE)
+    with pytest.raises(TypeError, match="indices must be an array of integers, not of bool"):
+        compute("mma", a, b, indices=places.astype(bool), config=SPARSE)
     for x, y, name in ((a.astype(bool), b, "a"), (a, b.astype(bool), "b")):
         with pytest.raises(TypeError, match=f"{name} must be .*float16.*, not bool"):
-            compute("mma", x, y, places=places, config=SPARSE)
+            compute("mma", x, y, indices=places, config=SPARSE)
 
 
 @pytest.mark.parametrize("op", list(Op)[:-1], ids=lambda op: op.mnemonic)
@@ -87,7 +87,7 @@ def test_sparsity_doubles_the_rate():
     a = np.ones((8, 16), np.float16)
     values, places = compress("minplus", a)
     dense = compute("minplus", a, a.T, config=SMALL)
-    sparse = compute("minplus", values, a.T, places=places, config=SPARSE)
+    sparse = compute("minplus", values, a.T, indices=places, config=SPARSE)
     assert sparse.beats * 2 == dense.beats
     assert dense.cycles - sparse.cycles == sparse.beats
 
@@ -154,9 +154,9 @@ def test_the_error_for_addnorm_on_the_rtl_names_alternatives():
         ({"a": np.ones((2, 2), np.float32)}, "a must be float16 on the RTL, not float32"),
         ({"config": WIDE}, "a must be float32 on the RTL, not float16"),
         ({"config": WIDE, "a": np.ones((2, 2), "f4")}, "b must be float32 on the RTL, not float16"),
-        ({"places": np.zeros((2, 2), int)}, "places must be None on a dense unit"),
-        ({"config": SPARSE}, "places must be given on a unit with sparsity"),
-        ({"config": SPARSE, "places": np.zeros((2, 2), int)}, r"\(M, K\) and \(2·K, N\)"),
+        ({"indices": np.zeros((2, 2), int)}, "indices must be None on a dense unit"),
+        ({"config": SPARSE}, "indices must be given on a unit with sparsity"),
+        ({"config": SPARSE, "indices": np.zeros((2, 2), int)}, r"\(M, K\) and \(2·K, N\)"),
         ({"c": np.ones((2, 2))}, "c must be float32, not float64"),
         ({"op": "addnorm", "config": replace(SMALL, operations=("mma",))}, "operation must be one"),
         ({"c": np.ones((3, 2), np.float32)}, r"c must be \(M, N\) = \(2, 2\)"),

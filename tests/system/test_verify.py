@@ -1,4 +1,4 @@
-"""vitruvian: rows that agree, rows that must not, and answers to wrong arguments."""
+"""The commands of verification: rows that agree, rows that must differ, and wrong arguments."""
 
 import argparse
 import dataclasses
@@ -63,7 +63,7 @@ def test_stimuli_repeat_and_reach_their_classes():
 
 
 def mismatches(spec, *, vectors=20_000) -> int:
-    """Of the component as it is now: not by compile_unit, which knows the unit by its sources."""
+    """Compile the patched component, which ``compile_unit`` would not notice."""
     model = rtl.compile(DotProduct(spec=spec))
     a, b, c = dot_vectors(spec, vectors, seed=5)
     expected = fused_dot(a, b, c, spec)
@@ -113,7 +113,7 @@ def test_without_a_mutation_nothing_is_found(preset):
 
 
 def write_set(folder, name, preset, formats, *, k, output="fp32", wrong=False):
-    """A data set as if measured: golden's own results."""
+    """Write golden's results as if they were measured."""
     spec = PRESETS[preset].spec(formats[0], output, input_b=formats[-1])
     one = dataclasses.replace(spec, k=min(k, spec.k))
     a, b, c = dot_vectors(one, 300, seed=2)
@@ -223,7 +223,7 @@ def test_a_wrong_argument_gets_one_line(arguments, text, capsys, tmp_path, monke
 
 
 def rows_of(names):
-    """Checks that agree, one after the other, and say before each that something is compiled."""
+    """Yield outcomes of passed checks, and report a compilation before each."""
 
     def run(vectors, seed, name):
         workers.tell("compiling")
@@ -269,7 +269,7 @@ def test_a_cache_that_cannot_be_written_is_told_before_the_rows(monkeypatch, tmp
         assert main(command) == 2
         out, err = capsys.readouterr()
         assert not out and len(err.splitlines()) == 1
-        assert "VITRUVIAN_CACHE must be a folder that files can be made in, not" in err
+        assert "VITRUVIAN_CACHE must be a folder in which files can be created, not" in err
 
 
 def test_names_of_checks_are_unique(monkeypatch):

@@ -1,4 +1,4 @@
-"""What the command ``cce`` is given: its options, the macros and the arguments of a kernel."""
+"""Options of the command ``cce``, and the macros and kernel arguments that they give."""
 
 import argparse
 import re
@@ -20,21 +20,21 @@ __all__ = [
 ]
 
 DESCRIPTION = """Read a kernel in CCE C, run it on the simulated cores of a chip, and print its
-time, what the checks found, what it printed, and the first values of its arrays. The exit code is
-0, or 1 if the checks found something, or 2 for a mistake in the kernel or the arguments."""
+time, the findings of the checks, its own output, and the first values of its arrays. The exit code
+is 0, or 1 if the checks found something, or 2 for a mistake in the kernel or the arguments."""
 
 EXAMPLE = """Example: vitruvian cce sim/kernels/text/softmax.cce --chip ascend910
 --cores 2 --arg x=normal:1024 --arg y=zeros:1024 --arg rows=8 --arg n=128"""
 
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_MADE = ("zeros", "normal", "arange")
-_MOST = 1 << 28  # elements of an array that is made
-_BYTES = 4 << 30  # of one that is read
+_GENERATED = ("zeros", "normal", "arange")
+_MAX_ELEMENTS = 1 << 28  # of a generated array
+_MAX_BYTES = 4 << 30  # of an array that is read from a file
 
 
 def add_cce_options(parser: argparse.ArgumentParser) -> None:
-    """Add what says which kernel is read, and with which arguments it runs."""
-    parser.add_argument("file", metavar="FILE", help="The kernel's text.")
+    """Add the options that name the kernel, the chip, and the arguments of the kernel."""
+    parser.add_argument("file", metavar="FILE", help="The source file of the kernel.")
     parser.add_argument(
         "--entry",
         metavar="NAME",
@@ -56,7 +56,7 @@ def add_cce_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cube",
         default="golden",
-        help="What computes the matrix products: golden, rtl or fast (default: %(default)s).",
+        help="Compute the matrix products by golden, rtl or fast (default: %(default)s).",
     )
     parser.add_argument(
         "--define",
@@ -88,24 +88,36 @@ def add_cce_options(parser: argparse.ArgumentParser) -> None:
         type=at_least(1),
         default=10_000_000,
         metavar="N",
-        help="Calls, intrinsics and passes of loops after which a core is stopped "
+        help="Stop a core after this number of calls, intrinsics and loop iterations "
         "(default: 10 million).",
     )
 
 
 def macros(texts: Sequence[str]) -> dict[str, str]:
-    """Values of macros by name, from NAME or NAME=VALUE."""
-    found: dict[str, str] = {}
+    """Return the values of macros by name, from texts NAME or NAME=VALUE.
+
+    Raises
+    ------
+    UserError
+        If a name is not an identifier of C.
+    """
+    values: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not _NAME.fullmatch(name):
             raise UserError(f"--define must be NAME or NAME=VALUE with a name of C, not {text!r}")
-        found[name] = value if equals else "1"
-    return found
+        values[name] = value if equals else "1"
+    return values
 
 
 def folders(texts: Sequence[str]) -> list[Path]:
-    """Folders that files may be included from."""
+    """Return the folders of ``--include``.
+
+    Raises
+    ------
+    UserError
+        If a folder does not exist.
+    """
     for text in texts:
         if not Path(text).is_dir():
             raise UserError(f"--include must be a folder, not {text!r}")
@@ -113,9 +125,22 @@ def folders(texts: Sequence[str]) -> list[Path]:
 
 
 def kernel_arguments(parameters: Sequence[Any], texts: Sequence[str]) -> dict[str, Any]:
-    """Values of all parameters of a kernel, from NAME=VALUE."""
+    """Return the values of all parameters of a kernel by name.
+
+    Parameters
+    ----------
+    parameters : sequence of Parameter
+        Parameters of the kernel.
+    texts : sequence of str
+        Values of ``--arg``, NAME=VALUE.
+
+    Raises
+    ------
+    UserError
+        If a parameter has no value or two values, a name is unknown, or a value does not fit.
+    """
     names = [p.name for p in parameters]
-    given: dict[str, str] = {}
+    texts_by_name: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals:
@@ -124,27 +149,27 @@ def kernel_arguments(parameters: Sequence[Any], texts: Sequence[str]) -> dict[st
             allowed = f"be of one of {', '.join(names)}" if names else "not be given"
             why = "" if names else ": the kernel has no parameters"
             raise UserError(f"--arg must {allowed}, not {name!r}{why}")
-        if name in given:
+        if name in texts_by_name:
             raise UserError(
-                f"--arg {name} must be given once, not as {given[name]!r} and {value!r}"
+                f"--arg {name} must be given once, not as {texts_by_name[name]!r} and {value!r}"
             )
-        given[name] = value
+        texts_by_name[name] = value
     values: dict[str, Any] = {}
     for p in parameters:
-        if p.name not in given:
+        if p.name not in texts_by_name:
             kind = f"{p.dtype} *" if p.is_pointer else p.dtype
             raise UserError(f"--arg {p.name}=VALUE must be given ({kind})")
-        values[p.name] = _argument(p, given[p.name])
+        values[p.name] = _argument(p, texts_by_name[p.name])
     return values
 
 
 def printable(line: str) -> str:
-    """Give a line that a kernel printed, without what a terminal obeys."""
+    """Return a line that a kernel printed, with control characters escaped."""
     return "".join(c if c.isprintable() or c == "\t" else repr(c)[1:-1] for c in line)
 
 
 def _argument(parameter: Any, text: str) -> Any:
-    """What was given for a parameter; arrays of its dtype."""
+    """Return the value of a parameter; an array has the parameter's dtype."""
     name = parameter.name
     if not parameter.is_pointer:
         is_float = parameter.dtype in ("fp16", "fp32", "fp64", "bf16")
@@ -157,13 +182,13 @@ def _argument(parameter: Any, text: str) -> Any:
             raise UserError(f"--arg {name} must be {kind}, not {shown!r}") from None
     if text == "null":
         return None
-    what, _, count = text.partition(":")
-    if what in _MADE:
-        if not re.fullmatch("[0-9]{1,9}", count) or not 0 < int(count) <= _MOST:
+    kind, _, count = text.partition(":")
+    if kind in _GENERATED:
+        if not re.fullmatch("[0-9]{1,9}", count) or not 0 < int(count) <= _MAX_ELEMENTS:
             raise UserError(
-                f"--arg {name}={what}:N must have 1 to {_MOST} elements, not {count[:80]!r}"
+                f"--arg {name}={kind}:N must have 1 to {_MAX_ELEMENTS} elements, not {count[:80]!r}"
             )
-        return _made(what, int(count), parameter.dtype)
+        return _generated(kind, int(count), parameter.dtype)
     if text.endswith(".npy"):
         return _loaded(name, text)
     raise UserError(
@@ -171,15 +196,15 @@ def _argument(parameter: Any, text: str) -> Any:
     )
 
 
-def _made(what: str, count: int, name: str) -> Any:
+def _generated(kind: str, count: int, name: str) -> Any:
     import numpy as np
 
     from vitruvian.sim.davinci import DTYPES
 
     dtype = DTYPES.get(name, np.dtype(np.uint8))
-    if what == "zeros":
+    if kind == "zeros":
         return np.zeros(count, dtype)
-    if what == "normal":
+    if kind == "normal":
         return np.random.default_rng(0).normal(size=count).astype(dtype)
     return np.arange(count).astype(dtype)
 
@@ -190,10 +215,12 @@ def _loaded(name: str, text: str) -> Any:
     path = Path(text)
     try:
         if not path.is_file():
-            raise ValueError("there is no such file")
-        if path.stat().st_size > _BYTES:
-            raise ValueError(f"it has more than {_BYTES} bytes")
-        mapped = np.load(path, mmap_mode="r", allow_pickle=False)  # looks at the size first
+            raise ValueError("the file does not exist")
+        if path.stat().st_size > _MAX_BYTES:
+            raise ValueError(f"it has more than {_MAX_BYTES} bytes")
+        mapped = np.load(
+            path, mmap_mode="r", allow_pickle=False
+        )  # compares the file's size with the shape in its header
         return np.array(mapped)
     except (ValueError, OSError, EOFError, MemoryError) as error:
         reason = " ".join(str(error).split())[:200]

@@ -1,4 +1,4 @@
-"""DaVinci kernels: ``run`` and ``trace`` one, run a file of CCE C by ``cce``."""
+"""The commands ``trace`` and ``cce``, and the part of ``run`` that runs DaVinci kernels."""
 
 import argparse
 import gzip
@@ -22,7 +22,7 @@ from vitruvian.commands.cce import (
     macros,
     printable,
 )
-from vitruvian.commands.options import GRAPH_PROBLEMS, add_json, at_least, numbers
+from vitruvian.commands.options import GRAPH_PROBLEMS, add_json, add_seed, at_least, numbers
 from vitruvian.errors import UserError
 from vitruvian.files import open_whole, output_path
 from vitruvian.validate import one_of
@@ -37,10 +37,10 @@ _TRACE = output_path(".json", ".json.gz")
 
 CUBES = ("golden", "rtl", "fast", "none")
 
-#: Multiply-accumulates that the slower Cubes do within an hour or two.
+#: Largest number of multiply-accumulates by ``--cube``; more would take hours.
 _PRODUCTS = {"rtl": 1 << 30}
 
-#: What the device's compiler defines for cores of a kind, where there are several.
+#: Macros that the device's compiler defines by kind of core, on chips with several kinds.
 _MACROS = {"cube": {"__DAV_C220_CUBE__": "1"}, "vector": {"__DAV_C220_VEC__": "1"}}
 
 
@@ -57,7 +57,9 @@ def _register_trace(commands: Any) -> None:
         epilog="Example: vitruvian trace matmul --size 256x256x256 --out matmul.json.gz",
     )
     parser.add_argument(
-        "problem", metavar="KERNEL", help="Name a DaVinci kernel; `vitruvian list` has them."
+        "problem",
+        metavar="KERNEL",
+        help="The name of a DaVinci kernel; `vitruvian list` prints them.",
     )
     add_options(parser)
     add_json(parser, "the figures")
@@ -71,7 +73,7 @@ def _register_cce(commands: Any) -> None:
         "--save",
         type=output_path(".npz"),
         metavar="FILE",
-        help="Write the arrays that the kernel leaves to this file (.npz).",
+        help="Write the arrays that the kernel has written to this file (.npz).",
     )
     _add_pictures(parser)
     add_json(parser, "the figures")
@@ -79,26 +81,26 @@ def _register_cce(commands: Any) -> None:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Options of a kernel for DaVinci cores."""
+    """Add the options of a kernel for DaVinci cores."""
     group = parser.add_argument_group("kernels for DaVinci cores")
     group.add_argument(
         "--chip",
         default="ascend310",
-        help="The chip is one that comes along, or a TOML file (default: ascend310).",
+        help="The name of a chip, or a TOML file that describes one (default: ascend310).",
     )
     group.add_argument(
         "--size",
         type=numbers,
         metavar="AxBx…",
-        help="These are the kernel's sizes; `vitruvian list` says which there are and their "
+        help="The kernel's sizes; `vitruvian list` prints the sizes of each kernel and their "
         "defaults.",
     )
     group.add_argument(
         "--cube",
         default="golden",
         metavar="|".join(CUBES),
-        help="The Cube's products are computed to the bit (golden), by the compiled RTL (rtl), in "
-        "FP32 (fast), or not at all, as all data: only times are wanted (none; default: golden).",
+        help="Compute the products bit-exactly (golden), by the compiled RTL (rtl) or in FP32 "
+        "(fast), or compute no data at all, only times (none; default: golden).",
     )
     group.add_argument(
         "--cores",
@@ -110,22 +112,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--tiling",
         type=numbers,
         metavar="A,B,…",
-        help="Cut the product so: matmul takes mTiles,kTiles,nTiles,bNum; gemm takes "
+        help="Cut the product into these tiles: matmul takes mTiles,kTiles,nTiles,bNum; gemm takes "
         "down,across,m,k,n,stepK (default: a tiling that moves few bytes).",
     )
-    group.add_argument(
-        "--seed", type=at_least(0), default=0, metavar="N", help="Draw the data by N (default: 0)."
-    )
+    add_seed(group, default=0)
     group.add_argument(
         "--no-checks",
         action="store_true",
-        help="Do not look for races, places out of bounds, and reads of what nothing has written.",
+        help="Do not look for races, addresses out of bounds and reads of unwritten memory.",
     )
     _add_pictures(group)
 
 
 def _add_pictures(group: Any) -> None:
-    """Options of what `_output` writes; of a parser, or a group of its options."""
+    """Add the options of the files that ``_output`` writes to a parser or an argument group."""
     group.add_argument(
         "--out",
         type=_TRACE,
@@ -144,7 +144,10 @@ def _add_pictures(group: Any) -> None:
 
 
 def kernel_rows(pattern: str) -> list[dict[str, Any]]:
-    """Kernels whose name, or the word davinci, matches a shell pattern."""
+    """Return a row for each kernel whose name matches a shell pattern.
+
+    A pattern that matches the word davinci selects all kernels.
+    """
     from vitruvian.sim.kernels import KERNELS
 
     return [
@@ -162,7 +165,7 @@ def kernel_rows(pattern: str) -> list[dict[str, Any]]:
 
 
 def kernel_line(row: dict[str, Any]) -> str:
-    """One of `kernel_rows` as a line of ``list``."""
+    """Return a row of ``kernel_rows`` as a line of the command ``list``."""
     default = "x".join(map(str, row["default"]))
     text = f", from {row['text']}" if row["text"] else ""
     size = " x ".join(row["size"])
@@ -170,7 +173,15 @@ def kernel_line(row: dict[str, Any]) -> str:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run or trace a kernel; 1 if a result differs from golden, or a check finds something."""
+    """Run or trace a kernel and return the exit code.
+
+    The exit code is 1 if a result differs from golden or a check finds something.
+
+    Raises
+    ------
+    UserError
+        If an option is wrong, or the program deadlocks.
+    """
     from vitruvian.sim.davinci import Deadlock, load_chip
     from vitruvian.sim.kernels import KERNELS, MOST
 
@@ -188,29 +199,29 @@ def run(options: argparse.Namespace) -> int:
     tell_compiling()
     try:
         chip = load_chip(options.chip)
-        how = {"cores": options.cores, "seed": options.seed, "tiling": options.tiling}
+        settings = {"cores": options.cores, "seed": options.seed, "tiling": options.tiling}
         most = replace(MOST, products=_PRODUCTS.get(options.cube, MOST.products))
-        how |= {"data": options.cube != "none", "most": most}
-        made = KERNELS[name].build(options.size, chip=chip, **how)
-        if options.cube in ("rtl", "fast") and not _multiplies(made.program):
+        settings |= {"data": options.cube != "none", "most": most}
+        instance = KERNELS[name].build(options.size, chip=chip, **settings)
+        if options.cube in ("rtl", "fast") and not _multiplies(instance.program):
             raise UserError(
                 f"--cube must be golden or none for {name}, which has no product, "
                 f"not {options.cube!r}"
             )
-        return _show(options, made)
+        return _show(options, instance)
     except (ValueError, OSError, Deadlock) as error:
         raise UserError(f"{name}: {error}") from None
 
 
 def _multiplies(program: "Program") -> bool:
-    return any(one.op == "mmad" for core in program for one in core.instructions)
+    return any(instr.op == "mmad" for core in program for instr in core.instructions)
 
 
 @cache
 def tell_compiling() -> None:
-    """Say on standard error, with or without a terminal, that parts of the simulator are compiled.
+    """Print a line on standard error when Numba compiles a part of the simulator.
 
-    That takes some 20 seconds in all; the next run has the parts from Numba's cache.
+    Compiling all parts takes some 20 seconds; the next run loads them from Numba's cache.
     """
     from vitruvian.sim.davinci.timing.compiling import tell_compiling as tell
 
@@ -224,8 +235,8 @@ def _simulated(options: argparse.Namespace, program: Any) -> "Report":
     return simulate(program, cube=cube, checks=not options.no_checks)
 
 
-def _show(options: argparse.Namespace, made: "Made") -> int:
-    report = _simulated(options, made.program)
+def _show(options: argparse.Namespace, instance: "Made") -> int:
+    report = _simulated(options, instance.program)
     console = _output(options, report)
     figures: dict[str, Any] = {"cube": options.cube, **report.as_dict()}
     peak = float(report.chip.peak_operations())
@@ -244,7 +255,7 @@ def _show(options: argparse.Namespace, made: "Made") -> int:
     elif not report.outputs:
         console.print("data not computed: see what the checks found")
     else:
-        count, wrong = made.compare(report.outputs)
+        count, wrong = instance.compare(report.outputs)
         figures |= {"elements": count, "differ": wrong}
         console.print(f"{count:,} elements compared with golden: {wrong:,} differ")
         code = 1 if wrong and options.cube != "fast" else code
@@ -254,7 +265,7 @@ def _show(options: argparse.Namespace, made: "Made") -> int:
 
 
 def _check_outputs(options: argparse.Namespace) -> None:
-    """Raise if two options name the same file."""
+    """Raise UserError if two options name the same file."""
     taken: dict[Path, str] = {}
     for name in ("json", "out", "gantt", "save"):
         text = getattr(options, name, None)
@@ -267,7 +278,7 @@ def _check_outputs(options: argparse.Namespace) -> None:
 
 
 def _output(options: argparse.Namespace, report: "Report") -> Console:
-    """Print the report, write the trace and the pictures."""
+    """Print the report, write the trace and the chart, and return the console."""
     from vitruvian.sim.davinci.report.trace import gantt, timeline, write_trace
 
     console = _console(options)
@@ -276,7 +287,8 @@ def _output(options: argparse.Namespace, report: "Report") -> Console:
         console.print(timeline(report), markup=False, soft_wrap=True)
     if options.out:
         with open_whole(options.out) as file:
-            # The same run gives the same bytes: no name and no time within.
+            # The header of the gzip file gets no name and no time, so that equal runs write equal
+            # bytes.
             zipped = options.out.lower().endswith(".gz")
             packed = gzip.GzipFile("", "wb", 3, file, 0) if zipped else file
             with io.TextIOWrapper(packed, "utf-8") as text:  # pyright: ignore[reportArgumentType]
@@ -296,7 +308,7 @@ def _console(options: argparse.Namespace) -> Console:
 
 
 def _show_prints(console: Console, program: Any) -> None:
-    """Print what a kernel printed, with the core that did."""
+    """Print the output of a kernel's ``printf``, with the name of the core on each line."""
     for core, text in program.prints:
         for line in text.removesuffix("\n").split("\n"):
             console.print(f"{core}: {printable(line)}", markup=False, soft_wrap=True)
@@ -331,11 +343,11 @@ def _cce(options: argparse.Namespace) -> int:
         }
         kernel = kernels[kinds[0]]
         arguments = kernel_arguments(kernel.parameters, options.arg)
-        how: dict[str, Any] = {"blocks": options.cores, "limit": options.steps}
+        settings: dict[str, Any] = {"blocks": options.cores, "limit": options.steps}
         if len(kinds) > 1:
-            program = build_mixed(kernels, chip, arguments, **how)
+            program = build_mixed(kernels, chip, arguments, **settings)
         else:
-            program, _ = build(kernel, chip, arguments, kind=kinds[0], **how)
+            program, _ = build(kernel, chip, arguments, kind=kinds[0], **settings)
     except (ValueError, OSError, Deadlock) as error:
         raise UserError(str(error)) from None
     try:

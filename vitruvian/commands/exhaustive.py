@@ -1,4 +1,4 @@
-"""``exhaustive``: every input of the small units through RTL and golden."""
+"""The command ``exhaustive``, which compares RTL and golden on every input of small units."""
 
 import argparse
 import time
@@ -25,8 +25,8 @@ def register(name: str, commands: Any) -> None:
     parser = commands.add_parser(
         name,
         description="Compare RTL and golden on every input of the small units, in chunks.\n"
-        "What is done is kept in a file; the same command goes on from there after an "
-        "interruption.",
+        "A file records the finished chunks; after an interruption, the same command continues "
+        "from there.",
         epilog="Example: vitruvian exhaustive 'DotProduct*' --jobs 2",
     )
     parser.add_argument(
@@ -47,17 +47,17 @@ def register(name: str, commands: Any) -> None:
         "--limit",
         type=at_least(1, 1 << 40),
         metavar="N",
-        help="Do at most N inputs of each task this time, whole chunks (default: all).",
+        help="Compare at most N inputs of each task in this run, in whole chunks (default: all).",
     )
     add_jobs(parser)
     parser.add_argument(
-        "--restart", action="store_true", help="Forget what was done and begin again."
+        "--restart", action="store_true", help="Ignore the finished chunks and begin again."
     )
     parser.add_argument(
         "--progress",
         type=output_path(),
         metavar="FILE",
-        help="Keep what is done in this file, which must be absent or one of this command's own "
+        help="Record finished chunks in this file, which must be absent or written by this command "
         "(default: exhaustive.json in the cache).",
     )
     add_json(parser, "the rows")
@@ -89,7 +89,7 @@ def _exhaustive(options: argparse.Namespace) -> int:
         done = Done(path, restart=options.restart)
     except ValueError as error:
         raise UserError(f"--progress: {error}") from None
-    done.save()  # a place that cannot be written is found before the work
+    done.save()  # fails now, rather than after the first chunk, if the file cannot be written
     outcomes: dict[str, Outcome] = {}
 
     def report_done() -> int:
@@ -120,12 +120,27 @@ def _run(
     chunk_bits: int,
     outcomes: dict[str, Outcome],
 ) -> tuple[int, float | None]:
-    """Fill ``outcomes`` with a bar that estimates the rest from the speed so far.
+    """Run tasks and show a bar with an estimate of the remaining time.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        Options of the command.
+    chosen : list of Task
+        Tasks to run.
+    done : sim.exhaustive.Progress
+        Record of the finished chunks.
+    chunk_bits : int
+        Base-2 logarithm of the number of inputs in a chunk.
+    outcomes : dict
+        Receives the outcome of each task by its name.
 
     Returns
     -------
-    inputs, minutes
-        What is left.
+    inputs : int
+        Number of inputs that remain.
+    minutes : float or None
+        Estimated time for them; None if no chunk has finished.
     """
     from vitruvian.sim.exhaustive import run_tasks
 

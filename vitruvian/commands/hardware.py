@@ -22,7 +22,7 @@ from vitruvian.validate import one_of
 __all__ = ["register"]
 
 #: Options whose value is an output file.
-_OUTPUTS = ("json", "markdown", "svg", "write")
+_OUTPUTS = ("json", "markdown", "svg", "out")
 
 
 def register(name: str, commands: Any) -> None:
@@ -264,11 +264,11 @@ def _cells(options: argparse.Namespace) -> int:
 
     if options.markdown and not options.compare:
         raise UserError("--markdown must come with --compare, whose table it writes")
-    if options.json and options.write and not options.compare:
-        raise UserError("--json must come without --write, which has no result to store")
-    if options.write:
-        write_whole(Path(options.write), writer.liberty())
-        print(options.write)
+    if options.json and options.out and not options.compare:
+        raise UserError("--json must come without --out, which has no result to store")
+    if options.out:
+        write_whole(Path(options.out), writer.liberty())
+        print(options.out)
     if options.compare:
         with Progress() as progress:
             comparison = compare.compare(progress=progress)
@@ -279,7 +279,7 @@ def _cells(options: argparse.Namespace) -> int:
         if options.markdown:
             _write(options.markdown, report.markdown(table), options)
         _write_json(compare.as_json(comparison), options)
-    if not options.write and not options.compare:
+    if not options.out and not options.compare:
         library = cells.library()
         lines = [
             [cell.name, f"{cell.area_um2:.3f}", " ".join(sorted(cell.caps)), " ".join(cell.outputs)]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import isfinite
 from typing import Any
 
-from vitruvian.commands.options import add_json
+from vitruvian.commands.options import add_jobs, add_json
 from vitruvian.files import output_path
 from vitruvian.flows import cells, fpga
 from vitruvian.flows.measure import TARGETS_PS
@@ -16,7 +16,6 @@ from vitruvian.validate import shortened
 
 __all__ = ["add_command", "described"]
 
-_MOST_JOBS = 64
 _MOST_DELAY_PS = 1_000_000
 _MOST_LOAD_FF = 1e6
 
@@ -112,7 +111,7 @@ def _add_docs_options(command: argparse.ArgumentParser) -> None:
 
 def _add_cells_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "--write", type=output_path(), metavar="FILE", help="Write the library as liberty."
+        "--out", type=output_path(), metavar="FILE", help="Write the library as liberty."
     )
     command.add_argument(
         "--compare", action="store_true", help="Compare with Nangate45 on our units."
@@ -184,13 +183,7 @@ def _add_measure_options(command: argparse.ArgumentParser) -> None:
         metavar="FF",
         help="Load every output with this capacitance in fF (default: 5).",
     )
-    command.add_argument(
-        "--jobs",
-        type=_whole(_MOST_JOBS),
-        default=2,
-        metavar="N",
-        help="Use this number of worker processes (default: 2).",
-    )
+    add_jobs(command)
     command.add_argument(
         "--no-cache", action="store_true", help="Ignore the cache and synthesise again."
     )

@@ -1,4 +1,4 @@
-"""Arguments that several commands take: what they may be, and what they become."""
+"""Options and argument types that several commands share."""
 
 import argparse
 import os
@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from vitruvian.errors import UserError
 from vitruvian.files import output_path
@@ -25,14 +26,30 @@ __all__ = [
 ]
 
 
-def add_json(parser: argparse.ArgumentParser, what: str) -> None:
-    """Add the option --json, which writes `what` and is checked before any work."""
-    text = f"Write {what} to this file as JSON (- for standard output)."
+def add_json(parser: argparse.ArgumentParser, content: str) -> None:
+    """Add the option ``--json FILE``, whose file is checked before any work begins.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+        Parser of the command.
+    content : str
+        Noun phrase for the help text, such as "the rows".
+    """
+    text = f"Write {content} to this file as JSON (- for standard output)."
     parser.add_argument("--json", type=output_path(stdout=True), metavar="FILE", help=text)
 
 
 def at_least(low: int, high: int | None = None) -> Callable[[str], int]:
-    """Return a reader of a whole number from ``low`` on, up to ``high`` if that is given."""
+    """Return an argument type for whole numbers from ``low`` to ``high``.
+
+    Parameters
+    ----------
+    low : int
+        Smallest allowed number.
+    high : int, optional
+        Largest allowed number; there is none by default.
+    """
     allowed = f"from {low} on" if high is None else f"from {low} to {high}"
 
     def number(text: str) -> int:
@@ -48,36 +65,51 @@ def at_least(low: int, high: int | None = None) -> Callable[[str], int]:
     return number
 
 
-def add_seed(parser: argparse.ArgumentParser) -> None:
-    """Add the option --seed."""
+def add_seed(parser: Any, *, default: int = 1) -> None:
+    """Add the option ``--seed`` to a parser or to a group of its options."""
     parser.add_argument(
         "--seed",
         type=at_least(0, 2**63 - 1),
-        default=1,
+        default=default,
         metavar="N",
         help="Start the random operands at this seed (default: %(default)s).",
     )
 
 
-def add_jobs(parser: argparse.ArgumentParser) -> None:
-    """Add the option --jobs."""
+def add_jobs(
+    parser: argparse.ArgumentParser, text: str = "Run N processes", *, known: bool = True
+) -> None:
+    """Add the option ``--jobs``, whose default is one job for each core of this machine.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+        Parser of the command.
+    text : str
+        First part of the help text; the default follows it in parentheses.
+    known : bool
+        If False, the parsed value is None unless the option is given, so that the command can
+        tell a given number from the default.
+    """
+    cores = os.cpu_count() or 1
     parser.add_argument(
         "--jobs",
         type=at_least(1, 256),
-        default=os.cpu_count() or 1,
+        default=cores if known else None,
         metavar="N",
-        help="Run this many processes (default: one for each core, here %(default)s).",
+        help=f"{text} (default: one for each core, here {cores}).",
     )
 
 
 @contextmanager
 def compiling(name: str) -> Iterator[None]:
-    """Say once on standard error that a model of ``name`` is being compiled, if one is."""
-    said = []
+    """Print one line on standard error if the block has to compile a model of ``name``."""
+    printed = False
 
     def say(_: object) -> None:
-        if not said:
-            said.append(name)
+        nonlocal printed
+        if not printed:
+            printed = True
             print(f"compiling {name} …", file=sys.stderr, flush=True)
 
     with listening(say):
@@ -85,22 +117,28 @@ def compiling(name: str) -> Iterator[None]:
 
 
 def refuse_others(options: argparse.Namespace, names: Sequence[str]) -> None:
-    """Raise UserError if one of these options is given, as --list only lists."""
+    """Raise UserError if one of these options is given together with ``--list``."""
     for name in names:
         if getattr(options, name):
             raise UserError(f"--list must come without --{name.replace('_', '-')}")
 
 
 def lanes(text: str) -> dict[str, int]:
-    """Rows, columns and terms of a unit."""
-    found = re.fullmatch(r"(\d{1,4})[x×](\d{1,4})[x×](\d{1,4})", text)
-    if not found or "0" in (found[1], found[2], found[3]):
+    """Return the rows, columns and terms of a unit from a text like 8x4x8.
+
+    This function is an argument type. The keys of the result are m, n and k.
+    """
+    match = re.fullmatch(r"(\d{1,4})[x×](\d{1,4})[x×](\d{1,4})", text)
+    if not match or "0" in (match[1], match[2], match[3]):
         raise argparse.ArgumentTypeError(f"must be MxNxK like 8x4x8, not {text!r}")
-    return dict(zip("mnk", map(int, found.groups()), strict=True))
+    return dict(zip("mnk", map(int, match.groups()), strict=True))
 
 
 def numbers(text: str) -> tuple[int, ...]:
-    """Numbers with × or x or commas between."""
+    """Return the numbers of a text like 256x256x256, which ×, x or commas separate.
+
+    This function is an argument type.
+    """
     if not re.fullmatch(r"\d{1,9}([x×,]\d{1,9})*", text):
         raise argparse.ArgumentTypeError(f"must be numbers like 256x256x256, not {text!r}")
     return tuple(int(part) for part in re.split("[x×,]", text))

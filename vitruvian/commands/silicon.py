@@ -1,4 +1,4 @@
-"""``silicon``: golden and RTL against a file of outputs measured on a GPU."""
+"""The command ``silicon``, which compares golden and RTL with outputs measured on a GPU."""
 
 import argparse
 import sys
@@ -15,16 +15,16 @@ __all__ = ["register"]
 
 
 _DESCRIPTION = """\
-Compare golden and the compiled RTL with what a GPU's matrix instruction gave, bit for bit.
+Compare golden and the compiled RTL with the results of a GPU's matrix instruction, bit for bit.
 
-A file is an .npz called <preset>_<format>.npz, as h100_fp8e4m3.npz, or
-<preset>_<format>_<format>.npz for two fp8 formats. It holds
+The name of a file is <preset>_<format>.npz, such as h100_fp8e4m3.npz, or
+<preset>_<format>_<format>.npz for two fp8 formats. It contains
   a, b            (N, K)  operands of N dot products of K terms
-  c               (N,)    addends; C = 0 if there is none
-  d_fp32, d_fp16  (N,)    what the GPU gave; one of them or both
+  c               (N,)    addends; C = 0 if this array is missing
+  d_fp32, d_fp16  (N,)    results of the GPU; one of the two arrays or both
 as codes of the format (uint16 for fp16 and bf16, uint8 for fp8, uint32 for tf32 and fp32;
-signed integers of the width are taken as well), as float16, float32 or ml_dtypes arrays, or as
-uint32 fp32 bit patterns of values that the format holds. At most 256 MiB of arrays are read.
+signed integers of that width are accepted as well), as float16, float32 or ml_dtypes arrays, or
+as uint32 bit patterns in fp32 of values that the format holds. At most 256 MiB of arrays are read.
 """
 
 _EPILOG = """\
@@ -44,7 +44,8 @@ def register(name: str, commands: Any) -> None:
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="The .npz files to compare with.")
     parser.add_argument(
-        "--preset", help="The GPU, as v100, a100, ada, h100 or b200 (default: by the file's name)."
+        "--preset",
+        help="The GPU: v100, a100, ada, h100 or b200, for example (default: by the file's name).",
     )
     parser.add_argument(
         "--input",
@@ -62,11 +63,11 @@ def _silicon(options: argparse.Namespace) -> int:
     def note(text: str) -> None:
         print(f"note: {text}", file=sys.stderr, flush=True)
 
-    given = {"preset": options.preset, "formats": options.input, "note": note}
+    names = {"preset": options.preset, "formats": options.input}
     outcomes = []
     for name in options.files:
         try:
-            sets = silicon.load(Path(name), **given)
+            sets = silicon.load(Path(name), note=note, **names)
         except (OSError, ValueError, TypeError) as error:
             raise UserError(f"{name}: {error}") from None
         for data in sets:

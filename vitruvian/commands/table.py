@@ -1,19 +1,17 @@
-"""Results of checks as a table, as JSON and as an exit code."""
+"""Outcomes of checks as a table, as JSON and as an exit code."""
 
 import sys
 from collections.abc import Sequence
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
 from vitruvian.sim.verify.check import Outcome
+from vitruvian.table import open_console, print_table
 
 __all__ = ["as_json", "report"]
 
 
 def as_json(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
-    """Rows with the columns of the table, and the examples of what differs."""
+    """Return a dict for each row: the columns of the table, and examples of mismatches."""
     return [
         {
             "unit": o.unit,
@@ -29,27 +27,33 @@ def as_json(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
 
 
 def report(outcomes: Sequence[Outcome], *, to_stderr: bool = False, of: int | None = None) -> int:
-    """Print the table and every failure; return the exit code.
+    """Print the table and every failure, and return the exit code of the command.
 
     Parameters
     ----------
+    outcomes : sequence of Outcome
+        Rows of the table.
+    to_stderr : bool
+        If True, print on standard error, because JSON goes to standard output.
     of : int, optional
-        How many rows there were to be, if some may be missing.
+        Number of rows that were requested, if the command may have been interrupted before it
+        finished all of them.
+
+    Returns
+    -------
+    code : int
+        1 if a row failed, else 0.
     """
-    stream = sys.stderr if to_stderr else sys.stdout
-    console = Console(file=stream, width=None if stream.isatty() else 120, highlight=False)
-    table = Table()
-    table.add_column("unit")
-    table.add_column("configuration")
-    for name in ("vectors", "mismatches", "s"):
-        table.add_column(name, justify="right")
-    for o in outcomes:
-        style = None if o.passed else "bold red"
-        vectors = f"{o.result.vectors:,}" if o.result else "-"
-        mismatches = f"{o.result.mismatches:,}" if o.result else "error"
-        row = (o.unit, o.configuration, vectors, mismatches, f"{o.seconds:.1f}")
-        table.add_row(*row, style=style)
-    console.print(table)
+    console = open_console(sys.stderr if to_stderr else sys.stdout, plain_width=120)
+    figures = ("vectors", "mismatches", "s")
+    print_table(
+        console,
+        ("unit", "configuration", *figures),
+        [_cells(o) for o in outcomes],
+        right=figures,
+        styles=[None if o.passed else "bold red" for o in outcomes],
+        wrap=True,
+    )
     failed = [o for o in outcomes if not o.passed]
     for o in failed:
         lines = o.result.examples if o.result else (o.error or "",)
@@ -62,3 +66,10 @@ def report(outcomes: Sequence[Outcome], *, to_stderr: bool = False, of: int | No
     rows = f"{len(outcomes)} of {of}" if of and of > len(outcomes) else f"{len(outcomes)}"
     console.print(f"{rows} rows, {vectors:,} vectors: {verdict}")
     return 1 if failed else 0
+
+
+def _cells(outcome: Outcome) -> tuple[str, ...]:
+    result = outcome.result
+    vectors = f"{result.vectors:,}" if result else "-"
+    mismatches = f"{result.mismatches:,}" if result else "error"
+    return outcome.unit, outcome.configuration, vectors, mismatches, f"{outcome.seconds:.1f}"

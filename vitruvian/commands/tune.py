@@ -1,4 +1,4 @@
-"""``tune``: the fastest tiling of a matrix product on DaVinci cores."""
+"""The command ``tune``, which searches the fastest tiling of a product on DaVinci cores."""
 
 import argparse
 import sys
@@ -10,7 +10,7 @@ from rich.table import Table
 
 from vitruvian.cli import write_json
 from vitruvian.commands.davinci import tell_compiling
-from vitruvian.commands.options import add_json, at_least
+from vitruvian.commands.options import add_jobs, add_json, at_least, numbers
 from vitruvian.errors import UserError
 from vitruvian.progress import Progress
 from vitruvian.validate import one_of
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
+#: Largest M, K or N; the search lists the divisors of each.
+_LONGEST = 10**12
+
 
 def register(name: str, commands: Any) -> None:
     """Add the command to the parser."""
@@ -27,17 +30,26 @@ def register(name: str, commands: Any) -> None:
         name,
         description="Simulate the tilings of a matrix product C (M × N) = A (M × K) · B (K × N) on "
         "DaVinci cores and print the ten fastest.",
-        epilog="Example: vitruvian tune matmul 256 256 256 --method guided",
+        epilog="Example: vitruvian tune matmul --size 256x256x256 --method guided",
     )
-    size = at_least(1, 10**12)  # its divisors are looked for
     parser.add_argument("kernel", metavar="KERNEL", help="The kernel must be matmul.")
-    parser.add_argument("m", metavar="M", type=size, help="A and C have M rows.")
-    parser.add_argument("k", metavar="K", type=size, help="A has K columns, B has K rows.")
-    parser.add_argument("n", metavar="N", type=size, help="B and C have N columns.")
+    parser.add_argument(
+        "lengths",
+        nargs="*",
+        metavar="M K N",
+        type=at_least(1, _LONGEST),
+        help="The sizes as three numbers, instead of --size.",
+    )
+    parser.add_argument(
+        "--size",
+        type=numbers,
+        metavar="MxKxN",
+        help="A and C have M rows, A has K columns, B has K rows, and B and C have N columns.",
+    )
     parser.add_argument(
         "--chip",
         default="ascend310",
-        help="The chip is one that comes along, or a TOML file (default: ascend310).",
+        help="The name of a chip, or a TOML file that describes one (default: ascend310).",
     )
     parser.add_argument(
         "--cores",
@@ -52,12 +64,10 @@ def register(name: str, commands: Any) -> None:
         help="The elements of A and B have this type (default: fp16).",
     )
     parser.add_argument(
-        "--c-dtype",
-        "--out",
-        dest="out",
+        "--output-dtype",
         metavar="fp16|fp32|int32",
         help="The elements of C have this type: fp16 or fp32 for fp16 operands (default: fp16), "
-        "int32 for int8. --out is the former name of this option; it names no file.",
+        "int32 for int8 operands.",
     )
     parser.add_argument(
         "--method",
@@ -71,12 +81,7 @@ def register(name: str, commands: Any) -> None:
         action="store_true",
         help="Try all numbers of tiles and of control flows, not only divisors and 1, 2, 4, 8.",
     )
-    parser.add_argument(
-        "--jobs",
-        type=at_least(1),
-        metavar="N",
-        help="An exhaustive search uses N processes (default: as many as the machine has cores).",
-    )
+    add_jobs(parser, "An exhaustive search runs N processes", known=False)
     parser.add_argument(
         "--scheduler",
         metavar="ADDRESS",
@@ -97,28 +102,28 @@ def _tune(options: argparse.Namespace) -> int:
         raise UserError(f"KERNEL must be matmul, not {options.kernel!r}")
     one_of("--dtype", options.dtype, DTYPES)
     if options.method == "guided" and (options.jobs not in (None, 1) or options.scheduler):
-        given = "--scheduler" if options.scheduler else "--jobs"
-        raise UserError(f"{given} must be for --method exhaustive: guided has one process")
+        option = "--scheduler" if options.scheduler else "--jobs"
+        raise UserError(f"{option} must be for --method exhaustive: guided has one process")
     if options.jobs and options.scheduler:
         raise UserError("--jobs must not be given with --scheduler, whose workers do the search")
-    outs = DTYPES[options.dtype][2]
-    if options.out is not None and options.out not in outs:
-        raise UserError(f"--c-dtype must be one of {', '.join(outs)}, not {options.out!r}")
+    outputs = DTYPES[options.dtype][2]
+    output = one_of("--output-dtype", options.output_dtype or outputs[0], outputs)
+    m, k, n = _lengths(options)
     tell_compiling()
     try:
         chip = load_chip(options.chip)
         problem = Problem(
-            m=options.m,
-            k=options.k,
-            n=options.n,
+            m=m,
+            k=k,
+            n=n,
             chip=options.chip,
             cores=chip.kind().count if options.cores is None else options.cores,
             dtype=options.dtype,
-            out=options.out or outs[0],
+            out=output,
             any_integer=options.any_integer,
         )
         began = time.perf_counter()
-        found = _search(options, problem)
+        tuned = _search(options, problem)
     except (ValueError, OSError) as error:
         raise UserError(str(error)) from None
     seconds = time.perf_counter() - began
@@ -126,8 +131,8 @@ def _tune(options: argparse.Namespace) -> int:
         file=sys.stderr if options.json == "-" else sys.stdout, width=120, highlight=False
     )
     peak = float(chip.peak_operations(options.dtype))
-    rows = _rows(problem, found, peak)
-    title = f"{options.m}×{options.k}×{options.n} on {problem.cores} cores of {chip.name}"
+    rows = _rows(problem, tuned, peak)
+    title = f"{m}×{k}×{n} on {problem.cores} cores of {chip.name}"
     table = Table("", "mTiles", "kTiles", "nTiles", "bNum", "µs", "of peak", title=title)
     for column in table.columns:
         column.justify = "right"
@@ -135,18 +140,30 @@ def _tune(options: argparse.Namespace) -> int:
         counts = (str(row[x]) for x in ("m_tiles", "k_tiles", "n_tiles", "b_num"))
         table.add_row(str(number), *counts, f"{row['us']:.3f}", f"{row['share_of_peak']:.2%}")
     console.print(table)
-    how = "from the cache" if found.cached else f"{seconds:.1f} s"
-    sure = "the fastest there is" if found.proved else "the fastest not proved"
-    console.print(f"{found.evaluated:,} of {found.space:,} tilings timed ({how}); {sure}")
+    duration = "from the cache" if tuned.cached else f"{seconds:.1f} s"
+    proof = "the fastest there is" if tuned.proved else "the fastest not proved"
+    console.print(f"{tuned.evaluated:,} of {tuned.space:,} tilings timed ({duration}); {proof}")
     if options.json:
-        facts = {"evaluated": found.evaluated, "space": found.space, "proved": found.proved}
+        facts = {"evaluated": tuned.evaluated, "space": tuned.space, "proved": tuned.proved}
         write_json(
             options.json,
-            {"m": options.m, "k": options.k, "n": options.n}
+            {"m": m, "k": k, "n": n}
             | facts
-            | {"chip": chip.name, "cores": problem.cores, "cached": found.cached, "best": rows},
+            | {"chip": chip.name, "cores": problem.cores, "cached": tuned.cached, "best": rows},
         )
     return 0
+
+
+def _lengths(options: argparse.Namespace) -> tuple[int, int, int]:
+    """Return M, K and N, from ``--size`` or from the three positional numbers."""
+    if options.size and options.lengths:
+        raise UserError("--size must come without M K N, which say the same")
+    lengths = options.size or options.lengths
+    if len(lengths) != 3 or min(lengths) < 1:
+        text = "x".join(map(str, lengths)) or "nothing"
+        raise UserError(f"--size must be MxKxN like 256x256x256, not {text}")
+    m, k, n = lengths
+    return m, k, n
 
 
 def _search(options: argparse.Namespace, problem: "Problem") -> "Tuned":
@@ -157,12 +174,12 @@ def _search(options: argparse.Namespace, problem: "Problem") -> "Tuned":
         def watch(done: int, total: int) -> None:
             progress.update(done=done, total=total)
 
-        how = {"jobs": options.jobs, "scheduler": options.scheduler}
-        return tune(problem, options.method, watch=watch, **how)
+        place = {"jobs": options.jobs, "scheduler": options.scheduler}
+        return tune(problem, options.method, watch=watch, **place)
 
 
-def _rows(problem: "Problem", found: "Tuned", peak: float) -> list[dict[str, Any]]:
-    work = 2 * problem.m * problem.k * problem.n
+def _rows(problem: "Problem", tuned: "Tuned", peak: float) -> list[dict[str, Any]]:
+    operations = 2 * problem.m * problem.k * problem.n
     return [
         {
             "m_tiles": c.tiling.m_tiles,
@@ -170,7 +187,7 @@ def _rows(problem: "Problem", found: "Tuned", peak: float) -> list[dict[str, Any
             "n_tiles": c.tiling.n_tiles,
             "b_num": c.tiling.b_num,
             "us": c.seconds * 1e6,
-            "share_of_peak": work / c.seconds / peak,
+            "share_of_peak": operations / c.seconds / peak,
         }
-        for c in found.best
+        for c in tuned.best
     ]

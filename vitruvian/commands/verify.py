@@ -1,4 +1,4 @@
-"""``list`` and ``verify``: everything that can be verified, by name."""
+"""The commands ``list`` and ``verify``: the rows that compare RTL with golden."""
 
 import argparse
 import sys
@@ -48,8 +48,8 @@ def _register_verify(commands: Any) -> None:
         type=at_least(100, 10_000_000),
         default=200_000,
         metavar="N",
-        help="Compare this many vectors in each row; data sets of a given size take all they "
-        "have (default: %(default)s).",
+        help="Compare this many vectors in each row; rows with a fixed data set compare all "
+        "of it (default: %(default)s).",
     )
     add_seed(parser)
     add_jobs(parser)
@@ -125,7 +125,11 @@ def _verify(options: argparse.Namespace) -> int:
 
 
 class _Rows:
-    """A bar on a terminal; else a line for every row, at once, and one when models are compiled."""
+    """Progress of the rows.
+
+    On a terminal this is a bar. Elsewhere, each row prints a line when it finishes, and another
+    one when its model must be compiled.
+    """
 
     def __init__(self, checks: list[Check], *, to_stderr: bool):
         self._checks = checks
@@ -135,7 +139,7 @@ class _Rows:
         self._lines = not (self.bar.terminal and self._stream.isatty())
 
     def compiling(self, position: int) -> None:
-        """Say once that a model of a row is being built."""
+        """Show, once for each row, that a model of the row is being compiled."""
         if position in self._building:
             return
         self._building[position] = None
@@ -144,7 +148,7 @@ class _Rows:
         self._describe("verifying")
 
     def finished(self, position: int, outcome: Outcome) -> None:
-        """Say what became of a row."""
+        """Show the outcome of a row."""
         self._building.pop(position, None)
         if self._lines:
             result = outcome.result
@@ -154,8 +158,8 @@ class _Rows:
         self.bar.advance()
         self._describe(f"{outcome.unit} done")
 
-    def _describe(self, otherwise: str) -> None:
+    def _describe(self, default: str) -> None:
         names = [self._checks[position].name for position in self._building]
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        text = f"compiling {names[0]}{more}" if names else otherwise
+        text = f"compiling {names[0]}{more}" if names else default
         self.bar.update(text)

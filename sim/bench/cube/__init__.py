@@ -1,1 +1,1 @@
-"""Bench of the matrix unit: traffic with its results, batch checks, cocotb tests."""
+"""Benches of the matrix unit: traffic with expected results, batch checks and cocotb tests."""

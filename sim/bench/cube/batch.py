@@ -1,4 +1,4 @@
-"""Batch checks of the matrix unit: compiled RTL under stalls against golden."""
+"""Batch checks of the matrix unit, which compare compiled RTL under stalls with golden."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -17,7 +17,7 @@ __all__ = ["checks", "compare_traffic", "run_unit"]
 
 EMIT_RATE = 0.5
 
-#: (preset, dataflow, rough seconds of the first build)
+#: (preset, dataflow, approximate seconds of the first build)
 CONFIGURATIONS = (
     ("tiny", "broadcast", 10),
     ("tiny", "systolic", 10),
@@ -32,7 +32,8 @@ CONFIGURATIONS = (
     ("m3xu_fp64", "broadcast", 20),
     ("m3xu_fp64", "systolic", 20),
 )
-#: An accumulator is the sum of several beats: fewer of them say as much as a dot product's vectors.
+#: Shares of the requested vectors. An accumulator is the sum of several beats, so that fewer
+#: results test as much as the vectors of a dot product.
 SHARE_OF_ONE, SHARE_OF_ALL = 1 / 16, 1 / 8
 
 
@@ -44,7 +45,18 @@ def run_unit(
     *,
     operations: Sequence[str] | None = None,
 ) -> Result:
-    """Send random traffic with stalls on every stream; compare every accumulator that comes out."""
+    """Send random traffic with stalls on every stream, and compare every result.
+
+    Parameters
+    ----------
+    config : MatrixUnitConfig
+        Configuration of the unit.
+    precisions, operations : sequence of str or None
+        Precisions and operations of the traffic; None means all of the unit's.
+    vectors : int
+        Approximate number of results to compare.
+    seed : int
+    """
     model = compile_unit(MatrixUnit, config=config)
     beats = int(vectors / (config.m * config.n * EMIT_RATE)) + 50
     traffic = make_traffic(
@@ -61,7 +73,18 @@ def run_unit(
 def compare_traffic(
     model: CompiledModel, traffic: Traffic, *, stall_rate: float, seed: int
 ) -> Result:
-    """Run traffic through a compiled unit; a vector is one accumulator."""
+    """Run traffic through a compiled unit and compare each element of the D fractals.
+
+    Parameters
+    ----------
+    model : CompiledModel
+        Model of a ``MatrixUnit``.
+    traffic : Traffic
+    stall_rate : float
+        Probability that a stream is idle in a cycle.
+    seed : int
+        Seed of the stalls, and for messages.
+    """
     result = model.stream(
         inputs=traffic.inputs,
         outputs={"o": len(traffic.d)},
@@ -93,7 +116,7 @@ def compare_traffic(
 
 
 def checks() -> Iterator[Check]:
-    """Every preset and dataflow, precision by precision and with all of them in turn."""
+    """Yield rows for every preset and dataflow: one for each precision, and one for all."""
     units = [(n, replace(CONFIGS[n], dataflow=d), w) for n, d, w in CONFIGURATIONS]
     units.append(("tiny dsp", replace(CONFIGS["tiny"], multiplier="dsp"), 10))
     for name, config, weight in units:
@@ -112,5 +135,5 @@ def checks() -> Iterator[Check]:
 def run_share(
     config: MatrixUnitConfig, precisions: Sequence[str], share: float, vectors: int, seed: int
 ) -> Result:
-    """`run_unit` with a share of the vectors."""
+    """Call ``run_unit`` with a share of the vectors."""
     return run_unit(config, precisions, int(vectors * share), seed)

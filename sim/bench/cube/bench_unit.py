@@ -1,4 +1,4 @@
-"""cocotb bench of ``hdl.cube.MatrixUnit``: stalls, reset in mid-flight, tiles back to back.
+"""cocotb bench of ``hdl.cube.MatrixUnit``: stalls, resets during operation, tiles back to back.
 
 Parameters: ``preset``, ``changes`` (of the configuration), ``beats``.
 """
@@ -21,24 +21,28 @@ from .traffic import Traffic, make_traffic
 __all__ = ["configuration"]
 
 
-def configuration(given: dict[str, Any]) -> MatrixUnitConfig:
-    """What a bench's parameters describe."""
-    return replace(CONFIGS[given["preset"]], **given.get("changes", {}))
+def configuration(values: dict[str, Any]) -> MatrixUnitConfig:
+    """Return the configuration that a bench's parameters describe."""
+    return replace(CONFIGS[values["preset"]], **values.get("changes", {}))
 
 
 class _Bench:
     def __init__(self, dut: Any, *, i: float = 0.0, c: float = 0.0, o: float = 0.0):
-        given = parameters()
-        self.config, self.beats = configuration(given), given["beats"]
+        values = parameters()
+        self.config, self.beats = configuration(values), values["beats"]
         face = interface_of(MatrixUnit(config=self.config))
         self.harness = Harness(dut, face)
         self.board = Scoreboard("o", seed=self.harness.seed, digits=self.config.word_bits // 4)
         self.taken: list[int] = []  # cycle of each beat
-        self.wanted: list[bool] = []  # whether each beat emits
-        self.given: list[int] = []  # cycle of each result
+        self.emits: list[bool] = []  # whether each beat emits
+        self.result_cycles: list[int] = []  # cycle of each result
         streams = {stream.name: stream for stream in face.streams_in + face.streams_out}
         self.driver = StreamDriver(
-            self.harness, streams["i"], stall_rate=i, offering=self.foresee, taken=self.expect
+            self.harness,
+            streams["i"],
+            stall_rate=i,
+            offering=self.expect_real_parts,
+            taken=self.expect,
         )
         self.c = StreamDriver(self.harness, streams["c"], stall_rate=c)
         self.monitor = StreamMonitor(
@@ -47,29 +51,32 @@ class _Bench:
         self.results: deque[Any] = deque()
 
     def send(self, traffic: Traffic) -> None:
-        """Queue traffic; a beat's result is expected once the unit has taken the beat."""
+        """Queue traffic. The result of a beat is expected from the time when the unit takes it."""
         self.driver.send(traffic.beat(index) for index in range(len(traffic)))
         self.c.send(traffic.c.tolist())
         self.results.extend(traffic.d.tolist())
 
     def make(self, beats: int, **options: Any) -> Traffic:
-        """Fresh traffic from the bench's own random numbers, one step a beat with ``plain``."""
+        """Return new traffic from the bench's random numbers.
+
+        With ``plain=True``, the traffic has only precisions that take a single step in each beat.
+        """
         if options.pop("plain", False):
             options["precisions"] = [p for p in self.config.precisions if self.config.steps(p) == 1]
         seed = self.harness.rng.getrandbits(32)
         return make_traffic(self.config, beats=beats, seed=seed, **options)
 
-    def foresee(self, item: dict[str, Any]) -> None:
-        """Expect the real parts of a complex beat: they may come before the beat is taken."""
+    def expect_real_parts(self, item: dict[str, Any]) -> None:
+        """Expect the real parts of a complex beat, which may come before the beat is taken."""
         precision = self.config.precisions[item["precision"]]
         if item["emit"] and precision in self.config.complex_precisions:
             operation = f"{precision} beat {len(self.taken)}, real parts, slot {item['slot']}"
             self.board.expect(self.results.popleft(), operation, a=item["a"], b=item["b"])
 
     def expect(self, item: dict[str, Any]) -> None:
-        """Note a beat that the unit has taken, and what must (still) come of it."""
+        """Record a beat that the unit has taken, and expect its result or its imaginary parts."""
         self.taken.append(self.harness.cycle)
-        self.wanted.append(bool(item["emit"]))
+        self.emits.append(bool(item["emit"]))
         if item["emit"]:
             precision = self.config.precisions[item["precision"]]
             start = Start(item["start"]).name
@@ -77,20 +84,20 @@ class _Bench:
             self.board.expect(self.results.popleft(), operation, a=item["a"], b=item["b"])
 
     def receive(self, value: Any, cycle: int) -> None:
-        """Check a result."""
-        self.given.append(cycle)
+        """Compare a result with the expected one."""
+        self.result_cycles.append(cycle)
         self.board.check(value, cycle)
 
     def reset(self) -> None:
-        """Forget what was under way."""
+        """Drop the beats in the unit and their expected results."""
         self.board.forget()
         self.results.clear()
         self.taken.clear()
-        self.wanted.clear()
-        self.given.clear()
+        self.emits.clear()
+        self.result_cycles.clear()
 
     async def drain(self) -> None:
-        """Until all beats went and all results came, and some cycles more in which none may."""
+        """Run until all results have come, and some cycles more, in which none may come."""
         limit = 200 * (len(self.driver.queue) + 10) * (self.config.latency_cycles + 1)
         await self.harness.run_until(
             lambda: not (self.driver.queue or self.c.queue or self.board.queue), limit=limit
@@ -98,25 +105,25 @@ class _Bench:
         await self.harness.step(2 * self.config.latency_cycles + 40)
 
     def check_latency(self) -> None:
-        """With nothing in the way, every result came after the latency."""
-        emitting = [cycle for cycle, wanted in zip(self.taken, self.wanted, strict=True) if wanted]
-        waits = {given - taken for taken, given in zip(emitting, self.given, strict=True)}
+        """Check that every result came exactly one latency after its beat, as without stalls."""
+        starts = [cycle for cycle, emits in zip(self.taken, self.emits, strict=True) if emits]
+        waits = {end - start for start, end in zip(starts, self.result_cycles, strict=True)}
         assert waits == {self.config.latency_cycles}, f"latencies were {sorted(waits)}"
 
     def check_rate(self, beats: int, cycles: int) -> None:
-        """``beats`` beats went in every ``cycles`` cycles."""
+        """Check that the unit took ``beats`` beats in every ``cycles`` cycles."""
         spans = {b - a for a, b in zip(self.taken, self.taken[beats:], strict=False)}
         assert spans == {cycles}, f"{beats} beats went in {sorted(spans)} cycles, not {cycles}"
 
     def finish(self, traffic: Traffic) -> None:
-        """Everything that was sent has been checked."""
-        assert len(self.taken) == len(traffic) and len(self.given) == len(traffic.d)
+        """Check that all results of the traffic have been compared."""
+        assert len(self.taken) == len(traffic) and len(self.result_cycles) == len(traffic.d)
         self.board.finish(at_least=len(traffic.d))
 
 
 @cocotb.test()
 async def random_traffic(dut: Any) -> None:
-    """Every start, slots at random, precisions from beat to beat; each stream stalls in turn."""
+    """Send all kinds of beats while each stream stalls in turn."""
     for rates in (
         {},
         {"o": 0.8},
@@ -134,7 +141,7 @@ async def random_traffic(dut: Any) -> None:
 
 @cocotb.test()
 async def reset_in_mid_flight(dut: Any) -> None:
-    """A reset at any time leaves an empty unit: nothing comes out that was asked for before."""
+    """Check that a reset at any time leaves an empty unit, which returns no earlier result."""
     bench = _Bench(dut, i=0.1, c=0.2, o=0.5)
     await bench.harness.start()
     for _ in range(8):
@@ -151,7 +158,7 @@ async def reset_in_mid_flight(dut: Any) -> None:
 
 @cocotb.test()
 async def tiles_back_to_back(dut: Any) -> None:
-    """Tiles of one beat in every slot in turn: each result after exactly the latency."""
+    """Check latency and rate for tiles of one beat that use the slots in turn."""
     bench = _Bench(dut)
     slots = bench.config.slot_count
     await bench.harness.start()
@@ -168,7 +175,7 @@ async def tiles_back_to_back(dut: Any) -> None:
 
 @cocotb.test()
 async def accumulation_at_full_rate(dut: Any) -> None:
-    """Long runs in pipeline + 1 slots in turn: a beat a cycle in either dataflow."""
+    """Check that long sums in pipeline + 1 slots take a beat in every cycle."""
     bench = _Bench(dut)
     slots = min(bench.config.pipeline + 1, bench.config.slot_count)
     await bench.harness.start()
@@ -188,7 +195,7 @@ async def accumulation_at_full_rate(dut: Any) -> None:
 
 @cocotb.test()
 async def every_step_is_used(dut: Any) -> None:
-    """In long runs of a precision of several steps a beat is taken every that many cycles."""
+    """Check that a long sum in a precision of several steps has no idle steps."""
     for precision in _Bench(dut).config.wide:
         bench = _Bench(dut)
         pairs = max(bench.config.slot_count // 2, 1)

@@ -1,4 +1,4 @@
-"""cocotb test that shows two tiles: what :mod:`sim.bench.cube.waveform` draws."""
+"""cocotb test with two tiles, whose waveform ``sim.bench.cube.waveform`` draws."""
 
 from dataclasses import replace
 from typing import Any
@@ -13,14 +13,14 @@ from vitruvian.sim.rtl.emit import interface_of
 
 __all__ = ["CONFIG", "CYCLES"]
 
-#: Of one precision: it is built sooner, and the picture is the same.
+#: A unit with one precision, which is built faster and gives the same picture.
 CONFIG = replace(CONFIGS["tiny"], precisions=("fp16",))
 CYCLES = 15
 
 A = np.array([[1, 2], [3, 4]])
 B = np.array([[1, 0], [0, 1]])
 C = np.full((2, 2), 0.5)
-#: From which cycle ``c`` has something, and in which ``o`` is ready.
+#: First cycle with an item on ``c``, and the cycles in which ``o`` is ready.
 C_FROM, O_READY = 4, (7, 11, 12, 13, 14)
 
 
@@ -29,7 +29,7 @@ def _bus(rows: np.ndarray) -> list[int]:
 
 
 class _Script:
-    """Agent that does the same in every run: three beats, and C and ``o`` when the script says."""
+    """Agent that sends three beats and a C, and receives the results in fixed cycles."""
 
     def __init__(self, harness: Harness, streams: dict[str, Any]):
         self.harness, self.streams = harness, streams
@@ -56,13 +56,13 @@ class _Script:
             self.harness.put(stream.payload, items[0])
 
     def drive(self) -> None:
-        """Offer what is due."""
+        """Offer the items of this cycle."""
         self._offer("i", self.beats, True)
         self._offer("c", self.c, self.harness.cycle >= C_FROM)
         self.harness.dut.o__ready.value = self.harness.cycle in O_READY
 
     def sample(self) -> None:
-        """Note what was transferred."""
+        """Record the transfers of this cycle."""
         if self._moved("i"):
             self.beats.pop(0)
         if self._moved("c"):
@@ -83,11 +83,11 @@ class _Script:
 
 @cocotb.test()
 async def two_tiles(dut: Any) -> None:
-    """Two beats of a sum in slot 0, one that starts from C in slot 1; ``o`` takes its time."""
+    """Send a sum of two beats in slot 0, and one that starts from C in slot 1; stall ``o``."""
     face = interface_of(MatrixUnit(config=CONFIG))
     harness = Harness(dut, face)
     script = _Script(harness, {s.name: s for s in face.streams_in + face.streams_out})
     await harness.start()
     await harness.step(CYCLES)
-    wanted = [from_float(2 * A, "fp32").tolist(), from_float(A + C, "fp32").tolist()]
-    assert script.results == wanted
+    expected = [from_float(2 * A, "fp32").tolist(), from_float(A + C, "fp32").tolist()]
+    assert script.results == expected

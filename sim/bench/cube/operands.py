@@ -1,7 +1,7 @@
-"""Operands for tiles: every element of the product is to see numbers that mean something.
+"""Operands for tiles, of which most are finite.
 
-A row of A meets every column of B, so one NaN in it blinds a whole row of results, and a chain of
-beats never recovers from it. Numbers are finite here but for a few beats.
+Every element of a row of A is multiplied by every column of B. A single NaN in it would therefore
+make a whole row of results NaN, and all later beats of the same sum as well, and hide other errors.
 """
 
 import numpy as np
@@ -18,12 +18,22 @@ _INT32_MAX = (1 << 31) - 1
 def draw_operands(
     rng: np.random.Generator, spec: DotSpec | IntDotSpec, scale: np.ndarray, m: int, n: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Codes of A (count, m, K) and of B's columns (count, n, K).
+    """Return random operands for beats.
 
     Parameters
     ----------
+    rng : numpy.random.Generator
+    spec : DotSpec or IntDotSpec
     scale : (count,) ndarray of int
-        Exponent around which the products of each beat lie. Integers ignore it.
+        Exponent near which the products of each beat lie. Integer operands ignore it.
+    m, n : int
+        Rows of A and columns of B.
+
+    Returns
+    -------
+    a : (count, m, K) ndarray of codes
+    b : (count, n, K) ndarray of codes
+        Columns of B.
     """
     if isinstance(spec, IntDotSpec):
         shapes = [(len(scale), side, spec.k) for side in (m, n)]
@@ -44,7 +54,11 @@ def draw_operands(
 def draw_addends(
     rng: np.random.Generator, spec: DotSpec | IntDotSpec, scale: np.ndarray, m: int, n: int
 ) -> np.ndarray:
-    """Codes of C (count, m, n), of about the products' size; integers also near their limits."""
+    """Return random C fractals (count, m, n) as codes.
+
+    Floating-point numbers are about as large as the products, and half of the integer fractals lie
+    near the limits of int32. The parameters are those of ``draw_operands``.
+    """
     count = len(scale)
     if isinstance(spec, IntDotSpec):
         near = _INT32_MAX - rng.integers(0, 1 << 18, (count, m, n))
@@ -60,10 +74,16 @@ def draw_addends(
 def make_near_ties(
     rng: np.random.Generator, spec: DotSpec, a: np.ndarray, b: np.ndarray, c: np.ndarray
 ) -> None:
-    """Turn beats that start from C into sums just off a tie, in place.
+    """Change beats that start from C so that their sums lie next to a tie, in place.
 
-    One product is half of C's last place, and one is too small for the window: all that is left of
-    it is the sticky bit, which decides the rounding.
+    One product is half a unit in the last place of C. Another one is too small for the window, so
+    that only the sticky bit remains of it, which decides the rounding.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    spec : DotSpec
+    a, b, c : (count, m, K), (count, n, K) and (count, m, n) ndarray of codes
     """
     count, out = len(a), spec.output
     top = min(2 * spec.input.emax + spec.result_bits, out.emax)
@@ -85,7 +105,7 @@ def make_near_ties(
 def _power(
     rng: np.random.Generator, format: FloatFormat, exponent: np.ndarray, rows: int
 ) -> np.ndarray:
-    """Codes (count, rows) of 2**exponent, as near as the format comes, with random signs."""
+    """Return codes (count, rows) of 2**exponent, clipped to the format, with random signs."""
     exponent = np.clip(exponent, format.emin - format.fraction_bits, format.emax).astype(np.int64)
     below = np.minimum(exponent - format.emin, 0) + format.fraction_bits
     field = np.maximum(exponent + format.bias, 0) << format.fraction_bits
@@ -102,9 +122,10 @@ def _codes(
     sparse: np.ndarray,
     shape: tuple[int, int],
 ) -> np.ndarray:
-    """Finite codes (count, *shape) with exponents around ``center``; below emin they are subnormal.
+    """Return finite codes (count, *shape) with exponents near ``center``.
 
-    Where ``sparse``, fractions have two bits: sums then end in ties.
+    Numbers with an exponent below emin are subnormal. In beats where ``sparse`` is True, fractions
+    have at most two bits set, so that many sums are ties.
     """
     full, ones = (len(center), *shape), format.exponent_ones
     center, spread = center[:, None, None], spread[:, None, None]
@@ -122,7 +143,7 @@ def _codes(
 
 
 def _cancel(rng: np.random.Generator, spec: DotSpec, a: np.ndarray, b: np.ndarray) -> None:
-    """In a fifth of the beats the products cancel in pairs, but for some last bits."""
+    """Make the products of a fifth of the beats cancel in pairs, exactly or nearly, in place."""
     half = spec.k // 2
     if not half:
         return
@@ -135,7 +156,7 @@ def _cancel(rng: np.random.Generator, spec: DotSpec, a: np.ndarray, b: np.ndarra
 
 
 def _with_specials(rng: np.random.Generator, codes: np.ndarray, format: FloatFormat) -> np.ndarray:
-    """One beat in eight has some zeros, infinities, NaNs and numbers at the ends of the range."""
+    """Put zeros, infinities, NaNs and the ends of the range into one beat in eight."""
     chosen = rng.random((len(codes), 1, 1)) < 0.125
     where = chosen & (rng.random(codes.shape) < 1 / codes.shape[2])
     return np.where(where, rng.choice(special_codes(format), codes.shape), codes).astype(

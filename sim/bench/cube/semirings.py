@@ -1,4 +1,4 @@
-"""Traffic of units with semirings: operands, and golden's results."""
+"""Operands and golden's results for units with semirings."""
 
 import numpy as np
 
@@ -11,12 +11,12 @@ from .operands import draw_addends, draw_operands
 
 __all__ = ["compute_semirings"]
 
-#: What decides between candidates, and what is lost or flows: −0, infinities, NaN, the ends.
+#: Zeros, infinities, NaN, ±1, and the smallest and largest numbers of both signs.
 _SPECIALS = np.array(
     [0, 0x8000, 0x7C00, 0xFC00, 0x7E00, 0x3C00, 0xBC00, 1, 0x8001, 0x7BFF, 0xFBFF], np.uint16
 )
 _SHARE_OF_SPECIALS = 0.02
-_SHARE_OF_CLOSE = 0.3  # beats of which all candidates are of much the same size
+_SHARE_OF_CLOSE = 0.3  # of beats whose candidates are nearly equal
 
 
 def compute_semirings(
@@ -28,13 +28,32 @@ def compute_semirings(
     from_c: np.ndarray,
     scale: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Buses a and b, C for every beat, the value of its slot after it, and places on the bus.
+    """Return random operands of beats, and the contents of the slots after them.
 
     Parameters
     ----------
-    operation, run, step, from_c, scale : (beats,) ndarray
-        Code of the operation; number of the run, and place in it; whether the beat starts from C;
-        exponent around which its products lie.
+    rng : numpy.random.Generator
+    config : MatrixUnitConfig
+        Configuration of the unit.
+    operation : (beats,) ndarray of int
+        Code of each beat's operation.
+    run, step : (beats,) ndarray of int
+        Number of each beat's run, and index of the beat in the run.
+    from_c : (beats,) ndarray of bool
+        True for beats that start from C.
+    scale : (beats,) ndarray of int
+        Exponent near which each beat's products lie.
+
+    Returns
+    -------
+    a, b : (beats, m or n, bytes) ndarray of uint8
+        Contents of the buses.
+    c : (beats, m, n) ndarray of uint32
+        C fractals.
+    d : (beats, m, n) ndarray of uint32
+        Contents of each beat's slot after the beat.
+    index : (beats, m, bytes) ndarray of uint8
+        Contents of the bus of indices; empty without sparsity.
     """
     spec = config.spec("fp16")
     assert isinstance(spec, DotSpec)
@@ -54,16 +73,16 @@ def compute_semirings(
         special = rng.random(codes.shape) < _SHARE_OF_SPECIALS
         codes[special] = rng.choice(_SPECIALS, int(special.sum()))
     c = draw_addends(rng, spec, scale, config.m, config.n).astype(np.uint32)
-    any_ = rng.random(c.shape) < 0.1
-    c[any_] = rng.integers(0, 1 << 32, int(any_.sum()), dtype=np.uint64).astype(np.uint32)
+    chosen = rng.random(c.shape) < 0.1
+    c[chosen] = rng.integers(0, 1 << 32, int(chosen.sum()), dtype=np.uint64).astype(np.uint32)
     d = np.zeros_like(c)
     state = np.zeros((int(run.max()) + 1, config.m, config.n), np.uint32)
-    for place in range(int(step.max()) + 1):
+    for index in range(int(step.max()) + 1):
         for code, name in enumerate(config.operations):
-            now = np.flatnonzero((step == place) & (operation == code))
+            now = np.flatnonzero((step == index) & (operation == code))
             if not len(now):
                 continue
-            if place == 0:
+            if index == 0:
                 empty = np.float32(Op[name.upper()].identity).view(np.uint32)
                 state[run[now]] = np.where(from_c[now][:, None, None], c[now], empty)
             pairs = config.pairs(name)
@@ -71,25 +90,25 @@ def compute_semirings(
             y = _rows(config, b[now], choice[now][..., :pairs]).view(np.float16)
             addend = state[run[now]].view(np.float32)[:, :, None, :]
             settings = {"k": spec.k, "window": spec.window, "squares": "products"}
-            found = mmo(name, x, np.swapaxes(y, 2, 3), addend, **settings)
-            state[run[now]] = found[:, :, 0].view(np.uint32)
-        now = np.flatnonzero(step == place)
+            result = mmo(name, x, np.swapaxes(y, 2, 3), addend, **settings)
+            state[run[now]] = result[:, :, 0].view(np.uint32)
+        now = np.flatnonzero(step == index)
         d[now] = state[run[now]]
     return a.view(np.uint8), b.view(np.uint8), c, d, _packed(config, choice)
 
 
-def _rows(config: MatrixUnitConfig, b: np.ndarray, place: np.ndarray) -> np.ndarray:
-    """What each row of A meets: (beats, M, N, pairs) codes of columns of B."""
-    m, pairs = config.m, place.shape[-1]
+def _rows(config: MatrixUnitConfig, b: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    """Return the codes of B that each row of A is combined with, (beats, M, N, pairs)."""
+    m, pairs = config.m, indices.shape[-1]
     if not config.sparsity:
         return np.repeat(b[:, None, :, :pairs], m, axis=1)
-    chosen = np.arange(pairs) // KEPT * GROUP + place
+    chosen = np.arange(pairs) // KEPT * GROUP + indices
     return np.take_along_axis(b[:, None], chosen[:, :, None, :], axis=-1)
 
 
-def _packed(config: MatrixUnitConfig, place: np.ndarray) -> np.ndarray:
-    """Places, two bits each, as they lie on the bus."""
+def _packed(config: MatrixUnitConfig, indices: np.ndarray) -> np.ndarray:
+    """Return indices, two bits each, as the bytes of the bus."""
     if not config.sparsity:
-        return np.zeros((*place.shape[:2], 0), np.uint8)
-    bits = (place[..., None] >> np.arange(2) & 1).reshape(*place.shape[:2], -1)
+        return np.zeros((*indices.shape[:2], 0), np.uint8)
+    bits = (indices[..., None] >> np.arange(2) & 1).reshape(*indices.shape[:2], -1)
     return np.packbits(bits.astype(np.uint8), axis=-1, bitorder="little")

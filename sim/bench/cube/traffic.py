@@ -1,13 +1,15 @@
-"""Traffic for a matrix unit, and what must come out: one generator for all its benches.
+"""Random traffic for all benches of the matrix unit, with golden's results.
 
-In each slot one *run* follows another. A run starts from zero or from C and accumulates beats;
-any of them may ask for the result, and the last need not: then it is lost, as it should be. Runs of
-different slots are interleaved at random. The results are golden's.
+The beats in a slot form successive *runs*. A run starts from zero or from C and accumulates the
+products of its beats. Every beat may emit the result. If the last beat of a run does not, the
+result is lost, which is correct. Runs in different slots are interleaved at random.
 
-A complex beat is two *sums*, the real and the imaginary parts, in the two slots of a pair. Units
-that have such beats get their runs pair by pair: complex as a whole, or in one of the slots.
+A complex beat has two *sums*, for the real and for the imaginary parts, in the two slots of a pair.
+In a unit with complex precisions, a run therefore uses a pair of slots: a complex run uses both,
+another run one of them.
 
-Semirings on FP32 operands come in the real runs, with any code for the precision.
+Semirings on FP32 operands use real runs. The unit must ignore the precision of their beats, so it
+is random.
 """
 
 from collections.abc import Sequence
@@ -28,9 +30,9 @@ from .semirings import compute_semirings
 
 __all__ = ["Traffic", "make_traffic"]
 
-#: Share of the beats that start from C whose sums are just off a tie.
+#: Share of the beats that start from C whose sums lie next to a tie.
 NEAR_TIES = 0.25
-#: Share of the runs whose sums lie at the ends of the output's range, subnormal or too large.
+#: Share of the runs whose sums are subnormal or overflow.
 AT_THE_ENDS = 0.2
 
 
@@ -41,10 +43,11 @@ class Traffic:
     Attributes
     ----------
     config : MatrixUnitConfig
+        Configuration of the unit.
     a, b : (beats, M or N, bytes) ndarray of uint8
-        Rows of A and columns of B as they lie on the bus.
+        Contents of the buses: rows of A and columns of B.
     index : (beats, M, bytes) ndarray of uint8
-        Places of A's values, with sparsity; else nothing.
+        With sparsity, the indices of A's values; otherwise empty.
     precision, operation, start, slot, emit : (beats,) ndarray of uint8
         The other fields of a beat.
     c : (C fractals, M, N) ndarray
@@ -70,7 +73,7 @@ class Traffic:
 
     @property
     def sums(self) -> np.ndarray:
-        """(beats,) ndarray of int: two for a complex beat, else one."""
+        """Number of sums of each beat, (beats,) ndarray of int: 2 for a complex beat, else 1."""
         config = self.config
         pairs = [config.precisions.index(name) for name in config.complex_precisions]
         one = config.one_pair & (self.operation != _mma(config))
@@ -78,7 +81,7 @@ class Traffic:
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """What ``CompiledModel.stream`` takes."""
+        """The argument ``inputs`` of ``CompiledModel.stream``."""
         beats = {
             "a": bus_words(self.a),
             "b": bus_words(self.b),
@@ -100,7 +103,7 @@ class Traffic:
         return {"i": beats, "c": self.c}
 
     def beat(self, index: int) -> dict[str, Any]:
-        """One beat as :func:`sim.bench.bits.pack` takes it."""
+        """Return a beat in the form of ``sim.bench.bits.pack``."""
         sides = {"a": self.a[index], "b": self.b[index]}
         if self.config.sparsity:
             sides["index"] = self.index[index]
@@ -122,36 +125,38 @@ def make_traffic(
     lengths: Sequence[int] = (1, 2, 3, 8),
     emit_rate: float = 0.5,
 ) -> Traffic:
-    """Random traffic from an empty unit.
+    """Return random traffic for a unit after a reset.
 
     Parameters
     ----------
+    config : MatrixUnitConfig
+        Configuration of the unit.
     beats : int
-        Length, at least 1.
-    precisions : sequence of str, optional
-        Those that are used, all of the unit's by default; they change from run to run, and now
-        and then within a run.
-    operations : sequence of str, optional
-        Likewise.
+        Number of beats, at least 1.
+    seed : int
+    precisions, operations : sequence of str, optional
+        Precisions and operations to use; all of the unit's by default. They change from run to run,
+        and occasionally within a run.
     slots : (beats,) ndarray of int, optional
-        Slot of each beat; stretches in one slot, in turn and at random by default.
+        Slot of each beat. By default there are stretches in one slot, in successive slots, and in
+        random slots.
     lengths : sequence of int
-        Beats of a run, one of these.
+        Possible numbers of beats in a run.
     emit_rate : float
-        Share of the beats that emit; the last one always does.
+        Share of the beats that emit. The last beat always does.
     """
     rng = np.random.default_rng(seed)
     if config.one_pair and "mma" not in (operations or config.operations):
         precisions = ("fp32",)
     codes = [config.precisions.index(name) for name in precisions or config.precisions]
     paired = [config.precisions.index(name) for name in config.complex_precisions]
-    places = config.slot_count // (2 if paired else 1)
-    slot = _interleaved(rng, beats, places) if slots is None else slots
+    slot_count = config.slot_count // (2 if paired else 1)
+    slot = _interleaved(rng, beats, slot_count) if slots is None else slots
     run, step = _runs(rng, slot, lengths)
     first = step == 0
     from_c = first & (rng.random(beats) < 0.5)
     new = first & ~from_c
-    # Nothing was put into a slot before its first run, so accumulating there starts from zero.
+    # After a reset all slots are zero, so that the first run of a slot may also accumulate.
     fresh = np.zeros(beats, bool)
     fresh[np.unique(slot, return_index=True)[1]] = True
     accumulate = ~first | (new & fresh & (rng.random(beats) < 0.5))
@@ -202,7 +207,7 @@ def make_traffic(
 
 
 def _mma(config: MatrixUnitConfig) -> int:
-    """The operation's code."""
+    """Return the code of the operation mma."""
     return config.operations.index("mma") if config.one_pair else 0
 
 
@@ -212,7 +217,7 @@ def _operations(
     run: np.ndarray,
     operations: Sequence[str] | None,
 ) -> np.ndarray:
-    """Code of each beat's operation: mostly that of its run."""
+    """Return the code of each beat's operation, which is mostly that of its run."""
     codes = [config.operations.index(name) for name in operations or config.operations]
     if len(codes) == 1:
         return np.full(len(run), codes[0])
@@ -221,9 +226,9 @@ def _operations(
 
 
 def _interleaved(rng: np.random.Generator, beats: int, slots: int) -> np.ndarray:
-    """Slot of each beat: stretches in one slot, stretches that go round, and random ones."""
-    found: list[int] = []
-    while len(found) < beats:
+    """Return the slot of each beat: stretches in one slot, in successive and in random slots."""
+    result: list[int] = []
+    while len(result) < beats:
         length, kind = int(rng.integers(1, 12)), rng.integers(3)
         begin = int(rng.integers(slots))
         stretch = {
@@ -231,14 +236,14 @@ def _interleaved(rng: np.random.Generator, beats: int, slots: int) -> np.ndarray
             1: (begin + np.arange(length)) % slots,
             2: rng.integers(0, slots, length),
         }[int(kind)]
-        found += stretch.tolist()
-    return np.array(found[:beats])
+        result += stretch.tolist()
+    return np.array(result[:beats])
 
 
 def _runs(
     rng: np.random.Generator, slot: np.ndarray, lengths: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Number of each beat's run, and the beat's place in it."""
+    """Return the number of each beat's run, and the index of the beat in its run."""
     run, step = np.empty(len(slot), int), np.empty(len(slot), int)
     current: dict[int, tuple[int, int, int]] = {}  # slot -> run, steps done, steps to do
     count = 0
@@ -264,10 +269,33 @@ def _compute(
     beat: np.ndarray,
     part: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Buses a and b, C for every sum, and the value of its slot after it.
+    """Return random operands, and the contents of the slots after each sum.
 
-    ``beat`` and ``part`` are those of each sum; the other arrays go by beats. ``kind`` is the code
-    of the precision, or, past those, of the semiring.
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    config : MatrixUnitConfig
+        Configuration of the unit.
+    kind : (beats,) ndarray of int
+        Code of the precision, or the number of precisions plus the code of the semiring.
+    run, step : (beats,) ndarray of int
+        Number of each beat's run, and index of the beat in the run.
+    from_c : (beats,) ndarray of bool
+        True for beats that start from C.
+    scale, edge : (beats,) ndarray of int
+        Exponent near which each beat's products lie, and 1 or −1 to move it to the upper or lower
+        end of the range.
+    beat : (sums,) ndarray of int
+        Beat of each sum.
+    part : (sums,) ndarray of bool
+        True for the sums of imaginary parts.
+
+    Returns
+    -------
+    a, b : (beats, m or n, bytes) ndarray of uint8
+        Contents of the buses.
+    c, d : (sums, m, n) ndarray
+        C fractals, and the contents of each sum's slot after it.
     """
     beats, octets = len(run), config.bus_bits // 8
     a = rng.integers(0, 256, (beats, config.m, octets), dtype=np.uint8)
@@ -296,12 +324,12 @@ def _compute(
         z = draw_addends(rng, spec, centre[beat[sums]], config.m, config.n)
         ties = from_c[mine] & (rng.random(len(mine)) < NEAR_TIES)
         is_complex = name in config.complex_precisions
-        if isinstance(spec, DotSpec) and not is_complex:  # near ties have one sum
+        if isinstance(spec, DotSpec) and not is_complex:  # near ties are made for real sums only
             parts = x[ties], y[ties], z[ties]
             make_near_ties(rng, spec, *parts)
             x[ties], y[ties], z[ties] = parts
         c[sums] = z
-        if config.result_bits(name) < config.word_bits:  # what is above the code has no meaning
+        if config.result_bits(name) < config.word_bits:  # the unit must ignore the bits above
             above = rng.integers(0, 1 << 32, z.shape, dtype=np.uint64) << np.uint64(32)
             c[sums] |= above
         _put(a, b, mine, x, y)
@@ -316,14 +344,15 @@ def _compute(
             )
         drawn[code] = spec, x, y, position
     run, step, from_c, kind = 2 * run[beat] + part, step[beat], from_c[beat], kind[beat]
-    for place in range(int(step.max()) + 1):
-        now = np.flatnonzero(step == place)
+    # The beats of a run depend on each other: compute the first beats of all runs, then the second.
+    for index in range(int(step.max()) + 1):
+        now = np.flatnonzero(step == index)
         state[run[now[from_c[now]]]] = c[now[from_c[now]]]
         for code, (spec, x, y, position) in drawn.items():
             these = now[kind[now] == code]
             at = position[these]
             if isinstance(spec, str):
-                if not place:
+                if not index:
                     state[run[these[~from_c[these]]]] = identity(spec)
                 state[run[these]] = pair_results(spec, x[at], y[at], state[run[these]])
             elif len(these):
@@ -336,7 +365,7 @@ def _compute(
 
 
 def _put(a: np.ndarray, b: np.ndarray, beats: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
-    """Put codes on the low ends of the buses of some beats."""
+    """Write codes to the low ends of the buses of some beats."""
     for bus, codes in ((a, x), (b, y)):
         raw = np.ascontiguousarray(codes).view(np.uint8)
         bus[beats, :, : raw.shape[-1]] = raw

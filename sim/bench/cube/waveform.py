@@ -1,7 +1,7 @@
 """Draw the picture of docs/units/cube.md: ``python -m vitruvian.sim.bench.cube.waveform``.
 
-The unit ``tiny`` runs :mod:`sim.bench.cube.bench_waveform`; the VCD that the simulator writes is
-read just before every rising edge and drawn cycle by cycle.
+The unit ``tiny`` runs ``sim.bench.cube.bench_waveform``. The simulator writes a VCD file, whose
+values just before every rising edge are drawn cycle by cycle.
 """
 
 import re
@@ -29,16 +29,26 @@ _LEFT, _TOP, _WIDTH, _HEIGHT, _PITCH = 150, 30, 52, 20, 32
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the picture: a label and, for every cycle, a bit, text, or None for nothing."""
+    """A line of the picture: a label, and for each cycle a bit, a text, or None for no value."""
 
     label: str
     values: list[Any]
 
 
 def read_vcd(text: str, clock: str = "clk") -> list[dict[str, int]]:
-    """Values of all signals just before every rising edge of the clock, by path below the top.
+    """Return the values of all signals just before every rising edge of a clock.
 
-    Undefined bits count as 0.
+    Parameters
+    ----------
+    text : str
+        Contents of a VCD file.
+    clock : str
+        Name of the clock.
+
+    Returns
+    -------
+    samples : list of dict
+        Values by path below the top module, one dict for each rising edge. Undefined bits are 0.
     """
     names: dict[str, list[str]] = {}
     scope: list[str] = []
@@ -55,7 +65,7 @@ def read_vcd(text: str, clock: str = "clk") -> list[dict[str, int]]:
     values: dict[str, int] = {path: 0 for paths in names.values() for path in paths}
     clocks = {code for code, paths in names.items() if clock in paths}
     samples: list[dict[str, int]] = []
-    before = dict(values)  # at the end of the time step before
+    before = dict(values)  # values at the end of the previous time step
     for line in body.split("\n"):
         if line.startswith("#"):
             before = dict(values)
@@ -70,7 +80,7 @@ def read_vcd(text: str, clock: str = "clk") -> list[dict[str, int]]:
 
 
 def simulate() -> list[dict[str, int]]:
-    """Samples of the cycles of the bench, without its reset.
+    """Run the bench and return the samples of its cycles, without the reset.
 
     Raises
     ------
@@ -90,7 +100,7 @@ def simulate() -> list[dict[str, int]]:
 
 
 def rows(samples: list[dict[str, int]]) -> list[Row]:
-    """What the picture shows of the samples."""
+    """Return the rows of the picture for samples."""
     face = interface_of(MatrixUnit(config=CONFIG))
     streams = {stream.name: stream for stream in face.streams_in + face.streams_out}
 
@@ -132,7 +142,7 @@ def _first(fractal: Any, at: int = 0) -> str | None:
 
 
 def draw(lines: list[Row]) -> str:
-    """The rows as SVG, a column for each cycle."""
+    """Return the rows as SVG, with a column for each cycle."""
     cycles = len(lines[0].values)
     width, height = _LEFT + cycles * _WIDTH + 10, _TOP + (len(lines) + 1) * _PITCH
     out = [
@@ -185,7 +195,7 @@ def _words(values: list[str | None], y: int) -> list[str]:
 
 
 def main() -> int:
-    """Write the picture."""
+    """Write the picture and return the exit code."""
     PICTURE.write_text(draw(rows(simulate())))
     print(PICTURE.name)
     return 0

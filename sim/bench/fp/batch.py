@@ -1,4 +1,4 @@
-"""Batch checks of the dot products: compiled RTL against golden, preset by preset."""
+"""Batch checks of the dot products, which compare compiled RTL with golden."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -51,15 +51,15 @@ INTEGER = (
     (5, False, False, True, 1),
 )
 
-#: As `CONFIGURATIONS` and `INTEGER`, with ``multiplier="dsp"``.
+#: More rows of ``CONFIGURATIONS`` and ``INTEGER``, with ``multiplier="dsp"``.
 DSP = (("a100", "fp16", None, "fp32", 4, 3),)
 DSP_INTEGER = ((16, True, True, True, 3),)
 
 
 def depth_for(spec: DotSpec) -> int:
-    """Pipeline depth of the deepest unit of `CONFIGURATIONS` that computes this, else 3.
+    """Return the largest pipeline depth in ``CONFIGURATIONS`` for a specification, or 3.
 
-    Benches that only ask what a unit computes take a unit that is built anyway.
+    A bench that may choose any depth uses this one, because the model of the unit is built anyway.
     """
     depths = [
         pipeline
@@ -70,7 +70,7 @@ def depth_for(spec: DotSpec) -> int:
 
 
 def dot_name(preset: str, spec: DotSpec, pipeline: int) -> str:
-    """Name of a dot product's configuration, as the tables show it."""
+    """Return the name of a dot product's configuration for tables."""
     operands = spec.input.name
     if spec.input_b != spec.input:
         operands += f"×{spec.input_b.name}"
@@ -87,7 +87,22 @@ def run_dot(
     unit: Callable[..., Any] = DotProduct,
     **options: Any,
 ) -> Result:
-    """Compare a dot product unit with ``fused_dot`` on all classes of stimuli."""
+    """Compare a dot product unit with ``fused_dot`` on all classes of stimuli.
+
+    Parameters
+    ----------
+    name : str
+        Name of the configuration, for messages.
+    spec : DotSpec
+    pipeline : int
+        Number of pipeline registers.
+    vectors, seed : int
+        Number of vectors, and seed of the stimuli.
+    unit : callable
+        Class of the unit.
+    **options
+        Further parameters of the unit.
+    """
     model = compile_unit(unit, spec=spec, pipeline=pipeline, **options)
     a, b, c = dot_vectors(spec, vectors, seed=seed)
     return compare(
@@ -111,7 +126,23 @@ def run_int_dot(
     unit: Callable[..., Any] = IntDotProduct,
     **more: Any,
 ) -> Result:
-    """Compare ``IntDotProduct`` with ``int_dot``."""
+    """Compare ``IntDotProduct`` with ``int_dot``.
+
+    Parameters
+    ----------
+    k : int
+        Number of terms.
+    signed_a, signed_b, saturate : bool
+        Options of the unit.
+    pipeline : int
+        Number of pipeline registers.
+    vectors, seed : int
+        Number of vectors, and seed of the stimuli.
+    unit : callable
+        Class of the unit.
+    **more
+        Further parameters of the unit.
+    """
     options: dict[str, Any] = {"signed_a": signed_a, "signed_b": signed_b, "saturate": saturate}
     model = compile_unit(unit, k=k, pipeline=pipeline, **options, **more)
     a, b, c = int_vectors(k, signed_a, signed_b, vectors, seed=seed)
@@ -125,7 +156,7 @@ def run_int_dot(
 
 
 def checks() -> Iterator[Check]:
-    """Every configuration as a row of the table."""
+    """Yield a row for every configuration."""
     for (preset, a, b, output, k, pipeline), kind, options in _rows(CONFIGURATIONS, DSP):
         spec = PRESETS[preset].spec(a, output, k=k, input_b=b)
         name = dot_name(preset, spec, pipeline) + kind
@@ -149,6 +180,6 @@ def checks() -> Iterator[Check]:
 def _rows(
     booth: Sequence[tuple], dsp: Sequence[tuple]
 ) -> Iterator[tuple[tuple, str, dict[str, Any]]]:
-    """Rows with the end of their names and options; none for the multipliers by default."""
+    """Yield each row with a suffix for its name and with the options of its unit."""
     yield from ((row, "", {}) for row in booth)
     yield from ((row, " dsp", {"multiplier": "dsp"}) for row in dsp)

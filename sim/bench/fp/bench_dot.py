@@ -1,4 +1,4 @@
-"""cocotb bench of ``hdl.fp.dot.DotProduct``: pipelining, gaps, reset in mid-flight.
+"""cocotb bench of ``hdl.fp.dot.DotProduct``: pipelining, gaps, and resets during operation.
 
 Parameters: ``preset``, ``input``, ``output``, ``k``, ``pipeline``, ``count``.
 """
@@ -18,21 +18,21 @@ from vitruvian.sim.rtl.emit import interface_of
 __all__ = ["spec_of", "unit"]
 
 
-def spec_of(given: dict[str, Any]) -> DotSpec:
-    """What the unit that a bench's parameters describe computes."""
-    return PRESETS[given["preset"]].spec(given["input"], given["output"], k=given["k"])
+def spec_of(values: dict[str, Any]) -> DotSpec:
+    """Return the specification that a bench's parameters describe."""
+    return PRESETS[values["preset"]].spec(values["input"], values["output"], k=values["k"])
 
 
-def unit(given: dict[str, Any]) -> DotProduct:
-    """The component that a bench's parameters describe."""
-    return DotProduct(spec=spec_of(given), pipeline=given["pipeline"])
+def unit(values: dict[str, Any]) -> DotProduct:
+    """Return the component that a bench's parameters describe."""
+    return DotProduct(spec=spec_of(values), pipeline=values["pipeline"])
 
 
 class _Bench:
     def __init__(self, dut: Any, *, gap_rate: float):
-        given = parameters()
-        dot = unit(given)
-        self.spec, self.count = dot.spec, given["count"]
+        values = parameters()
+        dot = unit(values)
+        self.spec, self.count = dot.spec, values["count"]
         self.harness = Harness(dut, interface_of(dot))
         self.board = Scoreboard("d", seed=self.harness.seed)
         self.agent = PipelineAgent(
@@ -57,7 +57,7 @@ class _Bench:
 
 @cocotb.test()
 async def back_to_back(dut: Any) -> None:
-    """A vector in every cycle."""
+    """Send a vector in every cycle."""
     bench = _Bench(dut, gap_rate=0.0)
     await bench.harness.start()
     bench.send(bench.count)
@@ -67,7 +67,7 @@ async def back_to_back(dut: Any) -> None:
 
 @cocotb.test()
 async def with_gaps(dut: Any) -> None:
-    """Noise between the vectors does not reach any result."""
+    """Check that random bits between the vectors change no result."""
     bench = _Bench(dut, gap_rate=0.5)
     await bench.harness.start()
     bench.send(bench.count // 2)
@@ -77,7 +77,7 @@ async def with_gaps(dut: Any) -> None:
 
 @cocotb.test()
 async def reset_in_mid_flight(dut: Any) -> None:
-    """After a reset with vectors under way the next ones come out right."""
+    """Check the results after resets during operation."""
     bench = _Bench(dut, gap_rate=0.2)
     await bench.harness.start()
     for _ in range(4):

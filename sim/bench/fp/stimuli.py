@@ -1,4 +1,4 @@
-"""Operands for dot products that reach every corner of the datapath: bit patterns, not numbers."""
+"""Operands for dot products, drawn as bit patterns that reach every corner of the datapath."""
 
 import numpy as np
 
@@ -7,11 +7,11 @@ from vitruvian.golden.fp.spec import DotSpec
 
 __all__ = ["CLASSES", "dot_vectors", "int_vectors", "special_codes"]
 
-#: What the classes of :func:`dot_vectors` aim at; each gets an equal share.
+#: Classes of the vectors of ``dot_vectors``; each has an equal share.
 CLASSES = (
-    "patterns",  # every bit pattern is as likely as any other
-    "aligned",  # exponents close together: all of the window is in use
-    "cancel",  # products that cancel in pairs, or but for their last bits, and a small addend
+    "patterns",  # all bit patterns are equally likely
+    "aligned",  # exponents close together, so that the whole window is used
+    "cancel",  # products that cancel in pairs exactly or nearly, and a small addend
     "specials",  # zeros, infinities, NaNs and the edges of the ranges
     "subnormal",  # products at the bottom of the output's range and operands below emin
     "ties",  # few bits set in each significand
@@ -20,7 +20,7 @@ CLASSES = (
 
 
 def special_codes(format: FloatFormat) -> np.ndarray:
-    """Codes at the edges of a format, of both signs."""
+    """Return the codes at the edges of a format's ranges, with both signs, as uint64."""
     step = 1 << format.storage_shift
     codes = {
         format.zero,
@@ -41,7 +41,19 @@ def special_codes(format: FloatFormat) -> np.ndarray:
 def dot_vectors(
     spec: DotSpec, count: int, *, seed: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Operands a, b (count, K) and c (count,) as codes, all classes of :data:`CLASSES` in turn.
+    """Return random operands of all ``CLASSES``.
+
+    Parameters
+    ----------
+    spec : DotSpec
+    count : int
+        Number of vectors.
+    seed : int
+
+    Returns
+    -------
+    a, b : (count, K) ndarray of codes
+    c : (count,) ndarray of codes
 
     Raises
     ------
@@ -58,7 +70,7 @@ def dot_vectors(
         for name, low, high in zip(CLASSES, bounds, bounds[1:], strict=False)
     ]
     a, b, c = (np.concatenate([part[i] for part in parts]) for i in range(3))
-    order = rng.permutation(count)  # neighbours in time differ, as a pipeline must stand
+    order = rng.permutation(count)  # a pipeline must cope with different classes back to back
     return (
         _narrow(a[order], spec.input),
         _narrow(b[order], spec.input_b),
@@ -69,10 +81,25 @@ def dot_vectors(
 def int_vectors(
     k: int, signed_a: bool, signed_b: bool, count: int, *, seed: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Operands a, b (count, K) of 8 bits and c (count,) of 32.
+    """Return random integer operands.
 
-    A tenth of the rows have the largest products there are, and half of the addends lie within 2^17
-    of a limit.
+    A tenth of the rows have the largest possible products, and half of the addends lie within 2^17
+    of a limit of int32.
+
+    Parameters
+    ----------
+    k : int
+        Number of terms.
+    signed_a, signed_b : bool
+        If True, the operand is int8, else uint8.
+    count : int
+        Number of vectors.
+    seed : int
+
+    Returns
+    -------
+    a, b : (count, K) ndarray of int8 or uint8
+    c : (count,) ndarray of int32
     """
     rng = np.random.default_rng(seed)
     a, b = (
@@ -92,7 +119,7 @@ def _narrow(codes: np.ndarray, format: FloatFormat) -> np.ndarray:
 
 
 class _Draw:
-    """The classes, each a method that gives (a, b, c) as uint64 codes."""
+    """The classes of vectors. Each is a method that returns (a, b, c) as uint64 codes."""
 
     def __init__(self, rng: np.random.Generator, spec: DotSpec):
         self.rng, self.k = rng, spec.k
@@ -105,7 +132,7 @@ class _Draw:
     def pack(
         self, format: FloatFormat, exponent: np.ndarray, fraction: np.ndarray | None = None
     ) -> np.ndarray:
-        """Codes with this unbiased exponent (as far as the format has it) and a random sign."""
+        """Return codes with an unbiased exponent, clipped to the format, and a random sign."""
         shape, f = exponent.shape, format.fraction_bits
         if fraction is None:
             fraction = self.bits(format, shape)
@@ -115,7 +142,7 @@ class _Draw:
         return code << np.uint64(format.storage_shift)
 
     def sparse(self, format: FloatFormat, shape: tuple[int, ...]) -> np.ndarray:
-        """Fractions with at most two bits set, some of them inverted."""
+        """Return fractions with at most two bits set; a fifth of them are inverted."""
         one = np.uint64(1)
         fraction = np.zeros(shape, np.uint64)
         for _ in range(2):
@@ -124,7 +151,18 @@ class _Draw:
         return np.where(self.rng.random(shape) < 0.2, ~fraction, fraction)
 
     def around(self, n: int, target: np.ndarray, spread: int, sparse: bool = False) -> tuple:
-        """Products and an addend whose exponents are near ``target`` (n, 1)."""
+        """Return products and an addend whose exponents lie near ``target`` (n, 1).
+
+        Parameters
+        ----------
+        n : int
+            Number of vectors.
+        target : (n, 1) ndarray of int
+        spread : int
+            Largest distance from ``target``.
+        sparse : bool
+            If True, fractions have at most two bits set.
+        """
         shape = (n, self.k)
         total = target + self.rng.integers(-spread, spread + 1, shape)
         low = np.maximum(self.a.emin, total - self.b.emax)
@@ -139,7 +177,7 @@ class _Draw:
         )
 
     def middle(self, n: int) -> np.ndarray:
-        """Exponents that products and the addend can have."""
+        """Return exponents that both the products and the addend can have."""
         low = max(self.a.emin + self.b.emin, self.out.emin)
         high = min(self.a.emax + self.b.emax, self.out.emax)
         return self.rng.integers(low, high + 1, (n, 1))

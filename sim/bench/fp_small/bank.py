@@ -1,4 +1,4 @@
-"""Many small units on the same operands as one component: one compiled model instead of dozens."""
+"""A component that consists of many small units, so that one compiled model serves for all."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,21 +11,26 @@ __all__ = ["Bank"]
 
 
 class Bank(wiring.Component):
-    """Units with one source format and one latency, side by side.
+    """Units with the same source format and the same latency, side by side.
 
     Parameters
     ----------
     units : sequence of wiring.Component
-        Each with input ``a``, perhaps ``b``, perhaps a one-bit input of another name.
+        Each unit has an input ``a``, and may have an input ``b`` and a one-bit input of any name.
 
     Members
     -------
     a, b : In(source bits)
         Operands; ``b`` only if a unit has it.
     control : In(1)
-        The one-bit input of every unit that has one.
+        Value of the one-bit input of every unit that has one.
     d0, d1, … : Out
-        All outputs of each unit, the first lowest.
+        All outputs of each unit, the first one in the lowest bits.
+
+    Raises
+    ------
+    ValueError
+        If the latencies of the units differ.
     """
 
     def __init__(self, units: Sequence[Any]):

@@ -1,4 +1,4 @@
-"""Batch checks of the small units: compiled RTL against golden, one row per configuration."""
+"""Batch checks of the small units, which compare compiled RTL with golden."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -48,18 +48,18 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class Unit:
-    """One configuration of one unit.
+    """A configuration of a small unit.
 
     Attributes
     ----------
     unit : callable
-        The component's class.
+        Class of the component.
     parameters : dict
-        Its parameters, names of formats as strings.
+        Parameters of the component; formats are given by their names.
     source : str
         Format of the operands.
     operands : int
-        1 or 2.
+        Number of operands, 1 or 2.
     """
 
     unit: Callable[..., Any]
@@ -69,7 +69,7 @@ class Unit:
 
     @property
     def name(self) -> str:
-        """Unique among the units."""
+        """Unique name of the configuration."""
         values = " ".join(f"{key}={value}" for key, value in self.parameters.items())
         return f"{self.unit.__name__} {values}"
 
@@ -128,22 +128,22 @@ ALL = (*TWO_OPERANDS, *ONE_OPERAND)
 
 
 def groups(units: Iterable[Unit] = ALL) -> dict[str, list[Unit]]:
-    """Units that fit into one :class:`Bank`, under the group's name."""
-    found: dict[str, list[Unit]] = {}
+    """Return lists of units that fit into one ``Bank``, by the name of the group."""
+    result: dict[str, list[Unit]] = {}
     for unit in units:
         latency = unit.parameters.get("pipeline", 0)
         kind = "pairs" if unit.operands == 2 else "codes"
-        found.setdefault(f"{unit.source} {kind} pipeline={latency}", []).append(unit)
-    return found
+        result.setdefault(f"{unit.source} {kind} pipeline={latency}", []).append(unit)
+    return result
 
 
 def compile_group(units: Sequence[Unit]) -> CompiledModel:
-    """The units of a group as one model."""
+    """Compile the units of a group into one model."""
     return compile(Bank([unit.unit(**unit.parameters) for unit in units]), name="Bank")
 
 
 def run_group(units: Sequence[Unit], vectors: int, seed: int) -> Result:
-    """Compare every unit of a group with golden on operands that hurt."""
+    """Compare every unit of a group with golden on random operands and edge cases."""
     if units[0].operands == 2:
         operands = dict(zip("ab", pairs(units[0].source, vectors, seed=seed), strict=True))
     else:
@@ -158,7 +158,18 @@ def compare_group(
     *,
     seed: int | None = None,
 ) -> Result:
-    """Compare every unit of a group with golden, for both values of a one-bit control."""
+    """Compare every unit of a group with golden, for both values of the one-bit input.
+
+    Parameters
+    ----------
+    model : CompiledModel
+        Result of ``compile_group``.
+    units : sequence of Unit
+    operands : dict of str to (N,) ndarray of codes
+        ``a``, and ``b`` for units with two operands.
+    seed : int, optional
+        Seed of the operands, for messages.
+    """
     result = Result(vectors=0, mismatches=0)
     two = "b" in operands
     for control in (0, 1) if two else (0,):
@@ -177,9 +188,20 @@ def compare_group(
 
 
 def expected(unit: Unit, control: int, **operands: np.ndarray) -> np.ndarray:
-    """What golden says, as codes; for Compare the outputs as bits, ``less`` lowest.
+    """Return golden's result as codes.
 
-    ``control`` is the unit's one-bit input: ``subtract`` or ``maximum``.
+    Parameters
+    ----------
+    unit : Unit
+    control : int
+        Value of the unit's one-bit input, ``subtract`` or ``maximum``.
+    **operands : (N,) ndarray of codes
+        ``a`` and, for units with two operands, ``b``.
+
+    Returns
+    -------
+    (N,) ndarray of codes
+        For ``Compare``, bit 0 is the output ``less``, bit 1 ``equal`` and bit 2 ``unordered``.
     """
     options = unit.parameters
     rounding = options.get("rounding", "RNE")
@@ -213,7 +235,7 @@ def _converted(a: np.ndarray, rounding: str, options: dict[str, Any]) -> np.ndar
 
 
 def checks() -> Iterator[Check]:
-    """A row of the table for every group."""
+    """Yield a row for every group."""
     for name, units in groups().items():
         kinds = ", ".join(dict.fromkeys(unit.unit.__name__ for unit in units))
         yield Check(

@@ -1,4 +1,4 @@
-"""Batch checks of the exact dot product: compiled RTL against golden without a window."""
+"""Batch checks of the exact dot product, which compare compiled RTL with golden."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -29,7 +29,7 @@ def run_exact(name: str, spec: DotSpec, pipeline: int, vectors: int, seed: int) 
 
 
 def checks() -> Iterator[Check]:
-    """Every configuration as a row of the table."""
+    """Yield a row for every configuration."""
     for a, b, output, k, pipeline in CONFIGURATIONS:
         spec = PRESETS["exact"].spec(a, output, k=k, input_b=b)
         operands = a if b is None else f"{a}×{b}"

@@ -1,4 +1,4 @@
-"""Operands of the small units: every code where a format is small, else bit patterns that hurt."""
+"""Operands of the small units: all codes of small formats, random ones and edges of others."""
 
 import numpy as np
 
@@ -15,13 +15,13 @@ def _word(format: FloatFormat | IntFormat | str) -> tuple[FloatFormat | IntForma
 
 
 def every_code(format: FloatFormat | IntFormat | str) -> np.ndarray:
-    """All codes of a format of at most 16 bits, in order."""
+    """Return all codes of a format of at most 16 bits, in order."""
     _, bits, dtype = _word(format)
     return np.arange(1 << bits, dtype=np.uint32).astype(dtype)
 
 
 def every_pair(format: FloatFormat | str) -> tuple[np.ndarray, np.ndarray]:
-    """All pairs of codes of an 8-bit format."""
+    """Return all pairs of codes of an 8-bit format."""
     all_codes = every_code(format)
     return np.repeat(all_codes, len(all_codes)), np.tile(all_codes, len(all_codes))
 
@@ -32,10 +32,23 @@ def _random(rng: np.random.Generator, bits: int, count: int) -> np.ndarray:
 
 
 def codes(format: FloatFormat | IntFormat | str, count: int, *, seed: int) -> np.ndarray:
-    """Codes of one operand (count,): all of a format up to 16 bits, else
+    """Return codes of one operand.
 
-    bit patterns, edges of the format, numbers whose lower bits are a tie or next to one at any
-    place, and (integers: all) exponents near those of the narrow formats.
+    For a format of at most 16 bits these are all codes. For a larger one they are random bit
+    patterns, edges of the format, and numbers whose lower bits are a tie, or next to a tie, at a
+    random position. The exponents of floating-point numbers are often near those of the narrow
+    formats, and integers have all magnitudes.
+
+    Parameters
+    ----------
+    format : FloatFormat, IntFormat or str
+    count : int
+        Number of codes for a format of more than 16 bits.
+    seed : int
+
+    Returns
+    -------
+    (count,) or (2**bits,) ndarray of codes
     """
     f, bits, dtype = _word(format)
     if bits <= 16:
@@ -64,10 +77,22 @@ def codes(format: FloatFormat | IntFormat | str, count: int, *, seed: int) -> np
 
 
 def pairs(format: FloatFormat | str, count: int, *, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Codes of two operands (count,) each: all pairs of an 8-bit format, else
+    """Return codes of two operands.
 
-    one fifth each: bit patterns; exponents close together; the same number but for its sign and the
-    last bits; edges of the format; exponents that add up to an edge of the format.
+    For an 8-bit format these are all pairs. For a larger one there are five equally frequent kinds:
+    random bit patterns; exponents close together; numbers that differ only in the sign and the last
+    bits; edges of the format; and exponents whose sum is near an edge of the format.
+
+    Parameters
+    ----------
+    format : FloatFormat or str
+    count : int
+        Number of pairs for a format of more than 8 bits.
+    seed : int
+
+    Returns
+    -------
+    a, b : (count,) or (65536,) ndarray of codes
     """
     f, bits, dtype = _word(format)
     assert isinstance(f, FloatFormat)

@@ -1,1 +1,1 @@
-"""Benches of the lanes' dot product: wide operands in limbs, narrow ones beside them."""
+"""Benches of the dot product on lanes, which take wide operands in limbs, and of matrix units."""

@@ -1,4 +1,4 @@
-"""Batch checks of the lanes' dot product against golden, wide and narrow formats."""
+"""Batch checks of the dot product on lanes, for wide and narrow formats."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -15,7 +15,8 @@ __all__ = ["checks", "run_check"]
 
 _PAIRS = (11, 13) * 4
 
-#: (format, widths of A's limbs, digits of B, n, window, pipeline, every n of the unit)
+#: (format, widths of A's limbs, width of B's limbs, number n of steps, window, pipeline, every n
+#: that the unit supports)
 CONFIGURATIONS = (
     ("fp32", _PAIRS, 12, 2, 48, 3, (2,)),
     ("fp32", _PAIRS, 12, 2, 48, 0, (2,)),
@@ -26,11 +27,11 @@ CONFIGURATIONS = (
     ("fp64", (27, 27), 27, 2, 106, 0, (2,)),
     ("fp64", (11, 13) * 5, 12, 5, 106, 4, (2, 5)),
 )
-#: As `CONFIGURATIONS`, with ``multiplier="dsp"``.
+#: More rows of ``CONFIGURATIONS``, with ``multiplier="dsp"``.
 DSP = (("fp32", (11, 13), 12, 2, 48, 3, (2,)),)
-#: Formats of one step in the unit of the first configuration, ``ieee`` and as an A100.
+#: Formats that take one step in the unit of the first configuration, with the number of terms.
 NARROW = (("fp16", 8), ("bf16", 8), ("tf32", 4))
-#: The narrow modes are to be the baseline's on a million cases.
+#: Factor of the number of vectors for narrow formats, which are tested on a million vectors.
 MORE = 5
 
 
@@ -47,7 +48,31 @@ def run_check(
     seed: int,
     multiplier: str = "booth",
 ) -> Result:
-    """Compare one format of a unit with golden."""
+    """Compare a format of a unit with golden.
+
+    Parameters
+    ----------
+    spec : DotSpec
+        Specification of the dot product in this format.
+    a_bits : tuple of int
+        Width of the limb of A in each lane.
+    b_bits : int
+        Width of a limb of B.
+    n : int
+        Number of steps of a vector.
+    pipeline : int
+        Number of pipeline registers.
+    limbs : tuple of int
+        Every number of steps that the unit supports.
+    wide : DotSpec or None
+        Specification of the unit's wide format, if ``spec`` has a narrow one.
+    share : int
+        Number of batches of ``vectors``.
+    vectors, seed : int
+        Number of vectors of a batch, and seed of the first batch.
+    multiplier : str
+        Kind of the unit's multipliers.
+    """
     unit = unit_for(
         spec,
         a_bits=a_bits,
@@ -76,7 +101,7 @@ def run_check(
 
 
 def checks() -> Iterator[Check]:
-    """Wide formats of several limb counts, and the narrow ones beside FP32."""
+    """Yield rows for wide formats with several limb counts, and for narrow formats beside FP32."""
     rows = [(row, "booth") for row in CONFIGURATIONS] + [(row, "dsp") for row in DSP]
     for (format, a_bits, b_bits, n, window, pipeline, limbs), multiplier in rows:
         output = "fp64" if format == "fp64" else "fp32"

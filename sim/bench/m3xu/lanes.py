@@ -1,4 +1,4 @@
-"""Operands as lanes see them, and vectors as steps: how a compiled ``LaneDot`` is driven."""
+"""Stimuli of a compiled ``LaneDot``: operands as fields of lanes, and vectors as steps."""
 
 from typing import Any
 
@@ -15,9 +15,23 @@ __all__ = ["lane_fields", "run_lanes", "unit_for"]
 def lane_fields(
     codes: np.ndarray, format: FloatFormat, *, place: int, width: int, total: int
 ) -> dict[str, np.ndarray]:
-    """One operand of each vector: bits ``place … place + width - 1`` of its significand.
+    """Return the fields of a lane for an operand of each vector.
 
-    The significand lies at the top of ``total`` bits, 64 at most.
+    The significand is aligned to the top of a word of ``total`` bits, and the lane gets a limb of
+    this word.
+
+    Parameters
+    ----------
+    codes : (N,) ndarray of codes
+    format : FloatFormat
+    place, width : int
+        Lowest bit and width of the limb.
+    total : int
+        Width of the word, at most 64.
+
+    Returns
+    -------
+    fields : dict of str to (N,) ndarray
     """
     codes = codes.astype(np.uint64) >> np.uint64(format.storage_shift)
     f, e = format.fraction_bits, format.exponent_bits
@@ -25,7 +39,9 @@ def lane_fields(
     exponent = codes >> np.uint64(f) & np.uint64((1 << e) - 1)
     normal, special = exponent != 0, exponent == (1 << e) - 1
     significand = (fraction | normal.astype(np.uint64) << np.uint64(f)) << np.uint64(total - f - 1)
-    bias = 127 if e < 8 else format.bias  # narrow exponents go on the scale of eight bits
+    bias = (
+        127 if e < 8 else format.bias
+    )  # exponents of less than 8 bits are converted to the bias of 8 bits
     return {
         "significand": significand >> np.uint64(place) & np.uint64((1 << width) - 1),
         "exponent": np.where(normal, exponent, 1).astype(np.uint64) + np.uint64(bias - format.bias),
@@ -46,7 +62,11 @@ def unit_for(
     wide: DotSpec | None = None,
     multiplier: str = "booth",
 ) -> LaneDot:
-    """A unit that computes ``spec``; with ``wide`` it is built for that and chops for ``spec``."""
+    """Return a unit that computes ``spec``.
+
+    With ``wide``, the unit is built for that specification, and computes ``spec`` in its mode
+    ``chop``. The other parameters are those of ``LaneDot``.
+    """
     base = wide or spec
     widest = base.input if base.input.exponent_bits > 5 else FORMATS["tf32"]
     return LaneDot(
@@ -70,19 +90,30 @@ def run_lanes(
     b: np.ndarray,
     c: np.ndarray,
 ) -> np.ndarray:
-    """Send every vector as n steps that follow each other; give what comes of the last ones.
+    """Send every vector as n successive steps, and return the results of the last steps.
 
     Parameters
     ----------
+    model : CompiledModel
+        Model of ``unit``.
+    unit : LaneDot
+    spec : DotSpec
+        Specification of the dot product.
+    n : int
+        Number of steps of a vector.
     a, b : (N, K) ndarray of codes
     c : (N,) ndarray of codes
+
+    Returns
+    -------
+    d : (N,) ndarray of codes
     """
     w = unit.b_bits
     buses: dict[str, Any] = {"a": {}, "b": {}}
     for lane, width in enumerate(unit.a_bits):
         element, base = lane // n, lane // n * n
         total, place = sum(unit.a_bits[base : base + n]), sum(unit.a_bits[base:lane])
-        if element >= a.shape[1]:  # a lane that the format does not have is -0
+        if element >= a.shape[1]:  # a lane without an operand gets the product -0
             empty = dict.fromkeys(("significand", "exponent", "inf", "nan"), 0)
             for side in "ab":
                 fields = empty | {"sign": int(side == "a"), "zero": 1}

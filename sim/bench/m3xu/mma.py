@@ -1,4 +1,4 @@
-"""Matrix instructions as rows of ``make sim``: random lists on the compiled RTL against golden."""
+"""Batch checks of matrix instructions, which compare random lists on the RTL with golden."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -24,19 +24,24 @@ from vitruvian.sim.verify.compare import Result, compare
 
 __all__ = ["checks", "compare_run", "draw_opcodes", "run_unit"]
 
-#: (name of the unit, rough seconds of the first build)
+#: (name of the unit, approximate seconds of the first build)
 CONFIGURATIONS = (("m3xu", 25), ("m3xu_pipelined", 25), ("m3xu_systolic", 25), ("m3xu_fp64", 45))
-#: Every element of D is the sum of several blocks: fewer say as much as a dot product's vectors.
+#: Share of the requested vectors. An element of D is the sum of several blocks, so that fewer
+#: elements test as much as the vectors of a dot product.
 SHARE = 1 / 16
 STALL_RATE = 0.25
 
 
 def draw_opcodes(rng: np.random.Generator, opcodes: Sequence[Opcode], count: int) -> list[Opcode]:
-    """At least ``count`` opcodes: each one behind each, in an order of its own, then any."""
+    """Return at least ``count`` opcodes.
+
+    The list begins with all pairs of opcodes in random order, so that every opcode follows every
+    opcode. The rest are random.
+    """
     pairs = list(product(opcodes, repeat=2))
-    found = [opcode for place in rng.permutation(len(pairs)) for opcode in pairs[place]]
-    more = max(count - len(found), 0)
-    return found + [opcodes[place] for place in rng.integers(len(opcodes), size=more)]
+    result = [opcode for index in rng.permutation(len(pairs)) for opcode in pairs[index]]
+    more = max(count - len(result), 0)
+    return result + [opcodes[index] for index in rng.integers(len(opcodes), size=more)]
 
 
 def run_unit(
@@ -47,18 +52,22 @@ def run_unit(
     stalls: bool,
     model: CompiledModel | None = None,
 ) -> Result:
-    """Random instructions back to back; or with stalls on every stream and resets in between.
+    """Run random instructions and compare the results with golden.
 
     Parameters
     ----------
+    config : MatrixUnitConfig
+        Configuration of the unit.
     vectors : int
-        Elements of D, about.
+        Approximate number of elements of D.
+    seed : int
     stalls : bool
-        With them the list is run three times: through, and with a reset in two random cycles.
-        Without them a cycle that is neither a step nor latency is a mismatch too, in a unit that
-        has the slots to do without.
+        If True, all streams stall, and the list runs three times: once without a reset, and twice
+        with a reset in a random cycle. If False, the list runs once without stalls, and a cycle
+        that is neither a step nor latency counts as a mismatch, provided that the unit has enough
+        slots to avoid such cycles.
     model : CompiledModel, optional
-        Instead of the unit's own.
+        Model of the unit; by default it is compiled.
     """
     model = model or compile_unit(MmaUnit, config=config)
     rng = np.random.default_rng(seed)
@@ -94,15 +103,28 @@ def compare_run(
     expected: Sequence[np.ndarray],
     seed: int,
 ) -> Result:
-    """Every element of every D, a vector each; a wrong item of ``fetch`` is a mismatch as well."""
+    """Compare all elements of all D with golden. A wrong item of ``fetch`` is a mismatch as well.
+
+    Parameters
+    ----------
+    program : sequence of Instruction
+    values : sequence of Values
+        Operands of each instruction.
+    run : MmaRun
+        Results of the RTL.
+    expected : sequence of (M, N) ndarray
+        Results of golden.
+    seed : int
+        Seed of the run, for messages.
+    """
     total = Result(vectors=0, mismatches=0)
     if run.wrong_fetches:
-        text = f"{run.wrong_fetches} items of fetch are not those expected (seed {seed})"
+        text = f"{run.wrong_fetches} items of fetch differ from the expected ones (seed {seed})"
         total += Result(vectors=0, mismatches=run.wrong_fetches, examples=(text,))
-    for number, (instruction, (a, b, c), got, wanted) in enumerate(
+    for number, (instruction, (a, b, c), got, golden) in enumerate(
         zip(program, values, run.d, expected, strict=True)
     ):
-        m, n = wanted.shape
+        m, n = golden.shape
         row, column = (axis.ravel() for axis in np.indices((m, n)).astype(np.uint8))
         operands = {"row": row, "column": column, "a": _codes(a)[row], "b": _codes(b.T)[column]}
         if c is not None:
@@ -110,7 +132,7 @@ def compare_run(
         total += compare(
             f"instruction {number}, {instruction}",
             got=_codes(got).reshape(m * n, -1),
-            expected=_codes(wanted).reshape(m * n, -1),
+            expected=_codes(golden).reshape(m * n, -1),
             operands=operands,
             seed=seed,
         )
@@ -118,13 +140,16 @@ def compare_run(
 
 
 def _codes(values: np.ndarray) -> np.ndarray:
-    """Bit patterns; a complex number is two, along the last axis."""
+    """Return bit patterns; a complex number has two, along the last axis."""
     size = np.real(values).dtype.itemsize
     return np.ascontiguousarray(values).view(f"u{size}")
 
 
 def _bubbles(config: MatrixUnitConfig, run: MmaRun) -> Result:
-    """Cycles that are neither steps nor latency, where there are slots enough for none."""
+    """Count cycles that are neither steps nor latency as mismatches.
+
+    A unit that has too few accumulator slots to avoid such cycles passes.
+    """
     steps = sum(config.steps(config.precisions[code]) for code in run.beats["precision"])
     bubbles = run.cycles - steps - QUEUE_CYCLES - config.latency_cycles
     if not bubbles or config.slot_count <= config.latency_cycles:
@@ -134,7 +159,7 @@ def _bubbles(config: MatrixUnitConfig, run: MmaRun) -> Result:
 
 
 def checks() -> Iterator[Check]:
-    """Every unit: back to back, and with stalls and resets."""
+    """Yield two rows for every unit: without stalls, and with stalls and resets."""
     for name, weight in CONFIGURATIONS:
         for stalls in (False, True):
             label = "stalls, resets" if stalls else "back to back"
@@ -147,5 +172,5 @@ def checks() -> Iterator[Check]:
 
 
 def _run_share(config: MatrixUnitConfig, stalls: bool, vectors: int, seed: int) -> Result:
-    """`run_unit` with a share of the vectors."""
+    """Call ``run_unit`` with a share of the vectors."""
     return run_unit(config, int(vectors * SHARE), seed, stalls=stalls)

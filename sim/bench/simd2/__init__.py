@@ -1,1 +1,1 @@
-"""Benches of the units for nine semirings."""
+"""Benches of the units with semirings."""

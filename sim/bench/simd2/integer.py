@@ -1,4 +1,4 @@
-"""Integer SIMD² tiles against golden: every operation, width and kind of subset, any order."""
+"""Batch checks of integer SIMD² tiles: all operations, several widths and subsets."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -17,8 +17,8 @@ __all__ = ["CONFIGURATIONS", "checks", "int_vectors", "run_int_tile", "tile_name
 
 _PLUS_ADD = (Op.MMA, Op.MINPLUS, Op.MINMAX, Op.ORAND, Op.ADDNORM)
 
-#: All operations, and subsets that form products in other ways. The unit's tests have the widths
-#: of 32 and 64 bits, whose models take longer to build than all of these.
+#: Tiles with all operations, and with subsets that compute products in other ways. The unit's tests
+#: cover the widths of 32 and 64 bits, whose models take longer to build than all of these together.
 CONFIGURATIONS = (
     IntConfig(m=1, n=2, k=2, bits=8, pipeline=1),
     IntConfig(m=1, n=2, k=2, bits=16),
@@ -29,7 +29,7 @@ CONFIGURATIONS = (
 
 
 def tile_name(config: IntConfig) -> str:
-    """Name of a configuration, as the table shows it."""
+    """Return the name of a configuration for tables."""
     names = "+".join(op.mnemonic for op in config.operations)
     names = "all" if len(config.operations) == len(Op) else names
     shape = f"{config.m}×{config.n}×{config.k}"
@@ -38,12 +38,21 @@ def tile_name(config: IntConfig) -> str:
 
 
 def int_vectors(config: IntConfig, count: int, *, seed: int) -> dict[str, np.ndarray]:
-    """Beats of random operations: a third of the words random, else small numbers and edges.
+    """Return random beats, in which many words are zeros or edges of the range.
+
+    Parameters
+    ----------
+    config : IntConfig
+        Configuration of the tile.
+    count : int
+        Number of beats, N.
+    seed : int
 
     Returns
     -------
-    dict
-        ``valid``, ``first``, ``op`` (N,); ``a`` (N, m, k), ``b`` (N, n, k), ``c`` (N, m, n) codes.
+    beats : dict of ndarray
+        ``valid``, ``first`` and ``op`` (N,), and the codes ``a`` (N, m, k), ``b`` (N, n, k) and
+        ``c`` (N, m, n).
     """
     rng = np.random.default_rng(seed)
     w = config.bits
@@ -58,7 +67,7 @@ def int_vectors(config: IntConfig, count: int, *, seed: int) -> dict[str, np.nda
 
     a, b = words(count, config.m, config.k), words(count, config.n, config.k)
     c = words(count, config.m, config.n)
-    zero = rng.random((count, 3)) < 0.2  # whole operands of zeros, for orand
+    zero = rng.random((count, 3)) < 0.2  # operands that are all zeros, for orand
     a[zero[:, 0]], b[zero[:, 1]], c[zero[:, 2]] = 0, 0, 0
     near = rng.random(count) < 0.2
     pattern = a[near][:, :1, :]
@@ -79,13 +88,14 @@ def int_vectors(config: IntConfig, count: int, *, seed: int) -> dict[str, np.nda
 
 
 def _expected(config: IntConfig, beats: dict[str, np.ndarray]) -> np.ndarray:
-    """What the accumulators hold after each beat, (N, m, n)."""
+    """Return golden's contents of the accumulators after each beat, (N, m, n)."""
     rows = {}
     signed = f"i{config.bits // 8}"
     a, b = beats["a"], np.swapaxes(beats["b"], 1, 2)
     held = beats["c"].view(signed).copy()
     todo = beats["valid"].astype(bool)
-    # Chains of beats that accumulate, all of the same length at once.
+    # A chain is a beat with ``first`` and the beats that accumulate to it. Golden computes the
+    # first beats of all chains at once, then the second ones, and so on.
     starts = np.maximum.accumulate(np.where(todo & (beats["first"] == 1), np.arange(len(a)), 0))
     order = np.zeros(len(a), int)
     rank: dict[int, int] = {}
@@ -105,10 +115,20 @@ def _expected(config: IntConfig, beats: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def run_int_tile(config: IntConfig, vectors: int, seed: int, *, model: Any = None) -> Result:
-    """Compare a tile with ``int_mmo``; the opcode changes with every beat."""
+    """Compare a tile with ``int_mmo``; every beat has a random operation.
+
+    Parameters
+    ----------
+    config : IntConfig
+        Configuration of the tile.
+    vectors, seed : int
+        Number of beats, and seed of the stimuli.
+    model : CompiledModel, optional
+        Model of the tile; by default it is compiled.
+    """
     model = model or compile_unit(IntTile, config=config)
     beats = int_vectors(config, vectors, seed=seed)
-    # C is taken as many cycles later as there are ranks before the accumulator.
+    # The tile reads C later than A and B, by the number of registers before the accumulator.
     late = {**beats, "c": np.roll(beats["c"], config.pipeline + 1, axis=0)}
     got = model.run(**late)
     whole = slice(0, vectors - config.pipeline - 1)
@@ -134,7 +154,7 @@ def run_int_tile(config: IntConfig, vectors: int, seed: int, *, model: Any = Non
 
 
 def checks() -> Iterator[Check]:
-    """Every configuration as a row of the table."""
+    """Yield a row for every configuration."""
     for config in CONFIGURATIONS:
         yield Check(
             unit="simd2.IntTile",

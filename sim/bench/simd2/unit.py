@@ -1,4 +1,4 @@
-"""Matrix units with semirings against golden: every operation, subsets, both dataflows, stalls."""
+"""Batch checks of matrix units with semirings: all operations, subsets, and both dataflows."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,12 +14,14 @@ __all__ = ["CONFIGURATIONS", "checks"]
 
 _UNIT = CONFIGS["simd2_4x4"]
 _SMALL = replace(_UNIT, m=2, n=2)
-#: One pair of FP32 operands a beat, beside sums in every precision of M³XU.
+#: A unit that takes one pair of FP32 operands in a beat, and computes sums in every precision of
+#: M³XU.
 _FP32 = replace(CONFIGS["m3xu"], m=2, n=2, operations=UNIT_FP32.operations)
 
-#: (name, unit, whether each operation has a row of its own). Subsets lack what others have: sums of
-#: products, fixed-point sums, exponents and fractions, comparison of operands, any candidate. Those
-#: called m3xu take one pair of FP32 operands a beat where ⊕ is no sum.
+#: (name, unit, True if each operation has its own row). The subsets are chosen so that each lacks
+#: a part of the datapath that others have: sums of products, fixed-point sums, exponents and
+#: fractions, the comparison of operands, or candidates. The units called m3xu take one pair of FP32
+#: operands in a beat, unless ⊕ is a sum.
 CONFIGURATIONS: tuple[tuple[str, MatrixUnitConfig, bool], ...] = (
     ("simd2_4x4 broadcast", _UNIT, True),
     ("simd2_4x4 systolic", replace(_UNIT, dataflow="systolic"), True),
@@ -75,12 +77,12 @@ CONFIGURATIONS: tuple[tuple[str, MatrixUnitConfig, bool], ...] = (
         False,
     ),
 )
-#: As in `sim.bench.cube.batch`; golden takes its time over squares.
+#: Shares of the requested vectors, as in ``sim.bench.cube.batch``.
 SHARE_OF_ONE, SHARE_OF_ALL = 1 / 16, 1 / 8
 
 
 def checks() -> Iterator[Check]:
-    """Operation by operation, and with another one in every tile."""
+    """Yield rows in which the operation changes, and rows for each operation of some units."""
     for name, config, each in CONFIGURATIONS:
         groups: list[tuple[str, tuple[str, ...], float]]
         groups = [("in turn", config.operations, SHARE_OF_ALL)]

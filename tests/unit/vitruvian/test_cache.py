@@ -1,4 +1,4 @@
-"""The store of compiled models: whose it must be, and what is left of a killed builder."""
+"""The store of compiled models: its owner, and the folders of killed builders."""
 
 import fcntl
 import os
@@ -27,30 +27,30 @@ def test_a_cache_that_every_user_can_write_to_is_refused(own_cache):
 
 
 @pytest.mark.parametrize("owned", [".", "build", "build/cache"])
-def test_a_working_directory_of_another_user_lends_no_cache(monkeypatch, tmp_path, owned):
-    """Libraries of the cache are loaded: somebody else's folder must not bring any."""
+def test_a_cache_in_a_folder_of_another_user_is_refused(monkeypatch, tmp_path, owned):
+    """Libraries of the cache are loaded into the process, so no other user may provide them."""
     monkeypatch.delenv("VITRUVIAN_CACHE")
     monkeypatch.chdir(tmp_path)
     assert entry(tmp_path) == tmp_path / "build" / "cache" / "kind" / "key"
-    strange = (tmp_path / owned).resolve()
+    foreign = (tmp_path / owned).resolve()
     stat = Path.stat
 
     def owner(path, **options):
         facts = stat(path, **options)
-        if path == strange:
+        if path == foreign:
             facts = os.stat_result((*facts[:4], os.geteuid() + 1, *facts[5:10]))
         return facts
 
     monkeypatch.setattr(Path, "stat", owner)
     with pytest.raises(cache.CacheError, match="another user owns") as refused:
         entry(tmp_path)
-    assert "VITRUVIAN_CACHE" in str(refused.value) and str(strange) in str(refused.value)
-    # a cache of one's own is the way out
+    assert "VITRUVIAN_CACHE" in str(refused.value) and str(foreign) in str(refused.value)
+    # An own folder in VITRUVIAN_CACHE helps.
     monkeypatch.setenv("VITRUVIAN_CACHE", str(tmp_path / "own"))
     assert entry(tmp_path).is_dir()
 
 
-def test_umask_zero_makes_no_cache_for_everybody(own_cache):
+def test_a_umask_of_zero_makes_no_cache_that_every_user_can_write_to(own_cache):
     mask = os.umask(0)
     try:
         entry(own_cache)
@@ -59,7 +59,7 @@ def test_umask_zero_makes_no_cache_for_everybody(own_cache):
     assert not own_cache.stat().st_mode & 0o002
 
 
-def test_sweep_deletes_what_nobody_builds_and_leaves_what_somebody_does(own_cache):
+def test_sweep_deletes_abandoned_folders_and_keeps_those_in_use(own_cache):
     cache.check_cache()
     for key in ("dead", "alive"):
         (own_cache / "kind" / f"{key}.partial").mkdir(parents=True)

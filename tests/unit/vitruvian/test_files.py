@@ -1,4 +1,4 @@
-"""Output files are whole or absent; links and what is no plain file stay what they are."""
+"""Output files: complete or absent; links and devices are kept."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The benches' stimuli reach what their docstrings say: a class without aim tests nothing."""
+"""The stimuli of the benches have the properties that their docstrings promise."""
 
 from fractions import Fraction
 
@@ -24,7 +24,7 @@ def draw(spec: DotSpec, seed: int = 1) -> _Draw:
 
 
 def exponents(codes: np.ndarray, format) -> np.ndarray:
-    """Unbiased exponent fields of codes."""
+    """Return the unbiased exponent fields of codes."""
     field = (codes & np.uint64(format.exponent_mask)) >> np.uint64(
         format.fraction_bits + format.storage_shift
     )
@@ -32,18 +32,18 @@ def exponents(codes: np.ndarray, format) -> np.ndarray:
 
 
 def fractions(codes: np.ndarray, format) -> np.ndarray:
-    """Fraction fields of codes."""
+    """Return the fraction fields of codes."""
     return (codes & np.uint64(format.fraction_mask)) >> np.uint64(format.storage_shift)
 
 
 def decode_value(code, format) -> Fraction:
-    """Exact value of a finite code."""
+    """Return the exact value of a finite code."""
     return decode(int(code), format).value
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=["a100", "ieee", "tf32"])
 def test_products_and_addend_lie_around_their_target(spec):
-    """Every distance up to the spread occurs, on both sides, and none beyond it."""
+    """Every distance up to the spread occurs in both directions, and no larger one."""
     n, spread = 4000, 3
     a, b, c = draw(spec).around(n, np.zeros((n, 1), np.int64), spread)
     products = exponents(a, spec.input) + exponents(b, spec.input_b)
@@ -55,7 +55,7 @@ def test_products_and_addend_lie_around_their_target(spec):
 
 
 def test_operands_take_their_share_of_an_exponent_in_every_way():
-    """The factors' exponents fill their range: the sum alone is given."""
+    """The exponents of the factors cover their range; only their sum is fixed."""
     n = 4000
     a, b, _ = draw(A100).around(n, np.zeros((n, 1), np.int64), 1)
     low, high = A100.input.emin, A100.input.emax
@@ -86,7 +86,7 @@ def test_sparse_fractions_have_two_bits_or_lack_two(spec):
 
 
 def test_aligned_has_narrow_and_wide_rows():
-    """Half of the rows lie within three places of each other, half reach over the window."""
+    """Half of the rows have exponents within three positions, half span more than the window."""
     n = 2000
     a, b, _ = draw(A100).aligned(n)
     products = exponents(a, A100.input) + exponents(b, A100.input_b)
@@ -196,7 +196,7 @@ def test_near_ties_are_half_a_last_place_and_something_below_the_window(spec):
 
 
 def test_sparse_addends_of_tiles_have_two_bits_of_any_place():
-    """Three beats in ten are sparse; all of their fractions together have every bit."""
+    """Three beats in ten are sparse, and their fractions together have every bit set."""
     rng = np.random.default_rng(6)
     c = draw_addends(rng, A100, np.zeros(2000, np.int64), 3, 3).astype(np.uint64)
     found = fractions(c, A100.output).reshape(2000, 9)
@@ -210,7 +210,7 @@ def test_sparse_addends_of_tiles_have_two_bits_of_any_place():
 
 
 def test_half_of_the_integer_tiles_have_addends_that_may_saturate():
-    """They lie within 2^18 of a limit, which is what the products can add."""
+    """The addends lie within 2^18 of a limit, which the products can exceed."""
     rng = np.random.default_rng(7)
     spec = IntDotSpec(k=4)
     c = draw_addends(rng, spec, np.zeros(4000, np.int64), 2, 2).view(np.int32).astype(np.int64)

@@ -224,6 +224,9 @@ def test_the_command(own_cache, capsys, tmp_path):
     assert main([*how, "--method", "guided"]) == 0
     assert json.loads(file.read_text())["evaluated"] <= found["space"] * 0.05
     assert main(how) == 0 and "from the cache" in capsys.readouterr().out
+    capsys.readouterr()
+    assert main(["tune", "matmul", "--size", "64x96x64", *how[5:]]) == 0
+    assert "from the cache" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -232,7 +235,13 @@ def test_the_command(own_cache, capsys, tmp_path):
         (["relu", "1", "1", "1"], "KERNEL must be matmul, not 'relu'"),
         (["matmul", "16", "16", "16", "--chip", "z80"], "chip must be one of"),
         (["matmul", "16", "16", "16", "--dtype", "fp8"], "--dtype must be one of fp16, int8"),
-        (["matmul", "16", "16", "16", "--out", "int8"], "--c-dtype must be one of fp16, fp32"),
+        (
+            ["matmul", "--size", "16x16x16", "--output-dtype", "int8"],
+            "--output-dtype must be one of fp16, fp32",
+        ),
+        (["matmul", "--size", "16x16"], "--size must be MxKxN like 256x256x256, not 16x16"),
+        (["matmul"], "--size must be MxKxN like 256x256x256, not nothing"),
+        (["matmul", "16", "16", "16", "--size", "16x16x16"], "--size must come without M K N"),
         (["matmul", "16", "16", "16", "--chip", "ascend910b"], "cores with all units"),
         (
             ["matmul", *["999999999"] * 3],

@@ -1,0 +1,39 @@
+"""Tables: alignment, width, and cells that look like markup."""
+
+import io
+
+from vitruvian.table import is_number, open_console, print_table
+
+
+def printed(*args, **options) -> list[str]:
+    stream = io.StringIO()
+    print_table(open_console(stream, plain_width=120), *args, **options)
+    return stream.getvalue().splitlines()
+
+
+def test_columns_of_numbers_are_aligned_to_the_right():
+    lines = printed(("name", "µm²"), [("a", "7"), ("long name", "1234.5")])
+    assert "│ a         │      7 │" in lines
+
+
+def test_the_caller_may_say_which_columns_are_aligned_to_the_right():
+    lines = printed(("vectors", "note"), [("error", "x"), ("1,000", "longer")], right=("vectors",))
+    assert "│   error │ x      │" in lines
+
+
+def test_brackets_are_no_markup():
+    assert "bus[red]" in "".join(printed(("net",), [("bus[red]",)]))
+
+
+def test_a_file_is_wide_enough_for_a_long_cell():
+    assert "x" * 110 in "".join(printed(("net",), [("x" * 110,)]))
+
+
+def test_a_title_and_a_note_surround_the_table():
+    lines = printed(("area of a cell",), [("1",)], title="Area", note="in µm²")
+    assert lines[0].strip() == "Area" and lines[-1].strip() == "in µm²"
+
+
+def test_numbers_are_recognised():
+    assert all(map(is_number, ("12", "-1.5", "–", "3.1 %", "+4")))
+    assert not any(map(is_number, ("", "x", "1x")))

@@ -1,0 +1,72 @@
+"""Tables on a terminal; every command that prints rows under a header uses this module."""
+
+from collections.abc import Collection, Sequence
+from typing import TextIO
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+__all__ = ["is_number", "open_console", "print_table"]
+
+
+def open_console(stream: TextIO | None = None, *, plain_width: int) -> Console:
+    """Return a console on ``stream`` that does not colour numbers and paths by itself.
+
+    Parameters
+    ----------
+    stream : text file, optional
+        Standard output by default.
+    plain_width : int
+        Smallest number of columns if the stream is not a terminal. A file or a pipe has no width
+        of its own, and tables for the narrow default of 80 columns would wrap.
+    """
+    console = Console(file=stream, highlight=False)
+    if console.is_terminal:
+        return console
+    return Console(file=stream, highlight=False, width=max(console.width, plain_width))
+
+
+def print_table(
+    console: Console,
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    title: str | None = None,
+    note: str | None = None,
+    right: Collection[str] | None = None,
+    styles: Sequence[str | None] = (),
+    wrap: bool = False,
+) -> None:
+    """Print a header and rows in a frame.
+
+    Parameters
+    ----------
+    console : rich.console.Console
+        Result of ``open_console``.
+    header : sequence of str
+        One name for each column.
+    rows : sequence of sequences of str
+        One cell for each column. A cell is printed as it is, without markup.
+    title, note : str, optional
+        Lines above and below the table.
+    right : collection of str, optional
+        Names of the columns that are aligned to the right. By default these are the columns
+        whose cells are all numbers.
+    styles : sequence of str or None
+        One rich style for each row, or nothing for plain rows.
+    wrap : bool
+        If True, a cell that is too wide continues on the next line instead of being cut off.
+    """
+    table = Table(title=title, caption=note, title_justify="left", caption_justify="left")
+    for index, name in enumerate(header):
+        numeric = all(is_number(row[index]) for row in rows) if right is None else name in right
+        table.add_column(name, justify="right" if numeric else "left", no_wrap=not wrap)
+    for index, row in enumerate(rows):
+        table.add_row(*map(Text, row), style=styles[index] if styles else None)
+    console.print(table)
+
+
+def is_number(text: str) -> bool:
+    """Return whether a cell holds a number, a percentage, or the dash of a missing figure."""
+    return text.replace(".", "").replace("–", "0").replace(" %", "").lstrip("+-−").isdigit()

@@ -23,28 +23,28 @@ _tiles = count(1)  # of small products: a program that has some has many
 
 
 def mmad(a, b, c=None, *, spec):
-    """D = C + A·B: blocks of `spec.k` terms in rising k, each block's D the next one's C.
+    """D = C + A·B: blocks of ``spec.k`` terms in rising k, each block's D the next one's C.
 
     Parameters
     ----------
     a : (..., M, K) ndarray of int
-        `spec.input` codes, or 8-bit integers. K up to `spec.k`, or a multiple of it.
+        ``spec.input`` codes, or 8-bit integers. K up to ``spec.k``, or a multiple of it.
     b : (..., K, N) ndarray of int
-        `spec.input_b` codes, or 8-bit integers.
+        ``spec.input_b`` codes, or 8-bit integers.
     c : (..., M, N) ndarray of int, optional
-        `spec.output` codes, or int32 values or codes; zero (+0) by default. Leading axes broadcast.
+        ``spec.output`` codes, or int32 values or codes; zero (+0) by default. Leading axes broadcast.
     spec : DotSpec or IntDotSpec
         What each block computes.
 
     Returns
     -------
     (..., M, N) ndarray
-        `spec.output` codes, or int32.
+        ``spec.output`` codes, or int32.
 
     Raises
     ------
     TypeError, ValueError
-        For another `spec`, operands that are not codes, and shapes that do not fit.
+        For another ``spec``, operands that are not codes, and shapes that do not fit.
     """
     if not isinstance(spec, DotSpec | IntDotSpec):
         raise TypeError(f"spec must be a DotSpec or an IntDotSpec, not {spec!r}")
@@ -73,7 +73,7 @@ def mmad(a, b, c=None, *, spec):
 
 
 def mmad_any(a, b, c, *, spec):
-    """As `mmad` for any K: whole blocks, then what is left; with K = 0 D is C, bit for bit."""
+    """As ``mmad`` for any K: whole blocks, then what is left; with K = 0 D is C, bit for bit."""
     whole = a.shape[-1] - a.shape[-1] % spec.k
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2], c.shape[:-2])
     d = np.broadcast_to(c, (*lead, *c.shape[-2:]))
@@ -84,7 +84,7 @@ def mmad_any(a, b, c, *, spec):
 
 
 def fits(spec, terms):
-    """Whether the compiled twin has room for the sums of a `spec`, blocks of at most `terms`."""
+    """Whether the compiled twin has room for the sums of a ``spec``, blocks of at most ``terms``."""
     if not isinstance(spec, DotSpec) or spec.window is None:
         return False
     widest = max(f.fraction_bits for f in (spec.input, spec.input_b, spec.output))
@@ -92,7 +92,7 @@ def fits(spec, terms):
 
 
 def plain_mmad(a, b, c, spec):
-    """`mmad` as blocks of broadcast dot products, on arrays of shapes that fit."""
+    """``mmad`` as blocks of broadcast dot products, on arrays of shapes that fit."""
     m, n, terms = a.shape[-2], b.shape[-1], a.shape[-1]
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2], c.shape[:-2])
     d = np.broadcast_to(c, (*lead, m, n))

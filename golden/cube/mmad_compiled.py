@@ -1,4 +1,4 @@
-"""A compiled twin of `golden.cube.mmad.plain_mmad` for floating point with a window.
+"""A compiled twin of ``golden.cube.mmad.plain_mmad`` for floating point with a window.
 
 Operands are decoded once. A row of D is worked on in strips, pass after pass over a strip, each of
 them a loop without branches. Sums of up to 59 bits are int64, longer ones two words of 64 bits.
@@ -37,7 +37,7 @@ class _Operand(NamedTuple):
 
 
 class _Rule(NamedTuple):
-    """A `DotSpec` as numbers."""
+    """A ``DotSpec`` as numbers."""
 
     k: int
     floor: bool
@@ -73,7 +73,7 @@ class _Strip(NamedTuple):
 
 
 def compiled_mmad(a, b, c, spec):
-    """As `plain_mmad`, for a spec that `golden.cube.mmad.fits`."""
+    """As ``plain_mmad``, for a spec that ``golden.cube.mmad.fits``."""
     a, b = as_codes(a, spec.input, "a"), as_codes(b, spec.input_b, "b")
     c = as_codes(c, spec.output, "c")
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2], c.shape[:-2])
@@ -98,7 +98,7 @@ def _swapped(array):
 
 
 def _matrix_numbers(own, lead):
-    """The number of the matrix of a stack of shape `own` for each of one of shape `lead`."""
+    """The number of the matrix of a stack of shape ``own`` for each of one of shape ``lead``."""
     if not lead:
         return np.zeros(1, np.int64)
     return np.broadcast_to(np.arange(prod(own)).reshape(own), lead).flatten()
@@ -155,7 +155,7 @@ def _rule(spec):
 
 @numba.njit(cache=True, nogil=True)
 def _matrices(left, right, d, which_left, which_right, rule, narrow):
-    """Add to each matrix of D the product of the two that `which_left` and `which_right` name."""
+    """Add to each matrix of D the product of the two that ``which_left`` and ``which_right`` name."""
     strip = _Strip(
         np.empty(_LANES, np.uint64),
         np.empty(_LANES, np.int64),
@@ -306,7 +306,7 @@ def _bit_length(x):
 
 @numba.njit
 def _round(negative, magnitude, exponent, rule):
-    """The code of a number, as `golden.fp.round.round_pack` makes it."""
+    """The code of a number, as ``golden.fp.round.round_pack`` makes it."""
     bits = rule.result_bits
     top = exponent + _bit_length(np.uint64(magnitude)) - 1 if magnitude != 0 else rule.emin
     place = max(top, rule.emin) - bits
@@ -328,7 +328,7 @@ def _round(negative, magnitude, exponent, rule):
 
 @numba.njit
 def _long_sum(sig_a, exp_a, sig_b, exp_b, strip, rule):
-    """As `_short_sum`, in two words of 64 bits."""
+    """As ``_short_sum``, in two words of 64 bits."""
     terms, lanes = exp_b.shape
     up, down = max(rule.window - rule.fraction_c, 0), max(rule.fraction_c - rule.window, 0)
     for j in range(lanes):
@@ -402,7 +402,7 @@ def _right(high, low, places):
 
 @numba.njit
 def _cut_long(high, low, right, floor):
-    """As `_cut`."""
+    """As ``_cut``."""
     right = min(max(right, 0), 127)
     if floor:
         return _right(high, low, right)

@@ -1,7 +1,7 @@
-"""Fused sums with FP32 results, on arrays of values; `golden.cube.sums_compiled` makes them.
+"""Fused sums with FP32 results, on arrays of values; ``golden.cube.sums_compiled`` makes them.
 
-This is the one way to a large matrix product: `golden.cube.mmad`, `golden.m3xu.gemm` and
-`golden.simd2.mmo` all end here wherever the parameters allow it.
+This is the one way to a large matrix product: ``golden.cube.mmad``, ``golden.m3xu.gemm`` and
+``golden.simd2.mmo`` all end here wherever the parameters allow it.
 """
 
 from functools import lru_cache
@@ -25,7 +25,7 @@ def is_short(spec):
 
 
 def fits_floats(spec):
-    """Whether `float_mmad` can do a spec: `is_short`, of operands that are FP32 numbers."""
+    """Whether ``float_mmad`` can do a spec: ``is_short``, of operands that are FP32 numbers."""
     f = spec.input
     if f.storage_bits > _LOOKED_UP_BITS:
         fp32_like = f.exponent_bits == 8 and f.width + f.storage_shift == f.storage_bits == 32
@@ -35,7 +35,7 @@ def fits_floats(spec):
 
 
 def float_mmad(a, b, c, spec):
-    """As `golden.cube.mmad.plain_mmad`, for a spec that `fits_floats`."""
+    """As ``golden.cube.mmad.plain_mmad``, for a spec that ``fits_floats``."""
     a = _values(as_codes(a, spec.input, "a"), spec.input)
     b = _values(as_codes(b, spec.input, "b"), spec.input)
     c = as_codes(c, spec.output, "c").view(np.float32)
@@ -55,7 +55,7 @@ def sums(kind, a, b, c, spec):
     kind : {"mul", "squares", "sqdiff"}
     a, b, c : (M, K), (K, N), (M, N) ndarray of float32
     spec : DotSpec
-        One that `is_short`.
+        One that ``is_short``.
     """
     # numba takes its time to load
     from vitruvian.golden.cube.sums_compiled import STRIP, norms, products, squares

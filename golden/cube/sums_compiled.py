@@ -4,7 +4,7 @@ A fused sum of the ``ieee`` presets cuts its terms at a window far below FP32's 
 rounds once. Products of two FP32 numbers are exact in float64, so a float64 sum is the cut sum but
 for an error e that is known beforehand. Where both ends of sum ± e round to the same FP32 number,
 everything between them does, and that number is D. The other sums, those near the middle between
-two numbers and those that cancel, are computed as integers (`_sum_exactly`).
+two numbers and those that cancel, are computed as integers (``_sum_exactly``).
 All that is compiled is in this file: Numba's cache looks at the time stamp of no other.
 
 The bound. Let S be C and K products, or something larger, in magnitude, with an operand that is
@@ -79,7 +79,7 @@ def products(a, b, d, k, window, emin):
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def squares(a, b, d, k, window, emin):
-    """D += Σ (a·a − a·b − a·b + b·b) in blocks of k products, see `golden.simd2.squares`.
+    """D += Σ (a·a − a·b − a·b + b·b) in blocks of k products, see ``golden.simd2.squares``.
 
     In float64 the square of the difference takes their place: its error is below 2⁻⁵¹ of
     S = Σ (|a| + |b|)², and what adding up one number for four saves is more.
@@ -211,7 +211,7 @@ def _round(c, total, bound, epsilon, new, odd):
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _sum_exactly(x, y, terms, c, window, emin):
-    """D of one element, of finite operands, as `golden.fp.dot` defines it."""
+    """D of one element, of finite operands, as ``golden.fp.dot`` defines it."""
     emax = np.int64(-(1 << 20))
     for k in range(terms):
         if x[k] != 0 and y[k] != 0:
@@ -253,7 +253,7 @@ def _exponent(x, emin):
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def norms(a, b, d, k, window):
-    """D += Σ (a − b)² in blocks of k terms, each difference rounded to FP32; see `products`."""
+    """D += Σ (a − b)² in blocks of k terms, each difference rounded to FP32; see ``products``."""
     epsilon = _epsilon(k, window)
     depth = max(DEPTH // k, 1) * k
     total, new, odd = np.empty(STRIP), np.empty(STRIP, np.float32), np.empty(STRIP, np.int32)
@@ -300,7 +300,7 @@ def _add_squares(a, b, total):
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _round_squares(c, total, epsilon, new, odd):
-    """As `_round`, with C still to be added; S is the sum of squares itself.
+    """As ``_round``, with C still to be added; S is the sum of squares itself.
 
     Below 10⁻⁷⁰ it may be of subnormal differences, and far smaller than 2^E_max.
     """

@@ -42,7 +42,7 @@ def to_nc1hwc0(images, c0=None):
 
 
 def from_nc1hwc0(image, channels):
-    """The (..., C, H, W) images that `to_nc1hwc0` was given.
+    """The (..., C, H, W) images that ``to_nc1hwc0`` was given.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def kernel_matrix(kernels, c0=None):
     kernels : (N, C, Kh, Kw) ndarray
         A kernel for each of N output channels.
     c0 : int, optional
-        As `to_nc1hwc0` takes it.
+        As ``to_nc1hwc0`` takes it.
 
     Returns
     -------

@@ -160,7 +160,7 @@ class Patches:
         Returns
         -------
         list of (channel, rows, columns, inside)
-            As `pixels` gives them, 16 patches each.
+            As ``pixels`` gives them, 16 patches each.
 
         Raises
         ------

@@ -90,7 +90,7 @@ def im2col(image, patches, *, mode=0, pad_value=0):
     Raises
     ------
     ValueError
-        As `im2col_load`.
+        As ``im2col_load``.
     """
     image = _image(image, patches)
     kh, kw = patches.kernel
@@ -118,11 +118,11 @@ def col2im_add(image, fractals, patches, *, position=None, kernel_position=(0, 0
     Parameters
     ----------
     image : (..., C1, H, W, C0) ndarray
-        Of a type that `golden.vector.add` takes.
+        Of a type that ``golden.vector.add`` takes.
     fractals : (..., repeat, 16, C0) ndarray
         Of that type; rows in the padding and after the last patch are dropped.
     patches, position, kernel_position, channel
-        As `im2col_load` takes them.
+        As ``im2col_load`` takes them.
 
     Returns
     -------
@@ -154,7 +154,7 @@ def col2im_add(image, fractals, patches, *, position=None, kernel_position=(0, 0
 
 
 def col2im(fractals, patches, *, mode=0, image=None):
-    """All patches added to an image: the adjoint of `im2col` as far as sums are exact.
+    """All patches added to an image: the adjoint of ``im2col`` as far as sums are exact.
 
     Each pixel's addends come in the order of Col2Im instructions, one for each position of the
     kernel: in rising row of the kernel, then rising column; each sum is rounded.

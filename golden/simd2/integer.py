@@ -34,7 +34,7 @@ def int_mmo(op: Op | str, a, b, c=None, bits: int = 16) -> np.ndarray:
     ----------
     op : Op or str
     a : (..., M, K) ndarray of int
-        Values or unsigned codes: the low `bits` count. K may be 0.
+        Values or unsigned codes: the low ``bits`` count. K may be 0.
     b : (..., K, N) ndarray of int
     c : (..., M, N) ndarray of int, optional
         ``int_identity(op, bits)`` by default.

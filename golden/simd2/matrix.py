@@ -55,11 +55,11 @@ def mmo(
         Terms of a fused sum: where ⊕ is +, K is worked on in blocks of so many, and each is rounded
         once. The other operations do not depend on it.
     preset, window
-        Accuracy of those sums, see `dot_spec`.
+        Accuracy of those sums, see ``dot_spec``.
     squares : {"differences", "products"}
         How addnorm makes its terms: a − b rounded to FP32 (RNE), and the exact square of that; or
         a·a − a·b − a·b + b·b, which are four terms of a sum of products, see
-        `golden.simd2.squares`. Units do the latter, of FP16; k is a multiple of 4 then.
+        ``golden.simd2.squares``. Units do the latter, of FP16; k is a multiple of 4 then.
 
     Returns
     -------

@@ -1,9 +1,9 @@
-"""Compiled inner loops of `mmo` for ⊕ in {min, max}: rows of B, a strip of columns at a time.
+"""Compiled inner loops of ``mmo`` for ⊕ in {min, max}: rows of B, a strip of columns at a time.
 
 Where neither NaNs nor the signs of zeros can matter, candidates are compared as floating-point
-numbers, four rows of B in one pass (`quick`). Everywhere else they are compared as *ranks*: int32
+numbers, four rows of B in one pass (``quick``). Everywhere else they are compared as *ranks*: int32
 in the order of the numbers, −0 before +0; inverted where the largest is wanted, so that the
-smallest rank always wins, and a NaN has the last rank of all (`ranked`, `ranked_extrema`).
+smallest rank always wins, and a NaN has the last rank of all (``ranked``, ``ranked_extrema``).
 All that is compiled is in this file: Numba's cache looks at the time stamp of no other.
 """
 
@@ -12,7 +12,7 @@ import numpy as np
 
 __all__ = ["STRIP", "TURN", "WORST", "quick", "ranked", "ranked_extrema"]
 
-#: Columns in a strip: a row of it stays in the first-level cache, `_DEPTH` rows of B in the second.
+#: Columns in a strip: a row of it stays in the first-level cache, ``_DEPTH`` rows of B in the second.
 STRIP = 1024
 _DEPTH = 16
 
@@ -96,10 +96,10 @@ def _products(a, b, d, sign, begin, end, n, stop):
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def ranked(a, b, d, multiply, flip):
-    """As `quick`, with turned ranks in d (int32); flip is −1 where the largest is wanted, else 0.
+    """As ``quick``, with turned ranks in d (int32); flip is −1 where the largest is wanted, else 0.
 
-    A rank is turned by adding `TURN`: the best infinity becomes the first int32, and NaNs of both
-    signs, which have ranks at both ends, come together behind the other infinity, `WORST`.
+    A rank is turned by adding ``TURN``: the best infinity becomes the first int32, and NaNs of both
+    signs, which have ranks at both ends, come together behind the other infinity, ``WORST``.
     """
     for n in range(0, d.shape[1], STRIP):
         stop = min(n + STRIP, d.shape[1])

@@ -44,7 +44,7 @@ _INF = float("inf")
 class Op(Enum):
     """An operation of the unit; the order is that of the opcodes and of the thesis' Table 3.2.
 
-    Attributes of its `Semiring` are attributes of the operation.
+    Attributes of its ``Semiring`` are attributes of the operation.
 
     References
     ----------

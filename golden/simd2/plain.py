@@ -14,7 +14,7 @@ _NAN = np.uint32(0x7FC00000)
 
 
 def plain_mmo(op: Op, a, b, c, *, dot: DotSpec | None = None) -> np.ndarray:
-    """`golden.simd2.mmo` on values, with all of M × K × N in memory.
+    """``golden.simd2.mmo`` on values, with all of M × K × N in memory.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ def compress(op: Op | str, a) -> tuple[np.ndarray, np.ndarray]:
     Where ⊕ is + those are the two of largest magnitude, a NaN before all; elsewhere the two that ⊕
     would choose of A alone, which is what it chooses behind ⊗ where ⊗ keeps the order (products:
     with B ≥ 0). Entries that are no edge come last, of equals the first comes first. So nothing is
-    lost of a matrix that `is_two_of_four`.
+    lost of a matrix that ``is_two_of_four``.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def is_two_of_four(op: Op | str, a) -> bool:
     Raises
     ------
     TypeError, ValueError
-        As `compress`; also for addnorm, to which every element counts.
+        As ``compress``; also for addnorm, to which every element counts.
     """
     op = as_op(op)
     _no_edge(op)
@@ -76,7 +76,7 @@ def expand(op: Op | str, values, indices, *, fill: float | None = None) -> np.nd
     ----------
     op : Op or str
     values, indices : (..., M, K/2) ndarray
-        As `compress` returns them.
+        As ``compress`` returns them.
     fill : float, optional
         The dropped elements; by default ``op.no_edge``, which addnorm does not have.
 
@@ -120,14 +120,14 @@ def mmo_sparse(
     ----------
     op : Op or str
     values, indices : (..., M, K/2) ndarray
-        A as `compress` returns it. Two equal indices of a pair take a row of B twice.
+        A as ``compress`` returns it. Two equal indices of a pair take a row of B twice.
     b : (..., K, N) ndarray of the dtype of ``values``
     c : (..., M, N) ndarray of float32, optional
         ``op.identity`` by default.
     k : int
         Values of a fused sum, even: 2·k rows of B are worked on at a time.
     preset, window, squares
-        As of `golden.simd2.mmo`. Squares as products are sums of k/4 values.
+        As of ``golden.simd2.mmo``. Squares as products are sums of k/4 values.
 
     Returns
     -------
@@ -136,7 +136,7 @@ def mmo_sparse(
     Raises
     ------
     TypeError, ValueError
-        As `golden.simd2.mmo`; also for indices that do not fit the values or are not within 0 to 3,
+        As ``golden.simd2.mmo``; also for indices that do not fit the values or are not within 0 to 3,
         and an odd ``k``.
     """
     op = as_op(op)

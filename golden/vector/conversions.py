@@ -26,14 +26,14 @@ def convert(values, source: str, target: str, rounding: str = "r"):
     Parameters
     ----------
     values : ndarray
-        Of the type of `source` in `DTYPES`; bf16 as uint16 codes.
+        Of the type of ``source`` in ``DTYPES``; bf16 as uint16 codes.
     source, target : str
-        Names in `DTYPES`.
+        Names in ``DTYPES``.
     rounding : {"r", "a", "f", "c", "z", "o"}
 
     Returns
     -------
-    ndarray of the type of `target`
+    ndarray of the type of ``target``
 
     Raises
     ------

@@ -37,7 +37,7 @@ def dtype_of(name: str) -> np.dtype:
     Raises
     ------
     ValueError
-        For a name that is not in `DTYPES`.
+        For a name that is not in ``DTYPES``.
     """
     one_of("format", name, DTYPES)
     return DTYPES[name]

@@ -66,7 +66,7 @@ def _floats(a) -> np.ndarray:
 
 
 def _rounded(a, quick: Callable, slow: Callable[[Decimal], Decimal]):
-    """`quick` in float64, rounded; decided by `slow` where that is in doubt."""
+    """``quick`` in float64, rounded; decided by ``slow`` where that is in doubt."""
     a = _floats(a)
     with np.errstate(all="ignore"):
         value = quick(a.astype(np.float64))

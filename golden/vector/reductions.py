@@ -72,7 +72,7 @@ def largest(a, mask: Any = True):
 
 
 def smallest(a, mask: Any = True):
-    """As `largest`, of the smallest element."""
+    """As ``largest``, of the smallest element."""
     return _extreme(a, mask, -1)
 
 

@@ -1,4 +1,4 @@
-"""Operands that hurt, and one way to report a mismatch; shared by the tests of `golden.fp`."""
+"""Operands that hurt, and one way to report a mismatch; shared by the tests of ``golden.fp``."""
 
 import numpy as np
 
@@ -60,7 +60,7 @@ def sparse_codes(rng, format, shape):
 
 
 def near_exponent(rng, codes, format, reach):
-    """Random numbers whose exponent field is within `reach` of that of `codes`."""
+    """Random numbers whose exponent field is within ``reach`` of that of ``codes``."""
     f = as_format(format)
     position = np.uint64(f.fraction_bits + f.storage_shift)
     field = (codes.astype(np.uint64) >> position & np.uint64(f.exponent_ones)).astype(np.int64)
@@ -75,7 +75,7 @@ def near_exponent(rng, codes, format, reach):
 
 
 def stratified_fma(rng, n, format):
-    """About `n` triples of codes for a fused multiply-add within one format.
+    """About ``n`` triples of codes for a fused multiply-add within one format.
 
     Five equal classes: bit patterns; sparse significands; addends near the product's exponent;
     addends that cancel the rounded product but for a few last places; small operands. Then the
@@ -167,7 +167,7 @@ def require_equal(what, got, expected, operands, seed):
 
 
 def check_against_reference(fused_dot, spec, n, k, seed):
-    """`fused_dot` and the scalar reference agree on `n` cases."""
+    """``fused_dot`` and the scalar reference agree on ``n`` cases."""
     a, b, c = dot_cases(np.random.default_rng(seed), n, k, spec)
     expected = np.array(
         [
@@ -181,7 +181,7 @@ def check_against_reference(fused_dot, spec, n, k, seed):
 
 
 def check_against_silicon(fused_dot, preset, inputs, input_b, data):
-    """`fused_dot` reproduces the measured outputs of a data set; returns how many it compared."""
+    """``fused_dot`` reproduces the measured outputs of a data set; returns how many it compared."""
     count = 0
     for output in ("fp32", "fp16"):
         if f"d_{output}" not in data:

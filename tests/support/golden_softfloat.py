@@ -17,7 +17,7 @@ MODES = {
 
 
 def softfloat(operation, operands, format, output=None, rounding="RNE"):
-    """Codes of `operation` ("mul_add", "add", "mul", "to") on arrays of codes of `format`.
+    """Codes of ``operation`` ("mul_add", "add", "mul", "to") on arrays of codes of ``format``.
 
     Every NaN comes back as the format's canonical one: SoftFloat's keep payloads.
     """

@@ -1,4 +1,4 @@
-"""What `ieee` returns for K > 1 where large terms cancel: the figures of docs/units/fp.md."""
+"""What ``ieee`` returns for K > 1 where large terms cancel: the figures of docs/units/fp.md."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""`fused_dot` against the scalar reference, against exact rationals, and its interface."""
+"""``fused_dot`` against the scalar reference, against exact rationals, and its interface."""
 
 import dataclasses
 from fractions import Fraction
@@ -95,7 +95,7 @@ def test_every_form_of_the_sum_is_the_same(spec):
 
 @pytest.mark.parametrize("wide", [200, 20000])
 def test_exact_fp64_equals_python(wide):
-    """`float(Fraction)` rounds once, to nearest even; the few and the many take other paths."""
+    """``float(Fraction)`` rounds once, to nearest even; the few and the many take other paths."""
     spec = PRESETS["exact"].spec("fp64", "fp64", k=3)
     rng = np.random.default_rng(8)
     one = np.full((wide // 10, 3), spec.input.one, np.uint64)

@@ -10,7 +10,7 @@ CASES = 100_000
 
 
 def run_rtl(a, b, c, spec):
-    """`fused_dot` on compiled RTL."""
+    """``fused_dot`` on compiled RTL."""
     return compile_unit(DotProduct, spec=spec, pipeline=0).run(a=a, b=b, c=c)
 
 

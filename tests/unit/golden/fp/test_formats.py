@@ -121,8 +121,7 @@ def test_from_float_takes_integers_and_refuses_text():
         ({"exponent_bits": 1}, "exponent_bits must be between 2 and 15, not 1"),
         ({"fraction_bits": 0}, "fraction_bits must be at least 1, not 0"),
         ({"storage_bits": 15}, "storage_bits must be at least 16, not 15"),
-        ({"nan": "none"}, "nan must be 'ieee' or 'ocp_e4m3', not 'none'"),
-        ({"has_infinity": False}, "has_infinity must be True when nan is 'ieee', not False"),
+        ({"specials": "none"}, "specials must be a Specials, not 'none'"),
         ({"fraction_bits": 10.0}, "fraction_bits must be an int, not 10.0"),
     ],
 )

@@ -23,7 +23,7 @@ BINARY = ["fp16", "fp32", "fp64"]
 
 
 def check_fma(fused_dot, format, n, seed):
-    """K = 1 in preset `ieee` is SoftFloat's fused multiply-add; returns the number of cases."""
+    """K = 1 in preset ``ieee`` is SoftFloat's fused multiply-add; returns the number of cases."""
     a, b, c = stratified_fma(np.random.default_rng(seed), n, format)
     spec = PRESETS["ieee"].spec(format, format, k=1)
     got = fused_dot(a[:, None], b[:, None], c, spec)

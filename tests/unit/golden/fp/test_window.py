@@ -1,18 +1,26 @@
-"""The `ieee` window: enough bits, and where the derivation says so, not one too many."""
+"""The ``ieee`` window: enough bits, and where the derivation says so, not one too many."""
 
 import dataclasses
 
 import numpy as np
 import pytest
 
-from vitruvian.golden.fp import FORMATS, PRESETS, DotSpec, FloatFormat, fused_dot, ieee_window
+from vitruvian.golden.fp import (
+    FORMATS,
+    PRESETS,
+    DotSpec,
+    FloatFormat,
+    Specials,
+    fused_dot,
+    ieee_window,
+)
 
 TINY = [
     FloatFormat("e2m1", 2, 1, 4),
     FloatFormat("e2m3", 2, 3, 6),
     FloatFormat("e3m1", 3, 1, 5),
     FloatFormat("e3m2", 3, 2, 6),
-    FloatFormat("e2m1ocp", 2, 1, 4, has_infinity=False, nan="ocp_e4m3"),
+    FloatFormat("e2m1ocp", 2, 1, 4, specials=Specials.OCP_E4M3),
 ]
 OUTPUTS = [*TINY, FloatFormat("e4m3", 4, 3, 8), FloatFormat("e5m2", 5, 2, 8)]
 

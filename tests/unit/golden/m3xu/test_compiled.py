@@ -53,7 +53,7 @@ def operands(rng, spec, shape, k, kind):
 
 
 def check_spec(mmad, spec, seed, shapes=SHAPES, kinds=KINDS):
-    """`mmad` and `plain_mmad` agree; returns how many elements were compared."""
+    """``mmad`` and ``plain_mmad`` agree; returns how many elements were compared."""
     rng, count = np.random.default_rng(seed), 0
     for kind in kinds:
         for shape in shapes:
@@ -79,7 +79,7 @@ def test_every_preset(spec):
 
 @pytest.mark.parametrize("wide", [False, True])
 def test_free_parameters(wide):
-    """Windows, floors of E_max, few result bits; with `wide` the sums take two words."""
+    """Windows, floors of E_max, few result bits; with ``wide`` the sums take two words."""
     count = 0
     for i, spec in enumerate(free_specs(120)):
         if wide:
@@ -182,7 +182,7 @@ def test_what_float64_sums_do_not_compute(changed):
 
 
 def test_one_kernel_serves_all_products(monkeypatch):
-    """`mmad`, `gemm` and `mmo` return the same bits, from the same compiled sums."""
+    """``mmad``, ``gemm`` and ``mmo`` return the same bits, from the same compiled sums."""
     from vitruvian.golden.cube import sums_compiled
     from vitruvian.golden.simd2 import mmo
 

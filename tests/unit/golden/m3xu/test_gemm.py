@@ -1,4 +1,4 @@
-"""`gemm` against SoftFloat, against the scalar reference and against exact rationals."""
+"""``gemm`` against SoftFloat, against the scalar reference and against exact rationals."""
 
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ from vitruvian.golden.m3xu import PRECISIONS, gemm, operand_dtype, product_by_st
 
 
 class Unit(NamedTuple):
-    """What `gemm` is told besides the matrices."""
+    """What ``gemm`` is told besides the matrices."""
 
     precision: str
     k: int = 8
@@ -86,7 +86,7 @@ KINDS = ["near one", "far apart", "subnormal", "specials", "bit patterns", "canc
 
 
 def choose_form(monkeypatch, compiled):
-    """Take the compiled form of `mmad`, or the plain one, whatever the size."""
+    """Take the compiled form of ``mmad``, or the plain one, whatever the size."""
     monkeypatch.setitem(mmad.__globals__, "_LONG", 0)
     monkeypatch.setitem(mmad.__globals__, "_MANY", 0 if compiled else 1 << 60)
     monkeypatch.setitem(mmad.__globals__, "_TILE", 1 << 60)
@@ -132,7 +132,7 @@ def cancel(rng, columns, rows, c, format, output):
 
 
 def values(codes, unit, of_result=False):
-    """An array as `gemm` takes it."""
+    """An array as ``gemm`` takes it."""
     complex_ = unit.form.is_complex
     dtype = unit.form.output.storage_bits // 8
     kind = np.dtype(f"f{dtype}") if of_result and not complex_ else operand_dtype(unit.precision)
@@ -167,7 +167,7 @@ def as_dots(a, b, c, unit):
 
 
 def check_against_reference(gemm, unit, seed, kinds=KINDS, m=3, n=4, expected=fused_dot_reference):
-    """`gemm` is, element by element, the reference; returns the number of dot products."""
+    """``gemm`` is, element by element, the reference; returns the number of dot products."""
     rng, count = np.random.default_rng(seed), 0
     for kind in kinds:
         for k in (1, unit.elements, 2 * unit.elements + 1):
@@ -308,7 +308,7 @@ def test_leading_axes_and_c(precision):
 
 
 def blocks_of(unit, terms, cases, seed):
-    """`dot_cases` of one block, as lists, and D's codes."""
+    """``dot_cases`` of one block, as lists, and D's codes."""
     spec = unit.spec
     assert spec.k == terms
     a, b, c = dot_cases(np.random.default_rng(seed), cases, terms, spec)
@@ -404,7 +404,7 @@ def test_worse_where_large_terms_cancel_exactly(precision):
 
 
 def rounded_sum(terms, spec):
-    """Finite terms (exponent, exact value) in the `ieee` window, and the code of their sum."""
+    """Finite terms (exponent, exact value) in the ``ieee`` window, and the code of their sum."""
     largest = max((exponent for exponent, value in terms if value), default=0)
     q = power_of_two(largest - spec.window)
     units = [value / q for _, value in terms]

@@ -58,7 +58,7 @@ def check_encoding():
 
 
 def expected_count():
-    """Of `instructions`: D's aligned places less those that A or B are in, and C's."""
+    """Of ``instructions``: D's aligned places less those that A or B are in, and C's."""
     total = 0
     for opcode in Opcode:
         d, a, b, c = (len(legal(opcode, name)) for name in OPERANDS)
@@ -169,9 +169,9 @@ def test_the_kernels_count_these_instructions():
     [
         ("", "instruction must be one of mma.16x8x16.fp16, "),
         ("mma.16x8x8.fp16 r8, r0, r4, zero", ", not 'mma.16x8x8.fp16'"),
-        ("mma.16x8x16.fp16", "operands must be d, a, b, c, not 0 of them"),
-        ("mma.16x8x16.fp16 r8, r0, r4", "operands must be d, a, b, c, not 3 of them"),
-        ("mma.16x8x16.fp16 r8, r0, r4, r0, r4", "operands must be d, a, b, c, not 5 of them"),
+        ("mma.16x8x16.fp16", "operands must be d, a, b, c, not 0 operands"),
+        ("mma.16x8x16.fp16 r8, r0, r4", "operands must be d, a, b, c, not 3 operands"),
+        ("mma.16x8x16.fp16 r8, r0, r4, r0, r4", "operands must be d, a, b, c, not 5 operands"),
         ("mma.16x8x16.fp16 r8, r0, r4, r64", "c must be r0 to r63 or zero, not 'r64'"),
         ("mma.16x8x16.fp16 r8, zero, r4, r0", "a must be r0 to r63, not 'zero'"),
         ("mma.16x8x16.fp16 r08, r0, r4, zero", "d must be r0 to r63, not 'r08'"),
@@ -202,7 +202,7 @@ def test_wrong_numbers():
     for word in (-1, 1 << 32):
         with pytest.raises(ValueError, match=f"word must be between 0 and 4294967295, not {word}"):
             Instruction.decode(word)
-    with pytest.raises(ValueError, match="c must be 0 where it is not added, not 4 in word 0x"):
+    with pytest.raises(ValueError, match="c must be 0 if accumulate is 0, not 4 in word 0x"):
         Instruction.decode(word_of(1, 0, 8, 0, 4, 4))
 
 

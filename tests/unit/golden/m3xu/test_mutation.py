@@ -1,6 +1,6 @@
 """The checks of the M³XU model notice a mistake: each mutation of it makes one of them fail.
 
-Those of the limbs by themselves are in `test_golden_m3xu`.
+Those of the limbs by themselves are in ``test_golden_m3xu``.
 """
 
 import numpy as np
@@ -26,7 +26,7 @@ FINITE = ["near one", "far apart"]
 
 
 def check_against_limbs(unit, expected=dot_by_limbs):
-    """`gemm` is the sum that `expected` makes of limb products."""
+    """``gemm`` is the sum that ``expected`` makes of limb products."""
 
     def of_unit(a, b, c, spec):
         return expected(a, b, c, spec, unit.multiplier_bits)

@@ -1,4 +1,4 @@
-"""Limbs, steps and precisions of the M³XU model, and what `gemm` refuses."""
+"""Limbs, steps and precisions of the M³XU model, and what ``gemm`` refuses."""
 
 import re
 from collections import Counter
@@ -36,7 +36,7 @@ def significands(bits, n, count=40):
 
 
 def check_products(bits, n):
-    """`product_by_steps` multiplies; returns how many products were compared."""
+    """``product_by_steps`` multiplies; returns how many products were compared."""
     values = significands(bits, n)
     pairs = list(zip(values, values[::-1], strict=True)) + [(x, values[-1]) for x in values]
     pairs += [(values[i], values[i * 7 % len(values)]) for i in range(len(values))]

@@ -1,4 +1,4 @@
-"""`golden.simd2.mmo`: against exact rationals, the plain form, IEEE's rules, and graph facts."""
+"""``golden.simd2.mmo``: against exact rationals, the plain form, IEEE's rules, and graph facts."""
 
 from fractions import Fraction
 from itertools import product

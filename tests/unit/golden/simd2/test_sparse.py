@@ -1,4 +1,4 @@
-"""`golden.simd2.sparse`: brute force over kept pairs, a number at a time; dense `mmo`; mutants."""
+"""``golden.simd2.sparse``: brute force over kept pairs, a number at a time; dense ``mmo``; mutants."""
 
 from itertools import combinations
 from typing import Any

@@ -1,4 +1,4 @@
-"""The compiled sums of `golden.simd2.mmo` against integers, where it is close."""
+"""The compiled sums of ``golden.simd2.mmo`` against integers, where it is close."""
 
 from typing import Any
 

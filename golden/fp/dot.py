@@ -302,7 +302,7 @@ def _special(
         minus = sign.all(axis=0) & z.sign
     out = spec.output
     d = np.where(minus, out.negative_zero, 0).astype(code_dtype(out))
-    if out.has_infinity:
+    if out.infinity is not None:
         d[positive] = out.infinity
         d[negative] = out.infinity | out.sign_mask
     else:

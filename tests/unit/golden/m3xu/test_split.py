@@ -241,9 +241,9 @@ def test_types_that_do_not_fit(precision, a, b, c, message):
 @pytest.mark.parametrize(
     ("a", "b", "c", "message"),
     [
-        ((2, 3), (4, 2), None, "with one K, not (2, 3) and (4, 2)"),
-        ((4,), (4, 2), None, "with one K, not (4,) and (4, 2)"),
-        ((2, 4), (4,), None, "with one K, not (2, 4) and (4,)"),
+        ((2, 3), (4, 2), None, "with the same K, not (2, 3) and (4, 2)"),
+        ((4,), (4, 2), None, "with the same K, not (4,) and (4, 2)"),
+        ((2, 4), (4,), None, "with the same K, not (2, 4) and (4,)"),
         ((2, 4), (4, 3), (3, 2), "c must be (..., 2, 3), not (3, 2)"),
         ((2, 4), (4, 3), (3,), "c must be (..., 2, 3), not (3,)"),
         ((2, 2, 4), (3, 4, 3), None, "broadcast"),

@@ -87,7 +87,7 @@ def test_no_terms_leave_c(op):
         ({"bits": 12}, "bits must be one of 8, 16, 32, 64, not 12"),
         ({"a": [[0.5]]}, "a must be integers, not float64"),
         ({"b": [[65536]]}, "b must be between -32768 and 65535, not 65536"),
-        ({"a": [[1, 2]]}, "with one K"),
+        ({"a": [[1, 2]]}, "with the same K"),
         ({"c": [[1, 2, 3], [1, 2, 3]]}, r"c must be \(\.\.\., 1, 1\)"),
         ({"op": "minmin"}, "op must be one of"),
     ],

@@ -189,11 +189,11 @@ def test_what_mmo_refuses():
     a, b = np.zeros((2, 3), np.float16), np.zeros((3, 2), np.float16)
     with pytest.raises(ValueError, match="op must be one of mma, minplus"):
         mmo("plus", a, b)
-    with pytest.raises(TypeError, match="one dtype out of float16, bfloat16, float32"):
+    with pytest.raises(TypeError, match="the same dtype, one of float16, bfloat16, float32"):
         mmo("minplus", a.astype(np.float64), b.astype(np.float64))
     with pytest.raises(TypeError, match="c must be float32"):
         mmo("minplus", a, b, np.zeros((2, 2)))
-    with pytest.raises(ValueError, match="with one K"):
+    with pytest.raises(ValueError, match="with the same K"):
         mmo("minplus", a, a)
     with pytest.raises(ValueError, match=r"c must be \(\.\.\., 2, 2\)"):
         mmo("minplus", a, b, np.zeros((2, 3), np.float32))

@@ -1,4 +1,4 @@
-"""``golden.simd2.sparse``: brute force over kept pairs, a number at a time; dense ``mmo``; mutants."""
+"""``golden.simd2.sparse`` against a scalar loop over the kept pairs, dense ``mmo``, and mutants."""
 
 from itertools import combinations
 from typing import Any
@@ -204,23 +204,23 @@ def test_what_is_refused():
     a, b = np.zeros((2, 8), np.float16), np.zeros((8, 3), np.float16)
     values, indices = compress("minplus", a)
     for call, text in (
-        (lambda: compress("minplus", a[:, :6]), "with a K that 4 divides, not"),
-        (lambda: compress("minplus", a.astype(float)), "a must be of a dtype out of float16"),
+        (lambda: compress("minplus", a[:, :6]), "with K a multiple of 4, not"),
+        (lambda: compress("minplus", a.astype(float)), "dtype of a must be one of float16"),
         (lambda: compress("plus", a), "op must be one of mma"),
         (lambda: is_two_of_four("addnorm", a), "has a no-edge value, not addnorm"),
         (lambda: expand("addnorm", values, indices), "has a no-edge value, not addnorm"),
-        (lambda: expand("mma", values, indices * 0), "different in a pair"),
+        (lambda: expand("mma", values, indices * 0), "indices of a pair must be different"),
         (lambda: mmo_sparse("mma", values, indices + 4, b), "within 0 to 3, not 4"),
         (lambda: mmo_sparse("mma", values, indices[:1], b), "of one shape"),
         (lambda: mmo_sparse("mma", values, indices * 1.0, b), "indices must be integers"),
-        (lambda: mmo_sparse("mma", values, indices, b[:6]), "with one K, not"),
+        (lambda: mmo_sparse("mma", values, indices, b[:6]), "with the same K, not"),
         (lambda: mmo_sparse("mma", values, indices, b, k=3), "k must be even"),
         (lambda: mmo_sparse("mma", values, indices, b, k=0), "k must be at least 1"),
         (
             lambda: mmo_sparse("mma", values, indices, b, np.zeros((3, 3))),
             r"must be \(\.\.\., 2, 3",
         ),
-        (lambda: mmo_sparse("mma", values, indices, b.astype(np.float32)), "of one dtype out of"),
+        (lambda: mmo_sparse("mma", values, indices, b.astype(np.float32)), "have the same dtype, one of"),
     ):
         with pytest.raises((ValueError, TypeError), match=text):
             call()

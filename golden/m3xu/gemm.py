@@ -89,7 +89,8 @@ def gemm(
     a, b = (_checked(x, operand_dtype(precision), name) for x, name in ((a, "a"), (b, "b")))
     if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-2]:
         raise ValueError(
-            f"a and b must be (..., M, K) and (..., K, N) with the same K, not {a.shape} and {b.shape}"
+            f"a and b must be (..., M, K) and (..., K, N) with the same K, "
+            f"not {a.shape} and {b.shape}"
         )
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     shape = (*lead, a.shape[-2], b.shape[-1])

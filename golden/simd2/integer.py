@@ -63,7 +63,8 @@ def int_mmo(
     a, b = _words(a, bits, "a"), _words(b, bits, "b")
     if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-2]:
         raise ValueError(
-            f"a and b must be (..., M, K) and (..., K, N) with the same K, not {a.shape} and {b.shape}"
+            f"a and b must be (..., M, K) and (..., K, N) with the same K, "
+            f"not {a.shape} and {b.shape}"
         )
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     shape = (*lead, a.shape[-2], b.shape[-1])

@@ -85,11 +85,13 @@ def mmo(
     if a.dtype not in OPERANDS or a.dtype != b.dtype:
         names = ", ".join(dtype.name for dtype in OPERANDS)
         raise TypeError(
-            f"a and b must have the same dtype, one of {names}, not {a.dtype.name} and {b.dtype.name}"
+            f"a and b must have the same dtype, one of {names}, "
+            f"not {a.dtype.name} and {b.dtype.name}"
         )
     if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-2]:
         raise ValueError(
-            f"a and b must be (..., M, K) and (..., K, N) with the same K, not {a.shape} and {b.shape}"
+            f"a and b must be (..., M, K) and (..., K, N) with the same K, "
+            f"not {a.shape} and {b.shape}"
         )
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     shape = (*lead, a.shape[-2], b.shape[-1])

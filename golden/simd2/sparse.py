@@ -158,7 +158,7 @@ def mmo_sparse(
     b = np.asarray(b)
     if b.ndim < 2 or values.shape[-1] * GROUP != b.shape[-2] * KEPT:
         raise ValueError(
-            f"values and b must be (..., M, K/2) and (..., K, N) with one K, "
+            f"values and b must be (..., M, K/2) and (..., K, N) with the same K, "
             f"not {values.shape} and {b.shape}"
         )
     m, n = values.shape[-2], b.shape[-1]

@@ -1,4 +1,4 @@
-"""golden.vector against Berkeley SoftFloat, golden.fp, and 40 decimal digits."""
+"""``golden.vector`` against Berkeley SoftFloat, ``golden.fp`` and 40 decimal digits."""
 
 from decimal import Decimal, localcontext
 
@@ -16,7 +16,7 @@ BINARY = {"add": vector.add, "sub": vector.sub, "mul": vector.mul, "div": vector
 
 
 def patterns(rng, name, count):
-    """Codes of every class, close exponents among them."""
+    """Return codes of every class, including close exponents."""
     if name == "fp16":
         return rng.integers(0, 1 << 16, count, dtype=np.uint16)
     codes = rng.integers(0, 1 << 32, count, dtype=np.uint32)
@@ -36,7 +36,7 @@ def test_arithmetic_is_softfloats(name, operation):
     a = ALL if name == "fp16" else patterns(rng, name, 30000)
     b = patterns(rng, name, len(a))
     if name == "fp32":
-        near = slice(None, None, 2)  # exponents that meet
+        near = slice(None, None, 2)  # exponents that are close
         b[near] = a[near] ^ rng.integers(0, 1 << 25, len(a[near]), dtype=np.uint32)
     found = bits(BINARY[operation](a.view(FLOATS[name]), b.view(FLOATS[name])))
     assert np.array_equal(found, softfloat(operation, (a, b), name))
@@ -92,7 +92,7 @@ EXACT = {"exp": Decimal.exp, "ln": Decimal.ln, "rsqrt": lambda x: 1 / x.sqrt()}
 
 
 def neighbours(values):
-    """The middles between each number and those next to it; overflow begins at a power of two."""
+    """Return the midpoints to the adjacent numbers; overflow begins at a power of two."""
     kind = values.dtype.type
     top = 2.0 ** np.finfo(kind).maxexp
     ends = [np.nextafter(values, kind(s)).astype(np.float64) for s in (-np.inf, np.inf)]
@@ -102,7 +102,7 @@ def neighbours(values):
 
 
 def wrongly_rounded(name, x, found) -> int:
-    """How many results are not the nearest to the exact value, of arguments that have one."""
+    """Return how many results are not the number nearest to the exact value."""
     low, high = neighbours(found)
     wrong = 0
     with localcontext() as context:
@@ -114,7 +114,7 @@ def wrongly_rounded(name, x, found) -> int:
 
 
 def domain(name, x):
-    """Arguments whose results need a thought: not too large, and positive for roots and ln."""
+    """Return arguments with nontrivial results: not too large, positive for roots and ln."""
     good = np.isfinite(x) & ((x > 0) | (name == "exp"))
     limit = {np.float16: 17.5, np.float32: 104.5}[x.dtype.type]
     return x[good & ((np.abs(x) < limit) | (name != "exp")) & (x != 0)]
@@ -141,7 +141,7 @@ def test_fp32_results_are_correctly_rounded(name):
 
 
 def test_the_arbiter_decides_what_float64_cannot(monkeypatch):
-    """With an error of 2^-30 put into float64 the results stay, unless no doubt is allowed."""
+    """A float64 error of 2^-30 changes results, unless the doubt bound covers that error."""
     rng = np.random.default_rng(7)
     x = rng.uniform(-20, 20, 20000).astype(np.float32)
     expected = vector.exp(x)
@@ -295,11 +295,11 @@ def test_int64_from_2_to_60_on_is_refused(target):
         with pytest.raises(ValueError, match=r"of 64-bit integers must be below 2\*\*60"):
             vector.convert(np.array([0, value], np.int64), "int64", target)
     with pytest.raises(ValueError, match=r"of 64-bit integers must be below 2\*\*60"):
-        vector.convert(np.array([2**64 - 5], np.uint64), "uint64", target)  # not −5
+        vector.convert(np.array([2**64 - 5], np.uint64), "uint64", target)  # not read as −5
 
 
 def tree(codes, name):
-    """The sum as golden.fp adds, by halves; None where nothing takes part."""
+    """Return the sum by halves with ``golden.fp.add``, or None if no lane is enabled."""
     if len(codes) == 1:
         return codes[0]
     half = len(codes) // 2
@@ -377,7 +377,11 @@ def test_transposition():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: vector.add(np.float16(1), np.float32(1)), TypeError, "one type of a vector"),
+        (
+            lambda: vector.add(np.float16(1), np.float32(1)),
+            TypeError,
+            "the same vector element type",
+        ),
         (lambda: vector.add(np.float64(1), np.float64(1)), TypeError, "not float64"),
         (lambda: vector.exp(np.int32(1)), TypeError, "all float16 or all float32, not int32"),
         (lambda: vector.div(np.int32(1), np.int32(1)), TypeError, "all float16 or all float32"),

@@ -1,4 +1,4 @@
-"""golden.cube.mmad: element by element the dot products of golden.fp, block after block."""
+"""Every element of ``golden.cube.mmad`` is a chain of dot products of ``golden.fp``."""
 
 import re
 from dataclasses import replace
@@ -104,15 +104,15 @@ def test_saturation_is_per_block():
 def test_shapes_that_do_not_fit(a, b, c, message):
     zeros = [None if s is None else np.zeros(s, np.uint16) for s in (a, b, c)]
     with pytest.raises(ValueError, match=re.escape(message)):
-        mmad(*zeros, spec=SPEC)
+        mmad(*zeros, spec=SPEC)  # pyright: ignore[reportArgumentType]
 
 
 def test_a_spec_must_be_one():
     with pytest.raises(TypeError, match="spec must be a DotSpec or an IntDotSpec, not 'a100'"):
-        mmad(np.zeros((1, 1), np.uint16), np.zeros((1, 1), np.uint16), spec="a100")
+        mmad(np.zeros((1, 1)), np.zeros((1, 1)), spec="a100")  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="k must be at least 1, not 0"):
         IntDotSpec(k=0)
-    assert IntDotSpec(k=1).k == 1  # the least that is allowed
+    assert IntDotSpec(k=1).k == 1  # the smallest allowed
     with pytest.raises(TypeError, match="saturate must be True or False, not 1"):
         IntDotSpec(k=1, saturate=1)  # pyright: ignore[reportArgumentType]
 
@@ -133,7 +133,7 @@ def test_agrees_with_one_fused_dot():
     ],
 )
 def test_tiles_in_the_compiled_twin(preset, one, other):
-    """Every code of 16 bits as A, infinities and NaNs too, with few others of theirs in a row."""
+    """A has every 16-bit code, including infinities and NaNs, with few of these in a row."""
     spec = PRESETS[preset].spec(one, k=1, input_b=other)
     turned = PRESETS[preset].spec(other, k=1, input_b=one)
     rng = np.random.default_rng(7)

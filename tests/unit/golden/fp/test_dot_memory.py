@@ -1,4 +1,4 @@
-"""The compiled long sum has limbs for what it is given, and is given nothing else."""
+"""The compiled long sum never receives a term for which it has no limbs."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ SPECIAL = {"infinity": 0x7FF0_0000_0000_0000, "NaN": 0x7FF8_0000_0000_0000}
 @pytest.mark.parametrize("window", [106, 300])
 @pytest.mark.parametrize("special", SPECIAL)
 def test_specials_beside_huge_products_write_outside_no_buffer(monkeypatch, window, special):
-    """A row with an infinity or NaN has no E_max: its products of 2^2046 must not be added."""
+    """A row with an infinity or NaN has no E_max, so its products of 2^2046 must not be added."""
     given = []
 
     def spy(sig_a, exp_a, sig_b, exp_b, sig_c, exp_c, emax, spec):

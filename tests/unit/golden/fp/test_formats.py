@@ -1,4 +1,4 @@
-"""Formats, specs, presets and names: what they derive, and what they refuse."""
+"""Formats, specs, presets and names: derived values and errors."""
 
 import dataclasses
 
@@ -32,7 +32,7 @@ OTHER_TYPES = {
 
 
 def other_codes(values, name):
-    """Codes by NumPy or ml_dtypes."""
+    """Return the codes that NumPy or ml_dtypes gives."""
     with np.errstate(over="ignore"):
         x = values.astype(OTHER_TYPES[name])
     return x.view(f"u{x.dtype.itemsize}")
@@ -73,7 +73,7 @@ def test_every_code_decodes_as_elsewhere(name):
 
 @pytest.mark.parametrize("name", list(OTHER_TYPES))
 def test_encoding_rounds_as_elsewhere(name):
-    """fp32 numbers of every kind, and every half-way point of the small formats."""
+    """Rounding agrees for all kinds of fp32 numbers and all midpoints of the small formats."""
     f = FORMATS[name]
     rng = np.random.default_rng(1)
     values = [to_float(random_codes(rng, "fp32", 100000), "fp32")]

@@ -1,4 +1,4 @@
-"""The ``ieee`` window: enough bits, and where the derivation says so, not one too many."""
+"""The ``ieee`` window has enough bits and, where the derivation says so, none too many."""
 
 import dataclasses
 
@@ -32,7 +32,7 @@ def all_triples(a, b, out):
 
 
 def differences(a, b, out, window):
-    """How many of all triples with K = 1 differ from the exact sum rounded once."""
+    """Return how many of all triples with K = 1 differ from the exact sum rounded once."""
     spec = DotSpec(input=a, input_b=b, output=out, k=1, window=window)
     exact = dataclasses.replace(spec, window=None)
     x, y, z = all_triples(a, b, out)
@@ -95,7 +95,7 @@ def test_windows_of_the_real_formats():
     ],
 )
 def test_witness_in_the_real_formats(name, out, a, b, c_exponent):
-    """P = 2^p and C = −(1 + 5 · 2^−f) · 2^(p − 3): C's last bit is a quarter of the sum's."""
+    """For P = 2^p and C = −(1 + 5·2^−f)·2^(p − 3), C's last bit is a quarter of the sum's."""
     spec = PRESETS["ieee"].spec(name, out, k=1)
     o = spec.output
     c = o.sign_mask | (c_exponent + o.bias) << o.fraction_bits | 0b101

@@ -1,4 +1,4 @@
-"""The matrix instructions: shapes, sizes, encoding and text both ways, errors, and golden D."""
+"""The matrix instructions: shapes, sizes, encoding, text, errors and results."""
 
 import re
 from itertools import product
@@ -28,7 +28,7 @@ def apart(opcode, d, other, operand):
 
 
 def instructions():
-    """Every D, A and B of every opcode, without C and with the first; and every C."""
+    """Yield every opcode with every D, A and B without C and with the first C, and with every C."""
     for opcode in Opcode:
         for d, a, b in product(*(legal(opcode, name) for name in "dab")):
             if apart(opcode, d, a, "a") and apart(opcode, d, b, "b"):
@@ -39,7 +39,7 @@ def instructions():
 
 
 def word_of(opcode, accumulate, d, a, b, c):
-    """The encoding, from the table of the documentation."""
+    """Encode an instruction by the table of the documentation."""
     return opcode | accumulate << 7 | d << 8 | a << 14 | b << 20 | c << 26
 
 
@@ -58,12 +58,12 @@ def check_encoding():
 
 
 def expected_count():
-    """Of ``instructions``: D's aligned places less those that A or B are in, and C's."""
+    """Count ``instructions`` from the aligned positions of D that A and B leave free."""
     total = 0
     for opcode in Opcode:
         d, a, b, c = (len(legal(opcode, name)) for name in OPERANDS)
         per_a, per_b = (max(opcode.fragment(x).registers for x in ("d", y)) for y in ("a", "b"))
-        # A and B each leave D all but the place (of D's size) that they are in.
+        # A and B each exclude the one position (of D's size) that they are in.
         assert per_a == per_b == opcode.fragment("d").registers
         total += 2 * d * (a - a // d) * (b - b // d) + c
     return total
@@ -71,7 +71,7 @@ def expected_count():
 
 def test_every_instruction_goes_both_ways():
     count, different = check_encoding()
-    # The first C is there twice: with D, A and B of the second loop it is also in the first.
+    # The first C occurs twice: its D, A and B of the second loop are also in the first loop.
     assert count == expected_count() and different == count - len(Opcode)
 
 
@@ -91,7 +91,7 @@ def test_another_encoding_is_noticed(monkeypatch, fields):
 
 
 def test_every_opcode_and_field_decodes_or_is_refused():
-    """Each field through all its values, the others legal: what decodes encodes to itself."""
+    """Each field takes all its values; every word that decodes encodes to itself."""
     fields = {name: (low, width) for name, low, width in FIELDS}
     assert sum(width for _, width in fields.values()) == isa.WORD_BITS
     good, bad = 0, 0

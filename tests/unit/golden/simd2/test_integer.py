@@ -29,7 +29,7 @@ PLUS = {
 
 
 def reference(op, a, b, c, bits):
-    """One result: rows of Python integers, wrapped after every step."""
+    """Compute one result with Python integers, wrapped after every step."""
     for x, y in zip(a, b, strict=True):
         term = wrap(TIMES[op.times](wrap(x, bits), wrap(y, bits)), bits)
         c = wrap(PLUS[op.plus](wrap(c, bits), term), bits)
@@ -58,7 +58,7 @@ def test_equals_python(op, bits):
 
 @pytest.mark.parametrize("op", Op)
 def test_every_pair_of_bytes(op):
-    """K = 1 from the identity: 65536 results."""
+    """With K = 1 and the identity as C, there are 65536 results."""
     values = np.arange(-128, 128)
     d = int_mmo(op, values[:, None], values[None, :], bits=8)
     assert d.size == 65536

@@ -1,4 +1,4 @@
-"""``golden.simd2.mmo``: against exact rationals, the plain form, IEEE's rules, and graph facts."""
+"""``golden.simd2.mmo`` against exact rationals, the plain form, IEEE 754 and graph facts."""
 
 from fractions import Fraction
 from itertools import product
@@ -22,7 +22,7 @@ def bits(x):
 
 
 def draw(rng, shape, dtype, kind):
-    """Operands of some kind: any bit pattern, specials, fractions, small integers up to 0."""
+    """Return operands of one kind: bit patterns, specials, fractions or integers up to 0."""
     dtype = np.dtype(dtype)
     if kind == "any":
         codes = rng.integers(0, 1 << 8 * dtype.itemsize, shape, dtype=np.uint64)
@@ -48,10 +48,12 @@ def test_equals_the_plain_form(op, dtype):
 
 
 def nearest(exact: Fraction) -> np.float32:
-    """A rational rounded to FP32, ties to even, by search among the neighbours."""
+    """Round a rational to FP32, ties to even, by a search among the neighbours."""
     if exact == 0:
         return np.float32(0)
-    guess = np.float32(float(exact))  # rounded twice; one of three neighbours is right
+    guess = np.float32(
+        float(exact)
+    )  # rounded twice, so the right result is this number or a neighbour
     near = [guess, np.nextafter(guess, INF), np.nextafter(guess, -INF)]
     near = [x for x in near if np.isfinite(x)]
     return min(near, key=lambda x: (abs(Fraction(float(x)) - exact), int(bits(x)[0]) & 1))
@@ -70,7 +72,7 @@ def test_sums_and_products_are_exact_and_rounded_once(dtype):
 
 
 def test_one_term_of_addnorm_is_the_square_of_a_rounded_difference():
-    """d = a − b rounded to FP32; C + d² rounded once."""
+    """With d = a − b rounded to FP32, C + d² is rounded once."""
     rng = np.random.default_rng(6)
     codes = rng.integers(0, 0x7C00, (2, 300)).astype(np.uint16)
     a, b = (codes | (rng.integers(0, 2, (2, 300)) << 15).astype(np.uint16)).view(np.float16)
@@ -86,7 +88,7 @@ def test_one_term_of_addnorm_is_the_square_of_a_rounded_difference():
 
 
 def test_addnorm_is_within_its_bound():
-    """Of K terms: half an ulp, K·q, and 2⁻²³ of every square for the rounded differences."""
+    """The error is at most half an ulp + K·q + 2⁻²³ of each square, for rounded differences."""
     rng = np.random.default_rng(7)
     spec = dot_spec(Op.ADDNORM, "fp16", k=4)
     assert spec is not None and spec.window is not None
@@ -103,7 +105,7 @@ def test_addnorm_is_within_its_bound():
 
 
 def test_minimum_and_maximum_number_of_all_pairs_of_specials():
-    """IEEE 754-2019, 9.6: NaN loses, −0 is below +0, two NaNs give the canonical one."""
+    """IEEE 754-2019, 9.6: numbers are preferred to NaN, −0 < +0, NaNs give the canonical NaN."""
     for x, y in product(np.array(SPECIALS, np.float32), repeat=2):
         low, high = minimum_number(x, y), maximum_number(x, y)
         if np.isnan(x) and np.isnan(y):
@@ -211,7 +213,7 @@ def test_what_mmo_refuses():
 
 @pytest.mark.parametrize("name", ["_is_plain", "_LAST"])
 def test_a_mutant_is_caught(monkeypatch, name):
-    """Zeros compared as numbers, or NaNs left where they rank, differ from the plain form."""
+    """Comparing zeros as numbers or keeping the ranks of NaNs differs from the plain form."""
     mutants = {"_is_plain": lambda *given: True, "_LAST": np.int32(0)}
     monkeypatch.setattr(module, name, mutants[name])
     rng = np.random.default_rng(1)

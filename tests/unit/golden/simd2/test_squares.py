@@ -1,4 +1,4 @@
-"""Squares of differences by products: exact where the window holds them, and within their bound."""
+"""Squared differences by products: exact within the window, otherwise within their bound."""
 
 from fractions import Fraction
 
@@ -14,7 +14,7 @@ WINDOW = PRESETS["ieee"].spec("fp16", k=4).window or 0
 
 
 def norm(a, b, c=0.0, k=4):
-    """C + Σ (a − b)² of vectors."""
+    """Return C + Σ (a − b)² of two vectors."""
     a, b = np.atleast_1d(a).astype(np.float16), np.atleast_1d(b).astype(np.float16)
     c = np.array([[c]], np.float32)
     return mmo("addnorm", a[None], b[:, None], c, k=k, squares="products")[0, 0]
@@ -30,7 +30,7 @@ def exact(a, b):
 def draw(rng, count):
     codes = rng.integers(0, 0x7C00, (2, count)) | rng.integers(0, 2, (2, count)) << 15
     a, b = codes.astype(np.uint16).view(np.float16)
-    near = rng.random(count) < 0.5  # numbers next to each other, the hardest to subtract
+    near = rng.random(count) < 0.5  # adjacent numbers, the hardest to subtract
     b[near] = (a[near].view(np.uint16) ^ rng.integers(0, 8, near.sum()).astype(np.uint16)).view(
         np.float16
     )
@@ -38,14 +38,14 @@ def draw(rng, count):
 
 
 def test_one_square_alone_is_rounded_once():
-    """No product that is cut is alone: a·a and a·b are whole in the window, b·b is cut at most."""
+    """At most b·b is truncated; a·a and a·b lie completely inside the window."""
     for a, b in zip(*draw(np.random.default_rng(0), 600), strict=True):
         assert norm(a, b) == nearest(exact([a], [b])), (a, b)
 
 
 @pytest.mark.parametrize(("pairs", "k"), [(1, 4), (2, 8), (5, 4)])
 def test_sums_are_within_their_bound(pairs, k):
-    """Half an ulp, and 4·pairs + 1 terms cut by 2^(E_max − F) each, in every block."""
+    """Each block is off by half an ulp + (4·pairs + 1)·2^(E_max − F) at most."""
     rng = np.random.default_rng(1)
     for _ in range(200):
         a, b = (
@@ -63,7 +63,7 @@ def test_sums_are_within_their_bound(pairs, k):
 
 
 def test_equal_numbers_do_not_push_others_out():
-    """60000 − 60000 is no reason to cut what else there is, nor C."""
+    """60000 − 60000 counts as zero, so neither other terms nor C are truncated."""
     a = [60000, 2**-10, -60000, 0]
     b = [60000, 2**-11, -60000, 0]
     c = float(np.float32(1 / 3))

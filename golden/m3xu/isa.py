@@ -211,7 +211,7 @@ class Instruction:
     b: int
     c: int | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not isinstance(self.opcode, Opcode):
             raise TypeError(f"opcode must be an Opcode, not {self.opcode!r}")
         for operand in _OPERANDS:

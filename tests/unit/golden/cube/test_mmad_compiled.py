@@ -46,7 +46,7 @@ def test_a_reset_leaves_an_empty_unit(at):
 
 
 def test_traffic_reaches_what_it_should():
-    """The traffic has every start, slot and precision, lost results, and few infinities and NaNs."""
+    """The traffic has every start, slot and precision, lost results and few specials."""
     config = CONFIGS["tiny"]
     traffic = make_traffic(config, beats=2000, seed=SEED)
     assert set(traffic.start.tolist()) == {0, 1, 2}

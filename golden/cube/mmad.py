@@ -71,6 +71,7 @@ def mmad(
     if c.shape[-2:] != (m, n):
         raise ValueError(f"c must be (..., {m}, {n}), not {c.shape}")
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2], c.shape[:-2])
+    # Choose the method by the amount of work; all methods return the same bits.
     work = m * n * terms * prod(lead)
     many = max(m, n) >= _LONG and (work >= _MANY or (work >= _TILE and next(_tiles) > _TILES))
     if not many or not fits(spec, terms):
@@ -87,8 +88,12 @@ def mmad_any(
 ) -> np.ndarray:
     """Return D = C + A·B for any K: whole blocks, then the rest as a shorter block.
 
-    With K = 0, D is C bit for bit. The arguments are those of ``mmad``, except that ``c`` is
-    required.
+    With K = 0, D is C bit for bit.
+
+    Parameters
+    ----------
+    a, b, c, spec
+        The same as those of ``mmad``, except that ``c`` is required.
     """
     whole = a.shape[-1] - a.shape[-1] % spec.k
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2], c.shape[:-2])

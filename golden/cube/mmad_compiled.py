@@ -277,6 +277,8 @@ def _specials(exp_a, neg_a, exp_b, neg_b, strip, rule):
 def _short_sum(sig_a, exp_a, sig_b, exp_b, strip, rule):
     """Add the truncated terms in 64 bits and round the sum to D."""
     terms, lanes = exp_b.shape
+    # A term with the exponent E_max is shifted left by window − fraction bits (right if negative),
+    # any other term to the right of that by the difference of the exponents.
     up, down = max(rule.window - rule.fraction_c, 0), max(rule.fraction_c - rule.window, 0)
     for j in range(lanes):
         right = strip.emax[j] - strip.exponent[j] + down
@@ -396,19 +398,19 @@ def _product(x, y):
 
 
 @numba.njit
-def _left(high, low, places):
+def _left(high, low, shift):
     """Shift two words left by 0 to 127."""
-    if places >= 64:
-        return np.int64(low << np.uint64(places - 64)), np.uint64(0)
-    carried = low >> np.uint64(1) >> np.uint64(63 - places)
-    return high << places | np.int64(carried), low << np.uint64(places)
+    if shift >= 64:
+        return np.int64(low << np.uint64(shift - 64)), np.uint64(0)
+    carried = low >> np.uint64(1) >> np.uint64(63 - shift)
+    return high << shift | np.int64(carried), low << np.uint64(shift)
 
 
 @numba.njit
-def _right(high, low, places):
+def _right(high, low, shift):
     """Shift two words arithmetically right by 0 to 127; return also the bits that are lost."""
-    far = places >= 64
-    near = np.uint64(places - 64 if far else places)
+    far = shift >= 64
+    near = np.uint64(shift - 64 if far else shift)
     from_low = np.uint64(high) if far else low
     from_high = high >> 63 if far else high
     lost = from_low & ((np.uint64(1) << near) - np.uint64(1))

@@ -61,6 +61,7 @@ def products(a, b, d, k, window, emin):
             for i in range(a.shape[0]):
                 for block in range(0, rows, k):
                     end = min(block + k, rows)
+                    # S is at most the number of terms times the largest |a| times the largest |b|.
                     bound = 0.0
                     for row in range(block, end):
                         bound = max(bound, _size(np.float64(a[i, first + row]), least))
@@ -232,6 +233,7 @@ def _sum_exactly(x, y, terms, c, window, emin):
         for k in range(terms):
             plain += np.float64(x[k]) * np.float64(y[k])
         return np.float32(plain)
+    # In units of q = 2^(emax − window), the floor of a term is an integer below 2^(window + 2).
     scale = _power(window - emax)
     total, lost = np.int64(0), False
     for k in range(terms + 1):

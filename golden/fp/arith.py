@@ -116,6 +116,7 @@ def to_int(
     if target.bits > 32:
         raise ValueError(f"bits of target must be at most 32, not {target.bits!r}")
     u = unpack(codes, source)
+    # Exponents above 60 count as 60: the result saturates in any case, and it fits into an int64.
     shift = np.maximum(source.fraction_bits - u.exponent, source.fraction_bits - 60)
     magnitude = round_shift(u.significand, shift, u.sign, rounding)
     value = np.clip(np.where(u.sign, -magnitude, magnitude), target.minimum, target.maximum)

@@ -150,7 +150,7 @@ def _chunk(
         result_bits=spec.result_bits,
         overflow=overflow,
     )
-    if not spec.output.has_infinity:
+    if not spec.output.has_infinity:  # ``round_pack`` gave the canonical NaN for an overflow
         d[d == spec.output.canonical_nan] = spec.nan_code
     if rounding == "RD":  # an exact zero sum of nonzero terms is −0 (IEEE 754-2019, section 6.3)
         d[(magnitude == 0) & ~special] |= d.dtype.type(spec.output.sign_mask)
@@ -234,7 +234,7 @@ def plain_sum(
     product, cut_p = _cut(product, last_p - unit, product_bits, spec)
     addend, cut_c = _cut(addend, last_c - unit, spec.output.fraction_bits, spec)
     total = product.sum(axis=0, dtype=object if wide else np.int64) + addend
-    if spec.truncate == "floor":
+    if spec.truncate == "floor":  # append the sticky bit, which halves the unit
         total = (total << 1) + (cut_p.any(axis=0) | cut_c)
         unit = unit - 1
     sign, magnitude = (total < 0).astype(bool), np.abs(total)
@@ -293,6 +293,7 @@ def _special(
     sign = x.sign ^ y.sign
     infinity = x.infinity | y.infinity
     zero = ((x.significand == 0) & ~x.infinity) | ((y.significand == 0) & ~y.infinity)
+    # IEEE 754-2019, section 7.2: ∞·0 and sums of infinities with different signs are invalid.
     positive = (infinity & ~sign).any(axis=0) | (z.infinity & ~z.sign)
     negative = (infinity & sign).any(axis=0) | (z.infinity & z.sign)
     nan = (x.nan | y.nan | (infinity & zero)).any(axis=0) | z.nan | (positive & negative)

@@ -142,13 +142,13 @@ def _sum(
             for j in range(4):
                 if m[j] != 0:
                     v = m[j] << bits
-                    here, above = np.int64(v & low), np.int64(v >> word)
+                    low_half, high_half = np.int64(v & low), np.int64(v >> word)
                     if negative:
-                        acc[words + j] -= here
-                        acc[words + j + 1] -= above
+                        acc[words + j] -= low_half
+                        acc[words + j + 1] -= high_half
                     else:
-                        acc[words + j] += here
-                        acc[words + j + 1] += above
+                        acc[words + j] += low_half
+                        acc[words + j + 1] += high_half
 
         # Propagate the carries, then take the magnitude: in units of q/2 with the sticky bit for
         # "floor", otherwise in units of q. A negative sum with the sticky bit s has the magnitude

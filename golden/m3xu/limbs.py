@@ -11,6 +11,15 @@ __all__ = ["limb_pairs", "product_by_steps", "split", "step_shifts"]
 def split(significand: int, *, limbs: int, bits: int) -> list[int]:
     """Split an unsigned integer into ``limbs`` limbs of ``bits`` bits, least significant first.
 
+    Parameters
+    ----------
+    significand : int
+        At least 0, of at most ``limbs * bits`` bits.
+    limbs : int
+        Number of limbs.
+    bits : int
+        Width of a limb, which is the width of the multipliers.
+
     Raises
     ------
     ValueError
@@ -28,12 +37,20 @@ def limb_pairs(step: int, limbs: int) -> list[tuple[int, int]]:
 
 
 def step_shifts(step: int, limbs: int, bits: int) -> list[int]:
-    """Return the shift of each lane's product in this step; there are at most two values."""
+    """Return the shift of each lane's product in this step, for limbs of ``bits`` bits."""
+    # i + j is either ``step`` or ``step + limbs``, so a lane needs only two shift amounts.
     return [bits * (i + j) for i, j in limb_pairs(step, limbs)]
 
 
 def product_by_steps(a: int, b: int, *, limbs: int, bits: int) -> int:
     """Return the product of two significands, formed in ``limbs`` steps of ``limbs`` products.
+
+    Parameters
+    ----------
+    a, b : int
+        Significands of at most ``limbs * bits`` bits.
+    limbs, bits : int
+        Number and width of the limbs.
 
     Raises
     ------

@@ -68,6 +68,7 @@ def im2col_load(
             f"channel must be below {image.shape[-4]} in every repetition, not {fractals[-1][0]}"
         )
     *lead, _, _, _, c0 = image.shape
+    # Pixels outside the image keep the padding value.
     result = np.full((*lead, repeat, ROWS, c0), pad_value, image.dtype)
     for i, (group, rows, columns, inside) in enumerate(fractals):
         result[..., i, inside, :] = image[..., group, rows[inside], columns[inside], :]

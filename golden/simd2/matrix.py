@@ -255,7 +255,7 @@ def _minus_zero(x: np.ndarray) -> bool:
 def _quick(op: Op, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     from vitruvian.golden.simd2.matrix_compiled import quick  # here, as Numba loads slowly
 
-    sign = np.float32(-1 if op.plus == "max" else 1)
+    sign = np.float32(-1 if op.plus == "max" else 1)  # max(x) = −min(−x)
     d = sign * c
     quick(np.ascontiguousarray(a), np.ascontiguousarray(b), d, op.times == "mul", sign)
     return sign * d
@@ -287,6 +287,7 @@ def _ranks(x: np.ndarray, flip: np.int32, *, nan: np.int32) -> np.ndarray:
 
     If ``flip`` is −1, the order is reversed. A NaN gets the rank ``nan``.
     """
+    # Sign and magnitude become two's complement: a negative number's magnitude bits are inverted.
     bits = np.array(x, order="C").view(np.int32)
     bits ^= (bits >> 31) & _LOW_BITS
     bits ^= flip

@@ -50,6 +50,7 @@ def quick(a, b, d, multiply, sign):
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _sums(a, b, d, sign, begin, end, n, stop):
+    # Four rows of B per pass, so that an element of d is loaded and stored once for four terms
     whole = begin + (end - begin) // 4 * 4
     for i in range(a.shape[0]):
         row = d[i, n:stop]

@@ -69,14 +69,14 @@ def check_im2col(transform, cases):
     total = 0
     for p in cases:
         image = RNG.integers(1, 100, (2, p.height, p.width, 2)).astype(np.int16)
-        wanted = plain_im2col(image, p, -7)
-        short = -len(wanted) % 16
-        filled = np.concatenate([wanted, np.full((short, *wanted.shape[1:]), -7)])
-        fractals = filled.reshape(-1, 16, *wanted.shape[1:]).transpose(0, 2, 1, 3)
+        expected = plain_im2col(image, p, -7)
+        short = -len(expected) % 16
+        filled = np.concatenate([expected, np.full((short, *expected.shape[1:]), -7)])
+        fractals = filled.reshape(-1, 16, *expected.shape[1:]).transpose(0, 2, 1, 3)
         assert np.array_equal(transform(image, p, mode=0, pad_value=-7), fractals), p
         turned = fractals.swapaxes(0, 1)
         assert np.array_equal(transform(image, p, mode=1, pad_value=-7), turned), p
-        total += len(wanted)
+        total += len(expected)
     return total
 
 
@@ -97,7 +97,7 @@ def test_every_small_case_is_a_walk_over_the_padded_image():
     ],
     ids=["stride", "dilation", "kernel", "pad turned", "pad exchanged"],
 )
-def test_the_comparison_sees_an_exchange(mutant):
+def test_the_comparison_notices_an_exchange(mutant):
     def transform(image, p, **how):
         return im2col(image, mutant(p), **how)
 
@@ -116,7 +116,7 @@ def test_col2im_is_the_adjoint():
         assert np.array_equal(col2im(other.swapaxes(0, 1), p, mode=1), back)
 
 
-def test_an_adjoint_without_a_pixel_is_seen():
+def test_an_adjoint_without_a_pixel_is_noticed():
     p = Patches(height=3, width=3, kernel=(2, 2), pad=(1, 1, 1, 1))
     image = np.ones((1, 3, 3, 2), np.float32)
     fractals = im2col(image, p)
@@ -142,13 +142,13 @@ def test_sums_are_rounded_in_the_order_that_is_stated(dtype):
     flat = fractals.swapaxes(1, 2).reshape(-1, 2, 3, 2, 3)  # patch, c1, kh, kw, c0
 
     def plain(order):
-        wanted = start.copy()
+        expected = start.copy()
         for kh, kw in order:
             for c1, n in product(range(2), range(p.count)):
                 y, x = n // p.columns - 1 + kh, n % p.columns + 2 * kw
                 for c0 in range(3 if 0 <= y < 5 and 0 <= x < 4 else 0):
-                    wanted[c1, y, x, c0] = dtype(wanted[c1, y, x, c0] + flat[n, c1, kh, kw, c0])
-        return wanted
+                    expected[c1, y, x, c0] = dtype(expected[c1, y, x, c0] + flat[n, c1, kh, kw, c0])
+        return expected
 
     rising = list(np.ndindex(3, 2))
     got = col2im(fractals, p, image=start)
@@ -264,7 +264,7 @@ FRACTAL = np.zeros((1, 16, 16), np.float16)
         (lambda: to_nc1hwc0(np.zeros((2, 2))), "images must be (..., C, H, W)"),
     ],
 )
-def test_what_does_not_fit_is_refused(call, message):
+def test_invalid_arguments_are_rejected(call, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
 
@@ -278,7 +278,7 @@ def test_types_are_checked():
         col2im_add(IMAGE, FRACTAL.astype(np.float32), FIGURE)
 
 
-def test_the_page_is_run(root):
+def test_the_example_of_the_page(root):
     """The example of docs/units/scu.md gives the printed patch counts and their product."""
     text = (root / "docs" / "units" / "scu.md").read_text()
     (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)

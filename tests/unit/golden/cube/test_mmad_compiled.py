@@ -45,7 +45,7 @@ def test_a_reset_leaves_an_empty_unit(at):
     assert np.array_equal(result.outputs["o"], traffic.d)
 
 
-def test_traffic_reaches_what_it_should():
+def test_traffic_covers_all_cases():
     """The traffic has every start, slot and precision, lost results and few specials."""
     config = CONFIGS["tiny"]
     traffic = make_traffic(config, beats=2000, seed=SEED)

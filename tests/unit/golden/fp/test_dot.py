@@ -166,7 +166,7 @@ def test_the_class_in_which_ieee_differs_from_exact():
     assert np.array_equal(fused_dot(a, b, c, ieee), fused_dot(a, b, c, exact))
 
 
-def test_exact_has_a_result_for_every_k():
+def test_exact_keeps_terms_for_every_k():
     """Exact sums keep the terms that a window would lose."""
     for name in FORMATS:
         spec = PRESETS["exact"].spec(name, name, k=5)
@@ -231,7 +231,7 @@ def test_specials():
         assert int(fused_dot(a, b, c, spec)) == expected, (a, b, c)
 
 
-def test_overflow_is_infinity_under_truncation_too():
+def test_overflow_is_infinity_also_with_truncation():
     spec = DotSpec(input="fp16", output="fp16", k=1, window=24, truncate="magnitude", rounding="RZ")
     assert int(fused_dot([0x7BFF], [0x4000], 0, spec)) == 0x7C00
     assert int(fused_dot([0x7BFF], [0x3C00], 0x4000, spec)) == 0x7BFF  # below 2^16: chopped

@@ -57,7 +57,7 @@ def test_derived_constants():
 
 
 @pytest.mark.parametrize("name", ["fp16", "bf16", "fp8e4m3", "fp8e5m2"])
-def test_every_code_decodes_as_elsewhere(name):
+def test_every_code_decodes_as_in_numpy(name):
     codes = np.arange(1 << FORMATS[name].storage_bits).astype(f"u{FORMATS[name].storage_bits // 8}")
     assert len(codes) in (256, 65536)
     with np.errstate(invalid="ignore"):
@@ -72,7 +72,7 @@ def test_every_code_decodes_as_elsewhere(name):
 
 
 @pytest.mark.parametrize("name", list(OTHER_TYPES))
-def test_encoding_rounds_as_elsewhere(name):
+def test_encoding_rounds_as_in_numpy(name):
     """Rounding agrees for all kinds of fp32 numbers and all midpoints of the small formats."""
     f = FORMATS[name]
     rng = np.random.default_rng(1)

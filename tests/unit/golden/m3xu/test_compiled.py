@@ -176,9 +176,9 @@ def test_products_by_float64_equal_the_plain_form(spec):
     ids=str,
 )
 def test_what_float64_sums_do_not_compute(changed):
-    given = {"input": "fp16", "output": "fp32", "k": 4, "window": 45}
-    assert fits_floats(DotSpec(**given))
-    assert not fits_floats(DotSpec(**{**given, **changed}))
+    args = {"input": "fp16", "output": "fp32", "k": 4, "window": 45}
+    assert fits_floats(DotSpec(**args))
+    assert not fits_floats(DotSpec(**{**args, **changed}))
 
 
 def test_one_kernel_serves_all_products(monkeypatch):
@@ -189,9 +189,9 @@ def test_one_kernel_serves_all_products(monkeypatch):
     calls = []
     products = sums_compiled.products
 
-    def spy(*given):
-        calls.append(given[0].shape)
-        return products(*given)
+    def spy(*args):
+        calls.append(args[0].shape)
+        return products(*args)
 
     monkeypatch.setattr(sums_compiled, "products", spy)
     rng = np.random.default_rng(12)
@@ -219,7 +219,7 @@ def test_it_is_compiled_once():
     assert len(_matrices.signatures) == 1
 
 
-def test_what_fits():
+def test_specs_that_fit():
     """Two words hold 126 bits; longer sums and sums without a window use the plain form."""
     exact, fp64 = PRESETS["exact"].spec("fp16"), FORMATS["fp64"]
     assert not fits(exact, 4)

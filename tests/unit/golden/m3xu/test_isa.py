@@ -45,13 +45,20 @@ def word_of(opcode, accumulate, d, a, b, c):
 
 def check_encoding():
     count, seen = 0, set()
-    for given_ in instructions():
-        word = given_.encode()
-        c = given_.c or 0
-        plain = word_of(given_.opcode.code, given_.c is not None, given_.d, given_.a, given_.b, c)
-        assert word == plain, given_
-        assert Instruction.decode(word) == given_
-        assert Instruction.parse(str(given_)) == given_
+    for instruction in instructions():
+        word = instruction.encode()
+        c = instruction.c or 0
+        plain = word_of(
+            instruction.opcode.code,
+            instruction.c is not None,
+            instruction.d,
+            instruction.a,
+            instruction.b,
+            c,
+        )
+        assert word == plain, instruction
+        assert Instruction.decode(word) == instruction
+        assert Instruction.parse(str(instruction)) == instruction
         seen.add(word)
         count += 1
     return count, len(seen)
@@ -102,12 +109,12 @@ def test_every_opcode_and_field_decodes_or_is_refused():
             for value in range(1 << width):
                 word = base & ~(((1 << width) - 1) << low) | value << low
                 try:
-                    found = Instruction.decode(word)
+                    result = Instruction.decode(word)
                 except ValueError as error:
                     assert f"{word:#010x}" in str(error)
                     bad += 1
                     continue
-                assert found.encode() == word and found.opcode.code == code
+                assert result.encode() == word and result.opcode.code == code
                 good += 1
     assert good + bad == 128 * 2 * 4 * 64
     codes = [opcode.code for opcode in Opcode]
@@ -121,19 +128,19 @@ def test_every_opcode_and_field_decodes_or_is_refused():
 def test_any_word(word, opcode):
     for candidate in (word, word & ~0x7F | opcode.code):
         try:
-            found = Instruction.decode(candidate)
+            result = Instruction.decode(candidate)
         except ValueError:
             continue
-        assert found.encode() == candidate and Instruction.parse(str(found)) == found
+        assert result.encode() == candidate and Instruction.parse(str(result)) == result
 
 
 @given(st.text(alphabet="mam.x0123456789fptcr, #z", max_size=40))
 def test_any_text(text):
     try:
-        found = Instruction.parse(text)
+        result = Instruction.parse(text)
     except ValueError:
         return
-    assert Instruction.parse(str(found)) == found
+    assert Instruction.parse(str(result)) == result
 
 
 def test_sizes():
@@ -149,7 +156,7 @@ def test_sizes():
         Opcode.FP16.fragment("e")
 
 
-def test_names_are_their_own():
+def test_names_are_unique():
     assert len({opcode.code for opcode in Opcode}) == len(Opcode) == 7
     assert len({opcode.mnemonic for opcode in Opcode}) == len(Opcode)
     for opcode in Opcode:
@@ -189,8 +196,8 @@ def test_wrong_text(text, message):
 
 def test_wrong_numbers():
     def made(**changes: Any):
-        given: dict[str, Any] = {"opcode": Opcode.FP16, "d": 8, "a": 0, "b": 4}
-        return Instruction(**(given | changes))
+        args: dict[str, Any] = {"opcode": Opcode.FP16, "d": 8, "a": 0, "b": 4}
+        return Instruction(**(args | changes))
 
     assert not made().accumulates
     with pytest.raises(TypeError, match="opcode must be an Opcode, not 1"):
@@ -242,7 +249,7 @@ def test_execution_is_gemm_of_the_units_blocks(opcode):
         assert execute(opcode, a, b, c, **unit).tobytes() == d.tobytes()
 
 
-def test_execution_of_what_does_not_fit():
+def test_execution_rejects_wrong_operands():
     one = Instruction.parse("mma.16x8x8.fp32 r8, r0, r4, r12")
     a, b, c = np.zeros((16, 8), "f4"), np.zeros((8, 8), "f4"), np.zeros((16, 8), "f4")
     with pytest.raises(ValueError, match=r"c must be given in mma.16x8x8.fp32 r8, r0, r4, r12"):

@@ -58,7 +58,7 @@ def test_products_by_steps():
 
 
 @pytest.mark.parametrize(("bits", "n"), SIZES)
-def test_two_shifts_a_step(bits, n):
+def test_a_step_has_at_most_two_shifts(bits, n):
     check_shifts(bits, n)
 
 
@@ -82,7 +82,7 @@ def test_two_limbs_of_12_bits():
     assert straight + (cross << 16) != a * b
 
 
-def test_split_and_what_does_not_fit():
+def test_split_rejects_significands_that_are_too_wide():
     assert split(0xABCDEF, limbs=2, bits=12) == [0xDEF, 0xABC]
     assert split(0xABCDEF, limbs=3, bits=12) == [0xDEF, 0xABC, 0]
     with pytest.raises(ValueError, match="significand must have at most 24 bits, not 16777216"):
@@ -210,7 +210,7 @@ def test_types():
         ),
     ],
 )
-def test_units_that_cannot_be(options: dict[str, Any], message):
+def test_impossible_units_are_rejected(options: dict[str, Any], message):
     name = options.get("precision", "fp32")
     a = np.zeros((2, 2), operand_dtype(name) if name in PRECISIONS else np.float32)
     with pytest.raises(ValueError, match=re.escape(message)):
@@ -231,7 +231,7 @@ def test_units_that_cannot_be(options: dict[str, Any], message):
         ("fp64", np.float64, np.float64, np.float32, "c must be float64, not float32"),
     ],
 )
-def test_types_that_do_not_fit(precision, a, b, c, message):
+def test_wrong_types_are_rejected(precision, a, b, c, message):
     a, b, c = (None if t is None else np.zeros((2, 2), t) for t in (a, b, c))
     with pytest.raises(TypeError, match=re.escape(message)):
         gemm(a, b, c, precision=precision, k=20)  # pyright: ignore[reportArgumentType]
@@ -249,7 +249,7 @@ def test_types_that_do_not_fit(precision, a, b, c, message):
         ((2, 2, 4), (3, 4, 3), None, "broadcast"),
     ],
 )
-def test_shapes_that_do_not_fit(precision, a, b, c, message):
+def test_wrong_shapes_are_rejected(precision, a, b, c, message):
     a, b = np.zeros(a, operand_dtype(precision)), np.zeros(b, operand_dtype(precision))
     c = None if c is None else np.zeros(c, result_dtype(precision))
     with pytest.raises(ValueError, match=re.escape(message)):

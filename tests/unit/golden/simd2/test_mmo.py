@@ -67,8 +67,8 @@ def test_sums_and_products_are_exact_and_rounded_once(dtype):
     for x, y in zip(a, b, strict=True):
         p, q = Fraction(float(x)), Fraction(float(y))
         for op, exact in (("minplus", p + q), ("maxmul", p * q)):
-            found = mmo(op, np.array([[x]]), np.array([[y]]))[0, 0]
-            assert found == nearest(exact), (op, x, y)
+            result = mmo(op, np.array([[x]]), np.array([[y]]))[0, 0]
+            assert result == nearest(exact), (op, x, y)
 
 
 def test_one_term_of_addnorm_is_the_square_of_a_rounded_difference():
@@ -82,8 +82,8 @@ def test_one_term_of_addnorm_is_the_square_of_a_rounded_difference():
         exact = Fraction(float(x)) - Fraction(float(y))
         d = Fraction(float(nearest(exact)))
         inexact += d != exact
-        found = mmo("addnorm", np.array([[x]]), np.array([[y]]), np.array([[z]]), k=1)[0, 0]
-        assert found == nearest(d * d + Fraction(float(z)))
+        result = mmo("addnorm", np.array([[x]]), np.array([[y]]), np.array([[z]]), k=1)[0, 0]
+        assert result == nearest(d * d + Fraction(float(z)))
     assert inexact > 10
 
 
@@ -98,10 +98,10 @@ def test_addnorm_is_within_its_bound():
         squares = [
             (Fraction(float(x)) - Fraction(float(y))) ** 2 for x, y in zip(a, b, strict=True)
         ]
-        found = Fraction(float(mmo("addnorm", a[None], b[:, None])[0, 0]))
+        result = Fraction(float(mmo("addnorm", a[None], b[:, None])[0, 0]))
         largest = max([*squares, Fraction(1, 2**48)])
-        bound = found / 2**24 + 4 * largest / 2 ** (spec.window - 2) + sum(squares) / 2**23
-        assert abs(found - sum(squares)) <= bound
+        bound = result / 2**24 + 4 * largest / 2 ** (spec.window - 2) + sum(squares) / 2**23
+        assert abs(result - sum(squares)) <= bound
 
 
 def test_minimum_and_maximum_number_of_all_pairs_of_specials():
@@ -125,7 +125,7 @@ def one(op, a, b, c=None):
     return mmo(op, a, b, None if c is None else np.array([[c]], np.float32))[0, 0]
 
 
-def test_infinity_flows_and_nan_loses():
+def test_infinity_propagates_and_numbers_are_preferred_to_nan():
     assert one("minplus", [np.inf, np.inf], [np.inf, 3]) == np.inf
     assert one("minplus", [np.inf, 1], [-np.inf, 2]) == 3
     assert np.isnan(one("minplus", [np.inf], [-np.inf], np.nan))
@@ -175,19 +175,19 @@ def test_batches_broadcast():
 
 
 @pytest.mark.parametrize("op", Op, ids=lambda op: op.mnemonic)
-def test_small_matrices_in_stacks_are_as_one_by_one(op, monkeypatch):
+def test_a_stack_of_small_matrices_equals_single_ones(op, monkeypatch):
     rng = np.random.default_rng(op.code)
     monkeypatch.setattr(module, "_STACKED", 300)
     for kind in ("any", "specials"):
         a, b = (draw(rng, (20, *shape), np.float16, kind) for shape in ((3, 5), (5, 4)))
         c = draw(rng, (20, 3, 4), np.float32, kind)
-        found = mmo(op, a, b, c)
-        for one, x, y, z in zip(found, a, b, c, strict=True):
+        result = mmo(op, a, b, c)
+        for one, x, y, z in zip(result, a, b, c, strict=True):
             assert np.array_equal(bits(one), bits(mmo(op, x, y, z)))
     assert mmo(op, a[:, :0], b).shape == (20, 0, 4) and mmo(op, a, b[..., :0]).shape == (20, 3, 0)
 
 
-def test_what_mmo_refuses():
+def test_invalid_arguments_are_rejected():
     a, b = np.zeros((2, 3), np.float16), np.zeros((3, 2), np.float16)
     with pytest.raises(ValueError, match="op must be one of mma, minplus"):
         mmo("plus", a, b)
@@ -214,7 +214,7 @@ def test_what_mmo_refuses():
 @pytest.mark.parametrize("name", ["_is_plain", "_LAST"])
 def test_a_mutant_is_caught(monkeypatch, name):
     """Comparing zeros as numbers or keeping the ranks of NaNs differs from the plain form."""
-    mutants = {"_is_plain": lambda *given: True, "_LAST": np.int32(0)}
+    mutants = {"_is_plain": lambda *args: True, "_LAST": np.int32(0)}
     monkeypatch.setattr(module, name, mutants[name])
     rng = np.random.default_rng(1)
     a, b = draw(rng, (9, 3), np.float16, "specials"), draw(rng, (3, 9), np.float16, "specials")
@@ -233,6 +233,6 @@ def test_the_plain_form_of_a_stack_is_that_of_each():
     a, b, c = (rng.normal(size=s).astype(np.float32) for s in ((3, 5, 8), (3, 8, 7), (3, 5, 7)))
     for op in (Op.MMA, Op.ADDNORM, Op.MINPLUS):
         dot = dot_spec(op, OPERANDS[np.dtype(np.float32)])
-        found = plain_mmo(op, a, b, c, dot=dot)
+        result = plain_mmo(op, a, b, c, dot=dot)
         each = [plain_mmo(op, *one, dot=dot) for one in zip(a, b, c, strict=True)]
-        assert np.array_equal(bits(found), bits(np.stack(each)))
+        assert np.array_equal(bits(result), bits(np.stack(each)))

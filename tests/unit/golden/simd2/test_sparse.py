@@ -76,7 +76,7 @@ def _true(code, name):
 
 @pytest.mark.parametrize("op", Op, ids=lambda op: op.mnemonic)
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: dtype.name)
-def test_every_element_by_itself(op, dtype):
+def test_every_element_equals_a_scalar_loop(op, dtype):
     """Any values, any indices (also equal and descending ones), sums of 2 and of 4 values."""
     rng = np.random.default_rng(op.code)
     for m, k, n, lanes in ((3, 12, 4, 4), (2, 8, 3, 2)):
@@ -86,8 +86,8 @@ def test_every_element_by_itself(op, dtype):
         if lanes == 2:  # so that sums of numbers of similar size are rounded
             values, b = (rng.normal(size=x.shape).astype(dtype) for x in (values, b))
             c = rng.normal(size=c.shape).astype(np.float32)
-        found = mmo_sparse(op, values, indices, b, c, k=lanes)
-        assert np.array_equal(bits(found), brute(op, values, indices, b, c, lanes)), (m, k, n)
+        result = mmo_sparse(op, values, indices, b, c, k=lanes)
+        assert np.array_equal(bits(result), brute(op, values, indices, b, c, lanes)), (m, k, n)
 
 
 def test_a_preset_rounds_blocks_of_kept_values():
@@ -96,8 +96,8 @@ def test_a_preset_rounds_blocks_of_kept_values():
     values, b = values.astype(np.float16), b.astype(np.float16)
     indices = rng.integers(0, 4, values.shape)
     c = rng.normal(size=(4, 4)).astype(np.float32)
-    found = mmo_sparse("mma", values, indices, b, c, k=8, preset="a100")
-    assert np.array_equal(bits(found), brute(Op.MMA, values, indices, b, c, 8, "a100"))
+    result = mmo_sparse("mma", values, indices, b, c, k=8, preset="a100")
+    assert np.array_equal(bits(result), brute(Op.MMA, values, indices, b, c, 8, "a100"))
 
 
 def test_squares_by_products():
@@ -106,15 +106,15 @@ def test_squares_by_products():
     values, b = patterns(rng, (3, 8), np.float16), patterns(rng, (16, 5), np.float16)
     indices, c = rng.integers(0, 4, values.shape), rng.normal(size=(3, 5)).astype(np.float32)
     settings: dict[str, Any] = {"k": 8, "squares": "products"}
-    found = mmo_sparse("addnorm", values, indices, b, c, **settings)
+    result = mmo_sparse("addnorm", values, indices, b, c, **settings)
     for i, places in enumerate(indices + np.arange(8) // 2 * 4):
         one = slice(i, i + 1)
         expected = mmo("addnorm", values[one], b[places], c[one], **settings)
-        assert np.array_equal(bits(found[one]), bits(expected))
+        assert np.array_equal(bits(result[one]), bits(expected))
 
 
 @pytest.mark.parametrize("op", Op, ids=lambda op: op.mnemonic)
-def test_the_kept_ones_matter_most(op):
+def test_the_kept_elements_matter_most(op):
     """Compare all choices of two: by magnitude for +, else by ⊕ over A and a constant B."""
     rng = np.random.default_rng(10 + op.code)
     a = patterns(rng, (300, 4), np.float16)
@@ -152,14 +152,14 @@ def test_nothing_is_lost_of_a_matrix_that_is_two_of_four(op, dtype):
     assert np.array_equal(bits(expand(op, values, indices)), bits(a))
     b, c = (0.1 + rng.random((40, 7))).astype(dtype), rng.random((2, 9, 7)).astype(np.float32)
     for k in (4, 8):  # if ⊕ is +, dense sums of twice as many terms have the same edges
-        found, dense = mmo_sparse(op, values, indices, b, c, k=k), mmo(op, a, b, c, k=2 * k)
-        assert np.array_equal(bits(found), bits(dense))
+        result, dense = mmo_sparse(op, values, indices, b, c, k=k), mmo(op, a, b, c, k=2 * k)
+        assert np.array_equal(bits(result), bits(dense))
     crowded = a.copy()
     crowded[1, 2, 4:7] = 1
     assert not is_two_of_four(op, crowded)
 
 
-def test_edges_beside_what_looks_like_none():
+def test_edges_that_look_like_missing_ones():
     """A NaN is an edge except for orand; for products, zeros of both signs are missing edges."""
     nan = np.nan
     for op, row, kept in (
@@ -200,15 +200,15 @@ def test_matrices_in_stacks():
     assert (empty == -np.inf).all() and empty.shape == (3, 2, 4, 5)
 
 
-def test_what_is_refused():
+def test_invalid_arguments_are_rejected():
     a, b = np.zeros((2, 8), np.float16), np.zeros((8, 3), np.float16)
     values, indices = compress("minplus", a)
     for call, text in (
         (lambda: compress("minplus", a[:, :6]), "with K a multiple of 4, not"),
         (lambda: compress("minplus", a.astype(float)), "dtype of a must be one of float16"),
         (lambda: compress("plus", a), "op must be one of mma"),
-        (lambda: is_two_of_four("addnorm", a), "has a no-edge value, not addnorm"),
-        (lambda: expand("addnorm", values, indices), "has a no-edge value, not addnorm"),
+        (lambda: is_two_of_four("addnorm", a), "with a no-edge value, not addnorm"),
+        (lambda: expand("addnorm", values, indices), "with a no-edge value, not addnorm"),
         (lambda: expand("mma", values, indices * 0), "indices of a pair must be different"),
         (lambda: mmo_sparse("mma", values, indices + 4, b), "between 0 and 3, not 4"),
         (lambda: mmo_sparse("mma", values, indices[:1], b), "the same shape"),
@@ -260,5 +260,5 @@ def test_one_stacked_operand_makes_a_stack(stacked):
     one = mmo_sparse("minplus", **operands)
     for name in (stacked, "indices") if stacked == "values" else (stacked,):
         operands[name] = np.stack([operands[name]] * 3)
-    found = mmo_sparse("minplus", **operands)
-    assert found.shape == (3, 9, 7) and np.array_equal(found, np.stack([one] * 3))
+    result = mmo_sparse("minplus", **operands)
+    assert result.shape == (3, 9, 7) and np.array_equal(result, np.stack([one] * 3))

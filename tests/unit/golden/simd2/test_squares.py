@@ -52,17 +52,17 @@ def test_sums_are_within_their_bound(pairs, k):
             (x * 2.0 ** rng.integers(-10, 6, pairs)).astype(np.float16)
             for x in rng.normal(size=(2, pairs))
         )
-        found = norm(a, b, k=k)
+        result = norm(a, b, k=k)
         size = max(float(x) ** 2 for x in (*a, *b))
         blocks = -(-4 * pairs // k)
         bound = blocks * (
-            abs(Fraction(float(found))) / 2**24
+            abs(Fraction(float(result))) / 2**24
             + Fraction(max(size, 2.0**-28)) * (k + 1) / 2 ** (WINDOW - 2)
         )
-        assert abs(Fraction(float(found)) - exact(a, b)) <= bound
+        assert abs(Fraction(float(result)) - exact(a, b)) <= bound
 
 
-def test_equal_numbers_do_not_push_others_out():
+def test_equal_numbers_do_not_raise_the_window():
     """60000 − 60000 counts as zero, so neither other terms nor C are truncated."""
     a = [60000, 2**-10, -60000, 0]
     b = [60000, 2**-11, -60000, 0]
@@ -88,7 +88,7 @@ def test_specials(a, b, result):
     assert np.array_equal(norm([a, 1], [b, 1], k=8), np.float32(result), equal_nan=True)
 
 
-def test_a_sign_that_is_not_turned_is_caught(monkeypatch):
+def test_a_sign_that_is_not_negated_is_caught(monkeypatch):
     original = vitruvian.golden.simd2.squares.square_parts
 
     def mutant(a, b):
@@ -96,13 +96,13 @@ def test_a_sign_that_is_not_turned_is_caught(monkeypatch):
         return np.abs(left), right
 
     a, b = np.full((1, 1), 3, np.float16), np.full((1, 1), 1, np.float16)
-    given = a, b, np.zeros((1, 1), np.float32), PRESETS["ieee"].spec("fp16", k=4)
-    assert vitruvian.golden.simd2.squares.square_sums(*given) == 4
+    args = a, b, np.zeros((1, 1), np.float32), PRESETS["ieee"].spec("fp16", k=4)
+    assert vitruvian.golden.simd2.squares.square_sums(*args) == 4
     monkeypatch.setattr(vitruvian.golden.simd2.squares, "square_parts", mutant)
-    assert vitruvian.golden.simd2.squares.square_sums(*given) != 4
+    assert vitruvian.golden.simd2.squares.square_sums(*args) != 4
 
 
-def test_what_it_refuses():
+def test_invalid_arguments_are_rejected():
     with pytest.raises(ValueError, match="multiple of 4 for squares, not 6"):
         norm(1, 2, k=6)
     with pytest.raises(ValueError, match="squares must be one of differences, products"):

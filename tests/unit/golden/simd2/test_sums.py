@@ -59,8 +59,13 @@ def test_the_same_as_integers(op, dtype, kind):
         c = draw(rng, (m, n), np.float32 if kind != "largest" else dtype, kind).astype(np.float32)
         x, y = (x.astype(np.float32) for x in (a, b))
         spec = dot_spec(op, OPERANDS[np.dtype(dtype)], k=lanes)
-        found = mmo(op, a, b, c, k=lanes)
-        assert np.array_equal(bits(found), bits(plain_mmo(op, x, y, c, dot=spec))), (m, k, n, lanes)
+        result = mmo(op, a, b, c, k=lanes)
+        assert np.array_equal(bits(result), bits(plain_mmo(op, x, y, c, dot=spec))), (
+            m,
+            k,
+            n,
+            lanes,
+        )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -77,8 +82,8 @@ def test_squares_by_products_are_the_same(dtype, kind):
         spec = PRESETS["ieee"].spec(OPERANDS[np.dtype(dtype)], k=lanes)
         with np.errstate(invalid="ignore"):
             expected = square_sums(a, b, c, spec)
-        found = mmo("addnorm", a, b, c, k=lanes, squares="products")
-        assert np.array_equal(bits(found), bits(expected)), (m, k, n, lanes)
+        result = mmo("addnorm", a, b, c, k=lanes, squares="products")
+        assert np.array_equal(bits(result), bits(expected)), (m, k, n, lanes)
 
 
 def near_ties(rng, count, dtype):
@@ -101,15 +106,15 @@ def near_ties(rng, count, dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
-def test_ties_and_what_the_window_leaves_of_them(dtype):
+def test_ties_and_terms_near_the_end_of_the_window(dtype):
     rng = np.random.default_rng(1)
     a, b, c = near_ties(rng, 3000, dtype)
     spec = dot_spec(Op.MMA, OPERANDS[np.dtype(dtype)])
     assert spec is not None
-    found = mmo("mma", a, b, c)
+    result = mmo("mma", a, b, c)
     columns = np.broadcast_to(bits(b).T, a.shape)
-    assert np.array_equal(bits(found)[:, 0], fused_dot(bits(a), columns, bits(c)[:, 0], spec))
-    up = np.abs(found) > np.abs(c)
+    assert np.array_equal(bits(result)[:, 0], fused_dot(bits(a), columns, bits(c)[:, 0], spec))
+    up = np.abs(result) > np.abs(c)
     assert 300 < np.count_nonzero(up) < 2700
 
 
@@ -124,7 +129,7 @@ def test_small_differences_of_large_coordinates():
         assert np.array_equal(bits(mmo("addnorm", a, a.T, add)), bits(expected))
 
 
-def test_presets_and_windows_that_are_not_for_it():
+def test_presets_and_windows_outside_the_fast_path():
     rng = np.random.default_rng(3)
     a, b = rng.normal(size=(2, 24, 24)).astype(np.float16)
     c = rng.normal(size=(24, 24)).astype(np.float32)
@@ -144,11 +149,11 @@ def test_a_mutant_is_caught(monkeypatch, name, mutant):
     rng = np.random.default_rng(4)
     a, b, c = near_ties(rng, 50, np.float32)
     expected = bits(mmo("mma", a, b, c))
-    given = a, np.ascontiguousarray(b)
+    args = a, np.ascontiguousarray(b)
     d = c.copy()
-    module.products.py_func(*given, d, 4, 48, -126)
+    module.products.py_func(*args, d, 4, 48, -126)
     assert np.array_equal(bits(d), expected)
-    monkeypatch.setattr(module, name, lambda *given: mutant)
+    monkeypatch.setattr(module, name, lambda *args: mutant)
     d = c.copy()
-    module.products.py_func(*given, d, 4, 48, -126)
+    module.products.py_func(*args, d, 4, 48, -126)
     assert not np.array_equal(bits(d), expected)

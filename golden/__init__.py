@@ -1,4 +1,4 @@
-"""NumPy models, exact to the bit, one per unit, and the parameter objects shared with the RTL."""
+"""Bit-exact NumPy models, one per unit, and the parameter objects that they share with the RTL."""
 
 if __name__ != "vitruvian.golden":
     raise ImportError("import vitruvian.golden, not golden")

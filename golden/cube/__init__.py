@@ -1,4 +1,4 @@
-"""The Cube's arithmetic: matrix multiply-accumulate on codes."""
+"""The arithmetic of the Cube, the DaVinci core's matrix unit: multiply-accumulate on codes."""
 
 from vitruvian.golden.cube.mmad import mmad, mmad_any
 

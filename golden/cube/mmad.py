@@ -2,8 +2,10 @@
 
 from itertools import count
 from math import prod
+from typing import TypeGuard
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from vitruvian.golden.cube.sums import fits_floats, float_mmad
 from vitruvian.golden.fp import DotSpec, IntDotSpec, fused_dot, int_dot
@@ -11,40 +13,48 @@ from vitruvian.golden.fp.dot import sum_bits
 
 __all__ = ["fits", "mmad", "mmad_any", "plain_mmad"]
 
-_TERMS = 1 << 22  # that are worked on at a time
-_MANY = 1 << 14  # terms for which loading the compiled twin is worth while
-_LONG = 4  # elements in a row or a column of D for which its start-up is
-_TILE = 1 << 11  # terms for which it is faster once it is loaded
-_TILES = 256  # such products, one by one, after which it is loaded
+_TERMS = 1 << 22  # terms per step of the plain version, which bounds its memory
 
-_MATRIX = 1 << 12  # terms of one matrix for which the sums in float64 are faster
+# The compiled version loads Numba, which takes seconds; so it is used only if that is worth while.
+_MANY = 1 << 14  # terms of a product from which on loading it pays
+_LONG = 4  # elements in a row or a column of D from which on it is faster
+_TILE = 1 << 11  # terms of a product from which on it is faster once it is loaded
+_TILES = 256  # number of such products after which it is loaded
+_MATRIX = 1 << 12  # terms of one matrix from which on the sums in float64 are faster
 
-_tiles = count(1)  # of small products: a program that has some has many
+_tiles = count(1)  # small products so far: a program that computes some computes many
 
 
-def mmad(a, b, c=None, *, spec):
-    """D = C + A·B: blocks of `spec.k` terms in rising k, each block's D the next one's C.
+def mmad(
+    a: ArrayLike, b: ArrayLike, c: ArrayLike | None = None, *, spec: DotSpec | IntDotSpec
+) -> np.ndarray:
+    """Return D = C + A·B, computed in blocks of ``spec.k`` terms.
+
+    The blocks follow in ascending k, and the D of a block is the C of the next.
 
     Parameters
     ----------
-    a : (..., M, K) ndarray of int
-        `spec.input` codes, or 8-bit integers. K up to `spec.k`, or a multiple of it.
-    b : (..., K, N) ndarray of int
-        `spec.input_b` codes, or 8-bit integers.
-    c : (..., M, N) ndarray of int, optional
-        `spec.output` codes, or int32 values or codes; zero (+0) by default. Leading axes broadcast.
+    a : (..., M, K) array_like of int
+        ``spec.input`` codes, or 8-bit integers. K is at most ``spec.k`` or a multiple of it.
+    b : (..., K, N) array_like of int
+        ``spec.input_b`` codes, or 8-bit integers.
+    c : (..., M, N) array_like of int, optional
+        ``spec.output`` codes, or int32 values or codes; zero (+0) by default. Leading axes
+        broadcast.
     spec : DotSpec or IntDotSpec
-        What each block computes.
+        Arithmetic of a block.
 
     Returns
     -------
     (..., M, N) ndarray
-        `spec.output` codes, or int32.
+        ``spec.output`` codes, or int32.
 
     Raises
     ------
-    TypeError, ValueError
-        For another `spec`, operands that are not codes, and shapes that do not fit.
+    TypeError
+        If ``spec`` has the wrong type or an operand does not hold integers.
+    ValueError
+        If a code is too wide, or if the shapes or K do not fit.
     """
     if not isinstance(spec, DotSpec | IntDotSpec):
         raise TypeError(f"spec must be a DotSpec or an IntDotSpec, not {spec!r}")
@@ -61,19 +71,30 @@ def mmad(a, b, c=None, *, spec):
     if c.shape[-2:] != (m, n):
         raise ValueError(f"c must be (..., {m}, {n}), not {c.shape}")
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2], c.shape[:-2])
+    # Choose the method by the amount of work; all methods return the same bits.
     work = m * n * terms * prod(lead)
     many = max(m, n) >= _LONG and (work >= _MANY or (work >= _TILE and next(_tiles) > _TILES))
     if not many or not fits(spec, terms):
         return plain_mmad(a, b, c, spec)
     if m * n * terms >= _MATRIX and fits_floats(spec):
         return float_mmad(a, b, c, spec)
-    from vitruvian.golden.cube.mmad_compiled import compiled_mmad  # numba takes its time to load
+    from vitruvian.golden.cube.mmad_compiled import compiled_mmad  # here, as Numba loads slowly
 
     return compiled_mmad(a, b, c, spec)
 
 
-def mmad_any(a, b, c, *, spec):
-    """As `mmad` for any K: whole blocks, then what is left; with K = 0 D is C, bit for bit."""
+def mmad_any(
+    a: np.ndarray, b: np.ndarray, c: np.ndarray, *, spec: DotSpec | IntDotSpec
+) -> np.ndarray:
+    """Return D = C + A·B for any K: whole blocks, then the rest as a shorter block.
+
+    With K = 0, D is C bit for bit.
+
+    Parameters
+    ----------
+    a, b, c, spec
+        The same as those of ``mmad``, except that ``c`` is required.
+    """
     whole = a.shape[-1] - a.shape[-1] % spec.k
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2], c.shape[:-2])
     d = np.broadcast_to(c, (*lead, *c.shape[-2:]))
@@ -83,16 +104,18 @@ def mmad_any(a, b, c, *, spec):
     return np.ascontiguousarray(d)
 
 
-def fits(spec, terms):
-    """Whether the compiled twin has room for the sums of a `spec`, blocks of at most `terms`."""
+def fits(spec: DotSpec | IntDotSpec, terms: int) -> TypeGuard[DotSpec]:
+    """Return True if ``compiled_mmad`` can hold the sums of a spec, for K = ``terms``."""
     if not isinstance(spec, DotSpec) or spec.window is None:
         return False
     widest = max(f.fraction_bits for f in (spec.input, spec.input_b, spec.output))
     return widest <= 52 and sum_bits(spec, min(spec.k, terms)) <= 126
 
 
-def plain_mmad(a, b, c, spec):
-    """`mmad` as blocks of broadcast dot products, on arrays of shapes that fit."""
+def plain_mmad(
+    a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: DotSpec | IntDotSpec
+) -> np.ndarray:
+    """Return what ``mmad`` returns, as broadcast dot products on arrays of matching shapes."""
     m, n, terms = a.shape[-2], b.shape[-1], a.shape[-1]
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2], c.shape[:-2])
     d = np.broadcast_to(c, (*lead, m, n))
@@ -105,8 +128,10 @@ def plain_mmad(a, b, c, spec):
     return np.concatenate(rows, axis=-2)
 
 
-def _rows(a, columns, d, spec):
-    """Some rows of the result: a (..., rows, K), columns (..., N, K), d (..., rows, N)."""
+def _rows(
+    a: np.ndarray, columns: np.ndarray, d: np.ndarray, spec: DotSpec | IntDotSpec
+) -> np.ndarray:
+    """Return some rows of the result: a (..., rows, K), columns (..., N, K), d (..., rows, N)."""
     for start in range(0, a.shape[-1], spec.k):
         block = slice(start, start + spec.k)
         x, y = a[..., :, None, block], columns[..., None, :, block]

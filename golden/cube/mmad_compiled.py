@@ -1,8 +1,9 @@
-"""A compiled twin of `golden.cube.mmad.plain_mmad` for floating point with a window.
+"""A compiled version of ``golden.cube.mmad.plain_mmad`` for floating point with a window.
 
-Operands are decoded once. A row of D is worked on in strips, pass after pass over a strip, each of
-them a loop without branches. Sums of up to 59 bits are int64, longer ones two words of 64 bits.
-All that is compiled is in this file: Numba's cache looks at the time stamp of no other.
+Operands are decoded once. A row of D is computed in strips, with several passes over a strip, each
+a loop without branches. Sums of up to 59 bits are held in an int64, longer sums in two 64-bit
+words. Everything that is compiled must be in this file, because Numba's cache does not notice a
+change in another file.
 """
 
 from functools import lru_cache
@@ -11,33 +12,39 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
+from numpy.typing import ArrayLike
 
 from vitruvian.golden.fp.codec import as_codes, code_dtype, unpack
 from vitruvian.golden.fp.dot import sum_bits
+from vitruvian.golden.fp.formats import FloatFormat
+from vitruvian.golden.fp.spec import DotSpec
 
 __all__ = ["compiled_mmad"]
 
 _LANES = 128  # elements in a strip
-_JAM = 60  # bits of a sum that is rounded, the last one the OR of all below
+_JAM = 60  # bits of a sum before it is rounded; the last one is the OR of all bits below
 _LIMB = (1 << 27) - 1
-_LOOKED_UP_BITS, _LOOKED_UP = 16, 1 << 12  # widest codes, and most of them, in a table
+# Codes of at most so many bits are decoded with a table, if an array has at most so many of them
+_LOOKED_UP_BITS, _LOOKED_UP = 16, 1 << 12
 
-# Exponents that tell zero, infinity and NaN by their size, also when two of them are added:
-# below _ALL_ZERO a zero, above _ANY_INFINITY an infinity, below _ZERO_TIMES one times zero.
+# Marks in place of the exponent of a zero, an infinity and a NaN. They still show after the
+# exponents of two factors are added: the sum is below _ALL_ZERO for a zero product, above
+# _ANY_INFINITY for an infinity or NaN, between _ANY_INFINITY and _ZERO_TIMES for ∞·0 (which is a
+# NaN), and above _ANY_NAN if a factor is a NaN.
 _ZERO, _INFINITY, _NAN = -(1 << 20), 1 << 22, 1 << 25
 _ALL_ZERO, _ANY_INFINITY, _ZERO_TIMES, _ANY_NAN = -(1 << 19), 1 << 21, 7 << 19, 1 << 24
 
 
 class _Operand(NamedTuple):
-    """A stack of matrices, taken apart."""
+    """A stack of decoded matrices."""
 
     significand: np.ndarray  # signed; 0 for infinity and NaN
-    exponent: np.ndarray
+    exponent: np.ndarray  # or a mark
     negative: np.ndarray
 
 
 class _Rule(NamedTuple):
-    """A `DotSpec` as numbers."""
+    """The numbers of a ``DotSpec``, in a form that compiled functions accept."""
 
     k: int
     floor: bool
@@ -56,70 +63,73 @@ class _Rule(NamedTuple):
     max_finite: np.uint64
     overflow: np.uint64
     nan: np.uint64
-    minus_zero: bool  # whether a zero can have the sign −
+    minus_zero: bool  # True if a zero result can be −0
 
 
 class _Strip(NamedTuple):
-    """What is known of each element of a strip."""
+    """Working arrays with one entry for each element of a strip of D."""
 
     code: np.ndarray  # C, then D
     significand: np.ndarray  # of C
     exponent: np.ndarray
     emax: np.ndarray
-    odd: np.ndarray  # whether the sum has an infinity or NaN, or only zeros
-    high: np.ndarray  # the sum, or the upper word of a long one
-    low: np.ndarray  # its lower word
-    lost: np.ndarray  # not zero where something was cut
+    special: np.ndarray  # True if a term is an infinity or NaN, or if all terms are zero
+    high: np.ndarray  # the sum, or the upper word of a long sum
+    low: np.ndarray  # the lower word of a long sum
+    lost: np.ndarray  # nonzero if bits were cut off
 
 
-def compiled_mmad(a, b, c, spec):
-    """As `plain_mmad`, for a spec that `golden.cube.mmad.fits`."""
+def compiled_mmad(a: ArrayLike, b: ArrayLike, c: ArrayLike, spec: DotSpec) -> np.ndarray:
+    """Return what ``plain_mmad`` returns, for a spec that ``golden.cube.mmad.fits``."""
     a, b = as_codes(a, spec.input, "a"), as_codes(b, spec.input_b, "b")
     c = as_codes(c, spec.output, "c")
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2], c.shape[:-2])
     m, n = a.shape[-2], b.shape[-1]
     d = np.broadcast_to(c, (*lead, m, n)).astype(np.uint64, order="C").reshape(-1, m, n)
-    which = [_matrix_numbers(x.shape[:-2], lead) for x in (a, b)]
+    indices = [_matrix_indices(x.shape[:-2], lead) for x in (a, b)]
     left, right = _decoded(a, spec.input), _decoded(b, spec.input_b)
-    swap = n < min(m, _LANES)  # the strips shall be long
+    swap = n < min(m, _LANES)  # if D is narrow, Dᵀ = Cᵀ + Bᵀ·Aᵀ has longer strips
     if swap:
         left, right = _Operand(*map(_swapped, right)), _Operand(*map(_swapped, left))
-        which.reverse()
+        indices.reverse()
         d = _swapped(d)
     narrow = sum_bits(spec, min(spec.k, a.shape[-1])) < 60
-    _matrices(left, right, d, which[0], which[1], _rule(spec), narrow)
+    _matrices(left, right, d, indices[0], indices[1], _rule(spec), narrow)
     if swap:
         d = np.swapaxes(d, 1, 2)
     return d.astype(code_dtype(spec.output)).reshape(*lead, m, n)
 
 
-def _swapped(array):
+def _swapped(array: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(np.swapaxes(array, 1, 2))
 
 
-def _matrix_numbers(own, lead):
-    """The number of the matrix of a stack of shape `own` for each of one of shape `lead`."""
+def _matrix_indices(own: tuple[int, ...], lead: tuple[int, ...]) -> np.ndarray:
+    """Return, for each matrix of a stack of shape ``lead``, its index in a stack of shape ``own``.
+
+    ``own`` broadcasts to ``lead``; both stacks are counted in C order.
+    """
     if not lead:
         return np.zeros(1, np.int64)
     return np.broadcast_to(np.arange(prod(own)).reshape(own), lead).flatten()
 
 
-def _decoded(codes, format):
-    """Codes taken apart; of few narrow ones by looking them up."""
+def _decoded(codes: np.ndarray, format: FloatFormat) -> _Operand:
+    """Decode codes; a small array of narrow codes is looked up in a table."""
     codes = codes.reshape(-1, *codes.shape[-2:])
     if format.storage_bits > _LOOKED_UP_BITS or codes.size > _LOOKED_UP:
-        return _taken_apart(codes, format)
+        return _decode(codes, format)
     table = _table(format)
     return _Operand(*(column.take(codes) for column in table))
 
 
 @lru_cache(8)
-def _table(format):
+def _table(format: FloatFormat) -> _Operand:
     codes = np.arange(1 << format.storage_bits).astype(code_dtype(format))
-    return _Operand(*(column.ravel() for column in _taken_apart(codes[None, None], format)))
+    return _Operand(*(column.ravel() for column in _decode(codes[None, None], format)))
 
 
-def _taken_apart(codes, format):
+def _decode(codes: np.ndarray, format: FloatFormat) -> _Operand:
     u = unpack(np.ascontiguousarray(codes), format)
     exponent = np.where(u.significand == 0, _ZERO, u.exponent)
     exponent[u.infinity] = _INFINITY
@@ -129,8 +139,9 @@ def _taken_apart(codes, format):
 
 
 @lru_cache(64)
-def _rule(spec):
+def _rule(spec: DotSpec) -> _Rule:
     out = spec.output
+    assert spec.window is not None  # as ``fits`` demands
     return _Rule(
         k=spec.k,
         floor=spec.truncate == "floor",
@@ -154,8 +165,11 @@ def _rule(spec):
 
 
 @numba.njit(cache=True, nogil=True)
-def _matrices(left, right, d, which_left, which_right, rule, narrow):
-    """Add to each matrix of D the product of the two that `which_left` and `which_right` name."""
+def _matrices(left, right, d, left_indices, right_indices, rule, narrow):
+    """Add to each matrix of D the product of one matrix of ``left`` and one of ``right``.
+
+    The two index arrays, with an entry for each matrix of D, select the factors.
+    """
     strip = _Strip(
         np.empty(_LANES, np.uint64),
         np.empty(_LANES, np.int64),
@@ -169,19 +183,19 @@ def _matrices(left, right, d, which_left, which_right, rule, narrow):
     _, rows, columns = d.shape
     terms = left.exponent.shape[2]
     for i in range(len(d)):
-        p, q = which_left[i], which_right[i]
+        p, q = left_indices[i], right_indices[i]
         for start in range(0, columns, _LANES):
             end = min(start + _LANES, columns)
             lanes = end - start
             for row in range(rows):
                 strip.code[:lanes] = d[i, row, start:end]
                 for first in range(0, terms, rule.k):
-                    here = slice(first, min(first + rule.k, terms))
-                    x, y = left.significand[p, row, here], right.significand[q, here, start:end]
-                    e, f = left.exponent[p, row, here], right.exponent[q, here, start:end]
+                    block = slice(first, min(first + rule.k, terms))
+                    x, y = left.significand[p, row, block], right.significand[q, block, start:end]
+                    e, f = left.exponent[p, row, block], right.exponent[q, block, start:end]
                     if _align(e, f, strip, rule):
-                        negative = right.negative[q, here, start:end]
-                        _specials(e, left.negative[p, row, here], f, negative, strip, rule)
+                        negative = right.negative[q, block, start:end]
+                        _specials(e, left.negative[p, row, block], f, negative, strip, rule)
                     if narrow:
                         _short_sum(x, e, y, f, strip, rule)
                     else:
@@ -191,7 +205,7 @@ def _matrices(left, right, d, which_left, which_right, rule, narrow):
 
 @numba.njit
 def _align(exp_a, exp_b, strip, rule):
-    """Take C apart, find the largest exponents; whether there is an odd element."""
+    """Decode C and find each element's E_max; return True if an element is special."""
     terms, lanes = exp_b.shape
     ones = np.uint64(rule.exponent_ones)
     hidden = np.uint64(1) << np.uint64(rule.fraction_c)
@@ -200,6 +214,7 @@ def _align(exp_a, exp_b, strip, rule):
         field = bits >> np.uint64(rule.fraction_c) & ones
         fraction = bits & (hidden - np.uint64(1))
         negative = _sign(strip.code[j], rule)
+        # Without infinities (OCP E4M3), only the all-ones fraction is a NaN.
         if field == ones and (rule.has_infinity or fraction == hidden - np.uint64(1)):
             exponent = _INFINITY if fraction == 0 else _NAN
         elif field == 0 and fraction == 0:
@@ -213,13 +228,13 @@ def _align(exp_a, exp_b, strip, rule):
     for k in range(terms):
         for j in range(lanes):
             strip.emax[j] = max(strip.emax[j], exp_a[k] + exp_b[k, j])
-    odd = False
+    special = False
     for j in range(lanes):
         emax = strip.emax[j]
-        strip.odd[j] = emax > _ANY_INFINITY or emax < _ALL_ZERO
-        odd |= strip.odd[j]
-        strip.emax[j] = max(0 if strip.odd[j] else emax, rule.emax_floor)
-    return odd
+        strip.special[j] = emax > _ANY_INFINITY or emax < _ALL_ZERO
+        special |= strip.special[j]
+        strip.emax[j] = max(0 if strip.special[j] else emax, rule.emax_floor)
+    return special
 
 
 @numba.njit
@@ -229,9 +244,9 @@ def _sign(code, rule):
 
 @numba.njit
 def _specials(exp_a, neg_a, exp_b, neg_b, strip, rule):
-    """D of the odd elements."""
+    """Compute the D of the special elements: infinity, NaN or zero."""
     for j in range(exp_b.shape[1]):
-        if not strip.odd[j]:
+        if not strip.special[j]:
             continue
         exponent = np.int64(strip.exponent[j])
         negative = _sign(strip.code[j], rule)
@@ -260,8 +275,10 @@ def _specials(exp_a, neg_a, exp_b, neg_b, strip, rule):
 
 @numba.njit
 def _short_sum(sig_a, exp_a, sig_b, exp_b, strip, rule):
-    """The sum of the cut terms in 64 bits, and D."""
+    """Add the truncated terms in 64 bits and round the sum to D."""
     terms, lanes = exp_b.shape
+    # A term with the exponent E_max is shifted left by window − fraction bits (right if negative),
+    # any other term to the right of that by the difference of the exponents.
     up, down = max(rule.window - rule.fraction_c, 0), max(rule.fraction_c - rule.window, 0)
     for j in range(lanes):
         right = strip.emax[j] - strip.exponent[j] + down
@@ -281,12 +298,12 @@ def _short_sum(sig_a, exp_a, sig_b, exp_b, strip, rule):
             total = 2 * total + (strip.lost[j] != 0)
             unit -= 1
         code = _round(total < 0, abs(total), unit, rule)
-        strip.code[j] = strip.code[j] if strip.odd[j] else code
+        strip.code[j] = strip.code[j] if strip.special[j] else code
 
 
 @numba.njit
 def _cut(value, right, floor):
-    """value / 2^right as an integer, and what is cut from it."""
+    """Return value / 2^right as an integer, and the bits that floor cuts off."""
     right = np.int64(min(max(right, 0), 63))
     if floor:
         kept = value >> right
@@ -297,7 +314,8 @@ def _cut(value, right, floor):
 
 @numba.njit
 def _bit_length(x):
-    """Bits of an unsigned integer; those of its upper half or of its lower as an exact float."""
+    """Return the bit length of an unsigned integer."""
+    # One 32-bit half is exact as a float64, whose exponent gives the bit length.
     upper = x >> np.uint64(32)
     half = np.float64(np.int64(x if upper == 0 else upper))
     bits = max((half.view(np.int64) >> 52) - 1022, 0)
@@ -306,7 +324,7 @@ def _bit_length(x):
 
 @numba.njit
 def _round(negative, magnitude, exponent, rule):
-    """The code of a number, as `golden.fp.round.round_pack` makes it."""
+    """Return the code of a number, as ``golden.fp.round.round_pack`` does."""
     bits = rule.result_bits
     top = exponent + _bit_length(np.uint64(magnitude)) - 1 if magnitude != 0 else rule.emin
     place = max(top, rule.emin) - bits
@@ -328,7 +346,7 @@ def _round(negative, magnitude, exponent, rule):
 
 @numba.njit
 def _long_sum(sig_a, exp_a, sig_b, exp_b, strip, rule):
-    """As `_short_sum`, in two words of 64 bits."""
+    """Do what ``_short_sum`` does, with sums of two 64-bit words."""
     terms, lanes = exp_b.shape
     up, down = max(rule.window - rule.fraction_c, 0), max(rule.fraction_c - rule.window, 0)
     for j in range(lanes):
@@ -361,12 +379,13 @@ def _long_sum(sig_a, exp_a, sig_b, exp_b, strip, rule):
             drop = max(_bit_length(low) - _JAM, 0)
         _, low, lost = _right(high, low, drop)
         code = _round(negative, np.int64(low | np.uint64(lost != 0)), unit + drop, rule)
-        strip.code[j] = strip.code[j] if strip.odd[j] else code
+        strip.code[j] = strip.code[j] if strip.special[j] else code
 
 
 @numba.njit
 def _product(x, y):
-    """x·y of signed integers of up to 53 bits, as two words."""
+    """Return x·y of signed integers of up to 53 bits as (high int64, low uint64)."""
+    # Each factor is x_high·2^27 + x_low; the three partial products have weights 2^54, 2^27 and 1.
     x_high, x_low, y_high, y_low = x >> 27, x & _LIMB, y >> 27, y & _LIMB
     top, middle, bottom = x_high * y_high, x_high * y_low + x_low * y_high, x_low * y_low
     low = np.uint64(top) << np.uint64(54)
@@ -379,19 +398,19 @@ def _product(x, y):
 
 
 @numba.njit
-def _left(high, low, places):
-    """Two words shifted left by 0 to 127."""
-    if places >= 64:
-        return np.int64(low << np.uint64(places - 64)), np.uint64(0)
-    carried = low >> np.uint64(1) >> np.uint64(63 - places)
-    return high << places | np.int64(carried), low << np.uint64(places)
+def _left(high, low, shift):
+    """Shift two words left by 0 to 127."""
+    if shift >= 64:
+        return np.int64(low << np.uint64(shift - 64)), np.uint64(0)
+    carried = low >> np.uint64(1) >> np.uint64(63 - shift)
+    return high << shift | np.int64(carried), low << np.uint64(shift)
 
 
 @numba.njit
-def _right(high, low, places):
-    """Two words shifted right by 0 to 127, with the sign, and the bits that are lost."""
-    far = places >= 64
-    near = np.uint64(places - 64 if far else places)
+def _right(high, low, shift):
+    """Shift two words arithmetically right by 0 to 127; return also the bits that are lost."""
+    far = shift >= 64
+    near = np.uint64(shift - 64 if far else shift)
     from_low = np.uint64(high) if far else low
     from_high = high >> 63 if far else high
     lost = from_low & ((np.uint64(1) << near) - np.uint64(1))
@@ -402,7 +421,7 @@ def _right(high, low, places):
 
 @numba.njit
 def _cut_long(high, low, right, floor):
-    """As `_cut`."""
+    """Do what ``_cut`` does, on two words."""
     right = min(max(right, 0), 127)
     if floor:
         return _right(high, low, right)

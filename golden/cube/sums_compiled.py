@@ -1,17 +1,17 @@
-"""Compiled fused sums with FP32 results: float64 with a bound of its error, or integers.
+"""Compiled fused sums with FP32 results: in float64 with an error bound, or in integers.
 
-A fused sum of the ``ieee`` presets cuts its terms at a window far below FP32's last place, then
-rounds once. Products of two FP32 numbers are exact in float64, so a float64 sum is the cut sum but
-for an error e that is known beforehand. Where both ends of sum ± e round to the same FP32 number,
-everything between them does, and that number is D. The other sums, those near the middle between
-two numbers and those that cancel, are computed as integers (`_sum_exactly`).
-All that is compiled is in this file: Numba's cache looks at the time stamp of no other.
+A fused sum of the ``ieee`` presets truncates its terms far below FP32's last place and then rounds
+once. Products of two FP32 numbers are exact in float64, so a float64 sum equals the truncated sum
+up to an error e with a known bound. If both ends of sum ± e round to the same FP32 number, every
+number between them does, and that number is D. All other sums, which lie near the midpoint of two
+FP32 numbers or cancel, are computed with integers (``_sum_exactly``). Everything that is compiled
+must be in this file, because Numba's cache does not notice a change in another file.
 
-The bound. Let S be C and K products, or something larger, in magnitude, with an operand that is
-subnormal in its format counted as the smallest normal number: so 2^E_max ≤ S. Adding up in float64
-is off by less than K·2⁻⁵²·S, and the ends by another 2⁻⁵²·S each; K + 1 terms are cut by less than
-2^(E_max − F) each, and the sticky bit is no more than what was cut. Together
-e = ((K + 2)·2⁻⁵² + (K + 1)·2⁻ᶠ)·S, and a thousandth for the rounding of e itself.
+The bound: let S be the sum of the magnitudes of C and of the K products, or a larger number, where
+an operand that is subnormal in its format counts as the smallest normal number; so 2^E_max ≤ S.
+The float64 sum is off by less than K·2⁻⁵²·S, and computing each end adds less than 2⁻⁵²·S. Each of
+the K + 1 terms is truncated by less than 2^(E_max − F), and the sticky bit is at most what was cut
+off. Together e = ((K + 2)·2⁻⁵² + (K + 1)·2⁻ᶠ)·S, increased by a thousandth for the rounding of e.
 """
 
 import numba
@@ -19,33 +19,34 @@ import numpy as np
 
 __all__ = ["norms", "products", "squares"]
 
-#: Columns in a strip, and rows of B: packed, they stay in the first-level cache.
+#: Columns and rows of the part of B that is copied to a panel, which fits into the level-1 cache
 STRIP, DEPTH = 256, 16
 
-_TINY = 2.0**-126
+_TINY = 2.0**-126  # the smallest normal FP32 number
 _NAN = np.float32(np.nan)
-_ENDLESS = np.inf
+_INFINITY = np.inf
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def products(a, b, d, k, window, emin):
-    """D += A·B in blocks of k terms.
+    """Add A·B to D in blocks of k terms.
 
     Parameters
     ----------
     a, b : (M, K), (K, N) contiguous ndarray of float32
     d : (M, N) ndarray of float32
-        C, then D.
+        C on entry, D on return.
     k, window : int
-        Of the ``ieee`` spec; window + bits of k are at most 54.
+        Terms of a block, and fraction bits below E_max, of an ``ieee`` spec. The sum of the window
+        and the bit length of k is at most 54.
     emin : int
-        Smallest exponent of the operands' format.
+        Smallest exponent of a normal number in the operands' format.
     """
     least = 2.0**emin
     epsilon = _epsilon(k, window)
     depth = max(DEPTH // k, 1) * k
     panel = np.empty((depth, STRIP))
-    total, new, odd = np.empty(STRIP), np.empty(STRIP, np.float32), np.empty(STRIP, np.int32)
+    total, new, uncertain = np.empty(STRIP), np.empty(STRIP, np.float32), np.empty(STRIP, np.int32)
     largest = np.empty(depth // k)
     x, y = np.empty(k, np.float32), np.empty(k, np.float32)
     for n in range(0, d.shape[1], STRIP):
@@ -60,35 +61,37 @@ def products(a, b, d, k, window, emin):
             for i in range(a.shape[0]):
                 for block in range(0, rows, k):
                     end = min(block + k, rows)
+                    # S is at most the number of terms times the largest |a| times the largest |b|.
                     bound = 0.0
                     for row in range(block, end):
                         bound = max(bound, _size(np.float64(a[i, first + row]), least))
                     bound *= (end - block) * largest[block // k]
-                    here = d[i, n : n + lanes]
-                    _add(a[i, first + block : first + end], panel[block:end], here, total)
-                    if _round(here, total, bound, epsilon, new, odd):
+                    row_d = d[i, n : n + lanes]
+                    _add(a[i, first + block : first + end], panel[block:end], row_d, total)
+                    if _round(row_d, total, bound, epsilon, new, uncertain):
                         for j in range(lanes):
-                            if odd[j]:
+                            if uncertain[j]:
                                 for row in range(end - block):
                                     x[row] = a[i, first + block + row]
                                     y[row] = b[first + block + row, n + j]
-                                new[j] = _sum_exactly(x, y, end - block, here[j], window, emin)
+                                new[j] = _sum_exactly(x, y, end - block, row_d[j], window, emin)
                     for j in range(lanes):
-                        here[j] = new[j]
+                        row_d[j] = new[j]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def squares(a, b, d, k, window, emin):
-    """D += Σ (a·a − a·b − a·b + b·b) in blocks of k products, see `golden.simd2.squares`.
+    """Add Σ (a·a − a·b − a·b + b·b) to D in blocks of k products; see ``golden.simd2.squares``.
 
-    In float64 the square of the difference takes their place: its error is below 2⁻⁵¹ of
-    S = Σ (|a| + |b|)², and what adding up one number for four saves is more.
+    In float64, the square of the difference replaces the four products. Its error is below 2⁻⁵¹ of
+    S = Σ (|a| + |b|)², which is less than the error saved by adding one number instead of four.
+    The parameters are those of ``products``.
     """
     least, block_rows = 2.0**emin, k // 4
     epsilon = _epsilon(k, window)
     depth = max(DEPTH // block_rows, 1) * block_rows
     panel = np.empty((depth, STRIP))
-    total, new, odd = np.empty(STRIP), np.empty(STRIP, np.float32), np.empty(STRIP, np.int32)
+    total, new, uncertain = np.empty(STRIP), np.empty(STRIP, np.float32), np.empty(STRIP, np.int32)
     largest = np.empty(depth // block_rows)
     x, y = np.empty(k, np.float32), np.empty(k, np.float32)
     for n in range(0, d.shape[1], STRIP):
@@ -109,27 +112,27 @@ def squares(a, b, d, k, window, emin):
                         size = max(size, _size(np.float64(a[i, first + row]), least))
                     size += largest[block // block_rows]
                     bound = (end - block) * size * size
-                    here = d[i, n : n + lanes]
+                    row_d = d[i, n : n + lanes]
                     _add_differences(
-                        a[i, first + block : first + end], panel[block:end], here, total
+                        a[i, first + block : first + end], panel[block:end], row_d, total
                     )
-                    if _round(here, total, bound, epsilon, new, odd):
+                    if _round(row_d, total, bound, epsilon, new, uncertain):
                         for j in range(lanes):
-                            if odd[j]:
+                            if uncertain[j]:
                                 for row in range(end - block):
                                     p, w = a[i, first + block + row], b[first + block + row, n + j]
                                     _factors(
                                         p, w, x[4 * row : 4 * row + 4], y[4 * row : 4 * row + 4]
                                     )
                                 terms = 4 * (end - block)
-                                new[j] = _sum_exactly(x, y, terms, here[j], window, emin)
+                                new[j] = _sum_exactly(x, y, terms, row_d[j], window, emin)
                     for j in range(lanes):
-                        here[j] = new[j]
+                        row_d[j] = new[j]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _factors(p, w, x, y):
-    """Return the parts of the products of one square; zeros if it is one."""
+    """Store the factors of the four products of one square in x and y; zeros if p equals w."""
     p, w = (np.float32(0), np.float32(0)) if p == w else (p, w)
     x[0], x[1], x[2], x[3] = p, -p, -p, w
     y[0], y[1], y[2], y[3] = p, w, w, w
@@ -148,14 +151,15 @@ def _add_differences(a, b, c, total):
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _epsilon(k, window):
+    """Return e / S, the relative error bound of the module's docstring."""
     return ((k + 2) * 2.0**-52 + (k + 1) * 2.0**-window) * (1 + 2.0**-10)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _size(x, least):
-    """Magnitude of a finite operand, of a subnormal one the least normal number; else 0."""
+    """Return the magnitude of a finite operand, at least ``least``; 0 for a zero, ∞ or NaN."""
     size = abs(x)
-    if not size < _ENDLESS or size == 0:
+    if not size < _INFINITY or size == 0:
         return 0.0
     return max(size, least)
 
@@ -171,7 +175,10 @@ def _largest(panel, least):
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def _add(a, b, c, total):
-    """C and the products; they are exact, so that an FMA makes no difference."""
+    """Add C and the products in float64.
+
+    The products are exact, so the compiler may contract them to FMAs without changing a bit.
+    """
     terms, lanes = a.shape[0], c.shape[0]
     for j in range(lanes):
         total[j] = c[j]
@@ -193,36 +200,40 @@ def _add(a, b, c, total):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _round(c, total, bound, epsilon, new, odd):
-    """Sums as FP32, and which of them are not certain; whether there is one."""
-    found = np.int32(0)
+def _round(c, total, bound, epsilon, new, uncertain):
+    """Round sums to FP32 and mark those that are uncertain; return True if there is one.
+
+    A mark in ``uncertain`` is the exclusive OR of the rounded ends of the interval.
+    """
+    any_uncertain = np.int32(0)
     for j in range(c.shape[0]):
         size = abs(np.float64(c[j]))
         size = _TINY if size < _TINY and size != 0 else size
-        size = size if size < _ENDLESS else 0.0
+        size = size if size < _INFINITY else 0.0
         error = epsilon * (bound + size)
         low, high = np.float32(total[j] - error), np.float32(total[j] + error)
         number = total[j] == total[j]
         new[j] = low if number else _NAN
-        odd[j] = np.int32(low.view(np.int32) ^ high.view(np.int32)) if number else np.int32(0)
-        found |= odd[j]
-    return found != 0
+        uncertain[j] = np.int32(low.view(np.int32) ^ high.view(np.int32)) if number else np.int32(0)
+        any_uncertain |= uncertain[j]
+    return any_uncertain != 0
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _sum_exactly(x, y, terms, c, window, emin):
-    """D of one element, of finite operands, as `golden.fp.dot` defines it."""
+    """Return the D of one element with finite operands as ``golden.fp.dot`` defines it."""
     emax = np.int64(-(1 << 20))
     for k in range(terms):
         if x[k] != 0 and y[k] != 0:
             emax = max(emax, _exponent(x[k], emin) + _exponent(y[k], emin))
     if c != 0:
         emax = max(emax, _exponent(c, -126))
-    if emax == -(1 << 20):  # zeros: −0 if all are
+    if emax == -(1 << 20):  # only zeros, whose sum is −0 if all are −0, in float64 as well
         plain = np.float64(c)
         for k in range(terms):
             plain += np.float64(x[k]) * np.float64(y[k])
         return np.float32(plain)
+    # In units of q = 2^(emax − window), the floor of a term is an integer below 2^(window + 2).
     scale = _power(window - emax)
     total, lost = np.int64(0), False
     for k in range(terms + 1):
@@ -232,6 +243,7 @@ def _sum_exactly(x, y, terms, c, window, emin):
         total += np.int64(kept)
         lost |= kept != value
     total = 2 * total + np.int64(lost)
+    # Shorten the magnitude to 53 bits with a sticky bit; the conversion to FP32 then rounds once.
     magnitude, unit = abs(total), emax - window - 1
     while magnitude >= 1 << 53:
         magnitude = magnitude >> 1 | magnitude & 1
@@ -242,7 +254,7 @@ def _sum_exactly(x, y, terms, c, window, emin):
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _power(exponent):
-    """Of two, within the normal numbers of float64."""
+    """Return 2^exponent, which must be a normal number of float64."""
     return np.int64((exponent + 1023) << 52).view(np.float64)
 
 
@@ -253,10 +265,13 @@ def _exponent(x, emin):
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def norms(a, b, d, k, window):
-    """D += Σ (a − b)² in blocks of k terms, each difference rounded to FP32; see `products`."""
+    """Add Σ (a − b)² to D in blocks of k terms, with each difference rounded to FP32.
+
+    The parameters are those of ``products``.
+    """
     epsilon = _epsilon(k, window)
     depth = max(DEPTH // k, 1) * k
-    total, new, odd = np.empty(STRIP), np.empty(STRIP, np.float32), np.empty(STRIP, np.int32)
+    total, new, uncertain = np.empty(STRIP), np.empty(STRIP, np.float32), np.empty(STRIP, np.int32)
     x = np.empty(k, np.float32)
     for n in range(0, d.shape[1], STRIP):
         lanes = min(STRIP, d.shape[1] - n)
@@ -265,21 +280,24 @@ def norms(a, b, d, k, window):
             for i in range(a.shape[0]):
                 for block in range(first, first + rows, k):
                     end = min(block + k, first + rows)
-                    here = d[i, n : n + lanes]
+                    row_d = d[i, n : n + lanes]
                     _add_squares(a[i, block:end], b[block:end, n : n + lanes], total)
-                    if _round_squares(here, total, epsilon, new, odd):
+                    if _round_squares(row_d, total, epsilon, new, uncertain):
                         for j in range(lanes):
-                            if odd[j]:
+                            if uncertain[j]:
                                 for row in range(end - block):
                                     x[row] = a[i, block + row] - b[block + row, n + j]
-                                new[j] = _sum_exactly(x, x, end - block, here[j], window, -126)
+                                new[j] = _sum_exactly(x, x, end - block, row_d[j], window, -126)
                     for j in range(lanes):
-                        here[j] = new[j]
+                        row_d[j] = new[j]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def _add_squares(a, b, total):
-    """Squares of FP32 differences; they are exact, so that an FMA makes no difference."""
+    """Add the squares of FP32 differences in float64.
+
+    The squares are exact, so the compiler may contract them to FMAs without changing a bit.
+    """
     terms, lanes = b.shape
     for j in range(lanes):
         total[j] = 0.0
@@ -299,25 +317,26 @@ def _add_squares(a, b, total):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _round_squares(c, total, epsilon, new, odd):
-    """As `_round`, with C still to be added; S is the sum of squares itself.
+def _round_squares(c, total, epsilon, new, uncertain):
+    """Do what ``_round`` does, but add C first; S is |C| plus the sum of squares itself.
 
-    Below 10⁻⁷⁰ it may be of subnormal differences, and far smaller than 2^E_max.
+    A sum of squares below 10⁻⁷⁰ is always uncertain: the differences may be subnormal, and S far
+    smaller than 2^E_max.
     """
-    found = np.int32(0)
+    any_uncertain = np.int32(0)
     for j in range(c.shape[0]):
         squares = total[j]
         size = abs(np.float64(c[j]))
         size = _TINY if size < _TINY and size != 0 else size
-        size = size if size < _ENDLESS else 0.0
-        size += squares if squares < _ENDLESS else 0.0
+        size = size if size < _INFINITY else 0.0
+        size += squares if squares < _INFINITY else 0.0
         value, error = np.float64(c[j]) + squares, epsilon * size
         low, high = np.float32(value - error), np.float32(value + error)
         number = value == value
         new[j] = low if number else _NAN
         differ = np.int32(low.view(np.int32) ^ high.view(np.int32))
-        small = squares < 1e-70 and squares != 0 and abs(value) < _ENDLESS
+        small = squares < 1e-70 and squares != 0 and abs(value) < _INFINITY
         differ = np.int32(1) if small else differ
-        odd[j] = differ if number else np.int32(0)
-        found |= odd[j]
-    return found != 0
+        uncertain[j] = differ if number else np.int32(0)
+        any_uncertain |= uncertain[j]
+    return any_uncertain != 0

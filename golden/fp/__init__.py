@@ -1,7 +1,8 @@
-"""Floating point, exact to the bit: formats, arithmetic, the fused dot product and its presets.
+"""Bit-exact floating point: formats, arithmetic, the fused dot product and its presets.
 
-Numbers are arrays of codes (unsigned integers of the storage width); `from_float` and `to_float`
-convert. `golden.fp.reference` says the same one number at a time, in `Fraction`.
+Numbers are arrays of codes, that is unsigned integers of the storage width. ``from_float`` and
+``to_float`` convert between codes and float64. ``golden.fp.reference`` computes the same results
+one number at a time with ``Fraction``.
 """
 
 from vitruvian.golden.fp.arith import (
@@ -19,7 +20,7 @@ from vitruvian.golden.fp.arith import (
 )
 from vitruvian.golden.fp.codec import to_float, unpack
 from vitruvian.golden.fp.dot import fused_dot
-from vitruvian.golden.fp.formats import FORMATS, INT_FORMATS, FloatFormat, IntFormat
+from vitruvian.golden.fp.formats import FORMATS, INT_FORMATS, FloatFormat, IntFormat, Specials
 from vitruvian.golden.fp.intdot import int_dot
 from vitruvian.golden.fp.names import parse_preset_name
 from vitruvian.golden.fp.round import ROUNDINGS
@@ -36,6 +37,7 @@ __all__ = [
     "IntDotSpec",
     "IntFormat",
     "Preset",
+    "Specials",
     "add",
     "compare",
     "convert",

@@ -1,14 +1,19 @@
-"""Arithmetic on codes, element by element: convert, add, multiply, fused multiply-add, order.
+"""Elementwise arithmetic on codes: conversion, addition, multiplication, FMA and comparison.
 
-Every operation is exact, then rounded once. `rounding` is "RNE", "RNA" (ties away from zero),
-"RZ", "RU" or "RD"; a NaN result is the canonical NaN of its format. Arrays broadcast.
+The result of every operation is exact and then rounded once. ``rounding`` is "RNE", "RNA" (ties
+away from zero), "RZ", "RU" or "RD"; a NaN result is the canonical NaN of its format. Arrays
+broadcast. All functions raise TypeError or ValueError if an operand does not hold codes of its
+format, or if a format or a rounding is unknown.
 """
 
+from collections.abc import Callable
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from vitruvian.golden.fp.codec import as_codes, code_dtype, unpack
 from vitruvian.golden.fp.dot import evaluate
-from vitruvian.golden.fp.formats import as_format, as_int_format
+from vitruvian.golden.fp.formats import FloatFormat, IntFormat, as_format, as_int_format
 from vitruvian.golden.fp.round import check_rounding, round_pack, round_shift
 from vitruvian.golden.fp.spec import DotSpec, ieee_window
 
@@ -26,26 +31,40 @@ __all__ = [
     "to_int",
 ]
 
+#: Result of ``compare`` if an operand is a NaN
 UNORDERED = 2
 
 
-def convert(codes, source, target, rounding="RNE", *, saturate=False):
-    """Codes of `source` as codes of `target`.
+def convert(
+    codes: ArrayLike,
+    source: FloatFormat | str,
+    target: FloatFormat | str,
+    rounding: str = "RNE",
+    *,
+    saturate: bool = False,
+) -> np.ndarray:
+    """Convert codes of ``source`` to codes of ``target``.
 
     Parameters
     ----------
-    codes : ndarray of unsigned int, `source` codes
+    codes : array_like of unsigned int, ``source`` codes
     source, target : FloatFormat or str
     rounding : str
+        One of ``ROUNDINGS``.
     saturate : bool
-        Overflow and infinities become the largest finite number. Otherwise they become what
-        IEEE 754 says (RZ, and RU or RD away from it, stop at the largest finite number); a format
-        without infinity has its NaN instead.
+        If True, overflows and infinities become the largest finite number. If False, they follow
+        IEEE 754 (RZ, and RU or RD if they round towards zero, stop at the largest finite number);
+        in a format without infinity, a NaN takes the place of an infinity.
 
     Returns
     -------
-    ndarray of unsigned int, `target` codes
-        NaN becomes the canonical NaN. tf32 codes come back with their 13 unused bits zero.
+    ndarray of unsigned int, ``target`` codes
+        A NaN becomes the canonical NaN. In tf32 results the 13 unused bits are zero.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If ``codes`` are not codes of ``source``, or if a format or the rounding is unknown.
     """
     source, target = as_format(source, "source"), as_format(target, "target")
     u = unpack(codes, source)
@@ -60,24 +79,44 @@ def convert(codes, source, target, rounding="RNE", *, saturate=False):
     sign = np.where(u.sign, target.sign_mask, 0).astype(d.dtype)
     if saturate:
         d = np.where(u.infinity, sign | d.dtype.type(target.max_finite), d)
-    elif target.has_infinity:
+    elif target.infinity is not None:
         d = np.where(u.infinity, sign | d.dtype.type(target.infinity), d)
     else:
         d = np.where(u.infinity, d.dtype.type(target.canonical_nan), d)
     return np.where(u.nan, d.dtype.type(target.canonical_nan), d)[()]
 
 
-def to_int(codes, source, target="int32", rounding="RNE"):
-    """Round codes to integers; values outside the range saturate, infinities too, NaN gives 0.
+def to_int(
+    codes: ArrayLike,
+    source: FloatFormat | str,
+    target: IntFormat | str = "int32",
+    rounding: str = "RNE",
+) -> np.ndarray:
+    """Round codes to integers. Values out of range and infinities saturate; NaN gives 0.
+
+    Parameters
+    ----------
+    codes : array_like of unsigned int, ``source`` codes
+    source : FloatFormat or str
+    target : IntFormat or str
+        Integer format of at most 32 bits.
+    rounding : str
+        One of ``ROUNDINGS``.
 
     Returns
     -------
     ndarray of int8, uint8 or int32, the values
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument has the wrong type or is out of range.
     """
     source, target = as_format(source, "source"), as_int_format(target, "target")
     if target.bits > 32:
         raise ValueError(f"bits of target must be at most 32, not {target.bits!r}")
     u = unpack(codes, source)
+    # Exponents above 60 count as 60: the result saturates in any case, and it fits into an int64.
     shift = np.maximum(source.fraction_bits - u.exponent, source.fraction_bits - 60)
     magnitude = round_shift(u.significand, shift, u.sign, rounding)
     value = np.clip(np.where(u.sign, -magnitude, magnitude), target.minimum, target.maximum)
@@ -85,8 +124,28 @@ def to_int(codes, source, target="int32", rounding="RNE"):
     return np.where(u.infinity, bound, value).astype(_int_dtype(target))[()]
 
 
-def from_int(values, target, rounding="RNE"):
-    """Round integer values (magnitudes below 2^60) to codes of `target`."""
+def from_int(values: ArrayLike, target: FloatFormat | str, rounding: str = "RNE") -> np.ndarray:
+    """Round integers to codes of ``target``.
+
+    Parameters
+    ----------
+    values : array_like of int
+        Magnitudes below 2^60.
+    target : FloatFormat or str
+    rounding : str
+        One of ``ROUNDINGS``.
+
+    Returns
+    -------
+    ndarray of unsigned int, ``target`` codes
+
+    Raises
+    ------
+    TypeError
+        If ``values`` are not integers.
+    ValueError
+        If a magnitude is 2^60 or more, or if the format or the rounding is unknown.
+    """
     values = np.asarray(values)
     if values.dtype.kind not in "iu":
         raise TypeError(f"values must be integers, not {values.dtype}")
@@ -96,21 +155,40 @@ def from_int(values, target, rounding="RNE"):
     return round_pack(values < 0, np.abs(values), np.zeros_like(values), target, rounding)[()]
 
 
-def _int_dtype(format):
+def _int_dtype(format: IntFormat) -> np.dtype:
     bits = next(size for size in (8, 16, 32) if format.bits <= size)
     return np.dtype(f"{'int' if format.signed else 'uint'}{bits}")
 
 
-def fma(a, b, c, format, output=None, rounding="RNE"):
-    """a·b + c, rounded once: IEEE 754 fusedMultiplyAdd.
+def fma(
+    a: ArrayLike,
+    b: ArrayLike,
+    c: ArrayLike,
+    format: FloatFormat | str,
+    output: FloatFormat | str | None = None,
+    rounding: str = "RNE",
+) -> np.ndarray:
+    """Return a·b + c, rounded once (IEEE 754 fusedMultiplyAdd).
 
     Parameters
     ----------
-    a, b : ndarray of unsigned int, `format` codes
-    c : ndarray of unsigned int, `output` codes
-    format, output : FloatFormat or str
-        `output`, the format of c and the result, is `format` by default.
+    a, b : array_like of unsigned int, ``format`` codes
+    c : array_like of unsigned int, ``output`` codes
+    format : FloatFormat or str
+        Format of ``a`` and ``b``.
+    output : FloatFormat or str, optional
+        Format of ``c`` and of the result, by default ``format``.
     rounding : str
+        One of ``ROUNDINGS``.
+
+    Returns
+    -------
+    ndarray of unsigned int, ``output`` codes
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an operand does not hold codes, or if a format or the rounding is unknown.
     """
     f = as_format(format)
     out = f if output is None else as_format(output, "output")
@@ -121,15 +199,56 @@ def fma(a, b, c, format, output=None, rounding="RNE"):
     return d.reshape(a.shape)[()]
 
 
-def mul(a, b, format, output=None, rounding="RNE"):
-    """a·b, rounded once to `output`: the fused multiply-add with a zero that leaves the sign."""
+def mul(
+    a: ArrayLike,
+    b: ArrayLike,
+    format: FloatFormat | str,
+    output: FloatFormat | str | None = None,
+    rounding: str = "RNE",
+) -> np.ndarray:
+    """Return a·b, rounded once to ``output``.
+
+    Parameters
+    ----------
+    a, b : array_like of unsigned int, ``format`` codes
+    format, output, rounding
+        The same as those of ``fma``.
+
+    Returns
+    -------
+    ndarray of unsigned int, ``output`` codes
+    """
     out = as_format(format) if output is None else as_format(output, "output")
+    # The zero that is added must not change the sign of a zero product: x + (−0) = x, but with RD
+    # a sum of zeros with different signs is −0, and x + (+0) = x instead.
     zero = 0 if rounding == "RD" else out.negative_zero
     return fma(a, b, code_dtype(out).type(zero), format, out, rounding)
 
 
-def add(a, b, format, output=None, rounding="RNE"):
-    """a + b, rounded once to `output`, which must hold every number of `format`."""
+def add(
+    a: ArrayLike,
+    b: ArrayLike,
+    format: FloatFormat | str,
+    output: FloatFormat | str | None = None,
+    rounding: str = "RNE",
+) -> np.ndarray:
+    """Return a + b, rounded once to ``output``.
+
+    Parameters
+    ----------
+    a, b : array_like of unsigned int, ``format`` codes
+    format, output, rounding
+        The same as those of ``fma``; ``output`` must have every number of ``format``.
+
+    Returns
+    -------
+    ndarray of unsigned int, ``output`` codes
+
+    Raises
+    ------
+    ValueError
+        If ``output`` lacks a number of ``format``.
+    """
     f = as_format(format)
     out = f if output is None else as_format(output, "output")
     holds = (
@@ -143,15 +262,26 @@ def add(a, b, format, output=None, rounding="RNE"):
     return fma(a, code_dtype(f).type(f.one), convert(b, f, out), f, out, rounding)
 
 
-def _order(codes, f):
-    """An int64 that sorts as the numbers do, −0 before +0."""
+def _order(codes: np.ndarray, f: FloatFormat) -> np.ndarray:
+    """Return int64 keys in the order of the numbers, with −0 before +0."""
     bits = (codes >> codes.dtype.type(f.storage_shift)).astype(np.uint64)
     magnitude = (bits & np.uint64((1 << (f.width - 1)) - 1)).astype(np.int64)
     return np.where(bits >> np.uint64(f.width - 1) & np.uint64(1), ~magnitude, magnitude)
 
 
-def compare(a, b, format):
-    """−1, 0 or 1 where a <, =, > b (−0 equals +0), `UNORDERED` (2) where one is NaN; int8."""
+def compare(a: ArrayLike, b: ArrayLike, format: FloatFormat | str) -> np.ndarray:
+    """Return −1, 0 or 1 for a < b, a = b or a > b, or ``UNORDERED`` (2) if one is a NaN.
+
+    Parameters
+    ----------
+    a, b : array_like of unsigned int, ``format`` codes
+        −0 equals +0.
+    format : FloatFormat or str
+
+    Returns
+    -------
+    ndarray of int8
+    """
     f = as_format(format)
     a, b = as_codes(a, f, "a"), as_codes(b, f, "b")
     u, v = unpack(a, f), unpack(b, f)
@@ -161,17 +291,29 @@ def compare(a, b, format):
     return np.where(u.nan | v.nan, UNORDERED, sign).astype(np.int8)[()]
 
 
-def minimum_number(a, b, format):
-    """IEEE 754-2019 minimumNumber: a NaN loses to a number, two give NaN, and −0 < +0."""
+def minimum_number(a: ArrayLike, b: ArrayLike, format: FloatFormat | str) -> np.ndarray:
+    """Return the smaller number (IEEE 754-2019 minimumNumber).
+
+    A number is preferred to a NaN, two NaNs give the canonical NaN, and −0 < +0.
+
+    Parameters
+    ----------
+    a, b : array_like of unsigned int, ``format`` codes
+    format : FloatFormat or str
+
+    Returns
+    -------
+    ndarray of unsigned int, ``format`` codes
+    """
     return _pick(a, b, format, np.less_equal)
 
 
-def maximum_number(a, b, format):
-    """IEEE 754-2019 maximumNumber: a NaN loses to a number, two give NaN, and −0 < +0."""
+def maximum_number(a: ArrayLike, b: ArrayLike, format: FloatFormat | str) -> np.ndarray:
+    """Return the larger number (IEEE 754-2019 maximumNumber); see ``minimum_number``."""
     return _pick(a, b, format, np.greater_equal)
 
 
-def _pick(a, b, format, better):
+def _pick(a: ArrayLike, b: ArrayLike, format: FloatFormat | str, better: Callable) -> np.ndarray:
     f = as_format(format)
     a, b = as_codes(a, f, "a"), as_codes(b, f, "b")
     u, v = unpack(a, f), unpack(b, f)
@@ -180,8 +322,32 @@ def _pick(a, b, format, better):
     return np.where(u.nan & v.nan, a.dtype.type(f.canonical_nan), d)[()]
 
 
-def from_float(values, format, rounding="RNE", *, saturate=False):
-    """Round float64 values to codes of `format`; see `convert` for the rules."""
+def from_float(
+    values: ArrayLike,
+    format: FloatFormat | str,
+    rounding: str = "RNE",
+    *,
+    saturate: bool = False,
+) -> np.ndarray:
+    """Round real numbers to codes of ``format``.
+
+    Parameters
+    ----------
+    values : array_like of float or int
+        Numbers, which are first converted to float64.
+    format : FloatFormat or str
+    rounding, saturate
+        The same as those of ``convert``.
+
+    Returns
+    -------
+    ndarray of unsigned int, ``format`` codes
+
+    Raises
+    ------
+    TypeError
+        If ``values`` are not real numbers.
+    """
     values = np.asarray(values)
     if values.dtype.kind not in "fiu":
         raise TypeError(f"values must be real numbers, not {values.dtype}")

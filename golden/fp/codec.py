@@ -1,16 +1,17 @@
-"""Codes to numbers and back, vectorised: arrays of unsigned integers of the storage width."""
+"""Vectorised decoding of codes, which are arrays of unsigned integers of the storage width."""
 
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from vitruvian.golden.fp.formats import as_format
+from vitruvian.golden.fp.formats import FloatFormat, Specials, as_format
 
 __all__ = ["Unpacked", "as_codes", "code_dtype", "to_float", "unpack"]
 
 
 class Unpacked(NamedTuple):
-    """Arrays: the value is (−1)^sign · significand · 2^(exponent − fraction_bits)."""
+    """Decoded codes: a finite value is (−1)^sign · significand · 2^(exponent − fraction_bits)."""
 
     sign: np.ndarray  # bool
     exponent: np.ndarray  # int64
@@ -19,8 +20,14 @@ class Unpacked(NamedTuple):
     nan: np.ndarray  # bool
 
 
-def code_dtype(format):
-    """The unsigned NumPy type that holds a code of `format`."""
+def code_dtype(format: FloatFormat | str) -> np.dtype:
+    """Return the unsigned NumPy type that holds a code of ``format``.
+
+    Raises
+    ------
+    ValueError
+        If the format is unknown or is stored in more than 64 bits.
+    """
     bits = as_format(format).storage_bits
     for dtype in (np.uint8, np.uint16, np.uint32, np.uint64):
         if bits <= 8 * np.dtype(dtype).itemsize:
@@ -28,7 +35,7 @@ def code_dtype(format):
     raise ValueError(f"storage_bits must be at most 64 for an array, not {bits!r}")
 
 
-def _integers(values, thing):
+def _integers(values: ArrayLike, thing: str) -> np.ndarray:
     array = np.asarray(values)
     if array.dtype.kind in "iu" or not array.size:
         return array
@@ -40,15 +47,27 @@ def _integers(values, thing):
     raise TypeError(f"{thing} must be integers, not {array.dtype}")
 
 
-def as_codes(values, format, thing="codes"):
-    """Return `values` as an array of codes of `format`.
+def as_codes(values: ArrayLike, format: FloatFormat | str, thing: str = "codes") -> np.ndarray:
+    """Return ``values`` as an array of codes of ``format``.
+
+    Parameters
+    ----------
+    values : array_like of int
+        Integers of any type that fit into the format's storage width.
+    format : FloatFormat or str
+    thing : str
+        Name of the argument, for error messages.
+
+    Returns
+    -------
+    ndarray of ``code_dtype(format)``
 
     Raises
     ------
     TypeError
-        When they are not integers.
+        If ``values`` are not integers.
     ValueError
-        When one of them is negative or wider than the format's storage.
+        If a value is negative or wider than the format's storage.
     """
     dtype = code_dtype(format)
     array = _integers(values, thing)
@@ -61,32 +80,54 @@ def as_codes(values, format, thing="codes"):
     return array.astype(dtype)
 
 
-def unpack(codes, format) -> Unpacked:
-    """Take codes apart.
+def unpack(codes: ArrayLike, format: FloatFormat | str) -> Unpacked:
+    """Decode codes into sign, exponent, significand and flags for infinity and NaN.
 
     Parameters
     ----------
-    codes : ndarray of unsigned int
+    codes : array_like of unsigned int, ``format`` codes
     format : FloatFormat or str
+
+    Returns
+    -------
+    Unpacked
+        Five arrays of the shape of ``codes``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If ``codes`` are not codes of ``format``.
     """
     f = as_format(format)
     bits = as_codes(codes, f).astype(np.uint64) >> np.uint64(f.storage_shift)
     sign = (bits >> np.uint64(f.width - 1) & np.uint64(1)).astype(bool)
     field = (bits >> np.uint64(f.fraction_bits) & np.uint64(f.exponent_ones)).astype(np.int64)
     fraction = (bits & np.uint64((1 << f.fraction_bits) - 1)).astype(np.int64)
-    if f.nan == "ocp_e4m3":
+    if f.specials is Specials.OCP_E4M3:
         nan = (field == f.exponent_ones) & (fraction == (1 << f.fraction_bits) - 1)
         infinity = np.zeros_like(nan)
     else:
         nan = (field == f.exponent_ones) & (fraction != 0)
         infinity = (field == f.exponent_ones) & (fraction == 0)
+    # A zero exponent field means a subnormal: no hidden bit, and the exponent of field 1.
     hidden = (field != 0).astype(np.int64) << f.fraction_bits
     significand = np.where(nan | infinity, 0, fraction | hidden)
     return Unpacked(sign, np.maximum(field, 1) - f.bias, significand, infinity, nan)
 
 
-def to_float(codes, format):
-    """The values of `codes` as float64, exact for every format up to fp64."""
+def to_float(codes: ArrayLike, format: FloatFormat | str) -> np.ndarray:
+    """Return the values of ``codes`` as float64, exact for every format up to fp64.
+
+    Parameters
+    ----------
+    codes : array_like of unsigned int, ``format`` codes
+    format : FloatFormat or str
+
+    Raises
+    ------
+    TypeError, ValueError
+        If ``codes`` are not codes of ``format``.
+    """
     f = as_format(format)
     u = unpack(codes, f)
     magnitude = np.ldexp(

@@ -1,49 +1,57 @@
-"""The fused dot product, vectorised: integers, shifts, one rounding.
+"""The vectorised fused dot product: integers, shifts and one rounding.
 
-`DotSpec` says what is computed. Here every operand becomes a signed significand and the exponent
-of its last bit, every term a multiple of one unit q, and the sum of the terms is rounded once.
-Sums of up to 59 bits are int64 (and their terms int32 when they fit), longer ones Python ints;
-for those `golden.fp.dot_compiled` holds a compiled twin that returns the same.
+``DotSpec`` defines the result. Every operand is decoded to a signed significand and an exponent,
+every term is truncated to a multiple of one unit q, and the sum of the terms is rounded once.
+Sums of up to 59 bits are computed in int64 (their terms in int32 if they fit), longer sums with
+Python ints or, if there are many, by ``golden.fp.dot_compiled``, which returns the same bits.
 """
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from vitruvian.golden.fp.codec import as_codes, code_dtype, unpack
+from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.round import jam, round_pack
 from vitruvian.golden.fp.spec import DotSpec
 
 __all__ = ["fused_dot"]
 
-# An exponent that tells zero, and infinity or NaN, by its size; a product adds two of them.
+# Marks in place of an exponent for a zero (_ZERO) and for an infinity or NaN (_SPECIAL). They are
+# so far from all exponents that a mark still shows after the exponents of two factors are added:
+# the sum is below _ALL_ZERO for a zero product, and above _ANY_SPECIAL for a special one.
 _ZERO, _SPECIAL = -(1 << 20), 1 << 22
 _ALL_ZERO, _ANY_SPECIAL = -(1 << 19), 1 << 21
-_CHUNK = 1 << 15  # terms worked on at a time, to stay in cache
-_FEW = 256  # terms of a wide sum for which loading the compiled twin is not worth while
+_CHUNK = 1 << 15  # terms per step, so that the arrays stay in the cache
+_FEW = 256  # terms of a wide sum for which loading Numba takes longer than it saves
 
 
-def fused_dot(a, b, c, spec):
-    """D = C + Σ_k A_k·B_k, fused, as `spec` defines it to the bit.
+def fused_dot(a: ArrayLike, b: ArrayLike, c: ArrayLike, spec: DotSpec) -> np.ndarray:
+    """Return the fused dot product D = C + Σ_k A_k·B_k as ``spec`` defines it, to the bit.
 
     Parameters
     ----------
-    a : (..., K) ndarray of unsigned int, `spec.input` codes
-    b : (..., K) ndarray of unsigned int, `spec.input_b` codes
-    c : (...) ndarray of unsigned int, `spec.output` codes
+    a : (..., K) array_like of unsigned int, ``spec.input`` codes
+    b : (..., K) array_like of unsigned int, ``spec.input_b`` codes
+    c : (...) array_like of unsigned int, ``spec.output`` codes
         Leading axes broadcast.
     spec : DotSpec
-        K up to `spec.k` is one block of that many terms; a longer K must be a multiple of it, and
-        is done block after block in rising k, each block's D the next one's C.
+        Parameters of a block. If K is at most ``spec.k``, it is one block of K terms. Otherwise K
+        must be a multiple of ``spec.k``; the blocks follow in ascending k, and the D of a block is
+        the C of the next.
 
     Returns
     -------
-    (...) ndarray of unsigned int, `spec.output` codes
+    (...) ndarray of unsigned int, ``spec.output`` codes
 
     Raises
     ------
-    TypeError, ValueError
-        For codes that are not integers or too wide, and for shapes that do not fit.
+    TypeError
+        If ``spec`` is not a ``DotSpec`` or an operand does not hold integers.
+    ValueError
+        If a code is too wide, or if the shapes or K do not fit.
     """
     if not isinstance(spec, DotSpec):
         raise TypeError(f"spec must be a DotSpec, not {spec!r}")
@@ -66,8 +74,30 @@ def fused_dot(a, b, c, spec):
     return d.reshape(lead)[()]
 
 
-def evaluate(a, b, c, spec, rounding=None, overflow="infinity"):
-    """One block: `a`, `b` (n, K) and `c` (n,) codes. `rounding` may be any of `ROUNDINGS`."""
+def evaluate(
+    a: np.ndarray,
+    b: np.ndarray,
+    c: np.ndarray,
+    spec: DotSpec,
+    rounding: str | None = None,
+    overflow: str = "infinity",
+) -> np.ndarray:
+    """Compute one block of n fused dot products.
+
+    Parameters
+    ----------
+    a, b : (n, K) ndarray of unsigned int, ``spec.input`` and ``spec.input_b`` codes
+    c : (n,) ndarray of unsigned int, ``spec.output`` codes
+    spec : DotSpec
+    rounding : str, optional
+        Any of ``ROUNDINGS``, by default ``spec.rounding``.
+    overflow : str
+        As in ``round_pack``.
+
+    Returns
+    -------
+    (n,) ndarray of unsigned int, ``spec.output`` codes
+    """
     rounding = spec.rounding if rounding is None else rounding
     d = np.empty(len(c), code_dtype(spec.output))
     step = max(_CHUNK // a.shape[1], 1)
@@ -84,17 +114,21 @@ def evaluate(a, b, c, spec, rounding=None, overflow="infinity"):
     return d
 
 
-def _chunk(a, b, c, spec, rounding, overflow):
-    """`evaluate` with the terms on the first axis."""
+def _chunk(
+    a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: DotSpec, rounding: str, overflow: str
+) -> np.ndarray:
+    """Compute what ``evaluate`` does, with the terms on the first axis."""
     sig_a, exp_a = operand(a, spec.input)
     sig_b, exp_b = operand(b, spec.input_b)
     sig_c, exp_c = operand(c, spec.output)
     emax = np.maximum((exp_a + exp_b).max(axis=0), exp_c)
-    odd = (emax > _ANY_SPECIAL) | (emax < _ALL_ZERO)
-    emax[odd] = 0
-    if odd.any():  # their finite terms may lie far above this E_max: none of them enters a sum
-        sig_a[:, odd] = 0
-        sig_c[odd] = 0
+    special = (emax > _ANY_SPECIAL) | (emax < _ALL_ZERO)
+    emax[special] = 0
+    if special.any():
+        # The finite terms of these rows may lie far above their E_max of 0, and shifting them
+        # would overflow. Their sums are not used, so the terms are cleared.
+        sig_a[:, special] = 0
+        sig_c[special] = 0
     if spec.emax_floor is not None:
         emax = np.maximum(emax, spec.emax_floor)
 
@@ -104,7 +138,7 @@ def _chunk(a, b, c, spec, rounding, overflow):
     elif a.size < _FEW:
         sign, magnitude, exponent = plain_sum(*operands, emax, spec, wide=True)
     else:
-        from vitruvian.golden.fp.dot_compiled import compiled_sum  # numba takes its time to load
+        from vitruvian.golden.fp.dot_compiled import compiled_sum  # here, as Numba loads slowly
 
         sign, magnitude, exponent = compiled_sum(*operands, emax, spec)
     d = round_pack(
@@ -116,34 +150,35 @@ def _chunk(a, b, c, spec, rounding, overflow):
         result_bits=spec.result_bits,
         overflow=overflow,
     )
-    if not spec.output.has_infinity:
+    if not spec.output.has_infinity:  # ``round_pack`` gave the canonical NaN for an overflow
         d[d == spec.output.canonical_nan] = spec.nan_code
-    if rounding == "RD":
-        d[(magnitude == 0) & ~odd] |= d.dtype.type(spec.output.sign_mask)
-    if odd.any():
-        d[odd] = _special(a[:, odd], b[:, odd], c[odd], spec, rounding)
+    if rounding == "RD":  # an exact zero sum of nonzero terms is −0 (IEEE 754-2019, section 6.3)
+        d[(magnitude == 0) & ~special] |= d.dtype.type(spec.output.sign_mask)
+    if special.any():
+        d[special] = _special(a[:, special], b[:, special], c[special], spec, rounding)
     if spec.zero == "positive":
         d[d == spec.output.negative_zero] = 0
     return d
 
 
 @lru_cache
-def _table(format):
-    """Signed significand and exponent (with its marks) of every code of a format."""
+def _table(format: FloatFormat) -> tuple[np.ndarray, np.ndarray]:
+    """Return the signed significand and the marked exponent of every code of a format."""
     return _operand(np.arange(1 << format.storage_bits), format, np.int32)
 
 
-def _operand(codes, format, dtype):
+def _operand(codes: np.ndarray, format: FloatFormat, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
     u = unpack(codes, format)
     exponent = np.where(u.significand == 0, _ZERO, u.exponent)
     exponent = np.where(u.infinity | u.nan, _SPECIAL, exponent)
     return np.where(u.sign, -u.significand, u.significand).astype(dtype), exponent.astype(np.int32)
 
 
-def operand(codes, format):
-    """Signed significand and exponent of codes; zeros, infinities and NaNs have marked exponents.
+def operand(codes: np.ndarray, format: FloatFormat) -> tuple[np.ndarray, np.ndarray]:
+    """Decode codes to signed significands and exponents.
 
-    The value is significand · 2^(exponent − fraction_bits).
+    The value is significand · 2^(exponent − fraction_bits). Zeros, infinities and NaNs have a
+    significand of 0 and a mark in place of the exponent.
     """
     if format.storage_bits > 16:
         return _operand(codes, format, np.int64)
@@ -151,20 +186,47 @@ def operand(codes, format):
     return significand.take(codes), exponent.take(codes)
 
 
-def sum_bits(spec, terms):
-    """Bits that hold the sum, its sign and the sticky bit; very many without a window."""
+def sum_bits(spec: DotSpec, terms: int) -> int:
+    """Return a width that holds the sum, its sign and the sticky bit; huge without a window."""
     if spec.window is None:
         return 1 << 20
     product_bits = spec.input.fraction_bits + spec.input_b.fraction_bits
     return max(spec.window, product_bits, spec.output.fraction_bits) + terms.bit_length() + 4
 
 
-def plain_sum(sig_a, exp_a, sig_b, exp_b, sig_c, exp_c, emax, spec, wide=False):
-    """The sum of the cut terms: (sign, magnitude, exponent of its last bit).
+def plain_sum(
+    sig_a: np.ndarray,
+    exp_a: np.ndarray,
+    sig_b: np.ndarray,
+    exp_b: np.ndarray,
+    sig_c: np.ndarray,
+    exp_c: np.ndarray,
+    emax: np.ndarray,
+    spec: DotSpec,
+    wide: bool = False,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the sum of the truncated terms.
 
-    `wide` works with Python ints, for sums longer than an int64.
+    Parameters
+    ----------
+    sig_a, exp_a, sig_b, exp_b : (K, n) ndarray
+        Operands as ``operand`` returns them.
+    sig_c, exp_c, emax : (n,) ndarray
+        C as ``operand`` returns it, and E_max.
+    spec : DotSpec
+    wide : bool
+        If True, compute with Python ints, for sums that do not fit into an int64.
+
+    Returns
+    -------
+    sign : (n,) ndarray of bool
+    magnitude : (n,) ndarray of int64
+        With ``wide``, shortened by ``jam``.
+    exponent : (n,) ndarray of int64
+        Exponent of the magnitude's last bit.
     """
-    dtype = object if wide else np.int32 if sum_bits(spec, 0) < 32 else np.int64  # of a term
+    # The type of a term. The sum of K terms is always accumulated in int64, or in Python ints.
+    dtype = object if wide else np.int32 if sum_bits(spec, 0) < 32 else np.int64
     product = sig_a.astype(dtype, copy=False) * sig_b.astype(dtype, copy=False)
     addend = sig_c.astype(dtype, copy=False)
     unit, last_p, last_c = units(product, exp_a, exp_b, addend, exp_c, emax, spec)
@@ -172,7 +234,7 @@ def plain_sum(sig_a, exp_a, sig_b, exp_b, sig_c, exp_c, emax, spec, wide=False):
     product, cut_p = _cut(product, last_p - unit, product_bits, spec)
     addend, cut_c = _cut(addend, last_c - unit, spec.output.fraction_bits, spec)
     total = product.sum(axis=0, dtype=object if wide else np.int64) + addend
-    if spec.truncate == "floor":
+    if spec.truncate == "floor":  # append the sticky bit, which halves the unit
         total = (total << 1) + (cut_p.any(axis=0) | cut_c)
         unit = unit - 1
     sign, magnitude = (total < 0).astype(bool), np.abs(total)
@@ -181,10 +243,19 @@ def plain_sum(sig_a, exp_a, sig_b, exp_b, sig_c, exp_c, emax, spec, wide=False):
     return sign, magnitude, unit.astype(np.int64)
 
 
-def units(product, exp_a, exp_b, sig_c, exp_c, emax, spec):
-    """Exponents of q, of every product's last bit and of C's last bit.
+def units(
+    product: np.ndarray,
+    exp_a: np.ndarray,
+    exp_b: np.ndarray,
+    sig_c: np.ndarray,
+    exp_c: np.ndarray,
+    emax: np.ndarray,
+    spec: DotSpec,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the exponents of q, of every product's last bit and of C's last bit.
 
-    `product` may be anything that is zero where the product is.
+    Without a window, q is the lowest last bit of all nonzero terms. ``product`` may be any array
+    that is zero exactly for the zero products; the other arguments are those of ``plain_sum``.
     """
     last_p = exp_a + exp_b - np.int32(spec.input.fraction_bits + spec.input_b.fraction_bits)
     last_c = exp_c - np.int32(spec.output.fraction_bits)
@@ -195,12 +266,16 @@ def units(product, exp_a, exp_b, sig_c, exp_c, emax, spec):
     return np.minimum(lowest, np.where(sig_c == 0, none, last_c)), last_p, last_c
 
 
-def _cut(significand, gap, fraction_bits, spec):
-    """significand · 2^gap chopped to an integer, and where something was cut off."""
+def _cut(
+    significand: np.ndarray, gap: np.ndarray, fraction_bits: int, spec: DotSpec
+) -> tuple[np.ndarray, Any]:
+    """Return significand · 2^gap truncated to integers, and which of them lost bits."""
+    # All significands are first shifted left by one common amount, the largest gap that occurs;
+    # each is then shifted right by the rest, so that no shift amount is negative.
     if spec.window is None:
         up = int(gap.max(where=significand != 0, initial=0))
     else:
-        up = max(spec.window - fraction_bits, 0)  # the gap of a term that has the largest exponent
+        up = max(spec.window - fraction_bits, 0)  # the gap of a term with the exponent E_max
     right = np.clip(up - gap, 0, up + fraction_bits + 2).astype(significand.dtype, copy=False)
     value = significand << up
     if spec.truncate == "magnitude":
@@ -210,12 +285,15 @@ def _cut(significand, gap, fraction_bits, spec):
     return kept, (kept << right) != value
 
 
-def _special(a, b, c, spec, rounding):
-    """Results of rows with an infinity or NaN, and of rows that are all zeros."""
+def _special(
+    a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: DotSpec, rounding: str
+) -> np.ndarray:
+    """Return the results of rows that have an infinity or NaN, or only zeros."""
     x, y, z = unpack(a, spec.input), unpack(b, spec.input_b), unpack(c, spec.output)
     sign = x.sign ^ y.sign
     infinity = x.infinity | y.infinity
     zero = ((x.significand == 0) & ~x.infinity) | ((y.significand == 0) & ~y.infinity)
+    # IEEE 754-2019, section 7.2: ∞·0 and sums of infinities with different signs are invalid.
     positive = (infinity & ~sign).any(axis=0) | (z.infinity & ~z.sign)
     negative = (infinity & sign).any(axis=0) | (z.infinity & z.sign)
     nan = (x.nan | y.nan | (infinity & zero)).any(axis=0) | z.nan | (positive & negative)
@@ -225,7 +303,7 @@ def _special(a, b, c, spec, rounding):
         minus = sign.all(axis=0) & z.sign
     out = spec.output
     d = np.where(minus, out.negative_zero, 0).astype(code_dtype(out))
-    if out.has_infinity:
+    if out.infinity is not None:
         d[positive] = out.infinity
         d[negative] = out.infinity | out.sign_mask
     else:

@@ -1,20 +1,31 @@
-"""A compiled twin of `golden.fp.dot.plain_sum` for sums longer than an int64.
+"""A compiled version of ``golden.fp.dot.plain_sum`` for sums that do not fit into an int64.
 
-The sum is held in limbs of 32 bits in int64 words, so that carries can wait until the end.
+The sum is held in 32-bit limbs, each in an int64 word, so that carries are propagated only once,
+after all terms have been added.
 """
 
 import numba
 import numpy as np
 
 from vitruvian.golden.fp.round import JAM_BITS
+from vitruvian.golden.fp.spec import DotSpec
 
 __all__ = ["compiled_sum"]
 
 
-def compiled_sum(sig_a, exp_a, sig_b, exp_b, sig_c, exp_c, emax, spec):
-    """As `plain_sum` with `wide=True`.
+def compiled_sum(
+    sig_a: np.ndarray,
+    exp_a: np.ndarray,
+    sig_b: np.ndarray,
+    exp_b: np.ndarray,
+    sig_c: np.ndarray,
+    exp_c: np.ndarray,
+    emax: np.ndarray,
+    spec: DotSpec,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return what ``plain_sum`` with ``wide=True`` returns for the same arguments.
 
-    No term that is not zero may have an exponent above `emax`: the sum has no limbs for it.
+    No nonzero term may have an exponent above ``emax``, because the sum has no limbs for it.
     """
     n = len(sig_c)
     sign, magnitude, exponent = np.empty(n, np.bool_), np.empty(n, np.int64), np.empty(n, np.int64)
@@ -37,7 +48,7 @@ def compiled_sum(sig_a, exp_a, sig_b, exp_b, sig_c, exp_c, emax, spec):
     return sign, magnitude, exponent
 
 
-def _wide(array):
+def _wide(array: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(array, np.int64)
 
 
@@ -64,7 +75,7 @@ def _sum(
     m = np.zeros(5, np.uint64)
     acc = np.zeros(64, np.int64)
     for i in range(sig_c.shape[0]):
-        # The weight of the unit's last bit, and of the highest bit that any term has.
+        # Exponents of the unit q, and of the highest bit that any term can have
         if window >= 0:
             unit = emax[i] - window
             highest = emax[i] + 2
@@ -86,7 +97,8 @@ def _sum(
         sticky = False
 
         for k in range(terms + 1):
-            # The term's magnitude in limbs m, its sign, and the weight of its last bit
+            # The term's magnitude as limbs m, its sign, and the exponent of its last bit. A
+            # product of two magnitudes of up to 53 bits is formed from 32-bit halves.
             if k < terms:
                 x, y = sig_a[k, i], sig_b[k, i]
                 negative = (x < 0) != (y < 0)
@@ -123,21 +135,24 @@ def _sum(
                     m[j] = (lower | upper << word) >> bits & low
                 sticky |= cut
                 shift = 0
+                # The floor of a negative number is one below its truncated magnitude.
                 if cut and negative and floor:
                     acc[0] -= 1
             words, bits = shift // 32, np.uint64(shift % 32)
             for j in range(4):
                 if m[j] != 0:
                     v = m[j] << bits
-                    here, above = np.int64(v & low), np.int64(v >> word)
+                    low_half, high_half = np.int64(v & low), np.int64(v >> word)
                     if negative:
-                        acc[words + j] -= here
-                        acc[words + j + 1] -= above
+                        acc[words + j] -= low_half
+                        acc[words + j + 1] -= high_half
                     else:
-                        acc[words + j] += here
-                        acc[words + j + 1] += above
+                        acc[words + j] += low_half
+                        acc[words + j + 1] += high_half
 
-        # Carries, then the magnitude, in units of q/2 with the sticky bit when there is one
+        # Propagate the carries, then take the magnitude: in units of q/2 with the sticky bit for
+        # "floor", otherwise in units of q. A negative sum with the sticky bit s has the magnitude
+        # −(2·Σ + s) = 2·|Σ| − s.
         carry = np.int64(0)
         for j in range(limbs):
             carry += acc[j]
@@ -156,7 +171,7 @@ def _sum(
             acc[j] = carry & 0xFFFFFFFF
             carry >>= 32
 
-        # The top 60 bits, the last of them the OR of all that follow
+        # Keep the top 60 bits and OR all bits below into the last of them, as ``jam`` does.
         top = limbs - 1
         while top > 0 and acc[top] == 0:
             top -= 1

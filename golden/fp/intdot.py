@@ -1,12 +1,13 @@
-"""The integer dot product: 8-bit operands, 32-bit accumulation."""
+"""The integer dot product with 8-bit operands and 32-bit accumulation."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 __all__ = ["int_dot"]
 
 
-def _integers(values, bits, signed, thing):
-    """The low `bits` of integers given as values or as codes, as int64 values."""
+def _integers(values: ArrayLike, bits: int, signed: bool, thing: str) -> np.ndarray:
+    """Return the low ``bits`` of integers, which are values or codes, as int64 values."""
     array = np.asarray(values)
     if array.dtype.kind not in "iu" and array.size:
         raise TypeError(f"{thing} must be integers, not {array.dtype}")
@@ -18,19 +19,29 @@ def _integers(values, bits, signed, thing):
     return np.where(code >> (bits - 1), code - (1 << bits), code) if signed else code
 
 
-def int_dot(a, b, c, *, signed_a=True, signed_b=True, saturate=False):
-    """C + Σ_k A_k·B_k with 8-bit A and B and 32-bit C.
+def int_dot(
+    a: ArrayLike,
+    b: ArrayLike,
+    c: ArrayLike,
+    *,
+    signed_a: bool = True,
+    signed_b: bool = True,
+    saturate: bool = False,
+) -> np.ndarray:
+    """Return C + Σ_k A_k·B_k for 8-bit A and B and 32-bit C.
 
     Parameters
     ----------
-    a, b : (..., K) ndarray of int
-        int8 or uint8 by `signed_a` and `signed_b`: the low 8 bits count, so that int8 values and
-        their unsigned codes are the same operand.
-    c : (...) ndarray of int
+    a, b : (..., K) array_like of int
+        Operands. Only the low 8 bits count, so int8 values and their unsigned codes are the same
+        operand.
+    c : (...) array_like of int
         int32 values or their unsigned codes. Leading axes broadcast.
+    signed_a, signed_b : bool
+        If True, the operand is int8, otherwise uint8.
     saturate : bool
-        False: the result wraps, modulo 2^32. True: the exact sum, C included, is clipped once to
-        [−2^31, 2^31 − 1]; a sum that leaves the range on the way and comes back is not clipped.
+        If False, the result wraps modulo 2^32. If True, the exact sum, including C, is clipped
+        once to [−2^31, 2^31 − 1]; a partial sum that leaves the range and returns is not clipped.
 
     Returns
     -------
@@ -38,8 +49,10 @@ def int_dot(a, b, c, *, signed_a=True, signed_b=True, saturate=False):
 
     Raises
     ------
-    TypeError, ValueError
-        For operands that are not integers or do not fit, and for shapes that do not.
+    TypeError
+        If an operand does not hold integers.
+    ValueError
+        If a number does not fit, or if the shapes of ``a`` and ``b`` do not match.
     """
     a = _integers(a, 8, signed_a, "a")
     b = _integers(b, 8, signed_b, "b")

@@ -1,4 +1,4 @@
-"""Names of data sets, such as `h100_fp8e4m3`, read as a preset and formats."""
+"""Parser for the names of data sets, such as ``h100_fp8e4m3``: a preset and its formats."""
 
 import re
 
@@ -7,7 +7,7 @@ from vitruvian.golden.fp.spec import PRESETS, Preset
 
 __all__ = ["parse_preset_name"]
 
-_FORMAT_NAMES = {  # longer spellings before those they contain
+_FORMAT_NAMES = {  # a longer spelling must come before one that it contains
     "fp8e4m3": r"(?:fp|float)?8?e4m3(?:fn)?",
     "fp8e5m2": r"(?:fp|float)?8?e5m2",
     "bf16": r"bf16|bfloat16|bfloat",
@@ -29,18 +29,31 @@ _MACHINES = {
 _FORMAT = re.compile("|".join(f"(?P<{name}>{text})" for name, text in _FORMAT_NAMES.items()))
 
 
-def parse_preset_name(name) -> tuple[Preset, FloatFormat, FloatFormat | None]:
-    """Return the preset, the input format and the second operand's format that `name` stands for.
+def parse_preset_name(name: str) -> tuple[Preset, FloatFormat, FloatFormat | None]:
+    """Return the preset and the format or formats that ``name`` stands for.
 
-    The name is `<preset>_<format>` or, for mixed fp8, `<preset>_<format>_<format>`, in any case,
-    with any separators, and with the usual other spellings of a format (`fp8_e4m3`, `e5m2`,
-    `float16`, `half`, `bfloat16`, …). The last value is None for one format. A trailing `fp32`
-    or `fp16` after another format is taken for the output's and skipped.
+    Parameters
+    ----------
+    name : str
+        ``<preset>_<format>`` or, for mixed fp8, ``<preset>_<format>_<format>``. Case and
+        separators do not matter, and the usual other spellings of a format are accepted
+        (``fp8_e4m3``, ``e5m2``, ``float16``, ``half``, ``bfloat16``, …). A trailing ``fp32`` or
+        ``fp16`` after another format is read as the output format and ignored.
+
+    Returns
+    -------
+    preset : Preset
+    input : FloatFormat
+        Format of the first operand.
+    input_b : FloatFormat or None
+        Format of the second operand, or None if the name has only one format.
 
     Raises
     ------
-    TypeError, ValueError
-        When it is not a string, or does not begin with a preset or go on with formats.
+    TypeError
+        If ``name`` is not a string.
+    ValueError
+        If ``name`` does not begin with a preset, or if a format in it is unknown.
     """
     if not isinstance(name, str):
         raise TypeError(f"name must be a string, not {name!r}")

@@ -1,15 +1,17 @@
-"""The slow reference: one number at a time, integers and `Fraction`, nothing clever.
+"""The scalar reference: plain Python with integers and ``Fraction``, one number at a time.
 
-Functions take and return codes as Python ints. Those that have the name of a vectorised one in
-`golden.fp` have its parameters and results; `fused_dot_reference` is `golden.fp.fused_dot` for one
-element, and `decode` and `encode` are the steps that all of them share. It is the text to read when
-two models disagree.
+It is slow and straightforward; when two models disagree, this text decides. Codes are Python ints.
+A function with the name of a vectorised function in ``golden.fp`` has the same parameters and
+results for one element. ``fused_dot_reference`` is ``golden.fp.fused_dot`` for one element, and
+``decode`` and ``encode`` are the steps that all functions share.
 """
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from vitruvian.golden.fp.formats import as_format, as_int_format
+from vitruvian.golden.fp.formats import FloatFormat, IntFormat, Specials, as_format, as_int_format
+from vitruvian.golden.fp.spec import DotSpec
 
 __all__ = [
     "Decoded",
@@ -29,7 +31,7 @@ __all__ = [
 
 
 class Decoded(NamedTuple):
-    """One code taken apart: (−1)^sign · significand · 2^(exponent − fraction_bits) when finite."""
+    """A decoded code; a finite one is (−1)^sign · significand · 2^(exponent − fraction_bits)."""
 
     kind: str  # "nan", "infinity" or "finite"
     sign: int
@@ -38,32 +40,32 @@ class Decoded(NamedTuple):
     fraction_bits: int
 
     @property
-    def value(self):
-        """The finite value as a `Fraction`."""
+    def value(self) -> Fraction:
+        """The value of a finite code."""
         magnitude = self.significand * power_of_two(self.exponent - self.fraction_bits)
         return -magnitude if self.sign else magnitude
 
 
-def power_of_two(exponent):
-    """2^exponent as a `Fraction`."""
+def power_of_two(exponent: int) -> Fraction:
+    """Return 2^exponent."""
     return Fraction(1 << exponent) if exponent >= 0 else Fraction(1, 1 << -exponent)
 
 
-def floor_log2(x):
-    """The largest e with 2^e <= x, for a positive `Fraction`."""
+def floor_log2(x: Fraction) -> int:
+    """Return the largest e with 2^e <= x, for a positive x."""
     e = x.numerator.bit_length() - x.denominator.bit_length()
     return e if power_of_two(e) <= x else e - 1
 
 
-def decode(code, format) -> Decoded:
-    """Take a code apart."""
+def decode(code: int, format: FloatFormat | str) -> Decoded:
+    """Decode a code into its kind, sign, exponent and significand."""
     f = as_format(format)
     bits = code >> f.storage_shift
     sign = bits >> (f.width - 1) & 1
     field = bits >> f.fraction_bits & f.exponent_ones
     fraction = bits & ((1 << f.fraction_bits) - 1)
     if field == f.exponent_ones:
-        if f.nan == "ocp_e4m3":
+        if f.specials is Specials.OCP_E4M3:
             if fraction == (1 << f.fraction_bits) - 1:
                 return Decoded("nan", sign, 0, 0, f.fraction_bits)
         elif fraction:
@@ -75,8 +77,8 @@ def decode(code, format) -> Decoded:
     return Decoded("finite", sign, field - f.bias, fraction | 1 << f.fraction_bits, f.fraction_bits)
 
 
-def round_to_integer(x, rounding, negative):
-    """Round the magnitude `x` >= 0 of a number of the given sign to an integer."""
+def round_to_integer(x: Fraction, rounding: str, negative: bool) -> int:
+    """Round the magnitude ``x`` >= 0 of a number with the given sign to an integer."""
     whole = x.numerator // x.denominator
     rest = x - whole
     half = Fraction(1, 2)
@@ -90,8 +92,16 @@ def round_to_integer(x, rounding, negative):
     return whole + up
 
 
-def encode(value, format, rounding="RNE", *, zero_sign=0, result_bits=None, overflow="ieee"):
-    """Round a `Fraction` to a code.
+def encode(
+    value: Fraction,
+    format: FloatFormat | str,
+    rounding: str = "RNE",
+    *,
+    zero_sign: int = 0,
+    result_bits: int | None = None,
+    overflow: str = "ieee",
+) -> int:
+    """Round a number to a code.
 
     Parameters
     ----------
@@ -100,12 +110,17 @@ def encode(value, format, rounding="RNE", *, zero_sign=0, result_bits=None, over
     rounding : str
         "RNE", "RNA" (ties away from zero), "RZ", "RU" or "RD".
     zero_sign : int
-        Sign of the result when `value` is exactly zero.
+        Sign of the result if ``value`` is exactly zero.
     result_bits : int, optional
-        Fraction bits to round to, fewer than the format's.
+        Fraction bits to round to, fewer than the format's; the bits below are zero.
     overflow : str
-        "ieee": RZ, and RU or RD away from it, stop at the largest finite number. "infinity":
-        every overflow gives infinity. "saturate": every overflow gives the largest finite number.
+        "ieee": RZ, and RU or RD if they round towards zero, stop at the largest finite number.
+        "infinity": every overflow gives an infinity. "saturate": every overflow gives the largest
+        finite number. A format without infinity gives its positive NaN instead of an infinity.
+
+    Returns
+    -------
+    int
     """
     f = as_format(format)
     bits = f.fraction_bits if result_bits is None else result_bits
@@ -113,6 +128,7 @@ def encode(value, format, rounding="RNE", *, zero_sign=0, result_bits=None, over
         return f.sign_mask if zero_sign else 0
     negative, magnitude = value < 0, abs(value)
     sign = f.sign_mask if negative else 0
+    # The unit in the last place of the result; emin is the exponent of all subnormals.
     place = power_of_two(max(floor_log2(magnitude), f.emin) - bits)
     rounded = round_to_integer(magnitude / place, rounding, negative) * place
     largest = decode(f.max_finite, f).value
@@ -130,21 +146,32 @@ def encode(value, format, rounding="RNE", *, zero_sign=0, result_bits=None, over
     return sign | (field << f.fraction_bits | int(significand) % hidden) << f.storage_shift
 
 
-def fused_dot_reference(a, b, c, spec):
-    """D = C + Σ A_k·B_k as `DotSpec` defines it: sequences of codes `a` and `b`, a code `c`."""
+def fused_dot_reference(a: Sequence[int], b: Sequence[int], c: int, spec: DotSpec) -> int:
+    """Return D = C + Σ A_k·B_k as ``DotSpec`` defines it.
+
+    Parameters
+    ----------
+    a, b : sequences of int of one length, ``spec.input`` and ``spec.input_b`` codes
+    c : int, a ``spec.output`` code
+    spec : DotSpec
+
+    Returns
+    -------
+    int, a ``spec.output`` code
+    """
     if len(a) > spec.k:
         for start in range(0, len(a), spec.k):
             block = slice(start, start + spec.k)
             c = fused_dot_reference(a[block], b[block], c, spec)
         return c
 
-    a = [decode(code, spec.input) for code in a]
-    b = [decode(code, spec.input_b) for code in b]
-    c = decode(c, spec.output)
+    left = [decode(code, spec.input) for code in a]
+    right = [decode(code, spec.input_b) for code in b]
+    addend = decode(c, spec.output)
 
-    # Specials
+    # Specials: NaNs, ∞·0, and infinities of both signs give NaN
     infinities = set()
-    for x, y in zip(a, b, strict=True):
+    for x, y in zip(left, right, strict=True):
         if "nan" in (x.kind, y.kind):
             return spec.nan_code
         if "infinity" in (x.kind, y.kind):
@@ -153,10 +180,10 @@ def fused_dot_reference(a, b, c, spec):
             ):
                 return spec.nan_code
             infinities.add(x.sign ^ y.sign)
-    if c.kind == "nan":
+    if addend.kind == "nan":
         return spec.nan_code
-    if c.kind == "infinity":
-        infinities.add(c.sign)
+    if addend.kind == "infinity":
+        infinities.add(addend.sign)
     if len(infinities) == 2:
         return spec.nan_code
     if infinities:
@@ -165,27 +192,30 @@ def fused_dot_reference(a, b, c, spec):
     # Terms: (sign, exponent, exact value)
     terms = [
         (x.sign ^ y.sign, x.exponent + y.exponent, x.value * y.value)
-        for x, y in zip(a, b, strict=True)
+        for x, y in zip(left, right, strict=True)
     ]
-    terms.append((c.sign, c.exponent, c.value))
+    terms.append((addend.sign, addend.exponent, addend.value))
     nonzero = [exponent for _, exponent, value in terms if value]
     if not nonzero:
         minus = spec.zero == "ieee" and all(sign for sign, _, _ in terms)
         return spec.output.sign_mask if minus else 0
 
+    # The sum of the terms, each truncated to a multiple of q = 2^(E_max − window)
     if spec.window is None:
-        total = sum(value for _, _, value in terms)
+        total = sum((value for _, _, value in terms), Fraction(0))
     else:
         if spec.emax_floor is not None:
             nonzero.append(spec.emax_floor)
         q = power_of_two(max(nonzero) - spec.window)
         units = [value / q for _, _, value in terms]
         if spec.truncate == "magnitude":
-            total = sum(int(u) for u in units) * q  # int() chops towards zero
+            total = sum(int(u) for u in units) * q  # int() truncates towards zero
         else:
             cut = [u.numerator // u.denominator for u in units]  # floor
             sticky = any(u != n for u, n in zip(units, cut, strict=True))
             total = sum(cut) * q + sticky * q / 2
+
+    # One rounding
     code = encode(
         total, spec.output, spec.rounding, result_bits=spec.result_bits, overflow="infinity"
     )
@@ -194,8 +224,15 @@ def fused_dot_reference(a, b, c, spec):
     return spec.nan_code if decode(code, spec.output).kind == "nan" else code
 
 
-def fma(a, b, c, format, output=None, rounding="RNE"):
-    """a·b + c, IEEE 754 fusedMultiplyAdd; c and the result in `output`."""
+def fma(
+    a: int,
+    b: int,
+    c: int,
+    format: FloatFormat | str,
+    output: FloatFormat | str | None = None,
+    rounding: str = "RNE",
+) -> int:
+    """Return a·b + c (IEEE 754 fusedMultiplyAdd); c and the result are ``output`` codes."""
     f = as_format(format)
     out = f if output is None else as_format(output)
     x, y, z = decode(a, f), decode(b, f), decode(c, out)
@@ -216,14 +253,21 @@ def fma(a, b, c, format, output=None, rounding="RNE"):
     return encode(x.value * y.value + z.value, out, rounding, zero_sign=zero_sign)
 
 
-def _infinity(format, sign, nan=None):
-    if not format.has_infinity:
+def _infinity(format: FloatFormat, sign: int, nan: int | None = None) -> int:
+    """Return an infinity, or if the format has none, the code ``nan`` or the canonical NaN."""
+    if format.infinity is None:
         return format.canonical_nan if nan is None else nan
     return format.infinity | (format.sign_mask if sign else 0)
 
 
-def mul(a, b, format, output=None, rounding="RNE"):
-    """a·b, IEEE 754 multiplication."""
+def mul(
+    a: int,
+    b: int,
+    format: FloatFormat | str,
+    output: FloatFormat | str | None = None,
+    rounding: str = "RNE",
+) -> int:
+    """Return a·b, rounded once to ``output`` (IEEE 754 multiplication)."""
     f = as_format(format)
     out = f if output is None else as_format(output)
     x, y = decode(a, f), decode(b, f)
@@ -237,8 +281,14 @@ def mul(a, b, format, output=None, rounding="RNE"):
     return encode(x.value * y.value, out, rounding, zero_sign=sign)
 
 
-def add(a, b, format, output=None, rounding="RNE"):
-    """a + b, IEEE 754 addition."""
+def add(
+    a: int,
+    b: int,
+    format: FloatFormat | str,
+    output: FloatFormat | str | None = None,
+    rounding: str = "RNE",
+) -> int:
+    """Return a + b, rounded once to ``output`` (IEEE 754 addition)."""
     f = as_format(format)
     out = f if output is None else as_format(output)
     x, y = decode(a, f), decode(b, f)
@@ -251,8 +301,15 @@ def add(a, b, format, output=None, rounding="RNE"):
     return encode(x.value + y.value, out, rounding, zero_sign=zero_sign)
 
 
-def convert(code, source, target, rounding="RNE", *, saturate=False):
-    """A code of `source` as a code of `target`; NaN becomes the canonical NaN."""
+def convert(
+    code: int,
+    source: FloatFormat | str,
+    target: FloatFormat | str,
+    rounding: str = "RNE",
+    *,
+    saturate: bool = False,
+) -> int:
+    """Convert a code of ``source`` to a code of ``target``; a NaN becomes the canonical NaN."""
     x, out = decode(code, source), as_format(target)
     if x.kind == "nan":
         return out.canonical_nan
@@ -265,8 +322,13 @@ def convert(code, source, target, rounding="RNE", *, saturate=False):
     )
 
 
-def to_int(code, source, target="int32", rounding="RNE"):
-    """A code rounded to an integer value and saturated; NaN becomes 0."""
+def to_int(
+    code: int,
+    source: FloatFormat | str,
+    target: IntFormat | str = "int32",
+    rounding: str = "RNE",
+) -> int:
+    """Round a code to an integer, with saturation; a NaN becomes 0."""
     x, i = decode(code, source), as_int_format(target)
     if x.kind == "nan":
         return 0
@@ -276,20 +338,20 @@ def to_int(code, source, target="int32", rounding="RNE"):
     return min(max(-n if x.sign else n, i.minimum), i.maximum)
 
 
-def from_int(value, target, rounding="RNE"):
-    """An integer value as a code."""
+def from_int(value: int, target: FloatFormat | str, rounding: str = "RNE") -> int:
+    """Round an integer to a code."""
     return encode(Fraction(value), target, rounding)
 
 
-def _order(x) -> tuple[int, Fraction, int]:
-    """Sort key of a number: infinities outside, then the value, then −0 before +0."""
+def _order(x: Decoded) -> tuple[int, Fraction, int]:
+    """Return a sort key: infinities at the ends, then the value, then −0 before +0."""
     if x.kind == "infinity":
         return (-1 if x.sign else 1, Fraction(0), 0)
     return (0, x.value, 0 if x.sign else 1)
 
 
-def compare(a, b, format):
-    """−1, 0 or 1 as a <, =, > b (−0 equals +0); 2 when one of them is NaN."""
+def compare(a: int, b: int, format: FloatFormat | str) -> int:
+    """Return −1, 0 or 1 for a < b, a = b or a > b (−0 equals +0), or 2 if one is a NaN."""
     x, y = decode(a, format), decode(b, format)
     if "nan" in (x.kind, y.kind):
         return 2
@@ -297,17 +359,18 @@ def compare(a, b, format):
     return (p > q) - (p < q)
 
 
-def minimum_number(a, b, format):
-    """IEEE 754-2019 minimumNumber: a NaN loses to a number, −0 < +0."""
+def minimum_number(a: int, b: int, format: FloatFormat | str) -> int:
+    """Return the smaller number (IEEE 754-2019 minimumNumber), with −0 < +0."""
     return _pick(a, b, format, smaller=True)
 
 
-def maximum_number(a, b, format):
-    """IEEE 754-2019 maximumNumber: a NaN loses to a number, −0 < +0."""
+def maximum_number(a: int, b: int, format: FloatFormat | str) -> int:
+    """Return the larger number (IEEE 754-2019 maximumNumber), with −0 < +0."""
     return _pick(a, b, format, smaller=False)
 
 
-def _pick(a, b, format, smaller):
+def _pick(a: int, b: int, format: FloatFormat | str, smaller: bool) -> int:
+    # A number is preferred to a NaN.
     f = as_format(format)
     x, y = decode(a, f), decode(b, f)
     if x.kind == "nan":

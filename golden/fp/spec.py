@@ -1,6 +1,7 @@
-"""What a fused dot product computes, as a parameter object, and the presets of real machines."""
+"""Parameter objects of the fused dot products, and the presets of real machines."""
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from vitruvian.golden.fp.formats import FORMATS, FloatFormat, as_format
 from vitruvian.validate import check_int
@@ -8,52 +9,71 @@ from vitruvian.validate import check_int
 __all__ = ["PRESETS", "DotSpec", "IntDotSpec", "Preset", "ieee_window"]
 
 
-def ieee_window(input, output, input_b=None) -> int:
-    """Window F that makes K = 1, floor with sticky, RNE a correctly rounded fused multiply-add.
+def ieee_window(
+    input: FloatFormat | str, output: FloatFormat | str, input_b: FloatFormat | str | None = None
+) -> int:
+    """Return the window F with which K = 1 is a correctly rounded fused multiply-add.
 
-    F = f_a + f_b + f_o + 2, with f the fraction bits of the operands and of the output; but
-    F = max(f_a + f_b, max(f_a, f_b) + f_o + 2) where the product of two subnormals lies below
-    every C (emin_a + emin_b < emin_o, as in fp32, fp64, bf16, tf32 and fp16 to fp16).
+    The claim holds for floor truncation with a sticky bit and rounding RNE. With f the fraction
+    bits of an operand or of the output, F = f_a + f_b + f_o + 2. If the product of two subnormals
+    lies below every nonzero C (emin_a + emin_b < emin_o, as for fp32, fp64, bf16, tf32, and fp16
+    to fp16), F = max(f_a + f_b, max(f_a, f_b) + f_o + 2) is enough.
 
     Parameters
     ----------
-    input, output, input_b : FloatFormat or str
-        `input_b` is the second operand's format, that of the first by default.
+    input, output : FloatFormat or str
+        Format of A; format of C and D.
+    input_b : FloatFormat or str, optional
+        Format of B, by default that of A.
+
+    Returns
+    -------
+    int
+        Fraction bits F that are kept below E_max.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a format is not a ``FloatFormat`` or the name of one.
 
     Notes
     -----
-    Units: q = 2^(E_max − F). A sum known as n·q plus a sticky bit (something in (0, q)) is rounded
-    correctly when the result's last place is at least 2q: then the half-way point is a multiple
-    of q, and the sticky bit says on which side of it the sum lies. It is trivially correct when
-    nothing was cut. So for each case: either nothing is cut or the last place is ≥ 2q.
+    Let q = 2^(E_max − F) be the unit. A sum that is known as n·q plus a sticky bit (something in
+    (0, q)) is rounded correctly if the result's last place is at least 2q: then the half-way point
+    is a multiple of q, and the sticky bit tells on which side of it the sum lies. If nothing was
+    cut, the rounding is trivially correct. So each case below shows that either nothing is cut or
+    the last place is at least 2q.
 
-    *Case 1, E_max = E_p ≥ E_c.* The product's last bit has weight 2^(E_p − f_a − f_b) ≥ q: it is
-    not cut. C's has weight 2^(E_c − f_o): C is cut only if E_c ≤ E_max − F + f_o − 1
-    = E_p − f_a − f_b − 3, that is |C| < 2^(E_p − f_a − f_b − 2). The product is not normalised:
-    two subnormals leave up to f_a + f_b zeros above its leading one, so all that is known is
-    |P| ≥ 2^(E_p − f_a − f_b). Then |P + C| > ¾ · 2^(E_p − f_a − f_b): the sum's exponent is at
-    least E_p − f_a − f_b − 1 and its last place at least 2^(E_p − f_a − f_b − 1 − f_o) = 2q.
+    *Case 1, E_max = E_p ≥ E_c.* The product's last bit has weight 2^(E_p − f_a − f_b) ≥ q, so the
+    product is not cut. C's last bit has weight 2^(E_c − f_o), so C is cut only if
+    E_c ≤ E_max − F + f_o − 1 = E_p − f_a − f_b − 3, that is |C| < 2^(E_p − f_a − f_b − 2). The
+    product is not normalised: two subnormals leave up to f_a + f_b zeros above its leading one, so
+    all that is known is |P| ≥ 2^(E_p − f_a − f_b). Then |P + C| > ¾ · 2^(E_p − f_a − f_b), the
+    sum's exponent is at least E_p − f_a − f_b − 1, and its last place is at least
+    2^(E_p − f_a − f_b − 1 − f_o) = 2q.
 
-    *Case 2, E_max = E_c > E_p.* C's last bit has weight 2^(E_c − f_o) ≥ q: C is not cut. The
-    product is cut only if E_p − f_a − f_b < E_c − F, that is E_p ≤ E_c − f_o − 3, and since
-    |P| < 2^(E_p + 2), |P| < 2^(E_c − f_o − 1), half of C's last place. If C is normal, the sum's
-    exponent is at least E_c − 1 and its last place 2^(E_c − 1 − f_o) ≥ 2q, as F ≥ f_o + 2. If C is
-    subnormal, E_c = emin and no result has a last place below 2^(emin − f_o) = 2^(E_c − f_o) > 2q.
+    *Case 2, E_max = E_c > E_p.* C's last bit has weight 2^(E_c − f_o) ≥ q, so C is not cut. The
+    product is cut only if E_p − f_a − f_b < E_c − F, that is E_p ≤ E_c − f_o − 3. Since
+    |P| < 2^(E_p + 2), |P| < 2^(E_c − f_o − 1), which is half of C's last place. If C is normal, the
+    sum's exponent is at least E_c − 1 and its last place 2^(E_c − 1 − f_o) ≥ 2q, as F ≥ f_o + 2. If
+    C is subnormal, E_c = emin and no result has a last place below
+    2^(emin − f_o) = 2^(E_c − f_o) > 2q.
 
-    *Case 3, one of them is zero.* E_max is the other's exponent and nothing is cut.
+    *Case 3, the product or C is zero.* E_max is the other's exponent, and nothing is cut.
 
-    *One bit less is too few* where C reaches down to the witness: fp16 to fp32 (F = 45),
+    *One bit less is not enough* if C can be as small as in this example: fp16 to fp32 (F = 45),
     P = 2^−24 · 2^−24 = 2^−48 with E_p = −28, and C = −(1 + 5 · 2^−23) · 2^−51. The sum lies in
     (2^−49, 2^−48), its last place is 2^−72, and C's last bit is a quarter of that. With F = 44, q
-    is the last place itself: what is cut becomes a sticky bit of weight q/2, just like a tie.
+    is the last place itself, and the part that is cut becomes a sticky bit of weight q/2, which
+    looks exactly like a tie.
 
-    *The narrow rule.* Where emin_a + emin_b < emin_o, a product of two subnormals meets only C = 0
-    (nothing is cut, F ≥ f_a + f_b) or a C that dominates (case 2). In case 1 at most one operand is
-    subnormal, |P| ≥ 2^(E_p − max(f_a, f_b)), and case 1 holds with max(f_a, f_b) in the place of
-    f_a + f_b. fp32 needs 48 bits, not 71; fp64 106, not 158.
+    *The narrow rule.* If emin_a + emin_b < emin_o, a product of two subnormals meets only C = 0
+    (nothing is cut, F ≥ f_a + f_b) or a C that dominates (case 2). So in case 1 at most one operand
+    is subnormal, |P| ≥ 2^(E_p − max(f_a, f_b)), and case 1 holds with max(f_a, f_b) in place of
+    f_a + f_b. fp32 needs 48 bits instead of 71, and fp64 106 instead of 158.
 
-    For K > 1 at most K of the K + 1 terms are cut, each by less than q: the result is within
-    half a last place + K·q of the exact sum.
+    For K > 1, at most K of the K + 1 terms are cut, each by less than q: the result differs from
+    the exact sum by at most half a last place + K·q.
     """
     a, output = as_format(input, "input"), as_format(output, "output")
     b = a if input_b is None else as_format(input_b, "input_b")
@@ -64,134 +84,133 @@ def ieee_window(input, output, input_b=None) -> int:
     return product_fraction + output.fraction_bits + 2
 
 
-@dataclass(frozen=True, init=False)
+# Default of a field whose value __post_init__ derives from the other fields
+_DERIVED: Any = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class DotSpec:
     """The fused dot product D = C + Σ_{k<K} A_k·B_k, defined to the bit.
 
-    1. E_max is the largest exponent E_a + E_b of a nonzero product (not normalised), E_c of a
-       nonzero C, and `emax_floor`.
-    2. Every term is cut to a multiple of q = 2^(E_max − window).
-    3. The cut terms are added exactly; the sum is normalised and rounded once.
+    1. E_max is the largest of the exponents E_a + E_b of the nonzero products (which are not
+       normalised), the exponent E_c of a nonzero C, and ``emax_floor``.
+    2. Every term is truncated to a multiple of q = 2^(E_max − window).
+    3. The truncated terms are added exactly; the sum is normalised and rounded once.
 
     Parameters
     ----------
     input, output : FloatFormat or str
         Format of A and B; format of C and D.
     input_b : FloatFormat or str, optional
-        Format of B where it is another one than A's.
+        Format of B, by default that of A.
     k : int
-        Terms of a block, at least 1. More terms are done block after block, D the next C.
+        Number of terms in a block, at least 1. A longer dot product is computed block after
+        block, and the D of a block is the C of the next.
     window : int or None
-        Fraction bits F kept below E_max. None: no window, nothing is cut.
+        Fraction bits F that are kept below E_max. With None, nothing is truncated.
     truncate : str
-        "magnitude": magnitudes are chopped and what is cut is forgotten. "floor": two's complement
-        values are chopped, and one sticky bit, the OR of everything cut from any term, joins the
-        sum as a bit of weight q/2: the number normalised and rounded is 2·Σ + sticky, in q/2.
+        "magnitude": magnitudes are truncated, and the bits cut off are lost. "floor": two's
+        complement values are truncated, and one sticky bit, the OR of all bits cut from any term,
+        joins the sum with weight q/2; so 2·Σ + sticky, in units of q/2, is normalised and rounded.
     rounding : str
-        "RNE" or "RZ". Overflow gives infinity under both (NaN where the format has none).
+        "RNE" or "RZ". An overflow gives an infinity with both (NaN if the format has no infinity).
     result_bits : int, optional
-        Fraction bits of the result, all of the output format's by default; the bits below are
+        Fraction bits of the result, by default all of the output format's; the bits below are
         zero. A subnormal result is a multiple of 2^(emin − result_bits).
     emax_floor : int, optional
         Lower bound on E_max.
     nan : int, optional
-        The code every NaN result has; the output format's canonical NaN by default.
+        Code of every NaN result, by default the output format's canonical NaN.
     zero : str
-        Sign of a zero result. "ieee": a sum that is exactly zero is +0, but −0 where C and every
-        product are zeros with the sign −; a negative sum that rounds to zero is −0. "positive":
-        every zero is +0, as on the machines of `PRESETS`.
+        Sign of a zero result. "ieee": a sum that is exactly zero is +0, except that it is −0 if C
+        and every product are negative zeros; a negative sum that rounds to zero is −0.
+        "positive": every zero is +0, as on the machines of ``PRESETS``.
 
     Raises
     ------
     TypeError, ValueError
-        For a parameter outside its range, and for a `nan` that is not a NaN of the output format.
+        If a parameter has the wrong type or is out of range, or if ``nan`` is not a NaN of the
+        output format.
     """
 
     input: FloatFormat
     output: FloatFormat
     k: int
     window: int | None
-    truncate: str
-    rounding: str
-    result_bits: int
-    emax_floor: int | None
-    nan: int | None
-    zero: str
-    input_b: FloatFormat
+    truncate: str = "floor"
+    rounding: str = "RNE"
+    result_bits: int = _DERIVED
+    emax_floor: int | None = None
+    nan: int | None = None
+    zero: str = "ieee"
+    input_b: FloatFormat = _DERIVED
 
-    def __init__(
-        self,
-        *,
-        input,
-        output,
-        k,
-        window,
-        truncate="floor",
-        rounding="RNE",
-        result_bits=None,
-        emax_floor=None,
-        nan=None,
-        zero="ieee",
-        input_b=None,
-    ):
-        input, output = as_format(input, "input"), as_format(output, "output")
-        input_b = input if input_b is None else as_format(input_b, "input_b")
-        check_int("k", k, 1)
-        if window is not None:
-            check_int("window", window, 1)
-        if truncate not in ("floor", "magnitude"):
-            raise ValueError(f"truncate must be 'floor' or 'magnitude', not {truncate!r}")
-        if rounding not in ("RNE", "RZ"):
-            raise ValueError(f"rounding must be 'RNE' or 'RZ', not {rounding!r}")
-        if result_bits is None:
-            result_bits = output.fraction_bits
+    if TYPE_CHECKING:  # the arguments may be names or None; the attributes never are
+
+        def __init__(
+            self,
+            *,
+            input: FloatFormat | str,
+            output: FloatFormat | str,
+            k: int,
+            window: int | None,
+            truncate: str = "floor",
+            rounding: str = "RNE",
+            result_bits: int | None = None,
+            emax_floor: int | None = None,
+            nan: int | None = None,
+            zero: str = "ieee",
+            input_b: FloatFormat | str | None = None,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        input, output = as_format(self.input, "input"), as_format(self.output, "output")
+        input_b = input if self.input_b is None else as_format(self.input_b, "input_b")
+        check_int("k", self.k, 1)
+        if self.window is not None:
+            check_int("window", self.window, 1)
+        if self.truncate not in ("floor", "magnitude"):
+            raise ValueError(f"truncate must be 'floor' or 'magnitude', not {self.truncate!r}")
+        if self.rounding not in ("RNE", "RZ"):
+            raise ValueError(f"rounding must be 'RNE' or 'RZ', not {self.rounding!r}")
+        result_bits = output.fraction_bits if self.result_bits is None else self.result_bits
         check_int("result_bits", result_bits, 1, output.fraction_bits)
-        if emax_floor is not None:
-            check_int("emax_floor", emax_floor, -(1 << 15), 1 << 15)
-        if nan is not None:
-            check_int("nan", nan, 0, (1 << output.storage_bits) - 1)
-            if not output.is_nan(nan):
-                raise ValueError(f"nan must be a NaN code of {output.name}, not {nan:#x}")
-        if zero not in ("ieee", "positive"):
-            raise ValueError(f"zero must be 'ieee' or 'positive', not {zero!r}")
-        for name, value in (
-            ("input", input),
-            ("output", output),
-            ("k", k),
-            ("window", window),
-            ("truncate", truncate),
-            ("rounding", rounding),
-            ("result_bits", result_bits),
-            ("emax_floor", emax_floor),
-            ("nan", nan),
-            ("zero", zero),
-            ("input_b", input_b),
-        ):
-            object.__setattr__(self, name, value)
+        if self.emax_floor is not None:
+            check_int("emax_floor", self.emax_floor, -(1 << 15), 1 << 15)
+        if self.nan is not None:
+            check_int("nan", self.nan, 0, (1 << output.storage_bits) - 1)
+            if not output.is_nan(self.nan):
+                raise ValueError(f"nan must be a NaN code of {output.name}, not {self.nan:#x}")
+        if self.zero not in ("ieee", "positive"):
+            raise ValueError(f"zero must be 'ieee' or 'positive', not {self.zero!r}")
+        object.__setattr__(self, "input", input)
+        object.__setattr__(self, "output", output)
+        object.__setattr__(self, "input_b", input_b)
+        object.__setattr__(self, "result_bits", result_bits)
 
     @property
-    def nan_code(self):
+    def nan_code(self) -> int:
         """The code of a NaN result."""
         return self.output.canonical_nan if self.nan is None else self.nan
 
 
 @dataclass(frozen=True, kw_only=True)
 class IntDotSpec:
-    """The integer dot product D = C + Σ_{k<K} A_k·B_k of 8-bit operands in 32 bits.
+    """The integer dot product D = C + Σ_{k<K} A_k·B_k of 8-bit operands with a 32-bit result.
 
     Parameters
     ----------
     k : int
-        Terms of a block, at least 1.
+        Number of terms in a block, at least 1.
     signed_a, signed_b : bool
-        int8 or uint8.
+        If True, the operand is int8, otherwise uint8.
     saturate : bool
-        Whether a block's exact sum, C included, is clipped to int32 instead of wrapping.
+        If True, the exact sum of a block, including C, is clipped to int32 instead of wrapping.
 
     Raises
     ------
     TypeError, ValueError
-        For a parameter outside its range.
+        If a parameter has the wrong type or is out of range.
     """
 
     k: int
@@ -199,7 +218,7 @@ class IntDotSpec:
     signed_b: bool = True
     saturate: bool = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_int("k", self.k, 1)
         for name in ("signed_a", "signed_b", "saturate"):
             if not isinstance(getattr(self, name), bool):
@@ -208,16 +227,16 @@ class IntDotSpec:
 
 @dataclass(frozen=True)
 class _Row:
-    """One line of a preset: which formats, and the parameters that go with them."""
+    """One row of a preset: input formats, the output format, and the parameters for them."""
 
-    inputs: tuple
+    inputs: tuple[str, ...]
     output: str
     k: int
     window: int
     rounding: str
     result_bits: int
 
-    def spec(self, a, b, k, floor):
+    def spec(self, a: FloatFormat, b: FloatFormat, k: int | None, floor: int) -> DotSpec:
         return DotSpec(
             input=a,
             input_b=b,
@@ -235,63 +254,92 @@ class _Row:
 
 @dataclass(frozen=True)
 class Preset:
-    """A named machine (or standard) that gives a `DotSpec` for a choice of formats.
+    """A named machine or standard that gives a ``DotSpec`` for a choice of formats.
 
-    Every row of a machine sets `emax_floor` (of its generation, by output format), the NaN code
-    and `zero="positive"`. The rows were held against measured results of V100, A100, A2, L40S
-    (Ada), H100, H200 and B200, fp16 results included; known from an executed model only are the
-    sign of zero, the floors (but for one measured H100 vector), and these rows:
+    A machine has a table of rows. For each row its ``DotSpec`` has an ``emax_floor`` (which depends
+    on the generation and on the output format), the machine's NaN code and ``zero="positive"``.
+    The rows were compared with measured results of V100, A100, A2, L40S (Ada), H100, H200 and
+    B200, including fp16 results. The sign of zero, the floors (except for one measured H100
+    vector) and these rows are known only from an executed model:
 
-    - fp8 of `h100` is that of its `wgmma` instruction: measured with C = 0 and fp32 results, the
-      fp16 results not.
-    - fp8 of `b200` is that of its `tcgen05` instruction: 25 fraction bits and a full fp32 result,
-      not Hopper's 13.
+    - fp8 of ``h100`` is that of its ``wgmma`` instruction. It was measured with C = 0 and fp32
+      results; the fp16 results were not measured.
+    - fp8 of ``b200`` is that of its ``tcgen05`` instruction: 25 fraction bits and a full fp32
+      result, instead of Hopper's 13.
 
-    The fp8 `mma.sync` of Hopper with fp16 results and of Blackwell, which adds C last and rounds
-    once more, has no preset yet, nor have other machines.
+    There is no preset yet for the fp8 ``mma.sync`` of Hopper with fp16 results, for that of
+    Blackwell, which adds C last and rounds once more, or for other machines.
+
+    Parameters
+    ----------
+    name : str
+        Key in ``PRESETS``.
+    description : str
+        One line for a list of presets.
+    rows : tuple
+        Rows of a machine's table; empty for ``ieee`` and ``exact``, which take any input format.
+    floors : tuple of (str, int)
+        ``emax_floor`` of a machine for each output format.
+    has_window : bool
+        If False, the sum is exact and nothing is truncated.
+    outputs : tuple of str
+        Output formats of a preset without rows.
     """
 
     name: str
     description: str
-    rows: tuple = field(default=(), repr=False)
-    floors: tuple = field(default=(), repr=False)  # emax_floor by the output's name
+    rows: tuple[_Row, ...] = field(default=(), repr=False)
+    floors: tuple[tuple[str, int], ...] = field(default=(), repr=False)
+    has_window: bool = field(default=True, repr=False)
+    outputs: tuple[str, ...] = field(default=(), repr=False)
 
     @property
-    def inputs(self) -> tuple:
-        """Names of the input formats."""
-        if not self.rows:
+    def is_machine(self) -> bool:
+        """True if the preset is a real machine, with a table of formats and its own windows."""
+        return bool(self.rows)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The names of the input formats."""
+        if not self.is_machine:
             return tuple(FORMATS)
         return tuple(dict.fromkeys(name for row in self.rows for name in row.inputs))
 
     @property
-    def combinations(self) -> tuple:
-        """Every pair of names (input, output)."""
-        if not self.rows:
-            return tuple((i, o) for i in FORMATS for o in self._wide_outputs)
+    def combinations(self) -> tuple[tuple[str, str], ...]:
+        """All pairs of format names (input, output) with one input format."""
+        if not self.is_machine:
+            return tuple((i, o) for i in FORMATS for o in self.outputs)
         return tuple((i, row.output) for row in self.rows for i in row.inputs)
 
-    @property
-    def _wide_outputs(self):
-        return tuple(FORMATS) if self.name == "exact" else ("fp16", "fp32", "fp64")
-
-    def spec(self, input, output="fp32", *, k=None, input_b=None) -> DotSpec:
+    def spec(
+        self,
+        input: FloatFormat | str,
+        output: FloatFormat | str = "fp32",
+        *,
+        k: int | None = None,
+        input_b: FloatFormat | str | None = None,
+    ) -> DotSpec:
         """Return the parameters for these formats.
 
         Parameters
         ----------
-        input, output, input_b : FloatFormat or str
-            `input_b` is for the two fp8 formats mixed, and for any mix in `ieee` and `exact`.
+        input, output : FloatFormat or str
+            Format of A; format of C and D.
         k : int, optional
-            Terms of a block; the machine's own by default.
+            Number of terms in a block, by default the machine's own.
+        input_b : FloatFormat or str, optional
+            Format of B, by default that of A. Machines mix only the two fp8 formats; ``ieee`` and
+            ``exact`` mix all formats.
 
         Raises
         ------
-        ValueError
-            When the preset has no such combination.
+        TypeError, ValueError
+            If a format is unknown, or if the preset does not have this combination.
         """
         a, out = as_format(input, "input"), as_format(output, "output")
         b = a if input_b is None else as_format(input_b, "input_b")
-        if self.rows:
+        if self.is_machine:
             for row in self.rows:
                 if (
                     a.name in row.inputs
@@ -300,10 +348,10 @@ class Preset:
                     and (a == b or a.storage_bits == b.storage_bits == 8)
                 ):
                     return row.spec(a, b, k, dict(self.floors)[row.output])
-        elif out.name in self._wide_outputs:
+        elif out.name in self.outputs:
             if k is None:
                 k = {8: 16, 16: 8}.get(max(a.storage_bits, b.storage_bits), 4)
-            window = None if self.name == "exact" else ieee_window(a, out, b)
+            window = ieee_window(a, out, b) if self.has_window else None
             return DotSpec(input=a, input_b=b, output=out, k=k, window=window)
         allowed = ", ".join(f"{i} -> {o}" for i, o in self.combinations)
         pair = a.name if a == b else f"{a.name} x {b.name}"
@@ -343,7 +391,7 @@ _B200 = (
     _Row(_FP8, "fp32", 32, 25, "RZ", 23),
     _Row(_FP8, "fp16", 32, 25, "RNE", 10),
 )
-# The exponent that a generation's hardware gives to zero terms
+# The exponent that the hardware of a generation gives to zero terms, by output format
 _VOLTA_FLOORS = (("fp32", -131), ("fp16", -19))
 _AMPERE_FLOORS = (("fp32", -132), ("fp16", -20))
 _HOPPER_FLOORS = (("fp32", -133), ("fp16", -21))
@@ -357,7 +405,16 @@ PRESETS = {
         Preset("ada", "NVIDIA Ada (L40S), as the A100, and fp8", _ADA, _AMPERE_FLOORS),
         Preset("h100", "NVIDIA H100 and H200 (fp8: wgmma)", _H100, _HOPPER_FLOORS),
         Preset("b200", "NVIDIA B200, as the H100 (fp8: tcgen05)", _B200, _HOPPER_FLOORS),
-        Preset("ieee", "K = 1 is IEEE 754 fusedMultiplyAdd; wide window, rounded once"),
-        Preset("exact", "no window: the exact sum, rounded once"),
+        Preset(
+            "ieee",
+            "K = 1 is IEEE 754 fusedMultiplyAdd; wide window, rounded once",
+            outputs=("fp16", "fp32", "fp64"),
+        ),
+        Preset(
+            "exact",
+            "no window: the exact sum, rounded once",
+            has_window=False,
+            outputs=tuple(FORMATS),
+        ),
     )
 }

@@ -1,4 +1,4 @@
-"""M³XU: matrix products of wide significands on narrow multipliers, in several steps."""
+"""M³XU: matrix products of wide significands in several steps on narrow multipliers."""
 
 from vitruvian.golden.m3xu.gemm import gemm, operand_dtype, result_dtype
 from vitruvian.golden.m3xu.limbs import limb_pairs, product_by_steps, split, step_shifts

@@ -1,6 +1,9 @@
-"""What a matrix instruction computes, on arrays of values."""
+"""Execution of a matrix instruction on arrays of values."""
+
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from vitruvian.golden.m3xu.gemm import gemm
 from vitruvian.golden.m3xu.isa import Instruction, Opcode
@@ -8,29 +11,36 @@ from vitruvian.golden.m3xu.isa import Instruction, Opcode
 __all__ = ["execute"]
 
 
-def execute(instruction: Instruction | Opcode, a, b, c=None, **unit) -> np.ndarray:
-    """D of one instruction: `gemm` of exactly its shape, in the unit's blocks of K.
+def execute(
+    instruction: Instruction | Opcode,
+    a: ArrayLike,
+    b: ArrayLike,
+    c: ArrayLike | None = None,
+    **unit: Any,
+) -> np.ndarray:
+    """Return the D of one instruction: ``gemm`` with exactly its shape, in the unit's blocks of K.
 
     Parameters
     ----------
     instruction : Instruction or Opcode
-        An opcode alone takes C or not.
-    a : (..., M, K) ndarray
-        Of the precision's operand dtype.
-    b : (..., K, N) ndarray
-    c : (..., M, N) ndarray, optional
-        Of its result dtype; where and only where the instruction adds it.
+        With an opcode alone, ``c`` is optional.
+    a : (..., M, K) array_like of the precision's operand dtype
+    b : (..., K, N) array_like of the same dtype
+    c : (..., M, N) array_like of the precision's result dtype, optional
+        Required if the instruction adds C, and not allowed otherwise.
     **unit
-        ``k``, ``multiplier_bits``, ``preset`` and ``window`` of the unit, as `gemm` has them.
+        ``k``, ``multiplier_bits``, ``preset`` and ``window`` of the unit, as in ``gemm``.
 
     Returns
     -------
-    (..., M, N) ndarray
+    (..., M, N) ndarray of the precision's result dtype
 
     Raises
     ------
-    TypeError, ValueError
-        For arrays of another dtype or shape, or a C too many or too few.
+    TypeError
+        If an array has the wrong dtype, or ``instruction`` the wrong type.
+    ValueError
+        If an array has the wrong shape, or if ``c`` is missing or not allowed.
     """
     if not isinstance(instruction, Instruction | Opcode):
         raise TypeError(f"instruction must be an Instruction or an Opcode, not {instruction!r}")
@@ -38,8 +48,8 @@ def execute(instruction: Instruction | Opcode, a, b, c=None, **unit) -> np.ndarr
     if isinstance(instruction, Instruction):
         opcode = instruction.opcode
         if instruction.accumulates != (c is not None):
-            wanted = "given" if instruction.accumulates else "None"
-            raise ValueError(f"c must be {wanted} in {instruction}")
+            expected = "given" if instruction.accumulates else "None"
+            raise ValueError(f"c must be {expected} in {instruction}")
     assert isinstance(opcode, Opcode)
     for name, operand in (("a", a), ("b", b), ("c", c)):
         fragment = opcode.fragment(name)

@@ -1,7 +1,8 @@
-"""Matrix products in every precision of the unit, on NumPy arrays of values."""
+"""Matrix products in all precisions of the unit, on NumPy arrays of values."""
 
 import ml_dtypes
 import numpy as np
+from numpy.typing import ArrayLike
 
 from vitruvian.golden.cube import mmad_any
 from vitruvian.golden.m3xu.precision import Precision, as_precision
@@ -18,13 +19,16 @@ _OPERANDS = {
 }
 
 
-def operand_dtype(precision):
-    """The dtype of A and B. TF32 operands are float32 arrays whose low 13 bits are not read."""
+def operand_dtype(precision: Precision | str) -> np.dtype:
+    """Return the dtype of A and B.
+
+    TF32 operands are float32 arrays whose low 13 bits are ignored.
+    """
     return _OPERANDS[as_precision(precision).name]
 
 
-def result_dtype(precision):
-    """The dtype of C and D."""
+def result_dtype(precision: Precision | str) -> np.dtype:
+    """Return the dtype of C and D."""
     precision = as_precision(precision)
     if precision.is_complex:
         return np.dtype(np.complex64)
@@ -32,59 +36,61 @@ def result_dtype(precision):
 
 
 def gemm(
-    a,
-    b,
-    c=None,
+    a: ArrayLike,
+    b: ArrayLike,
+    c: ArrayLike | None = None,
     *,
     precision: Precision | str = "fp32",
-    k=8,
-    multiplier_bits=12,
-    preset="ieee",
-    window=None,
+    k: int = 8,
+    multiplier_bits: int = 12,
+    preset: str = "ieee",
+    window: int | None = None,
 ) -> np.ndarray:
-    """D = C + A·B as a matrix unit computes it: block after block of K, one rounding a block.
+    """Return D = C + A·B as a matrix unit computes it: in blocks of K, each rounded once.
 
     Parameters
     ----------
-    a : (..., M, K) ndarray
-        Of the precision's operand dtype, see `operand_dtype`. Any K: a last block may be shorter,
-        and with K = 0 there is no block and D is C, bit for bit, NaNs and the sign of 0 included.
-    b : (..., K, N) ndarray
-        Of the same dtype.
-    c : (..., M, N) ndarray, optional
-        Of the precision's result dtype; zero by default.
+    a : (..., M, K) array_like of ``operand_dtype(precision)``
+        Any K is allowed: the last block may be shorter. With K = 0, D is C bit for bit, including
+        NaNs and the signs of zeros.
+    b : (..., K, N) array_like of the same dtype
+    c : (..., M, N) array_like of ``result_dtype(precision)``, optional
+        Zero by default.
     precision : str or Precision
         fp16, bf16, tf32, fp32, fp32c or fp64.
     k : int
-        Lanes of the unit: a block has k FP16 or BF16 elements, k/2 TF32, k/n wide ones.
+        Lanes of the unit. A block has k FP16 or BF16 elements, k/2 TF32 elements, or k/n elements
+        with significands of n limbs.
     multiplier_bits : int
         Width of the unit's multipliers.
     preset : str
-        Accuracy of the one-step precisions; those of several steps are ``ieee`` always.
+        Accuracy of the precisions that take one step; those with several steps are always
+        ``ieee``.
     window : int, optional
-        Fraction bits that an ``ieee`` unit keeps; what the precision asks for by default. A
-        machine's preset has its own in the one-step precisions and takes none.
+        Fraction bits that an ``ieee`` unit keeps, by default the fewest that the precision needs.
+        The preset of a machine has its own window, so with one-step precisions it must be None.
 
     Returns
     -------
-    (..., M, N) ndarray
-        Float32, float64 or complex64. The parts of a complex D accumulate apart: the real part is
-        the fused sum of a_r·b_r and −a_i·b_i, the imaginary part that of a_r·b_i and a_i·b_r.
+    (..., M, N) ndarray of float32, float64 or complex64
+        The parts of a complex D are accumulated separately: the real part is the fused sum of
+        a_r·b_r and −a_i·b_i, the imaginary part that of a_r·b_i and a_i·b_r.
 
     Raises
     ------
     TypeError
-        For arrays of another dtype.
+        If an array has the wrong dtype.
     ValueError
-        For an unknown precision, shapes that do not fit, or lanes or a window that the precision
-        cannot have.
+        If the precision is unknown, if the shapes do not fit, or if the precision does not allow
+        the lanes or the window.
     """
     precision = as_precision(precision)
     spec = precision.spec(k=k, multiplier_bits=multiplier_bits, preset=preset, window=window)
     a, b = (_checked(x, operand_dtype(precision), name) for x, name in ((a, "a"), (b, "b")))
     if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-2]:
         raise ValueError(
-            f"a and b must be (..., M, K) and (..., K, N) with one K, not {a.shape} and {b.shape}"
+            f"a and b must be (..., M, K) and (..., K, N) with the same K, "
+            f"not {a.shape} and {b.shape}"
         )
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     shape = (*lead, a.shape[-2], b.shape[-1])
@@ -94,6 +100,7 @@ def gemm(
         raise ValueError(f"c must be (..., {shape[-2]}, {shape[-1]}), not {c.shape}")
     if not precision.is_complex:
         return mmad_any(_codes(a), _codes(b), _codes(c), spec=spec).view(dtype)
+    # A complex block of K becomes real blocks of 2K with the parts of the elements interleaved.
     (a_r, a_i), (b_r, b_i), (c_r, c_i) = ((np.real(x), np.imag(x)) for x in (a, b, c))
     left = _interleave(a_r, -a_i, axis=-1), _interleave(a_r, a_i, axis=-1)
     right = _interleave(b_r, b_i, axis=-2), _interleave(b_i, b_r, axis=-2)
@@ -104,20 +111,20 @@ def gemm(
     return np.stack(parts, axis=-1).view(dtype)[..., 0]
 
 
-def _checked(array, dtype, name):
-    array = np.asarray(array)
+def _checked(values: ArrayLike, dtype: np.dtype, name: str) -> np.ndarray:
+    array = np.asarray(values)
     if array.dtype != dtype:
         raise TypeError(f"{name} must be {dtype.name}, not {array.dtype.name}")
     return array
 
 
-def _codes(array):
-    """Bit patterns of floating-point values."""
+def _codes(array: np.ndarray) -> np.ndarray:
+    """Return the bit patterns of floating-point values."""
     return np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
 
 
-def _interleave(first, second, *, axis):
-    """first and second in turn along an axis, twice its length."""
+def _interleave(first: np.ndarray, second: np.ndarray, *, axis: int) -> np.ndarray:
+    """Return first[0], second[0], first[1], … along an axis, which becomes twice as long."""
     both = np.stack([first, second], axis=axis)
     shape = list(first.shape)
     shape[axis] *= 2

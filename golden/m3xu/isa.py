@@ -1,6 +1,6 @@
-"""The matrix instructions: opcodes and shapes, their 32-bit encoding, and their text.
+"""The matrix instructions: opcodes and shapes, the 32-bit encoding, and the assembly text.
 
-An instruction is ``D = C + A·B`` or ``D = A·B`` on fragments that lie in registers::
+An instruction computes ``D = C + A·B`` or ``D = A·B`` on fragments in registers::
 
     mma.16x8x8.fp32 r8, r0, r4, r16     # d, a, b, c
     mma.16x8x8.fp32 r8, r0, r4, zero    # without C
@@ -8,22 +8,25 @@ An instruction is ``D = C + A·B`` or ``D = A·B`` on fragments that lie in regi
 ======  ===========  ======================================================================
 bits    field        meaning
 ======  ===========  ======================================================================
-6:0     opcode       `Opcode.code`; bits 6:4 are the operation (0: plus-times), 0 is no code
-7       accumulate   1: C is added; 0: it is not, and its field is 0
+6:0     opcode       ``Opcode.code``; bits 6:4 are the operation (0: plus-times); 0 is invalid
+7       accumulate   1: C is added; 0: C is not added, and field c is 0
 13:8    d            first register of D
 19:14   a            first register of A
 25:20   b            first register of B
 31:26   c            first register of C
 ======  ===========  ======================================================================
 
-A register is 32 bits of each of 32 threads. A fragment takes as many as it has bits for, from a
-multiple of that number on. D may lie where C does, which is read first; not where A or B do, which
-are read again when parts of D are there.
+A register holds 32 bits for each of 32 threads. A fragment occupies as many consecutive registers
+as it has bits for, and its first register is a multiple of that number. D may occupy the registers
+of C, which is read first. It must not overlap A or B, which are read again after parts of D have
+been written.
 """
 
 import enum
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import SupportsInt
 
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.m3xu.precision import PRECISIONS, Precision
@@ -43,10 +46,11 @@ __all__ = [
 ]
 
 WORD_BITS = 32
-#: Fragment registers, and bits of each.
+#: Number of fragment registers
 REGISTERS = 64
+#: Bits of a fragment register
 REGISTER_BITS = 1024
-#: (field, lowest bit, width)
+#: Fields of the encoding as (name, lowest bit, width)
 FIELDS = (
     ("opcode", 0, 7),
     ("accumulate", 7, 1),
@@ -60,14 +64,15 @@ _OPERANDS = ("d", "a", "b", "c")
 
 @dataclass(frozen=True, kw_only=True)
 class Fragment:
-    """An operand or a result: rows, columns, and what an element is.
+    """The shape and element type of an operand or a result.
 
     Attributes
     ----------
     rows, columns : int
     format : FloatFormat
-        Of an element, or of each part of a complex one.
+        Format of a real element, or of each part of a complex element.
     is_complex : bool
+        True if an element is a pair (real part, imaginary part).
     """
 
     rows: int
@@ -77,31 +82,34 @@ class Fragment:
 
     @property
     def bits(self) -> int:
-        """Bits of the register file that it takes."""
+        """The number of register bits that the fragment occupies."""
         return self.rows * self.columns * self.format.storage_bits * (2 if self.is_complex else 1)
 
     @property
     def registers(self) -> int:
-        """Registers that it takes."""
+        """The number of registers that the fragment occupies."""
         return -(-self.bits // REGISTER_BITS)
 
 
 class Opcode(enum.Enum):
-    """What an instruction does: code, precision, and shape (M, N, K).
+    """An instruction's operation: its code, precision and shape (M, N, K).
 
-    A takes four registers, B two, C and D four (eight where their elements have 64 bits): K is what
-    fits. So FP64, which the source has no shape for, has K = 4, as complex numbers of two FP32
-    parts have; that is one block of a unit with 27-bit multipliers and 8 lanes, two blocks of one
-    with 12-bit multipliers and 10 lanes. ``TF32_K4`` is the shorter of the machine's two TF32
-    instructions, the one in the source's table; its A takes two registers and its B one.
+    A occupies four registers, B two, and C and D four each (eight if an element has 64 bits); K is
+    the largest value that fits. So FP64, for which Zhang 2024 gives no shape, has K = 4, like
+    complex numbers with two FP32 parts. These are one block of a unit with 27-bit multipliers and
+    8 lanes, or two blocks of a unit with 12-bit multipliers and 10 lanes. ``TF32_K4`` is the
+    shorter of the machine's two TF32 instructions and the one in Table 2.2; its A occupies two
+    registers and its B one.
 
-    The source's HMMA with FP16 results is not here. A unit's accumulators have one format, which
-    is that of all its results: FP32 wherever there is another instruction. Its FP32 sums rounded
-    once more would not be what a machine with FP16 accumulators gives, block by block.
+    The HMMA instruction with FP16 results (Table 2.2) is not included. All accumulators of a unit
+    have one format, which is FP32 if the unit has any other instruction. FP32 sums that are
+    finally rounded to FP16 would differ from those of a machine with FP16 accumulators, which
+    rounds after every block.
 
     References
     ----------
-    Zhang 2024, Table 2.2; the shapes hold, not the numbers in its names.
+    Zhang 2024, Table 2.2. The shapes are those of the table; the numbers in its instruction names
+    differ from them.
     """
 
     FP16 = 0x01, "fp16", (16, 8, 16)
@@ -114,32 +122,38 @@ class Opcode(enum.Enum):
 
     @property
     def code(self) -> int:
-        """The field of the encoding."""
+        """The value of the field ``opcode`` in the encoding."""
         return self.value[0]
 
     @property
     def precision(self) -> Precision:
-        """How operands are read and what results are."""
+        """The formats of operands and results."""
         return PRECISIONS[self.value[1]]
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """(M, N, K), K in elements of the precision."""
+        """The shape (M, N, K), with K in elements of the precision."""
         return self.value[2]
 
     @property
     def mnemonic(self) -> str:
-        """``mma.MxNxK.precision``."""
+        """The name in assembly text, ``mma.MxNxK.precision``."""
         return f"mma.{'x'.join(map(str, self.shape))}.{self.precision.name}"
 
     @property
     def macs(self) -> int:
-        """Multiply-accumulates of elements, complex ones where they are complex."""
+        """The number of multiply-accumulates of elements; a complex one counts once."""
         m, n, k = self.shape
         return m * n * k
 
     def fragment(self, operand: str) -> Fragment:
-        """What ``d``, ``a``, ``b`` or ``c`` is."""
+        """Return the shape and element type of operand ``d``, ``a``, ``b`` or ``c``.
+
+        Raises
+        ------
+        ValueError
+            If ``operand`` is not one of these four letters.
+        """
         m, n, k = self.shape
         shapes = {"a": (m, k), "b": (k, n), "c": (m, n), "d": (m, n)}
         if operand not in shapes:
@@ -159,12 +173,12 @@ _BY_MNEMONIC = {opcode.mnemonic: opcode for opcode in Opcode}
 
 
 def as_opcode(value: "Opcode | str") -> Opcode:
-    """Look up a mnemonic; opcodes pass through.
+    """Return the opcode with the mnemonic ``value``; an ``Opcode`` is returned unchanged.
 
     Raises
     ------
     ValueError
-        If there is no such instruction.
+        If ``value`` is not a mnemonic.
     """
     if isinstance(value, Opcode):
         return value
@@ -174,21 +188,21 @@ def as_opcode(value: "Opcode | str") -> Opcode:
 
 @dataclass(frozen=True, kw_only=True)
 class Instruction:
-    """One instruction.
+    """A matrix instruction.
 
     Parameters
     ----------
     opcode : Opcode
     d, a, b : int
-        First registers of the fragments.
+        First register of the fragment.
     c : int, optional
-        That of C; without it the sums start from zero.
+        First register of C. If omitted, the sums start from zero.
 
     Raises
     ------
     TypeError, ValueError
-        For a register that is none, or not a multiple of the fragment's registers; for a D that
-        lies where A or B do, or partly where C does.
+        If a register number is invalid or not a multiple of the fragment's register count, or if
+        D overlaps A or B. D and C have the same shape, so they are either equal or disjoint.
     """
 
     opcode: Opcode
@@ -197,7 +211,7 @@ class Instruction:
     b: int
     c: int | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not isinstance(self.opcode, Opcode):
             raise TypeError(f"opcode must be an Opcode, not {self.opcode!r}")
         for operand in _OPERANDS:
@@ -222,18 +236,18 @@ class Instruction:
 
     @property
     def accumulates(self) -> bool:
-        """Whether there is a C."""
+        """True if the instruction adds a C."""
         return self.c is not None
 
     def registers(self, operand: str) -> range:
-        """The registers of an operand; none of a C that is not there."""
+        """Return the registers of an operand; the range is empty for a C that is not added."""
         first = getattr(self, operand)
         if first is None:
             return range(0)
         return range(first, first + self.opcode.fragment(operand).registers)
 
     def encode(self) -> int:
-        """The 32-bit word."""
+        """Return the instruction as a 32-bit word."""
         values = {
             "opcode": self.opcode.code,
             "accumulate": int(self.accumulates),
@@ -246,12 +260,12 @@ class Instruction:
 
     @classmethod
     def decode(cls, word: int) -> "Instruction":
-        """The instruction that a word stands for.
+        """Return the instruction that a word encodes.
 
         Raises
         ------
         TypeError, ValueError
-            If it is no 32-bit word, or none that `encode` gives.
+            If ``word`` is not a 32-bit integer, or not one that ``encode`` returns.
         """
         check_int("word", word, 0, (1 << WORD_BITS) - 1)
         field = {name: word >> low & (1 << width) - 1 for name, low, width in FIELDS}
@@ -262,7 +276,7 @@ class Instruction:
             )
         if not field["accumulate"] and field["c"]:
             raise ValueError(
-                f"c must be 0 where it is not added, not {field['c']!r} in word {word:#010x}"
+                f"c must be 0 if accumulate is 0, not {field['c']!r} in word {word:#010x}"
             )
         try:
             return cls(
@@ -281,51 +295,57 @@ class Instruction:
 
     @classmethod
     def parse(cls, text: str) -> "Instruction":
-        """The instruction that a line of text stands for; ``#`` starts a comment.
+        """Return the instruction in a line of assembly text; ``#`` starts a comment.
 
         Raises
         ------
         ValueError
-            If there is no such instruction or register, or not four operands.
+            If the mnemonic or a register is unknown, or if there are not four operands.
         """
-        name, *more = text.partition("#")[0].split(maxsplit=1) or [""]
+        mnemonic, *more = text.partition("#")[0].split(maxsplit=1) or [""]
         rest = "".join(more)
-        opcode = as_opcode(name)
+        opcode = as_opcode(mnemonic)
         operands = [operand.strip() for operand in rest.split(",")]
         if len(operands) != len(_OPERANDS):
             count = len(operands) if rest.strip() else 0
-            raise ValueError(f"operands must be d, a, b, c, not {count} of them")
+            raise ValueError(f"operands must be d, a, b, c, not {count} operands")
         first: dict[str, int | None] = {}
-        for operand, given in zip(_OPERANDS, operands, strict=True):
-            found = re.fullmatch(r"r(0|[1-9][0-9]?)", given, re.ASCII)
-            if operand == "c" and given == "zero":
+        for operand, name in zip(_OPERANDS, operands, strict=True):
+            register = re.fullmatch(r"r(0|[1-9][0-9]?)", name, re.ASCII)
+            if operand == "c" and name == "zero":
                 first[operand] = None
-            elif found and int(found[1]) < REGISTERS:
-                first[operand] = int(found[1])
+            elif register and int(register[1]) < REGISTERS:
+                first[operand] = int(register[1])
             else:
                 allowed = f"r0 to r{REGISTERS - 1}" + (" or zero" if operand == "c" else "")
-                raise ValueError(f"{operand} must be {allowed}, not {given!r}")
+                raise ValueError(f"{operand} must be {allowed}, not {name!r}")
         return cls(opcode=opcode, **first)  # pyright: ignore[reportArgumentType]
 
 
 def assemble(text: str) -> list[Instruction]:
-    """The instructions of a text, one a line; blank lines and comments are skipped.
+    """Return the instructions of a text with one per line; blank and comment lines are skipped.
 
     Raises
     ------
     ValueError
-        For a line that is no instruction, with its number.
+        If a line is not an instruction; the message gives the line number.
     """
-    found = []
+    instructions = []
     for number, line in enumerate(text.splitlines(), start=1):
         if line.partition("#")[0].strip():
             try:
-                found.append(Instruction.parse(line))
+                instructions.append(Instruction.parse(line))
             except ValueError as error:
                 raise ValueError(f"line {number}: {error}") from None
-    return found
+    return instructions
 
 
-def disassemble(words) -> str:
-    """The text of encoded instructions, one a line."""
+def disassemble(words: Iterable[SupportsInt]) -> str:
+    """Return the assembly text of encoded instructions, one per line.
+
+    Raises
+    ------
+    ValueError
+        If a word does not encode an instruction.
+    """
     return "".join(f"{Instruction.decode(int(word))}\n" for word in words)

@@ -1,37 +1,62 @@
-"""Limbs and steps: how a wide product comes out of narrow multipliers, one integer at a time.
+"""The schedule by which narrow multipliers form a wide product, on single integers.
 
-This is the schedule of the hardware in its plainest form, to be read and to be tested against. The
-fused sum does not depend on it, for every limb product is exact.
+A significand is cut into n limbs, and a product takes n steps of n limb products. This module
+states the hardware's schedule in its simplest form, to be read and to be tested against. The fused
+sum does not depend on the schedule, because every limb product is exact.
 """
 
 __all__ = ["limb_pairs", "product_by_steps", "split", "step_shifts"]
 
 
-def split(significand, *, limbs, bits):
-    """Cut an unsigned integer into `limbs` pieces of `bits`, the least significant first.
+def split(significand: int, *, limbs: int, bits: int) -> list[int]:
+    """Split an unsigned integer into ``limbs`` limbs of ``bits`` bits, least significant first.
+
+    Parameters
+    ----------
+    significand : int
+        At least 0, of at most ``limbs * bits`` bits.
+    limbs : int
+        Number of limbs.
+    bits : int
+        Width of a limb, which is the width of the multipliers.
 
     Raises
     ------
     ValueError
-        If it does not fit.
+        If the integer has more than ``limbs * bits`` bits.
     """
     if significand < 0 or significand >> limbs * bits:
         raise ValueError(f"significand must have at most {limbs * bits} bits, not {significand!r}")
     return [significand >> bits * i & (1 << bits) - 1 for i in range(limbs)]
 
 
-def limb_pairs(step, limbs):
-    """For each lane of an element in this step, (limb of A, limb of B)."""
+def limb_pairs(step: int, limbs: int) -> list[tuple[int, int]]:
+    """Return (limb of A, limb of B) for each lane of an element in this step."""
+    # With i + j = step modulo n, every pair of limbs occurs in exactly one step.
     return [(lane, (step - lane) % limbs) for lane in range(limbs)]
 
 
-def step_shifts(step, limbs, bits):
-    """Weight of each lane's product in this step, as a shift; there are at most two amounts."""
+def step_shifts(step: int, limbs: int, bits: int) -> list[int]:
+    """Return the shift of each lane's product in this step, for limbs of ``bits`` bits."""
+    # i + j is either ``step`` or ``step + limbs``, so a lane needs only two shift amounts.
     return [bits * (i + j) for i, j in limb_pairs(step, limbs)]
 
 
-def product_by_steps(a, b, *, limbs, bits):
-    """The product of two significands, from `limbs` steps of `limbs` narrow products each."""
+def product_by_steps(a: int, b: int, *, limbs: int, bits: int) -> int:
+    """Return the product of two significands, formed in ``limbs`` steps of ``limbs`` products.
+
+    Parameters
+    ----------
+    a, b : int
+        Significands of at most ``limbs * bits`` bits.
+    limbs, bits : int
+        Number and width of the limbs.
+
+    Raises
+    ------
+    ValueError
+        If a significand has more than ``limbs * bits`` bits.
+    """
     x, y = split(a, limbs=limbs, bits=bits), split(b, limbs=limbs, bits=bits)
     total = 0
     for step in range(limbs):

@@ -1,4 +1,4 @@
-"""What a matrix unit with narrow multipliers can compute, and in how many steps."""
+"""The precisions of a matrix unit with narrow multipliers, and the steps that each takes."""
 
 from dataclasses import dataclass
 
@@ -8,23 +8,25 @@ from vitruvian.validate import check_int, one_of
 
 __all__ = ["LANE_BITS", "PRECISIONS", "Precision", "as_precision"]
 
-#: A lane of the operand bus; narrow formats have one lane, TF32 (stored in 32 bits) two.
+#: Bits of a lane of the operand bus. An FP16 or BF16 element takes one lane, a TF32 element (which
+#: is stored in 32 bits) two.
 LANE_BITS = 16
 
 
 @dataclass(frozen=True, kw_only=True)
 class Precision:
-    """One way to read the operands of a matrix unit.
+    """The formats of a matrix unit's operands and results.
 
     Attributes
     ----------
     name : str
+        Key in ``PRECISIONS``.
     format : FloatFormat
-        Of every real operand.
+        Format of A and B, or of their parts if they are complex.
     output : FloatFormat
-        Of C and D, and of their parts where they are complex.
+        Format of C and D, or of their parts if they are complex.
     is_complex : bool
-        Whether operands and results are pairs (real, imaginary).
+        True if operands and results are pairs (real part, imaginary part).
     """
 
     name: str
@@ -33,25 +35,40 @@ class Precision:
     is_complex: bool = False
 
     def limbs(self, multiplier_bits: int) -> int:
-        """n: pieces of ``multiplier_bits`` in a significand, and steps of a product."""
+        """Return n, the number of limbs of ``multiplier_bits`` bits in a significand.
+
+        A real product takes n steps.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If ``multiplier_bits`` is not an int from 4 to 64.
+        """
         check_int("multiplier_bits", multiplier_bits, 4, 64)
         return -(-(self.format.fraction_bits + 1) // multiplier_bits)
 
     def is_wide(self, multiplier_bits: int) -> bool:
-        """Whether an element takes several lanes and steps."""
+        """Return True if an element takes several lanes and steps."""
         return self.limbs(multiplier_bits) > 1
 
     def steps(self, multiplier_bits: int) -> int:
-        """Passes through the multipliers for one block: n, and 2n where both parts are formed."""
+        """Return the passes through the multipliers for one block: n, or 2n if complex."""
         return self.limbs(multiplier_bits) * (2 if self.is_complex else 1)
 
     def terms(self, k: int, multiplier_bits: int) -> int:
-        """Real products that one fused sum of a block has, on ``k`` lanes.
+        """Return the number of real products in one fused sum of a block.
+
+        Parameters
+        ----------
+        k : int
+            Lanes of the unit.
+        multiplier_bits : int
+            Width of its multipliers.
 
         Raises
         ------
         ValueError
-            If the lanes do not divide into whole elements.
+            If ``k`` is not a multiple of the lanes of an element.
         """
         check_int("k", k, 1)
         lanes = self._lanes(multiplier_bits) * (2 if self.is_complex else 1)
@@ -63,7 +80,7 @@ class Precision:
         return k // self._lanes(multiplier_bits)
 
     def elements(self, k: int, multiplier_bits: int) -> int:
-        """Elements of K that one block takes: `terms`, half as many complex ones."""
+        """Return the elements of K in one block: ``terms``, or half as many if complex."""
         return self.terms(k, multiplier_bits) // (2 if self.is_complex else 1)
 
     def _lanes(self, multiplier_bits: int) -> int:
@@ -79,7 +96,7 @@ class Precision:
         preset: str = "ieee",
         window: int | None = None,
     ) -> DotSpec:
-        """What one block computes, to the bit; for a complex precision, what each part is.
+        """Return the arithmetic of one block, or of each part of it if complex.
 
         Parameters
         ----------
@@ -88,16 +105,17 @@ class Precision:
         multiplier_bits : int
             Width of its multipliers.
         preset : str
-            Accuracy of the precisions that take one step; the others are ``ieee`` always.
+            Accuracy of the precisions that take one step; the others are always ``ieee``.
         window : int, optional
-            Fraction bits kept, where the preset is ``ieee``: at least what it asks for. Machines
-            have windows of their own.
+            Fraction bits that an ``ieee`` unit keeps, at least as many as the preset needs; with
+            any other preset it must be None.
 
         Raises
         ------
         ValueError
-            For a preset without this format, lanes that do not divide, or a window that is too
-            narrow or given to a machine.
+            If the preset is unknown or does not have this format, if ``k`` is not a multiple of
+            the lanes of an element, or if ``window`` is too narrow or the preset does not allow
+            one.
         """
         one_of("preset", preset, PRESETS)
         name = "ieee" if self.is_wide(multiplier_bits) else preset
@@ -106,7 +124,7 @@ class Precision:
         )
         if window is None:
             return spec
-        if name != "ieee" or spec.window is None:
+        if PRESETS[name].is_machine or spec.window is None:
             raise ValueError(
                 f"window must be None for {self.name} with the preset {name}, not {window!r}"
             )
@@ -128,12 +146,12 @@ PRECISIONS = {
 
 
 def as_precision(value: "Precision | str") -> Precision:
-    """Look up a name; objects pass through.
+    """Return the precision called ``value``; a ``Precision`` is returned unchanged.
 
     Raises
     ------
     ValueError
-        If there is no such precision.
+        If ``value`` is not a key of ``PRECISIONS``.
     """
     if isinstance(value, Precision):
         return value

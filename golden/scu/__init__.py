@@ -1,7 +1,7 @@
-"""Storage conversion: images in NC1HWC0, patches as fractals (Im2Col), and back (Col2Im).
+"""The storage conversion unit: NC1HWC0 images, and Im2Col and Col2Im to and from fractals.
 
-An image is (..., C1, H, W, C0): channels in C1 groups of C0, the 32 bytes of a block. A fractal is
-16 patches × C0 channels at one position of the kernel, 512 bytes.
+An image is an array (..., C1, H, W, C0): the channels are in C1 groups of C0, which fill a block of
+32 bytes. A fractal is a 512-byte matrix of 16 patches × C0 channels at one position of the kernel.
 """
 
 from vitruvian.golden.scu.images import C0_BYTES, from_nc1hwc0, kernel_matrix, to_nc1hwc0

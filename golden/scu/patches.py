@@ -1,4 +1,4 @@
-"""Where the patches of an image are: the geometry that Im2Col and Col2Im share."""
+"""The geometry of an image's patches, which Im2Col and Col2Im share."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -9,35 +9,39 @@ from vitruvian.validate import check_int
 
 __all__ = ["ROWS", "Patches"]
 
-#: Patches of a fractal.
+#: Patches in a fractal
 ROWS = 16
+
+_Pixels = tuple[np.ndarray, np.ndarray, np.ndarray]
+_Pair = tuple[int, int]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Patches:
-    """The patches of an image under a kernel, row after row.
+    """The patches that a kernel covers in an image, numbered row by row.
 
     Parameters
     ----------
     height, width : int
-        Of the image (or of the tile of it that is there), I_h and I_w.
+        Size I_h × I_w in pixels of the image, or of the tile of it that is stored.
     kernel : (int, int)
-        Rows and columns, K_h and K_w.
+        Rows and columns of the kernel, K_h and K_w.
     stride : (int, int)
-        From patch to patch, S_h and S_w.
+        Distance in pixels from one patch to the next, S_h and S_w.
     pad : (int, int, int, int)
-        Top, bottom, left, right: pixels beyond the image that patches may reach.
+        Pixels of padding at the top, bottom, left and right of the image.
     dilation : (int, int)
-        From one pixel of a patch to the next.
+        Distance in pixels from one element of a patch to the next, in rows and in columns.
 
     Raises
     ------
     TypeError, ValueError
-        For what is no number of at least 1 (padding: 0), and an image without a patch.
+        If a parameter does not hold integers of at least 1 (``pad``: 0), or if the kernel does not
+        fit into the padded image.
 
     References
     ----------
-    Rohwedder 2021, §3.3, equation 3.1; it has no dilation, which stretches the kernel to
+    Rohwedder 2021, §3.3, equation 3.1, which has no dilation. A dilation D extends the kernel to
     (K − 1)·D + 1 pixels.
     """
 
@@ -48,7 +52,7 @@ class Patches:
     pad: tuple[int, int, int, int] = (0, 0, 0, 0)
     dilation: tuple[int, int] = (1, 1)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_int("height", self.height, 1)
         check_int("width", self.width, 1)
         for name, count, low in (
@@ -59,9 +63,9 @@ class Patches:
         ):
             value = getattr(self, name)
             if not isinstance(value, tuple) or len(value) != count:
-                raise TypeError(f"{name} must be {count} ints, not {value!r}")
-            for one in value:
-                check_int(name, one, low)
+                raise TypeError(f"{name} must be a tuple of {count} ints, not {value!r}")
+            for number in value:
+                check_int(name, number, low)
         if self.rows < 1 or self.columns < 1:
             high, wide = self.extent
             raise ValueError(
@@ -70,66 +74,68 @@ class Patches:
             )
 
     @property
-    def extent(self):
-        """(rows, columns) of the image that a patch spans."""
+    def extent(self) -> _Pair:
+        """The size (rows, columns) in pixels of a patch, including dilation."""
         (kh, kw), (dh, dw) = self.kernel, self.dilation
         return (kh - 1) * dh + 1, (kw - 1) * dw + 1
 
     @property
-    def rows(self):
-        """Patches in the image's height, O_h."""
+    def rows(self) -> int:
+        """The number of rows of patches, O_h."""
         return (self.height + self.pad[0] + self.pad[1] - self.extent[0]) // self.stride[0] + 1
 
     @property
-    def columns(self):
-        """Patches in the image's width, O_w."""
+    def columns(self) -> int:
+        """The number of patches in a row, O_w."""
         return (self.width + self.pad[2] + self.pad[3] - self.extent[1]) // self.stride[1] + 1
 
     @property
-    def count(self):
-        """Patches, O_h·O_w."""
+    def count(self) -> int:
+        """The number of patches, O_h·O_w."""
         return self.rows * self.columns
 
     @property
-    def fractals(self):
-        """Fractals that hold all patches at one position of the kernel."""
+    def fractals(self) -> int:
+        """The number of fractals that hold all patches at one position of the kernel."""
         return -(-self.count // ROWS)
 
-    def corner(self, number):
-        """(row, column) of the first pixel of a patch, negative in the padding."""
+    def corner(self, number: int) -> _Pair:
+        """Return (row, column) of the first pixel of a patch, negative in the padding."""
         row, column = divmod(number, self.columns)
         return row * self.stride[0] - self.pad[0], column * self.stride[1] - self.pad[2]
 
-    def pixels(self, position, kernel_position, count):
-        """The pixels of consecutive patches at one position of the kernel.
+    def pixels(self, position: _Pair, kernel_position: _Pair, count: int) -> _Pixels:
+        """Return the pixels of consecutive patches at one position of the kernel.
 
-        The next patch is a stride to the right; if it does not fit into the padded image any more,
-        the next is the first one a stride further down.
+        The next patch is one stride to the right. If that does not fit into the padded image, it
+        is the first patch of the next row, one stride further down.
 
         Parameters
         ----------
         position : (int, int)
-            First pixel of the first patch, (x, y) of the thesis less the padding.
+            Row and column of the first patch's first pixel; that is (x, y) of Rohwedder 2021 minus
+            the padding.
         kernel_position : (int, int)
-            (x_k, y_k)
+            Row and column in the kernel, (x_k, y_k).
         count : int
+            Number of patches.
 
         Returns
         -------
         rows, columns : (count,) ndarray of int64
         inside : (count,) ndarray of bool
-            Whether the pixel is one of the image: not in the padding, nor of a patch after the
-            last one.
+            True if the pixel belongs to the image. It is False in the padding and for patches after
+            the last one.
 
         Raises
         ------
         ValueError
-            For a position from which no patch fits into the padded width or that is above it, or
-            one that is not in the kernel.
+            If ``position`` is above the padded image or leaves no room for a patch in the padded
+            width, or if ``kernel_position`` is outside the kernel.
         """
         return _pixels(self, tuple(position), self._within(kernel_position), count)
 
-    def _pixels(self, position, kernel_position, count):
+    def _pixels(self, position: _Pair, kernel_position: _Pair, count: int) -> _Pixels:
         (row, column), (kh, kw) = position, kernel_position
         top, bottom, left, right = self.pad
         high, wide = self.extent
@@ -138,34 +144,49 @@ class Patches:
             raise ValueError(
                 f"position must be at least {-top} and from {-left} to {last}, not {position!r}"
             )
+        # ``position`` may be in the middle of a row of patches; later rows start at −left.
         (sh, sw), (dh, dw) = self.stride, self.dilation
         first = (last - column) // sw + 1  # patches in the first row
-        lines, places = np.divmod(np.arange(count) - first, self.columns)
+        lines, offsets = np.divmod(np.arange(count) - first, self.columns)
         lines = np.where(lines < 0, 0, lines + 1)
         rows = row + lines * sh
-        columns = np.where(lines == 0, column + np.arange(count) * sw, places * sw - left)
+        columns = np.where(lines == 0, column + np.arange(count) * sw, offsets * sw - left)
         inside = rows <= self.height + bottom - high
         rows, columns = rows + kh * dh, columns + kw * dw
         inside &= (rows >= 0) & (rows < self.height) & (columns >= 0) & (columns < self.width)
         for array in (rows, columns, inside):
-            array.flags.writeable = False  # they are given out again
+            array.flags.writeable = False  # the cache returns the same arrays again
         return rows, columns, inside
 
-    def walk(self, position, kernel_position, channel, repeat, mode):
-        """The fractals of an instruction that repeats.
+    def walk(
+        self, position: _Pair, kernel_position: _Pair, channel: int, repeat: int, mode: int
+    ) -> list[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
+        """Return the fractals of an instruction with repetitions.
 
-        Mode 0 goes to the next position of the kernel, then to the next group of channels; mode 1
-        to the next 16 patches.
+        Parameters
+        ----------
+        position : (int, int)
+            Row and column of the first patch's first pixel.
+        kernel_position : (int, int)
+            Row and column in the kernel.
+        channel : int
+            Group of channels.
+        repeat : int
+            Number of fractals.
+        mode : int
+            0: a repetition goes on to the next position of the kernel, and after the last one to
+            the next group of channels. 1: a repetition goes on to the next 16 patches.
 
         Returns
         -------
         list of (channel, rows, columns, inside)
-            As `pixels` gives them, 16 patches each.
+            For each fractal its group of channels and the pixels of 16 patches, as ``pixels``
+            returns them.
 
         Raises
         ------
         ValueError
-            For a mode that is neither.
+            If ``mode`` is not 0 or 1, or as for ``pixels``.
         """
         if mode not in (0, 1):
             raise ValueError(f"mode must be 0 or 1, not {mode!r}")
@@ -177,19 +198,19 @@ class Patches:
         first = (channel * kh + y) * kw + x
         fractals = []
         for step in range(first, first + repeat):
-            group, place = divmod(step, kh * kw)
-            fractals.append((group, *self.pixels(position, divmod(place, kw), ROWS)))
+            group, index = divmod(step, kh * kw)
+            fractals.append((group, *self.pixels(position, divmod(index, kw), ROWS)))
         return fractals
 
-    def _within(self, kernel_position):
+    def _within(self, kernel_position: _Pair) -> _Pair:
         kh, kw = kernel_position
         if not (0 <= kh < self.kernel[0] and 0 <= kw < self.kernel[1]):
             raise ValueError(
-                f"kernel position must be within {self.kernel}, not {kernel_position!r}"
+                f"kernel_position must be within {self.kernel}, not {kernel_position!r}"
             )
         return kh, kw
 
 
 @lru_cache(4096)
-def _pixels(patches, position, kernel_position, count):
+def _pixels(patches: Patches, position: _Pair, kernel_position: _Pair, count: int) -> _Pixels:
     return patches._pixels(position, kernel_position, count)

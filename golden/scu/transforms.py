@@ -1,58 +1,62 @@
-"""Im2Col and Col2Im: of one instruction, and of a whole image."""
+"""Im2Col and Col2Im, for one instruction and for a whole image."""
+
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from vitruvian.golden import vector
-from vitruvian.golden.scu.patches import ROWS
+from vitruvian.golden.scu.patches import ROWS, Patches
 from vitruvian.validate import check_int
 
 __all__ = ["col2im", "col2im_add", "im2col", "im2col_load"]
 
 
 def im2col_load(
-    image,
-    patches,
+    image: ArrayLike,
+    patches: Patches,
     *,
-    position=None,
-    kernel_position=(0, 0),
-    channel=0,
-    repeat=1,
-    mode=0,
-    pad_value=0,
-):
-    """The fractals that one Im2Col load brings.
+    position: tuple[int, int] | None = None,
+    kernel_position: tuple[int, int] = (0, 0),
+    channel: int = 0,
+    repeat: int = 1,
+    mode: int = 0,
+    pad_value: float = 0,
+) -> np.ndarray:
+    """Return the fractals that one Im2Col load instruction produces.
 
     Parameters
     ----------
-    image : (..., C1, H, W, C0) ndarray
+    image : (..., C1, H, W, C0) array_like
     patches : Patches
-        Of an image of H × W.
+        The patches of an H × W image.
     position : (int, int), optional
-        First pixel of the first of 16 consecutive patches; that of the first by default.
+        Row and column of the first pixel of the first patch, by default those of patch 0. Each
+        fractal has 16 consecutive patches.
     kernel_position : (int, int)
-        Which pixel of each patch.
+        Row and column in the kernel of the pixel that is loaded from each patch.
     channel : int
         Group of channels, c₁.
     repeat : int
-        Fractals.
+        Number of fractals.
     mode : int
-        What a repetition changes: 0, the position in the kernel, then the group of channels; 1,
-        the patches, 16 further.
+        0: a repetition goes on to the next position of the kernel, and after the last one to the
+        next group of channels. 1: a repetition goes on to the next 16 patches.
     pad_value : number
-        What stands in the padding, and in rows after the last patch.
+        Value in the padding and in rows after the last patch.
 
     Returns
     -------
-    (..., repeat, 16, C0) ndarray
+    (..., repeat, 16, C0) ndarray of the dtype of ``image``
 
     Raises
     ------
     TypeError, ValueError
-        For another shape, and positions and channels that are not there.
+        If the shape of ``image``, a position, a channel or the mode is invalid.
 
     References
     ----------
-    Rohwedder 2021, §3.3. What the rows after the last patch hold is not said there.
+    Rohwedder 2021, §3.3, which does not specify the rows after the last patch.
     """
     image = _image(image, patches)
     check_int("channel", channel, 0)
@@ -61,46 +65,53 @@ def im2col_load(
     fractals = patches.walk(position, kernel_position, channel, repeat, mode)
     if fractals[-1][0] >= image.shape[-4]:
         raise ValueError(
-            f"channel must be below {image.shape[-4]} to the last repeat, not {fractals[-1][0]}"
+            f"channel must be below {image.shape[-4]} in every repetition, not {fractals[-1][0]}"
         )
     *lead, _, _, _, c0 = image.shape
+    # Pixels outside the image keep the padding value.
     result = np.full((*lead, repeat, ROWS, c0), pad_value, image.dtype)
     for i, (group, rows, columns, inside) in enumerate(fractals):
         result[..., i, inside, :] = image[..., group, rows[inside], columns[inside], :]
     return result
 
 
-def im2col(image, patches, *, mode=0, pad_value=0):
-    """All patches of an image, as loads in one of the modes leave them.
+def im2col(
+    image: ArrayLike, patches: Patches, *, mode: int = 0, pad_value: float = 0
+) -> np.ndarray:
+    """Return the fractals of all patches of an image, in the order of loads in one mode.
 
     Parameters
     ----------
-    image : (..., C1, H, W, C0) ndarray
+    image : (..., C1, H, W, C0) array_like
     patches : Patches
+        The patches of an H × W image.
     mode : int
-        0: 16 patches after 16 patches, and of each the positions of the kernel; 1: position after
-        position, and of each all patches.
+        0: for each group of 16 patches, all positions of the kernel. 1: for each position of the
+        kernel, all patches.
     pad_value : number
+        Value in the padding and in rows after the last patch.
 
     Returns
     -------
-    (..., P, C1·Kh·Kw, 16, C0) ndarray in mode 0: fractals of the matrix whose rows are patches, as
-    the left operand of a product has them; (..., C1·Kh·Kw, P, 16, C0) in mode 1. P = ⌈Oh·Ow / 16⌉.
+    ndarray of the dtype of ``image``
+        With P = ⌈Oh·Ow / 16⌉, (..., P, C1·Kh·Kw, 16, C0) in mode 0, which is the layout of a left
+        matrix operand whose rows are patches; (..., C1·Kh·Kw, P, 16, C0) in mode 1.
 
     Raises
     ------
     ValueError
-        As `im2col_load`.
+        If the shape of ``image`` or the mode is invalid.
     """
     image = _image(image, patches)
     kh, kw = patches.kernel
     steps = image.shape[-4] * kh * kw
+    starts: list[dict[str, Any]]
     if mode == 0:
         starts = [{"position": patches.corner(ROWS * i)} for i in range(patches.fractals)]
         repeat = steps
     else:
-        places = [divmod(step, kh * kw) for step in range(steps)]
-        starts = [{"channel": c, "kernel_position": divmod(place, kw)} for c, place in places]
+        indices = [divmod(step, kh * kw) for step in range(steps)]
+        starts = [{"channel": c, "kernel_position": divmod(index, kw)} for c, index in indices]
         repeat = patches.fractals
     loads = [
         im2col_load(image, patches, repeat=repeat, mode=mode, pad_value=pad_value, **start)
@@ -109,29 +120,37 @@ def im2col(image, patches, *, mode=0, pad_value=0):
     return np.stack(loads, axis=-4)
 
 
-def col2im_add(image, fractals, patches, *, position=None, kernel_position=(0, 0), channel=0):
-    """The image after one Col2Im: fractals added to the pixels that they come from.
+def col2im_add(
+    image: ArrayLike,
+    fractals: ArrayLike,
+    patches: Patches,
+    *,
+    position: tuple[int, int] | None = None,
+    kernel_position: tuple[int, int] = (0, 0),
+    channel: int = 0,
+) -> np.ndarray:
+    """Return the image after one Col2Im instruction, which adds fractals to the pixels.
 
-    A repetition goes on to the next 16 patches, the only mode that there is: no pixel is met
-    twice, so that an instruction is one addition, rounded once, wherever it adds something.
+    A repetition goes on to the next 16 patches; there is no other mode. So no pixel occurs twice,
+    and the instruction makes at most one addition to a pixel, rounded once.
 
     Parameters
     ----------
-    image : (..., C1, H, W, C0) ndarray
-        Of a type that `golden.vector.add` takes.
-    fractals : (..., repeat, 16, C0) ndarray
-        Of that type; rows in the padding and after the last patch are dropped.
+    image : (..., C1, H, W, C0) array_like
+        Elements of a dtype that ``golden.vector.add`` accepts.
+    fractals : (..., repeat, 16, C0) array_like of the same dtype
+        Rows in the padding and after the last patch are ignored.
     patches, position, kernel_position, channel
-        As `im2col_load` takes them.
+        The same as those of ``im2col_load``.
 
     Returns
     -------
-    (..., C1, H, W, C0) ndarray
+    (..., C1, H, W, C0) ndarray of the dtype of ``image``
 
     Raises
     ------
     TypeError, ValueError
-        For another shape or type, and positions and channels that are not there.
+        If a shape, a dtype, a position or the channel is invalid.
 
     References
     ----------
@@ -147,25 +166,31 @@ def col2im_add(image, fractals, patches, *, position=None, kernel_position=(0, 0
     repeat = fractals.shape[-3]
     rows, columns, inside = patches.pixels(position, kernel_position, ROWS * repeat)
     parts = fractals.reshape(*fractals.shape[:-3], ROWS * repeat, -1)[..., inside, :]
-    place = (..., channel, rows[inside], columns[inside], slice(None))
+    pixels = (..., channel, rows[inside], columns[inside], slice(None))
     result = image.copy()
-    result[place] = vector.add(image[place], parts)
+    result[pixels] = vector.add(image[pixels], parts)
     return result
 
 
-def col2im(fractals, patches, *, mode=0, image=None):
-    """All patches added to an image: the adjoint of `im2col` as far as sums are exact.
+def col2im(
+    fractals: ArrayLike, patches: Patches, *, mode: int = 0, image: ArrayLike | None = None
+) -> np.ndarray:
+    """Add all patches to an image; this is the adjoint of ``im2col`` if all sums are exact.
 
-    Each pixel's addends come in the order of Col2Im instructions, one for each position of the
-    kernel: in rising row of the kernel, then rising column; each sum is rounded.
+    A pixel's addends are added in the order of the Col2Im instructions, of which there is one for
+    each position of the kernel: ascending row of the kernel, then ascending column. Each sum is
+    rounded.
 
     Parameters
     ----------
-    fractals : (..., P, C1·Kh·Kw, 16, C0) ndarray, or (..., C1·Kh·Kw, P, 16, C0) in mode 1
+    fractals : (..., P, C1·Kh·Kw, 16, C0) array_like, or (..., C1·Kh·Kw, P, 16, C0) in mode 1
+        Fractals in the order in which ``im2col`` returns them.
     patches : Patches
+        The patches of an H × W image.
     mode : int
-    image : (..., C1, H, W, C0) ndarray, optional
-        What is added to; zeros by default.
+        0 or 1, as for ``im2col``.
+    image : (..., C1, H, W, C0) array_like, optional
+        The image that the patches are added to, zeros by default.
 
     Returns
     -------
@@ -174,33 +199,36 @@ def col2im(fractals, patches, *, mode=0, image=None):
     Raises
     ------
     TypeError, ValueError
-        For another shape or type, or mode.
+        If a shape, a dtype or the mode is invalid.
     """
     fractals = np.asarray(fractals)
     if mode not in (0, 1):
         raise ValueError(f"mode must be 0 or 1, not {mode!r}")
-    wrong = fractals.shape
+    original = fractals.shape
     kh, kw = patches.kernel
     if fractals.ndim >= 4 and mode == 0:
         fractals = np.swapaxes(fractals, -4, -3)
-    shape, given = fractals.shape, ("C1·Kh·Kw", f"{patches.fractals}")
+    shape, axes = fractals.shape, ("C1·Kh·Kw", f"{patches.fractals}")
     if len(shape) < 4 or shape[-4] % (kh * kw) or shape[-3:-1] != (patches.fractals, ROWS):
         raise ValueError(
-            f"fractals must be (..., {', '.join(given if mode else given[::-1])}, {ROWS}, C0) in "
-            f"mode {mode} with Kh·Kw = {kh * kw}, not {wrong}"
+            f"fractals must be (..., {', '.join(axes if mode else axes[::-1])}, {ROWS}, C0) in "
+            f"mode {mode} with Kh·Kw = {kh * kw}, not {original}"
         )
     if image is None:
         size = (shape[-4] // (kh * kw), patches.height, patches.width, shape[-1])
         image = np.zeros((*shape[:-4], *size), fractals.dtype)
+    result = np.asarray(image)
     for step in range(shape[-4]):
-        channel, place = divmod(step, kh * kw)
+        channel, index = divmod(step, kh * kw)
         part = fractals[..., step, :, :, :]
-        where = {"channel": channel, "kernel_position": divmod(place, kw)}
-        image = col2im_add(image, part, patches, **where)
-    return image
+        result = col2im_add(
+            result, part, patches, channel=channel, kernel_position=divmod(index, kw)
+        )
+    return result
 
 
-def _image(image, patches):
+def _image(image: ArrayLike, patches: Patches) -> np.ndarray:
+    """Return the image as an array after checking its shape."""
     image = np.asarray(image)
     if image.ndim < 4 or image.shape[-3:-1] != (patches.height, patches.width):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""SIMD²: matrix operations D = C ⊕ (A ⊗ B) of nine semirings."""
+"""SIMD²: the matrix operations D = C ⊕ (A ⊗ B) of nine semirings."""
 
 from vitruvian.golden.simd2.integer import int_identity, int_mmo
 from vitruvian.golden.simd2.matrix import mmo

@@ -1,70 +1,74 @@
-"""D = C ⊕ (A ⊗ B) on W-bit integers that wrap: the variant whose areas the thesis gives."""
+"""D = C ⊕ (A ⊗ B) on W-bit integers that wrap, the variant whose areas Zhang 2024 gives."""
 
 from math import prod
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from vitruvian.golden.simd2.op import Op, as_op
 from vitruvian.validate import one_of
 
 __all__ = ["INT_BITS", "int_identity", "int_mmo"]
 
-#: Widths that there are.
+#: Allowed widths W
 INT_BITS = (8, 16, 32, 64)
 
-_TERMS = 1 << 22  # results of ⊗ that are worked on at a time
+_TERMS = 1 << 22  # results of ⊗ per step, which bounds the memory
 
 
 def int_identity(op: Op | str, bits: int = 16) -> int:
-    """What changes nothing under ⊕: of min the largest number, of max the smallest, else 0.
+    """Return the identity of ⊕: the largest number for min, the smallest for max, else 0.
 
     Raises
     ------
     ValueError
-        For an unknown operation or width.
+        If the operation or the width is unknown.
     """
     _check_bits(bits)
     return {"min": (1 << (bits - 1)) - 1, "max": -(1 << (bits - 1))}.get(as_op(op).plus, 0)
 
 
-def int_mmo(op: Op | str, a, b, c=None, bits: int = 16) -> np.ndarray:
-    """Matrix operation of a semiring on W-bit integers.
+def int_mmo(
+    op: Op | str, a: ArrayLike, b: ArrayLike, c: ArrayLike | None = None, bits: int = 16
+) -> np.ndarray:
+    """Return D = C ⊕ (A ⊗ B) on W-bit integers.
 
     Parameters
     ----------
     op : Op or str
-    a : (..., M, K) ndarray of int
-        Values or unsigned codes: the low `bits` count. K may be 0.
-    b : (..., K, N) ndarray of int
-    c : (..., M, N) ndarray of int, optional
+    a : (..., M, K) array_like of int
+        Values or unsigned codes; only the low ``bits`` bits count. K may be 0.
+    b : (..., K, N) array_like of int
+    c : (..., M, N) array_like of int, optional
         ``int_identity(op, bits)`` by default.
     bits : {8, 16, 32, 64}
+        The width W.
 
     Returns
     -------
-    (..., M, N) ndarray of the signed integers of so many bits
-        Sums, differences and products are modulo 2^W at every step, which for ⊕ = add is the same
-        as once at the end. min and max compare signed numbers (two's complement). orand takes
-        what is not zero for true, in C too, and gives 1 or 0.
+    (..., M, N) ndarray of signed integers of ``bits`` bits
+        Sums, differences and products wrap modulo 2^W at every step; for ⊕ = add this equals
+        wrapping once at the end. min and max compare signed numbers (two's complement). orand
+        counts every nonzero number as true, also in C, and gives 1 or 0.
 
     Raises
     ------
     TypeError
-        For arrays that do not hold integers.
+        If an array does not hold integers.
     ValueError
-        For an unknown operation or width, numbers that do not fit, or shapes that do not.
+        If the operation or the width is unknown, or if numbers or shapes do not fit.
     """
     op = as_op(op)
     _check_bits(bits)
     a, b = _words(a, bits, "a"), _words(b, bits, "b")
     if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-2]:
         raise ValueError(
-            f"a and b must be (..., M, K) and (..., K, N) with one K, not {a.shape} and {b.shape}"
+            f"a and b must be (..., M, K) and (..., K, N) with the same K, "
+            f"not {a.shape} and {b.shape}"
         )
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     shape = (*lead, a.shape[-2], b.shape[-1])
-    c = np.full(shape, int_identity(op, bits)) if c is None else c
-    c = _words(c, bits, "c")
+    c = _words(np.full(shape, int_identity(op, bits)) if c is None else c, bits, "c")
     if c.shape[-2:] != shape[-2:]:
         raise ValueError(f"c must be (..., {shape[-2]}, {shape[-1]}), not {c.shape}")
     shape = (*np.broadcast_shapes(lead, c.shape[:-2]), *shape[-2:])
@@ -79,8 +83,8 @@ def int_mmo(op: Op | str, a, b, c=None, bits: int = 16) -> np.ndarray:
     return d.reshape(shape)
 
 
-def _terms(op, a, b):
-    """A ⊗ B before ⊕: (..., M, K, N)."""
+def _terms(op: Op, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return A ⊗ B before the reduction, as (..., M, K, N)."""
     x, y = a[..., :, :, None], b[..., None, :, :]
     if op.times == "mul":
         return x * y
@@ -93,7 +97,7 @@ def _terms(op, a, b):
     return np.minimum(x, y) if op.times == "min" else np.maximum(x, y)
 
 
-def _reduced(op, terms, c):
+def _reduced(op: Op, terms: np.ndarray, c: np.ndarray) -> np.ndarray:
     if op.plus == "add":
         return c + terms.sum(axis=-2, dtype=c.dtype)
     if op.plus == "or":
@@ -103,12 +107,12 @@ def _reduced(op, terms, c):
     return c
 
 
-def _check_bits(bits):
+def _check_bits(bits: int) -> None:
     one_of("bits", bits, INT_BITS)
 
 
-def _words(values, bits, thing):
-    """Values or codes as the signed integers of so many bits; NumPy's arithmetic on them wraps."""
+def _words(values: ArrayLike, bits: int, thing: str) -> np.ndarray:
+    """Return values or codes as signed integers of ``bits`` bits, whose arithmetic wraps."""
     array = np.asarray(values)
     if array.dtype.kind not in "iu" and array.size:
         raise TypeError(f"{thing} must be integers, not {array.dtype}")

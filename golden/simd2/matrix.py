@@ -1,9 +1,10 @@
-"""D = C ⊕ (A ⊗ B) on NumPy arrays of values."""
+"""The matrix operation D = C ⊕ (A ⊗ B) on NumPy arrays of values."""
 
 from math import prod
 
 import ml_dtypes
 import numpy as np
+from numpy.typing import ArrayLike
 
 from vitruvian.golden.cube import mmad_any
 from vitruvian.golden.cube.sums import is_short, sums
@@ -15,76 +16,82 @@ from vitruvian.validate import check_int, one_of
 
 __all__ = ["OPERANDS", "SQUARES", "dot_spec", "mmo"]
 
-#: Formats that operands can have, by the dtype of their arrays.
+#: Formats of operands, keyed by the dtype of their arrays
 OPERANDS = {
     np.dtype(np.float16): "fp16",
     np.dtype(ml_dtypes.bfloat16): "bf16",
     np.dtype(np.float32): "fp32",
 }
-#: How addnorm may make its terms.
+#: Ways in which addnorm can form its terms
 SQUARES = ("differences", "products")
-_TERMS = 1 << 22  # that are worked on at a time
-_FEW, _STACKED = 1 << 10, 1 << 18  # terms of a small matrix, and of those that go together
+_TERMS = 1 << 22  # terms per step, which bounds the memory
+# Matrices of at most so many terms are computed together, up to so many terms in one step
+_FEW, _STACKED = 1 << 10, 1 << 18
 _LOW_BITS = np.int32(0x7FFFFFFF)
-_LAST, _FIRST = np.int32(0x7FFFFFFF), np.int32(-0x80000000)
+_LAST, _FIRST = np.int32(0x7FFFFFFF), np.int32(-0x80000000)  # ranks of a NaN
 _NAN = np.uint32(0x7FC00000)
 
 
 def mmo(
     op: Op | str,
-    a,
-    b,
-    c=None,
+    a: ArrayLike,
+    b: ArrayLike,
+    c: ArrayLike | None = None,
     *,
     k: int = 4,
     preset: str = "ieee",
     window: int | None = None,
     squares: str = "differences",
 ) -> np.ndarray:
-    """Matrix operation of a semiring, as a unit computes it.
+    """Return D = C ⊕ (A ⊗ B) as a unit computes it.
 
     Parameters
     ----------
     op : Op or str
-    a : (..., M, K) ndarray of float16, bfloat16 or float32
+    a : (..., M, K) array_like of float16, bfloat16 or float32
         K may be 0.
-    b : (..., K, N) ndarray of the same dtype
-    c : (..., M, N) ndarray of float32, optional
+    b : (..., K, N) array_like of the same dtype
+    c : (..., M, N) array_like of float32, optional
         ``op.identity`` by default.
     k : int
-        Terms of a fused sum: where ⊕ is +, K is worked on in blocks of so many, and each is rounded
-        once. The other operations do not depend on it.
-    preset, window
-        Accuracy of those sums, see `dot_spec`.
+        Terms of a fused sum. If ⊕ is +, K is computed in blocks of ``k`` terms, and the sum is
+        rounded once per block. The other operations do not depend on it.
+    preset : str
+        Accuracy of those sums; see ``dot_spec``.
+    window : int, optional
+        Fraction bits that an ``ieee`` sum keeps; see ``dot_spec``.
     squares : {"differences", "products"}
-        How addnorm makes its terms: a − b rounded to FP32 (RNE), and the exact square of that; or
-        a·a − a·b − a·b + b·b, which are four terms of a sum of products, see
-        `golden.simd2.squares`. Units do the latter, of FP16; k is a multiple of 4 then.
+        Terms of addnorm. "differences": a − b is rounded to FP32 (RNE) and squared exactly.
+        "products": a·a − a·b − a·b + b·b, four terms of a sum of products; see
+        ``golden.simd2.squares``. The hardware computes "products", of FP16 operands and with k a
+        multiple of 4.
 
     Returns
     -------
     (..., M, N) ndarray of float32
-        Sums and products that ⊕ does not add up are exact, then rounded once (RNE). A NaN loses
-        against a number, and −0 is below +0; orand takes what is neither zero nor NaN for true and
-        gives 1 or 0.
+        If ⊕ is not +, the results of ⊗ are exact and then rounded once (RNE). Minimum and maximum
+        prefer a number to a NaN, and −0 < +0. orand counts every operand as true that is neither
+        zero nor NaN, and gives 1 or 0.
 
     Raises
     ------
     TypeError
-        For arrays of another dtype.
+        If an array has the wrong dtype.
     ValueError
-        For an unknown operation, or shapes that do not fit.
+        If the operation or an option is unknown, or if the shapes do not fit.
     """
     op = as_op(op)
     a, b = np.asarray(a), np.asarray(b)
     if a.dtype not in OPERANDS or a.dtype != b.dtype:
         names = ", ".join(dtype.name for dtype in OPERANDS)
         raise TypeError(
-            f"a and b must be of one dtype out of {names}, not {a.dtype.name} and {b.dtype.name}"
+            f"a and b must have the same dtype, one of {names}, "
+            f"not {a.dtype.name} and {b.dtype.name}"
         )
     if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-2]:
         raise ValueError(
-            f"a and b must be (..., M, K) and (..., K, N) with one K, not {a.shape} and {b.shape}"
+            f"a and b must be (..., M, K) and (..., K, N) with the same K, "
+            f"not {a.shape} and {b.shape}"
         )
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     shape = (*lead, a.shape[-2], b.shape[-1])
@@ -107,27 +114,40 @@ def mmo(
     terms = a.shape[1] * a.shape[2] * b.shape[2]
     if op.plus != "add" and len(d) > 1 and terms <= _FEW:
         step = _STACKED // max(terms, 1)
-        for some in (slice(i, i + step) for i in range(0, len(d), step)):
-            d[some] = plain_mmo(op, _wide(a[some]), _wide(b[some]), c[some])
+        for part in (slice(i, i + step) for i in range(0, len(d), step)):
+            d[part] = plain_mmo(op, _wide(a[part]), _wide(b[part]), c[part])
         return d.reshape(shape)
-    for one, x, y, z in zip(d, a, b, c, strict=True):
+    for matrix, x, y, z in zip(d, a, b, c, strict=True):
         if by_products and spec is not None:
-            one[:] = _squares(x, y, z, spec)
+            matrix[:] = _squares(x, y, z, spec)
         else:
-            one[:] = _matrix(op, x, y, z, spec)
+            matrix[:] = _matrix(op, x, y, z, spec)
     return d.reshape(shape)
 
 
-def dot_spec(op: Op, format: str, *, k: int = 4, preset: str = "ieee", window: int | None = None):
-    """What a fused sum of an operation is; None where it has none.
+def dot_spec(
+    op: Op, format: str, *, k: int = 4, preset: str = "ieee", window: int | None = None
+) -> DotSpec | None:
+    """Return the arithmetic of an operation's fused sums, or None if ⊕ is not +.
 
-    Those of addnorm are squares of FP32 numbers and, as all sums of FP32, ``ieee`` always. A
-    ``window`` is for ``ieee`` sums, and not narrower than they ask for.
+    Parameters
+    ----------
+    op : Op
+    format : str
+        Format of the operands. The terms of addnorm are squares of FP32 numbers in any case.
+    k : int
+        Terms of a block.
+    preset : str
+        Accuracy of the sums. Sums of FP32 terms are always ``ieee``.
+    window : int, optional
+        Fraction bits that an ``ieee`` sum keeps, at least as many as the preset needs; with any
+        other preset it must be None.
 
     Raises
     ------
     ValueError
-        For a preset that does not have the format, or a window that it cannot have.
+        If the preset is unknown or does not have the format, or if ``window`` is too narrow or the
+        preset does not allow one.
     """
     check_int("k", k, 1)
     if op.plus != "add":
@@ -138,22 +158,25 @@ def dot_spec(op: Op, format: str, *, k: int = 4, preset: str = "ieee", window: i
     spec = PRESETS[preset].spec(format, k=k)
     if window is None:
         return spec
-    if spec.window is None or PRESETS[preset].rows:
+    if spec.window is None or PRESETS[preset].is_machine:
         raise ValueError(f"window must be None with preset {preset}, not {window!r}")
     check_int("window", window, spec.window)
     return DotSpec(input=spec.input, output=spec.output, k=k, window=window)
 
 
-def _matrix(op, a, b, c, spec):
-    """One matrix; a and b in the operands' format."""
-    if op.plus == "add" and not is_short(spec):
+def _matrix(
+    op: Op, a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: DotSpec | None
+) -> np.ndarray:
+    """Return the D of one matrix, by the fastest method that gives the right bits."""
+    if spec is not None and not is_short(spec):
         return _product(a, b, c, spec) if op is Op.MMA else _norms(a, b, c, spec)
     a, b = _wide(a), _wide(b)
-    if op.plus == "add":
+    if spec is not None:
         return sums(op.times, a, b, c, spec)
     if op is Op.ORAND:
-        found = truth(a).astype(np.float32) @ truth(b).astype(np.float32)
-        return ((found != 0) | truth(c)).astype(np.float32)
+        # A float32 sum of zeros and ones is zero only if all of them are.
+        trues = truth(a).astype(np.float32) @ truth(b).astype(np.float32)
+        return ((trues != 0) | truth(c)).astype(np.float32)
     if op.times in ("min", "max"):
         return _extrema(a, b, c, flip=np.int32(-1 if op.plus == "max" else 0))
     if _is_plain(op, a, b, c):
@@ -161,23 +184,23 @@ def _matrix(op, a, b, c, spec):
     return _ranked(op, a, b, c)
 
 
-def _wide(x):
+def _wide(x: np.ndarray) -> np.ndarray:
     return x.astype(np.float32)
 
 
-def _squares(a, b, c, spec):
+def _squares(a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: DotSpec) -> np.ndarray:
     if spec.k % PARTS or not is_short(spec):
         return square_sums(a, b, c, spec)
     return sums("squares", _wide(a), _wide(b), c, spec)
 
 
-def _product(a, b, c, spec):
-    codes = [np.ascontiguousarray(x).view(f"u{x.dtype.itemsize}") for x in (a, b, c)]
-    return mmad_any(*codes, spec=spec).view(np.float32)
+def _product(a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: DotSpec) -> np.ndarray:
+    x, y, z = (np.ascontiguousarray(x).view(f"u{x.dtype.itemsize}") for x in (a, b, c))
+    return mmad_any(x, y, z, spec=spec).view(np.float32)
 
 
-def _norms(a, b, c, spec):
-    """Fused sums of squared differences, some rows at a time."""
+def _norms(a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: DotSpec) -> np.ndarray:
+    """Return the fused sums of squared differences, computed in groups of rows."""
     a, b = _wide(a), _wide(b)
     d = np.array(c).view(np.uint32)
     columns = np.ascontiguousarray(b.T)
@@ -191,23 +214,24 @@ def _norms(a, b, c, spec):
     return d.view(np.float32)
 
 
-def _is_plain(op, a, b, c):
-    """Whether no NaN can come up, and no zeros of both signs.
+def _is_plain(op: Op, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> bool:
+    """Return True if no NaN and no zeros of both signs can occur in the results of ⊗ and C.
 
-    A sum is −0 only if both operands are; so is C. The product of a zero, and one that is too small
-    for FP32, have the sign of the operands.
+    Then comparing floating-point numbers gives the right bits. A sum is −0 only if both operands
+    are −0. A zero product, or one that underflows in FP32, has the sign that the signs of its
+    operands give.
     """
     if any(np.isnan(x).any() for x in (a, b, c)):
         return False
     (a_low, a_high), (b_low, b_high) = ((_least(x), _most(x)) for x in (a, b))
-    endless = np.float32(np.inf)
+    infinity = np.float32(np.inf)
     if op.times == "add":
-        opposite = (a_high == endless and b_low == -endless) or (
-            a_low == -endless and b_high == endless
+        opposite = (a_high == infinity and b_low == -infinity) or (
+            a_low == -infinity and b_high == infinity
         )
         return not opposite and not (_minus_zero(c) or (_minus_zero(a) and _minus_zero(b)))
     if any(np.isinf(x).any() and not y.all() for x, y in ((a, b), (b, a))):
-        return False
+        return False  # ∞·0 can occur
     signs = [np.signbit(x) for x in (a, b)]
     if any(s.any() != s.all() for s in signs):
         return False
@@ -215,41 +239,42 @@ def _is_plain(op, a, b, c):
     return not (np.signbit(c[c == 0]) != negative).any()
 
 
-def _least(x):
+def _least(x: np.ndarray) -> np.float32:
     return x.min(initial=np.float32(np.inf))
 
 
-def _most(x):
+def _most(x: np.ndarray) -> np.float32:
     return x.max(initial=np.float32(-np.inf))
 
 
-def _minus_zero(x):
+def _minus_zero(x: np.ndarray) -> bool:
+    """Return True if an element is −0."""
     return bool((np.ascontiguousarray(x).view(np.uint32) == 1 << 31).any())
 
 
-def _quick(op, a, b, c):
-    from vitruvian.golden.simd2.matrix_compiled import quick  # numba takes its time to load
+def _quick(op: Op, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    from vitruvian.golden.simd2.matrix_compiled import quick  # here, as Numba loads slowly
 
-    sign = np.float32(-1 if op.plus == "max" else 1)
+    sign = np.float32(-1 if op.plus == "max" else 1)  # max(x) = −min(−x)
     d = sign * c
     quick(np.ascontiguousarray(a), np.ascontiguousarray(b), d, op.times == "mul", sign)
     return sign * d
 
 
-def _ranked(op, a, b, c):
+def _ranked(op: Op, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     from vitruvian.golden.simd2.matrix_compiled import TURN, WORST, ranked
 
     flip = np.int32(-1 if op.plus == "max" else 0)
     d = _ranks(c, flip, nan=_LAST)
     d += TURN
     ranked(np.ascontiguousarray(a), np.ascontiguousarray(b), d, op.times == "mul", flip)
-    nothing = d > WORST
+    is_nan = d > WORST
     d -= TURN
-    d[nothing] = _LAST
+    d[is_nan] = _LAST
     return _values(d, flip)
 
 
-def _extrema(a, b, c, *, flip):
+def _extrema(a: np.ndarray, b: np.ndarray, c: np.ndarray, *, flip: np.int32) -> np.ndarray:
     from vitruvian.golden.simd2.matrix_compiled import ranked_extrema
 
     d = _ranks(c, flip, nan=_LAST)
@@ -257,8 +282,12 @@ def _extrema(a, b, c, *, flip):
     return _values(d, flip)
 
 
-def _ranks(x, flip, *, nan):
-    """Int32 in the order of the numbers, −0 before +0; in the other order if ``flip`` is −1."""
+def _ranks(x: np.ndarray, flip: np.int32, *, nan: np.int32) -> np.ndarray:
+    """Return int32 ranks in the order of the numbers, with −0 before +0.
+
+    If ``flip`` is −1, the order is reversed. A NaN gets the rank ``nan``.
+    """
+    # Sign and magnitude become two's complement: a negative number's magnitude bits are inverted.
     bits = np.array(x, order="C").view(np.int32)
     bits ^= (bits >> 31) & _LOW_BITS
     bits ^= flip
@@ -266,8 +295,8 @@ def _ranks(x, flip, *, nan):
     return bits
 
 
-def _values(ranks, flip):
-    """The numbers of ranks; the last rank is the NaN."""
+def _values(ranks: np.ndarray, flip: np.int32) -> np.ndarray:
+    """Return the numbers that have these ranks; the last rank stands for the canonical NaN."""
     bits = ranks ^ flip
     bits ^= (bits >> 31) & _LOW_BITS
     return np.where(ranks == _LAST, _NAN, bits.view(np.uint32)).view(np.float32)

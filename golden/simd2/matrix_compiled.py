@@ -1,10 +1,11 @@
-"""Compiled inner loops of `mmo` for ⊕ in {min, max}: rows of B, a strip of columns at a time.
+"""Compiled inner loops of ``mmo`` for ⊕ in {min, max}, on one strip of columns after another.
 
-Where neither NaNs nor the signs of zeros can matter, candidates are compared as floating-point
-numbers, four rows of B in one pass (`quick`). Everywhere else they are compared as *ranks*: int32
-in the order of the numbers, −0 before +0; inverted where the largest is wanted, so that the
-smallest rank always wins, and a NaN has the last rank of all (`ranked`, `ranked_extrema`).
-All that is compiled is in this file: Numba's cache looks at the time stamp of no other.
+If neither NaNs nor the signs of zeros can matter, candidates are compared as floating-point
+numbers, with four rows of B in one pass (``quick``). Otherwise they are compared as *ranks*: int32
+in the order of the numbers, with −0 before +0. For max the ranks are inverted, so that the smallest
+rank always wins. A NaN has the last rank of all (``ranked``, ``ranked_extrema``).
+Everything that is compiled must be in this file, because Numba's cache does not notice a change in
+another file.
 """
 
 import numba
@@ -12,7 +13,7 @@ import numpy as np
 
 __all__ = ["STRIP", "TURN", "WORST", "quick", "ranked", "ranked_extrema"]
 
-#: Columns in a strip: a row of it stays in the first-level cache, `_DEPTH` rows of B in the second.
+#: Columns in a strip: one row of it fits into the level-1 cache, ``_DEPTH`` rows into level 2.
 STRIP = 1024
 _DEPTH = 16
 
@@ -21,16 +22,21 @@ _LAST = np.int32(0x7FFFFFFF)
 _FIRST = np.int32(-0x80000000)
 _SHIFT = np.int32(31)
 
-#: What turns ranks, modulo 2³², and the last of them that is not a NaN.
+#: Offset that ``ranked`` adds to ranks modulo 2³², and the last rotated rank that is not a NaN
 TURN, WORST = np.int32(-0x7FFFFF), np.int32(0x7F000001)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def quick(a, b, d, multiply, sign):
-    """The smallest of float32 candidates sign·a·b or sign·(a+b); sign is ±1.
+    """Reduce d in place to the smallest of d and all candidates sign·a·b or sign·(a+b).
 
-    d (M, N) float32 is what they are compared with, in place. To find the largest, it has the
-    other sign, too.
+    Parameters
+    ----------
+    a, b, d : (M, K), (K, N), (M, N) ndarray of float32
+    multiply : bool
+        If True, the candidates are products, otherwise sums.
+    sign : float32
+        ±1. To find the largest, it is −1, and the caller negates d before and after.
     """
     for n in range(0, d.shape[1], STRIP):
         stop = min(n + STRIP, d.shape[1])
@@ -44,6 +50,7 @@ def quick(a, b, d, multiply, sign):
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _sums(a, b, d, sign, begin, end, n, stop):
+    # Four rows of B per pass, so that an element of d is loaded and stored once for four terms
     whole = begin + (end - begin) // 4 * 4
     for i in range(a.shape[0]):
         row = d[i, n:stop]
@@ -96,10 +103,21 @@ def _products(a, b, d, sign, begin, end, n, stop):
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def ranked(a, b, d, multiply, flip):
-    """As `quick`, with turned ranks in d (int32); flip is −1 where the largest is wanted, else 0.
+    """Reduce rotated ranks d to the smallest of d and the ranks of all candidates.
 
-    A rank is turned by adding `TURN`: the best infinity becomes the first int32, and NaNs of both
-    signs, which have ranks at both ends, come together behind the other infinity, `WORST`.
+    The ranks of NaNs with one sign are the first of all, and those with the other sign the last. A
+    rank is rotated by adding ``TURN`` modulo 2³²: then the best infinity is the first int32, and
+    all NaNs follow after the other infinity, whose rotated rank is ``WORST``.
+
+    Parameters
+    ----------
+    a, b : (M, K), (K, N) ndarray of float32
+    d : (M, N) ndarray of int32
+        Rotated ranks of C, then of D.
+    multiply : bool
+        If True, the candidates are products, otherwise sums.
+    flip : int32
+        −1 if the largest is wanted (the ranks are inverted), else 0.
     """
     for n in range(0, d.shape[1], STRIP):
         stop = min(n + STRIP, d.shape[1])
@@ -113,7 +131,7 @@ def ranked(a, b, d, multiply, flip):
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _rank(term, flip):
-    # Numba widens every result to 64 bits
+    # Numba widens the result of every integer operation to 64 bits, hence the conversions.
     code = np.float32(term).view(np.int32)
     low = np.int32(np.int32(code >> _SHIFT) & _LOW_BITS)
     return np.int32(np.int32(np.int32(code ^ low) ^ flip) + TURN)
@@ -159,9 +177,13 @@ def _ranked_products(a, b, d, flip, begin, end, n, stop):
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def ranked_extrema(a, b, d):
-    """The smallest of the larger ranks: minmax on ranks, maxmin on inverted ones.
+    """Reduce ranks d to the smallest of d and max(a, b): minmax, or maxmin on inverted ranks.
 
-    a, b, d : int32 ranks. A NaN is the first rank of all in a and b, the last one in d.
+    Parameters
+    ----------
+    a, b, d : (M, K), (K, N), (M, N) ndarray of int32
+        Ranks. A NaN has the first rank of all in a and b, so that a number is preferred to it, and
+        the last rank in d.
     """
     for n in range(0, d.shape[1], STRIP):
         stop = min(n + STRIP, d.shape[1])

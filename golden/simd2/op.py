@@ -5,30 +5,31 @@ from enum import Enum
 
 __all__ = ["GROUP", "KEPT", "PARTS", "Op", "Semiring", "as_op"]
 
-#: 2:4 sparsity: elements of a group along K, and how many of them are kept.
+#: 2:4 sparsity: the elements of a group along K, and how many of them are kept
 GROUP, KEPT = 4, 2
-#: Products of one square of a difference: a·a − a·b − a·b + b·b.
+#: Products that form one squared difference: a·a − a·b − a·b + b·b
 PARTS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
 class Semiring:
-    """What an operation is made of.
+    """The two operators of an operation and their special elements.
 
     Attributes
     ----------
     plus : {"add", "min", "max", "or"}
-        ⊕, which reduces and takes C in.
+        The reduction ⊕, which also adds C.
     times : {"mul", "add", "min", "max", "and", "sqdiff"}
-        ⊗, of an element of A and one of B.
+        The operator ⊗ on an element of A and an element of B.
     identity : float
-        What changes nothing under ⊕, and what C is where none is given. Under "add" it is +0, which
-        turns a sum of zeros with the sign − into +0.
+        The identity of ⊕ and the default of C. For "add" it is +0, so a sum of negative zeros
+        becomes +0.
     no_edge : float or None
-        What ⊗ with makes the identity of ⊕, whatever the other operand of an ordinary problem is:
-        the entry of an adjacency matrix where there is no edge. None where operands are no edges.
+        The annihilator of ⊗: ``no_edge ⊗ x`` is the identity of ⊕ for every x that an ordinary
+        problem has. It marks a missing edge in an adjacency matrix. None if the operands are not
+        edges.
     row : str
-        The problem that Table 3.1 of the thesis names for it.
+        The problem that Zhang 2024, Table 3.1, gives for the operation.
     """
 
     plus: str
@@ -42,13 +43,13 @@ _INF = float("inf")
 
 
 class Op(Enum):
-    """An operation of the unit; the order is that of the opcodes and of the thesis' Table 3.2.
+    """An operation of the unit, in the order of the opcodes.
 
-    Attributes of its `Semiring` are attributes of the operation.
+    The attributes of the operation's ``Semiring`` are also attributes of the operation.
 
     References
     ----------
-    Zhang, Democratizing Tensor Processors (UC Riverside 2024), Tables 3.1 and 3.2.
+    Zhang 2024, Tables 3.1 and 3.2; the order is that of Table 3.2.
     """
 
     MMA = Semiring(plus="add", times="mul", identity=0.0, no_edge=0.0, row="matrix product")
@@ -73,22 +74,22 @@ class Op(Enum):
 
     @property
     def plus(self) -> str:
-        """⊕."""
+        """The name of ⊕."""
         return self.value.plus
 
     @property
     def times(self) -> str:
-        """⊗."""
+        """The name of ⊗."""
         return self.value.times
 
     @property
     def identity(self) -> float:
-        """Of ⊕."""
+        """The identity of ⊕."""
         return self.value.identity
 
     @property
     def no_edge(self) -> float | None:
-        """The entry of an adjacency matrix where there is no edge."""
+        """The annihilator of ⊗, which marks a missing edge, or None."""
         return self.value.no_edge
 
     @property
@@ -98,17 +99,17 @@ class Op(Enum):
 
     @property
     def mnemonic(self) -> str:
-        """The name in lower case, as in Table 3.2."""
+        """The name in lower case, as in Zhang 2024, Table 3.2."""
         return self.name.lower()
 
 
 def as_op(value: "Op | str") -> Op:
-    """Look up a mnemonic; operations pass through.
+    """Return the operation with the mnemonic ``value``; an ``Op`` is returned unchanged.
 
     Raises
     ------
     ValueError
-        If there is no such operation.
+        If ``value`` is not a mnemonic.
     """
     if isinstance(value, Op):
         return value

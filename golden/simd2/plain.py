@@ -1,11 +1,13 @@
-"""The operations in their plainest form: a few lines of NumPy for each, on small arrays.
+"""The operations in their simplest form: a few lines of NumPy each, for small arrays.
 
-NaN loses against a number, −0 is below +0 (IEEE 754-2019 minimumNumber and maximumNumber).
+Minimum and maximum prefer a number to a NaN, and −0 < +0 (IEEE 754-2019 minimumNumber and
+maximumNumber).
 """
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from vitruvian.golden.fp import DotSpec, fused_dot
+from vitruvian.golden.fp import DotSpec, FloatFormat, fused_dot
 from vitruvian.golden.simd2.op import Op
 
 __all__ = ["maximum_number", "minimum_number", "plain_mmo", "truth"]
@@ -13,22 +15,37 @@ __all__ = ["maximum_number", "minimum_number", "plain_mmo", "truth"]
 _NAN = np.uint32(0x7FC00000)
 
 
-def plain_mmo(op: Op, a, b, c, *, dot: DotSpec | None = None) -> np.ndarray:
-    """`golden.simd2.mmo` on values, with all of M × K × N in memory.
+def plain_mmo(
+    op: Op, a: np.ndarray, b: np.ndarray, c: np.ndarray, *, dot: DotSpec | None = None
+) -> np.ndarray:
+    """Return what ``golden.simd2.mmo`` returns, with all M × K × N terms in memory.
 
     Parameters
     ----------
+    op : Op
     a, b : (..., M, K), (..., K, N) ndarray of float32
     c : (..., M, N) ndarray of float32
     dot : DotSpec, optional
-        Of the fused sums, where ⊕ is "add": of the operands' format, or FP32 for differences.
+        Arithmetic of the fused sums, required if ⊕ is "add". Its input format is that of the
+        operands, or FP32 for addnorm.
+
+    Returns
+    -------
+    (..., M, N) ndarray of float32
+
+    Raises
+    ------
+    ValueError
+        If ``dot`` is missing.
     """
     x, y = a[..., :, :, None], b[..., None, :, :]
     if op.plus == "add":
+        if dot is None:
+            raise ValueError(f"dot must be a DotSpec for {op.mnemonic}, not None")
         return _sums(op, a, b, c, dot)
     if op.plus == "or":
-        found = (truth(x) & truth(y)).any(axis=-2) | truth(c)
-        return found.astype(np.float32)
+        result = (truth(x) & truth(y)).any(axis=-2) | truth(c)
+        return result.astype(np.float32)
     with np.errstate(all="ignore"):
         terms = {
             "add": np.add,
@@ -40,11 +57,11 @@ def plain_mmo(op: Op, a, b, c, *, dot: DotSpec | None = None) -> np.ndarray:
     d = np.broadcast_to(c, np.broadcast_shapes(c.shape, terms.shape[:-2] + terms.shape[-1:]))
     for k in range(terms.shape[-2]):
         d = better(d, terms[..., k, :])
-    return better(d, d)  # a NaN that no number came by is the canonical one
+    return better(d, d)  # makes a NaN that is left the canonical NaN
 
 
-def _sums(op, a, b, c, dot):
-    """Fused sums, block after block of K."""
+def _sums(op: Op, a: np.ndarray, b: np.ndarray, c: np.ndarray, dot: DotSpec) -> np.ndarray:
+    """Return the fused sums, computed in blocks of K."""
     d = np.ascontiguousarray(c).view(np.uint32)
     for start in range(0, a.shape[-1], dot.k):
         x = a[..., :, None, start : start + dot.k]
@@ -56,37 +73,37 @@ def _sums(op, a, b, c, dot):
     return np.asarray(d).view(np.float32)
 
 
-def _codes(values, format):
-    """Codes of values that the format has."""
+def _codes(values: np.ndarray, format: FloatFormat) -> np.ndarray:
+    """Return the codes of float32 values that the format has exactly."""
     if format.storage_bits == 16 and format.exponent_bits == 5:
         return values.astype(np.float16).view(np.uint16)
     codes = np.ascontiguousarray(values).view(np.uint32)
     return (codes >> 16).astype(np.uint16) if format.storage_bits == 16 else codes
 
 
-def truth(x):
-    """Whether operands are true: neither zero nor NaN."""
+def truth(x: np.ndarray) -> np.ndarray:
+    """Return which operands count as true: those that are neither zero nor NaN."""
     return (x != 0) & (x == x)
 
 
-def minimum_number(x, y):
-    """The smaller of two float32 arrays."""
+def minimum_number(x: ArrayLike, y: ArrayLike) -> np.ndarray:
+    """Return the smaller elements of two float32 arrays."""
     return _chosen(x, y, np.int32(0))
 
 
-def maximum_number(x, y):
-    """The larger of two float32 arrays."""
+def maximum_number(x: ArrayLike, y: ArrayLike) -> np.ndarray:
+    """Return the larger elements of two float32 arrays."""
     return _chosen(x, y, np.int32(-1))
 
 
-def _chosen(x, y, flip):
-    x, y = np.broadcast_arrays(np.float32(x), np.float32(y))
+def _chosen(x: ArrayLike, y: ArrayLike, flip: np.int32) -> np.ndarray:
+    x, y = np.broadcast_arrays(np.asarray(x, np.float32), np.asarray(y, np.float32))
     first = np.where(np.isnan(y), True, _rank(x) ^ flip <= _rank(y) ^ flip) & ~np.isnan(x)
-    found = np.where(first, x, y)
-    return np.where(np.isnan(found), _NAN.view(np.float32), found)
+    result = np.where(first, x, y)
+    return np.where(np.isnan(result), _NAN.view(np.float32), result)
 
 
-def _rank(x):
-    """Signed numbers in the order of the floating-point ones, −0 before +0."""
+def _rank(x: np.ndarray) -> np.ndarray:
+    """Return int32 numbers in the order of the floating-point numbers, with −0 before +0."""
     bits = np.ascontiguousarray(x).view(np.int32)
     return bits ^ (bits >> 31 & np.int32(0x7FFFFFFF))

@@ -1,7 +1,7 @@
-"""Squares of differences as a unit for products makes them: a·a − a·b − a·b + b·b.
+"""Squared differences as a unit for products computes them: a·a − a·b − a·b + b·b.
 
-The difference itself is never rounded. The four products go into a fused sum as any others do, so
-its window is counted from the largest of a·a and b·b; a pair of equal numbers counts as zero.
+The difference itself is never rounded. The four products enter a fused sum like any other terms, so
+the window is counted from the largest of a·a and b·b. A pair of equal numbers counts as zero.
 """
 
 import numpy as np
@@ -11,11 +11,11 @@ from vitruvian.golden.simd2.op import PARTS
 
 __all__ = ["square_parts", "square_sums"]
 
-_TERMS = 1 << 20  # that are worked on at a time
+_TERMS = 1 << 20  # terms per step, which bounds the memory
 
 
-def square_parts(a, b) -> tuple[np.ndarray, np.ndarray]:
-    """The four pairs of factors of each (a − b)².
+def square_parts(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the four pairs of factors of each (a − b)².
 
     Parameters
     ----------
@@ -23,36 +23,40 @@ def square_parts(a, b) -> tuple[np.ndarray, np.ndarray]:
 
     Returns
     -------
-    (..., 4·K) ndarrays of that dtype
-        Zeros where a = b; where one of them is infinite one ∞·∞ and zeros; NaNs where a − b is one.
+    left, right : (..., 4·K) ndarray of that dtype
+        Zeros if a = b; ∞·∞ and zeros if a or b is infinite; NaNs if a − b is a NaN.
     """
     a, b = np.broadcast_arrays(a, b)
-    endless = np.isinf(a) | np.isinf(b)
-    bad = np.isnan(a) | np.isnan(b) | (endless & (a == b))
-    plain = ~(endless | bad | (a == b))
+    infinite = np.isinf(a) | np.isinf(b)
+    nan = np.isnan(a) | np.isnan(b) | (infinite & (a == b))
+    plain = ~(infinite | nan | (a == b))
     x, y = (np.where(plain, value, a.dtype.type(0)) for value in (a, b))
-    first = np.where(bad, a.dtype.type(np.nan), np.where(endless, a.dtype.type(np.inf), x))
+    first = np.where(nan, a.dtype.type(np.nan), np.where(infinite, a.dtype.type(np.inf), x))
     left = np.stack([first, -x, -x, y], -1)
     right = np.stack([first, y, y, y], -1)
     shape = (*a.shape[:-1], PARTS * a.shape[-1])
     return left.reshape(shape), right.reshape(shape)
 
 
-def square_sums(a, b, c, spec: DotSpec) -> np.ndarray:
-    """C + Σ (a − b)², in blocks of ``spec.k / 4`` squares.
+def square_sums(a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: DotSpec) -> np.ndarray:
+    """Return C + Σ (a − b)², computed in blocks of ``spec.k / 4`` squares.
 
     Parameters
     ----------
-    a : (M, K) ndarray
-    b : (K, N) ndarray
-        Of the dtype of ``spec.input``.
+    a : (M, K) ndarray of the dtype of ``spec.input``
+    b : (K, N) ndarray of the same dtype
     c : (M, N) ndarray of float32
     spec : DotSpec
-        Of the sum of products; its k is a multiple of 4.
+        Arithmetic of the sum of products. Its k is a multiple of 4.
 
     Returns
     -------
     (M, N) ndarray of float32
+
+    Raises
+    ------
+    ValueError
+        If ``spec.k`` is not a multiple of 4.
     """
     if spec.k % PARTS:
         raise ValueError(f"k must be a multiple of {PARTS} for squares, not {spec.k!r}")

@@ -1,9 +1,9 @@
-"""Arithmetic on vectors: FP16, FP32 and integers, element by element, to the bit.
+"""Bit-exact elementwise arithmetic on vectors of FP16, FP32 and integers.
 
-Arrays are NumPy's own types (float16, float32, integers; bf16 as uint16 codes). Floating point is
-IEEE 754, to nearest with ties to even, with subnormals; a NaN result is the canonical quiet NaN
-with a clear sign (0x7E00, 0x7FC00000). Square root, reciprocals, exponential and logarithm are
-correctly rounded. Integers wrap; conversions saturate.
+Arrays have NumPy's own types (float16, float32, integers; bf16 as uint16 codes). Floating-point
+results follow IEEE 754 with rounding to nearest, ties to even, and with subnormals; a NaN result is
+the canonical quiet NaN with a clear sign (0x7E00, 0x7FC00000). Square root, reciprocals,
+exponential and logarithm are correctly rounded. Integers wrap; conversions saturate.
 """
 
 from vitruvian.golden.vector.arithmetic import (

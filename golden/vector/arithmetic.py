@@ -1,12 +1,18 @@
-"""Element by element: add, subtract, multiply, divide, larger, smaller, and bits.
+"""Elementwise addition, subtraction, multiplication, division, minimum, maximum and bit operations.
 
-FP16 and FP32 are IEEE 754: rounded to nearest, ties to even, subnormals honoured, overflow to
-infinity. NumPy does FP16 in FP32 and rounds again, which gives the same bits for these operations,
-since 24 ≥ 2·11 + 2 (S. A. Figueroa, "When is double rounding innocuous?", 1995). Every NaN result
-is the canonical one. Integers wrap.
+FP16 and FP32 follow IEEE 754: results are rounded to nearest, ties to even, subnormals are kept,
+and an overflow gives an infinity. NumPy computes FP16 in FP32 and rounds again, which gives the
+same bits for these operations because 24 ≥ 2·11 + 2 (S. A. Figueroa, "When is double rounding
+innocuous?", 1995). Every NaN result is the canonical NaN. Integers wrap.
+
+Arrays broadcast. All functions raise TypeError if the arrays have different types, or a type that
+vectors do not have or the function does not support.
 """
 
+from collections.abc import Callable
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from vitruvian.golden.fp import fma
 from vitruvian.golden.vector.formats import canonical, check_floats, check_same, codes
@@ -30,7 +36,7 @@ __all__ = [
 ]
 
 
-def _apply(operation, *operands):
+def _apply(operation: Callable, *operands: ArrayLike) -> np.ndarray:
     arrays = [np.asarray(x) for x in operands]
     check_same(*arrays)
     with np.errstate(all="ignore"):
@@ -38,51 +44,62 @@ def _apply(operation, *operands):
     return canonical(result) if result.dtype.kind == "f" else result
 
 
-def add(a, b):
-    """a + b.
+def add(a: ArrayLike, b: ArrayLike) -> np.ndarray:
+    """Return a + b.
 
     Parameters
     ----------
-    a, b : ndarray of one type
-        float16, float32, or integers, which wrap. Arrays broadcast.
+    a, b : array_like of one type
+        float16, float32, or integers, which wrap.
+
+    Returns
+    -------
+    ndarray of that type
 
     Raises
     ------
     TypeError
-        For arrays of two types, or of one that no vector has. So do all functions here.
+        If the types differ or are not types of vector elements.
     """
     return _apply(np.add, a, b)
 
 
-def sub(a, b):
-    """a − b."""
+def sub(a: ArrayLike, b: ArrayLike) -> np.ndarray:
+    """Return a − b."""
     return _apply(np.subtract, a, b)
 
 
-def mul(a, b):
-    """a · b."""
+def mul(a: ArrayLike, b: ArrayLike) -> np.ndarray:
+    """Return a · b."""
     return _apply(np.multiply, a, b)
 
 
-def div(a, b):
-    """a / b, floating point: x/0 is an infinity, 0/0 NaN."""
+def div(a: ArrayLike, b: ArrayLike) -> np.ndarray:
+    """Return the floating-point quotient a / b; x/0 is an infinity and 0/0 a NaN."""
     a, b = np.asarray(a), np.asarray(b)
     check_floats(a, b)
     return _apply(np.divide, a, b)
 
 
-def maximum(a, b):
-    """The larger: IEEE 754-2019 maximumNumber. A NaN loses to a number; −0 < +0."""
+def maximum(a: ArrayLike, b: ArrayLike) -> np.ndarray:
+    """Return the larger number (IEEE 754-2019 maximumNumber).
+
+    A number is preferred to a NaN, and −0 < +0.
+    """
     a, b = np.asarray(a), np.asarray(b)
     check_same(a, b)
     if a.dtype.kind != "f":
         return np.maximum(a, b)
-    both = (codes(a) & codes(b)).view(a.dtype)  # of equal numbers themselves; of ±0 +0
+    # If a == b, either the codes are equal, or they are +0 and −0, and the AND of the codes is +0.
+    both = (codes(a) & codes(b)).view(a.dtype)
     return canonical(np.where(a == b, both, np.fmax(a, b)))
 
 
-def minimum(a, b):
-    """The smaller: IEEE 754-2019 minimumNumber. A NaN loses to a number; −0 < +0."""
+def minimum(a: ArrayLike, b: ArrayLike) -> np.ndarray:
+    """Return the smaller number (IEEE 754-2019 minimumNumber).
+
+    A number is preferred to a NaN, and −0 < +0.
+    """
     a, b = np.asarray(a), np.asarray(b)
     check_same(a, b)
     if a.dtype.kind != "f":
@@ -91,62 +108,70 @@ def minimum(a, b):
     return canonical(np.where(a == b, either, np.fmin(a, b)))
 
 
-def relu(a):
-    """max(a, +0): NaN and −0 give +0."""
+def relu(a: ArrayLike) -> np.ndarray:
+    """Return max(a, +0); NaN and −0 give +0."""
     a = np.asarray(a)
     return maximum(a, np.zeros((), a.dtype))
 
 
-def leaky_relu(a, slope):
-    """a where a is above 0, else a · slope, rounded once; NaN stays NaN."""
+def leaky_relu(a: ArrayLike, slope: ArrayLike) -> np.ndarray:
+    """Return a for a > 0, else a · slope, rounded once; a NaN gives a NaN."""
     a = np.asarray(a)
     slope = np.asarray(slope, a.dtype)
     check_floats(a)
     return np.where(a > 0, a, mul(a, slope))
 
 
-def absolute(a):
-    """|a|: the sign bit is cleared. Of integers the smallest number stays."""
+def absolute(a: ArrayLike) -> np.ndarray:
+    """Return |a|; for floating point the sign bit is cleared, the smallest integer is unchanged."""
     a = np.asarray(a)
     return _apply(np.abs, a)
 
 
-def bitwise_and(a, b):
-    """The bits of both, of any type."""
+def bitwise_and(a: ArrayLike, b: ArrayLike) -> np.ndarray:
+    """Return the bitwise AND of the codes of a and b, of any type."""
     return _bits(np.bitwise_and, a, b)
 
 
-def bitwise_or(a, b):
-    """The bits of either, of any type."""
+def bitwise_or(a: ArrayLike, b: ArrayLike) -> np.ndarray:
+    """Return the bitwise OR of the codes of a and b, of any type."""
     return _bits(np.bitwise_or, a, b)
 
 
-def bitwise_not(a):
-    """The other bits, of any type."""
+def bitwise_not(a: ArrayLike) -> np.ndarray:
+    """Return the bitwise complement of the codes of a, of any type."""
     return _bits(np.bitwise_not, a)
 
 
-def _bits(operation, *operands):
+def _bits(operation: Callable, *operands: ArrayLike) -> np.ndarray:
     arrays = [np.asarray(x) for x in operands]
     check_same(*arrays)
     return operation(*map(codes, arrays)).view(arrays[0].dtype)
 
 
-def shift_left(a, amount: int):
-    """Integers shifted left; bits that leave are lost, and from the width on the result is 0."""
+def shift_left(a: ArrayLike, amount: int) -> np.ndarray:
+    """Shift integers left; bits shifted out are lost.
+
+    Parameters
+    ----------
+    a : array_like of int
+    amount : int
+        At least 0. If it is the width of an element or more, the result is 0.
+    """
     a = _integers(a)
     return a << a.dtype.type(amount) if amount < 8 * a.dtype.itemsize else np.zeros_like(a)
 
 
-def shift_right(a, amount: int, *, nearest: bool = False):
-    """Integers shifted right: signed ones keep their sign.
+def shift_right(a: ArrayLike, amount: int, *, nearest: bool = False) -> np.ndarray:
+    """Shift integers right; signed integers are sign-extended.
 
     Parameters
     ----------
-    a : ndarray of int
+    a : array_like of int
     amount : int
+        At least 0.
     nearest : bool
-        Round to nearest, ties up, instead of down.
+        If True, round to nearest with ties up; if False, round down.
     """
     a = _integers(a)
     width = 8 * a.dtype.itemsize
@@ -155,7 +180,7 @@ def shift_right(a, amount: int, *, nearest: bool = False):
     return ((exact + half) >> amount).astype(a.dtype)
 
 
-def _integers(a) -> np.ndarray:
+def _integers(a: ArrayLike) -> np.ndarray:
     a = np.asarray(a)
     check_same(a)
     if a.dtype.kind not in "iu":
@@ -163,14 +188,22 @@ def _integers(a) -> np.ndarray:
     return a
 
 
-def multiply_add(a, b, c):
-    """a · b + c, rounded once.
+def multiply_add(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> np.ndarray:
+    """Return a · b + c, rounded once.
 
     Parameters
     ----------
-    a, b : ndarray of float16 or float32, both of one type
-    c : ndarray of the same type; or of float32 for a and b of float16
-        The result has its type.
+    a, b : array_like of float16 or float32, both of one type
+    c : array_like of the same type, or of float32 if a and b are float16
+
+    Returns
+    -------
+    ndarray of the type of c
+
+    Raises
+    ------
+    TypeError
+        If a type is not one of these.
     """
     a, b, c = np.asarray(a), np.asarray(b), np.asarray(c)
     check_floats(a, b)

@@ -1,11 +1,13 @@
-"""Conversions between formats.
+"""Conversions between the formats of vector elements.
 
-Floating point to floating point is IEEE 754 in five rounding modes, overflow as the mode says (to
-infinity when to nearest) and to odd (a sixth, for rounding in two steps). To integers values
-outside the range saturate, infinities too, and NaN gives 0. Integers saturate into narrower ones.
+Conversions between floating-point formats follow IEEE 754 in five rounding modes, including the
+result of an overflow (an infinity when rounding to nearest). A sixth mode rounds to odd, which is
+for rounding in two steps. In conversions to integers, values out of range and infinities saturate,
+and a NaN gives 0. Integers saturate when converted to narrower integers.
 """
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from vitruvian.golden.fp import convert as convert_codes
 from vitruvian.golden.fp import from_int
@@ -14,33 +16,36 @@ from vitruvian.validate import one_of
 
 __all__ = ["ROUNDINGS", "convert"]
 
-#: Letters of rounding modes: nearest with ties to even, ties away, down, up, to zero, to odd.
+#: Rounding modes by letter: to nearest with ties to even, ties away, down, up, to zero, to odd
 ROUNDINGS = {"r": "RNE", "a": "RNA", "f": "RD", "c": "RU", "z": "RZ", "o": "odd"}
 
 _FLOATS = ("fp16", "bf16", "fp32")
 
 
-def convert(values, source: str, target: str, rounding: str = "r"):
-    """Elements of one format as those of another.
+def convert(values: ArrayLike, source: str, target: str, rounding: str = "r") -> np.ndarray:
+    """Convert elements from one format to another.
 
     Parameters
     ----------
-    values : ndarray
-        Of the type of `source` in `DTYPES`; bf16 as uint16 codes.
+    values : array_like of ``DTYPES[source]``
+        Elements; bf16 as uint16 codes.
     source, target : str
-        Names in `DTYPES`.
+        Keys of ``DTYPES``.
     rounding : {"r", "a", "f", "c", "z", "o"}
+        A key of ``ROUNDINGS``.
 
     Returns
     -------
-    ndarray of the type of `target`
+    ndarray of ``DTYPES[target]``
 
     Raises
     ------
     ValueError
-        For a name that is none, or odd rounding but to narrower floating point.
+        If a format or the rounding is unknown, if the rounding is "o" and the conversion is not
+        from fp32 to fp16 or bf16, or if a 64-bit integer of magnitude 2^60 or more is converted
+        to floating point.
     TypeError
-        For values of another type.
+        If ``values`` do not have the type of ``source``.
     """
     values = np.asarray(values)
     if values.dtype != dtype_of(source):
@@ -59,7 +64,7 @@ def convert(values, source: str, target: str, rounding: str = "r"):
     return np.clip(exact, bounds.min, bounds.max).astype(DTYPES[target])
 
 
-def _from_float(values, source, target, rounding):
+def _from_float(values: np.ndarray, source: str, target: str, rounding: str) -> np.ndarray:
     if rounding == "r" and "bf16" not in (source, target) and target in _FLOATS:
         with np.errstate(all="ignore"):  # NumPy rounds to nearest, ties to even
             return canonical(values.astype(DTYPES[target]))
@@ -76,8 +81,8 @@ def _from_float(values, source, target, rounding):
         return _to_integer(values.astype(np.float64), DTYPES[target], rounding)
 
 
-def _to_odd(bits, target):
-    """To zero; the last bit is set where that was not exact and not a special value."""
+def _to_odd(bits: np.ndarray, target: str) -> np.ndarray:
+    """Round towards zero, then set the last bit of every inexact result."""
     result = np.asarray(convert_codes(bits, "fp32", target, "RZ"))
     back = np.asarray(convert_codes(result, target, "fp32"))
     inexact = (back != bits) & ~np.isnan(bits.view(np.float32))
@@ -85,7 +90,8 @@ def _to_odd(bits, target):
 
 
 def _to_integer(values: np.ndarray, dtype: np.dtype, rounding: str) -> np.ndarray:
-    """float64 holds every value here exactly: they have 24 bits, and a half more fits."""
+    """Round float64 values to integers, with saturation; a NaN gives 0."""
+    # The values have at most 24 significant bits, so float64 holds them exactly, and 0.5 more.
     if rounding == "a":
         whole = np.copysign(np.floor(np.abs(values) + 0.5), values)
     else:
@@ -97,12 +103,12 @@ def _to_integer(values: np.ndarray, dtype: np.dtype, rounding: str) -> np.ndarra
     return np.where(whole < bounds.min, bounds.min, result).astype(dtype)
 
 
-def _to_float(values, target, rounding):
+def _to_float(values: np.ndarray, target: str, rounding: str) -> np.ndarray:
     if rounding == "r" and target != "bf16" and values.dtype.itemsize < 8:
-        with np.errstate(over="ignore"):  # float64 holds them exactly
+        with np.errstate(over="ignore"):  # integers of up to 32 bits are exact in float64
             return values.astype(np.float64).astype(DTYPES[target])
     small = values.dtype.itemsize < 8 or (np.abs(values.astype(object)) < 1 << 60).all()
     if not small:
-        raise ValueError("magnitudes of 64-bit integers must be below 2**60 to become floating")
+        raise ValueError("magnitudes of 64-bit integers must be below 2**60 for floating point")
     result = np.asarray(from_int(values.astype(np.int64), target, ROUNDINGS[rounding]))
     return result if target == "bf16" else result.view(DTYPES[target])

@@ -1,4 +1,4 @@
-"""Formats of vector elements, and the one NaN that there is."""
+"""The formats of vector elements and the canonical NaN."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ from vitruvian.validate import one_of
 
 __all__ = ["DTYPES", "canonical", "codes", "dtype_of"]
 
-#: NumPy type of the elements of each format; bf16 is held as its codes.
+#: NumPy type of each format's elements; bf16 elements are held as codes
 DTYPES: Final = {
     "fp16": np.dtype(np.float16),
     "bf16": np.dtype(np.uint16),
@@ -32,19 +32,22 @@ _NAN = {
 
 
 def dtype_of(name: str) -> np.dtype:
-    """The NumPy type of a format.
+    """Return the NumPy type of a format's elements.
 
     Raises
     ------
     ValueError
-        For a name that is not in `DTYPES`.
+        If ``name`` is not a key of ``DTYPES``.
     """
     one_of("format", name, DTYPES)
     return DTYPES[name]
 
 
 def canonical(values: np.ndarray) -> np.ndarray:
-    """The same numbers, every NaN the quiet one with a clear sign and no other fraction bit."""
+    """Return the same numbers with every NaN replaced by the canonical NaN.
+
+    The canonical NaN is quiet, with a clear sign and no other fraction bit set.
+    """
     nan = np.isnan(values)
     if nan.any():
         return np.where(nan, _NAN[values.dtype], values)
@@ -52,21 +55,21 @@ def canonical(values: np.ndarray) -> np.ndarray:
 
 
 def codes(values: np.ndarray) -> np.ndarray:
-    """The bits of floating-point numbers, as unsigned integers."""
+    """Return the bit patterns of an array's elements as unsigned integers of the same width."""
     return values.view(np.dtype(f"u{values.dtype.itemsize}"))
 
 
 def check_floats(*arrays: np.ndarray) -> None:
-    """Raise TypeError unless all arrays are float16, or all float32."""
-    found = {a.dtype for a in arrays}
-    if len(found) != 1 or not found <= _NAN.keys():
-        names = ", ".join(sorted(map(str, found)))
+    """Raise TypeError unless all arrays are float16 or all are float32."""
+    dtypes = {a.dtype for a in arrays}
+    if len(dtypes) != 1 or not dtypes <= _NAN.keys():
+        names = ", ".join(sorted(map(str, dtypes)))
         raise TypeError(f"operands must be all float16 or all float32, not {names}")
 
 
 def check_same(*arrays: np.ndarray) -> None:
-    """Raise TypeError unless all arrays have one type that vectors have."""
-    found = {a.dtype for a in arrays}
-    if len(found) != 1 or not found <= _TYPES:
-        names = ", ".join(sorted(map(str, found)))
-        raise TypeError(f"operands must be of one type of a vector element, not {names}")
+    """Raise TypeError unless all arrays have the same type, one of the values of ``DTYPES``."""
+    dtypes = {a.dtype for a in arrays}
+    if len(dtypes) != 1 or not dtypes <= _TYPES:
+        names = ", ".join(sorted(map(str, dtypes)))
+        raise TypeError(f"operands must all have the same vector element type, not {names}")

@@ -1,72 +1,78 @@
-"""Square root, reciprocals, exponential and logarithm, correctly rounded.
+"""Correctly rounded square root, reciprocals, exponential and logarithm.
 
-All of them are the exact value rounded once, to nearest, ties to even: at most half an ulp off,
-over the whole range, subnormal results included. How: the value is worked out in float64, which is
-off by much less than 2⁻⁴⁶ of it whatever machine and library. Where rounding 1 ± 2⁻⁴⁶ times the
-value gives one and the same number, that is the result. Where it does not (once in millions) 60
-decimal digits decide; no value of these functions is a tie.
+Every result is the exact value rounded once, to nearest with ties to even, so its error is at most
+half an ulp over the whole range, including subnormal results. The value is computed in float64,
+where the relative error is far below 2⁻⁴⁶ on every machine and with every library. If 1 − 2⁻⁴⁶ and
+1 + 2⁻⁴⁶ times the value round to the same number, that number is the result. Otherwise (once in
+millions) a computation with 60 decimal digits decides; no value of these functions is a tie.
 """
 
 from collections.abc import Callable
 from decimal import Decimal, localcontext
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from vitruvian.golden.vector.formats import canonical, check_floats
 
 __all__ = ["exp", "ln", "rec", "rsqrt", "sqrt"]
 
-_DOUBT = 2.0**-46
+_DOUBT = 2.0**-46  # bound on the relative error of float64 results
 _DIGITS = 60
 
 
-def sqrt(a):
-    """√a; NaN below zero, and √−0 is −0.
+def sqrt(a: ArrayLike) -> np.ndarray:
+    """Return √a; a NaN for a < 0, and −0 for −0.
 
     Parameters
     ----------
-    a : ndarray of float16 or float32
+    a : array_like of float16 or float32
+
+    Returns
+    -------
+    ndarray of the type of ``a``
 
     Raises
     ------
     TypeError
-        For another type. So do all functions here.
+        If the type is neither float16 nor float32; so do all functions of this module.
     """
     a = _floats(a)
     with np.errstate(all="ignore"):
         return canonical(np.sqrt(a))
 
 
-def rec(a):
-    """1/a; ±0 gives an infinity of the same sign, and an infinity a zero."""
+def rec(a: ArrayLike) -> np.ndarray:
+    """Return 1/a; ±0 gives the infinity of the same sign, and an infinity gives a zero."""
     a = _floats(a)
     with np.errstate(all="ignore"):
         return canonical(np.divide(a.dtype.type(1), a))
 
 
-def rsqrt(a):
-    """1/√a; NaN below zero; ±0 gives an infinity of the same sign."""
+def rsqrt(a: ArrayLike) -> np.ndarray:
+    """Return 1/√a; a NaN for a < 0, and the infinity of the same sign for ±0."""
     return _rounded(a, lambda x: 1 / np.sqrt(x), lambda x: 1 / x.sqrt())
 
 
-def exp(a):
-    """eᵃ; 1 for ±0, +0 for −∞."""
+def exp(a: ArrayLike) -> np.ndarray:
+    """Return eᵃ; 1 for ±0, and +0 for −∞."""
     return _rounded(a, np.exp, Decimal.exp)
 
 
-def ln(a):
-    """Natural logarithm: −∞ for ±0, NaN below, +0 for 1."""
+def ln(a: ArrayLike) -> np.ndarray:
+    """Return the natural logarithm; −∞ for ±0, a NaN for a < 0, and +0 for 1."""
     return _rounded(a, np.log, Decimal.ln)
 
 
-def _floats(a) -> np.ndarray:
+def _floats(a: ArrayLike) -> np.ndarray:
     a = np.asarray(a)
     check_floats(a)
     return a
 
 
-def _rounded(a, quick: Callable, slow: Callable[[Decimal], Decimal]):
-    """`quick` in float64, rounded; decided by `slow` where that is in doubt."""
+def _rounded(a: ArrayLike, quick: Callable, slow: Callable[[Decimal], Decimal]) -> np.ndarray:
+    """Round the float64 results of ``quick``; where that is in doubt, ``slow`` decides."""
     a = _floats(a)
     with np.errstate(all="ignore"):
         value = quick(a.astype(np.float64))
@@ -75,27 +81,30 @@ def _rounded(a, quick: Callable, slow: Callable[[Decimal], Decimal]):
         doubt = (low != high) & ~np.isnan(value)
         if doubt.any():
             result = np.array(result)
-            for at in zip(*np.nonzero(np.atleast_1d(doubt)), strict=True):
-                where = at if a.ndim else ()
-                exact = float(value[where])
-                ends = sorted((low[where], high[where]))
-                result[where] = _decide(float(a[where]), exact, ends, slow)
+            for position in zip(*np.nonzero(np.atleast_1d(doubt)), strict=True):
+                index = position if a.ndim else ()
+                approximate = float(value[index])
+                ends = sorted((low[index], high[index]))
+                result[index] = _decide(float(a[index]), approximate, ends, slow)
     return canonical(result)[()]
 
 
-def _decide(x: float, value: float, ends: list, slow: Callable[[Decimal], Decimal]):
-    """Which of two neighbours is nearest to the exact value."""
+def _decide(x: float, value: float, ends: list, slow: Callable[[Decimal], Decimal]) -> Any:
+    """Return the one of two neighbouring numbers that is nearest to the exact value."""
     low, high = ends
     with localcontext() as context:
         context.prec = _DIGITS
         exact = slow(Decimal(x))
         if exact == Decimal(value):
-            return value  # float64 holds it, and rounding it is right
+            return value  # exact in float64, so rounding it once gives the right result
         top = 2.0 ** np.finfo(low.dtype).maxexp
         middle = (Decimal(_end(low, top)) + Decimal(_end(high, top))) / 2
         return high if exact > middle else low
 
 
-def _end(x, top: float) -> float:
-    """A neighbour as a number: infinity stands for the power of two that overflow begins at."""
+def _end(x: np.floating, top: float) -> float:
+    """Return a neighbour as a finite number.
+
+    In rounding, an infinity counts as ``top``, the power of two after the largest finite number.
+    """
     return float(np.copysign(top, x)) if np.isinf(x) else float(x)

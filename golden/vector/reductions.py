@@ -1,13 +1,12 @@
-"""Many elements of the last axis to one: sum, largest, smallest; disabled lanes take no part.
+"""Reductions of the last axis: sum, largest and smallest element of the enabled lanes.
 
-The sum is a binary tree over neighbours, rounded at every node: lanes 0 and 1, 2 and 3, …; then
-those sums two by two, and so on. A lane that takes no part is as if its neighbour's value went up
-alone. Of a mask without any lane the sum is −0, the neutral element.
+The sum is a binary tree over neighbours, rounded at every node: lanes 0 and 1, lanes 2 and 3, and
+so on, then pairs of those sums. A disabled lane counts as −0, the identity of addition, so the
+value of its neighbour is passed on unchanged. If no lane is enabled, the sum is −0.
 """
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from vitruvian.golden.vector.arithmetic import add
 from vitruvian.golden.vector.formats import canonical, check_floats, check_same, codes
@@ -15,15 +14,15 @@ from vitruvian.golden.vector.formats import canonical, check_floats, check_same,
 __all__ = ["largest", "pair_sums", "smallest", "sum_tree"]
 
 
-def sum_tree(a, mask: Any = True):
-    """Sum over the last axis.
+def sum_tree(a: ArrayLike, mask: ArrayLike = True) -> np.ndarray:
+    """Return the sum over the last axis as a binary tree.
 
     Parameters
     ----------
-    a : (..., L) ndarray of float16 or float32
-        L a power of two.
-    mask : (L,) ndarray of bool, optional
-        Lanes that take part.
+    a : (..., L) array_like of float16 or float32
+        L is a power of two.
+    mask : (L,) array_like of bool, optional
+        Enabled lanes, all by default.
 
     Returns
     -------
@@ -31,8 +30,10 @@ def sum_tree(a, mask: Any = True):
 
     Raises
     ------
-    TypeError, ValueError
-        For another type, and for another number of lanes.
+    TypeError
+        If the type is neither float16 nor float32.
+    ValueError
+        If L is not a power of two.
     """
     a = np.asarray(a)
     check_floats(a)
@@ -44,39 +45,48 @@ def sum_tree(a, mask: Any = True):
     return canonical(a[..., 0])
 
 
-def pair_sums(a, mask: Any = True):
-    """Sums of neighbours: (..., L) to (..., L/2), the first level of the tree."""
+def pair_sums(a: ArrayLike, mask: ArrayLike = True) -> np.ndarray:
+    """Return the (..., L/2) sums of neighbours, the first level of the tree; see ``sum_tree``."""
     a = np.asarray(a)
     check_floats(a)
     a = np.where(mask, a, a.dtype.type(-0.0))
     return add(a[..., 0::2], a[..., 1::2])
 
 
-def largest(a, mask: Any = True):
-    """Largest element of the last axis and the first lane that has it.
+def largest(a: ArrayLike, mask: ArrayLike = True) -> tuple[np.ndarray, np.ndarray]:
+    """Return the largest element of the last axis and the first lane that has it.
 
-    A NaN loses to a number, and −0 < +0. If no enabled lane has a number, it is the canonical NaN
-    and the first enabled lane. Without any enabled lane it is lane 0.
+    A number is preferred to a NaN, and −0 < +0. If all enabled lanes have NaNs, the result is the
+    canonical NaN and the first enabled lane. If no lane is enabled, it is the element of lane 0.
 
     Parameters
     ----------
-    a : (..., L) ndarray
-    mask : (L,) ndarray of bool, optional
+    a : (..., L) array_like
+    mask : (L,) array_like of bool, optional
+        Enabled lanes, all by default.
 
     Returns
     -------
-    values : (...,) ndarray of the type of a
+    values : (...,) ndarray of the type of ``a``
     lanes : (...,) ndarray of int64
+
+    Raises
+    ------
+    TypeError
+        If ``a`` does not have a type of vector elements.
     """
     return _extreme(a, mask, 1)
 
 
-def smallest(a, mask: Any = True):
-    """As `largest`, of the smallest element."""
+def smallest(a: ArrayLike, mask: ArrayLike = True) -> tuple[np.ndarray, np.ndarray]:
+    """Return the smallest element of the last axis and the first lane that has it.
+
+    It treats NaNs, zeros and the mask as ``largest`` does.
+    """
     return _extreme(a, mask, -1)
 
 
-def _extreme(a, mask, sign: int):
+def _extreme(a: ArrayLike, mask: ArrayLike, sign: int) -> tuple[np.ndarray, np.ndarray]:
     a = np.asarray(a)
     check_same(a)
     enabled = np.broadcast_to(mask, a.shape)
@@ -91,7 +101,7 @@ def _extreme(a, mask, sign: int):
 
 
 def _rank(a: np.ndarray) -> np.ndarray:
-    """int64 numbers that sort as the elements do, −0 before +0."""
+    """Return int64 keys in the order of the elements, with −0 before +0."""
     if a.dtype.kind != "f":
         return a.astype(np.int64)
     bits = codes(a).astype(np.int64)

@@ -1,15 +1,16 @@
-"""Comparison to bits, choice by bits, and transposition of 16×16 elements."""
+"""Comparison to a mask, selection by a mask, and transposition of 16 × 16 elements."""
 
 import operator
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from vitruvian.golden.vector.formats import check_same
 from vitruvian.validate import one_of
 
 __all__ = ["CONDITIONS", "compare", "pack", "select", "transpose", "unpack_bits"]
 
-#: Comparisons by name.
+#: Comparisons by name
 CONDITIONS = {
     "eq": operator.eq,
     "ne": operator.ne,
@@ -20,15 +21,24 @@ CONDITIONS = {
 }
 
 
-def compare(a, b, condition: str) -> np.ndarray:
-    """Whether each a stands to b as named; with a NaN only "ne" is true, and −0 equals +0.
+def compare(a: ArrayLike, b: ArrayLike, condition: str) -> np.ndarray:
+    """Compare elements; with a NaN only "ne" is true, and −0 equals +0.
+
+    Parameters
+    ----------
+    a, b : array_like of one type
+    condition : {"eq", "ne", "lt", "le", "gt", "ge"}
+
+    Returns
+    -------
+    ndarray of bool
 
     Raises
     ------
     ValueError
-        For a condition that is none.
+        If the condition is unknown.
     TypeError
-        For arrays of two types.
+        If the types differ or are not types of vector elements.
     """
     one_of("condition", condition, CONDITIONS)
     a, b = np.asarray(a), np.asarray(b)
@@ -36,30 +46,42 @@ def compare(a, b, condition: str) -> np.ndarray:
     return CONDITIONS[condition](a, b)
 
 
-def select(bits, a, b) -> np.ndarray:
-    """a where a bit is set, else b; the elements' bits are kept, those of NaN too."""
+def select(bits: ArrayLike, a: ArrayLike, b: ArrayLike) -> np.ndarray:
+    """Select elements of a or b; their bit patterns are unchanged, including those of NaNs.
+
+    Parameters
+    ----------
+    bits : array_like of bool
+        True selects the element of ``a``, False that of ``b``.
+    a, b : array_like of one type
+
+    Raises
+    ------
+    TypeError
+        If the types differ or are not types of vector elements.
+    """
     a, b = np.asarray(a), np.asarray(b)
     check_same(a, b)
     return np.where(bits, a, b)
 
 
-def pack(bits) -> np.ndarray:
-    """(..., L) truth values as (..., L/8) bytes, lane 0 in the lowest bit."""
+def pack(bits: ArrayLike) -> np.ndarray:
+    """Pack (..., L) booleans into (..., ⌈L/8⌉) bytes, with lane 0 in the lowest bit."""
     return np.packbits(np.asarray(bits, bool), axis=-1, bitorder="little")
 
 
-def unpack_bits(data, lanes: int) -> np.ndarray:
-    """(..., B) bytes as (..., lanes) truth values."""
+def unpack_bits(data: ArrayLike, lanes: int) -> np.ndarray:
+    """Unpack (..., B) bytes (uint8) to (..., lanes) booleans, the inverse of ``pack``."""
     return np.unpackbits(np.asarray(data), axis=-1, count=lanes, bitorder="little").astype(bool)
 
 
-def transpose(a) -> np.ndarray:
-    """(..., 16, 16) elements with rows and columns exchanged.
+def transpose(a: ArrayLike) -> np.ndarray:
+    """Exchange rows and columns of (..., 16, 16) elements.
 
     Raises
     ------
     ValueError
-        For another shape.
+        If the shape is different.
     """
     a = np.asarray(a)
     if a.shape[-2:] != (16, 16):

@@ -87,7 +87,7 @@ class ExactDotProduct(wiring.Component):
             raise ValueError("rounding must be RNE without emax_floor, as in preset exact")
         one_of("pipeline", pipeline, tuple(_STAGES))
         self.multiplier = check_multiplier(multiplier)
-        if spec.output.nan != "ieee" or spec.output.storage_shift:
+        if not spec.output.has_infinity or spec.output.storage_shift:
             raise ValueError(f"output must be fp16, bf16, fp32 or fp64, not {spec.output.name!r}")
         self.spec, self.pipeline, self.latency = spec, pipeline, pipeline
         if self.magnitude_bits > MAX_SUM_BITS:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from amaranth.hdl import Cat, Module, Signal, Value
 
-from vitruvian.golden.fp.formats import FloatFormat
+from vitruvian.golden.fp.formats import FloatFormat, Specials
 
 __all__ = ["Unpacked", "unpack"]
 
@@ -55,7 +55,7 @@ def unpack(m: Module, code: Value, format: FloatFormat, *, name: str) -> Unpacke
         fraction_zero.eq(~fraction.any()),
         special.eq(field.all()),
     ]
-    if format.nan == "ocp_e4m3":
+    if format.specials is Specials.OCP_E4M3:
         # OCP 8-bit formats (rev. 1.0): E4M3 has no infinity, and only S.1111.111 is a NaN.
         inf, nan = Value.cast(0), special & fraction.all()
     else:

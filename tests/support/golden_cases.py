@@ -1,4 +1,4 @@
-"""Operands that hurt, and one way to report a mismatch; shared by the tests of `golden.fp`."""
+"""Difficult operands and a comparison with a useful report, for the tests of ``golden.fp``."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ def as_format(format) -> FloatFormat:
 
 
 def random_codes(rng, format, shape):
-    """Bit patterns, every one of them as likely as any other."""
+    """Return uniformly distributed bit patterns."""
     f = as_format(format)
     words = rng.integers(0, 1 << 32, (2, *np.atleast_1d(shape)), dtype=np.uint64)
     bits = words[0] << np.uint64(32) | words[1]
@@ -20,7 +20,7 @@ def random_codes(rng, format, shape):
 
 
 def directed_codes(format):
-    """Zeros, subnormals, the edges of the normal range, ones, infinities and NaNs, both signs."""
+    """Return zeros, subnormals, ends of the normal range, ones, infinities and NaNs, both signs."""
     f = as_format(format)
     step = 1 << f.storage_shift
     codes = [
@@ -39,13 +39,13 @@ def directed_codes(format):
         f.canonical_nan,
     ]
     if f.infinity is not None:
-        codes += [f.infinity, f.infinity + step]  # the second is a signalling NaN
+        codes += [f.infinity, f.infinity + step]  # the second NaN is signalling
     codes += [code | f.sign_mask for code in codes]
     return np.array(codes, code_dtype(f))
 
 
 def sparse_codes(rng, format, shape):
-    """Significands with few bits set, or few clear: what makes ties; exponents everywhere."""
+    """Return codes of all exponents with few significand bits set or clear, which give ties."""
     f = as_format(format)
     fraction = np.zeros(shape, np.uint64)
     for _ in range(2):
@@ -60,7 +60,7 @@ def sparse_codes(rng, format, shape):
 
 
 def near_exponent(rng, codes, format, reach):
-    """Random numbers whose exponent field is within `reach` of that of `codes`."""
+    """Return random codes whose exponent field is within ``reach`` of that of ``codes``."""
     f = as_format(format)
     position = np.uint64(f.fraction_bits + f.storage_shift)
     field = (codes.astype(np.uint64) >> position & np.uint64(f.exponent_ones)).astype(np.int64)
@@ -75,11 +75,11 @@ def near_exponent(rng, codes, format, reach):
 
 
 def stratified_fma(rng, n, format):
-    """About `n` triples of codes for a fused multiply-add within one format.
+    """Return about ``n`` triples of codes for a fused multiply-add in one format.
 
-    Five equal classes: bit patterns; sparse significands; addends near the product's exponent;
-    addends that cancel the rounded product but for a few last places; small operands. Then the
-    directed codes in every combination.
+    There are five classes of equal size: bit patterns; sparse significands; addends near the
+    product's exponent; addends that cancel the rounded product up to a few last places; small
+    operands. All combinations of the directed codes follow.
     """
     f = as_format(format)
     m = n // 5
@@ -103,10 +103,11 @@ def stratified_fma(rng, n, format):
 
 
 def dot_cases(rng, n, k, spec):
-    """Operands (n, k), (n, k), (n,) of a fused dot product, class by class.
+    """Return operands (n, k), (n, k), (n,) of a fused dot product, class by class.
 
-    Bit patterns; directed codes; sparse significands near 1, with C around them; pairs of terms
-    that cancel; products of small numbers; zeros times large numbers beside small products.
+    The classes are bit patterns; directed codes; sparse significands near 1 with C around them;
+    pairs of terms that cancel; products of small numbers; and zeros times large numbers beside
+    small products.
     """
     a_format, b_format, out = spec.input, spec.input_b, spec.output
     m = max(n // 6, 1)
@@ -139,7 +140,9 @@ def dot_cases(rng, n, k, spec):
     b.append(small(b_format, (m, k)))
     c.append(np.where(rng.random(m) < 0.5, small(out, m), np.zeros(m, code_dtype(out))))
     x, y = small(a_format, (m, k)), around_one(b_format, (m, k), 6)
-    zero = rng.random((m, k)) < 0.4  # zeros whose exponents would be the largest if they counted
+    zero = (
+        rng.random((m, k)) < 0.4
+    )  # zero products whose exponents would be the largest if zeros counted
     x[zero] &= x.dtype.type(a_format.sign_mask)
     y[zero] = b_format.max_finite
     a.append(x)
@@ -149,7 +152,7 @@ def dot_cases(rng, n, k, spec):
 
 
 def require_equal(what, got, expected, operands, seed):
-    """Fail with operation, operands in hex, both results and the seed unless all are equal."""
+    """Assert equality; a failure shows operation, operands in hex, both results and the seed."""
     got, expected = np.asarray(got), np.asarray(expected)
     assert got.shape == expected.shape, f"{what}: shape {got.shape} against {expected.shape}"
     wrong = np.flatnonzero(got != expected)
@@ -167,7 +170,7 @@ def require_equal(what, got, expected, operands, seed):
 
 
 def check_against_reference(fused_dot, spec, n, k, seed):
-    """`fused_dot` and the scalar reference agree on `n` cases."""
+    """Check that ``fused_dot`` and the scalar reference agree on ``n`` cases."""
     a, b, c = dot_cases(np.random.default_rng(seed), n, k, spec)
     expected = np.array(
         [
@@ -181,7 +184,7 @@ def check_against_reference(fused_dot, spec, n, k, seed):
 
 
 def check_against_silicon(fused_dot, preset, inputs, input_b, data):
-    """`fused_dot` reproduces the measured outputs of a data set; returns how many it compared."""
+    """Check ``fused_dot`` against a data set's measured outputs; return how many were compared."""
     count = 0
     for output in ("fp32", "fp16"):
         if f"d_{output}" not in data:
@@ -189,7 +192,7 @@ def check_against_silicon(fused_dot, preset, inputs, input_b, data):
         spec = preset.spec(inputs, output, input_b=input_b)
         a, b = convert(data["a"], "fp32", spec.input), convert(data["b"], "fp32", spec.input_b)
         c = convert(data["c"], "fp32", output)
-        # The operands are values of the input format: converting them loses nothing.
+        # The operands are values of the input format, so their conversion is exact.
         nan_a, nan_b = (np.isnan(data[x].view(np.float32)) for x in "ab")
         assert np.array_equal(convert(a, spec.input, "fp32")[~nan_a], data["a"][~nan_a])
         assert np.array_equal(convert(b, spec.input_b, "fp32")[~nan_b], data["b"][~nan_b])

@@ -1,4 +1,4 @@
-"""Berkeley SoftFloat on arrays of codes: about one and a half million calls a second."""
+"""Berkeley SoftFloat on arrays of codes, with about 1.5 million calls per second."""
 
 import numpy as np
 import softfloatpy as sf
@@ -17,9 +17,9 @@ MODES = {
 
 
 def softfloat(operation, operands, format, output=None, rounding="RNE"):
-    """Codes of `operation` ("mul_add", "add", "mul", "to") on arrays of codes of `format`.
+    """Apply ``operation`` ("mul_add", "add", "mul", "to") to arrays of ``format`` codes.
 
-    Every NaN comes back as the format's canonical one: SoftFloat's keep payloads.
+    Every NaN result is replaced by the format's canonical NaN, as SoftFloat keeps payloads.
     """
     output = format if output is None else output
     name = f"{SHORT[format]}_{operation}" + (f"_{SHORT[output]}" if operation == "to" else "")
@@ -42,7 +42,7 @@ def softfloat(operation, operands, format, output=None, rounding="RNE"):
 
 
 def softfloat_to_int(codes, format, rounding="RNE"):
-    """int32 values; what NaN gives is SoftFloat's own."""
+    """Convert codes to int32 values; the result for a NaN is SoftFloat's own."""
     function, make = getattr(sf, f"{SHORT[format]}_to_i32"), TYPES[format].from_bytes
     size = FORMATS[format].storage_bits // 8
     text = codes.astype(f">u{size}").tobytes()

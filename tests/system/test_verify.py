@@ -131,7 +131,7 @@ def write_set(folder, name, preset, formats, *, k, output="fp32", wrong=False):
     if wrong:
         bits[f"d_{output}"] = bits[f"d_{output}"] ^ (np.arange(300) == 7).astype(np.uint32)
     path = folder / name
-    np.savez(path, **{key: value.astype(np.uint32) for key, value in bits.items()})
+    np.savez(path, **{key: value.astype(np.uint32) for key, value in bits.items()})  # pyright: ignore[reportArgumentType]
     return str(path)
 
 

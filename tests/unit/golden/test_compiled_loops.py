@@ -1,8 +1,8 @@
 """No compiled loop of golden and sim reads or writes outside its arrays.
 
-Numba checks no index by default. Here every loop runs with NUMBA_BOUNDSCHECK=1 in a process of its
-own, with an empty cache, so that nothing compiled without the checks is used. Optimisation is off:
-the checks are the same, and compiling takes a fraction of the time.
+Numba does not check indices by default. Every loop runs here with NUMBA_BOUNDSCHECK=1 in its own
+process and with an empty cache, so that no code compiled without the checks is used. Optimisation
+is off, which leaves the checks unchanged and takes a fraction of the compile time.
 """
 
 import os
@@ -14,7 +14,7 @@ import pytest
 
 
 def run(root: Path, cache: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the loops with checked indices."""
+    """Run the loops with index checks."""
     settings = {
         "NUMBA_BOUNDSCHECK": "1",
         "NUMBA_CACHE_DIR": str(cache),

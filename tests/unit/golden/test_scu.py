@@ -26,7 +26,7 @@ FIGURE = Patches(height=8, width=8, kernel=(2, 2), stride=(2, 2))  # Rohwedder 2
 
 
 def small_cases():
-    """Every geometry of small numbers that has a patch; C0 is 2 to keep them small."""
+    """Yield every small geometry that has a patch; C0 is 2 to keep the images small."""
     axes = product((1, 2, 4, 9), (1, 2, 3), (1, 2, 3), ((0, 0), (1, 0), (0, 2), (1, 1)), (1, 2))
     axis = [a for a in axes if a[0] + sum(a[3]) >= (a[1] - 1) * a[4] + 1]
     picked = RNG.integers(0, len(axis), (len(axis), 4))
@@ -50,7 +50,7 @@ CASES = list(small_cases())
 
 
 def plain_im2col(image, p, pad_value=0):
-    """(patches, C1·Kh·Kw, C0) by walking over the padded image."""
+    """Return (patches, C1·Kh·Kw, C0) by a loop over the padded image."""
     top, bottom, left, right = p.pad
     padded = np.pad(
         image, ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=pad_value
@@ -65,18 +65,18 @@ def plain_im2col(image, p, pad_value=0):
 
 
 def check_im2col(transform, cases):
-    """Compare the whole image in both modes; return how many patches there were."""
+    """Compare the whole image in both modes; return the number of patches."""
     total = 0
     for p in cases:
         image = RNG.integers(1, 100, (2, p.height, p.width, 2)).astype(np.int16)
-        wanted = plain_im2col(image, p, -7)
-        short = -len(wanted) % 16
-        filled = np.concatenate([wanted, np.full((short, *wanted.shape[1:]), -7)])
-        fractals = filled.reshape(-1, 16, *wanted.shape[1:]).transpose(0, 2, 1, 3)
+        expected = plain_im2col(image, p, -7)
+        short = -len(expected) % 16
+        filled = np.concatenate([expected, np.full((short, *expected.shape[1:]), -7)])
+        fractals = filled.reshape(-1, 16, *expected.shape[1:]).transpose(0, 2, 1, 3)
         assert np.array_equal(transform(image, p, mode=0, pad_value=-7), fractals), p
         turned = fractals.swapaxes(0, 1)
         assert np.array_equal(transform(image, p, mode=1, pad_value=-7), turned), p
-        total += len(wanted)
+        total += len(expected)
     return total
 
 
@@ -97,7 +97,7 @@ def test_every_small_case_is_a_walk_over_the_padded_image():
     ],
     ids=["stride", "dilation", "kernel", "pad turned", "pad exchanged"],
 )
-def test_the_comparison_sees_an_exchange(mutant):
+def test_the_comparison_notices_an_exchange(mutant):
     def transform(image, p, **how):
         return im2col(image, mutant(p), **how)
 
@@ -106,7 +106,7 @@ def test_the_comparison_sees_an_exchange(mutant):
 
 
 def test_col2im_is_the_adjoint():
-    """⟨im2col(x), y⟩ = ⟨x, col2im(y)⟩ exactly, on integers; with it every entry of col2im."""
+    """⟨im2col(x), y⟩ = ⟨x, col2im(y)⟩ exactly on integers, which checks all of col2im."""
     for p in CASES[::3]:
         image = RNG.integers(-8, 9, (2, p.height, p.width, 2)).astype(np.float32)
         fractals = im2col(image, p)
@@ -116,7 +116,7 @@ def test_col2im_is_the_adjoint():
         assert np.array_equal(col2im(other.swapaxes(0, 1), p, mode=1), back)
 
 
-def test_an_adjoint_without_a_pixel_is_seen():
+def test_an_adjoint_without_a_pixel_is_noticed():
     p = Patches(height=3, width=3, kernel=(2, 2), pad=(1, 1, 1, 1))
     image = np.ones((1, 3, 3, 2), np.float32)
     fractals = im2col(image, p)
@@ -127,7 +127,7 @@ def test_an_adjoint_without_a_pixel_is_seen():
 
 
 def test_col2im_of_overlapping_patches_counts_them():
-    """Rohwedder 2021, Fig. 2.2: pixels that lie in two patches are summed."""
+    """Pixels that lie in two patches are summed (Rohwedder 2021, Fig. 2.2)."""
     p = Patches(height=3, width=5, kernel=(3, 3), stride=(1, 2))
     image = np.arange(1, 16, dtype=np.float16).reshape(1, 3, 5, 1)
     twice = np.array([1, 1, 2, 1, 1])[:, None]
@@ -142,13 +142,13 @@ def test_sums_are_rounded_in_the_order_that_is_stated(dtype):
     flat = fractals.swapaxes(1, 2).reshape(-1, 2, 3, 2, 3)  # patch, c1, kh, kw, c0
 
     def plain(order):
-        wanted = start.copy()
+        expected = start.copy()
         for kh, kw in order:
             for c1, n in product(range(2), range(p.count)):
                 y, x = n // p.columns - 1 + kh, n % p.columns + 2 * kw
                 for c0 in range(3 if 0 <= y < 5 and 0 <= x < 4 else 0):
-                    wanted[c1, y, x, c0] = dtype(wanted[c1, y, x, c0] + flat[n, c1, kh, kw, c0])
-        return wanted
+                    expected[c1, y, x, c0] = dtype(expected[c1, y, x, c0] + flat[n, c1, kh, kw, c0])
+        return expected
 
     rising = list(np.ndindex(3, 2))
     got = col2im(fractals, p, image=start)
@@ -166,7 +166,7 @@ def test_sums_are_rounded_in_the_order_that_is_stated(dtype):
     ],
 )
 def test_convolution_as_a_product(kernel, stride, pad, dilation):
-    """Against SciPy, exactly: small integers. Channels that fill no group are zero."""
+    """The product equals SciPy's on small integers; channels that fill up a group are zero."""
     channels, filters = 20, 5
     images = RNG.integers(-4, 5, (2, channels, 9, 7)).astype(np.float16)
     kernels = RNG.integers(-3, 4, (filters, channels, *kernel)).astype(np.float16)
@@ -184,8 +184,8 @@ def test_convolution_as_a_product(kernel, stride, pad, dilation):
         assert np.array_equal(got[n, f], np.asarray(whole)[:: stride[0], :: stride[1]])
 
 
-def test_the_figure_of_the_thesis():
-    """Rohwedder 2021, Fig. 3.2: 8 × 8, kernel and stride 2: four loads, or one in mode 0."""
+def test_the_figure_of_rohwedder():
+    """An 8 × 8 image with kernel and stride 2 takes four loads, or one in mode 0 (Fig. 3.2)."""
     image = np.arange(64).reshape(1, 8, 8, 1) + np.zeros(16, int)
     assert (FIGURE.rows, FIGURE.columns, FIGURE.fractals) == (4, 4, 1)
     whole = im2col_load(image, FIGURE, repeat=4, mode=0)
@@ -199,7 +199,7 @@ def test_the_figure_of_the_thesis():
 
 
 def test_a_load_may_begin_at_any_patch_channel_and_place():
-    """A piece of what the whole image gives, wherever the load begins."""
+    """A load from any start gives a part of the whole image's fractals."""
     p = Patches(height=7, width=9, kernel=(2, 3), stride=(2, 1), pad=(1, 1, 0, 1))
     image = RNG.integers(0, 99, (3, 7, 9, 4)).astype(np.uint8)
     whole = plain_im2col(image, p)
@@ -252,25 +252,25 @@ FRACTAL = np.zeros((1, 16, 16), np.float16)
         (lambda: im2col(IMAGE, FIGURE, mode=2), "mode must be 0 or 1, not 2"),
         (lambda: im2col_load(IMAGE, FIGURE, mode=2), "mode must be 0 or 1, not 2"),
         (lambda: im2col_load(IMAGE, FIGURE, repeat=0), "repeat must be at least 1, not 0"),
-        (lambda: im2col_load(IMAGE, FIGURE, repeat=5), "channel must be below 1 to the last repe"),
+        (lambda: im2col_load(IMAGE, FIGURE, repeat=5), "channel must be below 1 in every repe"),
         (lambda: im2col_load(IMAGE, FIGURE, position=(0, 7)), "position must be at least 0 and fr"),
         (lambda: im2col_load(IMAGE, FIGURE, position=(-1, 0)), "position must be at least 0 and f"),
-        (lambda: im2col_load(IMAGE, FIGURE, kernel_position=(2, 0)), "kernel position must be wit"),
+        (lambda: im2col_load(IMAGE, FIGURE, kernel_position=(2, 0)), "kernel_position must be wit"),
         (lambda: col2im_add(IMAGE, FRACTAL[:, :8], FIGURE), "fractals must be (..., repeat, 16, 1"),
         (lambda: col2im_add(IMAGE, FRACTAL, FIGURE, channel=1), "channel must be between 0 and 0"),
         (lambda: col2im(FRACTAL, FIGURE), "fractals must be (..., 1, C1·Kh·Kw, 16, C0) in mode 0"),
         (lambda: col2im(FRACTAL[None], FIGURE, mode=3), "mode must be 0 or 1, not 3"),
-        (lambda: from_nc1hwc0(IMAGE, 17), "channels must be 0 … 16 of an image"),
+        (lambda: from_nc1hwc0(IMAGE, 17), "channels must be between 0 and 16 for"),
         (lambda: to_nc1hwc0(np.zeros((2, 2))), "images must be (..., C, H, W)"),
     ],
 )
-def test_what_does_not_fit_is_refused(call, message):
+def test_invalid_arguments_are_rejected(call, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
 
 
 def test_types_are_checked():
-    with pytest.raises(TypeError, match="pad must be 4 ints, not 1"):
+    with pytest.raises(TypeError, match="pad must be a tuple of 4 ints, not 1"):
         replace(FIGURE, pad=1)  # pyright: ignore[reportArgumentType]
     with pytest.raises(TypeError, match="kernel must be an int"):
         replace(FIGURE, kernel=(2.0, 2))  # pyright: ignore[reportArgumentType]
@@ -278,8 +278,8 @@ def test_types_are_checked():
         col2im_add(IMAGE, FRACTAL.astype(np.float32), FIGURE)
 
 
-def test_the_page_is_run(root):
-    """What docs/units/scu.md shows: counts of patches over each pixel, and their product."""
+def test_the_example_of_the_page(root):
+    """The example of docs/units/scu.md gives the printed patch counts and their product."""
     text = (root / "docs" / "units" / "scu.md").read_text()
     (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     names: dict = {}

@@ -1,4 +1,4 @@
-"""golden.vector against Berkeley SoftFloat, golden.fp, and 40 decimal digits."""
+"""``golden.vector`` against Berkeley SoftFloat, ``golden.fp`` and 40 decimal digits."""
 
 from decimal import Decimal, localcontext
 
@@ -16,7 +16,7 @@ BINARY = {"add": vector.add, "sub": vector.sub, "mul": vector.mul, "div": vector
 
 
 def patterns(rng, name, count):
-    """Codes of every class, close exponents among them."""
+    """Return codes of every class, including close exponents."""
     if name == "fp16":
         return rng.integers(0, 1 << 16, count, dtype=np.uint16)
     codes = rng.integers(0, 1 << 32, count, dtype=np.uint32)
@@ -31,20 +31,20 @@ def bits(values):
 
 @pytest.mark.parametrize("operation", BINARY)
 @pytest.mark.parametrize("name", FLOATS)
-def test_arithmetic_is_softfloats(name, operation):
+def test_arithmetic_equals_softfloat(name, operation):
     rng = np.random.default_rng(1)
     a = ALL if name == "fp16" else patterns(rng, name, 30000)
     b = patterns(rng, name, len(a))
     if name == "fp32":
-        near = slice(None, None, 2)  # exponents that meet
+        near = slice(None, None, 2)  # exponents that are close
         b[near] = a[near] ^ rng.integers(0, 1 << 25, len(a[near]), dtype=np.uint32)
-    found = bits(BINARY[operation](a.view(FLOATS[name]), b.view(FLOATS[name])))
-    assert np.array_equal(found, softfloat(operation, (a, b), name))
-    assert operation == "div" or np.count_nonzero(found == 0x7E00 if name == "fp16" else found)
+    result = bits(BINARY[operation](a.view(FLOATS[name]), b.view(FLOATS[name])))
+    assert np.array_equal(result, softfloat(operation, (a, b), name))
+    assert operation == "div" or np.count_nonzero(result == 0x7E00 if name == "fp16" else result)
 
 
 @pytest.mark.parametrize("name", FLOATS)
-def test_square_roots_are_softfloats(name):
+def test_square_roots_equal_softfloat(name):
     a = ALL if name == "fp16" else patterns(np.random.default_rng(2), name, 30000)
     assert np.array_equal(bits(vector.sqrt(a.view(FLOATS[name]))), softfloat("sqrt", (a,), name))
 
@@ -57,7 +57,7 @@ def test_reciprocal_is_a_division(name):
 
 
 @pytest.mark.parametrize("name", FLOATS)
-def test_larger_smaller_and_order_are_golden_fps(name):
+def test_maximum_minimum_and_order_equal_golden_fp(name):
     rng = np.random.default_rng(4)
     a, b = patterns(rng, name, 20000), patterns(rng, name, 20000)
     b[::7] = a[::7]
@@ -79,20 +79,20 @@ def test_multiply_add_is_softfloats():
     rng = np.random.default_rng(5)
     for name in FLOATS:
         a, b, c = (patterns(rng, name, 5000) for _ in range(3))
-        found = vector.multiply_add(*(v.view(FLOATS[name]) for v in (a, b, c)))
-        assert np.array_equal(bits(found), softfloat("mul_add", (a, b, c), name))
+        result = vector.multiply_add(*(v.view(FLOATS[name]) for v in (a, b, c)))
+        assert np.array_equal(bits(result), softfloat("mul_add", (a, b, c), name))
     a, b = (patterns(rng, "fp16", 5000) for _ in range(2))
     c = patterns(rng, "fp32", 5000)
-    found = vector.multiply_add(a.view(np.float16), b.view(np.float16), c.view(np.float32))
+    result = vector.multiply_add(a.view(np.float16), b.view(np.float16), c.view(np.float32))
     wide = [softfloat("to", (v,), "fp16", "fp32") for v in (a, b)]
-    assert np.array_equal(bits(found), softfloat("mul_add", (*wide, c), "fp32"))
+    assert np.array_equal(bits(result), softfloat("mul_add", (*wide, c), "fp32"))
 
 
 EXACT = {"exp": Decimal.exp, "ln": Decimal.ln, "rsqrt": lambda x: 1 / x.sqrt()}
 
 
 def neighbours(values):
-    """The middles between each number and those next to it; overflow begins at a power of two."""
+    """Return the midpoints to the adjacent numbers; overflow begins at a power of two."""
     kind = values.dtype.type
     top = 2.0 ** np.finfo(kind).maxexp
     ends = [np.nextafter(values, kind(s)).astype(np.float64) for s in (-np.inf, np.inf)]
@@ -101,9 +101,9 @@ def neighbours(values):
     return np.where(values == -np.inf, -np.inf, low), np.where(values == np.inf, np.inf, high)
 
 
-def wrongly_rounded(name, x, found) -> int:
-    """How many results are not the nearest to the exact value, of arguments that have one."""
-    low, high = neighbours(found)
+def wrongly_rounded(name, x, result) -> int:
+    """Return how many results are not the number nearest to the exact value."""
+    low, high = neighbours(result)
     wrong = 0
     with localcontext() as context:
         context.prec = 40
@@ -114,7 +114,7 @@ def wrongly_rounded(name, x, found) -> int:
 
 
 def domain(name, x):
-    """Arguments whose results need a thought: not too large, and positive for roots and ln."""
+    """Return arguments with nontrivial results: not too large, positive for roots and ln."""
     good = np.isfinite(x) & ((x > 0) | (name == "exp"))
     limit = {np.float16: 17.5, np.float32: 104.5}[x.dtype.type]
     return x[good & ((np.abs(x) < limit) | (name != "exp")) & (x != 0)]
@@ -141,7 +141,7 @@ def test_fp32_results_are_correctly_rounded(name):
 
 
 def test_the_arbiter_decides_what_float64_cannot(monkeypatch):
-    """With an error of 2^-30 put into float64 the results stay, unless no doubt is allowed."""
+    """A float64 error of 2^-30 changes results, unless the doubt bound covers that error."""
     rng = np.random.default_rng(7)
     x = rng.uniform(-20, 20, 20000).astype(np.float32)
     expected = vector.exp(x)
@@ -163,12 +163,12 @@ def test_special_values():
         nan = 0x7E00 if kind is np.float16 else 0x7FC00000
         inf = np.inf
 
-        def is_now(found, wanted, x=x, nan=nan):
-            found, wanted = np.asarray(found), np.asarray(wanted, x.dtype)
-            assert np.array_equal(np.isnan(found), np.isnan(wanted))
-            assert (bits(found)[np.isnan(found)] == nan).all()
-            keep = ~np.isnan(found)
-            assert np.array_equal(bits(found)[keep], bits(wanted)[keep])
+        def is_now(result, expected, x=x, nan=nan):
+            result, expected = np.asarray(result), np.asarray(expected, x.dtype)
+            assert np.array_equal(np.isnan(result), np.isnan(expected))
+            assert (bits(result)[np.isnan(result)] == nan).all()
+            keep = ~np.isnan(result)
+            assert np.array_equal(bits(result)[keep], bits(expected)[keep])
 
         is_now(vector.exp(x)[:5], [1, 1, inf, 0, np.nan])
         is_now(vector.ln(x), [-inf, -inf, inf, np.nan, np.nan, np.nan, 0])
@@ -209,12 +209,12 @@ def test_bits_and_shifts():
             assert vector.shift_right(x, amount).tolist() == right
             half = 1 << amount >> 1
             nearest = [((int(v) + half) >> amount) for v in x]
-            found = vector.shift_right(x, amount, nearest=True)
-            assert [int(v) for v in found] == nearest, (kind, amount)
+            result = vector.shift_right(x, amount, nearest=True)
+            assert [int(v) for v in result] == nearest, (kind, amount)
 
 
 @pytest.mark.parametrize("rounding", "rafcz")
-def test_conversions_to_integers_are_softfloats(rounding):
+def test_conversions_to_integers_equal_softfloat(rounding):
     rng = np.random.default_rng(9)
     for source in FLOATS:
         codes = ALL if source == "fp16" else patterns(rng, source, 20000)
@@ -227,10 +227,10 @@ def test_conversions_to_integers_are_softfloats(rounding):
         exact = softfloat_to_int(codes, source, vector.ROUNDINGS[rounding]).astype(np.int64)
         for target in ("int8", "uint8", "int16", "int32"):
             bounds = np.iinfo(target)
-            found = vector.convert(values, source, target, rounding)
-            wanted = np.clip(exact, bounds.min, bounds.max)
-            assert np.array_equal(found[keep], wanted[keep]), (source, target)
-            assert not found[~keep].any()
+            result = vector.convert(values, source, target, rounding)
+            expected = np.clip(exact, bounds.min, bounds.max)
+            assert np.array_equal(result[keep], expected[keep]), (source, target)
+            assert not result[~keep].any()
     if rounding == "r":
         wide = vector.convert(
             np.array([2.0**40 + 2**18, -1e30, np.inf], "f4"), "fp32", "int64", "r"
@@ -247,8 +247,8 @@ def test_conversions_between_formats():
     for rounding in "rafcz":
         mode = vector.ROUNDINGS[rounding]
         for target in ("fp16", "bf16"):
-            found = vector.convert(values, "fp32", target, rounding)
-            assert np.array_equal(bits(found), fp.convert(codes, "fp32", target, mode))
+            result = vector.convert(values, "fp32", target, rounding)
+            assert np.array_equal(bits(result), fp.convert(codes, "fp32", target, mode))
     exact = softfloat("to", (codes,), "fp32", "fp16")
     assert np.array_equal(bits(vector.convert(values, "fp32", "fp16")), exact)
     assert vector.convert(
@@ -275,9 +275,9 @@ def test_conversions_from_and_between_integers():
     values = rng.integers(-(2**31), 2**31, 5000).astype(np.int32)
     values[:6] = [2**24 + 1, 2**24 + 3, -(2**31), 2**31 - 1, 65519, 65520]
     assert np.array_equal(vector.convert(values, "int32", "fp32"), values.astype(np.float32))
-    found = vector.convert(values, "int32", "fp16")
-    assert np.array_equal(bits(found), fp.from_int(values, "fp16"))
-    assert found[4:6].tolist() == [65504, np.inf]
+    result = vector.convert(values, "int32", "fp16")
+    assert np.array_equal(bits(result), fp.from_int(values, "fp16"))
+    assert result[4:6].tolist() == [65504, np.inf]
     assert vector.convert(values, "int32", "int16").tolist() == [
         min(max(int(v), -32768), 32767) for v in values
     ]
@@ -295,11 +295,11 @@ def test_int64_from_2_to_60_on_is_refused(target):
         with pytest.raises(ValueError, match=r"of 64-bit integers must be below 2\*\*60"):
             vector.convert(np.array([0, value], np.int64), "int64", target)
     with pytest.raises(ValueError, match=r"of 64-bit integers must be below 2\*\*60"):
-        vector.convert(np.array([2**64 - 5], np.uint64), "uint64", target)  # not −5
+        vector.convert(np.array([2**64 - 5], np.uint64), "uint64", target)  # not read as −5
 
 
 def tree(codes, name):
-    """The sum as golden.fp adds, by halves; None where nothing takes part."""
+    """Return the sum by halves with ``golden.fp.add``, or None if no lane is enabled."""
     if len(codes) == 1:
         return codes[0]
     half = len(codes) // 2
@@ -320,10 +320,10 @@ def test_sums_are_trees_of_rounded_additions(name):
     for row in values:
         mask = rng.random(lanes) < 0.7
         codes = [c if m else None for c, m in zip(bits(row), mask, strict=True)]
-        wanted = tree(codes, name)
-        found = bits(vector.sum_tree(row, mask))
-        assert wanted is None or found == wanted
-        different += bits(np.add.reduce(row, where=mask, dtype=row.dtype)) != found
+        expected = tree(codes, name)
+        result = bits(vector.sum_tree(row, mask))
+        assert expected is None or result == expected
+        different += bits(np.add.reduce(row, where=mask, dtype=row.dtype)) != result
     assert different > 5  # the order matters
     whole = vector.sum_tree(values)
     assert whole.shape == (60,) and bits(whole)[7] == tree(list(bits(values[7])), name)
@@ -349,10 +349,10 @@ def test_extremes_and_their_lanes(name):
                 assert np.isnan(value) and lane == np.argmax(mask)
                 continue
             best = pick((float(row[i]), not np.signbit(float(row[i]))) for i in numbers)
-            wanted = next(
+            expected = next(
                 i for i in numbers if (float(row[i]), not np.signbit(float(row[i]))) == best
             )
-            assert lane == wanted and bits(value) == bits(row[wanted])
+            assert lane == expected and bits(value) == bits(row[expected])
 
 
 def test_bits_are_packed_from_the_lowest():
@@ -370,14 +370,20 @@ def test_bits_are_packed_from_the_lowest():
 
 def test_transposition():
     a = np.arange(3 * 256, dtype=np.uint16).reshape(3, 16, 16)
-    found = vector.transpose(a)
-    assert all(found[k, i, j] == a[k, j, i] for k in range(3) for i in range(16) for j in range(16))
+    result = vector.transpose(a)
+    assert all(
+        result[k, i, j] == a[k, j, i] for k in range(3) for i in range(16) for j in range(16)
+    )
 
 
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: vector.add(np.float16(1), np.float32(1)), TypeError, "one type of a vector"),
+        (
+            lambda: vector.add(np.float16(1), np.float32(1)),
+            TypeError,
+            "the same vector element type",
+        ),
         (lambda: vector.add(np.float64(1), np.float64(1)), TypeError, "not float64"),
         (lambda: vector.exp(np.int32(1)), TypeError, "all float16 or all float32, not int32"),
         (lambda: vector.div(np.int32(1), np.int32(1)), TypeError, "all float16 or all float32"),
@@ -392,6 +398,6 @@ def test_transposition():
         (lambda: vector.multiply_add(np.float32(1), np.float32(1), np.float16(1)), TypeError, "c "),
     ],
 )
-def test_mistakes_are_named(call, error, message):
+def test_errors_name_the_mistake(call, error, message):
     with pytest.raises(error, match=message):
         call()

@@ -1,4 +1,4 @@
-"""golden.cube.mmad: element by element the dot products of golden.fp, block after block."""
+"""Every element of ``golden.cube.mmad`` is a chain of dot products of ``golden.fp``."""
 
 import re
 from dataclasses import replace
@@ -101,18 +101,18 @@ def test_saturation_is_per_block():
         ((2, 4), (4, 3), (3, 2), "c must be (..., 2, 3), not (3, 2)"),
     ],
 )
-def test_shapes_that_do_not_fit(a, b, c, message):
+def test_wrong_shapes_are_rejected(a, b, c, message):
     zeros = [None if s is None else np.zeros(s, np.uint16) for s in (a, b, c)]
     with pytest.raises(ValueError, match=re.escape(message)):
-        mmad(*zeros, spec=SPEC)
+        mmad(*zeros, spec=SPEC)  # pyright: ignore[reportArgumentType]
 
 
-def test_a_spec_must_be_one():
+def test_spec_must_be_a_dot_spec():
     with pytest.raises(TypeError, match="spec must be a DotSpec or an IntDotSpec, not 'a100'"):
-        mmad(np.zeros((1, 1), np.uint16), np.zeros((1, 1), np.uint16), spec="a100")
+        mmad(np.zeros((1, 1)), np.zeros((1, 1)), spec="a100")  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="k must be at least 1, not 0"):
         IntDotSpec(k=0)
-    assert IntDotSpec(k=1).k == 1  # the least that is allowed
+    assert IntDotSpec(k=1).k == 1  # the smallest allowed
     with pytest.raises(TypeError, match="saturate must be True or False, not 1"):
         IntDotSpec(k=1, saturate=1)  # pyright: ignore[reportArgumentType]
 
@@ -132,8 +132,8 @@ def test_agrees_with_one_fused_dot():
         ("a100", "tf32", "tf32"),
     ],
 )
-def test_tiles_in_the_compiled_twin(preset, one, other):
-    """Every code of 16 bits as A, infinities and NaNs too, with few others of theirs in a row."""
+def test_tiles_in_the_compiled_version(preset, one, other):
+    """A has every 16-bit code, including infinities and NaNs, with few of these in a row."""
     spec = PRESETS[preset].spec(one, k=1, input_b=other)
     turned = PRESETS[preset].spec(other, k=1, input_b=one)
     rng = np.random.default_rng(7)
@@ -144,12 +144,12 @@ def test_tiles_in_the_compiled_twin(preset, one, other):
     c = rng.choice(np.array([0, 0x3F800000, 0xC5000001], np.uint32), (len(a), 64, 4))
     plain = plain_mmad(a, b, c, spec)
     assert len(np.unique(plain)) > plain.size // 8
-    for x, y, z, wanted in zip(a, b, c, plain, strict=True):
-        assert np.array_equal(compiled_mmad(x, y, z, spec), wanted)
-        assert np.array_equal(compiled_mmad(y.T, x.T, z.T, turned), wanted.T)
+    for x, y, z, expected in zip(a, b, c, plain, strict=True):
+        assert np.array_equal(compiled_mmad(x, y, z, spec), expected)
+        assert np.array_equal(compiled_mmad(y.T, x.T, z.T, turned), expected.T)
 
 
-def test_many_tiles_are_left_to_the_compiled_twin(monkeypatch):
+def test_many_tiles_use_the_compiled_version(monkeypatch):
     a, b, c = operands(16, 16, 16)
     plain = mmad(a, b, c, spec=SPEC)
     monkeypatch.setitem(mmad.__globals__, "_tiles", count(1))

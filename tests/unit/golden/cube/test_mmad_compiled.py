@@ -1,4 +1,4 @@
-"""Compiled matrix units outside the presets: other machines, outputs, shapes, slots, saturation."""
+"""Compiled matrix units with other machines, outputs, shapes, slots and saturation."""
 
 from dataclasses import replace
 
@@ -31,7 +31,7 @@ def test_any_configuration_equals_golden(config):
 
 @pytest.mark.parametrize("at", [3, 50, 333])
 def test_a_reset_leaves_an_empty_unit(at):
-    """All is sent again after it: only that may come out, and slots count as never written."""
+    """After a reset, only beats sent later produce results, and all slots count as unwritten."""
     config = replace(CONFIGS["tiny"], precisions=("int8",), dataflow="systolic")
     traffic = make_traffic(config, beats=300, seed=SEED)
     model = compile_unit(MatrixUnit, config=config)
@@ -45,8 +45,8 @@ def test_a_reset_leaves_an_empty_unit(at):
     assert np.array_equal(result.outputs["o"], traffic.d)
 
 
-def test_traffic_reaches_what_it_should():
-    """Every start, slot and precision; results that are lost; few results that say nothing."""
+def test_traffic_covers_all_cases():
+    """The traffic has every start, slot and precision, lost results and few specials."""
     config = CONFIGS["tiny"]
     traffic = make_traffic(config, beats=2000, seed=SEED)
     assert set(traffic.start.tolist()) == {0, 1, 2}

@@ -1,4 +1,4 @@
-"""Element by element operations against the scalar reference, and exhaustively on fp8."""
+"""Elementwise operations against the scalar reference, and exhaustively on fp8."""
 
 import inspect
 from functools import partial
@@ -30,7 +30,7 @@ NAMES = list(FORMATS)
 
 
 def operands(format, n, seed):
-    """A few of every class of triples, and directed pairs."""
+    """Return some triples of every class, and directed pairs."""
     rng = np.random.default_rng(seed)
     triples = stratified_fma(rng, 2000, format)
     pick = rng.choice(len(triples[0]), n, replace=False)
@@ -73,7 +73,7 @@ def test_results_in_a_wider_format(format, rounding):
 def test_convert_equals_the_reference(source, target):
     rng = np.random.default_rng(4)
     codes = np.concatenate([directed_codes(source), random_codes(rng, source, 60)])
-    # Numbers around the target's own, and half-way between two of them
+    # Numbers next to those of the target, and half-way between two of them
     around = to_float(
         np.concatenate([directed_codes(target), random_codes(rng, target, 60)]), target
     )

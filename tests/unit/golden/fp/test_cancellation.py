@@ -1,4 +1,4 @@
-"""What `ieee` returns for K > 1 where large terms cancel: the figures of docs/units/fp.md."""
+"""Results of ``ieee`` for K > 1 if large terms cancel: the figures of docs/units/fp.md."""
 
 import math
 import re
@@ -17,7 +17,7 @@ PAIRS = [
 
 
 def cancelled(input: str, output: str, large: int, small: int):
-    """2^large · 2^large − the same + 2^small · 2^small − the same, and its four products' spec.
+    """Return the result and the spec of x² − x² + y² − y² for x = 2^large and y = 2^small.
 
     The exact sum is 0, and C is +0.
     """
@@ -28,14 +28,14 @@ def cancelled(input: str, output: str, large: int, small: int):
 
 
 def worst(input: str, output: str) -> tuple[int, float]:
-    """The window, and the result where the largest power of two cancels."""
+    """Return the window, and the result if the largest power of two cancels."""
     f = FORMATS[input]
     code, spec = cancelled(input, output, f.emax, f.emin - f.fraction_bits)
     return spec.window or 0, float(to_float(code, output))
 
 
 def gives_minus_zero(input: str, output: str) -> bool:
-    """Whether some powers of two make −0 of the exact sum 0."""
+    """Return True if an exact sum of 0 can give −0 for some powers of two."""
     f = FORMATS[input]
     exponents = range(f.emin - f.fraction_bits, 1)
     window = PRESETS["ieee"].spec(input, output).window or 0
@@ -50,7 +50,7 @@ def gives_minus_zero(input: str, output: str) -> bool:
 
 @pytest.mark.parametrize(("input", "output"), PAIRS)
 def test_documented_figures_of_full_cancellation(root: Path, input: str, output: str):
-    """Half a unit q below zero: −2^(2·emax − F − 1), which may be beyond the output's range."""
+    """The result is q/2 below zero, −2^(2·emax − F − 1), which may exceed the output's range."""
     window, result = worst(input, output)
     half_unit = 2 * FORMATS[input].emax - window - 1
     largest = float(to_float(FORMATS[output].max_finite, output))
@@ -72,7 +72,7 @@ def test_the_worked_example_of_the_documentation():
         assert to_float(d, "fp32") == expected
     tiny, less = (int(from_float(2.0**e, "fp32")) for e in (-52, -80))
     a, b = [tiny, tiny | minus, less, less | minus], [tiny, tiny, less, less]
-    assert fused_dot(a, b, 0, spec) == minus  # −0, where the exact sum is 0: IEEE 754's is +0
+    assert fused_dot(a, b, 0, spec) == minus  # −0; the exact sum is 0, in IEEE 754 +0
     large = int(from_float(2.0**63, "fp32"))
     a, b = [large, large | minus, one, 0], [large, large, one, 0]
     assert to_float(fused_dot(a, b, 0, spec), "fp32") == 2.0**77  # the exact sum is 1
@@ -81,8 +81,10 @@ def test_the_worked_example_of_the_documentation():
 
 
 def test_complex_products_have_two_terms():
-    """Real part of (x + iy)(x + iy), x·x − y·y: rounded once; with a second product in the block
-    it cancels as any other sum does."""
+    """The real part x·x − y·y of (x + iy)² is rounded once.
+
+    With a second product in the block it cancels like any other sum.
+    """
     spec = PRESETS["ieee"].spec("fp32", k=2)
     x, y = 1.0 + 2.0**-23, 1.0 + 2.0**-22
     codes = [int(c) for c in from_float(np.array([x, y, -y]), "fp32")]

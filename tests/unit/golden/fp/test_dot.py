@@ -1,4 +1,4 @@
-"""`fused_dot` against the scalar reference, against exact rationals, and its interface."""
+"""``fused_dot`` against the scalar reference and exact rationals, and its interface."""
 
 import dataclasses
 from fractions import Fraction
@@ -42,7 +42,7 @@ def test_fp8_mixes_equal_the_reference(preset, a, b):
 
 
 def free_specs(count=60):
-    """Parameters that belong to no preset."""
+    """Return parameters that no preset has."""
     rng = np.random.default_rng(5)
     formats = list(FORMATS)
     for _ in range(count):
@@ -69,7 +69,7 @@ def test_free_parameters_equal_the_reference(spec):
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_every_form_of_the_sum_is_the_same(spec):
-    """int64 where it fits, Python ints, and the compiled twin return equal triples."""
+    """int64 (if it fits), Python ints and the compiled version return equal triples."""
     a, b, c = dot_cases(np.random.default_rng(7), 400, min(spec.k, 5), spec)
     sig_a, exp_a = golden_dot.operand(a.T, spec.input)
     sig_b, exp_b = golden_dot.operand(b.T, spec.input_b)
@@ -95,12 +95,12 @@ def test_every_form_of_the_sum_is_the_same(spec):
 
 @pytest.mark.parametrize("wide", [200, 20000])
 def test_exact_fp64_equals_python(wide):
-    """`float(Fraction)` rounds once, to nearest even; the few and the many take other paths."""
+    """``float(Fraction)`` rounds once, RNE; few and many terms take different paths."""
     spec = PRESETS["exact"].spec("fp64", "fp64", k=3)
     rng = np.random.default_rng(8)
     one = np.full((wide // 10, 3), spec.input.one, np.uint64)
     a, b = near_exponent(rng, one, "fp64", 400), near_exponent(rng, one, "fp64", 400)
-    a[::2, 1], b[::2, 1] = a[::2, 0] ^ np.uint64(1 << 63), b[::2, 0]  # cancels
+    a[::2, 1], b[::2, 1] = a[::2, 0] ^ np.uint64(1 << 63), b[::2, 0]  # the term that cancels
     c = near_exponent(rng, one[:, 0], "fp64", 400)
     got = fused_dot(a, b, c, spec).view(np.float64)
     x, y, z = a.view(np.float64).tolist(), b.view(np.float64).tolist(), c.view(np.float64).tolist()
@@ -149,16 +149,16 @@ def test_ieee_is_within_half_a_place_and_k_units_of_the_exact_sum(input, output)
 
 
 def test_the_class_in_which_ieee_differs_from_exact():
-    """Large terms cancel exactly and leave something below the window: K·q is what is left."""
+    """If large terms cancel exactly and the rest is below the window, the error is K·q."""
     ieee, exact = (PRESETS[name].spec("fp16", k=4) for name in ("ieee", "exact"))
     big, tiny = 0x7BFF, 0x0001
     a, b = [big, big ^ 0x8000, tiny, 0], [big, big, tiny, 0]
     q = 2.0 ** (15 + 15 - 45)
     assert to_float(fused_dot(a, b, 0, exact), "fp32") == 2.0**-48
-    assert to_float(fused_dot(a, b, 0, ieee), "fp32") == q / 2  # nothing and a sticky bit
+    assert to_float(fused_dot(a, b, 0, ieee), "fp32") == q / 2  # only the sticky bit
     a[2] ^= 0x8000
     assert to_float(fused_dot(a, b, 0, ieee), "fp32") == -q / 2
-    # On operands around 1 it does not happen at all.
+    # On operands around 1 it never happens.
     rng = np.random.default_rng(10)
     one = np.full((20000, 4), 0x3C00, np.uint16)
     a, b = near_exponent(rng, one, "fp16", 5), near_exponent(rng, one, "fp16", 5)
@@ -166,8 +166,8 @@ def test_the_class_in_which_ieee_differs_from_exact():
     assert np.array_equal(fused_dot(a, b, c, ieee), fused_dot(a, b, c, exact))
 
 
-def test_exact_has_a_result_for_every_k():
-    """Sums that a window would lose come back."""
+def test_exact_keeps_terms_for_every_k():
+    """Exact sums keep the terms that a window would lose."""
     for name in FORMATS:
         spec = PRESETS["exact"].spec(name, name, k=5)
         big, one = spec.input.max_finite, spec.input.one
@@ -231,7 +231,7 @@ def test_specials():
         assert int(fused_dot(a, b, c, spec)) == expected, (a, b, c)
 
 
-def test_overflow_is_infinity_under_truncation_too():
+def test_overflow_is_infinity_also_with_truncation():
     spec = DotSpec(input="fp16", output="fp16", k=1, window=24, truncate="magnitude", rounding="RZ")
     assert int(fused_dot([0x7BFF], [0x4000], 0, spec)) == 0x7C00
     assert int(fused_dot([0x7BFF], [0x3C00], 0x4000, spec)) == 0x7BFF  # below 2^16: chopped
@@ -264,7 +264,7 @@ def test_bad_operands(a, b, c, message):
 
 def test_bad_spec():
     with pytest.raises(TypeError, match="spec must be a DotSpec, not 'a100'"):
-        fused_dot([0], [0], 0, "a100")
+        fused_dot([0], [0], 0, "a100")  # pyright: ignore[reportArgumentType]
 
 
 def test_result_type_and_decoding_helpers():

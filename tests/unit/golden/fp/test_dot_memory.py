@@ -1,4 +1,4 @@
-"""The compiled long sum has limbs for what it is given, and is given nothing else."""
+"""The compiled long sum never receives a term for which it has no limbs."""
 
 import numpy as np
 import pytest
@@ -14,14 +14,14 @@ SPECIAL = {"infinity": 0x7FF0_0000_0000_0000, "NaN": 0x7FF8_0000_0000_0000}
 @pytest.mark.parametrize("window", [106, 300])
 @pytest.mark.parametrize("special", SPECIAL)
 def test_specials_beside_huge_products_write_outside_no_buffer(monkeypatch, window, special):
-    """A row with an infinity or NaN has no E_max: its products of 2^2046 must not be added."""
-    given = []
+    """A row with an infinity or NaN has no E_max, so its products of 2^2046 must not be added."""
+    args = []
 
     def spy(sig_a, exp_a, sig_b, exp_b, sig_c, exp_c, emax, spec):
         product = (sig_a != 0) & (sig_b != 0)
         assert (exp_a + exp_b <= emax)[product].all()
         assert (exp_c <= emax)[sig_c != 0].all()
-        given.append(len(sig_c))
+        args.append(len(sig_c))
         return plain_sum(sig_a, exp_a, sig_b, exp_b, sig_c, exp_c, emax, spec, wide=True)
 
     monkeypatch.setattr(compiled, "compiled_sum", spy)
@@ -33,7 +33,7 @@ def test_specials_beside_huge_products_write_outside_no_buffer(monkeypatch, wind
     c[1::4] = SPECIAL[special]
     b[2::4] = TINY
     d = fused_dot(a, b, c, spec)
-    assert given == [200]
+    assert args == [200]
     assert (d[0::4] == SPECIAL[special]).all() and (d[1::4] == SPECIAL[special]).all()
     assert (d[2::4] == 0x4020_0000_0000_0000).all()  # 4 · 2^1
     assert (d[3::4] == SPECIAL["infinity"]).all()  # a finite sum that overflows

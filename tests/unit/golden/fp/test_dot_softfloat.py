@@ -1,4 +1,4 @@
-"""The dot product RTL at K = 1, preset ``ieee``, is Berkeley SoftFloat's fused multiply-add."""
+"""The dot product RTL with K = 1 and preset ``ieee`` equals SoftFloat's fused multiply-add."""
 
 import pytest
 
@@ -10,7 +10,7 @@ CASES = 100_000
 
 
 def run_rtl(a, b, c, spec):
-    """`fused_dot` on compiled RTL."""
+    """Compute ``fused_dot`` on the compiled RTL."""
     return compile_unit(DotProduct, spec=spec, pipeline=0).run(a=a, b=b, c=c)
 
 

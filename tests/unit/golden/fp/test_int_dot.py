@@ -54,7 +54,7 @@ def test_every_pair():
 
 
 def test_saturates_once_at_the_end():
-    """The sum leaves the range and comes back; then it stays out."""
+    """A sum that leaves the range and returns is not clipped; one that stays out is."""
     top = (1 << 31) - 1
     assert int_dot([127, -127], [127, 127], top, saturate=True) == top
     assert int_dot([127, 1], [127, 1], top, saturate=True) == top

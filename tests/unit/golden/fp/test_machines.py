@@ -1,4 +1,4 @@
-"""The presets against vectors of NVIDIA's matrix units: golden and RTL, every set that is there."""
+"""The presets, in golden and RTL, against all available vectors of NVIDIA's matrix units."""
 
 import dataclasses
 from pathlib import Path
@@ -14,14 +14,14 @@ from vitruvian.sim.bench.silicon import run_golden, run_rtl
 
 @pytest.fixture(scope="module")
 def sets(root: Path) -> dict:
-    """Every set that a preset has, by its name and its folder's."""
+    """Return every data set of a preset, keyed by the names of the set and of its folder."""
     data = root.parent / "shared" / "data"
     paths = [*data.glob("machines/*.npz"), *data.glob("silicon_fp8/*.npz")]
-    found = {f"{path.parent.name}/{path.stem}": load_set(path) for path in sorted(paths)}
-    found = {name: one for name, one in found.items() if one is not None}
-    if not found:
+    result = {f"{path.parent.name}/{path.stem}": load_set(path) for path in sorted(paths)}
+    result = {name: one for name, one in result.items() if one is not None}
+    if not result:
         pytest.skip("needs the vectors in ../shared/data/machines and ../shared/data/silicon_fp8")
-    return found
+    return result
 
 
 def test_names_of_sets_say_their_preset():
@@ -33,15 +33,15 @@ def test_names_of_sets_say_their_preset():
 
 
 def test_golden_has_the_bits_of_every_machine(sets):
-    """Values, signs of zeros and codes of NaNs."""
+    """Golden reproduces values, signs of zeros and codes of NaNs."""
     for name, data in sets.items():
         result = run_golden(data)
         assert result.vectors >= 2000 and not result.mismatches, (name, result.examples)
     assert len(sets) > 20
 
 
-def test_the_vectors_tell_floors_and_zeros(sets):
-    """They fail with neighbours of the rules; floors of fp16 results are in no vector's reach."""
+def test_the_vectors_depend_on_floors_and_zeros(sets):
+    """Slightly different rules fail; no vector reaches the floors of fp16 results."""
     changes = {
         "machines/a100_mma_bf16_fp32": {"emax_floor": -133},
         "machines/h100_mma_bf16_fp32": {"emax_floor": -132},
@@ -65,7 +65,7 @@ def test_rtl_has_the_bits_of_the_machines(sets, name):
     assert result.vectors >= 2000 and not result.mismatches, result.examples
 
 
-def test_sets_run_on_a_unit_that_is_built_anyway():
+def test_sets_run_on_a_unit_that_other_tests_build():
     assert depth_for(PRESETS["a100"].spec("tf32")) == 2
-    assert depth_for(PRESETS["a100"].spec("fp16")) == 3  # of two, the deeper one
-    assert depth_for(PRESETS["h100"].spec("bf16")) == 3  # of none
+    assert depth_for(PRESETS["a100"].spec("fp16")) == 3  # of two units, the deeper one
+    assert depth_for(PRESETS["h100"].spec("bf16")) == 3  # no unit

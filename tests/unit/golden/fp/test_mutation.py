@@ -1,4 +1,4 @@
-"""The checkers of golden notice a mistake: each mutation of golden makes them fail."""
+"""The checks of golden notice mistakes: each mutation of golden makes them fail."""
 
 import numpy as np
 import pytest
@@ -51,7 +51,7 @@ SPECS = {
     "a100": PRESETS["a100"].spec("fp16"),
     "a100 to fp16": PRESETS["a100"].spec("fp16", "fp16"),
 }
-NOTICED_BY = {  # which of SPECS a mutation changes
+NOTICED_BY = {  # keys of SPECS whose results a mutation changes
     "ties away from even": ["ieee", "a100 to fp16"],
     "sticky bit dropped": ["ieee"],
     "shift off by one": ["ieee", "a100", "a100 to fp16"],

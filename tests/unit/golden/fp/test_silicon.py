@@ -1,4 +1,4 @@
-"""The presets against outputs measured on real GPUs, for every data set that is there."""
+"""The presets against all available outputs measured on real GPUs."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def test_every_measured_output(silicon):
 
 @pytest.mark.parametrize("name", ["a100_fp16", "v100_fp16"])
 def test_a_neighbour_of_the_preset_fails(silicon, name):
-    """One more bit of window, or the other rounding: the measurements tell."""
+    """The measurements reject one more bit of window and the other rounding."""
     import dataclasses
 
     preset, inputs, input_b = parse_preset_name(name)

@@ -23,7 +23,7 @@ BINARY = ["fp16", "fp32", "fp64"]
 
 
 def check_fma(fused_dot, format, n, seed):
-    """K = 1 in preset `ieee` is SoftFloat's fused multiply-add; returns the number of cases."""
+    """Check K = 1 of preset ``ieee`` against SoftFloat's FMA; return the number of cases."""
     a, b, c = stratified_fma(np.random.default_rng(seed), n, format)
     spec = PRESETS["ieee"].spec(format, format, k=1)
     got = fused_dot(a[:, None], b[:, None], c, spec)
@@ -59,11 +59,11 @@ def test_conversions(source, target, rounding):
     rng = np.random.default_rng(3)
     codes = np.concatenate([random_codes(rng, source, 20000), directed_codes(source)])
     f, t = FORMATS[source], FORMATS[target]
-    if t.emax < f.emax:  # and again with exponents around the target's range
+    if t.emax < f.emax:  # the same with exponents around the target's range
         low, high = (max(e + f.bias, 1) for e in (t.emin - t.fraction_bits - 3, t.emax + 2))
         field = rng.integers(low, min(high, f.exponent_ones) + 1, len(codes)).astype(np.uint64)
         rest = codes.astype(np.uint64) & np.uint64(f.sign_mask | f.fraction_mask)
-        # Half of them with a significand that is near a half-way point
+        # Half of them have a significand near a midpoint
         cut = np.uint64(max(f.fraction_bits - t.fraction_bits - 1, 0))
         near = rest >> cut << cut | np.where(rng.random(len(codes)) < 0.3, 1, 0).astype(np.uint64)
         rest = np.where(rng.random(len(codes)) < 0.5, near, rest)

@@ -1,18 +1,26 @@
-"""The `ieee` window: enough bits, and where the derivation says so, not one too many."""
+"""The ``ieee`` window has enough bits and, where the derivation says so, none too many."""
 
 import dataclasses
 
 import numpy as np
 import pytest
 
-from vitruvian.golden.fp import FORMATS, PRESETS, DotSpec, FloatFormat, fused_dot, ieee_window
+from vitruvian.golden.fp import (
+    FORMATS,
+    PRESETS,
+    DotSpec,
+    FloatFormat,
+    Specials,
+    fused_dot,
+    ieee_window,
+)
 
 TINY = [
     FloatFormat("e2m1", 2, 1, 4),
     FloatFormat("e2m3", 2, 3, 6),
     FloatFormat("e3m1", 3, 1, 5),
     FloatFormat("e3m2", 3, 2, 6),
-    FloatFormat("e2m1ocp", 2, 1, 4, has_infinity=False, nan="ocp_e4m3"),
+    FloatFormat("e2m1ocp", 2, 1, 4, specials=Specials.OCP_E4M3),
 ]
 OUTPUTS = [*TINY, FloatFormat("e4m3", 4, 3, 8), FloatFormat("e5m2", 5, 2, 8)]
 
@@ -24,7 +32,7 @@ def all_triples(a, b, out):
 
 
 def differences(a, b, out, window):
-    """How many of all triples with K = 1 differ from the exact sum rounded once."""
+    """Return how many of all triples with K = 1 differ from the exact sum rounded once."""
     spec = DotSpec(input=a, input_b=b, output=out, k=1, window=window)
     exact = dataclasses.replace(spec, window=None)
     x, y, z = all_triples(a, b, out)
@@ -87,7 +95,7 @@ def test_windows_of_the_real_formats():
     ],
 )
 def test_witness_in_the_real_formats(name, out, a, b, c_exponent):
-    """P = 2^p and C = −(1 + 5 · 2^−f) · 2^(p − 3): C's last bit is a quarter of the sum's."""
+    """For P = 2^p and C = −(1 + 5·2^−f)·2^(p − 3), C's last bit is a quarter of the sum's."""
     spec = PRESETS["ieee"].spec(name, out, k=1)
     o = spec.output
     c = o.sign_mask | (c_exponent + o.bias) << o.fraction_bits | 0b101

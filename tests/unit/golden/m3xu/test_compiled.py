@@ -1,4 +1,4 @@
-"""The compiled matrix product returns what the plain one does, bit for bit."""
+"""The compiled matrix product returns the same bits as the plain one."""
 
 import dataclasses
 
@@ -30,7 +30,7 @@ SPECS = [
     if preset.name not in ("a2", "b200", "exact")  # rows of a100 and h100; no window
     for i, o in preset.combinations
 ]
-SHAPES = [  # leading axes, rows and columns of A, B and C: D's rows and its columns long and short
+SHAPES = [  # leading axes of A, B and C, then rows and columns of D, long and short
     ((), (), (), 3, 4),
     ((), (), (), 1, 150),
     ((), (), (), 150, 1),
@@ -41,7 +41,7 @@ SHAPES = [  # leading axes, rows and columns of A, B and C: D's rows and its col
 
 
 def operands(rng, spec, shape, k, kind):
-    """Codes of matrices of any three formats."""
+    """Return codes of matrices in any three formats."""
     a_lead, b_lead, c_lead, m, n = shape
     a = codes_of(rng, spec.input, (*a_lead, m, k), kind)
     b = codes_of(rng, spec.input_b, (*b_lead, k, n), kind)
@@ -53,7 +53,7 @@ def operands(rng, spec, shape, k, kind):
 
 
 def check_spec(mmad, spec, seed, shapes=SHAPES, kinds=KINDS):
-    """`mmad` and `plain_mmad` agree; returns how many elements were compared."""
+    """Check that ``mmad`` and ``plain_mmad`` agree; return the number of elements compared."""
     rng, count = np.random.default_rng(seed), 0
     for kind in kinds:
         for shape in shapes:
@@ -79,7 +79,7 @@ def test_every_preset(spec):
 
 @pytest.mark.parametrize("wide", [False, True])
 def test_free_parameters(wide):
-    """Windows, floors of E_max, few result bits; with `wide` the sums take two words."""
+    """Windows, floors of E_max and few result bits; with ``wide``, sums need two words."""
     count = 0
     for i, spec in enumerate(free_specs(120)):
         if wide:
@@ -91,7 +91,7 @@ def test_free_parameters(wide):
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 def test_gemm_either_way(monkeypatch, unit):
-    """Any K, C or none; the switch between the two forms set to one and to the other."""
+    """Any K, with and without C, with the compiled and with the plain form."""
     rng = np.random.default_rng(2)
     for kind in KINDS:
         for k in (1, unit.elements, 3 * unit.elements + unit.elements // 2):
@@ -154,7 +154,7 @@ FLOATS = [
 
 @pytest.mark.parametrize("spec", FLOATS, ids=lambda spec: f"{spec.input}-{spec.k}-{spec.window}")
 def test_products_by_float64_equal_the_plain_form(spec):
-    """Every format with FP32 results, narrow windows too, low bits of TF32's storage set."""
+    """Every format with FP32 results, also with narrow windows and with TF32's low bits set."""
     assert fits_floats(spec) and fits(spec, spec.k)
     assert check_spec(float_mmad, spec, seed=8, shapes=SHAPES[:5]) > 2000
 
@@ -176,22 +176,22 @@ def test_products_by_float64_equal_the_plain_form(spec):
     ids=str,
 )
 def test_what_float64_sums_do_not_compute(changed):
-    given = {"input": "fp16", "output": "fp32", "k": 4, "window": 45}
-    assert fits_floats(DotSpec(**given))
-    assert not fits_floats(DotSpec(**{**given, **changed}))
+    args = {"input": "fp16", "output": "fp32", "k": 4, "window": 45}
+    assert fits_floats(DotSpec(**args))
+    assert not fits_floats(DotSpec(**{**args, **changed}))
 
 
 def test_one_kernel_serves_all_products(monkeypatch):
-    """`mmad`, `gemm` and `mmo` return the same bits, from the same compiled sums."""
+    """``mmad``, ``gemm`` and ``mmo`` return the same bits from the same compiled sums."""
     from vitruvian.golden.cube import sums_compiled
     from vitruvian.golden.simd2 import mmo
 
     calls = []
     products = sums_compiled.products
 
-    def spy(*given):
-        calls.append(given[0].shape)
-        return products(*given)
+    def spy(*args):
+        calls.append(args[0].shape)
+        return products(*args)
 
     monkeypatch.setattr(sums_compiled, "products", spy)
     rng = np.random.default_rng(12)
@@ -204,7 +204,7 @@ def test_one_kernel_serves_all_products(monkeypatch):
 
 
 def test_it_is_compiled_once():
-    """Whatever the order of the axes in memory, and whether an array may be written to."""
+    """The order of axes in memory and read-only arrays cause no second compilation."""
     spec = PRESETS["ieee"].spec("fp32", "fp32")
     a, b, c = operands(np.random.default_rng(6), spec, ((2,), (2,), (2,), 3, 5), 4, "near one")
     expected = plain_mmad(a, b, c, spec)
@@ -219,8 +219,8 @@ def test_it_is_compiled_once():
     assert len(_matrices.signatures) == 1
 
 
-def test_what_fits():
-    """Two words hold 126 bits; a longer sum, or none with a window, stays plain."""
+def test_specs_that_fit():
+    """Two words hold 126 bits; longer sums and sums without a window use the plain form."""
     exact, fp64 = PRESETS["exact"].spec("fp16"), FORMATS["fp64"]
     assert not fits(exact, 4)
     most = DotSpec(input=fp64, output=fp64, k=8, window=118)
@@ -230,7 +230,7 @@ def test_what_fits():
 
 
 def test_signs_of_zero():
-    """−0 when every term is one, C included, else +0; also for a sum that underflows to it."""
+    """A zero is −0 if every term including C is −0, or if a negative sum underflows, else +0."""
     spec = PRESETS["ieee"].spec("fp32", "fp32", k=2)
     minus, one = 0x80000000, 0x3F800000
     a = np.array([[minus, 0], [minus, minus], [one, one], [1, 0]], np.uint32)
@@ -240,4 +240,4 @@ def test_signs_of_zero():
         expected = plain_mmad(a, b, addend, spec)
         assert (compiled_mmad(a, b, addend, spec) == expected).all()
         assert (expected[0, 0] == minus) == (addend is c)
-    assert expected[3, 4] == minus  # the least product of all: −2^−298 rounds to −0
+    assert expected[3, 4] == minus  # the smallest product: −2^−298 rounds to −0

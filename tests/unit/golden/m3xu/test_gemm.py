@@ -1,4 +1,4 @@
-"""`gemm` against SoftFloat, against the scalar reference and against exact rationals."""
+"""``gemm`` against SoftFloat, the scalar reference and exact rationals."""
 
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ from vitruvian.golden.m3xu import PRECISIONS, gemm, operand_dtype, product_by_st
 
 
 class Unit(NamedTuple):
-    """What `gemm` is told besides the matrices."""
+    """The arguments of ``gemm`` besides the matrices."""
 
     precision: str
     k: int = 8
@@ -86,14 +86,14 @@ KINDS = ["near one", "far apart", "subnormal", "specials", "bit patterns", "canc
 
 
 def choose_form(monkeypatch, compiled):
-    """Take the compiled form of `mmad`, or the plain one, whatever the size."""
+    """Use the compiled or the plain form of ``mmad`` for all sizes."""
     monkeypatch.setitem(mmad.__globals__, "_LONG", 0)
     monkeypatch.setitem(mmad.__globals__, "_MANY", 0 if compiled else 1 << 60)
     monkeypatch.setitem(mmad.__globals__, "_TILE", 1 << 60)
 
 
 def codes_of(rng, format, shape, kind):
-    """Codes of one kind."""
+    """Return codes of one kind."""
     dtype = code_dtype(format)
     one = np.full(shape, format.one, dtype)
     if kind == "bit patterns":
@@ -111,7 +111,7 @@ def codes_of(rng, format, shape, kind):
 
 
 def matrices(rng, unit, m, k, n, kind):
-    """Codes of A, B and C; those of complex matrices have a last axis (real, imaginary)."""
+    """Return codes of A, B and C; complex matrices have a last axis (real, imaginary)."""
     part = (2,) if unit.form.is_complex else ()
     format = unit.form.format
     a = codes_of(rng, format, (m, k, *part), kind)
@@ -123,7 +123,7 @@ def matrices(rng, unit, m, k, n, kind):
 
 
 def cancel(rng, columns, rows, c, format, output):
-    """Let every fourth term, by columns of A and rows of B, cancel the one before; perhaps no C."""
+    """Make every fourth term cancel the one before, and sometimes set C to zero."""
     for i in range(0, len(rows) - 1, 4):
         columns[i + 1] = columns[i] ^ columns.dtype.type(format.sign_mask)
         rows[i + 1] = rows[i]
@@ -132,7 +132,7 @@ def cancel(rng, columns, rows, c, format, output):
 
 
 def values(codes, unit, of_result=False):
-    """An array as `gemm` takes it."""
+    """Return codes as an array that ``gemm`` accepts."""
     complex_ = unit.form.is_complex
     dtype = unit.form.output.storage_bits // 8
     kind = np.dtype(f"f{dtype}") if of_result and not complex_ else operand_dtype(unit.precision)
@@ -141,7 +141,7 @@ def values(codes, unit, of_result=False):
 
 
 def gemm_on_codes(gemm, a, b, c, unit):
-    """Codes of D."""
+    """Return the codes of D."""
     d = gemm(values(a, unit), values(b, unit), values(c, unit, of_result=True), **unit.options)
     if unit.form.is_complex:
         return d[..., None].view(np.uint32)
@@ -149,10 +149,10 @@ def gemm_on_codes(gemm, a, b, c, unit):
 
 
 def as_dots(a, b, c, unit):
-    """Every real dot product of A·B + C: rows (n, terms), (n, terms) and (n,), and D's shape.
+    """Return A·B + C as n real dot products (n, terms), (n, terms), (n,), and D's shape.
 
-    A complex element gives two, the real part a_r·b_r + (−a_i)·b_i + … and the imaginary part
-    a_r·b_i + a_i·b_r + ….
+    A complex element gives two dot products: a_r·b_r + (−a_i)·b_i + … for the real part and
+    a_r·b_i + a_i·b_r + … for the imaginary part.
     """
     shape = (a.shape[0], b.shape[1], *a.shape[1:])
     x = np.broadcast_to(a[:, None], shape)
@@ -167,7 +167,7 @@ def as_dots(a, b, c, unit):
 
 
 def check_against_reference(gemm, unit, seed, kinds=KINDS, m=3, n=4, expected=fused_dot_reference):
-    """`gemm` is, element by element, the reference; returns the number of dot products."""
+    """Check that ``gemm`` equals the reference; return the number of dot products."""
     rng, count = np.random.default_rng(seed), 0
     for kind in kinds:
         for k in (1, unit.elements, 2 * unit.elements + 1):
@@ -193,7 +193,7 @@ def test_gemm_is_the_reference(monkeypatch, unit, compiled):
 
 
 def check_fma(gemm, precision, n, seed, **options):
-    """K = 1 is SoftFloat's fused multiply-add; returns the number of cases."""
+    """Check that K = 1 is SoftFloat's fused multiply-add; return the number of cases."""
     a, b, c = stratified_fma(np.random.default_rng(seed), n, precision)
     unit = Unit(precision, **options)
     got = gemm_on_codes(gemm, a[:, None, None], b[:, None, None], c[:, None, None], unit)
@@ -235,7 +235,7 @@ def test_outer_products_are_fused_multiply_adds(precision, k):
 
 @pytest.mark.parametrize("elements", [1, 4, 8])
 def test_complex_parts_are_exact_sums_rounded_once(elements):
-    """With one exponent for all operands the window cuts nothing; the parts as rationals."""
+    """If all operands have one exponent, nothing is cut, and the parts equal exact rationals."""
     unit, f = Unit("fp32c", k=4 * elements), FORMATS["fp32"]
     rng = np.random.default_rng(4)
     a, b = (
@@ -308,7 +308,7 @@ def test_leading_axes_and_c(precision):
 
 
 def blocks_of(unit, terms, cases, seed):
-    """`dot_cases` of one block, as lists, and D's codes."""
+    """Return ``dot_cases`` of one block as lists, and D's codes."""
     spec = unit.spec
     assert spec.k == terms
     a, b, c = dot_cases(np.random.default_rng(seed), cases, terms, spec)
@@ -329,7 +329,7 @@ def blocks_of(unit, terms, cases, seed):
     ids=str,
 )
 def test_bound(unit, terms):
-    """Half a last place and K·q, from the exact sum."""
+    """The result is within half a last place + K·q of the exact sum."""
     spec, checked, cut = unit.spec, 0, 0
     for x, y, z, code in zip(*blocks_of(unit, terms, 1200, seed=8), strict=True):
         result = decode(code, spec.output)
@@ -346,7 +346,7 @@ def test_bound(unit, terms):
 
 
 def errors(exact, codes, format):
-    """Mean distance from exact sums, in last places of the exact sum."""
+    """Return the mean distance from exact sums, in last places of the exact sum."""
     total = Fraction(0)
     for x, code in zip(exact, codes, strict=True):
         place = power_of_two(max(floor_log2(abs(x)), format.emin) - format.fraction_bits)
@@ -378,7 +378,7 @@ def test_better_than_a_chain_of_fused_multiply_adds(precision, bits, lanes, term
 
 @pytest.mark.parametrize("precision", ["fp32", "fp64"])
 def test_worse_where_large_terms_cancel_exactly(precision):
-    """2^60 − 2^60 + 1 with 1 below the window: a sticky bit is left, a chain of FMAs returns 1."""
+    """2^60 − 2^60 + 1, with 1 below the window, leaves a sticky bit; a chain of FMAs gives 1."""
     dtype = operand_dtype(precision)
     unit = Unit(precision, multiplier_bits=27 if precision == "fp64" else 12)
     window = unit.spec.window
@@ -388,14 +388,14 @@ def test_worse_where_large_terms_cancel_exactly(precision):
     b = np.array([[large], [large], [1], [0]], dtype)
     got = float(gemm(a, b, **unit.options)[0, 0])
     q = large * large / 2.0**window
-    assert q == 2.0**12 and got == q / 2  # nothing but a sticky bit, a bit of weight q/2
+    assert q == 2.0**12 and got == q / 2  # only the sticky bit, of weight q/2
     assert abs(got - 1) <= q * unit.spec.k
     codes = [x.view(code_dtype(precision)) for x in (a[0], b[:, 0])]
     chain = np.zeros(1, codes[0].dtype)
     for x, y in zip(*codes, strict=True):
         chain = fma(np.array([x]), np.array([y]), chain, precision)
     assert chain.view(dtype)[0] == 1
-    small = 2.0 ** (window // 2 - 6)  # and with it inside the window
+    small = 2.0 ** (window // 2 - 6)  # with 1 inside the window
     a[0, :2], b[:2, 0] = (small, -small), small
     assert gemm(a, b, **unit.options)[0, 0] == 1
 
@@ -404,7 +404,7 @@ def test_worse_where_large_terms_cancel_exactly(precision):
 
 
 def rounded_sum(terms, spec):
-    """Finite terms (exponent, exact value) in the `ieee` window, and the code of their sum."""
+    """Truncate finite terms (exponent, exact value) in the ``ieee`` window and round their sum."""
     largest = max((exponent for exponent, value in terms if value), default=0)
     q = power_of_two(largest - spec.window)
     units = [value / q for _, value in terms]
@@ -414,7 +414,7 @@ def rounded_sum(terms, spec):
 
 
 def dot_by_limbs(a, b, c, spec, multiplier_bits=12):
-    """The fused sum of finite operands with products that are made by steps."""
+    """Return the fused sum of finite operands, with products formed in steps."""
     if len(a) > spec.k:
         last = (len(a) - 1) // spec.k * spec.k
         c = dot_by_limbs(a[:last], b[:last], c, spec, multiplier_bits)

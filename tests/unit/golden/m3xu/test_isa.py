@@ -1,4 +1,4 @@
-"""The matrix instructions: shapes, sizes, encoding and text both ways, errors, and golden D."""
+"""The matrix instructions: shapes, sizes, encoding, text, errors and results."""
 
 import re
 from itertools import product
@@ -28,7 +28,7 @@ def apart(opcode, d, other, operand):
 
 
 def instructions():
-    """Every D, A and B of every opcode, without C and with the first; and every C."""
+    """Yield every opcode with every D, A and B without C and with the first C, and with every C."""
     for opcode in Opcode:
         for d, a, b in product(*(legal(opcode, name) for name in "dab")):
             if apart(opcode, d, a, "a") and apart(opcode, d, b, "b"):
@@ -39,31 +39,38 @@ def instructions():
 
 
 def word_of(opcode, accumulate, d, a, b, c):
-    """The encoding, from the table of the documentation."""
+    """Encode an instruction by the table of the documentation."""
     return opcode | accumulate << 7 | d << 8 | a << 14 | b << 20 | c << 26
 
 
 def check_encoding():
     count, seen = 0, set()
-    for given_ in instructions():
-        word = given_.encode()
-        c = given_.c or 0
-        plain = word_of(given_.opcode.code, given_.c is not None, given_.d, given_.a, given_.b, c)
-        assert word == plain, given_
-        assert Instruction.decode(word) == given_
-        assert Instruction.parse(str(given_)) == given_
+    for instruction in instructions():
+        word = instruction.encode()
+        c = instruction.c or 0
+        plain = word_of(
+            instruction.opcode.code,
+            instruction.c is not None,
+            instruction.d,
+            instruction.a,
+            instruction.b,
+            c,
+        )
+        assert word == plain, instruction
+        assert Instruction.decode(word) == instruction
+        assert Instruction.parse(str(instruction)) == instruction
         seen.add(word)
         count += 1
     return count, len(seen)
 
 
 def expected_count():
-    """Of `instructions`: D's aligned places less those that A or B are in, and C's."""
+    """Count ``instructions`` from the aligned positions of D that A and B leave free."""
     total = 0
     for opcode in Opcode:
         d, a, b, c = (len(legal(opcode, name)) for name in OPERANDS)
         per_a, per_b = (max(opcode.fragment(x).registers for x in ("d", y)) for y in ("a", "b"))
-        # A and B each leave D all but the place (of D's size) that they are in.
+        # A and B each exclude the one position (of D's size) that they are in.
         assert per_a == per_b == opcode.fragment("d").registers
         total += 2 * d * (a - a // d) * (b - b // d) + c
     return total
@@ -71,7 +78,7 @@ def expected_count():
 
 def test_every_instruction_goes_both_ways():
     count, different = check_encoding()
-    # The first C is there twice: with D, A and B of the second loop it is also in the first.
+    # The first C occurs twice: its D, A and B of the second loop are also in the first loop.
     assert count == expected_count() and different == count - len(Opcode)
 
 
@@ -91,7 +98,7 @@ def test_another_encoding_is_noticed(monkeypatch, fields):
 
 
 def test_every_opcode_and_field_decodes_or_is_refused():
-    """Each field through all its values, the others legal: what decodes encodes to itself."""
+    """Each field takes all its values; every word that decodes encodes to itself."""
     fields = {name: (low, width) for name, low, width in FIELDS}
     assert sum(width for _, width in fields.values()) == isa.WORD_BITS
     good, bad = 0, 0
@@ -102,12 +109,12 @@ def test_every_opcode_and_field_decodes_or_is_refused():
             for value in range(1 << width):
                 word = base & ~(((1 << width) - 1) << low) | value << low
                 try:
-                    found = Instruction.decode(word)
+                    result = Instruction.decode(word)
                 except ValueError as error:
                     assert f"{word:#010x}" in str(error)
                     bad += 1
                     continue
-                assert found.encode() == word and found.opcode.code == code
+                assert result.encode() == word and result.opcode.code == code
                 good += 1
     assert good + bad == 128 * 2 * 4 * 64
     codes = [opcode.code for opcode in Opcode]
@@ -121,19 +128,19 @@ def test_every_opcode_and_field_decodes_or_is_refused():
 def test_any_word(word, opcode):
     for candidate in (word, word & ~0x7F | opcode.code):
         try:
-            found = Instruction.decode(candidate)
+            result = Instruction.decode(candidate)
         except ValueError:
             continue
-        assert found.encode() == candidate and Instruction.parse(str(found)) == found
+        assert result.encode() == candidate and Instruction.parse(str(result)) == result
 
 
 @given(st.text(alphabet="mam.x0123456789fptcr, #z", max_size=40))
 def test_any_text(text):
     try:
-        found = Instruction.parse(text)
+        result = Instruction.parse(text)
     except ValueError:
         return
-    assert Instruction.parse(str(found)) == found
+    assert Instruction.parse(str(result)) == result
 
 
 def test_sizes():
@@ -149,7 +156,7 @@ def test_sizes():
         Opcode.FP16.fragment("e")
 
 
-def test_names_are_their_own():
+def test_names_are_unique():
     assert len({opcode.code for opcode in Opcode}) == len(Opcode) == 7
     assert len({opcode.mnemonic for opcode in Opcode}) == len(Opcode)
     for opcode in Opcode:
@@ -169,9 +176,9 @@ def test_the_kernels_count_these_instructions():
     [
         ("", "instruction must be one of mma.16x8x16.fp16, "),
         ("mma.16x8x8.fp16 r8, r0, r4, zero", ", not 'mma.16x8x8.fp16'"),
-        ("mma.16x8x16.fp16", "operands must be d, a, b, c, not 0 of them"),
-        ("mma.16x8x16.fp16 r8, r0, r4", "operands must be d, a, b, c, not 3 of them"),
-        ("mma.16x8x16.fp16 r8, r0, r4, r0, r4", "operands must be d, a, b, c, not 5 of them"),
+        ("mma.16x8x16.fp16", "operands must be d, a, b, c, not 0 operands"),
+        ("mma.16x8x16.fp16 r8, r0, r4", "operands must be d, a, b, c, not 3 operands"),
+        ("mma.16x8x16.fp16 r8, r0, r4, r0, r4", "operands must be d, a, b, c, not 5 operands"),
         ("mma.16x8x16.fp16 r8, r0, r4, r64", "c must be r0 to r63 or zero, not 'r64'"),
         ("mma.16x8x16.fp16 r8, zero, r4, r0", "a must be r0 to r63, not 'zero'"),
         ("mma.16x8x16.fp16 r08, r0, r4, zero", "d must be r0 to r63, not 'r08'"),
@@ -189,8 +196,8 @@ def test_wrong_text(text, message):
 
 def test_wrong_numbers():
     def made(**changes: Any):
-        given: dict[str, Any] = {"opcode": Opcode.FP16, "d": 8, "a": 0, "b": 4}
-        return Instruction(**(given | changes))
+        args: dict[str, Any] = {"opcode": Opcode.FP16, "d": 8, "a": 0, "b": 4}
+        return Instruction(**(args | changes))
 
     assert not made().accumulates
     with pytest.raises(TypeError, match="opcode must be an Opcode, not 1"):
@@ -202,7 +209,7 @@ def test_wrong_numbers():
     for word in (-1, 1 << 32):
         with pytest.raises(ValueError, match=f"word must be between 0 and 4294967295, not {word}"):
             Instruction.decode(word)
-    with pytest.raises(ValueError, match="c must be 0 where it is not added, not 4 in word 0x"):
+    with pytest.raises(ValueError, match="c must be 0 if accumulate is 0, not 4 in word 0x"):
         Instruction.decode(word_of(1, 0, 8, 0, 4, 4))
 
 
@@ -242,7 +249,7 @@ def test_execution_is_gemm_of_the_units_blocks(opcode):
         assert execute(opcode, a, b, c, **unit).tobytes() == d.tobytes()
 
 
-def test_execution_of_what_does_not_fit():
+def test_execution_rejects_wrong_operands():
     one = Instruction.parse("mma.16x8x8.fp32 r8, r0, r4, r12")
     a, b, c = np.zeros((16, 8), "f4"), np.zeros((8, 8), "f4"), np.zeros((16, 8), "f4")
     with pytest.raises(ValueError, match=r"c must be given in mma.16x8x8.fp32 r8, r0, r4, r12"):

@@ -1,6 +1,6 @@
-"""The checks of the M³XU model notice a mistake: each mutation of it makes one of them fail.
+"""The checks of the M³XU model notice mistakes: each mutation makes one of them fail.
 
-Those of the limbs by themselves are in `test_golden_m3xu`.
+Mutations of the limb functions alone are in ``test_split``.
 """
 
 import numpy as np
@@ -26,7 +26,7 @@ FINITE = ["near one", "far apart"]
 
 
 def check_against_limbs(unit, expected=dot_by_limbs):
-    """`gemm` is the sum that `expected` makes of limb products."""
+    """Check that ``gemm`` equals the sum that ``expected`` forms from limb products."""
 
     def of_unit(a, b, c, spec):
         return expected(a, b, c, spec, unit.multiplier_bits)
@@ -65,7 +65,7 @@ def test_limb_products_notice(monkeypatch, mutation):
 
 
 def rounded_between_steps(a, b, c, spec, multiplier_bits):
-    """Each step's products are added to what the one before left, rounded."""
+    """Round the sum after each step's products instead of once."""
     n = -(-spec.input.significand_bits // multiplier_bits)
     for first in range(0, len(a), spec.k):
         pairs = list(zip(a, b, strict=True))[first : first + spec.k]
@@ -99,7 +99,7 @@ def test_rounding_between_steps_is_noticed(unit):
 
 
 def without_the_flip(a, b, c, **options):
-    """The real part of a·conj(b): a_i·b_i is added, not subtracted."""
+    """Return the real part of a·conj(b), in which a_i·b_i is added instead of subtracted."""
     wrong, right = gemm(a, b.conj(), c, **options), gemm(a, b, c, **options)
     right.view(np.float32)[..., ::2] = wrong.view(np.float32)[..., ::2]
     return right
@@ -111,7 +111,7 @@ def parts_swapped(a, b, c, **options):
 
 
 def both_flipped(a, b, c, **options):
-    """−a_r·b_r − a_i·b_i."""
+    """Return −a_r·b_r − a_i·b_i."""
     wrong, right = gemm(-a.conj(), b, c, **options), gemm(a, b, c, **options)
     right.view(np.float32)[..., ::2] = wrong.view(np.float32)[..., ::2]
     return right

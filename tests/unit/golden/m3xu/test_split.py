@@ -1,4 +1,4 @@
-"""Limbs, steps and precisions of the M³XU model, and what `gemm` refuses."""
+"""Limbs, steps and precisions of the M³XU model, and the errors of ``gemm``."""
 
 import re
 from collections import Counter
@@ -25,7 +25,7 @@ SIZES = [(bits, n) for bits in (1, 4, 8, 11, 12, 16, 24, 27, 32, 53, 64) for n i
 
 
 def significands(bits, n, count=40):
-    """Zero, one, all ones, single bits, alternating bits, whole limbs, random ones."""
+    """Return zero, one, all ones, single bits, alternating bits, whole limbs and random numbers."""
     width, rng = bits * n, np.random.default_rng(bits * 100 + n)
     ones = (1 << width) - 1
     limb = (1 << bits) - 1
@@ -36,7 +36,7 @@ def significands(bits, n, count=40):
 
 
 def check_products(bits, n):
-    """`product_by_steps` multiplies; returns how many products were compared."""
+    """Check that ``product_by_steps`` multiplies, and return the number of products compared."""
     values = significands(bits, n)
     pairs = list(zip(values, values[::-1], strict=True)) + [(x, values[-1]) for x in values]
     pairs += [(values[i], values[i * 7 % len(values)]) for i in range(len(values))]
@@ -47,7 +47,7 @@ def check_products(bits, n):
 
 
 def check_shifts(bits, n):
-    """A step has the two amounts w·t and w·(t + n), or one of them."""
+    """Check that the shifts of a step are w·t and w·(t + n), or one of them."""
     for step in range(n):
         shifts = step_shifts(step, n, bits)
         assert set(shifts) <= {bits * step, bits * (step + n)}, f"amounts differ: {shifts}"
@@ -58,7 +58,7 @@ def test_products_by_steps():
 
 
 @pytest.mark.parametrize(("bits", "n"), SIZES)
-def test_two_shifts_a_step(bits, n):
+def test_a_step_has_at_most_two_shifts(bits, n):
     check_shifts(bits, n)
 
 
@@ -71,7 +71,7 @@ def test_every_limb_meets_every_limb_once(n):
 
 
 def test_two_limbs_of_12_bits():
-    """The cross products weigh 2^12; a shift of 16, as printed in the paper, does not multiply."""
+    """The cross products have the weight 2^12; the shift of 16 printed in the paper is wrong."""
     assert limb_pairs(0, 2) == [(0, 0), (1, 1)] and step_shifts(0, 2, 12) == [0, 24]
     assert limb_pairs(1, 2) == [(0, 1), (1, 0)] and step_shifts(1, 2, 12) == [12, 12]
     a, b = 0xC00001, 0xA00FFF
@@ -82,7 +82,7 @@ def test_two_limbs_of_12_bits():
     assert straight + (cross << 16) != a * b
 
 
-def test_split_and_what_does_not_fit():
+def test_split_rejects_significands_that_are_too_wide():
     assert split(0xABCDEF, limbs=2, bits=12) == [0xDEF, 0xABC]
     assert split(0xABCDEF, limbs=3, bits=12) == [0xDEF, 0xABC, 0]
     with pytest.raises(ValueError, match="significand must have at most 24 bits, not 16777216"):
@@ -98,7 +98,7 @@ def test_the_checks_notice_reversed_limbs(monkeypatch):
 
 
 def test_the_checks_notice_limbs_paired_upwards(monkeypatch):
-    """All pairs are formed, but with more than two amounts a step from three limbs on."""
+    """All pairs are formed, but with three or more limbs a step has more than two shifts."""
 
     def upwards(step, n):
         return [(lane, (step + lane) % n) for lane in range(n)]
@@ -154,7 +154,7 @@ def test_steps_of_a_precision(precision, bits, k, limbs, steps, elements, terms)
     ],
 )
 def test_rates(precision, bits, k, slower):
-    """Elements a step, against the fp16 elements of the same lanes: 1/n², complex 1/(4·n²)."""
+    """Elements per step relative to fp16 on the same lanes are 1/n², or 1/(4·n²) if complex."""
     p = PRECISIONS[precision]
     assert slower * p.elements(k, bits) == k * p.steps(bits)
 
@@ -210,7 +210,7 @@ def test_types():
         ),
     ],
 )
-def test_units_that_cannot_be(options: dict[str, Any], message):
+def test_impossible_units_are_rejected(options: dict[str, Any], message):
     name = options.get("precision", "fp32")
     a = np.zeros((2, 2), operand_dtype(name) if name in PRECISIONS else np.float32)
     with pytest.raises(ValueError, match=re.escape(message)):
@@ -231,29 +231,29 @@ def test_units_that_cannot_be(options: dict[str, Any], message):
         ("fp64", np.float64, np.float64, np.float32, "c must be float64, not float32"),
     ],
 )
-def test_types_that_do_not_fit(precision, a, b, c, message):
+def test_wrong_types_are_rejected(precision, a, b, c, message):
     a, b, c = (None if t is None else np.zeros((2, 2), t) for t in (a, b, c))
     with pytest.raises(TypeError, match=re.escape(message)):
-        gemm(a, b, c, precision=precision, k=20)
+        gemm(a, b, c, precision=precision, k=20)  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize(
     ("a", "b", "c", "message"),
     [
-        ((2, 3), (4, 2), None, "with one K, not (2, 3) and (4, 2)"),
-        ((4,), (4, 2), None, "with one K, not (4,) and (4, 2)"),
-        ((2, 4), (4,), None, "with one K, not (2, 4) and (4,)"),
+        ((2, 3), (4, 2), None, "with the same K, not (2, 3) and (4, 2)"),
+        ((4,), (4, 2), None, "with the same K, not (4,) and (4, 2)"),
+        ((2, 4), (4,), None, "with the same K, not (2, 4) and (4,)"),
         ((2, 4), (4, 3), (3, 2), "c must be (..., 2, 3), not (3, 2)"),
         ((2, 4), (4, 3), (3,), "c must be (..., 2, 3), not (3,)"),
         ((2, 2, 4), (3, 4, 3), None, "broadcast"),
     ],
 )
-def test_shapes_that_do_not_fit(precision, a, b, c, message):
+def test_wrong_shapes_are_rejected(precision, a, b, c, message):
     a, b = np.zeros(a, operand_dtype(precision)), np.zeros(b, operand_dtype(precision))
     c = None if c is None else np.zeros(c, result_dtype(precision))
     with pytest.raises(ValueError, match=re.escape(message)):
-        gemm(a, b, c, precision=precision, k=20)
+        gemm(a, b, c, precision=precision, k=20)  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
@@ -271,7 +271,7 @@ def test_empty_matrices(precision):
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_without_k_every_code_of_c_stays(precision):
-    """Also those that no sum gives: −0 and NaNs with a sign and a payload."""
+    """With K = 0, codes that no sum gives also stay: −0, and NaNs with a sign and a payload."""
     dtype = result_dtype(precision)
     rng = np.random.default_rng(1)
     raw = rng.integers(0, 256, (40, 30 * dtype.itemsize), np.uint8)
@@ -283,5 +283,5 @@ def test_without_k_every_code_of_c_stays(precision):
 
 
 def test_wide_precisions_beside_a_machine_take_a_window():
-    """They are ieee there too, so a window means something."""
+    """Wide precisions are ``ieee`` beside any preset, so they take a window."""
     assert PRECISIONS["fp32"].spec(preset="a100", window=60).window == 60

@@ -29,7 +29,7 @@ PLUS = {
 
 
 def reference(op, a, b, c, bits):
-    """One result: rows of Python integers, wrapped after every step."""
+    """Compute one result with Python integers, wrapped after every step."""
     for x, y in zip(a, b, strict=True):
         term = wrap(TIMES[op.times](wrap(x, bits), wrap(y, bits)), bits)
         c = wrap(PLUS[op.plus](wrap(c, bits), term), bits)
@@ -58,7 +58,7 @@ def test_equals_python(op, bits):
 
 @pytest.mark.parametrize("op", Op)
 def test_every_pair_of_bytes(op):
-    """K = 1 from the identity: 65536 results."""
+    """With K = 1 and the identity as C, there are 65536 results."""
     values = np.arange(-128, 128)
     d = int_mmo(op, values[:, None], values[None, :], bits=8)
     assert d.size == 65536
@@ -87,7 +87,7 @@ def test_no_terms_leave_c(op):
         ({"bits": 12}, "bits must be one of 8, 16, 32, 64, not 12"),
         ({"a": [[0.5]]}, "a must be integers, not float64"),
         ({"b": [[65536]]}, "b must be between -32768 and 65535, not 65536"),
-        ({"a": [[1, 2]]}, "with one K"),
+        ({"a": [[1, 2]]}, "with the same K"),
         ({"c": [[1, 2, 3], [1, 2, 3]]}, r"c must be \(\.\.\., 1, 1\)"),
         ({"op": "minmin"}, "op must be one of"),
     ],

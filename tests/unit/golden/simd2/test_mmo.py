@@ -1,4 +1,4 @@
-"""`golden.simd2.mmo`: against exact rationals, the plain form, IEEE's rules, and graph facts."""
+"""``golden.simd2.mmo`` against exact rationals, the plain form, IEEE 754 and graph facts."""
 
 from fractions import Fraction
 from itertools import product
@@ -22,7 +22,7 @@ def bits(x):
 
 
 def draw(rng, shape, dtype, kind):
-    """Operands of some kind: any bit pattern, specials, fractions, small integers up to 0."""
+    """Return operands of one kind: bit patterns, specials, fractions or integers up to 0."""
     dtype = np.dtype(dtype)
     if kind == "any":
         codes = rng.integers(0, 1 << 8 * dtype.itemsize, shape, dtype=np.uint64)
@@ -48,10 +48,12 @@ def test_equals_the_plain_form(op, dtype):
 
 
 def nearest(exact: Fraction) -> np.float32:
-    """A rational rounded to FP32, ties to even, by search among the neighbours."""
+    """Round a rational to FP32, ties to even, by a search among the neighbours."""
     if exact == 0:
         return np.float32(0)
-    guess = np.float32(float(exact))  # rounded twice; one of three neighbours is right
+    guess = np.float32(
+        float(exact)
+    )  # rounded twice, so the right result is this number or a neighbour
     near = [guess, np.nextafter(guess, INF), np.nextafter(guess, -INF)]
     near = [x for x in near if np.isfinite(x)]
     return min(near, key=lambda x: (abs(Fraction(float(x)) - exact), int(bits(x)[0]) & 1))
@@ -65,12 +67,12 @@ def test_sums_and_products_are_exact_and_rounded_once(dtype):
     for x, y in zip(a, b, strict=True):
         p, q = Fraction(float(x)), Fraction(float(y))
         for op, exact in (("minplus", p + q), ("maxmul", p * q)):
-            found = mmo(op, np.array([[x]]), np.array([[y]]))[0, 0]
-            assert found == nearest(exact), (op, x, y)
+            result = mmo(op, np.array([[x]]), np.array([[y]]))[0, 0]
+            assert result == nearest(exact), (op, x, y)
 
 
 def test_one_term_of_addnorm_is_the_square_of_a_rounded_difference():
-    """d = a − b rounded to FP32; C + d² rounded once."""
+    """With d = a − b rounded to FP32, C + d² is rounded once."""
     rng = np.random.default_rng(6)
     codes = rng.integers(0, 0x7C00, (2, 300)).astype(np.uint16)
     a, b = (codes | (rng.integers(0, 2, (2, 300)) << 15).astype(np.uint16)).view(np.float16)
@@ -80,13 +82,13 @@ def test_one_term_of_addnorm_is_the_square_of_a_rounded_difference():
         exact = Fraction(float(x)) - Fraction(float(y))
         d = Fraction(float(nearest(exact)))
         inexact += d != exact
-        found = mmo("addnorm", np.array([[x]]), np.array([[y]]), np.array([[z]]), k=1)[0, 0]
-        assert found == nearest(d * d + Fraction(float(z)))
+        result = mmo("addnorm", np.array([[x]]), np.array([[y]]), np.array([[z]]), k=1)[0, 0]
+        assert result == nearest(d * d + Fraction(float(z)))
     assert inexact > 10
 
 
 def test_addnorm_is_within_its_bound():
-    """Of K terms: half an ulp, K·q, and 2⁻²³ of every square for the rounded differences."""
+    """The error is at most half an ulp + K·q + 2⁻²³ of each square, for rounded differences."""
     rng = np.random.default_rng(7)
     spec = dot_spec(Op.ADDNORM, "fp16", k=4)
     assert spec is not None and spec.window is not None
@@ -96,14 +98,14 @@ def test_addnorm_is_within_its_bound():
         squares = [
             (Fraction(float(x)) - Fraction(float(y))) ** 2 for x, y in zip(a, b, strict=True)
         ]
-        found = Fraction(float(mmo("addnorm", a[None], b[:, None])[0, 0]))
+        result = Fraction(float(mmo("addnorm", a[None], b[:, None])[0, 0]))
         largest = max([*squares, Fraction(1, 2**48)])
-        bound = found / 2**24 + 4 * largest / 2 ** (spec.window - 2) + sum(squares) / 2**23
-        assert abs(found - sum(squares)) <= bound
+        bound = result / 2**24 + 4 * largest / 2 ** (spec.window - 2) + sum(squares) / 2**23
+        assert abs(result - sum(squares)) <= bound
 
 
 def test_minimum_and_maximum_number_of_all_pairs_of_specials():
-    """IEEE 754-2019, 9.6: NaN loses, −0 is below +0, two NaNs give the canonical one."""
+    """IEEE 754-2019, 9.6: numbers are preferred to NaN, −0 < +0, NaNs give the canonical NaN."""
     for x, y in product(np.array(SPECIALS, np.float32), repeat=2):
         low, high = minimum_number(x, y), maximum_number(x, y)
         if np.isnan(x) and np.isnan(y):
@@ -123,7 +125,7 @@ def one(op, a, b, c=None):
     return mmo(op, a, b, None if c is None else np.array([[c]], np.float32))[0, 0]
 
 
-def test_infinity_flows_and_nan_loses():
+def test_infinity_propagates_and_numbers_are_preferred_to_nan():
     assert one("minplus", [np.inf, np.inf], [np.inf, 3]) == np.inf
     assert one("minplus", [np.inf, 1], [-np.inf, 2]) == 3
     assert np.isnan(one("minplus", [np.inf], [-np.inf], np.nan))
@@ -173,27 +175,27 @@ def test_batches_broadcast():
 
 
 @pytest.mark.parametrize("op", Op, ids=lambda op: op.mnemonic)
-def test_small_matrices_in_stacks_are_as_one_by_one(op, monkeypatch):
+def test_a_stack_of_small_matrices_equals_single_ones(op, monkeypatch):
     rng = np.random.default_rng(op.code)
     monkeypatch.setattr(module, "_STACKED", 300)
     for kind in ("any", "specials"):
         a, b = (draw(rng, (20, *shape), np.float16, kind) for shape in ((3, 5), (5, 4)))
         c = draw(rng, (20, 3, 4), np.float32, kind)
-        found = mmo(op, a, b, c)
-        for one, x, y, z in zip(found, a, b, c, strict=True):
+        result = mmo(op, a, b, c)
+        for one, x, y, z in zip(result, a, b, c, strict=True):
             assert np.array_equal(bits(one), bits(mmo(op, x, y, z)))
     assert mmo(op, a[:, :0], b).shape == (20, 0, 4) and mmo(op, a, b[..., :0]).shape == (20, 3, 0)
 
 
-def test_what_mmo_refuses():
+def test_invalid_arguments_are_rejected():
     a, b = np.zeros((2, 3), np.float16), np.zeros((3, 2), np.float16)
     with pytest.raises(ValueError, match="op must be one of mma, minplus"):
         mmo("plus", a, b)
-    with pytest.raises(TypeError, match="one dtype out of float16, bfloat16, float32"):
+    with pytest.raises(TypeError, match="the same dtype, one of float16, bfloat16, float32"):
         mmo("minplus", a.astype(np.float64), b.astype(np.float64))
     with pytest.raises(TypeError, match="c must be float32"):
         mmo("minplus", a, b, np.zeros((2, 2)))
-    with pytest.raises(ValueError, match="with one K"):
+    with pytest.raises(ValueError, match="with the same K"):
         mmo("minplus", a, a)
     with pytest.raises(ValueError, match=r"c must be \(\.\.\., 2, 2\)"):
         mmo("minplus", a, b, np.zeros((2, 3), np.float32))
@@ -211,8 +213,8 @@ def test_what_mmo_refuses():
 
 @pytest.mark.parametrize("name", ["_is_plain", "_LAST"])
 def test_a_mutant_is_caught(monkeypatch, name):
-    """Zeros compared as numbers, or NaNs left where they rank, differ from the plain form."""
-    mutants = {"_is_plain": lambda *given: True, "_LAST": np.int32(0)}
+    """Comparing zeros as numbers or keeping the ranks of NaNs differs from the plain form."""
+    mutants = {"_is_plain": lambda *args: True, "_LAST": np.int32(0)}
     monkeypatch.setattr(module, name, mutants[name])
     rng = np.random.default_rng(1)
     a, b = draw(rng, (9, 3), np.float16, "specials"), draw(rng, (3, 9), np.float16, "specials")
@@ -231,6 +233,6 @@ def test_the_plain_form_of_a_stack_is_that_of_each():
     a, b, c = (rng.normal(size=s).astype(np.float32) for s in ((3, 5, 8), (3, 8, 7), (3, 5, 7)))
     for op in (Op.MMA, Op.ADDNORM, Op.MINPLUS):
         dot = dot_spec(op, OPERANDS[np.dtype(np.float32)])
-        found = plain_mmo(op, a, b, c, dot=dot)
+        result = plain_mmo(op, a, b, c, dot=dot)
         each = [plain_mmo(op, *one, dot=dot) for one in zip(a, b, c, strict=True)]
-        assert np.array_equal(bits(found), bits(np.stack(each)))
+        assert np.array_equal(bits(result), bits(np.stack(each)))

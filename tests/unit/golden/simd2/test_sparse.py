@@ -1,4 +1,4 @@
-"""`golden.simd2.sparse`: brute force over kept pairs, a number at a time; dense `mmo`; mutants."""
+"""``golden.simd2.sparse`` against a scalar loop over the kept pairs, dense ``mmo``, and mutants."""
 
 from itertools import combinations
 from typing import Any
@@ -22,7 +22,7 @@ def bits(x):
 
 
 def patterns(rng, shape, dtype, share=0.3):
-    """Any bit patterns, some of them zeros of both signs, infinities, NaNs and small numbers."""
+    """Return random bit patterns, with zeros of both signs, infinities, NaNs and small numbers."""
     width = np.dtype(dtype).itemsize
     x = rng.integers(0, 1 << 8 * width, shape, dtype=np.uint64).astype(f"u{width}").view(dtype)
     kinds = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 0.5]).astype(dtype)
@@ -32,7 +32,7 @@ def patterns(rng, shape, dtype, share=0.3):
 
 
 def brute(op, values, indices, b, c, k, preset="ieee"):
-    """Every element by itself, of Python ints and fractions."""
+    """Compute every element separately, with Python ints and fractions."""
     name = OPERANDS[values.dtype]
     spec = dot_spec(op, name, k=k, preset=preset)
     x, y, z = (bits(part) for part in (values, b, c))
@@ -76,18 +76,18 @@ def _true(code, name):
 
 @pytest.mark.parametrize("op", Op, ids=lambda op: op.mnemonic)
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: dtype.name)
-def test_every_element_by_itself(op, dtype):
-    """Any values, indices of any kind (equal and falling ones too), sums of 2 and of 4 values."""
+def test_every_element_equals_a_scalar_loop(op, dtype):
+    """Any values, any indices (also equal and descending ones), sums of 2 and of 4 values."""
     rng = np.random.default_rng(op.code)
     for m, k, n, lanes in ((3, 12, 4, 4), (2, 8, 3, 2)):
         values = patterns(rng, (m, k // 2), dtype)
         indices = rng.integers(0, 4, values.shape)
         b, c = patterns(rng, (k, n), dtype), patterns(rng, (m, n), np.float32)
-        if lanes == 2:  # sums of numbers of one size are rounded
+        if lanes == 2:  # so that sums of numbers of similar size are rounded
             values, b = (rng.normal(size=x.shape).astype(dtype) for x in (values, b))
             c = rng.normal(size=c.shape).astype(np.float32)
-        found = mmo_sparse(op, values, indices, b, c, k=lanes)
-        assert np.array_equal(bits(found), brute(op, values, indices, b, c, lanes)), (m, k, n)
+        result = mmo_sparse(op, values, indices, b, c, k=lanes)
+        assert np.array_equal(bits(result), brute(op, values, indices, b, c, lanes)), (m, k, n)
 
 
 def test_a_preset_rounds_blocks_of_kept_values():
@@ -96,26 +96,26 @@ def test_a_preset_rounds_blocks_of_kept_values():
     values, b = values.astype(np.float16), b.astype(np.float16)
     indices = rng.integers(0, 4, values.shape)
     c = rng.normal(size=(4, 4)).astype(np.float32)
-    found = mmo_sparse("mma", values, indices, b, c, k=8, preset="a100")
-    assert np.array_equal(bits(found), brute(Op.MMA, values, indices, b, c, 8, "a100"))
+    result = mmo_sparse("mma", values, indices, b, c, k=8, preset="a100")
+    assert np.array_equal(bits(result), brute(Op.MMA, values, indices, b, c, 8, "a100"))
 
 
 def test_squares_by_products():
-    """A row of A meets the rows of B that its indices name, in the dense sum of those."""
+    """The result equals a dense sum over the rows of B that the indices of a row of A select."""
     rng = np.random.default_rng(2)
     values, b = patterns(rng, (3, 8), np.float16), patterns(rng, (16, 5), np.float16)
     indices, c = rng.integers(0, 4, values.shape), rng.normal(size=(3, 5)).astype(np.float32)
     settings: dict[str, Any] = {"k": 8, "squares": "products"}
-    found = mmo_sparse("addnorm", values, indices, b, c, **settings)
+    result = mmo_sparse("addnorm", values, indices, b, c, **settings)
     for i, places in enumerate(indices + np.arange(8) // 2 * 4):
         one = slice(i, i + 1)
         expected = mmo("addnorm", values[one], b[places], c[one], **settings)
-        assert np.array_equal(bits(found[one]), bits(expected))
+        assert np.array_equal(bits(result[one]), bits(expected))
 
 
 @pytest.mark.parametrize("op", Op, ids=lambda op: op.mnemonic)
-def test_the_kept_ones_matter_most(op):
-    """All choices of two: by magnitude under +, by what ⊕ makes of A and a constant B elsewhere."""
+def test_the_kept_elements_matter_most(op):
+    """Compare all choices of two: by magnitude for +, else by ⊕ over A and a constant B."""
     rng = np.random.default_rng(10 + op.code)
     a = patterns(rng, (300, 4), np.float16)
     a[op.times == "mul" and op.plus == "max" and (a <= 0)] = np.float16(0.25)
@@ -134,7 +134,7 @@ def test_the_kept_ones_matter_most(op):
 
 
 def two_of_four(rng, op, shape, dtype, low=0.1):
-    """A matrix that is 2:4, of positive numbers; groups with two, one or no edge."""
+    """Return a 2:4 matrix of positive numbers, with two, one or no edge in a group."""
     a = (low + rng.random((*shape[:-1], shape[-1] // 4, 4))).astype(dtype)
     place = rng.permuted(np.broadcast_to(np.arange(4), a.shape), axis=-1)
     a[place >= rng.integers(0, 3, a.shape[:-1])[..., None]] = op.no_edge
@@ -151,16 +151,16 @@ def test_nothing_is_lost_of_a_matrix_that_is_two_of_four(op, dtype):
     assert values.shape == indices.shape == (2, 9, 20) and indices.dtype == np.uint8
     assert np.array_equal(bits(expand(op, values, indices)), bits(a))
     b, c = (0.1 + rng.random((40, 7))).astype(dtype), rng.random((2, 9, 7)).astype(np.float32)
-    for k in (4, 8):  # where ⊕ is +, dense sums of twice as many terms have the same edges
-        found, dense = mmo_sparse(op, values, indices, b, c, k=k), mmo(op, a, b, c, k=2 * k)
-        assert np.array_equal(bits(found), bits(dense))
+    for k in (4, 8):  # if ⊕ is +, dense sums of twice as many terms have the same edges
+        result, dense = mmo_sparse(op, values, indices, b, c, k=k), mmo(op, a, b, c, k=2 * k)
+        assert np.array_equal(bits(result), bits(dense))
     crowded = a.copy()
     crowded[1, 2, 4:7] = 1
     assert not is_two_of_four(op, crowded)
 
 
-def test_edges_beside_what_looks_like_none():
-    """A NaN is an edge, but for orand; zeros of both signs are none of a product."""
+def test_edges_that_look_like_missing_ones():
+    """A NaN is an edge except for orand; for products, zeros of both signs are missing edges."""
     nan = np.nan
     for op, row, kept in (
         ("minplus", [nan, np.inf, np.inf, 5], [nan, 5]),
@@ -180,7 +180,7 @@ def test_edges_beside_what_looks_like_none():
 
 
 def test_where_sparse_and_dense_differ():
-    """A dropped element is in no sum: neither 0 · ∞ nor a difference of addnorm."""
+    """A dropped element is in no sum: neither as 0 · ∞ nor as a difference of addnorm."""
     a, b = np.array([[1, 0, 2, 0]], np.float16), np.array([[1], [np.inf], [1], [5]], np.float16)
     values, indices = compress("mma", a)
     assert mmo_sparse("mma", values, indices, b) == 3 and np.isnan(mmo("mma", a, b))
@@ -200,27 +200,30 @@ def test_matrices_in_stacks():
     assert (empty == -np.inf).all() and empty.shape == (3, 2, 4, 5)
 
 
-def test_what_is_refused():
+def test_invalid_arguments_are_rejected():
     a, b = np.zeros((2, 8), np.float16), np.zeros((8, 3), np.float16)
     values, indices = compress("minplus", a)
     for call, text in (
-        (lambda: compress("minplus", a[:, :6]), "with a K that 4 divides, not"),
-        (lambda: compress("minplus", a.astype(float)), "a must be of a dtype out of float16"),
+        (lambda: compress("minplus", a[:, :6]), "with K a multiple of 4, not"),
+        (lambda: compress("minplus", a.astype(float)), "dtype of a must be one of float16"),
         (lambda: compress("plus", a), "op must be one of mma"),
-        (lambda: is_two_of_four("addnorm", a), "has a no-edge value, not addnorm"),
-        (lambda: expand("addnorm", values, indices), "has a no-edge value, not addnorm"),
-        (lambda: expand("mma", values, indices * 0), "different in a pair"),
-        (lambda: mmo_sparse("mma", values, indices + 4, b), "within 0 to 3, not 4"),
-        (lambda: mmo_sparse("mma", values, indices[:1], b), "of one shape"),
+        (lambda: is_two_of_four("addnorm", a), "with a no-edge value, not addnorm"),
+        (lambda: expand("addnorm", values, indices), "with a no-edge value, not addnorm"),
+        (lambda: expand("mma", values, indices * 0), "indices of a pair must be different"),
+        (lambda: mmo_sparse("mma", values, indices + 4, b), "between 0 and 3, not 4"),
+        (lambda: mmo_sparse("mma", values, indices[:1], b), "the same shape"),
         (lambda: mmo_sparse("mma", values, indices * 1.0, b), "indices must be integers"),
-        (lambda: mmo_sparse("mma", values, indices, b[:6]), "with one K, not"),
+        (lambda: mmo_sparse("mma", values, indices, b[:6]), "with the same K, not"),
         (lambda: mmo_sparse("mma", values, indices, b, k=3), "k must be even"),
         (lambda: mmo_sparse("mma", values, indices, b, k=0), "k must be at least 1"),
         (
             lambda: mmo_sparse("mma", values, indices, b, np.zeros((3, 3))),
             r"must be \(\.\.\., 2, 3",
         ),
-        (lambda: mmo_sparse("mma", values, indices, b.astype(np.float32)), "of one dtype out of"),
+        (
+            lambda: mmo_sparse("mma", values, indices, b.astype(np.float32)),
+            "the same dtype, one of",
+        ),
     ):
         with pytest.raises((ValueError, TypeError), match=text):
             call()
@@ -228,7 +231,7 @@ def test_what_is_refused():
 
 @pytest.mark.parametrize("mutant", ["index", "block", "order", "edges"])
 def test_a_mutant_is_caught(monkeypatch, mutant):
-    """Rows of B swapped, sums cut in halves, the worst kept, edges not told from others."""
+    """Mutants: swapped rows of B, blocks of half the length, wrong elements kept, edges ignored."""
     rng = np.random.default_rng(4)
     values, b = (rng.normal(size=s).astype(np.float16) for s in ((4, 8), (16, 4)))
     indices, c = rng.integers(0, 4, (4, 8)), np.ones((4, 4), np.float32)
@@ -257,5 +260,5 @@ def test_one_stacked_operand_makes_a_stack(stacked):
     one = mmo_sparse("minplus", **operands)
     for name in (stacked, "indices") if stacked == "values" else (stacked,):
         operands[name] = np.stack([operands[name]] * 3)
-    found = mmo_sparse("minplus", **operands)
-    assert found.shape == (3, 9, 7) and np.array_equal(found, np.stack([one] * 3))
+    result = mmo_sparse("minplus", **operands)
+    assert result.shape == (3, 9, 7) and np.array_equal(result, np.stack([one] * 3))

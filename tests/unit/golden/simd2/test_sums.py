@@ -1,4 +1,4 @@
-"""The compiled sums of `golden.simd2.mmo` against integers, where it is close."""
+"""The compiled sums of ``golden.simd2.mmo`` against integers, near their error bound."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def bits(x):
 
 
 def draw(rng, shape, dtype, kind):
-    """Operands of some kind."""
+    """Return operands of one kind."""
     dtype = np.dtype(dtype)
     width = dtype.itemsize
     info = ml_dtypes.finfo(dtype)
@@ -51,7 +51,7 @@ def draw(rng, shape, dtype, kind):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("op", [Op.MMA, Op.ADDNORM], ids=lambda op: op.mnemonic)
 def test_the_same_as_integers(op, dtype, kind):
-    """Blocks of several lengths, whole and not; strips that end; C of the same kind, too."""
+    """Blocks of several lengths, partial blocks and strips, with C of the same kind."""
     rng = np.random.default_rng(KINDS.index(kind))
     sizes = ((6, 9, 70, 4), (3, 8, 260, 8), (65, 5, 3, 2), (4, 3, 9, 1), (2, 40, 5, 16))
     for m, k, n, lanes in sizes:
@@ -59,14 +59,19 @@ def test_the_same_as_integers(op, dtype, kind):
         c = draw(rng, (m, n), np.float32 if kind != "largest" else dtype, kind).astype(np.float32)
         x, y = (x.astype(np.float32) for x in (a, b))
         spec = dot_spec(op, OPERANDS[np.dtype(dtype)], k=lanes)
-        found = mmo(op, a, b, c, k=lanes)
-        assert np.array_equal(bits(found), bits(plain_mmo(op, x, y, c, dot=spec))), (m, k, n, lanes)
+        result = mmo(op, a, b, c, k=lanes)
+        assert np.array_equal(bits(result), bits(plain_mmo(op, x, y, c, dot=spec))), (
+            m,
+            k,
+            n,
+            lanes,
+        )
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_squares_by_products_are_the_same(dtype, kind):
-    """As the sums of their four products each; half of the numbers are equal or neighbours."""
+    """Squares equal the sums of their four products; half of the numbers are equal or adjacent."""
     rng = np.random.default_rng(KINDS.index(kind))
     for m, k, n, lanes in ((5, 7, 70, 4), (3, 8, 260, 16), (65, 3, 3, 8)):
         a, b = draw(rng, (m, k), dtype, kind), draw(rng, (k, n), dtype, kind)
@@ -77,12 +82,12 @@ def test_squares_by_products_are_the_same(dtype, kind):
         spec = PRESETS["ieee"].spec(OPERANDS[np.dtype(dtype)], k=lanes)
         with np.errstate(invalid="ignore"):
             expected = square_sums(a, b, c, spec)
-        found = mmo("addnorm", a, b, c, k=lanes, squares="products")
-        assert np.array_equal(bits(found), bits(expected)), (m, k, n, lanes)
+        result = mmo("addnorm", a, b, c, k=lanes, squares="products")
+        assert np.array_equal(bits(result), bits(expected)), (m, k, n, lanes)
 
 
 def near_ties(rng, count, dtype):
-    """C + a·1 is a tie of FP32, or next to one, and two terms are just above or below the window.
+    """Return operands whose C + a·1 is near a tie, with two terms near the window's end.
 
     Returns
     -------
@@ -101,19 +106,20 @@ def near_ties(rng, count, dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
-def test_ties_and_what_the_window_leaves_of_them(dtype):
+def test_ties_and_terms_near_the_end_of_the_window(dtype):
     rng = np.random.default_rng(1)
     a, b, c = near_ties(rng, 3000, dtype)
     spec = dot_spec(Op.MMA, OPERANDS[np.dtype(dtype)])
-    found = mmo("mma", a, b, c)
+    assert spec is not None
+    result = mmo("mma", a, b, c)
     columns = np.broadcast_to(bits(b).T, a.shape)
-    assert np.array_equal(bits(found)[:, 0], fused_dot(bits(a), columns, bits(c)[:, 0], spec))
-    up = np.abs(found) > np.abs(c)
+    assert np.array_equal(bits(result)[:, 0], fused_dot(bits(a), columns, bits(c)[:, 0], spec))
+    up = np.abs(result) > np.abs(c)
     assert 300 < np.count_nonzero(up) < 2700
 
 
 def test_small_differences_of_large_coordinates():
-    """The bound is of the squares, not of the operands; C is what cancels them."""
+    """The error bound depends on the squares instead of the operands; C cancels the squares."""
     rng = np.random.default_rng(2)
     a = (3000 + rng.random((40, 8))).astype(np.float32)
     spec = dot_spec(Op.ADDNORM, "fp32")
@@ -123,7 +129,7 @@ def test_small_differences_of_large_coordinates():
         assert np.array_equal(bits(mmo("addnorm", a, a.T, add)), bits(expected))
 
 
-def test_presets_and_windows_that_are_not_for_it():
+def test_presets_and_windows_outside_the_fast_path():
     rng = np.random.default_rng(3)
     a, b = rng.normal(size=(2, 24, 24)).astype(np.float16)
     c = rng.normal(size=(24, 24)).astype(np.float32)
@@ -139,15 +145,15 @@ def test_presets_and_windows_that_are_not_for_it():
 
 @pytest.mark.parametrize(("name", "mutant"), [("_epsilon", 0.0), ("_sum_exactly", 1.0)])
 def test_a_mutant_is_caught(monkeypatch, name, mutant):
-    """Float64 believed as it is, or sums that were to be computed as integers left out."""
+    """Mutants: every float64 sum counts as certain, or the integer sum is a constant."""
     rng = np.random.default_rng(4)
     a, b, c = near_ties(rng, 50, np.float32)
     expected = bits(mmo("mma", a, b, c))
-    given = a, np.ascontiguousarray(b)
+    args = a, np.ascontiguousarray(b)
     d = c.copy()
-    module.products.py_func(*given, d, 4, 48, -126)
+    module.products.py_func(*args, d, 4, 48, -126)
     assert np.array_equal(bits(d), expected)
-    monkeypatch.setattr(module, name, lambda *given: mutant)
+    monkeypatch.setattr(module, name, lambda *args: mutant)
     d = c.copy()
-    module.products.py_func(*given, d, 4, 48, -126)
+    module.products.py_func(*args, d, 4, 48, -126)
     assert not np.array_equal(bits(d), expected)

@@ -1,5 +1,7 @@
 """Im2Col and Col2Im as instructions: bytes, data, times, and kernels made of them."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -62,7 +64,7 @@ def test_few_spans_say_it():
     """A whole image of one position of the kernel: first and last row, and those between."""
     core, _ = on()
     p = Patches(height=50, width=30, kernel=(3, 3), pad=(1, 1, 1, 1))
-    where = {"position": p.corner(5), "kernel_position": (1, 2)}
+    where: dict[str, Any] = {"position": p.corner(5), "kernel_position": (1, 2)}
     one = core.im2col(view("UB", 0), view("L1", 0), p, repeat=80, mode=1, **where)
     assert len(one.reads) <= 3
 

@@ -232,14 +232,14 @@ def test_errors_of_apply(tilewise):
     machine = Machine(tilewise=tilewise)
     for call, text in (
         (lambda: machine.apply("mma", a[0], b), "a and b must be matrices"),
-        (lambda: machine.apply("mma", a, a), "with one K"),
-        (lambda: machine.apply("mma", a, b.astype(np.float32)), "of one dtype"),
+        (lambda: machine.apply("mma", a, a), "with the same K"),
+        (lambda: machine.apply("mma", a, b.astype(np.float32)), "the same dtype"),
         (lambda: machine.apply("mma", a, b, np.zeros((4, 3), np.float32)), "c must be"),
         (lambda: machine.apply("mma", a, b, np.zeros((4, 4))), "c must be float32"),
         (lambda: machine.apply("plus", a, b), "op must be one of"),
-        (lambda: machine.apply_sparse("mma", values, indices + 9, b), "within 0 to 3, not 9"),
-        (lambda: machine.apply_sparse("mma", values, indices[:2], b), "of one shape"),
-        (lambda: machine.apply_sparse("mma", values, indices, b[:4]), "with one K"),
+        (lambda: machine.apply_sparse("mma", values, indices + 9, b), "between 0 and 3, not 9"),
+        (lambda: machine.apply_sparse("mma", values, indices[:2], b), "the same shape"),
+        (lambda: machine.apply_sparse("mma", values, indices, b[:4]), "with the same K"),
         (lambda: machine.apply_sparse("mma", values, indices, b, np.zeros((4, 4))), "c must be fl"),
     ):
         with pytest.raises((ValueError, TypeError), match=text):

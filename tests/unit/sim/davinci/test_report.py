@@ -170,9 +170,9 @@ def test_trace(report):
         assert one["args"]["end_ps"] == round(end / 10**6)
         assert one["ns"] == begin // 10**9 and int(one["dur"] * 1000) == end // 10**9 - one["ns"]
     sets = {
-        int(report.low.need[k]): i
-        for i, k in enumerate(report.low.need_first[:-1])
-        if report.low.kind[i] == Kind.WAIT
+        int(report.lowered.need[k]): i
+        for i, k in enumerate(report.lowered.need_first[:-1])
+        if report.lowered.kind[i] == Kind.WAIT
     }
     assert arrows == sorted(sets.items()) and len(arrows) == 4
     core_of = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}

@@ -462,7 +462,5 @@ def test_only_enabled_lanes_must_be_inside(core):
     doubled = np.where(np.arange(16) // 4 == 1, source, 2 * source)
     assert np.array_equal(buffer[end - 32 :].view(np.float16), doubled)
     (one,) = core.vector("vabs", operands, repeat=1, mask=0x1FFFF)
-    with pytest.raises(
-        FunctionalError, match=r"test_vector.py:\d+: vabs.* are not all within"
-    ):
+    with pytest.raises(FunctionalError, match=r"test_vector.py:\d+: vabs.* are not all within"):
         functional.execute(core, one)

@@ -122,7 +122,7 @@ class Report:
         return (self.times.total + 500_000) // 1_000_000
 
     def instructions(self) -> Iterator[tuple[int, Stream, Instruction]]:
-        """Yield the index, core and instruction of every instruction, in the order of the arrays."""
+        """Yield the index, the core and the instruction, for all instructions in array order."""
         number = 0
         for stream in self.streams:
             for instr in stream.instructions:

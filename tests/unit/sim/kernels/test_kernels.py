@@ -258,7 +258,7 @@ def test_mistakes_of_gemm():
         gemm.build(16, 20, 16)
     with pytest.raises(ValueError, match="bytes of L1"):
         gemm.build(16, 16, 16, blocking=gemm.Blocking(step_k=8))
-    with pytest.raises(ValueError, match="grid must be of 1 … 24 cores, not 5×5"):
+    with pytest.raises(ValueError, match="grid must have 1 … 24 cores, not 5×5"):
         gemm.build(16, 16, 16, blocking=replace(gemm.Blocking(), down=5, across=5))
 
 

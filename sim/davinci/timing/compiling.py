@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 __all__ = ["SMALL", "compiled", "fitting", "tell_compiling"]
@@ -20,10 +20,29 @@ SMALL = 256
 
 @lru_cache(None)
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function of NumPy arrays, or load it from Numba's cache on disk."""
+    """Compile a function of NumPy arrays, or load it from Numba's cache on disk.
+
+    The plain functions of its own module that it calls are compiled with it.
+    """
     import numba
 
-    return numba.njit(cache=True, nogil=True)(function)
+    return numba.njit(cache=True, nogil=True)(_bound(function))
+
+
+def _bound(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a copy of a function that calls compiled forms of the functions of its module.
+
+    A decorator on those functions would load Numba together with their module, even if only small
+    programs are run. LLVM inlines the small ones; ``inline="always"`` is no faster.
+    """
+    import numba
+
+    names = dict(function.__globals__)
+    for name in function.__code__.co_names:
+        helper = names.get(name)
+        if isinstance(helper, FunctionType) and helper.__module__ == function.__module__:
+            names[name] = numba.njit(_bound(helper))
+    return FunctionType(function.__code__, names, function.__name__)
 
 
 def fitting(function: Callable[..., Any], size: int) -> Callable[..., Any]:

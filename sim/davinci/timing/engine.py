@@ -87,7 +87,7 @@ def run(
     bound += slowdown * lowered.data.sum(dtype=float)
     if bound > 2.0**62:
         raise ValueError(f"times must stay below 4.6 s, not reach up to {bound / 1e18:.3g} s")
-    start, end, issued = fitting(engine_compiled.run, len(lowered))(
+    program = engine_compiled.Instructions(
         lowered.first,
         lowered.unit,
         lowered.kind,
@@ -103,6 +103,7 @@ def run(
         lowered.dispatch,
         block_bytes,
     )
+    start, end, issued = fitting(engine_compiled.run, len(lowered))(program)
     times = Times(start, end, issued)
     if check and not times.complete:
         raise Deadlock(explain(lowered, start, end, issued, streams))

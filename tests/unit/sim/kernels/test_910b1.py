@@ -62,7 +62,7 @@ def misses(chip):
         if op.startswith("vcmpv"):
             kept &= repeats % 4 == 0  # whole blocks of bits; the others take five cycles more
         ours = np.array([cycles(op, source, target, r, chip) for r in repeats[kept].tolist()])
-        # A single repeat takes 4.03 cycles for some dtypes and 3.03 for others, for no known reason.
+        # For unknown reasons a single repeat takes 4.03 cycles for some dtypes, 3.03 for others.
         far = np.abs(ours - measured[kept]) > np.maximum(1.1, 0.03 * measured[kept])
         seen.append(name)
         wrong += [(name, int(r)) for r in repeats[kept][far]]

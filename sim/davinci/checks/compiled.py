@@ -8,7 +8,7 @@ import numpy as np
 
 __all__ = ["clocks", "sweep"]
 
-#: Queues of a core, and kinds of instructions, as in `sim.davinci.isa.instruction`.
+#: Queues of a core, and kinds of instructions, as in ``sim.davinci.isa.instruction``.
 QUEUES = 8
 _WAIT, _BARRIER_ALL = 2, 4
 

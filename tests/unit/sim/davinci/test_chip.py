@@ -83,7 +83,7 @@ def test_chips_come_along_and_say_where_their_numbers_are_from(name):
     assert text.count("source") >= 20
 
 
-def test_numbers_of_the_310_are_those_of_the_thesis():
+def test_numbers_of_the_310_are_those_of_tang_2024():
     chip = load_chip("ascend310")
     assert chip.kind().count == 2 and chip.event_registers == 8
     assert chip.launch_s == Fraction(2050, 10**9)

@@ -308,7 +308,7 @@ def test_a_wait_that_nothing_sets_is_named():
 
 
 def test_a_set_behind_a_blocked_program_queue_is_a_deadlock():
-    """The set would be handed out after the barrier, which waits for the wait."""
+    """The barrier waits for the wait, and the set would be issued after the barrier."""
     core = Program(load_chip("ascend310")).core()
     core.wait_flag(Unit.V, Unit.MTE3, 5)
     core.pipe_barrier()
@@ -347,7 +347,7 @@ def test_an_empty_program():
 
 @pytest.mark.parametrize("small", [0, 10**9])
 def test_a_set_of_the_scalar_unit_wakes_who_waits_for_it(small, monkeypatch):
-    """V waits before S has come to its set, which is held up by a transfer on a bus."""
+    """V waits before S reaches its set, which is delayed by a transfer on a bus."""
     monkeypatch.setattr(compiling, "SMALL", small)
     program = Program(load_chip("ascend310"))
     x = program.tensor("x", (1024,), "fp16")
@@ -358,6 +358,6 @@ def test_a_set_of_the_scalar_unit_wakes_who_waits_for_it(small, monkeypatch):
     core.copy(u, x)
     core.set_flag(Unit.MTE2, Unit.S, 0)
     core.wait_flag(Unit.MTE2, Unit.S, 0)
-    core.set_flag(Unit.S, Unit.V, 0)  # the last of all: nothing that is handed out wakes V
+    core.set_flag(Unit.S, Unit.V, 0)  # last: no later instruction that is issued wakes V
     lowered, streams = lower(program)
     assert engine.run(lowered, streams).complete and not differences(lowered, block=0)

@@ -1,4 +1,4 @@
-"""Speed of DaVinci kernels: start, functional execution, RTL Cube, searches for tilings.
+"""Measure DaVinci kernels: start-up, functional execution, the RTL Cube, and tiling searches.
 
 python benchmarks/davinci.py [--guided 100]
 """
@@ -20,12 +20,12 @@ CHIP = load_chip("ascend310")
 
 
 def start() -> None:
-    """Process time of a one-tile kernel, checks and data included, caches warm."""
+    """Measure the process time of a kernel of one tile with checks and data and warm caches."""
     code = (
         "from vitruvian.sim.davinci import load_chip, simulate\n"
         "from vitruvian.sim.kernels import KERNELS\n"
-        "made = KERNELS['matmul'].build((16, 16, 16), chip=load_chip('ascend310'))\n"
-        "assert made.compare(simulate(made.program).outputs)[1] == 0\n"
+        "instance = KERNELS['matmul'].build((16, 16, 16), chip=load_chip('ascend310'))\n"
+        "assert instance.compare(simulate(instance.program).outputs)[1] == 0\n"
     )
     for what in (["-c", code], ["-m", "vitruvian", "run", "matmul", "--size", "16x16x16"]):
         best = float("inf")
@@ -39,16 +39,16 @@ def start() -> None:
 
 
 def functional() -> None:
-    """Products by each Cube, data and checks."""
+    """Measure a product with each implementation of the Cube."""
     data = matmul.operands(256, 256, 256)
     program = matmul.build(256, 256, 256, data=data)
-    wanted = matmul.expected(*data)
-    simulate(program, cube="rtl", checks=False)  # builds the unit if it is not there
+    expected = matmul.expected(*data)
+    simulate(program, cube="rtl", checks=False)  # builds the unit if it is not in the cache
     for cube in ("golden", "fast", "rtl"):
         began = time.perf_counter()
         report = simulate(program, cube=cube)
         seconds = time.perf_counter() - began
-        same = np.array_equal(matmul.result(report.outputs["c"], 256, 256), wanted)
+        same = np.array_equal(matmul.result(report.outputs["c"], 256, 256), expected)
         rate = 256**3 / seconds / 1e6
         print(
             f"256×256×256, cube={cube}: {seconds:.2f} s, {rate:.1f} million multiply-accumulates a "
@@ -58,13 +58,13 @@ def functional() -> None:
 
 
 def samples() -> None:
-    """All sample kernels, each with its checks and data."""
+    """Measure every sample kernel with its checks and data."""
     for name, kernel in KERNELS.items():
-        made = kernel.build(chip=load_chip("ascend910b") if name == "gemm" else CHIP, cores=2)
+        instance = kernel.build(chip=load_chip("ascend910b") if name == "gemm" else CHIP, cores=2)
         began = time.perf_counter()
-        report = simulate(made.program)
+        report = simulate(instance.program)
         seconds = time.perf_counter() - began
-        count, wrong = made.compare(report.outputs)
+        count, wrong = instance.compare(report.outputs)
         print(
             f"{name}: {report.total_s * 1e6:.2f} µs simulated in {seconds * 1e3:.0f} ms, "
             f"{count:,} elements, {wrong} differ, {len(report.findings)} findings",
@@ -73,7 +73,7 @@ def samples() -> None:
 
 
 def searches(many: int) -> None:
-    """1024³ by both searches; random products by both, if asked for."""
+    """Measure both searches for 1024³, and compare them on ``many`` random products."""
     problem = Problem(1024, 1024, 1024)
     for search in (exhaustive, guided):
         began = time.perf_counter()
@@ -85,7 +85,7 @@ def searches(many: int) -> None:
             flush=True,
         )
     rng = np.random.default_rng(2)
-    found, worst, most = 0, 0.0, 0.0
+    optima, worst, most = 0, 0.0, 0.0
     sizes = (2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 32)
     for _ in range(many):
         m, k, n = (16 * int(rng.choice(sizes)) for _ in range(3))
@@ -94,12 +94,12 @@ def searches(many: int) -> None:
         problem, chip = Problem(m, k, n, chip=name, cores=cores), load_chip(name)
         tried = guided(problem)
         least = min(problem.time(chip, t) for t in problem.tilings(chip))
-        found += tried.best[0].atto == least
+        optima += tried.best[0].atto == least
         worst = max(worst, tried.best[0].atto / least - 1)
         most = max(most, tried.evaluated / tried.space)
     if many:
         print(
-            f"guided search: optimum of {found} of {many} random products, at most {most:.1%} of "
+            f"guided search: optimum of {optima} of {many} random products, at most {most:.1%} of "
             f"the tilings, at worst {worst:.2%} slower"
         )
 

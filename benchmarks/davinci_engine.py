@@ -1,4 +1,4 @@
-"""Speed of the compiled engine: instructions a second, single-threaded, on tiled matrix products.
+"""Measure the compiled engine in instructions per second of one thread, on tiled products.
 
 python benchmarks/davinci_engine.py [--instructions 300000]
 """
@@ -20,7 +20,7 @@ ORDER = [Unit.MTE2, Unit.MTE1, Unit.M, Unit.V, Unit.MTE3]
 
 @contextmanager
 def stage(core: Core, unit: Unit, k: int) -> Iterator[None]:
-    """Wait for the units before and after, work, tell them."""
+    """Wait for the neighbouring units, yield to the caller's work, then set their flags."""
     at = ORDER.index(unit)
     near = ORDER[max(at - 1, 0) : at] + ORDER[at + 1 : at + 2]
     for other in near:
@@ -31,7 +31,7 @@ def stage(core: Core, unit: Unit, k: int) -> Iterator[None]:
 
 
 def tile_loop(cores: int, tiles: int) -> Lowered:
-    """Double-buffered tiles: GM → L1 → L0A, L0B → Cube → UB → GM, on each core, with all flags."""
+    """Lower double-buffered tiles on each core: GM → L1 → L0A, L0B → Cube → UB → GM."""
     program = Program(load_chip("ascend310" if cores <= 2 else "ascend910"), "tiles")
     x = program.tensor("x", (64, 64), "fp16")
     y = program.tensor("y", (64, 64), "fp32")
@@ -64,21 +64,21 @@ def main() -> None:
     """Print a line for each number of cores."""
     parser = argparse.ArgumentParser(description="Speed of the compiled engine.")
     parser.add_argument("--instructions", type=int, default=300_000)
-    wanted = parser.parse_args().instructions
+    instructions = parser.parse_args().instructions
     engine.run(tile_loop(1, 2))
     for cores in (1, 2, 32):
-        low = tile_loop(cores, wanted // (22 * cores))
-        best = min(_time(low) for _ in range(3))
-        busy = np.sum(low.init + low.data) / engine.run(low).total
+        lowered = tile_loop(cores, instructions // (22 * cores))
+        best = min(_time(lowered) for _ in range(3))
+        busy = np.sum(lowered.init + lowered.data) / engine.run(lowered).total
         print(
-            f"{cores:2d} cores: {len(low):,} instructions in {best:.3f} s, "
-            f"{len(low) / best / 1e6:.2f} million a second ({busy:.1f} units busy on average)"
+            f"{cores:2d} cores: {len(lowered):,} instructions in {best:.3f} s, "
+            f"{len(lowered) / best / 1e6:.2f} million a second ({busy:.1f} units busy on average)"
         )
 
 
-def _time(low: Lowered) -> float:
+def _time(lowered: Lowered) -> float:
     began = time.perf_counter()
-    engine.run(low)
+    engine.run(lowered)
     return time.perf_counter() - began
 
 

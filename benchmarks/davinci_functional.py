@@ -1,6 +1,6 @@
-"""Vector instructions and multiply-accumulates a second on memories, and CCE C a second.
+"""Measure vector instructions, multiply-accumulates, and intrinsics of CCE C per second.
 
-Rates are per second of processor time on one core, the best of three.
+Rates are per second of processor time on one core, the best of three runs.
 
 python benchmarks/davinci_functional.py [--json FILE]
 """
@@ -37,7 +37,7 @@ KERNEL = """__global__ __aicore__ void k(__gm__ half *x, int n) {
 
 
 def best(run, count):
-    """Count a second, of three tries after one that warms up."""
+    """Return the best rate per second of three runs after one for warm-up."""
     run()
     rates = []
     for _ in range(3):
@@ -48,7 +48,7 @@ def best(run, count):
 
 
 def vectors(op, dtype, repeat, fields, *, twin, count=3000):
-    """Instructions a second; with the compiled twin, or with NumPy alone."""
+    """Return the vector instructions per second, with the compiled twin or with NumPy alone."""
     core = Program(load_chip("ascend310")).core()
     functional = Functional(core.program)
     buffer = functional.memory(core).buffers["UB"]
@@ -69,7 +69,7 @@ def vectors(op, dtype, repeat, fields, *, twin, count=3000):
 
 
 def products(size, dtype):
-    """Multiply-accumulates a second of golden.cube.mmad."""
+    """Return the multiply-accumulates per second of ``golden.cube.mmad``."""
     rng = np.random.default_rng(1)
     if dtype == "int8":
         spec, c = IntDotSpec(k=32), np.zeros((size, size), np.int32)
@@ -87,14 +87,14 @@ def products(size, dtype):
 
 
 def kernels(execute, count=5000):
-    """Intrinsics a second from text to instructions."""
+    """Return the intrinsics per second from text to instructions."""
     kernel, chip = read(KERNEL), load_chip("ascend910")
     arguments = {"x": np.zeros(1024, np.float16), "n": count}
     return best(lambda: build(kernel, chip, arguments, execute=execute), count)
 
 
 def main():
-    """Measure and print."""
+    """Measure all cases and print a line for each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", metavar="FILE")
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Four GEMMs measured on a 910B1, predicted from its chip file.
+"""Predict four GEMMs that were measured on a 910B1 from its chip file.
 
 python benchmarks/davinci_gemm.py [--chip FILE]
 """
@@ -11,7 +11,7 @@ from vitruvian.sim.davinci.report.report import Report
 from vitruvian.sim.davinci.timing import engine
 from vitruvian.sim.kernels.gemm import lower_gemm
 
-#: Published with pto-isa's example: size, milliseconds, busy shares in per cent.
+#: Published with the example of pto-isa: size, milliseconds, busy shares of ``UNITS`` in per cent.
 MEASURED = (
     (1536, 0.0388, (54.5, 42.2, 72.2, 7.7)),
     (3072, 0.2067, (79.0, 62.0, 90.9, 5.8)),
@@ -30,8 +30,8 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|---|---|")
     for size, milliseconds, shares in MEASURED:
         began = time.perf_counter()
-        low, streams = lower_gemm(size, size, size, chip=chip)
-        report = Report("gemm", chip, low, streams, engine.run(low))
+        lowered, streams = lower_gemm(size, size, size, chip=chip)
+        report = Report("gemm", chip, lowered, streams, engine.run(lowered))
         seconds = time.perf_counter() - began
         busy = dict.fromkeys(UNITS, 0.0)
         for row in report.units():

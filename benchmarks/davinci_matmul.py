@@ -1,7 +1,7 @@
-"""Matrix products on the simulated Ascend 310: share of the peak, gain of double buffering.
+"""Measure products on the simulated Ascend 310: share of the peak, gain of double buffering.
 
-Tang 2024, §2.4.2, has 12 shapes W × W × 2W to W × W × 6W, W not given; here W is 128 to 1024.
-The tilings are those of the guided search.
+Tang 2024, §2.4.2, lists 12 shapes from W × W × 2W to W × W × 6W without the values of W; here W is
+128 to 1024. The tilings are those of the guided search.
 
 python benchmarks/davinci_matmul.py [--most 1024]
 """

@@ -1,8 +1,9 @@
-"""DaVinci cores: programs of instructions, what they compute, when, and why they wait.
+"""A simulator of DaVinci cores: results, times, and the reasons for waits.
 
-A `Program` is built for a chip (`load_chip`), or read from kernel text; `simulate` runs it and
-gives a `Report`. Times are of `engine` (`reference` is the same in its shortest form, `closed_form`
-what the thesis' equations say), data of `semantics`, mistakes of `checks`.
+A ``Program`` is built for a chip (``load_chip``) or read from the text of a kernel; ``simulate``
+runs it and returns a ``Report``. The times come from ``timing.engine``, for which
+``timing.reference`` is the shortest definition and ``timing.closed_form`` an independent one (the
+equations of Tang 2024). ``semantics`` computes the data, and ``checks`` finds mistakes.
 """
 
 from vitruvian.sim.davinci.checks.check import check

@@ -1,4 +1,4 @@
-"""One call for all of it: checks, times, data."""
+"""Check a program, time it and compute its data with one call."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -32,27 +32,32 @@ def simulate(
     ----------
     program : Program
     chip : Chip or str, optional
-        Whose times are taken; the chip that the program was built for by default.
+        The chip whose times are used, by default the one that the program was built for.
     cube : str, callable or None
-        Who computes mmad: "golden" (to the bit), "fast" (FP32), "rtl" (the compiled matrix unit,
-        and its cycles: see `sim.rtl.davinci`), or a `semantics.Product` of your own. Data are
-        computed if the program has any; with None they are not, only times. A product with a method
-        ``period_s(instruction, chip)`` also says how long each mmad takes, in seconds, or None for
-        what the chip says.
+        The implementation of mmad: "golden" (bit-exact), "fast" (FP32), "rtl" (the compiled matrix
+        unit with its own cycle counts, see ``sim.rtl.davinci``), or a ``semantics.Product`` of your
+        own. Data are computed only if the program has any; None computes times alone. If the
+        product has a method ``period_s(instruction, chip)``, that method returns the seconds that
+        an mmad takes, or None to use the chip's time.
     checks : bool
-        Look for races and the other mistakes of `sim.davinci.checks.check`; what is found is in the
-        report. Data are not computed if something is out of bounds.
+        If True, look for races and the other mistakes of ``sim.davinci.checks.check`` and put the
+        findings into the report. Data are not computed if an operand is out of bounds.
     offsets_s : mapping of (kind, index) to float, optional
-        Seconds that a core starts later.
+        Seconds by which a core starts late, for each core that does.
     block_bytes : int
-        Grain of the arbitration of a bus, 0 for none; see `engine.run`.
+        The granularity of bus arbitration in bytes, or 0 for none; see ``engine.run``.
+
+    Returns
+    -------
+    Report
 
     Raises
     ------
     Deadlock
-        If the program never ends; the message has the cycle of waits.
+        If the program never ends; the message contains the cycle of waits.
     ValueError
-        If the chip cannot run the program, or data cannot be computed; with file and line.
+        If the chip cannot run the program, or the data cannot be computed; the message contains
+        the file and line.
     """
     chip = program.chip if chip is None else load_chip(chip) if isinstance(chip, str) else chip
     if cube == "rtl":
@@ -60,36 +65,36 @@ def simulate(
 
         cube = CUBES[cube]()
     periods = _periods(program, chip, cube) if hasattr(cube, "period_s") else None
-    low, streams = lower(program, chip, offsets_s=offsets_s, mmad_periods_s=periods)
-    findings = check_lowered(program, low, streams) if checks else []
-    times = run(low, streams, block_bytes=block_bytes)
-    report = Report(program.name, chip, low, streams, times, findings)
+    lowered, streams = lower(program, chip, offsets_s=offsets_s, mmad_periods_s=periods)
+    findings = check_lowered(program, lowered, streams) if checks else []
+    times = run(lowered, streams, block_bytes=block_bytes)
+    report = Report(program.name, chip, lowered, streams, times, findings)
     if cube is not None and program.data and all(f.check != "bounds" for f in findings):
-        report.outputs = _data(program, low, times, cube)
+        report.outputs = _data(program, lowered, times, cube)
     return report
 
 
 def _periods(program: Program, chip: Chip, cube: Any) -> dict[int, float]:
-    """Seconds of each mmad by its number in the arrays."""
-    found, number = {}, 0
+    """Return the seconds of each mmad, keyed by its index in the lowered arrays."""
+    periods, number = {}, 0
     for core in program:
-        for one in core.instructions:
-            if one.unit == Unit.M and one.op == "mmad":
-                seconds = cube.period_s(one, chip)
+        for instr in core.instructions:
+            if instr.unit == Unit.M and instr.op == "mmad":
+                seconds = cube.period_s(instr, chip)
                 if seconds is not None:
-                    found[number] = seconds
+                    periods[number] = seconds
             number += 1
-    return found
+    return periods
 
 
-def _data(program: Program, low: Lowered, times: Times, cube: Any) -> dict[str, np.ndarray]:
-    """What the tensors hold at the end: instructions in the order in which they end."""
+def _data(program: Program, lowered: Lowered, times: Times, cube: Any) -> dict[str, np.ndarray]:
+    """Execute the instructions in the order in which they end; return the final tensors."""
     from .semantics import Functional
 
     functional = Functional(program, cube)
     cores = [core for core in program if core.instructions]
-    core_of = np.repeat(np.arange(len(cores)), np.diff(low.first)).tolist()
-    first = low.first.tolist()
+    core_of = np.repeat(np.arange(len(cores)), np.diff(lowered.first)).tolist()
+    first = lowered.first.tolist()
     for i in np.lexsort((times.start, times.end)).tolist():
         core = cores[core_of[i]]
         functional.execute(core, core.instructions[i - first[core_of[i]]])

@@ -1,10 +1,12 @@
-"""What a tiled product takes at least, without running it: a bound for searches.
+"""A lower bound and an estimate of the time of a tiled product, for searches.
 
-Each bound is one that no order of events beats. A unit does its work one after the other, begins
-when its first operands can be there, and the last tile has its way to go after it. The steps of one
-slot wait for each other, so b_num slots do at most so many at a time. A bus gives so much to so
-many transfers: how long the transfers of all cores take at least is a linear programme over how
-many of them run at once.
+The lower bound is the largest of several that hold for every order of events:
+
+- A unit executes its work serially. It starts when its first operands can have arrived, and after
+  its last instruction the last tile still passes through the later units.
+- The steps that use the same slot wait for each other, so at most ``b_num`` steps overlap.
+- A bus has a limited throughput for each number of transfers. The least time of all transfers of
+  all cores is the solution of a linear programme over the numbers of simultaneous transfers.
 """
 
 import numpy as np
@@ -21,7 +23,20 @@ _NAMES = ("A1", "B1", "A0", "B0", "mmad", "V", "out")
 
 
 def lower_bound(chip: Chip, p: Plan, dtype: str = "fp16", out: str = "fp16") -> float:
-    """Attoseconds that the program of a plan takes at least, launch included."""
+    """Return the least attoseconds that the program of a plan can take, launch included.
+
+    Parameters
+    ----------
+    chip : Chip
+    p : Plan
+    dtype, out : str
+        The dtypes of the operands and of the result.
+
+    Raises
+    ------
+    ValueError
+        If each core has a bus of its own, which the linear programme does not cover.
+    """
     table = Table(chip, p, dtype, out)
     timing = {x: [chip.timing(table.instructions[i]) for i in table.at[x].ravel()] for x in _NAMES}
     counts = [table.counts(part) for part in p.across]
@@ -29,7 +44,7 @@ def lower_bound(chip: Chip, p: Plan, dtype: str = "fp16", out: str = "fp16") -> 
         x: max(int(np.dot(c[x].ravel(), [t.period for t in timing[x]])) for c in counts)
         for x in _NAMES
     }
-    # Of one tile, the quickest there is.
+    # The quickest tile of each kind, as edge tiles may be smaller.
     least = {x: min(t.period for t in timing[x]) for x in _NAMES}
     _, _, down, right = busiest(p)
     depth, slots, c_slots = p.k.tiles, p.tiling.b_num, p.c_slots
@@ -46,13 +61,14 @@ def lower_bound(chip: Chip, p: Plan, dtype: str = "fp16", out: str = "fp16") -> 
         first + busy["V"] + least["out"],
         first + least["V"] + busy["out"],
     )
-    rings = (
+    # The round trips of the slots of L0, of L1, of L0C, and of UB.
+    slot_bounds = (
         load + steps * (fill + least["mmad"]) // slots + leave,
         (mte2 + steps * fill) // slots,
         load + fill + tiles * (depth * least["mmad"] + least["V"]) // c_slots + least["out"],
         first + tiles * leave // c_slots,
     )
-    bound = float(max(*units, *rings))
+    bound = float(max(*units, *slot_bounds))
     if timing["A1"][0].bus is not None and timing["A1"][0].bus == timing["out"][0].bus:
         idle = fill + least["mmad"] + leave + ((steps - 1) * fill if slots == 1 else 0)
         before = first + least["V"]
@@ -61,7 +77,7 @@ def lower_bound(chip: Chip, p: Plan, dtype: str = "fp16", out: str = "fp16") -> 
 
 
 def _most(counts, timing) -> int:
-    """MTE2's work on the core that has the most of it."""
+    """Return the largest work of MTE2 on any core, in attoseconds."""
     return max(
         sum(int(np.dot(c[x].ravel(), [t.period for t in timing[x]])) for x in ("A1", "B1"))
         for c in counts
@@ -69,11 +85,13 @@ def _most(counts, timing) -> int:
 
 
 def _bus(chip: Chip, table: Table, counts, timing, idle: int, before: int) -> float:
-    """The least time in which all bytes pass, each core reading and writing at most one at a time.
+    """Return the least attoseconds in which the bus can move the bytes of all cores.
 
-    A state is how many read and how many write; its time is unknown. All bytes must have passed,
-    and every core's reader (its writer) is off the bus while it initialises, and for ``idle`` after
-    its last transfer (``before`` its first).
+    Each core reads at most one tile and writes at most one tile at a time. A state is a pair
+    (number of cores that read, number that write), and the variables of the linear programme are
+    the times spent in each state. All bytes must be moved. Every reader must be off the bus while
+    it initialises and for ``idle`` after its last transfer; every writer while it initialises and
+    for ``before`` its first transfer.
     """
     bus = chip.buses[timing["A1"][0].bus]
     cores = len(counts)
@@ -85,7 +103,7 @@ def _bus(chip: Chip, table: Table, counts, timing, idle: int, before: int) -> fl
             moved[name] += int(np.dot(c[name].ravel(), size))
             starts[name] += int(np.dot(c[name].ravel(), [t.init for t in timing[name]]))
     if bus.per_core:
-        raise ValueError(f"bus of a bound must be shared by all cores, not {bus.name}")
+        raise ValueError(f"bus must be shared by all cores for a bound, not {bus.name}")
     alone = max(float(t.rate) for name in moved for t in timing[name]) / ATTO
     states = [(r, w) for r in range(cores + 1) for w in range(cores + 1) if r + w]
     read, write = [], []
@@ -93,7 +111,7 @@ def _bus(chip: Chip, table: Table, counts, timing, idle: int, before: int) -> fl
         share = min(float(bus.total(r + w)) / ATTO / (r + w), alone)
         read.append(share * r)
         write.append(share * w)
-    unit = 1e12  # microseconds keep the numbers of the programme near 1
+    unit = 1e12  # in microseconds, the coefficients of the programme are near 1
     rows = [read, write, [cores - r for r, _ in states], [cores - w for _, w in states]]
     rows = [[*row, extra] for row, extra in zip(rows, (0, 0, cores, cores), strict=True)]
     need = [
@@ -102,15 +120,24 @@ def _bus(chip: Chip, table: Table, counts, timing, idle: int, before: int) -> fl
         (starts["A1"] + starts["B1"] + cores * idle) / unit,
         (starts["out"] + cores * before) / unit,
     ]
-    found = linprog(np.ones(len(states) + 1), A_ub=-np.array(rows), b_ub=-np.array(need))
-    return float(found.fun) * unit if found.success else 0.0
+    solution = linprog(np.ones(len(states) + 1), A_ub=-np.array(rows), b_ub=-np.array(need))
+    return float(solution.fun) * unit if solution.success else 0.0
 
 
 def estimate(chip: Chip, p: Plan, dtype: str = "fp16", out: str = "fp16") -> float:
-    """Attoseconds about, for an order in which to try: tile after tile of C through five stages.
+    """Estimate the attoseconds of a plan, to order the plans of a search.
 
-    Within a tile, a stage begins a step after the one before it and ends a step after it. All cores
-    are taken to read at once, and to write while they read; tiles to be all of the first's size.
+    The tiles of C pass through five stages (loads to L1, loads to L0, the Cube, V, stores). Within
+    a tile, a stage starts one step after the stage before it and ends one step after it. The
+    estimate assumes that all cores read at the same time, that they write while they read, and that
+    all tiles have the size of the first.
+
+    Parameters
+    ----------
+    chip : Chip
+    p : Plan
+    dtype, out : str
+        The dtypes of the operands and of the result.
     """
     table = Table(chip, p, dtype, out)
     number = {x: int(table.at[x].ravel()[0]) for x in _NAMES}
@@ -119,14 +146,14 @@ def estimate(chip: Chip, p: Plan, dtype: str = "fp16", out: str = "fp16") -> flo
     period = {x: t.period for x, t in timing.items()}
     _, _, down, right = busiest(p)
     depth, cores, slots = p.k.tiles, len(p.across), p.tiling.b_num
-    alone = both = 0.0
+    alone = both = 0.0  # attoseconds per byte and core if cores only read, and if they also write
     if timing["A1"].bus is not None and timing["A1"].bus == timing["out"].bus:
         bus = chip.buses[timing["A1"].bus]
         alone = cores / (float(bus.total(cores)) / ATTO)
         both = 2 * cores / (float(bus.total(2 * cores)) / ATTO)
     fill, mul = period["A0"] + period["B0"], period["mmad"]
-    leave = [0.0] * p.c_slots  # when each slot of C has left L0C, and UB
-    away = [0.0] * p.c_slots
+    leave = [0.0] * p.c_slots  # the time at which each slot of C has left L0C
+    away = [0.0] * p.c_slots  # and UB
     loaded = filled = made = left = written = 0.0
     for tile in range(down * right):
         i, j, c = tile // right, tile % right, tile % p.c_slots

@@ -1,7 +1,7 @@
-"""The applications of Table 2.4, from global memory to global memory, double-buffered on each core.
+"""The applications of Tang 2024, Table 2.4: from global memory to global memory, double-buffered.
 
-Softmax and max pooling keep 16 channels, or as many positions as there are, in the lanes, so that
-no value has to be read by the scalar unit.
+Softmax computes 128 positions in parallel in the lanes and max pooling 16 channels, so that the
+scalar unit never has to read a value.
 
 References
 ----------
@@ -15,26 +15,38 @@ import numpy as np
 from vitruvian.golden import vector
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View
 from vitruvian.sim.kernels import gemm, matmul
+from vitruvian.sim.kernels.kernel import DoubleBuffer, Kernel, KernelInstance, Needs, cores_of
 from vitruvian.sim.kernels.layout import unpack_c
-from vitruvian.sim.kernels.made import Kernel, Made, Needs, Ring, cores_of
 from vitruvian.sim.kernels.tiling import Tiling, blocks_of, choose, plan
 
 __all__ = ["KERNELS"]
 
 V, MTE2, MTE3 = Unit.V, Unit.MTE2, Unit.MTE3
 
-#: Work on a piece: core, result, operand, and room for what comes between.
+#: A function that emits the work on a piece: (core, result, operand, intermediate buffer).
 Body = Callable[[Core, View, View, View], object]
 
 
 def _stream(
     core: Core, x: View, y: View, pieces: range, body: Body, between: tuple[int, ...] = (16,)
 ) -> None:
-    """y[p] = body(x[p]) for some pieces, loads and stores of one beside the work on another."""
+    """Emit y[p] = body(x[p]) for some pieces; loads and stores overlap the work on other pieces.
+
+    Parameters
+    ----------
+    core : Core
+    x, y : View
+        The tensors in global memory; the first axis counts the pieces.
+    pieces : range
+        The pieces of this core.
+    body : callable
+    between : tuple of int
+        The shape of the intermediate buffer.
+    """
     ins = [core.allocate("UB", x.shape[1:], x.dtype, "in") for _ in "01"]
     outs = [core.allocate("UB", y.shape[1:], y.dtype, "out") for _ in "01"]
     room = core.allocate("UB", between, x.dtype, "between")
-    full, done = Ring(core, MTE2, V), Ring(core, V, MTE3)
+    full, done = DoubleBuffer(core, MTE2, V), DoubleBuffer(core, V, MTE3)
     for count, p in enumerate(pieces):
         slot = count % 2
         full.begin_write(slot)
@@ -52,15 +64,15 @@ def _stream(
     done.close()
 
 
-def _dealt(cores: list[Core], pieces: int) -> Iterator[tuple[Core, range]]:
-    """Pieces to cores, as equal as can be."""
+def _distribute(cores: list[Core], pieces: int) -> Iterator[tuple[Core, range]]:
+    """Divide the pieces among the cores as equally as possible."""
     for number, core in enumerate(cores):
         part = range(pieces * number // len(cores), pieces * (number + 1) // len(cores))
         if part:
             yield core, part
 
 
-def _made(
+def _streamed(
     name: str,
     chip: Chip,
     cores: int | None,
@@ -70,33 +82,54 @@ def _made(
     dtypes: tuple[str, str],
     body: Body,
     between: tuple[int, ...] = (16,),
-) -> Made:
-    """A stream over the first axis of x; the last piece may be filled up."""
+) -> KernelInstance:
+    """Build a kernel that streams over the first axis of x; the last piece may be padded.
+
+    Parameters
+    ----------
+    name : str
+    chip : Chip
+    cores : int or None
+    shapes : (tuple of int, tuple of int)
+        The shapes of x and y.
+    data : ndarray or None
+        The contents of x, or None for a program without data.
+    golden : callable
+        Computes y from x.
+    dtypes : (str, str)
+        The dtypes of x and y.
+    body : callable
+        Emits the work on a piece.
+    between : tuple of int
+        The shape of the intermediate buffer.
+    """
     program = Program(chip, name)
     some = cores_of(program, cores)
     gx = program.tensor("x", shapes[0], dtypes[0], data)
     gy = program.tensor("y", shapes[1], dtypes[1])
-    for core, part in _dealt(some, shapes[0][0]):
+    for core, part in _distribute(some, shapes[0][0]):
         _stream(core, gx, gy, part, body, between)
     if data is None:
-        return Made(program, {})
-    return Made(program, {"y": lambda: golden(data)})
+        return KernelInstance(program, {})
+    return KernelInstance(program, {"y": lambda: golden(data)})
 
 
 def _needs(chip: Chip, cores: int | None, pieces: int, each: int, elements: int) -> Needs:
-    """Of a stream: ``each`` instructions of a piece's body, ``elements`` of all pieces."""
+    """Return the needs of a stream with ``each`` instructions per piece and ``elements`` in all."""
     count = chip.kind().count if cores is None else cores
     return Needs(pieces * (each + 10) + 8 * min(count, pieces), 24 * elements)
 
 
-#: Elements of a piece of the kernels that go element by element.
+#: Elements of a piece of the elementwise kernels.
 _PIECE = 4096
 
 
 def _elements(
     name: str, title: str, dtypes: tuple[str, str], body: Body, golden: Callable
 ) -> Kernel:
-    def make(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None) -> Made:
+    def make(
+        size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None
+    ) -> KernelInstance:
         (count,) = size
         shape = (-(-count // _PIECE), _PIECE)
         x = None
@@ -105,7 +138,7 @@ def _elements(
             x = np.zeros(shape, np.dtype(_NUMPY[dtypes[0]]))
             x.reshape(-1)[:count] = rng.normal(0, 100, count).astype(x.dtype)
         title_ = f"{name} {count}"
-        return _made(title_, chip, cores, (shape, shape), x, golden, dtypes, body)
+        return _streamed(title_, chip, cores, (shape, shape), x, golden, dtypes, body)
 
     def needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
         pieces = -(-size[0] // _PIECE)
@@ -128,8 +161,10 @@ def _cast(source: str, target: str) -> Kernel:
     )
 
 
-def _softmax(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None) -> Made:
-    """Over n classes of p·128 positions each piece: (pieces, n, 128)."""
+def _softmax(
+    size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None
+) -> KernelInstance:
+    """Build a softmax over n classes at pieces · 128 positions; x is (pieces, n, 128)."""
     pieces, classes = size
     if classes > 128:
         raise ValueError(f"classes of softmax must be 1 … 128, not {classes}")
@@ -153,7 +188,7 @@ def _softmax(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | N
         for n in range(classes):
             core.vdiv(y[n], y[n], room)
 
-    return _made(
+    return _streamed(
         f"softmax {pieces}×{classes}×128",
         chip,
         cores,
@@ -172,7 +207,7 @@ def _softmax_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Need
 
 
 def _softmax_golden(x: np.ndarray) -> np.ndarray:
-    """The same in the same order, each operation rounded."""
+    """Compute softmax over the first axis in the kernel's order, each operation rounded."""
     top = x[0]
     for row in x[1:]:
         top = vector.maximum(top, row)
@@ -183,8 +218,10 @@ def _softmax_golden(x: np.ndarray) -> np.ndarray:
     return vector.div(powers, np.broadcast_to(total, x.shape))
 
 
-def _maxpool(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None) -> Made:
-    """Windows w × w at distances s over images of h × h pixels of 16 channels."""
+def _maxpool(
+    size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None
+) -> KernelInstance:
+    """Build a max pooling of w × w windows with stride s over h × h pixels with 16 channels."""
     images, side, window, step = size
     if window > side:
         raise ValueError(f"window of maxpool must be within the {side} pixels, not {window}")
@@ -200,14 +237,15 @@ def _maxpool(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | N
         for dh in range(window):
             for dw in range(window):
                 for column in range(0, out, 8):
-                    many = min(8, out - column)  # a block is a pixel, a repeat a part of a row
+                    # A block holds the channels of a pixel, a repeat up to eight pixels of a row.
+                    many = min(8, out - column)
                     old = y[0, column]
                     new = a[dh, dw + column * step]
                     strides = {"dst": (1, out), "src0": (1, out), "src1": (step, step * side)}
                     if first:
                         old, strides["src0"] = new, strides["src1"]
-                    how = {"repeat": out, "mask": (1 << 16 * many) - 1, "strides": strides}
-                    core.vmax(y[0, column], old, new, **how)
+                    mask = (1 << 16 * many) - 1
+                    core.vmax(y[0, column], old, new, repeat=out, mask=mask, strides=strides)
                 first = False
 
     def golden(x: np.ndarray) -> np.ndarray:
@@ -215,7 +253,7 @@ def _maxpool(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | N
         return np.ascontiguousarray(windows[:, ::step, ::step].max(axis=(-2, -1)))
 
     name = f"maxpool {images}×{side}×{side}×16, {window}×{window}/{step}"
-    return _made(name, chip, cores, shapes, x, golden, ("fp16", "fp16"), body)
+    return _streamed(name, chip, cores, shapes, x, golden, ("fp16", "fp16"), body)
 
 
 def _maxpool_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
@@ -226,7 +264,9 @@ def _maxpool_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Need
     return _needs(chip, cores, images, each, images * side * side * 16)
 
 
-def _cube_kernel(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None) -> Made:
+def _cube_kernel(
+    size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None
+) -> KernelInstance:
     return _matmul(size, chip, 1 if cores is None else cores, seed, (1, 1, 1, 1))
 
 
@@ -240,14 +280,16 @@ def _matmul(
     cores: int | None,
     seed: int | None,
     tiling: tuple[int, ...] | None = None,
-) -> Made:
+) -> KernelInstance:
     m, k, n = size
     data = None if seed is None else matmul.operands(m, k, n, seed=seed)
     cut = None if tiling is None else Tiling(*tiling)
     program = matmul.build(m, k, n, chip=chip, cores=cores, data=data, tiling=cut)
     if data is None:
-        return Made(program, {})
-    return Made(program, {"c": lambda: matmul.expected(*data)}, {"c": lambda c: unpack_c(c, m, n)})
+        return KernelInstance(program, {})
+    return KernelInstance(
+        program, {"c": lambda: matmul.expected(*data)}, {"c": lambda c: unpack_c(c, m, n)}
+    )
 
 
 def _matmul_needs(
@@ -263,7 +305,7 @@ def _matmul_needs(
 
 
 def _operand_bytes(m: int, k: int, n: int) -> int:
-    """Bytes of A, B and C, as they are drawn, packed, in memory and compared."""
+    """Return the bytes of A, B and C in all copies: drawn, packed, in memory and compared."""
     m, k, n = (-(-x // 16) * 16 for x in (m, k, n))
     return 16 * (m * k + k * n + m * n)
 
@@ -271,13 +313,13 @@ def _operand_bytes(m: int, k: int, n: int) -> int:
 def _blocking(
     chip: Chip, cores: int | None, tiling: tuple[int, ...] | None
 ) -> tuple[int, gemm.Blocking]:
-    """Cores and blocking: as many columns as there can be of four rows, or fewer rows."""
+    """Return the cores and the blocking; the default grid has up to four rows of cores."""
     cores = chip.kind(gemm.cube_kind(chip)).count if cores is None else cores
     down = min(4, cores)
     blocking = gemm.Blocking(*(tiling or (down, cores // down)))
     if blocking.down * blocking.across > cores:
         grid = f"{blocking.down}×{blocking.across}"
-        raise ValueError(f"grid must be of 1 … {cores} cores, not {grid}")
+        raise ValueError(f"grid must have 1 … {cores} cores, not {grid}")
     return cores, blocking
 
 
@@ -287,14 +329,14 @@ def _gemm(
     cores: int | None,
     seed: int | None,
     tiling: tuple[int, ...] | None = None,
-) -> Made:
+) -> KernelInstance:
     m, k, n = size
     _, blocking = _blocking(chip, cores, tiling)
     data = None if seed is None else matmul.operands(m, k, n, seed=seed)
     program = gemm.build(m, k, n, chip=chip, blocking=blocking, data=data, im2col=False)
     if data is None:
-        return Made(program, {})
-    return Made(program, {"c": lambda: matmul.expected(*data, out="fp32")})
+        return KernelInstance(program, {})
+    return KernelInstance(program, {"c": lambda: matmul.expected(*data, out="fp32")})
 
 
 def _gemm_needs(
@@ -310,7 +352,7 @@ def _gemm_needs(
     return Needs(instructions, _operand_bytes(m, k, n), m * k * n)
 
 
-#: Numbers of a `matmul.Tiling` and of a `gemm.Blocking`.
+#: Names of the numbers of a ``matmul.Tiling`` and of a ``gemm.Blocking``.
 _TILING = ("mTiles", "kTiles", "nTiles", "bNum")
 _BLOCKING = ("down", "across", "m", "k", "n", "stepK")
 

@@ -1,13 +1,14 @@
 """Matrix product on the Cube cores of a 910B: base tiles in L0, several of them along K in L1.
 
-Every core has a part of C and goes over its base tiles row by row. L1 has two slots of ``step_k``
-base tiles of A and of B, L0A and L0B two of one base tile, L0C one tile of C, which FIX writes to
-global memory. A is row-major, B is stored transposed (N, K) and row-major, C is FP32, row-major.
+Every core computes a part of C, base tile by base tile, row by row. L1 has two slots with
+``step_k`` base tiles of A and of B each, L0A and L0B have two slots with one base tile each, and
+L0C holds one tile of C, which FIX writes to global memory. A is row-major, B is stored transposed
+(N, K) and row-major, and C is FP32 and row-major.
 
 References
 ----------
-The GEMM example of pto-isa (hicann): grid of cores, base tiles, steps, double buffers, and A loaded
-to L0A by Im2Col with a filter of one pixel.
+The GEMM example of pto-isa (hicann): the grid of cores, base tiles, steps, double buffers, and the
+load of A to L0A by Im2Col with a filter of one pixel.
 """
 
 from dataclasses import dataclass
@@ -24,16 +25,16 @@ M, MTE1, MTE2, FIX = Unit.M, Unit.MTE1, Unit.MTE2, Unit.FIX
 
 @dataclass(frozen=True)
 class Blocking:
-    """How a product is dealt to cores and cut.
+    """The division of a product among cores and into tiles.
 
     Attributes
     ----------
     down, across : int
-        Grid of cores.
+        Rows and columns of the grid of cores.
     m, k, n : int
-        Base tile, multiples of 16.
+        Size of a base tile, multiples of 16.
     step_k : int
-        Base tiles of A and of B in a slot of L1.
+        Number of base tiles of A and of B in a slot of L1.
     """
 
     down: int = 4
@@ -54,24 +55,24 @@ def build(
     data: tuple[np.ndarray, np.ndarray] | None = None,
     im2col: bool | None = None,
 ) -> Program:
-    """C (m, n) = A (m, k) · B (k, n), FP16 to FP32.
+    """Build C (m, n) = A (m, k) · B (k, n) with FP16 operands and an FP32 result.
 
     Parameters
     ----------
     m, k, n : int
-        Multiples of 16; cores that have no part of C do nothing.
+        Sizes, multiples of 16; cores without a part of C have no instructions.
     chip : Chip or str
     blocking : Blocking, optional
     data : (A, B), optional
-        The tensor b is B transposed.
-    im2col : bool
-        Load A by Im2Col, which has its own times, but whose data are not computed; by default if
-        there are no data.
+        float16 arrays of shapes (m, k) and (k, n); the tensor b holds B transposed.
+    im2col : bool, optional
+        If True, load A by Im2Col, which has times of its own but whose data are not computed. The
+        default is True without data and False with data.
 
     Raises
     ------
     ValueError
-        For sizes that are no multiples of 16, or a blocking that does not fit.
+        If a size is not a multiple of 16, or the blocking does not fit the chip.
     """
     chip = load_chip(chip) if isinstance(chip, str) else chip
     blocking = blocking or Blocking()
@@ -95,7 +96,20 @@ def build(
 def lower_gemm(
     m: int, k: int, n: int, *, chip: Chip, blocking: Blocking | None = None
 ) -> tuple[Lowered, list[Stream]]:
-    """The arrays of `build` without data, from one of each different step."""
+    """Lower the program of ``build`` without data; each distinct step is built only once.
+
+    Parameters
+    ----------
+    m, k, n : int
+    chip : Chip
+    blocking : Blocking, optional
+        All as in ``build``.
+
+    Raises
+    ------
+    ValueError
+        As in ``build``.
+    """
     blocking = blocking or Blocking()
     _check(m, k, n, chip, blocking)
     program = Program(chip, f"gemm {m}×{k}×{n}")
@@ -123,12 +137,12 @@ def lower_gemm(
 
 
 def cube_kind(chip: Chip) -> str:
-    """The kind of core that has a unit FIX, and the memories of a Cube.
+    """Return the name of the kind of core that has a unit FIX and the memories of a Cube.
 
     Raises
     ------
     ValueError
-        If there is none.
+        If the chip has no such cores.
     """
     for kind in chip.kinds.values():
         if FIX in kind.units and kind.buffers.keys() >= {"L1", "L0A", "L0B", "L0C"}:
@@ -142,7 +156,7 @@ def _check(m: int, k: int, n: int, chip: Chip, b: Blocking) -> None:
             raise ValueError(f"{name} must be a multiple of 16, not {size!r}")
     kind = chip.kind(cube_kind(chip))
     if min(b.down, b.across, b.step_k) < 1 or b.down * b.across > kind.count:
-        raise ValueError(f"grid must be of 1 … {kind.count} cores, not {b.down}×{b.across}")
+        raise ValueError(f"grid must have 1 … {kind.count} cores, not {b.down}×{b.across}")
     need = {
         "L1": 2 * b.step_k * b.k * (b.m + b.n) * 2,
         "L0A": 4 * b.m * b.k,
@@ -156,7 +170,7 @@ def _check(m: int, k: int, n: int, chip: Chip, b: Blocking) -> None:
 
 
 def _parts(m: int, n: int, b: Blocking) -> list[tuple[range, range]]:
-    """Rows and columns of C of each core, in whole blocks of 16."""
+    """Return the rows and columns of C of each core, in whole blocks of 16."""
     rows = [m // 16 * i // b.down * 16 for i in range(b.down + 1)]
     columns = [n // 16 * j // b.across * 16 for j in range(b.across + 1)]
     return [
@@ -168,7 +182,7 @@ def _parts(m: int, n: int, b: Blocking) -> list[tuple[range, range]]:
 
 @dataclass(frozen=True)
 class _Step:
-    """Tiles of A and B to L1, and all products from them."""
+    """A step: the load of tiles of A and B to L1, and all products computed from them."""
 
     i: int
     j: int
@@ -183,7 +197,7 @@ class _Step:
 
     @property
     def key(self) -> tuple:
-        """All that an engine can see of it."""
+        """All properties that affect the times of the step."""
         return (
             self.rows,
             self.columns,
@@ -196,7 +210,7 @@ class _Step:
 
 
 class _Body:
-    """The instructions of one core."""
+    """The emitter of the instructions of one core."""
 
     def __init__(
         self, core: Core, blocking: Blocking, tensors: tuple[View, View, View], im2col: bool
@@ -213,19 +227,19 @@ class _Body:
     _BACK = ((MTE1, MTE2, 2), (M, MTE1, 2), (FIX, M, 1))
 
     def begin(self) -> None:
-        """Every slot is free."""
+        """Mark every slot as free."""
         for source, target, count in self._BACK:
             for register in range(count):
                 self.core.set_flag(source, target, register)
 
     def end(self) -> None:
-        """Wait for every slot."""
+        """Wait until every slot is free."""
         for source, target, count in self._BACK:
             for register in range(count):
                 self.core.wait_flag(source, target, register)
 
     def steps(self, rows: range, columns: range, k: int):
-        """All steps of a core's part of C."""
+        """Yield all steps of a core's part of C."""
         b, count, products = self.b, 0, 0
         deep = b.k * b.step_k
         for i in range(rows.start, rows.stop, b.m):
@@ -248,7 +262,7 @@ class _Body:
                     products += -(-depth // b.k)
 
     def step(self, s: _Step) -> None:
-        """Loads, products, and the tile of C after the last."""
+        """Emit the loads and products of a step, and the store of C after the last step."""
         core = self.core
         core.wait_flag(MTE1, MTE2, s.slot)
         a1 = self.a1[s.slot][: s.rows * s.depth]
@@ -273,7 +287,7 @@ class _Body:
         a0, b0 = self.a0[slot], self.b0[slot]
         core.wait_flag(M, MTE1, slot)
         if self.im2col:
-            # The instruction's second form, m × k elements at a time, which has no builder.
+            # The second form of the instruction, m × k elements at a time, has no builder method.
             core.add(
                 MTE1,
                 "im2col",
@@ -284,7 +298,8 @@ class _Body:
                 work=Work(nbytes=2 * s.rows * depth, repeats=s.rows * depth // 256),
             )
         else:
-            for column in range(depth // 16):  # of fractals in L1, to rows of them
+            # L1 holds columns of fractals, L0A rows of fractals: load one column at a time.
+            for column in range(depth // 16):
                 part = a1[(at // 16 + column) * s.rows * 16 :]
                 step = depth // 16 * 512
                 core.load(a0[column * 256 :], part, repeat=s.rows // 16, dst_stride=step)

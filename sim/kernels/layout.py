@@ -1,10 +1,10 @@
-"""Matrices as fractals of 512 bytes, as the Cube's memories hold them, and back."""
+"""Conversion of matrices to the Cube's layout of 512-byte fractals, and back."""
 
 import numpy as np
 
 __all__ = ["pack_a", "pack_b", "unpack_c"]
 
-#: Bytes of a row of a fractal.
+#: Bytes in a row of a fractal.
 _ROW_BYTES = 32
 
 
@@ -13,7 +13,13 @@ def _filled(x: np.ndarray, rows: int, columns: int) -> np.ndarray:
 
 
 def pack_a(a: np.ndarray) -> np.ndarray:
-    """A (M, K) as rows of fractals (M/16, K/k, 16, k), k being 32 bytes; zeros fill up."""
+    """Pack A (M, K) into rows of fractals, padded with zeros.
+
+    Returns
+    -------
+    (⌈M/16⌉, ⌈K/k⌉, 16, k) ndarray
+        Where k elements are 32 bytes.
+    """
     deep = _ROW_BYTES // a.dtype.itemsize
     whole = _filled(a, 16, deep)
     rows, columns = whole.shape
@@ -23,7 +29,13 @@ def pack_a(a: np.ndarray) -> np.ndarray:
 
 
 def pack_b(b: np.ndarray) -> np.ndarray:
-    """B (K, N) as rows of fractals (K/k, N/16, 16, k), each of them transposed."""
+    """Pack B (K, N) into rows of transposed fractals, padded with zeros.
+
+    Returns
+    -------
+    (⌈K/k⌉, ⌈N/16⌉, 16, k) ndarray
+        Where k elements are 32 bytes.
+    """
     deep = _ROW_BYTES // b.dtype.itemsize
     whole = _filled(b, deep, 16)
     rows, columns = whole.shape
@@ -33,6 +45,6 @@ def pack_b(b: np.ndarray) -> np.ndarray:
 
 
 def unpack_c(c: np.ndarray, m: int, n: int) -> np.ndarray:
-    """Columns of fractals (N/16, M/16, 16, 16) as the (m, n) matrix they begin with."""
+    """Unpack columns of fractals (N/16, M/16, 16, 16); return the first m rows and n columns."""
     across, down = c.shape[:2]
     return np.ascontiguousarray(c.transpose(1, 2, 0, 3).reshape(16 * down, 16 * across)[:m, :n])

@@ -1,14 +1,14 @@
-"""Tiled matrix product on cores with all units: Alg. 3 with any shape and any number of cores.
+"""Tiled matrix product on cores with all units: Alg. 3 for any shape and number of cores.
 
-A step is one product of an A tile by a B tile: loads to L1 on MTE2, to L0A and L0B on MTE1, mmad on
-the Cube, and after the last one along K the tile of C by V to UB and by MTE3 to global memory. Each
-control flow has one register of each pair of units: one flag says that a slot is full, one back
-that it is free.
+A step multiplies an A tile by a B tile: MTE2 loads them to L1, MTE1 to L0A and L0B, and the Cube
+executes mmad. After the last step along K, V moves the tile of C to UB and MTE3 moves it to global
+memory. Each control flow has its own slot and uses one register for each pair of units: the flag
+in one direction marks the slot as full, the flag in the other direction as free.
 
 References
 ----------
-Tang 2024, Alg. 3 and §2.4.2. Its listing has lost its indentation: here the tests for the first
-row and column guard the loads to L1 only, and only if what they load fits L1 for so long.
+Tang 2024, Alg. 3 and §2.4.2. The printed listing has lost its indentation. Here the tests for the
+first row and column guard only the loads to L1, and only if the loaded tiles can stay in L1.
 """
 
 import numpy as np
@@ -27,7 +27,14 @@ V, M, MTE1, MTE2, MTE3 = Unit.V, Unit.M, Unit.MTE1, Unit.MTE2, Unit.MTE3
 def operands(
     m: int, k: int, n: int, *, dtype: str = "fp16", seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A and B at random: normal, or all integers of eight bits."""
+    """Return random A (m, k) and B (k, n): normal float16, or uniform int8.
+
+    Parameters
+    ----------
+    m, k, n : int
+    dtype : {"fp16", "int8"}
+    seed : int
+    """
     rng = np.random.default_rng(seed)
     if dtype == "int8":
         a, b = (rng.integers(-128, 128, s, np.int8) for s in ((m, k), (k, n)))
@@ -37,7 +44,19 @@ def operands(
 
 
 def expected(a: np.ndarray, b: np.ndarray, out: str = "fp16", preset: str = "ieee") -> np.ndarray:
-    """C = A·B by golden: blocks of 32 bytes of K in order, each rounded once, then ``out``."""
+    """Compute C = A·B with the golden model of mmad.
+
+    The sum along K proceeds in blocks of 32 bytes, each rounded once; the result is then converted
+    to ``out``.
+
+    Parameters
+    ----------
+    a, b : (m, k) and (k, n) ndarray of float16 or int8
+    out : {"fp16", "fp32"}
+        The dtype of C; int8 operands always give int32.
+    preset : str
+        The preset of the accuracy, see ``golden.fp.PRESETS``.
+    """
     if a.dtype == np.int8:
         deep = -(-a.shape[1] // 32) * 32 - a.shape[1]
         left, right = np.pad(a, [(0, 0), (0, deep)]), np.pad(b, [(0, deep), (0, 0)])
@@ -51,7 +70,7 @@ def expected(a: np.ndarray, b: np.ndarray, out: str = "fp16", preset: str = "iee
 
 
 def result(c: np.ndarray, m: int, n: int) -> np.ndarray:
-    """What a program of `build` left in its tensor c, as an (m, n) matrix."""
+    """Return the tensor c of a program of ``build`` as an (m, n) matrix."""
     return unpack_c(c, m, n)
 
 
@@ -67,33 +86,33 @@ def build(
     out: str | None = None,
     data: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> Program:
-    """C (m, n) = A (m, k) · B (k, n).
+    """Build C (m, n) = A (m, k) · B (k, n).
 
     Parameters
     ----------
     m, k, n : int
-        Any; edges are filled up with zeros in global memory, to whole fractals.
+        Any positive sizes; the matrices in global memory are padded with zeros to whole fractals.
     chip : Chip or str
     tiling : Tiling, optional
-        `choose` finds one.
+        By default, that of ``choose``.
     cores : int, optional
-        All of the chip by default.
+        By default, all cores of the chip.
     dtype : {"fp16", "int8"}
-        Of A and B.
+        The dtype of A and B.
     out : str, optional
-        Of C: "fp16" (default) or "fp32"; "int32" of int8.
+        The dtype of C: "fp16" (default) or "fp32", and "int32" for int8 operands.
     data : (A, B), optional
-        Without them times alone can be computed.
+        Arrays of shapes (m, k) and (k, n); without them, only times can be computed.
 
     Returns
     -------
     Program
-        With the tensors a, b and c in fractals; `result` makes a matrix of c.
+        Its tensors a, b and c are stored in fractals; ``result`` converts c to a matrix.
 
     Raises
     ------
     ValueError
-        For sizes, a tiling or a number of cores that cannot be.
+        If a size, the tiling, the number of cores or a dtype is invalid.
     """
     chip = load_chip(chip) if isinstance(chip, str) else chip
     blocks = blocks_of(m, k, n, dtype)
@@ -123,7 +142,7 @@ def build(
 
 
 class _Body:
-    """The instructions of one core."""
+    """The emitter of the instructions of one core."""
 
     def __init__(
         self,
@@ -150,7 +169,7 @@ class _Body:
         self.ub = core.allocate("UB", (p.c_slots, m * n, 16, 16), self.y.dtype, "C in UB")
 
     def emit(self) -> None:
-        """All steps; every slot is free at first, and waited for at the end."""
+        """Emit all steps; every slot is free at first, and the end waits until all are free."""
         core, p, (i0, i1, j0, j1) = self.core, self.p, self.part
         slots = p.tiling.b_num
         back = [(MTE1, MTE2, slots), (M, MTE1, slots), (V, M, p.c_slots), (MTE3, V, p.c_slots)]
@@ -171,7 +190,7 @@ class _Body:
                 core.wait_flag(source, target, register)
 
     def _place(self, i: int, j: int, t: int, slot: int) -> tuple[int, int]:
-        """First fractal of the A and the B tile in L1."""
+        """Return the index of the first fractal of the A tile and of the B tile in L1."""
         p = self.p
         at_a = p.k.bound(t) * p.m.size(i) if p.keep_a else slot * p.m.largest * p.k.largest
         if not p.keep_b:
@@ -210,7 +229,7 @@ class _Body:
             core.set_flag(M, V, c)
 
     def _load(self, dst: View, src: View, down: Cut, r: int, right: Cut, s: int) -> None:
-        """Fractals of a tile from global memory: a burst for each row of them."""
+        """Load the fractals of a tile from global memory, with a burst for each row of fractals."""
         rows = slice(down.bound(r), down.bound(r + 1))
         columns = slice(right.bound(s), right.bound(s + 1))
         part = src[rows, columns]

@@ -1,8 +1,8 @@
-"""The best tiling of a matrix product: all of them, or as few as prove it.
+"""Searches for the best tiling of a matrix product: exhaustive, or guided by bounds.
 
 References
 ----------
-Tang 2024, §2.4.2: every permutation of the four parameters is timed, and the fastest is taken.
+Tang 2024, §2.4.2: every permutation of the four parameters is timed, and the fastest is chosen.
 """
 
 import json
@@ -27,31 +27,33 @@ __all__ = ["Candidate", "Problem", "SearchError", "Tuned", "exhaustive", "guided
 
 Watch = Callable[[int, int], None]
 
-#: Steps that a process times before it reports, about.
+#: The approximate number of steps that a process times before it reports.
 _PORTION = 40_000
 
-#: Tilings that a search may try, and steps of the busiest core that it may time, of one tiling
-#: (gigabytes) and of all (hours).
+#: The largest number of tilings, of steps of the busiest core for one tiling (memory: gigabytes),
+#: and of such steps for all tilings of a search (time: hours).
 MOST_TILINGS, MOST_STEPS, MOST_STEPS_OF_ALL = 300_000, 1_000_000, 2_000_000_000
 
-#: Seconds in which a Dask scheduler and a worker of it must answer.
+#: Seconds within which a Dask scheduler and one of its workers must answer.
 ANSWER_S = 10.0
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A product on a chip.
+    """A matrix product on a chip.
 
     Attributes
     ----------
     m, k, n : int
     chip : str
-        Name, or path of a TOML file.
+        The name of a chip, or the path of a TOML file.
     cores : int
     dtype, out : str
+        The dtypes of the operands and of the result.
     any_integer : bool
+        If True, try all numbers of tiles, not only divisors; see ``tiling.feasible``.
     b_nums : tuple of int, optional
-        See `tiling.feasible`.
+        The numbers of control flows to try; see ``tiling.feasible``.
     """
 
     m: int
@@ -66,21 +68,21 @@ class Problem:
 
     @property
     def c_bytes(self) -> int:
-        """Bytes of an element of C."""
+        """The bytes of an element of C."""
         return 2 if self.out == "fp16" else 4
 
     def plan(self, chip: Chip, tiling: Tiling) -> Plan:
-        """A tiling on this problem's cores."""
+        """Return the plan of a tiling on this problem's cores."""
         blocks = blocks_of(self.m, self.k, self.n, self.dtype)
         return plan(chip, blocks, tiling, self.cores, self.c_bytes)
 
     def tilings(self, chip: Chip) -> list[Tiling]:
-        """All that fit.
+        """Return all tilings that fit the chip.
 
         Raises
         ------
         ValueError
-            If none does, or the problem is none, or they are too many to be tried.
+            If no tiling fits, if the problem is invalid, or if there are too many tilings to try.
         """
         blocks = blocks_of(self.m, self.k, self.n, self.dtype)
         count = candidates(blocks, self.any_integer, self.b_nums)
@@ -89,9 +91,10 @@ class Problem:
                 f"tilings of {self} must be at most {MOST_TILINGS:,}, not {count:,}; "
                 f"take a smaller size{' or divisors only' if self.any_integer else ''}"
             )
-        plan_of_one = Tiling(*blocks, 1)
-        plan(chip, blocks, plan_of_one, self.cores, self.c_bytes)  # the smallest tiles there are
-        found = feasible(
+        # If not even the smallest tiles fit, this raises with the reason.
+        smallest = Tiling(*blocks, 1)
+        plan(chip, blocks, smallest, self.cores, self.c_bytes)
+        tilings = feasible(
             chip,
             blocks,
             self.cores,
@@ -99,35 +102,35 @@ class Problem:
             any_integer=self.any_integer,
             b_nums=self.b_nums,
         )
-        return list(found)
+        return list(tilings)
 
     def __str__(self) -> str:
         return f"{self.m}×{self.k}×{self.n}"
 
-    def check_steps(self, one: int, every: int = 0) -> None:
-        """Raise ValueError for too many steps of one tiling, or of all that are to be timed."""
-        for what, steps, most in (
-            ("a tiling", one, MOST_STEPS),
-            ("all tilings", every, MOST_STEPS_OF_ALL),
+    def check_steps(self, each: int, total: int = 0) -> None:
+        """Raise ``ValueError`` if one tiling, or all of a search together, have too many steps."""
+        for scope, steps, most in (
+            ("a tiling", each, MOST_STEPS),
+            ("all tilings", total, MOST_STEPS_OF_ALL),
         ):
             if steps > most:
                 raise ValueError(
-                    f"steps of {what} of {self} must be at most {most:,}, not {steps:,}; "
+                    f"steps of {scope} of {self} must be at most {most:,}, not {steps:,}; "
                     "take a smaller size"
                 )
 
     def time(self, chip: Chip, tiling: Tiling) -> int:
-        """Attoseconds of a tiling, by the engine.
+        """Return the attoseconds of a tiling, computed by the engine.
 
         Raises
         ------
         ValueError
             If the tiling does not fit, or has too many steps.
         """
-        found = self.plan(chip, tiling)
-        self.check_steps(steps_of(found))
-        low = lower_matmul(chip, found, self.dtype, self.out)
-        return engine.run(low).total
+        p = self.plan(chip, tiling)
+        self.check_steps(steps_of(p))
+        lowered = lower_matmul(chip, p, self.dtype, self.out)
+        return engine.run(lowered).total
 
 
 @dataclass(frozen=True)
@@ -138,7 +141,7 @@ class Candidate:
     ----------
     tiling : Tiling
     atto : int
-        Attoseconds.
+        The time in attoseconds.
     """
 
     tiling: Tiling
@@ -146,23 +149,24 @@ class Candidate:
 
     @property
     def seconds(self) -> float:
-        """The same in seconds."""
+        """The time in seconds."""
         return self.atto / 1e18
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """What a search found.
+    """The result of a search.
 
     Attributes
     ----------
     best : tuple of Candidate
-        The fastest, the first one first; of equal times the fewest tiles.
+        The fastest tilings, the best one first; of equal times, that with the fewest tiles first.
     evaluated, space : int
-        Tilings that were timed, and that fit.
+        The number of tilings that were timed, and of those that fit.
     proved : bool
-        Whether the first is certainly the optimum.
+        True if the first is proved to be the optimum.
     cached : bool
+        True if the result comes from the cache.
     """
 
     best: tuple[Candidate, ...]
@@ -173,11 +177,11 @@ class Tuned:
 
 
 class SearchError(ValueError):
-    """A search ended without a result: its processes, or its scheduler, are gone."""
+    """The search ended without a result because its processes or its scheduler ended."""
 
 
-def _rank(one: Candidate) -> tuple[int, Tiling]:
-    return one.atto, one.tiling
+def _rank(candidate: Candidate) -> tuple[int, Tiling]:
+    return candidate.atto, candidate.tiling
 
 
 def _portion(problem: Problem, tilings: Sequence[Tiling]) -> list[int]:
@@ -186,7 +190,10 @@ def _portion(problem: Problem, tilings: Sequence[Tiling]) -> list[int]:
 
 
 def _portions(problem: Problem, chip: Chip, tilings: list[Tiling]) -> Iterator[list[Tiling]]:
-    """Parts of about as many steps; the long ones first, so that no process is left alone."""
+    """Yield parts with about equal numbers of steps.
+
+    The longest tilings come first, so that at the end no process has a long part alone.
+    """
     sized = sorted(((steps_of(problem.plan(chip, t)), t) for t in tilings), reverse=True)
     problem.check_steps(sized[0][0], sum(steps for steps, _ in sized))
     part, steps = [], 0
@@ -214,17 +221,20 @@ def exhaustive(
     ----------
     problem : Problem
     jobs : int, optional
-        Processes; as many as the machine has cores by default.
+        Number of processes; by default, the number of the machine's cores.
     scheduler : str, optional
-        Address of a Dask scheduler, whose workers can import this package; they do the work.
+        Address of a Dask scheduler that does the work; its workers must have this package.
     watch : callable, optional
-        Told how many of how many tilings are done.
+        Called with the number of tilings done and the number of all.
     keep : int
+        Number of tilings to return.
 
     Raises
     ------
     ValueError
-        If nothing fits, or Dask is asked for and not there.
+        If no tiling fits, or a scheduler is given and Dask is not installed.
+    SearchError
+        If a process, a worker or the scheduler ends early.
     """
     chip = load_chip(problem.chip)
     tilings = problem.tilings(chip)
@@ -238,7 +248,7 @@ def exhaustive(
 
 
 def _spread(problem: Problem, parts: list[list[Tiling]], jobs: int | None, scheduler: str | None):
-    """(part, times) of all parts, in the order in which they are ready."""
+    """Yield (part, times) for all parts, in the order in which they are finished."""
     if scheduler is not None:
         try:
             import dask.distributed  # noqa: F401  # pyright: ignore[reportMissingImports]
@@ -269,7 +279,10 @@ def _spread(problem: Problem, parts: list[list[Tiling]], jobs: int | None, sched
 
 
 def _scheduled(problem: Problem, parts: list[list[Tiling]], scheduler: str):
-    """As `_spread`, by a Dask scheduler, which must answer and have workers all the time."""
+    """Yield (part, times) like ``_spread``, computed by the workers of a Dask scheduler.
+
+    The scheduler must answer and have workers until the end.
+    """
     import logging
 
     from dask.distributed import (  # pyright: ignore[reportMissingImports]
@@ -305,8 +318,8 @@ def _scheduled(problem: Problem, parts: list[list[Tiling]], scheduler: str):
                 raise TimeoutError
     except (CancelledError, OSError):
         raise SearchError(
-            f"scheduler {scheduler} must stay there and have workers until the search ends, "
-            f"and not be without for {ANSWER_S:g} s"
+            f"scheduler {scheduler} must run and have workers until the search ends, "
+            f"not be without them for {ANSWER_S:g} s"
         ) from None
     finally:
         with suppress(Exception):
@@ -318,64 +331,73 @@ def guided(
 ) -> Tuned:
     """Time tilings in the order of their estimates, within a budget.
 
-    The search ends early once no tiling left has a lower bound below the fastest time so far, which
-    proves that this is the optimum. Without the proof it is likely: `benchmarks/davinci.py` finds
-    the optimum of 97 among 100 random products, and of the others a tiling within 0.6 % of it.
+    The search ends early as soon as every remaining tiling has a lower bound that is not below the
+    fastest time so far; that time is then proved to be the optimum. Without such a proof it is
+    likely to be: in ``benchmarks/davinci.py`` the search finds the optimum of 97 of 100 random
+    products, and for the others a tiling within 0.6 % of it.
 
     Parameters
     ----------
     problem : Problem
     budget : float
-        Share of the tilings that may be timed.
-    watch, keep : as of `exhaustive`
+        The share of the tilings that may be timed, above 0 and at most 1.
+    watch, keep : callable, int
+        As in ``exhaustive``.
+
+    Raises
+    ------
+    ValueError
+        If the budget or the problem is invalid, or there are too many tilings or steps.
     """
     if not 0 < budget <= 1:
         raise ValueError(f"budget must be above 0 and at most 1, not {budget!r}")
     chip = load_chip(problem.chip)
     tilings = problem.tilings(chip)
-    how = {"dtype": problem.dtype, "out": problem.out}
+    dtypes = {"dtype": problem.dtype, "out": problem.out}
     plans = [problem.plan(chip, t) for t in tilings]
-    # An estimate goes over the tiles of C, some hundred times as fast as the engine over steps.
+    # An estimate loops over the tiles of C, about a hundred times as fast as the engine over steps.
     problem.check_steps(0, sum(steps_of(p) // p.k.tiles for p in plans))
-    first = [estimate(chip, p, **how) for p in plans]
+    estimates = [estimate(chip, p, **dtypes) for p in plans]
     bounds: dict[int, float] = {}
 
     def bound(i: int) -> float:
         if i not in bounds:
-            # The programme of the bus is solved to nine digits.
-            bounds[i] = lower_bound(chip, plans[i], **how) * (1 - 1e-8)
+            # The linear programme of the bus is solved to nine digits, so leave a margin.
+            bounds[i] = lower_bound(chip, plans[i], **dtypes) * (1 - 1e-8)
         return bounds[i]
 
-    order = sorted(range(len(tilings)), key=lambda i: (first[i], tilings[i]))
+    order = sorted(range(len(tilings)), key=lambda i: (estimates[i], tilings[i]))
     limit = max(1, int(budget * len(tilings)))
-    left, found, proved = order, [], False
-    while left and not proved and len(found) < limit:
-        i = _next(left, tilings, found, limit)
+    left, timed, proved = order, [], False
+    while left and not proved and len(timed) < limit:
+        i = _next(left, tilings, timed, limit)
         left = [j for j in left if j != i]
-        found.append(Candidate(tilings[i], problem.time(chip, tilings[i])))
+        timed.append(Candidate(tilings[i], problem.time(chip, tilings[i])))
         if watch is not None:
-            watch(len(found), limit)
-        fastest = min(c.atto for c in found)
+            watch(len(timed), limit)
+        fastest = min(c.atto for c in timed)
         proved = all(bound(j) >= fastest for j in left)
-    best = tuple(sorted(found, key=_rank)[:keep])
-    return Tuned(best, len(found), len(tilings), proved)
+    best = tuple(sorted(timed, key=_rank)[:keep])
+    return Tuned(best, len(timed), len(tilings), proved)
 
 
-def _next(order: list[int], tilings: list[Tiling], found: list[Candidate], limit: int) -> int:
-    """Other tiles first: the estimate hardly tells numbers of control flows apart.
+def _next(order: list[int], tilings: list[Tiling], timed: list[Candidate], limit: int) -> int:
+    """Return the index of the tiling to time next.
 
-    The last third of the budget goes to what differs from the fastest so far in one parameter.
+    Tilings with new numbers of tiles come first, since the estimate hardly distinguishes numbers of
+    control flows. The last third of the budget goes to the tilings that differ from the fastest so
+    far in one parameter.
     """
 
     def tiles(tiling: Tiling) -> tuple[int, int, int]:
         return tiling.m_tiles, tiling.k_tiles, tiling.n_tiles
 
-    if found and 3 * len(found) >= 2 * limit:
-        best = astuple(min(found, key=_rank).tiling)
+    if timed and 3 * len(timed) >= 2 * limit:
+        best = astuple(min(timed, key=_rank).tiling)
         for i in order:
             if sum(x != y for x, y in zip(astuple(tilings[i]), best, strict=True)) == 1:
                 return i
-    seen = {tiles(c.tiling) for c in found}
+    seen = {tiles(c.tiling) for c in timed}
     return next((i for i in order if tiles(tilings[i]) not in seen), order[0])
 
 
@@ -387,21 +409,31 @@ def tune(
     scheduler: str | None = None,
     watch: Watch | None = None,
 ) -> Tuned:
-    """`exhaustive` or `guided`, from the cache if that has it.
+    """Run ``exhaustive`` or ``guided``, or load its result from the cache.
 
-    What is cached is named by the problem, the chip's file and the sources that time it.
+    The key of the cache is a digest of the problem, the chip's file, and the sources that compute
+    the times.
+
+    Parameters
+    ----------
+    problem : Problem
+    method : {"exhaustive", "guided"}
+    jobs, scheduler, watch : int, str, callable, optional
+        As in ``exhaustive``.
 
     Raises
     ------
     ValueError
-        For a method that is none of the two, and as of `exhaustive`.
+        If the method is unknown, and as in ``exhaustive``.
+    SearchError
+        As in ``exhaustive``.
     """
     if method not in ("exhaustive", "guided"):
         raise ValueError(f"method must be exhaustive or guided, not {method!r}")
     load_chip(problem.chip)
-    here = Path(__file__).parent
-    core = here.parent / "davinci"
-    sources = [*here.glob("*.py"), *core.glob("*.py")]
+    kernels = Path(__file__).parent
+    core = kernels.parent / "davinci"
+    sources = [*kernels.glob("*.py"), *core.glob("*.py")]
     for folder in ("checks", "chip", "isa", "program", "timing"):
         sources += (core / folder).glob("*.py")
     texts = [path.read_text(encoding="utf-8") for path in sorted(sources)]
@@ -410,11 +442,11 @@ def tune(
 
     def build(folder: Path) -> dict:
         if method == "exhaustive":
-            found = exhaustive(problem, jobs=jobs, scheduler=scheduler, watch=watch)
+            tuned = exhaustive(problem, jobs=jobs, scheduler=scheduler, watch=watch)
         else:
-            found = guided(problem, watch=watch)
-        rows = [{**asdict(c.tiling), "atto": c.atto} for c in found.best]
-        counts = {x: getattr(found, x) for x in ("evaluated", "space", "proved")}
+            tuned = guided(problem, watch=watch)
+        rows = [{**asdict(c.tiling), "atto": c.atto} for c in tuned.best]
+        counts = {x: getattr(tuned, x) for x in ("evaluated", "space", "proved")}
         text = json.dumps({"best": rows, **counts})
         (folder / "tuned.json").write_text(text, encoding="utf-8")
         return {"problem": asdict(problem)}

@@ -1,6 +1,7 @@
-"""The programs of `matmul` as numbers into a table, for searches that time thousands of them.
+"""The programs of ``matmul`` as indices into a table, for searches that time thousands of them.
 
-Equal to `matmul.build` instruction by instruction in all that an engine looks at; a test holds it.
+They equal the programs of ``matmul.build`` in every property that an engine reads, instruction by
+instruction; a test checks this.
 """
 
 from functools import lru_cache
@@ -15,7 +16,7 @@ __all__ = ["Table", "lower_matmul", "steps_of"]
 
 V, M, MTE1, MTE2, MTE3 = Unit.V, Unit.M, Unit.MTE1, Unit.MTE2, Unit.MTE3
 
-#: Pairs of units with flags, and whether a step's slot (else its tile's) is the register.
+#: Pairs of units with flags.
 _PAIRS = (
     (MTE1, MTE2),
     (MTE2, MTE1),
@@ -26,6 +27,7 @@ _PAIRS = (
     (MTE3, V),
     (V, MTE3),
 )
+#: The flags that mark a slot as free.
 _BACK = ((MTE1, MTE2), (M, MTE1), (V, M), (MTE3, V))
 _SLOTS = 8
 _ABSENT = -1
@@ -33,7 +35,11 @@ _ABSENT = -1
 
 @lru_cache(16)
 def _flags(chip: Chip) -> tuple[Instruction, ...]:
-    """Sets of all pairs and registers, then waits; no plan has slots for registers that lack."""
+    """Return the sets of all pairs and registers, then the waits.
+
+    A plan has at most as many slots as the chip has registers, so the entries for further registers
+    are never used.
+    """
     core = Program(chip).core()
     for add in (core.set_flag, core.wait_flag):
         for source, target in _PAIRS:
@@ -51,13 +57,21 @@ def _wait(source: Unit, target: Unit) -> int:
 
 
 def steps_of(p: Plan) -> int:
-    """Steps of the busiest core."""
+    """Return the number of steps of the busiest core."""
     i0, i1, j0, j1 = p.across[0]
     return (i1 - i0) * (j1 - j0) * p.k.tiles
 
 
 def lower_matmul(chip: Chip, p: Plan, dtype: str = "fp16", out: str = "fp16") -> Lowered:
-    """The arrays of the program that `matmul.build` makes for a plan."""
+    """Return the arrays of the program that ``matmul.build`` builds for a plan.
+
+    Parameters
+    ----------
+    chip : Chip
+    p : Plan
+    dtype, out : str
+        The dtypes of the operands and of the result.
+    """
     table = Table(chip, p, dtype, out)
     sequences = {
         (chip.kind().name, number): table.sequence(part) for number, part in enumerate(p.across)
@@ -66,14 +80,15 @@ def lower_matmul(chip: Chip, p: Plan, dtype: str = "fp16", out: str = "fp16") ->
 
 
 class Table:
-    """Instructions of a plan: flags, then one of each operation and size of tile.
+    """The instructions of a plan: flags, then one instruction per operation and size of tile.
 
     Attributes
     ----------
     instructions : list of Instruction
     at : dict of str to (m, k, n) ndarray of int
-        Their numbers, by name and size of the tile: A1 and B1 to L1, A0 and B0 to L0A and L0B,
-        mmad, V out of L0C, out to global memory.
+        Indices of the instructions by name and by the size of the tile along each direction. The
+        names are "A1" and "B1" (loads to L1), "A0" and "B0" (loads to L0A and L0B), "mmad", "V"
+        (from L0C to UB) and "out" (to global memory).
     """
 
     def __init__(self, chip: Chip, p: Plan, dtype: str, out: str) -> None:
@@ -107,7 +122,7 @@ class Table:
         self.instructions.append(core.instructions[-1])
 
     def counts(self, part: tuple[int, int, int, int]) -> dict[str, np.ndarray]:
-        """How often one core does each of `at`."""
+        """Return the number of times that one core executes each instruction of ``at``."""
         p, (i0, i1, j0, j1) = self.p, part
         depth = p.k.tiles
         m = np.bincount(_kind(p.m, np.arange(i0, i1)), minlength=2)
@@ -133,7 +148,7 @@ class Table:
         }
 
     def sequence(self, part: tuple[int, int, int, int]) -> np.ndarray:
-        """One core's program."""
+        """Return the program of one core as indices into ``instructions``."""
         p, (i0, i1, j0, j1) = self.p, part
         slots, depth = p.tiling.b_num, p.k.tiles
         i, j, t = (x.ravel() for x in np.mgrid[i0:i1, j0:j1, 0:depth])
@@ -146,6 +161,7 @@ class Table:
         def only(when: np.ndarray, numbers: np.ndarray) -> np.ndarray:
             return np.where(when, numbers, _ABSENT)
 
+        # A row per step, a column per instruction of the longest step; absent ones are dropped.
         columns = [
             _wait(MTE1, MTE2) + slot,
             only((j == j0) | (not p.keep_a), at["A1"]),
@@ -180,11 +196,11 @@ class Table:
 
 
 def _sizes(cut: Cut) -> list[int]:
-    """Sizes of tiles: the larger one first, the smaller one if there is any."""
+    """Return the sizes of the tiles of a cut: the larger one, and the smaller one if any."""
     return sorted({cut.size(0), cut.size(cut.tiles - 1)}, reverse=True)
 
 
 def _kind(cut: Cut, tile: np.ndarray) -> np.ndarray:
-    """Which of `_sizes` each tile has."""
+    """Return the index into ``_sizes`` of each tile's size."""
     extra = cut.blocks % cut.tiles
     return (tile >= extra).astype(np.int64) if extra else np.zeros_like(tile)

@@ -1,7 +1,7 @@
-"""The kernels of single units in Table 2.4: transfers and single computations, many times each.
+"""The kernels of single units in Tang 2024, Table 2.4: repeated transfers or computations.
 
-What is to be measured stands between two barriers; before it operands are brought in, after it the
-result is brought out, so that it can be compared.
+The measured instructions stand between two barriers. The operands are loaded before them, and the
+result is stored after them, so that it can be compared.
 
 References
 ----------
@@ -15,37 +15,58 @@ import numpy as np
 
 from vitruvian.golden import vector
 from vitruvian.sim.davinci import Chip, Core, Program, View
+from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, Needs, cores_of
 from vitruvian.sim.kernels.layout import pack_a, pack_b, unpack_c
-from vitruvian.sim.kernels.made import Kernel, Made, Needs, cores_of
 from vitruvian.sim.kernels.matmul import expected
 
 __all__ = ["KERNELS"]
 
-#: Rows and columns of the matrices of transfers and of the Cube.
+#: Rows and columns of the matrices of the kernels for MTE1, the Cube and L0C.
 _SIDE = 128
 
 Body = Callable[[Core, int, dict[str, View]], None]
 
 
 def _needs(chip: Chip, cores: int | None, each: int, elements: int, products: int = 0) -> Needs:
-    """Of a kernel that does the same on each core: what it takes there."""
+    """Return the needs of a kernel from those of one core, as all cores do the same.
+
+    Parameters
+    ----------
+    chip : Chip
+    cores : int or None
+    each, elements, products : int
+        Instructions, elements of data, and multiply-accumulates of a core.
+    """
     count = chip.kind().count if cores is None else cores
     return Needs(count * each, count * 24 * elements, count * products)
 
 
-def _matrix(title: str, name: str, body: Body, out: str = "fp16", one: str = "") -> Kernel:
-    """A kernel around one product: of two matrices, or of one and the identity on side ``one``."""
+def _matrix(title: str, name: str, body: Body, out: str = "fp16", identity: str = "") -> Kernel:
+    """Return a kernel around one product of two matrices.
 
-    def make(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None) -> Made:
+    Parameters
+    ----------
+    title, name : str
+    body : callable
+        Emits the measured instructions.
+    out : {"fp16", "fp32"}
+        The dtype of the result.
+    identity : {"", "a", "b"}
+        The operand that is the identity matrix, so that the result shows the other operand.
+    """
+
+    def make(
+        size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None
+    ) -> KernelInstance:
         times = size[0]
         program = Program(chip, f"{name} × {times}")
         some = cores_of(program, cores)
         rng = np.random.default_rng(seed)
-        wanted, views = {}, {}
+        references, views = {}, {}
         for core in some:
             a, b = (rng.normal(size=(_SIDE, _SIDE)).astype(np.float16) for _ in "ab")
             eye = np.eye(_SIDE, dtype=np.float16)
-            a, b = (eye if one == "a" else a), (eye if one == "b" else b)
+            a, b = (eye if identity == "a" else a), (eye if identity == "b" else b)
             c = core.index
             data = (None, None) if seed is None else (pack_a(a), pack_b(b))
             x = program.tensor(f"a{c}", (8, 8, 16, 16), "fp16", data[0])
@@ -62,9 +83,9 @@ def _matrix(title: str, name: str, body: Body, out: str = "fp16", one: str = "")
                 "y": y,
             }
             _around(core, v, w, body, name, times)
-            wanted[f"c{c}"] = partial(expected, a, b, out)
+            references[f"c{c}"] = partial(expected, a, b, out)
             views[f"c{c}"] = lambda z: unpack_c(z, _SIDE, _SIDE)
-        return Made(program, wanted, views)
+        return KernelInstance(program, references, views)
 
     def needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
         times = size[0] + 1 if name == "cube" else 1
@@ -74,7 +95,7 @@ def _matrix(title: str, name: str, body: Body, out: str = "fp16", one: str = "")
 
 
 def _around(core: Core, v: dict[str, View], w: View, body: Body, name: str, times: int) -> None:
-    """Operands in, the measured instructions, the result out."""
+    """Emit the loads of the operands, the measured instructions, and the store of the result."""
     core.copy(v["a1"], v["x"])
     core.copy(v["b1"], w)
     core.pipe_barrier()
@@ -115,21 +136,30 @@ def _cc2ub(core: Core, times: int, v: dict[str, View]) -> None:
         core.matrix_out(v["u"], v["c"], m=_SIDE, n=_SIDE)
 
 
-#: Instructions of one time, by the way of the transfers.
+#: Instructions per repetition, by the direction of the transfers.
 _TRANSFERS = {"in": 1, "out": 1, "both": 2, "in then out": 4}
 
 
 def _transfers(title: str, name: str, way: str) -> Kernel:
-    """GM → L1 → UB → GM; the transfers of ``way`` between global memory and the core repeated."""
+    """Return a kernel GM → L1 → UB → GM that repeats the transfers from or to global memory.
 
-    def make(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None) -> Made:
+    Parameters
+    ----------
+    title, name : str
+    way : {"in", "out", "both", "in then out"}
+        The direction of the repeated transfers.
+    """
+
+    def make(
+        size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None
+    ) -> KernelInstance:
         times, kib = size
         if kib > 64:
             raise ValueError(f"size of {name} must be at most 64 KiB a transfer, not {kib}")
         program = Program(chip, f"{name} × {times} of {kib} KiB")
         some = cores_of(program, cores)
         rng = np.random.default_rng(seed)
-        wanted = {}
+        references = {}
         for core in some:
             data = rng.normal(size=kib * 512).astype(np.float16)
             start = None if seed is None else data
@@ -156,8 +186,8 @@ def _transfers(title: str, name: str, way: str) -> Kernel:
                 core.copy(near, back)
                 core.pipe_barrier()
                 core.copy(y, near)
-            wanted[f"y{core.index}"] = data
-        return Made(program, wanted)
+            references[f"y{core.index}"] = data
+        return KernelInstance(program, references)
 
     def needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
         return _needs(chip, cores, size[0] * _TRANSFERS[way] + 9, min(size[1], 64) * 512)
@@ -166,14 +196,26 @@ def _transfers(title: str, name: str, way: str) -> Kernel:
 
 
 def _lanes(title: str, name: str, dtype: str, apply: Callable, golden: Callable) -> Kernel:
-    """A vector operation on elements in UB, many times from the same operands."""
+    """Return a kernel that repeats a vector operation on the same operands in UB.
 
-    def make(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None) -> Made:
+    Parameters
+    ----------
+    title, name : str
+    dtype : {"fp16", "int16"}
+    apply : callable
+        Emits the operation: (core, result, first operand, second operand).
+    golden : callable
+        Computes the expected result from the operands.
+    """
+
+    def make(
+        size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None
+    ) -> KernelInstance:
         times, count = size
         program = Program(chip, f"{name} × {times} of {count}")
         some = cores_of(program, cores)
         rng = np.random.default_rng(seed)
-        wanted = {}
+        references = {}
         for core in some:
             c = core.index
             u0, u1, u2 = (core.allocate("UB", (count,), dtype, n) for n in ("a", "b", "y"))
@@ -190,8 +232,8 @@ def _lanes(title: str, name: str, dtype: str, apply: Callable, golden: Callable)
                 apply(core, u2, u0, u1)
             core.pipe_barrier()
             core.copy(y, u2)
-            wanted[f"y{c}"] = partial(golden, *data)
-        return Made(program, wanted)
+            references[f"y{c}"] = partial(golden, *data)
+        return KernelInstance(program, references)
 
     def needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
         repeats = -(-size[1] // 128)
@@ -208,8 +250,8 @@ def _operands(dtype: str, count: int, rng: np.random.Generator) -> tuple[np.ndar
 
 
 KERNELS = (
-    _matrix("L1 to L0A", "mte1A", _mte1a, one="b"),
-    _matrix("L1 to L0B", "mte1B", _mte1b, one="a"),
+    _matrix("L1 to L0A", "mte1A", _mte1a, identity="b"),
+    _matrix("L1 to L0B", "mte1B", _mte1b, identity="a"),
     _transfers("global memory to L1", "mte2", "in"),
     _transfers("UB to global memory", "mte3", "out"),
     _transfers("in and out, one after the other", "mte2+3Seq", "in then out"),

@@ -1,4 +1,4 @@
-"""Kernels that are CCE C: files in ``text/``, read as any other, with what they must compute."""
+"""Kernels in CCE C: the files in ``text/``, with their sizes and expected results."""
 
 from pathlib import Path
 from typing import Any
@@ -9,8 +9,8 @@ from vitruvian.golden import vector
 from vitruvian.sim.davinci import Chip
 from vitruvian.sim.davinci.cce import build, read_file
 from vitruvian.sim.kernels import matmul
+from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, Needs
 from vitruvian.sim.kernels.layout import pack_a, pack_b, unpack_c
-from vitruvian.sim.kernels.made import Kernel, Made, Needs
 
 __all__ = ["KERNELS"]
 
@@ -20,9 +20,29 @@ _TEXT = Path(__file__).parent / "text"
 def _read(
     file: str, chip: Chip, cores: int | None, most: int, arguments: dict[str, Any], data: bool
 ):
-    """The program of a kernel on a chip's cores with a vector unit, no more than have work.
+    """Read a kernel and build its program on the cores of a chip that have a vector unit.
 
-    Only softmax looks at what it computes, so that it must be computed on the way.
+    Softmax branches on values that it computes, so it is executed while it is read; the other
+    kernels are not.
+
+    Parameters
+    ----------
+    file : str
+        Name of the file in ``text/``.
+    chip : Chip
+    cores : int or None
+        By default, all cores, but not more than ``most``.
+    most : int
+        The number of cores that have work.
+    arguments : dict of str to value
+        The arguments of the kernel.
+    data : bool
+        If False, drop the data from the program.
+
+    Raises
+    ------
+    ValueError
+        If the chip has no such cores, or fewer than ``cores``.
     """
     kinds = [kind.name for kind in chip.kinds.values() if "UB" in kind.buffers]
     if not kinds:
@@ -32,22 +52,24 @@ def _read(
     if not 1 <= cores <= kind.count:
         raise ValueError(f"cores must be 1 … {kind.count}, not {cores!r}")
     kernel = read_file(_TEXT / file)
-    how: dict[str, Any] = {"blocks": cores, "kind": kind.name, "execute": file == "softmax.cce"}
-    program, _ = build(kernel, chip, arguments, **how)
+    execute = file == "softmax.cce"
+    program, _ = build(kernel, chip, arguments, blocks=cores, kind=kind.name, execute=execute)
     if not data:
         program.data.clear()
     return program
 
 
 def _normal(seed: int | None, scale: float, size: int) -> list[np.ndarray]:
-    """Two operands; zeros, which take no memory before they are written, without a seed."""
+    """Return two operands; without a seed they are zeros, which take no memory until written."""
     if seed is None:
         return [np.zeros(size, np.float16) for _ in "ab"]
     rng = np.random.default_rng(seed)
     return [rng.normal(0, scale, size).astype(np.float16) for _ in "ab"]
 
 
-def _scale_add(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None) -> Made:
+def _scale_add(
+    size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None
+) -> KernelInstance:
     tiles, scale = size[0], 0.75
     a, b = _normal(seed, 100, tiles * 2048)
     arguments = {"a": a, "b": b, "y": np.zeros_like(a), "scale": scale, "tiles": tiles}
@@ -56,14 +78,16 @@ def _scale_add(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int |
     def golden() -> np.ndarray:
         return vector.relu(vector.add(vector.mul(a, np.full_like(a, scale)), b))
 
-    return Made(program, {"y": golden})
+    return KernelInstance(program, {"y": golden})
 
 
 def _scale_add_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
     return Needs(size[0] * 16 + 100, 24 * 2 * 2048 * size[0])
 
 
-def _softmax(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None) -> Made:
+def _softmax(
+    size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None
+) -> KernelInstance:
     rows, n = size
     if n > 128 or n % 16:
         raise ValueError(f"columns must be a multiple of 16, at most 128, not {n}")
@@ -74,7 +98,7 @@ def _softmax(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | N
     def golden() -> np.ndarray:
         return np.stack([_softmax_golden(row) for row in x.reshape(rows, n)]).ravel()
 
-    return Made(program, {"y": golden})
+    return KernelInstance(program, {"y": golden})
 
 
 def _softmax_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
@@ -82,7 +106,7 @@ def _softmax_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Need
 
 
 def _softmax_golden(row: np.ndarray) -> np.ndarray:
-    """As the kernel: the row less its largest, powers, their sum, times its reciprocal."""
+    """Compute softmax like the kernel: exp(row − max), times the reciprocal of the sum."""
     powers = vector.exp(vector.add(row, np.full_like(row, -row.max())))
     lanes = np.zeros(128, np.float16)
     lanes[: len(row)] = powers
@@ -91,7 +115,7 @@ def _softmax_golden(row: np.ndarray) -> np.ndarray:
     return vector.mul(powers, np.full_like(powers, scale))
 
 
-def _cube(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None) -> Made:
+def _cube(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None) -> KernelInstance:
     m, k, n = size
     if m % 16 or k % 16 or n % 16 or m * k > 32768 or k * n > 32768:
         shown = "×".join(map(str, size))
@@ -109,7 +133,7 @@ def _cube(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None
     def matrix(c: np.ndarray) -> np.ndarray:
         return unpack_c(c.reshape(n // 16, m // 16, 16, 16), m, n)
 
-    return Made(program, {"c": lambda: matmul.expected(*data)}, {"c": matrix})
+    return KernelInstance(program, {"c": lambda: matmul.expected(*data)}, {"c": matrix})
 
 
 def _cube_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:

@@ -1,4 +1,4 @@
-"""How a tiled product is cut: tiles, cores, and what stays in L1.
+"""The division of a product into tiles and among cores, and the choice of what stays in L1.
 
 References
 ----------
@@ -26,23 +26,23 @@ __all__ = [
     "plan",
 ]
 
-#: By dtype of the operands: terms of a block, dtype in L0C, and dtypes that C may have.
+#: For each dtype of the operands: terms of a block, dtype in L0C, and the possible dtypes of C.
 DTYPES = {"fp16": (16, "fp32", ("fp16", "fp32")), "int8": (32, "int32", ("int32",))}
 
-#: Bytes of a fractal of A or B.
+#: Bytes in a fractal of A or B.
 FRACTAL = 512
 
 
 @dataclass(frozen=True, order=True)
 class Tiling:
-    """The four parameters of Alg. 3.
+    """The four parameters of Tang 2024, Alg. 3.
 
     Attributes
     ----------
     m_tiles, k_tiles, n_tiles : int
-        Tiles along each direction, of the whole product; 1 to the number of blocks there.
+        Number of tiles of the whole product along each direction, from 1 to the number of blocks.
     b_num : int
-        Control flows, which are slots of L0A and L0B, 1 to 8.
+        Number of control flows, which is that of the slots of L0A and L0B, 1 to 8.
     """
 
     m_tiles: int
@@ -56,28 +56,29 @@ class Tiling:
 
 @dataclass(frozen=True)
 class Cut:
-    """Tiles of one direction: as equal as whole blocks allow, the longer ones first.
+    """The tiles along one direction, as equal as whole blocks allow; the longer ones come first.
 
     Attributes
     ----------
     blocks, tiles : int
+        Number of blocks, and of the tiles into which they are cut.
     """
 
     blocks: int
     tiles: int
 
     def bound(self, tile: int) -> int:
-        """First block of a tile; of the number of tiles, the number of blocks."""
-        low, extra = divmod(self.blocks, self.tiles)
-        return tile * low + min(tile, extra)
+        """Return the first block of a tile; for ``tile == tiles``, the number of blocks."""
+        size, extra = divmod(self.blocks, self.tiles)
+        return tile * size + min(tile, extra)
 
     def size(self, tile: int) -> int:
-        """Blocks of a tile."""
+        """Return the number of blocks of a tile."""
         return self.bound(tile + 1) - self.bound(tile)
 
     @property
     def largest(self) -> int:
-        """Blocks of the first tile."""
+        """The number of blocks of the first tile."""
         return -(-self.blocks // self.tiles)
 
 
@@ -90,12 +91,14 @@ class Plan:
     tiling : Tiling
     m, k, n : Cut
     across : tuple of (i0, i1, j0, j1)
-        For each core, its tiles: rows i0 … i1 − 1 and columns j0 … j1 − 1.
-    keep_a, keep_b : bool
-        Whether a row of tiles of A stays in L1 until the next row, and whether a core's part of B
-        stays there; else tiles come anew each time, through b_num slots.
+        The tiles of each core: rows i0 … i1 − 1 and columns j0 … j1 − 1.
+    keep_a : bool
+        If True, a row of tiles of A stays in L1 until the next row; if False, tiles are loaded
+        again each time, through b_num slots.
+    keep_b : bool
+        If True, a core's whole part of B stays in L1; if False, as for A.
     c_slots : int
-        Tiles of C in L0C and in UB, 1 or 2.
+        Number of slots for tiles of C in L0C and in UB, 1 or 2.
     """
 
     tiling: Tiling
@@ -109,12 +112,19 @@ class Plan:
 
 
 def blocks_of(m: int, k: int, n: int, dtype: str = "fp16") -> tuple[int, int, int]:
-    """Blocks of 16 × 16 × 16 (32 of int8) along each direction.
+    """Return the number of blocks along each direction; a block is 16 × 16 × 16 (int8: K is 32).
+
+    Parameters
+    ----------
+    m, k, n : int
+        Sizes in elements.
+    dtype : str
+        The dtype of the operands.
 
     Raises
     ------
     ValueError
-        For sizes below 1, or a dtype that is none of `DTYPES`.
+        If a size is below 1, or the dtype is not in ``DTYPES``.
     """
     one_of("dtype", dtype, DTYPES)
     for name, size in (("M", m), ("K", k), ("N", n)):
@@ -126,23 +136,24 @@ def blocks_of(m: int, k: int, n: int, dtype: str = "fp16") -> tuple[int, int, in
 def plan(
     chip: Chip, blocks: tuple[int, int, int], tiling: Tiling, cores: int, c_bytes: int = 2
 ) -> Plan:
-    """Deal the tiles to cores, and find what stays in L1.
+    """Distribute the tiles among cores, and choose what stays in L1.
 
     Parameters
     ----------
     chip : Chip
-        One whose cores have all units.
+        A chip whose cores have all units.
     blocks : (int, int, int)
-        See `blocks_of`.
+        See ``blocks_of``.
     tiling : Tiling
     cores : int
     c_bytes : int
-        Of an element of C.
+        The bytes of an element of C.
 
     Raises
     ------
     ValueError
-        If the chip has no such cores, or the tiles do not fit; the message says which memory.
+        If the chip has no such cores, a number is out of range, or the tiles do not fit; the
+        message then names the memory.
     """
     kind = chip.kind()
     if not kind.buffers.keys() >= {"L1", "L0A", "L0B", "L0C", "UB"}:
@@ -161,7 +172,7 @@ def plan(
     size = {name: buffer.nbytes for name, buffer in kind.buffers.items()}
     a, b = m.largest * k.largest * FRACTAL, k.largest * n.largest * FRACTAL
     c = m.largest * n.largest * 256
-    for memory, need, what in (
+    for memory, need, contents in (
         ("L0A", a * tiling.b_num, f"{tiling.b_num} tiles of A"),
         ("L0B", b * tiling.b_num, f"{tiling.b_num} tiles of B"),
         ("L0C", c * 4, "a tile of C"),
@@ -169,7 +180,8 @@ def plan(
     ):
         if need > size[memory]:
             raise ValueError(
-                f"{what} must fit the {size[memory]} bytes of {memory}, not take {need}: {tiling}"
+                f"{contents} must fit the {size[memory]} bytes of {memory}, "
+                f"not take {need}: {tiling}"
             )
     twice = tiling.b_num > 1 and 2 * c * 4 <= size["L0C"] and 2 * c * c_bytes <= size["UB"]
     across = _deal(m, n, cores)
@@ -180,7 +192,7 @@ def plan(
 
 
 def _deal(m: Cut, n: Cut, cores: int) -> tuple[tuple[int, int, int, int], ...]:
-    """A grid of cores: the fewest blocks on the busiest core, then the fewest to read."""
+    """Choose the grid of cores with the fewest blocks on the busiest core, then to read."""
     best = None
     for down in range(1, cores + 1):
         right = cores // down
@@ -203,21 +215,24 @@ def _deal(m: Cut, n: Cut, cores: int) -> tuple[tuple[int, int, int, int], ...]:
 def _keep(
     m: Cut, k: Cut, n: Cut, across: tuple[tuple[int, int, int, int], ...], slots: int, l1: int
 ) -> tuple[bool, bool] | None:
-    """What stays in L1: of what fits, that which reads the least from global memory."""
+    """Choose what stays in L1: of the choices that fit, the one that reads the fewest bytes.
+
+    Return (keep_a, keep_b), or None if not even the slots fit.
+    """
     i0, i1, j0, j1 = across[0]
     rows, columns = m.bound(i1) - m.bound(i0), n.bound(j1) - n.bound(j0)
     panel, part = m.largest * k.blocks * FRACTAL, k.blocks * columns * FRACTAL
     ring_a = slots * m.largest * k.largest * FRACTAL
     ring_b = slots * k.largest * n.largest * FRACTAL
-    found = []
+    choices = []
     for keep_a, keep_b in product((True, False), repeat=2):
         if keep_a and k.tiles < slots:
-            continue  # a slot of the next row could be overwritten before it has been read
+            continue  # the next row could overwrite a tile before it has been read
         room = (panel if keep_a else ring_a) + (part if keep_b else ring_b)
         if room <= l1:
             read = rows * (1 if keep_a else j1 - j0) + columns * (1 if keep_b else i1 - i0)
-            found.append((read, room, keep_a, keep_b))
-    return min(found)[2:] if found else None
+            choices.append((read, room, keep_a, keep_b))
+    return min(choices)[2:] if choices else None
 
 
 def feasible(
@@ -229,14 +244,17 @@ def feasible(
     any_integer: bool = False,
     b_nums: tuple[int, ...] | None = None,
 ) -> Iterator[Tiling]:
-    """Every tiling that fits, in order.
+    """Yield every tiling that fits, in ascending order.
 
     Parameters
     ----------
+    chip, blocks, cores, c_bytes : Chip, (int, int, int), int, int
+        As in ``plan``.
     any_integer : bool
-        All numbers of tiles and of control flows; else divisors of the blocks, and 1, 2, 4, 8.
+        If True, try all numbers of tiles and 1 to 8 control flows. If False, try the divisors of
+        the numbers of blocks, and 1, 2, 4 or 8 control flows.
     b_nums : tuple of int, optional
-        Other numbers of control flows.
+        The numbers of control flows to try instead.
     """
     *counts, slots = _candidates(blocks, any_integer, b_nums)
     for m_tiles, k_tiles, n_tiles in product(*counts):
@@ -252,37 +270,43 @@ def feasible(
 def candidates(
     blocks: tuple[int, int, int], any_integer: bool = False, b_nums: tuple[int, ...] | None = None
 ) -> int:
-    """Return how many tilings `feasible` tries."""
+    """Return the number of tilings that ``feasible`` tries."""
     return prod(map(len, _candidates(blocks, any_integer, b_nums)))
 
 
 def _candidates(
     blocks: tuple[int, int, int], any_integer: bool, b_nums: tuple[int, ...] | None
 ) -> list[Sequence[int]]:
-    """Numbers of tiles along each direction, and of control flows."""
+    """Return the numbers of tiles to try along each direction, and of control flows."""
     if b_nums is None:
         b_nums = tuple(range(1, 9)) if any_integer else (1, 2, 4, 8)
     return [*(range(1, b + 1) if any_integer else _divisors(b) for b in blocks), b_nums]
 
 
 def _divisors(number: int) -> list[int]:
-    low = [t for t in range(1, isqrt(number) + 1) if number % t == 0]
-    return sorted({*low, *(number // t for t in low)})
+    small = [t for t in range(1, isqrt(number) + 1) if number % t == 0]
+    return sorted({*small, *(number // t for t in small)})
 
 
 def choose(chip: Chip, blocks: tuple[int, int, int], cores: int, c_bytes: int = 2) -> Tiling:
-    """A tiling without a search: of those that fit, the one that moves the least.
+    """Choose a tiling without a search: of those that fit, the one that moves the fewest bytes.
 
-    Tiles have 1, 2, 4, … blocks, or all there are. First come the blocks of the busiest core, then
-    two control flows rather than one, bytes from global memory, bytes to L0A and L0B (half as
-    fast), and the number of tiles.
+    Tiles of 1, 2, 4, … or all blocks are tried. The criteria, in order, are the number of blocks on
+    the busiest core, two control flows rather than one, the bytes from global memory, the bytes to
+    L0A and L0B (those to L0B count twice, as that path is half as fast), and the number of tiles.
+
+    Parameters
+    ----------
+    chip, blocks, cores, c_bytes : Chip, (int, int, int), int, int
+        As in ``plan``.
 
     Raises
     ------
     ValueError
         If not even the smallest tiles fit.
     """
-    plan(chip, blocks, Tiling(*blocks, 1), cores, c_bytes)  # the smallest tiles there are
+    # If not even the smallest tiles fit, this raises with the reason.
+    plan(chip, blocks, Tiling(*blocks, 1), cores, c_bytes)
     best = None
     counts = [sorted({-(-b >> s) for s in range(b.bit_length() + 1)}) for b in blocks]
     for m_tiles, k_tiles, n_tiles, b_num in product(*counts, (1, 2)):
@@ -296,11 +320,11 @@ def choose(chip: Chip, blocks: tuple[int, int, int], cores: int, c_bytes: int = 
         key = (rows * columns, b_num == 1, read, rows * right + 2 * columns * down, tiling)
         if best is None or key < best[0]:
             best = key, tiling
-    assert best is not None  # the smallest tiles are among them
+    assert best is not None  # the smallest tiles are among those tried
     return best[1]
 
 
 def busiest(p: Plan) -> tuple[int, int, int, int]:
-    """Of the first core, which has the most: rows and columns in blocks, then in tiles."""
+    """Return the rows and columns of the busiest (first) core in blocks, and both in tiles."""
     i0, i1, j0, j1 = p.across[0]
     return p.m.bound(i1) - p.m.bound(i0), p.n.bound(j1) - p.n.bound(j0), i1 - i0, j1 - j0

@@ -133,7 +133,7 @@ def test_cores_of_all_kinds_run_a_file(tmp_path, capsys):
         ),
         (
             ["run", "relu", "--tiling", "1,1,1,1"],
-            "tiling must be of a kernel that has one, not of relu",
+            "tiling must be None for relu, which has no tiling",
         ),
         (["run", "relu", "--cube", "rtl"], "--cube must be golden or none for relu, which has no"),
         (["run", "matmul", "--tiling", "99,1,1,1"], "mTiles must be 1 … 16"),

@@ -29,7 +29,7 @@ from vitruvian.validate import one_of
 
 if TYPE_CHECKING:
     from vitruvian.sim.davinci import Program, Report
-    from vitruvian.sim.kernels import Made
+    from vitruvian.sim.kernels import KernelInstance
 
 __all__ = ["add_options", "kernel_line", "kernel_rows", "register", "run", "tell_compiling"]
 
@@ -235,7 +235,7 @@ def _simulated(options: argparse.Namespace, program: Any) -> "Report":
     return simulate(program, cube=cube, checks=not options.no_checks)
 
 
-def _show(options: argparse.Namespace, instance: "Made") -> int:
+def _show(options: argparse.Namespace, instance: "KernelInstance") -> int:
     report = _simulated(options, instance.program)
     console = _output(options, report)
     figures: dict[str, Any] = {"cube": options.cube, **report.as_dict()}

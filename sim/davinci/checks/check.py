@@ -1,11 +1,12 @@
-"""Checks of a program: what is wrong with it whatever the times, not by luck of one run.
+"""Static checks of a program: mistakes that hold for all possible times, not for one run only.
 
-What must have ended before what follows from the order in each queue, from flags, from barriers and
-from the program queue (an instruction is handed out when all earlier ones of the scalar unit have
-ended). Two accesses to the same byte, one of them a write, that this does not order are a race.
+The checks use the happens-before order of the instructions. It follows from the order in each
+queue, from flags, from barriers, and from the program queue (an instruction is issued only when all
+earlier ones on the scalar unit have ended). Two accesses to the same byte are a race if at least
+one of them is a write and the order does not relate them.
 
-Every finding is one line that quotes the instructions with file and line. What happens again and
-again at the same lines is reported once.
+Every finding is one line that quotes the instructions with file and line. A mistake that repeats at
+the same lines is reported once.
 """
 
 from collections import defaultdict
@@ -27,103 +28,118 @@ from vitruvian.sim.davinci.timing.lowering import Lowered, Stream, lower, predec
 
 __all__ = ["CHECKS", "check", "check_lowered"]
 
-#: Names of the checks, as in `Finding.check`.
+#: Names of the checks, the values of ``Finding.check``.
 CHECKS = ("bounds", "alignment", "deadlock", "flag", "race", "uninitialised")
 
-#: Findings of one kind in one memory before the search stops.
+#: The largest number of findings of one kind in one memory; the search then stops.
 _LIMIT = 10_000
 
-#: Latest accesses that are kept at a time, of all segments and queues: 64 MB.
+#: The largest number of (segment, queue) pairs whose latest accesses are kept at a time: 64 MB.
 _ENTRIES = 4_000_000
 
-#: Operations whose dst is a few elements, aligned to elements only.
+#: Operations that write only a few elements, so that dst is aligned to elements, not to blocks.
 _NARROW = frozenset({"vcadd", "vcmax", "vcmin", "vcpadd", "vcgadd", "vcgmax", "vcgmin"})
 
 
 def check(program: Program) -> list[Finding]:
-    """All findings of all checks, without running the program."""
-    low, streams = lower(program)
-    return check_lowered(program, low, streams)
+    """Return the findings of all checks, without running the program."""
+    lowered, streams = lower(program)
+    return check_lowered(program, lowered, streams)
 
 
-def check_lowered(program: Program, low: Lowered, streams: list[Stream]) -> list[Finding]:
-    """The same for a program that has been lowered."""
-    numbers = _Numbers(low, streams)
-    found = list(_places(program, streams, numbers))
-    if not len(low):
-        return found
-    across = bool(low.lag.any()) or any(
-        one.op == "cross_wait" for stream in streams for one in stream.instructions
+def check_lowered(program: Program, lowered: Lowered, streams: list[Stream]) -> list[Finding]:
+    """Return the findings of all checks for a program that has been lowered.
+
+    Parameters
+    ----------
+    program : Program
+    lowered : Lowered
+    streams : list of Stream
+        Both as ``lower`` returns them for the program.
+    """
+    numbers = _Numbers(lowered, streams)
+    findings = list(_operands(program, streams, numbers))
+    if not len(lowered):
+        return findings
+    across = bool(lowered.lag.any()) or any(
+        instr.op == "cross_wait" for stream in streams for instr in stream.instructions
     )
-    clock, place, order = fitting(clocks, len(low))(
-        low.first, low.unit, low.kind, low.need_first, low.need, across
+    clock, place, order = fitting(clocks, len(lowered))(
+        lowered.first, lowered.unit, lowered.kind, lowered.need_first, lowered.need, across
     )
-    if len(order) < len(low):
-        ended = np.full(len(low), -1, np.int64)
+    # In a deadlock the instructions after it have no order, so the checks end here.
+    if len(order) < len(lowered):
+        ended = np.full(len(lowered), -1, np.int64)
         ended[order] = 0
-        issued = _issued(low, ended)
-        found.append(Finding("deadlock", explain(low, ended, ended, issued, streams)))
-        return found
-    core_of = np.repeat(np.arange(len(streams)), np.diff(low.first))
-    ordering = _Ordering(clock, place, core_of * 8 + low.unit, across)
-    found += _flags(low, numbers, ordering)
-    found += _memory(program, streams, numbers, ordering, order)
-    return found
+        issued = _issued(lowered, ended)
+        findings.append(Finding("deadlock", explain(lowered, ended, ended, issued, streams)))
+        return findings
+    core_of = np.repeat(np.arange(len(streams)), np.diff(lowered.first))
+    ordering = _Ordering(clock, place, core_of * 8 + lowered.unit, across)
+    findings += _flags(lowered, numbers, ordering)
+    findings += _memory(program, streams, numbers, ordering, order)
+    return findings
 
 
 @dataclass
 class _Numbers:
-    """Instructions by number."""
+    """The instructions of all cores by their index in the lowered arrays."""
 
-    low: Lowered
+    lowered: Lowered
     streams: list[Stream]
     flat: list[Instruction] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.flat = [one for stream in self.streams for one in stream.instructions]
+        self.flat = [instr for stream in self.streams for instr in stream.instructions]
 
     def core(self, number: int) -> int:
-        return int(np.searchsorted(self.low.first, number, side="right")) - 1
+        return int(np.searchsorted(self.lowered.first, number, side="right")) - 1
 
     def text(self, number: int) -> str:
-        one = self.flat[number]
+        instr = self.flat[number]
         on = f" of {self.streams[self.core(number)]}" if len(self.streams) > 1 else ""
-        return f"{one} at {one.position} on {one.unit.name}{on}"
+        return f"{instr} at {instr.position} on {instr.unit.name}{on}"
 
 
 @dataclass
 class _Ordering:
+    """The happens-before order as vector clocks; see ``checks.compiled.clocks``.
+
+    ``queue`` is the queue of each instruction (core times 8 plus unit); ``across`` is True if the
+    clocks cover the queues of all cores.
+    """
+
     clock: np.ndarray
     place: np.ndarray
     queue: np.ndarray
     across: bool
 
-    def before(self, one: int, two: int) -> bool:
-        """Whether ``one`` is sure to have ended before ``two`` ends."""
-        q = int(self.queue[one])
+    def before(self, early: int, late: int) -> bool:
+        """Return True if ``early`` always ends before ``late`` ends."""
+        q = int(self.queue[early])
         if not self.across:
-            if q // 8 != self.queue[two] // 8:
+            if q // 8 != self.queue[late] // 8:
                 return False
             q %= 8
-        return bool(self.clock[two, q] >= self.place[one])
+        return bool(self.clock[late, q] >= self.place[early])
 
 
-def _issued(low: Lowered, ended: np.ndarray) -> np.ndarray:
-    """0 of what the program queues hand out if only what is ``ended`` ends; −1 of the rest."""
-    issued = np.full(len(low), -1, np.int64)
-    for c in range(len(low.begin)):
-        for i in range(low.first[c], low.first[c + 1]):
+def _issued(lowered: Lowered, ended: np.ndarray) -> np.ndarray:
+    """Return 0 for the instructions that are issued if only those ``ended`` end, −1 otherwise."""
+    issued = np.full(len(lowered), -1, np.int64)
+    for c in range(len(lowered.begin)):
+        for i in range(lowered.first[c], lowered.first[c + 1]):
             issued[i] = 0
-            if low.unit[i] == Unit.S and ended[i] < 0:
+            if lowered.unit[i] == Unit.S and ended[i] < 0:
                 break
     return issued
 
 
-# Places: each operand by itself.
+# Bounds and alignment: each operand by itself.
 
 
-def _places(program: Program, streams: list[Stream], numbers: _Numbers) -> Iterator[Finding]:
-    """Bounds and alignment, once for each line and memory."""
+def _operands(program: Program, streams: list[Stream], numbers: _Numbers) -> Iterator[Finding]:
+    """Check the bounds and alignment of operands; report each source line and memory once."""
     tensors = sorted(program.tensors.values(), key=lambda view: view.offset)
     starts = [view.offset for view in tensors]
     seen: set[tuple] = set()
@@ -131,53 +147,53 @@ def _places(program: Program, streams: list[Stream], numbers: _Numbers) -> Itera
     number = -1
     for stream in streams:
         kind = program.chip.kind(stream.kind)
-        for one in stream.instructions:
+        for instr in stream.instructions:
             number += 1
-            key = (stream.kind, one.op, one.reads, one.writes)
+            key = (stream.kind, instr.op, instr.reads, instr.writes)
             if key in known:
                 continue
             known.add(key)
-            for name, span in one.spans():
+            for name, span in instr.spans():
                 if not span.nbytes:
                     continue
-                low, high, what = _room(span, kind.buffers, tensors, starts)
-                if span.first < low or span.end > high:
-                    at = ("bounds", one.position, span.buffer, name)
+                lower_bound, upper_bound, region = _room(span, kind.buffers, tensors, starts)
+                if span.first < lower_bound or span.end > upper_bound:
+                    at = ("bounds", instr.position, span.buffer, name)
                     if at not in seen:
                         seen.add(at)
-                        said = f"{name}s {span}, which must be within {what}"
-                        text = f"bounds: {numbers.text(number)} {said}"
+                        mistake = f"{name}s {span}, which must be within {region}"
+                        text = f"bounds: {numbers.text(number)} {mistake}"
                         yield Finding("bounds", text, (number,))
-            for name, view in _aligned(one):
+            for name, view in _aligned(instr):
                 if view.buffer not in kind.buffers:
                     continue
                 align = kind.buffers[view.buffer].align
-                if one.op in _NARROW and name == "dst":
+                if instr.op in _NARROW and name == "dst":
                     align = DTYPES[view.dtype].itemsize
-                at = ("alignment", one.position, name)
+                at = ("alignment", instr.position, name)
                 if view.offset % align and at not in seen:
                     seen.add(at)
-                    said = f"has {name} at byte {view.offset} of {view.buffer}"
-                    text = f"alignment: {numbers.text(number)} {said}, which must be a multiple"
+                    mistake = f"has {name} at byte {view.offset} of {view.buffer}"
+                    text = f"alignment: {numbers.text(number)} {mistake}, which must be a multiple"
                     yield Finding("alignment", f"{text} of {align}", (number,))
 
 
-def _aligned(one: Instruction) -> Iterable[tuple[str, View]]:
-    """Operands that have to be aligned: all but those of scalar work, which are single elements."""
-    if one.unit == Unit.S:
+def _aligned(instr: Instruction) -> Iterable[tuple[str, View]]:
+    """Return the operands that must be aligned: all but the single elements of scalar work."""
+    if instr.unit == Unit.S:
         return ()
-    return one.operands.items()
+    return instr.operands.items()
 
 
 def _room(span: Span, buffers, tensors: list[View], starts: list[int]) -> tuple[int, int, str]:
-    """First byte and one past the last that a span may touch, and what they are the bounds of."""
+    """Return the first byte that a span may touch, one past the last, and a name for the region."""
     if span.buffer == GM:
         at = int(np.searchsorted(starts, span.start, side="right")) - 1
         if at < 0:
             return 0, 0, "a tensor"
         view = tensors[at]
-        high = view.offset + view.nbytes
-        return view.offset, high, f"tensor {view.name}, GM[{view.offset}:{high}]"
+        end = view.offset + view.nbytes
+        return view.offset, end, f"tensor {view.name}, GM[{view.offset}:{end}]"
     if span.buffer not in buffers:
         return 0, 0, f"a buffer of the core: {', '.join(buffers)}"
     return (
@@ -190,18 +206,18 @@ def _room(span: Span, buffers, tensors: list[View], starts: list[int]) -> tuple[
 # Flags.
 
 
-def _flags(low: Lowered, numbers: _Numbers, ordering: _Ordering) -> Iterator[Finding]:
-    """A flag that can be set again before it has been waited for."""
+def _flags(lowered: Lowered, numbers: _Numbers, ordering: _Ordering) -> Iterator[Finding]:
+    """Find flags that can be set again before the previous set has been waited for."""
     sets: dict[tuple, list[int]] = defaultdict(list)
     waits: dict[tuple, list[int]] = defaultdict(list)
-    for i in np.flatnonzero((low.kind == Kind.SET) | (low.kind == Kind.WAIT)).tolist():
-        one = numbers.flat[i]
-        if one.op in ("set_flag", "wait_flag"):
-            f = one.fields
+    for i in np.flatnonzero((lowered.kind == Kind.SET) | (lowered.kind == Kind.WAIT)).tolist():
+        instr = numbers.flat[i]
+        if instr.op in ("set_flag", "wait_flag"):
+            f = instr.fields
             key = (numbers.core(i), f["source"], f["target"], f["register"])
-            (sets if one.kind == Kind.SET else waits)[key].append(i)
+            (sets if instr.kind == Kind.SET else waits)[key].append(i)
     seen: set[tuple] = set()
-    instant = _Instant(low, ordering)
+    instant = _Instant(lowered, ordering)
     for key, mine in sets.items():
         for n in range(1, len(mine)):
             wait = waits[key][n - 1] if n <= len(waits[key]) else None
@@ -220,29 +236,32 @@ def _flags(low: Lowered, numbers: _Numbers, ordering: _Ordering) -> Iterator[Fin
 
 
 class _Instant:
-    """Flags take no time: a wait ends with the last of what it waits for, whoever is next."""
+    """The order of sets and waits, which take no time, where the vector clocks leave it open.
 
-    def __init__(self, low: Lowered, ordering: _Ordering) -> None:
-        self.low, self.ordering = low, ordering
+    A wait ends at the same time as the last instruction that it waits for.
+    """
+
+    def __init__(self, lowered: Lowered, ordering: _Ordering) -> None:
+        self.lowered, self.ordering = lowered, ordering
         self.chains: tuple[np.ndarray, np.ndarray] | None = None
 
-    def by(self, one: int, two: int) -> bool:
-        """Whether ``one``, a set or wait, has ended when ``two`` ends, whatever the times.
+    def by(self, early: int, late: int) -> bool:
+        """Return True if ``early``, a set or wait, always has ended when ``late`` ends.
 
-        It and all that it waits for must be before ``two`` in the program, too: the program queue
-        hands out one after the other.
+        This holds if ``early`` and everything that it waits for come before ``late`` in the
+        program, since the program queue issues instructions in order.
         """
         if self.chains is None:
-            self.chains = predecessors(self.low)
-        low, (before, handed) = self.low, self.chains
-        open_, known = [one], {one}
+            self.chains = predecessors(self.lowered)
+        lowered, (before, handed) = self.lowered, self.chains
+        open_, known = [early], {early}
         while open_:
             i = open_.pop()
-            if self.ordering.before(i, two):
+            if self.ordering.before(i, late):
                 continue
-            if low.kind[i] not in (Kind.SET, Kind.WAIT) or i > two:
+            if lowered.kind[i] not in (Kind.SET, Kind.WAIT) or i > late:
                 return False
-            needs = low.need[low.need_first[i] : low.need_first[i + 1]].tolist()
+            needs = lowered.need[lowered.need_first[i] : lowered.need_first[i + 1]].tolist()
             for j in (int(before[i]), int(handed[i]), *needs):
                 if j >= 0 and j not in known:
                     known.add(j)
@@ -255,7 +274,7 @@ class _Instant:
 
 @dataclass
 class _Space:
-    """A memory, and who touches it."""
+    """A memory and the accesses to it: instruction, index of the span, and True for a write."""
 
     spans: dict[Span, int] = field(default_factory=dict)
     number: list[int] = field(default_factory=list)
@@ -270,19 +289,29 @@ def _memory(
     ordering: _Ordering,
     order: np.ndarray,
 ) -> Iterator[Finding]:
-    """Races and reads of what nothing has written, memory by memory."""
+    """Find races and reads of uninitialised bytes, memory by memory.
+
+    Parameters
+    ----------
+    program : Program
+    streams : list of Stream
+    numbers : _Numbers
+    ordering : _Ordering
+    order : (n,) ndarray of int64
+        The instructions in an order that agrees with ``ordering``.
+    """
     core_of = (ordering.queue // 8).tolist()
     spaces: dict[tuple[str, int], _Space] = defaultdict(_Space)
     for i in order.tolist():
-        one = numbers.flat[i]
-        for spans, write in ((one.reads, False), (one.writes, True)):
+        instr = numbers.flat[i]
+        for spans, write in ((instr.reads, False), (instr.writes, True)):
             for span in spans:
                 space = spaces[span.buffer, -1 if span.buffer == GM else core_of[i]]
                 space.number.append(i)
                 space.span.append(space.spans.setdefault(span, len(space.spans)))
                 space.write.append(write)
-    found: list[Finding] = []
-    perhaps: list[Finding] = []  # reads of which a part is defined
+    findings: list[Finding] = []
+    partial: list[Finding] = []  # reads of which a part is defined
     for (buffer, _), space in spaces.items():
         edges, first, low, high = _segments(list(space.spans))
         number, span, write = (np.array(x) for x in (space.number, space.span, space.write))
@@ -290,6 +319,7 @@ def _memory(
         touched, column = np.unique(ordering.queue[number]), np.full(ordering.queue.max() + 1, -1)
         column[touched] = np.arange(len(touched))
         ready, seen = _initialised(program, buffer, edges), set()
+        # The sweep keeps an entry for each slot and queue; large memories are swept in parts.
         step = max(_ENTRIES // len(touched), 1)
         slots = int(slot.max(initial=0)) + 1
         for begin in range(0, slots, step):
@@ -311,18 +341,18 @@ def _memory(
                 ordering.across,
                 _LIMIT,
             )
-            found += _races(races, space, numbers, seen)
+            findings += _races(races, space, numbers, seen)
             for finding, whole in _unknown(unknown, space, numbers, edges, seen):
-                (found if whole else perhaps).append(finding)
-    if perhaps:
-        found += _shown(perhaps, program, numbers, order)
-    yield from sorted(found, key=lambda f: f.instructions[::-1])
+                (findings if whole else partial).append(finding)
+    if partial:
+        findings += _shown(partial, program, numbers, order)
+    yield from sorted(findings, key=lambda f: f.instructions[::-1])
 
 
 def _slots(
     segments: int, first: np.ndarray, low: np.ndarray, high: np.ndarray, spans: np.ndarray
 ) -> np.ndarray:
-    """Numbers for the segments of some spans; −1 for the others."""
+    """Number the segments that some spans cover; return −1 for the others."""
     change = np.zeros(segments + 1, np.int64)
     chosen = np.zeros(len(first) - 1, bool)
     chosen[spans] = True
@@ -334,7 +364,15 @@ def _slots(
 
 
 def _segments(spans: list[Span]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Cut a memory where spans begin and end; each span as ranges of the segments between."""
+    """Cut a memory into segments at the bounds of all spans.
+
+    Returns
+    -------
+    edges : ndarray of int64
+        The first byte of each segment, ascending.
+    first, low, high : ndarray of int64
+        Span s covers the segments low[k] … high[k] − 1 for first[s] ≤ k < first[s + 1].
+    """
     intervals = [span.intervals() for span in spans]
     counts = np.array([0] + [len(x) for x in intervals])
     flat = np.concatenate(intervals) if intervals else np.zeros((0, 2), np.int64)
@@ -344,7 +382,10 @@ def _segments(spans: list[Span]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np
 
 
 def _initialised(program: Program, buffer: str, edges: np.ndarray) -> np.ndarray:
-    """Segments that hold data from the start: of tensors with data, or all if there are none."""
+    """Return the segments that are initialised at the start.
+
+    These are the tensors with data; if no tensor has data, all of global memory counts.
+    """
     ready = np.zeros(len(edges), bool)
     if buffer == GM:
         ready[:] = not program.data
@@ -355,13 +396,14 @@ def _initialised(program: Program, buffer: str, edges: np.ndarray) -> np.ndarray
 
 
 def _races(races: np.ndarray, space: _Space, numbers: _Numbers, seen: set) -> Iterator[Finding]:
+    """Turn the races of ``sweep`` into findings; ``seen`` holds those already reported."""
     spans = list(space.spans)
     for a, b, _ in races.tolist():
         i, j = space.number[a], space.number[b]
-        one, two = numbers.flat[i], numbers.flat[j]
+        late, early = numbers.flat[i], numbers.flat[j]
         if i < j:
-            i, j, one, two, a, b = j, i, two, one, b, a
-        at = (two.position, one.position, space.write[b], space.write[a])
+            i, j, late, early, a, b = j, i, early, late, b, a
+        at = (early.position, late.position, space.write[b], space.write[a])
         if at in seen:
             continue
         seen.add(at)
@@ -372,7 +414,7 @@ def _races(races: np.ndarray, space: _Space, numbers: _Numbers, seen: set) -> It
         if numbers.core(i) != numbers.core(j):
             lacking = "nothing orders the two cores"
         else:
-            flag = f"({two.unit.name}, {one.unit.name})"
+            flag = f"({early.unit.name}, {late.unit.name})"
             lacking = f"set_flag and wait_flag{flag} between them are missing"
         text = f"race: {numbers.text(j)} {verbs[0]} and {numbers.text(i)} {verbs[1]} {where}; "
         yield Finding("race", text + lacking, (j, i))
@@ -381,34 +423,37 @@ def _races(races: np.ndarray, space: _Space, numbers: _Numbers, seen: set) -> It
 def _unknown(
     unknown: np.ndarray, space: _Space, numbers: _Numbers, edges: np.ndarray, seen: set
 ) -> Iterator[tuple[Finding, bool]]:
-    """Findings, and whether nothing at all of what is read has been written."""
+    """Turn the uninitialised reads of ``sweep`` into findings.
+
+    Yield each with True if no byte that the instruction reads is initialised.
+    """
     spans = list(space.spans)
     for a, segment, whole in unknown.tolist():
         i = space.number[a]
-        one = numbers.flat[i]
-        if one.position in seen:
+        instr = numbers.flat[i]
+        if instr.position in seen:
             continue
-        seen.add(one.position)
+        seen.add(instr.position)
         where = f"{spans[space.span[a]].buffer}[{edges[segment]}:{edges[segment + 1]}]"
         text = f"uninitialised: {numbers.text(i)} reads {where}, which nothing has written"
         yield Finding("uninitialised", text, (i,)), bool(whole)
 
 
 def _shown(
-    perhaps: list[Finding], program: Program, numbers: _Numbers, order: np.ndarray
+    partial: list[Finding], program: Program, numbers: _Numbers, order: np.ndarray
 ) -> list[Finding]:
-    """Those findings if what is not defined comes out anywhere; see `undefined`."""
+    """Return the findings if undefined bytes reach an output, else none; see ``undefined``."""
     from vitruvian.sim.davinci.semantics import FunctionalError
 
     cores = [core for core in program if core.instructions]
-    if len(cores) != len(numbers.streams):  # lowered from something else
-        return perhaps
+    if len(cores) != len(numbers.streams):  # the arrays were not lowered from this program
+        return partial
     steps = [(cores[numbers.core(i)], numbers.flat[i]) for i in order.tolist()]
     try:
         where = shows_undefined(program, steps)
     except FunctionalError:
-        return perhaps
+        return partial
     if where is None:
         return []
     out = f"; it comes out at {where.position}"
-    return [Finding(f.check, f.message + out, f.instructions) for f in perhaps]
+    return [Finding(f.check, f.message + out, f.instructions) for f in partial]

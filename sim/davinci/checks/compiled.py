@@ -1,34 +1,38 @@
-"""Compiled parts of the checks: vector clocks, and the sweep over memory that compares them.
+"""The compiled loops of the checks: vector clocks, and the sweep over memory that compares them.
 
-Compiled for large programs, see `compiling`. Numba's cache looks at this file alone.
+They are compiled for large programs only, see ``timing.compiling``. Numba's cache notices changes
+of this file alone, so the loops must not depend on other modules.
 """
 
 import numpy as np
 
 __all__ = ["clocks", "sweep"]
 
-#: Queues of a core, and kinds of instructions, as in `sim.davinci.isa.instruction`.
+#: Queues of a core, and kinds of instructions, as in ``sim.davinci.isa.instruction``.
 QUEUES = 8
 _WAIT, _BARRIER_ALL = 2, 4
 
 
 def clocks(first, unit, kind, need_first, need, across):
-    """What is sure to have ended before each instruction begins, whatever the times.
+    """Return the happens-before order of the instructions as vector clocks.
 
     Parameters
     ----------
-    first, unit, kind, need_first, need : as in `Lowered`
+    first, unit, kind, need_first, need : ndarray
+        As in ``Lowered``.
     across : bool
-        Whether cores wait for each other; else each core has clocks of its own alone.
+        If True, cores wait for each other, and a clock covers the queues of all cores. If False, it
+        covers the 8 queues of the instruction's own core.
 
     Returns
     -------
     clock : (n, queues) ndarray of int32
-        clock[i, q]: as many instructions of queue q have ended before i ends, i included.
+        clock[i, q] is the number of instructions of queue q that always have ended when i ends, i
+        included.
     place : (n,) ndarray of int32
-        Which of its queue's instructions i is, from 1.
+        The position of each instruction in its queue, from 1.
     order : (m,) ndarray of int64
-        All instructions that can end, each after those that end before it.
+        All instructions that can end, each after those that happen before it.
     """
     n, cores = len(unit), len(first) - 1
     on = unit.astype(np.int64)  # not compiled, eight bits would not do for the number of a queue
@@ -38,7 +42,7 @@ def clocks(first, unit, kind, need_first, need, across):
     order = np.empty(n, np.int64)
     made = 0
     done = np.zeros(n, np.bool_)
-    # Each queue as a linked list in program order, and the last on S before each instruction.
+    # Each queue as a linked list in program order, and the last instruction on S before each one.
     following = np.full(n, -1, np.int64)
     handed = np.full(n, -1, np.int64)
     head = np.full(cores * QUEUES, -1, np.int64)
@@ -56,7 +60,8 @@ def clocks(first, unit, kind, need_first, need, across):
             count[q] += 1
             place[i] = count[q]
     previous = np.full(cores * QUEUES, -1, np.int64)
-    barrier = first[:-1].copy()  # all before it are known to be done
+    barrier = first[:-1].copy()  # all instructions before this one are known to be done
+    # Advance every queue as far as possible until none moves; what is left is a deadlock.
     moved = True
     while moved:
         moved = False
@@ -78,6 +83,7 @@ def clocks(first, unit, kind, need_first, need, across):
                     ready = barrier[c] == i
                 if not ready:
                     break
+                # The clock is the maximum over all direct predecessors.
                 if previous[q] >= 0:
                     clock[i] = clock[previous[q]]
                 if handed[i] >= 0:
@@ -118,40 +124,50 @@ def sweep(
     across,
     limit,
 ):
-    """Compare each access to a memory with the latest ones of every queue at the same bytes.
+    """Compare each access to a memory with the latest accesses of every queue to the same bytes.
+
+    The latest access of a queue is enough: if it happens before the present one, so do all earlier
+    accesses of that queue.
 
     Parameters
     ----------
     number : (a,) ndarray of int64
-        Instruction of each access, in an order of `clocks`.
+        The instruction of each access, in the order that ``clocks`` returns.
     span : (a,) ndarray of int64
-        Which of the different spans it touches.
+        The index of the span that each access touches.
     write : (a,) ndarray of bool
+        True for a write, False for a read.
     range_first, low, high : ndarray of int64
-        Span s is the segments low[k] … high[k] − 1 for range_first[s] ≤ k < range_first[s + 1].
+        Span s covers the segments low[k] … high[k] − 1 for range_first[s] ≤ k < range_first[s + 1].
     ready : (segments,) ndarray of bool
-        Initialised from the start; changed to what is at the end.
+        True for segments that are initialised at the start. The function updates the array in
+        place to the state at the end.
     slot : (segments,) ndarray of int64
-        Numbers of those that are ever written, −1 of the others.
+        Numbers of the segments that are ever written, −1 for the others.
     begin, end : int
-        Only slots begin … end − 1 are looked at; those without a slot together with slot 0.
+        Only the slots begin … end − 1 are checked; segments without a slot are checked together
+        with slot 0.
     queue : (n,) ndarray of int64
-        Core times 8 plus unit of each instruction.
+        The queue of each instruction: core times 8 plus unit.
     column : (queues,) ndarray of int64
         Numbers, from 0, of the queues that touch this memory.
-    clock, place, across : as of `clocks`
+    clock, place, across : ndarray, ndarray, bool
+        As in ``clocks``.
     limit : int
-        Of findings of each kind.
+        The largest number of findings of each kind.
 
     Returns
     -------
     races : (r, 3) ndarray of int64
-        Later and earlier access (indices into ``number``), segment.
+        The later and the earlier access (indices into ``number``), and the segment.
     unknown : (u, 3) ndarray of int64
-        Access that reads what nothing has written, segment, 1 if all that it reads is such.
+        An access that reads uninitialised bytes, the segment, and 1 if all bytes that it reads are
+        uninitialised, else 0.
     """
     wide = column.max() + 1
-    latest = np.full((max(end - begin, 1), wide, 2), -1, np.int64)  # of reads and of writes
+    latest = np.full(
+        (max(end - begin, 1), wide, 2), -1, np.int64
+    )  # [..., 0] reads, [..., 1] writes
     races = np.empty((limit, 3), np.int64)
     unknown = np.empty((limit, 3), np.int64)
     found = missing = 0
@@ -174,6 +190,7 @@ def sweep(
                     continue
                 s -= begin
                 for c in range(wide):
+                    # A write conflicts with reads and writes, a read with writes only.
                     for kind in range(0 if write[a] else 1, 2):
                         b = latest[s, c, kind]
                         if b < 0 or b == before or found == limit:

@@ -1,9 +1,9 @@
-"""Whether it matters that something is read which nothing has written.
+"""A test of whether reads of uninitialised memory affect the outputs of a program.
 
-Kernels often compute on more than they need: lanes behind the end of a row, rows of a fractal that
-is not full. That is no mistake if it never comes out. So the program is run three times: with noise
-in all that is not initialised, with every bit of it turned round, and with other noise. What it
-shows (writes to global memory, scalar loads) is compared byte by byte.
+Kernels often compute on more than they need: lanes beyond the end of a row, or rows of a fractal
+that is not full. That is a mistake only if a result reaches an output. The program is therefore run
+three times: with noise in all uninitialised memory, with the complement of that noise, and with
+other noise. Its outputs (writes to global memory and scalar loads) are compared byte by byte.
 """
 
 from collections.abc import Iterable
@@ -17,25 +17,25 @@ from vitruvian.sim.davinci.program.program import Core, Program
 
 __all__ = ["shows_undefined"]
 
-#: Seeds, and what the noise is combined with by exclusive or.
+#: The seed of the noise of each run, and the byte that is combined with it by exclusive or.
 _NOISES = ((0, 0), (0, 255), (1, 0))
 
 
 def shows_undefined(
     program: Program, order: Iterable[tuple[Core, Instruction]]
 ) -> Instruction | None:
-    """The first instruction that shows what is not defined; None if none does.
+    """Return the first instruction that outputs an undefined value, or None.
 
     Parameters
     ----------
     program : Program
-    order : iterable of (core, instruction)
-        All instructions, in an order in which they can be carried out.
+    order : iterable of (Core, Instruction)
+        All instructions, in an order in which they can be executed.
 
     Raises
     ------
     FunctionalError
-        If an instruction cannot be carried out.
+        If an instruction cannot be executed.
     """
     from vitruvian.sim.davinci.semantics import Functional
 
@@ -52,19 +52,21 @@ def shows_undefined(
             part = run.gm[view.offset : view.offset + view.nbytes]
             if program.data:
                 part[:] = noise.integers(0, 256, len(part), np.uint8) ^ turned
-            else:  # nothing has data, so all of it counts as initialised: small numbers
+            else:  # no tensor has data, so all count as initialised: the same small numbers
                 values = np.random.default_rng(view.offset).integers(-4, 5, view.size)
                 part[:] = np.frombuffer(values.astype(DTYPES[view.dtype]).tobytes(), np.uint8)
     with np.errstate(all="ignore"):
-        for core, one in order:
+        for core, instr in order:
             for run in runs:
-                run.execute(core, one)
-            shown = one.reads if one.op == "scalar_load" else one.writes
+                run.execute(core, instr)
+            shown = instr.reads if instr.op == "scalar_load" else instr.writes
             for span in shown:
-                if one.op != "scalar_load" and span.buffer != GM:
+                if instr.op != "scalar_load" and span.buffer != GM:
                     continue
                 first, *others = (run.memory(core).buffers[span.buffer] for run in runs)
-                for low, high in span.intervals().tolist():
-                    if any(not np.array_equal(first[low:high], x[low:high]) for x in others):
-                        return one
+                for lowered, high in span.intervals().tolist():
+                    if any(
+                        not np.array_equal(first[lowered:high], x[lowered:high]) for x in others
+                    ):
+                        return instr
     return None

@@ -1,1 +1,1 @@
-"""Chips: memories, paths, units and speeds, read from TOML files."""
+"""Chips: their memories, paths, units and speeds, read from TOML files."""

@@ -1,4 +1,4 @@
-"""Reading and checking of chip files; every mistake is one line with file and line number."""
+"""The reader of chip files, which reports every mistake in one line with file and line number."""
 
 import difflib
 import re
@@ -28,27 +28,27 @@ from vitruvian.sim.davinci.isa.operations import OPERATIONS
 
 __all__ = ["CHIPS", "ChipError", "chip_names", "find_chip", "load_chip", "read_chip"]
 
-#: Where the chips that come with the simulator are.
+#: The folder of the chips that come with the simulator.
 CHIPS = Path(__file__).parents[2] / "chips"
 
-#: Bytes that a chip file may have; those in `CHIPS` have 12,000.
+#: The largest chip file in bytes; those in ``CHIPS`` have about 12,000.
 FILE_BYTES = 1 << 17
 
-#: Dots that a line may have: the time to read a dotted key is quadratic in its parts.
+#: The largest number of dots in a line: the time to read a dotted key is quadratic in its parts.
 _DOTS = 1000
 
-#: What numbers other than 0 may be, and how many digits they may have.
+#: The range of numbers other than 0, and the largest number of digits.
 _LEAST, _MOST, _DIGITS = Decimal("1e-6"), Decimal("1e9"), 30
 
-#: Cores, registers, sides of the Cube, and entries of a list may be so many.
+#: The largest number of cores or registers, side of the Cube, and length of a list.
 _COUNT = 1024
 
-#: Bytes of one buffer of a core.
+#: The largest buffer of a core in bytes.
 _BUFFER_BYTES = 1 << 30
 
 _TABLES = "name description chip core path bus vector cube scalar cross".split()
 
-#: Every key that some table has, and so no misspelt one.
+#: The keys of all tables; a key of this set is never taken for a misspelling of another.
 _KEYS = frozenset(
     """align buffer bus bytes clock_mhz count default_ns depth dispatch_ns event_registers flag_ns
     gb_per_s gib_per_s init_ns kib latency_ns launch_ns m n operation operation_ns per_core
@@ -57,37 +57,37 @@ _KEYS = frozenset(
 
 
 class ChipError(ValueError):
-    """A mistake in a chip file; the message has file and line."""
+    """A mistake in a chip file; the message contains the file and line."""
 
 
 def chip_names() -> list[str]:
-    """Chips that come with the simulator."""
+    """Return the names of the chips that come with the simulator."""
     return sorted(path.stem for path in CHIPS.glob("*.toml"))
 
 
 def find_chip(name: str | Path) -> Path:
-    """The file of a chip, by name or by path.
+    """Return the file of a chip, given by name or by path.
 
     Raises
     ------
     ValueError
-        If there is none.
+        If the name is unknown and is not the path of a TOML file.
     """
     path = Path(name)
     if str(name) in chip_names():
         return CHIPS / f"{name}.toml"
-    if path.suffix == ".toml" and path.is_file():  # no folder, no pipe
+    if path.suffix == ".toml" and path.is_file():  # neither a folder nor a pipe
         return path
     raise ValueError(f"chip must be one of {', '.join(chip_names())} or a TOML file, not {name!r}")
 
 
 def read_chip(text: str, file: str = "chip") -> Chip:
-    """A chip from the text of its file.
+    """Parse the text of a chip file; ``file`` is the name that messages quote.
 
     Raises
     ------
     ChipError
-        For the first mistake found.
+        At the first mistake.
     """
     size = len(text.encode(errors="replace"))
     if size > FILE_BYTES:
@@ -105,7 +105,7 @@ def read_chip(text: str, file: str = "chip") -> Chip:
 
 
 def _decimal(text: str) -> Decimal | str:
-    """Return a TOML number; its text, which no key takes for a number, if it is far too large."""
+    """Return a TOML number, or its text (which no key accepts as a number) if it is too large."""
     try:
         return Decimal(text)
     except InvalidOperation:
@@ -113,16 +113,16 @@ def _decimal(text: str) -> Decimal | str:
 
 
 def _lines(text: str) -> dict[tuple[str, ...], int]:
-    """Line of each table and key of a TOML text that has one key a line."""
-    found: dict[tuple[str, ...], int] = {}
+    """Return the line of each table and key of a TOML text with one key per line."""
+    lines: dict[tuple[str, ...], int] = {}
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.splitlines(), 1):
         if header := re.match(r"\s*\[\[?([^\]]*)\]", line):
             table = _parts(header[1])
-            found.setdefault(table, number)
+            lines.setdefault(table, number)
         elif key := re.match(r"""\s*((?:"[^"]*"|'[^']*'|[\w\-.])+)\s*=""", line):
-            found.setdefault(table + _parts(key[1]), number)
-    return found
+            lines.setdefault(table + _parts(key[1]), number)
+    return lines
 
 
 def _parts(name: str) -> tuple[str, ...]:
@@ -131,7 +131,7 @@ def _parts(name: str) -> tuple[str, ...]:
 
 
 class _Table:
-    """One table of the file: takes keys out, knows where it stands, complains about the rest."""
+    """A table of the file: each method takes and checks a key; ``done`` reports the keys left."""
 
     def __init__(self, reader: "_Reader", where: tuple[str, ...], data: Any) -> None:
         self.reader, self.where = reader, where
@@ -140,12 +140,12 @@ class _Table:
         self.data, self.taken = dict(data), set()
 
     def fail(self, key: str, must: str) -> Any:
-        """Raise for a key: ``must`` says what is allowed."""
+        """Raise ``ChipError`` for a key; ``must`` describes the allowed values."""
         where = (*self.where, key)
         if key in self.data:
             shown = _shown(self.data[key])
             self.reader.fail(where, f"{'.'.join(where)} must be {must}, not {shown}")
-        # A key of a similar name is most likely meant for this one: it is named with its line.
+        # An unknown key of a similar name is most likely a misspelling, so name it with its line.
         near = difflib.get_close_matches(key, [k for k in self.data if k not in _KEYS], 1)
         at = (*self.where, near[0]) if near else self.where
         hint = f" ({'.'.join(at)} is not a key known here)" if near else ""
@@ -227,7 +227,7 @@ class _Table:
         }
 
     def done(self) -> None:
-        """Check the source and that no key is left over."""
+        """Check that the numbers have a source and that no key is left over."""
         source = self.take("source")
         numbers = [k for k, v in self.data.items() if _has_number(v)]
         if isinstance(source, dict):
@@ -259,7 +259,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_sensible(value: int | Decimal) -> bool:
-    """Return whether exact sums with a number are quick, and times stay within simulated time."""
+    """Return True for numbers with fast exact sums and times within the simulated range."""
     if not _LEAST <= value <= _MOST:
         return False
     return isinstance(value, int) or len(value.as_tuple().digits) <= _DIGITS
@@ -278,13 +278,15 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "…"
 
 
-#: Digits of an integer that Python does not convert.
-_ODD = re.compile(r"[0-9][0-9_]{1000}")
+#: An integer with more digits than Python converts.
+_LONG_INTEGER = re.compile(r"[0-9][0-9_]{1000}")
 
 _NS, _GB = Fraction(1, 10**9), 10**9
 
 
 class _Reader:
+    """The tables of a chip file, and the line of each key for messages."""
+
     def __init__(self, text: str, file: str) -> None:
         self.file, self.lines = file, _lines(text)
         self.sources: dict[str, str] = {}
@@ -295,13 +297,14 @@ class _Reader:
             line = int(place[1]) if place else len(text.splitlines())
             reason = re.sub(r"\s*\(at .*\)$", "", str(error))
             raise ChipError(f"{file}:{line}: chip must be a TOML file: {reason}") from None
-        except ValueError:  # an integer of thousands of digits, or a date that there is not
-            line = next((i for i, x in enumerate(text.splitlines(), 1) if _ODD.search(x)), 1)
+        except ValueError:  # an integer of thousands of digits, or an invalid date
+            lines = enumerate(text.splitlines(), 1)
+            line = next((i for i, x in lines if _LONG_INTEGER.search(x)), 1)
             message = f"chip must be a TOML file with numbers {_RANGE}"
             raise ChipError(f"{file}:{line}: {message}") from None
 
     def fail(self, where: tuple[str, ...], message: str) -> Any:
-        """Raise, with the line of the nearest table or key that has one."""
+        """Raise ``ChipError`` with the line of the nearest enclosing table or key."""
         at = where
         while at and at not in self.lines:
             at = at[:-1]
@@ -473,12 +476,13 @@ class _Reader:
 
 
 def load_chip(name: str | Path) -> Chip:
-    """A chip by name ("ascend310", see `sim/chips`) or from a TOML file of yours.
+    """Load a chip by name (such as "ascend310", see ``sim/chips``) or from your own TOML file.
 
     Raises
     ------
     ValueError
-        For an unknown name, or a file with a mistake: one line with file and line.
+        If the name is unknown, or the file has a mistake; the message is one line that contains
+        the file and line.
     """
     path = find_chip(name)
     with path.open("rb") as file:

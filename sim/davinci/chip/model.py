@@ -1,8 +1,8 @@
-"""Chips as data: buffers, paths, throughputs, and the time one instruction takes alone.
+"""The description of a chip: buffers, paths, throughputs, and the time of a lone instruction.
 
-A chip is read from a TOML file (`chip_file.load_chip`, see `sim/chips`). Numbers are exact
-rationals from the file's decimals on; times are rounded once, to whole attoseconds, when an
-instruction's period is asked for.
+A chip is read from a TOML file (``chip.file.load_chip``, see ``sim/chips``). Numbers are exact
+rationals, as the file states them in decimals. Times are rounded once, to whole attoseconds, when
+the period of an instruction is computed.
 
 References
 ----------
@@ -33,13 +33,13 @@ __all__ = [
     "Timing",
 ]
 
-#: Name of the memory outside the cores, which they share.
+#: Name of the global memory outside the cores, which all cores share.
 GM = "GM"
 
-#: Attoseconds in a second: the grain of simulated time. 2⁶³ of them are nine seconds.
+#: Attoseconds in a second: the unit of simulated time. 2⁶³ of them are nine seconds.
 ATTO = 10**18
 
-#: Attoseconds that anything may take, so that sums of two stay within 64 bits.
+#: The longest time in attoseconds, chosen such that sums of two stay within 64 bits.
 LONGEST = 1 << 62
 
 
@@ -51,8 +51,9 @@ class Buffer:
     ----------
     name : str
     nbytes : int
+        Size in bytes.
     align : int
-        Bytes that an operand's first byte must be a multiple of.
+        The address of an operand's first byte must be a multiple of this number of bytes.
     """
 
     name: str
@@ -62,15 +63,15 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Bus:
-    """Something that transfers share in equal parts (Tang 2024, §2.2.3).
+    """A bus that transfers share in equal parts (Tang 2024, §2.2.3).
 
     Attributes
     ----------
     name : str
     totals : tuple of Fraction
-        Bytes per second of all together when 1, 2, … transfers are active; the last holds beyond.
+        Bytes per second of 1, 2, … active transfers together; the last holds for any larger number.
     per_core : bool
-        Whether every core has one of its own.
+        If True, every core has a bus of its own; if False, all cores share one.
     """
 
     name: str
@@ -78,28 +79,29 @@ class Bus:
     per_core: bool = False
 
     def total(self, active: int) -> Fraction:
-        """Bytes per second of ``active`` transfers together."""
+        """Return the bytes per second of ``active`` transfers together."""
         return self.totals[min(active, len(self.totals)) - 1]
 
 
 @dataclass(frozen=True)
 class Rate:
-    """Throughput: constant, or measured at some sizes.
+    """A throughput, either constant or measured at some sizes.
 
     Attributes
     ----------
     bytes_per_s : Fraction
-        The constant, or that of the largest size measured.
+        The constant throughput, or that of the largest size measured.
     points : tuple of (bytes, seconds)
-        Measured times by rising size, between which time is linear. Below the first size a transfer
-        takes as long as the first, above the last it goes on at ``bytes_per_s``.
+        Measured times in ascending order of size. Between two sizes time is linear. A transfer
+        smaller than the first size takes as long as the first; beyond the last size, the remainder
+        moves at ``bytes_per_s``.
     """
 
     bytes_per_s: Fraction
     points: tuple[tuple[int, Fraction], ...] = ()
 
     def seconds(self, nbytes: int) -> Fraction:
-        """Time of ``nbytes``, without initialisation."""
+        """Return the seconds that a transfer of ``nbytes`` takes, without initialisation."""
         if not nbytes:
             return Fraction(0)
         if not self.points:
@@ -121,14 +123,15 @@ class Route:
     Attributes
     ----------
     name : str
-        "GM->L1"; or "GM->L1 nd2nz" for one operation that is faster or slower than the others.
+        For example "GM->L1"; or "GM->L1 nd2nz" for an operation with times of its own.
     source, target : str
+        Names of the memories.
     unit : Unit
     rate : Rate
     init_s : Fraction
-        Seconds before the first byte; the bus is free meanwhile.
+        Seconds before the first byte is moved; the bus is free during that time.
     bus : str or None
-        What it shares with other paths.
+        The bus that this path shares with others.
     """
 
     name: str
@@ -142,15 +145,16 @@ class Route:
 
 @dataclass(frozen=True)
 class Lane:
-    """Time of vector instructions: initialisation + max(start, repeats · repeat).
+    """The time of vector instructions: initialisation + max(start, repeats · repeat).
 
     Attributes
     ----------
     repeat_s : Fraction
-        Seconds of one repeat, 256 bytes.
+        Seconds of one repeat (256 bytes).
     start_s : Fraction
-        What an instruction takes at least, without initialisation.
+        The least time of an instruction in seconds, without initialisation.
     init_s : Fraction
+        Seconds of initialisation.
     """
 
     repeat_s: Fraction
@@ -160,16 +164,16 @@ class Lane:
 
 @dataclass(frozen=True)
 class Cube:
-    """Time of matrix instructions: initialisation + start + steps · step.
+    """The time of matrix instructions: initialisation + start + steps · step.
 
     Attributes
     ----------
     m, n : int
-        Rows and columns of a step.
+        Rows and columns of the result of a step.
     depths : mapping of str to int
-        Terms of a step by dtype of the operands.
+        Terms that a step sums for each element, by dtype of the operands.
     step_s, start_s, init_s : Fraction
-        Seconds.
+        Times in seconds.
     """
 
     m: int
@@ -180,12 +184,19 @@ class Cube:
     init_s: Fraction
 
     def steps(self, m: int, k: int, n: int, dtype: str) -> int:
-        """Steps of a product of m × k by k × n; the last ones may be partly filled.
+        """Return the number of steps of an m × k by k × n product; edge steps may be partly filled.
+
+        Parameters
+        ----------
+        m, k, n : int
+            Sizes in elements.
+        dtype : str
+            The dtype of the operands.
 
         Raises
         ------
         ValueError
-            For a dtype that the Cube does not multiply.
+            If the Cube does not multiply this dtype.
         """
         one_of("mmad dtype", dtype, self.depths)
         return -(-m // self.m) * -(-n // self.n) * -(-k // self.depths[dtype])
@@ -193,17 +204,17 @@ class Cube:
 
 @dataclass(frozen=True)
 class CoreKind:
-    """Cores of one kind: all of them on the 310 and 910, Cube or vector cores on the 910B.
+    """A kind of core: the 310 and 910 have one kind, the 910B has Cube cores and vector cores.
 
     Attributes
     ----------
     name : str
     count : int
-        How many the chip has.
+        Number of such cores on the chip.
     units : tuple of Unit
     buffers : mapping of str to Buffer
     per_group : int
-        How many of them synchronise as a group with those of the other kinds.
+        Number of such cores in a group; a group synchronises cores of all kinds.
     """
 
     name: str
@@ -215,16 +226,17 @@ class CoreKind:
 
 @dataclass(frozen=True)
 class Timing:
-    """What an engine needs to know of an instruction, in attoseconds.
+    """The times of an instruction as the engines need them, in attoseconds.
 
     Attributes
     ----------
     init : int
-        Before it uses its bus, or all of it if it uses none.
+        Time before the instruction uses its bus, or its whole time if it uses none.
     data : int
-        While it uses its bus, if it is alone there; 0 without a bus.
+        Time on the bus if no other transfer uses it; 0 without a bus.
     rate : Fraction
-        Bytes per second that it takes of its bus when it is alone there; 0 without.
+        Bytes per second that the instruction moves if no other transfer uses its bus; 0 without a
+        bus.
     bus : str or None
     """
 
@@ -235,39 +247,41 @@ class Timing:
 
     @property
     def period(self) -> int:
-        """Of the instruction alone: P in the thesis' Alg. 2."""
+        """The time of the instruction if it runs alone: P in Alg. 2 of Tang 2024."""
         return self.init + self.data
 
 
 @dataclass(frozen=True, eq=False)
 class Chip:
-    """A chip; every attribute is from its file.
+    """A chip; every attribute comes from the chip file.
 
     Attributes
     ----------
     name : str
     clock_hz : Fraction
+        Clock frequency of the cores.
     launch_s : Fraction
-        From the launch of a kernel to its first instruction.
+        Seconds from the launch of a kernel to its first instruction.
     dispatch_s : Fraction
-        Between two instructions that the program queue hands out.
+        Seconds between two instructions that the program queue issues.
     flag_s : Fraction
-        Of a set_flag, wait_flag or pipe_barrier itself.
+        Seconds of a set_flag, wait_flag or pipe_barrier itself.
     event_registers : int
-        Of each ordered pair of units.
+        Number of flags for each ordered pair of units.
     kinds : mapping of str to CoreKind
     routes : mapping of str to Route
     buses : mapping of str to Bus
     vector : mapping of str to Lane
-        By operation with dtypes of source and result ("vconv fp32 fp16"), by operation and dtype of
-        the source ("vexp fp16"), by operation, and "" for all others.
+        Keyed by operation with the dtypes of source and result ("vconv fp32 fp16"), by operation
+        and dtype of the source ("vexp fp16"), or by operation; "" stands for all others.
     cube : Cube or None
     scalar : mapping of str to Fraction
-        Seconds by operation; "" for all others; "cycle" of one cycle of ``scalar`` work.
+        Seconds by operation; "" stands for all others, "cycle" for one cycle of ``scalar`` work.
     cross_s : Fraction or None
-        From a core's cross_set until another core sees it; None if there is no such thing.
+        Seconds from a core's cross_set until another core sees it; None if the chip has no such
+        flags.
     sources : mapping of str to str
-        Where each table of numbers is from.
+        The source of each table of numbers.
     """
 
     name: str
@@ -287,12 +301,12 @@ class Chip:
     _known: dict = field(default_factory=dict, repr=False)
 
     def kind(self, name: str | None = None) -> CoreKind:
-        """A kind of core by name; without a name, the first.
+        """Return a kind of core by name, or the first one if no name is given.
 
         Raises
         ------
         ValueError
-            If there is none of that name.
+            If the name is unknown.
         """
         if name is None:
             return next(iter(self.kinds.values()))
@@ -300,26 +314,33 @@ class Chip:
         return self.kinds[name]
 
     def route(self, source: str, target: str, operation: str = "copy") -> Route:
-        """The path from one memory to another.
+        """Return the path from one memory to another.
+
+        Parameters
+        ----------
+        source, target : str
+            Names of the memories.
+        operation : str
+            The operation that uses the path, as some have times of their own.
 
         Raises
         ------
         ValueError
-            If this chip has none.
+            If this chip has no such path.
         """
         name = f"{source}->{target}"
-        found = self.routes.get(f"{name} {operation}") or self.routes.get(name)
-        if found is None:
+        route = self.routes.get(f"{name} {operation}") or self.routes.get(name)
+        if route is None:
             raise ValueError(f"path must be one of {', '.join(self.routes)}, not '{name}'")
-        return found
+        return route
 
     def timing(self, instruction: Instruction) -> Timing:
-        """Time of an instruction that is alone on the chip.
+        """Return the times of an instruction that runs alone on the chip.
 
         Raises
         ------
         ValueError
-            For a path, operation or dtype that the chip does not have.
+            If the chip lacks the path, operation or dtype, or the time is 4.6 s or more.
         """
         work, op = instruction.work, instruction.op
         key = (op, instruction.kind, instruction.path, instruction.unit, work, _dtypes(instruction))
@@ -343,6 +364,7 @@ class Chip:
             seconds = route.rate.seconds(work.nbytes)
             if route.bus is None or not seconds:
                 return Timing(_atto(route.init_s) + _atto(seconds))
+            # A single transfer is not faster than its bus.
             seconds = max(seconds, work.nbytes / self.buses[route.bus].total(1))
             return Timing(_atto(route.init_s), _atto(seconds), work.nbytes / seconds, route.bus)
         if instruction.unit == Unit.S:
@@ -365,9 +387,9 @@ class Chip:
         return self.scalar.get(text, self.scalar[""])
 
     def peak_operations(self, dtype: str = "fp16") -> Fraction:
-        """Operations per second of the Cubes of all cores, 2 for a multiply-accumulate.
+        """Return the operations per second of all Cubes; a multiply-accumulate counts as 2.
 
-        0 without a Cube, or for a dtype that it does not multiply.
+        The result is 0 if the chip has no Cube, or if the Cube does not multiply this dtype.
         """
         if self.cube is None:
             return Fraction(0)
@@ -376,15 +398,15 @@ class Chip:
         return cores * step / self.cube.step_s
 
     def vector_bytes_per_s(self) -> Fraction:
-        """Bytes of one operand that one vector unit passes in a second."""
+        """Return the bytes of one operand that one vector unit processes in a second."""
         return REPEAT_BYTES / self.vector[""].repeat_s
 
 
 def _dtypes(instruction: Instruction) -> tuple[str, str]:
-    """Of its source, or of its result if it has none, and of its result."""
-    found = {name: view.dtype for name, view in instruction.operands.items()}
-    target = found.get("dst", "")
-    return next((found[x] for x in ("src0", "src", "a") if x in found), target), target
+    """Return the dtypes of an instruction's source (its result if it has none) and result."""
+    dtypes = {name: view.dtype for name, view in instruction.operands.items()}
+    target = dtypes.get("dst", "")
+    return next((dtypes[x] for x in ("src0", "src", "a") if x in dtypes), target), target
 
 
 def _atto(seconds: Fraction) -> int:

@@ -1,4 +1,4 @@
-"""What a run of a program says: times, units, paths, operations, and the critical path."""
+"""The report of a run: times, units, paths, operations, and the critical path."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ __all__ = ["Finding", "Report", "Step", "UnitTime"]
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that a check found; see `sim.davinci.checks.check`.
+    """A mistake that a check found; see ``sim.davinci.checks.check``.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class Finding:
     message : str
         One line that quotes the instructions with file and line.
     instructions : tuple of int
-        Their numbers in the arrays.
+        Indices of the instructions in the lowered arrays.
     """
 
     check: str
@@ -40,20 +40,21 @@ class Finding:
 
 @dataclass(frozen=True)
 class UnitTime:
-    """What one unit of one core did, in seconds.
+    """The times of one unit of one core, in seconds.
 
     Attributes
     ----------
     core : str
     unit : Unit
     count : int
-        Instructions, flags and barriers not counted.
+        Number of instructions without flags and barriers.
     busy : float
-        Running an instruction.
+        Time during which an instruction runs.
     waiting : float
-        Standing at a wait or barrier.
+        Time at waits and barriers.
     active : float
-        Something in its queue or running; in the paper's words, its component's time.
+        Time during which an instruction is in the queue or running (the time of the component in
+        Tang 2024).
     """
 
     core: str
@@ -66,17 +67,17 @@ class UnitTime:
 
 @dataclass(frozen=True)
 class Step:
-    """A piece of the critical path.
+    """A step of the critical path.
 
     Attributes
     ----------
     number : int
-        Of the instruction in the arrays.
+        Index of the instruction in the lowered arrays.
     begin, end : int
-        Attoseconds; the end of one step is the begin of the next.
+        Attoseconds; a step ends when the next one begins.
     why : {"launch", "queue", "flag", "dispatch", "barrier"}
-        What it had to wait for: the launch, the instruction before it on its unit, a flag, the
-        program queue, or the end of everything before a barrier.
+        The reason why the instruction did not start earlier: the launch, the previous instruction
+        on its unit, a flag, the program queue, or all instructions before a barrier.
     """
 
     number: int
@@ -93,18 +94,18 @@ class Report:
     ----------
     name : str
     chip : Chip
-    low : Lowered
+    lowered : Lowered
     streams : list of Stream
     times : Times
     findings : list of Finding
-        What the checks found.
+        The findings of the checks.
     outputs : dict of str to ndarray
-        What the tensors in global memory hold at the end, if data have been computed.
+        The final contents of the tensors in global memory, if data have been computed.
     """
 
     name: str
     chip: Chip
-    low: Lowered
+    lowered: Lowered
     streams: list[Stream]
     times: Times
     findings: list[Finding] = field(default_factory=list)
@@ -112,33 +113,33 @@ class Report:
 
     @property
     def total_s(self) -> float:
-        """Seconds from the launch to the end of the last instruction."""
+        """The seconds from the launch to the end of the last instruction."""
         return self.times.total / ATTO
 
     @property
     def total_ps(self) -> int:
-        """The same in whole picoseconds, rounded to nearest."""
+        """The total time in whole picoseconds, rounded to nearest."""
         return (self.times.total + 500_000) // 1_000_000
 
     def instructions(self) -> Iterator[tuple[int, Stream, Instruction]]:
-        """Number, core and instruction, in the order of the arrays."""
+        """Yield the index, the core and the instruction, for all instructions in array order."""
         number = 0
         for stream in self.streams:
-            for one in stream.instructions:
-                yield number, stream, one
+            for instr in stream.instructions:
+                yield number, stream, instr
                 number += 1
 
     def instruction(self, number: int) -> tuple[Stream, Instruction]:
-        """Core and instruction of a number."""
-        c = int(np.searchsorted(self.low.first, number, side="right")) - 1
-        return self.streams[c], self.streams[c].instructions[number - self.low.first[c]]
+        """Return the core and the instruction at an index of the arrays."""
+        c = int(np.searchsorted(self.lowered.first, number, side="right")) - 1
+        return self.streams[c], self.streams[c].instructions[number - self.lowered.first[c]]
 
     def units(self) -> list[UnitTime]:
-        """Every unit of every core that has instructions."""
-        low, times, found = self.low, self.times, []
+        """Return the times of every unit of every core that has instructions."""
+        lowered, times, rows = self.lowered, self.times, []
         for c, stream in enumerate(self.streams):
-            part = slice(int(low.first[c]), int(low.first[c + 1]))
-            unit, kind = low.unit[part], low.kind[part]
+            part = slice(int(lowered.first[c]), int(lowered.first[c + 1]))
+            unit, kind = lowered.unit[part], lowered.kind[part]
             start, end, issued = (x[part] for x in (times.start, times.end, times.issued))
             for u in Unit:
                 mine = (unit == u) & (end >= 0)
@@ -146,7 +147,7 @@ class Report:
                     continue
                 work = mine & (kind == Kind.NORMAL)
                 wait = mine & (kind != Kind.NORMAL)
-                found.append(
+                rows.append(
                     UnitTime(
                         core=str(stream),
                         unit=u,
@@ -156,45 +157,48 @@ class Report:
                         active=_union(issued[mine], end[mine]) / ATTO,
                     )
                 )
-        return found
+        return rows
 
     def path_bytes(self) -> dict[str, int]:
-        """Bytes moved over each path, by name."""
-        found: Counter[str] = Counter()
-        for _, _, one in self.instructions():
-            if one.path and one.op != "fill":
-                found[one.path] += one.work.nbytes
-        return dict(sorted(found.items()))
+        """Return the bytes moved over each path, keyed by its name."""
+        moved: Counter[str] = Counter()
+        for _, _, instr in self.instructions():
+            if instr.path and instr.op != "fill":
+                moved[instr.path] += instr.work.nbytes
+        return dict(sorted(moved.items()))
 
     def operations(self) -> dict[tuple[str, str], int]:
-        """Arithmetic operations by unit and precision: ("M", "fp16")."""
-        found: Counter[tuple[str, str]] = Counter()
-        for _, _, one in self.instructions():
-            if one.work.operations:
-                found[one.unit.name, one.work.precision] += one.work.operations
-        return dict(sorted(found.items()))
+        """Return the arithmetic operations, keyed by unit and precision such as ("M", "fp16")."""
+        counts: Counter[tuple[str, str]] = Counter()
+        for _, _, instr in self.instructions():
+            if instr.work.operations:
+                counts[instr.unit.name, instr.work.precision] += instr.work.operations
+        return dict(sorted(counts.items()))
 
     def critical_path(self) -> list[Step]:
-        """What the total is made of: steps that follow each other without a gap, last one last."""
-        return _critical(self.low, self.times)
+        """Return the steps that make up the total time, in order and without gaps."""
+        return _critical(self.lowered, self.times)
 
     def critical_units(self) -> dict[str, float]:
-        """Seconds of the critical path on each unit, "launch" and waits for the queue included."""
-        found: Counter[str] = Counter()
+        """Return the seconds of the critical path on each unit and in the launch.
+
+        The time of a unit includes the waits for its queue.
+        """
+        atto: Counter[str] = Counter()
         path = self.critical_path()
         if path:
-            found["launch"] = path[0].begin
+            atto["launch"] = path[0].begin
         for step in path:
-            found[Unit(int(self.low.unit[step.number])).name] += step.end - step.begin
-        return {name: time / ATTO for name, time in found.items() if time}
+            atto[Unit(int(self.lowered.unit[step.number])).name] += step.end - step.begin
+        return {name: time / ATTO for name, time in atto.items() if time}
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything but data and instructions, for JSON."""
+        """Return the report without data and instructions, in types that JSON can hold."""
         return {
             "name": self.name,
             "chip": self.chip.name,
             "total_ps": self.total_ps,
-            "instructions": len(self.low),
+            "instructions": len(self.lowered),
             "units": [
                 {
                     "core": u.core,
@@ -213,11 +217,11 @@ class Report:
         }
 
     def text(self) -> str:
-        """A few lines for a terminal; cores that did the same share theirs."""
+        """Return a few lines for a terminal; consecutive cores with equal figures share lines."""
         total = self.total_s or 1.0
         lines = [
             f"{self.name} on {self.chip.name}: {self.total_s * 1e6:,.3f} µs, "
-            f"{len(self.low):,} instructions on {len(self.streams)} cores",
+            f"{len(self.lowered):,} instructions on {len(self.streams)} cores",
             f"{'core':<15}{'unit':<6}{'count':>9}{'busy':>9}{'active':>9}{'waiting':>9}",
         ]
         rows: dict[str, list[str]] = {stream: [] for stream in map(str, self.streams)}
@@ -243,37 +247,38 @@ class Report:
 
 
 def _union(begin: np.ndarray, end: np.ndarray) -> int:
-    """Length of a union of intervals."""
+    """Return the length of the union of some intervals."""
     order = np.argsort(begin, kind="stable")
     begin, end = begin[order], np.maximum.accumulate(end[order])
     gaps = np.maximum(begin[1:] - end[:-1], 0).sum()
     return int(end[-1] - begin[0] - gaps)
 
 
-def _critical(low: Lowered, times: Times) -> list[Step]:
+def _critical(lowered: Lowered, times: Times) -> list[Step]:
+    """Walk back from the last end: the cause of an instruction is what ended last before it."""
     if not times.total:
         return []
-    before, handed = predecessors(low)
+    before, handed = predecessors(lowered)
     end, path, i = times.end, [], int(np.argmax(times.end))
     while i >= 0:
         cause, why = int(before[i]), "queue"
-        if low.kind[i] == Kind.BARRIER_ALL:
-            first = int(low.first[np.searchsorted(low.first, i, side="right") - 1])
+        if lowered.kind[i] == Kind.BARRIER_ALL:
+            first = int(lowered.first[np.searchsorted(lowered.first, i, side="right") - 1])
             if i > first and end[first:i].max() > times.start[i]:
                 cause, why = first + int(np.argmax(end[first:i])), "barrier"
-        elif low.kind[i] == Kind.WAIT:
-            needs = low.need[low.need_first[i] : low.need_first[i + 1]]
+        elif lowered.kind[i] == Kind.WAIT:
+            needs = lowered.need[lowered.need_first[i] : lowered.need_first[i + 1]]
             latest = int(needs[np.argmax(end[needs])])
-            if end[latest] + low.lag[i] > times.start[i]:
+            if end[latest] + lowered.lag[i] > times.start[i]:
                 cause, why = latest, "flag"
-        if why == "queue" and low.unit[i] != Unit.S:
-            held = int(handed[i])  # of two reasons at the same moment, the program queue
+        if why == "queue" and lowered.unit[i] != Unit.S:
+            held = int(handed[i])  # if both reasons end at the same time, name the program queue
             level = cause >= 0 and end[cause] == times.issued[i] and held >= 0
             if cause < 0 or end[cause] < times.issued[i] or (level and end[held] == end[cause]):
                 cause, why = held, "dispatch"
         if cause < 0:
-            core = np.searchsorted(low.first, i, side="right") - 1
-            begin, why = int(low.begin[core]), "launch"
+            core = np.searchsorted(lowered.first, i, side="right") - 1
+            begin, why = int(lowered.begin[core]), "launch"
         else:
             begin = int(end[cause])
         path.append(Step(i, begin, int(end[i]), why))

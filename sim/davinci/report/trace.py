@@ -1,4 +1,4 @@
-"""Pictures of a run: a trace for Perfetto, a text timeline, a Gantt chart."""
+"""Views of a run: a trace for Perfetto, a text timeline, and a Gantt chart."""
 
 import json
 import math
@@ -16,7 +16,7 @@ from vitruvian.sim.davinci.report.report import Report
 
 __all__ = ["gantt", "timeline", "trace_events", "write_trace"]
 
-#: A bar's colour by unit: a qualitative set that is told apart without red and green.
+#: The colour of each unit's bars, from a set that readers with colour blindness can tell apart.
 _COLOURS = {
     "S": "#555555",
     "V": "#56b4e9",
@@ -27,88 +27,102 @@ _COLOURS = {
     "FIX": "#e69f00",
 }
 
-#: Instructions of a long trace.
+#: Traces of this many instructions or more omit the text of each instruction.
 _LONG = 100_000
 
-#: Attoseconds of a nanosecond.
+#: Attoseconds in a nanosecond.
 _NANO = ATTO // 10**9
 
 _MARKS = " ▁▂▃▄▅▆▇█"
 
 
 def trace_events(report: Report, *, flows: bool = True) -> Iterator[dict[str, Any]]:
-    """Events in the JSON form of Chrome's trace viewer, which Perfetto reads.
+    """Yield events in the JSON format of Chrome's trace viewer, which Perfetto reads.
 
-    A core is a process, a unit a thread. Times are in microseconds, and whole nanoseconds, which
-    is Perfetto's grain: it cuts both ``ts`` and ``dur`` down to that, and drops a bar that then
-    reaches into the next one. So beginnings and ends are cut down here, and stay in order; in short
-    traces a bar's arguments have them in picoseconds. With ``flows``, an arrow goes from each
-    set_flag to its wait. Bars say their instruction and its place in the source, in long traces the
-    place alone.
+    A core is shown as a process and a unit as a thread. Each bar has its source position; in short
+    traces it also has the instruction and its exact times in picoseconds.
+
+    Times are in microseconds but truncated to whole nanoseconds, the resolution of Perfetto: it
+    truncates ``ts`` and ``dur`` separately and drops a bar that then overlaps the next one.
+    Truncating both ends of a bar beforehand keeps all bars in order.
+
+    Parameters
+    ----------
+    report : Report
+    flows : bool
+        If True, add an arrow from each set_flag to its wait.
     """
-    low, times = report.low, report.times
-    core_of = np.repeat(np.arange(len(report.streams)), np.diff(low.first)).tolist()
+    lowered, times = report.lowered, report.times
+    core_of = np.repeat(np.arange(len(report.streams)), np.diff(lowered.first)).tolist()
     for c, stream in enumerate(report.streams):
-        part = low.unit[int(low.first[c]) : int(low.first[c + 1])]
+        part = lowered.unit[int(lowered.first[c]) : int(lowered.first[c + 1])]
         yield {"ph": "M", "name": "process_name", **_place(c), "args": {"name": str(stream)}}
         for u in np.unique(part).tolist():
             name = {"name": Unit(u).name}
             yield {"ph": "M", "name": "thread_name", **_place(c, u), "args": name}
     arrows, arrows_first = _arrows(report) if flows else (np.zeros(0, int), None)
-    for i, _, one in report.instructions():
+    for i, _, instr in report.instructions():
         if times.end[i] < 0:
             continue
         begin, end = int(times.start[i]) // _NANO, int(times.end[i]) // _NANO
         event = {
             "ph": "X",
-            "name": one.op,
-            "cat": one.kind.name.lower(),
-            **_place(core_of[i], one.unit),
+            "name": instr.op,
+            "cat": instr.kind.name.lower(),
+            **_place(core_of[i], instr.unit),
             "ts": _microseconds(begin),
             "dur": _microseconds(end - begin),
-            "args": {"source": str(one.position), "number": i},
+            "args": {"source": str(instr.position), "number": i},
         }
-        if len(low) < _LONG:
-            event["args"]["instruction"] = str(one)
+        if len(lowered) < _LONG:
+            event["args"]["instruction"] = str(instr)
             event["args"]["begin_ps"] = round(int(times.start[i]) / 10**6)
             event["args"]["end_ps"] = round(int(times.end[i]) / 10**6)
         yield event
         if arrows_first is None:
             continue
-        # An arrow's ends follow their bars: of equal times, the file's order counts.
-        place = _place(core_of[i], one.unit)
+        # The ends of an arrow follow their bars, since events of equal time count in file order.
+        place = _place(core_of[i], instr.unit)
         arrow = {"cat": "flag", "name": "flag", **place, "ts": _microseconds(end)}
         for k in arrows[arrows_first[i] : arrows_first[i + 1]].tolist():
             yield {"ph": "s", "id": k, **arrow}
-        if one.kind == Kind.WAIT:
-            for k in range(int(low.need_first[i]), int(low.need_first[i + 1])):
+        if instr.kind == Kind.WAIT:
+            for k in range(int(lowered.need_first[i]), int(lowered.need_first[i + 1])):
                 yield {"ph": "f", "bp": "e", "id": k, **arrow}
 
 
 def _place(core: int, unit: int | None = None) -> dict[str, int]:
-    """Process and thread: no number twice, and none 0, which means "idle" to Perfetto."""
+    """Return unique process and thread numbers; none is 0, which means "idle" to Perfetto."""
     pid = 1000 * (core + 1)
     return {"pid": pid} if unit is None else {"pid": pid, "tid": pid + 1 + unit}
 
 
 def _arrows(report: Report) -> tuple[np.ndarray, np.ndarray]:
-    """Places in ``need`` whose set and wait have both ended, by set; and where each set's begin."""
-    low, times = report.low, report.times
-    waits = np.repeat(np.arange(len(low)), np.diff(low.need_first))
-    places = np.flatnonzero((low.need >= 0) & (times.end[waits] >= 0))
-    sets = low.need[places]
+    """Group the entries of ``need`` whose set and wait have both ended by their set.
+
+    Returns
+    -------
+    entries : ndarray of int64
+        Indices into ``need``, ordered by the set.
+    first : (n + 1,) ndarray of int64
+        The entries of instruction i are entries[first[i] : first[i + 1]].
+    """
+    lowered, times = report.lowered, report.times
+    waits = np.repeat(np.arange(len(lowered)), np.diff(lowered.need_first))
+    places = np.flatnonzero((lowered.need >= 0) & (times.end[waits] >= 0))
+    sets = lowered.need[places]
     order = np.argsort(sets, kind="stable")
-    return places[order], np.searchsorted(sets[order], np.arange(len(low) + 1))
+    return places[order], np.searchsorted(sets[order], np.arange(len(lowered) + 1))
 
 
 def _microseconds(nano: int) -> float:
-    """Nanoseconds as microseconds that are not less after a multiplication by a thousand."""
-    found = nano / 1000
-    return found if int(found * 1000) == nano else math.nextafter(found, math.inf)
+    """Convert to microseconds such that Perfetto's truncation of 1000 · µs returns ``nano``."""
+    micro = nano / 1000
+    return micro if int(micro * 1000) == nano else math.nextafter(micro, math.inf)
 
 
 def write_trace(report: Report, file: TextIO, *, flows: bool = True) -> int:
-    """Write a trace, one event a line; return the number of events."""
+    """Write a trace with one event per line; return the number of events."""
     count = 0
     file.write('{"displayTimeUnit": "ns", "traceEvents": [\n')
     for event in trace_events(report, flows=flows):
@@ -119,7 +133,7 @@ def write_trace(report: Report, file: TextIO, *, flows: bool = True) -> int:
 
 
 def timeline(report: Report, width: int = 72) -> str:
-    """A line for each unit: how busy it is in each of ``width`` parts of the time.
+    """Draw a line of text for each unit: how busy it is in each of ``width`` parts of the time.
 
     Raises
     ------
@@ -128,18 +142,19 @@ def timeline(report: Report, width: int = 72) -> str:
     """
     if width < 1:
         raise ValueError(f"width must be 1 or more, not {width!r}")
-    low, times = report.low, report.times
+    lowered, times = report.lowered, report.times
     total = max(times.total, 1)
     edges = np.linspace(0, total, width + 1)
     lines = []
     for c, stream in enumerate(report.streams):
-        part = np.arange(low.first[c], low.first[c + 1])
+        part = np.arange(lowered.first[c], lowered.first[c + 1])
         for u in Unit:
-            mine = part[(low.unit[part] == u) & (times.end[part] >= 0)]
+            mine = part[(lowered.unit[part] == u) & (times.end[part] >= 0)]
             if not len(mine):
                 continue
-            work = mine[low.kind[mine] == Kind.NORMAL]
+            work = mine[lowered.kind[mine] == Kind.NORMAL]
             begin, end = times.start[work].astype(float), times.end[work].astype(float)
+            # The busy time up to a point is piecewise linear, so its differences are the shares.
             done = np.concatenate([[0.0], np.cumsum(end - begin)])
             grid = np.concatenate([[0.0], np.column_stack([begin, end]).ravel(), [float(total)]])
             value = np.concatenate([[0.0], np.repeat(done, 2)[1:-1], [done[-1]]])
@@ -152,18 +167,27 @@ def timeline(report: Report, width: int = 72) -> str:
 
 
 def gantt(report: Report, path: str | Path, *, title: str | None = None) -> None:
-    """Draw a Gantt chart to a file, PNG or SVG by its name; the same run gives the same bytes."""
+    """Draw a Gantt chart to a PNG or SVG file; the same run gives the same bytes.
+
+    Parameters
+    ----------
+    report : Report
+    path : str or Path
+        The file, whose suffix selects the format.
+    title : str, optional
+        By default the names of the program and the chip.
+    """
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    low, times = report.low, report.times
+    lowered, times = report.lowered, report.times
     rows = []
     for c, stream in enumerate(report.streams):
-        part = np.arange(low.first[c], low.first[c + 1])
+        part = np.arange(lowered.first[c], lowered.first[c + 1])
         for u in Unit:
-            mine = part[(low.unit[part] == u) & (times.end[part] >= 0)]
+            mine = part[(lowered.unit[part] == u) & (times.end[part] >= 0)]
             if len(mine):
                 name = u.name if len(report.streams) == 1 else f"{stream} {u.name}"
                 rows.append((name, u, mine))
@@ -173,7 +197,7 @@ def gantt(report: Report, path: str | Path, *, title: str | None = None) -> None
         figure, axes = plt.subplots(figsize=(10, 0.9 + 0.4 * len(rows)), layout="constrained")
         for at, (_, u, mine) in enumerate(rows):
             for kind, alpha, height in ((Kind.NORMAL, 1.0, 0.8), (Kind.WAIT, 0.25, 0.3)):
-                some = mine[(low.kind[mine] == kind) & (times.end[mine] > times.start[mine])]
+                some = mine[(lowered.kind[mine] == kind) & (times.end[mine] > times.start[mine])]
                 bars = _joined(times.start[some], times.end[some], times.total // 5000)
                 axes.broken_barh(
                     (bars / 10**12).tolist(),
@@ -196,7 +220,7 @@ def gantt(report: Report, path: str | Path, *, title: str | None = None) -> None
 
 
 def _joined(begin: np.ndarray, end: np.ndarray, gap: int) -> np.ndarray:
-    """(begin, length) of bars, those joined that are closer than what can be seen."""
+    """Return (begin, length) of bars; bars whose gap is at most ``gap`` are joined into one."""
     if not len(begin):
         return np.zeros((0, 2))
     heads = np.append(True, begin[1:] - end[:-1] > gap)

@@ -1,1 +1,1 @@
-"""When instructions run: the event engine, its reference, and deadlocks."""
+"""The times of instructions: the event engine, its reference model, and deadlocks."""

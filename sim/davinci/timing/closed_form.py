@@ -1,16 +1,16 @@
-"""The equations of the performance model in Tang 2024, chapter 2, as they stand there.
+"""The equations of the performance model in Tang 2024, chapter 2, as printed.
 
-An independent statement of what the engines compute, for programs simple enough: no scalar work,
-no barriers, and of contention the two cases of Fig. 2.9. Numbers are exact rationals; times in
-seconds, sizes in bytes.
+They state independently what the engines compute for simple programs: no scalar work, no barriers,
+and only the two cases of contention of Fig. 2.9. Numbers are exact rationals; times are in seconds
+and sizes in bytes.
 
-Where the text is not followed:
+The code departs from the printed text in three points:
 
-- A wait ends at max(previous event of its unit, its set), not simply at its set (Alg. 2 line 10):
-  otherwise time could run backwards. Fig. 2.8 agrees.
+- A wait ends at max(previous event of its unit, its set), not simply at its set (Alg. 2 line 10).
+  Otherwise time could run backwards. Fig. 2.8 agrees.
 - Initialisation passes before the bus is used. Eq. 2.6 as printed spreads it over the transfer and
-  drops what is left of it at the first change; `finish` takes P as the time on the bus alone.
-- N_max of eq. 2.14 can be negative as printed; it is taken within 1 … N.
+  drops its remainder at the first change; ``finish`` takes P as the time on the bus alone.
+- N_max of eq. 2.14 can be negative as printed; here it is limited to 1 … N.
 """
 
 from collections import defaultdict
@@ -37,17 +37,17 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Event:
-    """E of Table 2.2: an instruction of a unit.
+    """An event E of Table 2.2: an instruction on a unit.
 
     Attributes
     ----------
     unit : Unit
     period : Fraction
-        P, of a normal operation; 0 of a set or wait.
+        The period P of a normal operation in seconds; 0 for a set or a wait.
     flag : tuple (u_a, u_b, r) or None
-        None for a normal operation.
+        The flag of a set or a wait; None for a normal operation.
     sign : int
-        1 of a set, −1 of a wait, 0 of a normal operation.
+        1 for a set, −1 for a wait, 0 for a normal operation.
     """
 
     unit: Unit
@@ -56,48 +56,55 @@ class Event:
     sign: int = 0
 
 
-def static_period(chip: Chip, one: Instruction) -> Fraction:
-    """P = Ds / Th + Init of an instruction that is alone (Alg. 2 line 4), in seconds."""
-    work = one.work
-    if one.path:
-        source, target = one.path.split("->")
-        route = chip.route(source, target, one.op)
+def static_period(chip: Chip, instr: Instruction) -> Fraction:
+    """Return the seconds of an instruction that runs alone, P = Ds / Th + Init (Alg. 2 line 4)."""
+    work = instr.work
+    if instr.path:
+        source, target = instr.path.split("->")
+        route = chip.route(source, target, instr.op)
         return work.nbytes / route.rate.bytes_per_s + route.init_s
-    if one.unit == Unit.M:
+    if instr.unit == Unit.M:
         assert chip.cube is not None
         return work.repeats * chip.cube.step_s + chip.cube.init_s
-    lane = chip.vector.get(one.op, chip.vector[""])
+    lane = chip.vector.get(instr.op, chip.vector[""])
     return work.repeats * lane.repeat_s + lane.init_s
 
 
 def events_of(core: Core) -> list[Event]:
-    """The instructions of a core as events, in program order.
+    """Return the instructions of a core as events, in program order.
 
     Raises
     ------
     ValueError
-        For scalar work and barriers, which the model does not have.
+        If the program contains scalar work or barriers, which the model does not cover.
     """
     events = []
-    for one in core.instructions:
-        if one.kind in (Kind.SET, Kind.WAIT):
-            f = one.fields
+    for instr in core.instructions:
+        if instr.kind in (Kind.SET, Kind.WAIT):
+            f = instr.fields
             flag = (f["source"], f["target"], f["register"])
-            events.append(Event(one.unit, flag=flag, sign=1 if one.kind == Kind.SET else -1))
-        elif one.kind == Kind.NORMAL and one.unit != Unit.S:
-            events.append(Event(one.unit, static_period(core.chip, one)))
+            events.append(Event(instr.unit, flag=flag, sign=1 if instr.kind == Kind.SET else -1))
+        elif instr.kind == Kind.NORMAL and instr.unit != Unit.S:
+            events.append(Event(instr.unit, static_period(core.chip, instr)))
         else:
-            raise ValueError(f"instruction must be of one of the model's units, not {one}")
+            raise ValueError(f"instruction must run on one of the model's units, not {instr}")
     return events
 
 
 def main_procedure(events: list[Event], t_kernel: Fraction) -> list[Fraction]:
-    """Alg. 2: the death time T of each event, without contention.
+    """Return the death time T of each event without contention, in seconds (Alg. 2).
+
+    Parameters
+    ----------
+    events : list of Event
+        The events of one core in program order.
+    t_kernel : Fraction
+        The time at which the kernel starts, in seconds.
 
     Raises
     ------
     ValueError
-        If some wait never ends.
+        If a wait never ends.
     """
     queues: dict[Unit, list[int]] = defaultdict(list)
     sets: dict[tuple, list[int]] = defaultdict(list)  # S of eq. 2.1
@@ -126,18 +133,28 @@ def main_procedure(events: list[Event], t_kernel: Fraction) -> list[Fraction]:
                 last = times[i]
         if len(times) == before:
             raise ValueError(
-                "every wait must have a set that comes to it: this program stands still"
+                "every wait must have a set that is reached: this program stands still"
             )
     return [times[i] for i in range(len(events))]
 
 
 def left_after(size: Fraction, end: Fraction, now: Fraction, period: Fraction) -> Fraction:
-    """Eq. 2.6: bytes left at ``now`` of a transfer that would end at ``end`` after ``period``."""
+    """Return the bytes left at ``now`` of a transfer that would end at ``end`` (eq. 2.6).
+
+    Parameters
+    ----------
+    size : Fraction
+        Bytes of the transfer at the start of the period.
+    end, now : Fraction
+        Times in seconds.
+    period : Fraction
+        Seconds that the transfer takes at its present share.
+    """
     return size * (end - now) / period
 
 
 def finish(now: Fraction, left: Fraction, throughput: Fraction) -> Fraction:
-    """Eq. 2.7: when what is left ends at a new throughput."""
+    """Return the time at which the bytes left are moved at a new throughput (eq. 2.7)."""
     return now + left / throughput
 
 
@@ -147,12 +164,13 @@ def overlapping(
     alone: Fraction,
     both: Fraction,
 ) -> tuple[Fraction, Fraction]:
-    """Fig. 2.9: the ends of two transfers on one bus, by equations 2.6 and 2.7.
+    """Return the ends of two transfers on one bus by equations 2.6 and 2.7 (Fig. 2.9).
 
     Parameters
     ----------
-    first, second : (when it comes to the bus, bytes)
-        The second does not come before the first.
+    first, second : (Fraction, Fraction)
+        The arrival time at the bus and the bytes of each transfer. The second does not arrive
+        before the first.
     alone, both : Fraction
         Bytes per second of one transfer alone, and of both together.
     """
@@ -173,16 +191,16 @@ def overlapping(
 def contention_times(
     extended: Fraction, fixed: Fraction, stall: Fraction, alone: Fraction, both: Fraction
 ) -> tuple[Fraction, Fraction]:
-    """Alg. 1 and Fig. 2.5: times T_e and T_f on the bus, as the three segments of their polylines.
+    """Return the times T_e and T_f on the bus as the segments of Fig. 2.5 (Alg. 1).
 
     Parameters
     ----------
     extended, fixed : Fraction
-        S_e and S_f, bytes.
+        The sizes S_e and S_f in bytes.
     stall : Fraction
-        T_s: the fixed transfer comes so much later to the bus.
+        T_s, the seconds by which the fixed transfer arrives later at the bus.
     alone, both : Fraction
-        As in `overlapping`.
+        As in ``overlapping``.
     """
     share = both / 2
     rest = extended - stall * alone
@@ -194,17 +212,18 @@ def contention_times(
 
 
 def period_private(size: Fraction, throughput: Fraction, delta: Fraction, cores: int) -> Fraction:
-    """Eq. 2.10 to 2.13: period of a tile on each of N cores that share nothing.
+    """Return the period of a tile on each of N cores that share no bus (eq. 2.10 to 2.13).
 
     Parameters
     ----------
     size : Fraction
-        Ds of each core.
+        Ds, the bytes of each core.
     throughput : Fraction
-        Th of a single core.
+        Th, the bytes per second of a single core.
     delta : Fraction
-        δ_t between the starts of two cores.
+        δ_t, the seconds between the starts of two cores.
     cores : int
+        N.
     """
     full = (size - (cores - 1) * throughput * delta) / throughput
     if full >= 0:
@@ -214,7 +233,19 @@ def period_private(size: Fraction, throughput: Fraction, delta: Fraction, cores:
 
 
 def period_shared(size: Fraction, total: Fraction, delta: Fraction, cores: int) -> Fraction:
-    """Eq. 2.10, 2.11 and 2.14: period of a tile on each of N cores that share a throughput."""
+    """Return the period of a tile on each of N cores that share a bus (eq. 2.10, 2.11 and 2.14).
+
+    Parameters
+    ----------
+    size : Fraction
+        Ds, the bytes of each core.
+    total : Fraction
+        The bytes per second of all cores together.
+    delta : Fraction
+        δ_t, the seconds between the starts of two cores.
+    cores : int
+        N.
+    """
     full = (cores * size - 2 * (cores - 1) * total * delta) / total
     if full >= 0:
         return 2 * (cores - 1) * delta + full

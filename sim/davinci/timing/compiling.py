@@ -1,7 +1,7 @@
-"""Whether a loop runs as it is written or compiled: compiling pays for large programs only.
+"""The choice between compiled and interpreted loops: compilation pays for large programs only.
 
-Numba takes half a second to get ready in a process, even when all is in its cache. A small program
-is done by then with the same functions as plain Python, which give the same results.
+Numba takes half a second to start in a process, even when its cache holds everything. A small
+program finishes sooner than that if the same functions run as plain Python, with equal results.
 """
 
 import sys
@@ -9,33 +9,52 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 __all__ = ["SMALL", "compiled", "fitting", "tell_compiling"]
 
-#: Instructions of a program from which on it is compiled.
+#: Programs with fewer instructions than this run as plain Python.
 SMALL = 256
 
 
 @lru_cache(None)
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of NumPy arrays, compiled; from the cache on disk if it is there."""
+    """Compile a function of NumPy arrays, or load it from Numba's cache on disk.
+
+    The plain functions of its own module that it calls are compiled with it.
+    """
     import numba
 
-    return numba.njit(cache=True, nogil=True)(function)
+    return numba.njit(cache=True, nogil=True)(_bound(function))
+
+
+def _bound(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a copy of a function that calls compiled forms of the functions of its module.
+
+    A decorator on those functions would load Numba together with their module, even if only small
+    programs are run. LLVM inlines the small ones; ``inline="always"`` is no faster.
+    """
+    import numba
+
+    names = dict(function.__globals__)
+    for name in function.__code__.co_names:
+        helper = names.get(name)
+        if isinstance(helper, FunctionType) and helper.__module__ == function.__module__:
+            names[name] = numba.njit(_bound(helper))
+    return FunctionType(function.__code__, names, function.__name__)
 
 
 def fitting(function: Callable[..., Any], size: int) -> Callable[..., Any]:
-    """The form of a function that is right for a program of ``size`` instructions."""
+    """Return a function as it is, or compiled if ``size`` instructions make that worthwhile."""
     return function if size < SMALL else compiled(function)
 
 
 def tell_compiling(tell: Callable[[str], object]) -> None:
     """Call ``tell`` with a function's name whenever Numba compiles it in this process.
 
-    What comes from the cache on disk is not told, nor are the functions that the told one calls.
-    Numba is not loaded for this: most commands do without it.
+    ``tell`` is not called for a function that comes from the cache on disk, nor for the functions
+    that a compiled one calls. This does not load Numba, as most commands do without it.
     """
     if _EVENTS in sys.modules:
         _listen(sys.modules[_EVENTS], tell)
@@ -47,7 +66,10 @@ _EVENTS = "numba.core.event"
 
 
 class _AtImport:
-    """A finder that finds nothing itself, and listens as soon as Numba's events are there."""
+    """An import hook that registers the listener once Numba's event module has been imported.
+
+    It finds no module itself: it wraps the loader that the ordinary finders return.
+    """
 
     def __init__(self, tell: Callable[[str], object]) -> None:
         self.tell = tell

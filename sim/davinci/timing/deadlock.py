@@ -1,4 +1,4 @@
-"""Why a program stands still: who waits for whom, as a cycle or an end that never comes."""
+"""Explanations of deadlocks: a cycle of waits, or a wait for a flag that is never set."""
 
 import numpy as np
 
@@ -9,91 +9,107 @@ __all__ = ["Deadlock", "cycle", "explain"]
 
 
 class Deadlock(RuntimeError):
-    """A program that never ends; the message says which instructions wait for each other."""
+    """The program never ends; the message names the instructions that wait for each other."""
 
 
-def _blocked(low: Lowered, end: np.ndarray, issued: np.ndarray) -> dict[tuple[int, int], int]:
-    """The instruction that each blocked queue (core, unit) stands at."""
+def _blocked(lowered: Lowered, end: np.ndarray, issued: np.ndarray) -> dict[tuple[int, int], int]:
+    """Return the index of the instruction at which each blocked queue (core, unit) stands."""
     heads = {}
-    for c in range(len(low.begin)):
-        for i in range(low.first[c], low.first[c + 1]):
+    for c in range(len(lowered.begin)):
+        for i in range(lowered.first[c], lowered.first[c + 1]):
             if end[i] >= 0:
                 continue
-            psq = low.unit[i] == Unit.S or low.kind[i] == Kind.BARRIER_ALL
-            unit = Unit.S if psq else Unit(int(low.unit[i]))
+            psq = lowered.unit[i] == Unit.S or lowered.kind[i] == Kind.BARRIER_ALL
+            unit = Unit.S if psq else Unit(int(lowered.unit[i]))
             if issued[i] >= 0 and (c, unit) not in heads:
                 heads[c, unit] = i
-            if psq:  # the program queue stands here; nothing after it has been handed out
+            if psq:  # the program queue (PSQ) is blocked here, so nothing later has been issued
                 break
     return heads
 
 
-def cycle(low: Lowered, end: np.ndarray, issued: np.ndarray) -> tuple[list[int], bool]:
-    """Instructions that each wait for the next.
+def cycle(lowered: Lowered, end: np.ndarray, issued: np.ndarray) -> tuple[list[int], bool]:
+    """Find instructions of which each waits for the next.
+
+    Parameters
+    ----------
+    lowered : Lowered
+    end, issued : (n,) ndarray of int64
+        Times of an incomplete run, −1 if the instruction has not ended or not been issued.
 
     Returns
     -------
     instructions : list of int
-        Numbers in the arrays.
+        Indices into the arrays.
     closed : bool
-        Whether the last waits for the first; if not, it waits for a flag that is never set.
+        True if the last waits for the first, False if the last waits for a flag that is never set.
     """
-    heads = _blocked(low, end, issued)
-    core_of = np.searchsorted(low.first, np.arange(len(low)), side="right") - 1
+    heads = _blocked(lowered, end, issued)
+    core_of = np.searchsorted(lowered.first, np.arange(len(lowered)), side="right") - 1
 
     def waits_for(queue: tuple[int, int]) -> list[tuple[int, int]]:
         i = heads[queue]
-        if low.kind[i] == Kind.BARRIER_ALL:
+        if lowered.kind[i] == Kind.BARRIER_ALL:
             return [q for q in heads if q[0] == queue[0] and q != queue]
-        needs = low.need[low.need_first[i] : low.need_first[i + 1]].tolist()
+        needs = lowered.need[lowered.need_first[i] : lowered.need_first[i + 1]].tolist()
         if NEVER in needs:
             return []
-        found = []
+        targets = []
         for j in needs:
             if end[j] < 0:
                 core = int(core_of[j])
-                own = Unit(int(low.unit[j])) if issued[j] >= 0 else Unit.S
-                found.append((core, own))
-        return found
+                own = Unit(int(lowered.unit[j])) if issued[j] >= 0 else Unit.S
+                targets.append((core, own))
+        return targets
 
     done: set[tuple[int, int]] = set()
     longest: list[tuple[int, int]] = []
 
+    # Depth-first search. A queue that it has left without a cycle needs no second visit.
     def search(path: list[tuple[int, int]]) -> list[tuple[int, int]] | None:
         nonlocal longest
         for queue in waits_for(path[-1]):
             if queue in path:
                 return path[path.index(queue) :]
-            if queue in heads and queue not in done and (found := search([*path, queue])):
-                return found
+            if queue in heads and queue not in done and (closed := search([*path, queue])):
+                return closed
         done.add(path[-1])
         longest = max(longest, path, key=len)
         return None
 
     for first in heads:
-        if first not in done and (found := search([first])):
-            return [heads[q] for q in found], True
+        if first not in done and (closed := search([first])):
+            return [heads[q] for q in closed], True
     return [heads[q] for q in longest], False
 
 
 def explain(
-    low: Lowered,
+    lowered: Lowered,
     start: np.ndarray,
     end: np.ndarray,
     issued: np.ndarray,
     streams: list[Stream] | None = None,
 ) -> str:
-    """One line for a deadlock: each instruction of the cycle with its place in the source."""
-    numbers, closed = cycle(low, end, issued)
-    core_of = np.searchsorted(low.first, np.array(numbers), side="right") - 1
+    """Describe a deadlock in one line that quotes each instruction with its source position.
+
+    Parameters
+    ----------
+    lowered : Lowered
+    start, end, issued : (n,) ndarray of int64
+        Times of an incomplete run, as in ``engine.Times``.
+    streams : list of Stream, optional
+        The instructions; without them, the line gives their indices only.
+    """
+    numbers, closed = cycle(lowered, end, issued)
+    core_of = np.searchsorted(lowered.first, np.array(numbers), side="right") - 1
     shown = []
     for i, c in zip(numbers, core_of, strict=True):
         if streams is None:
-            shown.append(f"instruction {i} of core {c} on {Unit(int(low.unit[i])).name}")
+            shown.append(f"instruction {i} of core {c} on {Unit(int(lowered.unit[i])).name}")
             continue
-        one = streams[c].instructions[i - low.first[c]]
-        on = f"{one.unit.name} of {streams[c]}" if len(streams) > 1 else one.unit.name
-        shown.append(f"{one} at {one.position} on {on}")
+        instr = streams[c].instructions[i - lowered.first[c]]
+        on = f"{instr.unit.name} of {streams[c]}" if len(streams) > 1 else instr.unit.name
+        shown.append(f"{instr} at {instr.position} on {on}")
     chain = ", which waits for ".join(shown)
     if closed:
         back = ", which waits for itself" if len(numbers) == 1 else ", which waits for the first"

@@ -1,7 +1,7 @@
-"""Times of every instruction of a program: the compiled engine and what it says.
+"""The event engine: the times of every instruction of a program.
 
-`run` gives exactly the times of `sim.davinci.timing.reference.run_reference`, some hundred times as
-fast.
+``run`` returns exactly the times of ``sim.davinci.timing.reference.run_reference`` and is about a
+hundred times as fast.
 """
 
 from dataclasses import dataclass
@@ -18,13 +18,13 @@ __all__ = ["Times", "run"]
 
 @dataclass(frozen=True, eq=False)
 class Times:
-    """When each instruction was handed out, began and ended, in attoseconds.
+    """The times at which each instruction was issued, started and ended, in attoseconds.
 
     Attributes
     ----------
     start, end, issued : (n,) ndarray of int64
-        A unit begins a wait when it comes to it, and ends it when the flag is there. −1 if it
-        never did.
+        −1 if the instruction was never started, ended or issued. A wait starts when its unit
+        reaches it and ends when the flag is set.
     """
 
     start: np.ndarray
@@ -33,66 +33,78 @@ class Times:
 
     @property
     def complete(self) -> bool:
-        """Whether every instruction has ended."""
+        """True if every instruction has ended."""
         return bool((self.end >= 0).all())
 
     @property
     def total(self) -> int:
-        """When the last instruction ended; 0 of an empty program."""
+        """The attosecond at which the last instruction ended; 0 for an empty program."""
         return int(self.end.max(initial=0))
 
 
 def run(
-    low: Lowered, streams: list[Stream] | None = None, *, block_bytes: int = 0, check: bool = True
+    lowered: Lowered,
+    streams: list[Stream] | None = None,
+    *,
+    block_bytes: int = 0,
+    check: bool = True,
 ) -> Times:
     """Run a lowered program.
 
     Parameters
     ----------
-    low : Lowered
+    lowered : Lowered
     streams : list of Stream, optional
-        The instructions, for a message about a deadlock.
+        The instructions, which the message of a ``Deadlock`` quotes.
     block_bytes : int
-        0 to share a bus anew whenever a transfer begins or ends; else the grain of its arbitration:
-        a transfer's share is found at the beginning of each block and holds until its end.
+        The granularity of bus arbitration. If 0, the bus is shared anew whenever a transfer starts
+        or ends. Otherwise a transfer is cut into blocks of this size, and the share that it gets
+        at the start of a block holds until the end of that block.
     check : bool
-        Raise if not every instruction ends.
+        If True, raise ``Deadlock`` unless every instruction ends.
+
+    Returns
+    -------
+    Times
 
     Raises
     ------
     Deadlock
-        If the program stands still; the message has the cycle of waits.
+        If the program stands still; the message contains the cycle of waits.
     ValueError
         If the program could take 4.6 s or more (2⁶² attoseconds, half of the range of int64), or
-        ``block_bytes`` is not an integer, 0 or more.
+        if ``block_bytes`` is not a non-negative integer.
     """
     if not isinstance(block_bytes, int) or block_bytes < 0:
         raise ValueError(f"block_bytes must be an integer, 0 or more, not {block_bytes!r}")
-    # Everything one after the other. A bus never does less for many than for one, but a share that
-    # holds for a block can be the smallest there is.
-    crowd = 3 * max(len(low.begin), 1) if block_bytes else 1
-    bound = float(low.begin.max(initial=0)) + float(low.dispatch) * len(low)
-    bound += low.init.sum(dtype=float) + low.lag.sum(dtype=float)
-    bound += crowd * low.data.sum(dtype=float)
+    # An upper bound on the end, so that sums in int64 cannot overflow: the time that the program
+    # takes if nothing overlaps. The total of a bus does not fall with the number of transfers, so
+    # sharing costs nothing here; but a share that is fixed for a block may stay at its smallest,
+    # which is that of three transfers on every core.
+    slowdown = 3 * max(len(lowered.begin), 1) if block_bytes else 1
+    bound = float(lowered.begin.max(initial=0)) + float(lowered.dispatch) * len(lowered)
+    bound += lowered.init.sum(dtype=float) + lowered.lag.sum(dtype=float)
+    bound += slowdown * lowered.data.sum(dtype=float)
     if bound > 2.0**62:
         raise ValueError(f"times must stay below 4.6 s, not reach up to {bound / 1e18:.3g} s")
-    start, end, issued = fitting(engine_compiled.run, len(low))(
-        low.first,
-        low.unit,
-        low.kind,
-        low.init,
-        low.data,
-        low.bus,
-        low.rate,
-        low.need_first,
-        low.need,
-        low.lag,
-        low.begin,
-        low.totals,
-        low.dispatch,
+    program = engine_compiled.Instructions(
+        lowered.first,
+        lowered.unit,
+        lowered.kind,
+        lowered.init,
+        lowered.data,
+        lowered.bus,
+        lowered.rate,
+        lowered.need_first,
+        lowered.need,
+        lowered.lag,
+        lowered.begin,
+        lowered.totals,
+        lowered.dispatch,
         block_bytes,
     )
+    start, end, issued = fitting(engine_compiled.run, len(lowered))(program)
     times = Times(start, end, issued)
     if check and not times.complete:
-        raise Deadlock(explain(low, start, end, issued, streams))
+        raise Deadlock(explain(lowered, start, end, issued, streams))
     return times

@@ -1,38 +1,48 @@
-"""The compiled engine; see `compiling` for when it is. Numba's cache looks at this file alone.
+"""The compiled engine: the times of ``sim.davinci.timing.reference``, bit for bit.
 
-Instructions that use no bus need no clock: their times follow from those of others, and are found
-as soon as these are known, queue by queue. Only buses are followed in the order of time. Between
-two moments of the buses every time that can be known is known, so nothing can begin earlier than
-the next moment. The rounding is that of `sim.davinci.timing.reference`.
+Instructions that use no bus need no clock: their times follow from those of others, and the engine
+computes them as soon as these are known, queue by queue. Only the events on buses are processed in
+order of time. Between two such events every time that can be known is known, so nothing can start
+before the next event. The rounding is that of the reference.
+
+``compiling`` decides whether the loops run compiled or as plain Python. Numba's cache notices
+changes of this file alone, so the loops must not depend on other modules.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["match", "run"]
+__all__ = ["Instructions", "match", "run"]
 
 #: Queues of a core; number 0 (unit S) is the program queue itself.
 QUEUES = 8
 
+# Kinds of instructions, as in ``sim.davinci.isa.instruction``.
 _SET, _WAIT, _BARRIER_ALL = 1, 2, 4
 
-_NONE, _COMING, _MOVING = 0, 1, 2
+# Phases of a queue's transfer: none, in its initialisation, on the bus.
+_IDLE, _COMING, _MOVING = 0, 1, 2
 
 
 def match(kind, flag, flags):
-    """Needs of waits: the n-th wait of each flag needs its n-th set.
+    """Match the n-th wait for each flag with its n-th set (Tang 2024, eq. 2.3).
 
     Parameters
     ----------
     kind : (n,) ndarray of int8
+        Values of ``Kind``.
     flag : (n,) ndarray of int64
-        Number of the flag that an instruction sets or waits for; anything for the others.
+        The number of the flag that an instruction sets or waits for; ignored for other
+        instructions.
     flags : int
+        The number of flags.
 
     Returns
     -------
-    need_first, need : as in `Lowered`
+    need_first, need : ndarray of int64
+        As in ``Lowered``.
     """
     n = len(kind)
     count = np.zeros(flags + 1, np.int64)
@@ -64,19 +74,262 @@ def match(kind, flag, flags):
     return need_first, need
 
 
-def run(
-    first, unit, kind, init, data, bus, rate, need_first, need, lag, begin, totals, dispatch, block
-):
-    """Start, end and dispatch times; −1 where it never came to that. See `Lowered`."""
+class Instructions(NamedTuple):
+    """The fields of ``Lowered``, and the bytes of a block of bus arbitration (0 for none)."""
+
+    first: np.ndarray
+    unit: np.ndarray
+    kind: np.ndarray
+    init: np.ndarray
+    data: np.ndarray
+    bus: np.ndarray
+    rate: np.ndarray
+    need_first: np.ndarray
+    need: np.ndarray
+    lag: np.ndarray
+    begin: np.ndarray
+    totals: np.ndarray
+    dispatch: int
+    block: int
+
+
+def run(program):
+    """Return the start, end and issue time of each instruction.
+
+    The state is kept in local arrays, and a helper takes only the few arrays that it needs, since
+    Numba counts references to every array that it passes. On the programs of
+    ``benchmarks/davinci_engine.py``, the engine is 7 to 27 times as slow if all helpers share the
+    state in a NamedTuple, up to twice as slow if every queue is put on the worklist by a call of
+    ``_push`` instead of the same lines in place, and 5 % slower if a helper shares the buses.
+
+    Parameters
+    ----------
+    program : Instructions
+
+    Returns
+    -------
+    start, end, issued : (n,) ndarray of int64
+        Attoseconds, −1 if the instruction was never started, ended or issued.
+    """
+    (
+        first,
+        unit,
+        kind,
+        init,
+        data,
+        bus,
+        rate,
+        need_first,
+        need,
+        lag,
+        begin,
+        totals,
+        dispatch,
+        block,
+    ) = program
     n, cores = len(unit), len(begin)
-    on = unit.astype(np.int64)  # not compiled, eight bits would not do for the number of a queue
+    queues = cores * QUEUES
+    on = unit.astype(
+        np.int64
+    )  # in plain Python, queue numbers would overflow the unit's eight bits
     start = np.full(n, -1, np.int64)
     end = np.full(n, -1, np.int64)
     issued = np.full(n, -1, np.int64)
-    all_queues = cores * QUEUES
 
-    # The instructions of each queue, and who waits for a set.
-    queue_first = np.zeros(all_queues + 1, np.int64)
+    # Queue q has the instructions order[queue_first[q] : queue_first[q + 1]]; order[head[q]] is
+    # the first that has not ended, and order[tail[q]] the first that has not been issued.
+    queue_first, order, wake_first, wake = _queues(first, on, need_first, need)
+    head, tail = queue_first[:-1].copy(), queue_first[:-1].copy()
+    free = np.empty(queues, np.int64)  # the time at which the last instruction of a queue ended
+    for q in range(queues):
+        free[q] = begin[q // QUEUES]
+    following = first[:-1].copy()  # the next instruction of each program queue
+    drains = np.zeros(cores, np.bool_)  # True while a barrier of all units waits
+
+    # Transfers: at most one of each queue; ``live`` holds the queues that have one, ascending.
+    phase = np.zeros(queues, np.int8)
+    when = np.zeros(queues, np.int64)  # the arrival at the bus, then the end there
+    left = np.zeros(queues, np.float64)  # remaining time as if alone
+    speed = np.zeros(queues, np.float64)  # share over rate
+    since = np.zeros(queues, np.int64)  # the time for which ``left`` holds
+    part = np.zeros(queues, np.float64)  # remaining time of the block; 0 until it has a share
+    live = np.empty(queues, np.int64)
+    lives = 0
+    dirty = np.zeros(len(totals), np.bool_)  # the shares of a bus must be computed again
+    # Scratch for the transfers on one bus: their queues, rates and shares.
+    member = np.empty(queues, np.int64)
+    limit = np.empty(queues, np.float64)
+    share = np.empty(queues, np.float64)
+
+    # The worklist: queues that may be able to continue, each at most once.
+    stack = np.empty(queues, np.int64)
+    inside = np.zeros(queues, np.bool_)
+    depth = cores
+    for c in range(cores):
+        stack[c] = c * QUEUES
+        inside[c * QUEUES] = True
+
+    now = np.int64(-1)
+    while True:
+        # Everything that can be known without the clock.
+        while depth:
+            depth -= 1
+            q = stack[depth]
+            inside[q] = False
+            c = q // QUEUES
+            if q % QUEUES == 0:
+                # A program queue issues instructions; it executes scalar ones and barriers itself.
+                while following[c] < first[c + 1]:
+                    i = following[c]
+                    u = on[i]
+                    if issued[i] < 0:
+                        issued[i] = free[q]
+                    if u != 0 and kind[i] != _BARRIER_ALL:
+                        tail[q + u] += 1
+                        p = q + u  # as in ``_push``; see above
+                        if not inside[p]:
+                            inside[p] = True
+                            stack[depth] = p
+                            depth += 1
+                        free[q] += dispatch
+                        following[c] += 1
+                        continue
+                    start[i] = issued[i]
+                    time = free[q]
+                    if kind[i] == _BARRIER_ALL:
+                        time = _drained(head, tail, free, q, time)
+                        drains[c] = time < 0
+                    elif kind[i] == _WAIT:
+                        time = _ready(need_first, need, end, lag, i, time)
+                    if time < 0:
+                        break
+                    end[i] = time + init[i]
+                    free[q] = end[i]
+                    following[c] += 1
+                    if kind[i] == _SET:
+                        depth = _wake(wake_first, wake, stack, inside, depth, i, q)
+                continue
+            while head[q] < tail[q] and phase[q] == _IDLE:
+                i = order[head[q]]
+                time = free[q] if free[q] > issued[i] else issued[i]
+                start[i] = time
+                if kind[i] == _WAIT:
+                    time = _ready(need_first, need, end, lag, i, time)
+                    if time < 0:
+                        break
+                time += init[i]
+                if bus[i] >= 0:
+                    phase[q] = _COMING
+                    when[q] = time
+                    lives = _insert(live, lives, q)
+                    break
+                end[i] = time
+                free[q] = time
+                head[q] += 1
+                if kind[i] == _SET:
+                    depth = _wake(wake_first, wake, stack, inside, depth, i, q)
+            if drains[c] and head[q] == tail[q]:
+                depth = _push(stack, inside, depth, c * QUEUES)
+
+        # Transfers that arrive at their bus now, then the shares of all buses with a change.
+        for k in range(lives):
+            q = live[k]
+            if phase[q] == _COMING and when[q] == now:
+                i = order[head[q]]
+                phase[q] = _MOVING
+                left[q] = data[i]
+                since[q] = now
+                part[q] = 0.0
+                dirty[bus[i]] = True
+        for b in range(len(totals)):
+            if not dirty[b]:
+                continue
+            dirty[b] = False
+            # Collect the transfers on bus b and their rates; see eq. 2.6 for the remaining time.
+            active = 0
+            for k in range(lives):
+                q = live[k]
+                i = order[head[q]]
+                if phase[q] == _MOVING and bus[i] == b:
+                    if not block:
+                        rest = left[q] - (now - since[q]) * speed[q]
+                        left[q] = rest if rest > 0.0 else 0.0
+                        since[q] = now
+                    member[active] = q
+                    limit[active] = rate[i]
+                    active += 1
+            if active == 0:
+                continue
+            # Share the bus with the operations of ``reference.shares``: each transfer gets an equal
+            # part, and what a slow one cannot use goes to the others.
+            spare = totals[b, min(active, totals.shape[1]) - 1]
+            for k in range(active):
+                share[k] = -1.0
+            unshared = active
+            while unshared:
+                equal = spare / unshared
+                fixed = 0
+                for k in range(active):
+                    if share[k] < 0.0 and limit[k] <= equal:
+                        share[k] = limit[k]
+                        fixed += 1
+                        spare -= limit[k]
+                if fixed == 0:
+                    for k in range(active):
+                        if share[k] < 0.0:
+                            share[k] = equal
+                    break
+                unshared -= fixed
+            for k in range(active):
+                q = member[k]
+                if not block:
+                    speed[q] = share[k] / limit[k]
+                    when[q] = now + np.int64(math.ceil(left[q] / speed[q]))
+                elif part[q] == 0.0:
+                    speed[q] = share[k] / limit[k]
+                    whole = math.ceil(block / limit[k])
+                    part[q] = whole if whole < left[q] else left[q]
+                    when[q] = now + np.int64(math.ceil(part[q] / speed[q]))
+
+        # The next event of the buses, and the transfers and blocks that end at it.
+        if lives == 0:
+            return start, end, issued
+        now = _next_event(when, live, lives)
+        kept = 0
+        for k in range(lives):
+            q = live[k]
+            if when[q] == now and phase[q] == _MOVING:
+                i = order[head[q]]
+                dirty[bus[i]] = True
+                if block and left[q] > part[q]:
+                    left[q] -= part[q]
+                    part[q] = 0.0
+                else:
+                    phase[q] = _IDLE
+                    end[i] = now
+                    free[q] = now
+                    head[q] += 1
+                    inside[q] = True
+                    stack[depth] = q
+                    depth += 1
+                    continue
+            live[kept] = q
+            kept += 1
+        lives = kept
+
+
+def _queues(first, on, need_first, need):
+    """Return the instructions of each queue, and the queues that wait for each set.
+
+    Returns
+    -------
+    queue_first, order : (queues + 1,), (n,) ndarray of int64
+        Queue q has the instructions order[queue_first[q] : queue_first[q + 1]].
+    wake_first, wake : (n + 1,), (…,) ndarray of int64
+        The queues wake[wake_first[i] : wake_first[i + 1]] wait for set i.
+    """
+    n, cores = len(on), len(first) - 1
+    queue_first = np.zeros(cores * QUEUES + 1, np.int64)
     wake_first = np.zeros(n + 1, np.int64)
     for c in range(cores):
         for i in range(first[c], first[c + 1]):
@@ -88,229 +341,78 @@ def run(
     wake_first = np.cumsum(wake_first)
     order = np.empty(n, np.int64)
     wake = np.empty(wake_first[n], np.int64)
-    place = queue_first[:-1].copy()
-    wake_at = wake_first[:-1].copy()
+    order_end = queue_first[:-1].copy()
+    wake_end = wake_first[:-1].copy()
     for c in range(cores):
         for i in range(first[c], first[c + 1]):
             q = c * QUEUES + on[i]
-            order[place[q]] = i
-            place[q] += 1
+            order[order_end[q]] = i
+            order_end[q] += 1
             for k in range(need_first[i], need_first[i + 1]):
                 if need[k] >= 0:
-                    wake[wake_at[need[k]]] = q
-                    wake_at[need[k]] += 1
+                    wake[wake_end[need[k]]] = q
+                    wake_end[need[k]] += 1
+    return queue_first, order, wake_first, wake
 
-    head = queue_first[:-1].copy()  # next of each queue
-    tail = queue_first[:-1].copy()  # one past the last that has been handed out
-    free = np.empty(all_queues, np.int64)  # when a queue's last instruction ended
-    for q in range(all_queues):
-        free[q] = begin[q // QUEUES]
-    next_ = first[:-1].copy()  # next of each program queue
-    drains = np.zeros(cores, np.bool_)  # a barrier of all units waits
 
-    # Transfers: at most one of each queue.
-    state = np.zeros(all_queues, np.int8)
-    when = np.zeros(all_queues, np.int64)  # when it comes to the bus, then when it ends there
-    left = np.zeros(all_queues, np.float64)
-    speed = np.zeros(all_queues, np.float64)
-    since = np.zeros(all_queues, np.int64)
-    part = np.zeros(all_queues, np.float64)  # of a block; 0 is one whose share is to be found
-    live = np.empty(all_queues, np.int64)
-    lives = 0
-    dirty = np.zeros(len(totals), np.bool_)
-    got = np.empty(all_queues, np.float64)
-
-    stack = np.empty(all_queues, np.int64)
-    inside = np.zeros(all_queues, np.bool_)
-    depth = 0
-    now = np.int64(-1)
-    for c in range(cores):
-        stack[depth] = c * QUEUES
-        inside[c * QUEUES] = True
+def _push(stack, inside, depth, q):
+    """Put a queue on the worklist unless it is there; return the length of the worklist."""
+    if not inside[q]:
+        inside[q] = True
+        stack[depth] = q
         depth += 1
+    return depth
 
-    while True:
-        # Whatever can be known without a clock.
-        while depth:
-            depth -= 1
-            q = stack[depth]
-            inside[q] = False
-            c = q // QUEUES
-            if q % QUEUES == 0:
-                while next_[c] < first[c + 1]:
-                    i = next_[c]
-                    u = on[i]
-                    if issued[i] < 0:
-                        issued[i] = free[q]
-                    if u != 0 and kind[i] != _BARRIER_ALL:
-                        p = q + u
-                        tail[p] += 1
-                        if not inside[p]:
-                            inside[p] = True
-                            stack[depth] = p
-                            depth += 1
-                        free[q] += dispatch
-                        next_[c] += 1
-                        continue
-                    start[i] = issued[i]
-                    time = free[q]
-                    if kind[i] == _BARRIER_ALL:
-                        ready = True
-                        for p in range(q + 1, q + QUEUES):
-                            if head[p] < tail[p]:
-                                ready = False
-                            elif free[p] > time:
-                                time = free[p]
-                        drains[c] = not ready
-                        if not ready:
-                            break
-                    elif kind[i] == _WAIT:
-                        ready = True
-                        for k in range(need_first[i], need_first[i + 1]):
-                            j = need[k]
-                            if j < 0 or end[j] < 0:
-                                ready = False
-                            elif end[j] + lag[i] > time:
-                                time = end[j] + lag[i]
-                        if not ready:
-                            break
-                    end[i] = time + init[i]
-                    free[q] = end[i]
-                    next_[c] += 1
-                    if kind[i] == _SET:
-                        for k in range(wake_first[i], wake_first[i + 1]):
-                            p = wake[k]
-                            if not inside[p] and p != q:
-                                inside[p] = True
-                                stack[depth] = p
-                                depth += 1
-                continue
-            while head[q] < tail[q] and state[q] == _NONE:
-                i = order[head[q]]
-                time = free[q] if free[q] > issued[i] else issued[i]
-                start[i] = time
-                if kind[i] == _WAIT:
-                    ready = True
-                    for k in range(need_first[i], need_first[i + 1]):
-                        j = need[k]
-                        if j < 0 or end[j] < 0:
-                            ready = False
-                        elif end[j] + lag[i] > time:
-                            time = end[j] + lag[i]
-                    if not ready:
-                        break
-                time += init[i]
-                if bus[i] >= 0:
-                    state[q] = _COMING
-                    when[q] = time
-                    at = lives
-                    while at > 0 and live[at - 1] > q:
-                        live[at] = live[at - 1]
-                        at -= 1
-                    live[at] = q
-                    lives += 1
-                    break
-                end[i] = time
-                free[q] = time
-                head[q] += 1
-                if kind[i] == _SET:
-                    for k in range(wake_first[i], wake_first[i + 1]):
-                        p = wake[k]
-                        if not inside[p] and p != q:
-                            inside[p] = True
-                            stack[depth] = p
-                            depth += 1
-            if drains[c] and head[q] == tail[q] and not inside[c * QUEUES]:
-                inside[c * QUEUES] = True
-                stack[depth] = c * QUEUES
-                depth += 1
 
-        # Transfers that come to their bus at this moment, then the shares of all that has changed.
-        for k in range(lives):
-            q = live[k]
-            if state[q] == _COMING and when[q] == now:
-                i = order[head[q]]
-                state[q] = _MOVING
-                left[q] = data[i]
-                since[q] = now
-                part[q] = 0.0
-                dirty[bus[i]] = True
-        for b in range(len(totals)):
-            if not dirty[b]:
-                continue
-            dirty[b] = False
-            active = 0
-            for k in range(lives):
-                q = live[k]
-                if state[q] == _MOVING and bus[order[head[q]]] == b:
-                    if not block:
-                        rest = left[q] - (now - since[q]) * speed[q]
-                        left[q] = rest if rest > 0.0 else 0.0
-                        since[q] = now
-                    active += 1
-            if active == 0:
-                continue
-            # Equal parts; what a slow one leaves goes to the others.
-            spare = totals[b, min(active, totals.shape[1]) - 1]
-            open_ = active
-            for k in range(lives):
-                got[live[k]] = -1.0
-            while open_:
-                share = spare / open_
-                fixed = 0
-                for k in range(lives):
-                    q = live[k]
-                    i = order[head[q]]
-                    if state[q] == _MOVING and bus[i] == b and got[q] < 0.0 and rate[i] <= share:
-                        got[q] = rate[i]
-                        fixed += 1
-                        spare -= rate[i]
-                if fixed == 0:
-                    for k in range(lives):
-                        q = live[k]
-                        if state[q] == _MOVING and bus[order[head[q]]] == b and got[q] < 0.0:
-                            got[q] = share
-                    break
-                open_ -= fixed
-            for k in range(lives):
-                q = live[k]
-                i = order[head[q]]
-                if state[q] != _MOVING or bus[i] != b:
-                    continue
-                if not block:
-                    speed[q] = got[q] / rate[i]
-                    when[q] = now + np.int64(math.ceil(left[q] / speed[q]))
-                elif part[q] == 0.0:
-                    speed[q] = got[q] / rate[i]
-                    whole = math.ceil(block / rate[i])
-                    part[q] = whole if whole < left[q] else left[q]
-                    when[q] = now + np.int64(math.ceil(part[q] / speed[q]))
+def _wake(wake_first, wake, stack, inside, depth, i, q):
+    """Put the queues that wait for set i on the worklist; the set's own queue q runs already."""
+    for k in range(wake_first[i], wake_first[i + 1]):
+        p = wake[k]
+        if p != q and not inside[p]:
+            inside[p] = True
+            stack[depth] = p
+            depth += 1
+    return depth
 
-        # The next moment of the buses, and what ends at it.
-        if lives == 0:
-            return start, end, issued
-        now = when[live[0]]
-        for k in range(1, lives):
-            if when[live[k]] < now:
-                now = when[live[k]]
-        kept = 0
-        for k in range(lives):
-            q = live[k]
-            if when[q] == now and state[q] == _MOVING:
-                i = order[head[q]]
-                dirty[bus[i]] = True
-                if block and left[q] > part[q]:
-                    left[q] -= part[q]
-                    part[q] = 0.0
-                else:
-                    state[q] = _NONE
-                    end[i] = now
-                    free[q] = now
-                    head[q] += 1
-                    inside[q] = True
-                    stack[depth] = q
-                    depth += 1
-                    continue
-            live[kept] = q
-            kept += 1
-        lives = kept
+
+def _ready(need_first, need, end, lag, i, time):
+    """Return the later of ``time`` and when wait i sees its last set; −1 if not known yet."""
+    for k in range(need_first[i], need_first[i + 1]):
+        j = need[k]
+        if j < 0 or end[j] < 0:
+            return -1
+        if end[j] + lag[i] > time:
+            time = end[j] + lag[i]
+    return time
+
+
+def _drained(head, tail, free, q, time):
+    """Return the later of ``time`` and the end of all that queue q has issued; −1 if not known."""
+    for u in range(q + 1, q + QUEUES):
+        if head[u] < tail[u]:
+            return -1
+        if free[u] > time:
+            time = free[u]
+    return time
+
+
+def _insert(live, lives, q):
+    """Insert a queue into the ascending list of those with a transfer; return its length.
+
+    The order matters for the results, since the shares of a bus are rounded sums.
+    """
+    at = lives
+    while at > 0 and live[at - 1] > q:
+        live[at] = live[at - 1]
+        at -= 1
+    live[at] = q
+    return lives + 1
+
+
+def _next_event(when, live, lives):
+    """Return the earliest time at which a transfer arrives at its bus or ends."""
+    time = when[live[0]]
+    for k in range(1, lives):
+        if when[live[k]] < time:
+            time = when[live[k]]
+    return time

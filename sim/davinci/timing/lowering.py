@@ -1,7 +1,7 @@
-"""A program as arrays, which is what the engines run.
+"""Lowering of a program to the arrays that the engines run.
 
-Instructions of all cores stand one after the other, each core's in program order. Times are whole
-attoseconds (10⁻¹⁸ s): periods are rounded to them, everything else is sums of them.
+The arrays hold the instructions of one core after the other, each core's in program order. Times
+are whole attoseconds (10⁻¹⁸ s): each period is rounded once, and all other times are sums.
 """
 
 from collections import defaultdict
@@ -20,40 +20,40 @@ from vitruvian.sim.davinci.timing.engine_compiled import match
 
 __all__ = ["NEVER", "Lowered", "Needs", "Stream", "lower", "lower_sequences", "predecessors"]
 
-#: In `Lowered.need`: nothing will ever set this flag.
+#: An entry of ``Lowered.need`` for a set that does not exist: the wait never ends.
 NEVER = -1
 
 
 @dataclass(frozen=True, eq=False)
 class Lowered:
-    """Arrays of n instructions on some cores and buses.
+    """The arrays of n instructions on some cores and buses.
 
     Attributes
     ----------
     first : (cores + 1,) ndarray of int64
-        Instructions of core c are first[c] … first[c + 1] − 1.
+        The instructions of core c are first[c] … first[c + 1] − 1.
     unit, kind : (n,) ndarray of int8
-        `Unit` and `Kind`.
+        Values of ``Unit`` and ``Kind``.
     init : (n,) ndarray of int64
-        Attoseconds before the bus is used, or all of the period if no bus is.
+        Attoseconds before the bus is used, or the whole period if no bus is used.
     data : (n,) ndarray of int64
-        Attoseconds on the bus if nothing else is there.
+        Attoseconds on the bus if no other transfer uses it.
     bus : (n,) ndarray of int32
-        Number of a bus, −1 for none.
+        Index of the bus, −1 for none.
     rate : (n,) ndarray of float64
-        Bytes per attosecond that it takes of its bus if nothing else is there.
+        Bytes per attosecond that the instruction moves if no other transfer uses its bus.
     need_first : (n + 1,) ndarray of int64
     need : (…,) ndarray of int64
-        A wait i goes on when the sets need[need_first[i] : need_first[i + 1]] have ended; `NEVER`
-        is a set that does not exist.
+        Wait i ends when the sets need[need_first[i] : need_first[i + 1]] have ended; ``NEVER``
+        marks a set that does not exist.
     lag : (n,) ndarray of int64
-        Attoseconds from the end of those sets until the wait sees it.
+        Attoseconds from the end of those sets until the wait sees them.
     begin : (cores,) ndarray of int64
-        When each core starts.
+        The attosecond at which each core starts.
     totals : (buses, m) ndarray of float64
-        Bytes per attosecond of 1, 2, … m and more transfers together.
+        Bytes per attosecond of 1, 2, …, m transfers together; the last holds for more than m.
     dispatch : int
-        Attoseconds between two instructions that a program queue hands out.
+        Attoseconds between two instructions that a program queue issues.
     """
 
     first: np.ndarray
@@ -76,12 +76,14 @@ class Lowered:
 
 @dataclass(frozen=True)
 class Stream:
-    """Which core a part of the arrays is.
+    """The core that a part of the arrays belongs to, with its instructions.
 
     Attributes
     ----------
     kind : str
+        Name of the kind of core.
     index : int
+        Index of the core among those of its kind.
     instructions : sequence of Instruction
     """
 
@@ -94,56 +96,65 @@ class Stream:
 
 
 class Needs:
-    """Matches the n-th wait of a flag with its n-th set (Tang 2024, eq. 2.3).
+    """The pairing of the n-th wait for a flag with its n-th set (Tang 2024, eq. 2.3).
 
-    Add every instruction that sets or waits in program order, core after core; then ask.
+    Add every instruction in program order, core after core; then call ``matched``.
     """
 
     def __init__(self) -> None:
         self.sets: dict[tuple, list[int]] = defaultdict(list)
         self.waits: dict[tuple, list[int]] = defaultdict(list)
 
-    def add(self, number: int, core: Core, one: Instruction) -> None:
-        """Take note of instruction ``number`` if it sets or waits."""
-        if one.kind == Kind.NORMAL or one.kind >= Kind.BARRIER:
+    def add(self, number: int, core: Core, instr: Instruction) -> None:
+        """Record instruction ``number`` of a core if it is a set or a wait."""
+        if instr.kind == Kind.NORMAL or instr.kind >= Kind.BARRIER:
             return
-        f = one.fields
-        if one.op in ("set_flag", "wait_flag"):
+        f = instr.fields
+        if instr.op in ("set_flag", "wait_flag"):
             flag = (core.kind.name, core.index, f["source"], f["target"], f["register"])
         else:
             flag = (core.kind.name, core.index, f["mode"], f["register"])
-        (self.sets if one.kind == Kind.SET else self.waits)[flag].append(number)
+        (self.sets if instr.kind == Kind.SET else self.waits)[flag].append(number)
 
     def matched(self, partners: Mapping[tuple[str, int], Iterable[tuple[str, int]]]):
-        """Pairs (wait, sets) of all waits; a set that does not exist is `NEVER`."""
+        """Yield (wait, sets) for every wait; a set that does not exist is ``NEVER``.
+
+        Parameters
+        ----------
+        partners : mapping of ("mode kind", index) to cores
+            The cores whose cross_set a core's cross_wait waits for; see ``_partners``.
+        """
         for flag, waits in self.waits.items():
-            if len(flag) == 5:
+            if len(flag) == 5:  # a flag between two units of one core
                 sources = [flag]
             else:
                 kind, index, mode, register = flag
                 cores = partners[f"{mode} {kind}", index]
                 sources = [(*core, mode, register) for core in cores]
-            found = [self.sets.get(source, ()) for source in sources]
+            candidates = [self.sets.get(source, ()) for source in sources]
             for n, wait in enumerate(waits):
-                yield wait, [sets[n] if n < len(sets) else NEVER for sets in found] or [NEVER]
+                yield wait, [sets[n] if n < len(sets) else NEVER for sets in candidates] or [NEVER]
 
 
 def _partners(program: Program) -> dict[tuple[str, int], list[tuple[str, int]]]:
-    """Whose cross_set a core's cross_wait is for, by mode and core; of cores with instructions."""
+    """Return the cores whose cross_set each core's cross_wait waits for, keyed by mode and core.
+
+    Cores without instructions take no part in synchronisation.
+    """
     there = [core for core in program if core.instructions]
     group = {core: core.index // core.kind.per_group for core in there}
-    found = {}
-    for one in there:
-        same = [c for c in there if c.kind is one.kind]
-        near = [c for c in there if group[c] == group[one]]
+    partners = {}
+    for core in there:
+        same = [c for c in there if c.kind is core.kind]
+        near = [c for c in there if group[c] == group[core]]
         chosen = {
             "kind": same,
-            "group": [c for c in near if c.kind is one.kind],
-            "others": [c for c in near if c.kind is not one.kind],
+            "group": [c for c in near if c.kind is core.kind],
+            "others": [c for c in near if c.kind is not core.kind],
         }
         for mode, cores in chosen.items():
-            found[f"{mode} {one.kind.name}", one.index] = [(c.kind.name, c.index) for c in cores]
-    return found
+            partners[f"{mode} {core.kind.name}", core.index] = [_key(c) for c in cores]
+    return partners
 
 
 def lower(
@@ -153,49 +164,57 @@ def lower(
     offsets_s: Mapping[tuple[str, int], float] | None = None,
     mmad_periods_s: Mapping[int, float] | None = None,
 ) -> tuple[Lowered, list[Stream]]:
-    """A program as arrays, and which core each part is.
+    """Lower a program to arrays.
 
     Parameters
     ----------
     program : Program
     chip : Chip, optional
-        Whose times are taken; it must have the cores and paths of the program's own chip.
+        The chip whose times are used, by default the program's own; it must have the cores and
+        paths of the program's chip.
     offsets_s : mapping of (kind, index) to float, optional
-        Seconds that a core starts later than the launch is done; 0 by default.
+        Seconds by which a core starts after the end of the launch; 0 by default.
     mmad_periods_s : mapping of int to float, optional
-        Seconds of matrix instructions by number in the arrays, in place of the chip's: what
-        hardware took for them.
+        Seconds of matrix instructions, keyed by index in the arrays, which replace the chip's
+        times: those that the hardware (RTL) took.
+
+    Returns
+    -------
+    lowered : Lowered
+    streams : list of Stream
+        The core and instructions of each part of the arrays.
 
     Raises
     ------
     ValueError
-        If an instruction is none that the chip has; the message has its file and line.
+        If the chip lacks a core, or cannot run an instruction; the message then contains the
+        file and line.
     """
     chip = chip or program.chip
     streams, first, needs = [], [0], Needs()
     init, data, bus, rate, unit, kind, begin = [], [], [], [], [], [], []
     buses, lag = _Buses(chip), []
-    late = 0 if chip.cross_s is None else round(chip.cross_s * ATTO)
+    cross_lag = 0 if chip.cross_s is None else round(chip.cross_s * ATTO)
     for core in program:
         if not core.instructions:
             continue
         if core.index >= chip.kind(core.kind.name).count:
             raise ValueError(f"cores of {chip.name} must be enough for {core}")
         begin.append(round((chip.launch_s + Fraction((offsets_s or {}).get(_key(core), 0))) * ATTO))
-        for one in core.instructions:
-            needs.add(len(init), core, one)
+        for instr in core.instructions:
+            needs.add(len(init), core, instr)
             try:
-                timing = chip.timing(one)
+                timing = chip.timing(instr)
             except ValueError as error:
-                raise ValueError(f"{one.position}: {error}") from None
-            own = (mmad_periods_s or {}).get(len(init))
-            init.append(timing.init if own is None else round(Fraction(own) * ATTO))
+                raise ValueError(f"{instr.position}: {error}") from None
+            measured = (mmad_periods_s or {}).get(len(init))
+            init.append(timing.init if measured is None else round(Fraction(measured) * ATTO))
             data.append(timing.data)
             bus.append(buses.number(timing.bus, len(streams)))
             rate.append(float(timing.rate / ATTO))
-            unit.append(one.unit)
-            kind.append(one.kind)
-            lag.append(late if one.op == "cross_wait" else 0)
+            unit.append(instr.unit)
+            kind.append(instr.kind)
+            lag.append(cross_lag if instr.op == "cross_wait" else 0)
         streams.append(Stream(*_key(core), core.instructions))
         first.append(len(init))
     matched = dict(needs.matched(_partners(program)))
@@ -231,52 +250,63 @@ def lower_sequences(
     *,
     offsets_s: Mapping[tuple[str, int], float] | None = None,
 ) -> tuple[Lowered, list[Stream]]:
-    """Long programs of few different instructions, as numbers into a table of them.
+    """Lower long programs that are given as indices into a table of a few instructions.
 
-    A search over thousands of programs makes these numbers with NumPy, as loops are mostly tiles of
-    one body; that is a hundred times as fast as building each instruction.
+    A search over thousands of programs computes these indices with NumPy, since a loop mostly
+    repeats the instructions of one tile. That is a hundred times as fast as building every
+    instruction.
 
     Parameters
     ----------
     chip : Chip
     table : sequence of Instruction
-        Made with a `Core` once. No core-to-core flags.
+        The distinct instructions, built once with a ``Core``. They must not contain core-to-core
+        flags.
     sequences : mapping of (kind, index) to (n,) ndarray of int
-        For each core its program, in the order of the cores.
-    offsets_s : as of `lower`
+        The program of each core as indices into the table, in the order of the cores.
+    offsets_s : mapping of (kind, index) to float, optional
+        As in ``lower``.
+
+    Returns
+    -------
+    lowered : Lowered
+    streams : list of Stream
+        As in ``lower``.
 
     Raises
     ------
     ValueError
-        For core-to-core flags, or an instruction that the chip does not have.
+        If the table contains core-to-core flags, or an instruction that the chip cannot run.
     """
-    if any(one.op in ("cross_set", "cross_wait") for one in table):
+    if any(instr.op in ("cross_set", "cross_wait") for instr in table):
         raise ValueError("table must be without core-to-core flags")
     parts = [np.asarray(x, np.int64) for x in sequences.values()]
     flat = np.concatenate(parts) if parts else np.zeros(0, np.int64)
     first = np.cumsum([0, *map(len, parts)])
     cores = np.repeat(np.arange(len(parts)), np.diff(first))
-    timings = [chip.timing(one) for one in table]
+    timings = [chip.timing(instr) for instr in table]
     buses = _Buses(chip)
+    # An instruction of the table has one bus, unless each core has a bus of its own.
     if any(t.bus is not None and chip.buses[t.bus].per_core for t in timings):
         rows = [[buses.number(t.bus, c) for c in range(len(parts))] for t in timings]
         bus = np.array(rows, np.int32)[flat, cores]
     else:
         bus = np.array([buses.number(t.bus, 0) for t in timings] or [-1], np.int32)[flat]
+    # Flags of different cores are different flags: their numbers are offset by core.
     triples: dict[tuple, int] = {}
     flags = []
-    for one in table:
-        f = one.fields
-        key = (f["source"], f["target"], f["register"]) if one.kind in _FLAGS else None
+    for instr in table:
+        f = instr.fields
+        key = (f["source"], f["target"], f["register"]) if instr.kind in _FLAGS else None
         flags.append(triples.setdefault(key, len(triples)) if key else 0)
-    kind = np.array([one.kind for one in table] or [0], np.int8)[flat]
+    kind = np.array([instr.kind for instr in table] or [0], np.int8)[flat]
     flag = np.array(flags or [0], np.int64)[flat] + cores * max(len(triples), 1)
     count = max(len(triples), 1) * max(len(parts), 1)
     need_first, need = fitting(match, len(flat))(kind, flag, count)
     launch = [chip.launch_s + Fraction((offsets_s or {}).get(key, 0)) for key in sequences]
     lowered = Lowered(
         first=first,
-        unit=np.array([one.unit for one in table] or [0], np.int8)[flat],
+        unit=np.array([instr.unit for instr in table] or [0], np.int8)[flat],
         kind=kind,
         init=np.array([t.init for t in timings] or [0], np.int64)[flat],
         data=np.array([t.data for t in timings] or [0], np.int64)[flat],
@@ -297,7 +327,7 @@ _FLAGS = (Kind.SET, Kind.WAIT)
 
 
 class _Picked(Sequence[Instruction]):
-    """Instructions of a table by number, none of them copied."""
+    """A sequence of instructions of a table, selected by index without copying."""
 
     def __init__(self, table: Sequence[Instruction], numbers: np.ndarray) -> None:
         self.table, self.numbers = table, numbers
@@ -312,7 +342,7 @@ class _Picked(Sequence[Instruction]):
 
 
 class _Buses:
-    """Numbers for the chip's buses; one that every core has gets a number for each core."""
+    """The numbering of the buses in use; a bus that each core has gets one number per core."""
 
     def __init__(self, chip: Chip) -> None:
         self.chip, self.numbers = chip, {}
@@ -331,11 +361,18 @@ class _Buses:
         return table
 
 
-def predecessors(low: Lowered) -> tuple[np.ndarray, np.ndarray]:
-    """Of each instruction, the one before it on its unit and the last one before it on S; or −1."""
-    before, handed = np.full((2, len(low)), -1, np.int64)
-    units = low.unit.tolist()
-    for first, last in pairwise(low.first.tolist()):
+def predecessors(lowered: Lowered) -> tuple[np.ndarray, np.ndarray]:
+    """Return each instruction's predecessors in program order.
+
+    Returns
+    -------
+    before, handed : (n,) ndarray of int64
+        The previous instruction on the same unit, and the previous one on unit S (which issues the
+        instructions); −1 for none.
+    """
+    before, handed = np.full((2, len(lowered)), -1, np.int64)
+    units = lowered.unit.tolist()
+    for first, last in pairwise(lowered.first.tolist()):
         latest = dict.fromkeys(range(8), -1)
         for i in range(first, last):
             before[i], handed[i] = latest[units[i]], latest[int(Unit.S)]

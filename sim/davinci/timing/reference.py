@@ -1,19 +1,21 @@
-"""The engine in its shortest form: what `engine` computes, step by step in the order of time.
+"""The reference engine: the shortest definition of what ``engine`` computes, in order of time.
 
-At every moment each program queue hands out what it can, each unit begins and ends what it can,
-until nothing changes; then time goes to the next moment at which something ends. Transfers on a bus
-share it in equal parts, which are found anew whenever one begins or ends.
+At each point of time, every program queue issues all instructions that it can issue, and every unit
+starts and ends all instructions that it can, until nothing changes. Time then advances to the next
+point at which something ends. Transfers share a bus in equal parts, which are computed again
+whenever a transfer starts or ends.
 
-Rounding. Times are whole attoseconds. A transfer's remaining time m (as if alone) and its speed s
-(its share over what it takes alone) are floating-point numbers; it ends ⌈m / s⌉ attoseconds after
-a change, and m falls by s times the time that passes. With ``exact``, m, s and times are rational
-numbers and nothing is rounded. The compiled engine does the same operations in the same order, so
-it agrees with the first form to the bit.
+Rounding: times are whole attoseconds. A transfer has a remaining time m (the time that it would
+still take alone) and a speed s (its share of the bus over its rate alone), both floating-point
+numbers. It ends ⌈m / s⌉ attoseconds after a change of shares, and m falls by s times the time that
+passes. With ``exact``, m, s and all times are rational numbers and nothing is rounded. The compiled
+engine does the floating-point operations in the same order, so the two are bit-exact.
 
 References
 ----------
-Tang 2024: Fig. 2.1 (queues), eq. 2.3 (the n-th wait matches the n-th set), eq. 2.6 and 2.7 (what
-is left at a change goes on at the new share), §2.2.3 (equal shares), §2.2.2 and Fig. 2.6 (blocks).
+Tang 2024: Fig. 2.1 (queues), eq. 2.3 (the n-th wait matches the n-th set), eq. 2.6 and 2.7 (the
+remainder of a transfer continues at its new share), §2.2.3 (equal shares), §2.2.2 and Fig. 2.6
+(blocks).
 """
 
 import math
@@ -30,17 +32,22 @@ __all__ = ["run_reference", "shares"]
 
 
 def shares(rates: list, totals: list) -> list:
-    """What each of several transfers gets of a bus.
+    """Share a bus among transfers (max-min fairness).
 
-    Equal parts of the total, but none more than its rate; what that leaves over goes to the others
-    in equal parts.
+    Each transfer gets an equal part of the total, but not more than its own rate. The rest is
+    divided among the others in equal parts.
 
     Parameters
     ----------
     rates : list of number
-        What each takes if it is alone.
+        Throughput of each transfer if it is alone.
     totals : list of number
-        What the bus gives to 1, 2, … transfers together; the last holds beyond.
+        Throughput of the bus with 1, 2, … transfers; the last holds for any larger number.
+
+    Returns
+    -------
+    list of number
+        Throughput of each transfer.
     """
     got: list[Any] = [None] * len(rates)
     left, open_ = totals[min(len(rates), len(totals)) - 1], len(rates)
@@ -57,50 +64,53 @@ def shares(rates: list, totals: list) -> list:
 
 
 class _Transfer:
-    """A transfer on a bus: remaining time as if alone, speed, time of the last change, end."""
+    """A transfer on a bus: its remaining time (if alone), speed, time of last change and end."""
 
     def __init__(self, number: int, at: int, data: Any, rate: Any, bus: int) -> None:
         self.number, self.at, self.left, self.rate, self.bus = number, at, data, rate, bus
         self.speed: Any = 1
         self.end: Any = None
-        self.block: Any = None  # remaining time of the block, with block-wise arbitration
+        self.block: Any = None  # remaining time (if alone) of the block, if arbitration is by block
 
 
 def run_reference(
-    low: Lowered, *, block_bytes: int = 0, exact: bool = False
+    lowered: Lowered, *, block_bytes: int = 0, exact: bool = False
 ) -> tuple[list, list, list]:
-    """Start, end and dispatch time of every instruction, in attoseconds.
+    """Return the start, end and issue time of every instruction, in attoseconds.
 
     Parameters
     ----------
-    low : Lowered
+    lowered : Lowered
     block_bytes : int
-        0 to share a bus from the moment a transfer begins or ends; else the share of a transfer is
-        found when one of its blocks of so many bytes begins, and holds for that block.
+        If 0, the shares of a bus change whenever a transfer starts or ends. Otherwise the share of
+        a transfer is computed at the start of each of its blocks of this size, and holds for that
+        block.
     exact : bool
-        Rational numbers instead of rounding.
+        If True, compute with rational numbers and without rounding.
 
     Returns
     -------
     start, end, issued : list
-        None where it never came to that: see `sim.davinci.timing.deadlock`.
+        None if the instruction was never started, ended or issued: see
+        ``sim.davinci.timing.deadlock``.
     """
     number: Any = Fraction if exact else float
     up: Any = (lambda x: x) if exact else math.ceil
-    totals = [[number(x) for x in row] for row in low.totals.tolist()]
-    rates = [number(x) for x in low.rate.tolist()]
-    unit, kind, bus = low.unit.tolist(), low.kind.tolist(), low.bus.tolist()
-    init, data, lag = low.init.tolist(), low.data.tolist(), low.lag.tolist()
-    n, cores = len(low), len(low.begin)
+    totals = [[number(x) for x in row] for row in lowered.totals.tolist()]
+    rates = [number(x) for x in lowered.rate.tolist()]
+    unit, kind, bus = lowered.unit.tolist(), lowered.kind.tolist(), lowered.bus.tolist()
+    init, data, lag = lowered.init.tolist(), lowered.data.tolist(), lowered.lag.tolist()
+    n, cores = len(lowered), len(lowered.begin)
     start: list[Any] = [None] * n
     end: list[Any] = [None] * n
     issued: list[Any] = [None] * n
-    program = [deque(range(low.first[c], low.first[c + 1])) for c in range(cores)]
-    free = [int(t) for t in low.begin]  # when each program queue goes on
+    program = [deque(range(lowered.first[c], lowered.first[c + 1])) for c in range(cores)]
+    free = [int(t) for t in lowered.begin]  # the time at which each program queue continues
     queues: dict[tuple[int, int], deque] = {(c, u): deque() for c in range(cores) for u in Unit}
-    idle_since = {q: int(low.begin[q[0]]) for q in queues}
-    running: dict[tuple[int, int], int] = {}  # instruction of a unit that is busy until its end
-    waiting: dict[tuple[int, int], tuple[Any, int]] = {}  # before the bus: (when, instruction)
+    idle_since = {q: int(lowered.begin[q[0]]) for q in queues}
+    running: dict[tuple[int, int], int] = {}  # the instruction that keeps a unit busy, without bus
+    # (time of arrival at the bus, instruction) of transfers that are initialising
+    waiting: dict[tuple[int, int], tuple[Any, int]] = {}
     moving: dict[tuple[int, int], _Transfer] = {}
     now = min(free, default=0)
 
@@ -108,8 +118,8 @@ def run_reference(
         return 0 <= arrives(i) <= now
 
     def arrives(i: int) -> Any:
-        """When the last flag that a wait needs is there; −1 if that is not known."""
-        needs = low.need[low.need_first[i] : low.need_first[i + 1]].tolist()
+        """Return the time at which a wait sees its last flag, or −1 if that is not known yet."""
+        needs = lowered.need[lowered.need_first[i] : lowered.need_first[i + 1]].tolist()
         known = [end[j] for j in needs if j >= 0 and end[j] is not None]
         return max(known) + lag[i] if needs and len(known) == len(needs) else -1
 
@@ -130,7 +140,7 @@ def run_reference(
             end[i] = free[c]
         else:
             queues[c, unit[i]].append(i)
-            free[c] += low.dispatch
+            free[c] += lowered.dispatch
         program[c].popleft()
         return True
 
@@ -151,7 +161,8 @@ def run_reference(
         return True
 
     while True:
-        dirty: set[int] = set()
+        # 1. Everything that can happen now; one event may enable another at the same time.
+        dirty: set[int] = set()  # buses whose shares change
         changed = True
         while changed:
             changed = False
@@ -178,6 +189,7 @@ def run_reference(
                     changed = True
             for q in sorted(queues):
                 changed |= begin(q)
+        # 2. The shares of all buses on which a transfer (or block) has started or ended.
         for b in dirty:
             active = [moving[q] for q in sorted(moving) if moving[q].bus == b]
             for t in active:
@@ -192,6 +204,7 @@ def run_reference(
                     t.speed = share / t.rate
                     t.block = min(t.left, number(up(block_bytes / t.rate)))
                     t.end = now + up(t.block / t.speed)
+        # 3. The next event.
         times = [end[i] for i in running.values()] + [t.end for t in moving.values()]
         times += [when for when, _ in waiting.values()]
         times += [free[c] for c in range(cores) if program[c] and free[c] > now]
@@ -203,6 +216,6 @@ def run_reference(
 
 
 def as_arrays(times: tuple[list, list, list]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Times of the rounded form as int64, −1 for None."""
-    one, two, three = (np.array([-1 if t is None else t for t in x], np.int64) for x in times)
-    return one, two, three
+    """Return the rounded times as arrays of int64, with −1 for None."""
+    start, end, issued = (np.array([-1 if t is None else t for t in x], np.int64) for x in times)
+    return start, end, issued

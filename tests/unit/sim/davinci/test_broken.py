@@ -1,4 +1,4 @@
-"""Broken kernels: each check catches its own, at its line, and lets the repaired one pass."""
+"""Broken kernels: each check reports its mistake at the right line, and accepts the repair."""
 
 import re
 
@@ -25,7 +25,7 @@ def form(request):
 
 
 class Kernel:
-    """A core with tensors, and short names; what is left out of a correct kernel breaks it."""
+    """A core with tensors and short method names, to write kernels that lack something."""
 
     def __init__(self, chip=CHIP, kind=None):
         self.program = Program(chip)
@@ -57,7 +57,7 @@ def relu(*, load=True, first=True, second=True, offset=0, length=1024, repeat=8,
 
 
 def double_buffer(*, back=True, register=1, buffers=2, epilogue=True):
-    """Three tiles through two buffers; ``back`` are the flags that say a buffer is free again."""
+    """Move four tiles through two buffers; ``back`` adds the flags that mark a buffer as free."""
     k = Kernel()
     u = [k.ub() for _ in range(buffers)]
     for t in range(2 if back else 0):
@@ -102,7 +102,7 @@ def matmul(*, init="zero", flags=(0, 1, 2), m=64, fill=True):
 
 
 def scalar(*, flag=True, back=True):
-    """A scalar reads what MTE2 has loaded, and stores what MTE3 takes away."""
+    """Read a scalar that MTE2 has loaded, and store one that MTE3 reads."""
     k = Kernel()
     u = k.ub()
     k.core.copy(u, k.x[0])
@@ -141,7 +141,7 @@ def two_cores(*, row=1):
 
 
 def exchange(*, flag=True, back=True):
-    """Cube core to vector core through global memory, twice through the same place."""
+    """Send data from a Cube core to a vector core twice through the same global memory."""
     program = Program(CHIP_B)
     cube, vector = program.core(0, "cube"), program.core(0, "vector")
     w = program.tensor("w", (16, 16), "fp32")
@@ -171,7 +171,7 @@ def exchange(*, flag=True, back=True):
     return program
 
 
-#: (check, what its message says, the kernel, how it is broken); left as it is, the kernel is right.
+#: (check, pattern of its message, kernel, arguments that break it); without them it is correct.
 CORPUS = [
     (
         "race",
@@ -284,10 +284,10 @@ CORPUS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "message", "build", "how"), CORPUS)
-def test_a_broken_kernel_is_caught_and_its_twin_passes(name, message, build, how):
+@pytest.mark.parametrize(("name", "message", "build", "arguments"), CORPUS)
+def test_a_broken_kernel_is_caught_and_its_twin_passes(name, message, build, arguments):
     assert name in CHECKS
-    found = [f for f in check(build(**how)) if f.check == name]
+    found = [f for f in check(build(**arguments)) if f.check == name]
     assert found and any(re.search(message, f.message) for f in found), [str(f) for f in found]
     for finding in found:
         assert finding.message.startswith(f"{name}: ") and "\n" not in finding.message
@@ -315,7 +315,7 @@ def test_an_unmatched_wait_is_a_finding():
 
 
 def ragged(*, lanes=100, rows=17, last=100):
-    """A row of 100 elements and a product of 17 rows: more is computed than is defined."""
+    """Compute on a row of 100 elements and 17 rows of a product, in larger undefined buffers."""
     k = Kernel()
     c = k.core
     u = c.allocate("UB", (128,), "fp16")
@@ -327,7 +327,7 @@ def ragged(*, lanes=100, rows=17, last=100):
     l1 = c.allocate("L1", (2, 16, 16), "fp16")
     a, b = c.allocate("L0A", (512,), "fp16"), c.allocate("L0B", (256,), "fp16")
     out, v = c.allocate("L0C", (512,), "fp32"), c.allocate("UB", (512,), "fp16")
-    c.nd2nz(l1, k.x.reshape(256, 16)[:17])  # 15 rows of the second fractal stay as they are
+    c.nd2nz(l1, k.x.reshape(256, 16)[:17])  # 15 rows of the second fractal stay undefined
     k.sync(MTE2, MTE1)
     c.load(a, l1)
     c.load(b, l1)
@@ -341,7 +341,7 @@ def ragged(*, lanes=100, rows=17, last=100):
 
 
 def straight(turns: int, *, busy: bool = True) -> Program:
-    """Results leave as they come, one flag for all of them, each from a buffer of its own."""
+    """Store each result as soon as it is computed, from its own buffer, with one flag for all."""
     k = Kernel()
     for t in range(turns):
         u = k.ub(256)
@@ -353,7 +353,7 @@ def straight(turns: int, *, busy: bool = True) -> Program:
 
 
 def test_a_wait_with_nothing_before_it_is_not_late():
-    """The second set finds the first waited for: MTE3 had nothing else to do. The third may not."""
+    """MTE3 is idle, so the first wait ends before the second set; the third may be too early."""
     assert not check(straight(2)) and not check(straight(4, busy=False))
     (found,) = check(straight(3))
     assert found.check == "flag" and found.instructions == (5, 9)
@@ -364,12 +364,12 @@ def test_what_is_not_defined_may_be_computed_but_not_shown():
     found = check(ragged(lanes=128))
     assert any(re.search(r"vrelu.* reads UB\[224:256\].* it comes out at", str(f)) for f in found)
     assert any("copy" in str(f) for f in check(ragged(rows=18)))
-    for how in ({"lanes": 113}, {"rows": 18}, {"rows": 32}):
-        assert {f.check for f in check(ragged(**how))} == {"uninitialised"}, how
+    for arguments in ({"lanes": 113}, {"rows": 18}, {"rows": 32}):
+        assert {f.check for f in check(ragged(**arguments))} == {"uninitialised"}, arguments
 
 
 def test_what_cannot_be_carried_out_is_said_as_it_is():
-    """Without a function of the data a partly undefined read is a finding, shown or not."""
+    """If the data cannot be computed, every partly undefined read is a finding."""
     program = ragged()
     core = program.core()
     u = core.allocate("UB", (128,), "fp16")
@@ -412,8 +412,8 @@ def test_an_empty_program_has_no_findings():
 
 
 def test_many_cores():
-    """32 cores write their own rows, and pairs of them the same."""
-    for rows, want in ((32, 0), (16, 1)):
+    """32 cores write their own rows, then pairs of cores write the same rows."""
+    for rows, expected in ((32, 0), (16, 1)):
         program = Program(load_chip("ascend910"))
         y = program.tensor("y", (32, 64), "fp16")
         for c in range(32):
@@ -422,4 +422,4 @@ def test_many_cores():
             core.vdup(u, 0.0)
             core.pipe_barrier()
             core.copy(y[c % rows], u)
-        assert [f.check for f in check(program)] == ["race"] * want
+        assert [f.check for f in check(program)] == ["race"] * expected

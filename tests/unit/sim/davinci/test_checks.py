@@ -1,4 +1,4 @@
-"""Checks: an oracle for what must come before what, brute force for races, many runs for flags."""
+"""Checks against an oracle for happens-before, brute force for races, and many runs for flags."""
 
 import dataclasses
 
@@ -30,16 +30,18 @@ def form(request):
         yield
 
 
-def ordering_of(low):
-    across = bool(low.lag.any())
-    clocks = compiling.fitting(checks_compiled.clocks, len(low))
-    clock, place, order = clocks(low.first, low.unit, low.kind, low.need_first, low.need, across)
-    core = np.repeat(np.arange(len(low.begin)), np.diff(low.first))
+def ordering_of(lowered):
+    across = bool(lowered.lag.any())
+    clocks = compiling.fitting(checks_compiled.clocks, len(lowered))
+    clock, place, order = clocks(
+        lowered.first, lowered.unit, lowered.kind, lowered.need_first, lowered.need, across
+    )
+    core = np.repeat(np.arange(len(lowered.begin)), np.diff(lowered.first))
 
     def before(b: int, a: int) -> bool:
         if not across and core[a] != core[b]:
             return False
-        return clock[a, (core[b] * 8 if across else 0) + low.unit[b]] >= place[b]
+        return clock[a, (core[b] * 8 if across else 0) + lowered.unit[b]] >= place[b]
 
     return before, order
 
@@ -47,16 +49,16 @@ def ordering_of(low):
 @settings(max_examples=30)
 @given(seeds, st.booleans())
 def test_what_must_come_before_is_what_a_slow_instruction_holds_up(seed, lags):
-    """Make one instruction very long: exactly those it must precede begin after its end."""
-    low = random_lowered(seed, size=16, lags=lags)
-    low = dataclasses.replace(low, bus=np.full_like(low.bus, -1))
-    before, order = ordering_of(low)
-    assert len(order) == len(low)
-    normal = np.flatnonzero(low.kind == Kind.NORMAL).tolist()
+    """If one instruction is very long, exactly those that it precedes start after its end."""
+    lowered = random_lowered(seed, size=16, lags=lags)
+    lowered = dataclasses.replace(lowered, bus=np.full_like(lowered.bus, -1))
+    before, order = ordering_of(lowered)
+    assert len(order) == len(lowered)
+    normal = np.flatnonzero(lowered.kind == Kind.NORMAL).tolist()
     for b in normal:
-        init = low.init.copy()
+        init = lowered.init.copy()
         init[b] = 10**12
-        times = engine.run(dataclasses.replace(low, init=init))
+        times = engine.run(dataclasses.replace(lowered, init=init))
         for a in normal:
             if a != b:
                 held = times.start[a] >= times.end[b]
@@ -66,25 +68,22 @@ def test_what_must_come_before_is_what_a_slow_instruction_holds_up(seed, lags):
 @settings(max_examples=100)
 @given(seeds)
 def test_an_order_of_all_that_can_end(seed):
-    low = random_lowered(seed, deadlock=True, lags=False)
-    _, order = ordering_of(low)
-    times = engine.run(low, check=False)
+    lowered = random_lowered(seed, deadlock=True, lags=False)
+    _, order = ordering_of(lowered)
+    times = engine.run(lowered, check=False)
     assert sorted(order.tolist()) == np.flatnonzero(times.end >= 0).tolist()
 
 
 @settings(max_examples=60)
 @given(seeds, st.sampled_from([1, 7, 4_000_000]))
 def test_races_are_those_of_brute_force(seed, entries):
-    """Random accesses to two memories: lines with a race by all pairs, byte by byte.
-
-    However little of a memory is looked at in one go.
-    """
+    """Compare random accesses with all pairs, byte by byte, for each size of a sweep's part."""
     rng = np.random.default_rng(seed)
-    low = random_lowered(seed, size=20, lags=False)
-    before, _ = ordering_of(low)
-    streams = random_accesses(low, rng)
+    lowered = random_lowered(seed, size=20, lags=False)
+    before, _ = ordering_of(lowered)
+    streams = random_accesses(lowered, rng)
     flat = [one for stream in streams for one in stream.instructions]
-    core = np.repeat(np.arange(len(streams)), np.diff(low.first)).tolist()
+    core = np.repeat(np.arange(len(streams)), np.diff(lowered.first)).tolist()
 
     def touch(spans, i):
         return {
@@ -96,30 +95,32 @@ def test_races_are_those_of_brute_force(seed, entries):
 
     reads = [touch(one.reads, i) for i, one in enumerate(flat)]
     writes = [touch(one.writes, i) for i, one in enumerate(flat)]
-    want, racy = set(), set()
+    expected, racy = set(), set()
     for i in range(len(flat)):
         for j in range(i):
             common = writes[i] & (reads[j] | writes[j]) | reads[i] & writes[j]
             if common and not before(i, j) and not before(j, i):
-                want.add((j, i))
+                expected.add((j, i))
                 racy |= common
     program = Program(CHIP)
     program.tensor("x", (1000,), "int8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checks, "_ENTRIES", entries)
-        found = [f for f in check_lowered(program, low, streams) if f.check == "race"]
+        found = [f for f in check_lowered(program, lowered, streams) if f.check == "race"]
     pairs = {f.instructions for f in found}
-    assert pairs <= want, "no false alarm"
-    assert bool(pairs) == bool(want)
+    assert pairs <= expected, "no false alarm"
+    assert bool(pairs) == bool(expected)
     for place in racy:  # every byte that is raced for is in some race that is told
-        near = {(j, i) for j, i in want if place in (reads[i] | writes[i]) & (reads[j] | writes[j])}
+        near = {
+            (j, i) for j, i in expected if place in (reads[i] | writes[i]) & (reads[j] | writes[j])
+        }
         assert near & pairs, place
 
 
 @settings(max_examples=100)
 @given(seeds)
 def test_no_run_sets_twice_what_is_not_found(seed):
-    """Where the flags check is silent no choice of times lets a set come before the last wait."""
+    """If the check finds no flag, no choice of times lets a set precede the previous wait."""
     rng = np.random.default_rng(seed)
     core = Program(CHIP).core()
     core.view("UB", 0, (128,), "fp16")
@@ -134,12 +135,12 @@ def test_no_run_sets_twice_what_is_not_found(seed):
             case _:
                 core.set_flag(a, b, 0)
                 core.wait_flag(a, b, 0)
-    low, streams = lower(core.program)
-    if any(f.check == "flag" for f in check_lowered(core.program, low, streams)):
+    lowered, streams = lower(core.program)
+    if any(f.check == "flag" for f in check_lowered(core.program, lowered, streams)):
         return
     for _ in range(20):
-        init = np.where(low.kind == Kind.NORMAL, 10 ** rng.integers(0, 6, len(low)), 0)
-        times = engine.run(dataclasses.replace(low, init=init, data=init * (low.bus >= 0)))
+        init = np.where(lowered.kind == Kind.NORMAL, 10 ** rng.integers(0, 6, len(lowered)), 0)
+        times = engine.run(dataclasses.replace(lowered, init=init, data=init * (lowered.bus >= 0)))
         flags: dict[tuple, list[int]] = {}
         for i, one in enumerate(core.instructions):
             if one.kind in (Kind.SET, Kind.WAIT):

@@ -1,4 +1,4 @@
-"""Chip files: those that come along, and one clear line with its number for every mistake."""
+"""The chip files of the simulator, and a one-line message with a line number for every mistake."""
 
 import os
 import re
@@ -83,7 +83,7 @@ def test_chips_come_along_and_say_where_their_numbers_are_from(name):
     assert text.count("source") >= 20
 
 
-def test_numbers_of_the_310_are_those_of_the_thesis():
+def test_numbers_of_the_310_are_those_of_tang_2024():
     chip = load_chip("ascend310")
     assert chip.kind().count == 2 and chip.event_registers == 8
     assert chip.launch_s == Fraction(2050, 10**9)
@@ -225,7 +225,7 @@ def test_a_mistake_is_one_line_with_its_number(old, new, line, message):
 
 @pytest.mark.parametrize("name", chip_names())
 def test_every_number_that_is_missing_or_negative_is_found(name):
-    """Each line with a number, taken away or negated, makes the file a wrong one."""
+    """Removing or negating any line with a number makes the file invalid."""
     lines = (CHIPS / f"{name}.toml").read_text().splitlines()
     optional = re.compile(r"start_ns|per_group|fp16|bf16|fp32|u?int8|branch")
     found = 0

@@ -1,4 +1,4 @@
-"""Compiled engine ≡ reference engine, to the bit; laws of conservation; deadlocks by name."""
+"""The compiled engine against the reference, bit for bit; conservation laws; deadlocks."""
 
 import dataclasses
 import math
@@ -28,10 +28,10 @@ def compile_small_programs_too():
         yield
 
 
-def differences(low, *, block: int) -> list[int]:
-    """Instructions whose times are not the same in both engines."""
-    found = engine.run(low, check=False, block_bytes=block)
-    one, two, three = as_arrays(run_reference(low, block_bytes=block))
+def differences(lowered, *, block: int) -> list[int]:
+    """Return the instructions whose times differ between the two engines."""
+    found = engine.run(lowered, check=False, block_bytes=block)
+    one, two, three = as_arrays(run_reference(lowered, block_bytes=block))
     same = (one == found.start) & (two == found.end) & (three == found.issued)
     return np.flatnonzero(~same).tolist()
 
@@ -39,22 +39,22 @@ def differences(low, *, block: int) -> list[int]:
 @settings(max_examples=600)
 @given(seeds, st.booleans(), st.booleans(), st.booleans(), st.integers(1, 3))
 def test_compiled_is_reference(seed, deadlock, large, blocks, cores):
-    low = random_lowered(seed, deadlock=deadlock, large=large, cores=cores)
+    lowered = random_lowered(seed, deadlock=deadlock, large=large, cores=cores)
     block = (5 * 10**12 if large else 5) if blocks else 0
-    assert not differences(low, block=block), (seed, deadlock, large, blocks, cores)
+    assert not differences(lowered, block=block), (seed, deadlock, large, blocks, cores)
 
 
 @settings(max_examples=100)
 @given(seeds, st.booleans(), st.booleans(), st.booleans(), st.sampled_from([1, 2, 40]))
 def test_not_compiled_is_the_same(seed, deadlock, large, blocks, cores):
-    """What small programs run on, to the bit; all numbers NumPy's, as in the compiled form."""
+    """Small programs run as plain Python with NumPy scalars; the times are bit-exact."""
     size = 4 if cores > 2 else 24
-    low = random_lowered(seed, deadlock=deadlock, large=large, cores=cores, size=size)
+    lowered = random_lowered(seed, deadlock=deadlock, large=large, cores=cores, size=size)
     block = (5 * 10**12 if large else 5) if blocks else 0
-    found = engine.run(low, check=False, block_bytes=block)
+    found = engine.run(lowered, check=False, block_bytes=block)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compiling, "SMALL", 10**9)
-        plain = engine.run(low, check=False, block_bytes=block)
+        plain = engine.run(lowered, check=False, block_bytes=block)
     for name in ("start", "end", "issued"):
         assert np.array_equal(getattr(found, name), getattr(plain, name))
 
@@ -63,26 +63,28 @@ def test_not_compiled_is_the_same(seed, deadlock, large, blocks, cores):
 def test_compiled_is_reference_on_ten_thousand_programs():
     dead = 0
     for seed in range(10_000):
-        low = random_lowered(seed, deadlock=seed % 3 == 0, large=seed % 2 == 0, cores=1 + seed % 3)
-        assert not differences(low, block=5 if seed % 4 == 3 else 0), seed
-        dead += not engine.run(low, check=False).complete
+        lowered = random_lowered(
+            seed, deadlock=seed % 3 == 0, large=seed % 2 == 0, cores=1 + seed % 3
+        )
+        assert not differences(lowered, block=5 if seed % 4 == 3 else 0), seed
+        dead += not engine.run(lowered, check=False).complete
     assert dead > 500
 
 
 @pytest.mark.parametrize("what", ["lag", "dispatch", "rate", "totals", "begin", "init", "need"])
 def test_a_difference_is_noticed(what):
-    """Every input matters: a reference that is told another one disagrees on some program."""
+    """Every input matters: with another value, the reference disagrees on some programs."""
     noticed = 0
     for seed in range(60):
-        low = random_lowered(seed, large=True)
-        value = getattr(low, what)
+        lowered = random_lowered(seed, large=True)
+        value = getattr(lowered, what)
         if what == "need":
             changed = value.copy()
             changed[:-1], changed[-1:] = value[1:], value[:1]
         else:
             changed = value + 1 if what in ("rate", "totals") else value + 10**12
-        other = dataclasses.replace(low, **{what: changed})
-        found = engine.run(low, check=False)
+        other = dataclasses.replace(lowered, **{what: changed})
+        found = engine.run(lowered, check=False)
         times = as_arrays(run_reference(other))
         noticed += not all(
             (a == b).all()
@@ -108,30 +110,30 @@ def test_other_shares_are_noticed(wrong, monkeypatch):
 @settings(max_examples=150)
 @given(seeds)
 def test_rounding_stays_below_an_attosecond_an_instruction(seed):
-    """Against rational numbers. Each end is rounded up by less than one attosecond."""
-    low = random_lowered(seed, large=True)
-    _, rounded, _ = run_reference(low)
-    _, exact, _ = run_reference(low, exact=True)
+    """Compare with rational numbers: each end is rounded up by less than one attosecond."""
+    lowered = random_lowered(seed, large=True)
+    _, rounded, _ = run_reference(lowered)
+    _, exact, _ = run_reference(lowered, exact=True)
     assert [r is None for r in rounded] == [e is None for e in exact]
     pairs = [(r, e) for r, e in zip(rounded, exact, strict=True) if r is not None]
-    assert all(abs(r - e) <= len(low) for r, e in pairs)
+    assert all(abs(r - e) <= len(lowered) for r, e in pairs)
 
 
-def moved(low, times) -> dict[int, Fraction]:
-    """Time as if alone that each transfer got done, from its neighbours' begins and ends alone."""
+def moved(lowered, times) -> dict[int, Fraction]:
+    """Compute the work of each transfer (in time as if alone) from all starts and ends only."""
     work = {}
-    for b in set(low.bus.tolist()) - {-1}:
-        mine = np.flatnonzero(low.bus == b).tolist()
-        data = {i: (int(times.start[i] + low.init[i]), int(times.end[i])) for i in mine}
+    for b in set(lowered.bus.tolist()) - {-1}:
+        mine = np.flatnonzero(lowered.bus == b).tolist()
+        data = {i: (int(times.start[i] + lowered.init[i]), int(times.end[i])) for i in mine}
         edges = sorted({t for pair in data.values() for t in pair})
         work |= dict.fromkeys(mine, Fraction(0))
         for lo, hi in pairwise(edges):
             there = [i for i in mine if data[i][0] <= lo and data[i][1] >= hi]
             if not there:
                 continue
-            totals = low.totals[b]
+            totals = lowered.totals[b]
             total = Fraction(totals[min(len(there), len(totals)) - 1])
-            rates = [Fraction(low.rate[i]) for i in there]
+            rates = [Fraction(lowered.rate[i]) for i in there]
             # Equal shares with a ceiling: the level at which the shares add up to the total.
             level = max([*rates, total])
             for candidate in sorted({*rates, total}):
@@ -147,40 +149,42 @@ def moved(low, times) -> dict[int, Fraction]:
 @settings(max_examples=200)
 @given(seeds)
 def test_conservation(seed):
-    low = random_lowered(seed, large=True)
-    times = engine.run(low, check=False)
+    lowered = random_lowered(seed, large=True)
+    times = engine.run(lowered, check=False)
     done = times.end >= 0
     assert done.all()
-    queue = np.searchsorted(low.first, np.arange(len(low)), side="right") * 8 + low.unit
+    queue = np.searchsorted(lowered.first, np.arange(len(lowered)), side="right") * 8 + lowered.unit
     for q in set(queue.tolist()):
         mine = np.flatnonzero(queue == q)
         assert (times.start[mine[1:]] >= times.end[mine[:-1]]).all(), "a unit does one at a time"
     assert (times.start >= times.issued).all() and (times.end >= times.start).all()
-    alone = times.start + low.init + low.data
-    plain = (low.kind == Kind.NORMAL) & (low.bus < 0)
+    alone = times.start + lowered.init + lowered.data
+    plain = (lowered.kind == Kind.NORMAL) & (lowered.bus < 0)
     assert (times.end[plain] == alone[plain]).all(), "no unit is slower or faster than its period"
-    assert (times.end[low.bus >= 0] >= alone[low.bus >= 0]).all()
-    for i in np.flatnonzero(low.kind == Kind.WAIT).tolist():
-        needs = low.need[low.need_first[i] : low.need_first[i + 1]]
-        there = max(int(times.start[i]), *(int(times.end[j]) + int(low.lag[i]) for j in needs))
-        assert times.end[i] == there + low.init[i], "a wait ends when its set has, not before"
-    for c in range(len(low.begin)):
-        part = slice(low.first[c], low.first[c + 1])
+    assert (times.end[lowered.bus >= 0] >= alone[lowered.bus >= 0]).all()
+    for i in np.flatnonzero(lowered.kind == Kind.WAIT).tolist():
+        needs = lowered.need[lowered.need_first[i] : lowered.need_first[i + 1]]
+        there = max(int(times.start[i]), *(int(times.end[j]) + int(lowered.lag[i]) for j in needs))
+        assert times.end[i] == there + lowered.init[i], "a wait ends when its set has, not before"
+    for c in range(len(lowered.begin)):
+        part = slice(lowered.first[c], lowered.first[c + 1])
         assert (np.diff(times.issued[part]) >= 0).all(), "the program queue keeps the order"
-    for i, work in moved(low, times).items():
-        assert abs(work - int(low.data[i])) <= 2 * len(low), "the bytes of a transfer are moved"
+    for i, work in moved(lowered, times).items():
+        assert abs(work - int(lowered.data[i])) <= 2 * len(lowered), (
+            "the bytes of a transfer are moved"
+        )
 
 
 def test_too_fast_a_bus_is_noticed():
-    """The check of moved bytes sees a transfer that ends early or late."""
-    low = random_lowered(5, large=True, size=40)
-    times = engine.run(low)
-    i = int(np.flatnonzero(low.bus >= 0)[-1])
+    """The check of moved bytes fails if a transfer ends early or late."""
+    lowered = random_lowered(5, large=True, size=40)
+    times = engine.run(lowered)
+    i = int(np.flatnonzero(lowered.bus >= 0)[-1])
     for change in (-(10**10), 10**10):
         wrong = times.end.copy()
         wrong[i] += change
-        work = moved(low, dataclasses.replace(times, end=wrong))
-        assert abs(work[i] - int(low.data[i])) > 2 * len(low)
+        work = moved(lowered, dataclasses.replace(times, end=wrong))
+        assert abs(work[i] - int(lowered.data[i])) > 2 * len(lowered)
 
 
 @given(
@@ -204,7 +208,7 @@ def test_flags_match_in_order():
 
 
 def kernel(core):
-    """x → UB, relu, → y."""
+    """Return a tensor in global memory and a buffer in UB."""
     x = core.program.tensor("x", (1024,), "fp16")
     u = core.allocate("UB", (1024,), "fp16")
     return x, u
@@ -221,13 +225,13 @@ def test_a_program_by_hand():
     core.set_flag(Unit.V, Unit.MTE3, 0)
     core.wait_flag(Unit.V, Unit.MTE3, 0)
     core.copy(x, u)
-    low, streams = lower(core.program)
-    times = engine.run(low, streams)
+    lowered, streams = lower(core.program)
+    times = engine.run(lowered, streams)
     move = Fraction(2048, 24) + 40
     relu = Fraction(8 * 256 * 100, 17406) + 40
-    want = [2050 + move, 2050 + move, 2050 + move, 2050 + move + relu]
-    want += [want[-1], want[-1], want[-1] + move]
-    assert [abs(t - w * 10**9) <= 2 for t, w in zip(times.end.tolist(), want, strict=True)]
+    expected = [2050 + move, 2050 + move, 2050 + move, 2050 + move + relu]
+    expected += [expected[-1], expected[-1], expected[-1] + move]
+    assert [abs(t - w * 10**9) <= 2 for t, w in zip(times.end.tolist(), expected, strict=True)]
     assert times.total == times.end[-1] and (times.issued == 2050 * 10**9).all()
 
 
@@ -264,13 +268,13 @@ def test_cores_wait_for_each_other_on_the_910b():
     cube.cross_wait(Unit.MTE2, 4)
     other = program.core(2, "vector")  # of another group
     other.cross_wait(Unit.MTE2, 3)
-    low, streams = lower(program)
-    times = engine.run(low, streams, check=False)
+    lowered, streams = lower(program)
+    times = engine.run(lowered, streams, check=False)
     assert times.end[3] == times.end[1] + 10**12 == 13_000 * 10**9 + 10**12
     assert times.end[2] == max(times.end[5], times.end[8]) + 10**12
     with pytest.raises(Deadlock, match=r"cross_wait\(register=3, mode=others\) .* never comes"):
-        engine.run(low, streams)
-    assert differences(low, block=0) == []
+        engine.run(lowered, streams)
+    assert differences(lowered, block=0) == []
 
 
 def test_a_cycle_of_waits_is_named():
@@ -281,17 +285,17 @@ def test_a_cycle_of_waits_is_named():
     for k in range(3):
         core.wait_flag(ring[k - 1], ring[k], 0)
         core.set_flag(ring[k], ring[(k + 1) % 3], 0)
-    low, streams = lower(core.program)
+    lowered, streams = lower(core.program)
     with pytest.raises(Deadlock) as error:
-        engine.run(low, streams)
+        engine.run(lowered, streams)
     text = str(error.value)
     assert "\n" not in text and text.startswith("deadlock: wait_flag(")
     for a, b in (("MTE3", "MTE2"), ("MTE2", "V"), ("V", "MTE3")):
         assert f"wait_flag({a}, {b}, 0) at {__file__}:" in text
     assert text.endswith("which waits for the first")
-    times = engine.run(low, streams, check=False)
+    times = engine.run(lowered, streams, check=False)
     assert times.end[0] > 0 and not times.complete
-    numbers, closed = cycle(low, times.end, times.issued)
+    numbers, closed = cycle(lowered, times.end, times.issued)
     assert closed and len(numbers) == 3
 
 
@@ -304,7 +308,7 @@ def test_a_wait_that_nothing_sets_is_named():
 
 
 def test_a_set_behind_a_blocked_program_queue_is_a_deadlock():
-    """The set would be handed out after the barrier, which waits for the wait."""
+    """The barrier waits for the wait, and the set would be issued after the barrier."""
     core = Program(load_chip("ascend310")).core()
     core.wait_flag(Unit.V, Unit.MTE3, 5)
     core.pipe_barrier()
@@ -318,32 +322,32 @@ def test_a_set_behind_a_blocked_program_queue_is_a_deadlock():
 @settings(max_examples=200)
 @given(seeds)
 def test_every_deadlock_has_a_reason(seed):
-    low = random_lowered(seed, deadlock=True, lags=False)
-    times = engine.run(low, check=False)
+    lowered = random_lowered(seed, deadlock=True, lags=False)
+    times = engine.run(lowered, check=False)
     if times.complete:
         return
-    numbers, closed = cycle(low, times.end, times.issued)
+    numbers, closed = cycle(lowered, times.end, times.issued)
     assert numbers and (times.end[numbers] < 0).all() and (times.issued[numbers] >= 0).all()
     assert closed, "every flag is set somewhere, so there must be a cycle"
 
 
 def test_wrong_settings_are_refused():
-    low = random_lowered(0)
+    lowered = random_lowered(0)
     with pytest.raises(ValueError, match="block_bytes must be an integer, 0 or more, not -1"):
-        engine.run(low, block_bytes=-1)
+        engine.run(lowered, block_bytes=-1)
     with pytest.raises(ValueError, match=r"times must stay below 4\.6 s"):
-        engine.run(dataclasses.replace(low, init=low.init + 10**18))
+        engine.run(dataclasses.replace(lowered, init=lowered.init + 10**18))
 
 
 def test_an_empty_program():
-    low, streams = lower(Program(load_chip("ascend310")))
-    assert len(low) == 0 and engine.run(low, streams).total == 0
-    assert run_reference(low) == ([], [], [])
+    lowered, streams = lower(Program(load_chip("ascend310")))
+    assert len(lowered) == 0 and engine.run(lowered, streams).total == 0
+    assert run_reference(lowered) == ([], [], [])
 
 
 @pytest.mark.parametrize("small", [0, 10**9])
 def test_a_set_of_the_scalar_unit_wakes_who_waits_for_it(small, monkeypatch):
-    """V waits before S has come to its set, which is held up by a transfer on a bus."""
+    """V waits before S reaches its set, which is delayed by a transfer on a bus."""
     monkeypatch.setattr(compiling, "SMALL", small)
     program = Program(load_chip("ascend310"))
     x = program.tensor("x", (1024,), "fp16")
@@ -354,6 +358,6 @@ def test_a_set_of_the_scalar_unit_wakes_who_waits_for_it(small, monkeypatch):
     core.copy(u, x)
     core.set_flag(Unit.MTE2, Unit.S, 0)
     core.wait_flag(Unit.MTE2, Unit.S, 0)
-    core.set_flag(Unit.S, Unit.V, 0)  # the last of all: nothing that is handed out wakes V
-    low, streams = lower(program)
-    assert engine.run(low, streams).complete and not differences(low, block=0)
+    core.set_flag(Unit.S, Unit.V, 0)  # last: no later instruction that is issued wakes V
+    lowered, streams = lower(program)
+    assert engine.run(lowered, streams).complete and not differences(lowered, block=0)

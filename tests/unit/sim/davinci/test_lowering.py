@@ -1,4 +1,4 @@
-"""Lowering: a program built instruction by instruction, and the same as numbers into a table."""
+"""Lowering of programs that are built by instruction, and of the same as indices into a table."""
 
 import dataclasses
 
@@ -52,29 +52,29 @@ def random_program(seed: int, cores: int) -> Program:
 @given(st.integers(0, 2**32 - 1), st.integers(1, 2))
 def test_sequences_are_the_program(seed, cores):
     program = random_program(seed, cores)
-    want, streams = lower(program)
+    expected, streams = lower(program)
     table = [one for stream in streams for one in stream.instructions]
     rng = np.random.default_rng(seed)
     shuffled = rng.permutation(len(table))
     place = np.argsort(shuffled)  # where each instruction is in the shuffled table
     sequences = {
         (s.kind, s.index): place[first : first + len(s.instructions)]
-        for s, first in zip(streams, want.first.tolist(), strict=False)
+        for s, first in zip(streams, expected.first.tolist(), strict=False)
     }
     found, picked = lower_sequences(CHIP, [table[k] for k in shuffled], sequences)
-    for field in dataclasses.fields(want):
-        one, two = getattr(found, field.name), getattr(want, field.name)
+    for field in dataclasses.fields(expected):
+        one, two = getattr(found, field.name), getattr(expected, field.name)
         if field.name in ("bus", "totals"):
             continue  # buses may be numbered in another order
         assert np.array_equal(one, two), field.name
         assert np.asarray(one).dtype == np.asarray(two).dtype, field.name
-    assert ((found.bus < 0) == (want.bus < 0)).all()
+    assert ((found.bus < 0) == (expected.bus < 0)).all()
     assert [list(p.instructions) for p in picked] == [s.instructions for s in streams]
-    assert (engine.run(found, check=False).end == engine.run(want, check=False).end).all()
+    assert (engine.run(found, check=False).end == engine.run(expected, check=False).end).all()
 
 
 def test_a_loop_of_tiles():
-    """A hundred thousand instructions from a body of six."""
+    """Time 120,000 instructions that repeat a body of six."""
     core = Program(CHIP).core()
     x = core.program.tensor("x", (1024,), "fp16")
     u = core.allocate("UB", (1024,), "fp16")
@@ -85,11 +85,11 @@ def test_a_loop_of_tiles():
     core.set_flag(V, MTE2, 0)
     core.wait_flag(V, MTE2, 0)
     table = core.instructions
-    low, streams = lower_sequences(CHIP, table, {("aicore", 0): np.tile(np.arange(6), 20_000)})
-    times = engine.run(low, streams)
+    lowered, streams = lower_sequences(CHIP, table, {("aicore", 0): np.tile(np.arange(6), 20_000)})
+    times = engine.run(lowered, streams)
     period = sum(CHIP.timing(table[k]).period for k in (0, 3))
     assert times.total == round(CHIP.launch_s * 10**18) + 20_000 * period
-    report = Report("loop", CHIP, low, streams, times)
+    report = Report("loop", CHIP, lowered, streams, times)
     assert report.path_bytes() == {"GM->UB": 20_000 * 2048}
 
 
@@ -99,8 +99,8 @@ def test_flags_are_matched_one_by_one():
         core.set_flag(MTE2, V, register)
     for register in (1, 0, 0, 0):
         core.wait_flag(MTE2, V, register)
-    low, _ = lower(core.program)
-    assert low.need.tolist() == [1, 0, 2, NEVER]
+    lowered, _ = lower(core.program)
+    assert lowered.need.tolist() == [1, 0, 2, NEVER]
 
 
 def test_mistakes():
@@ -118,7 +118,7 @@ def test_mistakes():
 
 
 def test_a_bus_of_each_core():
-    """Two cores that each have a bus do not slow each other down; on one they do."""
+    """Two cores slow each other down on a shared bus, but not if each has its own."""
     text = (CHIPS / "ascend310.toml").read_text()
     own = read_chip(text.replace("[bus.interconnect]", "[bus.interconnect]\nper_core = true"))
     took = []
@@ -128,19 +128,19 @@ def test_a_bus_of_each_core():
         for c in range(2):
             core = program.core(c)
             core.copy(core.allocate("UB", (8192,), "fp16"), x[c])
-        low, _ = lower(program)
+        lowered, _ = lower(program)
         table = [one for core in program for one in core.instructions]
         other, _ = lower_sequences(chip, table, {("aicore", c): np.array([c]) for c in range(2)})
-        assert (other.bus == low.bus).all() and (other.totals == low.totals).all()
-        took.append(int((engine.run(low).end - low.begin - low.init).max()))
-        assert low.totals.shape == ((2, 4) if chip is own else (1, 4))
+        assert (other.bus == lowered.bus).all() and (other.totals == lowered.totals).all()
+        took.append(int((engine.run(lowered).end - lowered.begin - lowered.init).max()))
+        assert lowered.totals.shape == ((2, 4) if chip is own else (1, 4))
     bus = CHIP.buses["interconnect"]
-    assert took[0] == int(low.data[0])
+    assert took[0] == int(lowered.data[0])
     assert took[1] == pytest.approx(took[0] * float(2 * bus.total(1) / bus.total(2)), rel=1e-12)
 
 
 def test_periods_can_be_given():
     program = random_program(3, 1)
-    low, _ = lower(program)
+    lowered, _ = lower(program)
     own, _ = lower(program, mmad_periods_s={2: 1e-6})
-    assert own.init[2] == 10**12 and (np.delete(own.init, 2) == np.delete(low.init, 2)).all()
+    assert own.init[2] == 10**12 and (np.delete(own.init, 2) == np.delete(lowered.init, 2)).all()

@@ -1,4 +1,4 @@
-"""Reports, critical paths, traces and pictures of runs."""
+"""Reports, critical paths, traces and charts of runs."""
 
 import io
 import json
@@ -25,7 +25,7 @@ CHIP = load_chip("ascend310")
 
 @pytest.fixture
 def report() -> Report:
-    """x → UB, relu → y, on two cores."""
+    """Return the report of x → UB, relu, UB → y on two cores."""
     program = Program(CHIP, "relu")
     x, y = (program.tensor(n, (2, 16384), "fp16") for n in "xy")
     for c in range(2):
@@ -38,8 +38,8 @@ def report() -> Report:
         core.set_flag(Unit.V, Unit.MTE3, 0)
         core.wait_flag(Unit.V, Unit.MTE3, 0)
         core.copy(y[c], u)
-    low, streams = lower(program)
-    return Report("relu", CHIP, low, streams, engine.run(low, streams))
+    lowered, streams = lower(program)
+    return Report("relu", CHIP, lowered, streams, engine.run(lowered, streams))
 
 
 def test_figures(report):
@@ -90,8 +90,8 @@ def test_scalar_work_and_barriers_are_on_the_critical_path():
     core.vrelu(u, u)
     core.pipe_barrier()
     core.vrelu(u, u)
-    low, streams = lower(core.program)
-    path = _critical(low, engine.run(low, streams))
+    lowered, streams = lower(core.program)
+    path = _critical(lowered, engine.run(lowered, streams))
     assert [s.number for s in path] == [0, 1, 2, 3]
     assert [s.why for s in path] == ["launch", "dispatch", "barrier", "dispatch"]
 
@@ -99,23 +99,23 @@ def test_scalar_work_and_barriers_are_on_the_critical_path():
 @settings(max_examples=150)
 @given(st.integers(0, 2**32 - 1))
 def test_a_critical_path_has_no_gaps(seed):
-    low = random_lowered(seed, large=True)
-    times = engine.run(low)
-    path = _critical(low, times)
+    lowered = random_lowered(seed, large=True)
+    times = engine.run(lowered)
+    path = _critical(lowered, times)
     assert path[-1].end == times.total
     for one, two in pairwise(path):
         assert one.end == two.begin, "steps follow each other"
     assert path[0].why == "launch" and all(s.why != "launch" for s in path[1:])
-    assert path[0].begin in low.begin
+    assert path[0].begin in lowered.begin
     for step in path:
         took = step.end - step.begin
-        least = int(low.init[step.number] + low.data[step.number])
-        if low.kind[step.number] == Kind.NORMAL:
+        least = int(lowered.init[step.number] + lowered.data[step.number])
+        if lowered.kind[step.number] == Kind.NORMAL:
             assert took >= least, "a step contains its instruction"
-            if low.bus[step.number] < 0 and not low.dispatch:
+            if lowered.bus[step.number] < 0 and not lowered.dispatch:
                 assert took == least
         elif step.why == "flag":
-            assert took == low.init[step.number] + low.lag[step.number]
+            assert took == lowered.init[step.number] + lowered.lag[step.number]
 
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 9)), min_size=1, max_size=9))
@@ -126,12 +126,12 @@ def test_union_of_intervals(parts):
 
 
 def imported(text):
-    """What Perfetto makes of a trace: bars it keeps, bars it drops, (set, wait) of its arrows.
+    """Model Perfetto's import: return the bars kept, the bars dropped, and the arrows (set, wait).
 
-    It multiplies microseconds by a thousand and cuts off what is below a nanosecond, sorts by time
-    (else the order stays), takes bars off a thread's stack that have ended when the next begins,
-    and drops one that begins within another and ends after it. An arrow's end belongs to the bar
-    on top.
+    Perfetto multiplies microseconds by a thousand, truncates to nanoseconds, and sorts by time
+    (stably). It removes the bars that have ended from a thread's stack when the next bar starts,
+    and drops a bar that starts within another one and ends after it. The end of an arrow belongs
+    to the bar on top of the stack.
     """
     events = json.loads(text)["traceEvents"]
     events = [e | {"ns": int(e["ts"] * 1000)} for e in events if e["ph"] != "M"]
@@ -170,9 +170,9 @@ def test_trace(report):
         assert one["args"]["end_ps"] == round(end / 10**6)
         assert one["ns"] == begin // 10**9 and int(one["dur"] * 1000) == end // 10**9 - one["ns"]
     sets = {
-        int(report.low.need[k]): i
-        for i, k in enumerate(report.low.need_first[:-1])
-        if report.low.kind[i] == Kind.WAIT
+        int(report.lowered.need[k]): i
+        for i, k in enumerate(report.lowered.need_first[:-1])
+        if report.lowered.kind[i] == Kind.WAIT
     }
     assert arrows == sorted(sets.items()) and len(arrows) == 4
     core_of = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
@@ -186,7 +186,7 @@ def test_trace(report):
 
 
 def text_of(report, moments):
-    """A trace of the report's instructions at other times: two moments each, in order."""
+    """Return a trace of the report's instructions at other times: a start and an end each."""
     start, end = np.sort(np.array(moments).reshape(-1, 2)).T
     times = engine.Times(start, end, start)
     file = io.StringIO()
@@ -198,8 +198,8 @@ def one_queue():
     program = Program(CHIP, "scalar work")
     for _ in range(6):
         program.core().scalar(1)
-    low, streams = lower(program)
-    return Report("queue", CHIP, low, streams, engine.run(low, streams))
+    lowered, streams = lower(program)
+    return Report("queue", CHIP, lowered, streams, engine.run(lowered, streams))
 
 
 @given(st.lists(st.integers(0, 10**7), min_size=6, max_size=6), st.sampled_from([10**9, 10**8]))
@@ -210,7 +210,7 @@ def test_no_bar_of_a_trace_reaches_into_the_next(lengths, grain):
 
 
 def test_a_microsecond_that_is_cut_down_would_drop_bars(monkeypatch):
-    """The rule of the import is one that a plain division breaks."""
+    """With a plain division, the modelled import drops bars."""
     monkeypatch.setattr(trace, "_microseconds", lambda nano: nano / 1000)
     moments = [[0, 0], [0, 0], [0, 0], [500, 1001], [1001, 1500], [1500, 1501]]
     assert imported(text_of(one_queue(), np.array(moments) * 10**9))[1]
@@ -243,7 +243,7 @@ def test_bars_too_close_to_see_are_joined():
 
 
 def test_an_empty_run():
-    low, streams = lower(Program(CHIP))
-    empty = Report("nothing", CHIP, low, streams, engine.run(low, streams))
+    lowered, streams = lower(Program(CHIP))
+    empty = Report("nothing", CHIP, lowered, streams, engine.run(lowered, streams))
     assert empty.critical_path() == [] and empty.units() == [] and "0 instructions" in empty.text()
     assert write_trace(empty, io.StringIO()) == 0 and "|" in timeline(empty, 10)

@@ -1,4 +1,4 @@
-"""The compiled matrix unit as the Cube of DaVinci cores: golden's bits, its own cycles."""
+"""The compiled matrix unit as the Cube of DaVinci cores: golden's results, its own cycles."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from vitruvian.sim.rtl.davinci import RtlCube
 
 CHIP = load_chip("ascend310")
 
-#: A smaller tile with the same terms a step: the same sums, in more steps.
+#: A smaller tile with the same number of terms per step: the same sums in more steps.
 CONFIG = MatrixUnitConfig(m=2, n=2, k=16, precisions=("fp16", "int8"))
 
 
@@ -47,7 +47,7 @@ def test_time_is_that_of_the_hand_shake(cube):
     seconds = cube.period_s(one, CHIP)
     assert CHIP.cube is not None
     cycles = (seconds - CHIP.cube.init_s) * CHIP.clock_hz
-    # One beat a cycle, as there are more tiles than stages: 32 · 32 tiles of 2 × 2, 2 beats each.
+    # One beat per cycle, since there are more tiles (32 · 32 of 2 × 2, 2 beats each) than stages.
     steps = 32 * 32 * 2
     assert cycles.denominator == 1 and steps <= cycles < steps + 32
     report = simulate(program, cube=cube, checks=False)

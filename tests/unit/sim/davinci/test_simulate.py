@@ -1,4 +1,4 @@
-"""`sim.davinci.simulate`: times, checks and data in one call."""
+"""``sim.davinci.simulate``: times, checks and data in one call."""
 
 import os
 import re
@@ -17,7 +17,7 @@ S, V, M, MTE1, MTE2, MTE3 = list(Unit)[:6]
 
 
 def matmul(cores: int = 1, *, flags: bool = True, data: bool = True) -> tuple[Program, np.ndarray]:
-    """y = relu(a·b) of 64×32 by 32×48, rows dealt to the cores, and what it must be."""
+    """Return y = relu(a·b) for 64×32 by 32×48 with the rows divided among cores, and the result."""
     rng = np.random.default_rng(7)
     a = rng.integers(-4, 5, (64, 32)).astype(np.float16)
     b = rng.integers(-4, 5, (32, 48)).astype(np.float16)
@@ -58,8 +58,8 @@ def matmul(cores: int = 1, *, flags: bool = True, data: bool = True) -> tuple[Pr
         core.vrelu(u, u)
         sync(V, MTE3)
         core.copy(y[c], u.reshape(3, rows, 16))
-    want = np.maximum(a.astype(float) @ b.astype(float), 0).astype(np.float16)
-    return program, want
+    expected = np.maximum(a.astype(float) @ b.astype(float), 0).astype(np.float16)
+    return program, expected
 
 
 def unpacked(y: np.ndarray) -> np.ndarray:
@@ -69,21 +69,21 @@ def unpacked(y: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("cores", [1, 2])
 @pytest.mark.parametrize("cube", ["golden", "fast"])
 def test_data_and_times(cores, cube):
-    program, want = matmul(cores)
+    program, expected = matmul(cores)
     report = simulate(program, cube=cube)
     assert not report.findings
-    assert np.array_equal(unpacked(report.outputs["y"]), want)
+    assert np.array_equal(unpacked(report.outputs["y"]), expected)
     assert report.total_s > float(CHIP.launch_s)
     assert report.path_bytes()["GM->L1"] == 2 * 32 * (64 + 48 * cores)
     assert report.operations()["M", "fp16"] == 2 * 64 * 32 * 48
 
 
 def test_missing_flags_are_found_and_matter():
-    program, want = matmul(flags=False)
+    program, expected = matmul(flags=False)
     report = simulate(program)
     races = [f for f in report.findings if f.check == "race"]
     assert len(races) >= 4
-    assert not np.array_equal(unpacked(report.outputs["y"]), want), "in the order of time"
+    assert not np.array_equal(unpacked(report.outputs["y"]), expected), "in the order of time"
     assert not simulate(program, checks=False).findings
 
 
@@ -154,7 +154,7 @@ def test_the_example_of_the_documentation(root, capsys):
 
 
 def test_the_first_run_says_that_it_compiles(tmp_path):
-    """Once for each function, not for what it calls, and not for what the cache has."""
+    """A message appears once for each function, not for its callees, nor if the cache has it."""
     (tmp_path / "loops.py").write_text(
         "from vitruvian.sim.davinci.timing.compiling import tell_compiling\n"
         "tell_compiling(lambda name: print('compiling', name))\n"
@@ -170,6 +170,6 @@ def test_the_first_run_says_that_it_compiles(tmp_path):
         "print(outer(3))\n"
     )
     variables = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT)}
-    how = {"env": variables, "capture_output": True, "text": True, "check": True}
-    runs = [subprocess.run([sys.executable, tmp_path / "loops.py"], **how) for _ in range(2)]
+    arguments = {"env": variables, "capture_output": True, "text": True, "check": True}
+    runs = [subprocess.run([sys.executable, tmp_path / "loops.py"], **arguments) for _ in range(2)]
     assert [run.stdout for run in runs] == ["compiling outer\n8\n", "8\n"]

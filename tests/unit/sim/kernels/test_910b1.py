@@ -1,7 +1,7 @@
-"""The chip file of the 910B against the instruction measurements it is made from.
+"""The chip file of the 910B against the measurements of instructions from which it was made.
 
-The measurements are read where they are (`../shared/data/ascend910b1`, msKPP's tables of one core);
-nothing of them is in the project but the figures of `sim/chips/ascend910b.toml`.
+The measurements (tables of msKPP for one core) are read from ``../shared/data/ascend910b1``; the
+project contains only the numbers in ``sim/chips/ascend910b.toml``.
 """
 
 import csv
@@ -18,18 +18,18 @@ CHIP = load_chip("ascend910b")
 
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="measurements are not here")
 
-#: Some of their rows are a hundred times those beside them.
+#: Tables in which some rows are a hundred times their neighbours.
 DISTURBED = ("VMULS_FP16_FP16_FP16", "VMULS_FP32_FP32_FP32", "VMUL_INT16_INT16_INT16")
 
-#: Operations that the simulator does not have, and dtypes.
+#: Operations and dtypes that the simulator does not have.
 UNKNOWN = r"CONVDEQ|RELUCONV|VMULCONV|VCONVVDEQ|VCOPY|VGATHERB|VREDUCE_|INT4"
 
-#: Names of theirs for ours.
+#: The simulator's names for operations of the tables.
 ALIAS = {"vectordup": "vdup", "vreducev2": "vreduce"}
 
 
 def tables(kind):
-    """(name, rows) of all tables of a kind."""
+    """Yield (name, rows) for all tables of a kind."""
     for path in sorted(DATA.glob(f"g_{kind}TypeMap__*.csv")):
         name = re.sub(r"(_1_core)?_910b1$", "", path.stem.split("__")[1])
         with path.open() as file:
@@ -40,7 +40,7 @@ def tables(kind):
 
 
 def cycles(op, source, target, repeats, chip=CHIP):
-    """Of a vector instruction, at the chip's clock."""
+    """Return the cycles of a vector instruction at the chip's clock."""
     operands = {
         name: View("UB", 0, t, (1,), (1,)) for name, t in (("src", source), ("dst", target))
     }
@@ -49,7 +49,7 @@ def cycles(op, source, target, repeats, chip=CHIP):
 
 
 def misses(chip):
-    """Vector tables, and what of them is more than a cycle and three per cent off."""
+    """Return the vector tables, and their entries that differ by over 1.1 cycles and 3 per cent."""
     seen, wrong = [], []
     for name, rows in tables("vec"):
         if re.search(UNKNOWN, name) or name in DISTURBED:
@@ -60,9 +60,9 @@ def misses(chip):
         repeats, measured = rows[:, 3].astype(int), rows[:, 4]
         kept = measured > 0
         if op.startswith("vcmpv"):
-            kept &= repeats % 4 == 0  # whole blocks of bits: the others take five cycles more
+            kept &= repeats % 4 == 0  # whole blocks of bits; the others take five cycles more
         ours = np.array([cycles(op, source, target, r, chip) for r in repeats[kept].tolist()])
-        # Of single repeats some dtypes take 4.03 cycles and others 3.03, with nothing to tell why.
+        # For unknown reasons a single repeat takes 4.03 cycles for some dtypes, 3.03 for others.
         far = np.abs(ours - measured[kept]) > np.maximum(1.1, 0.03 * measured[kept])
         seen.append(name)
         wrong += [(name, int(r)) for r in repeats[kept][far]]
@@ -96,16 +96,16 @@ def test_moves():
             rate = CHIP.route(source, target, "nd2nz" if "L1_TRANS" in name else "copy").rate
             ours = np.array([float(rate.seconds(n)) for n in sizes.tolist()])
             off = np.abs(ours * rows[:, 1] * 2**30 / sizes - 1)
-            # Neighbouring sizes are measured up to a tenth apart, and the file has some of them.
+            # Neighbouring sizes differ by up to a tenth in the data, and the file holds only some.
             assert np.median(off) < 0.04 and np.quantile(off, 0.9) < 0.13, name
             seen += 1
     assert seen == 15
 
 
 def test_matrix_instructions():
-    """Theirs fit one step a cycle at 2 GHz; the chip file takes the cycles at its own clock.
+    """The measurements fit one step per cycle at 2 GHz; the file uses those cycles at its clock.
 
-    Its start is that of two steps, 4.9 cycles; those of four and more begin a cycle earlier.
+    Its start of 4.9 cycles is that of two steps; products of four and more start a cycle earlier.
     """
     ((_, rows),) = tables("mmad")
     cube = CHIP.cube

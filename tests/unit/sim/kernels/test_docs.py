@@ -1,4 +1,4 @@
-"""What docs/units/davinci_kernels.md and docs/results/gemm910b1.md say is so."""
+"""The statements of docs/units/davinci_kernels.md and docs/results/gemm910b1.md."""
 
 import re
 
@@ -17,7 +17,7 @@ def test_the_example_runs(root):
     assert names["elements"] and names["differ"] == 0
 
 
-def test_commands_name_kernels_that_there_are(root):
+def test_commands_name_existing_kernels(root):
     text = (root / "docs" / "units" / "davinci_kernels.md").read_text()
     named = re.findall(r"vitruvian (?:run|trace|tune) (\S+)", text)
     assert len(named) == 5 and set(named) <= set(KERNELS)

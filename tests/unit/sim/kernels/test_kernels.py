@@ -1,4 +1,4 @@
-"""Kernels for DaVinci cores: results to the bit, no finding, and what NumPy says of them."""
+"""Kernels for DaVinci cores: bit-exact results, no findings, and comparison with NumPy."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ from vitruvian.sim.kernels.tiling import Cut, Tiling, blocks_of, choose, feasibl
 
 C310, C910, C910B = (load_chip(name) for name in ("ascend310", "ascend910", "ascend910b"))
 
-#: Smaller than the default, where that takes more than a moment.
+#: Sizes for the kernels whose default size takes long.
 SIZES = {
     "matmul": (96, 128, 80),
     "cubeKer": (32, 64, 48),
@@ -38,38 +38,40 @@ SIZES = {
 @pytest.mark.parametrize("name", [name for name in KERNELS if name != "gemm"])
 @pytest.mark.parametrize("chip", [C310, C910])
 def test_every_kernel_is_right_and_without_a_finding(name, chip):
-    made = KERNELS[name].build(SIZES.get(name), chip=chip, cores=2, seed=5)
-    report = simulate(made.program)
+    instance = KERNELS[name].build(SIZES.get(name), chip=chip, cores=2, seed=5)
+    report = simulate(instance.program)
     assert not report.findings
-    count, wrong = made.compare(report.outputs)
+    count, wrong = instance.compare(report.outputs)
     assert count and not wrong
     assert report.total_s > float(chip.launch_s)
 
 
 @pytest.mark.parametrize("name", ["cce-scale-add", "cce-softmax"])
 def test_texts_run_on_vector_cores(name):
-    made = KERNELS[name].build(SIZES[name], chip=C910B)
-    report = simulate(made.program)
-    assert not report.findings and made.compare(report.outputs)[1] == 0
+    instance = KERNELS[name].build(SIZES[name], chip=C910B)
+    report = simulate(instance.program)
+    assert not report.findings and instance.compare(report.outputs)[1] == 0
     assert {stream.kind for stream in report.streams} == {"vector"}
 
 
 def test_a_wrong_bit_is_counted():
-    made = KERNELS["vadd"].build((1, 256), chip=C310, cores=1)
-    outputs = simulate(made.program).outputs
+    instance = KERNELS["vadd"].build((1, 256), chip=C310, cores=1)
+    outputs = simulate(instance.program).outputs
     outputs["y0"].view(np.uint16)[17] ^= 1
-    assert made.compare(outputs) == (256, 1)
+    assert instance.compare(outputs) == (256, 1)
 
 
 def test_softmax_and_pooling_by_numpy():
-    made = KERNELS["softmax"].build((2, 9), chip=C310)
-    x = made.program.data["x"].astype(float)
+    instance = KERNELS["softmax"].build((2, 9), chip=C310)
+    x = instance.program.data["x"].astype(float)
     exact = np.exp(x - x.max(axis=1, keepdims=True))
     exact /= exact.sum(axis=1, keepdims=True)
     # Half an ulp each: the difference (at most 16, in the exponent), exp, eight sums, the quotient.
-    assert np.abs(made.golden("y") / exact - 1)[exact > 2**-10].max() < (16 + 1 + 8 + 1) * 2**-11
-    made = KERNELS["maxpool"].build((1, 7, 2, 3), chip=C310)
-    x, y = made.program.data["x"], made.golden("y")
+    assert (
+        np.abs(instance.golden("y") / exact - 1)[exact > 2**-10].max() < (16 + 1 + 8 + 1) * 2**-11
+    )
+    instance = KERNELS["maxpool"].build((1, 7, 2, 3), chip=C310)
+    x, y = instance.program.data["x"], instance.golden("y")
     for i, j in np.ndindex(2, 2):
         window = x[0, 3 * i : 3 * i + 2, 3 * j : 3 * j + 2]
         assert np.array_equal(y[0, i, j], window.max(axis=(0, 1)))
@@ -122,7 +124,7 @@ def test_golden_is_near_numpy():
 
 
 def test_a_missing_flag_of_the_product_is_found():
-    """Each kind of flag is needed: without its first pair a race is found, or a deadlock."""
+    """Every pair of units needs its flags: without them, a race is found."""
     pair = matmul.operands(64, 64, 64)
     good = matmul.build(64, 64, 64, tiling=Tiling(2, 4, 2, 2), cores=1, data=pair)
     flags = {
@@ -159,7 +161,7 @@ def test_cuts_are_equal_but_for_one_block(blocks, tiles):
 
 
 def test_what_fits_l1_stays_there():
-    """All of a small product, though every tile is asked for only twice; one panel of a large."""
+    """A small product stays in L1 as a whole, of a large one only a panel of A."""
     small = plan(C910, (8, 4, 8), Tiling(4, 2, 4, 1), 4)
     assert small.across[0] == (0, 2, 0, 2) and small.keep_a and small.keep_b
     large = plan(C910, (64, 64, 64), Tiling(16, 16, 16, 2), 1)
@@ -167,7 +169,7 @@ def test_what_fits_l1_stays_there():
 
 
 def test_integers_are_exact_with_the_fast_cube():
-    """Three steps along K: the later ones add to what the first has left."""
+    """Use three steps along K, so that the later ones accumulate."""
     rng = np.random.default_rng(8)
     a, b = rng.integers(-128, 128, (32, 96)), rng.integers(-128, 128, (96, 32))
     data = a.astype(np.int8), b.astype(np.int8)
@@ -187,7 +189,7 @@ def test_plans_deal_every_tile_once():
 
 
 def test_tilings_are_those_for_fp16_results_unless_they_are_asked_for_others():
-    """Half of the 910's UB: there, the size of a result decides what fits."""
+    """With half of the 910's UB, the size of a result decides which tilings fit."""
     text = (CHIPS / "ascend910.toml").read_text(encoding="utf-8")
     small = read_chip(text.replace("UB = { kib = 256", "UB = { kib = 128"))
     blocks = (64, 4, 64)
@@ -226,9 +228,9 @@ def test_tiles_that_do_not_fit():
 
 @pytest.mark.parametrize("cores", [None, 1, 6])
 def test_gemm_is_a_kernel_of_the_910b(cores):
-    made = KERNELS["gemm"].build((160, 96, 240), chip=C910B, cores=cores)
-    report = simulate(made.program)
-    assert not report.findings and made.compare(report.outputs) == (160 * 240, 0)
+    instance = KERNELS["gemm"].build((160, 96, 240), chip=C910B, cores=cores)
+    report = simulate(instance.program)
+    assert not report.findings and instance.compare(report.outputs) == (160 * 240, 0)
     with pytest.raises(ValueError, match="chip must have cores with a unit FIX, not ascend310"):
         KERNELS["gemm"].build(chip=C310)
 
@@ -258,7 +260,7 @@ def test_mistakes_of_gemm():
         gemm.build(16, 20, 16)
     with pytest.raises(ValueError, match="bytes of L1"):
         gemm.build(16, 16, 16, blocking=gemm.Blocking(step_k=8))
-    with pytest.raises(ValueError, match="grid must be of 1 … 24 cores, not 5×5"):
+    with pytest.raises(ValueError, match="grid must have 1 … 24 cores, not 5×5"):
         gemm.build(16, 16, 16, blocking=replace(gemm.Blocking(), down=5, across=5))
 
 
@@ -289,7 +291,7 @@ NEEDS = {
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_what_a_kernel_needs_is_known_before_it_is_built(name):
-    """Never too little; and a product without data, for times alone, has the same instructions."""
+    """The needs are upper bounds, and a program without data has the same instructions."""
     chip = C910B if name == "gemm" else C310
     for size in NEEDS.get(name, [KERNELS[name].default]):
         needs = KERNELS[name].needs(size, chip, None)
@@ -299,8 +301,8 @@ def test_what_a_kernel_needs_is_known_before_it_is_built(name):
         assert found <= needs.instructions <= 2.1 * found + 700, size
         assert not timed.program.data and whole.program.data
         kinds = [
-            [(one.unit, one.op, one.work) for core in made.program for one in core.instructions]
-            for made in (timed, whole)
+            [(one.unit, one.op, one.work) for core in instance.program for one in core.instructions]
+            for instance in (timed, whole)
         ]
         assert kinds[0] == kinds[1]
         held = sum(array.nbytes for array in whole.program.data.values())
@@ -348,12 +350,12 @@ def test_a_size_that_takes_hours_is_refused_before_the_work(name, size, what):
 
 
 def test_times_alone_take_no_memory_for_data(monkeypatch):
-    """A product whose matrices would take 8 GB is refused for its data, and timed without them."""
+    """A product whose matrices would take 8 GB is rejected with data and timed without them."""
     size = (8192, 65536, 16)
     with pytest.raises(ValueError, match="bytes of data of matmul"):
         KERNELS["matmul"].build(size, chip=C310)
     KERNELS["matmul"].needs(size, C310, None).check("matmul", replace(MOST, nbytes=1 << 40))
     monkeypatch.setattr(matmul, "operands", None)
     for name, chip in (("matmul", C310), ("gemm", C910B)):
-        made = KERNELS[name].build((64, 64, 64), chip=chip, data=False)
-        assert not made.program.data and simulate(made.program, cube=None).total_s > 0
+        instance = KERNELS[name].build((64, 64, 64), chip=chip, data=False)
+        assert not instance.program.data and simulate(instance.program, cube=None).total_s > 0

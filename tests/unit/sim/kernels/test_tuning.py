@@ -27,7 +27,7 @@ SMALL = Problem(64, 96, 64)
 
 
 def drawn(chip, blocks, data, cores):
-    """A tiling that fits, and its plan."""
+    """Draw a tiling that fits; return it and its plan."""
     m, k, n = (data.draw(st.integers(1, b)) for b in blocks)
     tiling = Tiling(m, k, n, data.draw(st.integers(1, 8)))
     try:
@@ -59,7 +59,7 @@ def test_bounds_hold_on_the_310(blocks, data):
 
 
 def test_a_bound_that_is_too_high_is_noticed():
-    """The statement about bounds is not empty: some program comes within one per cent of its."""
+    """The bound is tight enough to test: some program comes within two per cent of it."""
     found = []
     for tiling in (Tiling(1, 32, 2, 2), Tiling(2, 32, 2, 2)):
         p = plan(C310, blocks_of(96, 4096, 160), tiling, 2)
@@ -71,7 +71,7 @@ def test_a_bound_that_is_too_high_is_noticed():
     ("shape", "tiling"), [((16, 16, 16), Tiling(1, 1, 1, 1)), ((32, 64, 32), Tiling(1, 2, 1, 1))]
 )
 def test_the_bound_of_one_tile_is_its_time(shape, tiling):
-    """Nothing overlaps in it; 10 attoseconds for the sums of floats."""
+    """Nothing overlaps in one tile; floating-point sums may differ by 10 attoseconds."""
     p = plan(C310, blocks_of(*shape), tiling, 1)
     assert abs(lower_bound(C310, p) - engine.run(lower_matmul(C310, p)).total) < 10
 
@@ -175,7 +175,7 @@ def test_a_killed_process_of_a_search_is_one_line(own_cache, monkeypatch, capsys
 
 @pytest.fixture
 def cluster(monkeypatch):
-    """A Dask cluster in this process, and little patience with it."""
+    """Return a function that starts a Dask cluster in this process; shorten the time to answer."""
     distributed = pytest.importorskip("dask.distributed", reason="dask is not installed")
     monkeypatch.setattr(search, "ANSWER_S", 1.0)
     how = {"processes": False, "protocol": "tcp://", "dashboard_address": None}
@@ -195,7 +195,7 @@ def test_a_scheduler_that_does_not_answer_is_refused_in_time(cluster, own_cache,
 def test_a_scheduler_without_workers_is_given_up(cluster):
     with (
         cluster(0) as none,
-        pytest.raises(search.SearchError, match="must stay there and have workers"),
+        pytest.raises(search.SearchError, match="must run and have workers"),
     ):
         exhaustive(SMALL, scheduler=none.scheduler_address)
 
@@ -209,7 +209,7 @@ def test_a_scheduler_that_goes_away_is_given_up(cluster, monkeypatch):
         def watch(done, total):
             one.close()
 
-        with pytest.raises(search.SearchError, match="must stay there and have workers"):
+        with pytest.raises(search.SearchError, match="must run and have workers"):
             exhaustive(SMALL, scheduler=address, watch=watch)
     assert monotonic() - began < 30
 

@@ -1,0 +1,263 @@
+"""The common interface of the kernels: a program, and the results that it must compute."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from vitruvian.sim.davinci import Chip, Core, Program, Unit
+
+__all__ = [
+    "MOST",
+    "DoubleBuffer",
+    "Kernel",
+    "KernelInstance",
+    "Needs",
+    "cores_of",
+    "ordered",
+]
+
+
+@dataclass(frozen=True)
+class Needs:
+    """The cost of simulating a kernel: an upper bound, which is close for large sizes.
+
+    Attributes
+    ----------
+    instructions : int
+        Number of instructions; each takes two kilobytes and about ten microseconds.
+    nbytes : int
+        Bytes of the data while the kernel is built; 0 if only times are computed.
+    products : int
+        Multiply-accumulates of the Cube.
+    """
+
+    instructions: int
+    nbytes: int = 0
+    products: int = 0
+
+    def check(self, name: str, most: "Needs") -> None:
+        """Raise ``ValueError`` if a cost of the kernel ``name`` exceeds that of ``most``."""
+        for quantity, need, allowed in (
+            ("instructions", self.instructions, most.instructions),
+            ("bytes of data", self.nbytes, most.nbytes),
+            ("multiply-accumulates", self.products, most.products),
+        ):
+            if need > allowed:
+                raise ValueError(
+                    f"{quantity} of {name} must be at most {allowed:,}, not about {need:,}; "
+                    "take a smaller size"
+                )
+
+
+#: The largest cost that ``Kernel.build`` accepts: some minutes and four gigabytes.
+MOST = Needs(instructions=2_000_000, nbytes=1 << 32, products=1 << 36)
+
+
+@dataclass(frozen=True, eq=False)
+class KernelInstance:
+    """A kernel built for given sizes.
+
+    Attributes
+    ----------
+    program : Program
+    expected : mapping of str to ndarray or callable
+        The final contents of tensors by the golden models, or functions that compute them on
+        demand. They must not be used if the program has no data.
+    views : mapping of str to callable
+        For each tensor whose layout in memory differs from that of ``expected``, a function that
+        converts it.
+    """
+
+    program: Program
+    expected: Mapping[str, np.ndarray | Callable[[], np.ndarray]]
+    views: Mapping[str, Callable[[np.ndarray], np.ndarray]] = field(default_factory=dict)
+
+    def golden(self, name: str) -> np.ndarray:
+        """Return the expected contents of a tensor."""
+        expected = self.expected[name]
+        return expected() if callable(expected) else expected
+
+    def compare(self, outputs: Mapping[str, np.ndarray]) -> tuple[int, int]:
+        """Compare tensors with the expected contents.
+
+        Returns
+        -------
+        count, wrong : int
+            The number of elements, and of those that differ in any bit.
+
+        Raises
+        ------
+        ValueError
+            If a tensor has the wrong shape or dtype.
+        """
+        count = wrong = 0
+        for name in self.expected:
+            expected = self.golden(name)
+            result = self.views.get(name, lambda x: x)(outputs[name])
+            if result.shape != expected.shape or result.dtype != expected.dtype:
+                shown = f"{result.shape} of {result.dtype}"
+                raise ValueError(
+                    f"{name} must be {expected.shape} of {expected.dtype}, not {shown}"
+                )
+            codes = f"u{expected.dtype.itemsize}"
+            wrong += int((result.view(codes) != expected.view(codes)).sum())
+            count += expected.size
+        return count, wrong
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel that can be built for any size.
+
+    Attributes
+    ----------
+    name, title : str
+    sizes : tuple of str
+        Names of the numbers of a size.
+    default : tuple of int
+        The default size.
+    make : callable
+        Builds a ``KernelInstance`` from a size, a chip, a number of cores (None for all) and a seed
+        (None for a program without data); and from a tiling, if the kernel has one.
+    needs : callable
+        Returns the ``Needs`` for a size, a chip and a number of cores; and for a tiling, if the
+        kernel has one.
+    text : str
+        The file of a kernel in CCE C, otherwise empty.
+    tiling : tuple of str
+        Names of the numbers of a tiling; empty if the kernel has none.
+    """
+
+    name: str
+    title: str
+    sizes: tuple[str, ...]
+    default: tuple[int, ...]
+    make: Callable[..., KernelInstance]
+    needs: Callable[..., Needs]
+    text: str = ""
+    tiling: tuple[str, ...] = ()
+
+    def build(
+        self,
+        size: tuple[int, ...] | None = None,
+        *,
+        chip: Chip,
+        cores: int | None = None,
+        seed: int = 0,
+        tiling: tuple[int, ...] | None = None,
+        data: bool = True,
+        most: Needs = MOST,
+    ) -> KernelInstance:
+        """Build the kernel for a size.
+
+        Parameters
+        ----------
+        size : tuple of int, optional
+            By default ``default``.
+        chip : Chip
+        cores : int, optional
+            By default all cores of the chip.
+        seed : int
+            The seed of the random operands.
+        tiling : tuple of int, optional
+            By default the kernel chooses a tiling.
+        data : bool
+            If False, build a program without data, whose times alone can be computed.
+        most : Needs
+            The largest cost allowed.
+
+        Raises
+        ------
+        ValueError
+            If the size, the tiling or the number of cores is invalid, or if the cost of the
+            simulation exceeds ``most``.
+        """
+        size = self.default if size is None else tuple(size)
+        if len(size) != len(self.sizes) or min(size) < 1:
+            names = "×".join(self.sizes)
+            shown = "×".join(map(str, size))
+            raise ValueError(f"size of {self.name} must be {names}, each 1 or more, not {shown}")
+        most_cores = max(kind.count for kind in chip.kinds.values())
+        if cores is not None and not 1 <= cores <= most_cores:
+            raise ValueError(f"cores must be 1 … {most_cores}, not {cores!r}")
+        args = [size, chip, cores]
+        if tiling is not None:
+            if not self.tiling:
+                raise ValueError(f"tiling must be None for {self.name}, which has no tiling")
+            if len(tiling) != len(self.tiling) or min(tiling) < 1:
+                names, shown = ",".join(self.tiling), ",".join(map(str, tiling))
+                raise ValueError(
+                    f"tiling of {self.name} must be {names}, each 1 or more, not {shown}"
+                )
+        more = () if tiling is None else (tiling,)
+        needs = self.needs(*args, *more)
+        shown = f"{self.name} {'×'.join(map(str, size))}"
+        (needs if data else Needs(needs.instructions)).check(shown, most)
+        return self.make(*args, seed if data else None, *more)
+
+
+def cores_of(program: Program, cores: int | None) -> list[Core]:
+    """Return the first cores of a chip, or all of them if ``cores`` is None.
+
+    Raises
+    ------
+    ValueError
+        If the chip has separate Cube and vector cores, or fewer than ``cores`` cores.
+    """
+    kind = program.chip.kind()
+    if "UB" not in kind.buffers or "L1" not in kind.buffers:
+        raise ValueError(f"chip must have cores with all units, not {program.chip.name}")
+    cores = kind.count if cores is None else cores
+    if not 1 <= cores <= kind.count:
+        raise ValueError(f"cores must be 1 … {kind.count}, not {cores!r}")
+    return [program.core(index) for index in range(cores)]
+
+
+def ordered(core: Core, source: Unit, target: Unit, register: int = 0) -> None:
+    """Make ``target`` wait here until ``source`` has ended all earlier work.
+
+    Each register can be used once.
+    """
+    core.set_flag(source, target, register)
+    core.wait_flag(source, target, register)
+
+
+class DoubleBuffer:
+    """The flags of a double buffer that one unit fills and another one empties.
+
+    A slot is used in the order ``begin_write``, ``end_write``, ``begin_read``, ``end_read``. Both
+    slots are free at first.
+
+    Parameters
+    ----------
+    core : Core
+    source, target : Unit
+        The unit that writes and the unit that reads.
+    """
+
+    def __init__(self, core: Core, source: Unit, target: Unit) -> None:
+        self.core, self.source, self.target = core, source, target
+        for slot in range(2):
+            core.set_flag(target, source, slot)
+
+    def begin_write(self, slot: int) -> None:
+        """Make the source wait until a slot is free."""
+        self.core.wait_flag(self.target, self.source, slot)
+
+    def end_write(self, slot: int) -> None:
+        """Mark a slot as full."""
+        self.core.set_flag(self.source, self.target, slot)
+
+    def begin_read(self, slot: int) -> None:
+        """Make the target wait until a slot is full."""
+        self.core.wait_flag(self.source, self.target, slot)
+
+    def end_read(self, slot: int) -> None:
+        """Mark a slot as free."""
+        self.core.set_flag(self.target, self.source, slot)
+
+    def close(self) -> None:
+        """Wait until both slots are free, so that no flag stays set."""
+        for slot in range(2):
+            self.core.wait_flag(self.target, self.source, slot)

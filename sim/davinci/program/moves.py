@@ -52,6 +52,8 @@ class Moves(Builder):
         burst_bytes: int | None = None,
         dst_stride: int = 0,
         src_stride: int = 0,
+        atomic: str = "",
+        atomic_operation: str = "add",
     ) -> Instruction:
         """Copy bursts between any two memories that have a path.
 
@@ -71,12 +73,14 @@ class Moves(Builder):
             bursts, burst_bytes, dst_stride, src_stride = self._bursts(dst, src)
         if burst_bytes is None or bursts < 1 or burst_bytes < 1:
             self.fail(f"bursts of copy must be 1 or more, of 1 byte or more, not {bursts}")
-        fields = {
+        fields: dict[str, Any] = {
             "bursts": bursts,
             "burst_bytes": burst_bytes,
             "dst_stride": dst_stride,
             "src_stride": src_stride,
         }
+        if atomic:
+            fields |= {"atomic": atomic, "atomic_operation": atomic_operation}
         reads = Span(src.buffer, src.offset, burst_bytes, ((bursts, src_stride),))
         writes = Span(dst.buffer, dst.offset, burst_bytes, ((bursts, dst_stride),))
         nbytes = bursts * burst_bytes
@@ -224,6 +228,9 @@ class Moves(Builder):
         quant: str = "",
         layout: str = "nz",
         scale: View | None = None,
+        factor: float | None = None,
+        atomic: str = "",
+        atomic_operation: str = "add",
     ) -> Instruction:
         """Move m × n elements out of L0C: to UB (unit V), to GM or L1 (unit FIX).
 
@@ -252,7 +259,7 @@ class Moves(Builder):
             src_stride = rows * 16 * src.itemsize
         if dst_stride is None:
             dst_stride = (rows * 16 if layout == "nz" else n) * dst.itemsize
-        fields = {
+        fields: dict[str, Any] = {
             "m": m,
             "n": n,
             "dst_stride": dst_stride,
@@ -261,6 +268,10 @@ class Moves(Builder):
             "quant": quant,
             "layout": layout,
         }
+        if atomic:
+            fields |= {"atomic": atomic, "atomic_operation": atomic_operation}
+        if factor is not None:
+            fields["factor"] = factor
         read = Span(src.buffer, src.offset, m * 16 * src.itemsize, ((columns, src_stride),))
         if layout == "nz":
             write = Span(dst.buffer, dst.offset, m * 16 * dst.itemsize, ((columns, dst_stride),))

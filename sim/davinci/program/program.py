@@ -10,15 +10,9 @@
 >>> core.wait_flag(Unit.MTE2, Unit.V, 0)
 >>> core.vrelu(u, u)
 
-A `Core` has methods named as the operations of the vocabulary (`build_moves`, `build_vector`,
-`build_patches`). Each appends one `Instruction`, except vector methods without ``repeat``, which
-append as many as the views need. Loops are Python's.
-
-Some operations of the vector unit have no method of their own. ``vreduce_lanes`` takes the names
-``vcadd vcmax vcmin vcpadd vcgadd vcgmax vcgmin``, ``vector`` takes
-``vmadd vmaddrelu vaddrelu vsubrelu vlrelu vshl vshr``, and ``vector_views`` takes
-``vbrcb v4dtrans vgather vreduce vmrgsort vbitsort``. ``vcmpvs vnchwconv`` come from kernels in
-CCE C alone.
+A ``Core`` has a method for every operation of ``OPERATIONS``. Each method appends one
+``Instruction``, except that a lane-wise vector method without ``repeat`` appends as many as its
+views need. Loops are Python's.
 """
 
 from collections.abc import Iterator
@@ -30,7 +24,9 @@ from vitruvian.sim.davinci.chip.model import GM, Chip, CoreKind
 from vitruvian.sim.davinci.isa.instruction import Kind, Unit
 from vitruvian.sim.davinci.isa.operands import DTYPES, View, contiguous, dtype_bytes
 from vitruvian.sim.davinci.program.builder import ProgramError, unit_name
+from vitruvian.sim.davinci.program.gather_sort import GatherSort
 from vitruvian.sim.davinci.program.images import Images
+from vitruvian.sim.davinci.program.vector_methods import VectorMethods
 
 __all__ = ["Core", "Program", "ProgramError"]
 
@@ -41,7 +37,7 @@ _GM_ALIGN = 512
 _CROSS = ("kind", "group", "others")
 
 
-class Core(Images):
+class Core(VectorMethods, GatherSort, Images):
     """The instructions of one core, in program order.
 
     Attributes

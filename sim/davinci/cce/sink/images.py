@@ -7,27 +7,23 @@ or an 8-bit integer. The fields are those of the public simulator and operators 
 the order of the arguments that of the public headers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from vitruvian.golden.scu import C0_BYTES, Patches
 from vitruvian.golden.scu.patches import ROWS
 from vitruvian.sim.davinci.cce.intrinsics.runtime import Call
+from vitruvian.sim.davinci.cce.sink.context import SinkContext
 from vitruvian.sim.davinci.isa.operands import DTYPES, FRACTAL_BYTES
 from vitruvian.sim.davinci.program.vector import MAX_REPEAT
-
-if TYPE_CHECKING:
-    from vitruvian.sim.davinci.cce.sink.program import ProgramSink
 
 __all__ = ["IMAGES"]
 
 
 def _patches(
-    sink: ProgramSink, call: Call, register: str, kernel: tuple[int, int] | None = None
+    sink: SinkContext, call: Call, register: str, kernel: tuple[int, int] | None = None
 ) -> Patches:
     a = call.arguments
     word = sink.registers.get(register)
@@ -58,13 +54,13 @@ def _place(call: Call) -> dict[str, Any]:
     }
 
 
-def _padding(sink: ProgramSink, dtype: str) -> float:
+def _padding(sink: SinkContext, dtype: str) -> float:
     """What the register of padding stands for; of 32 bits, all of them."""
     word = np.array([int(sink.registers.get("set_padding", 0)) & 0xFFFFFFFF], np.uint32)
     return float(word.view(DTYPES[dtype])[0])
 
 
-def _load(sink: ProgramSink, call: Call) -> None:
+def _load(sink: SinkContext, call: Call) -> None:
     a = call.arguments
     if "fmatrix" in a and sink.registers.get("set_fmatrix") != a["fmatrix"]:
         sink.registers["set_fmatrix"] = a["fmatrix"]
@@ -84,7 +80,7 @@ def _load(sink: ProgramSink, call: Call) -> None:
     )
 
 
-def _load_matrix(sink: ProgramSink, call: Call) -> None:
+def _load_matrix(sink: SinkContext, call: Call) -> None:
     """Rows pos_m … and columns pos_k … of the matrix of all patches, in rows of fractals.
 
     A column is a channel at a place of the kernel: groups of channels, rows and columns of the
@@ -127,7 +123,7 @@ def _load_matrix(sink: ProgramSink, call: Call) -> None:
             dst = dst._replace(address=dst.address + count * FRACTAL_BYTES)
 
 
-def _add(sink: ProgramSink, call: Call) -> None:
+def _add(sink: SinkContext, call: Call) -> None:
     """A repetition goes on to the next 16 patches, whatever the mode: there is no other."""
     a = call.arguments
     patches = _patches(sink, call, "set_fcol2img")
@@ -135,7 +131,7 @@ def _add(sink: ProgramSink, call: Call) -> None:
 
 
 #: Functions of a sink and a call, by the intrinsic's name.
-IMAGES: dict[str, Callable[[ProgramSink, Call], None]] = {
+IMAGES: dict[str, Callable[[SinkContext, Call], None]] = {
     "img2col_cbuf_to_ca": _load,
     "img2col_cbuf_to_cb": _load,
     "img2col_cbuf_to_ub": _load,

@@ -5,25 +5,21 @@
 """
 
 import struct
-from typing import NoReturn
 
 from vitruvian.sim.davinci.cce.intrinsics.runtime import Address, Call
 from vitruvian.sim.davinci.cce.language.errors import CceError
 from vitruvian.sim.davinci.cce.language.errors import Position as Place
+from vitruvian.sim.davinci.cce.sink.context import GM_BASE, SinkContext
 from vitruvian.sim.davinci.cce.sink.matrix import MATRIX, not_modelled
 from vitruvian.sim.davinci.cce.sink.moves import MOVES
 from vitruvian.sim.davinci.cce.sink.scheduler import Turns
 from vitruvian.sim.davinci.cce.sink.vector import NOT_MODELLED, is_vector, vector_call
-from vitruvian.sim.davinci.chip.model import GM
 from vitruvian.sim.davinci.isa.instruction import Instruction, Position, Unit
-from vitruvian.sim.davinci.isa.operands import DTYPES, View, contiguous
+from vitruvian.sim.davinci.isa.operands import DTYPES
 from vitruvian.sim.davinci.program.program import Core
 from vitruvian.sim.davinci.semantics import Functional
 
 __all__ = ["GM_BASE", "ProgramSink", "status"]
-
-#: What a kernel sees as the address of the first byte of global memory: no pointer is null.
-GM_BASE = 1 << 40
 
 #: Control registers whose values later instructions need; they are kept by name.
 _KEPT = frozenset(
@@ -53,7 +49,7 @@ def status(name: str) -> str:
 _MOST_KNOWN = 1 << 16  # intrinsics that are remembered
 
 
-class ProgramSink:
+class ProgramSink(SinkContext):
     """Appends what a kernel does to a core.
 
     Parameters
@@ -63,34 +59,13 @@ class ProgramSink:
         Carries out each instruction; without it a scalar load cannot be answered.
     turns : Turns, optional
         Lets other cores go on where this one waits for them.
-
-    Attributes
-    ----------
-    registers : dict of str to int or float
-        Control registers that have been set.
-    mask : int
-        Lanes that are enabled, or elements in counting mode.
-    counting : bool
-    atomic : (dtype, operation)
-        What a move to global memory does there; dtype "" for none.
-    addresses : dict of int to tuple of int
-        The vector address registers.
-    compared : Address or None
-        Where set_cmpmask took the register of comparisons from; None after a comparison.
-    version : int
-        Another one after every change of a register that has no attribute of its own.
     """
 
     def __init__(
         self, core: Core, functional: Functional | None = None, turns: Turns | None = None
     ):
-        self.core, self.functional, self.turns = core, functional, turns
-        self.registers: dict[str, int | float] = {}
-        self.mask, self.counting = (1 << 128) - 1, False
-        self.atomic = ("", "add")
-        self.addresses: dict[int, tuple[int, ...]] = {}
-        self.compared: Address | None = None
-        self.version = 0
+        super().__init__(core, functional)
+        self.turns = turns
         self.known: dict[tuple, list[Instruction]] = {}
         self.done = len(core.instructions)
 
@@ -156,19 +131,6 @@ class ProgramSink:
     def print(self, text: str, position: Place) -> None:
         """Keep what a printf prints, with the core that does."""
         self.core.program.prints.append((str(self.core), text))
-
-    # For the tables of intrinsics.
-
-    def view(self, address: Address, shape: tuple[int, ...], dtype: str | None = None) -> View:
-        """A dense view of what a pointer points to."""
-        dtype = dtype or address.dtype
-        strides = contiguous(shape, DTYPES[dtype].itemsize)
-        start = address.address - (GM_BASE if address.space == GM else 0)
-        return View(address.space, start, dtype, shape, strides)
-
-    def fail(self, call: Call, message: str) -> NoReturn:
-        """Raise a `CceError` at the intrinsic."""
-        raise CceError(call.position, f"{call.name}: {message}")
 
     # Control.
 
@@ -256,7 +218,3 @@ class ProgramSink:
         mode = int(self.registers.get(f"cross {register}", 2))
         unit = Unit[call.arguments.get("unit", "S")]
         self.core.cross_wait(unit, register, ("kind", "group", "others")[mode])
-
-    def last(self) -> Instruction:
-        """The instruction that has just been appended."""
-        return self.core.instructions[-1]

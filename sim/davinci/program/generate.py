@@ -5,7 +5,8 @@ python -m vitruvian.sim.davinci.program.generate
 
 from pathlib import Path
 
-from vitruvian.sim.davinci.isa.vector import REDUCE, REQUIRED, VECTOR_OPS, VectorOp
+from vitruvian.sim.davinci.isa.vector import REDUCE, VECTOR_OPS
+from vitruvian.sim.davinci.isa.vector_op import REQUIRED, VectorOp
 
 __all__ = ["TARGET", "text"]
 

@@ -10,7 +10,8 @@ from vitruvian.golden import vector
 from vitruvian.sim.davinci.isa.instruction import Instruction
 from vitruvian.sim.davinci.isa.lanes import lanes_of
 from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES, View
-from vitruvian.sim.davinci.isa.vector import VECTOR_OPS, VectorOp
+from vitruvian.sim.davinci.isa.vector import VECTOR_OPS
+from vitruvian.sim.davinci.isa.vector_op import VectorOp
 from vitruvian.sim.davinci.semantics.gather_sort import GATHER_SORT
 
 from .lanes import enabled, independent, load, put, store, windows

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from vitruvian.sim.davinci.isa.vector import VECTOR_OPS, Layout, VectorOp
+from vitruvian.sim.davinci.isa.vector import VECTOR_OPS
+from vitruvian.sim.davinci.isa.vector_op import Layout, VectorOp
 
 __all__ = ["CONVERSIONS", "PACKED", "VECTOR_INTRINSICS", "vector_rows"]
 

@@ -9,7 +9,8 @@ from vitruvian.sim.davinci.cce.sink.context import SinkContext
 from vitruvian.sim.davinci.cce.sink.gather_sort import gather, merge, pick, sort
 from vitruvian.sim.davinci.isa.lanes import lanes_of
 from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES, View
-from vitruvian.sim.davinci.isa.vector import REDUCE, VECTOR_OPS, VectorOp
+from vitruvian.sim.davinci.isa.vector import REDUCE, VECTOR_OPS
+from vitruvian.sim.davinci.isa.vector_op import VectorOp
 from vitruvian.sim.davinci.program.vector import MAX_REPEAT
 
 __all__ = ["NOT_MODELLED", "is_vector", "vector_call"]

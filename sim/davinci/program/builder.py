@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -75,25 +76,7 @@ class Builder:
         ProgramError
             If ``OPERATIONS`` lacks the operation, or an operand or a field of this name.
         """
-        operands = {} if operands is None else operands
-        fields = {} if fields is None else fields
-        allowed = _ALLOWED.get(op)
-        if allowed is None:
-            self.fail(f"op must be a key of OPERATIONS, not {op!r}")
-        if not (allowed[0].issuperset(operands) and allowed[1].issuperset(fields)):
-            self._refuse(op, operands, fields)
-        return Instruction(
-            unit,
-            op,
-            kind,
-            operands,
-            fields,
-            reads,
-            writes,
-            path,
-            _NO_WORK if work is None else work,
-            self.position or _caller(),
-        )
+        return self._new(unit, op, kind, operands, fields, reads, writes, path, work)
 
     def append(self, instr: Instruction) -> Instruction:
         """Append an instruction that ``make`` returned, and return it."""
@@ -114,19 +97,43 @@ class Builder:
         work: Work | None = None,
     ) -> Instruction:
         """Make an instruction as ``make`` does, append it, and return it."""
-        instr = self.make(
+        instr = self._new(unit, op, kind, operands, fields, reads, writes, path, work)
+        self.instructions.append(instr)
+        return instr
+
+    def _new(
+        self,
+        unit: Unit,
+        op: str,
+        kind: Kind,
+        operands: Mapping[str, View] | None,
+        fields: Mapping[str, Any] | None,
+        reads: tuple[Span, ...],
+        writes: tuple[Span, ...],
+        path: str,
+        work: Work | None,
+    ) -> Instruction:
+        """Make an instruction. Kernels have millions, so this is written for speed."""
+        operands = {} if operands is None else operands
+        fields = {} if fields is None else fields
+        try:
+            allowed = _ALLOWED[op]
+        except KeyError:
+            self.fail(f"op must be a key of OPERATIONS, not {op!r}")
+        if not (allowed[0].issuperset(operands) and allowed[1].issuperset(fields)):
+            self._refuse(op, operands, fields)
+        return Instruction(
             unit,
             op,
             kind,
-            operands=operands,
-            fields=fields,
-            reads=reads,
-            writes=writes,
-            path=path,
-            work=work,
+            operands,
+            fields,
+            reads,
+            writes,
+            path,
+            _NO_WORK if work is None else work,
+            self.position or _caller(),
         )
-        self.instructions.append(instr)
-        return instr
 
     def fail(self, message: str) -> NoReturn:
         """Raise a ``ProgramError`` at the line of the kernel that is being built."""
@@ -150,7 +157,11 @@ def unit_name(unit: Any) -> str:
 
 def _caller() -> Position:
     """Return the line outside the simulator that called into it."""
-    frame = sys._getframe(1)
+    frame = sys._getframe(2)  # both functions that call this one are the simulator's
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
         frame = frame.f_back
-    return Position(frame.f_code.co_filename, frame.f_lineno)
+    return _position(frame.f_code.co_filename, frame.f_lineno)
+
+
+#: Positions are shared: a loop makes many instructions at one line.
+_position = lru_cache(4096)(Position)

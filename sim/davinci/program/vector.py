@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypedDict
 
-from vitruvian.sim.davinci.isa.instruction import Instruction, Unit, Work
+from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Unit, Work
 from vitruvian.sim.davinci.isa.lanes import ALL, lane_spans, lanes_of, prefix
 from vitruvian.sim.davinci.isa.operands import REPEAT_BYTES, Span, View
 from vitruvian.sim.davinci.isa.vector import VECTOR_OPS
@@ -90,7 +90,8 @@ class Vector(Builder):
             field is not allowed.
         """
         made = self._lanewise(op, operands, repeat, mask, strides or {}, fields)
-        return [self.append(instr) for instr in made]
+        self.instructions += made
+        return made
 
     def _lanewise(
         self,
@@ -185,9 +186,7 @@ class Vector(Builder):
         enabled = lanes if mask == ALL else mask.bit_count()
         widest = max(operands.values(), key=lambda v: v.itemsize).dtype if operands else ""
         work = Work(repeats=repeat, operations=repeat * enabled, precision=widest)
-        return self.make(
-            Unit.V, op, operands=operands, fields=fields, reads=reads, writes=writes, work=work
-        )
+        return self._new(Unit.V, op, Kind.NORMAL, operands, fields, reads, writes, "", work)
 
     def _vector(
         self,

@@ -109,10 +109,13 @@ def _lanes(mask: int, lanes: int) -> np.ndarray:
     return np.ones(lanes, bool) if on is None else on
 
 
+#: Names of the fields with the strides of an operand. Joined once: this is called very often.
+_KEYS = {n: (f"{n}_block_stride", f"{n}_repeat_stride") for n in ("dst", "src", "src0", "src1")}
+
+
 def _strides(instr: Instruction, name: str) -> _Plain:
-    f = instr.fields
-    view = instr.operands[name]
-    return view.offset, f[f"{name}_block_stride"], f[f"{name}_repeat_stride"]
+    block, step = _KEYS[name]
+    return instr.operands[name].offset, instr.fields[block], instr.fields[step]
 
 
 def compiled(memory: Memory, instr: Instruction) -> bool:
@@ -129,18 +132,23 @@ def compiled(memory: Memory, instr: Instruction) -> bool:
     kind = _KINDS.get(dst.dtype)
     if kind is None or "repeat" not in f:
         return False
-    by_scalar = False
+    by_scalar = op in _SCALARS
     if op in _CODES:
-        code, names = _CODES[op], ("src0", "src1")
-    elif op in _SCALARS:
-        code, names, by_scalar = _SCALARS[op], ("src", "src"), True
-    elif op in (_TABLES if kind == _HALF else _FUNCTIONS):
-        code, names = Code.TABLE if kind == _HALF else _FUNCTIONS[op], ("src", "src")
+        code, name = _CODES[op], "src0"
+        if operands["src1"].dtype != dst.dtype:
+            return False
+    elif by_scalar:
+        code, name = _SCALARS[op], "src"
+    elif kind == _HALF and op in _TABLES:
+        code, name = Code.TABLE, "src"
+    elif kind == _SINGLE and op in _FUNCTIONS:
+        code, name = _FUNCTIONS[op], "src"
     else:
         return False
-    if any(operands[name].dtype != dst.dtype for name in names):
+    if operands[name].dtype != dst.dtype:
         return False
-    places = _strides(instr, "dst"), _strides(instr, names[0]), _strides(instr, names[1])
+    first = _strides(instr, name)
+    places = _strides(instr, "dst"), first, _strides(instr, "src1") if name == "src0" else first
     width, lanes = (2, 128) if kind == _HALF else (4, 64)
     repeat, size = f["repeat"], len(memory.buffers["UB"])
     reach = 0
@@ -151,8 +159,8 @@ def compiled(memory: Memory, instr: Instruction) -> bool:
     if reach > size:
         return False
     on = _lanes(f["mask"], lanes)
-    number = int(code)
-    if code >= Code.EXP:
+    number = int(code)  # Numba takes long to be called with a member of an enumeration
+    if op in _FUNCTIONS and kind == _SINGLE:
         done = _function(number, memory.singles, on, repeat, places[0], places[1])
         if done < repeat:
             _rest(memory, instr, done)

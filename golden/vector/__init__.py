@@ -8,6 +8,7 @@ correctly rounded. Integers wrap; conversions saturate.
 
 from vitruvian.golden.vector.arithmetic import (
     absolute,
+    absolute_difference,
     add,
     bitwise_and,
     bitwise_not,
@@ -41,6 +42,7 @@ __all__ = [
     "DTYPES",
     "ROUNDINGS",
     "absolute",
+    "absolute_difference",
     "add",
     "bitwise_and",
     "bitwise_not",

@@ -8,7 +8,6 @@ correctly rounded. Integers wrap; conversions saturate.
 
 from vitruvian.golden.vector.arithmetic import (
     absolute,
-    absolute_difference,
     add,
     bitwise_and,
     bitwise_not,
@@ -42,7 +41,6 @@ __all__ = [
     "DTYPES",
     "ROUNDINGS",
     "absolute",
-    "absolute_difference",
     "add",
     "bitwise_and",
     "bitwise_not",

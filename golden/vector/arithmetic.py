@@ -13,7 +13,6 @@ from vitruvian.golden.vector.formats import canonical, check_floats, check_same,
 
 __all__ = [
     "absolute",
-    "absolute_difference",
     "add",
     "bitwise_and",
     "bitwise_not",
@@ -110,13 +109,6 @@ def absolute(a):
     """|a|: the sign bit is cleared. Of integers the smallest number stays."""
     a = np.asarray(a)
     return _apply(np.abs, a)
-
-
-def absolute_difference(a, b):
-    """Return |a − b| of floating-point numbers, rounded once."""
-    a, b = np.asarray(a), np.asarray(b)
-    check_floats(a, b)
-    return absolute(sub(a, b))
 
 
 def bitwise_and(a, b):

@@ -182,7 +182,6 @@ def _lanewise() -> tuple[VectorOp, ...]:
         _binary("vmul", vector.mul, "dst = src0 · src1"),
         _binary("vmax", vector.maximum, "dst = the larger of src0 and src1"),
         _binary("vmin", vector.minimum, "dst = the smaller of src0 and src1"),
-        _binary("vabsdif", vector.absolute_difference, "dst = |src0 − src1|", _FLOATS),
         _binary("vdiv", vector.div, "dst = src0 / src1", _FLOATS),
         _binary("vand", vector.bitwise_and, "dst = src0 AND src1, bit by bit", _ANY, bitwise=True),
         _binary("vor", vector.bitwise_or, "dst = src0 OR src1, bit by bit", _ANY, bitwise=True),

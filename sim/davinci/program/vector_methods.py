@@ -46,13 +46,6 @@ class VectorMethods(Vector):
         operands = {"dst": dst, "src0": src0, "src1": src1}
         return self.vector("vmin", operands, **lanes)
 
-    def vabsdif(
-        self, dst: View, src0: View, src1: View, **lanes: Unpack[Lanes]
-    ) -> list[Instruction]:
-        """Set dst to |src0 − src1|."""
-        operands = {"dst": dst, "src0": src0, "src1": src1}
-        return self.vector("vabsdif", operands, **lanes)
-
     def vdiv(self, dst: View, src0: View, src1: View, **lanes: Unpack[Lanes]) -> list[Instruction]:
         """Set dst to src0 / src1."""
         operands = {"dst": dst, "src0": src0, "src1": src1}

@@ -73,7 +73,6 @@ BINARY = {
     "vsub": (vector.sub, ("fp16", "fp32")),
     "vmul": (vector.mul, ("fp16", "fp32", "int32")),
     "vdiv": (vector.div, ("fp16",)),
-    "vabsdif": (lambda a, b: vector.canonical(np.abs(np.subtract(a, b))), ("fp16", "fp32")),
     "vmax": (vector.maximum, ("fp16", "fp32", "int32")),
     "vmin": (vector.minimum, ("fp16",)),
     "vand": (vector.bitwise_and, ("uint16",)),

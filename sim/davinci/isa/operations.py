@@ -1,6 +1,7 @@
 """The vocabulary: every operation of a core, its operands and its fields.
 
-Names are those of the CCE intrinsics where there is one, without dtypes: those are the operands'.
+An operation has the name of its CCE intrinsic if there is one, without dtypes: the operands have
+those.
 """
 
 from collections.abc import Mapping
@@ -21,11 +22,11 @@ class Operation:
     name : str
     group : {"move", "matrix", "vector", "scalar", "sync"}
     operands : tuple of str
-        Names in `Instruction.operands`; one in brackets may be absent.
+        Names in ``Instruction.operands``; one in brackets may be absent.
     fields : tuple of str
-        Names in `Instruction.fields`; one in brackets may be absent.
+        Names in ``Instruction.fields``; one in brackets may be absent.
     meaning : str
-        One line; ``i`` runs over bursts, repeats or fractals.
+        One line that says what the operation does; ``i`` counts bursts, repeats or fractals.
     """
 
     name: str

@@ -95,7 +95,7 @@ class Core(VectorMethods, GatherSort, Images):
     # Synchronisation.
 
     def set_flag(self, source: Unit, target: Unit, register: int) -> None:
-        """Set a flag on ``source`` when it has done all earlier work, for ``target`` to wait for."""
+        """Set a flag on ``source`` after all its earlier work; ``target`` may wait for it."""
         self._flag("set_flag", Kind.SET, source, source, target, register)
 
     def wait_flag(self, source: Unit, target: Unit, register: int) -> None:

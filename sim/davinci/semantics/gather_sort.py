@@ -1,6 +1,6 @@
-"""Vector instructions that pick elements: by byte offsets, by bits, or in the order of scores.
+"""Vector instructions that select elements by byte offsets, by bits, or in the order of scores.
 
-A sorted element is 8 bytes: the score first, an index in the last four.
+A sorted element has 8 bytes: the score first, an index in the last four.
 """
 
 from dataclasses import replace
@@ -18,7 +18,7 @@ __all__ = ["GATHER_SORT"]
 
 
 def _gather(memory: Memory, instr: Instruction) -> None:
-    """Lane l of a repeat is the element at `base` + its offset, in bytes."""
+    """Set lane l of a repeat to the element at ``base`` + the lane's offset, in bytes."""
     f, dst, offsets = instr.fields, instr.operands["dst"], instr.operands["offsets"]
     lanes, repeat, kind = lanes_of(dst), f["repeat"], DTYPES[dst.dtype]
     places = f["base"] + memory.at(offsets, (repeat, lanes), (4 * lanes, 4)).astype(np.int64)
@@ -30,13 +30,13 @@ def _gather(memory: Memory, instr: Instruction) -> None:
         raise FunctionalError(instr, f"byte {places.max()} is not within {len(source)}")
     values = source[places[..., None] + np.arange(kind.itemsize)].view(kind)[..., 0]
     step = f["dst_repeat_stride"] * BLOCK_BYTES
-    for i in range(repeat):  # of those that lie on one another the last one stays
+    for i in range(repeat):  # where repeats overlap, the last one stays
         place = replace(dst, offset=dst.offset + i * step)
         memory.at(place, (lanes,), (kind.itemsize,))[on] = values[i]
 
 
 def _reduce(memory: Memory, instr: Instruction) -> None:
-    """Elements whose bits are set, one after the other."""
+    """Write the elements that a pattern or bits name, one after another."""
     f, dst, src = instr.fields, instr.operands["dst"], instr.operands["src"]
     width, repeat, count = src.itemsize, f["repeat"], f["count"]
     per = BLOCK_BYTES // width
@@ -55,7 +55,7 @@ def _reduce(memory: Memory, instr: Instruction) -> None:
 
 
 def _bitsort(memory: Memory, instr: Instruction) -> None:
-    """Groups of 32 scores with their indices, the highest first; of equal ones the first."""
+    """Sort groups of 32 scores with their indices, highest first; equal ones keep their order."""
     src, repeat = instr.operands["src"], instr.fields["repeat"]
     shape, width = (repeat, SORTED), src.itemsize
     scores = memory.at(src, shape, (SORTED * width, width))
@@ -72,7 +72,8 @@ def _bitsort(memory: Memory, instr: Instruction) -> None:
 def _merge(memory: Memory, instr: Instruction) -> None:
     """Merge lists: take the highest of their heads each time, of equal ones the first list's.
 
-    An element that is higher than one before it in its list leaves right behind that.
+    An element that is higher than one before it in its list follows that one directly, because a
+    merge only looks at the heads.
     """
     f, dst = instr.fields, instr.operands["dst"]
     if "lists" not in f:

@@ -1,4 +1,4 @@
-"""What vector instructions compute, all repeats of one in one step wherever that is the same."""
+"""Results of vector instructions; repeats that do not overlap are computed in one step."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,7 +23,7 @@ __all__ = ["VECTORS"]
 #: A function that carries out one instruction on a memory.
 Kernel = Callable[[Memory, Instruction], None]
 
-#: Names of rounding modes that a program may use, as golden's letters.
+#: Letters of ``golden.vector`` by the names of rounding modes that a program may use.
 _ROUNDINGS = {
     "none": "r",
     "rint": "r",
@@ -43,7 +43,7 @@ def _operand(instr: Instruction, name: str) -> tuple[View, int, int]:
 def _by_lanes(
     memory: Memory, instr: Instruction, names: tuple[str, ...], compute: Callable[..., Any]
 ) -> None:
-    """Read the operands named, compute on (repeat, lanes) arrays, write dst."""
+    """Read the named operands, compute on (repeat, lanes) arrays, and write dst."""
     f = instr.fields
     key: tuple = (names, f["repeat"], f["mask"])
     for name, view in instr.operands.items():
@@ -61,12 +61,12 @@ def _by_lanes(
     put(target, values if values.shape == shape else _full(values, *shape), on)
 
 
-_MOST_PLANS = 1 << 15  # of a memory
+_MOST_PLANS = 1 << 15  # plans that a memory keeps
 _BLOCK, _STEP = "_block_stride", "_repeat_stride"
 
 
 def _plan(memory: Memory, instr: Instruction, names: tuple[str, ...]):
-    """Windows of the operands; () when repeats depend on each other or a lane is outside."""
+    """Return windows on the operands; () if repeats overlap or a lane is outside its buffer."""
     lanes, repeat = lanes_of(*instr.operands.values()), instr.fields["repeat"]
     target, sources = _operand(instr, "dst"), [_operand(instr, name) for name in names]
     if not independent(lanes, repeat, target, sources):
@@ -80,7 +80,7 @@ def _plan(memory: Memory, instr: Instruction, names: tuple[str, ...]):
 def _stepwise(
     memory: Memory, instr: Instruction, names: tuple[str, ...], compute: Callable[..., Any]
 ) -> None:
-    """Repeat after repeat, touching no disabled lane."""
+    """Compute one repeat after another, without access to disabled lanes."""
     repeat, mask = instr.fields["repeat"], instr.fields["mask"]
     lanes = lanes_of(*instr.operands.values())
     (view, block, step), sources = _operand(instr, "dst"), [_operand(instr, name) for name in names]
@@ -152,7 +152,7 @@ def _vdup(memory: Memory, instr: Instruction) -> None:
 
 
 def _compare(memory: Memory, instr: Instruction) -> None:
-    """vcmp, vcmpv, vcmpvs: bits of a repeat follow those of the one before."""
+    """Carry out vcmp, vcmpv or vcmpvs; the bits of a repeat follow those of the one before."""
     f = instr.fields
     names = [n for n in instr.operands if n != "dst"]
     lanes = lanes_of(*(instr.operands[n] for n in names))
@@ -213,12 +213,12 @@ def _reduce(memory: Memory, instr: Instruction) -> None:
         shape, size = (count, results.shape[1]), results.dtype.itemsize
         dtype = "uint32" if results.dtype == np.uint32 else src.dtype
         target = memory.at(place, shape, (f["dst_repeat_bytes"], size), dtype)
-        for i in range(count):  # results of one repeat may lie on those of another
+        for i in range(count):  # results of several repeats may overlap
             np.copyto(target[i], results[i], where=there)
 
 
 def _reduced(op: str, values: np.ndarray, on: np.ndarray | None, order) -> tuple:
-    """(repeat, results) elements, and which of a repeat's results there are."""
+    """Return (repeat, results) elements, and a mask of the results that enabled lanes have."""
     mask = np.ones(values.shape[1], bool) if on is None else on
     if op == "vcpadd":
         return vector.pair_sums(values, mask), mask.reshape(-1, 2).any(axis=1)
@@ -233,7 +233,7 @@ def _reduced(op: str, values: np.ndarray, on: np.ndarray | None, order) -> tuple
         return vector.sum_tree(values, mask)[:, None], mask.any(keepdims=True)
     extreme = vector.largest if op == "vcmax" else vector.smallest
     best, lanes = extreme(values, mask)
-    if order == "index":  # alone it is a word of 32 bits
+    if order == "index":  # without the value, the index is a word of 32 bits
         return lanes.astype(np.uint32)[:, None], mask.any(keepdims=True)
     index = lanes.astype(f"u{values.dtype.itemsize}").view(values.dtype)
     columns = {
@@ -250,7 +250,7 @@ def _vtranspose(memory: Memory, instr: Instruction) -> None:
 
 
 def _v4dtrans(memory: Memory, instr: Instruction) -> None:
-    """mode 0: pixels × channels become channels × pixels; 1: the other way (assumed)."""
+    """Turn pixels × channels into channels × pixels in mode 0, back in mode 1 (assumed)."""
     f, src = instr.fields, instr.operands["src"]
     rows, columns = f["pixels"], f["channels"]
     if f["mode"]:
@@ -262,7 +262,7 @@ def _v4dtrans(memory: Memory, instr: Instruction) -> None:
 
 
 def _vnchwconv(memory: Memory, instr: Instruction) -> None:
-    """16 rows of a block each: 16-bit elements transposed; 32-bit ones to 8 rows of two blocks."""
+    """Transpose 16 rows of a block each; 32-bit elements give 8 rows of two blocks."""
     f = instr.fields
     targets, sources = f["dst"], f["src"]
     dtype = sources[0].dtype
@@ -277,14 +277,14 @@ def _vnchwconv(memory: Memory, instr: Instruction) -> None:
                 for v in sources
             ]
         )
-        turned = rows.T.reshape(16, per)
-        for view, row in zip(targets, turned, strict=True):
+        transposed = rows.T.reshape(16, per)
+        for view, row in zip(targets, transposed, strict=True):
             place = _moved(view, i, f["dst_repeat_stride"])
             memory.at(place, (per,), (width,), dtype)[...] = row
 
 
 def _vbrcb(memory: Memory, instr: Instruction) -> None:
-    """Each of 8 elements in a repeat fills a block."""
+    """Fill a block with each of the 8 elements of a repeat."""
     f, src = instr.fields, instr.operands["src"]
     width = DTYPES[src.dtype].itemsize
     source = memory.at(src, (f["repeat"], 8), (8 * width, width)).copy()

@@ -1,4 +1,4 @@
-"""Arguments that a kernel hands over as one 64-bit word."""
+"""Arguments that a kernel packs into one 64-bit word."""
 
 from vitruvian.sim.davinci.cce.intrinsics.signature import Intrinsic
 from vitruvian.sim.davinci.cce.intrinsics.vector import PACKED
@@ -6,7 +6,7 @@ from vitruvian.sim.davinci.cce.language.errors import CceError, Position
 
 __all__ = ["unpack"]
 
-#: Fields of the words: name, first bit, bits.
+#: Fields of the words: name, first bit, number of bits.
 _BURSTS = (
     ("sid", 0, 4),
     ("n_burst", 4, 12),
@@ -66,9 +66,21 @@ _FILL = (("repeat", 0, 16), ("blocks", 16, 16), ("dst_gap", 32, 16))
 
 
 def unpack(signature: Intrinsic, arguments: dict, position: Position) -> dict:
-    """Arguments with the fields of words named `config`, or `xm` and `xt`, in their place.
+    """Replace the words ``config``, or ``xm`` and ``xt``, by their fields.
 
-    Registers of control keep their word: what is in it is theirs to know.
+    The words of control registers stay as they are.
+
+    Parameters
+    ----------
+    signature : Intrinsic
+    arguments : dict
+        Arguments by name, which are changed in place.
+    position : Position
+
+    Raises
+    ------
+    CceError
+        If a load of fractals has a repeat of 0.
     """
     name = signature.name
     if "xm" in arguments and name.startswith("copy_"):

@@ -1,4 +1,4 @@
-"""The intrinsics: every signature, with the pipe that it runs on and what its arguments may be.
+"""The table of intrinsics: every signature, its pipe, and the bounds of its arguments.
 
 Names and orders of arguments are those of the public documentation (CCE 9.0 intrinsic guide) and of
 the public headers for the 310, 910 and 910B; bounds are the widths of the fields. Counts of
@@ -209,7 +209,7 @@ def _control():
 
 @cache
 def intrinsic_table() -> Mapping[str, tuple[Intrinsic, ...]]:
-    """Every intrinsic's signatures, by name; those with more arguments later."""
+    """Return the signatures of every intrinsic by name."""
     table: dict[str, list[Intrinsic]] = {}
     for rows in (_moves, _matrix, vector_rows, _registers, _control):
         for name, *rest in rows():

@@ -1,9 +1,9 @@
-"""Intrinsics of the vector unit that pick elements: vgather, vreducev2, vbitsort, vmrgsort4.
+"""Intrinsics of the vector unit that select or sort elements.
 
 References
 ----------
-CCE intrinsic guide 8.5, cceapi_0037 and cceapi_0057: patterns, offsets, what the mask does.
-How public kernels use the two that sort: groups of 32, pairs of 8 bytes, the words of vmrgsort4.
+CCE intrinsic guide 8.5, cceapi_0037 and cceapi_0057: patterns, offsets, use of the mask.
+Public kernels that use vbitsort and vmrgsort4: groups of 32, pairs of 8 bytes, the words.
 """
 
 import numpy as np
@@ -18,13 +18,18 @@ __all__ = ["gather", "merge", "pick", "sort"]
 
 
 def gather(sink: SinkContext, call: Call, pieces) -> None:
-    """An element for every lane, from where a word for every lane says.
+    """Append vgather: each lane gets the element at the byte that a word names.
 
-    `pieces` are (first repeat, repeats, mask) as `sink_vector` makes them.
+    Parameters
+    ----------
+    sink : SinkContext
+    call : Call
+    pieces : iterable of (first repeat, repeats, mask)
+        The instructions that the intrinsic is.
     """
     if sink.functional is None:
-        sink.fail(call, "what the offsets are is not known here: nothing is carried out")
-    sink.version += 1  # what it reads depends on data: it is never the same again
+        sink.fail(call, "the offsets are unknown, because nothing is carried out")
+    sink.version += 1  # the bytes that it reads depend on data: never reuse its instructions
     a, dst, src = call.arguments, call.arguments["dst"], call.arguments["src"]
     lanes, width = lanes_of(sink.view(dst, ())), DTYPES[dst.dtype].itemsize
     memory = sink.functional.memory(sink.core)
@@ -49,7 +54,7 @@ def gather(sink: SinkContext, call: Call, pieces) -> None:
 
 
 def _runs(places: np.ndarray, width: int):
-    """(first byte, bytes) of runs of elements, each of which begins where one before ends."""
+    """Yield (first byte, bytes) of runs of adjacent or overlapping elements."""
     if not len(places):
         return
     breaks = np.flatnonzero(np.diff(places) > width) + 1
@@ -58,9 +63,10 @@ def _runs(places: np.ndarray, width: int):
 
 
 def pick(sink: SinkContext, call: Call) -> None:
-    """Elements that a pattern names, or bits in memory; the lane mask does not count.
+    """Append vreduce: keep the elements that a pattern or bits in memory name.
 
-    In counting mode a repeat is as many elements as are counted.
+    The intrinsic ignores the lane mask. In counting mode, the counter is the number of elements
+    of a repeat.
     """
     a, dst = call.arguments, call.arguments["dst"]
     width = DTYPES[dst.dtype].itemsize
@@ -87,9 +93,9 @@ def pick(sink: SinkContext, call: Call) -> None:
 
 
 def _bits(sink: SinkContext, call: Call, view: View, repeat: int, count: int) -> int:
-    """Bits that are set in memory."""
+    """Return the number of bits in memory that are set."""
     if sink.functional is None:
-        sink.fail(call, "what the bits are is not known here: nothing is carried out")
+        sink.fail(call, "the bits are unknown, because nothing is carried out")
     sink.version += 1
     strides = (call.arguments["src1_rep"] * BLOCK_BYTES, 1)
     data = sink.functional.memory(sink.core).at(view, (repeat, -(-count // 8)), strides)
@@ -98,7 +104,7 @@ def _bits(sink: SinkContext, call: Call, view: View, repeat: int, count: int) ->
 
 
 def sort(sink: SinkContext, call: Call) -> None:
-    """Groups of 32 scores with indices to pairs, the highest score first."""
+    """Append vbitsort: sort groups of 32 scores with indices, the highest score first."""
     a = call.arguments
     if a["repeat"]:
         views = [sink.view(a[name], ()) for name in ("dst", "src0", "src1")]
@@ -106,9 +112,10 @@ def sort(sink: SinkContext, call: Call) -> None:
 
 
 def merge(sink: SinkContext, call: Call) -> None:
-    """Up to four lists of pairs to one; their lengths are 16 bits each of a word.
+    """Append vmrgsort: merge up to four lists of pairs.
 
-    The other word has the repeats in its low byte, then a bit for every list that takes part.
+    A word has the four lengths of 16 bits each. The other word has the repeats in its low byte,
+    then a bit for every list that takes part.
     """
     a = call.arguments
     repeat, valid = a["control"] & 0xFF, a["control"] >> 8 & 15
@@ -121,6 +128,6 @@ def merge(sink: SinkContext, call: Call) -> None:
     ends = [start + length * PAIR_BYTES for start, length in lists]
     follow = [start for start, _ in lists[1:]] == ends[:-1]
     if repeat > 1 and (len(lists) < 4 or len({n for _, n in lists}) > 1 or not follow):
-        sink.fail(call, "with repeats the lists must be four of a length, one behind another")
+        sink.fail(call, "with repeats, there must be four lists of one length, one behind another")
     src = View("UB", lists[0][0], a["dst"].dtype, (), ())
     sink.core.vmrgsort(sink.view(a["dst"], ()), src, lists=lists, repeat=repeat)

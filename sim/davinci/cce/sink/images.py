@@ -1,10 +1,10 @@
 """Intrinsics of patches of images: Im2Col loads and Col2Im.
 
-The image and its padding are in a register, `set_fmatrix` (or `set_fmatrix_b`, of img2colv2) for
-loads and `set_fcol2img` for Col2Im, as a word of width, height (16 bits each), and left, right,
-top and bottom padding (8 bits each); `set_padding` holds what stands in the padding, an FP16 code
-or an 8-bit integer. The fields are those of the public simulator and operators of the AKG compiler,
-the order of the arguments that of the public headers.
+A register describes the image and its padding: ``set_fmatrix`` (or ``set_fmatrix_b``, of
+img2colv2) for loads, and ``set_fcol2img`` for Col2Im. Its word has width and height (16 bits each),
+then left, right, top and bottom padding (8 bits each). ``set_padding`` holds the value of the
+padding, an FP16 code or an 8-bit integer. The fields are those of the public simulator and
+operators of the AKG compiler; the order of the arguments is that of the public headers.
 """
 
 from collections.abc import Callable
@@ -55,7 +55,7 @@ def _place(call: Call) -> dict[str, Any]:
 
 
 def _padding(sink: SinkContext, dtype: str) -> float:
-    """What the register of padding stands for; of 32 bits, all of them."""
+    """Return the value in the register of padding; a dtype of 32 bits uses all of it."""
     word = np.array([int(sink.registers.get("set_padding", 0)) & 0xFFFFFFFF], np.uint32)
     return float(word.view(DTYPES[dtype])[0])
 
@@ -81,10 +81,11 @@ def _load(sink: SinkContext, call: Call) -> None:
 
 
 def _load_matrix(sink: SinkContext, call: Call) -> None:
-    """Rows pos_m … and columns pos_k … of the matrix of all patches, in rows of fractals.
+    """Load rows from pos_m and columns from pos_k on of the matrix of all patches.
 
-    A column is a channel at a place of the kernel: groups of channels, rows and columns of the
-    kernel, channels of a group, the last fastest. Each row of fractals is an Im2Col load in mode 0.
+    A column is a channel at a position of the kernel. The order of columns is: groups of channels,
+    rows and columns of the kernel, channels of a group, the last fastest. Each row of fractals is
+    an Im2Col load in mode 0.
     """
     a = call.arguments
     c0 = C0_BYTES // DTYPES[a["src"].dtype].itemsize
@@ -124,7 +125,7 @@ def _load_matrix(sink: SinkContext, call: Call) -> None:
 
 
 def _add(sink: SinkContext, call: Call) -> None:
-    """A repetition goes on to the next 16 patches, whatever the mode: there is no other."""
+    """Append col2im; a further repeat takes the next 16 patches in every mode."""
     a = call.arguments
     patches = _patches(sink, call, "set_fcol2img")
     sink.core.col2im(sink.view(a["dst"], ()), sink.view(a["src"], ()), patches, **_place(call))

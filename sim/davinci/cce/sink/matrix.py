@@ -11,7 +11,8 @@ from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES, FRACTAL_BYTE
 
 __all__ = ["MATRIX", "not_modelled"]
 
-#: Quantisations by number: conversions alone, by one factor; those by columns are not modelled.
+#: Quantisations by number: conversions alone, and with one factor. Those with a factor for each
+#: column are not modelled.
 _PLAIN, _BY_ONE = (0, 1, 16), (9, 11, 24, 28)
 
 
@@ -31,7 +32,7 @@ def _load(sink: SinkContext, call: Call) -> None:
 
 
 def _load_transposed(sink: SinkContext, call: Call) -> None:
-    """Squares of elements: a fractal of 16 bits, two of 8 or of 32, which may come apart."""
+    """Load squares, transposed: one fractal of 16-bit elements, or two of 8 or 32 bits."""
     a = call.arguments
     src: Address = a["src"]
     width = DTYPES[src.dtype].itemsize
@@ -57,7 +58,7 @@ def _load_transposed(sink: SinkContext, call: Call) -> None:
 
 
 def _to_bias(sink: SinkContext, call: Call) -> None:
-    """Bursts of 64 bytes to the table of biases; gaps in blocks in L1, in 64 bytes there."""
+    """Copy bursts of 64 bytes to the bias buffer; gaps are in blocks in L1, in 64 bytes there."""
     a = call.arguments
     if a["convert"]:
         sink.fail(call, "a conversion on the way to the bias buffer is not modelled")
@@ -76,7 +77,7 @@ def _to_bias(sink: SinkContext, call: Call) -> None:
 
 
 def _fill(sink: SinkContext, call: Call) -> None:
-    """Fractals of one value: from a register, or, of create_ca_matrix, given."""
+    """Fill fractals with one value, of a register or, for create_ca_matrix, an argument."""
     a = call.arguments
     value = a["value"] if "value" in a else sink.registers.get("set_l0_set_value", 0)
     repeat, blocks, gap = a["repeat"], a.get("blocks") or 1, a.get("dst_gap", 0)
@@ -105,7 +106,7 @@ def _mad(sink: SinkContext, call: Call) -> None:
 
 
 def _to_ub(sink: SinkContext, call: Call) -> None:
-    """Bursts of fractals, converted as the mode says; gaps in fractals in L0C, in blocks in UB."""
+    """Move bursts of fractals to UB, converted; gaps are in fractals in L0C, in blocks in UB."""
     a = call.arguments
     mode, dst, src = a["cr_mode"], a["dst"], a["src"]
     if not a["n_burst"] or not a["len_burst"]:
@@ -117,8 +118,8 @@ def _to_ub(sink: SinkContext, call: Call) -> None:
         sink.fail(call, f"mode must be 0 to 5, 7, 9 or 11; {mode} is not modelled")
     expected = {1: ("fp32", "fp16"), 2: ("fp32", "fp16"), 3: ("int32", "fp16"), 4: ("fp16", "fp32")}
     if mode in expected and (src.dtype, dst.dtype) != expected[mode]:
-        wanted = " to ".join(expected[mode])
-        sink.fail(call, f"mode {mode} is from {wanted}, not from {src.dtype} to {dst.dtype}")
+        conversion = " to ".join(expected[mode])
+        sink.fail(call, f"mode {mode} is from {conversion}, not from {src.dtype} to {dst.dtype}")
     size = 256 * DTYPES[src.dtype].itemsize
     out = a["len_burst"] * 256 * DTYPES[dst.dtype].itemsize
     sink.core.matrix_out(
@@ -134,9 +135,9 @@ def _to_ub(sink: SinkContext, call: Call) -> None:
 
 
 def _plain(sink: SinkContext, call: Call) -> None:
-    """Between UB and L0C as it is: bursts of fractals, or of rows of 16, each behind a fractal.
+    """Copy between UB and L0C without conversion: bursts of fractals, or of rows of 16 elements.
 
-    Gaps are in fractals in L0C, in blocks in UB.
+    Gaps are in fractals in L0C and in blocks in UB.
     """
     a = call.arguments
     dst, src = a["dst"], a["src"]
@@ -160,7 +161,7 @@ def _plain(sink: SinkContext, call: Call) -> None:
 
 
 def _fixpipe(sink: SinkContext, call: Call) -> None:
-    """Out of L0C by FIX; row-major matrices as set_nd_para says."""
+    """Append matrix_out on unit FIX; set_nd_para says how many row-major matrices there are."""
     a = call.arguments
     dst: Address = a["dst"]
     src: Address = a["src"]
@@ -199,7 +200,7 @@ def _fixpipe(sink: SinkContext, call: Call) -> None:
 
 
 def not_modelled(sink: SinkContext, call: Call) -> None:
-    """Name an intrinsic that is read, but has no meaning here."""
+    """Refuse an intrinsic that is read, but not modelled."""
     sink.fail(call, "this intrinsic is read, but not modelled")
 
 

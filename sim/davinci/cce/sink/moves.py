@@ -1,4 +1,4 @@
-"""Intrinsics that move bursts: what their blocks and gaps are in bytes."""
+"""Intrinsics that move bursts: their blocks and gaps in bytes."""
 
 from collections.abc import Callable
 
@@ -10,15 +10,15 @@ __all__ = ["MOVES"]
 
 
 def _bursts(sink: SinkContext, call: Call) -> None:
-    """Bursts of whole blocks; a gap runs from the tail of one to the head of the next."""
+    """Copy bursts of whole blocks; a gap is from the end of one burst to the start of the next."""
     a = call.arguments
     if a.get("pad_mode"):
-        sink.fail(call, "moves that fill up with padding are not modelled")
+        sink.fail(call, "moves with padding are not modelled")
     if not a["n_burst"] or not a["len_burst"]:
         return
     if a.get("byte_mode"):
         if a["n_burst"] > 1:
-            sink.fail(call, "n_burst must be 1 in byte mode: where others begin is not known")
+            sink.fail(call, "n_burst must be 1 in byte mode; where further bursts begin is unknown")
         _copy(sink, call, 1, a["len_burst"], 0, 0)
         return
     size = a["len_burst"] * BLOCK_BYTES
@@ -44,10 +44,10 @@ def _copy(
 
 
 def _aligned(sink: SinkContext, call: Call) -> None:
-    """Bursts of bytes: in global memory they are as long as that, in UB they fill whole blocks."""
+    """Copy bursts of bytes, which are dense in global memory and fill whole blocks in UB."""
     a = call.arguments
     if a["left_padding"] or a["right_padding"]:
-        sink.fail(call, "moves that fill up with padding are not modelled")
+        sink.fail(call, "moves with padding are not modelled")
     if not a["n_burst"] or not a["len_burst"]:
         return
     size = a["len_burst"]

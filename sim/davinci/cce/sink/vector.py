@@ -1,4 +1,4 @@
-"""Intrinsics of the vector unit: masks, repeats and strides as instructions have them."""
+"""Intrinsics of the vector unit: their masks, repeats and strides, as instructions have them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,7 @@ from vitruvian.sim.davinci.program.vector import MAX_REPEAT
 
 __all__ = ["NOT_MODELLED", "is_vector", "vector_call"]
 
-#: Intrinsics of the vector unit that are read, but have no meaning here.
+#: Intrinsics of the vector unit that are read, but not modelled.
 NOT_MODELLED = frozenset(("get_cmpmask", "vxor", "scatter_vnchwconv_b8"))
 
 #: Orders of the results of vcmax and vcmin, by the number of the intrinsic's argument.
@@ -84,10 +84,10 @@ def _gather(sink: SinkContext, call: Call) -> None:
 
 
 def _pieces(sink: SinkContext, call: Call, lanes: int):
-    """(first repeat, repeats, mask) of the instructions that an intrinsic is.
+    """Yield (first repeat, repeats, mask) of the instructions that an intrinsic becomes.
 
-    In counting mode the mask is a number of elements, and the repeat of the intrinsic does not
-    count; what is left over is an instruction of its own.
+    In counting mode, the mask is a number of elements, and the intrinsic's repeat is ignored;
+    elements that do not fill a repeat are an instruction of their own.
     """
     if not sink.counting:
         repeat = call.arguments["repeat"]
@@ -112,7 +112,7 @@ def _moved(view: View, repeat: int, step: int) -> View:
 
 
 def _compare(sink: SinkContext, call: Call) -> None:
-    """vcmp_lt into the register; vcmpv_lt into bits in memory, vcmpvs_lt with a scalar."""
+    """Append vcmp, which writes the register, or vcmpv or vcmpvs, which write bits in memory."""
     op, condition = call.name.split("_")
     a = call.arguments
     if not a["repeat"]:
@@ -136,9 +136,10 @@ def _compare(sink: SinkContext, call: Call) -> None:
 
 
 def _select(sink: SinkContext, call: Call) -> None:
-    """By the register; after set_cmpmask by the bits it was taken from, repeat by repeat.
+    """Append vsel by the register or, after set_cmpmask, by the bits that this loaded.
 
-    In mode 2 these are an address in UB, where a bit for each lane is, repeat after repeat.
+    The same bits are used in every repeat. In mode 2, they are an address in UB, at which there is
+    a bit for each lane, repeat after repeat.
     """
     if call.arguments["mode"] == 2:
         _select_far(sink, call)
@@ -158,7 +159,7 @@ def _select(sink: SinkContext, call: Call) -> None:
 
 def _select_far(sink: SinkContext, call: Call) -> None:
     if sink.compared is None or sink.functional is None:
-        sink.fail(call, "mode 2 must come after set_cmpmask, with data that are known")
+        sink.fail(call, "mode 2 must come after set_cmpmask, with known data")
     (start,) = sink.functional.memory(sink.core).elements(sink.view(sink.compared, (1,), "uint64"))
     views, strides = _operands(sink, call, ["dst", "src0", "src1"])
     lanes = lanes_of(*views.values())
@@ -167,13 +168,13 @@ def _select_far(sink: SinkContext, call: Call) -> None:
         place = sink.compared._replace(address=int(start) + first * lanes // 8)
         bits = sink.view(place, (repeat * lanes // 8,), "uint8")
         sink.core.vsel(*moved, bits=bits, repeat=repeat, mask=mask, strides=strides)
-    sink.version += 1  # what the register holds may be another address the next time
+    sink.version += 1  # the register may hold another address the next time
 
 
 def _reduce(sink: SinkContext, call: Call, op: VectorOp) -> None:
-    """The repeat stride of dst counts results: a value, a pair, eight values, or half a repeat.
+    """Append a reduction; its repeat stride of dst is in results of a repeat.
 
-    An index alone is a word of 32 bits.
+    These are a value, a pair, eight values, or half a repeat. An index alone is a word of 32 bits.
     """
     a = call.arguments
     order = _ORDERS[a.get("order", 0)]
@@ -223,7 +224,7 @@ def _broadcast(sink: SinkContext, call: Call) -> None:
 
 
 def _scatter(sink: SinkContext, call: Call) -> None:
-    """Sixteen addresses from two registers on each side."""
+    """Append vnchwconv; two registers on each side have sixteen addresses."""
     a = call.arguments
     dtype = {"b16": "uint16", "b32": "uint32"}[call.name.rpartition("_")[2]]
     if not a["repeat"]:

@@ -250,14 +250,13 @@ def test_quantised_out_of_l0c():
     scale = RNG.uniform(0.001, 0.1, 32).astype(np.float32)
     put(buffers["FB"], scale)
     target, source = view("GM", 0, "int8"), view("L0C", 0, "int32")
-    how = {"m": 16, "n": 32, "layout": "nd", "dst_stride": 32}
+    how: dict[str, Any] = {"m": 16, "n": 32, "layout": "nd", "dst_stride": 32}
     factors = View("FB", 0, "fp32", (32,), (4,))
     core.matrix_out(target, source, quant="vector", scale=factors, **how)
     functional.execute(core, last(core))
     found = buffers["GM"][:512].view(np.int8).reshape(16, 32)
     assert np.array_equal(found, np.clip(np.rint(c.astype(np.float32) * scale), -128, 127))
-    one = core.matrix_out(target, source, quant="scalar", **how)
-    one.fields["factor"] = 0.01  # type: ignore[index]
+    one = core.matrix_out(target, source, quant="scalar", factor=0.01, **how)
     functional.execute(core, one)
     found = buffers["GM"][:512].view(np.int8).reshape(16, 32)
     single = c.astype(np.float32) * np.float32(0.01)

@@ -20,6 +20,7 @@ from vitruvian.sim.davinci.checks.undefined import shows_undefined
 from vitruvian.sim.davinci.chip.model import GM
 from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Unit
 from vitruvian.sim.davinci.isa.operands import DTYPES, Span, View
+from vitruvian.sim.davinci.isa.vector import VECTOR_OPS
 from vitruvian.sim.davinci.program.program import Program
 from vitruvian.sim.davinci.report.report import Finding
 from vitruvian.sim.davinci.timing.compiling import fitting
@@ -38,7 +39,7 @@ _LIMIT = 10_000
 _ENTRIES = 4_000_000
 
 #: Operations that write only a few elements, so that dst is aligned to elements, not to blocks.
-_NARROW = frozenset({"vcadd", "vcmax", "vcmin", "vcpadd", "vcgadd", "vcgmax", "vcgmin"})
+_NARROW = frozenset(op.name for op in VECTOR_OPS.values() if op.short_dst)
 
 
 def check(program: Program) -> list[Finding]:

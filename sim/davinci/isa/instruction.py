@@ -1,12 +1,12 @@
-"""The record of one instruction: who runs it, what it does, which bytes it touches, how much work.
+"""The record of one instruction: its unit, its operation, the bytes it touches, its work.
 
-Everything that looks at a program (engines, checks, functional execution, reports) looks at these
-records and at nothing else. A record is data: it computes nothing and knows no chip.
+Engines, checks, functional execution and reports read these records and nothing else of a program.
+A record is data: it computes nothing, knows no chip, and never changes.
 
-- `View`: an operand as the program means it: a buffer, a first byte, a dtype, a shape.
-- `Span`: the bytes that are touched, exactly: a run of bytes, repeated in nested levels.
-- `Work`: the amount that time and statistics are made of.
-- `Instruction`: the record itself. `OPERATIONS` says what the operands and fields of each are.
+- ``View``: an operand as the program means it: a buffer, a first byte, a dtype, and a shape.
+- ``Span``: the exact bytes that an access touches: a run of bytes, repeated in nested levels.
+- ``Work``: the amount of work, from which times and statistics are computed.
+- ``Instruction``: the record itself. ``OPERATIONS`` names its operands and fields.
 
 References
 ----------
@@ -24,7 +24,7 @@ __all__ = ["Instruction", "Kind", "Position", "Unit", "Work"]
 
 
 class Unit(IntEnum):
-    """Execution units of a core; each has an in-order queue, S is the program queue itself."""
+    """Execution units of a core. Each has an in-order queue; S is the program queue itself."""
 
     S = 0
     V = 1
@@ -36,7 +36,7 @@ class Unit(IntEnum):
 
 
 class Kind(IntEnum):
-    """What the engines do with an instruction."""
+    """Kinds of instructions that the engines treat differently."""
 
     NORMAL = 0  # takes time on its unit
     SET = 1  # set_flag, cross_set
@@ -47,7 +47,7 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where in the kernel's source an instruction stands, for messages."""
+    """Position of an instruction in the kernel's source, for messages."""
 
     file: str = "?"
     line: int = 0
@@ -58,18 +58,18 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """How much an instruction does; what periods and statistics are made of.
+    """Work of an instruction, from which its time and the statistics are computed.
 
     Attributes
     ----------
     nbytes : int
-        Bytes moved over the path, of a move.
+        Bytes that a move transfers over its path; 0 for other instructions.
     repeats : int
         Passes of the vector unit; steps of the Cube; fractals of a load.
     operations : int
         Arithmetic operations: 2 for a multiply-accumulate, 1 for each enabled vector lane.
     precision : str
-        The dtype they are counted under, "" if none.
+        The dtype under which the operations are counted, or "".
     """
 
     nbytes: int = 0
@@ -89,18 +89,18 @@ class Instruction:
     Attributes
     ----------
     unit : Unit
-        The queue it is dispatched to.
+        The queue that the instruction is dispatched to.
     op : str
-        A key of `OPERATIONS`.
+        A key of ``OPERATIONS``.
     kind : Kind
     operands : mapping of str to View
-        By the names of the operation.
-    fields : mapping of str to anything
-        By the names of the operation.
+        The operands by the names that ``OPERATIONS`` gives them.
+    fields : mapping of str to Any
+        The other fields by the names that ``OPERATIONS`` gives them.
     reads, writes : tuple of Span
-        Exactly the bytes that are touched. An accumulator is in both.
+        The exact bytes that the instruction reads and writes. An accumulator is in both.
     path : str
-        "GM->L1" and so on of a move, "" otherwise.
+        Path of a move, such as "GM->L1"; "" for other instructions.
     work : Work
     position : Position
     """
@@ -117,7 +117,7 @@ class Instruction:
     position: Position = Position()
 
     def spans(self) -> Iterator[tuple[str, Span]]:
-        """("read" or "write", span) of everything it touches."""
+        """Yield ("read" or "write", span) for everything that the instruction touches."""
         for span in self.reads:
             yield "read", span
         for span in self.writes:

@@ -1,4 +1,4 @@
-"""Bytes that the lanes of a vector instruction touch, exactly, under a mask and strides."""
+"""The exact bytes that the lanes of a vector instruction touch under a mask and strides."""
 
 from functools import lru_cache
 
@@ -6,36 +6,41 @@ from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES, REPEAT_BYTES
 
 __all__ = ["ALL", "lane_spans", "lanes_of", "prefix"]
 
-#: Mask that enables every lane there is.
+#: Mask that enables every lane.
 ALL = -1
 
 
 def lanes_of(*views: View) -> int:
-    """Lanes of a repeat: as many as the widest operand has elements in 256 bytes."""
+    """Return the lanes of a repeat: the elements of the widest operand in 256 bytes."""
     return REPEAT_BYTES // max(DTYPES[v.dtype].itemsize for v in views)
 
 
 def prefix(count: int) -> int:
-    """Mask of the first ``count`` lanes."""
+    """Return the mask of the first ``count`` lanes."""
     return (1 << count) - 1
 
 
 def lane_spans(
     view: View, lanes: int, mask: int, repeat: int, block_stride: int, repeat_stride: int
 ) -> tuple[Span, ...]:
-    """What an operand touches.
+    """Return the bytes that the enabled lanes of an operand touch.
 
     Parameters
     ----------
     view : View
-        Its first byte and dtype count, its shape does not.
+        Only its first byte and its dtype are used.
     lanes : int
-        Of a repeat.
+        Number of lanes of a repeat.
     mask : int
-        Bit l enables lane l; `ALL` is every lane.
+        Bit l enables lane l; ``ALL`` enables every lane.
     repeat : int
+        Number of repeats.
     block_stride, repeat_stride : int
-        Blocks of 32 bytes from block to block in a repeat, and from repeat to repeat.
+        Blocks of 32 bytes from block to block within a repeat, and from repeat to repeat.
+
+    Returns
+    -------
+    tuple of Span
     """
     width = DTYPES[view.dtype].itemsize
     mask = prefix(lanes) if mask == ALL else mask
@@ -48,7 +53,7 @@ def lane_spans(
 
 @lru_cache(4096)
 def _runs(lanes: int, mask: int, width: int, stride: int) -> tuple[tuple[int, int, int, int], ...]:
-    """Enabled bytes of one repeat as (first, run, count, step) progressions of equal runs."""
+    """Return the enabled bytes of one repeat as progressions (first, run, count, step) of runs."""
     per_block = BLOCK_BYTES // width
     starts = sorted(
         {
@@ -63,13 +68,14 @@ def _runs(lanes: int, mask: int, width: int, stride: int) -> tuple[tuple[int, in
             runs[-1][1] = start + width
         else:
             runs.append([start, start + width])
-    found: list[list[int]] = []
+    # Merge runs of one length at one distance: most masks become a single progression.
+    progressions: list[list[int]] = []
     for first, last in runs:
         run = last - first
-        if found and found[-1][1] == run:
-            start, _, count, step = found[-1]
+        if progressions and progressions[-1][1] == run:
+            start, _, count, step = progressions[-1]
             if count == 1 or first == start + count * step:
-                found[-1] = [start, run, count + 1, first - start if count == 1 else step]
+                progressions[-1] = [start, run, count + 1, first - start if count == 1 else step]
                 continue
-        found.append([first, run, 1, 0])
-    return tuple((a, b, c, d) for a, b, c, d in found)
+        progressions.append([first, run, 1, 0])
+    return tuple((a, b, c, d) for a, b, c, d in progressions)

@@ -1,4 +1,4 @@
-"""Operands of instructions: views into buffers, and exactly the bytes that an access touches."""
+"""Operands of instructions: views into buffers, and the exact bytes that an access touches."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,17 +18,17 @@ __all__ = [
     "dtype_bytes",
 ]
 
-#: Grain of the local buffers, of a fractal (16×16 FP16), and of one pass of the vector unit.
+#: Bytes of a block of a local buffer, of a fractal (16×16 FP16), and of a vector repeat.
 BLOCK_BYTES, FRACTAL_BYTES, REPEAT_BYTES = 32, 512, 256
 
 
 def dtype_bytes(dtype: str) -> int:
-    """Bytes of one element.
+    """Return the number of bytes of one element.
 
     Raises
     ------
     ValueError
-        For a name that is not in `DTYPES`.
+        If ``DTYPES`` lacks the name.
     """
     try:
         return DTYPES[dtype].itemsize
@@ -47,12 +47,12 @@ class View:
     offset : int
         First byte, from the start of the buffer.
     dtype : str
-        A name in `DTYPES`.
+        A name in ``DTYPES``.
     shape : tuple of int
     strides : tuple of int
         Bytes from one element to the next along each axis, as in NumPy.
     name : str
-        The tensor it is a part of, for messages.
+        Name of the tensor that the view is a part of, for messages.
     """
 
     buffer: str
@@ -74,7 +74,7 @@ class View:
 
     @property
     def size(self) -> int:
-        """Elements."""
+        """Number of elements."""
         size = 1
         for n in self.shape:
             size *= n
@@ -82,12 +82,12 @@ class View:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the elements alone, without gaps."""
+        """Number of bytes of the elements alone, without the gaps between them."""
         return self.size * self.itemsize
 
     @property
     def is_contiguous(self) -> bool:
-        """Whether the elements follow each other without a gap, last axis fastest."""
+        """True if the elements follow each other without a gap, the last axis fastest."""
         return self.strides == contiguous(self.shape, self.itemsize)
 
     @property
@@ -97,12 +97,12 @@ class View:
         return Span(self.buffer, self.offset, self.itemsize, tuple(axes)).simplified()
 
     def __getitem__(self, key: Any) -> "View":
-        """Basic slicing as in NumPy: integers, slices with a step of 1 or more, an ellipsis.
+        """Slice as NumPy does, with integers, slices of a step of 1 or more, and an ellipsis.
 
         Raises
         ------
         IndexError, ValueError
-            For an index outside the shape, too many indices, or a step below 1.
+            If an index is outside the shape, there are too many of them, or a step is below 1.
         """
         keys = key if isinstance(key, tuple) else (key,)
         if sum(k is Ellipsis for k in keys) > 1 or len(keys) - (Ellipsis in keys) > len(self.shape):
@@ -131,7 +131,7 @@ class View:
         return replace(self, offset=offset, shape=tuple(shape), strides=tuple(strides))
 
     def reshape(self, *shape: int) -> "View":
-        """The same elements in another shape; of contiguous views only.
+        """Return the same elements in another shape; the view must be contiguous.
 
         Raises
         ------
@@ -146,12 +146,12 @@ class View:
         return replace(self, shape=tuple(shape), strides=contiguous(shape, self.itemsize))
 
     def astype(self, dtype: str) -> "View":
-        """The same bytes read as another dtype: a flat view; of contiguous views only.
+        """Return a flat view of the same bytes as another dtype; the view must be contiguous.
 
         Raises
         ------
         ValueError
-            If the bytes are not whole elements, or the view has gaps.
+            If the bytes do not divide into whole elements, or the view has gaps.
         """
         width = dtype_bytes(dtype)
         if not self.is_contiguous or self.nbytes % width:
@@ -161,7 +161,7 @@ class View:
 
 
 def contiguous(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    """Byte strides of a dense array, last axis fastest."""
+    """Return the byte strides of a dense array, the last axis fastest."""
     strides, step = [], itemsize
     for n in reversed(shape):
         strides.append(step)
@@ -171,7 +171,7 @@ def contiguous(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Bytes of one buffer: a contiguous run, repeated in nested levels.
+    """Bytes of one buffer: a contiguous run that is repeated in nested levels.
 
     The bytes are ``start + Σ i_l · stride_l + b`` for every ``0 ≤ i_l < count_l`` and
     ``0 ≤ b < run``. Bursts have one level, vector accesses two (blocks in a repeat, repeats).
@@ -194,7 +194,7 @@ class Span:
 
     @property
     def nbytes(self) -> int:
-        """Bytes touched, with those that are touched twice counted twice."""
+        """Number of bytes, with a byte that is touched twice counted twice."""
         total = self.run
         for count, _ in self.levels:
             total *= count
@@ -218,7 +218,10 @@ class Span:
         return low, high
 
     def simplified(self) -> "Span":
-        """The same bytes with as few levels as possible (no level of 1, none that continues)."""
+        """Return the same bytes with as few levels as possible.
+
+        Levels of one item go, and levels that continue the run or each other become one.
+        """
         run, levels = self.run, []
         for count, stride in reversed(self.levels):
             if count == 0:
@@ -234,12 +237,12 @@ class Span:
         return Span(self.buffer, self.start, run, tuple(reversed(levels)))
 
     def intervals(self) -> np.ndarray:
-        """The bytes as disjoint intervals in rising order.
+        """Return the bytes as disjoint intervals in rising order.
 
         Returns
         -------
         (N, 2) ndarray of int64
-            First byte and one past the last.
+            The first byte of each interval, and one past its last byte.
         """
         if not self.nbytes:
             return np.zeros((0, 2), np.int64)
@@ -254,7 +257,7 @@ class Span:
         return np.stack([first, last], axis=1)
 
     def overlap(self, other: "Span") -> tuple[int, int] | None:
-        """The first interval of bytes that both touch, or None."""
+        """Return the first interval of bytes that both spans touch, or None."""
         apart = self.first >= other.end or other.first >= self.end
         if self.buffer != other.buffer or apart or not self.nbytes or not other.nbytes:
             return None

@@ -1,11 +1,14 @@
 """The vocabulary: every operation of a core, its operands and its fields.
 
-Names are those of the CCE intrinsics where there is one, without dtypes: those are the operands'.
+An operation has the name of its CCE intrinsic if there is one, without dtypes: the operands have
+those.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+
+from vitruvian.sim.davinci.isa.vector import VECTOR_OPS
 
 __all__ = ["OPERATIONS", "Operation"]
 
@@ -19,11 +22,11 @@ class Operation:
     name : str
     group : {"move", "matrix", "vector", "scalar", "sync"}
     operands : tuple of str
-        Names in `Instruction.operands`; one in brackets may be absent.
+        Names in ``Instruction.operands``; one in brackets may be absent.
     fields : tuple of str
-        Names in `Instruction.fields`; one in brackets may be absent.
+        Names in ``Instruction.fields``; one in brackets may be absent.
     meaning : str
-        One line; ``i`` runs over bursts, repeats or fractals.
+        One line that says what the operation does; ``i`` counts bursts, repeats or fractals.
     """
 
     name: str
@@ -93,72 +96,10 @@ def _table() -> dict[str, Operation]:
         "m k n init [a_transposed]",
         "c = a·b + (0 if init is 'zero', bias if 'bias', c if 'accumulate'), in fractals",
     )
-    # The vector unit. Strides in blocks of 32 bytes; mask is an integer, bit l enables lane l.
-    one = "dst src"
-    two = "dst src0 src1"
-    common = "repeat mask dst_block_stride dst_repeat_stride "
-    unary = common + "src_block_stride src_repeat_stride"
-    sources = "src0_block_stride src0_repeat_stride src1_block_stride src1_repeat_stride"
-    binary = common + sources
-    add("vector", "vadd vsub vmul vdiv vmax vmin vand vor", two, binary, "dst = {}(src0, src1)")
-    add("vector", "vmla vmadd vmaddrelu vaddrelu vsubrelu", two, binary, "{}, fused as named")
-    add("vector", "vadds vmuls vmaxs vmins vaxpy vlrelu", one, unary + " scalar", "{} with scalar")
-    add("vector", "vshl vshr", one, unary + " amount [round]", "{}: shift by amount")
-    add("vector", "vabs vexp vln vrec vrsqrt vsqrt vrelu vnot", one, unary, "dst = {}(src)")
-    add("vector", "vconv", one, unary + " rounding [scale]", "src converted to the dtype of dst")
-    add("vector", "vdup", "dst", common + "scalar", "every enabled lane is scalar")
-    compare = f"repeat mask {sources} condition"
-    add("vector", "vcmp", "src0 src1", compare, "compare into the mask register")
-    add("vector", "vcmpv", two, compare, "compare into bits in memory, a bit for each lane")
-    compare = "repeat mask src_block_stride src_repeat_stride condition scalar"
-    add("vector", "vcmpvs", one, compare, "compare with scalar into bits in memory")
-    add("vector", "vsel", "dst src0 src1 [bits]", binary, "bit ? src0 : src1")
-    add(
-        "vector",
-        "vcadd vcmax vcmin vcpadd vcgadd vcgmax vcgmin",
-        one,
-        "repeat mask dst_repeat_bytes src_block_stride src_repeat_stride [order]",
-        "reduce a repeat (g: each block, p: pairs) by what is named; max, min: value and index",
-    )
-    add("vector", "vbrcb", one, "repeat dst_block_stride dst_repeat_stride", "one element a block")
-    add("vector", "vtranspose", one, "repeat", "16×16 elements of 16 bits transposed")
-    add("vector", "v4dtrans", one, "repeat pixels channels mode", "channels last to first or back")
-    add(
-        "vector",
-        "vnchwconv",
-        "",
-        "dst src repeat dst_repeat_stride src_repeat_stride",
-        "16 rows of 16 elements transposed; dst and src are tuples of 16 views",
-    )
-    add(
-        "vector",
-        "vgather",
-        "dst src offsets",
-        "repeat mask dst_repeat_stride base",
-        "lane by lane the element at byte base + offset of UB",
-    )
-    add(
-        "vector",
-        "vreduce",
-        "dst src [src1]",
-        "repeat mode count src_block_stride src_repeat_stride bits_repeat_stride",
-        "of count elements a repeat those that pattern mode names, or, if it is 0, bits in src1",
-    )
-    add(
-        "vector",
-        "vmrgsort",
-        "dst src",
-        "repeat lists",
-        "sorted lists, each (first byte, elements), merged to one, the highest first",
-    )
-    add("vector", "vbitsort", "dst src src1", "repeat", "32 scores and their indices sorted")
-    add(
-        "vector",
-        "col2im",
-        "dst src",
-        "repeat patches position kernel_position channel",
-        "fractals added to the image they come from, as golden.scu.col2im_add defines it",
-    )
+    # The vector unit. Strides are in blocks of 32 bytes; bit l of the mask enables lane l.
+    for op in VECTOR_OPS.values():
+        fields = tuple(f"[{f.name}]" if f.optional else f.name for f in op.all_fields)
+        table[op.name] = Operation(op.name, "vector", op.operands, fields, op.meaning)
     # The scalar unit.
     add("scalar", "scalar", "", "[cycles] [text]", "work of the scalar unit: cycles long")
     add("scalar", "scalar_load", "src", "", "one element to a register")

@@ -1,13 +1,15 @@
-"""What every method of a program builder ends in: an instruction with its place in the source."""
+"""The base class of all program builders: it makes instructions and appends them."""
 
 import sys
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NoReturn
 
 from vitruvian.sim.davinci.chip.model import Chip
 from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Position, Unit, Work
 from vitruvian.sim.davinci.isa.operands import Span, View
+from vitruvian.sim.davinci.isa.operations import OPERATIONS
 
 __all__ = ["Builder", "ProgramError", "unit_name"]
 
@@ -15,6 +17,14 @@ __all__ = ["Builder", "ProgramError", "unit_name"]
 _HERE = str(Path(__file__).parents[1])
 
 _NO_WORK = Work()
+
+
+def _bare(names: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(name.strip("[]") for name in names)
+
+
+#: Names that an instruction may use for its operands and for its fields, by operation.
+_ALLOWED = {op.name: (_bare(op.operands), _bare(op.fields)) for op in OPERATIONS.values()}
 
 
 class ProgramError(ValueError):
@@ -28,16 +38,50 @@ class Builder:
     ----------
     chip : Chip
     units : tuple of Unit
-        Those of the core.
+        Units of the core.
     instructions : list of Instruction
     position : Position or None
-        Stands in for the caller's line if it is set, as a reader of kernel text does.
+        If set, instructions get this position instead of the caller's line. A reader of kernel
+        text sets it.
     """
 
     def __init__(self, chip: Chip, units: tuple[Unit, ...]) -> None:
         self.chip, self.units = chip, units
         self.instructions: list[Instruction] = []
         self.position: Position | None = None
+
+    def make(
+        self,
+        unit: Unit,
+        op: str,
+        kind: Kind = Kind.NORMAL,
+        *,
+        operands: Mapping[str, View] | None = None,
+        fields: Mapping[str, Any] | None = None,
+        reads: tuple[Span, ...] = (),
+        writes: tuple[Span, ...] = (),
+        path: str = "",
+        work: Work | None = None,
+    ) -> Instruction:
+        """Return an instruction with its place in the source, without appending it.
+
+        Parameters
+        ----------
+        unit, op, kind, operands, fields, reads, writes, path, work
+            As ``Instruction`` has them. Nothing but names is checked: the methods of the derived
+            classes see to it that the instruction makes sense.
+
+        Raises
+        ------
+        ProgramError
+            If ``OPERATIONS`` lacks the operation, or an operand or a field of this name.
+        """
+        return self._new(unit, op, kind, operands, fields, reads, writes, path, work)
+
+    def append(self, instr: Instruction) -> Instruction:
+        """Append an instruction that ``make`` returned, and return it."""
+        self.instructions.append(instr)
+        return instr
 
     def add(
         self,
@@ -52,35 +96,72 @@ class Builder:
         path: str = "",
         work: Work | None = None,
     ) -> Instruction:
-        """Append an instruction as it is given; the other methods make sure it makes sense."""
-        instruction = Instruction(
+        """Make an instruction as ``make`` does, append it, and return it."""
+        instr = self._new(unit, op, kind, operands, fields, reads, writes, path, work)
+        self.instructions.append(instr)
+        return instr
+
+    def _new(
+        self,
+        unit: Unit,
+        op: str,
+        kind: Kind,
+        operands: Mapping[str, View] | None,
+        fields: Mapping[str, Any] | None,
+        reads: tuple[Span, ...],
+        writes: tuple[Span, ...],
+        path: str,
+        work: Work | None,
+    ) -> Instruction:
+        """Make an instruction. Kernels have millions, so this is written for speed."""
+        operands = {} if operands is None else operands
+        fields = {} if fields is None else fields
+        try:
+            allowed = _ALLOWED[op]
+        except KeyError:
+            self.fail(f"op must be a key of OPERATIONS, not {op!r}")
+        if not (allowed[0].issuperset(operands) and allowed[1].issuperset(fields)):
+            self._refuse(op, operands, fields)
+        return Instruction(
             unit,
             op,
             kind,
-            operands if operands is not None else {},
-            fields if fields is not None else {},
+            operands,
+            fields,
             reads,
             writes,
             path,
-            work if work is not None else _NO_WORK,
+            _NO_WORK if work is None else work,
             self.position or _caller(),
         )
-        self.instructions.append(instruction)
-        return instruction
 
     def fail(self, message: str) -> NoReturn:
-        """Raise a `ProgramError` at the line of the kernel that is being built."""
+        """Raise a ``ProgramError`` at the line of the kernel that is being built."""
         raise ProgramError(f"{self.position or _caller()}: {message}")
+
+    def _refuse(self, op: str, operands: Mapping[str, View], fields: Mapping[str, Any]) -> NoReturn:
+        for noun, allowed, names in zip(
+            ("operands", "fields"), _ALLOWED[op], (operands, fields), strict=True
+        ):
+            unknown = ", ".join(sorted(set(names) - allowed))
+            if unknown:
+                known = ", ".join(sorted(allowed)) or "none"
+                self.fail(f"{noun} of {op} must be among {known}, not {unknown}")
+        raise AssertionError
 
 
 def unit_name(unit: Any) -> str:
-    """Name of a unit, or what was given instead of one."""
+    """Return the name of a unit, or the text of any other value."""
     return unit.name if isinstance(unit, Unit) else repr(unit)
 
 
 def _caller() -> Position:
-    """The line that called into this package."""
-    frame = sys._getframe(1)
+    """Return the line outside the simulator that called into it."""
+    frame = sys._getframe(2)  # both functions that call this one are the simulator's
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
         frame = frame.f_back
-    return Position(frame.f_code.co_filename, frame.f_lineno)
+    return _position(frame.f_code.co_filename, frame.f_lineno)
+
+
+#: Positions are shared: a loop makes many instructions at one line.
+_position = lru_cache(4096)(Position)

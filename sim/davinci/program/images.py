@@ -11,12 +11,12 @@ from vitruvian.sim.davinci.program.vector import MAX_REPEAT, Vector
 
 __all__ = ["CHANNELS", "Images"]
 
-#: C0 of Col2Im, whatever the dtype.
+#: C0 of Col2Im, which is the same for all dtypes.
 CHANNELS = 16
 
 
 class Images(Moves, Vector):
-    """Patches of an image (C1, H, W, C0), which the first byte of a view begins."""
+    """Patches of an image (C1, H, W, C0) that begins at the first byte of a view."""
 
     def im2col(
         self,
@@ -32,7 +32,7 @@ class Images(Moves, Vector):
         dst_stride: int = FRACTAL_BYTES,
         pad_value: float = 0,
     ) -> Instruction:
-        """Load fractals of patches from L1 to L0A, L0B or UB, as `golden.scu.im2col_load` does.
+        """Load fractals of patches from L1 to L0A, L0B or UB, as ``golden.scu.im2col_load`` does.
 
         Parameters
         ----------
@@ -41,16 +41,17 @@ class Images(Moves, Vector):
             The image; C0 is 32 bytes of its dtype.
         patches : Patches
         repeat : int, optional
-            Fractals; as many as ``dst`` holds by default.
+            Number of fractals; by default as many as ``dst`` holds.
         position, kernel_position, channel, mode, pad_value
-            As `golden.scu.im2col_load` takes them.
+            As ``golden.scu.im2col_load`` takes them.
         dst_stride : int
             Bytes from fractal to fractal.
 
         Raises
         ------
         ProgramError
-            For a repeat beyond 1 … 255, what is not in the image, and a path that is not there.
+            If the repeat is not 1 … 255, a position is outside the image, or the chip has no such
+            path.
         """
         repeat = dst.nbytes // FRACTAL_BYTES if repeat is None else repeat
         position = patches.corner(0) if position is None else position
@@ -81,7 +82,7 @@ class Images(Moves, Vector):
         kernel_position: tuple[int, int] = (0, 0),
         channel: int = 0,
     ) -> Instruction:
-        """Add fractals in UB to the pixels of an image in UB, as `golden.scu.col2im_add` does.
+        """Add fractals in UB to the pixels of an image in UB, as ``golden.scu.col2im_add`` does.
 
         Parameters
         ----------
@@ -90,14 +91,14 @@ class Images(Moves, Vector):
         src : View
             Fractals of 16 × 16 elements, one after the other.
         patches, position, kernel_position, channel
-            As `golden.scu.col2im_add` takes them.
+            As ``golden.scu.col2im_add`` takes them.
         repeat : int, optional
-            Fractals; as many as ``src`` holds by default.
+            Number of fractals; by default as many as ``src`` holds.
 
         Raises
         ------
         ProgramError
-            For another dtype, a repeat beyond 1 … 255, and what is not in the image.
+            If the dtype is another, the repeat is not 1 … 255, or a position is outside the image.
         """
         if dst.dtype not in ("fp16", "fp32") or src.dtype != dst.dtype:
             self.fail(f"col2im must be of fp16 or of fp32, not of {dst.dtype} and {src.dtype}")
@@ -121,7 +122,7 @@ class Images(Moves, Vector):
     def _pixels(
         self, op: str, image: View, patches: Patches, where: tuple, pixel_bytes: int
     ) -> tuple[Span, ...]:
-        """The bytes of the image that an instruction touches."""
+        """Return the bytes of the image that an instruction touches."""
         _, _, channel, repeat, _ = where
         if not 1 <= repeat <= MAX_REPEAT:
             self.fail(f"repeat of {op} must be 1 … {MAX_REPEAT}, not {repeat}")
@@ -151,9 +152,9 @@ def _runs(
     repeat: int,
     mode: int,
 ) -> list[tuple[int, tuple[tuple[int, int], tuple[int, int]]]]:
-    """Pixels of an instruction: (first, ((rows, step), (pixels of a row, step))), in pixels.
+    """Return the pixels of an instruction as (first, ((rows, step), (pixels of a row, step))).
 
-    Rows that are alike and equally far apart are one item.
+    All numbers count pixels. Rows of one length at one distance are one item.
     """
     size = patches.height * patches.width
     items: list[tuple[int, tuple[tuple[int, int], tuple[int, int]]]] = []
@@ -179,7 +180,7 @@ def _runs(
 
 
 def _steps(patches, position, kernel_position, channel, repeat, mode):
-    """(group of channels, rows, columns, inside) of patches at one position of the kernel each."""
+    """Return (channel group, rows, columns, inside) of the patches at each kernel position."""
     if mode == 1:
         return [(channel, *patches.pixels(position, kernel_position, ROWS * repeat))]
     return patches.walk(position, kernel_position, channel, repeat, mode)

@@ -14,7 +14,7 @@ def _up(size: int, step: int) -> int:
 
 
 class Moves(Builder):
-    """Moves and matrix products. Strides are in bytes, from head to head, unless said otherwise."""
+    """Moves and matrix products. Strides are in bytes, from first byte to first byte."""
 
     def _move(
         self,
@@ -52,18 +52,32 @@ class Moves(Builder):
         burst_bytes: int | None = None,
         dst_stride: int = 0,
         src_stride: int = 0,
+        atomic: str = "",
+        atomic_operation: str = "add",
     ) -> Instruction:
         """Copy bursts between any two memories that have a path.
 
-        Without ``bursts`` the views say what is copied: as many elements of one dtype on both
-        sides, with one gap at most (rows of a matrix, for instance). With ``bursts``, burst i of
-        ``burst_bytes`` goes from src + i·src_stride to dst + i·dst_stride, and only the first byte
-        of the views counts.
+        Without ``bursts``, all elements of src are copied to dst. Both views must then have as many
+        elements of as many bytes, and gaps of one length at most, as rows of a matrix have. With
+        ``bursts``, burst i goes from src + i·src_stride to dst + i·dst_stride, and only the first
+        bytes of the views are used.
+
+        Parameters
+        ----------
+        dst, src : View
+        bursts : int, optional
+            Number of bursts.
+        burst_bytes : int, optional
+            Bytes of a burst.
+        dst_stride, src_stride : int
+        atomic : str
+            Dtype of the elements that are combined with those of dst; "" to replace those.
+        atomic_operation : {"add", "max", "min"}
 
         Raises
         ------
         ProgramError
-            If the views do not fit each other or are not bursts, or there is no such path.
+            If the views do not fit each other or are not bursts, or the chip has no such path.
         """
         if bursts is None:
             if dst.size != src.size or dst.itemsize != src.itemsize:
@@ -71,12 +85,14 @@ class Moves(Builder):
             bursts, burst_bytes, dst_stride, src_stride = self._bursts(dst, src)
         if burst_bytes is None or bursts < 1 or burst_bytes < 1:
             self.fail(f"bursts of copy must be 1 or more, of 1 byte or more, not {bursts}")
-        fields = {
+        fields: dict[str, Any] = {
             "bursts": bursts,
             "burst_bytes": burst_bytes,
             "dst_stride": dst_stride,
             "src_stride": src_stride,
         }
+        if atomic:
+            fields |= {"atomic": atomic, "atomic_operation": atomic_operation}
         reads = Span(src.buffer, src.offset, burst_bytes, ((bursts, src_stride),))
         writes = Span(dst.buffer, dst.offset, burst_bytes, ((bursts, dst_stride),))
         nbytes = bursts * burst_bytes
@@ -108,9 +124,27 @@ class Moves(Builder):
         dst_row_stride: int = BLOCK_BYTES,
         dst_matrix_stride: int = 0,
     ) -> Instruction:
-        """Row-major matrices to columns of fractals; by default the 2-D view ``src``.
+        """Move row-major matrices to columns of fractals; by default the 2-D view ``src``.
 
-        Columns of a row that do not fill the last block are followed by zeros.
+        A row is cut into blocks of 32 bytes. Zeros fill the rest of the last block.
+
+        Parameters
+        ----------
+        dst, src : View
+        matrices : int
+            Number of matrices.
+        rows, columns : int, optional
+            Size of each matrix, in elements.
+        src_matrix_stride, src_row_stride : int
+            Bytes from matrix to matrix and from row to row of src.
+        dst_c0_stride, dst_row_stride, dst_matrix_stride : int
+            Bytes from block to block of a row, from row to row and from matrix to matrix of dst.
+
+        Raises
+        ------
+        ProgramError
+            If sizes are missing and src is not a matrix with dense rows, or the chip has no such
+            path.
         """
         if rows is None or columns is None:
             if len(src.shape) != 2 or src.strides[1] != src.itemsize:
@@ -147,9 +181,17 @@ class Moves(Builder):
         dst_stride: int = FRACTAL_BYTES,
         transpose: bool = False,
     ) -> Instruction:
-        """Load fractals of 512 bytes to L0A or L0B; by default as many as ``dst`` holds.
+        """Load fractals of 512 bytes to L0A or L0B.
 
-        ``src_stride`` may be 0 or negative.
+        Parameters
+        ----------
+        dst, src : View
+        repeat : int, optional
+            Number of fractals; by default as many as ``dst`` holds.
+        src_stride, dst_stride : int
+            Bytes from fractal to fractal; that of src may be 0 or negative.
+        transpose : bool
+            If True, transpose each fractal, which must have elements of 16 bits.
         """
         repeat = dst.nbytes // FRACTAL_BYTES if repeat is None else repeat
         if repeat < 1:
@@ -175,10 +217,20 @@ class Moves(Builder):
         dst_stride: int,
         dst_fractal_stride: int,
     ) -> Instruction:
-        """Load squares of 1024 bytes, transposed; the two fractals of each may come apart.
+        """Load squares of 1024 bytes, transposed; their two fractals need not be adjacent in dst.
 
-        A square is 16×16 elements of 32 bits (two fractals side by side) or 32×32 of 8 bits (one
-        above the other).
+        A square is 16×16 elements of 32 bits, two fractals side by side, or 32×32 elements of
+        8 bits, one fractal above the other.
+
+        Parameters
+        ----------
+        dst, src : View
+        repeat : int
+            Number of squares.
+        src_stride, dst_stride : int
+            Bytes from square to square.
+        dst_fractal_stride : int
+            Bytes from the first fractal of a square to its second in dst.
         """
         fields = {
             "repeat": repeat,
@@ -195,7 +247,7 @@ class Moves(Builder):
         return self._move("load", dst, src, fields, (reads,), (writes,), nbytes, count)
 
     def fill(self, dst: View, value: float = 0) -> Instruction:
-        """Fill a view of L0A, L0B or L1 with a value, at the speed of a load of as many bytes."""
+        """Fill a view of L0A, L0B or L1 with a value, in the time of a load of its bytes."""
         unit, path = Unit.MTE1, f"L1->{dst.buffer}"
         if path not in self.chip.routes:
             unit, path = Unit.MTE2, f"GM->{dst.buffer}"
@@ -224,26 +276,43 @@ class Moves(Builder):
         quant: str = "",
         layout: str = "nz",
         scale: View | None = None,
+        factor: float | None = None,
+        atomic: str = "",
+        atomic_operation: str = "add",
     ) -> Instruction:
-        """Move m × n elements out of L0C: to UB (unit V), to GM or L1 (unit FIX).
+        """Move m × n elements out of L0C: unit V to UB, unit FIX to GM or L1.
 
         Parameters
         ----------
         dst : View
-            Of the dtype that is converted to.
+            Its dtype is that of the results.
         src : View
-            In L0C, of the dtype there: columns of fractals of 16 rows and 16 columns.
+            In L0C: columns of fractals of 16 rows and 16 columns.
         m, n : int
-        dst_stride : int
-            Bytes between columns of fractals ("nz", 16 columns each), or between rows ("nd").
-        src_stride : int
-            Bytes between columns of fractals in L0C.
+            Rows and columns.
+        dst_stride : int, optional
+            Bytes from one column of fractals to the next ("nz", 16 columns each), or from row to
+            row ("nd").
+        src_stride : int, optional
+            Bytes from one column of fractals in L0C to the next.
         relu : bool
-        quant : str
-            Name of a quantisation, "" for a plain conversion.
+            If True, negative results become 0.
+        quant : {"", "scalar", "vector"}
+            "" converts alone; the others multiply by one factor, or by one for each column.
         layout : {"nz", "nd"}
+            Columns of fractals, or rows.
         scale : View, optional
-            Factors of the quantisation, in FB.
+            Factors of quantisation "vector", in FB.
+        factor : float, optional
+            Factor of quantisation "scalar".
+        atomic : str
+            Dtype of the elements that are combined with those of dst; "" to replace those.
+        atomic_operation : {"add", "max", "min"}
+
+        Raises
+        ------
+        ProgramError
+            If there is no such layout, or the chip has no such path.
         """
         if layout not in ("nz", "nd"):
             self.fail(f"layout of matrix_out must be nz or nd, not {layout!r}")
@@ -252,7 +321,7 @@ class Moves(Builder):
             src_stride = rows * 16 * src.itemsize
         if dst_stride is None:
             dst_stride = (rows * 16 if layout == "nz" else n) * dst.itemsize
-        fields = {
+        fields: dict[str, Any] = {
             "m": m,
             "n": n,
             "dst_stride": dst_stride,
@@ -261,6 +330,10 @@ class Moves(Builder):
             "quant": quant,
             "layout": layout,
         }
+        if atomic:
+            fields |= {"atomic": atomic, "atomic_operation": atomic_operation}
+        if factor is not None:
+            fields["factor"] = factor
         read = Span(src.buffer, src.offset, m * 16 * src.itemsize, ((columns, src_stride),))
         if layout == "nz":
             write = Span(dst.buffer, dst.offset, m * 16 * dst.itemsize, ((columns, dst_stride),))
@@ -284,10 +357,29 @@ class Moves(Builder):
         bias: View | None = None,
         a_transposed: bool = False,
     ) -> Instruction:
-        """c = a·b + what ``init`` says: "zero", "bias", or "accumulate" (c itself).
+        """Compute c = a·b + the start value that ``init`` names.
 
-        Operands are in fractals of 512 bytes (a: 16 × 32 bytes, b: 32 bytes × 16), c in fractals
-        of 16 × 16 elements, as many as cover m × k, k × n and m × n.
+        The operands are in fractals of 512 bytes, 16 × 32 bytes of a and 32 bytes × 16 of b, and c
+        is in fractals of 16 × 16 elements: as many as cover m × k, k × n and m × n.
+
+        Parameters
+        ----------
+        c, a, b : View
+            In L0C, L0A and L0B.
+        m, k, n : int
+            Sizes in elements.
+        init : {"zero", "bias", "accumulate"}
+            The start value is 0, ``bias``, or c itself.
+        bias : View, optional
+            n elements, the same for every row.
+        a_transposed : bool
+            If True, a is k × m. ``Functional`` does not model this.
+
+        Raises
+        ------
+        ProgramError
+            If a size is below 1, ``init`` and ``bias`` do not fit, the core has no Cube, or the
+            Cube does not multiply the dtype.
         """
         if init not in ("zero", "bias", "accumulate") or (init == "bias") != (bias is not None):
             self.fail(f"init of mmad must be zero, accumulate, or bias with a bias, not {init!r}")

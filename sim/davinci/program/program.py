@@ -1,4 +1,4 @@
-"""Programs, written in Python as a kernel is written in C: tensors, instructions, flags, loops.
+"""Programs in Python, written as kernels are written in C: tensors, instructions, flags, loops.
 
 >>> from vitruvian.sim.davinci import Program, Unit, load_chip
 >>> program = Program(load_chip("ascend310"))
@@ -10,15 +10,9 @@
 >>> core.wait_flag(Unit.MTE2, Unit.V, 0)
 >>> core.vrelu(u, u)
 
-A `Core` has methods named as the operations of the vocabulary (`build_moves`, `build_vector`,
-`build_patches`). Each appends one `Instruction`, except vector methods without ``repeat``, which
-append as many as the views need. Loops are Python's.
-
-Some operations of the vector unit have no method of their own. ``vreduce_lanes`` takes the names
-``vcadd vcmax vcmin vcpadd vcgadd vcgmax vcgmin``, ``vector`` takes
-``vmadd vmaddrelu vaddrelu vsubrelu vlrelu vshl vshr``, and ``vector_views`` takes
-``vbrcb v4dtrans vgather vreduce vmrgsort vbitsort``. ``vcmpvs vnchwconv`` come from kernels in
-CCE C alone.
+A ``Core`` has a method for every operation of ``OPERATIONS``. Each method appends one
+``Instruction``, except that a lane-wise vector method without ``repeat`` appends as many as its
+views need. Loops are Python's.
 """
 
 from collections.abc import Iterator
@@ -30,7 +24,9 @@ from vitruvian.sim.davinci.chip.model import GM, Chip, CoreKind
 from vitruvian.sim.davinci.isa.instruction import Kind, Unit
 from vitruvian.sim.davinci.isa.operands import DTYPES, View, contiguous, dtype_bytes
 from vitruvian.sim.davinci.program.builder import ProgramError, unit_name
+from vitruvian.sim.davinci.program.gather_sort import GatherSort
 from vitruvian.sim.davinci.program.images import Images
+from vitruvian.sim.davinci.program.vector_methods import VectorMethods
 
 __all__ = ["Core", "Program", "ProgramError"]
 
@@ -41,14 +37,14 @@ _GM_ALIGN = 512
 _CROSS = ("kind", "group", "others")
 
 
-class Core(Images):
+class Core(VectorMethods, GatherSort, Images):
     """The instructions of one core, in program order.
 
     Attributes
     ----------
     program : Program
     index : int
-        Number among the cores of its kind.
+        Index of the core among those of its kind.
     kind : CoreKind
     """
 
@@ -65,12 +61,12 @@ class Core(Images):
     def allocate(
         self, buffer: str, shape: int | tuple[int, ...], dtype: str, name: str = ""
     ) -> View:
-        """Room for a tensor in a buffer of this core, after what has been allocated before.
+        """Allocate a tensor in a buffer of this core, behind those allocated before.
 
         Raises
         ------
         ProgramError
-            If the core has no such buffer, or no room left in it.
+            If the core has no such buffer, or the tensor does not fit what is left of it.
         """
         if buffer not in self.kind.buffers:
             self.fail(f"buffer must be one of {', '.join(self.kind.buffers)}, not {buffer!r}")
@@ -84,13 +80,13 @@ class Core(Images):
         return view
 
     def release(self) -> None:
-        """Forget what has been allocated: the next tensors use the buffers from their start."""
+        """Release all tensors: the next ones use the buffers from their start."""
         self._used = dict.fromkeys(self._used, 0)
 
     def view(
         self, buffer: str, offset: int, shape: int | tuple[int, ...], dtype: str, name: str = ""
     ) -> View:
-        """A tensor at a place of your own choice; nothing is checked until the program is."""
+        """Return a tensor at any place of a buffer; the checks of a program find bad places."""
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
         if dtype not in DTYPES:
             self.fail(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
@@ -99,11 +95,11 @@ class Core(Images):
     # Synchronisation.
 
     def set_flag(self, source: Unit, target: Unit, register: int) -> None:
-        """Tell ``target`` that ``source`` is done with everything before; on ``source``."""
+        """Set a flag on ``source`` after all its earlier work; ``target`` may wait for it."""
         self._flag("set_flag", Kind.SET, source, source, target, register)
 
     def wait_flag(self, source: Unit, target: Unit, register: int) -> None:
-        """Let ``target`` wait for the matching set_flag; on ``target``."""
+        """Make ``target`` wait for the matching set_flag of ``source``."""
         self._flag("wait_flag", Kind.WAIT, target, source, target, register)
 
     def _flag(
@@ -124,7 +120,7 @@ class Core(Images):
         self.add(Unit(on), op, kind, fields=fields)
 
     def pipe_barrier(self, unit: Unit | None = None) -> None:
-        """Let everything before on a unit end first; without a unit, on all units of the core."""
+        """Make later work wait until a unit, or without one all units, have done earlier work."""
         if unit is None:
             self.add(Unit.S, "pipe_barrier", Kind.BARRIER_ALL, fields={"unit": None})
             return
@@ -134,7 +130,7 @@ class Core(Images):
         self.add(Unit(unit), "pipe_barrier", Kind.BARRIER, fields={"unit": Unit(unit)})
 
     def cross_set(self, unit: Unit, register: int, mode: str = "others") -> None:
-        """Tell other cores that ``unit`` is done with everything before.
+        """Set a flag for other cores when ``unit`` has done all earlier work.
 
         Parameters
         ----------
@@ -142,13 +138,13 @@ class Core(Images):
         register : int
             0 … 15.
         mode : {"kind", "group", "others"}
-            Who waits for whom: all cores of this kind for each other; those of this kind in the
-            group; the group's cores of the other kind for this one.
+            The cores that wait for each other: all cores of this kind; those of this kind in the
+            group; or the group's cores of the other kind, which wait for this one.
         """
         self._cross("cross_set", Kind.SET, unit, register, mode)
 
     def cross_wait(self, unit: Unit, register: int, mode: str = "others") -> None:
-        """Let ``unit`` wait for the other cores' matching cross_set; see there."""
+        """Make ``unit`` wait for the matching cross_set of the other cores; see ``cross_set``."""
         self._cross("cross_wait", Kind.WAIT, unit, register, mode)
 
     def _cross(self, op: str, kind: Kind, unit: Unit, register: int, mode: str) -> None:
@@ -162,52 +158,52 @@ class Core(Images):
     # The scalar unit.
 
     def scalar(self, cycles: int | None = None, text: str = "") -> None:
-        """Work of the scalar unit: so many cycles, or what the chip says of ``text``."""
+        """Append work of the scalar unit of ``cycles``, or as long as the chip says of ``text``."""
         if cycles is not None and not (isinstance(cycles, int) and cycles >= 0):
             self.fail(f"cycles must be an integer, 0 or more, not {cycles!r}")
         self.add(Unit.S, "scalar", fields={"cycles": cycles, "text": text})
 
     def scalar_load(self, src: View) -> None:
-        """One element to a register."""
+        """Load one element to a register."""
         self.add(
             Unit.S, "scalar_load", operands={"src": src}, reads=(src[(0,) * len(src.shape)].span,)
         )
 
     def scalar_store(self, dst: View, value: Any) -> None:
-        """One element from a register."""
+        """Store one element from a register."""
         where = (dst[(0,) * len(dst.shape)].span,)
         self.add(
             Unit.S, "scalar_store", operands={"dst": dst}, fields={"value": value}, writes=where
         )
 
     def set_mask(self, mask: int, count: bool = False) -> None:
-        """Time of setting the mask register; vector instructions carry their mask themselves."""
+        """Set the mask register. It costs time only: vector instructions carry their own mask."""
         self.add(Unit.S, "set_mask", fields={"mask": mask, "count": count})
 
     def set_control(self, name: str, value: Any) -> None:
-        """Any other control register; what it means is up to the instructions that follow."""
+        """Set any other control register; it costs time only."""
         self.add(Unit.S, "set_control", fields={"name": name, "value": value})
 
 
 class Program:
-    """Instructions for the cores of a chip, and the tensors they share in global memory.
+    """Instructions for the cores of a chip, and the tensors that they share in global memory.
 
     Parameters
     ----------
     chip : Chip
     name : str
-        For reports.
+        Name in reports.
 
     Attributes
     ----------
     tensors : dict of str to View
-        In global memory, by name.
+        Tensors in global memory by name.
     data : dict of str to ndarray
-        What tensors hold at the start; those without are not initialised.
+        Initial data of tensors; a tensor without data is not initialised.
     cores : dict of (kind, index) to Core
-        Those that have been asked for.
+        Cores that have been asked for.
     prints : list of (str, str)
-        The core and the text of every `printf` of a kernel in CCE C, in the order in which the
+        The core and the text of every ``printf`` of a kernel in CCE C, in the order in which the
         cores ran.
     """
 
@@ -222,16 +218,16 @@ class Program:
         self.gm_bytes = 0
 
     def __len__(self) -> int:
-        """Instructions of all cores."""
+        """Return the number of instructions of all cores."""
         return sum(len(core.instructions) for core in self.cores.values())
 
     def __iter__(self) -> Iterator[Core]:
-        """The cores, in the chip's order of kinds, then by number."""
+        """Iterate over the cores in the chip's order of kinds, then by index."""
         order = {name: i for i, name in enumerate(self.chip.kinds)}
         return iter(sorted(self.cores.values(), key=lambda c: (order[c.kind.name], c.index)))
 
     def tensor(self, name: str, shape: int | tuple[int, ...], dtype: str, data: Any = None) -> View:
-        """A tensor in global memory; with ``data`` it is initialised.
+        """Add a tensor to global memory and return it; ``data`` initialise it.
 
         Raises
         ------
@@ -247,20 +243,20 @@ class Program:
         if data is not None:
             array = np.ascontiguousarray(data)
             if array.shape != shape or array.dtype != DTYPES[dtype]:
-                wanted = f"{'×'.join(map(str, shape))} of {DTYPES[dtype]}"
-                found = f"{'×'.join(map(str, array.shape))} of {array.dtype}"
-                raise ValueError(f"data of {name} must be {wanted}, not {found}")
+                expected = f"{'×'.join(map(str, shape))} of {DTYPES[dtype]}"
+                actual = f"{'×'.join(map(str, array.shape))} of {array.dtype}"
+                raise ValueError(f"data of {name} must be {expected}, not {actual}")
             self.data[name] = array
         self.tensors[name], self.gm_bytes = view, start + view.nbytes
         return view
 
     def core(self, index: int = 0, kind: str | None = None) -> Core:
-        """A core, to give instructions to.
+        """Return a core, to append instructions to.
 
         Raises
         ------
         ValueError
-            If the chip has no such core.
+            If the chip has no core of this kind or index.
         """
         what = self.chip.kind(kind)
         if not 0 <= index < what.count:

@@ -1,26 +1,53 @@
-"""Builder methods of the vector unit.
+"""Builder methods of the vector unit that its other methods are made of.
 
-Methods of elements take ``repeat``, ``mask`` and strides as the hardware does, and append one
-instruction; or leave ``repeat`` away, and append as many instructions as the elements of the
-(contiguous) views need. Block and repeat strides are in blocks of 32 bytes.
+``Vector.vector`` makes any lane-wise instruction, ``Vector.vreduce_lanes`` any reduction, and
+``Vector.vector_views`` an instruction that touches its views as they are. The methods with the
+names of the instructions are in ``vector_methods``, ``comparisons`` and ``gather_sort``.
+Block and repeat strides are in blocks of 32 bytes.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, TypedDict
 
-from vitruvian.sim.davinci.isa.instruction import Instruction, Unit, Work
+from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Unit, Work
 from vitruvian.sim.davinci.isa.lanes import ALL, lane_spans, lanes_of, prefix
 from vitruvian.sim.davinci.isa.operands import REPEAT_BYTES, Span, View
+from vitruvian.sim.davinci.isa.vector import VECTOR_OPS
 from vitruvian.sim.davinci.program.builder import Builder
 
-__all__ = ["MAX_REPEAT", "Vector"]
+__all__ = ["MAX_REPEAT", "Lanes", "Reduction", "Strides", "Vector"]
 
-#: Largest repeat of one instruction, eight bits.
+#: Largest repeat of one instruction: the hardware's field has eight bits.
 MAX_REPEAT = 255
+
+#: Instructions that read what they write.
+_READS_DST = frozenset(op.name for op in VECTOR_OPS.values() if op.reads_dst)
+
+#: Block stride and repeat stride, by operand.
+Strides = Mapping[str, tuple[int, int]]
+
+
+class Lanes(TypedDict, total=False):
+    """Keywords of a lane-wise method; ``Vector.vector`` says what they mean."""
+
+    repeat: int | None
+    mask: int
+    strides: Strides | None
+
+
+class Reduction(TypedDict, total=False):
+    """Keywords of a reduction; ``Vector.vreduce_lanes`` says what they mean."""
+
+    repeat: int
+    mask: int
+    dst_repeat_bytes: int | None
+    src_block_stride: int
+    src_repeat_stride: int | None
 
 
 class Vector(Builder):
-    """Instructions of the vector unit; see `sim.davinci.isa.operations` for what each computes."""
+    """Vector instructions by name; ``isa.vector.VECTOR_OPS`` says what each computes."""
 
     def vector(
         self,
@@ -29,27 +56,54 @@ class Vector(Builder):
         *,
         repeat: int | None = None,
         mask: int = ALL,
-        strides: dict[str, tuple[int, int]] | None = None,
+        strides: Strides | None = None,
         **fields: Any,
     ) -> list[Instruction]:
-        """Any operation whose operands are elements lane by lane.
+        """Append any instruction that works on its operands lane by lane.
+
+        With ``repeat``, this is one instruction. Without it, these are as many instructions as
+        the elements of the views need; the views must then be contiguous and of one size.
 
         Parameters
         ----------
         op : str
+            Name of the instruction.
         operands : dict of str to View
-            The first is written, if it is called dst; the others are read.
+            The instruction writes the operand that is called dst and reads the others.
         repeat : int, optional
-            1 … 255; without it the views say how much, and ``mask`` and ``strides`` are not given.
+            Passes of 256 bytes, 1 … 255. If it is missing, ``mask`` and ``strides`` must be, too.
         mask : int
             Bit l enables lane l.
-        strides : dict of str to (block stride, repeat stride), optional
-            By operand; 1 and the blocks of a repeat by default.
+        strides : mapping of str to (block stride, repeat stride), optional
+            Strides by operand; by default 1 block, and the blocks of a repeat.
         **fields
-            The operation's other fields.
+            Other fields of the instruction.
+
+        Returns
+        -------
+        list of Instruction
+
+        Raises
+        ------
+        ProgramError
+            If the core has no vector unit, or the repeat, the mask, the views, or the name of a
+            field is not allowed.
         """
-        if Unit.V not in self.units:
-            self.fail(f"{op} must be on a core with a vector unit, not on {self}")
+        made = self._lanewise(op, operands, repeat, mask, strides or {}, fields)
+        self.instructions += made
+        return made
+
+    def _lanewise(
+        self,
+        op: str,
+        operands: dict[str, View],
+        repeat: int | None,
+        mask: int,
+        strides: Strides,
+        fields: dict[str, Any],
+    ) -> list[Instruction]:
+        """Make what ``vector`` appends."""
+        self._check_unit(op)
         lanes = lanes_of(*operands.values())
         if repeat is None:
             if mask != ALL or strides:
@@ -62,26 +116,32 @@ class Vector(Builder):
                 self.fail(f"mask of {op} must have {lanes} bits, not {mask:#x}")
             pieces = iter([(operands, repeat, mask)])
         return [
-            self._one(op, views, lanes, count, enabled, strides or {}, fields)
+            self._one(op, views, lanes, count, enabled, strides, fields)
             for views, count, enabled in pieces
         ]
+
+    def _check_unit(self, op: str) -> None:
+        if Unit.V not in self.units:
+            self.fail(f"{op} must be on a core with a vector unit, not on {self}")
 
     def _pieces(
         self, op: str, operands: dict[str, View], lanes: int
     ) -> Iterator[tuple[dict[str, View], int, int]]:
+        """Yield views, repeat and mask of the instructions that all elements of the views need."""
         sizes = {view.size for view in operands.values()}
         if len(sizes) != 1 or not all(view.is_contiguous for view in operands.values()):
             shown = ", ".join(map(str, operands.values()))
             self.fail(f"operands of {op} must be contiguous and of one size, not {shown}")
         size = sizes.pop()
         flat = {name: view.reshape(size) for name, view in operands.items()}
-        at = 0
-        while at < size:
-            repeat = min((size - at) // lanes, MAX_REPEAT)
-            count = repeat * lanes or size - at
-            views = {name: view[at : at + count] for name, view in flat.items()}
+        start = 0
+        while start < size:
+            # Whole repeats first; elements that do not fill a repeat are one masked instruction.
+            repeat = min((size - start) // lanes, MAX_REPEAT)
+            count = repeat * lanes or size - start
+            views = {name: view[start : start + count] for name, view in flat.items()}
             yield views, repeat or 1, ALL if repeat else prefix(count)
-            at += count
+            start += count
 
     def _one(
         self,
@@ -90,7 +150,7 @@ class Vector(Builder):
         lanes: int,
         repeat: int,
         mask: int,
-        strides: dict[str, tuple[int, int]],
+        strides: Strides,
         fields: dict[str, Any],
     ) -> Instruction:
         all_fields: dict[str, Any] = {
@@ -106,10 +166,27 @@ class Vector(Builder):
                 writes = spans
             else:
                 reads += spans
-        if op in _ACCUMULATE:
+        if op in _READS_DST:
             reads += writes
         all_fields |= fields
-        return self._vector(op, operands, all_fields, reads, writes, repeat, lanes, mask)
+        return self._make_vector(op, operands, all_fields, reads, writes, repeat, lanes, mask)
+
+    def _make_vector(
+        self,
+        op: str,
+        operands: dict[str, View],
+        fields: dict[str, Any],
+        reads: tuple[Span, ...],
+        writes: tuple[Span, ...],
+        repeat: int,
+        lanes: int = 0,
+        mask: int = ALL,
+    ) -> Instruction:
+        """Make an instruction of the vector unit; its work is the enabled lanes of all repeats."""
+        enabled = lanes if mask == ALL else mask.bit_count()
+        widest = max(operands.values(), key=lambda v: v.itemsize).dtype if operands else ""
+        work = Work(repeats=repeat, operations=repeat * enabled, precision=widest)
+        return self._new(Unit.V, op, Kind.NORMAL, operands, fields, reads, writes, "", work)
 
     def _vector(
         self,
@@ -122,162 +199,133 @@ class Vector(Builder):
         lanes: int = 0,
         mask: int = ALL,
     ) -> Instruction:
-        if Unit.V not in self.units:
-            self.fail(f"{op} must be on a core with a vector unit, not on {self}")
-        enabled = lanes if mask == ALL else mask.bit_count()
-        widest = max(operands.values(), key=lambda v: v.itemsize).dtype if operands else ""
-        work = Work(repeats=repeat, operations=repeat * enabled, precision=widest)
-        return self.add(
-            Unit.V, op, operands=operands, fields=fields, reads=reads, writes=writes, work=work
-        )
+        """Append an instruction of the vector unit of which all is known."""
+        self._check_unit(op)
+        made = self._make_vector(op, operands, fields, reads, writes, repeat, lanes, mask)
+        return self.append(made)
 
-    # Two operands.
+    # Comparison and selection: the lanes' bits are in a register, or one after another in memory.
 
-    def _two(self, op: str, dst: View, src0: View, src1: View, **how: Any) -> list[Instruction]:
-        return self.vector(op, {"dst": dst, "src0": src0, "src1": src1}, **how)
-
-    def vadd(self, dst: View, src0: View, src1: View, **how: Any) -> list[Instruction]:
-        """dst = src0 + src1; ``how`` as `vector` takes it."""
-        return self._two("vadd", dst, src0, src1, **how)
-
-    def vsub(self, dst: View, src0: View, src1: View, **how: Any) -> list[Instruction]:
-        """dst = src0 − src1."""
-        return self._two("vsub", dst, src0, src1, **how)
-
-    def vmul(self, dst: View, src0: View, src1: View, **how: Any) -> list[Instruction]:
-        """dst = src0 · src1."""
-        return self._two("vmul", dst, src0, src1, **how)
-
-    def vdiv(self, dst: View, src0: View, src1: View, **how: Any) -> list[Instruction]:
-        """dst = src0 / src1."""
-        return self._two("vdiv", dst, src0, src1, **how)
-
-    def vmax(self, dst: View, src0: View, src1: View, **how: Any) -> list[Instruction]:
-        """dst = the larger of src0 and src1."""
-        return self._two("vmax", dst, src0, src1, **how)
-
-    def vmin(self, dst: View, src0: View, src1: View, **how: Any) -> list[Instruction]:
-        """dst = the smaller of src0 and src1."""
-        return self._two("vmin", dst, src0, src1, **how)
-
-    def vand(self, dst: View, src0: View, src1: View, **how: Any) -> list[Instruction]:
-        """dst = src0 and src1, bit by bit."""
-        return self._two("vand", dst, src0, src1, **how)
-
-    def vor(self, dst: View, src0: View, src1: View, **how: Any) -> list[Instruction]:
-        """dst = src0 or src1, bit by bit."""
-        return self._two("vor", dst, src0, src1, **how)
-
-    def vmla(self, dst: View, src0: View, src1: View, **how: Any) -> list[Instruction]:
-        """dst = dst + src0 · src1."""
-        return self._two("vmla", dst, src0, src1, **how)
-
-    def vsel(
-        self, dst: View, src0: View, src1: View, bits: View | None = None, **how: Any
+    def vcmp(
+        self,
+        src0: View,
+        src1: View,
+        condition: str,
+        *,
+        repeat: int | None = 1,
+        mask: int = ALL,
+        strides: Strides | None = None,
     ) -> list[Instruction]:
-        """dst = src0 where the bit of the lane is set, src1 where not.
+        """Compare src0 with src1 into the mask register, one repeat by default.
 
-        The bits are in the mask register that `vcmp` wrote, or, with ``repeat``, at ``bits``:
-        a bit for each lane, repeat after repeat.
+        Parameters
+        ----------
+        src0, src1 : View
+        condition : {"lt", "gt", "ge", "le", "eq", "ne"}
+        repeat, mask, strides
+            As ``vector`` takes them.
         """
-        if bits is None:
-            return self._two("vsel", dst, src0, src1, **how)
-        made = self._two("vsel", dst, src0, src1, **how)
-        if len(made) != 1:
-            self.fail("vsel with bits in memory must be one instruction, with a repeat")
-        (one,) = made
-        span = Span(bits.buffer, bits.offset, one.fields["repeat"] * lanes_of(dst, src0) // 8)
-        operands = {**one.operands, "bits": bits}
-        self.instructions.pop()
-        return [self._again(one, operands=operands, reads=(*one.reads, span))]
-
-    def _again(self, one: Instruction, **changes: Any) -> Instruction:
-        names = ("operands", "fields", "reads", "writes", "path", "work")
-        return self.add(
-            one.unit, one.op, one.kind, **{n: changes.get(n, getattr(one, n)) for n in names}
-        )
-
-    # One operand, with and without a scalar.
-
-    def _unary(self, op: str, dst: View, src: View, **how: Any) -> list[Instruction]:
-        return self.vector(op, {"dst": dst, "src": src}, **how)
-
-    def vadds(self, dst: View, src: View, scalar: float, **how: Any) -> list[Instruction]:
-        """dst = src + scalar."""
-        return self._unary("vadds", dst, src, scalar=scalar, **how)
-
-    def vmuls(self, dst: View, src: View, scalar: float, **how: Any) -> list[Instruction]:
-        """dst = src · scalar."""
-        return self._unary("vmuls", dst, src, scalar=scalar, **how)
-
-    def vmaxs(self, dst: View, src: View, scalar: float, **how: Any) -> list[Instruction]:
-        """dst = the larger of src and scalar."""
-        return self._unary("vmaxs", dst, src, scalar=scalar, **how)
-
-    def vmins(self, dst: View, src: View, scalar: float, **how: Any) -> list[Instruction]:
-        """dst = the smaller of src and scalar."""
-        return self._unary("vmins", dst, src, scalar=scalar, **how)
-
-    def vaxpy(self, dst: View, src: View, scalar: float, **how: Any) -> list[Instruction]:
-        """dst = dst + src · scalar."""
-        return self._unary("vaxpy", dst, src, scalar=scalar, **how)
-
-    def vabs(self, dst: View, src: View, **how: Any) -> list[Instruction]:
-        """dst = |src|."""
-        return self._unary("vabs", dst, src, **how)
-
-    def vexp(self, dst: View, src: View, **how: Any) -> list[Instruction]:
-        """dst = e to the src."""
-        return self._unary("vexp", dst, src, **how)
-
-    def vln(self, dst: View, src: View, **how: Any) -> list[Instruction]:
-        """dst = natural logarithm of src."""
-        return self._unary("vln", dst, src, **how)
-
-    def vrec(self, dst: View, src: View, **how: Any) -> list[Instruction]:
-        """dst = 1 / src."""
-        return self._unary("vrec", dst, src, **how)
-
-    def vsqrt(self, dst: View, src: View, **how: Any) -> list[Instruction]:
-        """dst = square root of src."""
-        return self._unary("vsqrt", dst, src, **how)
-
-    def vrsqrt(self, dst: View, src: View, **how: Any) -> list[Instruction]:
-        """dst = 1 / square root of src."""
-        return self._unary("vrsqrt", dst, src, **how)
-
-    def vrelu(self, dst: View, src: View, **how: Any) -> list[Instruction]:
-        """dst = the larger of src and 0."""
-        return self._unary("vrelu", dst, src, **how)
-
-    def vnot(self, dst: View, src: View, **how: Any) -> list[Instruction]:
-        """dst = not src, bit by bit."""
-        return self._unary("vnot", dst, src, **how)
-
-    def vconv(self, dst: View, src: View, rounding: str = "none", **how: Any) -> list[Instruction]:
-        """dst = src converted; a repeat has as many lanes as the wider of the two dtypes."""
-        return self._unary("vconv", dst, src, rounding=rounding, **how)
-
-    def vdup(self, dst: View, scalar: float, **how: Any) -> list[Instruction]:
-        """dst = scalar."""
-        return self.vector("vdup", {"dst": dst}, scalar=scalar, **how)
-
-    # Comparison.
-
-    def vcmp(self, src0: View, src1: View, condition: str, **how: Any) -> list[Instruction]:
-        """Compare one repeat into the mask register: "lt", "gt", "ge", "le", "eq" or "ne"."""
-        how = {"repeat": 1, **how}
-        return self.vector("vcmp", {"src0": src0, "src1": src1}, condition=condition, **how)
+        sources = {"src0": src0, "src1": src1}
+        options: Lanes = {"repeat": repeat, "mask": mask, "strides": strides}
+        return self.vector("vcmp", sources, **options, condition=condition)
 
     def vcmpv(
-        self, dst: View, src0: View, src1: View, condition: str, *, repeat: int, **how: Any
+        self,
+        dst: View,
+        src0: View,
+        src1: View,
+        condition: str,
+        *,
+        repeat: int,
+        mask: int = ALL,
+        strides: Strides | None = None,
     ) -> list[Instruction]:
-        """Compare into bits in memory: one for each lane, repeat after repeat without gaps."""
+        """Compare src0 with src1 into bits at dst, one for each lane, without gaps.
+
+        Parameters
+        ----------
+        dst : View
+            The first bit is the lowest one of its first byte.
+        src0, src1 : View
+        condition : {"lt", "gt", "ge", "le", "eq", "ne"}
+        repeat, mask, strides
+            As ``vector`` takes them.
+        """
         sources = {"src0": src0, "src1": src1}
-        (one,) = self.vector("vcmpv", sources, repeat=repeat, condition=condition, **how)
-        self.instructions.pop()
-        bits = Span(dst.buffer, dst.offset, repeat * lanes_of(src0, src1) // 8)
-        return [self._again(one, operands={"dst": dst, **sources}, writes=(bits,))]
+        fields = {"condition": condition}
+        return self._into_bits("vcmpv", dst, sources, repeat, mask, strides, fields)
+
+    def vcmpvs(
+        self,
+        dst: View,
+        src: View,
+        scalar: float,
+        condition: str,
+        *,
+        repeat: int,
+        mask: int = ALL,
+        strides: Strides | None = None,
+    ) -> list[Instruction]:
+        """Compare src with a scalar into bits at dst, one for each lane, without gaps.
+
+        Parameters
+        ----------
+        dst : View
+            The first bit is the lowest one of its first byte.
+        src : View
+        scalar : float
+        condition : {"lt", "gt", "ge", "le", "eq", "ne"}
+        repeat, mask, strides
+            As ``vector`` takes them.
+        """
+        fields = {"scalar": scalar, "condition": condition}
+        return self._into_bits("vcmpvs", dst, {"src": src}, repeat, mask, strides, fields)
+
+    def _into_bits(
+        self,
+        op: str,
+        dst: View,
+        sources: dict[str, View],
+        repeat: int,
+        mask: int,
+        strides: Strides | None,
+        fields: dict[str, Any],
+    ) -> list[Instruction]:
+        (made,) = self._lanewise(op, sources, repeat, mask, strides or {}, fields)
+        bits = Span(dst.buffer, dst.offset, repeat * lanes_of(*sources.values()) // 8)
+        return [self.append(replace(made, operands={"dst": dst, **sources}, writes=(bits,)))]
+
+    def vsel(
+        self,
+        dst: View,
+        src0: View,
+        src1: View,
+        bits: View | None = None,
+        *,
+        repeat: int | None = None,
+        mask: int = ALL,
+        strides: Strides | None = None,
+    ) -> list[Instruction]:
+        """Set dst to src0 where the bit of the lane is set, else to src1.
+
+        Parameters
+        ----------
+        dst, src0, src1 : View
+        bits : View, optional
+            Bits in memory, one for each lane, repeat after repeat; they need a ``repeat``. Without
+            them, the bits are those of the mask register, which ``vcmp`` wrote.
+        repeat, mask, strides
+            As ``vector`` takes them.
+        """
+        views = {"dst": dst, "src0": src0, "src1": src1}
+        made = self._lanewise("vsel", views, repeat, mask, strides or {}, {})
+        if bits is not None:
+            if len(made) != 1:
+                self.fail("vsel with bits in memory must be one instruction, with a repeat")
+            nbytes = made[0].fields["repeat"] * lanes_of(dst, src0) // 8
+            reads = (*made[0].reads, Span(bits.buffer, bits.offset, nbytes))
+            made = [replace(made[0], operands={**views, "bits": bits}, reads=reads)]
+        return [self.append(instr) for instr in made]
 
     # Reductions.
 
@@ -294,21 +342,28 @@ class Vector(Builder):
         src_repeat_stride: int | None = None,
         order: str = "value_index",
     ) -> Instruction:
-        """vcadd, vcmax, vcmin (a repeat), vcgadd, vcgmax, vcgmin (each block), vcpadd (pairs).
+        """Append a reduction of each repeat, each block of 32 bytes, or each pair of lanes.
 
-        ``dst_repeat_bytes`` is from the result of a repeat to that of the next; results follow
-        each other by default. vcmax and vcmin give the value and its lane's number, or as
-        ``order`` says: "value_index", "index_value", "value", "index".
+        Parameters
+        ----------
+        op : {"vcadd", "vcmax", "vcmin", "vcgadd", "vcgmax", "vcgmin", "vcpadd"}
+            A "g" in the name stands for each block, a "p" for pairs.
+        dst, src : View
+        repeat, mask
+            As ``vector`` takes them.
+        dst_repeat_bytes : int, optional
+            Bytes from the results of a repeat to those of the next one. By default, results follow
+            each other without a gap.
+        src_block_stride, src_repeat_stride : int
+        order : {"value_index", "index_value", "value", "index"}
+            What vcmax and vcmin write: the value, the number of its lane, or both.
         """
         lanes = lanes_of(src)
-        one = {"vcadd": 1, "vcmax": 2, "vcmin": 2, "vcpadd": lanes // 2}.get(op, 8)
-        if op in ("vcmax", "vcmin") and order in ("value", "index"):
-            one = 1
-        wide = one * src.itemsize
-        dst_repeat_bytes = wide if dst_repeat_bytes is None else dst_repeat_bytes
+        width = VECTOR_OPS[op].results_of(lanes, order) * src.itemsize
+        dst_repeat_bytes = width if dst_repeat_bytes is None else dst_repeat_bytes
         src_repeat_stride = REPEAT_BYTES // 32 if src_repeat_stride is None else src_repeat_stride
         reads = lane_spans(src, lanes, mask, repeat, src_block_stride, src_repeat_stride)
-        writes = Span(dst.buffer, dst.offset, wide, ((repeat, dst_repeat_bytes),))
+        writes = Span(dst.buffer, dst.offset, width, ((repeat, dst_repeat_bytes),))
         fields = {
             "repeat": repeat,
             "mask": prefix(lanes) if mask == ALL else mask,
@@ -320,15 +375,27 @@ class Vector(Builder):
         views = {"dst": dst, "src": src}
         return self._vector(op, views, fields, reads, (writes,), repeat, lanes, mask)
 
-    # Whole views: what is read and written are the views themselves.
+    # Whole views.
 
     def vector_views(
         self, op: str, operands: dict[str, View], *, repeat: int = 1, **fields: Any
     ) -> Instruction:
-        """An operation that touches its views as they are: vtranspose, v4dtrans, vgather, …"""
+        """Append an instruction that reads and writes all elements of its views and no others.
+
+        Parameters
+        ----------
+        op : str
+            Name of the instruction.
+        operands : dict of str to View
+            The instruction writes the operand that is called dst and reads the others.
+        repeat : int
+            Passes of 256 bytes, for the time that the instruction takes.
+        **fields
+            Other fields of the instruction.
+        """
         reads = tuple(view.span for name, view in operands.items() if name != "dst")
         writes = tuple(view.span for name, view in operands.items() if name == "dst")
-        if op in _ACCUMULATE:
+        if op in _READS_DST:
             reads += writes
         return self._vector(op, operands, {"repeat": repeat, **fields}, reads, writes, repeat)
 
@@ -336,6 +403,18 @@ class Vector(Builder):
         """Transpose 16×16 elements of 16 bits."""
         return self.vector_views("vtranspose", {"dst": dst, "src": src}, repeat=2)
 
+    def v4dtrans(
+        self, dst: View, src: View, *, pixels: int, channels: int, mode: int = 0
+    ) -> Instruction:
+        """Turn pixels × channels into channels × pixels, or back.
 
-#: Operations that read what they write.
-_ACCUMULATE = frozenset({"vmla", "vmadd", "vmaddrelu", "vaxpy"})
+        Parameters
+        ----------
+        dst, src : View
+            Views of pixels · channels elements.
+        pixels, channels : int
+        mode : {0, 1}
+            0 is to channels × pixels, 1 is back.
+        """
+        fields = {"pixels": pixels, "channels": channels, "mode": mode}
+        return self.vector_views("v4dtrans", {"dst": dst, "src": src}, **fields)

@@ -1,8 +1,8 @@
-"""What programs compute: every instruction as a function on NumPy memories.
+"""The results of programs: every instruction as a function on NumPy memories.
 
-`Functional` has the memories of a program's cores and carries instructions out one by one, in
-whatever order it is told; vector arithmetic is `golden.vector`'s and the Cube's `golden.cube`'s, to
-the bit.
+``Functional`` has the memories of a program's cores and carries out instructions one by one, in the
+order in which its caller gives them. It is bit-exact: vector arithmetic is that of
+``golden.vector``, and products of the Cube are those of ``golden.cube``.
 """
 
 from .functional import Functional

@@ -17,7 +17,7 @@ from .vectors import VECTORS
 
 __all__ = ["COMPILE_AFTER", "Functional"]
 
-#: Vector instructions after which compiled code takes those that it has.
+#: Number of vector instructions after which compiled code carries out those that it can.
 COMPILE_AFTER = 1000
 
 _NOTHING = frozenset(
@@ -36,28 +36,29 @@ _NOTHING = frozenset(
 
 
 class Functional:
-    """The data of a program, and what its instructions do to them.
+    """The data of a program, which its instructions change.
 
     Parameters
     ----------
     program : Program
     cube : {"golden", "fast", "rtl"} or callable
-        How mmad computes: golden to the bit in `preset`; "fast" by FP32 BLAS, each sum off by at
-        most (K + 1)·2⁻²⁴·(|C| + Σ|A·B|); "rtl" by the compiled unit; or a `Product` of your own.
+        How mmad computes: "golden" is bit-exact in ``preset``; "fast" uses BLAS in FP32, with an
+        error of each sum of at most (K + 1)·2⁻²⁴·(|C| + Σ|A·B|); "rtl" uses the compiled unit;
+        a ``Product`` of your own is called.
     preset : str
-        Accuracy preset of the golden Cube.
+        Accuracy preset of the golden Cube; others ignore it.
 
     Attributes
     ----------
     gm : ndarray of uint8
-        Global memory: the program's tensors, with their data where it has some, else zero.
+        Global memory: the program's tensors with their data, or with zeros if they have none.
     vectors : int
-        Vector instructions so far.
+        Number of vector instructions that have been carried out.
 
     Raises
     ------
     ValueError
-        For a `cube` that is none.
+        If there is no such ``cube``.
     """
 
     def __init__(self, program: Program, cube: str | Product = "golden", preset: str = "ieee"):
@@ -80,7 +81,7 @@ class Functional:
         self.vectors = 0
 
     def memory(self, core: Core) -> Memory:
-        """The buffers of a core."""
+        """Return the buffers of a core."""
         key = (core.kind.name, core.index)
         if key not in self._memories:
             own = {b.name: np.zeros(b.nbytes, np.uint8) for b in core.kind.buffers.values()}
@@ -93,7 +94,7 @@ class Functional:
         Raises
         ------
         FunctionalError
-            When it reaches outside a buffer, or does what is not modelled.
+            If the instruction reaches outside a buffer, or what it computes is not modelled.
         """
         op = one.op
         if op in _NOTHING:
@@ -115,7 +116,10 @@ class Functional:
             raise FunctionalError(one, str(error)) from None
 
     def _vector(self, memory: Memory, one: Instruction) -> None:
-        """With the compiled twin once there are many: loading it takes its time."""
+        """Carry out a vector instruction, with the compiled twin after the first thousand.
+
+        Loading compiled code takes longer than a short program.
+        """
         self.vectors += 1
         if self.vectors > COMPILE_AFTER:
             from .vectors_compiled import compiled
@@ -127,26 +131,35 @@ class Functional:
     def run(self) -> None:
         """Carry out the whole program, core after core, each in program order.
 
-        That is the result of every run in which cores do not wait for each other and no race
-        decides anything.
+        Every timed run has the same result if cores do not wait for each other and the program
+        has no race.
         """
         for core in self.program:
             for one in core.instructions:
                 self.execute(core, one)
 
     def read(self, what: str | View, core: Core | None = None) -> np.ndarray:
-        """A copy of what a tensor or a view holds; of a core's own buffer with the core.
+        """Return a copy of the elements of a tensor or a view.
+
+        Parameters
+        ----------
+        what : str or View
+            Name of a tensor, or a view.
+        core : Core, optional
+            The core whose buffer a view is in; needed unless that is global memory.
 
         Raises
         ------
-        KeyError, ValueError
-            For a name that is no tensor's, and a core's buffer without the core.
+        KeyError
+            If no tensor has the name.
+        ValueError
+            If a view is in a core's buffer and the core is missing.
         """
         view = self.program.tensors[what] if isinstance(what, str) else what
         return self._memory_of(view, core).elements(view).copy()
 
     def write(self, what: str | View, data: Any, core: Core | None = None) -> None:
-        """Put data into a tensor or a view."""
+        """Write data into a tensor or a view; parameters as of ``read``."""
         view = self.program.tensors[what] if isinstance(what, str) else what
         elements = self._memory_of(view, core).elements(view)
         elements[...] = np.asarray(data).astype(DTYPES[view.dtype])
@@ -159,5 +172,5 @@ class Functional:
         return self.memory(core)
 
     def tensors(self) -> Mapping[str, np.ndarray]:
-        """What all tensors hold, by name."""
+        """Return copies of all tensors by name."""
         return {name: self.read(name) for name in self.program.tensors}

@@ -1,6 +1,6 @@
-"""Vector instructions that pick elements: by byte offsets, by bits, or in the order of scores.
+"""Vector instructions that select elements by byte offsets, by bits, or in the order of scores.
 
-A sorted element is 8 bytes: the score first, an index in the last four.
+A sorted element has 8 bytes: the score first, an index in the last four.
 """
 
 from dataclasses import replace
@@ -10,21 +10,16 @@ import numpy as np
 from vitruvian.sim.davinci.isa.instruction import Instruction
 from vitruvian.sim.davinci.isa.lanes import lanes_of
 from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES
+from vitruvian.sim.davinci.isa.vector import PAIR_BYTES, PATTERNS, SORTED
 from vitruvian.sim.davinci.semantics.lanes import enabled
 from vitruvian.sim.davinci.semantics.memory import FunctionalError, Memory
 
-__all__ = ["PAIR_BYTES", "PATTERNS", "PICKS", "SORTED"]
-
-#: Elements that vbitsort sorts, and bytes of one with its index.
-SORTED, PAIR_BYTES = 32, 8
-
-#: Patterns of vreduce by their numbers: (which of every so many elements, how many); 0 reads bits.
-PATTERNS = {1: (0, 2), 2: (1, 2), 3: (0, 4), 4: (1, 4), 5: (2, 4), 6: (3, 4), 7: (0, 1)}
+__all__ = ["GATHER_SORT"]
 
 
-def _gather(memory: Memory, one: Instruction) -> None:
-    """Lane l of a repeat is the element at `base` + its offset, in bytes."""
-    f, dst, offsets = one.fields, one.operands["dst"], one.operands["offsets"]
+def _gather(memory: Memory, instr: Instruction) -> None:
+    """Set lane l of a repeat to the element at ``base`` + the lane's offset, in bytes."""
+    f, dst, offsets = instr.fields, instr.operands["dst"], instr.operands["offsets"]
     lanes, repeat, kind = lanes_of(dst), f["repeat"], DTYPES[dst.dtype]
     places = f["base"] + memory.at(offsets, (repeat, lanes), (4 * lanes, 4)).astype(np.int64)
     on = enabled(f["mask"], lanes)
@@ -32,17 +27,17 @@ def _gather(memory: Memory, one: Instruction) -> None:
     places = places[:, on]
     source = memory.buffers["UB"]
     if places.size and places.max() + kind.itemsize > len(source):
-        raise FunctionalError(one, f"byte {places.max()} is not within {len(source)}")
+        raise FunctionalError(instr, f"byte {places.max()} is not within {len(source)}")
     values = source[places[..., None] + np.arange(kind.itemsize)].view(kind)[..., 0]
     step = f["dst_repeat_stride"] * BLOCK_BYTES
-    for i in range(repeat):  # of those that lie on one another the last one stays
+    for i in range(repeat):  # where repeats overlap, the last one stays
         place = replace(dst, offset=dst.offset + i * step)
         memory.at(place, (lanes,), (kind.itemsize,))[on] = values[i]
 
 
-def _reduce(memory: Memory, one: Instruction) -> None:
-    """Elements whose bits are set, one after the other."""
-    f, dst, src = one.fields, one.operands["dst"], one.operands["src"]
+def _reduce(memory: Memory, instr: Instruction) -> None:
+    """Write the elements that a pattern or bits name, one after another."""
+    f, dst, src = instr.fields, instr.operands["dst"], instr.operands["src"]
     width, repeat, count = src.itemsize, f["repeat"], f["count"]
     per = BLOCK_BYTES // width
     shape = (repeat, -(-count // per), per)
@@ -53,35 +48,36 @@ def _reduce(memory: Memory, one: Instruction) -> None:
         picked = np.ascontiguousarray(values[:, first::step]).ravel()
     else:
         shape, strides = (repeat, -(-count // 8)), (f["bits_repeat_stride"] * BLOCK_BYTES, 1)
-        data = memory.at(one.operands["src1"], shape, strides, "uint8")
+        data = memory.at(instr.operands["src1"], shape, strides, "uint8")
         bits = np.unpackbits(np.ascontiguousarray(data), axis=1, bitorder="little")[:, :count]
         picked = values[bits.astype(bool)]
     memory.at(dst, picked.shape, (width,))[...] = picked
 
 
-def _bitsort(memory: Memory, one: Instruction) -> None:
-    """Groups of 32 scores with their indices, the highest first; of equal ones the first."""
-    src, repeat = one.operands["src"], one.fields["repeat"]
+def _bitsort(memory: Memory, instr: Instruction) -> None:
+    """Sort groups of 32 scores with their indices, highest first; equal ones keep their order."""
+    src, repeat = instr.operands["src"], instr.fields["repeat"]
     shape, width = (repeat, SORTED), src.itemsize
     scores = memory.at(src, shape, (SORTED * width, width))
-    indices = memory.at(one.operands["src1"], shape, (SORTED * 4, 4), "uint32")
+    indices = memory.at(instr.operands["src1"], shape, (SORTED * 4, 4), "uint32")
     order = np.argsort(-scores.astype(np.float64), axis=1, kind="stable")
     made = np.zeros((*shape, PAIR_BYTES), np.uint8)
     ordered = np.ascontiguousarray(np.take_along_axis(scores, order, 1))
     made[..., :width] = ordered.view(np.uint8).reshape(*shape, width)
     ordered = np.ascontiguousarray(np.take_along_axis(indices, order, 1))
     made[..., 4:] = ordered.view(np.uint8).reshape(*shape, 4)
-    memory.at(one.operands["dst"], (made.size,), (1,), "uint8")[...] = made.ravel()
+    memory.at(instr.operands["dst"], (made.size,), (1,), "uint8")[...] = made.ravel()
 
 
-def _merge(memory: Memory, one: Instruction) -> None:
-    """Lists in order to one: the highest of their heads each time, of equal ones the first list's.
+def _merge(memory: Memory, instr: Instruction) -> None:
+    """Merge lists: take the highest of their heads each time, of equal ones the first list's.
 
-    An element that is higher than one before it in its list leaves right behind that.
+    An element that is higher than one before it in its list follows that one directly, because a
+    merge only looks at the heads.
     """
-    f, dst = one.fields, one.operands["dst"]
+    f, dst = instr.fields, instr.operands["dst"]
     if "lists" not in f:
-        raise FunctionalError(one, "what this operation computes is not modelled")
+        raise FunctionalError(instr, "what this operation computes is not modelled")
     kind, lists = DTYPES[dst.dtype], f["lists"]
     total = sum(length for _, length in lists)
     source = memory.buffers["UB"]
@@ -99,5 +95,5 @@ def _merge(memory: Memory, one: Instruction) -> None:
     memory.at(dst, (made.size,), (1,), "uint8")[...] = made.ravel()
 
 
-#: Functions of a memory and an instruction, by operation.
-PICKS = {"vgather": _gather, "vreduce": _reduce, "vbitsort": _bitsort, "vmrgsort": _merge}
+#: Functions of a memory and an instruction, by their keys in the table of vector instructions.
+GATHER_SORT = {"gather": _gather, "compaction": _reduce, "sort": _bitsort, "merge": _merge}

@@ -1,4 +1,4 @@
-"""Lanes of vector operands as arrays, and when all repeats of an instruction are one step."""
+"""Lanes of vector operands as arrays, and a test for repeats that may be computed all at once."""
 
 from functools import lru_cache
 
@@ -13,7 +13,7 @@ __all__ = ["enabled", "independent", "load", "put", "store", "windows"]
 
 @lru_cache(1024)
 def enabled(mask: int, lanes: int) -> np.ndarray | None:
-    """Lanes that a mask enables, as (lanes,) truth values; None for all of them."""
+    """Return the lanes that a mask enables as a (lanes,) ndarray of bool; None for all lanes."""
     full = (1 << lanes) - 1
     if mask & full == full:
         return None
@@ -23,16 +23,16 @@ def enabled(mask: int, lanes: int) -> np.ndarray | None:
 def load(
     memory: Memory, view: View, lanes: int, repeat: int, block: int, step: int, mask: int
 ) -> np.ndarray:
-    """What an operand holds: (repeat, lanes) elements, those of disabled lanes of any value.
+    """Return the elements of an operand, (repeat, lanes); disabled lanes may have any value.
 
     Parameters
     ----------
     memory : Memory
     view : View
-        Its first byte and dtype count.
+        Only its first byte and its dtype are used.
     lanes, repeat : int
     block, step : int
-        Blocks from block to block within a repeat, and from repeat to repeat.
+        Blocks of 32 bytes from block to block within a repeat, and from repeat to repeat.
     mask : int
     """
     try:
@@ -45,9 +45,9 @@ def load(
 def windows(
     memory: Memory, operands: list[tuple[View, int, int]], lanes: int, repeat: int
 ) -> list[np.ndarray] | None:
-    """The operands' own bytes as (repeat, lanes) or (repeat, blocks, elements) arrays.
+    """Return the operands' own bytes as (repeat, lanes) or (repeat, blocks, elements) arrays.
 
-    None if a lane is outside its buffer, be it enabled or not.
+    The result is None if any lane, enabled or not, is outside its buffer.
     """
     try:
         return [_window(memory, v, lanes, repeat, block, step) for v, block, step in operands]
@@ -56,7 +56,7 @@ def windows(
 
 
 def put(array: np.ndarray, values: np.ndarray, on: np.ndarray | None) -> None:
-    """Put (repeat, lanes) elements into the enabled lanes of a window."""
+    """Write (repeat, lanes) elements to the enabled lanes of a window."""
     if on is None:
         array[...] = values if values.shape == array.shape else values.reshape(array.shape)
     else:
@@ -71,7 +71,7 @@ def store(
     step: int,
     mask: int,
 ) -> None:
-    """Put (repeat, lanes) elements into the enabled lanes of an operand."""
+    """Write (repeat, lanes) elements to the enabled lanes of an operand."""
     repeat, lanes = values.shape
     try:
         array = _window(memory, view, lanes, repeat, block, step)
@@ -91,7 +91,7 @@ def _window(memory: Memory, view: View, lanes: int, repeat: int, block: int, ste
 
 
 def _bytes(view: View, lanes: int, repeat: int, block: int, step: int, mask: int, size: int):
-    """First bytes of (repeat, lanes) elements; 0 for disabled ones outside the buffer."""
+    """Return first bytes of (repeat, lanes) elements; 0 for disabled ones outside the buffer."""
     width = DTYPES[view.dtype].itemsize
     per = BLOCK_BYTES // width
     lane = np.arange(lanes)
@@ -123,7 +123,7 @@ def _scatter(memory, view, values, block, step, mask) -> None:
 
 @lru_cache(4096)
 def _disjoint(blocks: int, repeat: int, block: int, step: int) -> bool:
-    """Whether no two blocks of an operand are the same."""
+    """Return True if no two blocks of an operand are the same."""
     at = np.arange(repeat)[:, None] * step + np.arange(blocks) * block
     return len(np.unique(at)) == at.size
 
@@ -131,20 +131,22 @@ def _disjoint(blocks: int, repeat: int, block: int, step: int) -> bool:
 def independent(
     lanes: int, repeat: int, target: tuple[View, int, int], sources: list[tuple[View, int, int]]
 ) -> bool:
-    """Whether no repeat writes what a later one reads or writes, so that all can be done at once.
+    """Return True if no repeat writes bytes that a later one reads or writes.
+
+    All repeats may then be computed at once.
 
     Parameters
     ----------
     lanes, repeat : int
     target : (View, int, int)
-        What is written, with its block and repeat strides.
+        The operand that is written, with its block and repeat strides.
     sources : list of (View, int, int)
-        What is read.
+        The operands that are read.
 
     Returns
     -------
     bool
-        False also in doubt: one after the other is always right.
+        False also if this test cannot tell: one repeat after another is always right.
     """
     if repeat == 1:
         return True
@@ -170,7 +172,7 @@ def independent(
 
 
 def _reach(operand: tuple[View, int, int], lanes: int, repeat: int) -> tuple[int, int]:
-    """First byte, and one past the last, with the gaps between."""
+    """Return the first byte of an operand and one past its last byte."""
     view, block, step = operand
     blocks = max(lanes * DTYPES[view.dtype].itemsize // BLOCK_BYTES, 1)
     return view.offset, view.offset + BLOCK_BYTES * ((repeat - 1) * step + (blocks - 1) * block + 1)

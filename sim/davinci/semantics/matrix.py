@@ -1,4 +1,4 @@
-"""The Cube's product on fractals: golden, to the bit, or fast, in FP32."""
+"""The Cube's product on fractals: golden, which is bit-exact, or fast, in FP32."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -14,13 +14,14 @@ from .memory import FunctionalError, Memory
 
 __all__ = ["CUBES", "Product", "fractals_to_matrix", "golden_product", "matrix_product"]
 
-#: Computes D = C + A·B: of codes or integers (m, k), (k, n), (m, n), and their dtypes.
+#: A function of A (m, k), B (k, n) and C (m, n), codes or integers, and of their dtypes. It
+#: returns D = C + A·B (m, n).
 Product = Callable[[np.ndarray, np.ndarray, np.ndarray, str, str, str], np.ndarray]
 
 
 @lru_cache(64)
 def _spec(a: str, b: str, c: str, preset: str) -> DotSpec | IntDotSpec:
-    """What a block of K terms computes: K is 32 bytes of the operands."""
+    """Return the dot product of a block of K terms; K is 32 bytes of the operands."""
     k = BLOCK_BYTES // DTYPES[a].itemsize
     if DTYPES[a].kind in "iu" and a != "bf16":
         return IntDotSpec(k=k, signed_a=a == "int8", signed_b=b == "int8")
@@ -28,9 +29,9 @@ def _spec(a: str, b: str, c: str, preset: str) -> DotSpec | IntDotSpec:
 
 
 def golden_product(preset: str = "ieee") -> Product:
-    """The exact product in an accuracy preset: blocks of 32 bytes of K, one rounding each.
+    """Return the bit-exact product in an accuracy preset: one rounding for 32 bytes of K.
 
-    K that is no multiple of a block is filled up with +0.
+    If K is not a multiple of a block, +0 fills the last block.
     """
 
     def product(a, b, c, dtype_a, dtype_b, dtype_c):
@@ -49,10 +50,10 @@ def _filled(x: np.ndarray, k: int, axis: int) -> np.ndarray:
 
 
 def fast_product(a, b, c, dtype_a, dtype_b, dtype_c):
-    """In FP32 by BLAS, C and D included; integers in float64, which is exact.
+    """Return C + A·B, computed by BLAS in FP32, or for integers in float64, which is exact.
 
-    Each sum of K products is off by at most (K + 1)·2⁻²⁴·(|C| + Σ|A·B|), in whatever order BLAS
-    adds; D in FP16 is rounded once more.
+    The error of each sum of K products is at most (K + 1)·2⁻²⁴·(|C| + Σ|A·B|) in any order of
+    additions. D in FP16 is rounded once more.
     """
     if DTYPES[dtype_a].kind in "iu" and dtype_a != "bf16":
         exact = a.astype(np.float64) @ b.astype(np.float64)
@@ -69,7 +70,7 @@ def _single(codes: np.ndarray, dtype: str) -> np.ndarray:
 
 
 def _rtl_product() -> Product:
-    """The compiled RTL; nothing of it is loaded before it is asked for."""
+    """Return the compiled RTL. Its modules are imported here, because that takes long."""
     from vitruvian.sim.rtl.davinci import RtlCube
 
     return RtlCube()
@@ -84,23 +85,23 @@ CUBES: dict[str, Callable[[], Product]] = {
 
 
 def fractals_to_matrix(fractals: np.ndarray, rows: int, columns: int) -> np.ndarray:
-    """(R, C, r, c) fractals as the (rows, columns) they begin with."""
+    """Return the first (rows, columns) elements of the matrix of (R, C, r, c) fractals."""
     outer_rows, outer_columns, r, c = fractals.shape
     whole = fractals.transpose(0, 2, 1, 3).reshape(outer_rows * r, outer_columns * c)
     return whole[:rows, :columns]
 
 
 def _codes(dtype: str) -> np.dtype:
-    """Type of the elements as codes."""
+    """Return the NumPy type of the elements as codes."""
     kind = DTYPES[dtype]
     return np.dtype(f"u{kind.itemsize}") if kind.kind == "f" else kind
 
 
 def matrix_product(memory: Memory, one: Instruction, product: Product) -> None:
-    """Carry out mmad: A in rows of fractals (16 × 32 bytes), B in rows of columns, C in columns.
+    """Carry out mmad.
 
-    That is A (M/16, K/k, 16, k), B (K/k, N/16, 16, k) with k elements in 32 bytes, and C
-    (N/16, M/16, 16, 16): what loads of fractals leave in L0A and L0B.
+    With k elements in 32 bytes, A is (M/16, K/k, 16, k), B is (K/k, N/16, 16, k), as loads of
+    fractals leave them in L0A and L0B, and C is (N/16, M/16, 16, 16).
     """
     f, operands = one.fields, one.operands
     m, k, n = f["m"], f["k"], f["n"]
@@ -138,7 +139,7 @@ def matrix_product(memory: Memory, one: Instruction, product: Product) -> None:
 
 
 def _stack(memory: Memory, view, shape: tuple[int, int, int, int]) -> np.ndarray:
-    """Fractals one after the other, as codes."""
+    """Return fractals that follow each other as codes."""
     width = DTYPES[view.dtype].itemsize
     strides = [width]
     for count in shape[:0:-1]:

@@ -12,25 +12,25 @@ __all__ = ["FunctionalError", "Memory", "window"]
 
 
 class FunctionalError(ValueError):
-    """An instruction that cannot be carried out; the message begins with its place."""
+    """An instruction cannot be carried out; the message begins with its place in the source."""
 
     def __init__(self, instruction: Instruction, message: str):
         super().__init__(f"{instruction.position}: {instruction}: {message}")
 
 
 class Memory:
-    """What a core can touch.
+    """All memory that a core can access.
 
     Attributes
     ----------
     buffers : mapping of str to (bytes,) ndarray of uint8
-        "GM", which all cores share, and the core's own.
+        "GM", which all cores share, and the core's own buffers.
     compared : (256,) ndarray of bool
         The register that comparisons write and selections read.
     plans : dict
-        How operands of vector instructions lie in memory, for those that come again.
+        Cache of the windows on the operands of vector instructions.
     words, singles : ndarray of uint16 and of float32
-        The bytes of UB, if there is one.
+        The bytes of UB, if the core has that buffer.
     """
 
     def __init__(self, buffers: Mapping[str, np.ndarray]):
@@ -44,12 +44,21 @@ class Memory:
     def at(
         self, view: View, shape: tuple[int, ...], strides: tuple[int, ...], dtype: str | None = None
     ) -> np.ndarray:
-        """Elements from the first byte of a view on, with byte strides; writing them writes memory.
+        """Return the elements from the first byte of a view on; writing to them writes memory.
+
+        Parameters
+        ----------
+        view : View
+            Only its first byte and, without ``dtype``, its dtype are used.
+        shape : tuple of int
+        strides : tuple of int
+            Bytes from element to element along each axis.
+        dtype : str, optional
 
         Raises
         ------
         IndexError
-            When some are outside the buffer.
+            If an element is outside the buffer.
         """
         array = self.buffers.get(view.buffer)
         if array is None:
@@ -58,19 +67,27 @@ class Memory:
         return window(array, view.offset, shape, strides, kind)
 
     def elements(self, view: View) -> np.ndarray:
-        """All elements of a view."""
+        """Return all elements of a view; writing to them writes memory."""
         return self.at(view, view.shape, view.strides)
 
 
 def window(
     array: np.ndarray, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype
 ) -> np.ndarray:
-    """A strided array over bytes.
+    """Return a strided array over bytes.
+
+    Parameters
+    ----------
+    array : (bytes,) ndarray of uint8
+    offset : int
+        First byte.
+    shape, strides, dtype
+        As NumPy takes them.
 
     Raises
     ------
     IndexError
-        When it reaches outside them.
+        If an element is outside the bytes.
     """
     try:
         return np.ndarray(shape, dtype, array, offset, strides)

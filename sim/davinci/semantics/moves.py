@@ -26,12 +26,12 @@ def _copy(memory: Memory, one: Instruction) -> None:
         target[...] = source
         return
     operation = _combination(one)
-    for i in range(bursts):  # bursts may meet
+    for i in range(bursts):  # bursts may overlap
         target[i] = operation(target[i], source[i])
 
 
 def _combination(one: Instruction):
-    """How a move to global memory combines with what is there."""
+    """Return the operation that combines a move with the elements in global memory."""
     combine = {"add": vector.add, "max": vector.maximum, "min": vector.minimum}
     return combine[one.fields.get("atomic_operation", "add")]
 
@@ -70,7 +70,7 @@ def _load(memory: Memory, one: Instruction) -> None:
 
 
 def _load_squares(memory: Memory, one: Instruction) -> None:
-    """Squares of two fractals, transposed: of 32 bits side by side, of 8 one above the other."""
+    """Transpose squares of two fractals: of 32 bits side by side, of 8 bits one above the other."""
     f, dst, src = one.fields, one.operands["dst"], one.operands["src"]
     width = DTYPES[src.dtype].itemsize
     dtype = f"uint{8 * width}"
@@ -91,7 +91,7 @@ def _load_squares(memory: Memory, one: Instruction) -> None:
 
 
 def _fractals(memory: Memory, view: View, repeat: int, stride: int, shape, dtype: str):
-    """(repeat, *shape) elements; a stride may be negative or nothing."""
+    """Return (repeat, *shape) elements; the stride may be negative or 0."""
     width = DTYPES[dtype].itemsize
     inner = (width,) if len(shape) == 1 else (shape[1] * width, width)
     if stride >= 0:
@@ -129,11 +129,11 @@ def _matrix_out(memory: Memory, one: Instruction) -> None:
 
 
 def _converted(memory: Memory, one: Instruction, values: np.ndarray) -> np.ndarray:
-    """(columns, m, 16) elements of L0C as those of the target.
+    """Convert (columns, m, 16) elements of L0C to the dtype of the target.
 
-    A quantisation multiplies by a factor in FP32, one for all ("scalar", the field "factor") or one
-    for each column of the matrix ("vector", the operand "scale", FP32), and rounds once more: to
-    FP16, or to an 8-bit integer, saturating.
+    A quantisation multiplies in FP32 and rounds once more, to FP16 or, saturating, to an 8-bit
+    integer. The factor is one for all elements ("scalar", the field ``factor``) or one for each
+    column of the matrix ("vector", the operand ``scale``, FP32).
     """
     dst, src, quant = one.operands["dst"], one.operands["src"], one.fields["quant"]
     if not quant:

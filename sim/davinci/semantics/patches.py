@@ -1,4 +1,4 @@
-"""Im2Col and Col2Im on memories; what they compute is `golden.scu`'s."""
+"""Im2Col and Col2Im on memories; ``golden.scu`` defines what they compute."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ __all__ = ["col2im", "im2col"]
 
 
 def _image(memory: Memory, view: View, fields: Any, groups: int, channels: int) -> np.ndarray:
-    """The first groups of channels of the image that a view begins."""
+    """Return the first groups of channels of the image at the first byte of a view."""
     shape = (groups, fields["patches"].height, fields["patches"].width, channels)
     return memory.at(view, shape, contiguous(shape, DTYPES[view.dtype].itemsize))
 
@@ -39,7 +39,7 @@ def im2col(memory: Memory, one: Instruction) -> None:
     fractals = im2col_load(image, f["patches"], **how)
     strides = (f["dst_stride"], C0_BYTES, width)
     target = memory.at(dst, fractals.shape, strides, src.dtype)
-    for i, fractal in enumerate(fractals):  # they may meet
+    for i, fractal in enumerate(fractals):  # fractals may overlap
         target[i] = fractal
 
 

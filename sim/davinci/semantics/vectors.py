@@ -1,4 +1,4 @@
-"""What vector instructions compute, all repeats of one in one step wherever that is the same."""
+"""Results of vector instructions; repeats that do not overlap are computed in one step."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,7 +10,9 @@ from vitruvian.golden import vector
 from vitruvian.sim.davinci.isa.instruction import Instruction
 from vitruvian.sim.davinci.isa.lanes import lanes_of
 from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES, View
-from vitruvian.sim.davinci.semantics.gather_sort import PICKS
+from vitruvian.sim.davinci.isa.vector import VECTOR_OPS
+from vitruvian.sim.davinci.isa.vector_op import VectorOp
+from vitruvian.sim.davinci.semantics.gather_sort import GATHER_SORT
 
 from .lanes import enabled, independent, load, put, store, windows
 from .memory import FunctionalError, Memory
@@ -18,46 +20,10 @@ from .patches import col2im
 
 __all__ = ["VECTORS"]
 
-_TWO = {
-    "vadd": vector.add,
-    "vsub": vector.sub,
-    "vmul": vector.mul,
-    "vdiv": vector.div,
-    "vmax": vector.maximum,
-    "vmin": vector.minimum,
-    "vand": vector.bitwise_and,
-    "vor": vector.bitwise_or,
-    "vaddrelu": lambda a, b: vector.relu(vector.add(a, b)),
-    "vsubrelu": lambda a, b: vector.relu(vector.sub(a, b)),
-}
+#: A function that carries out one instruction on a memory.
+Kernel = Callable[[Memory, Instruction], None]
 
-#: Of the target's old value, and both sources.
-_FUSED = {
-    "vmla": lambda d, a, b: vector.multiply_add(a, b, d),
-    "vmadd": lambda d, a, b: vector.multiply_add(d, a, b),
-    "vmaddrelu": lambda d, a, b: vector.relu(vector.multiply_add(d, a, b)),
-}
-
-_ONE = {
-    "vabs": vector.absolute,
-    "vexp": vector.exp,
-    "vln": vector.ln,
-    "vrec": vector.rec,
-    "vrsqrt": vector.rsqrt,
-    "vsqrt": vector.sqrt,
-    "vrelu": vector.relu,
-    "vnot": vector.bitwise_not,
-}
-
-_SCALAR = {
-    "vadds": vector.add,
-    "vmuls": vector.mul,
-    "vmaxs": vector.maximum,
-    "vmins": vector.minimum,
-    "vlrelu": vector.leaky_relu,
-}
-
-#: Names of rounding modes that a program may use, as golden's letters.
+#: Letters of ``golden.vector`` by the names of rounding modes that a program may use.
 _ROUNDINGS = {
     "none": "r",
     "rint": "r",
@@ -69,55 +35,55 @@ _ROUNDINGS = {
 } | {letter: letter for letter in vector.ROUNDINGS}
 
 
-def _operand(one: Instruction, name: str) -> tuple[View, int, int]:
-    f = one.fields
-    return one.operands[name], f[name + _BLOCK], f[name + _STEP]
+def _operand(instr: Instruction, name: str) -> tuple[View, int, int]:
+    f = instr.fields
+    return instr.operands[name], f[name + _BLOCK], f[name + _STEP]
 
 
 def _by_lanes(
-    memory: Memory, one: Instruction, names: tuple[str, ...], compute: Callable[..., Any]
+    memory: Memory, instr: Instruction, names: tuple[str, ...], compute: Callable[..., Any]
 ) -> None:
-    """Read the operands named, compute on (repeat, lanes) arrays, write dst."""
-    f = one.fields
+    """Read the named operands, compute on (repeat, lanes) arrays, and write dst."""
+    f = instr.fields
     key: tuple = (names, f["repeat"], f["mask"])
-    for name, view in one.operands.items():
+    for name, view in instr.operands.items():
         key += (view.offset, view.dtype, f[name + _BLOCK], f[name + _STEP])
     plan = memory.plans.get(key)
     if plan is None:
         if len(memory.plans) >= _MOST_PLANS:
             memory.plans.clear()
-        plan = memory.plans[key] = _plan(memory, one, names)
+        plan = memory.plans[key] = _plan(memory, instr, names)
     if not plan:
-        _stepwise(memory, one, names, compute)
+        _stepwise(memory, instr, names, compute)
         return
     shape, on, target, sources = plan
     values = compute(*[x if x.ndim == 2 else x.reshape(shape) for x in sources])
     put(target, values if values.shape == shape else _full(values, *shape), on)
 
 
-_MOST_PLANS = 1 << 15  # of a memory
+_MOST_PLANS = 1 << 15  # plans that a memory keeps
 _BLOCK, _STEP = "_block_stride", "_repeat_stride"
 
 
-def _plan(memory: Memory, one: Instruction, names: tuple[str, ...]):
-    """Windows of the operands; () when repeats depend on each other or a lane is outside."""
-    lanes, repeat = lanes_of(*one.operands.values()), one.fields["repeat"]
-    target, sources = _operand(one, "dst"), [_operand(one, name) for name in names]
+def _plan(memory: Memory, instr: Instruction, names: tuple[str, ...]):
+    """Return windows on the operands; () if repeats overlap or a lane is outside its buffer."""
+    lanes, repeat = lanes_of(*instr.operands.values()), instr.fields["repeat"]
+    target, sources = _operand(instr, "dst"), [_operand(instr, name) for name in names]
     if not independent(lanes, repeat, target, sources):
         return ()
     arrays = windows(memory, [target, *sources], lanes, repeat)
     if arrays is None:
         return ()
-    return (repeat, lanes), enabled(one.fields["mask"], lanes), arrays[0], arrays[1:]
+    return (repeat, lanes), enabled(instr.fields["mask"], lanes), arrays[0], arrays[1:]
 
 
 def _stepwise(
-    memory: Memory, one: Instruction, names: tuple[str, ...], compute: Callable[..., Any]
+    memory: Memory, instr: Instruction, names: tuple[str, ...], compute: Callable[..., Any]
 ) -> None:
-    """Repeat after repeat, touching no disabled lane."""
-    repeat, mask = one.fields["repeat"], one.fields["mask"]
-    lanes = lanes_of(*one.operands.values())
-    (view, block, step), sources = _operand(one, "dst"), [_operand(one, name) for name in names]
+    """Compute one repeat after another, without access to disabled lanes."""
+    repeat, mask = instr.fields["repeat"], instr.fields["mask"]
+    lanes = lanes_of(*instr.operands.values())
+    (view, block, step), sources = _operand(instr, "dst"), [_operand(instr, name) for name in names]
     for i in range(repeat):
         values = [load(memory, _moved(v, i, s), lanes, 1, b, s, mask) for v, b, s in sources]
         result = _full(compute(*values), 1, lanes)
@@ -133,79 +99,72 @@ def _moved(view: View, repeat: int, step: int) -> View:
     return replace(view, offset=view.offset + repeat * step * BLOCK_BYTES) if repeat else view
 
 
-def _two(memory: Memory, one: Instruction) -> None:
-    _by_lanes(memory, one, ("src0", "src1"), _TWO[one.op])
+def _lanewise(op: VectorOp) -> Kernel:
+    """Return the function that carries out an instruction with a ``compute`` in the table."""
+    compute = op.compute
+    assert compute is not None
+    names = op.operands if op.reads_dst else tuple(n for n in op.operands if n != "dst")
+    if not op.has_scalar:
+        return lambda memory, instr: _by_lanes(memory, instr, names, compute)
+
+    def with_scalar(memory: Memory, instr: Instruction) -> None:
+        dtype = DTYPES[instr.operands["src"].dtype]
+        scalar = np.asarray(instr.fields["scalar"]).astype(dtype)
+        _by_lanes(memory, instr, names, lambda *arrays: compute(*arrays, scalar))
+
+    return with_scalar
 
 
-def _fused(memory: Memory, one: Instruction) -> None:
-    _by_lanes(memory, one, ("dst", "src0", "src1"), _FUSED[one.op])
-
-
-def _one(memory: Memory, one: Instruction) -> None:
-    _by_lanes(memory, one, ("src",), _ONE[one.op])
-
-
-def _scalar(memory: Memory, one: Instruction) -> None:
-    kind, apply = DTYPES[one.operands["src"].dtype], _SCALAR[one.op]
-    scalar = np.asarray(one.fields["scalar"]).astype(kind)
-    _by_lanes(memory, one, ("src",), lambda a: apply(a, scalar))
-
-
-def _vaxpy(memory: Memory, one: Instruction) -> None:
-    scalar = np.asarray(one.fields["scalar"]).astype(DTYPES[one.operands["src"].dtype])
-    _by_lanes(memory, one, ("dst", "src"), lambda d, a: vector.multiply_add(a, scalar, d))
-
-
-def _shift(memory: Memory, one: Instruction) -> None:
-    amount, nearest = one.fields["amount"], bool(one.fields.get("round"))
-    if one.op == "vshl":
-        _by_lanes(memory, one, ("src",), lambda a: vector.shift_left(a, amount))
+def _shift(memory: Memory, instr: Instruction) -> None:
+    amount, nearest = instr.fields["amount"], bool(instr.fields.get("round"))
+    if instr.op == "vshl":
+        _by_lanes(memory, instr, ("src",), lambda a: vector.shift_left(a, amount))
     else:
-        _by_lanes(memory, one, ("src",), lambda a: vector.shift_right(a, amount, nearest=nearest))
+        _by_lanes(memory, instr, ("src",), lambda a: vector.shift_right(a, amount, nearest=nearest))
 
 
-def _vconv(memory: Memory, one: Instruction) -> None:
-    source, target = one.operands["src"].dtype, one.operands["dst"].dtype
-    rounding = _ROUNDINGS.get(one.fields["rounding"])
+def _vconv(memory: Memory, instr: Instruction) -> None:
+    source, target = instr.operands["src"].dtype, instr.operands["dst"].dtype
+    rounding = _ROUNDINGS.get(instr.fields["rounding"])
     if rounding is None:
         known = ", ".join(_ROUNDINGS)
-        raise FunctionalError(one, f"rounding must be one of {known}")
-    scale = one.fields.get("scale")
+        raise FunctionalError(instr, f"rounding must be one of {known}")
+    scale = instr.fields.get("scale")
     if scale is not None:  # int32 · scale, in FP32, to FP16
 
         def scaled(a):
             single = vector.convert(a, source, "fp32")
             return vector.convert(vector.mul(single, np.float32(scale)), "fp32", target)
 
-        _by_lanes(memory, one, ("src",), scaled)
+        _by_lanes(memory, instr, ("src",), scaled)
         return
-    _by_lanes(memory, one, ("src",), lambda a: vector.convert(a, source, target, rounding))
+    _by_lanes(memory, instr, ("src",), lambda a: vector.convert(a, source, target, rounding))
 
 
-def _vdup(memory: Memory, one: Instruction) -> None:
-    dtype, scalar = one.operands["dst"].dtype, one.fields["scalar"]
+def _vdup(memory: Memory, instr: Instruction) -> None:
+    dtype, scalar = instr.operands["dst"].dtype, instr.fields["scalar"]
     if dtype == "bf16":
         value = vector.convert(np.asarray(scalar, np.float32), "fp32", "bf16")
     else:
         with np.errstate(over="ignore"):
             value = np.asarray(scalar).astype(DTYPES[dtype])
-    _by_lanes(memory, one, (), lambda: value)
+    _by_lanes(memory, instr, (), lambda: value)
 
 
-def _compare(memory: Memory, one: Instruction) -> None:
-    """vcmp, vcmpv, vcmpvs: bits of a repeat follow those of the one before."""
-    f = one.fields
-    names = [n for n in one.operands if n != "dst"]
-    lanes = lanes_of(*(one.operands[n] for n in names))
+def _compare(memory: Memory, instr: Instruction) -> None:
+    """Carry out vcmp, vcmpv or vcmpvs; the bits of a repeat follow those of the one before."""
+    f = instr.fields
+    names = [n for n in instr.operands if n != "dst"]
+    lanes = lanes_of(*(instr.operands[n] for n in names))
     repeat, mask = f["repeat"], f["mask"]
     values = [
-        load(memory, v, lanes, repeat, b, s, -1) for v, b, s in (_operand(one, n) for n in names)
+        load(memory, v, lanes, repeat, b, s, -1) for v, b, s in (_operand(instr, n) for n in names)
     ]
-    if one.op == "vcmpvs":
+    if instr.op == "vcmpvs":
         values.append(np.asarray(f["scalar"]).astype(values[0].dtype))
     left, right = values
     bits = vector.compare(left, right, f["condition"])
-    if one.op == "vcmp":
+    if instr.op == "vcmp":
         on = enabled(mask, lanes)
         for row in bits:
             memory.compared[:lanes] = (
@@ -213,31 +172,31 @@ def _compare(memory: Memory, one: Instruction) -> None:
             )
         return
     packed = vector.pack(bits)
-    memory.at(one.operands["dst"], packed.shape, (packed.shape[1], 1), "uint8")[...] = packed
+    memory.at(instr.operands["dst"], packed.shape, (packed.shape[1], 1), "uint8")[...] = packed
 
 
-def _vsel(memory: Memory, one: Instruction) -> None:
-    f = one.fields
-    lanes = lanes_of(one.operands["dst"], one.operands["src0"])
-    if "bits" not in one.operands:
+def _vsel(memory: Memory, instr: Instruction) -> None:
+    f = instr.fields
+    lanes = lanes_of(instr.operands["dst"], instr.operands["src0"])
+    if "bits" not in instr.operands:
         bits = memory.compared[:lanes]
-        _by_lanes(memory, one, ("src0", "src1"), lambda a, b: vector.select(bits, a, b))
+        _by_lanes(memory, instr, ("src0", "src1"), lambda a, b: vector.select(bits, a, b))
         return
     size = lanes // 8
-    data = memory.at(one.operands["bits"], (f["repeat"], size), (size, 1), "uint8")
+    data = memory.at(instr.operands["bits"], (f["repeat"], size), (size, 1), "uint8")
     bits = vector.unpack_bits(data, lanes)
-    inner = {name: view for name, view in one.operands.items() if name != "bits"}
+    inner = {name: view for name, view in instr.operands.items() if name != "bits"}
     pairs = iter(bits)
 
     def choose(a, b):
         now = bits if len(a) == len(bits) else next(pairs)
         return vector.select(now, a, b)
 
-    _by_lanes(memory, replace(one, operands=inner), ("src0", "src1"), choose)
+    _by_lanes(memory, replace(instr, operands=inner), ("src0", "src1"), choose)
 
 
-def _reduce(memory: Memory, one: Instruction) -> None:
-    f, dst, src = one.fields, one.operands["dst"], one.operands["src"]
+def _reduce(memory: Memory, instr: Instruction) -> None:
+    f, dst, src = instr.fields, instr.operands["dst"], instr.operands["src"]
     lanes, repeat = lanes_of(src), f["repeat"]
     block, step = f["src_block_stride"], f["src_repeat_stride"]
     low, high = src.offset, src.offset + BLOCK_BYTES * ((repeat - 1) * step + 7 * block + 1)
@@ -247,19 +206,19 @@ def _reduce(memory: Memory, one: Instruction) -> None:
     on = enabled(f["mask"], lanes)
     for first, count in pieces:
         values = load(memory, _moved(src, first, step), lanes, count, block, step, f["mask"])
-        results, there = _reduced(one.op, values, on, f.get("order"))
+        results, there = _reduced(instr.op, values, on, f.get("order"))
         if not there.any():
             continue
         place = replace(dst, offset=dst.offset + first * f["dst_repeat_bytes"])
         shape, size = (count, results.shape[1]), results.dtype.itemsize
         dtype = "uint32" if results.dtype == np.uint32 else src.dtype
         target = memory.at(place, shape, (f["dst_repeat_bytes"], size), dtype)
-        for i in range(count):  # results of one repeat may lie on those of another
+        for i in range(count):  # results of several repeats may overlap
             np.copyto(target[i], results[i], where=there)
 
 
 def _reduced(op: str, values: np.ndarray, on: np.ndarray | None, order) -> tuple:
-    """(repeat, results) elements, and which of a repeat's results there are."""
+    """Return (repeat, results) elements, and a mask of the results that enabled lanes have."""
     mask = np.ones(values.shape[1], bool) if on is None else on
     if op == "vcpadd":
         return vector.pair_sums(values, mask), mask.reshape(-1, 2).any(axis=1)
@@ -274,7 +233,7 @@ def _reduced(op: str, values: np.ndarray, on: np.ndarray | None, order) -> tuple
         return vector.sum_tree(values, mask)[:, None], mask.any(keepdims=True)
     extreme = vector.largest if op == "vcmax" else vector.smallest
     best, lanes = extreme(values, mask)
-    if order == "index":  # alone it is a word of 32 bits
+    if order == "index":  # without the value, the index is a word of 32 bits
         return lanes.astype(np.uint32)[:, None], mask.any(keepdims=True)
     index = lanes.astype(f"u{values.dtype.itemsize}").view(values.dtype)
     columns = {
@@ -285,31 +244,31 @@ def _reduced(op: str, values: np.ndarray, on: np.ndarray | None, order) -> tuple
     return np.stack(columns, axis=1), np.full(len(columns), mask.any())
 
 
-def _vtranspose(memory: Memory, one: Instruction) -> None:
-    source = memory.at(one.operands["src"], (16, 16), (32, 2), "uint16")
-    memory.at(one.operands["dst"], (16, 16), (32, 2), "uint16")[...] = vector.transpose(source)
+def _vtranspose(memory: Memory, instr: Instruction) -> None:
+    source = memory.at(instr.operands["src"], (16, 16), (32, 2), "uint16")
+    memory.at(instr.operands["dst"], (16, 16), (32, 2), "uint16")[...] = vector.transpose(source)
 
 
-def _v4dtrans(memory: Memory, one: Instruction) -> None:
-    """mode 0: pixels × channels become channels × pixels; 1: the other way (assumed)."""
-    f, src = one.fields, one.operands["src"]
+def _v4dtrans(memory: Memory, instr: Instruction) -> None:
+    """Turn pixels × channels into channels × pixels in mode 0, back in mode 1 (assumed)."""
+    f, src = instr.fields, instr.operands["src"]
     rows, columns = f["pixels"], f["channels"]
     if f["mode"]:
         rows, columns = columns, rows
     width = DTYPES[src.dtype].itemsize
     source = memory.at(src, (rows, columns), (columns * width, width)).copy()
-    target = memory.at(one.operands["dst"], (columns, rows), (rows * width, width), src.dtype)
+    target = memory.at(instr.operands["dst"], (columns, rows), (rows * width, width), src.dtype)
     target[...] = source.T
 
 
-def _vnchwconv(memory: Memory, one: Instruction) -> None:
-    """16 rows of a block each: 16-bit elements transposed; 32-bit ones to 8 rows of two blocks."""
-    f = one.fields
+def _vnchwconv(memory: Memory, instr: Instruction) -> None:
+    """Transpose 16 rows of a block each; 32-bit elements give 8 rows of two blocks."""
+    f = instr.fields
     targets, sources = f["dst"], f["src"]
     dtype = sources[0].dtype
     width = DTYPES[dtype].itemsize
     if width not in (2, 4):
-        raise FunctionalError(one, f"elements must be 2 or 4 bytes wide, not {width}")
+        raise FunctionalError(instr, f"elements must be 2 or 4 bytes wide, not {width}")
     per = BLOCK_BYTES // width
     for i in range(f["repeat"]):
         rows = np.stack(
@@ -318,44 +277,40 @@ def _vnchwconv(memory: Memory, one: Instruction) -> None:
                 for v in sources
             ]
         )
-        turned = rows.T.reshape(16, per)
-        for view, row in zip(targets, turned, strict=True):
+        transposed = rows.T.reshape(16, per)
+        for view, row in zip(targets, transposed, strict=True):
             place = _moved(view, i, f["dst_repeat_stride"])
             memory.at(place, (per,), (width,), dtype)[...] = row
 
 
-def _vbrcb(memory: Memory, one: Instruction) -> None:
-    """Each of 8 elements in a repeat fills a block."""
-    f, src = one.fields, one.operands["src"]
+def _vbrcb(memory: Memory, instr: Instruction) -> None:
+    """Fill a block with each of the 8 elements of a repeat."""
+    f, src = instr.fields, instr.operands["src"]
     width = DTYPES[src.dtype].itemsize
     source = memory.at(src, (f["repeat"], 8), (8 * width, width)).copy()
     strides = (f["dst_repeat_stride"] * BLOCK_BYTES, f["dst_block_stride"] * BLOCK_BYTES, width)
     shape = (f["repeat"], 8, BLOCK_BYTES // width)
-    memory.at(one.operands["dst"], shape, strides, src.dtype)[...] = source[..., None]
+    memory.at(instr.operands["dst"], shape, strides, src.dtype)[...] = source[..., None]
 
 
-#: Functions of a memory and an instruction, by operation.
-VECTORS = (
-    dict.fromkeys(_TWO, _two)
-    | dict.fromkeys(_FUSED, _fused)
-    | dict.fromkeys(_ONE, _one)
-    | dict.fromkeys(_SCALAR, _scalar)
-    | dict.fromkeys(("vshl", "vshr"), _shift)
-    | dict.fromkeys(("vcmp", "vcmpv", "vcmpvs"), _compare)
-    | dict.fromkeys(
-        ("vcadd", "vcmax", "vcmin", "vcpadd", "vcgadd", "vcgmax", "vcgmin"),
-        _reduce,
-    )
-    | {
-        "vaxpy": _vaxpy,
-        "vconv": _vconv,
-        "vdup": _vdup,
-        "vsel": _vsel,
-        "vtranspose": _vtranspose,
-        "v4dtrans": _v4dtrans,
-        "vnchwconv": _vnchwconv,
-        "vbrcb": _vbrcb,
-        "col2im": col2im,
-    }
-    | PICKS
-)
+#: Functions of a memory and an instruction, by the key in the table of vector instructions.
+_KERNELS: dict[str, Kernel] = {
+    "broadcast": _vbrcb,
+    "channels": _v4dtrans,
+    "col2im": col2im,
+    "comparison": _compare,
+    "conversion": _vconv,
+    "fill": _vdup,
+    "reduction": _reduce,
+    "rows": _vnchwconv,
+    "selection": _vsel,
+    "shift": _shift,
+    "transposition": _vtranspose,
+    **GATHER_SORT,
+}
+
+#: Functions of a memory and an instruction, by the name of the instruction.
+VECTORS: dict[str, Kernel] = {
+    op.name: _KERNELS[op.kernel] if op.compute is None else _lanewise(op)
+    for op in VECTOR_OPS.values()
+}

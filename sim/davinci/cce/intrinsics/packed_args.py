@@ -1,11 +1,12 @@
-"""Arguments that a kernel hands over as one 64-bit word."""
+"""Arguments that a kernel packs into one 64-bit word."""
 
 from vitruvian.sim.davinci.cce.intrinsics.signature import Intrinsic
+from vitruvian.sim.davinci.cce.intrinsics.vector import PACKED
 from vitruvian.sim.davinci.cce.language.errors import CceError, Position
 
 __all__ = ["unpack"]
 
-#: Fields of the words: name, first bit, bits.
+#: Fields of the words: name, first bit, number of bits.
 _BURSTS = (
     ("sid", 0, 4),
     ("n_burst", 4, 12),
@@ -14,23 +15,6 @@ _BURSTS = (
     ("dst_gap", 48, 16),
 )
 _LOAD = (("base_idx", 0, 16), ("repeat", 16, 8), ("src_stride", 24, 16), ("sid", 40, 4))
-_BINARY = (
-    ("dst_blk", 0, 8),
-    ("src0_blk", 8, 8),
-    ("src1_blk", 16, 8),
-    ("dst_rep", 24, 8),
-    ("src0_rep", 32, 8),
-    ("src1_rep", 40, 8),
-    ("repeat", 56, 8),
-)
-_UNARY = (
-    ("dst_blk", 0, 16),
-    ("src_blk", 16, 16),
-    ("dst_rep", 32, 8),
-    ("src_rep", 40, 8),
-    ("repeat", 56, 8),
-)
-_SCATTER = (("dst_rep", 0, 16), ("src_rep", 16, 16), ("repeat", 56, 8))
 _PLACE = (
     ("channel", 0, 12),
     ("pos_w", 16, 8),
@@ -82,9 +66,21 @@ _FILL = (("repeat", 0, 16), ("blocks", 16, 16), ("dst_gap", 32, 16))
 
 
 def unpack(signature: Intrinsic, arguments: dict, position: Position) -> dict:
-    """Arguments with the fields of words named `config`, or `xm` and `xt`, in their place.
+    """Replace the words ``config``, or ``xm`` and ``xt``, by their fields.
 
-    Registers of control keep their word: what is in it is theirs to know.
+    The words of control registers stay as they are.
+
+    Parameters
+    ----------
+    signature : Intrinsic
+    arguments : dict
+        Arguments by name, which are changed in place.
+    position : Position
+
+    Raises
+    ------
+    CceError
+        If a load of fractals has a repeat of 0.
     """
     name = signature.name
     if "xm" in arguments and name.startswith("copy_"):
@@ -98,19 +94,16 @@ def unpack(signature: Intrinsic, arguments: dict, position: Position) -> dict:
             arguments[side] -= (arguments[side] >> 15) << 16
     if "config" not in arguments or signature.pipe in ("S", "unit"):
         return arguments
-    names = {p.name for p in signature.parameters}
-    if name.startswith("copy_"):
+    if name in PACKED:
+        fields = PACKED[name]
+    elif name.startswith("copy_"):
         fields = _BURSTS
     elif name == "mad":
         fields = _PRODUCT
     elif name.startswith("load_"):
         fields = _LOAD
-    elif name.startswith("scatter_"):
-        fields = _SCATTER
-    elif name.endswith("_2d"):
+    else:  # set_l0a_2d and set_l0b_2d
         fields = _FILL
-    else:
-        fields = _BINARY if "src0" in names else _UNARY
     _take_apart(arguments, "config", fields)
     if name.startswith("load_") and not arguments["repeat"]:
         raise CceError(position, f"{name}: repeat must be 1 to 255, not 0")

@@ -1,4 +1,4 @@
-"""What a running kernel has: its own variables, its registers, and the sink for its work."""
+"""The state of a running kernel: its variables, its registers, and the sink for its work."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,15 +17,15 @@ from vitruvian.sim.davinci.cce.language.types import (
 
 __all__ = ["STACK_BYTES", "TEXT_LIMIT", "Address", "Call", "Machine", "Sink"]
 
-#: Bytes of variables that are not in registers.
+#: Bytes of memory for variables that are not in registers.
 STACK_BYTES = 1 << 20
 
-#: Characters of a core's prints that are kept.
+#: Number of characters of a core's prints that are kept.
 TEXT_LIMIT = 1 << 20
 
 
 class Address(NamedTuple):
-    """A pointer's value: a buffer, a byte in it, and the dtype of what is there."""
+    """The value of a pointer: a buffer, a byte in it, and the dtype of the element there."""
 
     space: str
     address: int
@@ -33,7 +33,7 @@ class Address(NamedTuple):
 
 
 class Call(NamedTuple):
-    """An intrinsic with its arguments, by the names of the signature."""
+    """An intrinsic with its arguments by the names of the signature."""
 
     name: str
     pipe: str
@@ -42,7 +42,7 @@ class Call(NamedTuple):
 
 
 class Sink(Protocol):
-    """Takes what a kernel does, in the order of its text."""
+    """Receiver of a kernel's intrinsics and scalar accesses, in the order in which they run."""
 
     def issue(self, call: Call) -> None:
         """Take an intrinsic."""
@@ -55,20 +55,20 @@ class Sink(Protocol):
         """Take a scalar store."""
 
     def print(self, text: str, position: Position) -> None:
-        """Take what a printf prints."""
+        """Take the text of a printf."""
 
 
 @dataclass
 class Machine:
-    """A core that runs a kernel.
+    """State of a core that runs a kernel.
 
     Attributes
     ----------
     sink : Sink
     block_idx, block_num : int
-        The core's number and the number of cores.
+        Index of the core, and number of cores.
     limit : int
-        Calls, intrinsics and passes of a loop after which it is stopped.
+        Number of calls, intrinsics and passes of loops after which the kernel is stopped.
     """
 
     sink: Sink
@@ -77,7 +77,7 @@ class Machine:
     limit: int
     steps: int = 0
     depth: int = 0
-    top: int = 64  # of the stack; address 0 is no variable's
+    top: int = 64  # first free byte of the stack; no variable is at address 0
     memory: bytearray = field(default_factory=lambda: bytearray(STACK_BYTES))
     registers: dict[str, int] = field(default_factory=dict)
     printed: int = 0  # characters
@@ -88,7 +88,7 @@ class Machine:
         self.most_issued = max(self.limit // 10, 10_000)
 
     def print(self, text: str, position: Position) -> None:
-        """Hand a printed text to the sink, as long as there is room for it."""
+        """Pass a printed text to the sink, up to ``TEXT_LIMIT`` characters in all."""
         room = TEXT_LIMIT - self.printed
         self.printed += len(text)
         if len(text) > room >= 0:
@@ -97,12 +97,12 @@ class Machine:
             self.sink.print(text, position)
 
     def issue(self, position: Position) -> None:
-        """Count an intrinsic or a scalar access, of which a tenth of the steps is allowed.
+        """Count an intrinsic or a scalar access; the limit is a tenth of the steps.
 
         Raises
         ------
         CceError
-            When they are too many.
+            If the kernel exceeds the limit.
         """
         self.issued += 1
         if self.issued > self.most_issued:
@@ -117,7 +117,7 @@ class Machine:
         Raises
         ------
         CceError
-            When the limit is passed.
+            If the kernel exceeds the limit.
         """
         self.steps += count
         if self.steps > self.limit:
@@ -125,7 +125,7 @@ class Machine:
             raise CceError(position, f"{message} (--steps or limit= allows more)")
 
     def reserve(self, size: int, position: Position) -> int:
-        """Room on the stack: the address of its first byte."""
+        """Reserve bytes on the stack and return the address of the first."""
         base = self.top
         self.top += -(-size // 16) * 16
         if self.top > len(self.memory):
@@ -135,7 +135,7 @@ class Machine:
         return base
 
     def load(self, space: str, address: int, type: Type, position: Position):
-        """The value at an address."""
+        """Return the value at an address."""
         if space == PRIVATE:
             self._check(address, type.size, position)
             return decode(type, bytes(self.memory[address : address + type.size]))
@@ -144,7 +144,7 @@ class Machine:
         return int(value != 0) if type is BOOL else value
 
     def store(self, space: str, address: int, type: Type, value, position: Position) -> None:
-        """Put a value, of its type already, at an address."""
+        """Write a value, which has its type already, to an address."""
         if space == PRIVATE:
             self._check(address, type.size, position)
             self.memory[address : address + type.size] = encode(type, value)

@@ -1,4 +1,4 @@
-"""Signatures of intrinsics: parameters, overloads, and what their arguments must be."""
+"""Signatures of intrinsics: parameters, overloads, and checks of arguments."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -29,12 +29,12 @@ class Parameter:
         A buffer (a pointer into it; OWN an array of the function's own, ANY any of them), "int",
         "u64" (wraps), "bool", "number", "address", or the name of an enumeration.
     types : tuple of str
-        Dtypes that a pointer may have; none for any. A single letter stands for one of the dtypes
-        of the signature, the same wherever the letter is.
+        Dtypes that a pointer may have; () allows any. A single letter stands for one of the dtypes
+        of the signature, the same for every parameter with the letter.
     low, high : int
         Bounds of an int.
     default : int, optional
-        Of a parameter at the end that may be left out.
+        Default of a parameter at the end, which may be omitted.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Intrinsic:
-    """A signature. `letters` are dtypes that T may stand for; `pipe` may name a parameter."""
+    """A signature; T may stand for the dtypes ``letters``, and ``pipe`` may name a parameter."""
 
     name: str
     pipe: str
@@ -56,7 +56,7 @@ class Intrinsic:
 
     @property
     def fewest(self) -> int:
-        """Arguments that must be given."""
+        """Smallest number of arguments."""
         return sum(p.default is None for p in self.parameters)
 
     def __str__(self) -> str:
@@ -64,12 +64,25 @@ class Intrinsic:
 
 
 def intrinsic(name: str, pipe: str, parameters: str, letters: str = "") -> Intrinsic:
-    """A signature from a line of text.
+    """Return a signature from a line of text.
 
-    `dst:UB<T> repeat:0..255 transpose:bool mode:addr_cal_mode_t=0` are a pointer, an integer with
-    its bounds, a truth value, and an enumeration that may be left out.
+    ``dst:UB<T> repeat:0..255 transpose:bool mode:addr_cal_mode_t=0`` are a pointer, an integer with
+    its bounds, a bool, and an enumeration that may be omitted.
+
+    Parameters
+    ----------
+    name, pipe : str
+    parameters : str
+        The line of text.
+    letters : str
+        Dtypes that T may stand for.
+
+    Raises
+    ------
+    ValueError
+        If a word of the line is not name:kind.
     """
-    found = []
+    result = []
     for word in parameters.split():
         match = _PARAMETER.fullmatch(word)
         if match is None:
@@ -79,7 +92,7 @@ def intrinsic(name: str, pipe: str, parameters: str, letters: str = "") -> Intri
         if ".." in kind:
             low, high = map(int, kind.split(".."))
             kind = "int"
-        found.append(
+        result.append(
             Parameter(
                 match["name"],
                 kind,
@@ -89,18 +102,24 @@ def intrinsic(name: str, pipe: str, parameters: str, letters: str = "") -> Intri
                 None if default is None else int(default),
             )
         )
-    return Intrinsic(name, pipe, tuple(found), tuple(letters.split()))
+    return Intrinsic(name, pipe, tuple(result), tuple(letters.split()))
 
 
 def select(
     candidates: Iterable[Intrinsic], types: Sequence[Type], position: Position
 ) -> tuple[Intrinsic, dict[str, str]]:
-    """The signature that arguments of these types fit, and what its letters stand for.
+    """Return the signature that fits arguments of these types, and the dtypes of its letters.
+
+    Parameters
+    ----------
+    candidates : iterable of Intrinsic
+    types : sequence of Type
+    position : Position
 
     Raises
     ------
     CceError
-        When none fits, with what is wrong with the one that comes nearest.
+        If no signature fits; the message is about the one that fits the most arguments.
     """
     candidates = list(candidates)
     counted = [c for c in candidates if c.fewest <= len(types) <= len(c.parameters)]
@@ -132,7 +151,7 @@ def _count_message(candidates: list[Intrinsic], given: int) -> str:
 def _mismatch(
     parameter: Parameter, type: Type, candidate: Intrinsic, letters: dict[str, str]
 ) -> str | None:
-    """What is wrong with an argument's type; None when nothing is."""
+    """Return the fault of an argument's type, or None if it fits."""
     kind = parameter.kind
     if kind == "address":
         if isinstance(type, Pointer) and type.space != "BT":
@@ -180,12 +199,21 @@ def _wrong_element(
 def bind(
     signature: Intrinsic, values: list[Any], types: Sequence[Type], position: Position
 ) -> dict[str, Any]:
-    """Arguments by name, each checked against its bounds.
+    """Return the arguments by name, checked against their bounds.
+
+    Parameters
+    ----------
+    signature : Intrinsic
+    values : list
+        Values of the arguments.
+    types : sequence of Type
+        Types of the arguments.
+    position : Position
 
     Raises
     ------
     CceError
-        For an argument that is not allowed.
+        If an argument is outside its bounds.
     """
     bound: dict[str, Any] = {}
     for parameter, value, type in zip(signature.parameters, values, types, strict=False):

@@ -1,4 +1,4 @@
-"""The intrinsics: every signature, with the pipe that it runs on and what its arguments may be.
+"""The table of intrinsics: every signature, its pipe, and the bounds of its arguments.
 
 Names and orders of arguments are those of the public documentation (CCE 9.0 intrinsic guide) and of
 the public headers for the 310, 910 and 910B; bounds are the widths of the fields. Counts of
@@ -10,49 +10,19 @@ from functools import cache
 from types import MappingProxyType
 
 from vitruvian.sim.davinci.cce.intrinsics.signature import Intrinsic, intrinsic
+from vitruvian.sim.davinci.cce.intrinsics.vector import CONVERSIONS, vector_rows
+from vitruvian.sim.davinci.isa.vector import CONDITIONS
 
 __all__ = ["CONDITIONS", "CONVERSIONS", "PIPES", "intrinsic_table"]
 
 #: Names of the pipes by their numbers.
 PIPES = {0: "S", 1: "V", 2: "M", 3: "MTE1", 4: "MTE2", 5: "MTE3", 6: "ALL", 10: "FIX"}
 
-#: Comparisons in names of intrinsics.
-CONDITIONS = ("eq", "ne", "lt", "le", "gt", "ge")
-
-_NAMES = {"f16": "fp16", "f32": "fp32", "bf16": "bf16"}
-_NAMES |= {f"{s}{b}": f"{'u' if s == 'u' else ''}int{b}" for s in "su" for b in (8, 16, 32, 64)}
-
-#: Letters that say how a conversion rounds; none is to nearest, ties to even.
-_ROUNDINGS = ("", "r", "a", "f", "c", "z", "o")
-
-_PAIRS = """f162f32 f322f16 f162s32 s322f16 f162s8 f162u8 s82f16 u82f16 f162s16 s162f16 f322s32
-s322f32 f322s16 s162f32 f322s64 s642f32 f322bf16 bf162f32 bf162s32 s322s16 s322s64 s642s32
-f162bf16""".split()
-
-
-def _conversion(pair: str) -> tuple[str, str]:
-    source, target = next((a, b) for a in _NAMES for b in _NAMES if f"{a}2{b}" == pair)
-    return _NAMES[source], _NAMES[target]
-
-
-#: Dtypes of source and target, and the rounding, of every name `vconv_...`.
-CONVERSIONS: Mapping[str, tuple[str, str, str]] = MappingProxyType(
-    {f"vconv_{p}{r}": (*_conversion(p), r or "r") for p in _PAIRS for r in _ROUNDINGS}
-    | {"vconv_deq": ("int32", "fp16", "r")}
-)
-
 _BURSTS = "sid:0..15 n_burst:0..4095 len_burst:0..65535 src_gap:0..65535 dst_gap:0..65535"
 _BYTES = (
     "sid:0..15 n_burst:0..4095 len_burst:0..2097151 left_padding:0..63 right_padding:0..63 "
     "src_gap:0..4294967295 dst_gap:0..4294967295"
 )
-_BINARY = (
-    "repeat:0..255 dst_blk:0..255 src0_blk:0..255 src1_blk:0..255 "
-    "dst_rep:0..255 src0_rep:0..255 src1_rep:0..255"
-)
-_UNARY = "repeat:0..255 dst_blk:0..65535 src_blk:0..65535 dst_rep:0..4095 src_rep:0..4095"
-_REDUCE = "repeat:0..255 dst_rep:0..65535 src_blk:0..65535 src_rep:0..65535"
-_MODES = " repeat_stride_mode:bool=0 stride_size_mode:bool=0"
 _IMAGE = (
     "pos_w:0..255 pos_h:0..255 first_w:-255..32767 first_h:-255..32767 channel:0..4095 "
     "stride_w:1..63 stride_h:1..63 kernel_w:1..255 kernel_h:1..255 dilation_w:1..255 "
@@ -64,7 +34,6 @@ _MATRIX_OF_IMAGE = (
     "filter_h:bool transpose:bool fmatrix_b:bool channels:0..65535"
 )
 _SIZES = "m:0..4095 k:0..4095 n:0..4095"
-_NUMBERS = "fp16 fp32 int32 int16"
 _ANY = "fp16 fp32 bf16 int8 uint8 int16 uint16 int32 uint32 int64 uint64"
 
 
@@ -194,106 +163,15 @@ def _matrix():
     )
 
 
-def _vectors():
-    for name, letters in (
-        ("vadd", _NUMBERS),
-        ("vsub", _NUMBERS),
-        ("vmul", _NUMBERS),
-        ("vmax", _NUMBERS),
-        ("vmin", _NUMBERS),
-        ("vdiv", "fp16 fp32"),
-        ("vand", _ANY),
-        ("vor", _ANY),
-        ("vxor", _ANY),
-        ("vmadd", "fp16 fp32"),
-        ("vmaddrelu", "fp16 fp32"),
-        ("vaddrelu", "fp16 fp32 int16"),
-        ("vsubrelu", "fp16 fp32 int16"),
-    ):
-        operands = "dst:UB<T> src0:UB<T> src1:UB<T>"
-        if name in ("vand", "vor", "vxor"):  # of bits, whatever the pointers say
-            operands = "dst:UB src0:UB src1:UB"
-        yield name, "V", f"{operands} {_BINARY}{_MODES}", letters
-        yield name, "V", f"{operands} config:u64", letters
-    for types in ("dst:UB<T> src0:UB<T> src1:UB<T>", "dst:UB<fp32> src0:UB<fp16> src1:UB<fp16>"):
-        yield "vmla", "V", f"{types} {_BINARY}{_MODES}", "fp16 fp32"
-        yield "vmla", "V", f"{types} config:u64", "fp16 fp32"
-    for name, letters in (
-        ("vadds", _NUMBERS),
-        ("vmuls", _NUMBERS),
-        ("vmaxs", _NUMBERS),
-        ("vmins", _NUMBERS),
-        ("vlrelu", "fp16 fp32"),
-    ):
-        yield name, "V", f"dst:UB<T> src:UB<T> scalar:number {_UNARY}{_MODES}", letters
-        yield name, "V", "dst:UB<T> src:UB<T> scalar:number config:u64", letters
-    for types in ("dst:UB<T> src:UB<T>", "dst:UB<fp32> src:UB<fp16>"):
-        yield "vaxpy", "V", f"{types} scalar:number {_UNARY}{_MODES}", "fp16 fp32"
-    for name, letters in (
-        ("vexp", "fp16 fp32"),
-        ("vln", "fp16 fp32"),
-        ("vrec", "fp16 fp32"),
-        ("vrsqrt", "fp16 fp32"),
-        ("vsqrt", "fp16 fp32"),
-        ("vabs", "fp16 fp32 int16"),
-        ("vrelu", "fp16 fp32 int32"),
-        ("vnot", ""),
-        ("vcopy", "int16 uint16 int32 uint32 fp16 fp32 bf16"),
-    ):
-        operands = "dst:UB<T> src:UB<T>" if letters else "dst:UB src:UB"
-        yield name, "V", f"{operands} {_UNARY}{_MODES}", letters
-        yield name, "V", f"{operands} config:u64", letters
-    for name in ("vshl", "vshr"):
-        operands = "dst:UB<T> src:UB<T> amount:0..32"
-        yield name, "V", f"{operands} {_UNARY} round:bool=0", "int16 uint16 int32 uint32"
-    for name, (source, target, _) in CONVERSIONS.items():
-        yield name, "V", f"dst:UB<{target}> src:UB<{source}> {_UNARY}{_MODES}"
-        yield name, "V", f"dst:UB<{target}> src:UB<{source}> config:u64"
-    dup = "dst:UB<T> scalar:number"
-    yield "vector_dup", "V", f"{dup} {_UNARY}{_MODES}", "fp16 fp32 bf16 int16 uint16 int32 uint32"
-    yield "vector_dup", "V", f"{dup} config:u64", "fp16 fp32 bf16 int16 uint16 int32 uint32"
-    for dtype in ("uint16", "uint32"):
-        operands = f"dst:UB<{dtype}> src:UB<uint32> offset:0..4294967295"
-        yield "vgather", "V", f"{operands} dst_rep:0..4095 repeat:0..255"
-        operands = f"dst:UB<{dtype}> src0:UB<{dtype}> src1:UB<{dtype}>"
-        strides = "repeat:0..65535 src0_blk:0..255 pattern:0..7 src0_rep:0..65535 src1_rep:0..255"
-        yield "vreducev2", "V", f"{operands} {strides}"
-    yield "vbitsort", "V", "dst:UB<T> src0:UB<T> src1:UB<uint32> repeat:0..255", "fp16 fp32"
-    yield "vmrgsort4", "V", "dst:UB<T> lists:OWN lengths:u64 control:u64", "fp16 fp32"
-    yield "vbrcb", "V", "dst:UB<T> src:UB<T> dst_blk:0..65535 dst_rep:0..65535 repeat:0..255", _ANY
-
-
-def _selections():
-    for condition in CONDITIONS:
-        operands = "src0:UB<T> src1:UB<T>"
-        yield f"vcmp_{condition}", "V", f"{operands} {_BINARY}{_MODES}", "fp16 fp32"
-        bits = "dst:UB<uint8,int8,uint16,uint32,uint64>"
-        yield f"vcmpv_{condition}", "V", f"{bits} {operands} {_BINARY}{_MODES}", "fp16 fp32 int32"
-        scalar = f"{bits} src:UB<T> scalar:number {_UNARY}{_MODES}"
-        yield f"vcmpvs_{condition}", "V", scalar, "fp16 fp32 int32"
-    operands = "dst:UB<T> src0:UB<T> src1:UB<T>"
-    yield "vsel", "V", f"{operands} {_BINARY} mode:0..2=0", "fp16 fp32"
+def _registers():
+    """Rows of the vector unit that set or read registers, or have no instruction."""
     yield "set_cmpmask", "V", "src:UB"
     yield "get_cmpmask", "V", "dst:UB"
-    operands = "dst:UB<T> src:UB<T>"
-    yield "vcadd", "V", f"{operands} {_REDUCE} mode:bool=0", "fp16 fp32"
-    for name in ("vcmax", "vcmin"):
-        yield name, "V", f"{operands} {_REDUCE} order:Order_t=0", "fp16 fp32 int16 int32"
-    for name in ("vcgadd", "vcgmax", "vcgmin", "vcpadd"):
-        yield name, "V", f"{operands} {_REDUCE}", "fp16 fp32"
-    yield "vtranspose", "V", operands, "uint16 int16 fp16"
-    sizes = "pixels:1..4095 channels:1..4095 mode:bool"
-    yield "v4dtrans", "V", f"{operands} {sizes}", "uint8 int8 fp16 uint16 int16 fp32 uint32 int32"
-    for bits in ("b16", "b32"):
-        name = f"scatter_vnchwconv_{bits}"
-        registers = "dst:ub_addr8_t src:ub_addr8_t"
-        yield name, "V", f"{registers} repeat:0..255 dst_rep:0..65535 src_rep:0..65535"
-        yield name, "V", f"{registers} config:u64"
-    halves = "dst_high:bool src_high:bool"
     yield (
         "scatter_vnchwconv_b8",
         "V",
-        f"dst:ub_addr8_t src:ub_addr8_t repeat:0..255 dst_rep:0..65535 src_rep:0..65535 {halves}",
+        "dst:ub_addr8_t src:ub_addr8_t repeat:0..255 dst_rep:0..65535 src_rep:0..65535 "
+        "dst_high:bool src_high:bool",
     )
     for name in ("set_va_reg", "set_va_reg_sb"):
         yield name, "S", "register:ub_addr8_t addresses:OWN<uint64>"
@@ -331,9 +209,9 @@ def _control():
 
 @cache
 def intrinsic_table() -> Mapping[str, tuple[Intrinsic, ...]]:
-    """Every intrinsic's signatures, by name; those with more arguments later."""
+    """Return the signatures of every intrinsic by name."""
     table: dict[str, list[Intrinsic]] = {}
-    for rows in (_moves, _matrix, _vectors, _selections, _control):
+    for rows in (_moves, _matrix, vector_rows, _registers, _control):
         for name, *rest in rows():
             table.setdefault(name, []).append(intrinsic(name, *rest))
     return MappingProxyType({name: tuple(signatures) for name, signatures in table.items()})

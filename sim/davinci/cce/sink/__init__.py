@@ -1,1 +1,1 @@
-"""From calls of intrinsics to instructions of a program."""
+"""Translation of intrinsics into the instructions of a program."""

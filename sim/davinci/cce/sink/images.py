@@ -1,33 +1,29 @@
 """Intrinsics of patches of images: Im2Col loads and Col2Im.
 
-The image and its padding are in a register, `set_fmatrix` (or `set_fmatrix_b`, of img2colv2) for
-loads and `set_fcol2img` for Col2Im, as a word of width, height (16 bits each), and left, right,
-top and bottom padding (8 bits each); `set_padding` holds what stands in the padding, an FP16 code
-or an 8-bit integer. The fields are those of the public simulator and operators of the AKG compiler,
-the order of the arguments that of the public headers.
+A register describes the image and its padding: ``set_fmatrix`` (or ``set_fmatrix_b``, of
+img2colv2) for loads, and ``set_fcol2img`` for Col2Im. Its word has width and height (16 bits each),
+then left, right, top and bottom padding (8 bits each). ``set_padding`` holds the value of the
+padding, an FP16 code or an 8-bit integer. The fields are those of the public simulator and
+operators of the AKG compiler; the order of the arguments is that of the public headers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from vitruvian.golden.scu import C0_BYTES, Patches
 from vitruvian.golden.scu.patches import ROWS
 from vitruvian.sim.davinci.cce.intrinsics.runtime import Call
+from vitruvian.sim.davinci.cce.sink.context import SinkContext
 from vitruvian.sim.davinci.isa.operands import DTYPES, FRACTAL_BYTES
 from vitruvian.sim.davinci.program.vector import MAX_REPEAT
-
-if TYPE_CHECKING:
-    from vitruvian.sim.davinci.cce.sink.program import ProgramSink
 
 __all__ = ["IMAGES"]
 
 
 def _patches(
-    sink: ProgramSink, call: Call, register: str, kernel: tuple[int, int] | None = None
+    sink: SinkContext, call: Call, register: str, kernel: tuple[int, int] | None = None
 ) -> Patches:
     a = call.arguments
     word = sink.registers.get(register)
@@ -58,13 +54,13 @@ def _place(call: Call) -> dict[str, Any]:
     }
 
 
-def _padding(sink: ProgramSink, dtype: str) -> float:
-    """What the register of padding stands for; of 32 bits, all of them."""
+def _padding(sink: SinkContext, dtype: str) -> float:
+    """Return the value in the register of padding; a dtype of 32 bits uses all of it."""
     word = np.array([int(sink.registers.get("set_padding", 0)) & 0xFFFFFFFF], np.uint32)
     return float(word.view(DTYPES[dtype])[0])
 
 
-def _load(sink: ProgramSink, call: Call) -> None:
+def _load(sink: SinkContext, call: Call) -> None:
     a = call.arguments
     if "fmatrix" in a and sink.registers.get("set_fmatrix") != a["fmatrix"]:
         sink.registers["set_fmatrix"] = a["fmatrix"]
@@ -84,11 +80,12 @@ def _load(sink: ProgramSink, call: Call) -> None:
     )
 
 
-def _load_matrix(sink: ProgramSink, call: Call) -> None:
-    """Rows pos_m … and columns pos_k … of the matrix of all patches, in rows of fractals.
+def _load_matrix(sink: SinkContext, call: Call) -> None:
+    """Load rows from pos_m and columns from pos_k on of the matrix of all patches.
 
-    A column is a channel at a place of the kernel: groups of channels, rows and columns of the
-    kernel, channels of a group, the last fastest. Each row of fractals is an Im2Col load in mode 0.
+    A column is a channel at a position of the kernel. The order of columns is: groups of channels,
+    rows and columns of the kernel, channels of a group, the last fastest. Each row of fractals is
+    an Im2Col load in mode 0.
     """
     a = call.arguments
     c0 = C0_BYTES // DTYPES[a["src"].dtype].itemsize
@@ -127,15 +124,15 @@ def _load_matrix(sink: ProgramSink, call: Call) -> None:
             dst = dst._replace(address=dst.address + count * FRACTAL_BYTES)
 
 
-def _add(sink: ProgramSink, call: Call) -> None:
-    """A repetition goes on to the next 16 patches, whatever the mode: there is no other."""
+def _add(sink: SinkContext, call: Call) -> None:
+    """Append col2im; a further repeat takes the next 16 patches in every mode."""
     a = call.arguments
     patches = _patches(sink, call, "set_fcol2img")
     sink.core.col2im(sink.view(a["dst"], ()), sink.view(a["src"], ()), patches, **_place(call))
 
 
 #: Functions of a sink and a call, by the intrinsic's name.
-IMAGES: dict[str, Callable[[ProgramSink, Call], None]] = {
+IMAGES: dict[str, Callable[[SinkContext, Call], None]] = {
     "img2col_cbuf_to_ca": _load,
     "img2col_cbuf_to_cb": _load,
     "img2col_cbuf_to_ub": _load,

@@ -1,25 +1,22 @@
 """Intrinsics around the Cube: loads of fractals, products, and the way out of L0C."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vitruvian.sim.davinci.cce.intrinsics.runtime import Address, Call
+from vitruvian.sim.davinci.cce.sink.context import SinkContext
 from vitruvian.sim.davinci.cce.sink.images import IMAGES
 from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES, FRACTAL_BYTES, View
 
-if TYPE_CHECKING:
-    from vitruvian.sim.davinci.cce.sink.program import ProgramSink
-
 __all__ = ["MATRIX", "not_modelled"]
 
-#: Quantisations by number: conversions alone, by one factor; those by columns are not modelled.
+#: Quantisations by number: conversions alone, and with one factor. Those with a factor for each
+#: column are not modelled.
 _PLAIN, _BY_ONE = (0, 1, 16), (9, 11, 24, 28)
 
 
-def _load(sink: ProgramSink, call: Call) -> None:
+def _load(sink: SinkContext, call: Call) -> None:
     a = call.arguments
     src: Address = a["src"]
     src = src._replace(address=src.address + a["base_idx"] * FRACTAL_BYTES)
@@ -34,8 +31,8 @@ def _load(sink: ProgramSink, call: Call) -> None:
     )
 
 
-def _load_transposed(sink: ProgramSink, call: Call) -> None:
-    """Squares of elements: a fractal of 16 bits, two of 8 or of 32, which may come apart."""
+def _load_transposed(sink: SinkContext, call: Call) -> None:
+    """Load squares, transposed: one fractal of 16-bit elements, or two of 8 or 32 bits."""
     a = call.arguments
     src: Address = a["src"]
     width = DTYPES[src.dtype].itemsize
@@ -60,8 +57,8 @@ def _load_transposed(sink: ProgramSink, call: Call) -> None:
     )
 
 
-def _to_bias(sink: ProgramSink, call: Call) -> None:
-    """Bursts of 64 bytes to the table of biases; gaps in blocks in L1, in 64 bytes there."""
+def _to_bias(sink: SinkContext, call: Call) -> None:
+    """Copy bursts of 64 bytes to the bias buffer; gaps are in blocks in L1, in 64 bytes there."""
     a = call.arguments
     if a["convert"]:
         sink.fail(call, "a conversion on the way to the bias buffer is not modelled")
@@ -79,8 +76,8 @@ def _to_bias(sink: ProgramSink, call: Call) -> None:
     )
 
 
-def _fill(sink: ProgramSink, call: Call) -> None:
-    """Fractals of one value: from a register, or, of create_ca_matrix, given."""
+def _fill(sink: SinkContext, call: Call) -> None:
+    """Fill fractals with one value, of a register or, for create_ca_matrix, an argument."""
     a = call.arguments
     value = a["value"] if "value" in a else sink.registers.get("set_l0_set_value", 0)
     repeat, blocks, gap = a["repeat"], a.get("blocks") or 1, a.get("dst_gap", 0)
@@ -92,7 +89,7 @@ def _fill(sink: ProgramSink, call: Call) -> None:
         sink.core.fill(sink.view(place, (size // width,)), value)
 
 
-def _mad(sink: ProgramSink, call: Call) -> None:
+def _mad(sink: SinkContext, call: Call) -> None:
     a = call.arguments
     if not a["m"] or not a["k"] or not a["n"]:
         return
@@ -108,21 +105,21 @@ def _mad(sink: ProgramSink, call: Call) -> None:
     sink.core.mmad(*views, m=a["m"], k=a["k"], n=a["n"], init=init, bias=bias)
 
 
-def _to_ub(sink: ProgramSink, call: Call) -> None:
-    """Bursts of fractals, converted as the mode says; gaps in fractals in L0C, in blocks in UB."""
+def _to_ub(sink: SinkContext, call: Call) -> None:
+    """Move bursts of fractals to UB, converted; gaps are in fractals in L0C, in blocks in UB."""
     a = call.arguments
     mode, dst, src = a["cr_mode"], a["dst"], a["src"]
     if not a["n_burst"] or not a["len_burst"]:
         return
-    kept: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     if mode in (7, 9, 11):
-        kept = {"quant": "scalar"}
+        options = {"quant": "scalar", "factor": float(sink.registers.get("set_deqscale", 1))}
     elif mode > 5:
         sink.fail(call, f"mode must be 0 to 5, 7, 9 or 11; {mode} is not modelled")
     expected = {1: ("fp32", "fp16"), 2: ("fp32", "fp16"), 3: ("int32", "fp16"), 4: ("fp16", "fp32")}
     if mode in expected and (src.dtype, dst.dtype) != expected[mode]:
-        wanted = " to ".join(expected[mode])
-        sink.fail(call, f"mode {mode} is from {wanted}, not from {src.dtype} to {dst.dtype}")
+        conversion = " to ".join(expected[mode])
+        sink.fail(call, f"mode {mode} is from {conversion}, not from {src.dtype} to {dst.dtype}")
     size = 256 * DTYPES[src.dtype].itemsize
     out = a["len_burst"] * 256 * DTYPES[dst.dtype].itemsize
     sink.core.matrix_out(
@@ -133,16 +130,14 @@ def _to_ub(sink: ProgramSink, call: Call) -> None:
         src_stride=(a["len_burst"] + a["src_gap"]) * size,
         dst_stride=out + a["dst_gap"] * BLOCK_BYTES,
         relu=mode in (2, 5),
-        **kept,
+        **options,
     )
-    if kept:
-        _factor(sink, float(sink.registers.get("set_deqscale", 1)))
 
 
-def _plain(sink: ProgramSink, call: Call) -> None:
-    """Between UB and L0C as it is: bursts of fractals, or of rows of 16, each behind a fractal.
+def _plain(sink: SinkContext, call: Call) -> None:
+    """Copy between UB and L0C without conversion: bursts of fractals, or of rows of 16 elements.
 
-    Gaps are in fractals in L0C, in blocks in UB.
+    Gaps are in fractals in L0C and in blocks in UB.
     """
     a = call.arguments
     dst, src = a["dst"], a["src"]
@@ -165,12 +160,8 @@ def _plain(sink: ProgramSink, call: Call) -> None:
     )
 
 
-def _factor(sink: ProgramSink, factor: float) -> None:
-    sink.last().fields.update(factor=factor)  # pyright: ignore[reportAttributeAccessIssue]
-
-
-def _fixpipe(sink: ProgramSink, call: Call) -> None:
-    """Out of L0C by FIX; row-major matrices as set_nd_para says."""
+def _fixpipe(sink: SinkContext, call: Call) -> None:
+    """Append matrix_out on unit FIX; set_nd_para says how many row-major matrices there are."""
     a = call.arguments
     dst: Address = a["dst"]
     src: Address = a["src"]
@@ -186,6 +177,11 @@ def _fixpipe(sink: ProgramSink, call: Call) -> None:
     out, inside = DTYPES[dst.dtype].itemsize, DTYPES[src.dtype].itemsize
     word = int(sink.registers.get("set_nd_para", 1)) if a["nz2nd"] else 1
     number, src_step, dst_step = word & 0xFFFF, word >> 16 & 0xFFFF, word >> 32 & 0xFFFF
+    factor = None
+    if quant in _BY_ONE:  # the register holds the code of an FP32 number
+        code = int(sink.registers.get("set_quant_pre", 0)) & 0xFFFFFFFF
+        factor = struct.unpack("<f", struct.pack("<I", code))[0]
+    dtype, operation = sink.atomic
     for i in range(number):
         sink.core.matrix_out(
             sink.view(dst._replace(address=dst.address + i * dst_step * out), ()),
@@ -197,22 +193,19 @@ def _fixpipe(sink: ProgramSink, call: Call) -> None:
             relu=bool(a["relu_pre"]),
             quant="scalar" if quant in _BY_ONE else "",
             layout="nd" if a["nz2nd"] else "nz",
+            factor=factor,
+            atomic=dtype if dst.space == "GM" else "",
+            atomic_operation=operation,
         )
-        dtype, operation = sink.atomic
-        if dst.space == "GM" and dtype:
-            sink.last().fields.update(atomic=dtype, atomic_operation=operation)  # pyright: ignore[reportAttributeAccessIssue]
-        if quant in _BY_ONE:
-            raw = int(sink.registers.get("set_quant_pre", 0)) & 0xFFFFFFFF
-            _factor(sink, struct.unpack("<f", struct.pack("<I", raw))[0])
 
 
-def not_modelled(sink: ProgramSink, call: Call) -> None:
-    """Name an intrinsic that is read, but has no meaning here."""
+def not_modelled(sink: SinkContext, call: Call) -> None:
+    """Refuse an intrinsic that is read, but not modelled."""
     sink.fail(call, "this intrinsic is read, but not modelled")
 
 
 #: Functions of a sink and a call, by the intrinsic's name.
-MATRIX: dict[str, Callable[[ProgramSink, Call], None]] = {
+MATRIX: dict[str, Callable[[SinkContext, Call], None]] = {
     "mad": _mad,
     "copy_matrix_cc_to_ubuf": _to_ub,
     "copy_matrix_cc_to_gm": _fixpipe,

@@ -1,29 +1,24 @@
-"""Intrinsics that move bursts: what their blocks and gaps are in bytes."""
-
-from __future__ import annotations
+"""Intrinsics that move bursts: their blocks and gaps in bytes."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from vitruvian.sim.davinci.cce.intrinsics.runtime import Call
+from vitruvian.sim.davinci.cce.sink.context import SinkContext
 from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES
-
-if TYPE_CHECKING:
-    from vitruvian.sim.davinci.cce.sink.program import ProgramSink
 
 __all__ = ["MOVES"]
 
 
-def _bursts(sink: ProgramSink, call: Call) -> None:
-    """Bursts of whole blocks; a gap runs from the tail of one to the head of the next."""
+def _bursts(sink: SinkContext, call: Call) -> None:
+    """Copy bursts of whole blocks; a gap is from the end of one burst to the start of the next."""
     a = call.arguments
     if a.get("pad_mode"):
-        sink.fail(call, "moves that fill up with padding are not modelled")
+        sink.fail(call, "moves with padding are not modelled")
     if not a["n_burst"] or not a["len_burst"]:
         return
     if a.get("byte_mode"):
         if a["n_burst"] > 1:
-            sink.fail(call, "n_burst must be 1 in byte mode: where others begin is not known")
+            sink.fail(call, "n_burst must be 1 in byte mode; where further bursts begin is unknown")
         _copy(sink, call, 1, a["len_burst"], 0, 0)
         return
     size = a["len_burst"] * BLOCK_BYTES
@@ -32,27 +27,27 @@ def _bursts(sink: ProgramSink, call: Call) -> None:
 
 
 def _copy(
-    sink: ProgramSink, call: Call, bursts: int, size: int, dst_stride: int, src_stride: int
+    sink: SinkContext, call: Call, bursts: int, size: int, dst_stride: int, src_stride: int
 ) -> None:
     dst, src = call.arguments["dst"], call.arguments["src"]
-    one = sink.core.copy(
+    dtype, operation = sink.atomic
+    sink.core.copy(
         sink.view(dst, ()),
         sink.view(src, ()),
         bursts=bursts,
         burst_bytes=size,
         dst_stride=dst_stride,
         src_stride=src_stride,
+        atomic=dtype if dst.space == "GM" else "",
+        atomic_operation=operation,
     )
-    dtype, operation = sink.atomic
-    if dst.space == "GM" and dtype:
-        one.fields.update(atomic=dtype, atomic_operation=operation)  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def _aligned(sink: ProgramSink, call: Call) -> None:
-    """Bursts of bytes: in global memory they are as long as that, in UB they fill whole blocks."""
+def _aligned(sink: SinkContext, call: Call) -> None:
+    """Copy bursts of bytes, which are dense in global memory and fill whole blocks in UB."""
     a = call.arguments
     if a["left_padding"] or a["right_padding"]:
-        sink.fail(call, "moves that fill up with padding are not modelled")
+        sink.fail(call, "moves with padding are not modelled")
     if not a["n_burst"] or not a["len_burst"]:
         return
     size = a["len_burst"]
@@ -63,7 +58,7 @@ def _aligned(sink: ProgramSink, call: Call) -> None:
     _copy(sink, call, a["n_burst"], size, *strides)
 
 
-def _nd2nz(sink: ProgramSink, call: Call) -> None:
+def _nd2nz(sink: SinkContext, call: Call) -> None:
     a = call.arguments
     if not a["nd_num"] or not a["rows"] or not a["columns"]:
         return
@@ -83,7 +78,7 @@ def _nd2nz(sink: ProgramSink, call: Call) -> None:
 
 
 #: Functions of a sink and a call, by the intrinsic's name.
-MOVES: dict[str, Callable[[ProgramSink, Call], None]] = dict.fromkeys(
+MOVES: dict[str, Callable[[SinkContext, Call], None]] = dict.fromkeys(
     (
         "copy_gm_to_ubuf",
         "copy_gm_to_cbuf",

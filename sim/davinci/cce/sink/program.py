@@ -1,31 +1,27 @@
-"""From intrinsics to the instructions of a program.
+"""The sink that translates intrinsics into the instructions of a program.
 
-`ProgramSink` gives every intrinsic to a core of a program as the instruction that it is. With a
-`Functional` it carries each out at once, so that a kernel can look at its data.
+``ProgramSink`` appends the instructions of every intrinsic to a core. With a ``Functional``, it
+carries them out at once, so that a kernel can read its data.
 """
 
 import struct
-from typing import NoReturn
 
 from vitruvian.sim.davinci.cce.intrinsics.runtime import Address, Call
 from vitruvian.sim.davinci.cce.language.errors import CceError
 from vitruvian.sim.davinci.cce.language.errors import Position as Place
+from vitruvian.sim.davinci.cce.sink.context import GM_BASE, SinkContext
 from vitruvian.sim.davinci.cce.sink.matrix import MATRIX, not_modelled
 from vitruvian.sim.davinci.cce.sink.moves import MOVES
 from vitruvian.sim.davinci.cce.sink.scheduler import Turns
 from vitruvian.sim.davinci.cce.sink.vector import NOT_MODELLED, is_vector, vector_call
-from vitruvian.sim.davinci.chip.model import GM
 from vitruvian.sim.davinci.isa.instruction import Instruction, Position, Unit
-from vitruvian.sim.davinci.isa.operands import DTYPES, View, contiguous
+from vitruvian.sim.davinci.isa.operands import DTYPES
 from vitruvian.sim.davinci.program.program import Core
 from vitruvian.sim.davinci.semantics import Functional
 
 __all__ = ["GM_BASE", "ProgramSink", "status"]
 
-#: What a kernel sees as the address of the first byte of global memory: no pointer is null.
-GM_BASE = 1 << 40
-
-#: Control registers whose values later instructions need; they are kept by name.
+#: Intrinsics that set control registers which later instructions need; their values are kept.
 _KEPT = frozenset(
     """set_fmatrix set_fmatrix_b set_fcol2img set_padding set_nd_para set_quant_pre
     set_deqscale set_l0_set_value set_l0_set_value_h set_l0_set_value_bf16
@@ -33,7 +29,7 @@ _KEPT = frozenset(
 )
 
 
-#: Intrinsics that change nothing here: what they control is not modelled, or needs no control.
+#: Intrinsics without effect: they control what is not modelled, or what needs no control.
 _NO_EFFECT = frozenset(
     """set_l1_3d_size set_l3d_rpt set_fpc set_ctrl
     set_st_atomic_cfg set_ffts_base_addr set_mask_spr set_channel_para set_lrelu_alpha
@@ -42,7 +38,7 @@ _NO_EFFECT = frozenset(
 
 
 def status(name: str) -> str:
-    """What becomes of an intrinsic: "modelled", "no effect", or "not modelled"."""
+    """Return the status of an intrinsic: "modelled", "no effect", or "not modelled"."""
     if name in _NO_EFFECT:
         return "no effect"
     return (
@@ -50,54 +46,34 @@ def status(name: str) -> str:
     )
 
 
-_MOST_KNOWN = 1 << 16  # intrinsics that are remembered
+#: Number of calls whose instructions are kept for when they are repeated.
+_MOST_KNOWN = 1 << 16
 
 
-class ProgramSink:
-    """Appends what a kernel does to a core.
+class ProgramSink(SinkContext):
+    """A sink that appends the instructions of a kernel to a core.
 
     Parameters
     ----------
     core : Core
     functional : Functional, optional
-        Carries out each instruction; without it a scalar load cannot be answered.
+        Carries out each instruction. Without it, a scalar load is refused.
     turns : Turns, optional
-        Lets other cores go on where this one waits for them.
-
-    Attributes
-    ----------
-    registers : dict of str to int or float
-        Control registers that have been set.
-    mask : int
-        Lanes that are enabled, or elements in counting mode.
-    counting : bool
-    atomic : (dtype, operation)
-        What a move to global memory does there; dtype "" for none.
-    addresses : dict of int to tuple of int
-        The vector address registers.
-    compared : Address or None
-        Where set_cmpmask took the register of comparisons from; None after a comparison.
-    version : int
-        Another one after every change of a register that has no attribute of its own.
+        Runs other cores where this one waits for them.
     """
 
     def __init__(
         self, core: Core, functional: Functional | None = None, turns: Turns | None = None
     ):
-        self.core, self.functional, self.turns = core, functional, turns
-        self.registers: dict[str, int | float] = {}
-        self.mask, self.counting = (1 << 128) - 1, False
-        self.atomic = ("", "add")
-        self.addresses: dict[int, tuple[int, ...]] = {}
-        self.compared: Address | None = None
-        self.version = 0
+        super().__init__(core, functional)
+        self.turns = turns
         self.known: dict[tuple, list[Instruction]] = {}
         self.done = len(core.instructions)
 
     def issue(self, call: Call) -> None:
-        """Take an intrinsic; one that came before with the same arguments is the same again."""
+        """Append an intrinsic; a repeated call in the same state reuses its instructions."""
         state = (self.mask, self.counting, self.atomic, self.compared, self.version)
-        # Several intrinsics of one macro are at one place.
+        # The name is part of the key, because all intrinsics of a macro have one position.
         key = (call.name, call.position, state, *call.arguments.values())
         known = self.known.get(key)
         if known is not None:
@@ -128,13 +104,15 @@ class ProgramSink:
         self._turn(fresh)
 
     def load(self, source: Address, position: Place) -> int | float:
-        """Give the value that a scalar load reads."""
+        """Append a scalar load and return its value."""
         self._at(position)
         view = self.view(source, (1,))
         self.core.scalar_load(view)
         self._carry_out()
         if self.functional is None:
-            raise CceError(position, "what is in memory is not known here: nothing is carried out")
+            raise CceError(
+                position, "the data in memory are unknown, because nothing is carried out"
+            )
         try:
             (value,) = self.functional.memory(self.core).elements(view)
         except IndexError as error:
@@ -146,7 +124,7 @@ class ProgramSink:
         return float(value) if DTYPES[source.dtype].kind == "f" else int(value)
 
     def store(self, target: Address, value: int | float, position: Place) -> None:
-        """Take a scalar store."""
+        """Append a scalar store."""
         self._at(position)
         if target.dtype == "bf16":
             value = struct.unpack("<I", struct.pack("<f", value))[0] >> 16
@@ -154,21 +132,8 @@ class ProgramSink:
         self._carry_out()
 
     def print(self, text: str, position: Place) -> None:
-        """Keep what a printf prints, with the core that does."""
+        """Keep the text of a printf and the name of its core."""
         self.core.program.prints.append((str(self.core), text))
-
-    # For the tables of intrinsics.
-
-    def view(self, address: Address, shape: tuple[int, ...], dtype: str | None = None) -> View:
-        """A dense view of what a pointer points to."""
-        dtype = dtype or address.dtype
-        strides = contiguous(shape, DTYPES[dtype].itemsize)
-        start = address.address - (GM_BASE if address.space == GM else 0)
-        return View(address.space, start, dtype, shape, strides)
-
-    def fail(self, call: Call, message: str) -> NoReturn:
-        """Raise a `CceError` at the intrinsic."""
-        raise CceError(call.position, f"{call.name}: {message}")
 
     # Control.
 
@@ -183,7 +148,7 @@ class ProgramSink:
                 self.functional.execute(self.core, one)
 
     def _turn(self, fresh: list[Instruction]) -> None:
-        """Where cores wait for each other, let them."""
+        """Tell the scheduler about flags between cores."""
         if self.turns is None or not fresh:
             return
         last = fresh[-1]
@@ -240,23 +205,19 @@ class ProgramSink:
             self.atomic = (what, self.atomic[1])
 
     def _cross_set(self, call: Call) -> None:
-        """The word: mode in bits 4 and 5, the flag in bits 8 to 11."""
+        """Set a flag; its word has the mode in bits 4 and 5, the register in bits 8 to 11."""
         word = call.arguments["config"]
         mode, register = word >> 4 & 3, word >> 8 & 15
         if mode == 3:
             self.fail(call, "mode must be 0 to 2, not 3")
-        how = ("kind", "group", "others")[mode]
+        mode_name = ("kind", "group", "others")[mode]
         self.registers[f"cross {register}"] = mode
         self.version += 1
-        self.core.cross_set(Unit[call.arguments["unit"]], register, how)
+        self.core.cross_set(Unit[call.arguments["unit"]], register, mode_name)
 
     def _cross_wait(self, call: Call) -> None:
-        """A wait is for what the core itself sets in the flag, else for cores of the other kind."""
+        """Wait in the mode in which this core sets the flag, else for cores of the other kind."""
         register = call.arguments["register"]
         mode = int(self.registers.get(f"cross {register}", 2))
         unit = Unit[call.arguments.get("unit", "S")]
         self.core.cross_wait(unit, register, ("kind", "group", "others")[mode])
-
-    def last(self) -> Instruction:
-        """The instruction that has just been appended."""
-        return self.core.instructions[-1]

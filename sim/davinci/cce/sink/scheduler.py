@@ -1,7 +1,7 @@
-"""Cores that run in turns: one that waits for others lets them go on first.
+"""Scheduler of the kernels of several cores, which run in turns.
 
-Each core's kernel has a thread of its own, of which only one runs at a time. A core runs until it
-waits for a flag that has not been set yet, or ends; then the first one that can go on does.
+Each kernel has a thread of its own, of which only one runs at a time. A kernel runs until it ends
+or waits for a flag that is not set yet. Then the first kernel that can run continues.
 """
 
 import threading
@@ -15,11 +15,11 @@ __all__ = ["Turns"]
 
 
 class _Stop(BaseException):
-    """Ends the threads of the others when one core's kernel has failed."""
+    """Raised in the threads of the other kernels when one kernel has failed."""
 
 
 class _Task:
-    """A core's kernel: what it has set, what it has waited for, what it waits for now."""
+    """A core's kernel with the flags that it has set, has waited for, and waits for now."""
 
     def __init__(self, core: Core, work: Callable[[], None]):
         self.core, self.work = core, work
@@ -33,12 +33,12 @@ class _Task:
 
     @property
     def group(self) -> int:
-        """The group of cores that it is in."""
+        """Index of the core's group."""
         return self.core.index // self.core.kind.per_group
 
 
 class Turns:
-    """Runs the kernels of several cores."""
+    """Scheduler of the kernels of several cores."""
 
     def __init__(self):
         self.tasks: dict[Core, _Task] = {}
@@ -46,15 +46,15 @@ class Turns:
         self.stopping = False
 
     def run(self, works: Iterable[tuple[Core, Callable[[], None]]]) -> None:
-        """Run what is to be done for each core, to its end.
+        """Run the function of each core to its end.
 
-        Cores that wait for what never comes run on without it: that the program hangs is for
-        `simulate` to say, with every core that does.
+        A core that waits for a flag that is never set runs on without it, so that ``simulate`` can
+        report the deadlock with all cores in it.
 
         Raises
         ------
         BaseException
-            What the first that fails raises; the others then end where they are.
+            The error of the first kernel that fails; the others then stop.
         """
         self.tasks = {core: _Task(core, work) for core, work in works}
         if len(self.tasks) == 1:
@@ -74,11 +74,11 @@ class Turns:
                     self._turn(task)
 
     def set(self, core: Core, mode: str, register: int) -> None:
-        """Note that a core has set a flag."""
+        """Record that a core has set a flag."""
         self.tasks[core].sets[mode, register] += 1
 
     def wait(self, core: Core, mode: str, register: int) -> None:
-        """Let others go on until the flag that a core waits for is set."""
+        """Run other cores until the flag that a core waits for is set."""
         task = self.tasks[core]
         task.waits[mode, register] += 1
         task.needs = mode, register
@@ -90,7 +90,7 @@ class Turns:
         task.needs = None
 
     def _turn(self, task: _Task) -> None:
-        """Let one go on until it gives back."""
+        """Run one kernel until it waits or ends."""
         if task.thread is None:
             context = copy_context()
             task.thread = threading.Thread(target=context.run, args=(self._work, task), daemon=True)
@@ -106,7 +106,7 @@ class Turns:
             task.work()
         except _Stop:
             pass
-        except BaseException as error:  # raised where `run` was called
+        except BaseException as error:  # ``run`` raises it in its caller's thread
             task.error = error
         task.done = True
         self.back.release()

@@ -1,6 +1,7 @@
 """Moves and matrix products on memories against definitions byte by byte."""
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -49,7 +50,7 @@ def test_bursts_and_gaps(chip, src, dst):
     for burst in range(5):
         for byte in range(96):
             expected[20000 + 160 * burst + byte] = source[64 + 128 * burst + byte]
-    how = {"bursts": 5, "burst_bytes": 96, "dst_stride": 160, "src_stride": 128}
+    how: dict[str, Any] = {"bursts": 5, "burst_bytes": 96, "dst_stride": 160, "src_stride": 128}
     core.copy(view(dst, 20000), view(src, 64), **how)
     functional.execute(core, last(core))
     assert np.array_equal(buffers[dst], expected)
@@ -60,9 +61,8 @@ def test_atomic_sums_into_global_memory():
     buffers = functional.memory(core).buffers
     buffers["UB"][:256] = np.arange(64, dtype=np.float32).view(np.uint8)
     buffers["GM"][:64] = np.ones(16, np.float32).view(np.uint8)
-    how = {"bursts": 4, "burst_bytes": 64, "dst_stride": 0, "src_stride": 64}
-    one = core.copy(view("GM", 0), view("UB", 0), **how)
-    one.fields["atomic"] = "fp32"  # type: ignore[index]
+    how: dict[str, Any] = {"bursts": 4, "burst_bytes": 64, "dst_stride": 0, "src_stride": 64}
+    one = core.copy(view("GM", 0), view("UB", 0), **how, atomic="fp32")
     functional.execute(core, one)
     sums = np.arange(64).reshape(4, 16).sum(axis=0) + 1
     assert buffers["GM"][:64].view(np.float32).tolist() == sums.tolist()
@@ -250,14 +250,13 @@ def test_quantised_out_of_l0c():
     scale = RNG.uniform(0.001, 0.1, 32).astype(np.float32)
     put(buffers["FB"], scale)
     target, source = view("GM", 0, "int8"), view("L0C", 0, "int32")
-    how = {"m": 16, "n": 32, "layout": "nd", "dst_stride": 32}
+    how: dict[str, Any] = {"m": 16, "n": 32, "layout": "nd", "dst_stride": 32}
     factors = View("FB", 0, "fp32", (32,), (4,))
     core.matrix_out(target, source, quant="vector", scale=factors, **how)
     functional.execute(core, last(core))
     found = buffers["GM"][:512].view(np.int8).reshape(16, 32)
     assert np.array_equal(found, np.clip(np.rint(c.astype(np.float32) * scale), -128, 127))
-    one = core.matrix_out(target, source, quant="scalar", **how)
-    one.fields["factor"] = 0.01  # type: ignore[index]
+    one = core.matrix_out(target, source, quant="scalar", factor=0.01, **how)
     functional.execute(core, one)
     found = buffers["GM"][:512].view(np.int8).reshape(16, 32)
     single = c.astype(np.float32) * np.float32(0.01)

@@ -19,6 +19,7 @@ from vitruvian.sim.davinci import (
     load_chip,
 )
 from vitruvian.sim.davinci.isa.lanes import ALL, lane_spans
+from vitruvian.sim.davinci.isa.vector import REDUCE, VECTOR_OPS
 
 CHIP = load_chip("ascend310")
 CHIP_B = load_chip("ascend910b")
@@ -71,20 +72,28 @@ def every_operation(core_310, core_b, core_v):
     core_310.fill(a, 0)
     core_310.mmad(c, a, b, m=64, k=64, n=64, init="zero")
     core_310.matrix_out(w, c, m=16, n=16)
-    for op in "vadd vsub vmul vdiv vmax vmin vand vor vmla vsel".split():
-        getattr(core_310, op)(u, u, v)
-    for op in "vadds vmuls vmaxs vmins vaxpy".split():
-        getattr(core_310, op)(u, v, 2.0)
-    for op in "vabs vexp vln vrec vsqrt vrsqrt vrelu vnot".split():
-        getattr(core_310, op)(u, v)
-    core_310.vconv(w, u)
-    core_310.vdup(u, 1.0)
+    values = {"scalar": 2.0, "amount": 3, "round": True, "rounding": "none", "scale": 0.5}
+    for op in VECTOR_OPS.values():
+        if op.form.lanewise:
+            dst = w if op.name == "vconv" else u
+            views = (dst, *(u, v)[: len(op.operands) - 1])
+            getattr(core_310, op.name)(*views, **{f.name: values[f.name] for f in op.fields})
+        elif op.form is REDUCE:
+            getattr(core_310, op.name)(w, u, repeat=2)
     core_310.vcmp(u, v, "lt")
     core_310.vcmpv(w, u, v, "lt", repeat=2)
     core_310.vsel(u, u, v, bits=w, repeat=2)
-    for op in "vcadd vcmax vcmin vcpadd vcgadd vcgmax vcgmin".split():
-        core_310.vreduce_lanes(op, w, u, repeat=2)
+    core_310.vsel(u, u, v)
+    core_310.vcmpvs(w, u, 2.0, "lt", repeat=2)
     core_310.vtranspose(u, v)
+    core_310.v4dtrans(u, v, pixels=16, channels=16)
+    core_310.vnchwconv([u] * 16, [v] * 16)
+    core_310.vbrcb(u, v, repeat=2, dst_repeat_stride=8)
+    core_310.vgather(u, v, w.astype("uint32"), base=0)
+    core_310.vreduce(u, v, mode=1, count=128)
+    core_310.vreduce(u, v, w, mode=0, count=128, results=3)
+    core_310.vbitsort(w, u, w, repeat=2)
+    core_310.vmrgsort(w, u, lists=[(0, 8), (64, 8)])
     core_310.col2im(u, v, PATCHES)
     core_310.scalar(3)
     core_310.scalar_load(u)
@@ -104,7 +113,7 @@ def every_operation(core_310, core_b, core_v):
 def test_records_are_as_the_vocabulary_says(core):
     other = Program(CHIP_B)
     made = every_operation(core, other.core(0, "cube"), other.core(1, "vector"))
-    assert len({i.op for i in made}) == 53
+    assert {i.op for i in made} == set(OPERATIONS)
     for one in made:
         said = OPERATIONS[one.op]
         for names, found in ((said.operands, one.operands), (said.fields, one.fields)):

@@ -346,11 +346,7 @@ def test_comparison_and_selection(core):
     )
     functional.execute(core, one)
     assert np.array_equal(buffer[:512].view(np.uint16), np.where(a >= b, a, b).view(np.uint16))
-    (one,) = core.vector(
-        "vcmpvs", {"src": view(1024, "fp16")}, repeat=1, condition="gt", scalar=0.5
-    )
-    core.instructions.pop()
-    one = core._again(one, operands={"dst": view(9000, "uint8"), **one.operands})
+    (one,) = core.vcmpvs(view(9000, "uint8"), view(1024, "fp16"), 0.5, "gt", repeat=1)
     functional.execute(core, one)
     assert np.array_equal(np.unpackbits(buffer[9000:9016], bitorder="little"), b[:128] > 0.5)
 

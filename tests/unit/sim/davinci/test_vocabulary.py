@@ -1,13 +1,17 @@
 """`OPERATIONS` says what every instruction carries, whoever made it: the builder or CCE C."""
 
+import ast
+
 import numpy as np
 import pytest
 
 from tests.unit.sim.davinci.test_program import CHIP, CHIP_B, every_operation
-from vitruvian.sim.davinci import OPERATIONS, Instruction, Program
+from vitruvian.sim.davinci import OPERATIONS, Instruction, Program, ProgramError, Unit
 from vitruvian.sim.davinci.cce import build, read
-from vitruvian.sim.davinci.program import program as program_module
+from vitruvian.sim.davinci.isa.vector import VECTOR_OPS
+from vitruvian.sim.davinci.program import generate
 from vitruvian.sim.davinci.program.program import Core
+from vitruvian.sim.davinci.semantics.vectors import VECTORS
 
 HEAD = """
 #define UB(T, a) ((__ubuf__ T *)get_imm(a))
@@ -101,9 +105,32 @@ def test_operations_name_nothing_that_no_instruction_carries(made):
     assert sorted(named - carried) == []
 
 
-def test_operations_without_a_method_of_their_own_are_named():
-    without = {op for op in OPERATIONS if not callable(getattr(Core, op, None))}
-    assert program_module.__doc__ is not None
-    listed = program_module.__doc__.split("have no method of their own")[1]
-    named = {word for part in listed.split("``")[1::2] for word in part.split()}
-    assert named - {"vector", "vector_views", "vreduce_lanes"} == without
+def test_a_core_has_a_method_for_every_operation():
+    assert [op for op in OPERATIONS if not callable(getattr(Core, op, None))] == []
+
+
+def test_instructions_with_unknown_names_are_refused():
+    core = Program(CHIP).core()
+    u = core.allocate("UB", (128,), "fp16")
+    with pytest.raises(ProgramError, match="op must be a key of OPERATIONS, not 'vfoo'"):
+        core.add(Unit.V, "vfoo")
+    with pytest.raises(ProgramError, match=r"fields of vabs must be among .*, not colour, size"):
+        core.vector("vabs", {"dst": u, "src": u}, size=1, colour=2)
+    with pytest.raises(ProgramError, match="operands of vabs must be among dst, src, not src1"):
+        core.vector("vabs", {"dst": u, "src1": u})
+    with pytest.raises(ProgramError, match="fields of scalar_load must be among none, not x"):
+        core.add(Unit.S, "scalar_load", fields={"x": 1})
+    assert not core.instructions
+
+
+def test_the_generated_methods_are_those_of_the_table():
+    """``python -m vitruvian.sim.davinci.program.generate`` writes the file anew."""
+    written, expected = (ast.parse(text) for text in (generate.TARGET.read_text(), generate.text()))
+    assert ast.dump(written) == ast.dump(expected)
+
+
+def test_every_vector_instruction_is_computed_by_its_function_or_its_kernel():
+    for op in VECTOR_OPS.values():
+        assert (op.compute is None) == bool(op.kernel), op.name
+        assert op.compute is None or op.form.lanewise, op.name
+    assert set(VECTORS) == set(VECTOR_OPS)

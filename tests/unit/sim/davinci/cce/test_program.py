@@ -322,7 +322,7 @@ def test_arguments_must_fit():
         build(kernel, C310, {"x": x, "y": x, "rows": 1})
     with pytest.raises(ValueError, match="y must be an array with a dtype of the vector unit"):
         build(kernel, C310, {"x": x, "y": 3, "rows": 1, "n": 16})
-    with pytest.raises(CceError, match="what is in memory is not known here"):
+    with pytest.raises(CceError, match="the data in memory are unknown"):
         build(kernel, C310, {"x": x, "y": x, "rows": 1, "n": 16}, execute=False)
     add = read_file(KERNELS / "vec_add.cce")
     arguments = {name: normal(4096) for name in "data_a data_b res".split()}

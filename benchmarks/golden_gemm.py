@@ -25,7 +25,7 @@ CASES = [  # precision, k, multiplier_bits, preset
 
 
 def operand(rng, precision, size):
-    """A square matrix of normal deviates."""
+    """Return a square matrix of normal deviates."""
     values = rng.standard_normal((size, size))
     if PRECISIONS[precision].is_complex:
         values = values + 1j * rng.standard_normal((size, size))

@@ -21,12 +21,12 @@ _PLACEHOLDER = "\\this"
 
 @dataclass
 class Module:
-    """One distinct module: its canonical text, its children and its identity.
+    r"""One distinct module: its canonical text, its children and its identity.
 
     Members
     -------
     name : str
-        ``\\LABEL_HASH``; LABEL is the name of the first instance met, or the class of a shared
+        ``\LABEL_HASH``; LABEL is the name of the first instance met, or the class of a shared
         module.
     text : str
         RTLIL from ``module`` to ``end``, with the module named ``name``.
@@ -195,7 +195,7 @@ class Design:
 
 
 def label(name: str) -> str:
-    """Return the readable part of a canonical module name (LABEL of ``\\LABEL_HASH``)."""
+    r"""Return the readable part of a canonical module name (LABEL of ``\LABEL_HASH``)."""
     return name.lstrip("\\").rsplit("_", 1)[0]
 
 

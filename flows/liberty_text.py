@@ -50,7 +50,6 @@ def parse_groups(text: str, name: str) -> Group:
     LibertyError
         If the text is not valid liberty.
     """
-
     text = _without_comments(text, name)
     if not re.match(r"\s*library\s*\(", text):
         raise LibertyError(f"{name} must be a liberty file that starts with `library (NAME) {{`")

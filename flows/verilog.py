@@ -64,7 +64,7 @@ def write(variant: Variant, folder: Path) -> Path:
 
 
 def _ordered(rtlil: str, top: str, ports: list[str]) -> str:
-    """Number the ports of module ``top`` in the order of ``ports``."""
+    """Return RTLIL in which the ports of module ``top`` are numbered in the order of ``ports``."""
     head, body = rtlil.split(f"\nmodule \\{top}\n", 1)
     module, rest = body.split("\nend\n", 1)
 

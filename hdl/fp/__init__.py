@@ -1,0 +1,1 @@
+"""Floating-point units: dot products, and single operations."""

@@ -120,7 +120,7 @@ class ZeroSigns:
         return Mux(self.short.select, rule(self.short.zero, self.short.window, True), whole)
 
     def by_result(self, target: Target) -> bool:
-        """True if a nonzero sum can round to zero and must then lose its sign."""
+        """Return True if a nonzero sum can round to zero and must then lose its sign."""
         if self.whole != "positive" and not self._positive_if_short:
             return False
         return self.short is not None or not target.exact_zeros

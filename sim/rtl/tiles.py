@@ -97,7 +97,7 @@ def _elements(config: MatrixUnitConfig, precision: str, operation: str) -> int:
     return config.terms(precision) if operation == "mma" else config.pairs(operation)
 
 
-def _fillers(config: MatrixUnitConfig, precision: str, operation: str) -> tuple[int, int]:
+def _fillers(precision: str, operation: str) -> tuple[int, int]:
     """Return the padding codes for A and for B, which change no bit of the result.
 
     A sum of products is padded with −0 · +0 = −0, the identity of addition. An addnorm is padded
@@ -140,7 +140,7 @@ def cut_operands(
     """
     terms, bits = _elements(config, precision, operation), config.operand_bits(precision)
     word = np.dtype(f"<u{bits // 8}")
-    filler, other = _fillers(config, precision, operation)
+    filler, other = _fillers(precision, operation)
     left, right = (np.ascontiguousarray(x).view(word) for x in (a, b))
     rest = left.shape[-1] % terms
     if precision in config.complex_precisions and rest:
@@ -185,7 +185,7 @@ def cut_sparse(
     pairs = _elements(config, "fp16", operation)
     if pairs % KEPT and pairs != 1:
         raise ValueError(f"values of a beat must be 1 or even, not {pairs!r}")
-    filler, other = _fillers(config, "fp16", operation)
+    filler, other = _fillers("fp16", operation)
     left = _filled(np.ascontiguousarray(a, "<u2"), pairs, filler)
     beats = left.shape[-1] // pairs
     index = _filled(np.ascontiguousarray(indices, np.uint8), pairs, 0)

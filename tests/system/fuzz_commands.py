@@ -148,7 +148,7 @@ def _child(line: list[str], folder: Path) -> None:
             file = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             os.dup2(file, number)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        streams = (open(n, "w", closefd=False, errors="backslashreplace") for n in (1, 2))
+        streams = (open(n, "w", closefd=False, errors="backslashreplace") for n in (1, 2))  # noqa: SIM115
         sys.stdout, sys.stderr = streams  # as in __main__
         os.chdir(folder / "own")
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))

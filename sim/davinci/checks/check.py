@@ -353,7 +353,7 @@ def _memory(
 def _slots(
     segments: int, first: np.ndarray, low: np.ndarray, high: np.ndarray, spans: np.ndarray
 ) -> np.ndarray:
-    """Number the segments that some spans cover; return −1 for the others."""
+    """Return a number for each segment that some span covers, and −1 for the others."""
     change = np.zeros(segments + 1, np.int64)
     chosen = np.zeros(len(first) - 1, bool)
     chosen[spans] = True

@@ -154,11 +154,11 @@ def _function(name: str, function: str, tokens: list[Token], at: int) -> list[To
     if method.text == name:
         before.append(method._replace(text="void", spaced=True))
     head = [*before, method._replace(text=function, spaced=True), tokens[at], *words]
-    first, body = _initialisers(tokens, closing + 1, body)
+    first, body = _initialisers(tokens, closing + 1)
     return [*head, *tokens[at + 1 : closing + 1], tokens[body], *first, *tokens[body + 1 :]]
 
 
-def _initialisers(tokens: list[Token], index: int, body: int) -> tuple[list[Token], int]:
+def _initialisers(tokens: list[Token], index: int) -> tuple[list[Token], int]:
     """Return a constructor's list ``: a(1), b{2}`` as assignments, and the index of its body."""
     while tokens[index].text not in (":", "{"):
         index += 1

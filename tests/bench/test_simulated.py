@@ -57,5 +57,5 @@ def test_verilog_of_a_unit_from_the_cache(monkeypatch, tmp_path):
 
 
 def test_verilog_of_a_unit_from_elsewhere():
-    with pytest.raises(ValueError, match="unit must be of hdl"):
+    with pytest.raises(ValueError, match="unit must be part of hdl"):
         unit_verilog(Shapes)

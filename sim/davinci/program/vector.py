@@ -102,7 +102,7 @@ class Vector(Builder):
         strides: Strides,
         fields: dict[str, Any],
     ) -> list[Instruction]:
-        """Make what ``vector`` appends."""
+        """Return the instructions that ``vector`` appends."""
         self._check_unit(op)
         lanes = lanes_of(*operands.values())
         if repeat is None:

@@ -62,7 +62,7 @@ exhaustive: compiler $(STAMP) ## compare RTL and golden for every input of the s
 fuzz: compiler $(STAMP) ## run 200 hostile command lines: each must end in one line and exit code 2, or in a result
 	$(PY) tests/system/fuzz_commands.py $(ARGS)
 
-mutants: compiler $(STAMP) ## run the tests on 200 random mutants of golden, sim and flows (an hour; resumable)
+mutants: compiler $(STAMP) ## run the tests on 200 random mutants of golden, sim, flows and vitruvian (an hour; resumable)
 	$(PY) -m tests.mutants $(ARGS)
 
 bench: compiler $(STAMP) ## measure the speed of the compiled models and of golden

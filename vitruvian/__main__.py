@@ -14,7 +14,8 @@ def run() -> NoReturn:
     # completions gets no Verilog, and a faster answer from one process than from two.
     if os.environ.get("PYTHONHASHSEED") != "0" and "_ARGCOMPLETE" not in os.environ:
         os.environ["PYTHONHASHSEED"] = "0"
-        os.execv(sys.executable, [sys.executable, "-m", "vitruvian", *sys.argv[1:]])
+        # As it was called: "-m" would put the working directory in front of the modules' path.
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
     from vitruvian.cli import main
 

@@ -240,7 +240,9 @@ def _checksum(path: Path) -> str:
 
 
 class ResultCache:
-    """A dictionary of JSON documents in the store, in the folder ``trusted_root() / kind``.
+    """A dictionary of JSON documents in the store, in the folder ``cache_root() / kind``.
+
+    Documents are read and never run, so the store need not be a trusted one.
 
     Parameters
     ----------
@@ -251,7 +253,7 @@ class ResultCache:
     """
 
     def __init__(self, *, kind: str, enabled: bool = True):
-        self._folder = trusted_root() / kind
+        self._folder = cache_root() / kind
         self._enabled = enabled
 
     def _path(self, key: str) -> Path:

@@ -200,13 +200,17 @@ def _kill_groups() -> None:
         kill_group(group)
 
 
-def run_killable(command: list[str], **options: Any) -> "subprocess.CompletedProcess[str]":
+def run_killable(
+    command: list[str], *, input: str | None = None, **options: Any
+) -> "subprocess.CompletedProcess[str]":
     """Run a program like ``subprocess.run``, and kill it and its children on a signal.
 
     Parameters
     ----------
     command : list of str
         Program and arguments.
+    input : str, optional
+        Text for the program's standard input.
     **options
         Keyword arguments of ``subprocess.Popen``.
 
@@ -217,6 +221,8 @@ def run_killable(command: list[str], **options: Any) -> "subprocess.CompletedPro
     """
     if stopping():
         raise KeyboardInterrupt
+    if input is not None:
+        options["stdin"] = subprocess.PIPE
     if not _guards or _inherit:  # the terminal or the end of the worker reaches the program
         process = subprocess.Popen(command, **options)  # pyright: ignore
         kill = process.kill
@@ -227,7 +233,7 @@ def run_killable(command: list[str], **options: Any) -> "subprocess.CompletedPro
         kill = partial(kill_group, process.pid)
     with process:
         try:
-            output, errors = process.communicate()
+            output, errors = process.communicate(input)
         except BaseException:
             kill()
             raise

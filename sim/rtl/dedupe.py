@@ -22,7 +22,7 @@ _NUMBERED = re.compile(r"\\port\$\d+\$\d+(?=\s)")
 def deduplicate(rtlil: str) -> str:
     """Return RTLIL text of the same design in which no two modules are equal.
 
-    Of equal modules, the first one that the search meets keeps its name.
+    The first of several equal modules keeps its name.
     """
     bodies = {name: (head, body) for head, name, body in _MODULE.findall(rtlil)}
     if len(bodies) < 2:

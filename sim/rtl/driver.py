@@ -1,7 +1,8 @@
-"""The C++ that stands between NumPy memory and a Verilator model.
+"""The C++ that moves batches of data between NumPy arrays and a Verilator model.
 
-One translation unit per model, made of constants (`_port_code`) and a fixed part
-(`driver.inc` beside this file): it moves whole batches, so Python is not in the loop.
+There is a translation unit for each model. It consists of generated functions for the model's ports
+and of a fixed part, the file ``driver.inc`` beside this one. A call processes a whole batch, so
+that no Python runs in the loop over vectors.
 """
 
 import sys
@@ -16,16 +17,21 @@ WRAPPER = "vitruvian_batch"
 
 
 def driver_code(interface: Interface, *, clock: bool, reset: bool, latency: int) -> str:
-    """C++ text of the driver of one model.
+    """Return the C++ text of the driver of a model.
 
     Parameters
     ----------
     interface : Interface
         Ports of the Verilog top module.
     clock, reset : bool
-        Whether it has the ports ``clk`` and ``rst``.
+        True if the module has the port ``clk``, and ``rst``.
     latency : int
-        Rising edges from an input to its output.
+        Number of rising clock edges from an input to its output.
+
+    Raises
+    ------
+    NotImplementedError
+        On a big-endian machine.
     """
     if sys.byteorder != "little":  # pragma: no cover
         raise NotImplementedError("compiled models must run on a little-endian machine")
@@ -76,12 +82,19 @@ static inline int64_t extend(uint64_t value, int width) {
 
 
 def _member(name: str) -> str:
-    """C++ name that Verilator gives a port: two underscores are its own, so it spells them out."""
+    """Return Verilator's C++ name of a port, in which two underscores are escaped."""
     return name.replace("__", "___05F")
 
 
 def _port_code(port: Port, *, get: bool) -> str:
-    """A function that copies value ``i`` of a port from or to the arrays of its leaves."""
+    """Return a C++ function that copies value ``i`` of a port between the model and arrays.
+
+    Parameters
+    ----------
+    port : Port
+    get : bool
+        If True, copy from the model to the arrays of the port's leaves, else the other way.
+    """
     words, member = -(-port.width // 32), _member(port.name)
     body = [f"    uint32_t words[{words}] = {{}};"]
     if get:
@@ -134,7 +147,7 @@ def _batch_code(name: str, ports: tuple[Port, ...], *, get: bool) -> list[str]:
 
 
 def _stream_code(streams: tuple[Stream, ...], side: str) -> list[str]:
-    """Accessors by stream number: payload, and the hand-shake of either side."""
+    """Return C++ functions that access payload and hand-shake of a stream by its number."""
     ours, theirs = ("valid", "ready") if side == "input" else ("ready", "valid")
     verb, const = ("put", "const ") if side == "input" else ("get", "")
     model = "Vmodel& m" if side == "input" else "const Vmodel& m"
@@ -168,10 +181,11 @@ def _stream_code(streams: tuple[Stream, ...], side: str) -> list[str]:
 
 
 def registered_wrapper(interface: Interface, *, top: str, reset: bool) -> str:
-    """Verilog that puts one register on every data input of ``top``.
+    """Return Verilog of a wrapper that puts a register on every data input of ``top``.
 
-    Verilator evaluates logic that hangs on top-level inputs a second time, apart from the clocked
-    logic; behind a register it is evaluated once, which is half of the time of a pipelined unit.
+    Verilator evaluates logic that depends on top-level inputs twice, once with the clocked logic
+    and once without. Behind a register it is evaluated only once, which halves the time of a
+    pipelined unit.
     """
     control = ["clk", "rst"] if reset else ["clk"]
     ports = [f"input {name}" for name in control]

@@ -1,10 +1,11 @@
-"""What stands around a piece of a design, so that it is evaluated once a cycle.
+"""The shell around a piece of a design, because of which the piece is evaluated once in a cycle.
 
-A piece is a model of its own, called by the rest of the design through a wrapper. Verilator
-evaluates all that hangs on a model's inputs in every call, whether they changed or not; here they
-go into registers that take them when ``go`` changes. A call brings the new inputs and, if the clock
-has risen since the last one, an edge of the clock. Both are edges in one evaluation: the piece's
-registers take what the old inputs led to, as they do in one design.
+A piece is a model of its own, which the rest of the design calls through a wrapper. In every call,
+Verilator evaluates all logic that depends on a model's inputs, even if they have not changed. So
+the shell holds the inputs in registers, which are loaded when ``go`` changes. A call passes the new
+inputs and, if the clock has risen since the last call, an edge of the clock. Verilator processes
+both edges in one evaluation, so that the registers of the piece are loaded with values that depend
+on the old inputs, as in a design without pieces.
 """
 
 import re
@@ -20,7 +21,7 @@ _RISING = f"posedge {CLOCK}"
 
 
 def can_be_wrapped(text: str) -> bool:
-    """Whether nothing in Verilog ``text`` waits for anything but the rising clock."""
+    """Return True if every event in the Verilog ``text`` is a rising edge of the clock or ``*``."""
     return all(event.strip() in (_RISING, "*") for event in _EVENT.findall(text))
 
 
@@ -35,24 +36,24 @@ class _Port:
 
 
 class Shell:
-    """Texts around a piece.
+    """The texts of the shell around a piece.
 
     Parameters
     ----------
     name : str
-        Of the piece's module.
+        Name of the piece's module.
     text : str
-        Its Verilog, with the ports' widths as literal numbers.
+        Verilog of the piece, in which the widths of ports are literal numbers.
 
     Attributes
     ----------
     design : str
-        Verilog of the model: the piece, its clock counting at both edges, behind registers. The
-        top is ``{name}_shell``.
+        Verilog of the model: the piece behind registers, with a clock that acts at both edges. The
+        top module is ``{name}_shell``.
     wrapper : str
-        SystemVerilog of a module that has the piece's name and ports and calls the model.
+        SystemVerilog of a module with the name and the ports of the piece, which calls the model.
     driver : str
-        C++ of the functions that it calls.
+        C++ of the functions that the wrapper calls.
     """
 
     def __init__(self, name: str, text: str):

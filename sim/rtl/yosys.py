@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from vitruvian.cache import digest, settled
+from vitruvian.interrupt import run_killable
 
 from .toolchain import BuildError, run_tool
 
@@ -41,10 +42,11 @@ def verilog_of_rtlil(text: str) -> str:
         f"attrmap -modattr {remove}",
         "write_verilog -norename",
     ]
-    done = subprocess.run(
+    done = run_killable(
         [*_command("run"), str(_code()), "-q", "-"],
         input="\n".join(script),
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         encoding="utf-8",
     )
     if done.returncode:

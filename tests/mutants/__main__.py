@@ -1,4 +1,4 @@
-"""``make mutants``: change golden, sim and flows at random positions; the tests must notice.
+"""``make mutants``: change golden, sim, flows and vitruvian at random; the tests must notice.
 
     python -m tests.mutants --count 200 --seed 1 --jobs 2
 
@@ -32,7 +32,7 @@ GOAL = 0.95
 
 
 def every_mutant(root: Path = ROOT) -> list[Mutant]:
-    """Return every mutant of golden, sim and flows."""
+    """Return every mutant of golden, sim, flows and vitruvian."""
     paths = [path for package in PACKAGES for path in sorted((root / package).rglob("*.py"))]
     return [m for p in paths for m in mutants(str(p.relative_to(root)), p.read_bytes())]
 

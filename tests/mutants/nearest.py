@@ -4,31 +4,18 @@ import ast
 from functools import cache
 from pathlib import Path
 
-from tests.repo.rules import OURS, imports
+from tests.repo.rules import imports, module_name, modules
 
 __all__ = ["ranked"]
 
-
-def _modules(root: Path) -> dict[str, Path]:
-    """Return all modules of the project and of the tests by their dotted names."""
-    found = {}
-    for package in (*OURS, "vitruvian", "tests", "examples", "benchmarks"):
-        for path in sorted((root / package).rglob("*.py")):  # does not follow the links
-            found[_name(path.relative_to(root))] = path
-    return found
-
-
-def _name(path: Path) -> str:
-    """Return the dotted name of a module by its path in the repository."""
-    parts = path.with_suffix("").parts
-    name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-    return f"vitruvian.{name}" if parts[0] in OURS else name
+#: Folders with modules besides those of the packages.
+_MORE = ("tests", "examples", "benchmarks")
 
 
 @cache
 def _edges(root: Path) -> dict[str, frozenset[str]]:
     """Return the modules that each module imports, or names in a string."""
-    known = _modules(root)
+    known = modules(root, *_MORE)
     edges = {}
     for name, path in known.items():
         source = path.read_text()
@@ -64,7 +51,7 @@ def _distances(root: Path, test: str) -> dict[str, int]:
 
 @cache
 def _all_distances(root: Path) -> dict[str, dict[str, int]]:
-    tests = [name for name in _modules(root) if name.rpartition(".")[2].startswith("test_")]
+    tests = [name for name in modules(root, *_MORE) if name.rpartition(".")[2].startswith("test_")]
     return {name: _distances(root, name) for name in tests if name.startswith("tests.")}
 
 
@@ -75,7 +62,7 @@ def ranked(root: Path, path: str) -> list[str]:
     module's; test files that start the command line in a process of its own import it by name.
     """
     parts = Path(path).with_suffix("").parts
-    module = _name(Path(path))
+    module = module_name(Path(path))
     words = set(module.replace("_", ".").split(".")) - {"vitruvian"}
     rows = []
     for test, steps in _all_distances(root).items():

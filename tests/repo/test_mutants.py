@@ -1,6 +1,7 @@
 """The mutation sampler, and the trial that distinguishes killed from surviving mutants."""
 
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,13 @@ def test_an_equivalent_mutant_is_known_by_its_line(root):
     entry = {"file": mutant.path, "line": line, "change": mutant.change, "reason": "r"}
     assert equivalent(mutant, [entry], root) == "r"
     assert equivalent(mutant, [entry | {"line": "x"}], root) is None
+
+
+def test_every_equivalent_mutant_names_a_line_that_exists(root):
+    text = (root / "tests" / "mutants" / "equivalent.toml").read_text()
+    for entry in tomllib.loads(text)["mutant"]:
+        lines = (root / entry["file"]).read_text().splitlines()
+        assert entry["line"] in [line.strip() for line in lines], entry
 
 
 @pytest.fixture

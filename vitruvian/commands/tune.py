@@ -33,13 +33,14 @@ def register(name: str, commands: Any) -> None:
         epilog="Example: vitruvian tune matmul --size 256x256x256 --method guided",
     )
     parser.add_argument("kernel", metavar="KERNEL", help="The kernel must be matmul.")
-    parser.add_argument(
-        "lengths",
-        nargs="*",
-        metavar="M K N",
-        type=at_least(1, _LONGEST),
-        help="The sizes as three numbers, instead of --size.",
-    )
+    for letter in "mkn":  # nargs="?" would be matched, empty, before an option that precedes it
+        length = parser.add_argument(
+            letter,
+            metavar=letter.upper(),
+            type=at_least(1, _LONGEST),
+            help=f"The size {letter.upper()} as a number; all three, instead of --size.",
+        )
+        length.required = False
     parser.add_argument(
         "--size",
         type=numbers,
@@ -156,9 +157,10 @@ def _tune(options: argparse.Namespace) -> int:
 
 def _lengths(options: argparse.Namespace) -> tuple[int, int, int]:
     """Return M, K and N, from ``--size`` or from the three positional numbers."""
-    if options.size and options.lengths:
+    numbers_given = [x for x in (options.m, options.k, options.n) if x is not None]
+    if options.size and numbers_given:
         raise UserError("--size must come without M K N, which say the same")
-    lengths = options.size or options.lengths
+    lengths = options.size or numbers_given
     if len(lengths) != 3 or min(lengths) < 1:
         text = "x".join(map(str, lengths)) or "nothing"
         raise UserError(f"--size must be MxKxN like 256x256x256, not {text}")

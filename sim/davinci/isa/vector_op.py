@@ -1,4 +1,4 @@
-"""What an entry of the table of vector instructions says."""
+"""The parts of an entry in the table of vector instructions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -147,7 +147,7 @@ class VectorOp:
         lanes : int
             Lanes of a repeat.
         order : {"value_index", "index_value", "value", "index"}
-            What vcmax and vcmin write.
+            The results of vcmax and vcmin and their order.
         """
         if self.results == 2 and order in ("value", "index"):
             return 1

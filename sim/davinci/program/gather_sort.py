@@ -1,7 +1,7 @@
 """Builder methods of the vector instructions that move elements between lanes and rows.
 
-What some of them read or write depends on data. Such a method takes the bytes or the number of
-elements from its caller, who must know the data.
+Some of them read or write a range that depends on data. Such a method takes the bytes or the
+number of elements from its caller, who must know the data.
 """
 
 from collections.abc import Iterable, Sequence

@@ -356,7 +356,7 @@ class Vector(Builder):
             each other without a gap.
         src_block_stride, src_repeat_stride : int
         order : {"value_index", "index_value", "value", "index"}
-            What vcmax and vcmin write: the value, the number of its lane, or both.
+            The results of vcmax and vcmin: the value, the number of its lane, or both in turn.
         """
         lanes = lanes_of(src)
         width = VECTOR_OPS[op].results_of(lanes, order) * src.itemsize

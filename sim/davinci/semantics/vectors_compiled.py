@@ -47,7 +47,7 @@ class Code(IntEnum):
 
 
 class Stride(NamedTuple):
-    """Where an operand lies: its first byte, and blocks from block to block and between repeats."""
+    """The place of an operand: its first byte, and its strides between blocks and repeats."""
 
     offset: int
     block: int

@@ -20,74 +20,33 @@ from vitruvian.errors import UserError
 from vitruvian.files import write_whole
 from vitruvian.flows import figures
 from vitruvian.flows.report import markdown
-from vitruvian.golden.fp.spec import PRESETS, DotSpec
-from vitruvian.hdl.cube import CONFIGS, MatrixUnit, ProcessingElement
-from vitruvian.hdl.cube.assign import DataAssignment
+from vitruvian.hdl.catalogue import PARTS, UNITS
+from vitruvian.hdl.cube import CONFIGS
 from vitruvian.hdl.cube.config import DATAFLOWS
-from vitruvian.hdl.cube.control import Sequencer
-from vitruvian.hdl.cube.grid import Grid
-from vitruvian.hdl.fp.add import Adder
-from vitruvian.hdl.fp.compare import Compare, MinMax
-from vitruvian.hdl.fp.convert import Converter
-from vitruvian.hdl.fp.dot import DotProduct
-from vitruvian.hdl.fp.exact import ExactDotProduct
-from vitruvian.hdl.fp.intdot import IntDotProduct
-from vitruvian.hdl.fp.multidot import MultiDot
-from vitruvian.hdl.fp.multiplier_unit import Multiplier
-from vitruvian.hdl.m3xu.dot import LaneDot
-from vitruvian.hdl.mma.issue import Issue
-from vitruvian.hdl.mma.unit import MmaUnit
 from vitruvian.validate import one_of
 
 __all__ = ["FOLDER", "generate", "port_rows", "update"]
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "units"
-_TENSORCORE = CONFIGS["tensorcore_a100"]
-_M3XU = CONFIGS["m3xu"]
-_FP16 = PRESETS["a100"].spec("fp16")
 
-#: Package -> documented components; the text names the configuration that the widths belong to.
-COMPONENTS: dict[str, list[tuple[str, Callable[[], wiring.Component]]]] = {
-    "hdl.fp": [
-        ("a100, fp16, K = 8", lambda: DotProduct(spec=_FP16, pipeline=3)),
-        ("fp8e4m3, K = 16", lambda: ExactDotProduct(spec=PRESETS["exact"].spec("fp8e4m3"))),
-        (
-            "fp16, bf16, tf32, int8, K = 8",
-            lambda: MultiDot(
-                specs={name: PRESETS["a100"].spec(name) for name in ("fp16", "bf16", "tf32")},
-                int8_k=16,
-            ),
-        ),
-        ("K = 16", lambda: IntDotProduct(k=16)),
-        ("fp32", lambda: Adder(format="fp32")),
-        ("fp16 to fp32", lambda: Multiplier(format="fp16", output="fp32")),
-        ("fp32", lambda: Compare(format="fp32")),
-        ("fp32", lambda: MinMax(format="fp32")),
-        ("fp32 to fp16", lambda: Converter(source="fp32", target="fp16")),
-    ],
-    "hdl.cube": [
-        ("tensorcore_a100", lambda: MatrixUnit(config=_TENSORCORE)),
-        ("tensorcore_a100", lambda: ProcessingElement(config=_TENSORCORE)),
-        ("tensorcore_a100", lambda: Grid(config=_TENSORCORE)),
-        ("tensorcore_a100", lambda: Sequencer(config=_TENSORCORE)),
-    ],
-    "hdl.m3xu": [
-        ("m3xu", lambda: MmaUnit(config=_M3XU)),
-        ("m3xu", lambda: Issue(config=_M3XU)),
-        ("m3xu, a row of A", lambda: DataAssignment(config=_M3XU, side="a")),
-        (
-            "fp32 in 2 steps on 12 bits, 8 lanes",
-            lambda: LaneDot(
-                spec=DotSpec(input="fp32", output="fp32", k=8, window=48),
-                exponent_bits=8,
-                a_bits=_M3XU.limb_bits,
-                b_bits=_M3XU.lane_bits,
-                limbs=_M3XU.limb_counts,
-                pipeline=_M3XU.pipeline,
-            ),
-        ),
-    ],
-}
+
+def _components(package: str) -> list[tuple[str, wiring.Component, frozenset[str]]]:
+    """Return the documented components of a package.
+
+    Returns
+    -------
+    list of (words, component, optional)
+        The words that describe the configuration, and the ports that only others have.
+    """
+    units = [
+        (words, unit.build(unit.default(partial)), frozenset())
+        for unit in UNITS.values()
+        if unit.package == package
+        for words, partial in unit.documented.items()
+    ]
+    parts = [(part.words, part.build(), part.optional) for part in PARTS if part.package == package]
+    return units + parts
+
 
 #: File name of each picture -> function that draws it.
 PICTURES: dict[str, Callable[[], str]] = {"m3xu_area.svg": figures.m3xu_area}
@@ -157,18 +116,27 @@ def generate(kind: str, package: str) -> str:
         one_of("package with configurations", package, ["hdl.cube"])
         return _configurations()
     parts = []
-    for bits_of, make in COMPONENTS[one_of("package", package, COMPONENTS)]:
-        component = make()
+    packages = dict.fromkeys(described.package for described in (*UNITS.values(), *PARTS))
+    one_of("package", package, packages)
+    for words, component, optional in _components(package):
         # Amaranth warns about components that are never elaborated; only the ports matter here.
         setattr(component, "_MustUse__used", True)  # noqa: B010
         columns = ["port", "", "bits", "width", "what it is"]
-        parts.append(f"**`{type(component).__name__}`** (bits: {bits_of})\n")
-        parts.append(markdown((columns, port_rows(component))))
+        parts.append(f"**`{type(component).__name__}`** (bits: {words})\n")
+        parts.append(markdown((columns, port_rows(component, optional=optional))))
     return "\n" + "\n".join(parts) + "\n"
 
 
-def port_rows(component: wiring.Component) -> list[list[str]]:
+def port_rows(
+    component: wiring.Component, *, optional: frozenset[str] = frozenset()
+) -> list[list[str]]:
     """Return one row for each port: name, direction, bits, width expression and description.
+
+    Parameters
+    ----------
+    component : wiring.Component
+    optional : frozenset of str
+        Ports that the docstring describes and that only other configurations have.
 
     Raises
     ------
@@ -198,19 +166,12 @@ def port_rows(component: wiring.Component) -> list[list[str]]:
     # A docstring may describe a port that only some configurations have, but no unknown port.
     missing = set(words) - set(component.signature.members)
     known = set(component.signature.members) <= set(words)
-    if not known or missing - _optional(component):
+    if not known or missing - optional:
         raise UserError(
             f"docstring of {type(component).__name__} must describe its ports "
             f"{', '.join(component.signature.members)}, not {', '.join(words) or 'none'}"
         )
     return rows
-
-
-def _optional(component: wiring.Component) -> set[str]:
-    """Return the ports that only some configurations of the component have."""
-    if isinstance(component, LaneDot):
-        return {"chop", "small"}
-    return {"precision"} if isinstance(component, MultiDot) else set()
 
 
 def _fields(shape: object) -> Iterator[tuple[str, int, str]]:

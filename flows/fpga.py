@@ -13,7 +13,7 @@ from importlib.metadata import version
 from vitruvian.cache import ResultCache, digest
 from vitruvian.errors import UserError
 from vitruvian.flows import verilog
-from vitruvian.flows.unit import Variant
+from vitruvian.hdl.catalogue.unit import Variant
 
 __all__ = ["FAMILIES", "NOTE", "Resources", "count", "resources", "table"]
 

@@ -12,8 +12,8 @@ from vitruvian.flows.cells import CellLibrary
 from vitruvian.flows.hierarchy import Part
 from vitruvian.flows.pieces import Cut, known_parts, parts_of
 from vitruvian.flows.synth import RELAXED_PS, TIGHT_PS, Mapped, Recipe, stop, synthesize
-from vitruvian.flows.unit import Variant
 from vitruvian.flows.units import UNITS
+from vitruvian.hdl.catalogue.unit import Variant
 
 TARGETS_PS = (RELAXED_PS, TIGHT_PS)
 

@@ -14,7 +14,7 @@ from vitruvian import golden, hdl
 from vitruvian.cache import ResultCache, digest
 from vitruvian.flows import hierarchy
 from vitruvian.flows.hierarchy import Design, Part
-from vitruvian.flows.unit import Variant
+from vitruvian.hdl.catalogue.unit import Variant
 from vitruvian.hdl.elaborate import snake, state_of, to_rtlil
 
 #: Where a unit is cut: at the sub-components that it shares, at every module, or nowhere.

@@ -5,8 +5,8 @@ from typing import Any
 
 from vitruvian.flows import baseline
 from vitruvian.flows.measure import Row
-from vitruvian.flows.simd2 import PUBLISHED
 from vitruvian.flows.units import reported
+from vitruvian.hdl.catalogue.semirings import PUBLISHED
 
 __all__ = ["tables"]
 

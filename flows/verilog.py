@@ -15,9 +15,9 @@ from pathlib import Path
 
 from vitruvian.files import write_whole
 from vitruvian.flows.synth import WORKER, SynthesisError
-from vitruvian.flows.unit import Variant
 from vitruvian.flows.verilog_header import header
 from vitruvian.flows.verilog_text import tidy
+from vitruvian.hdl.catalogue.unit import Variant
 from vitruvian.hdl.elaborate import snake, to_rtlil
 
 _IDENTIFIER = re.compile(r'("(?:[^"\\]|\\.)*")|\\(\S+)')

@@ -7,8 +7,8 @@ from typing import Any
 from amaranth.hdl import Shape, ShapeCastable
 from amaranth.lib import data, stream, wiring
 
-from vitruvian.flows.unit import Variant
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
+from vitruvian.hdl.catalogue.unit import Variant
 from vitruvian.hdl.cube import MatrixUnitConfig
 from vitruvian.hdl.fp.intdot import IntDotProduct
 from vitruvian.hdl.mma.issue import opcodes_of

@@ -6,8 +6,8 @@ from typing import Any
 
 from vitruvian.flows.cells import library
 from vitruvian.flows.measure import TARGETS_PS, Row, Settings, measure
-from vitruvian.flows.unit import Variant
 from vitruvian.flows.units import variants
+from vitruvian.hdl.catalogue.unit import Variant
 
 # (unit, option values): one unit of each kind, both combinational and pipelined.
 UNITS_COMPARED: tuple[tuple[str, dict[str, list[Any]]], ...] = (

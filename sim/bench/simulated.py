@@ -1,18 +1,23 @@
 """The cocotb benches as rows of ``make sim``, with hand-shakes, stalls and resets.
 
 The other providers send many vectors into compiled models. These rows drive the same units cycle by
-cycle through cocotb and a simulator, with fewer vectors. The largest preset has no row, because its
-build would take longer than all others together although all its elements are equal.
+cycle through cocotb and a simulator, with fewer vectors.
 """
 
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
+from vitruvian.hdl.catalogue import UNITS
+from vitruvian.hdl.catalogue.dots import dot_spec
+from vitruvian.hdl.catalogue.matrix import cube_config
+from vitruvian.hdl.catalogue.options import given
 from vitruvian.hdl.cube import MatrixUnit
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.sim.bench.cube import bench_unit
+from vitruvian.sim.bench.cube.batch import build_seconds
 from vitruvian.sim.bench.fp import bench_dot
+from vitruvian.sim.bench.fp.batch import dot_name
 from vitruvian.sim.bench.runner import run_bench
 from vitruvian.sim.rtl.alias import unit_verilog
 from vitruvian.sim.verify.check import Check
@@ -20,21 +25,6 @@ from vitruvian.sim.verify.compare import Result
 
 __all__ = ["checks", "run_row"]
 
-#: (preset, input, output, K, pipeline)
-DOTS = (
-    ("v100", "fp16", "fp16", 4, 1),
-    ("a100", "fp16", "fp32", 8, 3),
-    ("ieee", "bf16", "fp32", 4, 2),
-)
-#: (preset, dataflow, changes of rows and columns, approximate seconds of the first build)
-CUBES = (
-    ("tiny", "broadcast", {}, 12),
-    ("tiny", "systolic", {}, 12),
-    ("cube_4x4x4", "broadcast", {}, 15),
-    ("cube_4x4x4", "systolic", {}, 15),
-    ("tensorcore_a100", "broadcast", {}, 20),
-    ("m3xu_pipelined", "systolic", {"m": 4, "n": 2}, 20),
-)
 #: Share of the requested vectors that a bench gets. cocotb is slower than a compiled model by about
 #: the inverse of this factor.
 SHARE_OF_DOTS, SHARE_OF_BEATS = 1 / 200, 1 / 1000
@@ -88,27 +78,22 @@ def _run_cube(parameters: dict[str, Any], vectors: int, seed: int) -> Result:
 
 
 def checks() -> Iterator[Check]:
-    """Yield a row for each bench and configuration."""
-    for preset, input, output, k, pipeline in DOTS:
-        parameters = {
-            "preset": preset,
-            "input": input,
-            "output": output,
-            "k": k,
-            "pipeline": pipeline,
-        }
+    """Yield a row for every configuration of the catalogue that is simulated cycle by cycle."""
+    dot, cube = UNITS["dot"], UNITS["cube"]
+    for c in map(dot.default, dot.simulated):
+        names = ("preset", "input", "output", "k", "pipeline")
         yield Check(
             unit="fp.DotProduct",
-            configuration=f"cocotb {preset} {input}→{output} K={k} pipeline={pipeline}",
-            run=partial(_run_dot, parameters),
+            configuration=f"cocotb {dot_name(c['preset'], dot_spec(c), c['pipeline'])}",
+            run=partial(_run_dot, {name: c[name] for name in names}),
             weight=10,
         )
-    for preset, dataflow, size, weight in CUBES:
-        shape = "".join(f" {name}={count}" for name, count in size.items())
-        changes = {"dataflow": dataflow, **size}
+    for c in map(cube.default, cube.simulated):
+        changes = given(c, "dataflow", "m", "n")
+        shape = "".join(f" {name}={changes[name]}" for name in "mn" if name in changes)
         yield Check(
             unit="cube.MatrixUnit",
-            configuration=f"cocotb {preset} {dataflow}{shape} stalls, resets, rates",
-            run=partial(_run_cube, {"preset": preset, "changes": changes}),
-            weight=weight,
+            configuration=f"cocotb {c['preset']} {c['dataflow']}{shape} stalls, resets, rates",
+            run=partial(_run_cube, {"preset": c["preset"], "changes": changes}),
+            weight=build_seconds(cube_config(c)),
         )

@@ -18,7 +18,6 @@ __all__ = ["PROVIDERS", "collect", "run_checks"]
 PROVIDERS = (
     "vitruvian.sim.bench.fp.batch",
     "vitruvian.sim.bench.fp_small.batch",
-    "vitruvian.sim.bench.fp_small.exact",
     "vitruvian.sim.bench.m3xu.batch",
     "vitruvian.sim.bench.m3xu.mma",
     "vitruvian.sim.bench.cube.batch",

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from vitruvian.flows.simd2 import PUBLISHED
+from vitruvian.hdl.catalogue.semirings import PUBLISHED
 
 #: (operations, width) -> largest allowed ratio to the 16-bit matrix-product unit. Each bound is the
 #: measured ratio with some margin; docs/results/simd2.md compares them with the published

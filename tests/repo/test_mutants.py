@@ -68,7 +68,7 @@ def test_the_same_seed_draws_the_same_mutants(root):
         ("golden/vector/conversions.py", "tests/unit/golden/test_vector.py"),
         ("sim/davinci/timing/engine_compiled.py", "tests/unit/sim/davinci/test_engine.py"),
         ("sim/commands/run.py", "tests/system/test_run_cli.py"),
-        ("flows/variants.py", "tests/system/test_flows_cli.py"),
+        ("flows/units.py", "tests/system/test_flows_cli.py"),
     ],
 )
 def test_the_nearest_test_files_come_first(root, path, test):

@@ -14,8 +14,8 @@ from vitruvian.files import output_path, write_whole
 from vitruvian.flows import baseline, cells, fpga, report, table35, verilog
 from vitruvian.flows.measure import TARGETS_PS, Row, Settings, measure
 from vitruvian.flows.synth import Recipe
-from vitruvian.flows.unit import Variant
 from vitruvian.flows.units import UNITS, reported, variants
+from vitruvian.hdl.catalogue.unit import Variant
 from vitruvian.progress import Progress
 from vitruvian.validate import one_of
 

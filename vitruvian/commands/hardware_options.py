@@ -10,8 +10,8 @@ from vitruvian.commands.options import add_jobs, add_json
 from vitruvian.files import output_path
 from vitruvian.flows import cells, fpga
 from vitruvian.flows.measure import TARGETS_PS
-from vitruvian.flows.unit import Unit
 from vitruvian.flows.units import UNITS
+from vitruvian.hdl.catalogue.unit import Unit
 from vitruvian.validate import shortened
 
 __all__ = ["add_command", "described"]

@@ -1,37 +1,23 @@
 """Batch checks of the matrix unit, which compare compiled RTL under stalls with golden."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from vitruvian.hdl.cube import CONFIGS, MatrixUnit, MatrixUnitConfig
+from vitruvian.hdl.catalogue import UNITS
+from vitruvian.hdl.catalogue.matrix import cube_config
+from vitruvian.hdl.cube import MatrixUnit, MatrixUnitConfig
 from vitruvian.sim.rtl import CompiledModel, compile_unit
 from vitruvian.sim.verify.check import Check
 from vitruvian.sim.verify.compare import Result, compare
 
 from .traffic import Traffic, make_traffic
 
-__all__ = ["checks", "compare_traffic", "run_unit"]
+__all__ = ["build_seconds", "checks", "compare_traffic", "run_unit"]
 
 EMIT_RATE = 0.5
 
-#: (preset, dataflow, approximate seconds of the first build)
-CONFIGURATIONS = (
-    ("tiny", "broadcast", 10),
-    ("tiny", "systolic", 10),
-    ("cube_4x4x4", "broadcast", 12),
-    ("cube_4x4x4", "systolic", 12),
-    ("tensorcore_a100", "broadcast", 20),
-    ("tensorcore_a100", "systolic", 20),
-    ("cube_davinci", "broadcast", 60),
-    ("m3xu", "broadcast", 20),
-    ("m3xu_pipelined", "broadcast", 20),
-    ("m3xu", "systolic", 20),
-    ("m3xu_fp64", "broadcast", 20),
-    ("m3xu_fp64", "systolic", 20),
-)
 #: Shares of the requested vectors. An accumulator is the sum of several beats, so that fewer
 #: results test as much as the vectors of a dot product.
 SHARE_OF_ONE, SHARE_OF_ALL = 1 / 16, 1 / 8
@@ -116,10 +102,13 @@ def compare_traffic(
 
 
 def checks() -> Iterator[Check]:
-    """Yield rows for every preset and dataflow: one for each precision, and one for all."""
-    units = [(n, replace(CONFIGS[n], dataflow=d), w) for n, d, w in CONFIGURATIONS]
-    units.append(("tiny dsp", replace(CONFIGS["tiny"], multiplier="dsp"), 10))
-    for name, config, weight in units:
+    """Yield rows for every checked unit without semirings: one for each precision, and for all."""
+    for partial_configuration in UNITS["cube"].checked:
+        c = UNITS["cube"].default(partial_configuration)
+        config = cube_config(c)
+        if config.operations != ("mma",):
+            continue
+        name = " ".join(filter(None, (c["preset"], c["multiplier"])))
         groups: list[tuple[str, tuple[str, ...], float]]
         groups = [(p, (p,), SHARE_OF_ONE) for p in config.precisions]
         groups.append(("all in turn", config.precisions, SHARE_OF_ALL))
@@ -128,8 +117,15 @@ def checks() -> Iterator[Check]:
                 unit="cube.MatrixUnit",
                 configuration=f"{name} {config.dataflow} {label}",
                 run=partial(run_share, config, precisions, share),
-                weight=1 if number else weight,  # the first row builds the unit for the others
+                weight=1
+                if number
+                else build_seconds(config),  # the first row builds the unit for the others
             )
+
+
+def build_seconds(config: MatrixUnitConfig) -> int:
+    """Return the approximate duration of the first build of a unit in seconds."""
+    return 10 + config.macs // 80 + (10 if config.wide else 0)
 
 
 def run_share(

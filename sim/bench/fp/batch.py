@@ -1,12 +1,15 @@
 """Batch checks of the dot products, which compare compiled RTL with golden."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from vitruvian.golden.fp import PRESETS, DotSpec, fused_dot, int_dot
+from vitruvian.golden.fp import DotSpec, fused_dot, int_dot
+from vitruvian.hdl.catalogue import UNITS
+from vitruvian.hdl.catalogue.dots import dot_spec
+from vitruvian.hdl.catalogue.unit import Configuration
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.hdl.fp.intdot import IntDotProduct
 from vitruvian.sim.rtl import compile_unit
@@ -15,57 +18,18 @@ from vitruvian.sim.verify.compare import Result, compare
 
 from .stimuli import dot_vectors, int_vectors
 
-__all__ = ["CONFIGURATIONS", "checks", "depth_for", "dot_name", "run_dot", "run_int_dot"]
+__all__ = ["checks", "depth_for", "dot_name", "run_dot", "run_int_dot"]
 
-#: (preset, input, second input, output, K or None, pipeline)
-CONFIGURATIONS = (
-    ("v100", "fp16", None, "fp32", None, 0),
-    ("v100", "fp16", None, "fp16", None, 1),
-    ("a100", "fp16", None, "fp32", None, 0),
-    ("a100", "fp16", None, "fp32", None, 3),
-    ("a100", "fp16", None, "fp32", 16, 3),
-    ("a100", "fp16", None, "fp16", None, 2),
-    ("a100", "bf16", None, "fp32", None, 1),
-    ("a100", "tf32", None, "fp32", None, 2),
-    ("ada", "fp8e4m3", None, "fp32", None, 3),
-    ("ada", "fp8e4m3", "fp8e5m2", "fp32", None, 0),
-    ("h100", "fp16", None, "fp32", None, 3),
-    ("h100", "tf32", None, "fp32", None, 1),
-    ("h100", "fp8e5m2", None, "fp32", None, 3),
-    ("ieee", "fp16", None, "fp16", 1, 0),
-    ("ieee", "fp16", None, "fp32", 1, 0),
-    ("ieee", "fp16", None, "fp32", None, 3),
-    ("ieee", "bf16", None, "fp32", None, 2),
-    ("ieee", "tf32", None, "fp32", None, 1),
-    ("ieee", "fp8e5m2", "fp8e4m3", "fp32", None, 3),
-    ("ieee", "fp32", None, "fp32", 1, 0),
-    ("ieee", "fp32", None, "fp32", None, 3),
-    ("ieee", "fp64", None, "fp64", 1, 0),
-)
-
-#: (K, signed A, signed B, saturate, pipeline)
-INTEGER = (
-    (16, True, True, False, 0),
-    (16, True, True, True, 3),
-    (32, False, True, False, 2),
-    (5, False, False, True, 1),
-)
-
-#: More rows of ``CONFIGURATIONS`` and ``INTEGER``, with ``multiplier="dsp"``.
-DSP = (("a100", "fp16", None, "fp32", 4, 3),)
-DSP_INTEGER = ((16, True, True, True, 3),)
+_DOT, _INTDOT = UNITS["dot"], UNITS["intdot"]
 
 
 def depth_for(spec: DotSpec) -> int:
-    """Return the largest pipeline depth in ``CONFIGURATIONS`` for a specification, or 3.
+    """Return the largest pipeline depth among the checked units of a specification, or 3.
 
     A bench that may choose any depth uses this one, because the model of the unit is built anyway.
     """
-    depths = [
-        pipeline
-        for preset, input, input_b, output, k, pipeline in CONFIGURATIONS
-        if PRESETS[preset].spec(input, output, k=k, input_b=input_b) == spec
-    ]
+    configurations = [_DOT.default(partial) for partial in _DOT.checked]
+    depths = [c["pipeline"] for c in configurations if dot_spec(c) == spec]
     return max(depths, default=3)
 
 
@@ -80,10 +44,10 @@ def dot_name(preset: str, spec: DotSpec, pipeline: int) -> str:
 def run_dot(
     name: str,
     spec: DotSpec,
-    pipeline: int,
     vectors: int,
     seed: int,
     *,
+    pipeline: int,
     unit: Callable[..., Any] = DotProduct,
     **options: Any,
 ) -> Result:
@@ -94,10 +58,10 @@ def run_dot(
     name : str
         Name of the configuration, for messages.
     spec : DotSpec
-    pipeline : int
-        Number of pipeline registers.
     vectors, seed : int
         Number of vectors, and seed of the stimuli.
+    pipeline : int
+        Number of pipeline registers.
     unit : callable
         Class of the unit.
     **options
@@ -115,14 +79,14 @@ def run_dot(
 
 
 def run_int_dot(
+    vectors: int,
+    seed: int,
+    *,
     k: int,
     signed_a: bool,
     signed_b: bool,
     saturate: bool,
     pipeline: int,
-    vectors: int,
-    seed: int,
-    *,
     unit: Callable[..., Any] = IntDotProduct,
     **more: Any,
 ) -> Result:
@@ -130,14 +94,14 @@ def run_int_dot(
 
     Parameters
     ----------
+    vectors, seed : int
+        Number of vectors, and seed of the stimuli.
     k : int
         Number of terms.
     signed_a, signed_b, saturate : bool
         Options of the unit.
     pipeline : int
         Number of pipeline registers.
-    vectors, seed : int
-        Number of vectors, and seed of the stimuli.
     unit : callable
         Class of the unit.
     **more
@@ -156,30 +120,32 @@ def run_int_dot(
 
 
 def checks() -> Iterator[Check]:
-    """Yield a row for every configuration."""
-    for (preset, a, b, output, k, pipeline), kind, options in _rows(CONFIGURATIONS, DSP):
-        spec = PRESETS[preset].spec(a, output, k=k, input_b=b)
-        name = dot_name(preset, spec, pipeline) + kind
+    """Yield a row for every checked configuration of the units ``dot`` and ``intdot``."""
+    for partial_configuration in _DOT.checked:
+        c = _DOT.default(partial_configuration)
+        component, parameters = _DOT.component(c)
+        spec, kind = parameters.pop("spec"), _kind(c)
+        name = dot_name(c["preset"], spec, c["pipeline"]) + kind
         yield Check(
-            unit="fp.DotProduct",
+            unit=f"fp.{component.__name__}",
             configuration=name,
-            run=partial(run_dot, name, spec, pipeline, **options),
+            run=partial(run_dot, name, spec, unit=component, **parameters),
             weight=spec.k * spec.input.significand_bits // 8,
         )
-    for row, kind, options in _rows(INTEGER, DSP_INTEGER):
-        k, signed_a, signed_b, saturate, pipeline = row
-        operands = f"{'int8' if signed_a else 'uint8'}×{'int8' if signed_b else 'uint8'}→int32"
-        mode = "saturate" if saturate else "wrap"
+    for partial_configuration in _INTDOT.checked:
+        c = _INTDOT.default(partial_configuration)
+        _, parameters = _INTDOT.component(c)
+        operands = (
+            f"{'uint8' if c['unsigned_a'] else 'int8'}×{'uint8' if c['unsigned_b'] else 'int8'}"
+        )
+        mode = "saturate" if c["saturate"] else "wrap"
         yield Check(
             unit="fp.IntDotProduct",
-            configuration=f"{operands} {mode} K={k} pipeline={pipeline}{kind}",
-            run=partial(run_int_dot, *row, **options),
+            configuration=f"{operands}→int32 {mode} K={c['k']} pipeline={c['pipeline']}{_kind(c)}",
+            run=partial(run_int_dot, **parameters),
         )
 
 
-def _rows(
-    booth: Sequence[tuple], dsp: Sequence[tuple]
-) -> Iterator[tuple[tuple, str, dict[str, Any]]]:
-    """Yield each row with a suffix for its name and with the options of its unit."""
-    yield from ((row, "", {}) for row in booth)
-    yield from ((row, " dsp", {"multiplier": "dsp"}) for row in dsp)
+def _kind(c: Configuration) -> str:
+    """Return the end of a row's name, which names the multiplier if it is not the default one."""
+    return f" {c['multiplier']}" if c["multiplier"] else ""

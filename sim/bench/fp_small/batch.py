@@ -21,8 +21,9 @@ from vitruvian.golden.fp import (
 )
 from vitruvian.golden.fp import add as golden_add
 from vitruvian.golden.fp import compare as golden_compare
+from vitruvian.hdl.catalogue import UNITS
 from vitruvian.hdl.fp.add import Adder
-from vitruvian.hdl.fp.compare import Compare, MinMax
+from vitruvian.hdl.fp.compare import MinMax
 from vitruvian.hdl.fp.convert import Converter
 from vitruvian.hdl.fp.multiplier_unit import Multiplier
 from vitruvian.sim.rtl import CompiledModel, compile
@@ -34,8 +35,6 @@ from .stimuli import codes, pairs
 
 __all__ = [
     "ALL",
-    "ONE_OPERAND",
-    "TWO_OPERANDS",
     "Unit",
     "checks",
     "compare_group",
@@ -52,6 +51,8 @@ class Unit:
 
     Attributes
     ----------
+    name : str
+        Unique name of the configuration.
     unit : callable
         Class of the component.
     parameters : dict
@@ -62,69 +63,32 @@ class Unit:
         Number of operands, 1 or 2.
     """
 
+    name: str
     unit: Callable[..., Any]
     parameters: dict[str, Any]
     source: str
     operands: int
 
-    @property
-    def name(self) -> str:
-        """Unique name of the configuration."""
-        values = " ".join(f"{key}={value}" for key, value in self.parameters.items())
-        return f"{self.unit.__name__} {values}"
+
+def _checked(name: str) -> Iterator[Unit]:
+    """Yield the checked configurations of a unit of the catalogue."""
+    described = UNITS[name]
+    for partial_configuration in described.checked:
+        c = described.default(partial_configuration)
+        component, parameters = described.component(c)
+        values = " ".join(f"{key}={value}" for key, value in partial_configuration.items())
+        yield Unit(
+            name=f"{component.__name__} {values}",
+            unit=component,
+            parameters=parameters,
+            source=c["from"] if component is Converter else c["format"],
+            operands=1 if component is Converter else 2,
+        )
 
 
-def _two(unit: Callable[..., Any], format: str, **parameters: Any) -> Unit:
-    parameters = {"format": format, **parameters}
-    return Unit(unit=unit, parameters=parameters, source=format, operands=2)
-
-
-def _converter(source: str, target: str, **parameters: Any) -> Unit:
-    parameters = {"source": source, "target": target, **parameters}
-    return Unit(unit=Converter, parameters=parameters, source=source, operands=1)
-
-
-TWO_OPERANDS = (
-    *(_two(Adder, format) for format in FORMATS),
-    _two(Adder, "fp16", pipeline=1),
-    _two(Adder, "fp32", pipeline=2),
-    _two(Adder, "fp32", pipeline=3),
-    _two(Adder, "fp16", rounding="RZ"),
-    _two(Adder, "fp32", rounding="RZ"),
-    _two(Adder, "fp16", output="fp32"),
-    _two(Adder, "bf16", output="fp32"),
-    _two(Adder, "fp8e4m3", output="fp16"),
-    _two(Multiplier, "fp16", output="fp32"),
-    *(_two(Multiplier, format) for format in FORMATS),
-    _two(Multiplier, "fp16", rounding="RZ"),
-    _two(Multiplier, "fp8e4m3", output="fp8e5m2", rounding="RZ"),
-    _two(Multiplier, "bf16", output="fp32", pipeline=1),
-    _two(Multiplier, "fp32", pipeline=2),
-    *(_two(Compare, format) for format in FORMATS),
-    *(_two(MinMax, format) for format in FORMATS),
+ALL = tuple(
+    unit for name in ("add", "multiply", "compare", "minmax", "convert") for unit in _checked(name)
 )
-
-ONE_OPERAND = (
-    *(_converter(a, b) for a in FORMATS for b in FORMATS if a != b and "fp64" not in (a, b)),
-    _converter("fp64", "fp32"),
-    _converter("fp32", "fp64"),
-    _converter("fp64", "fp16", rounding="RZ"),
-    _converter("fp32", "fp16", rounding="RZ"),
-    _converter("fp32", "fp16", pipeline=2),
-    _converter("fp16", "fp8e4m3", rounding="RZ"),
-    _converter("fp16", "fp8e4m3", saturate=True),
-    _converter("fp16", "fp8e5m2", saturate=True),
-    _converter("fp32", "fp16", saturate=True, pipeline=1),
-    *(_converter(a, b) for a in FORMATS for b in INT_FORMATS),
-    _converter("fp16", "int8", rounding="RZ"),
-    _converter("fp32", "int32", rounding="RZ"),
-    _converter("fp32", "int32", pipeline=2),
-    *(_converter(a, b) for a in INT_FORMATS for b in FORMATS),
-    _converter("int32", "fp32", rounding="RZ"),
-    _converter("int32", "fp16", pipeline=2),
-)
-
-ALL = (*TWO_OPERANDS, *ONE_OPERAND)
 
 
 def groups(units: Iterable[Unit] = ALL) -> dict[str, list[Unit]]:

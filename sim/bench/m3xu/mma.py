@@ -7,9 +7,12 @@ from itertools import product
 import numpy as np
 
 from vitruvian.golden.m3xu.isa import Instruction, Opcode
+from vitruvian.hdl.catalogue import UNITS
+from vitruvian.hdl.catalogue.matrix import mma_config
 from vitruvian.hdl.cube import MatrixUnitConfig
 from vitruvian.hdl.mma.issue import opcodes_of
-from vitruvian.hdl.mma.unit import QUEUE_CYCLES, UNITS, MmaUnit
+from vitruvian.hdl.mma.unit import QUEUE_CYCLES, MmaUnit
+from vitruvian.sim.bench.cube.batch import build_seconds
 from vitruvian.sim.rtl import CompiledModel, compile_unit
 from vitruvian.sim.rtl.mma import (
     MmaRun,
@@ -24,8 +27,6 @@ from vitruvian.sim.verify.compare import Result, compare
 
 __all__ = ["checks", "compare_run", "draw_opcodes", "run_unit"]
 
-#: (name of the unit, approximate seconds of the first build)
-CONFIGURATIONS = (("m3xu", 25), ("m3xu_pipelined", 25), ("m3xu_systolic", 25), ("m3xu_fp64", 45))
 #: Share of the requested vectors. An element of D is the sum of several blocks, so that fewer
 #: elements test as much as the vectors of a dot product.
 SHARE = 1 / 16
@@ -160,14 +161,19 @@ def _bubbles(config: MatrixUnitConfig, run: MmaRun) -> Result:
 
 def checks() -> Iterator[Check]:
     """Yield two rows for every unit: without stalls, and with stalls and resets."""
-    for name, weight in CONFIGURATIONS:
+    unit = UNITS["mma"]
+    for partial_configuration in unit.checked:
+        c = unit.default(partial_configuration)
+        name, config = c["preset"], mma_config(c)
         for stalls in (False, True):
             label = "stalls, resets" if stalls else "back to back"
             yield Check(
                 unit="m3xu.MmaUnit",
                 configuration=f"{name} {label}",
-                run=partial(_run_share, UNITS[name], stalls),
-                weight=1 if stalls else weight,  # the first row builds the unit for the other
+                run=partial(_run_share, config, stalls),
+                weight=1
+                if stalls
+                else build_seconds(config),  # the first row builds the unit for the other
             )
 
 

@@ -8,6 +8,8 @@ import numpy as np
 
 from vitruvian.golden.simd2 import Op
 from vitruvian.golden.simd2.integer import int_mmo
+from vitruvian.hdl.catalogue import UNITS
+from vitruvian.hdl.catalogue.semirings import int_config
 from vitruvian.hdl.simd2.integer import IntConfig, IntTile
 from vitruvian.sim.rtl import compile_unit
 from vitruvian.sim.verify.check import Check
@@ -15,16 +17,10 @@ from vitruvian.sim.verify.compare import Result, compare
 
 __all__ = ["CONFIGURATIONS", "checks", "int_vectors", "run_int_tile", "tile_name"]
 
-_PLUS_ADD = (Op.MMA, Op.MINPLUS, Op.MINMAX, Op.ORAND, Op.ADDNORM)
-
-#: Tiles with all operations, and with subsets that compute products in other ways. The unit's tests
-#: cover the widths of 32 and 64 bits, whose models take longer to build than all of these together.
-CONFIGURATIONS = (
-    IntConfig(m=1, n=2, k=2, bits=8, pipeline=1),
-    IntConfig(m=1, n=2, k=2, bits=16),
-    IntConfig(m=2, n=2, bits=16, operations=(Op.MMA,)),
-    IntConfig(m=1, n=1, bits=8, pipeline=1, operations=_PLUS_ADD),
-    IntConfig(m=1, n=1, k=2, bits=16, multiplier="dsp"),
+#: The checked tiles. The unit's tests cover the widths of 32 and 64 bits.
+CONFIGURATIONS = tuple(
+    int_config(UNITS["simd2-int"].default(partial_configuration))
+    for partial_configuration in UNITS["simd2-int"].checked
 )
 
 

@@ -14,7 +14,7 @@ from vitruvian.files import write_whole
 from vitruvian.flows import baseline, cells, measure
 from vitruvian.flows.hierarchy import Design
 from vitruvian.flows.synth import SynthesisError, synthesize
-from vitruvian.flows.unit import Unit, Variant
+from vitruvian.hdl.catalogue.unit import Unit, Variant
 from vitruvian.hdl.elaborate import to_rtlil
 
 
@@ -132,7 +132,8 @@ def toy(component, **options) -> Unit:
         summary="a circuit of this test",
         options={},
         default=dict,
-        build=lambda c: component(**c),
+        package="tests",
+        component=lambda c: (component, dict(c)),
         macs=lambda c: c.get("count", 0),
         **options,
     )

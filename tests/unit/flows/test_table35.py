@@ -6,8 +6,8 @@ import json
 import pytest
 
 from vitruvian.flows import baseline, table35
-from vitruvian.flows.simd2 import PUBLISHED
 from vitruvian.flows.units import reported
+from vitruvian.hdl.catalogue.semirings import PUBLISHED
 
 
 def store(folder, unit, areas):

@@ -40,7 +40,7 @@ def _spec(**changes) -> DotSpec:
     ids=lambda spec: f"{spec.input.name}-{spec.output.name}-{spec.window}-{spec.truncate}",
 )
 def test_free_parameters(spec):
-    result = run_dot("free", spec, 0, 20_000, SEED)
+    result = run_dot("free", spec, 20_000, SEED, pipeline=0)
     assert result.vectors >= 20_000 and not result.mismatches, result.examples
 
 
@@ -49,7 +49,7 @@ def test_free_parameters(spec):
 def test_pipeline_depths(preset, pipeline):
     spec = PRESETS[preset].spec("fp16", k=4)
     assert DotProduct(spec=spec, pipeline=pipeline).latency == pipeline
-    result = run_dot(preset, spec, pipeline, 20_000, SEED)
+    result = run_dot(preset, spec, 20_000, SEED, pipeline=pipeline)
     assert result.vectors >= 20_000 and not result.mismatches, result.examples
 
 

@@ -8,14 +8,15 @@ from vitruvian.golden.fp import PRESETS, DotSpec, fused_dot
 from vitruvian.golden.fp.reference import fused_dot_reference
 from vitruvian.hdl.fp.exact import MAX_SUM_BITS, ExactDotProduct
 from vitruvian.sim import rtl
+from vitruvian.sim.bench.fp.batch import checks, run_dot
 from vitruvian.sim.bench.fp.stimuli import dot_vectors
-from vitruvian.sim.bench.fp_small.exact import CONFIGURATIONS, checks, run_exact
 
 SEED = 20261121
+CHECKS = [check for check in checks() if check.unit == "fp.ExactDotProduct"]
 EXACT = PRESETS["exact"]
 
 
-@pytest.mark.parametrize("check", list(checks()), ids=lambda check: check.configuration)
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.configuration)
 def test_against_golden(check):
     result = check.run(20_000, SEED)
     assert result.vectors == 20_000 and not result.mismatches, result.examples
@@ -24,7 +25,7 @@ def test_against_golden(check):
 @pytest.mark.parametrize("pipeline", [0, 1, 2, 3, 4])
 def test_depths(pipeline):
     spec = EXACT.spec("fp8e5m2", k=3)
-    result = run_exact("exact", spec, pipeline, 10_000, SEED)
+    result = run_dot("exact", spec, 10_000, SEED, pipeline=pipeline, unit=ExactDotProduct)
     assert not result.mismatches, result.examples
 
 
@@ -94,4 +95,8 @@ def test_errors_say_what_is_allowed():
         ExactDotProduct(spec=DotSpec(input="fp16", output="fp32", k=2, window=None, rounding="RZ"))
     with pytest.raises(ValueError, match="pipeline must be one of 0, 1, 2, 3, 4, not 5"):
         ExactDotProduct(spec=EXACT.spec("fp16"), pipeline=5)
-    assert {a for a, *_ in CONFIGURATIONS} == {"fp8e4m3", "fp8e5m2", "fp16"}
+
+
+def test_every_format_that_is_narrow_enough_is_checked():
+    names = " ".join(check.configuration for check in CHECKS)
+    assert all(name in names for name in ("fp8e4m3", "fp8e5m2", "fp16"))

@@ -18,20 +18,32 @@ DEPTHS = sorted(vitruvian.hdl.fp.intdot.PIPELINES)
 @pytest.mark.parametrize("saturate", [True, False])
 def test_signs_and_overflow(signed_a, signed_b, saturate):
     """K = 3 has one pair of products and one single product."""
-    result = run_int_dot(3, signed_a, signed_b, saturate, 0, 20_000, SEED)
+    result = run_int_dot(
+        20_000, SEED, k=3, signed_a=signed_a, signed_b=signed_b, saturate=saturate, pipeline=0
+    )
     assert result.vectors == 20_000 and not result.mismatches, result.examples
 
 
 @pytest.mark.parametrize("pipeline", DEPTHS)
 def test_depths(pipeline):
     assert IntDotProduct(k=2, pipeline=pipeline).latency == pipeline
-    result = run_int_dot(6, True, True, pipeline % 2 == 1, pipeline, 20_000, SEED)
+    result = run_int_dot(
+        20_000,
+        SEED,
+        k=6,
+        signed_a=True,
+        signed_b=True,
+        saturate=pipeline % 2 == 1,
+        pipeline=pipeline,
+    )
     assert result.vectors == 20_000 and not result.mismatches, result.examples
 
 
 @pytest.mark.parametrize("k", [1, 2, 9, 16])
 def test_lengths(k):
-    result = run_int_dot(k, True, True, False, 0, 10_000, SEED)
+    result = run_int_dot(
+        10_000, SEED, k=k, signed_a=True, signed_b=True, saturate=False, pipeline=0
+    )
     assert not result.mismatches, result.examples
 
 

@@ -43,7 +43,7 @@ _LIMBS = DotSpec(input="fp32", output="fp32", k=2, window=48)
 )
 def test_dot_products_with_dsp_blocks_equal_golden(preset, input, k, pipeline):
     spec = PRESETS[preset].spec(input, k=k)
-    result = run_dot("dsp", spec, pipeline, 6000, SEED, multiplier="dsp")
+    result = run_dot("dsp", spec, 6000, SEED, pipeline=pipeline, multiplier="dsp")
     assert result.vectors >= 6000 and not result.mismatches, result.examples
 
 
@@ -80,7 +80,16 @@ def test_both_multipliers_give_the_same_bits(unit, parameters):
     ],
 )
 def test_chains_of_dsp_blocks_equal_golden(signed_a, signed_b, saturate, pipeline):
-    result = run_int_dot(5, signed_a, signed_b, saturate, pipeline, 10_000, SEED, multiplier="dsp")
+    result = run_int_dot(
+        10_000,
+        SEED,
+        k=5,
+        signed_a=signed_a,
+        signed_b=signed_b,
+        saturate=saturate,
+        pipeline=pipeline,
+        multiplier="dsp",
+    )
     assert result.vectors == 10_000 and not result.mismatches, result.examples
 
 
@@ -206,7 +215,7 @@ def _tile_built_anew():
 
 def _dot_built_anew():
     spec = PRESETS["a100"].spec("fp16", k=3)
-    return run_dot("dsp", spec, 1, 6000, SEED, multiplier="dsp", unit=_Dot).mismatches
+    return run_dot("dsp", spec, 6000, SEED, pipeline=1, multiplier="dsp", unit=_Dot).mismatches
 
 
 @pytest.mark.parametrize(
@@ -227,6 +236,5 @@ def test_wrong_dsp_multipliers_are_caught(monkeypatch, owner, name, mutant, run)
 
 
 def test_a_wrong_chain_of_dsp_blocks_is_caught():
-    assert run_int_dot(
-        4, True, True, False, 1, 2000, SEED, unit=_Chain, multiplier="dsp"
-    ).mismatches
+    options = {"k": 4, "signed_a": True, "signed_b": True, "saturate": False, "pipeline": 1}
+    assert run_int_dot(2000, SEED, unit=_Chain, multiplier="dsp", **options).mismatches

@@ -144,7 +144,15 @@ def test_mutants_are_caught(monkeypatch, unit, module, name, mutant):
         parameters = {"format": "fp16"}
         operands = dict(zip("ab", pairs("fp16", 20_000, seed=SEED), strict=True))
     source = "fp32" if unit is Converter else "fp16"
-    tested = [Unit(unit=unit, parameters=parameters, source=source, operands=len(operands))]
+    tested = [
+        Unit(
+            name=unit.__name__,
+            unit=unit,
+            parameters=parameters,
+            source=source,
+            operands=len(operands),
+        )
+    ]
     assert not compare_group(compile_group(tested), tested, operands).mismatches
     monkeypatch.setattr(module, name, mutant)
     assert compare_group(compile_group(tested), tested, operands).mismatches

@@ -2,7 +2,7 @@
 
 import pytest
 
-from vitruvian.flows.variants import REPORTED, TABLE, VARIANTS, variant
+from vitruvian.hdl.catalogue.m3xu import REPORTED, TABLE, VARIANTS, variant
 
 
 def test_windows_of_the_published_variants():

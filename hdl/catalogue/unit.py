@@ -1,4 +1,7 @@
-"""The flows' description of a unit, and a unit with every option decided (a variant)."""
+"""The description of a unit, and a unit with a value for every option (a variant).
+
+Benches, flows and documentation all read the same description.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,6 +12,9 @@ from amaranth.lib import wiring
 from vitruvian.errors import UserError
 from vitruvian.validate import one_of, shortened
 
+__all__ = ["Configuration", "Option", "Part", "Unit", "Variant", "flag", "named", "number"]
+
+#: Options of a unit and their values. A partial configuration lacks options, which have defaults.
 Configuration = Mapping[str, Any]
 
 
@@ -65,32 +71,73 @@ class Unit:
         Name on the command line.
     summary : str
         One line for lists of units.
+    package : str
+        Package of the component, whose page in ``docs/units`` has the table of its ports.
     options : dict of str to Option
         The options, in the order in which they appear in labels.
     default : callable
-        Receives the options that the user gave and returns the complete configuration.
-    build : callable
-        Receives a complete configuration and returns the component.
+        Receives a partial configuration and returns the complete one.
+    component : callable
+        Receives a complete configuration and returns the class of the component and its parameters.
     macs : callable
         Returns the multiply-accumulates a cycle of a configuration, or 0 if the unit has none.
     rows : callable
-        Returns the configurations that ``area`` and ``timing`` measure if the user names no unit.
+        Returns the partial configurations that ``area`` and ``timing`` measure if the user names no
+        unit.
     more : callable
-        Returns further configurations. ``area`` and ``timing`` measure them if the user names the
-        unit or gives ``--all``; ``verilog`` always writes them.
+        Returns further partial configurations. ``area`` and ``timing`` measure them if the user
+        names the unit or gives ``--all``; ``verilog`` always writes them.
+    checked : sequence of configurations
+        Partial configurations that ``verify`` compares with golden on many vectors.
+    simulated : sequence of configurations
+        Partial configurations that ``verify`` also drives cycle by cycle from Python.
+    documented : dict of str to configuration
+        Partial configuration for each table of ports, and the words that tell readers which one
+        it is.
     shared : tuple of Component classes
         Sub-components that are synthesised once and multiplied by their instance count.
     """
 
     name: str
     summary: str
+    package: str
     options: dict[str, Option]
     default: Callable[[Configuration], dict[str, Any]]
-    build: Callable[[Configuration], wiring.Component]
+    component: Callable[[Configuration], tuple[type[wiring.Component], dict[str, Any]]]
     macs: Callable[[Configuration], int] = lambda configuration: 0
     rows: Callable[[], Sequence[Configuration]] = lambda: ({},)
     more: Callable[[], Sequence[Configuration]] = lambda: ()
-    shared: tuple[type, ...] = field(default=())
+    checked: Sequence[Configuration] = ()
+    simulated: Sequence[Configuration] = ()
+    documented: Mapping[str, Configuration] = field(default_factory=dict)
+    shared: tuple[type, ...] = ()
+
+    def build(self, configuration: Configuration) -> wiring.Component:
+        """Return the component of a complete configuration."""
+        component, parameters = self.component(configuration)
+        return component(**parameters)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A component that is a part of units and has a documented interface of its own.
+
+    Parameters
+    ----------
+    package : str
+        Package of the component, whose page in ``docs/units`` has the table of its ports.
+    words : str
+        The words that tell readers which configuration the table describes.
+    build : callable
+        Returns the component in this configuration.
+    optional : frozenset of str
+        Ports that only other configurations have.
+    """
+
+    package: str
+    words: str
+    build: Callable[[], wiring.Component]
+    optional: frozenset[str] = frozenset()
 
 
 #: Option -> letter before its number in a label.

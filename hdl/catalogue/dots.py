@@ -137,11 +137,7 @@ UNITS = (
         rows=_rows,
         more=lambda: _MORE,
         checked=_CHECKED,
-        simulated=(
-            _checked("v100", "fp16", "fp16", 1),
-            _checked("a100", "fp16", "fp32", 3),
-            _checked("ieee", "bf16", "fp32", 2, 4),
-        ),
+        simulated=(_checked("a100", "fp16", "fp32", 3),),
         documented={
             "a100, fp16, K = 8": {},
             "fp8e4m3, K = 16": {"preset": "exact", "input": "fp8e4m3"},

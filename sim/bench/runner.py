@@ -43,8 +43,8 @@ _OPTIONS = (
 _PLAIN = Recipe(
     prefix="Vtop",
     verilate=("--vpi", "--public-flat-rw", *_OPTIONS),
-    compile=("-std=c++17", "-DVM_COVERAGE=0", "-DVM_TRACE=0", "-w"),
-    fast="-O1",
+    compile=LIBRARY.compile,  # so that the run-time library is shared as well
+    fast="-O0",  # the bench in Python takes most of the time
     slow="-O0",
     runtime=("verilated.cpp", "verilated_dpi.cpp", "verilated_threads.cpp", "verilated_vpi.cpp"),
     piece=LIBRARY,  # so that pieces are shared with the compiled model of the same unit

@@ -18,6 +18,8 @@ __all__ = ["Recipe"]
 _UNIT_BYTES = 600_000  # of C++ in a translation unit, approximately
 _ALONE_BYTES = 400_000  # largest design that is one translation unit
 _HEADER = "first.h"
+#: A simulator's program must export the functions of this source to cocotb's libraries.
+_VISIBLE = {"verilated_vpi.cpp": ("-fvisibility=default",)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +37,11 @@ class Recipe:
     fast, slow : str
         Optimisation option for code that runs in every cycle, and for code that runs once.
     runtime : tuple of str
-        Sources of Verilator's run-time library, compiled once for all models of this kind.
+        Sources of Verilator's run-time library, compiled once for all recipes with equal
+        ``compile`` and ``library``.
+    library : str
+        Optimisation option for the run-time library. With ``-O0``, a small model would be a sixth
+        slower.
     piece : Recipe, optional
         Recipe for the pieces that ``sim.rtl.pieces.split`` separates; this recipe by default.
         Recipes with the same ``piece`` share the compiled pieces.
@@ -47,6 +53,7 @@ class Recipe:
     fast: str
     slow: str
     runtime: tuple[str, ...]
+    library: str = "-O1"
     piece: "Recipe | None" = None
 
     def key(self, *parts: object) -> str:
@@ -198,21 +205,30 @@ class Recipe:
             run_tool([*command, "-o", f"{name}.gch"], what="compiling verilated.h")
             return {}
 
-        folder = settled("verilated", digest(self.key("header"), speed), build)
+        folder = settled("verilated", self._library_key("header", speed), build)
         return ["-include", str(folder / _HEADER)]
 
     def _runtime(self) -> list[Path]:
+        """Return the object files of Verilator's run-time library."""
         include = verilator().root / "include"
 
-        def build(folder: Path) -> dict[str, Any]:
-            sources = [include / name for name in self.runtime]
-            self._compile(
-                sources, folder, header=False
-            )  # macros in these sources change what the header declares
-            return {}
+        def build_one(name: str) -> Path:
+            def build(folder: Path) -> dict[str, Any]:
+                target = folder / "library.o"
+                # No precompiled header: macros in these sources change what the header declares.
+                command = [compiler()[0], *self._flags(), self.library, *_VISIBLE.get(name, ())]
+                run_tool([*command, "-c", str(include / name), "-o", str(target)], what=name)
+                return {}
 
-        folder = settled("verilated", self.key("run-time"), build)
-        return [folder / f"{Path(name).stem}.o" for name in self.runtime]
+            return settled("verilated", self._library_key(name, self.library), build) / "library.o"
+
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            return list(pool.map(build_one, self.runtime))
+
+    def _library_key(self, *parts: object) -> str:
+        """Return the cache key of a file that depends only on Verilator and on the compiler."""
+        tool = verilator()
+        return digest(*parts, *self._flags(), tool.version, str(tool.root), compiler())
 
 
 def _is_clang() -> bool:

@@ -291,9 +291,9 @@ class _Preprocessor:
             token = body[index]
             following = body[index + 1] if index + 1 < len(body) else None
             if token.text == "#" and following is not None and following.text in values:
-                text = " ".join(t.text for t in values[following.text])
+                text = _quoted(values[following.text])
                 self._check_word(text, use)
-                result.append(Token("string", f'"{text}"', use.position, True))
+                result.append(Token("string", text, use.position, True))
                 index += 2
             elif token.text == "##" and following is not None and result:
                 right = values.get(following.text, [following])
@@ -366,6 +366,21 @@ def _arguments(stack: list[tuple[Token, frozenset[str]]], use: Token) -> list[li
         else:
             arguments[-1].append(token)
     raise CceError(use.position, f"the arguments of macro {use.text} have no ')'")
+
+
+def _quoted(tokens: list[Token]) -> str:
+    """Return a macro argument as the string literal that ``#`` makes of it (C11, 6.10.3.2)."""
+    pieces = ['"']
+    for token in tokens:
+        if token.kind == "newline":  # the next token is spaced
+            continue
+        if token.spaced and len(pieces) > 1:
+            pieces.append(" ")
+        word = token.text
+        if token.kind in ("string", "char"):
+            word = word.replace("\\", "\\\\").replace('"', '\\"')
+        pieces.append(word)
+    return "".join([*pieces, '"'])
 
 
 def _joined(parts: list[list[Token]]) -> list[Token]:

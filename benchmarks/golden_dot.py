@@ -1,4 +1,4 @@
-"""Dot products a second of `golden.fp.fused_dot`, one core, by preset and format.
+"""Measure the dot products per second of ``golden.fp.fused_dot`` on one core.
 
 python benchmarks/golden_dot.py [--seconds 0.5] [--json FILE]
 """
@@ -37,7 +37,7 @@ CASES = [  # preset, input, output, K (None: the preset's own)
 
 
 def finite_codes(rng, format, shape):
-    """Random bit patterns of finite numbers."""
+    """Return random bit patterns of finite numbers."""
     high = format.max_finite + 1
     magnitude = rng.integers(0, high, shape, dtype=np.uint64)
     sign = rng.integers(0, 2, shape, dtype=np.uint64) * np.uint64(format.sign_mask)
@@ -62,7 +62,7 @@ def measure(spec, seconds, rng):
 
 
 def main(argv=None):
-    """Print the table; write it as JSON when asked."""
+    """Print the table, and write it as JSON if the option is given."""
     parser = argparse.ArgumentParser(description="Dot products a second of golden fused_dot")
     parser.add_argument("--seconds", type=float, default=0.5, help="time for each row")
     parser.add_argument("--json", metavar="FILE", help="write the rows there too")

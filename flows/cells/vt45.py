@@ -3,7 +3,7 @@
 The tables here state the structure of each cell. ``flows.cells.stages`` derives areas, capacitances
 and delays from it, and ``flows.cells.writer`` writes them as liberty. Names and drive strengths are
 those of the open 45 nm libraries, so netlists look the same and the libraries can be exchanged.
-Areas are published facts of that process node. ``vitruvian cells --compare`` measures the agreement
+Areas are those published for that process. ``vitruvian cells --compare`` measures the agreement
 on our units.
 """
 

@@ -115,7 +115,7 @@ def _streamed(
 
 
 def _needs(chip: Chip, cores: int | None, pieces: int, each: int, elements: int) -> Needs:
-    """Return the needs of a stream with ``each`` instructions per piece and ``elements`` in all."""
+    """Return the ``Needs`` of a stream: ``each`` instructions per piece, ``elements`` in total."""
     count = chip.kind().count if cores is None else cores
     return Needs(pieces * (each + 10) + 8 * min(count, pieces), 24 * elements)
 

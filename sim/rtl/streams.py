@@ -1,4 +1,4 @@
-"""A run through the streams of a unit: its memory, its result and its errors."""
+"""One run of a model with streams: the arrays that it uses, its result and its errors."""
 
 import ctypes
 from collections.abc import Mapping, Sequence

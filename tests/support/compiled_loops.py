@@ -1,7 +1,7 @@
-"""Call every compiled loop of golden and sim with operands that reach its corners.
+"""Call every compiled loop of golden and sim with operands that reach its extreme indices.
 
-`test_compiled_loops` runs this in a process in which Numba checks every index:
-NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=EMPTY python -m tests.support.compiled_loops
+``test_compiled_loops`` runs this program in a process in which Numba checks every index:
+``NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=EMPTY python -m tests.support.compiled_loops``
 """
 
 import argparse
@@ -38,11 +38,11 @@ from vitruvian.sim.davinci.timing.lowering import lower
 ROOT = Path(__file__).parent.parent.parent
 
 
-# Finding what is compiled
+# The compiled functions
 
 
 def modules() -> Iterator:
-    """Import every module of golden and sim whose text names Numba's compilers."""
+    """Import and yield every module of golden and sim whose text contains the word numba."""
     for path in sorted(
         path for folder in ("golden", "sim") for path in (ROOT / folder).rglob("*.py")
     ):
@@ -51,12 +51,12 @@ def modules() -> Iterator:
 
 
 def dotted(path: Path) -> str:
-    """Return the name that a module of a package is imported by."""
+    """Return the name by which a module is imported."""
     return ".".join(("vitruvian", *path.relative_to(ROOT).with_suffix("").parts))
 
 
 def compiled_on_demand() -> Iterator[str]:
-    """Names of the functions that modules of sim hand to `compiling.fitting`."""
+    """Yield the names of the functions that modules of sim pass to ``compiling.fitting``."""
     for path in sorted((ROOT / "sim").rglob("*.py")):
         text = path.read_text(encoding="utf-8")
         if "fitting" not in text:
@@ -67,7 +67,10 @@ def compiled_on_demand() -> Iterator[str]:
 
 
 def loops() -> dict[str, Dispatcher]:
-    """Every compiled function by its full name; what is compiled on demand, compiled."""
+    """Return every compiled function by its full name.
+
+    Functions that are compiled only for large programs are compiled first.
+    """
     found = {}
     for module in modules():
         for name, value in vars(module).items():
@@ -91,24 +94,24 @@ def loops() -> dict[str, Dispatcher]:
 
 
 def codes(rng, format, shape) -> np.ndarray:
-    """Bit patterns of all kinds, with more specials and extremes than among random ones."""
+    """Return random, sparse and directed bit patterns; they have many specials and extremes."""
     kinds = (random_codes, sparse_codes, lambda rng, f, s: rng.choice(directed_codes(f), s))
     chosen = rng.integers(0, len(kinds), shape)
     return np.choose(chosen, [kind(rng, format, shape) for kind in kinds])
 
 
 def values(rng, dtype, shape) -> np.ndarray:
-    """The same as numbers of a type."""
+    """Return the numbers of a type that have such bit patterns."""
     dtype = np.dtype(dtype)
     name = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32"}[dtype.name]
     return codes(rng, FORMATS[name], shape).view(dtype)
 
 
-# The cases, by the module that they are for
+# The cases: each calls the loops of one module.
 
 
 def dot_sums() -> None:
-    """Long sums: windows from narrow to wide, none at all, one term and many, all the formats."""
+    """Compute long sums: narrow, wide and no windows, one and many terms, all formats."""
     rng = np.random.default_rng(1)
     odd = FloatFormat("odd", exponent_bits=15, fraction_bits=40, storage_bits=64)
     whole = FloatFormat("whole", exponent_bits=3, fraction_bits=60, storage_bits=64)
@@ -134,7 +137,7 @@ def dot_sums() -> None:
 
 
 def products_of_codes() -> None:
-    """Short and long sums, strips that end, few and many columns, one matrix and stacks."""
+    """Compute short and long sums with full and partial strips, for matrices and stacks of them."""
     rng = np.random.default_rng(2)
     specs = [
         PRESETS["ieee"].spec("fp64", "fp64", k=3),
@@ -165,7 +168,7 @@ def products_of_codes() -> None:
 
 
 def matrices_of_values() -> None:
-    """Every operation: empty, one row, depths and strips that end, specials and none."""
+    """Compute every operation on empty, thin and large matrices, with and without specials."""
     rng = np.random.default_rng(3)
     for dtype in (np.float16, ml_dtypes.bfloat16, np.float32):
         for m, k, n in ((1, 1, 1), (3, 0, 4), (0, 3, 4), (2, 37, 1025), (9, 16, 257), (300, 5, 2)):
@@ -185,7 +188,7 @@ def matrices_of_values() -> None:
 
 
 def engine_programs() -> None:
-    """Programs with and without deadlocks, one core and several, buses in whole and in blocks."""
+    """Run programs on one to four cores, with and without deadlocks and blocks of transfers."""
     empty = random_lowered(0)
     empty = replace(
         empty,
@@ -219,7 +222,10 @@ def engine_programs() -> None:
 
 
 def checked_programs() -> None:
-    """Random accesses, races and reads of what nothing has written; memories in parts."""
+    """Check programs with random accesses, which have races and reads of uninitialised bytes.
+
+    The sweep over a memory is done at once or in several parts.
+    """
     program = Program(load_chip("ascend310"))
     program.tensor("x", (1000,), "int8")
     for seed in range(80):
@@ -230,7 +236,7 @@ def checked_programs() -> None:
 
 
 def vector_instructions() -> None:
-    """Every operation at both ends of UB, on any bits, all lanes and some, overlapping or not."""
+    """Run every operation at both ends of UB, on random bits, with random masks and strides."""
     rng = np.random.default_rng(4)
     core = Program(load_chip("ascend310")).core()
     memory = Functional(core.program).memory(core)
@@ -272,7 +278,7 @@ CASES: dict[str, Callable[[], None]] = {
 
 
 def main(argv=None) -> None:
-    """Run the cases; raise at an index that is out of range, and for a loop that none reaches."""
+    """Run the cases; raise an exception for a bad index or a loop that no case reaches."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sums", metavar="FILE", help="take golden.fp.dot_compiled from FILE")
     parser.add_argument("--only", choices=CASES, help="run one case")

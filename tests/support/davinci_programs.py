@@ -1,4 +1,4 @@
-"""Random lowered programs for the tests of the engines: small numbers for ties, large ones too."""
+"""Random lowered programs for the tests of the engines, with small times, which tie, or large ones."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ UNITS = list(Unit)[:6]
 
 
 def _often(buses: int) -> np.ndarray:
-    """Mostly the first bus, seldom none."""
+    """Return the probabilities of no bus, which is rare, and of each bus; the first is frequent."""
     return np.array([0.1, 0.9 - 0.2 * (buses - 1)] + [0.2] * (buses - 1))
 
 
@@ -25,7 +25,10 @@ def random_lowered(
     buses: int = 2,
     lags: bool = True,
 ) -> Lowered:
-    """A program whose flags are well matched, unless ``deadlock`` moves some waits before sets."""
+    """Return a random program in which every wait has a set before it.
+
+    If ``deadlock`` is True, some waits are moved before their sets.
+    """
     rng = np.random.default_rng(seed)
     scale = 10**12 if large else 1
     first, unit, kind, flag, late = [0], [], [], [], []
@@ -116,7 +119,7 @@ def random_lowered(
 
 
 def random_accesses(low: Lowered, rng: np.random.Generator) -> list[Stream]:
-    """Give the instructions of a lowered program spans of two memories that they touch."""
+    """Return the streams of a lowered program, with random accesses to two memories."""
     streams, number = [], 0
     for c in range(len(low.begin)):
         made = []

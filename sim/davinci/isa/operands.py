@@ -220,7 +220,7 @@ class Span:
     def simplified(self) -> "Span":
         """Return the same bytes with as few levels as possible.
 
-        Levels of one item go, and levels that continue the run or each other become one.
+        Levels of one item are removed, and levels that continue the run or each other are merged.
         """
         run, levels = self.run, []
         for count, stride in reversed(self.levels):

@@ -1,7 +1,7 @@
 """The vocabulary: every operation of a core, its operands and its fields.
 
-An operation has the name of its CCE intrinsic if there is one, without dtypes: the operands have
-those.
+An operation has the name of its CCE intrinsic if there is one. The name contains no dtypes, because
+each operand has its own.
 """
 
 from collections.abc import Mapping

@@ -57,8 +57,9 @@ class Moves(Builder):
     ) -> Instruction:
         """Copy bursts between any two memories that have a path.
 
-        Without ``bursts``, all elements of src are copied to dst. Both views must then have as many
-        elements of as many bytes, and gaps of one length at most, as rows of a matrix have. With
+        Without ``bursts``, all elements of src are copied to dst. Both views must then have equal
+        numbers and sizes of elements, and all gaps in a view must have the same length, as the gaps
+        between the rows of a matrix have. With
         ``bursts``, burst i goes from src + i·src_stride to dst + i·dst_stride, and only the first
         bytes of the views are used.
 
@@ -298,7 +299,7 @@ class Moves(Builder):
         relu : bool
             If True, negative results become 0.
         quant : {"", "scalar", "vector"}
-            "" converts alone; the others multiply by one factor, or by one for each column.
+            "" only converts. "scalar" multiplies by one factor, "vector" by a factor per column.
         layout : {"nz", "nd"}
             Columns of fractals, or rows.
         scale : View, optional

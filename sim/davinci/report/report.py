@@ -255,7 +255,10 @@ def _union(begin: np.ndarray, end: np.ndarray) -> int:
 
 
 def _critical(lowered: Lowered, times: Times) -> list[Step]:
-    """Walk back from the last end: the cause of an instruction is what ended last before it."""
+    """Return the critical path, found backwards from the instruction that ends last.
+
+    The cause of an instruction's start is the last of the events that it had to wait for.
+    """
     if not times.total:
         return []
     before, handed = predecessors(lowered)

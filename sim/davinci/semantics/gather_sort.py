@@ -36,7 +36,7 @@ def _gather(memory: Memory, instr: Instruction) -> None:
 
 
 def _reduce(memory: Memory, instr: Instruction) -> None:
-    """Write the elements that a pattern or bits name, one after another."""
+    """Write the elements that a pattern or bits select, one after another."""
     f, dst, src = instr.fields, instr.operands["dst"], instr.operands["src"]
     width, repeat, count = src.itemsize, f["repeat"], f["count"]
     per = BLOCK_BYTES // width
@@ -70,10 +70,10 @@ def _bitsort(memory: Memory, instr: Instruction) -> None:
 
 
 def _merge(memory: Memory, instr: Instruction) -> None:
-    """Merge lists: take the highest of their heads each time, of equal ones the first list's.
+    """Merge lists by repeatedly taking the highest head; of equal heads, that of the first list.
 
-    An element that is higher than one before it in its list follows that one directly, because a
-    merge only looks at the heads.
+    The lists should be sorted. In an unsorted list, an element that is higher than its predecessor
+    directly follows it in the result, because a merge compares the heads only.
     """
     f, dst = instr.fields, instr.operands["dst"]
     if "lists" not in f:

@@ -91,7 +91,10 @@ def _window(memory: Memory, view: View, lanes: int, repeat: int, block: int, ste
 
 
 def _bytes(view: View, lanes: int, repeat: int, block: int, step: int, mask: int, size: int):
-    """Return first bytes of (repeat, lanes) elements; 0 for disabled ones outside the buffer."""
+    """Return the first byte of each of the (repeat, lanes) elements.
+
+    It is 0 for disabled elements outside the buffer, so that they can be read without an error.
+    """
     width = DTYPES[view.dtype].itemsize
     per = BLOCK_BYTES // width
     lane = np.arange(lanes)
@@ -146,7 +149,8 @@ def independent(
     Returns
     -------
     bool
-        False also if this test cannot tell: one repeat after another is always right.
+        It is also False if this test cannot decide, since computing one repeat after another is
+        correct in every case.
     """
     if repeat == 1:
         return True

@@ -1,4 +1,4 @@
-"""Moves: bursts, row-major to fractals, loads of fractals, fills, and the way out of L0C."""
+"""Moves: bursts, row-major to fractals, loads of fractals, fills, and transfers out of L0C."""
 
 import numpy as np
 

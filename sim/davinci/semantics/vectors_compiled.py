@@ -190,7 +190,7 @@ def _rest(memory: Memory, instr: Instruction, done: int) -> None:
 
 @numba.njit
 def _apply(code, x, y):
-    """Return x op y in FP32. For max and min, the caller treats equal operands (±0) itself."""
+    """Return x op y in FP32. For max and min, the caller handles equal operands (±0) itself."""
     if code == Code.ADD:
         return x + y
     if code == Code.SUB:

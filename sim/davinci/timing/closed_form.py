@@ -92,7 +92,7 @@ def events_of(core: Core) -> list[Event]:
 
 
 def main_procedure(events: list[Event], t_kernel: Fraction) -> list[Fraction]:
-    """Return the death time T of each event without contention, in seconds (Alg. 2).
+    """Return the time T at which each event ends ("dies"), without contention, in seconds (Alg. 2).
 
     Parameters
     ----------

@@ -111,7 +111,7 @@ def _function(chain: tuple[Stage, ...]) -> str:
 
 
 def _timing(chain: tuple[Stage, ...], pin: str, strength: float) -> list[str]:
-    """Return one timing group for each sense in which ``pin`` can move the output."""
+    """Return one timing group for each sense (positive, negative) of ``pin``'s effect."""
     lines: list[str] = []
     for sense, inverts in (("positive_unate", 0), ("negative_unate", 1)):
         tables: dict[int, list[list[Response]]] = {}

@@ -93,7 +93,7 @@ def keep_selected(
     larger: Value,
     turn: Value,
 ) -> None:
-    """Set the product of the operand that lost the comparison to zero: a · 1 or 1 · b.
+    """Clear one of the products a · 1 and 1 · b: that of the operand that lost the comparison.
 
     Parameters
     ----------

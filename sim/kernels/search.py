@@ -192,7 +192,8 @@ def _portion(problem: Problem, tilings: Sequence[Tiling]) -> list[int]:
 def _portions(problem: Problem, chip: Chip, tilings: list[Tiling]) -> Iterator[list[Tiling]]:
     """Yield parts with about equal numbers of steps.
 
-    The longest tilings come first, so that at the end no process has a long part alone.
+    The longest tilings come first, so that no process still works on a long part after all others
+    have finished.
     """
     sized = sorted(((steps_of(problem.plan(chip, t)), t) for t in tilings), reverse=True)
     problem.check_steps(sized[0][0], sum(steps for steps, _ in sized))

@@ -1,4 +1,7 @@
-"""Random lowered programs for the tests of the engines, with small times, which tie, or large ones."""
+"""Random lowered programs for the tests of the engines.
+
+Their times are small, so that many are equal, or large.
+"""
 
 import numpy as np
 

@@ -83,7 +83,7 @@ def register(name: str, commands: Any) -> None:
 
 
 def _size(text: str) -> int:
-    """Return a size, for argparse."""
+    """Return the size that a text denotes; this function is an argument type."""
     match = re.fullmatch(r"(\d{1,9})|2(?:\*\*|\^)(\d{1,2})", text.replace("_", ""))
     if not match:
         raise argparse.ArgumentTypeError(f"must be a whole number or 2**N, not {text!r}")

@@ -248,7 +248,7 @@ class Moves(Builder):
         return self._move("load", dst, src, fields, (reads,), (writes,), nbytes, count)
 
     def fill(self, dst: View, value: float = 0) -> Instruction:
-        """Fill a view of L0A, L0B or L1 with a value, in the time of a load of its bytes."""
+        """Fill a view of L0A, L0B or L1 with a value; this takes as long as a load of its bytes."""
         unit, path = Unit.MTE1, f"L1->{dst.buffer}"
         if path not in self.chip.routes:
             unit, path = Unit.MTE2, f"GM->{dst.buffer}"

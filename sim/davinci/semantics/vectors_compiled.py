@@ -125,7 +125,7 @@ def compiled(memory: Memory, instr: Instruction) -> bool:
     -------
     bool
         False if nothing has been done: for another instruction or dtype, operands that are not
-        aligned to their elements, or a lane outside UB, be it enabled or not.
+        aligned to their elements, or a lane outside UB, even if it is disabled.
     """
     op, operands, f = instr.op, instr.operands, instr.fields
     dst = operands["dst"]

@@ -1,8 +1,9 @@
-"""The schedule by which narrow multipliers form a wide product, on single integers.
+"""A schedule by which narrow multipliers form a wide product, on single integers.
 
 A significand is cut into n limbs, and a product takes n steps of n limb products. This module
-states the hardware's schedule in its simplest form, to be read and to be tested against. The fused
-sum does not depend on the schedule, because every limb product is exact.
+states the schedule of Zhang 2024, chapter 2, in which the limbs of B rotate between the lanes. A
+unit may form the same limb products in another order (docs/decisions/0005); the fused sum does not
+depend on it, because every limb product is exact.
 """
 
 __all__ = ["limb_pairs", "product_by_steps", "split", "step_shifts"]

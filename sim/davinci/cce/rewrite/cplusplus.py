@@ -104,6 +104,8 @@ def _statements(tokens: list[Token]) -> list[Token]:
         if (token.text == "const" and before == "if") or (token.text == "*" and before == "auto"):
             index += 1
             continue
+        # ``enum class`` becomes ``enum``: its names are then visible without ``X::``, which is
+        # harmless because prefixes have been removed.
         if token.text in ("class", "struct") and before == "enum":
             index += 1
             continue
@@ -126,6 +128,7 @@ def _initialisers(tokens: list[Token], types: frozenset[str]) -> list[Token]:
         sign = _reference(tokens, index, types) if starts else None
         if sign is not None:
             result += tokens[index:sign]
+            # The type of ``auto &x`` is known only when its initial value has been compiled.
             if tokens[sign - 1].text != "auto":
                 result.append(tokens[sign]._replace(text="*"))
             result.append(tokens[sign]._replace(kind="id", text=REFERENCE, spaced=True))

@@ -82,6 +82,7 @@ class IntElement(wiring.Component):
         build = self._build_separate if self.config.separate else self._build_summed
         rows = build(m, stages)
         hit: Value = Const(0, 1)
+        # The edge of the tile reduces each word to one bit, nonzero or not, for or-and.
         if self.config.plus("or"):
             hit = (Value.cast(self.a.truth) & Value.cast(self.b.truth)).any()
             hit = stages.cross("total", stages.cross("terms", hit, "s1_hit"), "s2_hit")

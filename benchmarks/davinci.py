@@ -80,10 +80,10 @@ def searches(many: int) -> None:
     problem = Problem(1024, 1024, 1024)
     for search in (exhaustive, guided):
         began = time.perf_counter()
-        found = search(problem)
+        tuned = search(problem)
         print(
-            f"1024×1024×1024, {search.__name__}: {found.best[0].tiling}, "
-            f"{found.best[0].seconds * 1e6:.3f} µs, {found.evaluated} of {found.space} tilings in "
+            f"1024×1024×1024, {search.__name__}: {tuned.best[0].tiling}, "
+            f"{tuned.best[0].seconds * 1e6:.3f} µs, {tuned.evaluated} of {tuned.space} tilings in "
             f"{time.perf_counter() - began:.1f} s on {os.cpu_count()} cores",
             flush=True,
         )

@@ -118,5 +118,5 @@ def logic_cells() -> Iterator[tuple[str, float, tuple[tuple[Stage, ...], ...]]]:
     half_sum = (stage("n", "A | B", HALF), stage("S", "(A & B) | n"))
     yield "HA_X1", 1, (half_carry, half_sum)
     majority = stage("cn", "(A & B) | (CI & (A | B))", HALF)
-    odd = stage("sn", "((A | B | CI) & cn) | (A & B & CI)", HALF)
-    yield "FA_X1", 1, ((majority, stage("CO", "cn")), (majority, odd, stage("S", "sn")))
+    parity = stage("sn", "((A | B | CI) & cn) | (A & B & CI)", HALF)
+    yield "FA_X1", 1, ((majority, stage("CO", "cn")), (majority, parity, stage("S", "sn")))

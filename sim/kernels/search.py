@@ -240,12 +240,12 @@ def exhaustive(
     chip = load_chip(problem.chip)
     tilings = problem.tilings(chip)
     parts = list(_portions(problem, chip, tilings))
-    found: list[Candidate] = []
+    timed: list[Candidate] = []
     for part, times in _spread(problem, parts, jobs, scheduler):
-        found += map(Candidate, part, times)
+        timed += map(Candidate, part, times)
         if watch is not None:
-            watch(len(found), len(tilings))
-    return Tuned(tuple(sorted(found, key=_rank)[:keep]), len(found), len(tilings))
+            watch(len(timed), len(tilings))
+    return Tuned(tuple(sorted(timed, key=_rank)[:keep]), len(timed), len(tilings))
 
 
 def _spread(problem: Problem, parts: list[list[Tiling]], jobs: int | None, scheduler: str | None):

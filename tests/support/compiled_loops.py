@@ -71,23 +71,23 @@ def loops() -> dict[str, Dispatcher]:
 
     Functions that are compiled only for large programs are compiled first.
     """
-    found = {}
+    dispatchers = {}
     for module in modules():
         for name, value in vars(module).items():
             if isinstance(value, Dispatcher) and value.py_func.__module__ == module.__name__:
                 if value.targetoptions.get("inline") == "always":
                     continue  # it is compiled within those that call it
-                found[f"{module.__name__}.{name}"] = value
+                dispatchers[f"{module.__name__}.{name}"] = value
     on_demand = set(compiled_on_demand())
     for path in sorted((ROOT / "sim" / "davinci").rglob("*compiled.py")):
         module = importlib.import_module(dotted(path))
         for name, function in inspect.getmembers(module, inspect.isfunction):
             if name in on_demand and function.__module__ == module.__name__:
-                found[f"{module.__name__}.{name}"] = compiling.compiled(function)
+                dispatchers[f"{module.__name__}.{name}"] = compiling.compiled(function)
                 on_demand.remove(name)
     if on_demand:
         raise LookupError(f"no module sim.davinci.…compiled has {', '.join(sorted(on_demand))}")
-    return found
+    return dispatchers
 
 
 # Operands
@@ -113,7 +113,7 @@ def values(rng, dtype, shape) -> np.ndarray:
 def dot_sums() -> None:
     """Compute long sums: narrow, wide and no windows, one and many terms, all formats."""
     rng = np.random.default_rng(1)
-    odd = FloatFormat("odd", exponent_bits=15, fraction_bits=40, storage_bits=64)
+    large = FloatFormat("large", exponent_bits=15, fraction_bits=40, storage_bits=64)
     whole = FloatFormat("whole", exponent_bits=3, fraction_bits=60, storage_bits=64)
     wide = [
         DotSpec(input="fp64", output="fp64", k=k, window=window, truncate=truncate)
@@ -122,7 +122,7 @@ def dot_sums() -> None:
     ]
     wide += [PRESETS["exact"].spec(i, o) for i in FORMATS for o in ("fp16", "fp64")]
     wide += [
-        DotSpec(input=f, output=f, k=5, window=w) for f in (odd, whole) for w in (1, 200, None)
+        DotSpec(input=f, output=f, k=5, window=w) for f in (large, whole) for w in (1, 200, None)
     ]
     wide += [
         DotSpec(input="fp16", output="fp64", k=3, window=90, emax_floor=f) for f in (-999, 999)
@@ -131,9 +131,9 @@ def dot_sums() -> None:
         rows = -(-300 // spec.k)
         a, b = (codes(rng, spec.input, (rows, spec.k)) for _ in range(2))
         c = codes(rng, spec.output, rows)
-        found = fused_dot(a, b, c, spec)
+        result = fused_dot(a, b, c, spec)
         few = max(200 // spec.k, 1)  # so few that the sum is not compiled
-        assert (found[:few] == fused_dot(a[:few], b[:few], c[:few], spec)).all(), spec
+        assert (result[:few] == fused_dot(a[:few], b[:few], c[:few], spec)).all(), spec
 
 
 def products_of_codes() -> None:
@@ -160,11 +160,11 @@ def products_of_codes() -> None:
             a = codes(rng, spec.input, (*lead, m, k))
             b = codes(rng, spec.input_b, (k, n))
             c = codes(rng, spec.output, (*lead, m, n))
-            found = compiled_mmad(a, b, c, spec)
-            if found.size:
+            result = compiled_mmad(a, b, c, spec)
+            if result.size:
                 part = np.s_[..., :3, :3]
                 expected = plain_mmad(a[..., :3, :], b[:, :3], c[part], spec)
-                assert (found[part] == expected).all(), spec
+                assert (result[part] == expected).all(), spec
 
 
 def matrices_of_values() -> None:
@@ -252,7 +252,7 @@ def vector_instructions() -> None:
             for repeat, block, step in ((1, 1, 8), (3, 1, 8), (255, 1, 8), (5, 0, 0), (4, 9, 3)):
                 last = len(buffer) - 32 * (7 * block + (repeat - 1) * step + 1)
                 places = {name: int(rng.choice([0, last])) for name in names}
-                (made,) = core.vector(
+                (instr,) = core.vector(
                     op,
                     {name: View("UB", place, dtype, (), ()) for name, place in places.items()},
                     repeat=repeat,
@@ -260,7 +260,7 @@ def vector_instructions() -> None:
                     strides=dict.fromkeys(names, (block, step)),
                     **fields,
                 )
-                if not do_compiled(memory, made):
+                if not do_compiled(memory, instr):
                     raise RuntimeError(f"{op} of {dtype} must be compiled")
 
 
@@ -300,7 +300,7 @@ def main(argv=None) -> None:
             print(f"{name}: {time.process_time() - start:.1f} s", flush=True)
     if options.only is None:
         reached = {name: bool(loop.signatures) for name, loop in loops().items()}
-        missing = [name for name, found in reached.items() if not found]
+        missing = [name for name, is_reached in reached.items() if not is_reached]
         if missing:
             raise SystemExit(f"no case reaches {', '.join(missing)}")
         print(f"{len(reached)} loops")

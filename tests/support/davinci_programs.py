@@ -125,7 +125,7 @@ def random_accesses(low: Lowered, rng: np.random.Generator) -> list[Stream]:
     """Return the streams of a lowered program, with random accesses to two memories."""
     streams, number = [], 0
     for c in range(len(low.begin)):
-        made = []
+        instructions = []
         for i in range(low.first[c], low.first[c + 1]):
             spans: tuple[list, list] = ([], [])
             if low.kind[i] == Kind.NORMAL:
@@ -137,7 +137,7 @@ def random_accesses(low: Lowered, rng: np.random.Generator) -> list[Stream]:
             position = Position("k", number)
             fields = {"source": 1, "target": 2, "register": i}
             op = {0: "vabs", 3: "pipe_barrier", 4: "pipe_barrier"}.get(low.kind[i], "set_flag")
-            made.append(
+            instructions.append(
                 Instruction(
                     Unit(int(low.unit[i])),
                     op,
@@ -149,5 +149,5 @@ def random_accesses(low: Lowered, rng: np.random.Generator) -> list[Stream]:
                 )
             )
             number += 1
-        streams.append(Stream("aicore", c, made))
+        streams.append(Stream("aicore", c, instructions))
     return streams

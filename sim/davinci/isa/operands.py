@@ -261,14 +261,14 @@ class Span:
         apart = self.first >= other.end or other.first >= self.end
         if self.buffer != other.buffer or apart or not self.nbytes or not other.nbytes:
             return None
-        one, two = self.intervals(), other.intervals()
-        at = np.searchsorted(one[:, 1], two[:, 0], side="right")
-        hit = (at < len(one)) & (one[np.minimum(at, len(one) - 1), 0] < two[:, 1])
+        first, second = self.intervals(), other.intervals()
+        at = np.searchsorted(first[:, 1], second[:, 0], side="right")
+        hit = (at < len(first)) & (first[np.minimum(at, len(first) - 1), 0] < second[:, 1])
         if not hit.any():
             return None
         j = int(np.argmax(hit))
         i = int(at[j])
-        return int(max(one[i, 0], two[j, 0])), int(min(one[i, 1], two[j, 1]))
+        return int(max(first[i, 0], second[j, 0])), int(min(first[i, 1], second[j, 1]))
 
     def __str__(self) -> str:
         return f"{self.buffer}[{self.first}:{self.end}]"

@@ -100,12 +100,12 @@ class Moves(Builder):
         return self._move("copy", dst, src, fields, (reads,), (writes,), nbytes)
 
     def _bursts(self, dst: View, src: View) -> tuple[int, int, int, int]:
-        one, two = dst.span, src.span
-        run = min(one.run, two.run)
-        if max(len(one.levels), len(two.levels)) > 1 or one.run % run or two.run % run:
+        target, source = dst.span, src.span
+        run = min(target.run, source.run)
+        if max(len(target.levels), len(source.levels)) > 1 or target.run % run or source.run % run:
             self.fail(f"copy must be of bursts with one gap on each side, not {dst} and {src}")
         strides = []
-        for span in (one, two):
+        for span in (target, source):
             if span.run > run and span.levels:
                 self.fail(f"bursts of copy must be as long in {dst} as in {src}")
             strides.append(span.levels[0][1] if span.levels else run)

@@ -89,9 +89,9 @@ class Vector(Builder):
             If the core has no vector unit, or the repeat, the mask, the views, or the name of a
             field is not allowed.
         """
-        made = self._lanewise(op, operands, repeat, mask, strides or {}, fields)
-        self.instructions += made
-        return made
+        instructions = self._lanewise(op, operands, repeat, mask, strides or {}, fields)
+        self.instructions += instructions
+        return instructions
 
     def _lanewise(
         self,
@@ -201,8 +201,8 @@ class Vector(Builder):
     ) -> Instruction:
         """Append an instruction of the vector unit whose fields and spans the caller provides."""
         self._check_unit(op)
-        made = self._make_vector(op, operands, fields, reads, writes, repeat, lanes, mask)
-        return self.append(made)
+        instr = self._make_vector(op, operands, fields, reads, writes, repeat, lanes, mask)
+        return self.append(instr)
 
     # Comparison and selection: the lanes' bits are in a register, or one after another in memory.
 
@@ -291,9 +291,9 @@ class Vector(Builder):
         strides: Strides | None,
         fields: dict[str, Any],
     ) -> list[Instruction]:
-        (made,) = self._lanewise(op, sources, repeat, mask, strides or {}, fields)
+        (instr,) = self._lanewise(op, sources, repeat, mask, strides or {}, fields)
         bits = Span(dst.buffer, dst.offset, repeat * lanes_of(*sources.values()) // 8)
-        return [self.append(replace(made, operands={"dst": dst, **sources}, writes=(bits,)))]
+        return [self.append(replace(instr, operands={"dst": dst, **sources}, writes=(bits,)))]
 
     def vsel(
         self,
@@ -318,14 +318,14 @@ class Vector(Builder):
             As ``vector`` takes them.
         """
         views = {"dst": dst, "src0": src0, "src1": src1}
-        made = self._lanewise("vsel", views, repeat, mask, strides or {}, {})
+        instructions = self._lanewise("vsel", views, repeat, mask, strides or {}, {})
         if bits is not None:
-            if len(made) != 1:
+            if len(instructions) != 1:
                 self.fail("vsel with bits in memory must be one instruction, with a repeat")
-            nbytes = made[0].fields["repeat"] * lanes_of(dst, src0) // 8
-            reads = (*made[0].reads, Span(bits.buffer, bits.offset, nbytes))
-            made = [replace(made[0], operands={**views, "bits": bits}, reads=reads)]
-        return [self.append(instr) for instr in made]
+            nbytes = instructions[0].fields["repeat"] * lanes_of(dst, src0) // 8
+            reads = (*instructions[0].reads, Span(bits.buffer, bits.offset, nbytes))
+            instructions = [replace(instructions[0], operands={**views, "bits": bits}, reads=reads)]
+        return [self.append(instr) for instr in instructions]
 
     # Reductions.
 

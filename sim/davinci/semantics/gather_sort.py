@@ -61,12 +61,12 @@ def _bitsort(memory: Memory, instr: Instruction) -> None:
     scores = memory.at(src, shape, (SORTED * width, width))
     indices = memory.at(instr.operands["src1"], shape, (SORTED * 4, 4), "uint32")
     order = np.argsort(-scores.astype(np.float64), axis=1, kind="stable")
-    made = np.zeros((*shape, PAIR_BYTES), np.uint8)
+    pairs = np.zeros((*shape, PAIR_BYTES), np.uint8)
     ordered = np.ascontiguousarray(np.take_along_axis(scores, order, 1))
-    made[..., :width] = ordered.view(np.uint8).reshape(*shape, width)
+    pairs[..., :width] = ordered.view(np.uint8).reshape(*shape, width)
     ordered = np.ascontiguousarray(np.take_along_axis(indices, order, 1))
-    made[..., 4:] = ordered.view(np.uint8).reshape(*shape, 4)
-    memory.at(instr.operands["dst"], (made.size,), (1,), "uint8")[...] = made.ravel()
+    pairs[..., 4:] = ordered.view(np.uint8).reshape(*shape, 4)
+    memory.at(instr.operands["dst"], (pairs.size,), (1,), "uint8")[...] = pairs.ravel()
 
 
 def _merge(memory: Memory, instr: Instruction) -> None:
@@ -81,18 +81,18 @@ def _merge(memory: Memory, instr: Instruction) -> None:
     kind, lists = DTYPES[dst.dtype], f["lists"]
     total = sum(length for _, length in lists)
     source = memory.buffers["UB"]
-    made = np.empty((f["repeat"], total, PAIR_BYTES), np.uint8)
+    merged = np.empty((f["repeat"], total, PAIR_BYTES), np.uint8)
     for i in range(f["repeat"]):
         pairs, keys = [], []
         for start, length in lists:
             first = start + i * total * PAIR_BYTES
-            found = source[first : first + length * PAIR_BYTES].reshape(length, PAIR_BYTES)
-            scores = np.ascontiguousarray(found[:, : kind.itemsize]).view(kind)[:, 0]
-            pairs.append(found)
+            source_pairs = source[first : first + length * PAIR_BYTES].reshape(length, PAIR_BYTES)
+            scores = np.ascontiguousarray(source_pairs[:, : kind.itemsize]).view(kind)[:, 0]
+            pairs.append(source_pairs)
             keys.append(np.minimum.accumulate(scores.astype(np.float64)))
         order = np.argsort(-np.concatenate(keys), kind="stable")
-        made[i] = np.concatenate(pairs)[order]
-    memory.at(dst, (made.size,), (1,), "uint8")[...] = made.ravel()
+        merged[i] = np.concatenate(pairs)[order]
+    memory.at(dst, (merged.size,), (1,), "uint8")[...] = merged.ravel()
 
 
 #: Functions of a memory and an instruction, by their keys in the table of vector instructions.

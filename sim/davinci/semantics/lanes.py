@@ -119,7 +119,7 @@ def _scatter(memory, view, values, block, step, mask) -> None:
     array = memory.buffers[view.buffer]
     at = _bytes(view, lanes, repeat, block, step, mask, len(array))
     width = values.dtype.itemsize
-    on = np.arange(lanes) if (found := enabled(mask, lanes)) is None else np.flatnonzero(found)
+    on = np.arange(lanes) if (is_on := enabled(mask, lanes)) is None else np.flatnonzero(is_on)
     data = np.ascontiguousarray(values[:, on])[..., None].view(np.uint8)
     array[at[:, on, None] + np.arange(width)] = data
 

@@ -288,8 +288,8 @@ def closure_counts(algorithm: str, vertices: int, iterations: int, *, block: int
         Vertices in a block of Floyd–Warshall.
     """
     if algorithm != "floyd-warshall":
-        one = Counts.of(vertices, vertices, vertices)
-        return one * iterations
+        single = Counts.of(vertices, vertices, vertices)
+        return single * iterations
     total = Counts()
     for begin in range(0, vertices, block):
         rows = min(block, vertices - begin)

@@ -45,8 +45,8 @@ def _load_transposed(sink: SinkContext, call: Call) -> None:
     stride = (-1 if a["addr_mode"] else 1) * a["src_stride"] * square
     step = (1 + a["dst_gap"]) * FRACTAL_BYTES
     if fractals == 1:
-        how = {"repeat": a["repeat"], "src_stride": stride, "dst_stride": step}
-        sink.core.load(*views, **how, transpose=True)
+        options = {"repeat": a["repeat"], "src_stride": stride, "dst_stride": step}
+        sink.core.load(*views, **options, transpose=True)
         return
     sink.core.load_squares(
         *views,

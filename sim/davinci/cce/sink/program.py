@@ -144,8 +144,8 @@ class ProgramSink(SinkContext):
         fresh = self.core.instructions[self.done :]
         self.done = len(self.core.instructions)
         if self.functional is not None:
-            for one in fresh:
-                self.functional.execute(self.core, one)
+            for instr in fresh:
+                self.functional.execute(self.core, instr)
 
     def _report_flag(self, fresh: list[Instruction]) -> None:
         """Tell the scheduler about flags between cores."""

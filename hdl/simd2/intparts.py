@@ -154,7 +154,7 @@ def pair_rows(
     ----------
     m : Module
     words : sequence of Value
-        a0, a1 and a0 + a1. Row j is the word that bit j of b0 and of b1 choose.
+        a0, a1 and a0 + a1. Bit j of b0 and bit j of b1 together select one of them, or 0, as row j.
     selects : sequence of Value
         The choices, from ``pair_selects``.
     name : str

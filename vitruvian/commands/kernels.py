@@ -215,7 +215,7 @@ def _print(study: "Study", console: Console) -> None:
 
 
 def _cells(row: "Row", extras: list[str]) -> list[str]:
-    """Return the cells of a row; the last one, the measured cycles, may not be printed."""
+    """Return the cells of a row; the caller may leave out the last one, the measured cycles."""
     from vitruvian.sim.studies import INSTRUCTIONS
 
     cells = [row.method, f"{row.max_error:.1e}", f"{row.mean_error:.1e}"]

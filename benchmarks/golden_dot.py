@@ -45,7 +45,7 @@ def finite_codes(rng, format, shape):
 
 
 def measure(spec, seconds, rng):
-    """Dot products a second, the best of the runs that fit into `seconds`."""
+    """Return the dot products per second of the fastest run within ``seconds``."""
     n = max((1 << 21) // spec.k, 1)
     a = finite_codes(rng, spec.input, (n, spec.k))
     b = finite_codes(rng, spec.input_b, (n, spec.k))

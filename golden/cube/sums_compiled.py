@@ -318,7 +318,7 @@ def _add_squares(a, b, total):
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _round_squares(c, total, epsilon, new, uncertain):
-    """Do what ``_round`` does, but add C first; S is |C| plus the sum of squares itself.
+    """Add C to sums of squares and round them as ``_round`` does; S is |C| plus this sum.
 
     A sum of squares below 10⁻⁷⁰ is always uncertain: the differences may be subnormal, and S far
     smaller than 2^E_max.

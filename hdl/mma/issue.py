@@ -278,6 +278,6 @@ class Issue(wiring.Component):
 
 
 def _cut(value: Value, count: int) -> tuple[Value, Value]:
-    """Split off the low bits of a number, which count to ``count``; return both parts."""
+    """Split a number into its lowest bits, which have ``count`` values, and the bits above."""
     bits = (count - 1).bit_length()
     return value[:bits], value[bits:]

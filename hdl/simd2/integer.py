@@ -252,7 +252,7 @@ class IntElement(wiring.Component):
         return words[0]
 
     def _build_accumulator(self, m: Module, rows: list[Row], hit: Value) -> None:
-        """Combine the accumulator with the lanes' result; ``hit``: some pair is true."""
+        """Combine the accumulator with the lanes' result; ``hit`` is set if some pair is true."""
         config = self.config
         last = config.pipeline
         held = Signal(config.bits, name="accumulator", reset_less=True)

@@ -28,7 +28,7 @@ Body = Callable[[Core, int, dict[str, View]], None]
 
 
 def _needs(chip: Chip, cores: int | None, each: int, elements: int, products: int = 0) -> Needs:
-    """Return the needs of a kernel from those of one core, as all cores do the same.
+    """Return the ``Needs`` of a kernel whose cores all do the same, from those of one core.
 
     Parameters
     ----------

@@ -69,7 +69,7 @@ def compiled_on_demand() -> Iterator[str]:
 def loops() -> dict[str, Dispatcher]:
     """Return every compiled function by its full name.
 
-    Functions that are compiled only for large programs are compiled first.
+    The result includes the functions that are compiled only for large programs.
     """
     dispatchers = {}
     for module in modules():

@@ -98,7 +98,8 @@ class Images(Moves, Vector):
         Raises
         ------
         ProgramError
-            If the dtype is another, the repeat is not 1 … 255, or a position is outside the image.
+            If the dtype is not fp16 or fp32, the repeat is not 1 … 255, or a position is outside
+            the image.
         """
         if dst.dtype not in ("fp16", "fp32") or src.dtype != dst.dtype:
             self.fail(f"col2im must be of fp16 or of fp32, not of {dst.dtype} and {src.dtype}")

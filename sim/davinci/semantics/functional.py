@@ -159,7 +159,7 @@ class Functional:
         return self._memory_of(view, core).elements(view).copy()
 
     def write(self, what: str | View, data: Any, core: Core | None = None) -> None:
-        """Write data into a tensor or a view; parameters as of ``read``."""
+        """Write data into a tensor or a view; ``what`` and ``core`` are those of ``read``."""
         view = self.program.tensors[what] if isinstance(what, str) else what
         elements = self._memory_of(view, core).elements(view)
         elements[...] = np.asarray(data).astype(DTYPES[view.dtype])

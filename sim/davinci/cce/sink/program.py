@@ -132,7 +132,7 @@ class ProgramSink(SinkContext):
         self._carry_out()
 
     def print(self, text: str, position: Place) -> None:
-        """Keep the text of a printf and the name of its core."""
+        """Record the text of a printf and the name of its core."""
         self.core.program.prints.append((str(self.core), text))
 
     # Control.

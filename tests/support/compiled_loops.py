@@ -111,7 +111,7 @@ def values(rng, dtype, shape) -> np.ndarray:
 
 
 def dot_sums() -> None:
-    """Compute long sums: narrow, wide and no windows, one and many terms, all formats."""
+    """Compute long sums of one and many terms in all formats, with and without a window."""
     rng = np.random.default_rng(1)
     large = FloatFormat("large", exponent_bits=15, fraction_bits=40, storage_bits=64)
     whole = FloatFormat("whole", exponent_bits=3, fraction_bits=60, storage_bits=64)

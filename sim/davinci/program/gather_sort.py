@@ -186,7 +186,7 @@ class GatherSort(Vector):
         dst_block_stride: int = 1,
         dst_repeat_stride: int = 8,
     ) -> Instruction:
-        """Fill a block of 32 bytes of dst with each of 8 elements of src, repeat after repeat.
+        """Fill a block of 32 bytes of dst with each of 8 elements of src, in every repeat.
 
         Parameters
         ----------
@@ -215,7 +215,7 @@ class GatherSort(Vector):
         dst_repeat_stride: int = 0,
         src_repeat_stride: int = 0,
     ) -> Instruction:
-        """Transpose 16 rows of a block each, repeat after repeat.
+        """Transpose 16 rows of one block each, in every repeat.
 
         Parameters
         ----------

@@ -262,7 +262,7 @@ def _v4dtrans(memory: Memory, instr: Instruction) -> None:
 
 
 def _vnchwconv(memory: Memory, instr: Instruction) -> None:
-    """Transpose 16 rows of a block each; 32-bit elements give 8 rows of two blocks."""
+    """Transpose 16 rows of one block each; for 32-bit elements, dst has 8 rows of two blocks."""
     f = instr.fields
     targets, sources = f["dst"], f["src"]
     dtype = sources[0].dtype

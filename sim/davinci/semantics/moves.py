@@ -70,7 +70,10 @@ def _load(memory: Memory, instr: Instruction) -> None:
 
 
 def _load_squares(memory: Memory, instr: Instruction) -> None:
-    """Transpose squares of two fractals: of 32 bits side by side, of 8 bits one above the other."""
+    """Transpose squares of two fractals.
+
+    Fractals of 32-bit elements lie side by side, those of 8-bit elements one above the other.
+    """
     f, dst, src = instr.fields, instr.operands["dst"], instr.operands["src"]
     width = DTYPES[src.dtype].itemsize
     dtype = f"uint{8 * width}"

@@ -1,7 +1,7 @@
 """The applications of Tang 2024, Table 2.4: from global memory to global memory, double-buffered.
 
-Softmax computes 128 positions in parallel in the lanes and max pooling 16 channels, so that the
-scalar unit never has to read a value.
+The lanes of the vector unit process 128 positions of a softmax, or 16 channels of a max pooling, in
+parallel, so that the scalar unit never has to read a value.
 
 References
 ----------

@@ -94,7 +94,7 @@ class Functional:
         Raises
         ------
         FunctionalError
-            If the instruction reaches outside a buffer, or what it computes is not modelled.
+            If the instruction reaches outside a buffer, or its operation is not modelled.
         """
         op = instr.op
         if op in _NOTHING:
@@ -111,7 +111,7 @@ class Functional:
                 dst = instr.operands["dst"]
                 memory.at(dst, (), ())[...] = np.asarray(instr.fields["value"])
             else:
-                raise FunctionalError(instr, "what this operation computes is not modelled")
+                raise FunctionalError(instr, "the data of this operation are not modelled")
         except (IndexError, TypeError, OverflowError) as error:
             raise FunctionalError(instr, str(error)) from None
 

@@ -77,7 +77,7 @@ def _merge(memory: Memory, instr: Instruction) -> None:
     """
     f, dst = instr.fields, instr.operands["dst"]
     if "lists" not in f:
-        raise FunctionalError(instr, "what this operation computes is not modelled")
+        raise FunctionalError(instr, "the data of this operation are not modelled")
     kind, lists = DTYPES[dst.dtype], f["lists"]
     total = sum(length for _, length in lists)
     source = memory.buffers["UB"]

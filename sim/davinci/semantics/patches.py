@@ -1,4 +1,4 @@
-"""Im2Col and Col2Im on memories; ``golden.scu`` defines what they compute."""
+"""Im2Col and Col2Im on memories; ``golden.scu`` defines their results."""
 
 from typing import Any
 

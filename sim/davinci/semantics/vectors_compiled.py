@@ -1,4 +1,4 @@
-"""A compiled twin of the commonest vector instructions; ``vectors`` says what they compute.
+"""A compiled twin of the most frequent vector instructions; ``vectors`` defines their results.
 
 One call carries out one instruction: repeat after repeat, with all lanes read before any is
 written, which is right however the repeats overlap. FP16 numbers are computed in FP32 and rounded

@@ -90,6 +90,7 @@ class Harness:
         for _ in range(count):
             for agent in self.agents:
                 agent.drive()
+            # Outputs that depend combinationally on inputs have settled after this.
             await ReadOnly()
             for agent in self.agents:
                 agent.sample()

@@ -222,6 +222,7 @@ class Span:
 
         Levels of one item are removed, and levels that continue the run or each other are merged.
         """
+        # From the innermost level outwards: overlapping or adjacent runs become a longer run.
         run, levels = self.run, []
         for count, stride in reversed(self.levels):
             if count == 0:
@@ -249,6 +250,8 @@ class Span:
         starts = np.array([self.start], np.int64)
         for count, stride in self.levels:
             starts = (starts[:, None] + stride * np.arange(count, dtype=np.int64)).ravel()
+        # An interval begins where a run does not touch the previous one. Its last run is the one
+        # before the next beginning.
         starts = np.unique(starts)
         heads = np.ones(len(starts), bool)
         heads[1:] = starts[1:] > starts[:-1] + self.run
@@ -262,6 +265,7 @@ class Span:
         if self.buffer != other.buffer or apart or not self.nbytes or not other.nbytes:
             return None
         first, second = self.intervals(), other.intervals()
+        # For each interval of ``other``, the first interval of this span that ends after it begins.
         at = np.searchsorted(first[:, 1], second[:, 0], side="right")
         hit = (at < len(first)) & (first[np.minimum(at, len(first) - 1), 0] < second[:, 1])
         if not hit.any():

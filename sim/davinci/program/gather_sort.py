@@ -191,7 +191,7 @@ class GatherSort(Vector):
         Parameters
         ----------
         dst : View
-            Its first byte counts; its dtype is that of ``src``.
+            Only its first byte is used; its dtype is that of ``src``.
         src : View
             Elements that follow each other, 8 for each repeat.
         repeat : int

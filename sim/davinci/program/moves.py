@@ -59,9 +59,8 @@ class Moves(Builder):
 
         Without ``bursts``, all elements of src are copied to dst. Both views must then have equal
         numbers and sizes of elements, and all gaps in a view must have the same length, as the gaps
-        between the rows of a matrix have. With
-        ``bursts``, burst i goes from src + i·src_stride to dst + i·dst_stride, and only the first
-        bytes of the views are used.
+        between the rows of a matrix have. With ``bursts``, burst i goes from src + i·src_stride to
+        dst + i·dst_stride, and only the first bytes of the views are used.
 
         Parameters
         ----------
@@ -100,6 +99,7 @@ class Moves(Builder):
         return self._move("copy", dst, src, fields, (reads,), (writes,), nbytes)
 
     def _bursts(self, dst: View, src: View) -> tuple[int, int, int, int]:
+        # If one view has no gaps, the other one determines the bursts.
         target, source = dst.span, src.span
         run = min(target.run, source.run)
         if max(len(target.levels), len(source.levels)) > 1 or target.run % run or source.run % run:
@@ -166,6 +166,7 @@ class Moves(Builder):
             "dst_row_stride": dst_row_stride,
             "dst_matrix_stride": dst_matrix_stride,
         }
+        # The source is read without padding, but whole blocks are written.
         levels = ((matrices, src_matrix_stride), (rows, src_row_stride))
         reads = Span(src.buffer, src.offset, columns * src.itemsize, levels)
         levels = ((matrices, dst_matrix_stride), (blocks, dst_c0_stride), (rows, dst_row_stride))
@@ -249,6 +250,7 @@ class Moves(Builder):
 
     def fill(self, dst: View, value: float = 0) -> Instruction:
         """Fill a view of L0A, L0B or L1 with a value; this takes as long as a load of its bytes."""
+        # No path leads from a register, so a fill has the time of the path from the usual source.
         unit, path = Unit.MTE1, f"L1->{dst.buffer}"
         if path not in self.chip.routes:
             unit, path = Unit.MTE2, f"GM->{dst.buffer}"

@@ -35,6 +35,8 @@ def load(
         Blocks of 32 bytes from block to block within a repeat, and from repeat to repeat.
     mask : int
     """
+    # A strided window is fast, but it covers disabled lanes, too, and these may lie outside the
+    # buffer. Only then are the elements gathered one by one.
     try:
         array = _window(memory, view, lanes, repeat, block, step)
     except IndexError:
@@ -85,6 +87,7 @@ def _window(memory: Memory, view: View, lanes: int, repeat: int, block: int, ste
     width = DTYPES[view.dtype].itemsize
     if block == 1:
         return memory.at(view, (repeat, lanes), (step * BLOCK_BYTES, width))
+    # With another block stride, lanes of different blocks need an axis of their own.
     per = BLOCK_BYTES // width
     strides = (step * BLOCK_BYTES, block * BLOCK_BYTES, width)
     return memory.at(view, (repeat, lanes // per, per), strides)
@@ -163,6 +166,8 @@ def independent(
         if source[0].buffer != view.buffer:
             continue
         low, high = _reach(source, lanes, repeat)
+        # If both operands have the same place and strides, every repeat reads what it overwrites
+        # itself, and no other repeat touches it.
         apart = high <= first or last <= low
         same = (source[0].offset, DTYPES[source[0].dtype].itemsize, *source[1:]) == (
             view.offset,

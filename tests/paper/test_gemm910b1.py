@@ -23,11 +23,11 @@ MEASURED = {
 }
 UNITS = (Unit.M, Unit.MTE1, Unit.MTE2, Unit.FIX)
 
-#: What is to be reached: error of the time in per cent, of the shares in points.
+#: Goals: error of the time in per cent, and of the shares in percentage points.
 TIME = {1536: 10, 3072: 3, 6144: 3, 7680: 3}
 POINTS = 8
 
-#: Misses, with what is found: see docs/results/gemm910b1.md.
+#: Missed goals, with the measured errors; see docs/results/gemm910b1.md.
 MISSED = {(7680, "time"): -5.5, (1536, Unit.MTE2): -9.8}
 
 

@@ -22,7 +22,7 @@ TABLE_2_2 = [
     ("HMMA.16416.F32.FP32", "fp32", "fp32", (16, 8, 8)),
     ("HMMA.16216.F32C.FP32C", "fp32", "fp32c", (16, 8, 4)),
 ]
-#: The one that is left out, for its results: all of a unit's have one format, here FP32.
+#: The instruction that no unit has, because all results of a unit have one format, here FP32.
 LEFT_OUT = ("HMMA.16816.F16", "fp16", "fp16", (16, 8, 16))
 PIPELINES = ("m3xu", "m3xu_pipelined", "m3xu_systolic")
 

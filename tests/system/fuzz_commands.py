@@ -31,7 +31,7 @@ sys.path.insert(0, str(ROOT))
 
 from tests.system.fuzz_lines import lines, make_inputs  # noqa: E402
 
-#: Lines of standard error that may come before the one that says the mistake.
+#: Lines of standard error that may come before the one that states the mistake.
 PRELIMINARY = ("note: ", "warning: ", "compiling ", "[")
 
 MEMORY_BYTES = 8 << 30
@@ -92,7 +92,7 @@ def _plant_input() -> int:
     return 0
 
 
-#: Commands that do what none may do, to prove that it is found.
+#: Commands with deliberate mistakes, to prove that the fuzzer detects them.
 PLANTS: dict[str, Callable[[], int]] = {
     "traceback": _plant_traceback,
     "file": _plant_file,

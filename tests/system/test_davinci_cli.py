@@ -172,7 +172,7 @@ def test_a_size_that_is_none(capsys):
 def test_an_output_file_that_cannot_be_written_is_refused_before_the_run(
     arguments, message, monkeypatch, capsys
 ):
-    monkeypatch.setattr("vitruvian.sim.davinci.load_chip", None)  # nothing may be begun
+    monkeypatch.setattr("vitruvian.sim.davinci.load_chip", None)  # no work may begin
     with pytest.raises(SystemExit) as raised:
         main(arguments)
     error = capsys.readouterr().err

@@ -17,7 +17,7 @@ SMALL_FP64 = MatrixUnitConfig(
     m=2, n=2, k=10, precisions=("fp64",), output="fp64", multiplier_bits=12
 )
 
-#: What golden is called with so that one unit, ``CONFIGS["m3xu"]``, has all but FP64.
+#: Arguments of golden with which ``CONFIGS["m3xu"]`` computes every precision except FP64.
 SETTINGS: dict[str, dict[str, Any]] = {
     **{name: {"window": 48} for name in (*NARROW, "fp32", "fp32c")},
     "fp64": {"k": 10, "m": 2, "n": 2},

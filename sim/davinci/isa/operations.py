@@ -44,7 +44,7 @@ def _table() -> dict[str, Operation]:
             words = tuple(operands.split()), tuple(fields.split())
             table[name] = Operation(name, group, *words, meaning.format(name[1:]))
 
-    # Moves. Strides are in bytes from head to head.
+    # Moves. Strides are in bytes from first byte to first byte.
     add(
         "move",
         "copy",

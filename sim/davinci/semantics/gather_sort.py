@@ -30,7 +30,7 @@ def _gather(memory: Memory, instr: Instruction) -> None:
         raise FunctionalError(instr, f"byte {places.max()} is not within {len(source)}")
     values = source[places[..., None] + np.arange(kind.itemsize)].view(kind)[..., 0]
     step = f["dst_repeat_stride"] * BLOCK_BYTES
-    for i in range(repeat):  # where repeats overlap, the last one stays
+    for i in range(repeat):  # where repeats overlap, the last one counts
         place = replace(dst, offset=dst.offset + i * step)
         memory.at(place, (lanes,), (kind.itemsize,))[on] = values[i]
 

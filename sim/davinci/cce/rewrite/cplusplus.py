@@ -71,7 +71,7 @@ def _head(tokens: list[Token], name: str, pairs: dict[int, int]) -> tuple[list[T
     head, number, index = list(tokens[: opening + 1]), 0, opening + 1
     while index < closing:
         token = tokens[index]
-        if token.text in ("(", "["):  # as of a pointer to an array; its = and & are not ours
+        if token.text in ("(", "["):  # such as those of a pointer to an array
             head += tokens[index : pairs[index] + 1]
             index = pairs[index] + 1
             continue

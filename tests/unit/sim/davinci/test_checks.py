@@ -110,7 +110,7 @@ def test_races_are_those_of_brute_force(seed, entries):
     pairs = {f.instructions for f in findings}
     assert pairs <= expected, "no false alarm"
     assert bool(pairs) == bool(expected)
-    for place in racy:  # every byte that is raced for is in some race that is told
+    for place in racy:  # every byte with a race is in a reported race
         near = {
             (j, i) for j, i in expected if place in (reads[i] | writes[i]) & (reads[j] | writes[j])
         }

@@ -146,7 +146,7 @@ def test_matrix_products(cube, init):
     core, functional = on("ascend310")
     functional = Functional(core.program, cube)
     buffers = functional.memory(core).buffers
-    # Small integers: the sums in blocks are exact whatever the window, so Fraction tells all.
+    # Sums of small multiples of 1/8 are exact in every window, so Fraction is the reference.
     a = RNG.integers(-30, 30, (m, k)).astype(np.float16) / 8
     b = RNG.integers(-30, 30, (k, n)).astype(np.float16) / 8
     c = RNG.integers(-300, 300, (m, n)).astype(np.float32) / 4

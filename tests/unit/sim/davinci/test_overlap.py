@@ -58,7 +58,7 @@ def test_repeats_are_done_at_once_only_where_none_meets_what_another_writes(seed
     )
     once = independent(lanes, repeat, target, [source])
     assert not (once and met)
-    if not once:  # nor is anything done slowly that lies apart and is written in one place each
+    if not once:  # the slow way must not be chosen for disjoint operands without repeated bytes
         first, second = (set().union(*(touched(x, i) for i in range(repeat))) for x in operands)
         apart = max(first) < min(second) or max(second) < min(first)
         once_each = len(first) == repeat * lanes * DTYPES[dtypes[0]].itemsize // 32

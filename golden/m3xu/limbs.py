@@ -32,13 +32,13 @@ def split(significand: int, *, limbs: int, bits: int) -> list[int]:
 
 
 def limb_pairs(step: int, limbs: int) -> list[tuple[int, int]]:
-    """Return (limb of A, limb of B) for each lane of an element in this step."""
+    """Return the numbers of the limbs, of A and of B, that each lane multiplies in a step."""
     # With i + j = step modulo n, every pair of limbs occurs in exactly one step.
     return [(lane, (step - lane) % limbs) for lane in range(limbs)]
 
 
 def step_shifts(step: int, limbs: int, bits: int) -> list[int]:
-    """Return the shift of each lane's product in this step, for limbs of ``bits`` bits."""
+    """Return the shift of each lane's product in a step, for limbs of ``bits`` bits."""
     # i + j is either ``step`` or ``step + limbs``, so a lane needs only two shift amounts.
     return [bits * (i + j) for i, j in limb_pairs(step, limbs)]
 

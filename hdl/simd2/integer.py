@@ -384,7 +384,7 @@ class IntTile(wiring.Component):
         return Value.cast(rank)
 
     def _build_row(self, m: Module, i: int) -> Value:
-        """Return the bus register of row i."""
+        """Return the register of row i, whose bus brings A to the row's elements."""
         layout = self.config.a_layout
         words = [self.a[i][k] for k in range(self.config.k)]
         fields: dict[str, list[Value]] = {"a": words}
@@ -405,7 +405,7 @@ class IntTile(wiring.Component):
         return Cat(*(self.op == code for code in codes)).any()
 
     def _build_column(self, m: Module, j: int) -> Value:
-        """Return the bus register of column j, with B prepared for the operation."""
+        """Return the register of column j, with B prepared for the operation."""
         config = self.config
         layout, n = config.b_layout, config.bits
         words = [self.b[j][k] for k in range(config.k)]

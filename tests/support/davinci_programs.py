@@ -14,7 +14,10 @@ UNITS = list(Unit)[:6]
 
 
 def _often(buses: int) -> np.ndarray:
-    """Return the probabilities of no bus, which is rare, and of each bus; the first is frequent."""
+    """Return the probability that a move uses no bus, and that of each bus.
+
+    No bus is rare, and the first bus is the most frequent.
+    """
     return np.array([0.1, 0.9 - 0.2 * (buses - 1)] + [0.2] * (buses - 1))
 
 

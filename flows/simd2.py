@@ -57,7 +57,10 @@ SLOTS = 6
 
 
 def float_config(c: Mapping[str, Any]) -> MatrixUnitConfig:
-    """Return the FP16 unit of a complete configuration; ``mma`` alone is the plain matrix unit."""
+    """Return the FP16 unit of a complete configuration.
+
+    With ``mma`` as its only operation, it is the matrix unit without semirings.
+    """
     return MatrixUnitConfig(
         m=c["size"],
         n=c["size"],

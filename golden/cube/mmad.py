@@ -127,7 +127,10 @@ def plain_mmad(
 def _rows(
     a: np.ndarray, columns: np.ndarray, d: np.ndarray, spec: DotSpec | IntDotSpec
 ) -> np.ndarray:
-    """Return some rows of the result: a (..., rows, K), columns (..., N, K), d (..., rows, N)."""
+    """Return the result for some rows of A.
+
+    ``a`` is (..., rows, K), ``columns`` is B transposed, (..., N, K), and ``d`` is (..., rows, N).
+    """
     for start in range(0, a.shape[-1], spec.k):
         block = slice(start, start + spec.k)
         x, y = a[..., :, None, block], columns[..., None, :, block]

@@ -175,7 +175,7 @@ def _chunk(
 
 @lru_cache
 def _table(format: FloatFormat) -> tuple[np.ndarray, np.ndarray]:
-    """Return the signed significand and the marked exponent of every code of a format."""
+    """Return the significand and the exponent of every code of a format, as ``operand`` does."""
     return _operand(np.arange(1 << format.storage_bits), format, np.int32)
 
 

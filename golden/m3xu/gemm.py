@@ -97,6 +97,7 @@ def gemm(
         return mmad_any(_codes(a), _codes(b), _codes(c), spec=spec).view(dtype)
     # A complex block of K becomes real blocks of 2K with the parts of the elements interleaved.
     (a_r, a_i), (b_r, b_i), (c_r, c_i) = ((np.real(x), np.imag(x)) for x in (a, b, c))
+    # Re D = Σ a_r·b_r + (−a_i)·b_i and Im D = Σ a_r·b_i + a_i·b_r; a change of sign is exact.
     left = _interleave(a_r, -a_i, axis=-1), _interleave(a_r, a_i, axis=-1)
     right = _interleave(b_r, b_i, axis=-2), _interleave(b_i, b_r, axis=-2)
     parts = [

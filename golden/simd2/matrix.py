@@ -243,7 +243,7 @@ def _most(x: np.ndarray) -> np.float32:
 
 
 def _minus_zero(x: np.ndarray) -> bool:
-    """Return True if an element is −0."""
+    """Return True if any element is −0."""
     return bool((np.ascontiguousarray(x).view(np.uint32) == 1 << 31).any())
 
 

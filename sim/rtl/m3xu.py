@@ -145,9 +145,12 @@ def unit_for(
     present["multiplier_bits"] = UNIT.lane_bits
     present["window"] = UNIT.float_specs["fp32"].window if window else None
     changes = {name: value for name, value in requested.items() if value != present[name]}
+    # If possible, use the unit with all precisions: one compiled model then serves every call.
     shared = _unit(UNIT, changes)
     if shared and kind.name in shared.precisions and shared.spec(kind.name) == spec:
         return shared
+    # Complex products need the real precision as well, for the last elements of K; see
+    # ``sim.rtl.tiles.phases_of``.
     alone = ("fp32", "fp32c") if kind.is_complex else (kind.name,)
     config = replace(UNIT, precisions=alone, output=kind.output.name, **requested)
     if config.spec(kind.name) != spec:

@@ -24,7 +24,7 @@ CONFIGURATIONS = (
 
 
 def run_exact(name: str, spec: DotSpec, pipeline: int, vectors: int, seed: int) -> Result:
-    """Compare ``ExactDotProduct`` with ``fused_dot`` on all classes of stimuli."""
+    """Compare ``ExactDotProduct`` with ``fused_dot`` on stimuli of all ``CLASSES``."""
     return run_dot(name, spec, pipeline, vectors, seed, unit=ExactDotProduct)
 
 

@@ -103,7 +103,10 @@ class _Numbers:
 
 
 def _issued(lowered: Lowered, ended: np.ndarray) -> np.ndarray:
-    """Return 0 for the instructions that are issued if only those ``ended`` end, −1 otherwise."""
+    """Return 0 for each instruction that the program queue issues, and −1 for the others.
+
+    The queue stops at the first instruction of unit S whose ``ended`` is −1: it never ends.
+    """
     issued = np.full(len(lowered), -1, np.int64)
     for c in range(len(lowered.begin)):
         for i in range(lowered.first[c], lowered.first[c + 1]):
@@ -214,7 +217,7 @@ def _flags(lowered: Lowered, numbers: _Numbers, ordering: Ordering) -> Iterator[
 
 
 class _Instant:
-    """The order of sets and waits, which take no time, where the vector clocks leave it open.
+    """The order of sets and waits that the vector clocks do not give, because they take no time.
 
     A wait ends at the same time as the last instruction that it waits for.
     """

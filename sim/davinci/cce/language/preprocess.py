@@ -55,8 +55,9 @@ def preprocess(
         Keywords of the language; a #define of one of them is ignored.
     directory : Path, optional
         The folder in which the file of an ``#include "..."`` is looked for; an included file looks
-        in its own folder. An #include of a missing file, and any with angle brackets, is ignored:
-        the reader knows what such headers declare, or names it when it is used.
+        in its own folder. An #include of a missing file, and any with angle brackets, is ignored.
+        The reader knows the declarations of the usual headers; an error message names any other
+        word that the kernel uses and nothing declares.
     include_path : sequence of str or Path
         Further folders in which included files are looked for.
 

@@ -1,4 +1,6 @@
-"""Speed of compiled models: build time, vectors a second on one core and on two; golden as well.
+"""Measure compiled models: build time, and vectors per second on one and on two cores.
+
+The table also has the speed of golden on the same vectors.
 
 Run: ``python benchmarks/compiled_model.py [--vectors N] [--json FILE]``
 """
@@ -23,13 +25,13 @@ from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.sim import rtl
 from vitruvian.sim.bench.fp.stimuli import dot_vectors
 
-#: What the project promises for the first row: vectors a second on one core.
+#: Goals of the project for the first row, in vectors per second on one core.
 GOAL_RTL, GOAL_GOLDEN = 2e6, 1e6
 UNITS = (("a100", 8, 0), ("a100", 8, 3), ("ieee", 8, 3), ("a100", 16, 3))
 
 
 def rate(run: Callable[[], object], count: int, repeats: int = 3) -> float:
-    """Best of a few runs, in vectors a second."""
+    """Return the vectors per second of the fastest of a few runs."""
     best = float("inf")
     for _ in range(repeats):
         started = time.perf_counter()
@@ -39,7 +41,7 @@ def rate(run: Callable[[], object], count: int, repeats: int = 3) -> float:
 
 
 def measure(preset: str, k: int, pipeline: int, vectors: int) -> dict[str, float | str]:
-    """Build one unit from nothing and time it."""
+    """Build one unit in an empty cache and measure the times of the build and of the runs."""
     spec = PRESETS[preset].spec("fp16", "fp32", k=k)
     previous = os.environ.get("VITRUVIAN_CACHE")
     with tempfile.TemporaryDirectory() as empty:
@@ -65,7 +67,7 @@ def measure(preset: str, k: int, pipeline: int, vectors: int) -> dict[str, float
 
 
 def main() -> int:
-    """Print the table; exit code 1 if the first row misses its goal."""
+    """Print the table; return 1 if the first row misses its goal."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--vectors", type=int, default=1_000_000)
     parser.add_argument("--json", metavar="FILE")

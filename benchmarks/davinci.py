@@ -20,7 +20,7 @@ CHIP = load_chip("ascend310")
 
 
 def start() -> None:
-    """Measure the process time of a kernel of one tile with checks and data and warm caches."""
+    """Measure the processor time of a process that runs a kernel of one tile, with full caches."""
     code = (
         "from vitruvian.sim.davinci import load_chip, simulate\n"
         "from vitruvian.sim.kernels import KERNELS\n"
@@ -73,14 +73,17 @@ def samples() -> None:
 
 
 def searches(many: int) -> None:
-    """Measure both searches for 1024³, and compare them on ``many`` random products."""
+    """Measure the exhaustive and the guided search for the fastest tiling of 1024³.
+
+    Then compare the results of the two searches for ``many`` random products.
+    """
     problem = Problem(1024, 1024, 1024)
     for search in (exhaustive, guided):
         began = time.perf_counter()
-        found = search(problem)
+        tuned = search(problem)
         print(
-            f"1024×1024×1024, {search.__name__}: {found.best[0].tiling}, "
-            f"{found.best[0].seconds * 1e6:.3f} µs, {found.evaluated} of {found.space} tilings in "
+            f"1024×1024×1024, {search.__name__}: {tuned.best[0].tiling}, "
+            f"{tuned.best[0].seconds * 1e6:.3f} µs, {tuned.evaluated} of {tuned.space} tilings in "
             f"{time.perf_counter() - began:.1f} s on {os.cpu_count()} cores",
             flush=True,
         )

@@ -20,7 +20,7 @@ ORDER = [Unit.MTE2, Unit.MTE1, Unit.M, Unit.V, Unit.MTE3]
 
 @contextmanager
 def stage(core: Core, unit: Unit, k: int) -> Iterator[None]:
-    """Wait for the neighbouring units, yield to the caller's work, then set their flags."""
+    """Wait for the neighbouring units, let the caller add its work, then set their flags."""
     at = ORDER.index(unit)
     near = ORDER[max(at - 1, 0) : at] + ORDER[at + 1 : at + 2]
     for other in near:

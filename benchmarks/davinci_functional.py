@@ -58,12 +58,12 @@ def vectors(op, dtype, repeat, fields, *, twin, count=3000):
     views = {n: View("UB", 8192 * i, dtype, (), ()) for i, n in enumerate(names)}
     if op == "vconv":
         views["src"] = View("UB", 8192, "fp16", (), ())
-    (one,) = core.vector(op, views, repeat=repeat, **fields)
+    (instr,) = core.vector(op, views, repeat=repeat, **fields)
 
     def run():
         functional.vectors = COMPILE_AFTER if twin else -count - 1
         for _ in range(count):
-            functional.execute(core, one)
+            functional.execute(core, instr)
 
     return best(run, count)
 

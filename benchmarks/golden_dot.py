@@ -1,4 +1,4 @@
-"""Dot products a second of `golden.fp.fused_dot`, one core, by preset and format.
+"""Measure the dot products per second of ``golden.fp.fused_dot`` on one core.
 
 python benchmarks/golden_dot.py [--seconds 0.5] [--json FILE]
 """
@@ -37,7 +37,7 @@ CASES = [  # preset, input, output, K (None: the preset's own)
 
 
 def finite_codes(rng, format, shape):
-    """Random bit patterns of finite numbers."""
+    """Return random bit patterns of finite numbers."""
     high = format.max_finite + 1
     magnitude = rng.integers(0, high, shape, dtype=np.uint64)
     sign = rng.integers(0, 2, shape, dtype=np.uint64) * np.uint64(format.sign_mask)
@@ -45,7 +45,7 @@ def finite_codes(rng, format, shape):
 
 
 def measure(spec, seconds, rng):
-    """Dot products a second, the best of the runs that fit into `seconds`."""
+    """Return the dot products per second of the fastest run within ``seconds``."""
     n = max((1 << 21) // spec.k, 1)
     a = finite_codes(rng, spec.input, (n, spec.k))
     b = finite_codes(rng, spec.input_b, (n, spec.k))
@@ -62,7 +62,7 @@ def measure(spec, seconds, rng):
 
 
 def main(argv=None):
-    """Print the table; write it as JSON when asked."""
+    """Print the table, and write it as JSON if the option is given."""
     parser = argparse.ArgumentParser(description="Dot products a second of golden fused_dot")
     parser.add_argument("--seconds", type=float, default=0.5, help="time for each row")
     parser.add_argument("--json", metavar="FILE", help="write the rows there too")

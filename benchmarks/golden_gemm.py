@@ -1,4 +1,4 @@
-"""Multiply-accumulates a second of `golden.m3xu.gemm`, one core, by precision.
+"""Measure the multiply-accumulates per second of ``golden.m3xu.gemm`` on one core.
 
 python benchmarks/golden_gemm.py [--size 512] [--seconds 0.5] [--json FILE]
 """
@@ -25,7 +25,7 @@ CASES = [  # precision, k, multiplier_bits, preset
 
 
 def operand(rng, precision, size):
-    """Return a square matrix of normal deviates."""
+    """Return a square matrix of normally distributed numbers."""
     values = rng.standard_normal((size, size))
     if PRECISIONS[precision].is_complex:
         values = values + 1j * rng.standard_normal((size, size))
@@ -33,7 +33,7 @@ def operand(rng, precision, size):
 
 
 def measure(a, b, seconds, **options):
-    """Elements a second of a square product, the best of the runs that fit into `seconds`."""
+    """Return the multiply-accumulates per second of the fastest run within ``seconds``."""
     gemm(a, b, **options)  # compilation
     best, spent = 0.0, 0.0
     while spent < seconds:
@@ -46,7 +46,7 @@ def measure(a, b, seconds, **options):
 
 
 def main(argv=None):
-    """Print the table; write it as JSON when asked."""
+    """Print the table, and write it as JSON if the option is given."""
     parser = argparse.ArgumentParser(description="Multiply-accumulates a second of golden gemm")
     parser.add_argument("--size", type=int, default=512, help="rows and columns of A and B")
     parser.add_argument("--seconds", type=float, default=0.5, help="time for each row")

@@ -1,4 +1,4 @@
-"""Speed of ``golden.simd2.mmo`` in ⊗⊕ per second, and of shortest paths in comparison with SciPy.
+"""Measure ``golden.simd2.mmo`` in terms per second, and shortest paths compared with SciPy.
 
 All operations run on one core except ``orand``, which is a BLAS product of matrices. Set
 OPENBLAS_NUM_THREADS=1 to run it on one core, too.

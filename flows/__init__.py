@@ -1,4 +1,4 @@
-"""Measure what a unit costs and export it: Verilog, area reports and timing reports."""
+"""Measure the cost of a unit and export it: Verilog, area reports and timing reports."""
 
 import os
 

@@ -26,8 +26,8 @@ class Module:
     Members
     -------
     name : str
-        ``\LABEL_HASH``; LABEL is the name of the first instance met, or the class of a shared
-        module.
+        ``\LABEL_HASH``. LABEL is the name of the module's first instance in the text, or the class
+        of a shared module.
     text : str
         RTLIL from ``module`` to ``end``, with the module named ``name``.
     children : list of (instance, name)
@@ -50,7 +50,10 @@ class Module:
 
 @dataclass(frozen=True)
 class Part:
-    """A piece that is synthesised on its own: RTLIL with top ``top``, and its instance count."""
+    """A piece that is synthesised on its own.
+
+    ``rtlil`` has the top module ``top``, and ``count`` is the number of the piece's instances.
+    """
 
     label: str
     top: str

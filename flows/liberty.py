@@ -19,7 +19,10 @@ _TIME_PS = {"ns": 1e3, "ps": 1.0, "us": 1e6, "fs": 1e-3}
 
 @dataclass(frozen=True)
 class Table:
-    """A look-up table over input slew (ps) and load (fF), or, for set-up, clock and data slew."""
+    """A look-up table.
+
+    Its axes are input slew (ps) and load (fF); those of a set-up table are clock and data slew.
+    """
 
     slews: np.ndarray
     loads: np.ndarray

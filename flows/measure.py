@@ -256,7 +256,7 @@ def _elaborators(jobs: int) -> ProcessPoolExecutor:
 
 
 def _parts(unit: str, configuration: dict[str, Any], cut: Cut) -> list[Part]:
-    """Elaborate and cut a variant that is given by name, because names can be pickled."""
+    """Elaborate and cut a variant, which is given by its name, because names can be pickled."""
     return parts_of(Variant(UNITS[unit], configuration), cut)
 
 

@@ -97,7 +97,9 @@ def analyse(
 
 
 class _Graph:
-    """A timing graph: a node is a net and an edge (2 × net + edge), an arc is a cell's arc.
+    """A timing graph, whose arcs are those of the cells.
+
+    Every net has two nodes, 2 × net + edge, one for its falling and one for its rising edge.
 
     Arrays with a leading axis of length 2 keep paths from inputs (0) and registers (1) apart.
     """

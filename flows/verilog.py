@@ -78,8 +78,8 @@ def _ordered(rtlil: str, top: str, ports: list[str]) -> str:
 def _readable(rtlil: str, top: str, shared: list[str]) -> str:
     """Replace every identifier that Verilog would have to escape, consistently in the whole text.
 
-    The RTLIL name of a shared module is its class and a hash; its new name is ``top`` and its
-    class.
+    The RTLIL name of a shared module consists of its class and a hash. Its new name consists of
+    ``top`` and its class.
     """
     names = dict.fromkeys(match[2] for match in _IDENTIFIER.finditer(rtlil) if match[2])
     plain = {name for name in names if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII)}

@@ -106,7 +106,10 @@ def _module(match: re.Match[str], order: list[str]) -> str:
 
 
 def _numbered(body: str) -> tuple[str, dict[str, str]]:
-    """Renumber nameless wires in the order of their first use; also return old -> new name."""
+    """Return the text with nameless wires renumbered in the order of their first use.
+
+    The second result maps the old names to the new ones.
+    """
     nameless = list(dict.fromkeys(_NAMELESS.findall(body)))
     digits = len(str(len(nameless)))
     fresh = {old: f"_{number:0{digits}}_" for number, old in enumerate(nameless)}

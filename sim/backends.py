@@ -49,7 +49,7 @@ def compute(backend: Backend, unit: Unit, operands: tuple, settings: dict) -> tu
     ----------
     backend : callable
     unit : Unit
-        Unit for a back end that measures cycles; others learn of the unit by ``settings`` alone.
+        Unit for a back end that measures cycles; other back ends only receive ``settings``.
     operands : tuple
         Positional arguments of the back end.
     settings : dict

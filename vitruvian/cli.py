@@ -166,7 +166,7 @@ def _named(words: Sequence[str]) -> list[str]:
 
 
 def _complete(line: str) -> NoReturn:
-    """Answer a shell that asks how ``line`` may go on, and end the process.
+    """Print the possible completions of ``line`` for a shell, and end the process.
 
     argcomplete sets ``_ARGCOMPLETE`` and passes the line in the environment instead of in the
     arguments, and reads the answer from file descriptor 8.

@@ -70,8 +70,9 @@ def stopping() -> bool:
 def inherit_groups() -> None:
     """Start programs in the process group of this process from now on.
 
-    A worker process calls this function: it is killed as a group. The function also restores the
-    usual effect of signals, because a forked worker inherits the handlers of its parent.
+    A worker process calls this function, because the main process kills the whole group of a
+    worker. The function also restores the usual effect of signals, because a forked worker inherits
+    the handlers of its parent.
     """
     global _inherit
     _inherit = True

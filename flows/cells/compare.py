@@ -30,13 +30,13 @@ class Comparison:
 
     @property
     def area_percent(self) -> float:
-        """Difference of our area from theirs, percent of theirs."""
+        """Difference of the built-in cells' area, in percent of Nangate45's."""
         theirs = self.theirs.area_um2(self.target)
         return 100 * (self.ours.area_um2(self.target) / theirs - 1)
 
     @property
     def delay_percent(self) -> float | None:
-        """Difference of our delay from theirs, percent of theirs; None without a path."""
+        """Difference of the built-in cells' delay, in percent; None without a path."""
         ours, theirs = self.ours.delay_ps(self.target), self.theirs.delay_ps(self.target)
         return None if ours is None or theirs is None else 100 * (ours / theirs - 1)
 

@@ -3,7 +3,7 @@
 The tables here state the structure of each cell. ``flows.cells.stages`` derives areas, capacitances
 and delays from it, and ``flows.cells.writer`` writes them as liberty. Names and drive strengths are
 those of the open 45 nm libraries, so netlists look the same and the libraries can be exchanged.
-Areas are published facts of that process node. ``vitruvian cells --compare`` measures the agreement
+Areas are those published for that process. ``vitruvian cells --compare`` measures the agreement
 on our units.
 """
 
@@ -118,5 +118,5 @@ def logic_cells() -> Iterator[tuple[str, float, tuple[tuple[Stage, ...], ...]]]:
     half_sum = (stage("n", "A | B", HALF), stage("S", "(A & B) | n"))
     yield "HA_X1", 1, (half_carry, half_sum)
     majority = stage("cn", "(A & B) | (CI & (A | B))", HALF)
-    odd = stage("sn", "((A | B | CI) & cn) | (A & B & CI)", HALF)
-    yield "FA_X1", 1, ((majority, stage("CO", "cn")), (majority, odd, stage("S", "sn")))
+    parity = stage("sn", "((A | B | CI) & cn) | (A & B & CI)", HALF)
+    yield "FA_X1", 1, ((majority, stage("CO", "cn")), (majority, parity, stage("S", "sn")))

@@ -24,7 +24,10 @@ def liberty() -> str:
 
 
 def _fanout() -> str:
-    """Return wire length (in fF) by fan-out; it grows a little faster than the number of pins."""
+    """Return the lines with the length of a wire by fan-out.
+
+    A unit of length has 1 fF. The length grows a little faster than the number of pins.
+    """
     return "\n".join(f"    fanout_length ({n}, {0.31 * n**1.2:.4f});" for n in range(1, 12))
 
 
@@ -111,7 +114,7 @@ def _function(chain: tuple[Stage, ...]) -> str:
 
 
 def _timing(chain: tuple[Stage, ...], pin: str, strength: float) -> list[str]:
-    """Return one timing group for each sense in which ``pin`` can move the output."""
+    """Return one timing group for each sense (positive, negative) of ``pin``'s effect."""
     lines: list[str] = []
     for sense, inverts in (("positive_unate", 0), ("negative_unate", 1)):
         tables: dict[int, list[list[Response]]] = {}

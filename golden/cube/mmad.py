@@ -7,6 +7,7 @@ from typing import TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vitruvian.golden.cube.shapes import check_addend, check_factors
 from vitruvian.golden.cube.sums import fits_floats, float_mmad
 from vitruvian.golden.fp import DotSpec, IntDotSpec, fused_dot, int_dot
 from vitruvian.golden.fp.dot import sum_bits
@@ -59,17 +60,12 @@ def mmad(
     if not isinstance(spec, DotSpec | IntDotSpec):
         raise TypeError(f"spec must be a DotSpec or an IntDotSpec, not {spec!r}")
     a, b = np.asarray(a), np.asarray(b)
-    if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-2] or not a.shape[-1]:
-        raise ValueError(
-            f"a and b must be (..., M, K) and (..., K, N) with the same K of at least 1, "
-            f"not {a.shape} and {b.shape}"
-        )
-    m, n, terms = a.shape[-2], b.shape[-1], a.shape[-1]
+    m, n = check_factors(a, b, least=1)
+    terms = a.shape[-1]
     if terms > spec.k and terms % spec.k:
         raise ValueError(f"K must be at most {spec.k} or a multiple of it, not {terms!r}")
     c = np.zeros((m, n), np.uint32) if c is None else np.asarray(c)
-    if c.shape[-2:] != (m, n):
-        raise ValueError(f"c must be (..., {m}, {n}), not {c.shape}")
+    check_addend(c, (m, n))
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2], c.shape[:-2])
     # Choose the method by the amount of work; all methods return the same bits.
     work = m * n * terms * prod(lead)
@@ -131,7 +127,10 @@ def plain_mmad(
 def _rows(
     a: np.ndarray, columns: np.ndarray, d: np.ndarray, spec: DotSpec | IntDotSpec
 ) -> np.ndarray:
-    """Return some rows of the result: a (..., rows, K), columns (..., N, K), d (..., rows, N)."""
+    """Return the result for some rows of A.
+
+    ``a`` is (..., rows, K), ``columns`` is B transposed, (..., N, K), and ``d`` is (..., rows, N).
+    """
     for start in range(0, a.shape[-1], spec.k):
         block = slice(start, start + spec.k)
         x, y = a[..., :, None, block], columns[..., None, :, block]

@@ -88,7 +88,9 @@ def compiled_mmad(a: ArrayLike, b: ArrayLike, c: ArrayLike, spec: DotSpec) -> np
     d = np.broadcast_to(c, (*lead, m, n)).astype(np.uint64, order="C").reshape(-1, m, n)
     indices = [_matrix_indices(x.shape[:-2], lead) for x in (a, b)]
     left, right = _decoded(a, spec.input), _decoded(b, spec.input_b)
-    swap = n < min(m, _LANES)  # if D is narrow, Dᵀ = Cᵀ + Bᵀ·Aᵀ has longer strips
+    # If D is narrow, Dᵀ = Cᵀ + Bᵀ·Aᵀ has longer strips. Products commute and the order of the terms
+    # does not matter to a fused sum, so every bit is the same.
+    swap = n < min(m, _LANES)
     if swap:
         left, right = _Operand(*map(_swapped, right)), _Operand(*map(_swapped, left))
         indices.reverse()
@@ -231,6 +233,7 @@ def _align(exp_a, exp_b, strip, rule):
     special = False
     for j in range(lanes):
         emax = strip.emax[j]
+        # If all terms are zero, the result depends on their signs alone, as it does for infinities.
         strip.special[j] = emax > _ANY_INFINITY or emax < _ALL_ZERO
         special |= strip.special[j]
         strip.emax[j] = max(0 if strip.special[j] else emax, rule.emax_floor)
@@ -295,6 +298,8 @@ def _short_sum(sig_a, exp_a, sig_b, exp_b, strip, rule):
         unit = strip.emax[j] - rule.window
         total = strip.high[j]
         if rule.floor:
+            # ``DotSpec``: 2·Σ + sticky, in units of q/2. The sum was rounded down, so the sticky
+            # bit is added for negative sums, too.
             total = 2 * total + (strip.lost[j] != 0)
             unit -= 1
         code = _round(total < 0, abs(total), unit, rule)
@@ -308,6 +313,7 @@ def _cut(value, right, floor):
     if floor:
         kept = value >> right
         return kept, np.uint64(value - (kept << right))
+    # Truncated magnitudes lose bits without a trace.
     kept = abs(value) >> right
     return -kept if value < 0 else kept, np.uint64(0)
 
@@ -326,6 +332,7 @@ def _bit_length(x):
 def _round(negative, magnitude, exponent, rule):
     """Return the code of a number, as ``golden.fp.round.round_pack`` does."""
     bits = rule.result_bits
+    # The last place of a subnormal result is that of the smallest normal number.
     top = exponent + _bit_length(np.uint64(magnitude)) - 1 if magnitude != 0 else rule.emin
     place = max(top, rule.emin) - bits
     left = min(max(exponent - place, 0), 63)
@@ -336,6 +343,8 @@ def _round(negative, magnitude, exponent, rule):
         twice = (magnitude - (kept << right)) << 1
         kept += twice + (kept & 1) > np.int64(1) << right
     spare = rule.fraction_c - bits
+    # The hidden bit of ``kept`` is added to the exponent field, which is therefore one too small
+    # before: a significand that rounds up to 2 increments the exponent without a special case.
     number = np.uint64(((min(place + bits, rule.emax + 1) - rule.emin) << bits) + kept)
     shift = np.uint64(spare + rule.storage_shift)
     over = number > rule.max_finite >> shift
@@ -362,6 +371,7 @@ def _long_sum(sig_a, exp_a, sig_b, exp_b, strip, rule):
             high, low = _left(high, low, up)
             high, low, lost = _cut_long(high, low, right, rule.floor)
             low += strip.low[j]
+            # An unsigned sum below one of its summands has wrapped, that is, has a carry.
             strip.high[j] += high + (low < strip.low[j])
             strip.low[j] = low
             strip.lost[j] |= lost
@@ -374,6 +384,7 @@ def _long_sum(sig_a, exp_a, sig_b, exp_b, strip, rule):
             unit -= 1
         negative = high < 0
         high, low = _magnitude(high, low)
+        # ``_round`` takes one word, so all but the top bits are replaced by a sticky bit.
         drop = max(_bit_length(np.uint64(high)) + 64 - _JAM, 0)
         if high == 0:
             drop = max(_bit_length(low) - _JAM, 0)
@@ -402,6 +413,7 @@ def _left(high, low, shift):
     """Shift two words left by 0 to 127."""
     if shift >= 64:
         return np.int64(low << np.uint64(shift - 64)), np.uint64(0)
+    # Two shifts, because a shift by 64 (for ``shift`` = 0) is undefined.
     carried = low >> np.uint64(1) >> np.uint64(63 - shift)
     return high << shift | np.int64(carried), low << np.uint64(shift)
 

@@ -132,7 +132,7 @@ def squares(a, b, d, k, window, emin):
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _factors(p, w, x, y):
-    """Store the factors of the four products of one square in x and y; zeros if p equals w."""
+    """Store the factors of the four products of (p − w)² in x and y; zeros if p equals w."""
     p, w = (np.float32(0), np.float32(0)) if p == w else (p, w)
     x[0], x[1], x[2], x[3] = p, -p, -p, w
     y[0], y[1], y[2], y[3] = p, w, w, w
@@ -318,7 +318,7 @@ def _add_squares(a, b, total):
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _round_squares(c, total, epsilon, new, uncertain):
-    """Do what ``_round`` does, but add C first; S is |C| plus the sum of squares itself.
+    """Add C to sums of squares and round them as ``_round`` does; S is |C| plus this sum.
 
     A sum of squares below 10⁻⁷⁰ is always uncertain: the differences may be subnormal, and S far
     smaller than 2^E_max.

@@ -238,7 +238,7 @@ def add(
     ----------
     a, b : array_like of unsigned int, ``format`` codes
     format, output, rounding
-        The same as those of ``fma``; ``output`` must have every number of ``format``.
+        The same as those of ``fma``; ``output`` must be able to hold every number of ``format``.
 
     Returns
     -------
@@ -247,7 +247,7 @@ def add(
     Raises
     ------
     ValueError
-        If ``output`` lacks a number of ``format``.
+        If ``output`` cannot hold every number of ``format``.
     """
     f = as_format(format)
     out = f if output is None else as_format(output, "output")

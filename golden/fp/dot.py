@@ -7,7 +7,7 @@ Python ints or, if there are many, by ``golden.fp.dot_compiled``, which returns 
 """
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,6 +26,18 @@ _ZERO, _SPECIAL = -(1 << 20), 1 << 22
 _ALL_ZERO, _ANY_SPECIAL = -(1 << 19), 1 << 21
 _CHUNK = 1 << 15  # terms per step, so that the arrays stay in the cache
 _FEW = 256  # terms of a wide sum for which loading Numba takes longer than it saves
+
+
+class Terms(NamedTuple):
+    """The terms of n sums: K products and C, decoded by ``operand``, and their E_max."""
+
+    sig_a: np.ndarray  # (K, n), as are the next three
+    exp_a: np.ndarray
+    sig_b: np.ndarray
+    exp_b: np.ndarray
+    sig_c: np.ndarray  # (n,), as are the next two
+    exp_c: np.ndarray
+    emax: np.ndarray
 
 
 def fused_dot(a: ArrayLike, b: ArrayLike, c: ArrayLike, spec: DotSpec) -> np.ndarray:
@@ -132,15 +144,15 @@ def _chunk(
     if spec.emax_floor is not None:
         emax = np.maximum(emax, spec.emax_floor)
 
-    operands = (sig_a, exp_a, sig_b, exp_b, sig_c, exp_c)
+    terms = Terms(sig_a, exp_a, sig_b, exp_b, sig_c, exp_c, emax)
     if sum_bits(spec, len(a)) < 60:
-        sign, magnitude, exponent = plain_sum(*operands, emax, spec)
+        sign, magnitude, exponent = plain_sum(terms, spec)
     elif a.size < _FEW:
-        sign, magnitude, exponent = plain_sum(*operands, emax, spec, wide=True)
+        sign, magnitude, exponent = plain_sum(terms, spec, wide=True)
     else:
         from vitruvian.golden.fp.dot_compiled import compiled_sum  # here, as Numba loads slowly
 
-        sign, magnitude, exponent = compiled_sum(*operands, emax, spec)
+        sign, magnitude, exponent = compiled_sum(terms, spec)
     d = round_pack(
         sign,
         magnitude,
@@ -163,7 +175,7 @@ def _chunk(
 
 @lru_cache
 def _table(format: FloatFormat) -> tuple[np.ndarray, np.ndarray]:
-    """Return the signed significand and the marked exponent of every code of a format."""
+    """Return the significand and the exponent of every code of a format, as ``operand`` does."""
     return _operand(np.arange(1 << format.storage_bits), format, np.int32)
 
 
@@ -195,24 +207,13 @@ def sum_bits(spec: DotSpec, terms: int) -> int:
 
 
 def plain_sum(
-    sig_a: np.ndarray,
-    exp_a: np.ndarray,
-    sig_b: np.ndarray,
-    exp_b: np.ndarray,
-    sig_c: np.ndarray,
-    exp_c: np.ndarray,
-    emax: np.ndarray,
-    spec: DotSpec,
-    wide: bool = False,
+    terms: Terms, spec: DotSpec, wide: bool = False
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the sum of the truncated terms.
 
     Parameters
     ----------
-    sig_a, exp_a, sig_b, exp_b : (K, n) ndarray
-        Operands as ``operand`` returns them.
-    sig_c, exp_c, emax : (n,) ndarray
-        C as ``operand`` returns it, and E_max.
+    terms : Terms
     spec : DotSpec
     wide : bool
         If True, compute with Python ints, for sums that do not fit into an int64.
@@ -227,9 +228,9 @@ def plain_sum(
     """
     # The type of a term. The sum of K terms is always accumulated in int64, or in Python ints.
     dtype = object if wide else np.int32 if sum_bits(spec, 0) < 32 else np.int64
-    product = sig_a.astype(dtype, copy=False) * sig_b.astype(dtype, copy=False)
-    addend = sig_c.astype(dtype, copy=False)
-    unit, last_p, last_c = units(product, exp_a, exp_b, addend, exp_c, emax, spec)
+    product = terms.sig_a.astype(dtype, copy=False) * terms.sig_b.astype(dtype, copy=False)
+    addend = terms.sig_c.astype(dtype, copy=False)
+    unit, last_p, last_c = _units(product, terms, spec)
     product_bits = spec.input.fraction_bits + spec.input_b.fraction_bits
     product, cut_p = _cut(product, last_p - unit, product_bits, spec)
     addend, cut_c = _cut(addend, last_c - unit, spec.output.fraction_bits, spec)
@@ -243,27 +244,21 @@ def plain_sum(
     return sign, magnitude, unit.astype(np.int64)
 
 
-def units(
-    product: np.ndarray,
-    exp_a: np.ndarray,
-    exp_b: np.ndarray,
-    sig_c: np.ndarray,
-    exp_c: np.ndarray,
-    emax: np.ndarray,
-    spec: DotSpec,
+def _units(
+    product: np.ndarray, terms: Terms, spec: DotSpec
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the exponents of q, of every product's last bit and of C's last bit.
 
-    Without a window, q is the lowest last bit of all nonzero terms. ``product`` may be any array
-    that is zero exactly for the zero products; the other arguments are those of ``plain_sum``.
+    Without a window, q is the lowest last bit of all nonzero terms.
     """
-    last_p = exp_a + exp_b - np.int32(spec.input.fraction_bits + spec.input_b.fraction_bits)
-    last_c = exp_c - np.int32(spec.output.fraction_bits)
+    fraction_p = spec.input.fraction_bits + spec.input_b.fraction_bits
+    last_p = terms.exp_a + terms.exp_b - np.int32(fraction_p)
+    last_c = terms.exp_c - np.int32(spec.output.fraction_bits)
     if spec.window is not None:
-        return emax - np.int32(spec.window), last_p, last_c
+        return terms.emax - np.int32(spec.window), last_p, last_c
     none = np.int32(1 << 20)
     lowest = np.where(product == 0, none, last_p).min(axis=0)
-    return np.minimum(lowest, np.where(sig_c == 0, none, last_c)), last_p, last_c
+    return np.minimum(lowest, np.where(terms.sig_c == 0, none, last_c)), last_p, last_c
 
 
 def _cut(

@@ -1,198 +1,236 @@
 """A compiled version of ``golden.fp.dot.plain_sum`` for sums that do not fit into an int64.
 
 The sum is held in 32-bit limbs, each in an int64 word, so that carries are propagated only once,
-after all terms have been added.
+after all terms have been added. Everything that is compiled must be in this file, because Numba's
+cache does not notice a change in another file.
 """
+
+from typing import NamedTuple
 
 import numba
 import numpy as np
 
+from vitruvian.golden.fp.dot import Terms
 from vitruvian.golden.fp.round import JAM_BITS
 from vitruvian.golden.fp.spec import DotSpec
 
 __all__ = ["compiled_sum"]
 
+_LOW = np.uint64(0xFFFFFFFF)
+_LIMB = np.uint64(32)  # bits
+_NO_TERM = 1 << 20  # beyond the exponents of all terms
 
-def compiled_sum(
-    sig_a: np.ndarray,
-    exp_a: np.ndarray,
-    sig_b: np.ndarray,
-    exp_b: np.ndarray,
-    sig_c: np.ndarray,
-    exp_c: np.ndarray,
-    emax: np.ndarray,
-    spec: DotSpec,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+
+class _Terms(NamedTuple):
+    """The fields of ``golden.fp.dot.Terms``: significands in int64, exponents in int32."""
+
+    sig_a: np.ndarray
+    exp_a: np.ndarray
+    sig_b: np.ndarray
+    exp_b: np.ndarray
+    sig_c: np.ndarray
+    exp_c: np.ndarray
+    emax: np.ndarray
+
+
+class _Rule(NamedTuple):
+    """The numbers of a ``DotSpec``, in a form that compiled functions accept."""
+
+    fraction_p: int  # fraction bits of a product
+    fraction_c: int
+    window: int  # −1 if there is none
+    floor: bool
+
+
+class _Sums(NamedTuple):
+    """The results, as ``plain_sum`` describes them."""
+
+    sign: np.ndarray
+    magnitude: np.ndarray
+    exponent: np.ndarray
+
+
+def compiled_sum(terms: Terms, spec: DotSpec) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return what ``plain_sum`` with ``wide=True`` returns for the same arguments.
 
-    No nonzero term may have an exponent above ``emax``, because the sum has no limbs for it.
+    No nonzero term may have an exponent above E_max, because the sum has no limbs for it.
     """
-    n = len(sig_c)
-    sign, magnitude, exponent = np.empty(n, np.bool_), np.empty(n, np.int64), np.empty(n, np.int64)
-    _sum(
-        _wide(sig_a),
-        _wide(exp_a),
-        _wide(sig_b),
-        _wide(exp_b),
-        _wide(sig_c),
-        _wide(exp_c),
-        _wide(emax),
-        spec.input.fraction_bits + spec.input_b.fraction_bits,
-        spec.output.fraction_bits,
-        -1 if spec.window is None else spec.window,
-        spec.truncate == "floor",
-        sign,
-        magnitude,
-        exponent,
+    n = len(terms.sig_c)
+    sums = _Sums(np.empty(n, np.bool_), np.empty(n, np.int64), np.empty(n, np.int64))
+    rule = _Rule(
+        fraction_p=spec.input.fraction_bits + spec.input_b.fraction_bits,
+        fraction_c=spec.output.fraction_bits,
+        window=-1 if spec.window is None else spec.window,
+        floor=spec.truncate == "floor",
     )
-    return sign, magnitude, exponent
-
-
-def _wide(array: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(array, np.int64)
+    fields = {
+        name: np.ascontiguousarray(field, np.int64 if name.startswith("sig") else np.int32)
+        for name, field in terms._asdict().items()
+    }
+    _sums(_Terms(**fields), rule, sums)
+    return sums
 
 
 @numba.njit(cache=True, nogil=True)
-def _sum(
-    sig_a,
-    exp_a,
-    sig_b,
-    exp_b,
-    sig_c,
-    exp_c,
-    emax,
-    fraction_p,
-    fraction_c,
-    window,
-    floor,
-    sign,
-    magnitude,
-    exponent,
-):
-    low = np.uint64(0xFFFFFFFF)
-    word = np.uint64(32)
-    terms = sig_a.shape[0]
-    m = np.zeros(5, np.uint64)
-    acc = np.zeros(64, np.int64)
-    for i in range(sig_c.shape[0]):
-        # Exponents of the unit q, and of the highest bit that any term can have
-        if window >= 0:
-            unit = emax[i] - window
-            highest = emax[i] + 2
-        else:
-            unit, highest = np.int64(1 << 20), np.int64(-(1 << 20))
-            for k in range(terms):
-                if sig_a[k, i] != 0 and sig_b[k, i] != 0:
-                    e = exp_a[k, i] + exp_b[k, i]
-                    unit, highest = min(unit, e - fraction_p), max(highest, e + 2)
-            if sig_c[i] != 0:
-                unit = min(unit, exp_c[i] - fraction_c)
-                highest = max(highest, exp_c[i] + 2)
-            if unit == 1 << 20:
-                unit = highest = 0
-        limbs = max(highest - unit, fraction_p + 2, fraction_c + 1) // 32 + 4
-        if limbs > acc.size:
-            acc = np.zeros(2 * limbs, np.int64)
-        acc[:limbs] = 0
+def _sums(terms, rule, sums):
+    """Compute all sums, one after the other."""
+    sig_a, exp_a, sig_b, exp_b, sig_c, exp_c, _ = terms
+    products = len(sig_a)
+    units, limbs = _bounds(terms, rule)
+    term = np.zeros(4, np.uint64)  # limbs of the magnitude of a term
+    # One accumulator serves all sums. If the loop replaced it by a longer one when needed, Numba
+    # would count references to it at each call below, which takes longer than the additions.
+    acc = np.zeros(limbs.max(), np.int64)
+    for i in range(len(sig_c)):
+        unit, length = units[i], limbs[i]
+        for j in range(length):
+            acc[j] = 0
         sticky = False
-
-        for k in range(terms + 1):
-            # The term's magnitude as limbs m, its sign, and the exponent of its last bit. A
-            # product of two magnitudes of up to 53 bits is formed from 32-bit halves.
-            if k < terms:
+        for k in range(products + 1):
+            if k < products:
                 x, y = sig_a[k, i], sig_b[k, i]
+                last = exp_a[k, i] + exp_b[k, i] - rule.fraction_p
                 negative = (x < 0) != (y < 0)
-                ux, uy = np.uint64(abs(x)), np.uint64(abs(y))
-                x0, x1, y0, y1 = ux & low, ux >> word, uy & low, uy >> word
-                m0, mid, m2 = x0 * y0, x0 * y1 + x1 * y0, x1 * y1
-                m[0] = m0 & low
-                mid += m0 >> word
-                m[1] = mid & low
-                m2 += mid >> word
-                m[2], m[3] = m2 & low, m2 >> word
-                last = exp_a[k, i] + exp_b[k, i] - fraction_p
+                _multiply(term, np.uint64(abs(x)), np.uint64(abs(y)))
             else:
                 x = y = sig_c[i]
+                last = exp_c[i] - rule.fraction_c
                 negative = x < 0
-                ux = np.uint64(abs(x))
-                m[0], m[1], m[2], m[3] = ux & low, ux >> word, np.uint64(0), np.uint64(0)
-                last = exp_c[i] - fraction_c
+                _multiply(term, np.uint64(abs(x)), np.uint64(1))
             if x == 0 or y == 0:
                 continue
-
-            shift = last - unit
-            if shift < 0:
-                right = min(-shift, 128)
-                words, bits = right // 32, np.uint64(right % 32)
-                cut = False
-                for j in range(words):
-                    cut |= m[j] != 0
-                if words < 4:
-                    cut |= (m[words] & ((np.uint64(1) << bits) - np.uint64(1))) != 0
-                for j in range(4):
-                    lower = m[j + words] if j + words < 4 else np.uint64(0)
-                    upper = m[j + words + 1] if j + words < 3 else np.uint64(0)
-                    m[j] = (lower | upper << word) >> bits & low
+            left = last - unit
+            if left < 0:
+                cut = _shift_right(term, -left)
                 sticky |= cut
-                shift = 0
                 # The floor of a negative number is one below its truncated magnitude.
-                if cut and negative and floor:
+                if cut and negative and rule.floor:
                     acc[0] -= 1
-            words, bits = shift // 32, np.uint64(shift % 32)
-            for j in range(4):
-                if m[j] != 0:
-                    v = m[j] << bits
-                    low_half, high_half = np.int64(v & low), np.int64(v >> word)
-                    if negative:
-                        acc[words + j] -= low_half
-                        acc[words + j + 1] -= high_half
-                    else:
-                        acc[words + j] += low_half
-                        acc[words + j + 1] += high_half
-
-        # Propagate the carries, then take the magnitude: in units of q/2 with the sticky bit for
-        # "floor", otherwise in units of q. A negative sum with the sticky bit s has the magnitude
-        # −(2·Σ + s) = 2·|Σ| − s.
-        carry = np.int64(0)
-        for j in range(limbs):
-            carry += acc[j]
-            acc[j] = carry & 0xFFFFFFFF
-            carry >>= 32
-        minus = carry < 0
-        factor = -1 if minus else 1
-        carry = np.int64(0)
-        if floor:
-            factor *= 2
+                left = 0
+            _add(acc, term, left, negative)
+        negative = _normalize(acc, length, 1, 0) < 0
+        factor = -1 if negative else 1
+        if rule.floor:
+            # The sticky bit s is appended, which halves the unit. If the sum Σ is negative, the
+            # magnitude is −(2·Σ + s) = 2·|Σ| − s.
+            _normalize(acc, length, 2 * factor, factor * np.int64(sticky))
             unit -= 1
-            if sticky:
-                carry = np.int64(-1 if minus else 1)
-        for j in range(limbs):
-            carry += factor * acc[j]
-            acc[j] = carry & 0xFFFFFFFF
-            carry >>= 32
+        elif negative:
+            _normalize(acc, length, factor, 0)
+        magnitude, drop = _jam(acc, length)
+        sums.sign[i] = negative
+        sums.magnitude[i] = magnitude
+        sums.exponent[i] = unit + drop
 
-        # Keep the top 60 bits and OR all bits below into the last of them, as ``jam`` does.
-        top = limbs - 1
-        while top > 0 and acc[top] == 0:
-            top -= 1
-        length = 32 * top
-        v = acc[top]
-        while v != 0:
-            length += 1
-            v >>= 1
-        drop = max(length - JAM_BITS, 0)
-        words, bits = drop // 32, drop % 32
-        value = np.uint64(0)
-        for j in range(3):
-            if words + j < limbs:
-                limb = np.uint64(acc[words + j])
-                if j == 0:
-                    value |= limb >> np.uint64(bits)
-                elif 32 * j - bits < 64:
-                    value |= limb << np.uint64(32 * j - bits)
-        lost = acc[words] & ((np.int64(1) << bits) - 1) != 0
-        for j in range(words):
-            lost |= acc[j] != 0
-        sign[i] = minus
-        magnitude[i] = np.int64(value) | np.int64(lost)
-        exponent[i] = unit + drop
+
+@numba.njit
+def _bounds(terms, rule):
+    """Return the exponent of each sum's unit q, and the number of limbs that hold the sum."""
+    unit, top = terms.emax - rule.window, terms.emax + 2
+    if rule.window < 0:
+        unit[:], top[:] = _NO_TERM, -_NO_TERM
+        for k in range(len(terms.sig_a)):
+            there = (terms.sig_a[k] != 0) & (terms.sig_b[k] != 0)
+            last = terms.exp_a[k] + terms.exp_b[k] - rule.fraction_p
+            _widen(unit, top, there, last, rule.fraction_p + 2)
+        last = terms.exp_c - rule.fraction_c
+        _widen(unit, top, terms.sig_c != 0, last, rule.fraction_c + 2)
+    limbs = np.empty(len(unit), np.int64)
+    for i in range(len(unit)):
+        if unit[i] == _NO_TERM:
+            unit[i] = top[i] = 0
+        limbs[i] = max(top[i] - unit[i], rule.fraction_p + 2, rule.fraction_c + 1) // 32 + 4
+    return unit, limbs
+
+
+@numba.njit
+def _widen(unit, top, there, last, bits):
+    """Extend the range of exponents of each sum to a term of so many bits, if it is not zero."""
+    for i in range(len(last)):
+        unit[i] = min(unit[i], last[i] if there[i] else _NO_TERM)
+        top[i] = max(top[i], last[i] + bits if there[i] else -_NO_TERM)
+
+
+@numba.njit
+def _multiply(term, x, y):
+    """Set a term to x · y of up to 61 bits each, formed from their 32-bit halves."""
+    x0, x1, y0, y1 = x & _LOW, x >> _LIMB, y & _LOW, y >> _LIMB
+    low, middle, high = x0 * y0, x0 * y1 + x1 * y0, x1 * y1
+    middle += low >> _LIMB
+    high += middle >> _LIMB
+    term[0], term[1] = low & _LOW, middle & _LOW
+    term[2], term[3] = high & _LOW, high >> _LIMB
+
+
+@numba.njit
+def _add(acc, term, left, negative):
+    """Add ± term · 2^left to the sum, without carries from limb to limb."""
+    limb, bits = left // 32, np.uint64(left % 32)
+    for j in range(4):
+        if term[j] != 0:
+            shifted = term[j] << bits
+            low, high = np.int64(shifted & _LOW), np.int64(shifted >> _LIMB)
+            if negative:
+                acc[limb + j] -= low
+                acc[limb + j + 1] -= high
+            else:
+                acc[limb + j] += low
+                acc[limb + j + 1] += high
+
+
+@numba.njit
+def _shift_right(term, right):
+    """Shift a term right in place; return True if a bit is lost."""
+    right = min(right, 128)
+    limbs, bits = right // 32, np.uint64(right % 32)
+    lost = False
+    for j in range(limbs):
+        lost |= term[j] != 0
+    if limbs < 4:
+        lost |= term[limbs] & ((np.uint64(1) << bits) - np.uint64(1)) != 0
+    for j in range(4):
+        lower = term[j + limbs] if j + limbs < 4 else np.uint64(0)
+        upper = term[j + limbs + 1] if j + limbs < 3 else np.uint64(0)
+        term[j] = (lower | upper << _LIMB) >> bits & _LOW
+    return lost
+
+
+@numba.njit
+def _normalize(acc, limbs, factor, carry):
+    """Set the sum to factor · sum + carry with limbs of 32 bits; return the last carry.
+
+    The last carry is −1 if the result is negative, otherwise 0.
+    """
+    carry = np.int64(carry)
+    for j in range(limbs):
+        carry += factor * acc[j]
+        acc[j] = carry & 0xFFFFFFFF
+        carry >>= 32
+    return carry
+
+
+@numba.njit
+def _jam(acc, limbs):
+    """Return the top 60 bits of a sum, and the number of bits below them.
+
+    As in ``golden.fp.round.jam``, the last bit is the OR of itself and of all bits below.
+    """
+    top = limbs - 1
+    while top > 0 and acc[top] == 0:
+        top -= 1
+    # A limb is exact as a float64, whose exponent gives the bit length.
+    bits = max((np.float64(acc[top]).view(np.int64) >> 52) - 1022, 0)
+    drop = max(32 * top + bits - JAM_BITS, 0)
+    first, bits = drop // 32, drop % 32
+    value = np.uint64(0)
+    for j in range(3):
+        if first + j < limbs:
+            limb = np.uint64(acc[first + j])
+            if j == 0:
+                value |= limb >> np.uint64(bits)
+            elif 32 * j - bits < 64:
+                value |= limb << np.uint64(32 * j - bits)
+    lost = acc[first] & ((np.int64(1) << bits) - 1) != 0
+    for j in range(first):
+        lost |= acc[j] != 0
+    return np.int64(value) | np.int64(lost), drop

@@ -5,6 +5,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vitruvian.golden.cube import mmad_any
+from vitruvian.golden.cube.shapes import check_addend, check_factors
 from vitruvian.golden.m3xu.precision import Precision, as_precision
 
 __all__ = ["gemm", "operand_dtype", "result_dtype"]
@@ -87,21 +88,16 @@ def gemm(
     precision = as_precision(precision)
     spec = precision.spec(k=k, multiplier_bits=multiplier_bits, preset=preset, window=window)
     a, b = (_checked(x, operand_dtype(precision), name) for x, name in ((a, "a"), (b, "b")))
-    if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-2]:
-        raise ValueError(
-            f"a and b must be (..., M, K) and (..., K, N) with the same K, "
-            f"not {a.shape} and {b.shape}"
-        )
+    shape = check_factors(a, b)
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    shape = (*lead, a.shape[-2], b.shape[-1])
     dtype = result_dtype(precision)
-    c = np.zeros(shape, dtype) if c is None else _checked(c, dtype, "c")
-    if c.shape[-2:] != shape[-2:]:
-        raise ValueError(f"c must be (..., {shape[-2]}, {shape[-1]}), not {c.shape}")
+    c = np.zeros((*lead, *shape), dtype) if c is None else _checked(c, dtype, "c")
+    check_addend(c, shape)
     if not precision.is_complex:
         return mmad_any(_codes(a), _codes(b), _codes(c), spec=spec).view(dtype)
     # A complex block of K becomes real blocks of 2K with the parts of the elements interleaved.
     (a_r, a_i), (b_r, b_i), (c_r, c_i) = ((np.real(x), np.imag(x)) for x in (a, b, c))
+    # Re D = Σ a_r·b_r + (−a_i)·b_i and Im D = Σ a_r·b_i + a_i·b_r; a change of sign is exact.
     left = _interleave(a_r, -a_i, axis=-1), _interleave(a_r, a_i, axis=-1)
     right = _interleave(b_r, b_i, axis=-2), _interleave(b_i, b_r, axis=-2)
     parts = [

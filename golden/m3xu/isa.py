@@ -225,6 +225,7 @@ class Instruction:
                     f"{operand} must be a multiple of {step} in {self.opcode.mnemonic}, "
                     f"not {first!r}"
                 )
+        # A and B are read again after parts of D have been written; C is read before.
         d = self.registers("d")
         for operand in ("a", "b"):
             other = self.registers(operand)

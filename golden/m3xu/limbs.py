@@ -1,8 +1,9 @@
-"""The schedule by which narrow multipliers form a wide product, on single integers.
+"""A schedule by which narrow multipliers form a wide product, on single integers.
 
 A significand is cut into n limbs, and a product takes n steps of n limb products. This module
-states the hardware's schedule in its simplest form, to be read and to be tested against. The fused
-sum does not depend on the schedule, because every limb product is exact.
+states the schedule of Zhang 2024, chapter 2, in which the limbs of B rotate between the lanes. A
+unit may form the same limb products in another order (docs/decisions/0005); the fused sum does not
+depend on it, because every limb product is exact.
 """
 
 __all__ = ["limb_pairs", "product_by_steps", "split", "step_shifts"]
@@ -31,13 +32,13 @@ def split(significand: int, *, limbs: int, bits: int) -> list[int]:
 
 
 def limb_pairs(step: int, limbs: int) -> list[tuple[int, int]]:
-    """Return (limb of A, limb of B) for each lane of an element in this step."""
+    """Return the numbers of the limbs, of A and of B, that each lane multiplies in a step."""
     # With i + j = step modulo n, every pair of limbs occurs in exactly one step.
     return [(lane, (step - lane) % limbs) for lane in range(limbs)]
 
 
 def step_shifts(step: int, limbs: int, bits: int) -> list[int]:
-    """Return the shift of each lane's product in this step, for limbs of ``bits`` bits."""
+    """Return the shift of each lane's product in a step, for limbs of ``bits`` bits."""
     # i + j is either ``step`` or ``step + limbs``, so a lane needs only two shift amounts.
     return [bits * (i + j) for i, j in limb_pairs(step, limbs)]
 

@@ -106,6 +106,8 @@ def im2col(
     kh, kw = patches.kernel
     steps = image.shape[-4] * kh * kw
     starts: list[dict[str, Any]]
+    # A load repeats over the kernel's positions and the groups of channels in mode 0, and over the
+    # patches in mode 1; the other loop is one load after another.
     if mode == 0:
         starts = [{"position": patches.corner(ROWS * i)} for i in range(patches.fractals)]
         repeat = steps
@@ -167,6 +169,7 @@ def col2im_add(
     rows, columns, inside = patches.pixels(position, kernel_position, ROWS * repeat)
     parts = fractals.reshape(*fractals.shape[:-3], ROWS * repeat, -1)[..., inside, :]
     pixels = (..., channel, rows[inside], columns[inside], slice(None))
+    # NumPy's indexed assignment keeps one of several values for a pixel, but no pixel occurs twice.
     result = image.copy()
     result[pixels] = vector.add(image[pixels], parts)
     return result

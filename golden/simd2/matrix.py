@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vitruvian.golden.cube import mmad_any
+from vitruvian.golden.cube.shapes import check_addend, check_factors
 from vitruvian.golden.cube.sums import is_short, sums
 from vitruvian.golden.fp import PRESETS, DotSpec, fused_dot
 from vitruvian.golden.simd2.op import PARTS, Op, as_op
@@ -88,21 +89,15 @@ def mmo(
             f"a and b must have the same dtype, one of {names}, "
             f"not {a.dtype.name} and {b.dtype.name}"
         )
-    if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-2]:
-        raise ValueError(
-            f"a and b must be (..., M, K) and (..., K, N) with the same K, "
-            f"not {a.shape} and {b.shape}"
-        )
+    m, n = check_factors(a, b)
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    shape = (*lead, a.shape[-2], b.shape[-1])
     if c is None:
-        c = np.full(shape, op.identity, np.float32)
+        c = np.full((*lead, m, n), op.identity, np.float32)
     c = np.asarray(c)
     if c.dtype != np.float32:
         raise TypeError(f"c must be float32, not {c.dtype.name}")
-    if c.shape[-2:] != shape[-2:]:
-        raise ValueError(f"c must be (..., {shape[-2]}, {shape[-1]}), not {c.shape}")
-    shape = (*np.broadcast_shapes(lead, c.shape[:-2]), *shape[-2:])
+    check_addend(c, (m, n))
+    shape = (*np.broadcast_shapes(lead, c.shape[:-2]), m, n)
     one_of("squares", squares, SQUARES)
     by_products = op is Op.ADDNORM and squares == "products"
     spec = dot_spec(
@@ -248,7 +243,7 @@ def _most(x: np.ndarray) -> np.float32:
 
 
 def _minus_zero(x: np.ndarray) -> bool:
-    """Return True if an element is −0."""
+    """Return True if any element is −0."""
     return bool((np.ascontiguousarray(x).view(np.uint32) == 1 << 31).any())
 
 

@@ -79,6 +79,7 @@ def _sums(a, b, d, sign, begin, end, n, stop):
 def _products(a, b, d, sign, begin, end, n, stop):
     whole = begin + (end - begin) // 4 * 4
     for i in range(a.shape[0]):
+        # A change of sign is exact, so one for each element of A replaces one for each product.
         row, left = d[i, n:stop], sign * a[i]
         for k in range(begin, whole, 4):
             p, q, r, s = left[k], left[k + 1], left[k + 2], left[k + 3]
@@ -131,6 +132,8 @@ def ranked(a, b, d, multiply, flip):
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _rank(term, flip):
+    # The codes of positive numbers are in order as integers. Those of negative numbers are in
+    # reverse order, so all bits but the sign are inverted.
     # Numba widens the result of every integer operation to 64 bits, hence the conversions.
     code = np.float32(term).view(np.int32)
     low = np.int32(np.int32(code >> _SHIFT) & _LOW_BITS)
@@ -200,6 +203,7 @@ def _ranked_extrema(a, b, d, begin, end, n, stop):
             p, q, r, s = a[i, k], a[i, k + 1], a[i, k + 2], a[i, k + 3]
             w, x, y, z = b[k, n:stop], b[k + 1, n:stop], b[k + 2, n:stop], b[k + 3, n:stop]
             for j in range(row.shape[0]):
+                # The maximum is a NaN only if both operands are. As a candidate, a NaN must lose.
                 rank = max(p, w[j])
                 best = min(row[j], _LAST if rank == _FIRST else rank)
                 rank = max(q, x[j])

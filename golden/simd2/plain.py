@@ -82,7 +82,7 @@ def _codes(values: np.ndarray, format: FloatFormat) -> np.ndarray:
 
 
 def truth(x: np.ndarray) -> np.ndarray:
-    """Return which operands count as true: those that are neither zero nor NaN."""
+    """Return True for each operand that is neither zero nor NaN, which ``orand`` counts as true."""
     return (x != 0) & (x == x)
 
 

@@ -221,7 +221,7 @@ def _no_edge(op: Op) -> float:
 
 
 def _dropped(op: Op, a: np.ndarray) -> np.ndarray:
-    """Return which elements are missing edges."""
+    """Return True for each element that is a missing edge."""
     if op is Op.ORAND:
         return ~truth(a)
     return np.zeros(a.shape, bool) if op.no_edge is None else a == op.no_edge

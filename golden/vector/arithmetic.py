@@ -104,6 +104,7 @@ def minimum(a: ArrayLike, b: ArrayLike) -> np.ndarray:
     check_same(a, b)
     if a.dtype.kind != "f":
         return np.minimum(a, b)
+    # The OR of the codes of +0 and −0 is −0.
     either = (codes(a) | codes(b)).view(a.dtype)
     return canonical(np.where(a == b, either, np.fmin(a, b)))
 
@@ -175,6 +176,7 @@ def shift_right(a: ArrayLike, amount: int, *, nearest: bool = False) -> np.ndarr
     """
     a = _integers(a)
     width = 8 * a.dtype.itemsize
+    # In the type of the elements, adding the half could overflow.
     exact = a.astype(np.int64) if width < 64 else a.astype(object)
     half = 1 << amount >> 1 if nearest else 0
     return ((exact + half) >> amount).astype(a.dtype)

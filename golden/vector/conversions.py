@@ -85,6 +85,8 @@ def _to_odd(bits: np.ndarray, target: str) -> np.ndarray:
     """Round towards zero, then set the last bit of every inexact result."""
     result = np.asarray(convert_codes(bits, "fp32", target, "RZ"))
     back = np.asarray(convert_codes(result, target, "fp32"))
+    # Rounding to odd keeps the information that bits were lost, so a second rounding to fewer bits
+    # gives the result of a single rounding.
     inexact = (back != bits) & ~np.isnan(bits.view(np.float32))
     return np.where(inexact, result | 1, result).astype(result.dtype)
 
@@ -97,6 +99,7 @@ def _to_integer(values: np.ndarray, dtype: np.dtype, rounding: str) -> np.ndarra
     else:
         whole = {"r": np.rint, "f": np.floor, "c": np.ceil, "z": np.trunc}[rounding](values)
     bounds = np.iinfo(dtype)
+    # float64 cannot represent the largest int64, but it represents the power of two above it.
     top = 2.0 ** (bounds.bits - (bounds.min < 0))
     inside = np.where((whole >= bounds.min) & (whole < top), whole, 0)
     result = np.where(whole >= top, bounds.max, inside.astype(dtype))

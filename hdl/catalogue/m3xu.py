@@ -68,7 +68,7 @@ def variant(name: str, *, pipeline: int, window: int | None) -> MatrixUnitConfig
     Raises
     ------
     ValueError
-        If a window is given for a variant that computes like a machine and so has its window.
+        If a window is given for a variant with the preset of a machine, whose window is fixed.
     """
     config = replace(VARIANTS[name], pipeline=pipeline)
     if window is None:

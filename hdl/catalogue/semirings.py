@@ -86,7 +86,10 @@ SLOTS = 6
 
 
 def float_config(c: Configuration) -> MatrixUnitConfig:
-    """Return the FP16 unit of a complete configuration; ``mma`` alone is the plain matrix unit."""
+    """Return the FP16 unit of a complete configuration.
+
+    With ``mma`` as its only operation, it is the matrix unit without semirings.
+    """
     return MatrixUnitConfig(
         m=c["m"] or c["size"],
         n=c["n"] or c["size"],

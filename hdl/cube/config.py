@@ -239,7 +239,7 @@ class MatrixUnitConfig:
     def spec(self, precision: str) -> DotSpec | IntDotSpec:
         """Return the arithmetic of an element in one beat, in the form that golden takes.
 
-        A preset of a machine has that machine's windows, with the unit's K. With ``ieee`` all
+        The preset of a machine keeps that machine's windows, but K is the unit's. With ``ieee`` all
         floating-point precisions share the widest window among them: one aligner then serves all of
         them, and a wider window is never less accurate. Each part of a complex result is such a
         sum.

@@ -172,7 +172,7 @@ class Grid(wiring.Component):
         return sides
 
     def _indices(self, index: Value) -> Value:
-        """Return the index of each lane's value in its group.
+        """Return, for each lane, the index of its value of A in a group of four (2:4 sparsity).
 
         The four lanes of a squared difference have the same index.
         """

@@ -14,7 +14,7 @@ ONE_PAIR = ("fp16", "bf16", "tf32", "fp32", "fp32c")
 
 
 def check_operations(config: "MatrixUnitConfig") -> str | None:
-    """Check the operations of a unit and return its assignment.
+    """Check the operations of a unit and return where it decodes operands (``assignment``).
 
     Raises
     ------

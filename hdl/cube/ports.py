@@ -28,7 +28,7 @@ __all__ = [
 
 
 class Start(enum.Enum, shape=2):
-    """The start of a beat: zero, C, or the value of its slot.
+    """The value to which a beat adds its products: zero, C, or the value of its slot.
 
     The unused fourth code acts like ``ACCUMULATE``.
     """

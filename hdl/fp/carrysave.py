@@ -163,7 +163,8 @@ def reduce_rows(
                 following += group
                 continue
             packed = compress(m, group, width=width, name=f"{name}_l{level}_{index // 3}")
-            # The carry row starts in column 1, so its column 0 is free.
+            # The carry row starts in column 1, so its column 0 is free. A compression without
+            # carries leaves a sum row only, which starts in column 0.
             if waiting and packed[-1].lsb == 1:
                 packed[-1] = Row(value=Cat(waiting.pop(0), packed[-1].value), lsb=0)
             following += packed
@@ -299,6 +300,7 @@ def add_rows(
         x = Cat(Const(1, 1), rows[0].bits(0, width))
         y = Cat(carry_in, rows[1].bits(0, width))
         return (kogge_stone(m, x, y) if fast else x + y)[1 : width + 1]
+    # Below the higher of the two rows, the bits of the other one are already the sum.
     split = max(row.lsb for row in rows)
     low = [row.bits(0, split) for row in rows if row.lsb < split]
     high = [row.bits(split, width) for row in rows]
@@ -321,6 +323,9 @@ def kogge_stone(m: Module, x: Value, y: Value) -> Value:
     generate = Signal(width, name="carry_generate")
     propagate = Signal(width, name="carry_propagate")
     m.d.comb += [generate.eq(x & y), propagate.eq(x ^ y)]
+    # After each step, bit i of g and p covers the columns i - distance + 1 … i (Kogge and Stone,
+    # "A parallel algorithm for the efficient solution of a general class of recurrence equations",
+    # 1973).
     g, p, distance = generate, propagate, 1
     while distance < width:
         g_next = Signal(width, name=f"carry_generate{distance}")

@@ -126,6 +126,7 @@ class ExactDotProduct(wiring.Component):
     def geometry(self) -> Geometry:
         """The widths of the back end: one lane with the exponent 1 on a scale of its own."""
         a, b, out = self.spec.input, self.spec.input_b, self.spec.output
+        # A lane's significand is below 4, so all but two bits of the total are fraction bits.
         fraction = self.magnitude_bits - 2
         lowest = a.emin - a.fraction_bits + b.emin - b.fraction_bits
         return Geometry(
@@ -164,6 +165,8 @@ class ExactDotProduct(wiring.Component):
         minus = stages.cross("fixed", minus, "fixed_minus")
 
         below = total[-1]
+        # The magnitude of a negative total is ~total + 1. It fits, because the magnitude of a sum
+        # of K products is below 2**magnitude_bits.
         magnitude = Signal(self.magnitude_bits, name="total_magnitude")
         m.d.comb += magnitude.eq((total[:-1] ^ below.replicate(self.magnitude_bits)) + below)
         nonzero = Signal(name="total_nonzero")
@@ -230,6 +233,7 @@ class ExactDotProduct(wiring.Component):
             row = Signal(bits + 1, name=f"p{k}_term")
             m.d.comb += row.eq(Cat(word ^ product.sign.replicate(bits), ~product.sign))
             rows.append(Row(value=row, lsb=0))
+        # An inverted sign bit ~s has the value (1 - s)·2**bits, which is 2**bits too much.
         constant = -(len(products) << bits) % (1 << width)
         rows.append(Row(value=Const(constant, width), lsb=0))
         ones = [product.sign for product in products]

@@ -126,7 +126,10 @@ def _pack(
     inward: bool,
     saturate: bool,
 ) -> Value:
-    """Return the code with its overflow, infinities and NaNs; ``inward`` means not to infinity."""
+    """Return the code, with overflows, infinities and NaNs replaced.
+
+    If ``inward`` is True, an overflow gives the largest finite number and not an infinity.
+    """
     bits = output.width - 1
     shift = output.storage_shift
     largest = output.max_finite >> shift

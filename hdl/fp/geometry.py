@@ -47,9 +47,9 @@ class Lane:
 class ShortWindow:
     """A second, shorter window that a unit can switch to at run time.
 
-    The short window always truncates magnitudes ("chops") and rounds towards zero (RZ). Two uses:
-    FP8 on Hopper keeps 13 of 25 bits; and a unit that is ``ieee`` in its other precisions (floor,
-    round to nearest) keeps 24 bits in the 16-bit modes of an A100.
+    The short window always truncates magnitudes ("chops") and rounds towards zero (RZ). It has two
+    uses: FP8 on Hopper keeps 13 of 25 bits; and a unit that is ``ieee`` in its other precisions
+    (floor, round to nearest) keeps 24 bits in the 16-bit modes of an A100.
 
     Attributes
     ----------

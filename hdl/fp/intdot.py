@@ -205,7 +205,7 @@ class IntDotProduct(wiring.Component):
         return rows, constant
 
     def _choices(self, m: Module, k: int) -> tuple[list[Value], list[Value]]:
-        """Return the words that the rows of products k and k + 1 choose from, and their selects.
+        """Return the possible words of the rows of products k and k + 1, and their selects.
 
         Bit j of a select belongs to row j.
         """

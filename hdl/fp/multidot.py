@@ -304,6 +304,8 @@ def widen_exponent(exponent: Value, bias: int, wider: int) -> Value:
     wider : int
         The larger bias.
     """
+    # wider - bias = 2^(W-1) - 2^(w-1) for exponents of W and w bits. Added to 2^(w-1) + r, this
+    # gives 2^(W-1) + r. Added to r < 2^(w-1), it gives r below W - w ones and a zero.
     more = (wider + 1).bit_length() - (bias + 1).bit_length()
     if not more:
         return exponent

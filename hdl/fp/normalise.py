@@ -57,8 +57,8 @@ def normalise(
     """Shift ``word`` left until its top bit is set, but not further than ``limit``.
 
     The shifter goes from the largest step to the smallest. Each step tests the bits that it would
-    push out, so no separate leading-zero counter is needed. The limit is compared along the way:
-    once a step was allowed but not taken, the rest of the shift stays below the limit.
+    push out, so no separate leading-zero counter is needed. The limit is compared bit by bit with
+    the steps: if the limit allows a step that is not taken, it allows all smaller steps as well.
 
     Parameters
     ----------

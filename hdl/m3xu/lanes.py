@@ -41,7 +41,7 @@ def bus_layout(exponent_bits: int, widths: Sequence[int]) -> data.StructLayout:
 
 
 def lanes_of(bus: data.View) -> list[Unpacked]:
-    """Return all lanes of a bus as the arithmetic takes them."""
+    """Return all lanes of a bus as unpacked operands."""
     fields = ("sign", "exponent", "significand", "zero", "inf", "nan")
     return [
         Unpacked(**{name: Value.cast(bus[key][name]) for name in fields}) for key, _ in bus.shape()

@@ -105,6 +105,7 @@ def limb_products(
         lane: [e for e in _elements(widths, digit, wide) if e.base <= lane < e.base + e.n]
         for lane in lanes
     }
+    # The contents are used only while ``again`` is set, after a first step has written them.
     previous = [Signal(widths[k] + digit, name=f"previous{k}", reset_less=True) for k in lanes]
     sums: list[Value] = []
     for lane in lanes:
@@ -113,6 +114,8 @@ def limb_products(
         for element in elements[lane]:
             word = element.carried(previous, lane)
             carried = carried | (word & (element.chosen & again).replicate(len(word)))
+        # (2^p − 1)(2^w − 1) + (2^p − 1) + (2^w − 1) = 2^(p+w) − 1: the product of a p-bit limb and
+        # a w-bit digit, plus both carried words, has no overflow bit.
         rows = [Row(value=carried, lsb=0)]
         upper = [element.chosen for element in elements[lane] if element.base < lane]
         if upper:

@@ -209,6 +209,7 @@ class Issue(wiring.Component):
         plans = {opcode: Plan.of(opcode, config) for opcode in self.opcodes}
         number = Signal(range(max(plan.beats for plan in plans.values())))
         place = Signal(range(max(plan.group for plan in plans.values())))
+        # These are functions of the opcode and of the beat's number alone.
         known, is_complex, ends_group, ends = (
             Signal(name=name) for name in ("known", "is_complex", "ends_group", "ends")
         )
@@ -239,6 +240,7 @@ class Issue(wiring.Component):
         m.d.comb += [
             control.emit.eq(fetch.last),
             self.o.valid.eq(self.i.valid & known),
+            # An instruction is taken with its last beat; an unknown one is dropped at once.
             self.i.ready.eq(~known | (self.o.ready & ends)),
         ]
         with m.If(~fetch.first):
@@ -264,6 +266,7 @@ class Issue(wiring.Component):
         m.d.comb += [
             # A complex tile starts at an even slot.
             offset.eq(Mux(is_complex, (free + (free & 1)) + (place << 1), free + place)),
+            # ``offset`` is below twice the number of slots, so one subtraction is the modulo.
             slot.eq(Mux(offset >= count, offset - count, offset)),
             after.eq(slot + 1 + is_complex),
             self.o.payload.control.slot.eq(slot),
@@ -275,6 +278,6 @@ class Issue(wiring.Component):
 
 
 def _cut(value: Value, count: int) -> tuple[Value, Value]:
-    """Split off the low bits of a number, which count to ``count``; return both parts."""
+    """Split a number into its lowest bits, which have ``count`` values, and the bits above."""
     bits = (count - 1).bit_length()
     return value[:bits], value[bits:]

@@ -134,6 +134,8 @@ class SemiringDot(wiring.Component):
         geometry, widths = geometry_of(self.spec), self._widths
         if self._adds:
             return geometry
+        # Without sums of products the back end only rounds the winner, so the window needs no more
+        # bits than the winner's number.
         window = widths.number - 4 if widths.sums else geometry.result_bits + 1
         return replace(geometry, lanes=1, window=window)
 
@@ -198,6 +200,7 @@ class SemiringDot(wiring.Component):
         self, m: Module, x: Unpacked, y: Unpacked, mode: dict[str, Value], i: int, kill: Value
     ) -> Lane:
         """Return a lane's product, or 0 if ``kill`` is set or the operation has no product."""
+        # For ⊗ = min and max the multiplier's operands are compared instead of multiplied.
         cleared = kill | mode["larger"]
         fraction = 2 * self.spec.input.fraction_bits
         width = len(x.significand) + len(y.significand)
@@ -246,6 +249,8 @@ class SemiringDot(wiring.Component):
         mode = {name: mode[name] for name in ("semiring", "plus", "larger")}
         mode = self._cross(stages, "product", mode, "s1_mode")
         keys = [key_of(m, x, widths=widths, mode=mode, name=f"x{i}") for i, x in enumerate(kept)]
+        # The first levels of the tournament are in the stage of the aligners and the others in that
+        # of the adder, because the pipeline registers of the sum's rows stand between them.
         keys = least(m, keys, sign_magnitude=~mode["plus"], name="early", levels=_EARLY)
         late = self._cross(stages, "sum", mode, "s2_mode")
 

@@ -110,7 +110,7 @@ class IntConfig:
 
     @property
     def adder_feeds(self) -> bool:
-        """True if the multiplier of a lane takes its factor from that adder."""
+        """True if the multiplier of a lane takes its factor from the adder of the lane."""
         return self.adder and (self.separate or self.times("sqdiff"))
 
     @property

@@ -82,6 +82,7 @@ class IntElement(wiring.Component):
         build = self._build_separate if self.config.separate else self._build_summed
         rows = build(m, stages)
         hit: Value = Const(0, 1)
+        # The edge of the tile reduces each word to one bit, nonzero or not, for or-and.
         if self.config.plus("or"):
             hit = (Value.cast(self.a.truth) & Value.cast(self.b.truth)).any()
             hit = stages.cross("total", stages.cross("terms", hit, "s1_hit"), "s2_hit")
@@ -251,7 +252,7 @@ class IntElement(wiring.Component):
         return words[0]
 
     def _build_accumulator(self, m: Module, rows: list[Row], hit: Value) -> None:
-        """Combine the accumulator with the lanes' result; ``hit``: some pair is true."""
+        """Combine the accumulator with the lanes' result; ``hit`` is set if some pair is true."""
         config = self.config
         last = config.pipeline
         held = Signal(config.bits, name="accumulator", reset_less=True)
@@ -383,7 +384,7 @@ class IntTile(wiring.Component):
         return Value.cast(rank)
 
     def _build_row(self, m: Module, i: int) -> Value:
-        """Return the bus register of row i."""
+        """Return the register of row i, whose bus brings A to the row's elements."""
         layout = self.config.a_layout
         words = [self.a[i][k] for k in range(self.config.k)]
         fields: dict[str, list[Value]] = {"a": words}
@@ -404,7 +405,7 @@ class IntTile(wiring.Component):
         return Cat(*(self.op == code for code in codes)).any()
 
     def _build_column(self, m: Module, j: int) -> Value:
-        """Return the bus register of column j, with B prepared for the operation."""
+        """Return the register of column j, with B prepared for the operation."""
         config = self.config
         layout, n = config.b_layout, config.bits
         words = [self.b[j][k] for k in range(config.k)]

@@ -72,6 +72,7 @@ def plain(m: Module, x: Value, y: Value, carry: Value, *, name: str) -> tuple[Va
         First part of the new signals' names.
     """
     n = len(x)
+    # The column below the sum adds 1 + carry, so it sends ``carry`` into column 0.
     total = named(m, Cat(Const(1, 1), x) + Cat(carry, y), f"{name}_total")
     return total[1 : n + 1], total[n + 1 :]
 
@@ -130,7 +131,7 @@ def booth_rows(m: Module, a: Value, digits: Sequence[Sequence[Value]], *, name: 
         plain = (a[:n] & one.replicate(n)) | (Cat(Const(0, 1), a)[:n] & two.replicate(n))
         if n > 2:
             word = plain ^ negative.replicate(n)
-        else:
+        else:  # no row follows that could take the 1; modulo 4, -x inverts bit 1 of an odd x
             plain = named(m, plain, f"{name}_last")
             word = Cat(plain[0], plain[1] ^ (negative & plain[0]))
         row = named(m, Cat(*below, word), f"{name}_row{i}")
@@ -153,7 +154,7 @@ def pair_rows(
     ----------
     m : Module
     words : sequence of Value
-        a0, a1 and a0 + a1. Row j is the word that bit j of b0 and of b1 choose.
+        a0, a1 and a0 + a1. Bit j of b0 and bit j of b1 together select one of them, or 0, as row j.
     selects : sequence of Value
         The choices, from ``pair_selects``.
     name : str
@@ -183,6 +184,7 @@ def square_rows(m: Module, x: Value, *, name: str) -> list[Row]:
         First part of the new signals' names.
     """
     width, rows = len(x), []
+    # x_i·x_i = x_i has the weight 2^(2i), and 2·x_i·x_j has the weight 2^(i + j + 1).
     for i in range(width // 2):
         above = x[i + 1 : width - i - 1]
         word = Cat(x[i], Const(0, 1), above & x[i].replicate(len(above)))

@@ -194,6 +194,8 @@ class Decode(wiring.Component):
             held.as_product.eq(shape["product"] & ~view.nan),
             held.as_sum.eq(shape["sum"] & ~view.nan),
         ]
+        # Keys are compared by their exponents first, which works for normalised numbers only. With
+        # f added, the exponent of the smallest subnormal is still 1.
         number = normalise(m, view.significand, limit=None, name=f"{name}_normalise")
         raised = Signal(format.exponent_bits + 1, name=f"{name}_raised")
         m.d.comb += raised.eq(view.exponent + f - number.shift)
@@ -201,6 +203,8 @@ class Decode(wiring.Component):
         significand = Mux(shape["raised"], number.word, view.significand)
         exponent = Mux(shape["raised"], raised_or_zero, view.exponent)
         if len(held.significand) > f + 1:
+            # In units of the smallest subnormal, a number is its significand shifted left by its
+            # biased exponent less 1.
             steps = Signal(format.exponent_bits, name=f"{name}_steps")
             m.d.comb += steps.eq(view.exponent - 1)
             fine = self._fine(m, view, steps[:_FINE], name) ^ sign.replicate(len(held.significand))

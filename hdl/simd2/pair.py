@@ -93,7 +93,7 @@ def keep_selected(
     larger: Value,
     turn: Value,
 ) -> None:
-    """Set the product of the operand that lost the comparison to zero: a · 1 or 1 · b.
+    """Clear one of the products a · 1 and 1 · b: that of the operand that lost the comparison.
 
     Parameters
     ----------
@@ -121,8 +121,8 @@ def keep_selected(
     for unwanted, base in ((wants_b, 0), (~wants_b, lanes)):
         with m.If(larger & unwanted):
             for k in range(base, base + lanes):
-                one, other = a[f"lane{k}"], b[f"lane{k}"]
-                factor = one if base else other  # 1, which has few bits to clear
-                m.d.comb += [factor.significand.eq(0), one.zero.eq(1)]
-                m.d.comb += [one.sign.eq(1), other.sign.eq(0)]
-                m.d.comb += [flag.eq(0) for x in (one, other) for flag in (x.inf, x.nan)]
+                left, right = a[f"lane{k}"], b[f"lane{k}"]
+                factor = left if base else right  # 1, which has few bits to clear
+                m.d.comb += [factor.significand.eq(0), left.zero.eq(1)]
+                m.d.comb += [left.sign.eq(1), right.sign.eq(0)]
+                m.d.comb += [flag.eq(0) for x in (left, right) for flag in (x.inf, x.nan)]

@@ -90,6 +90,7 @@ class Harness:
         for _ in range(count):
             for agent in self.agents:
                 agent.drive()
+            # Outputs that depend combinationally on inputs have settled after this.
             await ReadOnly()
             for agent in self.agents:
                 agent.sample()
@@ -153,11 +154,11 @@ class Harness:
             ) from None
 
     def noise(self, port: Port) -> None:
-        """Drive random bits, while the unit must ignore the port."""
+        """Drive random bits in cycles in which the unit must ignore the port."""
         self.put(port, self.rng.getrandbits(port.width), raw=True)
 
     def held(self, values: Mapping[str, Any]) -> None:
-        """Drive plain ports by name."""
+        """Drive plain ports, which keep these values; ``values`` maps names to values."""
         by_name = {port.name: port for port in self.interface.inputs}
         for name, value in values.items():
             self.put(by_name[name], value)

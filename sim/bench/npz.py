@@ -25,7 +25,7 @@ _MAX_HEADER = 1000
 
 
 class Misfit(ValueError):
-    """Arrays that do not fit together; the message is for the user as it is."""
+    """Arrays that do not fit together; the user sees the message unchanged."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,6 +26,7 @@ class _Stall:
             return True
         if self.rng.random() >= self.rate:
             return False
+        # Queues of a few items are never full if the stalls are single cycles only.
         if self.rng.random() < 1 / 32:
             self.left = self.rng.randrange(32)
         return True
@@ -88,6 +89,7 @@ class StreamDriver:
                 if self.offering:
                     self.offering(self.queue[0])
             else:
+                # A unit that looks at the payload without ``valid`` then gives wrong results.
                 self.harness.noise(self.stream.payload)
         if self.stream.valid:
             getattr(self.harness.dut, self.stream.valid).value = int(self.offered)
@@ -173,6 +175,7 @@ class StreamMonitor:
                 f"not {'withdraw it' if bits is None else f'change it to {bits:x}'} in cycle "
                 f"{self.harness.cycle} (seed {self.harness.seed})"
             )
+        # An offer that is not taken must stay as it is in the next cycle.
         self.kept = bits if bits is not None and not self.ready else None
         if bits is not None and self.ready:
             self.count += 1

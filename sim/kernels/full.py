@@ -1,7 +1,7 @@
 """The applications of Tang 2024, Table 2.4: from global memory to global memory, double-buffered.
 
-Softmax computes 128 positions in parallel in the lanes and max pooling 16 channels, so that the
-scalar unit never has to read a value.
+The lanes of the vector unit process 128 positions of a softmax, or 16 channels of a max pooling, in
+parallel, so that the scalar unit never has to read a value.
 
 References
 ----------
@@ -46,6 +46,7 @@ def _stream(
     ins = [core.allocate("UB", x.shape[1:], x.dtype, "in") for _ in "01"]
     outs = [core.allocate("UB", y.shape[1:], y.dtype, "out") for _ in "01"]
     room = core.allocate("UB", between, x.dtype, "between")
+    # While V works on a piece, MTE2 loads the next one and MTE3 stores the previous one.
     full, done = DoubleBuffer(core, MTE2, V), DoubleBuffer(core, V, MTE3)
     for count, p in enumerate(pieces):
         slot = count % 2
@@ -115,7 +116,7 @@ def _streamed(
 
 
 def _needs(chip: Chip, cores: int | None, pieces: int, each: int, elements: int) -> Needs:
-    """Return the needs of a stream with ``each`` instructions per piece and ``elements`` in all."""
+    """Return the ``Needs`` of a stream: ``each`` instructions per piece, ``elements`` in total."""
     count = chip.kind().count if cores is None else cores
     return Needs(pieces * (each + 10) + 8 * min(count, pieces), 24 * elements)
 
@@ -173,6 +174,7 @@ def _softmax(
         x = np.random.default_rng(seed).normal(0, 2, shape).astype(np.float16)
 
     def body(core: Core, y: View, a: View, room: View) -> None:
+        # The maximum is subtracted first, so that no power overflows.
         core.vmax(room, a[0], a[classes - 1])
         for n in range(1, classes - 1):
             core.vmax(room, room, a[n])
@@ -242,6 +244,7 @@ def _maxpool(
                     old = y[0, column]
                     new = a[dh, dw + column * step]
                     strides = {"dst": (1, out), "src0": (1, out), "src1": (step, step * side)}
+                    # The first element of the window initialises dst: max(x, x) is a copy.
                     if first:
                         old, strides["src0"] = new, strides["src1"]
                     mask = (1 << 16 * many) - 1
@@ -300,6 +303,7 @@ def _matmul_needs(
     cut = choose(chip, blocks, cores) if tiling is None else Tiling(*tiling)
     p = plan(chip, blocks, cut, cores)
     tiles = sum((i1 - i0) * (j1 - j0) for i0, i1, j0, j1 in p.across)
+    # Upper bounds of ``matmul``: instructions of a step, of a tile's end, and of a core's flags.
     instructions = tiles * (13 * p.k.tiles + 10) + 40 * len(p.across)
     return Needs(instructions, _operand_bytes(m, k, n), m * k * n)
 

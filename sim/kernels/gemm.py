@@ -117,6 +117,8 @@ def lower_gemm(
     y = program.tensor("c", (m, n), "fp32")
     core = program.core(0, cube_kind(chip))
     body = _Body(core, blocking, (x, w, y), True)
+    # The instructions of all distinct steps are built on one core, and each step of the program is
+    # the range of indices of its step's instructions.
     ranges: dict[tuple, np.ndarray] = {}
 
     def numbers(key: tuple, emit, *args) -> np.ndarray:
@@ -157,6 +159,7 @@ def _check(m: int, k: int, n: int, chip: Chip, b: Blocking) -> None:
     kind = chip.kind(cube_kind(chip))
     if min(b.down, b.across, b.step_k) < 1 or b.down * b.across > kind.count:
         raise ValueError(f"grid must have 1 … {kind.count} cores, not {b.down}×{b.across}")
+    # Two slots in L1 (FP16), two in L0A and L0B (FP16), one in L0C (FP32); see the module.
     need = {
         "L1": 2 * b.step_k * b.k * (b.m + b.n) * 2,
         "L0A": 4 * b.m * b.k,
@@ -304,10 +307,11 @@ class _Body:
                 step = depth // 16 * 512
                 core.load(a0[column * 256 :], part, repeat=s.rows // 16, dst_stride=step)
         core.load(b0, b1[at * s.columns :], repeat=s.columns * depth // 256)
-        if at + depth == s.depth:
+        if at + depth == s.depth:  # the last product of the step has read the slot in L1
             core.set_flag(MTE1, MTE2, s.slot)
         core.set_flag(MTE1, M, slot)
         core.wait_flag(MTE1, M, slot)
+        # The first product of a tile of C overwrites L0C, so FIX must have read the previous tile.
         begins = s.first and at == 0
         if begins:
             core.wait_flag(FIX, M, 0)

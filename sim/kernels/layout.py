@@ -18,7 +18,7 @@ def pack_a(a: np.ndarray) -> np.ndarray:
     Returns
     -------
     (⌈M/16⌉, ⌈K/k⌉, 16, k) ndarray
-        Where k elements are 32 bytes.
+        The number k is that of the elements in 32 bytes.
     """
     deep = _ROW_BYTES // a.dtype.itemsize
     whole = _filled(a, 16, deep)
@@ -34,7 +34,7 @@ def pack_b(b: np.ndarray) -> np.ndarray:
     Returns
     -------
     (⌈K/k⌉, ⌈N/16⌉, 16, k) ndarray
-        Where k elements are 32 bytes.
+        The number k is that of the elements in 32 bytes.
     """
     deep = _ROW_BYTES // b.dtype.itemsize
     whole = _filled(b, deep, 16)

@@ -158,6 +158,7 @@ class _Body:
         m, k, n = p.m.largest, p.k.largest, p.n.largest
         _, _, j0, j1 = part
         fractal = (16, deep)
+        # A kept row of A has all blocks of K; otherwise each control flow has room for one tile.
         panel = p.k.blocks if p.keep_a else slots * k
         wide = p.n.bound(j1) - p.n.bound(j0)
         room = p.k.blocks * wide if p.keep_b else slots * k * n
@@ -172,6 +173,7 @@ class _Body:
         """Emit all steps; every slot is free at first, and the end waits until all are free."""
         core, p, (i0, i1, j0, j1) = self.core, self.p, self.part
         slots = p.tiling.b_num
+        # A set flag in the direction from a consumer back to its producer marks a slot as free.
         back = [(MTE1, MTE2, slots), (M, MTE1, slots), (V, M, p.c_slots), (MTE3, V, p.c_slots)]
         for source, target, count in back:
             for register in range(count):
@@ -204,6 +206,8 @@ class _Body:
         at_a, at_b = self._place(i, j, t, slot)
         a, b = self.l1_a[at_a : at_a + m * k], self.l1_b[at_b : at_b + k * n]
         core.wait_flag(MTE1, MTE2, slot)
+        # With ``keep_a`` and ``keep_b``, only the first column loads A and only the first row B
+        # (the tests of Alg. 3); afterwards the tiles are still in L1.
         if j == j0 or not p.keep_a:
             self._load(a, self.x, p.m, i, p.k, t)
         if i == i0 or not p.keep_b:
@@ -219,6 +223,7 @@ class _Body:
         core.set_flag(MTE1, M, slot)
 
         core.wait_flag(MTE1, M, slot)
+        # The first step along K overwrites the accumulators, so V must have read them.
         if t == 0:
             core.wait_flag(V, M, c)
         deep = self.x.shape[3]

@@ -192,7 +192,8 @@ def _portion(problem: Problem, tilings: Sequence[Tiling]) -> list[int]:
 def _portions(problem: Problem, chip: Chip, tilings: list[Tiling]) -> Iterator[list[Tiling]]:
     """Yield parts with about equal numbers of steps.
 
-    The longest tilings come first, so that at the end no process has a long part alone.
+    The longest tilings come first, so that no process still works on a long part after all others
+    have finished.
     """
     sized = sorted(((steps_of(problem.plan(chip, t)), t) for t in tilings), reverse=True)
     problem.check_steps(sized[0][0], sum(steps for steps, _ in sized))
@@ -239,12 +240,12 @@ def exhaustive(
     chip = load_chip(problem.chip)
     tilings = problem.tilings(chip)
     parts = list(_portions(problem, chip, tilings))
-    found: list[Candidate] = []
+    timed: list[Candidate] = []
     for part, times in _spread(problem, parts, jobs, scheduler):
-        found += map(Candidate, part, times)
+        timed += map(Candidate, part, times)
         if watch is not None:
-            watch(len(found), len(tilings))
-    return Tuned(tuple(sorted(found, key=_rank)[:keep]), len(found), len(tilings))
+            watch(len(timed), len(tilings))
+    return Tuned(tuple(sorted(timed, key=_rank)[:keep]), len(timed), len(tilings))
 
 
 def _spread(problem: Problem, parts: list[list[Tiling]], jobs: int | None, scheduler: str | None):

@@ -96,11 +96,13 @@ class Table:
         self.instructions = list(_flags(chip))
         core = Program(chip).core()
         deep, sum_dtype, _ = DTYPES[dtype]
+        # A cut has tiles of at most two sizes, so eight combinations describe all steps.
         sizes = [_sizes(cut) for cut in (p.m, p.k, p.n)]
         shape = tuple(len(x) for x in sizes)
         self.at = {
             name: np.full(shape, _ABSENT) for name in ("A1", "B1", "A0", "B0", "mmad", "V", "out")
         }
+        # Times do not depend on addresses, so every view is at the start of its buffer.
         gm, l1 = core.view("GM", 0, (1,), dtype), core.view("L1", 0, (1,), dtype)
         a0, b0 = core.view("L0A", 0, (1,), dtype), core.view("L0B", 0, (1,), dtype)
         c0, ub = core.view("L0C", 0, (1,), sum_dtype), core.view("UB", 0, (1,), out)

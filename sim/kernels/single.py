@@ -28,7 +28,7 @@ Body = Callable[[Core, int, dict[str, View]], None]
 
 
 def _needs(chip: Chip, cores: int | None, each: int, elements: int, products: int = 0) -> Needs:
-    """Return the needs of a kernel from those of one core, as all cores do the same.
+    """Return the ``Needs`` of a kernel whose cores all do the same, from those of one core.
 
     Parameters
     ----------
@@ -107,6 +107,7 @@ def _around(core: Core, v: dict[str, View], w: View, body: Body, name: str, time
         core.pipe_barrier()
     body(core, times, v)
     core.pipe_barrier()
+    # A kernel that measures loads computes its product afterwards, so that the loads show in C.
     if name not in ("cube", "cc2ub", "cc2ub+cast"):
         core.mmad(v["c"], v["a"], v["b"], m=_SIDE, k=_SIDE, n=_SIDE, init="zero")
         core.pipe_barrier()
@@ -182,6 +183,7 @@ def _transfers(title: str, name: str, way: str) -> Kernel:
                 if way == "in then out":
                     core.pipe_barrier()
             core.pipe_barrier()
+            # The last transfer in must reach y, or the result would not depend on it.
             if way == "in":
                 core.copy(near, back)
                 core.pipe_barrier()

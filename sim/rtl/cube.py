@@ -111,6 +111,57 @@ def matmul(
         If shapes do not match, the unit lacks the precision or the operation, ``indices`` is wrong
         for the unit, or ``stall_rate`` or ``threads`` is out of range.
     """
+    operands = _checked(config, a, b, c, indices, precision=precision, operation=operation)
+    if not isinstance(threads, int) or threads < 1:
+        raise ValueError(f"threads must be a positive number, not {threads!r}")
+    if not 0 <= stall_rate < 1:
+        raise ValueError(f"stall_rate must be within [0, 1), not {stall_rate!r}")
+    lead = operands.lead
+    run = _Run(config, operands)
+    ends = list(pairwise(run.bounds()))
+    with ThreadPoolExecutor(threads) as pool:
+        cycles = sum(pool.map(lambda span: run.stream(span[0], span[1], stall_rate), ends))
+    codes = run.d.astype(f"<u{config.result_bits(precision) // 8}", copy=False)
+    d = join_fractals(codes, *operands.shape).reshape(*lead, *operands.shape)
+    if precision == INT8:
+        d = d.view(np.int32)
+    return CubeProduct(
+        d=d,
+        beats=run.tiles * len(run.phases),
+        steps=run.tiles * sum(config.steps(phase.precision) for phase in run.phases),
+        cycles=cycles,
+        streams=len(ends),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Operands:
+    """The operands of a product, which fit each other and the unit; see ``matmul``."""
+
+    a: np.ndarray
+    b: np.ndarray
+    c: np.ndarray | None
+    indices: np.ndarray | None
+    precision: str
+    operation: str
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The shape (M, N) of the result."""
+        return self.a.shape[-2], self.b.shape[-1]
+
+    @property
+    def lead(self) -> tuple[int, ...]:
+        """The batch axes of the result."""
+        return np.broadcast_shapes(
+            *(x.shape[:-2] for x in (self.a, self.b, self.c) if x is not None)
+        )
+
+
+def _checked(
+    config: MatrixUnitConfig, a, b, c, indices, *, precision: str, operation: str
+) -> _Operands:
+    """Return the operands as arrays; raise what ``matmul`` documents if they do not fit."""
     config.terms(precision)
     if operation not in config.operations:
         names = ", ".join(config.operations)
@@ -119,9 +170,8 @@ def matmul(
         raise ValueError(
             f"precision must be 'fp32' with {operation} on a unit with fp32, not {precision!r}"
         )
-    is_complex = precision in config.complex_precisions
-    bits = config.operand_bits(precision) * (2 if is_complex else 1)
-    a, b = _codes(a, bits, "a"), _codes(b, bits, "b")
+    parts = 2 if precision in config.complex_precisions else 1
+    a, b = (_codes(x, parts * config.operand_bits(precision), n) for x, n in ((a, "a"), (b, "b")))
     if (indices is not None) != config.sparsity:
         rule = "given on a unit with sparsity" if config.sparsity else "None on a dense unit"
         raise ValueError(f"indices must be {rule}")
@@ -139,28 +189,11 @@ def matmul(
         if indices.shape != a.shape or (indices > 3).any() or (indices < 0).any():
             raise ValueError(f"indices must be from 0 to 3 and have the shape {a.shape} of a")
     shape = a.shape[-2], b.shape[-1]
-    leads = [a.shape[:-2], b.shape[:-2]]
     if c is not None:
-        c = _codes(c, config.result_bits(precision) * (2 if is_complex else 1), "c")
+        c = _codes(c, parts * config.result_bits(precision), "c")
         if c.shape[-2:] != shape:
             raise ValueError(f"c must be (M, N) = {shape}, not {c.shape}")
-        leads.append(c.shape[:-2])
-    if not isinstance(threads, int) or threads < 1:
-        raise ValueError(f"threads must be a positive number, not {threads!r}")
-    if not 0 <= stall_rate < 1:
-        raise ValueError(f"stall_rate must be within [0, 1), not {stall_rate!r}")
-    lead = np.broadcast_shapes(*leads)
-    run = _Run(config, a, b, c, precision, operation, lead, indices)
-    ends = list(pairwise(run.bounds()))
-    with ThreadPoolExecutor(threads) as pool:
-        cycles = sum(pool.map(lambda span: run.stream(span[0], span[1], stall_rate), ends))
-    codes = run.d.astype(f"<u{config.result_bits(precision) // 8}", copy=False)
-    d = join_fractals(codes, *shape).reshape(*lead, *shape)
-    beats = run.tiles * len(run.phases)
-    steps = run.tiles * sum(config.steps(phase.precision) for phase in run.phases)
-    if precision == INT8:
-        d = d.view(np.int32)
-    return CubeProduct(d=d, beats=beats, steps=steps, cycles=cycles, streams=len(ends))
+    return _Operands(a=a, b=b, c=c, indices=indices, precision=precision, operation=operation)
 
 
 def _codes(array, bits: int, name: str) -> np.ndarray:
@@ -178,17 +211,9 @@ def _model(config: MatrixUnitConfig) -> CompiledModel:
 class _Run:
     """A product in progress: its operands cut into fractals, and the results so far."""
 
-    def __init__(
-        self,
-        config: MatrixUnitConfig,
-        a,
-        b,
-        c,
-        precision: str,
-        operation: str,
-        lead: tuple[int, ...],
-        indices: np.ndarray | None = None,
-    ):
+    def __init__(self, config: MatrixUnitConfig, operands: _Operands):
+        a, b, c, indices = operands.a, operands.b, operands.c, operands.indices
+        precision, operation, lead = operands.precision, operands.operation, operands.lead
         self.config, self.operation = config, operation
         self.phases: list[Phase] = phases_of(config, precision, a.shape[-1], operation)
         self.parts = 2 if precision in config.complex_precisions else 1

@@ -41,6 +41,7 @@ class RtlCube:
         if dtype not in self.config.precisions:
             names = ", ".join(self.config.precisions)
             raise ValueError(f"dtype of mmad must be one of {names} on this unit, not {dtype!r}")
+        # Golden rounds a sum after every 32 bytes of K: 16 elements of FP16 or 32 of INT8.
         deep = 32 if dtype == "int8" else 16
         if self.config.terms(dtype) != deep:
             raise ValueError(f"unit must have {deep} terms of {dtype}, not {self.config}")
@@ -86,5 +87,6 @@ class RtlCube:
 
         kind = np.int8 if dtype == "int8" else np.uint16
         wide = np.int32 if dtype == "int8" else np.uint32
+        # The control of the unit does not look at the operands, so zeros take as many cycles.
         zeros = np.zeros((m, k), kind), np.zeros((k, n), kind), np.zeros((m, n), wide)
         return matmul(self.config, *zeros, precision=self._precision(dtype)).cycles

@@ -100,6 +100,7 @@ def _add_stream(into: list[Stream], name: str, signature: stream.Signature) -> N
 
 
 def _leaves(shape: Any, offset: int, path: tuple[str, ...], dims: tuple) -> list[Leaf]:
+    # Enumerations and the like become plain shapes; layouts are kept for their fields.
     while isinstance(shape, ShapeCastable) and not isinstance(shape, data.Layout):
         shape = shape.as_shape()
     if isinstance(shape, data.StructLayout):

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from vitruvian.golden.cube.shapes import check_addend, check_factors
 from vitruvian.golden.m3xu import Precision, as_precision, operand_dtype, result_dtype
 from vitruvian.hdl.cube import CONFIGS, MatrixUnitConfig
 
@@ -68,15 +69,10 @@ def compute(
     config = unit_for(kind.name, m=m, n=n, **settings)
     dtype = result_dtype(kind)
     a, b = (_checked(x, operand_dtype(kind), name) for x, name in ((a, "a"), (b, "b")))
-    if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-2]:
-        raise ValueError(
-            f"a and b must be (..., M, K) and (..., K, N) with one K, not {a.shape} and {b.shape}"
-        )
-    shape = a.shape[-2], b.shape[-1]
+    shape = check_factors(a, b)
     if c is not None:
         c = _checked(c, dtype, "c")
-        if c.shape[-2:] != shape:
-            raise ValueError(f"c must be (..., {shape[0]}, {shape[1]}), not {c.shape}")
+        check_addend(c, shape)
     lead = np.broadcast_shapes(*(x.shape[:-2] for x in (a, b, c) if x is not None))
     if not a.shape[-1] or 0 in (*lead, *shape):
         d = np.array(np.broadcast_to(dtype.type(0) if c is None else c, (*lead, *shape)))
@@ -149,9 +145,12 @@ def unit_for(
     present["multiplier_bits"] = UNIT.lane_bits
     present["window"] = UNIT.float_specs["fp32"].window if window else None
     changes = {name: value for name, value in requested.items() if value != present[name]}
+    # If possible, use the unit with all precisions: one compiled model then serves every call.
     shared = _unit(UNIT, changes)
     if shared and kind.name in shared.precisions and shared.spec(kind.name) == spec:
         return shared
+    # Complex products need the real precision as well, for the last elements of K; see
+    # ``sim.rtl.tiles.phases_of``.
     alone = ("fp32", "fp32c") if kind.is_complex else (kind.name,)
     config = replace(UNIT, precisions=alone, output=kind.output.name, **requested)
     if config.spec(kind.name) != spec:

@@ -409,7 +409,7 @@ class Rate:
         return self.fill - self.latency
 
     def relative(self, other: "Rate") -> Fraction:
-        """Return the multiply-accumulates per cycle and lane, relative to another list."""
+        """Return the ratio of this list's multiply-accumulates per cycle and lane to another's."""
         return self.macs_per_cycle / self.lanes / (other.macs_per_cycle / other.lanes)
 
 

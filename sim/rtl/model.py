@@ -60,6 +60,7 @@ class CompiledModel:
         return f"<CompiledModel {self.name}, latency {self.latency}>"
 
     def __del__(self):
+        # ``_idle`` does not exist if the library could not be loaded.
         for handle in getattr(self, "_idle", ()):
             self._library.vitruvian_delete(handle)
 
@@ -94,6 +95,8 @@ class CompiledModel:
         arrays, count = self._batch(inputs)
         results = [port.allocate(count) for port in self.interface.outputs]
         flat = [array for group in results for array in group]
+        # A result depends on its own vector only, so parts of the batch may run on different
+        # instances. ctypes releases Python's global lock during the calls.
         threads = max(1, min(threads, count // _SMALLEST_CHUNK))
         bounds = [count * n // threads for n in range(threads + 1)]
 

@@ -69,6 +69,7 @@ def split(text: str, top: str) -> tuple[str, dict[str, str]]:
     chosen: list[str] = []
     for name, match in modules.items():
         size = sum(len(modules[x][0]) for x in within(name))
+        # The wrapper passes ports by name, so escaped names are excluded.
         plain = re.fullmatch(r"[\w\s,]*", match[2])
         if name != top and plain and counts[name] >= _MIN_INSTANCES and size >= _MIN_TEXT:
             chosen.append(name)
@@ -82,6 +83,7 @@ def split(text: str, top: str) -> tuple[str, dict[str, str]]:
     needed = _reached(top, children, modules, chosen)
     rest = "".join(modules[name][0] for name in modules if name in needed)
     for name in chosen:
+        # The module's name must not enter the hash: it differs between designs with equal pieces.
         bare = name.lstrip("\\")
         body = "".join(modules[x][0] for x in within(name))
         body = re.sub(rf"\\?\b{re.escape(bare)}(?=[.\s(])", _renamer("piece"), body)

@@ -92,8 +92,11 @@ class Leaf:
         if array.shape and array.shape[1:] != self.shape:
             want = ", ".join(("N", *map(str, self.shape)))
             raise ValueError(f"{label} must have the shape ({want}), not {array.shape}")
+        # A signed array of the field's width holds two's complement codes: the bits stay as they
+        # are. In every other case a negative number in an unsigned field is an error.
         if array.dtype.kind == "i" and not self.signed and array.dtype.itemsize * 8 == self.width:
             array = array.view(array.dtype.str.replace("i", "u"))
+        # A dtype of exactly the field's width cannot hold a number that is too large.
         if array.dtype != self.dtype or self.width % 8 or self.words > 1:
             self._check_range(array, label)
         return np.asarray(array, dtype=self.dtype, order="C")
@@ -102,6 +105,7 @@ class Leaf:
         if not array.size:
             return
         if self.words > 1:
+            # All words but the highest use their 64 bits.
             top = self.width - 64 * (self.words - 1)
             if array.dtype != np.uint64:
                 raise TypeError(f"{label} must be uint64 words, low word first, not {array.dtype}")

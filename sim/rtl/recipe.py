@@ -61,6 +61,7 @@ class Recipe:
 
         The key also depends on the versions of the installed tools.
         """
+        # The text of ``shell.py`` determines the code around every piece.
         shell = Path(__file__).with_name("shell.py").read_text()
         return digest(*parts, self, shell, verilator().version, str(verilator().root), compiler())
 
@@ -118,6 +119,7 @@ class Recipe:
             (folder / "shell.cpp").write_text(shell.driver)
             self._verilate(self.verilate, f"V{name}", f"{name}_shell", work, [source])
             units = self._join([*sorted(work.glob("*.cpp")), folder / "shell.cpp"], work)
+            # Verilator's C++ is large, and nothing needs it once the object files exist.
             for path in self._compile(units, work):
                 path.rename(folder / path.name)
             shutil.rmtree(work)
@@ -147,6 +149,7 @@ class Recipe:
 
     def _flags(self) -> list[str]:
         include = verilator().root / "include"
+        # GNU's unique symbols would be shared between the libraries of all models in a process.
         own = [] if _is_clang() else ["-fno-gnu-unique"]
         return [*self.compile, *own, f"-I{include}", f"-I{include / 'vltstd'}"]
 
@@ -177,6 +180,7 @@ class Recipe:
         Verilator writes many small files, whose headers take longer to compile than the files
         themselves. A small design becomes a single unit, with the code that runs once at its end.
         """
+        # Verilator marks the files with code that runs once, such as constructors, by these names.
         slow = [x for x in sources if "__Slow" in x.name or "__Syms" in x.name]
         fast = [x for x in sources if x not in slow]
         if sum(source.stat().st_size for source in sources) <= _ALONE_BYTES:

@@ -1,4 +1,4 @@
-"""A run through the streams of a unit: its memory, its result and its errors."""
+"""One run of a model with streams: the arrays that it uses, its result and its errors."""
 
 import ctypes
 from collections.abc import Mapping, Sequence
@@ -92,6 +92,7 @@ class StreamRun:
         self.plain = [port.allocate(1) for port in face.outputs]
         self.cycles_in = [np.zeros(n, np.uint64) for n in self.items]
         self.cycles_out = [np.zeros(n, np.uint64) for n in self.expected]
+        # One element more than needed, so that a unit without such streams has a valid address.
         self.done_in = np.zeros(len(self.items) + 1, np.uint64)
         self.done_out = np.zeros(len(self.expected) + 1, np.uint64)
 
@@ -120,6 +121,7 @@ class StreamRun:
         ValueError
             If a rate is out of range or names an unknown stream.
         """
+        # The C structure holds addresses only, so the arrays must be kept alive as long as the run.
         keep: list[Any] = []
 
         def point(value: Any) -> int:
@@ -143,6 +145,8 @@ class StreamRun:
         for name, rate in rates.items():
             if not 0 <= rate < 1:
                 raise ValueError(f"stall_rate of {name} must be within [0, 1), not {rate!r}")
+        # A stall rate is passed as a threshold for random numbers of 32 bits. Without a reset, its
+        # cycle is the largest number, which no run reaches.
         job = Job(
             seed=seed & (2**64 - 1),
             quiet_limit=quiet_limit,

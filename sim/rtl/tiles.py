@@ -144,6 +144,8 @@ def cut_operands(
     left, right = (np.ascontiguousarray(x).view(word) for x in (a, b))
     rest = left.shape[-1] % terms
     if precision in config.complex_precisions and rest:
+        # The last elements become beats of real elements; see ``phases_of``. The filler of a matrix
+        # product is −0, whose code is also the mask of the sign bit.
         left, x = np.split(left, [left.shape[-1] - rest], axis=-1)
         right, y = np.split(right, [right.shape[-1] - rest], axis=-1)
         pairs = real_operands(x, y, filler)
@@ -190,6 +192,8 @@ def cut_sparse(
     beats = left.shape[-1] // pairs
     index = _filled(np.ascontiguousarray(indices, np.uint8), pairs, 0)
     bits = (index[..., None] >> np.arange(2, dtype=np.uint8) & 1).reshape(*index.shape[:-1], -1)
+    # Lane l of B's bus gets row l mod 4 of group l // 4 of the beat. (With one value per beat, two
+    # successive beats use the same group.) Lanes that the beat does not use get row K, a filler.
     lanes = np.arange(config.k * GROUP // KEPT)
     group = np.arange(beats)[:, None] * pairs // KEPT + lanes // GROUP
     rows = np.where(lanes // GROUP * KEPT < pairs, group * GROUP + lanes % GROUP, b.shape[-1])
@@ -252,6 +256,7 @@ def _filled(words: np.ndarray, terms: int, filler: int) -> np.ndarray:
 
 def _bus(words: np.ndarray, side: int, terms: int, octets: int) -> np.ndarray:
     batch, height, width = words.shape
+    # The results of rows beyond the matrix are dropped by ``join_fractals``, so they may be zero.
     full = np.zeros((batch, _up(height, side) * side, width), words.dtype)
     full[:, :height] = words
     split = full.reshape(batch, -1, side, width // terms, terms).swapaxes(2, 3)
@@ -297,6 +302,7 @@ def cut_fractals(config: MatrixUnitConfig, codes: np.ndarray, bits: int) -> np.n
         Words of the unit, whose upper bits are 0 if the codes are narrower.
     """
     batch, height, width = codes.shape
+    # A complex code is two words, the real part first.
     parts = 8 * codes.dtype.itemsize // bits
     words = np.ascontiguousarray(codes).view(f"<u{bits // 8}")
     words = words.astype(f"<u{config.word_bits // 8}", copy=False)

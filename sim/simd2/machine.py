@@ -28,7 +28,7 @@ def padding(op: Op) -> tuple[float, float]:
     """Return the values that pad A and B along K without changing a bit of D.
 
     Under min and max the padding is NaN: a NaN loses against every number, and C stays NaN if it
-    is NaN. ``no_edge`` would not do: it would replace a C that is NaN, and in maxmul a negative
+    is NaN. ``no_edge`` is not suitable: it would replace a C that is NaN, and in maxmul a negative
     product. A sum is padded with −0 · +0 = −0, which changes no sum. A sum of squares is never −0,
     so (0 − 0)² = +0 does not change it.
     """

@@ -93,8 +93,8 @@ class CompiledSparseUnit:
 
             _check_squares(settings)
             config = replace(_config(unit.m, unit.n, unit.k, unit.preset), sparsity=True)
-            found = compute(op, values, b, c, indices=indices, config=config)
-            return found.d, found.cycles
+            result = compute(op, values, b, c, indices=indices, config=config)
+            return result.d, result.cycles
 
         return mmo
 

@@ -84,6 +84,8 @@ def fft(x, gemm, *, largest_radix: int = LARGEST_RADIX) -> np.ndarray:
         raise ValueError("x must have at least one axis")
     shape, left = x.shape, x.shape[0]
     for radix in radices(left, largest_radix):
+        # Stockham: the first axis of x is the digit that this stage transforms; the result's first
+        # axis is the next digit, and the transformed digits follow in their final order.
         k = np.arange(radix)
         left //= radix
         y = gemm(roots(np.outer(k, k), radix), x.reshape(radix, -1)).reshape(radix, left, -1)

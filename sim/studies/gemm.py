@@ -46,6 +46,7 @@ def exact_product(a, b) -> tuple[np.ndarray, np.ndarray]:
 
 def _halves(x):
     """Return two numbers of at most 26 bits (and a sign) with the sum x: Veltkamp's split."""
+    # Dekker 1971: the rounding of ``big`` cuts x after its upper 26 bits.
     big = x * (2.0**27 + 1)
     high = big - (big - x)
     return high, x - high

@@ -80,6 +80,7 @@ def rf_matrix(flip: float, phase: float) -> np.ndarray:
     -------
     (3, 3) ndarray of complex128
     """
+    # Weigel 2015, the transition matrix of a pulse with the flip angle α and the phase φ.
     c, s, i = np.cos(flip / 2) ** 2, np.sin(flip / 2) ** 2, 1j
     sine, rotation = np.sin(flip), np.exp(1j * phase)
     return np.array(

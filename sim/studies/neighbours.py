@@ -86,6 +86,7 @@ def wrong_share(neighbours, distances) -> float:
     distances : (P, Q) ndarray
         Exact distances. If points are equally far away, any of them counts as correct.
     """
+    # Comparing distances instead of indices makes ties count as correct.
     last = np.sort(distances, axis=1)[:, neighbours.shape[1] - 1]
     return float((np.take_along_axis(distances, neighbours, axis=1) > last[:, None]).mean())
 

@@ -88,6 +88,7 @@ def run_checks(
                 outcome = _run(check, vectors, seed)
             yield position, outcome
         return
+    # A check holds functions that cannot be pickled, so a worker gets its name and imports it.
     named = dict(order)
     began: dict[int, float] = {}
 
@@ -103,6 +104,8 @@ def run_checks(
                 compiling(event.key)
             elif event.kind == "done":
                 yield event.key, event.value
+            # ``_run`` catches the exceptions of a check, so only the end of its process fails a row
+            # here. Any other exception is a missing tool and ends the command.
             elif isinstance(event.value, WorkerKilled):
                 check = named[event.key]
                 seconds = time.monotonic() - began[event.key]

@@ -28,9 +28,9 @@ b110 "
 
 def test_the_picture_is_up_to_date():
     """Run ``python -m vitruvian.sim.bench.cube.waveform`` if this test fails."""
-    found = rows(simulate())
-    assert draw(found) == PICTURE.read_text()
-    by_label = {row.label: row.values for row in found}
+    drawn = rows(simulate())
+    assert draw(drawn) == PICTURE.read_text()
+    by_label = {row.label: row.values for row in drawn}
     # The beat that accumulates waits for the one before; its result comes after the latency, 3.
     assert by_label["i.ready"][:3] == [1, 0, 1]
     assert by_label["o.valid"].index(1) == 2 + 3

@@ -22,16 +22,16 @@ PAIRS = 2 * 3**2
 
 def test_each_opcode_follows_each():
     opcodes = opcodes_of(UNITS["m3xu"])
-    found = draw_opcodes(np.random.default_rng(1), opcodes, 100)
-    assert len(found) == 100 and len(opcodes) == 6
-    assert set(pairwise(found)) == set(product(opcodes, repeat=2))
+    opcodes_drawn = draw_opcodes(np.random.default_rng(1), opcodes, 100)
+    assert len(opcodes_drawn) == 100 and len(opcodes) == 6
+    assert set(pairwise(opcodes_drawn)) == set(product(opcodes, repeat=2))
     assert len(draw_opcodes(np.random.default_rng(1), opcodes, 0)) == 72
 
 
 def test_rows_are_of_both_dataflows_and_every_precision():
-    found = {check.name for check in checks()}
-    assert len(found) == 2 * 4 and all(name.startswith("m3xu.MmaUnit ") for name in found)
-    assert "m3xu.MmaUnit m3xu_systolic stalls, resets" in found
+    names = {check.name for check in checks()}
+    assert len(names) == 2 * 4 and all(name.startswith("m3xu.MmaUnit ") for name in names)
+    assert "m3xu.MmaUnit m3xu_systolic stalls, resets" in names
     assert UNITS["m3xu"].dataflow == "broadcast" and UNITS["m3xu_systolic"].dataflow == "systolic"
     assert {o.precision.name for o in opcodes_of(UNITS["m3xu"])} == set(UNITS["m3xu"].precisions)
 

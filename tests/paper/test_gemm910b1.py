@@ -23,17 +23,17 @@ MEASURED = {
 }
 UNITS = (Unit.M, Unit.MTE1, Unit.MTE2, Unit.FIX)
 
-#: What is to be reached: error of the time in per cent, of the shares in points.
+#: Goals: error of the time in per cent, and of the shares in percentage points.
 TIME = {1536: 10, 3072: 3, 6144: 3, 7680: 3}
 POINTS = 8
 
-#: Misses, with what is found: see docs/results/gemm910b1.md.
+#: Missed goals, with the measured errors; see docs/results/gemm910b1.md.
 MISSED = {(7680, "time"): -5.5, (1536, Unit.MTE2): -9.8}
 
 
 @pytest.fixture(scope="module")
 def predicted():
-    chip, found = load_chip("ascend910b"), {}
+    chip, times = load_chip("ascend910b"), {}
     for size in MEASURED:
         low, streams = lower_gemm(size, size, size, chip=chip)
         report = Report("gemm", chip, low, streams, engine.run(low))
@@ -43,8 +43,8 @@ def predicted():
             mine = (low.unit[part] == unit) & (low.kind[part] == 0)
             time = (report.times.end - report.times.start)[part][mine].sum()
             busy[unit] = 100 * float(time) / report.times.total
-        found[size] = report.total_s * 1e3, busy
-    return found
+        times[size] = report.total_s * 1e3, busy
+    return times
 
 
 @pytest.mark.parametrize("size", MEASURED)
@@ -72,6 +72,6 @@ def test_the_document_has_these_figures(predicted, root):
         (row,) = (line for line in text.splitlines() if line.startswith(f"| {size} |"))
         numbers = [float(x) for x in re.findall(r"-?\+?\d+\.?\d*", row.replace("*", ""))]
         shown = [numbers[2], *numbers[4::2]]
-        found = [milliseconds, *busy.values()]
-        assert shown == pytest.approx(found, abs=0.051, rel=1e-3)
+        times = [milliseconds, *busy.values()]
+        assert shown == pytest.approx(times, abs=0.051, rel=1e-3)
         assert shown[0] == pytest.approx(milliseconds, abs=0.00006)

@@ -38,8 +38,8 @@ def measured(root, tmp_path_factory):
     file = tmp_path_factory.mktemp("area") / "m3xu.json"
     command = [sys.executable, "-m", "vitruvian", "area", "m3xu", "--variant", names]
     subprocess.run([*command, "--json", str(file)], cwd=root, capture_output=True, check=True)
-    found = json.loads(file.read_text())["rows"]
-    return {row["configuration"]["variant"]: row["targets"] for row in found}
+    measured = json.loads(file.read_text())["rows"]
+    return {row["configuration"]["variant"]: row["targets"] for row in measured}
 
 
 @pytest.fixture(scope="module")

@@ -22,17 +22,17 @@ TABLE_2_2 = [
     ("HMMA.16416.F32.FP32", "fp32", "fp32", (16, 8, 8)),
     ("HMMA.16216.F32C.FP32C", "fp32", "fp32c", (16, 8, 4)),
 ]
-#: The one that is left out, for its results: all of a unit's have one format, here FP32.
+#: The instruction that no unit has, because all results of a unit have one format, here FP32.
 LEFT_OUT = ("HMMA.16816.F16", "fp16", "fp16", (16, 8, 16))
 PIPELINES = ("m3xu", "m3xu_pipelined", "m3xu_systolic")
 
 
 @lru_cache
 def rate(unit, opcode):
-    found = measure(UNITS[unit], [opcode] * 12, name=opcode.mnemonic)
-    assert found.mismatches == 0 and found.bubbles == 0
-    assert len(set(found.each)) == 1, "every instruction takes as long as the others"
-    return found
+    measured = measure(UNITS[unit], [opcode] * 12, name=opcode.mnemonic)
+    assert measured.mismatches == 0 and measured.bubbles == 0
+    assert len(set(measured.each)) == 1, "every instruction takes as long as the others"
+    return measured
 
 
 def cycles(unit, opcode):
@@ -41,9 +41,12 @@ def cycles(unit, opcode):
 
 @pytest.mark.parametrize(("name", "output", "input", "shape"), TABLE_2_2)
 def test_table_2_2(name, output, input, shape):
-    found = [o for o in Opcode if o.precision.name == input and o.shape == shape]
-    assert len(found) == 1
-    assert found[0].precision.output.name == output and found[0].fragment("d").format.name == output
+    opcodes = [o for o in Opcode if o.precision.name == input and o.shape == shape]
+    assert len(opcodes) == 1
+    assert (
+        opcodes[0].precision.output.name == output
+        and opcodes[0].fragment("d").format.name == output
+    )
 
 
 def test_table_2_2_is_here_but_for_fp16_results():

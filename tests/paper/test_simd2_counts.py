@@ -78,11 +78,11 @@ def test_the_worst_case_is_reached(vertices):
     """A path needs all lg|V| iterations, and they suffice."""
     path = np.full((vertices, vertices), np.inf)
     path[np.arange(vertices - 1), np.arange(1, vertices)] = 1
-    found = solve("apsp", path, check=False)
-    assert 2**found.iterations == vertices
-    assert found.values[0, -1] == vertices - 1
+    result = solve("apsp", path, check=False)
+    assert 2**result.iterations == vertices
+    assert result.values[0, -1] == vertices - 1
     machine, d = Machine(), np.where(np.eye(vertices) > 0, 0, path).astype(np.float32)
-    for _ in range(found.iterations - 1):
+    for _ in range(result.iterations - 1):
         d = machine.apply("minplus", d, d, d)
     assert np.isinf(d[0, -1])
 

@@ -18,18 +18,18 @@ CHIP = load_chip("ascend310")
 PEAK = float(CHIP.peak_operations())
 
 
-def best(width: int, ratio: int, **how):
-    problem = Problem(width, width, ratio * width, **how)
+def best(width: int, ratio: int, **options):
+    problem = Problem(width, width, ratio * width, **options)
     return problem, guided(problem).best[0]
 
 
 @pytest.fixture(scope="module")
 def shares():
-    found = {}
+    shares = {}
     for width, ratio in ((128, 2), (128, 6), (256, 2), (256, 6), (512, 4)):
         seconds = best(width, ratio)[1].seconds
-        found[width, ratio] = 2 * width**3 * ratio / seconds / PEAK
-    return found
+        shares[width, ratio] = 2 * width**3 * ratio / seconds / PEAK
+    return shares
 
 
 def test_the_share_of_the_peak_grows_with_the_scale(shares):

@@ -82,8 +82,8 @@ def test_alg_2_is_the_engine_without_contention(seed):
     if not core.instructions:
         return
     closed = main_procedure(events_of(core), CHIP.launch_s)
-    found = seconds(engine.run(*lower(core.program)).end)
-    for want, got in zip(closed, found, strict=True):
+    ends = seconds(engine.run(*lower(core.program)).end)
+    for want, got in zip(closed, ends, strict=True):
         assert abs(got - want) <= CLOSE * want
 
 
@@ -119,24 +119,24 @@ def transfers(*parts: tuple[int, Unit, int, int]) -> list[tuple[Fraction, Fracti
         core.copy(dst[:nbytes], src[:nbytes])
     low, streams = lower(program)
     times = engine.run(low, streams)
-    found = {}
+    ends_by = {}
     for stream, first in zip(streams, low.first.tolist(), strict=False):
-        for i, one in enumerate(stream.instructions, first):
-            if one.path:
+        for i, instr in enumerate(stream.instructions, first):
+            if instr.path:
                 ends = int(times.start[i] + low.init[i]), int(times.end[i])
-                found[stream.index, one.unit] = tuple(Fraction(t, 10**18) for t in ends)
-    return [found[number, unit] for number, unit, _, _ in parts]
+                ends_by[stream.index, instr.unit] = tuple(Fraction(t, 10**18) for t in ends)
+    return [ends_by[number, unit] for number, unit, _, _ in parts]
 
 
 @settings(max_examples=100)
 @given(st.integers(1, 1 << 17), st.integers(1, 1 << 17), st.integers(1, 3000))
-def test_fig_2_9_both_cases(one, two, nops):
+def test_fig_2_9_both_cases(first, second, nops):
     """Contention that begins and ends within two transfers, eq. 2.6 and 2.7."""
-    found = transfers((0, Unit.MTE2, one, 0), (0, Unit.MTE3, two, nops))
+    ends = transfers((0, Unit.MTE2, first, 0), (0, Unit.MTE3, second, nops))
     begin = CHIP.launch_s + INIT
     stall = nops / CHIP.clock_hz
-    want = overlapping((begin, Fraction(one)), (begin + stall, Fraction(two)), C1, C2)
-    for (_, got), end in zip(found, want, strict=True):
+    want = overlapping((begin, Fraction(first)), (begin + stall, Fraction(second)), C1, C2)
+    for (_, got), end in zip(ends, want, strict=True):
         assert abs(got - end) <= CLOSE * end
 
 
@@ -159,9 +159,9 @@ def test_fig_2_5_three_segments(nops, where):
         parts = ((where[0], Unit.MTE2, size, 0), (where[1], Unit.MTE3, fixed, nops))
         times.append([end - begin for begin, end in transfers(*parts)])
     stall = nops / CHIP.clock_hz
-    for size, found in zip(sizes, times, strict=True):
+    for size, measured in zip(sizes, times, strict=True):
         want = contention_times(Fraction(size), Fraction(fixed), stall, C1, C2)
-        assert all(abs(f - w) <= CLOSE * w for f, w in zip(found, want, strict=True)), size
+        assert all(abs(f - w) <= CLOSE * w for f, w in zip(measured, want, strict=True)), size
     turns = [stall * C1, stall * C1 + fixed]  # sizes at which contention begins and ends
     slopes = {"e": (1 / C1, 2 / C2, 1 / C1), "f": (0, 2 / C2 - 1 / C1, 0)}
     seen = set()
@@ -196,7 +196,7 @@ def test_fig_2_6_turns_gather_at_blocks():
     """
     size, block, stalls = 1 << 15, 1 << 12, range(60, 930, 10)
     times: dict[int, list[Fraction]] = {0: [], block: []}
-    for grain, found in times.items():
+    for grain, measured in times.items():
         for nops in stalls:
             core = Program(CHIP).core()
             x = core.program.tensor("x", (1 << 18,), "int8")
@@ -206,7 +206,7 @@ def test_fig_2_6_turns_gather_at_blocks():
             core.copy(x, u)
             low, streams = lower(core.program)
             end = engine.run(low, streams, block_bytes=grain).end[0]
-            found.append(Fraction(int(end), 10**18) - CHIP.launch_s - INIT)
+            measured.append(Fraction(int(end), 10**18) - CHIP.launch_s - INIT)
     assert all(a > b for a, b in pairwise(times[0]))
     levels = sorted(set(times[block]), reverse=True)
     assert len(levels) == size // block and abs(levels[-1] - size / C1) < Fraction(1, 10**15)
@@ -277,16 +277,16 @@ def test_fig_2_2_the_order_of_flags_decides():
 
 def test_the_table_of_fig_2_2_is_what_comes_out(root):
     text = (root / "docs" / "results" / "verrocchio.md").read_text()
-    found = re.search(r"<!-- figures -->(.*)<!-- /figures -->", text, re.S)
-    assert found
-    rows = [line.strip("|").split("|") for line in found[1].strip().splitlines()[2:]]
+    block = re.search(r"<!-- figures -->(.*)<!-- /figures -->", text, re.S)
+    assert block
+    rows = [line.strip("|").split("|") for line in block[1].strip().splitlines()[2:]]
     assert len(rows) == 5
     for row in rows:
         kib, a, b, ratio = map(float, row)
-        one = ab_kernel(Unit.MTE2, Unit.MTE3, int(kib) << 10)
-        two = ab_kernel(Unit.MTE3, Unit.MTE2, int(kib) << 10)
-        assert (a, b) == (round(float(one) * 1e9, 1), round(float(two) * 1e9, 1))
-        assert ratio == round(float(one / two), 3)
+        kernel = ab_kernel(Unit.MTE2, Unit.MTE3, int(kib) << 10)
+        reverse = ab_kernel(Unit.MTE3, Unit.MTE2, int(kib) << 10)
+        assert (a, b) == (round(float(kernel) * 1e9, 1), round(float(reverse) * 1e9, 1))
+        assert ratio == round(float(kernel / reverse), 3)
 
 
 def staggered(chip, cores: int, size: int, delta: Fraction, shared: bool) -> Fraction:

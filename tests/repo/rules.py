@@ -81,13 +81,13 @@ def imports(source: str, module: str, *, package: bool = False) -> Iterator[tupl
 
 def violations(source: str, module: str, *, package: bool = False) -> list[str]:
     """Return a line of text for each import that breaks a rule."""
-    found = []
+    violations = []
     for line, name in imports(source, module, package=package):
         bare = name.split(".")[0] in OURS
         reason = "import vitruvian." + name if bare else _forbidden(_short(module), _short(name))
         if reason:
-            found.append(f"{module}:{line}: imports {name}: {reason}")
-    return found
+            violations.append(f"{module}:{line}: imports {name}: {reason}")
+    return violations
 
 
 def _short(name: str) -> str:

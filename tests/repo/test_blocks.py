@@ -14,8 +14,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 def blocks(text: str) -> list[tuple[int, str]]:
     """Return (line, source) of every Python block of a page."""
-    found = re.finditer(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    return [(text.count("\n", 0, match.start()) + 2, match[1]) for match in found]
+    matches = re.finditer(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [(text.count("\n", 0, match.start()) + 2, match[1]) for match in matches]
 
 
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
@@ -42,10 +42,10 @@ def test_a_block_runs_as_it_is_printed(page, line, source, monkeypatch):
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
 def test_the_blocks_of_a_tutorial_run_in_turn(page, monkeypatch):
     monkeypatch.chdir(ROOT)
-    found = blocks(page.read_text())
-    assert len(found) >= 3
+    examples = blocks(page.read_text())
+    assert len(examples) >= 3
     names: dict[str, object] = {"__name__": "__main__"}
-    for line, source in found:
+    for line, source in examples:
         run(page, line, source, names)
 
 

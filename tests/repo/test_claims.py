@@ -23,32 +23,32 @@ def documented(text: str) -> Iterator[str]:
 
 def missing(tree: ast.Module) -> list[str]:
     """Return names that the docstring of a record describes although the record lacks them."""
-    found = []
-    for one in ast.walk(tree):
-        if not isinstance(one, ast.ClassDef):
+    violations = []
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ClassDef):
             continue
-        made_by = [ast.unparse(x) for x in (*one.decorator_list, *one.bases)]
+        made_by = [ast.unparse(x) for x in (*node.decorator_list, *node.bases)]
         if not any("dataclass" in x or x == "NamedTuple" for x in made_by):
             continue
         fields = {
             n.target.id
-            for n in one.body
+            for n in node.body
             if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)
         }
-        fields |= {n.name for n in one.body if isinstance(n, ast.FunctionDef)}
-        names = documented(ast.get_docstring(one) or "")
-        found += [f"{one.name}.{name}" for name in names if name not in fields]
-    return found
+        fields |= {n.name for n in node.body if isinstance(n, ast.FunctionDef)}
+        names = documented(ast.get_docstring(node) or "")
+        violations += [f"{node.name}.{name}" for name in names if name not in fields]
+    return violations
 
 
 def test_records_have_the_fields_that_they_document(root: Path):
-    found = {}
+    violations = {}
     for package in OURS:
         for path in sorted((root / package).rglob("*.py")):
             names = missing(ast.parse(path.read_text()))
             if names:
-                found[str(path.relative_to(root))] = names
-    assert not found
+                violations[str(path.relative_to(root))] = names
+    assert not violations
 
 
 def test_a_field_that_is_only_documented_is_found():

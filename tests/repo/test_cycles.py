@@ -23,16 +23,18 @@ def edges(known: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
             while target and target not in known:
                 target = target.rpartition(".")[0]
             if target:
-                one, other = folder(name, known), folder(target, known)
-                if not f"{one}.".startswith(f"{other}.") and not f"{other}.".startswith(f"{one}."):
-                    yield one, other
+                first, other = folder(name, known), folder(target, known)
+                if not f"{first}.".startswith(f"{other}.") and not f"{other}.".startswith(
+                    f"{first}."
+                ):
+                    yield first, other
 
 
 def cycle(pairs: list[tuple[str, str]]) -> list[str]:
     """Return the folders of a cycle, or an empty list."""
     graph: dict[str, set[str]] = {}
-    for one, other in pairs:
-        graph.setdefault(one, set()).add(other)
+    for first, other in pairs:
+        graph.setdefault(first, set()).add(other)
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:

@@ -9,12 +9,12 @@ from tests.repo.rules import OURS, imports, modules, violations
 
 
 def test_every_module_keeps_the_rules(root):
-    found, count = [], 0
+    broken, count = [], 0
     for module, path in modules(root).items():
         count += 1
-        found += violations(path.read_text(), module, package=path.name == "__init__.py")
+        broken += violations(path.read_text(), module, package=path.name == "__init__.py")
     assert count > 20
-    assert not found, "\n".join(found)
+    assert not broken, "\n".join(broken)
 
 
 @pytest.mark.parametrize(

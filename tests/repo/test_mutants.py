@@ -46,12 +46,12 @@ CHANGES = [
 
 
 def test_every_kind_of_change_is_found_and_compiles():
-    found = mutants("cut.py", SOURCE)
-    assert sorted(m.change for m in found) == sorted(CHANGES)
-    texts = {m.apply(SOURCE) for m in found}
-    assert len(texts) == len(found) and SOURCE not in texts
-    assert all(m.compiles(SOURCE) for m in found)
-    (small,) = [m for m in found if m.change == "< → <="]
+    copies = mutants("cut.py", SOURCE)
+    assert sorted(m.change for m in copies) == sorted(CHANGES)
+    texts = {m.apply(SOURCE) for m in copies}
+    assert len(texts) == len(copies) and SOURCE not in texts
+    assert all(m.compiles(SOURCE) for m in copies)
+    (small,) = [m for m in copies if m.change == "< → <="]
     assert b"if x <= low and" in small.apply(SOURCE) and small.line == 8
 
 

@@ -59,12 +59,12 @@ def foreign(text: str) -> list[str]:
 
 
 def test_no_file_names_a_machine(root):
-    found = {
+    violations = {
         str(path.relative_to(root)): names
         for path in files(root)
         if path.suffix in TEXT and (names := foreign(path.read_text(errors="replace")))
     }
-    assert not found
+    assert not violations
 
 
 @pytest.mark.parametrize("text", ["x = '/tm" + "p/x'", "cd /wor" + "k/main", "`/roo" + "t/.cache`"])
@@ -82,22 +82,22 @@ def undocumented(source: str) -> list[str]:
     tree = ast.parse(source)
     if not tree.body:  # an empty __init__.py
         return []
-    found = [] if ast.get_docstring(tree) else ["the module"]
+    violations = [] if ast.get_docstring(tree) else ["the module"]
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             if not node.name.startswith("_") and not ast.get_docstring(node):
-                found.append(node.name)
-    return found
+                violations.append(node.name)
+    return violations
 
 
 @pytest.mark.parametrize("package", [*OURS, "vitruvian"])
 def test_everything_public_has_a_docstring(root, package):
-    found = {
+    violations = {
         str(path.relative_to(root)): names
         for path in sorted((root / package).rglob("*.py"))
         if (names := undocumented(path.read_text()))
     }
-    assert not found
+    assert not violations
 
 
 def test_a_missing_docstring_is_noticed():
@@ -123,11 +123,11 @@ def test_everything_installed_is_pinned(root):
     import tomllib
 
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
-    wanted = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
+    requirements = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
     lines = (root / "constraints.txt").read_text().splitlines()
     pins = dict(line.split("==") for line in lines if line and not line.startswith("#"))
     pins = {_plain(name): version for name, version in pins.items()}
-    for requirement in wanted:
+    for requirement in requirements:
         assert _plain(re.split(r"[\[<>=]", requirement)[0]) in pins, requirement
     for installed in importlib.metadata.distributions():
         name = _plain(installed.metadata["Name"])

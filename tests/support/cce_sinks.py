@@ -9,7 +9,7 @@ FORMATS |= {"int32": "<i", "uint32": "<I", "int64": "<q", "uint64": "<Q"}
 
 
 class Recorder:
-    """Keeps every call; scalar accesses work on its own bytes."""
+    """A sink that records every call and holds the memory of scalar loads and stores."""
 
     def __init__(self):
         self.calls: list[Call] = []
@@ -45,7 +45,10 @@ class Recorder:
 
 
 def run(text: str, arguments=(), *, sink=None, **options) -> Recorder:
-    """Read and run a kernel; `options` of both."""
+    """Read a kernel, run it, and return its sink.
+
+    ``options`` are keyword arguments of ``read`` or of ``Kernel.run``.
+    """
     own = {k: options.pop(k) for k in ("entry", "defines", "directory") if k in options}
     sink = sink or Recorder()
     read(text, "k.cce", **own).run(sink, arguments, **options)
@@ -53,12 +56,12 @@ def run(text: str, arguments=(), *, sink=None, **options) -> Recorder:
 
 
 def body(statements: str, parameters: str = "__gm__ int64_t *out", before: str = "") -> str:
-    """A kernel of one function."""
+    """Return the text of a kernel whose only function consists of ``statements``."""
     return f"{before}\n__global__ __aicore__ void k({parameters}) {{\n{statements}\n}}\n"
 
 
 def results(statements: str, count: int, dtype: str = "int64", before: str = "") -> list:
-    """What statements put into `out`."""
+    """Run statements as a kernel, and return the values that they write to ``out``."""
     kind = {"fp16": "half", "fp32": "float"}.get(dtype, f"{dtype}_t")
     sink = run(body(statements, f"__gm__ {kind} *out", before), [0])
     return sink.values("GM", dtype, count)

@@ -1,7 +1,7 @@
-"""Call every compiled loop of golden and sim with operands that reach its corners.
+"""Call every compiled loop of golden and sim with operands that reach its extreme indices.
 
-`test_compiled_loops` runs this in a process in which Numba checks every index:
-NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=EMPTY python -m tests.support.compiled_loops
+``test_compiled_loops`` runs this program in a process in which Numba checks every index:
+``NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=EMPTY python -m tests.support.compiled_loops``
 """
 
 import argparse
@@ -38,11 +38,11 @@ from vitruvian.sim.davinci.timing.lowering import lower
 ROOT = Path(__file__).parent.parent.parent
 
 
-# Finding what is compiled
+# The compiled functions
 
 
 def modules() -> Iterator:
-    """Import every module of golden and sim whose text names Numba's compilers."""
+    """Import and yield every module of golden and sim whose text contains the word numba."""
     for path in sorted(
         path for folder in ("golden", "sim") for path in (ROOT / folder).rglob("*.py")
     ):
@@ -51,12 +51,12 @@ def modules() -> Iterator:
 
 
 def dotted(path: Path) -> str:
-    """Return the name that a module of a package is imported by."""
+    """Return the name by which a module is imported."""
     return ".".join(("vitruvian", *path.relative_to(ROOT).with_suffix("").parts))
 
 
 def compiled_on_demand() -> Iterator[str]:
-    """Names of the functions that modules of sim hand to `compiling.fitting`."""
+    """Yield the names of the functions that modules of sim pass to ``compiling.fitting``."""
     for path in sorted((ROOT / "sim").rglob("*.py")):
         text = path.read_text(encoding="utf-8")
         if "fitting" not in text:
@@ -67,50 +67,53 @@ def compiled_on_demand() -> Iterator[str]:
 
 
 def loops() -> dict[str, Dispatcher]:
-    """Every compiled function by its full name; what is compiled on demand, compiled."""
-    found = {}
+    """Return every compiled function by its full name.
+
+    The result includes the functions that are compiled only for large programs.
+    """
+    dispatchers = {}
     for module in modules():
         for name, value in vars(module).items():
             if isinstance(value, Dispatcher) and value.py_func.__module__ == module.__name__:
                 if value.targetoptions.get("inline") == "always":
                     continue  # it is compiled within those that call it
-                found[f"{module.__name__}.{name}"] = value
+                dispatchers[f"{module.__name__}.{name}"] = value
     on_demand = set(compiled_on_demand())
     for path in sorted((ROOT / "sim" / "davinci").rglob("*compiled.py")):
         module = importlib.import_module(dotted(path))
         for name, function in inspect.getmembers(module, inspect.isfunction):
             if name in on_demand and function.__module__ == module.__name__:
-                found[f"{module.__name__}.{name}"] = compiling.compiled(function)
+                dispatchers[f"{module.__name__}.{name}"] = compiling.compiled(function)
                 on_demand.remove(name)
     if on_demand:
         raise LookupError(f"no module sim.davinci.…compiled has {', '.join(sorted(on_demand))}")
-    return found
+    return dispatchers
 
 
 # Operands
 
 
 def codes(rng, format, shape) -> np.ndarray:
-    """Bit patterns of all kinds, with more specials and extremes than among random ones."""
+    """Return random, sparse and directed bit patterns; they have many specials and extremes."""
     kinds = (random_codes, sparse_codes, lambda rng, f, s: rng.choice(directed_codes(f), s))
     chosen = rng.integers(0, len(kinds), shape)
     return np.choose(chosen, [kind(rng, format, shape) for kind in kinds])
 
 
 def values(rng, dtype, shape) -> np.ndarray:
-    """The same as numbers of a type."""
+    """Return the numbers of a type that have such bit patterns."""
     dtype = np.dtype(dtype)
     name = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32"}[dtype.name]
     return codes(rng, FORMATS[name], shape).view(dtype)
 
 
-# The cases, by the module that they are for
+# The cases: each calls the loops of one module.
 
 
 def dot_sums() -> None:
-    """Long sums: windows from narrow to wide, none at all, one term and many, all the formats."""
+    """Compute long sums of one and many terms in all formats, with and without a window."""
     rng = np.random.default_rng(1)
-    odd = FloatFormat("odd", exponent_bits=15, fraction_bits=40, storage_bits=64)
+    large = FloatFormat("large", exponent_bits=15, fraction_bits=40, storage_bits=64)
     whole = FloatFormat("whole", exponent_bits=3, fraction_bits=60, storage_bits=64)
     wide = [
         DotSpec(input="fp64", output="fp64", k=k, window=window, truncate=truncate)
@@ -119,7 +122,7 @@ def dot_sums() -> None:
     ]
     wide += [PRESETS["exact"].spec(i, o) for i in FORMATS for o in ("fp16", "fp64")]
     wide += [
-        DotSpec(input=f, output=f, k=5, window=w) for f in (odd, whole) for w in (1, 200, None)
+        DotSpec(input=f, output=f, k=5, window=w) for f in (large, whole) for w in (1, 200, None)
     ]
     wide += [
         DotSpec(input="fp16", output="fp64", k=3, window=90, emax_floor=f) for f in (-999, 999)
@@ -128,13 +131,13 @@ def dot_sums() -> None:
         rows = -(-300 // spec.k)
         a, b = (codes(rng, spec.input, (rows, spec.k)) for _ in range(2))
         c = codes(rng, spec.output, rows)
-        found = fused_dot(a, b, c, spec)
+        result = fused_dot(a, b, c, spec)
         few = max(200 // spec.k, 1)  # so few that the sum is not compiled
-        assert (found[:few] == fused_dot(a[:few], b[:few], c[:few], spec)).all(), spec
+        assert (result[:few] == fused_dot(a[:few], b[:few], c[:few], spec)).all(), spec
 
 
 def products_of_codes() -> None:
-    """Short and long sums, strips that end, few and many columns, one matrix and stacks."""
+    """Compute short and long sums with full and partial strips, for matrices and stacks of them."""
     rng = np.random.default_rng(2)
     specs = [
         PRESETS["ieee"].spec("fp64", "fp64", k=3),
@@ -157,15 +160,15 @@ def products_of_codes() -> None:
             a = codes(rng, spec.input, (*lead, m, k))
             b = codes(rng, spec.input_b, (k, n))
             c = codes(rng, spec.output, (*lead, m, n))
-            found = compiled_mmad(a, b, c, spec)
-            if found.size:
+            result = compiled_mmad(a, b, c, spec)
+            if result.size:
                 part = np.s_[..., :3, :3]
                 expected = plain_mmad(a[..., :3, :], b[:, :3], c[part], spec)
-                assert (found[part] == expected).all(), spec
+                assert (result[part] == expected).all(), spec
 
 
 def matrices_of_values() -> None:
-    """Every operation: empty, one row, depths and strips that end, specials and none."""
+    """Compute every operation on empty, thin and large matrices, with and without specials."""
     rng = np.random.default_rng(3)
     for dtype in (np.float16, ml_dtypes.bfloat16, np.float32):
         for m, k, n in ((1, 1, 1), (3, 0, 4), (0, 3, 4), (2, 37, 1025), (9, 16, 257), (300, 5, 2)):
@@ -185,7 +188,7 @@ def matrices_of_values() -> None:
 
 
 def engine_programs() -> None:
-    """Programs with and without deadlocks, one core and several, buses in whole and in blocks."""
+    """Run programs on one to four cores, with and without deadlocks and blocks of transfers."""
     empty = random_lowered(0)
     empty = replace(
         empty,
@@ -219,7 +222,10 @@ def engine_programs() -> None:
 
 
 def checked_programs() -> None:
-    """Random accesses, races and reads of what nothing has written; memories in parts."""
+    """Check programs with random accesses, which have races and reads of uninitialised bytes.
+
+    The sweep over a memory is done at once or in several parts.
+    """
     program = Program(load_chip("ascend310"))
     program.tensor("x", (1000,), "int8")
     for seed in range(80):
@@ -230,7 +236,7 @@ def checked_programs() -> None:
 
 
 def vector_instructions() -> None:
-    """Every operation at both ends of UB, on any bits, all lanes and some, overlapping or not."""
+    """Run every operation at both ends of UB, on random bits, with random masks and strides."""
     rng = np.random.default_rng(4)
     core = Program(load_chip("ascend310")).core()
     memory = Functional(core.program).memory(core)
@@ -246,7 +252,7 @@ def vector_instructions() -> None:
             for repeat, block, step in ((1, 1, 8), (3, 1, 8), (255, 1, 8), (5, 0, 0), (4, 9, 3)):
                 last = len(buffer) - 32 * (7 * block + (repeat - 1) * step + 1)
                 places = {name: int(rng.choice([0, last])) for name in names}
-                (made,) = core.vector(
+                (instr,) = core.vector(
                     op,
                     {name: View("UB", place, dtype, (), ()) for name, place in places.items()},
                     repeat=repeat,
@@ -254,7 +260,7 @@ def vector_instructions() -> None:
                     strides=dict.fromkeys(names, (block, step)),
                     **fields,
                 )
-                if not do_compiled(memory, made):
+                if not do_compiled(memory, instr):
                     raise RuntimeError(f"{op} of {dtype} must be compiled")
 
 
@@ -272,7 +278,7 @@ CASES: dict[str, Callable[[], None]] = {
 
 
 def main(argv=None) -> None:
-    """Run the cases; raise at an index that is out of range, and for a loop that none reaches."""
+    """Run the cases; raise an exception for a bad index or a loop that no case reaches."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sums", metavar="FILE", help="take golden.fp.dot_compiled from FILE")
     parser.add_argument("--only", choices=CASES, help="run one case")
@@ -294,7 +300,7 @@ def main(argv=None) -> None:
             print(f"{name}: {time.process_time() - start:.1f} s", flush=True)
     if options.only is None:
         reached = {name: bool(loop.signatures) for name, loop in loops().items()}
-        missing = [name for name, found in reached.items() if not found]
+        missing = [name for name, is_reached in reached.items() if not is_reached]
         if missing:
             raise SystemExit(f"no case reaches {', '.join(missing)}")
         print(f"{len(reached)} loops")

@@ -1,4 +1,7 @@
-"""Random lowered programs for the tests of the engines: small numbers for ties, large ones too."""
+"""Random lowered programs for the tests of the engines.
+
+Their times are small, so that many are equal, or large.
+"""
 
 import numpy as np
 
@@ -11,7 +14,10 @@ UNITS = list(Unit)[:6]
 
 
 def _often(buses: int) -> np.ndarray:
-    """Mostly the first bus, seldom none."""
+    """Return the probability that a move uses no bus, and that of each bus.
+
+    No bus is rare, and the first bus is the most frequent.
+    """
     return np.array([0.1, 0.9 - 0.2 * (buses - 1)] + [0.2] * (buses - 1))
 
 
@@ -25,7 +31,10 @@ def random_lowered(
     buses: int = 2,
     lags: bool = True,
 ) -> Lowered:
-    """A program whose flags are well matched, unless ``deadlock`` moves some waits before sets."""
+    """Return a random program in which every wait has a set before it.
+
+    If ``deadlock`` is True, some waits are moved before their sets.
+    """
     rng = np.random.default_rng(seed)
     scale = 10**12 if large else 1
     first, unit, kind, flag, late = [0], [], [], [], []
@@ -116,10 +125,10 @@ def random_lowered(
 
 
 def random_accesses(low: Lowered, rng: np.random.Generator) -> list[Stream]:
-    """Give the instructions of a lowered program spans of two memories that they touch."""
+    """Return the streams of a lowered program, with random accesses to two memories."""
     streams, number = [], 0
     for c in range(len(low.begin)):
-        made = []
+        instructions = []
         for i in range(low.first[c], low.first[c + 1]):
             spans: tuple[list, list] = ([], [])
             if low.kind[i] == Kind.NORMAL:
@@ -131,7 +140,7 @@ def random_accesses(low: Lowered, rng: np.random.Generator) -> list[Stream]:
             position = Position("k", number)
             fields = {"source": 1, "target": 2, "register": i}
             op = {0: "vabs", 3: "pipe_barrier", 4: "pipe_barrier"}.get(low.kind[i], "set_flag")
-            made.append(
+            instructions.append(
                 Instruction(
                     Unit(int(low.unit[i])),
                     op,
@@ -143,5 +152,5 @@ def random_accesses(low: Lowered, rng: np.random.Generator) -> list[Stream]:
                 )
             )
             number += 1
-        streams.append(Stream("aicore", c, made))
+        streams.append(Stream("aicore", c, instructions))
     return streams

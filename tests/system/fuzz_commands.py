@@ -31,7 +31,7 @@ sys.path.insert(0, str(ROOT))
 
 from tests.system.fuzz_lines import lines, make_inputs  # noqa: E402
 
-#: Lines of standard error that may come before the one that says the mistake.
+#: Lines of standard error that may come before the one that states the mistake.
 PRELIMINARY = ("note: ", "warning: ", "compiling ", "[")
 
 MEMORY_BYTES = 8 << 30
@@ -92,7 +92,7 @@ def _plant_input() -> int:
     return 0
 
 
-#: Commands that do what none may do, to prove that it is found.
+#: Commands with deliberate mistakes, to prove that the fuzzer detects them.
 PLANTS: dict[str, Callable[[], int]] = {
     "traceback": _plant_traceback,
     "file": _plant_file,
@@ -164,23 +164,23 @@ def _child(line: list[str], folder: Path) -> None:
 
 
 def _faults(code: int, output: str, errors: str, own: Path) -> list[str]:
-    found = []
+    failures = []
     if code not in (0, 1, 2):
-        found.append(f"exit code {code}")
+        failures.append(f"exit code {code}")
     if "Traceback (most recent call last)" in errors + output or "Exception ignored" in errors:
-        found.append("traceback")
-    said = [line for line in errors.splitlines() if not line.startswith(PRELIMINARY)]
-    if code == 2 and len(said) != 1:
-        found.append(f"{len(said)} lines on standard error")
-    if code == 1 and any("error:" in line for line in said):
-        found.append("an error with exit code 1")
+        failures.append("traceback")
+    messages = [line for line in errors.splitlines() if not line.startswith(PRELIMINARY)]
+    if code == 2 and len(messages) != 1:
+        failures.append(f"{len(messages)} lines on standard error")
+    if code == 1 and any("error:" in line for line in messages):
+        failures.append("an error with exit code 1")
     for path in sorted(own.rglob("*")):
         if path.is_file():
             if code == 2:
-                found.append(f"left {path.name} behind")
+                failures.append(f"left {path.name} behind")
             elif not _whole(path):
-                found.append(f"{path.name} is not whole")
-    return found
+                failures.append(f"{path.name} is not whole")
+    return failures
 
 
 def _whole(path: Path) -> bool:
@@ -273,14 +273,14 @@ def _print(outcomes: list[Outcome], seed: int) -> None:
     groups: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         groups.setdefault(" ".join(outcome.line[:2])[:24], []).append(outcome)
-    for name, found in [*sorted(groups.items()), ("all", outcomes)]:
+    for name, failures in [*sorted(groups.items()), ("all", outcomes)]:
         table.add_row(
             name,
-            f"{len(found)}",
-            *(f"{sum(o.code == code for o in found)}" for code in (0, 1, 2)),
-            f"{max(o.seconds for o in found):.1f}",
-            f"{max(o.mebibytes for o in found):.0f}",
-            f"{sum(bool(o.faults) for o in found)}",
+            f"{len(failures)}",
+            *(f"{sum(o.code == code for o in failures)}" for code in (0, 1, 2)),
+            f"{max(o.seconds for o in failures):.1f}",
+            f"{max(o.mebibytes for o in failures):.0f}",
+            f"{sum(bool(o.faults) for o in failures)}",
         )
     console = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
     console.print(table)

@@ -32,13 +32,13 @@ def kernel(tmp_path):
 
 def test_a_kernel_prints_and_includes(kernel, capsys):
     """What it prints was swallowed; files of other folders could only be named with their path."""
-    how = [str(kernel), *ARGUMENTS, "-I", str(kernel.parents[1] / "headers")]
-    assert main(["cce", *how, "--json", "-"]) == 0
-    found = capsys.readouterr()
-    assert "aicore 0: n = 3\\x1b\n" in found.err
-    assert json.loads(found.out)["prints"] == [{"core": "aicore 0", "text": "n = 3\x1b\n"}]
-    assert "out (8 int32): 5 5 5 0 0 0 0 0" in found.err
-    assert main(["cce", *how, "-D", "VALUE=7"]) == 0
+    options = [str(kernel), *ARGUMENTS, "-I", str(kernel.parents[1] / "headers")]
+    assert main(["cce", *options, "--json", "-"]) == 0
+    printed = capsys.readouterr()
+    assert "aicore 0: n = 3\\x1b\n" in printed.err
+    assert json.loads(printed.out)["prints"] == [{"core": "aicore 0", "text": "n = 3\x1b\n"}]
+    assert "out (8 int32): 5 5 5 0 0 0 0 0" in printed.err
+    assert main(["cce", *options, "-D", "VALUE=7"]) == 0
     assert "out (8 int32): 7 7 7 0" in capsys.readouterr().out
 
 
@@ -85,8 +85,8 @@ def test_a_file_without_a_kernel(tmp_path, capsys):
         )
     (tmp_path / "k.cce").write_text("__global__ __aicore__ void k() { }")
     assert main(["cce", str(tmp_path / "k.cce"), "--arg", "x=1"]) == 2
-    wanted = "error: --arg must not be given, not 'x': the kernel has no parameters\n"
-    assert capsys.readouterr().err == wanted
+    expected = "error: --arg must not be given, not 'x': the kernel has no parameters\n"
+    assert capsys.readouterr().err == expected
 
 
 def test_the_limit_of_steps_is_named_and_can_be_changed(tmp_path, capsys):
@@ -105,11 +105,11 @@ def test_files_to_read_are_checked(tmp_path, capsys):
     np.save(tmp_path / "ok.npy", np.zeros(128, np.float16))
     data = (tmp_path / "ok.npy").read_bytes().replace(b"(128,), ", b"(10**9,)")
     (tmp_path / "bad.npy").write_bytes(data.replace(b"(10**9,)", b"(1" + b"0" * 5 + b",)"))
-    how = ["--arg", "y=zeros:128", "--arg", "rows=1", "--arg", "n=128"]
-    assert main(["cce", SOFTMAX, "--arg", f"x={tmp_path / 'bad.npy'}", *how]) == 2
+    options = ["--arg", "y=zeros:128", "--arg", "rows=1", "--arg", "n=128"]
+    assert main(["cce", SOFTMAX, "--arg", f"x={tmp_path / 'bad.npy'}", *options]) == 2
     error = capsys.readouterr().err
     assert "--arg x must be a file .npy, not" in error and error.count("\n") == 1
-    assert main(["cce", SOFTMAX, "--arg", f"x={tmp_path / 'ok.npy'}", *how]) == 0
+    assert main(["cce", SOFTMAX, "--arg", f"x={tmp_path / 'ok.npy'}", *options]) == 0
 
 
 def test_help_has_sentences_defaults_and_an_example(capsys):
@@ -129,9 +129,9 @@ def test_prints_come_before_the_line_on_a_deadlock(tmp_path, capsys):
     wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
 }
 """)
-    for how, shown in (((), "out"), (("--json", "-"), "err")):
-        assert main(["cce", str(path), "--arg", "out=zeros:8", *how]) == 2
-        found = capsys.readouterr()
-        assert "aicore 0: before\n" in getattr(found, shown)
-        assert "deadlock" in found.err.splitlines()[-1]
-        assert how == () or found.out == ""
+    for options, shown in (((), "out"), (("--json", "-"), "err")):
+        assert main(["cce", str(path), "--arg", "out=zeros:8", *options]) == 2
+        printed = capsys.readouterr()
+        assert "aicore 0: before\n" in getattr(printed, shown)
+        assert "deadlock" in printed.err.splitlines()[-1]
+        assert options == () or printed.out == ""

@@ -18,12 +18,12 @@ ARGUMENTS = ["--arg", "x=normal:256", "--arg", "y=zeros:256", "--arg", "rows=2",
 
 def test_a_product_is_compared_and_drawn(tmp_path, capsys):
     files = [str(tmp_path / name) for name in ("p.json", "t.json", "g.svg")]
-    how = ["--json", files[0], "--out", files[1], "--gantt", files[2], "--timeline"]
-    assert main(["run", "matmul", "--size", "64x48x32", "--tiling", "2,3,1,2", *how]) == 0
+    options = ["--json", files[0], "--out", files[1], "--gantt", files[2], "--timeline"]
+    assert main(["run", "matmul", "--size", "64x48x32", "--tiling", "2,3,1,2", *options]) == 0
     out = capsys.readouterr().out
     assert "2,048 elements compared with golden: 0 differ" in out and "2×3×1, bNum 2" in out
-    found = json.loads(Path(files[0]).read_text())
-    assert found["differ"] == 0 and not found["findings"] and 0 < found["share_of_peak"] < 1
+    report = json.loads(Path(files[0]).read_text())
+    assert report["differ"] == 0 and not report["findings"] and 0 < report["share_of_peak"] < 1
     events = json.loads(Path(files[1]).read_text())["traceEvents"]
     assert any(event.get("name") == "mmad" for event in events)
     assert "<svg" in Path(files[2]).read_text()
@@ -32,8 +32,8 @@ def test_a_product_is_compared_and_drawn(tmp_path, capsys):
 def test_names_of_files_are_printed_as_they_are(tmp_path, capsys, monkeypatch):
     """What looks like markup of the console is a part of the name."""
     monkeypatch.chdir(tmp_path)
-    how = ["--out", "[red]t.json", "--gantt", "[bold]g.svg"]
-    assert main(["run", "relu", "--size", "1x128", *how]) == 0
+    options = ["--out", "[red]t.json", "--gantt", "[bold]g.svg"]
+    assert main(["run", "relu", "--size", "1x128", *options]) == 0
     out = capsys.readouterr().out
     assert "[red]t.json: " in out and "[bold]g.svg\n" in out
 
@@ -57,8 +57,8 @@ def test_trace_has_its_own_file(tmp_path, monkeypatch):
     assert main(["trace", "reluKer", "--size", "5000", "--cores", "1"]) == 0
     plain = json.loads((tmp_path / "reluKer.json").read_text())
     assert plain["traceEvents"]
-    how = ["--size", "5000", "--cores", "1", "--out", "t.json.gz"]
-    assert main(["trace", "reluKer", *how]) == 0
+    options = ["--size", "5000", "--cores", "1", "--out", "t.json.gz"]
+    assert main(["trace", "reluKer", *options]) == 0
     with gzip.open(tmp_path / "t.json.gz", "rt", encoding="utf-8") as file:
         assert json.load(file) == plain
 
@@ -104,10 +104,10 @@ def test_cores_of_all_kinds_run_a_file(tmp_path, capsys):
 #endif
         }"""
     )
-    how = ["--chip", "ascend910b", "--arg", "y=zeros:8", "--arg", "unused=null"]
-    assert main(["cce", str(text), *how, "--kind", "all"]) == 0
+    options = ["--chip", "ascend910b", "--arg", "y=zeros:8", "--arg", "unused=null"]
+    assert main(["cce", str(text), *options, "--kind", "all"]) == 0
     assert "y (8 float32): 1 2 2 0 0" in capsys.readouterr().out
-    assert main(["cce", str(text), *how, "--kind", "vector"]) == 0
+    assert main(["cce", str(text), *options, "--kind", "vector"]) == 0
     assert "y (8 float32): 0 2 0 0 0" in capsys.readouterr().out
 
 
@@ -172,7 +172,7 @@ def test_a_size_that_is_none(capsys):
 def test_an_output_file_that_cannot_be_written_is_refused_before_the_run(
     arguments, message, monkeypatch, capsys
 ):
-    monkeypatch.setattr("vitruvian.sim.davinci.load_chip", None)  # nothing may be begun
+    monkeypatch.setattr("vitruvian.sim.davinci.load_chip", None)  # no work may begin
     with pytest.raises(SystemExit) as raised:
         main(arguments)
     error = capsys.readouterr().err
@@ -200,12 +200,12 @@ def test_files_have_the_mode_of_the_umask_and_are_written_whole(tmp_path, monkey
     before = os.umask(0o027)
     try:
         files = [tmp_path / name for name in ("p.json", "t.json.gz", "g.svg", "y.npz")]
-        how = [
+        options = [
             x
             for o, f in zip(("--json", "--out", "--gantt"), files, strict=False)
             for x in (o, str(f))
         ]
-        assert main(["run", "relu", "--size", "1x128", *how]) == 0
+        assert main(["run", "relu", "--size", "1x128", *options]) == 0
         assert main(["cce", SOFTMAX, *ARGUMENTS, "--save", str(files[3])]) == 0
     finally:
         os.umask(before)

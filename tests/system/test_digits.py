@@ -12,14 +12,14 @@ from examples import digits
 def test_digits(dataflow, tmp_path, capsys):
     file = tmp_path / "digits.json"
     assert digits.main(["--dataflow", dataflow, "--json", str(file)]) == 0
-    found = json.loads(file.read_text())
-    assert found["digits"] == 1797 and found["mismatches"] == 0
-    assert found["accumulators"] == 1797 * (32 + 10)
-    assert found["accuracy_held_out"] > 0.9
+    result = json.loads(file.read_text())
+    assert result["digits"] == 1797 and result["mismatches"] == 0
+    assert result["accumulators"] == 1797 * (32 + 10)
+    assert result["accuracy_held_out"] > 0.9
     # FP16 weights cost little accuracy: a few digits in 599.
-    assert abs(found["accuracy_held_out"] - found["accuracy_float64_held_out"]) < 0.006
-    assert found["beats"] == 450 * (8 * 16 + 3 * 8)
-    assert found["cycles"] < 1.1 * found["beats"]
+    assert abs(result["accuracy_held_out"] - result["accuracy_float64_held_out"]) < 0.006
+    assert result["beats"] == 450 * (8 * 16 + 3 * 8)
+    assert result["cycles"] < 1.1 * result["beats"]
     assert "0 mismatches with golden" in capsys.readouterr().out
 
 

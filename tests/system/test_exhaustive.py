@@ -83,8 +83,8 @@ def test_the_progress_says_how_fast_it_goes(tmp_path, capsys, monkeypatch):
     arguments = ["exhaustive", "all pairs: Multiplier format=fp16", "--jobs", "1"]
     arguments += ["--chunk", "65536", "--progress", str(tmp_path / "p.json")]
     assert main([*arguments, "--limit", "262144"]) == 0
-    said = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().err)
-    speeds = re.findall(r"(\S+) M/s, (\S+) min left", said)
+    output = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().err)
+    speeds = re.findall(r"(\S+) M/s, (\S+) min left", output)
     assert speeds and all(float(a) > 0 and float(b) > 0 for a, b in speeds)
 
 

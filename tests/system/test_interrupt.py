@@ -112,7 +112,7 @@ class Command:
 
 def workers_of(pid: int) -> list[int]:
     """Return the worker processes of a parent, by their command lines."""
-    found = []
+    processes = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             parent = int(path.read_text().rpartition(")")[2].split()[1])
@@ -120,8 +120,8 @@ def workers_of(pid: int) -> list[int]:
         except OSError:
             continue
         if parent == pid and b"resource_tracker" not in line:
-            found.append(int(path.parent.name))
-    return found
+            processes.append(int(path.parent.name))
+    return processes
 
 
 VERIFY = ("verify", "fp.IntDotProduct", "--vectors", "200")

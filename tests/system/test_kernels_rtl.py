@@ -19,8 +19,8 @@ def test_the_back_end_has_the_parameters_of_golden():
     rng = np.random.default_rng(2)
     a, b, c = rng.standard_normal((3, 5, 5)).astype(np.float32)
     settings = {"precision": "fp32", "k": 4, "preset": "a100"}
-    found = BACKENDS["rtl"](a, b, c, **settings)
-    assert np.array_equal(found, gemm(a, b, c, **settings))
+    result = BACKENDS["rtl"](a, b, c, **settings)
+    assert np.array_equal(result, gemm(a, b, c, **settings))
 
 
 def test_fft_on_the_rtl_equals_golden_and_is_as_accurate_as_fp32():

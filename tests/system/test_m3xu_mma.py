@@ -187,11 +187,11 @@ def test_a_mixed_list_has_no_bubble(name):
     config = UNITS[name]
     opcodes = opcodes_of(config)
     pairs = [x for first in opcodes for second in opcodes for x in (first, second)]
-    found = measure(config, pairs, name="every pair")
-    assert found.mismatches == 0 and found.bubbles == 0
+    measured = measure(config, pairs, name="every pair")
+    assert measured.mismatches == 0 and measured.bubbles == 0
     each = {o: Plan.of(o, config).beats * config.steps(o.precision.name) for o in opcodes}
-    assert found.each == tuple(each[opcode] for opcode in pairs[1:])
-    assert found.cycles == sum(each[o] for o in pairs) + MmaUnit(config=config).latency
+    assert measured.each == tuple(each[opcode] for opcode in pairs[1:])
+    assert measured.cycles == sum(each[o] for o in pairs) + MmaUnit(config=config).latency
 
 
 @pytest.mark.slow
@@ -358,8 +358,8 @@ def test_wrong_results_and_fetches_are_counted(monkeypatch):
     with pytest.raises(StreamError, match="c took 0 of"):
         run_instructions(NARROW, program, values, model=model)
     monkeypatch.setattr(vitruvian.hdl.mma.unit, "Issue", KBeforeTiles)
-    found = measure(NARROW, [Opcode.FP16] * 3, name="", model=compile(MmaUnit(config=NARROW)))
-    assert found.mismatches > 0
+    measured = measure(NARROW, [Opcode.FP16] * 3, name="", model=compile(MmaUnit(config=NARROW)))
+    assert measured.mismatches > 0
 
 
 # The command

@@ -22,8 +22,8 @@ def unit(dataflow):
 
 def test_equal_pieces_have_one_name(monkeypatch):
     monkeypatch.setattr(pieces, "_MIN_TEXT", 1000)
-    found = [pieces.split(to_verilog(unit(flow)), "top") for flow in ("broadcast", "systolic")]
-    (first, one), (second, other) = found
+    designs = [pieces.split(to_verilog(unit(flow)), "top") for flow in ("broadcast", "systolic")]
+    (first, one), (second, other) = designs
     assert one == other and len(one) == 1
     name, text = next(iter(one.items()))
     assert text.count(f"module {name}(") == 1 and "processing_element" not in text

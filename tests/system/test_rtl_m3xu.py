@@ -17,7 +17,7 @@ SMALL_FP64 = MatrixUnitConfig(
     m=2, n=2, k=10, precisions=("fp64",), output="fp64", multiplier_bits=12
 )
 
-#: What golden is called with so that one unit, ``CONFIGS["m3xu"]``, has all but FP64.
+#: Arguments of golden with which ``CONFIGS["m3xu"]`` computes every precision except FP64.
 SETTINGS: dict[str, dict[str, Any]] = {
     **{name: {"window": 48} for name in (*NARROW, "fp32", "fp32c")},
     "fp64": {"k": 10, "m": 2, "n": 2},
@@ -43,12 +43,12 @@ def codes(values) -> np.ndarray:
     return np.ascontiguousarray(values).view(part).view(f"u{part.itemsize}")
 
 
-def same(found, expected) -> None:
-    assert found.dtype == expected.dtype and found.shape == expected.shape
-    wrong = np.flatnonzero(codes(found).ravel() != codes(expected).ravel())
+def same(result, expected) -> None:
+    assert result.dtype == expected.dtype and result.shape == expected.shape
+    wrong = np.flatnonzero(codes(result).ravel() != codes(expected).ravel())
     assert not wrong.size, (
-        f"{wrong.size} of {found.size} differ (seed {SEED}), the first at {wrong[0]}: "
-        f"RTL {codes(found).ravel()[wrong[0]]:x}, golden {codes(expected).ravel()[wrong[0]]:x}"
+        f"{wrong.size} of {result.size} differ (seed {SEED}), the first at {wrong[0]}: "
+        f"RTL {codes(result).ravel()[wrong[0]]:x}, golden {codes(expected).ravel()[wrong[0]]:x}"
     )
 
 
@@ -95,9 +95,9 @@ def test_padding_keeps_a_negative_zero(precision):
         if PRECISIONS[precision].is_complex:
             c.imag = -0.0
             a.imag, b.imag = 0.0, 0.0  # −0·1 − 0·0 = −0 in the real part, −0·0 + 0·1 = +0
-        found = rtl(a, b, c, precision)
-        same(found, golden(a, b, c, precision))
-        assert np.signbit(np.real(found)).all()
+        result = rtl(a, b, c, precision)
+        same(result, golden(a, b, c, precision))
+        assert np.signbit(np.real(result)).all()
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
@@ -108,10 +108,10 @@ def test_batches_are_broadcast(precision):
     b = draw(rng, (2, 6, 3), dtype, "values")
     for lead in ((), (3, 2), (2, 1, 2)):
         c = draw(rng, (*lead, 5, 3), output, "values")
-        found = rtl(a, b, c, precision)
-        assert found.shape[:-2] == np.broadcast_shapes((3, 2), lead)
+        result = rtl(a, b, c, precision)
+        assert result.shape[:-2] == np.broadcast_shapes((3, 2), lead)
         wide = np.broadcast_to(a, (*np.broadcast_shapes((3, 2), lead), 5, 6))
-        same(found, golden(wide, b, c, precision))
+        same(result, golden(wide, b, c, precision))
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
@@ -210,12 +210,12 @@ def test_every_cycle_is_a_step(precision):
     elements = kind.elements(unit.k, unit.lane_bits)
     m, n, k = 5 * unit.m, 6 * unit.n, 8 * elements
     a, b = draw(rng, (m, k), dtype, "values"), draw(rng, (k, n), dtype, "values")
-    found = m3xu.compute(a, b, precision=precision, **SETTINGS[precision])
-    assert found.beats == 5 * 6 * 8 and found.streams == 1
-    assert found.steps == found.beats * kind.steps(unit.lane_bits)
+    result = m3xu.compute(a, b, precision=precision, **SETTINGS[precision])
+    assert result.beats == 5 * 6 * 8 and result.streams == 1
+    assert result.steps == result.beats * kind.steps(unit.lane_bits)
     # The imaginary part of a complex result comes a cycle after the real part.
-    assert found.cycles == found.steps + unit.latency_cycles
-    assert found.steps / found.cycles > 0.97
+    assert result.cycles == result.steps + unit.latency_cycles
+    assert result.steps / result.cycles > 0.97
 
 
 def test_streams_do_not_depend_on_the_threads():

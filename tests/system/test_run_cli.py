@@ -28,15 +28,15 @@ def test_shortest_paths_of_a_file(karate, tmp_path, capsys):
     file = tmp_path / "found.json"
     assert main(["run", "apsp", "--graph", karate, "--json", str(file)]) == 0
     out = capsys.readouterr().out
-    found = json.loads(file.read_text())
+    report = json.loads(file.read_text())
     graph = nx.convert_node_labels_to_integers(nx.karate_club_graph(), first_label=1)
     lengths = dict(nx.all_pairs_dijkstra_path_length(graph))
-    far = found["extreme"]
+    far = report["extreme"]
     assert far["value"] == max(max(row.values()) for row in lengths.values())
     assert lengths[far["source"]][far["target"]] == far["value"]
     assert nx.path_weight(graph, far["route"], "weight") == far["value"]
-    assert (found["vertices"], found["edges"], found["directed"]) == (34, 78, False)
-    assert found["instructions"]["mmo"] == 27 * found["iterations"]
+    assert (report["vertices"], report["edges"], report["directed"]) == (34, 78, False)
+    assert report["instructions"]["mmo"] == 27 * report["iterations"]
     for text in ("farthest pair", "iterations", "instructions", "cycles (model)", " → "):
         assert text in out
 
@@ -92,15 +92,15 @@ def test_a_warning_is_a_line_even_if_python_hides_warnings(tmp_path, capsys):
 
 def test_the_model(capsys):
     assert main(["run", "apsp", "--model", "--json", "-"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    rows = found["rows"]
-    assert any(item["source"].startswith("assumed") for item in found["assumptions"])
+    report = json.loads(capsys.readouterr().out)
+    rows = report["rows"]
+    assert any(item["source"].startswith("assumed") for item in report["assumptions"])
     assert [row["vertices"] for row in rows[::3]] == [1024, 2048, 4096, 8192, 16384]
     assert all(row["ratio"] > 1 for row in rows)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["apsp"], "one of --graph FILE and --model"),
         (["apsp", "--graph", "nowhere.mtx"], "must be a Matrix Market file, not nowhere.mtx"),
@@ -120,13 +120,13 @@ def test_the_model(capsys):
         (["knn", "--graph", "KARATE", "--neighbours", "34"], "count must be from 1 to 33"),
     ],
 )
-def test_a_mistake_is_one_line(arguments, said, karate, tmp_path, capsys):
+def test_a_mistake_is_one_line(arguments, message, karate, tmp_path, capsys):
     twice = tmp_path / "twice.mtx"
     twice.write_text("%%MatrixMarket matrix coordinate real general\n2 2 2\n1 2 5\n1 2 3\n")
     files = {"KARATE": karate, "TWICE": str(twice)}
     assert main(["run", *(files.get(a, a) for a in arguments)]) == 2
     captured = capsys.readouterr()
-    assert said in captured.err and captured.err.count("\n") == 1 and not captured.out
+    assert message in captured.err and captured.err.count("\n") == 1 and not captured.out
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,8 @@ ADDEND = RNG.standard_normal(20).astype(np.float32)
 def operands(format):
     """Return small values as codes of a format and as fp32 patterns, with the results of a100."""
     values = (np.round(HALF.astype(np.float32) * 4) / 4).view(np.uint32)
-    found = np.asarray(convert(values, "fp32", format))
-    return found, np.asarray(convert(found, format, "fp32"))
+    result = np.asarray(convert(values, "fp32", format))
+    return result, np.asarray(convert(result, format, "fp32"))
 
 
 def save(path, **arrays):

@@ -42,8 +42,8 @@ def test_any_size_equals_golden(op):
     for (m, k, n), kind in zip(sizes, ("bits", "values", "bits", "values"), strict=True):
         a, b = draw(rng, (2, m, k), kind), draw(rng, (k, n), kind)
         c = None if k == 7 else rng.normal(size=(2, m, n)).astype(np.float32)
-        found = compute(op, a, b, c, config=SMALL, stall_rate=0.1)
-        assert np.array_equal(codes(found.d), codes(mmo(op, a, b, c, k=4, squares="products")))
+        result = compute(op, a, b, c, config=SMALL, stall_rate=0.1)
+        assert np.array_equal(codes(result.d), codes(mmo(op, a, b, c, k=4, squares="products")))
 
 
 @pytest.mark.parametrize("op", list(Op), ids=lambda op: op.mnemonic)
@@ -54,9 +54,9 @@ def test_two_of_four_equal_golden(op):
         values, places = compress(op, a)
         places[0, :2] = rng.integers(0, 4, 2)  # arbitrary indices, which may repeat a row of B
         c = rng.normal(size=(m, n)).astype(np.float32)
-        found = compute(op, values, b, c, indices=places, config=SPARSE, stall_rate=0.1)
+        result = compute(op, values, b, c, indices=places, config=SPARSE, stall_rate=0.1)
         expected = mmo_sparse(op, values, places, b, c, k=4, squares="products")
-        assert np.array_equal(codes(found.d), codes(expected))
+        assert np.array_equal(codes(result.d), codes(expected))
 
 
 def test_matrices_and_places_of_bool_are_refused():
@@ -77,8 +77,8 @@ def test_fp32_operands_equal_golden(op):
     for m, k, n in ((1, 1, 1), (3, 7, 5)):
         a, b = (rng.integers(0, 1 << 32, s, "u4").view("f4") for s in ((2, m, k), (k, n)))
         c = None if k == 7 else rng.normal(size=(2, m, n)).astype(np.float32)
-        found = compute(op, a, b, c, config=WIDE, stall_rate=0.1)
-        assert np.array_equal(codes(found.d), codes(mmo(op, a, b, c, k=2)))
+        result = compute(op, a, b, c, config=WIDE, stall_rate=0.1)
+        assert np.array_equal(codes(result.d), codes(mmo(op, a, b, c, k=2)))
     first, second = [Machine(SIZE, backend).apply(op, a[0], b) for backend in BOTH]
     assert np.array_equal(codes(first), codes(second))
 
@@ -108,8 +108,8 @@ def test_int8_and_bf16_operands_are_exact_in_other_formats():
         expected = mmo(op, a.astype(np.float16), b.astype(np.float16), k=4, squares="products")
         assert np.array_equal(codes(compute(op, a, b, config=SMALL).d), codes(expected))
     x, y = rng.normal(size=(2, 3, 3)).astype(ml_dtypes.bfloat16)
-    found = compute("maxplus", x, y, config=replace(UNIT_FP32, m=2, n=2))
-    assert np.array_equal(codes(found.d), codes(mmo("maxplus", x, y)))
+    result = compute("maxplus", x, y, config=replace(UNIT_FP32, m=2, n=2))
+    assert np.array_equal(codes(result.d), codes(mmo("maxplus", x, y)))
     with pytest.raises(TypeError, match="a must be float16 on the RTL, not bfloat16"):
         compute("mma", x, y, config=SMALL)
 
@@ -122,9 +122,9 @@ def test_a_filler_that_wins_is_caught(monkeypatch):
 
 def test_semirings_take_a_cycle_a_beat():
     a = np.ones((16, 16), np.float16)
-    found = compute("minmax", a, a, config=SMALL)
-    assert found.beats == 8 * 8 * 4
-    assert found.cycles == found.beats + SMALL.latency_cycles
+    result = compute("minmax", a, a, config=SMALL)
+    assert result.beats == 8 * 8 * 4
+    assert result.cycles == result.beats + SMALL.latency_cycles
 
 
 def test_the_cycle_model_is_the_rtl_s():
@@ -135,9 +135,9 @@ def test_the_cycle_model_is_the_rtl_s():
     ):
         x = np.ones((16, 16), dtype)
         for operation in ("mma", "minplus", "addnorm")[: 3 if inputs == "fp16" else 2]:
-            found = compute(operation, x, x, config=config)
+            result = compute(operation, x, x, config=config)
             expected = Core(unit=unit).interval(operation, inputs)
-            assert found.cycles == expected + config.latency_cycles
+            assert result.cycles == expected + config.latency_cycles
 
 
 def test_the_error_for_addnorm_on_the_rtl_names_alternatives():
@@ -190,11 +190,11 @@ def test_weights_that_fp16_cannot_represent():
     graph = nx.gn_graph(16, seed=1)
     for number, (*_, edge) in enumerate(graph.edges(data=True)):
         edge["weight"] = 0.1 + number / 3
-    found = [solve("apsp", graph, machine=Machine(SIZE, x), inputs="fp32") for x in BOTH]
-    first, second = (codes(result.values) for result in found)
+    results = [solve("apsp", graph, machine=Machine(SIZE, x), inputs="fp32") for x in BOTH]
+    first, second = (codes(result.values) for result in results)
     assert np.array_equal(first, second)
     expected = nx.floyd_warshall_numpy(graph)
-    assert np.allclose(found[1].values, expected, rtol=1e-6)  # a few roundings to 24 bits
+    assert np.allclose(results[1].values, expected, rtol=1e-6)  # a few roundings to 24 bits
 
 
 def test_errors_of_machines_with_fp32_operands():
@@ -210,13 +210,13 @@ def test_the_command(tmp_path, capsys):
     scipy.io.mmwrite(graph, nx.to_scipy_sparse_array(nx.cycle_graph(20, nx.DiGraph), dtype=float))
     given = ["run", "apsp", "--graph", str(graph), "--backend", "rtl", "--unit", "2x2x4"]
     assert main([*given, "--json", str(out)]) == 0
-    found = json.loads(out.read_text())
-    assert found["rtl_cycles"] > 0 and found["inputs"] == "fp16"
+    result = json.loads(out.read_text())
+    assert result["rtl_cycles"] > 0 and result["inputs"] == "fp16"
     assert "RTL cycles" in capsys.readouterr().out
     assert main([*given, "--unit", "2x2x2", "--inputs", "fp32", "--json", str(out)]) == 0
     again = json.loads(out.read_text())
-    assert again["inputs"] == "fp32" and again["extreme"] == found["extreme"]
-    assert again["rtl_cycles"] > found["rtl_cycles"]  # one pair of operands in two cycles
+    assert again["inputs"] == "fp32" and again["extreme"] == result["extreme"]
+    assert again["rtl_cycles"] > result["rtl_cycles"]  # one pair of operands in two cycles
     capsys.readouterr()
     points = tmp_path / "points.mtx"
     scipy.io.mmwrite(points, np.arange(6.0).reshape(3, 2))

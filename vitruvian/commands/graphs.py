@@ -138,7 +138,7 @@ def add_options(parser: argparse.ArgumentParser) -> dict[str, tuple[str, ...]]:
 
 
 def _real(text: str) -> float:
-    """Return a number, for argparse."""
+    """Return the number that a text denotes; this function is an argument type."""
     try:
         return float(text)
     except ValueError:

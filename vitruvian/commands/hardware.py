@@ -127,7 +127,10 @@ def _measure(options: argparse.Namespace) -> tuple[list[Row], Settings]:
 
 
 def _finish(options: argparse.Namespace, rows: list[Row], settings: Settings, table: Any) -> int:
-    """Write the requested files, compare with the baseline or store it; return the exit code."""
+    """Write the requested files, compare the rows with the baseline or store them in it.
+
+    The exit code that is returned is 1 if a row differs from the baseline.
+    """
     if options.json:
         document = {
             "library": {"name": settings.library.name, "sha256": settings.library.sha256},

@@ -83,7 +83,7 @@ def register(name: str, commands: Any) -> None:
 
 
 def _size(text: str) -> int:
-    """Return a size, for argparse."""
+    """Return the size that a text denotes; this function is an argument type."""
     match = re.fullmatch(r"(\d{1,9})|2(?:\*\*|\^)(\d{1,2})", text.replace("_", ""))
     if not match:
         raise argparse.ArgumentTypeError(f"must be a whole number or 2**N, not {text!r}")
@@ -215,7 +215,7 @@ def _print(study: "Study", console: Console) -> None:
 
 
 def _cells(row: "Row", extras: list[str]) -> list[str]:
-    """Return the cells of a row; the last one, the measured cycles, may not be printed."""
+    """Return the cells of a row; the caller may leave out the last one, the measured cycles."""
     from vitruvian.sim.studies import INSTRUCTIONS
 
     cells = [row.method, f"{row.max_error:.1e}", f"{row.mean_error:.1e}"]

@@ -97,7 +97,7 @@ class _Bench:
         self.result_cycles.clear()
 
     async def drain(self) -> None:
-        """Run until all results have come, and some cycles more, in which none may come."""
+        """Run until all results have come, and then for cycles in which no result may come."""
         limit = 200 * (len(self.driver.queue) + 10) * (self.config.latency_cycles + 1)
         await self.harness.run_until(
             lambda: not (self.driver.queue or self.c.queue or self.board.queue), limit=limit

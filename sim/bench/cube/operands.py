@@ -92,6 +92,7 @@ def make_near_ties(
     exponent = rng.integers(min(low, top), top + 1, count)
     small = exponent - (spec.window or 0) - rng.integers(1, 4, count)
     sizes = [exponent - spec.result_bits - 1, small][: spec.k]
+    # All other products are (+0)·(−0) = −0, which changes no sum.
     a[:], b[:] = 0, spec.input_b.sign_mask
     for lane, size in enumerate(sizes):
         part = size // 2
@@ -149,6 +150,8 @@ def _cancel(rng: np.random.Generator, spec: DotSpec, a: np.ndarray, b: np.ndarra
         return
     chosen = np.flatnonzero(rng.random(len(a)) < 0.2)
     sign, step = (a.dtype.type(x) for x in (spec.input.sign_mask, 1 << spec.input.storage_shift))
+    # The second half of the terms repeats the first with the opposite sign; one in ten elements
+    # differs in its last bit.
     twin = a[chosen, :, :half] ^ sign
     twin ^= np.where(rng.random(twin.shape) < 0.1, step, a.dtype.type(0))
     a[chosen, :, half : 2 * half] = twin
@@ -158,6 +161,7 @@ def _cancel(rng: np.random.Generator, spec: DotSpec, a: np.ndarray, b: np.ndarra
 def _with_specials(rng: np.random.Generator, codes: np.ndarray, format: FloatFormat) -> np.ndarray:
     """Put zeros, infinities, NaNs and the ends of the range into one beat in eight."""
     chosen = rng.random((len(codes), 1, 1)) < 0.125
+    # About one special in each row of a chosen beat leaves other results finite.
     where = chosen & (rng.random(codes.shape) < 1 / codes.shape[2])
     return np.where(where, rng.choice(special_codes(format), codes.shape), codes).astype(
         codes.dtype

@@ -1,5 +1,7 @@
 """Operands and golden's results for units with semirings."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from vitruvian.golden.fp.spec import DotSpec
@@ -8,6 +10,7 @@ from vitruvian.golden.simd2.op import GROUP, KEPT
 from vitruvian.hdl.cube.config import MatrixUnitConfig
 
 from .operands import draw_addends, draw_operands
+from .schedule import Schedule
 
 __all__ = ["compute_semirings"]
 
@@ -20,29 +23,9 @@ _SHARE_OF_CLOSE = 0.3  # of beats whose candidates are nearly equal
 
 
 def compute_semirings(
-    rng: np.random.Generator,
-    config: MatrixUnitConfig,
-    operation: np.ndarray,
-    run: np.ndarray,
-    step: np.ndarray,
-    from_c: np.ndarray,
-    scale: np.ndarray,
+    rng: np.random.Generator, config: MatrixUnitConfig, schedule: Schedule
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return random operands of beats, and the contents of the slots after them.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-    config : MatrixUnitConfig
-        Configuration of the unit.
-    operation : (beats,) ndarray of int
-        Code of each beat's operation.
-    run, step : (beats,) ndarray of int
-        Number of each beat's run, and index of the beat in the run.
-    from_c : (beats,) ndarray of bool
-        True for beats that start from C.
-    scale : (beats,) ndarray of int
-        Exponent near which each beat's products lie.
 
     Returns
     -------
@@ -55,16 +38,37 @@ def compute_semirings(
     index : (beats, m, bytes) ndarray of uint8
         Contents of the bus of indices; empty without sparsity.
     """
+    operands = _draw(rng, config, schedule)
+    d = _accumulate(config, schedule, operands)
+    a, b, c, indices = operands
+    return a.view(np.uint8), b.view(np.uint8), c, d, _packed(config, indices)
+
+
+class _Operands(NamedTuple):
+    """The codes of A, B and C of every beat, and the indices of A's values in their groups."""
+
+    a: np.ndarray
+    b: np.ndarray
+    c: np.ndarray
+    indices: np.ndarray
+
+
+def _spec(config: MatrixUnitConfig) -> DotSpec:
     spec = config.spec("fp16")
     assert isinstance(spec, DotSpec)
-    beats = len(run)
+    return spec
+
+
+def _draw(rng: np.random.Generator, config: MatrixUnitConfig, schedule: Schedule) -> _Operands:
+    """Draw operands: some beats have nearly equal candidates, and some codes are special."""
+    spec, scale = _spec(config), schedule.scale
     a, b = draw_operands(rng, spec, scale, config.m, config.n)
     if config.sparsity:
         _, more = draw_operands(rng, spec, scale, config.m, config.n)
         b = np.concatenate([b, more], axis=-1)
     a, b = a.astype(np.uint16), b.astype(np.uint16)
-    choice = rng.integers(0, GROUP, a.shape)
-    close = rng.random(beats) < _SHARE_OF_CLOSE
+    indices = rng.integers(0, GROUP, a.shape)
+    close = rng.random(len(schedule)) < _SHARE_OF_CLOSE
     base = rng.integers(0x0400, 0x7800, (int(close.sum()), 1, 1)).astype(np.uint16)
     for codes in (a, b):
         shape = codes[close].shape
@@ -75,26 +79,35 @@ def compute_semirings(
     c = draw_addends(rng, spec, scale, config.m, config.n).astype(np.uint32)
     chosen = rng.random(c.shape) < 0.1
     c[chosen] = rng.integers(0, 1 << 32, int(chosen.sum()), dtype=np.uint64).astype(np.uint32)
+    return _Operands(a, b, c, indices)
+
+
+def _accumulate(config: MatrixUnitConfig, schedule: Schedule, operands: _Operands) -> np.ndarray:
+    """Return the contents of each beat's slot after the beat."""
+    a, b, c, indices = operands
+    run, step, spec = schedule.run, schedule.step, _spec(config)
     d = np.zeros_like(c)
     state = np.zeros((int(run.max()) + 1, config.m, config.n), np.uint32)
+    # The beats of a run depend on each other: compute the first beats of all runs, then the second.
     for index in range(int(step.max()) + 1):
         for code, name in enumerate(config.operations):
-            now = np.flatnonzero((step == index) & (operation == code))
+            now = np.flatnonzero((step == index) & (schedule.operation == code))
             if not len(now):
                 continue
             if index == 0:
                 empty = np.float32(Op[name.upper()].identity).view(np.uint32)
-                state[run[now]] = np.where(from_c[now][:, None, None], c[now], empty)
+                from_c = schedule.from_c[now][:, None, None]
+                state[run[now]] = np.where(from_c, c[now], empty)
             pairs = config.pairs(name)
             x = a[now][..., :pairs].view(np.float16)[:, :, None, :]
-            y = _rows(config, b[now], choice[now][..., :pairs]).view(np.float16)
+            y = _rows(config, b[now], indices[now][..., :pairs]).view(np.float16)
             addend = state[run[now]].view(np.float32)[:, :, None, :]
             settings = {"k": spec.k, "window": spec.window, "squares": "products"}
             result = mmo(name, x, np.swapaxes(y, 2, 3), addend, **settings)
             state[run[now]] = result[:, :, 0].view(np.uint32)
         now = np.flatnonzero(step == index)
         d[now] = state[run[now]]
-    return a.view(np.uint8), b.view(np.uint8), c, d, _packed(config, choice)
+    return d
 
 
 def _rows(config: MatrixUnitConfig, b: np.ndarray, indices: np.ndarray) -> np.ndarray:

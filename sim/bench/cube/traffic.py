@@ -19,21 +19,19 @@ from typing import Any
 import numpy as np
 
 from vitruvian.golden.cube import mmad
-from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.hdl.cube.config import MatrixUnitConfig
-from vitruvian.hdl.cube.ports import Start
 from vitruvian.sim.rtl.cube import bus_words
 
 from .operands import draw_addends, draw_operands, make_near_ties
 from .pairs import draw_pairs, identity, pair_results
+from .schedule import Schedule, complex_codes, draw_schedule, mma_code
 from .semirings import compute_semirings
 
 __all__ = ["Traffic", "make_traffic"]
 
 #: Share of the beats that start from C whose sums lie next to a tie.
 NEAR_TIES = 0.25
-#: Share of the runs whose sums are subnormal or overflow.
-AT_THE_ENDS = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,9 +73,8 @@ class Traffic:
     def sums(self) -> np.ndarray:
         """Number of sums of each beat, (beats,) ndarray of int: 2 for a complex beat, else 1."""
         config = self.config
-        pairs = [config.precisions.index(name) for name in config.complex_precisions]
-        one = config.one_pair & (self.operation != _mma(config))
-        return 1 + (np.isin(self.precision, pairs) & ~one)
+        one = config.one_pair & (self.operation != mma_code(config))
+        return 1 + (np.isin(self.precision, complex_codes(config)) & ~one)
 
     @property
     def inputs(self) -> dict[str, Any]:
@@ -148,147 +145,49 @@ def make_traffic(
     rng = np.random.default_rng(seed)
     if config.one_pair and "mma" not in (operations or config.operations):
         precisions = ("fp32",)
-    codes = [config.precisions.index(name) for name in precisions or config.precisions]
-    paired = [config.precisions.index(name) for name in config.complex_precisions]
-    slot_count = config.slot_count // (2 if paired else 1)
-    slot = _interleaved(rng, beats, slot_count) if slots is None else slots
-    run, step = _runs(rng, slot, lengths)
-    first = step == 0
-    from_c = first & (rng.random(beats) < 0.5)
-    new = first & ~from_c
-    # After a reset all slots are zero, so that the first run of a slot may also accumulate.
-    fresh = np.zeros(beats, bool)
-    fresh[np.unique(slot, return_index=True)[1]] = True
-    accumulate = ~first | (new & fresh & (rng.random(beats) < 0.5))
-    start = np.where(
-        from_c,
-        Start.FROM_C.value,
-        np.where(accumulate, Start.ACCUMULATE.value, Start.ZERO.value),
+    schedule = draw_schedule(
+        rng,
+        config,
+        beats=beats,
+        precisions=precisions,
+        operations=operations,
+        slots=slots,
+        lengths=lengths,
+        emit_rate=emit_rate,
     )
-    own = rng.choice(codes, run.max() + 1)[run]
-    precision = np.where(rng.random(beats) < 0.9, own, rng.choice(codes, beats))
-    if paired:
-        mixed = np.isin(precision, paired) | np.isin(own, paired)
-        precision = np.where(mixed, own, precision)
-        if slots is None:
-            slot = 2 * slot + rng.integers(0, 2, run.max() + 1)[run]
-    emit = rng.random(beats) < emit_rate
-    emit[-1] = True
-    scale = rng.integers(-16, 17, run.max() + 1)[run]
-    scale = scale + rng.choice([0, 0, 0, -12, 12, -26], beats)
-    edge = (rng.choice([-1, 1], run.max() + 1) * (rng.random(run.max() + 1) < AT_THE_ENDS))[run]
-    operation = _operations(rng, config, run, operations)
-    kind = precision
-    if config.one_pair:
-        operation = np.where(np.isin(precision, paired), _mma(config), operation)
-        pairs = operation != _mma(config)
-        kind = np.where(pairs, len(config.precisions) + operation, precision)
-        precision = np.where(pairs, rng.integers(0, len(config.precisions), beats), precision)
-    beat = np.repeat(np.arange(beats), 1 + np.isin(kind, paired))
-    part = np.r_[False, beat[1:] == beat[:-1]]
     if config.semirings and not config.one_pair:
-        a, b, c, d, index = compute_semirings(rng, config, operation, run, step, from_c, scale)
+        a, b, c, d, index = compute_semirings(rng, config, schedule)
     else:
         index = np.zeros((beats, config.m, 0), np.uint8)
-        a, b, c, d = _compute(rng, config, kind, run, step, from_c, scale, edge, beat, part)
+        a, b, c, d = _compute(rng, config, schedule)
     return Traffic(
         config=config,
         a=a,
         b=b,
         index=index,
-        precision=precision.astype(np.uint8),
-        operation=operation.astype(np.uint8),
-        start=start.astype(np.uint8),
-        slot=slot.astype(np.uint8),
-        emit=emit.astype(np.uint8),
-        c=c[from_c[beat]],
-        d=d[emit[beat]],
+        precision=schedule.precision.astype(np.uint8),
+        operation=schedule.operation.astype(np.uint8),
+        start=schedule.start.astype(np.uint8),
+        slot=schedule.slot.astype(np.uint8),
+        emit=schedule.emit.astype(np.uint8),
+        c=c[schedule.from_c[schedule.beat]],
+        d=d[schedule.emit[schedule.beat]],
     )
 
 
-def _mma(config: MatrixUnitConfig) -> int:
-    """Return the code of the operation mma."""
-    return config.operations.index("mma") if config.one_pair else 0
+@dataclass(frozen=True)
+class _Factors:
+    """The operands of all sums of one kind, in order, and how they are multiplied."""
 
-
-def _operations(
-    rng: np.random.Generator,
-    config: MatrixUnitConfig,
-    run: np.ndarray,
-    operations: Sequence[str] | None,
-) -> np.ndarray:
-    """Return the code of each beat's operation, which is mostly that of its run."""
-    codes = [config.operations.index(name) for name in operations or config.operations]
-    if len(codes) == 1:
-        return np.full(len(run), codes[0])
-    own = rng.choice(codes, run.max() + 1)[run]
-    return np.where(rng.random(len(run)) < 0.8, own, rng.choice(codes, len(run)))
-
-
-def _interleaved(rng: np.random.Generator, beats: int, slots: int) -> np.ndarray:
-    """Return the slot of each beat: stretches in one slot, in successive and in random slots."""
-    result: list[int] = []
-    while len(result) < beats:
-        length, kind = int(rng.integers(1, 12)), rng.integers(3)
-        begin = int(rng.integers(slots))
-        stretch = {
-            0: np.full(length, begin),
-            1: (begin + np.arange(length)) % slots,
-            2: rng.integers(0, slots, length),
-        }[int(kind)]
-        result += stretch.tolist()
-    return np.array(result[:beats])
-
-
-def _runs(
-    rng: np.random.Generator, slot: np.ndarray, lengths: Sequence[int]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the number of each beat's run, and the index of the beat in its run."""
-    run, step = np.empty(len(slot), int), np.empty(len(slot), int)
-    current: dict[int, tuple[int, int, int]] = {}  # slot -> run, steps done, steps to do
-    count = 0
-    for index, s in enumerate(slot.tolist()):
-        number, done, todo = current.get(s, (0, 0, 0))
-        if done == todo:
-            number, done, todo = count, 0, int(rng.choice(lengths))
-            count += 1
-        run[index], step[index] = number, done
-        current[s] = number, done + 1, todo
-    return run, step
+    rule: DotSpec | IntDotSpec | str  # the name of a semiring, or the arithmetic of mma
+    x: np.ndarray
+    y: np.ndarray
 
 
 def _compute(
-    rng: np.random.Generator,
-    config: MatrixUnitConfig,
-    kind: np.ndarray,
-    run: np.ndarray,
-    step: np.ndarray,
-    from_c: np.ndarray,
-    scale: np.ndarray,
-    edge: np.ndarray,
-    beat: np.ndarray,
-    part: np.ndarray,
+    rng: np.random.Generator, config: MatrixUnitConfig, schedule: Schedule
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return random operands, and the contents of the slots after each sum.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-    config : MatrixUnitConfig
-        Configuration of the unit.
-    kind : (beats,) ndarray of int
-        Code of the precision, or the number of precisions plus the code of the semiring.
-    run, step : (beats,) ndarray of int
-        Number of each beat's run, and index of the beat in the run.
-    from_c : (beats,) ndarray of bool
-        True for beats that start from C.
-    scale, edge : (beats,) ndarray of int
-        Exponent near which each beat's products lie, and 1 or −1 to move it to the upper or lower
-        end of the range.
-    beat : (sums,) ndarray of int
-        Beat of each sum.
-    part : (sums,) ndarray of bool
-        True for the sums of imaginary parts.
 
     Returns
     -------
@@ -297,71 +196,105 @@ def _compute(
     c, d : (sums, m, n) ndarray
         C fractals, and the contents of each sum's slot after it.
     """
-    beats, octets = len(run), config.bus_bits // 8
+    beats, octets = len(schedule), config.bus_bits // 8
     a = rng.integers(0, 256, (beats, config.m, octets), dtype=np.uint8)
     b = rng.integers(0, 256, (beats, config.n, octets), dtype=np.uint8)
-    word = np.dtype(f"u{config.word_bits // 8}")
-    c = np.zeros((len(beat), config.m, config.n), word)
-    d = np.zeros_like(c)
-    state = np.zeros((2 * int(run.max()) + 2, config.m, config.n), word)
-    drawn = {}
+    c = np.zeros((len(schedule.beat), config.m, config.n), f"u{config.word_bits // 8}")
+    factors: dict[int, _Factors] = {}
     count = len(config.precisions)
-    for code in np.unique(kind):
-        mine = np.flatnonzero(kind == code)
-        sums = np.flatnonzero(kind[beat] == code)
-        position = np.cumsum(kind[beat] == code) - 1
-        if code >= count:
+    for code in np.unique(schedule.kind).tolist():
+        mine = np.flatnonzero(schedule.kind == code)
+        sums = np.flatnonzero(schedule.kind[schedule.beat] == code)
+        if code < count:
+            x, y, c[sums] = _draw(rng, config, schedule, code)
+            factors[code] = _factors(config, schedule, code, x, y)
+        else:
             spec, name = config.spec("fp32"), config.operations[code - count]
             assert isinstance(spec, DotSpec)
-            x, y, c[sums] = draw_pairs(rng, name, spec, scale[mine], config.m, config.n)
-            _put(a, b, mine, x, y)
-            drawn[code] = name, x, y, position
-            continue
-        name = config.precisions[code]
-        spec = config.spec(name)
-        centre = scale + edge * spec.output.emax if isinstance(spec, DotSpec) else scale
-        x, y = draw_operands(rng, spec, centre[mine], config.m, config.n)
-        z = draw_addends(rng, spec, centre[beat[sums]], config.m, config.n)
-        ties = from_c[mine] & (rng.random(len(mine)) < NEAR_TIES)
-        is_complex = name in config.complex_precisions
-        if isinstance(spec, DotSpec) and not is_complex:  # near ties are made for real sums only
-            parts = x[ties], y[ties], z[ties]
-            make_near_ties(rng, spec, *parts)
-            x[ties], y[ties], z[ties] = parts
-        c[sums] = z
-        if config.result_bits(name) < config.word_bits:  # the unit must ignore the bits above
-            above = rng.integers(0, 1 << 32, z.shape, dtype=np.uint64) << np.uint64(32)
-            c[sums] |= above
+            scale = schedule.scale[mine]
+            x, y, c[sums] = draw_pairs(rng, name, spec, scale, config.m, config.n)
+            factors[code] = _Factors(name, x, y)
         _put(a, b, mine, x, y)
-        at = np.searchsorted(mine, beat[sums])
-        x, y = x[at], y[at]
-        if is_complex and isinstance(spec, DotSpec):
-            x[~part[sums], :, 1::2] ^= spec.input.sign_mask
-            y[part[sums]] = (
-                y[part[sums]]
-                .reshape(-1, config.n, spec.k // 2, 2)[..., ::-1]
-                .reshape(-1, config.n, spec.k)
-            )
-        drawn[code] = spec, x, y, position
-    run, step, from_c, kind = 2 * run[beat] + part, step[beat], from_c[beat], kind[beat]
+    return a, b, c, _accumulate(config, schedule, c, factors)
+
+
+def _draw(
+    rng: np.random.Generator, config: MatrixUnitConfig, schedule: Schedule, code: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Draw the operands A and B of the beats in a precision, and C of each of their sums."""
+    name = config.precisions[code]
+    spec = config.spec(name)
+    mine = np.flatnonzero(schedule.kind == code)
+    sums = np.flatnonzero(schedule.kind[schedule.beat] == code)
+    centre = schedule.scale
+    if isinstance(spec, DotSpec):
+        centre = centre + schedule.edge * spec.output.emax
+    x, y = draw_operands(rng, spec, centre[mine], config.m, config.n)
+    z = draw_addends(rng, spec, centre[schedule.beat[sums]], config.m, config.n)
+    ties = schedule.from_c[mine] & (rng.random(len(mine)) < NEAR_TIES)
+    if isinstance(spec, DotSpec) and name not in config.complex_precisions:
+        # Near ties are made for real sums only.
+        parts = x[ties], y[ties], z[ties]
+        make_near_ties(rng, spec, *parts)
+        x[ties], y[ties], z[ties] = parts
+    z = z.astype(f"u{config.word_bits // 8}")
+    if config.result_bits(name) < config.word_bits:  # the unit must ignore the bits above
+        z |= rng.integers(0, 1 << 32, z.shape, dtype=np.uint64) << np.uint64(32)
+    return x, y, z
+
+
+def _factors(
+    config: MatrixUnitConfig, schedule: Schedule, code: int, x: np.ndarray, y: np.ndarray
+) -> _Factors:
+    """Return the operands of each sum of the beats in a precision.
+
+    Complex operands hold real and imaginary parts in turn. The real part of a product is the sum
+    of Re·Re and −(Im·Im), the imaginary part that of Re·Im and Im·Re.
+    """
+    name = config.precisions[code]
+    spec = config.spec(name)
+    mine = np.flatnonzero(schedule.kind == code)
+    sums = np.flatnonzero(schedule.kind[schedule.beat] == code)
+    at = np.searchsorted(mine, schedule.beat[sums])
+    x, y = x[at], y[at]
+    if name in config.complex_precisions and isinstance(spec, DotSpec):
+        imaginary = schedule.part[sums]
+        x[~imaginary, :, 1::2] ^= spec.input.sign_mask
+        pairs = y[imaginary].reshape(-1, config.n, spec.k // 2, 2)
+        y[imaginary] = pairs[..., ::-1].reshape(-1, config.n, spec.k)
+    return _Factors(spec, x, y)
+
+
+def _accumulate(
+    config: MatrixUnitConfig, schedule: Schedule, c: np.ndarray, factors: dict[int, _Factors]
+) -> np.ndarray:
+    """Return the contents of each sum's slot after the sum, (sums, m, n)."""
+    beat = schedule.beat
+    step, from_c, kind = schedule.step[beat], schedule.from_c[beat], schedule.kind[beat]
+    run = 2 * schedule.run[beat] + schedule.part  # the real and the imaginary part are apart
+    position = np.empty(len(beat), int)  # of a sum among those of its kind
+    for code in factors:
+        position[kind == code] = np.arange(np.count_nonzero(kind == code))
+    state = np.zeros((2 * int(schedule.run.max()) + 2, config.m, config.n), c.dtype)
+    d = np.zeros_like(c)
     # The beats of a run depend on each other: compute the first beats of all runs, then the second.
     for index in range(int(step.max()) + 1):
         now = np.flatnonzero(step == index)
         state[run[now[from_c[now]]]] = c[now[from_c[now]]]
-        for code, (spec, x, y, position) in drawn.items():
+        for code, f in factors.items():
             these = now[kind[now] == code]
-            at = position[these]
-            if isinstance(spec, str):
+            x, y = f.x[position[these]], f.y[position[these]]
+            if isinstance(f.rule, str):
                 if not index:
-                    state[run[these[~from_c[these]]]] = identity(spec)
-                state[run[these]] = pair_results(spec, x[at], y[at], state[run[these]])
+                    state[run[these[~from_c[these]]]] = identity(f.rule)
+                state[run[these]] = pair_results(f.rule, x, y, state[run[these]])
             elif len(these):
                 bits = config.result_bits(config.precisions[code])
                 addend = state[run[these]].astype(f"u{bits // 8}")
-                value = mmad(x[at], np.swapaxes(y[at], 1, 2), addend, spec=spec)
+                value = mmad(x, np.swapaxes(y, 1, 2), addend, spec=f.rule)
                 state[run[these]] = value.view(addend.dtype)
         d[now] = state[run[now]]
-    return a, b, c, d
+    return d
 
 
 def _put(a: np.ndarray, b: np.ndarray, beats: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:

@@ -51,7 +51,7 @@ def run_dot(
     unit: Callable[..., Any] = DotProduct,
     **options: Any,
 ) -> Result:
-    """Compare a dot product unit with ``fused_dot`` on all classes of stimuli.
+    """Compare a dot product unit with ``fused_dot`` on stimuli of all ``CLASSES``.
 
     Parameters
     ----------

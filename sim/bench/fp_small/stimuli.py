@@ -109,12 +109,14 @@ def pairs(format: FloatFormat | str, count: int, *, seed: int) -> tuple[np.ndarr
         value = np.clip(value, 0, f.exponent_ones).astype(np.uint64)
         return code & ~mask | value << shift
 
+    # Sums whose operands differ by more than the fraction's width depend on the sticky bit only.
     few = rng.integers(-f.fraction_bits - 4, f.fraction_bits + 5, count)
     few = np.where(rng.random(count) < 0.5, rng.integers(-2, 3, count), few)
     close = with_exponent(b, field.astype(np.int64) + few)
     sign = np.uint64(f.sign_mask)
     step = rng.integers(0, 4, count).astype(np.uint64) << np.uint64(f.storage_shift)
     opposite = (a ^ step) ^ (sign * rng.integers(0, 2, count).astype(np.uint64))
+    # Products near the least normal number, the overflow, and the least subnormal number.
     target = rng.choice(np.array([1, f.exponent_ones, 1 - f.fraction_bits]), count)
     target = target + rng.integers(-3, 4, count) + f.bias
     edge = with_exponent(b, target - field.astype(np.int64))

@@ -1,6 +1,7 @@
 """Batch checks of the dot product on lanes, for wide and narrow formats."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 
 from vitruvian.golden.fp import PRESETS, DotSpec, fused_dot
@@ -11,7 +12,7 @@ from vitruvian.sim.verify.compare import Result, compare
 
 from .lanes import run_lanes, unit_for
 
-__all__ = ["checks", "run_check"]
+__all__ = ["Lanes", "checks", "run_check"]
 
 _PAIRS = (11, 13) * 4
 
@@ -35,18 +36,36 @@ NARROW = (("fp16", 8), ("bf16", 8), ("tf32", 4))
 MORE = 5
 
 
+@dataclass(frozen=True, kw_only=True)
+class Lanes:
+    """The parameters of a unit.
+
+    Attributes
+    ----------
+    a_bits : tuple of int
+        Width of the limb of A in each lane.
+    b_bits : int
+        Width of a limb of B.
+    limbs : tuple of int
+        Every number of steps that the unit supports.
+    pipeline : int
+        Number of pipeline registers.
+    wide : DotSpec, optional
+        Specification of the unit's wide format, if the unit is checked with a narrow one.
+    multiplier : str
+        Kind of the unit's multipliers.
+    """
+
+    a_bits: tuple[int, ...]
+    b_bits: int
+    limbs: tuple[int, ...]
+    pipeline: int
+    wide: DotSpec | None = None
+    multiplier: str = "booth"
+
+
 def run_check(
-    spec: DotSpec,
-    a_bits: tuple[int, ...],
-    b_bits: int,
-    n: int,
-    pipeline: int,
-    limbs: tuple[int, ...],
-    wide: DotSpec | None,
-    share: int,
-    vectors: int,
-    seed: int,
-    multiplier: str = "booth",
+    spec: DotSpec, lanes: Lanes, n: int, vectors: int, seed: int, *, share: int = 1
 ) -> Result:
     """Compare a format of a unit with golden.
 
@@ -54,37 +73,27 @@ def run_check(
     ----------
     spec : DotSpec
         Specification of the dot product in this format.
-    a_bits : tuple of int
-        Width of the limb of A in each lane.
-    b_bits : int
-        Width of a limb of B.
+    lanes : Lanes
+        Parameters of the unit.
     n : int
         Number of steps of a vector.
-    pipeline : int
-        Number of pipeline registers.
-    limbs : tuple of int
-        Every number of steps that the unit supports.
-    wide : DotSpec or None
-        Specification of the unit's wide format, if ``spec`` has a narrow one.
-    share : int
-        Number of batches of ``vectors``.
     vectors, seed : int
         Number of vectors of a batch, and seed of the first batch.
-    multiplier : str
-        Kind of the unit's multipliers.
+    share : int
+        Number of batches of ``vectors``.
     """
     unit = unit_for(
         spec,
-        a_bits=a_bits,
-        b_bits=b_bits,
-        limbs=limbs,
-        pipeline=pipeline,
-        wide=wide,
-        multiplier=multiplier,
+        a_bits=lanes.a_bits,
+        b_bits=lanes.b_bits,
+        limbs=lanes.limbs,
+        pipeline=lanes.pipeline,
+        wide=lanes.wide,
+        multiplier=lanes.multiplier,
     )
     identity = (
-        f"LaneDot {spec.input.name} {unit.spec!r} {a_bits} {b_bits} {limbs} {pipeline} {wide}"
-        + ("" if multiplier == "booth" else f" {multiplier}")
+        f"LaneDot {spec.input.name} {unit.spec!r} {lanes.a_bits} {lanes.b_bits} {lanes.limbs} "
+        f"{lanes.pipeline} {lanes.wide}{_suffix(lanes.multiplier)}"
     )
     model = compile(unit, identity=identity)
     total = Result(vectors=0, mismatches=0)
@@ -100,28 +109,25 @@ def run_check(
     return total
 
 
+def _suffix(multiplier: str) -> str:
+    """Return what follows the name of a unit whose multipliers are not of the usual kind."""
+    return "" if multiplier == "booth" else f" {multiplier}"
+
+
 def checks() -> Iterator[Check]:
     """Yield rows for wide formats with several limb counts, and for narrow formats beside FP32."""
     rows = [(row, "booth") for row in CONFIGURATIONS] + [(row, "dsp") for row in DSP]
     for (format, a_bits, b_bits, n, window, pipeline, limbs), multiplier in rows:
         output = "fp64" if format == "fp64" else "fp32"
         spec = DotSpec(input=format, output=output, k=len(a_bits) // n, window=window)
+        lanes = Lanes(
+            a_bits=a_bits, b_bits=b_bits, limbs=limbs, pipeline=pipeline, multiplier=multiplier
+        )
         yield Check(
             unit="m3xu.LaneDot",
             configuration=f"{format} K={spec.k} in {n} steps on {b_bits} bits pipeline={pipeline}"
-            + ("" if multiplier == "booth" else f" {multiplier}"),
-            run=partial(
-                run_check,
-                spec,
-                a_bits,
-                b_bits,
-                n,
-                pipeline,
-                limbs,
-                None,
-                1,
-                multiplier=multiplier,
-            ),
+            + _suffix(multiplier),
+            run=partial(run_check, spec, lanes, n),
         )
     fp32 = DotSpec(input="fp32", output="fp32", k=4, window=48)
     for preset in ("ieee", "a100"):
@@ -129,9 +135,15 @@ def checks() -> Iterator[Check]:
             spec = PRESETS[preset].spec(format, k=k)
             if preset == "ieee":
                 spec = DotSpec(input=format, output="fp32", k=k, window=48)
-            wide = fp32 if preset == "a100" else None
+            lanes = Lanes(
+                a_bits=_PAIRS,
+                b_bits=12,
+                limbs=(2,),
+                pipeline=3,
+                wide=fp32 if preset == "a100" else None,
+            )
             yield Check(
                 unit="m3xu.LaneDot",
                 configuration=f"{preset} {format} K={k} beside fp32 pipeline=3",
-                run=partial(run_check, spec, _PAIRS, 12, 1, 3, (2,), wide, MORE),
+                run=partial(run_check, spec, lanes, 1, share=MORE),
             )

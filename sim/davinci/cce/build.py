@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from vitruvian.sim.davinci.cce.sink.program import GM_BASE, ProgramSink
-from vitruvian.sim.davinci.cce.sink.scheduler import Turns
+from vitruvian.sim.davinci.cce.sink.scheduler import Scheduler
 from vitruvian.sim.davinci.chip.model import Chip
 from vitruvian.sim.davinci.isa.operands import DTYPES
 from vitruvian.sim.davinci.program.program import Program
@@ -72,7 +72,7 @@ def build(
     program = Program(chip, kernel.name)
     values = _values(program, kernel, arguments)
     functional = Functional(program, cube) if execute else None
-    scheduler, tasks = Turns(), []
+    scheduler, tasks = Scheduler(), []
     for index in range(blocks):
         core = program.core(index, kind)
         sink = ProgramSink(core, functional, scheduler)
@@ -127,7 +127,7 @@ def build_mixed(
     program = Program(chip, first.name)
     values = _values(program, first, arguments)
     functional = Functional(program, "fast")
-    scheduler, tasks = Turns(), []
+    scheduler, tasks = Scheduler(), []
     for kind, kernel in kernels.items():
         cores = chip.kind(kind).per_group
         for index in range(blocks * cores):

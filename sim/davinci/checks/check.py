@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from vitruvian.sim.davinci.checks.compiled import clocks, sweep
+from vitruvian.sim.davinci.checks.compiled import Accesses, Memory, Ordering, clocks, sweep
 from vitruvian.sim.davinci.checks.undefined import shows_undefined
 from vitruvian.sim.davinci.chip.model import GM
 from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Unit
@@ -76,7 +76,7 @@ def check_lowered(program: Program, lowered: Lowered, streams: list[Stream]) -> 
         findings.append(Finding("deadlock", explain(lowered, ended, ended, issued, streams)))
         return findings
     core_of = np.repeat(np.arange(len(streams)), np.diff(lowered.first))
-    ordering = _Ordering(clock, place, core_of * 8 + lowered.unit, across)
+    ordering = Ordering(core_of * 8 + lowered.unit, clock, place, across)
     findings += _flags(lowered, numbers, ordering)
     findings += _memory(program, streams, numbers, ordering, order)
     return findings
@@ -102,31 +102,11 @@ class _Numbers:
         return f"{instr} at {instr.position} on {instr.unit.name}{on}"
 
 
-@dataclass
-class _Ordering:
-    """The happens-before order as vector clocks; see ``checks.compiled.clocks``.
-
-    ``queue`` is the queue of each instruction (core times 8 plus unit); ``across`` is True if the
-    clocks cover the queues of all cores.
-    """
-
-    clock: np.ndarray
-    place: np.ndarray
-    queue: np.ndarray
-    across: bool
-
-    def before(self, early: int, late: int) -> bool:
-        """Return True if ``early`` always ends before ``late`` ends."""
-        q = int(self.queue[early])
-        if not self.across:
-            if q // 8 != self.queue[late] // 8:
-                return False
-            q %= 8
-        return bool(self.clock[late, q] >= self.place[early])
-
-
 def _issued(lowered: Lowered, ended: np.ndarray) -> np.ndarray:
-    """Return 0 for the instructions that are issued if only those ``ended`` end, −1 otherwise."""
+    """Return 0 for each instruction that the program queue issues, and −1 for the others.
+
+    The queue stops at the first instruction of unit S whose ``ended`` is −1: it never ends.
+    """
     issued = np.full(len(lowered), -1, np.int64)
     for c in range(len(lowered.begin)):
         for i in range(lowered.first[c], lowered.first[c + 1]):
@@ -207,7 +187,7 @@ def _room(span: Span, buffers, tensors: list[View], starts: list[int]) -> tuple[
 # Flags.
 
 
-def _flags(lowered: Lowered, numbers: _Numbers, ordering: _Ordering) -> Iterator[Finding]:
+def _flags(lowered: Lowered, numbers: _Numbers, ordering: Ordering) -> Iterator[Finding]:
     """Find flags that can be set again before the previous set has been waited for."""
     sets: dict[tuple, list[int]] = defaultdict(list)
     waits: dict[tuple, list[int]] = defaultdict(list)
@@ -237,12 +217,12 @@ def _flags(lowered: Lowered, numbers: _Numbers, ordering: _Ordering) -> Iterator
 
 
 class _Instant:
-    """The order of sets and waits, which take no time, where the vector clocks leave it open.
+    """The order of sets and waits that the vector clocks do not give, because they take no time.
 
     A wait ends at the same time as the last instruction that it waits for.
     """
 
-    def __init__(self, lowered: Lowered, ordering: _Ordering) -> None:
+    def __init__(self, lowered: Lowered, ordering: Ordering) -> None:
         self.lowered, self.ordering = lowered, ordering
         self.chains: tuple[np.ndarray, np.ndarray] | None = None
 
@@ -287,7 +267,7 @@ def _memory(
     program: Program,
     streams: list[Stream],
     numbers: _Numbers,
-    ordering: _Ordering,
+    ordering: Ordering,
     order: np.ndarray,
 ) -> Iterator[Finding]:
     """Find races and reads of uninitialised bytes, memory by memory.
@@ -297,7 +277,7 @@ def _memory(
     program : Program
     streams : list of Stream
     numbers : _Numbers
-    ordering : _Ordering
+    ordering : Ordering
     order : (n,) ndarray of int64
         The instructions in an order that agrees with ``ordering``.
     """
@@ -315,31 +295,24 @@ def _memory(
     partial: list[Finding] = []  # reads of which a part is defined
     for (buffer, _), space in spaces.items():
         edges, first, low, high = _segments(list(space.spans))
-        number, span, write = (np.array(x) for x in (space.number, space.span, space.write))
-        slot = _slots(len(edges), first, low, high, span[write])
-        touched, column = np.unique(ordering.queue[number]), np.full(ordering.queue.max() + 1, -1)
+        accesses = Accesses(*(np.array(x) for x in (space.number, space.span, space.write)))
+        slot = _slots(len(edges), first, low, high, accesses.span[accesses.write])
+        memory = Memory(first, low, high, slot, _initialised(program, buffer, edges))
+        touched = np.unique(ordering.queue[accesses.number])
+        column = np.full(ordering.queue.max() + 1, -1)
         column[touched] = np.arange(len(touched))
-        ready, seen = _initialised(program, buffer, edges), set()
+        seen: set = set()
         # The sweep keeps an entry for each slot and queue; large memories are swept in parts.
         step = max(_ENTRIES // len(touched), 1)
         slots = int(slot.max(initial=0)) + 1
         for begin in range(0, slots, step):
             races, unknown = fitting(sweep, len(numbers.flat))(
-                number,
-                span,
-                write,
-                first,
-                low,
-                high,
-                ready,
-                slot,
+                accesses,
+                memory,
+                ordering,
+                column,
                 begin,
                 min(begin + step, slots),
-                ordering.queue,
-                column,
-                ordering.clock,
-                ordering.place,
-                ordering.across,
                 _LIMIT,
             )
             findings += _races(races, space, numbers, seen)

@@ -4,9 +4,11 @@ They are compiled for large programs only, see ``timing.compiling``. Numba's cac
 of this file alone, so the loops must not depend on other modules.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
-__all__ = ["clocks", "sweep"]
+__all__ = ["Accesses", "Memory", "Ordering", "clocks", "sweep"]
 
 #: Queues of a core, and kinds of instructions, as in ``sim.davinci.isa.instruction``.
 QUEUES = 8
@@ -36,31 +38,13 @@ def clocks(first, unit, kind, need_first, need, across):
     """
     n, cores = len(unit), len(first) - 1
     on = unit.astype(np.int64)  # not compiled, eight bits would not do for the number of a queue
-    width = QUEUES * cores if across else QUEUES
-    clock = np.zeros((n, width), np.int32)
-    place = np.zeros(n, np.int32)
+    clock = np.zeros((n, QUEUES * cores if across else QUEUES), np.int32)
+    place, head, following, handed = _queues(first, on)
     order = np.empty(n, np.int64)
     made = 0
     done = np.zeros(n, np.bool_)
-    # Each queue as a linked list in program order, and the last instruction on S before each one.
-    following = np.full(n, -1, np.int64)
-    handed = np.full(n, -1, np.int64)
-    head = np.full(cores * QUEUES, -1, np.int64)
-    last = np.full(cores * QUEUES, -1, np.int64)
-    count = np.zeros(cores * QUEUES, np.int64)
-    for c in range(cores):
-        for i in range(first[c], first[c + 1]):
-            q = c * QUEUES + on[i]
-            handed[i] = last[c * QUEUES]
-            if last[q] < 0:
-                head[q] = i
-            else:
-                following[last[q]] = i
-            last[q] = i
-            count[q] += 1
-            place[i] = count[q]
-    previous = np.full(cores * QUEUES, -1, np.int64)
-    barrier = first[:-1].copy()  # all instructions before this one are known to be done
+    previous = np.full(cores * QUEUES, -1, np.int64)  # the last instruction done of each queue
+    barrier = first[:-1].copy()  # all instructions of a core before this one are done
     # Advance every queue as far as possible until none moves; what is left is a deadlock.
     moved = True
     while moved:
@@ -72,17 +56,14 @@ def clocks(first, unit, kind, need_first, need, across):
                 i = head[q]
                 if handed[i] >= 0 and not done[handed[i]]:
                     break
-                ready = True
                 if kind[i] == _WAIT:
-                    for k in range(need_first[i], need_first[i + 1]):
-                        if need[k] < 0 or not done[need[k]]:
-                            ready = False
+                    if not _all_set(need_first, need, done, i):
+                        break
                 elif kind[i] == _BARRIER_ALL:
                     while barrier[c] < i and done[barrier[c]]:
                         barrier[c] += 1
-                    ready = barrier[c] == i
-                if not ready:
-                    break
+                    if barrier[c] < i:
+                        break
                 # The clock is the maximum over all direct predecessors.
                 if previous[q] >= 0:
                     clock[i] = clock[previous[q]]
@@ -106,24 +87,91 @@ def clocks(first, unit, kind, need_first, need, across):
     return clock, place, order[:made]
 
 
-def sweep(
-    number,
-    span,
-    write,
-    range_first,
-    low,
-    high,
-    ready,
-    slot,
-    begin,
-    end,
-    queue,
-    column,
-    clock,
-    place,
-    across,
-    limit,
-):
+def _queues(first, on):
+    """Link the instructions of each queue in program order.
+
+    Parameters
+    ----------
+    first : (cores + 1,) ndarray of int64
+        The first instruction of each core.
+    on : (n,) ndarray of int64
+        The unit of each instruction.
+
+    Returns
+    -------
+    place : (n,) ndarray of int32
+        The position of each instruction in its queue, from 1.
+    head : (queues,) ndarray of int64
+        The first instruction of each queue; −1 for an empty queue.
+    following : (n,) ndarray of int64
+        The next instruction of the same queue; −1 for the last one.
+    handed : (n,) ndarray of int64
+        The last instruction on S before each one, after which it is issued; −1 if there is none.
+    """
+    n, cores = len(on), len(first) - 1
+    place = np.zeros(n, np.int32)
+    head = np.full(cores * QUEUES, -1, np.int64)
+    following = np.full(n, -1, np.int64)
+    handed = np.full(n, -1, np.int64)
+    last = np.full(cores * QUEUES, -1, np.int64)
+    for c in range(cores):
+        for i in range(first[c], first[c + 1]):
+            q = c * QUEUES + on[i]
+            handed[i] = last[c * QUEUES]
+            if last[q] < 0:
+                head[q] = i
+                place[i] = 1
+            else:
+                following[last[q]] = i
+                place[i] = place[last[q]] + 1
+            last[q] = i
+    return place, head, following, handed
+
+
+def _all_set(need_first, need, done, i):
+    """Return True if all sets that wait i needs are done."""
+    for k in range(need_first[i], need_first[i + 1]):
+        if need[k] < 0 or not done[need[k]]:
+            return False
+    return True
+
+
+class Accesses(NamedTuple):
+    """The accesses to a memory, in the order of the instructions that ``clocks`` returns."""
+
+    number: np.ndarray  # the instruction of each access
+    span: np.ndarray  # the index of the span that it touches
+    write: np.ndarray  # True for a write, False for a read
+
+
+class Memory(NamedTuple):
+    """A memory, cut into segments at the bounds of all spans."""
+
+    #: Span s covers the segments low[k] … high[k] − 1 for first[s] ≤ k < first[s + 1].
+    first: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    #: Numbers of the segments that are ever written, −1 for the others.
+    slot: np.ndarray
+    #: True for segments that are initialised; ``sweep`` updates this array in place.
+    ready: np.ndarray
+
+
+class Ordering(NamedTuple):
+    """The happens-before order as vector clocks; the last three fields are those of ``clocks``."""
+
+    queue: np.ndarray  # the queue of each instruction: core times 8 plus unit
+    clock: np.ndarray
+    place: np.ndarray
+    across: bool
+
+    def before(self, early: int, late: int) -> bool:
+        """Return True if ``early`` always ends before ``late`` ends."""
+        ended = _ended(self.queue, self.clock, self.across, late, int(self.queue[early]))
+        return bool(ended >= self.place[early])
+
+
+def sweep(accesses, memory, ordering, column, begin, end, limit):
     """Compare each access to a memory with the latest accesses of every queue to the same bytes.
 
     The latest access of a queue is enough: if it happens before the present one, so do all earlier
@@ -131,56 +179,44 @@ def sweep(
 
     Parameters
     ----------
-    number : (a,) ndarray of int64
-        The instruction of each access, in the order that ``clocks`` returns.
-    span : (a,) ndarray of int64
-        The index of the span that each access touches.
-    write : (a,) ndarray of bool
-        True for a write, False for a read.
-    range_first, low, high : ndarray of int64
-        Span s covers the segments low[k] … high[k] − 1 for range_first[s] ≤ k < range_first[s + 1].
-    ready : (segments,) ndarray of bool
-        True for segments that are initialised at the start. The function updates the array in
-        place to the state at the end.
-    slot : (segments,) ndarray of int64
-        Numbers of the segments that are ever written, −1 for the others.
+    accesses : Accesses
+    memory : Memory
+    ordering : Ordering
+    column : (queues,) ndarray of int64
+        Numbers, from 0, of the queues that touch this memory.
     begin, end : int
         Only the slots begin … end − 1 are checked; segments without a slot are checked together
         with slot 0.
-    queue : (n,) ndarray of int64
-        The queue of each instruction: core times 8 plus unit.
-    column : (queues,) ndarray of int64
-        Numbers, from 0, of the queues that touch this memory.
-    clock, place, across : ndarray, ndarray, bool
-        As in ``clocks``.
     limit : int
         The largest number of findings of each kind.
 
     Returns
     -------
     races : (r, 3) ndarray of int64
-        The later and the earlier access (indices into ``number``), and the segment.
+        The later and the earlier access (indices of ``accesses``), and the segment.
     unknown : (u, 3) ndarray of int64
         An access that reads uninitialised bytes, the segment, and 1 if all bytes that it reads are
         uninitialised, else 0.
     """
+    number, span, write = accesses
+    first, low, high, slot, ready = memory
+    queue, clock, place, across = ordering
     wide = column.max() + 1
-    latest = np.full(
-        (max(end - begin, 1), wide, 2), -1, np.int64
-    )  # [..., 0] reads, [..., 1] writes
+    # The latest read [..., 0] and write [..., 1] of each slot by each queue.
+    latest = np.full((max(end - begin, 1), wide, 2), -1, np.int64)
     races = np.empty((limit, 3), np.int64)
     unknown = np.empty((limit, 3), np.int64)
     found = missing = 0
     for a in range(len(number)):
         i = number[a]
-        own = queue[i]
-        before = -1
-        lacking = -1
+        before = -1  # the access with which the last race was found, told once
+        lacking = -1  # the first uninitialised segment
         known_some = 0
-        for k in range(range_first[span[a]], range_first[span[a] + 1]):
+        for k in range(first[span[a]], first[span[a] + 1]):
             for g in range(low[k], high[k]):
                 s = slot[g]
                 if s < 0:
+                    # Nothing writes the segment, so that it has no race and keeps its state.
                     if ready[g]:
                         known_some = 1
                     elif begin == 0 and lacking < 0:
@@ -196,15 +232,7 @@ def sweep(
                         if b < 0 or b == before or found == limit:
                             continue
                         j = number[b]
-                        if j == i:
-                            continue
-                        if across:
-                            known = clock[i, queue[j]]
-                        elif queue[j] // QUEUES == own // QUEUES:
-                            known = clock[i, queue[j] % QUEUES]
-                        else:
-                            known = 0
-                        if known < place[j]:
+                        if j != i and _ended(queue, clock, across, i, queue[j]) < place[j]:
                             races[found, 0], races[found, 1], races[found, 2] = a, b, g
                             found += 1
                             before = b
@@ -214,9 +242,17 @@ def sweep(
                     known_some = 1
                 elif lacking < 0:
                     lacking = g
-                latest[s, column[own], 1 if write[a] else 0] = a
+                latest[s, column[queue[i]], 1 if write[a] else 0] = a
         if lacking >= 0 and missing < limit:
             unknown[missing, 0], unknown[missing, 1] = a, lacking
             unknown[missing, 2] = 1 - known_some
             missing += 1
     return races[:found], unknown[:missing]
+
+
+def _ended(queue, clock, across, i, q):
+    """Return how many instructions of queue q always have ended when instruction i ends."""
+    if across:
+        return clock[i, q]
+    # The clock covers the queues of one core, and nothing orders instructions of two cores.
+    return clock[i, q % QUEUES] if q // QUEUES == queue[i] // QUEUES else np.int32(0)

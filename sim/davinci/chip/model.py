@@ -343,6 +343,7 @@ class Chip:
             If the chip lacks the path, operation or dtype, or the time is 4.6 s or more.
         """
         work, op = instruction.work, instruction.op
+        # Programs have millions of instructions, but few distinct times.
         key = (op, instruction.kind, instruction.path, instruction.unit, work, _dtypes(instruction))
         if op == "scalar":
             key += (instruction.fields.get("cycles"), instruction.fields.get("text"))
@@ -364,7 +365,7 @@ class Chip:
             seconds = route.rate.seconds(work.nbytes)
             if route.bus is None or not seconds:
                 return Timing(_atto(route.init_s) + _atto(seconds))
-            # A single transfer is not faster than its bus.
+            # The path is measured or stated by itself, but a transfer is not faster than its bus.
             seconds = max(seconds, work.nbytes / self.buses[route.bus].total(1))
             return Timing(_atto(route.init_s), _atto(seconds), work.nbytes / seconds, route.bus)
         if instruction.unit == Unit.S:

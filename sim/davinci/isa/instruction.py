@@ -1,9 +1,9 @@
 """The record of one instruction: its unit, its operation, the bytes it touches, its work.
 
 Engines, checks, functional execution and reports read these records and nothing else of a program.
-A record is data: it computes nothing, knows no chip, and never changes.
+A record is data: it computes nothing, depends on no chip, and never changes.
 
-- ``View``: an operand as the program means it: a buffer, a first byte, a dtype, and a shape.
+- ``View``: an operand as the program states it: a buffer, a first byte, a dtype, and a shape.
 - ``Span``: the exact bytes that an access touches: a run of bytes, repeated in nested levels.
 - ``Work``: the amount of work, from which times and statistics are computed.
 - ``Instruction``: the record itself. ``OPERATIONS`` names its operands and fields.

@@ -220,8 +220,9 @@ class Span:
     def simplified(self) -> "Span":
         """Return the same bytes with as few levels as possible.
 
-        Levels of one item go, and levels that continue the run or each other become one.
+        Levels of one item are removed, and levels that continue the run or each other are merged.
         """
+        # From the innermost level outwards: overlapping or adjacent runs become a longer run.
         run, levels = self.run, []
         for count, stride in reversed(self.levels):
             if count == 0:
@@ -249,6 +250,8 @@ class Span:
         starts = np.array([self.start], np.int64)
         for count, stride in self.levels:
             starts = (starts[:, None] + stride * np.arange(count, dtype=np.int64)).ravel()
+        # An interval begins where a run does not touch the previous one. Its last run is the one
+        # before the next beginning.
         starts = np.unique(starts)
         heads = np.ones(len(starts), bool)
         heads[1:] = starts[1:] > starts[:-1] + self.run
@@ -261,14 +264,15 @@ class Span:
         apart = self.first >= other.end or other.first >= self.end
         if self.buffer != other.buffer or apart or not self.nbytes or not other.nbytes:
             return None
-        one, two = self.intervals(), other.intervals()
-        at = np.searchsorted(one[:, 1], two[:, 0], side="right")
-        hit = (at < len(one)) & (one[np.minimum(at, len(one) - 1), 0] < two[:, 1])
+        first, second = self.intervals(), other.intervals()
+        # For each interval of ``other``, the first interval of this span that ends after it begins.
+        at = np.searchsorted(first[:, 1], second[:, 0], side="right")
+        hit = (at < len(first)) & (first[np.minimum(at, len(first) - 1), 0] < second[:, 1])
         if not hit.any():
             return None
         j = int(np.argmax(hit))
         i = int(at[j])
-        return int(max(one[i, 0], two[j, 0])), int(min(one[i, 1], two[j, 1]))
+        return int(max(first[i, 0], second[j, 0])), int(min(first[i, 1], second[j, 1]))
 
     def __str__(self) -> str:
         return f"{self.buffer}[{self.first}:{self.end}]"

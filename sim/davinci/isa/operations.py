@@ -1,7 +1,7 @@
 """The vocabulary: every operation of a core, its operands and its fields.
 
-An operation has the name of its CCE intrinsic if there is one, without dtypes: the operands have
-those.
+An operation has the name of its CCE intrinsic if there is one. The name contains no dtypes, because
+each operand has its own.
 """
 
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ def _table() -> dict[str, Operation]:
             words = tuple(operands.split()), tuple(fields.split())
             table[name] = Operation(name, group, *words, meaning.format(name[1:]))
 
-    # Moves. Strides are in bytes from head to head.
+    # Moves. Strides are in bytes from first byte to first byte.
     add(
         "move",
         "copy",

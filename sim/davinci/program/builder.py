@@ -28,7 +28,7 @@ _ALLOWED = {op.name: (_bare(op.operands), _bare(op.fields)) for op in OPERATIONS
 
 
 class ProgramError(ValueError):
-    """A mistake in a kernel; the message begins with the file and line that made it."""
+    """A mistake in a kernel; the message begins with the file and the line of the mistake."""
 
 
 class Builder:

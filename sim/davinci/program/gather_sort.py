@@ -34,13 +34,13 @@ class GatherSort(Vector):
         dst_repeat_stride: int = 8,
         runs: Iterable[tuple[int, int]] | None = None,
     ) -> Instruction:
-        """Set each lane to the element at byte ``base`` plus the lane's offset of UB.
+        """Set each lane to the element of UB at byte ``base`` plus the lane's offset.
 
         Parameters
         ----------
         dst : View
         src : View
-            The elements that the offsets may name.
+            The elements that the offsets may refer to.
         offsets : View
             Offsets in bytes, a uint32 for every lane of every repeat.
         base : int
@@ -51,7 +51,7 @@ class GatherSort(Vector):
         dst_repeat_stride : int
             Blocks of 32 bytes from repeat to repeat.
         runs : iterable of (first byte, bytes), optional
-            Bytes of UB that the offsets name; by default all of ``src``.
+            Bytes of UB that the offsets refer to; by default all of ``src``.
         """
         lanes = lanes_of(dst)
         mask = prefix(lanes) if mask == ALL else mask
@@ -82,7 +82,7 @@ class GatherSort(Vector):
         bits_repeat_stride: int = 0,
         results: int | None = None,
     ) -> Instruction:
-        """Write elements of src that a pattern or bits name, one after another without gaps.
+        """Write the elements of src that a pattern or bits select, without gaps between them.
 
         Parameters
         ----------
@@ -167,7 +167,7 @@ class GatherSort(Vector):
             The first list; its buffer is that of all lists.
         lists : sequence of (first byte, pairs)
         repeat : int
-            Each further repeat begins where the lists of the one before end.
+            Each further repeat begins where the lists of the previous repeat end.
         """
         total = sum(length for _, length in lists)
         levels = ((repeat, total * PAIR_BYTES),)
@@ -186,12 +186,12 @@ class GatherSort(Vector):
         dst_block_stride: int = 1,
         dst_repeat_stride: int = 8,
     ) -> Instruction:
-        """Fill a block of 32 bytes of dst with each of 8 elements of src, repeat after repeat.
+        """Fill a block of 32 bytes of dst with each of 8 elements of src, in every repeat.
 
         Parameters
         ----------
         dst : View
-            Its first byte counts; its dtype is that of ``src``.
+            Only its first byte is used; its dtype is that of ``src``.
         src : View
             Elements that follow each other, 8 for each repeat.
         repeat : int
@@ -215,7 +215,7 @@ class GatherSort(Vector):
         dst_repeat_stride: int = 0,
         src_repeat_stride: int = 0,
     ) -> Instruction:
-        """Transpose 16 rows of a block each, repeat after repeat.
+        """Transpose 16 rows of one block each, in every repeat.
 
         Parameters
         ----------

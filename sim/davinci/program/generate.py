@@ -31,9 +31,9 @@ __all__ = ["VectorMethods"]
 class VectorMethods(Vector):
     """A method for each lane-wise instruction and each reduction.
 
-    ``Vector.vector`` says what the keywords of a lane-wise instruction mean, and that it appends
-    several instructions without ``repeat``; ``Vector.vreduce_lanes`` says what those of a
-    reduction mean.
+    ``Vector.vector`` describes the keywords of a lane-wise instruction. Without ``repeat``, its
+    method may append several instructions. ``Vector.vreduce_lanes`` describes the keywords of a
+    reduction.
     """
 '''
 

@@ -98,7 +98,8 @@ class Images(Moves, Vector):
         Raises
         ------
         ProgramError
-            If the dtype is another, the repeat is not 1 … 255, or a position is outside the image.
+            If the dtype is not fp16 or fp32, the repeat is not 1 … 255, or a position is outside
+            the image.
         """
         if dst.dtype not in ("fp16", "fp32") or src.dtype != dst.dtype:
             self.fail(f"col2im must be of fp16 or of fp32, not of {dst.dtype} and {src.dtype}")
@@ -154,7 +155,7 @@ def _runs(
 ) -> list[tuple[int, tuple[tuple[int, int], tuple[int, int]]]]:
     """Return the pixels of an instruction as (first, ((rows, step), (pixels of a row, step))).
 
-    All numbers count pixels. Rows of one length at one distance are one item.
+    All numbers count pixels. An item combines rows of equal length at equal distances.
     """
     size = patches.height * patches.width
     items: list[tuple[int, tuple[tuple[int, int], tuple[int, int]]]] = []
@@ -180,7 +181,10 @@ def _runs(
 
 
 def _steps(patches, position, kernel_position, channel, repeat, mode):
-    """Return (channel group, rows, columns, inside) of the patches at each kernel position."""
+    """Return (group of channels, rows, columns, inside) for each part of an instruction.
+
+    ``rows``, ``columns`` and ``inside`` are those of ``Patches.pixels``.
+    """
     if mode == 1:
         return [(channel, *patches.pixels(position, kernel_position, ROWS * repeat))]
     return patches.walk(position, kernel_position, channel, repeat, mode)

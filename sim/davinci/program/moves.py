@@ -57,10 +57,10 @@ class Moves(Builder):
     ) -> Instruction:
         """Copy bursts between any two memories that have a path.
 
-        Without ``bursts``, all elements of src are copied to dst. Both views must then have as many
-        elements of as many bytes, and gaps of one length at most, as rows of a matrix have. With
-        ``bursts``, burst i goes from src + i·src_stride to dst + i·dst_stride, and only the first
-        bytes of the views are used.
+        Without ``bursts``, all elements of src are copied to dst. Both views must then have equal
+        numbers and sizes of elements, and all gaps in a view must have the same length, as the gaps
+        between the rows of a matrix have. With ``bursts``, burst i goes from src + i·src_stride to
+        dst + i·dst_stride, and only the first bytes of the views are used.
 
         Parameters
         ----------
@@ -99,12 +99,13 @@ class Moves(Builder):
         return self._move("copy", dst, src, fields, (reads,), (writes,), nbytes)
 
     def _bursts(self, dst: View, src: View) -> tuple[int, int, int, int]:
-        one, two = dst.span, src.span
-        run = min(one.run, two.run)
-        if max(len(one.levels), len(two.levels)) > 1 or one.run % run or two.run % run:
+        # If one view has no gaps, the other one determines the bursts.
+        target, source = dst.span, src.span
+        run = min(target.run, source.run)
+        if max(len(target.levels), len(source.levels)) > 1 or target.run % run or source.run % run:
             self.fail(f"copy must be of bursts with one gap on each side, not {dst} and {src}")
         strides = []
-        for span in (one, two):
+        for span in (target, source):
             if span.run > run and span.levels:
                 self.fail(f"bursts of copy must be as long in {dst} as in {src}")
             strides.append(span.levels[0][1] if span.levels else run)
@@ -165,6 +166,7 @@ class Moves(Builder):
             "dst_row_stride": dst_row_stride,
             "dst_matrix_stride": dst_matrix_stride,
         }
+        # The source is read without padding, but whole blocks are written.
         levels = ((matrices, src_matrix_stride), (rows, src_row_stride))
         reads = Span(src.buffer, src.offset, columns * src.itemsize, levels)
         levels = ((matrices, dst_matrix_stride), (blocks, dst_c0_stride), (rows, dst_row_stride))
@@ -247,7 +249,8 @@ class Moves(Builder):
         return self._move("load", dst, src, fields, (reads,), (writes,), nbytes, count)
 
     def fill(self, dst: View, value: float = 0) -> Instruction:
-        """Fill a view of L0A, L0B or L1 with a value, in the time of a load of its bytes."""
+        """Fill a view of L0A, L0B or L1 with a value; this takes as long as a load of its bytes."""
+        # No path leads from a register, so a fill has the time of the path from the usual source.
         unit, path = Unit.MTE1, f"L1->{dst.buffer}"
         if path not in self.chip.routes:
             unit, path = Unit.MTE2, f"GM->{dst.buffer}"
@@ -298,7 +301,7 @@ class Moves(Builder):
         relu : bool
             If True, negative results become 0.
         quant : {"", "scalar", "vector"}
-            "" converts alone; the others multiply by one factor, or by one for each column.
+            "" only converts. "scalar" multiplies by one factor, "vector" by a factor per column.
         layout : {"nz", "nd"}
             Columns of fractals, or rows.
         scale : View, optional

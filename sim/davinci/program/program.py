@@ -86,7 +86,7 @@ class Core(VectorMethods, GatherSort, Images):
     def view(
         self, buffer: str, offset: int, shape: int | tuple[int, ...], dtype: str, name: str = ""
     ) -> View:
-        """Return a tensor at any place of a buffer; the checks of a program find bad places."""
+        """Return a tensor at any place of a buffer; only the checks find an invalid place."""
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
         if dtype not in DTYPES:
             self.fail(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
@@ -120,7 +120,7 @@ class Core(VectorMethods, GatherSort, Images):
         self.add(Unit(on), op, kind, fields=fields)
 
     def pipe_barrier(self, unit: Unit | None = None) -> None:
-        """Make later work wait until a unit, or without one all units, have done earlier work."""
+        """Make later work wait for the earlier work of a unit, or of all units if none is given."""
         if unit is None:
             self.add(Unit.S, "pipe_barrier", Kind.BARRIER_ALL, fields={"unit": None})
             return
@@ -158,7 +158,10 @@ class Core(VectorMethods, GatherSort, Images):
     # The scalar unit.
 
     def scalar(self, cycles: int | None = None, text: str = "") -> None:
-        """Append work of the scalar unit of ``cycles``, or as long as the chip says of ``text``."""
+        """Append work of the scalar unit.
+
+        It takes ``cycles``, or if these are None, the time that the chip states for ``text``.
+        """
         if cycles is not None and not (isinstance(cycles, int) and cycles >= 0):
             self.fail(f"cycles must be an integer, 0 or more, not {cycles!r}")
         self.add(Unit.S, "scalar", fields={"cycles": cycles, "text": text})

@@ -1,7 +1,7 @@
-"""Builder methods of the vector unit that its other methods are made of.
+"""General builder methods of the vector unit, which all its other methods call.
 
 ``Vector.vector`` makes any lane-wise instruction, ``Vector.vreduce_lanes`` any reduction, and
-``Vector.vector_views`` an instruction that touches its views as they are. The methods with the
+``Vector.vector_views`` an instruction that accesses exactly its views. The methods with the
 names of the instructions are in ``vector_methods``, ``comparisons`` and ``gather_sort``.
 Block and repeat strides are in blocks of 32 bytes.
 """
@@ -29,7 +29,7 @@ Strides = Mapping[str, tuple[int, int]]
 
 
 class Lanes(TypedDict, total=False):
-    """Keywords of a lane-wise method; ``Vector.vector`` says what they mean."""
+    """Keywords of a lane-wise method; ``Vector.vector`` describes them."""
 
     repeat: int | None
     mask: int
@@ -37,7 +37,7 @@ class Lanes(TypedDict, total=False):
 
 
 class Reduction(TypedDict, total=False):
-    """Keywords of a reduction; ``Vector.vreduce_lanes`` says what they mean."""
+    """Keywords of a reduction; ``Vector.vreduce_lanes`` describes them."""
 
     repeat: int
     mask: int
@@ -47,7 +47,7 @@ class Reduction(TypedDict, total=False):
 
 
 class Vector(Builder):
-    """Vector instructions by name; ``isa.vector.VECTOR_OPS`` says what each computes."""
+    """Vector instructions by name; ``isa.vector.VECTOR_OPS`` defines the result of each."""
 
     def vector(
         self,
@@ -61,8 +61,8 @@ class Vector(Builder):
     ) -> list[Instruction]:
         """Append any instruction that works on its operands lane by lane.
 
-        With ``repeat``, this is one instruction. Without it, these are as many instructions as
-        the elements of the views need; the views must then be contiguous and of one size.
+        With ``repeat``, the method appends one instruction. Without it, the method appends as many
+        instructions as the elements need; the views must then be contiguous and of equal size.
 
         Parameters
         ----------
@@ -89,9 +89,9 @@ class Vector(Builder):
             If the core has no vector unit, or the repeat, the mask, the views, or the name of a
             field is not allowed.
         """
-        made = self._lanewise(op, operands, repeat, mask, strides or {}, fields)
-        self.instructions += made
-        return made
+        instructions = self._lanewise(op, operands, repeat, mask, strides or {}, fields)
+        self.instructions += instructions
+        return instructions
 
     def _lanewise(
         self,
@@ -127,7 +127,7 @@ class Vector(Builder):
     def _pieces(
         self, op: str, operands: dict[str, View], lanes: int
     ) -> Iterator[tuple[dict[str, View], int, int]]:
-        """Yield views, repeat and mask of the instructions that all elements of the views need."""
+        """Yield views, repeat and mask of each instruction that is needed to cover the views."""
         sizes = {view.size for view in operands.values()}
         if len(sizes) != 1 or not all(view.is_contiguous for view in operands.values()):
             shown = ", ".join(map(str, operands.values()))
@@ -199,10 +199,10 @@ class Vector(Builder):
         lanes: int = 0,
         mask: int = ALL,
     ) -> Instruction:
-        """Append an instruction of the vector unit of which all is known."""
+        """Append an instruction of the vector unit whose fields and spans the caller provides."""
         self._check_unit(op)
-        made = self._make_vector(op, operands, fields, reads, writes, repeat, lanes, mask)
-        return self.append(made)
+        instr = self._make_vector(op, operands, fields, reads, writes, repeat, lanes, mask)
+        return self.append(instr)
 
     # Comparison and selection: the lanes' bits are in a register, or one after another in memory.
 
@@ -291,9 +291,9 @@ class Vector(Builder):
         strides: Strides | None,
         fields: dict[str, Any],
     ) -> list[Instruction]:
-        (made,) = self._lanewise(op, sources, repeat, mask, strides or {}, fields)
+        (instr,) = self._lanewise(op, sources, repeat, mask, strides or {}, fields)
         bits = Span(dst.buffer, dst.offset, repeat * lanes_of(*sources.values()) // 8)
-        return [self.append(replace(made, operands={"dst": dst, **sources}, writes=(bits,)))]
+        return [self.append(replace(instr, operands={"dst": dst, **sources}, writes=(bits,)))]
 
     def vsel(
         self,
@@ -318,14 +318,14 @@ class Vector(Builder):
             As ``vector`` takes them.
         """
         views = {"dst": dst, "src0": src0, "src1": src1}
-        made = self._lanewise("vsel", views, repeat, mask, strides or {}, {})
+        instructions = self._lanewise("vsel", views, repeat, mask, strides or {}, {})
         if bits is not None:
-            if len(made) != 1:
+            if len(instructions) != 1:
                 self.fail("vsel with bits in memory must be one instruction, with a repeat")
-            nbytes = made[0].fields["repeat"] * lanes_of(dst, src0) // 8
-            reads = (*made[0].reads, Span(bits.buffer, bits.offset, nbytes))
-            made = [replace(made[0], operands={**views, "bits": bits}, reads=reads)]
-        return [self.append(instr) for instr in made]
+            nbytes = instructions[0].fields["repeat"] * lanes_of(dst, src0) // 8
+            reads = (*instructions[0].reads, Span(bits.buffer, bits.offset, nbytes))
+            instructions = [replace(instructions[0], operands={**views, "bits": bits}, reads=reads)]
+        return [self.append(instr) for instr in instructions]
 
     # Reductions.
 

@@ -248,6 +248,7 @@ class Report:
 
 def _union(begin: np.ndarray, end: np.ndarray) -> int:
     """Return the length of the union of some intervals."""
+    # With the intervals ordered by their begin, a gap is where one begins after all earlier ends.
     order = np.argsort(begin, kind="stable")
     begin, end = begin[order], np.maximum.accumulate(end[order])
     gaps = np.maximum(begin[1:] - end[:-1], 0).sum()
@@ -255,12 +256,17 @@ def _union(begin: np.ndarray, end: np.ndarray) -> int:
 
 
 def _critical(lowered: Lowered, times: Times) -> list[Step]:
-    """Walk back from the last end: the cause of an instruction is what ended last before it."""
+    """Return the critical path, found backwards from the instruction that ends last.
+
+    The cause of an instruction's start is the last of the events that it had to wait for.
+    """
     if not times.total:
         return []
     before, handed = predecessors(lowered)
     end, path, i = times.end, [], int(np.argmax(times.end))
     while i >= 0:
+        # By default, the instruction waited for the previous one on its unit. The other reasons
+        # replace this one if they ended later.
         cause, why = int(before[i]), "queue"
         if lowered.kind[i] == Kind.BARRIER_ALL:
             first = int(lowered.first[np.searchsorted(lowered.first, i, side="right") - 1])

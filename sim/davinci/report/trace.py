@@ -98,7 +98,7 @@ def _place(core: int, unit: int | None = None) -> dict[str, int]:
 
 
 def _arrows(report: Report) -> tuple[np.ndarray, np.ndarray]:
-    """Group the entries of ``need`` whose set and wait have both ended by their set.
+    """Group the entries of ``need`` by their set, if both the set and the wait have ended.
 
     Returns
     -------

@@ -88,34 +88,34 @@ class Functional:
             self._memories[key] = Memory({GM: self.gm, **own})
         return self._memories[key]
 
-    def execute(self, core: Core, one: Instruction) -> None:
+    def execute(self, core: Core, instr: Instruction) -> None:
         """Carry out one instruction of a core.
 
         Raises
         ------
         FunctionalError
-            If the instruction reaches outside a buffer, or what it computes is not modelled.
+            If the instruction reaches outside a buffer, or its operation is not modelled.
         """
-        op = one.op
+        op = instr.op
         if op in _NOTHING:
             return
         memory = self.memory(core)
         try:
             if op == "mmad":
-                matrix_product(memory, one, self._product)
+                matrix_product(memory, instr, self._product)
             elif op in VECTORS:
-                self._vector(memory, one)
+                self._vector(memory, instr)
             elif op in MOVES:
-                MOVES[op](memory, one)
+                MOVES[op](memory, instr)
             elif op == "scalar_store":
-                dst = one.operands["dst"]
-                memory.at(dst, (), ())[...] = np.asarray(one.fields["value"])
+                dst = instr.operands["dst"]
+                memory.at(dst, (), ())[...] = np.asarray(instr.fields["value"])
             else:
-                raise FunctionalError(one, "what this operation computes is not modelled")
+                raise FunctionalError(instr, "the data of this operation are not modelled")
         except (IndexError, TypeError, OverflowError) as error:
-            raise FunctionalError(one, str(error)) from None
+            raise FunctionalError(instr, str(error)) from None
 
-    def _vector(self, memory: Memory, one: Instruction) -> None:
+    def _vector(self, memory: Memory, instr: Instruction) -> None:
         """Carry out a vector instruction, with the compiled twin after the first thousand.
 
         Loading compiled code takes longer than a short program.
@@ -124,9 +124,9 @@ class Functional:
         if self.vectors > COMPILE_AFTER:
             from .vectors_compiled import compiled
 
-            if compiled(memory, one):
+            if compiled(memory, instr):
                 return
-        VECTORS[one.op](memory, one)
+        VECTORS[instr.op](memory, instr)
 
     def run(self) -> None:
         """Carry out the whole program, core after core, each in program order.
@@ -135,8 +135,8 @@ class Functional:
         has no race.
         """
         for core in self.program:
-            for one in core.instructions:
-                self.execute(core, one)
+            for instr in core.instructions:
+                self.execute(core, instr)
 
     def read(self, what: str | View, core: Core | None = None) -> np.ndarray:
         """Return a copy of the elements of a tensor or a view.
@@ -159,7 +159,7 @@ class Functional:
         return self._memory_of(view, core).elements(view).copy()
 
     def write(self, what: str | View, data: Any, core: Core | None = None) -> None:
-        """Write data into a tensor or a view; parameters as of ``read``."""
+        """Write data into a tensor or a view; ``what`` and ``core`` are those of ``read``."""
         view = self.program.tensors[what] if isinstance(what, str) else what
         elements = self._memory_of(view, core).elements(view)
         elements[...] = np.asarray(data).astype(DTYPES[view.dtype])

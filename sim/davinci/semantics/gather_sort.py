@@ -30,13 +30,13 @@ def _gather(memory: Memory, instr: Instruction) -> None:
         raise FunctionalError(instr, f"byte {places.max()} is not within {len(source)}")
     values = source[places[..., None] + np.arange(kind.itemsize)].view(kind)[..., 0]
     step = f["dst_repeat_stride"] * BLOCK_BYTES
-    for i in range(repeat):  # where repeats overlap, the last one stays
+    for i in range(repeat):  # where repeats overlap, the last one counts
         place = replace(dst, offset=dst.offset + i * step)
         memory.at(place, (lanes,), (kind.itemsize,))[on] = values[i]
 
 
 def _reduce(memory: Memory, instr: Instruction) -> None:
-    """Write the elements that a pattern or bits name, one after another."""
+    """Write the elements that a pattern or bits select, one after another."""
     f, dst, src = instr.fields, instr.operands["dst"], instr.operands["src"]
     width, repeat, count = src.itemsize, f["repeat"], f["count"]
     per = BLOCK_BYTES // width
@@ -61,38 +61,38 @@ def _bitsort(memory: Memory, instr: Instruction) -> None:
     scores = memory.at(src, shape, (SORTED * width, width))
     indices = memory.at(instr.operands["src1"], shape, (SORTED * 4, 4), "uint32")
     order = np.argsort(-scores.astype(np.float64), axis=1, kind="stable")
-    made = np.zeros((*shape, PAIR_BYTES), np.uint8)
+    pairs = np.zeros((*shape, PAIR_BYTES), np.uint8)
     ordered = np.ascontiguousarray(np.take_along_axis(scores, order, 1))
-    made[..., :width] = ordered.view(np.uint8).reshape(*shape, width)
+    pairs[..., :width] = ordered.view(np.uint8).reshape(*shape, width)
     ordered = np.ascontiguousarray(np.take_along_axis(indices, order, 1))
-    made[..., 4:] = ordered.view(np.uint8).reshape(*shape, 4)
-    memory.at(instr.operands["dst"], (made.size,), (1,), "uint8")[...] = made.ravel()
+    pairs[..., 4:] = ordered.view(np.uint8).reshape(*shape, 4)
+    memory.at(instr.operands["dst"], (pairs.size,), (1,), "uint8")[...] = pairs.ravel()
 
 
 def _merge(memory: Memory, instr: Instruction) -> None:
-    """Merge lists: take the highest of their heads each time, of equal ones the first list's.
+    """Merge lists by repeatedly taking the highest head; of equal heads, that of the first list.
 
-    An element that is higher than one before it in its list follows that one directly, because a
-    merge only looks at the heads.
+    The lists should be sorted. In an unsorted list, an element that is higher than its predecessor
+    directly follows it in the result, because a merge compares the heads only.
     """
     f, dst = instr.fields, instr.operands["dst"]
     if "lists" not in f:
-        raise FunctionalError(instr, "what this operation computes is not modelled")
+        raise FunctionalError(instr, "the data of this operation are not modelled")
     kind, lists = DTYPES[dst.dtype], f["lists"]
     total = sum(length for _, length in lists)
     source = memory.buffers["UB"]
-    made = np.empty((f["repeat"], total, PAIR_BYTES), np.uint8)
+    merged = np.empty((f["repeat"], total, PAIR_BYTES), np.uint8)
     for i in range(f["repeat"]):
         pairs, keys = [], []
         for start, length in lists:
             first = start + i * total * PAIR_BYTES
-            found = source[first : first + length * PAIR_BYTES].reshape(length, PAIR_BYTES)
-            scores = np.ascontiguousarray(found[:, : kind.itemsize]).view(kind)[:, 0]
-            pairs.append(found)
+            source_pairs = source[first : first + length * PAIR_BYTES].reshape(length, PAIR_BYTES)
+            scores = np.ascontiguousarray(source_pairs[:, : kind.itemsize]).view(kind)[:, 0]
+            pairs.append(source_pairs)
             keys.append(np.minimum.accumulate(scores.astype(np.float64)))
         order = np.argsort(-np.concatenate(keys), kind="stable")
-        made[i] = np.concatenate(pairs)[order]
-    memory.at(dst, (made.size,), (1,), "uint8")[...] = made.ravel()
+        merged[i] = np.concatenate(pairs)[order]
+    memory.at(dst, (merged.size,), (1,), "uint8")[...] = merged.ravel()
 
 
 #: Functions of a memory and an instruction, by their keys in the table of vector instructions.

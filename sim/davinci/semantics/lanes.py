@@ -35,6 +35,8 @@ def load(
         Blocks of 32 bytes from block to block within a repeat, and from repeat to repeat.
     mask : int
     """
+    # A strided window is fast, but it covers disabled lanes, too, and these may lie outside the
+    # buffer. Only then are the elements gathered one by one.
     try:
         array = _window(memory, view, lanes, repeat, block, step)
     except IndexError:
@@ -85,13 +87,17 @@ def _window(memory: Memory, view: View, lanes: int, repeat: int, block: int, ste
     width = DTYPES[view.dtype].itemsize
     if block == 1:
         return memory.at(view, (repeat, lanes), (step * BLOCK_BYTES, width))
+    # With another block stride, lanes of different blocks need an axis of their own.
     per = BLOCK_BYTES // width
     strides = (step * BLOCK_BYTES, block * BLOCK_BYTES, width)
     return memory.at(view, (repeat, lanes // per, per), strides)
 
 
 def _bytes(view: View, lanes: int, repeat: int, block: int, step: int, mask: int, size: int):
-    """Return first bytes of (repeat, lanes) elements; 0 for disabled ones outside the buffer."""
+    """Return the first byte of each of the (repeat, lanes) elements.
+
+    It is 0 for disabled elements outside the buffer, so that they can be read without an error.
+    """
     width = DTYPES[view.dtype].itemsize
     per = BLOCK_BYTES // width
     lane = np.arange(lanes)
@@ -116,7 +122,7 @@ def _scatter(memory, view, values, block, step, mask) -> None:
     array = memory.buffers[view.buffer]
     at = _bytes(view, lanes, repeat, block, step, mask, len(array))
     width = values.dtype.itemsize
-    on = np.arange(lanes) if (found := enabled(mask, lanes)) is None else np.flatnonzero(found)
+    on = np.arange(lanes) if (is_on := enabled(mask, lanes)) is None else np.flatnonzero(is_on)
     data = np.ascontiguousarray(values[:, on])[..., None].view(np.uint8)
     array[at[:, on, None] + np.arange(width)] = data
 
@@ -146,7 +152,8 @@ def independent(
     Returns
     -------
     bool
-        False also if this test cannot tell: one repeat after another is always right.
+        It is also False if this test cannot decide, since computing one repeat after another is
+        correct in every case.
     """
     if repeat == 1:
         return True
@@ -159,6 +166,8 @@ def independent(
         if source[0].buffer != view.buffer:
             continue
         low, high = _reach(source, lanes, repeat)
+        # If both operands have the same place and strides, every repeat reads what it overwrites
+        # itself, and no other repeat touches it.
         apart = high <= first or last <= low
         same = (source[0].offset, DTYPES[source[0].dtype].itemsize, *source[1:]) == (
             view.offset,

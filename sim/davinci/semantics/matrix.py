@@ -97,16 +97,16 @@ def _codes(dtype: str) -> np.dtype:
     return np.dtype(f"u{kind.itemsize}") if kind.kind == "f" else kind
 
 
-def matrix_product(memory: Memory, one: Instruction, product: Product) -> None:
+def matrix_product(memory: Memory, instr: Instruction, product: Product) -> None:
     """Carry out mmad.
 
     With k elements in 32 bytes, A is (M/16, K/k, 16, k), B is (K/k, N/16, 16, k), as loads of
     fractals leave them in L0A and L0B, and C is (N/16, M/16, 16, 16).
     """
-    f, operands = one.fields, one.operands
+    f, operands = instr.fields, instr.operands
     m, k, n = f["m"], f["k"], f["n"]
     if f.get("a_transposed"):
-        raise FunctionalError(one, "a transposed A is not modelled; load its fractals transposed")
+        raise FunctionalError(instr, "a transposed A is not modelled; load its fractals transposed")
     va, vb, vc = operands["a"], operands["b"], operands["c"]
     deep = BLOCK_BYTES // DTYPES[va.dtype].itemsize
     mf, nf, kf = -(-m // 16), -(-n // 16), -(-k // deep)

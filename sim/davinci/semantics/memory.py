@@ -44,7 +44,9 @@ class Memory:
     def at(
         self, view: View, shape: tuple[int, ...], strides: tuple[int, ...], dtype: str | None = None
     ) -> np.ndarray:
-        """Return the elements from the first byte of a view on; writing to them writes memory.
+        """Return an array over the memory from the first byte of a view on.
+
+        A write to the array is a write to the memory.
 
         Parameters
         ----------
@@ -67,7 +69,7 @@ class Memory:
         return window(array, view.offset, shape, strides, kind)
 
     def elements(self, view: View) -> np.ndarray:
-        """Return all elements of a view; writing to them writes memory."""
+        """Return all elements of a view; a write to the array is a write to the memory."""
         return self.at(view, view.shape, view.strides)
 
 

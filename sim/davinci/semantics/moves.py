@@ -1,4 +1,4 @@
-"""Moves: bursts, row-major to fractals, loads of fractals, fills, and the way out of L0C."""
+"""Moves: bursts, row-major to fractals, loads of fractals, fills, and transfers out of L0C."""
 
 import numpy as np
 
@@ -12,32 +12,32 @@ from .patches import im2col
 __all__ = ["MOVES"]
 
 
-def _copy(memory: Memory, one: Instruction) -> None:
-    f, dst, src = one.fields, one.operands["dst"], one.operands["src"]
+def _copy(memory: Memory, instr: Instruction) -> None:
+    f, dst, src = instr.fields, instr.operands["dst"], instr.operands["src"]
     bursts, size, atomic = f["bursts"], f["burst_bytes"], f.get("atomic")
     dtype = atomic or "uint8"
     width = DTYPES[dtype].itemsize
     if size % width:
-        raise FunctionalError(one, f"a burst must be whole elements of {dtype}, not {size} bytes")
+        raise FunctionalError(instr, f"a burst must be whole elements of {dtype}, not {size} bytes")
     shape = (bursts, size // width)
     source = memory.at(src, shape, (f["src_stride"], width), dtype)
     target = memory.at(dst, shape, (f["dst_stride"], width), dtype)
     if not atomic:
         target[...] = source
         return
-    operation = _combination(one)
+    operation = _combination(instr)
     for i in range(bursts):  # bursts may overlap
         target[i] = operation(target[i], source[i])
 
 
-def _combination(one: Instruction):
+def _combination(instr: Instruction):
     """Return the operation that combines a move with the elements in global memory."""
     combine = {"add": vector.add, "max": vector.maximum, "min": vector.minimum}
-    return combine[one.fields.get("atomic_operation", "add")]
+    return combine[instr.fields.get("atomic_operation", "add")]
 
 
-def _nd2nz(memory: Memory, one: Instruction) -> None:
-    f, dst, src = one.fields, one.operands["dst"], one.operands["src"]
+def _nd2nz(memory: Memory, instr: Instruction) -> None:
+    f, dst, src = instr.fields, instr.operands["dst"], instr.operands["src"]
     width = DTYPES[src.dtype].itemsize
     per = BLOCK_BYTES // width
     matrices, rows, columns = f["matrices"], f["rows"], f["columns"]
@@ -51,8 +51,8 @@ def _nd2nz(memory: Memory, one: Instruction) -> None:
     target[...] = padded.reshape(matrices, rows, blocks, per)
 
 
-def _load(memory: Memory, one: Instruction) -> None:
-    f, dst, src = one.fields, one.operands["dst"], one.operands["src"]
+def _load(memory: Memory, instr: Instruction) -> None:
+    f, dst, src = instr.fields, instr.operands["dst"], instr.operands["src"]
     repeat = f["repeat"]
     if not f["transpose"]:
         source = _fractals(memory, src, repeat, f["src_stride"], (FRACTAL_BYTES,), "uint8")
@@ -60,18 +60,21 @@ def _load(memory: Memory, one: Instruction) -> None:
         target[...] = source
         return
     if "dst_fractal_stride" in f:
-        _load_squares(memory, one)
+        _load_squares(memory, instr)
         return
     if DTYPES[src.dtype].itemsize != 2:
-        raise FunctionalError(one, f"a fractal is transposed of 16-bit elements, not {src.dtype}")
+        raise FunctionalError(instr, f"a fractal is transposed of 16-bit elements, not {src.dtype}")
     source = _fractals(memory, src, repeat, f["src_stride"], (16, 16), "uint16")
     target = _fractals(memory, dst, repeat, f["dst_stride"], (16, 16), "uint16")
     target[...] = vector.transpose(source)
 
 
-def _load_squares(memory: Memory, one: Instruction) -> None:
-    """Transpose squares of two fractals: of 32 bits side by side, of 8 bits one above the other."""
-    f, dst, src = one.fields, one.operands["dst"], one.operands["src"]
+def _load_squares(memory: Memory, instr: Instruction) -> None:
+    """Transpose squares of two fractals.
+
+    Fractals of 32-bit elements lie side by side, those of 8-bit elements one above the other.
+    """
+    f, dst, src = instr.fields, instr.operands["dst"], instr.operands["src"]
     width = DTYPES[src.dtype].itemsize
     dtype = f"uint{8 * width}"
     columns = BLOCK_BYTES // width
@@ -102,17 +105,17 @@ def _fractals(memory: Memory, view: View, repeat: int, stride: int, shape, dtype
     return memory.at(last, (repeat, *shape), (-stride, *inner), dtype)[::-1]
 
 
-def _fill(memory: Memory, one: Instruction) -> None:
-    dst = one.operands["dst"]
-    memory.elements(dst)[...] = np.asarray(one.fields["value"]).astype(DTYPES[dst.dtype])
+def _fill(memory: Memory, instr: Instruction) -> None:
+    dst = instr.operands["dst"]
+    memory.elements(dst)[...] = np.asarray(instr.fields["value"]).astype(DTYPES[dst.dtype])
 
 
-def _matrix_out(memory: Memory, one: Instruction) -> None:
-    f, dst, src = one.fields, one.operands["dst"], one.operands["src"]
+def _matrix_out(memory: Memory, instr: Instruction) -> None:
+    f, dst, src = instr.fields, instr.operands["dst"], instr.operands["src"]
     m, n = f["m"], f["n"]
     columns, width = -(-n // 16), DTYPES[src.dtype].itemsize
     source = memory.at(src, (columns, m, 16), (f["src_stride"], 16 * width, width))
-    values = _converted(memory, one, np.ascontiguousarray(source))
+    values = _converted(memory, instr, np.ascontiguousarray(source))
     if f["relu"]:
         values = vector.relu(values) if dst.dtype != "bf16" else np.where(values >> 15, 0, values)
     width = DTYPES[dst.dtype].itemsize
@@ -123,33 +126,33 @@ def _matrix_out(memory: Memory, one: Instruction) -> None:
         values = np.moveaxis(values, 0, 1).reshape(m, columns * 16)[:, :n]
     if f.get("atomic"):
         if f["atomic"] != dst.dtype:
-            raise FunctionalError(one, f"atomic {f['atomic']} must be the dtype of dst")
-        values = _combination(one)(target, values)
+            raise FunctionalError(instr, f"atomic {f['atomic']} must be the dtype of dst")
+        values = _combination(instr)(target, values)
     target[...] = values
 
 
-def _converted(memory: Memory, one: Instruction, values: np.ndarray) -> np.ndarray:
+def _converted(memory: Memory, instr: Instruction, values: np.ndarray) -> np.ndarray:
     """Convert (columns, m, 16) elements of L0C to the dtype of the target.
 
     A quantisation multiplies in FP32 and rounds once more, to FP16 or, saturating, to an 8-bit
     integer. The factor is one for all elements ("scalar", the field ``factor``) or one for each
     column of the matrix ("vector", the operand ``scale``, FP32).
     """
-    dst, src, quant = one.operands["dst"], one.operands["src"], one.fields["quant"]
+    dst, src, quant = instr.operands["dst"], instr.operands["src"], instr.fields["quant"]
     if not quant:
         if src.dtype == "int32" and dst.dtype in ("int8", "uint8"):
-            raise FunctionalError(one, "int32 must be quantised to become 8 bits wide")
+            raise FunctionalError(instr, "int32 must be quantised to become 8 bits wide")
         if src.dtype == dst.dtype:
             return values
         return vector.convert(values, src.dtype, dst.dtype)
     if quant not in ("scalar", "vector"):
-        raise FunctionalError(one, f"quant must be scalar or vector, not {quant!r}")
+        raise FunctionalError(instr, f"quant must be scalar or vector, not {quant!r}")
     if quant == "vector":
         columns = values.shape[0]
-        view = one.operands["scale"]
+        view = instr.operands["scale"]
         factor = memory.at(view, (columns, 1, 16), (64, 0, 4), "fp32")
     else:
-        factor = np.float32(one.fields["factor"])
+        factor = np.float32(instr.fields["factor"])
     single = values if src.dtype == "fp32" else vector.convert(values, src.dtype, "fp32")
     scaled = vector.mul(single, np.broadcast_to(factor, single.shape))
     return vector.convert(scaled, "fp32", dst.dtype) if dst.dtype != "fp32" else scaled

@@ -1,4 +1,4 @@
-"""Im2Col and Col2Im on memories; ``golden.scu`` defines what they compute."""
+"""Im2Col and Col2Im on memories; ``golden.scu`` defines their results."""
 
 from typing import Any
 
@@ -25,9 +25,9 @@ def _where(fields: Any) -> dict[str, Any]:
     return {name: fields[name] for name in ("position", "kernel_position", "channel")}
 
 
-def im2col(memory: Memory, one: Instruction) -> None:
+def im2col(memory: Memory, instr: Instruction) -> None:
     """Carry out an Im2Col load."""
-    f, dst, src = one.fields, one.operands["dst"], one.operands["src"]
+    f, dst, src = instr.fields, instr.operands["dst"], instr.operands["src"]
     width = DTYPES[src.dtype].itemsize
     kh, kw = f["patches"].kernel
     groups = f["channel"] + 1
@@ -35,17 +35,17 @@ def im2col(memory: Memory, one: Instruction) -> None:
         (y, x), steps = f["kernel_position"], f["repeat"]
         groups += (y * kw + x + steps - 1) // (kh * kw)
     image = _image(memory, src, f, groups, C0_BYTES // width)
-    how = {**_where(f), "repeat": f["repeat"], "mode": f["mode"], "pad_value": f["pad_value"]}
-    fractals = im2col_load(image, f["patches"], **how)
+    options = {**_where(f), "repeat": f["repeat"], "mode": f["mode"], "pad_value": f["pad_value"]}
+    fractals = im2col_load(image, f["patches"], **options)
     strides = (f["dst_stride"], C0_BYTES, width)
     target = memory.at(dst, fractals.shape, strides, src.dtype)
     for i, fractal in enumerate(fractals):  # fractals may overlap
         target[i] = fractal
 
 
-def col2im(memory: Memory, one: Instruction) -> None:
+def col2im(memory: Memory, instr: Instruction) -> None:
     """Carry out a Col2Im."""
-    f, dst, src = one.fields, one.operands["dst"], one.operands["src"]
+    f, dst, src = instr.fields, instr.operands["dst"], instr.operands["src"]
     shape = (f["repeat"], ROWS, CHANNELS)
     fractals = memory.at(src, shape, contiguous(shape, DTYPES[src.dtype].itemsize))
     image = _image(memory, dst, f, f["channel"] + 1, CHANNELS)

@@ -152,7 +152,7 @@ def _vdup(memory: Memory, instr: Instruction) -> None:
 
 
 def _compare(memory: Memory, instr: Instruction) -> None:
-    """Carry out vcmp, vcmpv or vcmpvs; the bits of a repeat follow those of the one before."""
+    """Carry out vcmp, vcmpv or vcmpvs; the bits of a repeat follow those of the previous one."""
     f = instr.fields
     names = [n for n in instr.operands if n != "dst"]
     lanes = lanes_of(*(instr.operands[n] for n in names))
@@ -250,7 +250,7 @@ def _vtranspose(memory: Memory, instr: Instruction) -> None:
 
 
 def _v4dtrans(memory: Memory, instr: Instruction) -> None:
-    """Turn pixels × channels into channels × pixels in mode 0, back in mode 1 (assumed)."""
+    """Transpose pixels × channels in mode 0, and back in mode 1 (the modes are assumed)."""
     f, src = instr.fields, instr.operands["src"]
     rows, columns = f["pixels"], f["channels"]
     if f["mode"]:
@@ -262,7 +262,7 @@ def _v4dtrans(memory: Memory, instr: Instruction) -> None:
 
 
 def _vnchwconv(memory: Memory, instr: Instruction) -> None:
-    """Transpose 16 rows of a block each; 32-bit elements give 8 rows of two blocks."""
+    """Transpose 16 rows of one block each; for 32-bit elements, dst has 8 rows of two blocks."""
     f = instr.fields
     targets, sources = f["dst"], f["src"]
     dtype = sources[0].dtype

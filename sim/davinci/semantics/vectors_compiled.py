@@ -1,4 +1,4 @@
-"""A compiled twin of the commonest vector instructions; ``vectors`` says what they compute.
+"""A compiled twin of the most frequent vector instructions; ``vectors`` defines their results.
 
 One call carries out one instruction: repeat after repeat, with all lanes read before any is
 written, which is right however the repeats overlap. FP16 numbers are computed in FP32 and rounded
@@ -125,7 +125,7 @@ def compiled(memory: Memory, instr: Instruction) -> bool:
     -------
     bool
         False if nothing has been done: for another instruction or dtype, operands that are not
-        aligned to their elements, or a lane outside UB, be it enabled or not.
+        aligned to their elements, or a lane outside UB, even if it is disabled.
     """
     op, operands, f = instr.op, instr.operands, instr.fields
     dst = operands["dst"]
@@ -190,7 +190,7 @@ def _rest(memory: Memory, instr: Instruction, done: int) -> None:
 
 @numba.njit
 def _apply(code, x, y):
-    """Return x op y in FP32. For max and min, the caller treats equal operands (±0) itself."""
+    """Return x op y in FP32. For max and min, the caller handles equal operands (±0) itself."""
     if code == Code.ADD:
         return x + y
     if code == Code.SUB:

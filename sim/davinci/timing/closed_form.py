@@ -92,7 +92,7 @@ def events_of(core: Core) -> list[Event]:
 
 
 def main_procedure(events: list[Event], t_kernel: Fraction) -> list[Fraction]:
-    """Return the death time T of each event without contention, in seconds (Alg. 2).
+    """Return the time T at which each event ends ("dies"), without contention, in seconds (Alg. 2).
 
     Parameters
     ----------
@@ -154,7 +154,10 @@ def left_after(size: Fraction, end: Fraction, now: Fraction, period: Fraction) -
 
 
 def finish(now: Fraction, left: Fraction, throughput: Fraction) -> Fraction:
-    """Return the time at which the bytes left are moved at a new throughput (eq. 2.7)."""
+    """Return the time at which a transfer ends if its share of the bus changes (eq. 2.7).
+
+    The remaining bytes move at the new throughput.
+    """
     return now + left / throughput
 
 

@@ -46,7 +46,10 @@ def _bound(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def fitting(function: Callable[..., Any], size: int) -> Callable[..., Any]:
-    """Return a function as it is, or compiled if ``size`` instructions make that worthwhile."""
+    """Return the compiled form of a function for programs of at least ``SMALL`` instructions.
+
+    For a smaller ``size``, return the plain function, which finishes before Numba has started.
+    """
     return function if size < SMALL else compiled(function)
 
 

@@ -112,7 +112,7 @@ class Needs:
         f = instr.fields
         if instr.op in ("set_flag", "wait_flag"):
             flag = (core.kind.name, core.index, f["source"], f["target"], f["register"])
-        else:
+        else:  # a flag between cores belongs to the core that sets it or waits for it
             flag = (core.kind.name, core.index, f["mode"], f["register"])
         (self.sets if instr.kind == Kind.SET else self.waits)[flag].append(number)
 
@@ -132,6 +132,7 @@ class Needs:
                 cores = partners[f"{mode} {kind}", index]
                 sources = [(*core, mode, register) for core in cores]
             candidates = [self.sets.get(source, ()) for source in sources]
+            # A wait of a core without partners never ends, either.
             for n, wait in enumerate(waits):
                 yield wait, [sets[n] if n < len(sets) else NEVER for sets in candidates] or [NEVER]
 
@@ -207,6 +208,7 @@ def lower(
                 timing = chip.timing(instr)
             except ValueError as error:
                 raise ValueError(f"{instr.position}: {error}") from None
+            # An mmad uses no bus, so ``init`` is its whole period.
             measured = (mmad_periods_s or {}).get(len(init))
             init.append(timing.init if measured is None else round(Fraction(measured) * ATTO))
             data.append(timing.data)
@@ -217,6 +219,8 @@ def lower(
             lag.append(cross_lag if instr.op == "cross_wait" else 0)
         streams.append(Stream(*_key(core), core.instructions))
         first.append(len(init))
+    # The waits have different numbers of sets, so these are stored one after another in ``need``,
+    # and ``need_first`` is the cumulative sum of their counts.
     matched = dict(needs.matched(_partners(program)))
     counts = np.zeros(len(init) + 1, np.int64)
     counts[np.array(list(matched), np.int64) + 1] = [len(sets) for sets in matched.values()]
@@ -284,6 +288,8 @@ def lower_sequences(
     flat = np.concatenate(parts) if parts else np.zeros(0, np.int64)
     first = np.cumsum([0, *map(len, parts)])
     cores = np.repeat(np.arange(len(parts)), np.diff(first))
+    # Everything that depends on the instruction alone is computed once for the table and then
+    # indexed by ``flat``. The default entries below make this work for an empty table.
     timings = [chip.timing(instr) for instr in table]
     buses = _Buses(chip)
     # An instruction of the table has one bus, unless each core has a bus of its own.
@@ -354,6 +360,7 @@ class _Buses:
         return self.numbers.setdefault(key, len(self.numbers))
 
     def totals(self) -> np.ndarray:
+        # ``Bus.total`` repeats its last entry, so all buses can have rows of the same length.
         wide = max((len(b.totals) for b in self.chip.buses.values()), default=1)
         table = np.zeros((max(len(self.numbers), 1), wide))
         for (name, _), row in self.numbers.items():

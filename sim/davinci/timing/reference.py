@@ -63,6 +63,9 @@ def shares(rates: list, totals: list) -> list:
     return got
 
 
+_Queue = tuple[int, int]  # core and unit
+
+
 class _Transfer:
     """A transfer on a bus: its remaining time (if alone), speed, time of last change and end."""
 
@@ -94,125 +97,161 @@ def run_reference(
         None if the instruction was never started, ended or issued: see
         ``sim.davinci.timing.deadlock``.
     """
-    number: Any = Fraction if exact else float
-    up: Any = (lambda x: x) if exact else math.ceil
-    totals = [[number(x) for x in row] for row in lowered.totals.tolist()]
-    rates = [number(x) for x in lowered.rate.tolist()]
-    unit, kind, bus = lowered.unit.tolist(), lowered.kind.tolist(), lowered.bus.tolist()
-    init, data, lag = lowered.init.tolist(), lowered.data.tolist(), lowered.lag.tolist()
-    n, cores = len(lowered), len(lowered.begin)
-    start: list[Any] = [None] * n
-    end: list[Any] = [None] * n
-    issued: list[Any] = [None] * n
-    program = [deque(range(lowered.first[c], lowered.first[c + 1])) for c in range(cores)]
-    free = [int(t) for t in lowered.begin]  # the time at which each program queue continues
-    queues: dict[tuple[int, int], deque] = {(c, u): deque() for c in range(cores) for u in Unit}
-    idle_since = {q: int(lowered.begin[q[0]]) for q in queues}
-    running: dict[tuple[int, int], int] = {}  # the instruction that keeps a unit busy, without bus
-    # (time of arrival at the bus, instruction) of transfers that are initialising
-    waiting: dict[tuple[int, int], tuple[Any, int]] = {}
-    moving: dict[tuple[int, int], _Transfer] = {}
-    now = min(free, default=0)
-
-    def released(i: int) -> bool:
-        return 0 <= arrives(i) <= now
-
-    def arrives(i: int) -> Any:
-        """Return the time at which a wait sees its last flag, or −1 if that is not known yet."""
-        needs = lowered.need[lowered.need_first[i] : lowered.need_first[i + 1]].tolist()
-        known = [end[j] for j in needs if j >= 0 and end[j] is not None]
-        return max(known) + lag[i] if needs and len(known) == len(needs) else -1
-
-    def hand_out(c: int) -> bool:
-        if not program[c] or free[c] > now:
-            return False
-        i = program[c][0]
-        if issued[i] is None:
-            issued[i] = free[c]
-        if kind[i] == Kind.BARRIER_ALL or unit[i] == Unit.S:
-            if start[i] is None:
-                start[i] = free[c]
-            mine = [(c, u) for u in Unit]
-            busy = any(q in running or q in waiting or q in moving or queues[q] for q in mine)
-            if (kind[i] == Kind.BARRIER_ALL and busy) or (kind[i] == Kind.WAIT and not released(i)):
-                return False
-            free[c] = now + init[i]
-            end[i] = free[c]
-        else:
-            queues[c, unit[i]].append(i)
-            free[c] += lowered.dispatch
-        program[c].popleft()
-        return True
-
-    def begin(q: tuple[int, int]) -> bool:
-        if q in running or q in waiting or q in moving or not queues[q]:
-            return False
-        i = queues[q][0]
-        if start[i] is None:
-            start[i] = max(idle_since[q], issued[i])
-        if kind[i] == Kind.WAIT and not released(i):
-            return False
-        queues[q].popleft()
-        if bus[i] < 0:
-            end[i] = now + init[i]
-            running[q] = i
-        else:
-            waiting[q] = (now + init[i], i)
-        return True
-
+    state = _Simulation(lowered, block_bytes, exact)
     while True:
-        # 1. Everything that can happen now; one event may enable another at the same time.
-        dirty: set[int] = set()  # buses whose shares change
-        changed = True
-        while changed:
-            changed = False
-            for q in [q for q, i in running.items() if end[i] == now]:
-                del running[q]
-                idle_since[q] = now
-                changed = True
-            for q in [q for q, t in moving.items() if t.end == now]:
-                t = moving[q]
-                changed = True
-                if t.block is not None and t.left > t.block:
-                    t.left, t.end, t.block = t.left - t.block, None, None
-                else:
-                    del moving[q]
-                    end[t.number] = idle_since[q] = now
-                dirty.add(t.bus)
-            for q in [q for q, (when, _) in waiting.items() if when == now]:
-                _, i = waiting.pop(q)
-                moving[q] = _Transfer(i, now, number(data[i]), rates[i], bus[i])
-                dirty.add(bus[i])
-                changed = True
-            for c in range(cores):
-                while hand_out(c):
-                    changed = True
-            for q in sorted(queues):
-                changed |= begin(q)
-        # 2. The shares of all buses on which a transfer (or block) has started or ended.
-        for b in dirty:
-            active = [moving[q] for q in sorted(moving) if moving[q].bus == b]
-            for t in active:
-                if not block_bytes:
-                    t.left = max(t.left - (now - t.at) * t.speed, number(0))
-                    t.at = now
-            for t, share in zip(active, shares([t.rate for t in active], totals[b]), strict=True):
-                if not block_bytes:
-                    t.speed = share / t.rate
-                    t.end = now + up(t.left / t.speed)
-                elif t.end is None:
-                    t.speed = share / t.rate
-                    t.block = min(t.left, number(up(block_bytes / t.rate)))
-                    t.end = now + up(t.block / t.speed)
-        # 3. The next event.
-        times = [end[i] for i in running.values()] + [t.end for t in moving.values()]
-        times += [when for when, _ in waiting.values()]
-        times += [free[c] for c in range(cores) if program[c] and free[c] > now]
-        heads = [queue[0] for queue in (*queues.values(), *program) if queue]
-        times += [t for i in heads if (t := arrives(i)) > now]
+        for bus in state.settle():
+            state.share(bus)
+        times = state.events()
         if not times:
-            return start, end, issued
-        now = min(times)
+            return state.start, state.end, state.issued
+        state.now = min(times)
+
+
+class _Simulation:
+    """The state of all queues and buses at one point of time, ``now``.
+
+    A queue is named by its core and its unit.
+    """
+
+    def __init__(self, lowered: Lowered, block_bytes: int, exact: bool) -> None:
+        self.lowered, self.block_bytes = lowered, block_bytes
+        self.number: Any = Fraction if exact else float
+        self.up: Any = (lambda x: x) if exact else math.ceil
+        self.totals = [[self.number(x) for x in row] for row in lowered.totals.tolist()]
+        self.rates = [self.number(x) for x in lowered.rate.tolist()]
+        self.unit, self.kind = lowered.unit.tolist(), lowered.kind.tolist()
+        self.bus, self.lag = lowered.bus.tolist(), lowered.lag.tolist()
+        self.init, self.data = lowered.init.tolist(), lowered.data.tolist()
+        n, cores = len(lowered), len(lowered.begin)
+        self.start: list[Any] = [None] * n
+        self.end: list[Any] = [None] * n
+        self.issued: list[Any] = [None] * n
+        self.program = [deque(range(lowered.first[c], lowered.first[c + 1])) for c in range(cores)]
+        self.free = [int(t) for t in lowered.begin]  # when each program queue continues
+        self.queues: dict[_Queue, deque] = {(c, u): deque() for c in range(cores) for u in Unit}
+        self.idle_since = {q: int(lowered.begin[q[0]]) for q in self.queues}
+        self.running: dict[_Queue, int] = {}  # the instruction that keeps a unit busy, without bus
+        # (time of arrival at the bus, instruction) of transfers that are initialising
+        self.waiting: dict[_Queue, tuple[Any, int]] = {}
+        self.moving: dict[_Queue, _Transfer] = {}
+        self.now = min(self.free, default=0)
+
+    def settle(self) -> set[int]:
+        """Do everything that can happen now; return the buses whose shares change."""
+        dirty: set[int] = set()
+        changed = True
+        while changed:  # one event may enable another at the same time
+            changed = self._finish(dirty)
+            for c in range(len(self.program)):
+                while self._issue(c):
+                    changed = True
+            for q in sorted(self.queues):
+                changed |= self._begin(q)
+        return dirty
+
+    def _finish(self, dirty: set[int]) -> bool:
+        """End what ends now, and let transfers arrive at their buses; return True if any does."""
+        changed = False
+        for q in [q for q, i in self.running.items() if self.end[i] == self.now]:
+            del self.running[q]
+            self.idle_since[q] = self.now
+            changed = True
+        for q in [q for q, t in self.moving.items() if t.end == self.now]:
+            t = self.moving[q]
+            changed = True
+            if t.block is not None and t.left > t.block:
+                t.left, t.end, t.block = t.left - t.block, None, None
+            else:
+                del self.moving[q]
+                self.end[t.number] = self.idle_since[q] = self.now
+            dirty.add(t.bus)
+        for q in [q for q, (when, _) in self.waiting.items() if when == self.now]:
+            _, i = self.waiting.pop(q)
+            data = self.number(self.data[i])
+            self.moving[q] = _Transfer(i, self.now, data, self.rates[i], self.bus[i])
+            dirty.add(self.bus[i])
+            changed = True
+        return changed
+
+    def _issue(self, c: int) -> bool:
+        """Issue or execute the next instruction of a program queue if that is possible now."""
+        if not self.program[c] or self.free[c] > self.now:
+            return False
+        i = self.program[c][0]
+        kind = self.kind[i]
+        if self.issued[i] is None:
+            self.issued[i] = self.free[c]
+        if kind == Kind.BARRIER_ALL or self.unit[i] == Unit.S:
+            if self.start[i] is None:
+                self.start[i] = self.free[c]
+            busy = any(self._busy((c, u)) or self.queues[c, u] for u in Unit)
+            if (kind == Kind.BARRIER_ALL and busy) or (kind == Kind.WAIT and not self._released(i)):
+                return False
+            self.free[c] = self.now + self.init[i]
+            self.end[i] = self.free[c]
+        else:
+            self.queues[c, self.unit[i]].append(i)
+            self.free[c] += self.lowered.dispatch
+        self.program[c].popleft()
+        return True
+
+    def _begin(self, q: _Queue) -> bool:
+        """Start the next instruction of a unit if that is possible now."""
+        if not self.queues[q] or self._busy(q):
+            return False
+        i = self.queues[q][0]
+        if self.start[i] is None:
+            self.start[i] = max(self.idle_since[q], self.issued[i])
+        if self.kind[i] == Kind.WAIT and not self._released(i):
+            return False
+        self.queues[q].popleft()
+        if self.bus[i] < 0:
+            self.end[i] = self.now + self.init[i]
+            self.running[q] = i
+        else:
+            self.waiting[q] = (self.now + self.init[i], i)
+        return True
+
+    def _busy(self, q: _Queue) -> bool:
+        return q in self.running or q in self.waiting or q in self.moving
+
+    def _released(self, i: int) -> bool:
+        return 0 <= self._arrives(i) <= self.now
+
+    def _arrives(self, i: int) -> Any:
+        """Return the time at which a wait sees its last flag, or −1 if that is not known yet."""
+        first, end = self.lowered.need_first[i], self.lowered.need_first[i + 1]
+        needs = self.lowered.need[first:end].tolist()
+        known = [self.end[j] for j in needs if j >= 0 and self.end[j] is not None]
+        return max(known) + self.lag[i] if needs and len(known) == len(needs) else -1
+
+    def share(self, bus: int) -> None:
+        """Compute the shares of a bus on which a transfer or block has started or ended."""
+        active = [self.moving[q] for q in sorted(self.moving) if self.moving[q].bus == bus]
+        for t in active:
+            if not self.block_bytes:
+                t.left = max(t.left - (self.now - t.at) * t.speed, self.number(0))
+                t.at = self.now
+        got = shares([t.rate for t in active], self.totals[bus])
+        for t, share in zip(active, got, strict=True):
+            if not self.block_bytes:
+                t.speed = share / t.rate
+                t.end = self.now + self.up(t.left / t.speed)
+            elif t.end is None:
+                t.speed = share / t.rate
+                t.block = min(t.left, self.number(self.up(self.block_bytes / t.rate)))
+                t.end = self.now + self.up(t.block / t.speed)
+
+    def events(self) -> list:
+        """Return the times of the events that are known to come."""
+        times = [self.end[i] for i in self.running.values()]
+        times += [t.end for t in self.moving.values()]
+        times += [when for when, _ in self.waiting.values()]
+        programs = zip(self.program, self.free, strict=True)
+        times += [free for program, free in programs if program and free > self.now]
+        heads = [queue[0] for queue in (*self.queues.values(), *self.program) if queue]
+        times += [t for i in heads if (t := self._arrives(i)) > self.now]
+        return times
 
 
 def as_arrays(times: tuple[list, list, list]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

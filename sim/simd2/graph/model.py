@@ -210,7 +210,11 @@ class Core:
         return self._with_memory(-(-terms // self.lanes), counts, inputs, checked)
 
     def _with_memory(self, compute, counts, inputs, checked):
-        """Add the cycles of loads, stores and the check, which both units share."""
+        """Return the ``Cycles`` of operations that take ``compute`` cycles.
+
+        Those of the loads, the stores and the check for convergence are added. They are the same
+        for the SIMD² unit and the vector unit.
+        """
         # Loads of A and B; a compressed A has a B of two fragments. All other loads are those of C.
         operands = 2 * counts.mmo + counts.sparse
         results = counts.loads - operands + counts.stores
@@ -284,8 +288,8 @@ def closure_counts(algorithm: str, vertices: int, iterations: int, *, block: int
         Vertices in a block of Floyd–Warshall.
     """
     if algorithm != "floyd-warshall":
-        one = Counts.of(vertices, vertices, vertices)
-        return one * iterations
+        single = Counts.of(vertices, vertices, vertices)
+        return single * iterations
     total = Counts()
     for begin in range(0, vertices, block):
         rows = min(block, vertices - begin)

@@ -36,7 +36,7 @@ def write_paths(paths: Paths, path: str | Path) -> None:
     Raises
     ------
     ValueError
-        If the suffix is another one.
+        If the suffix is none of these.
     OSError
         If the file cannot be written.
     """
@@ -76,7 +76,7 @@ def write_neighbours(neighbours: Neighbours, path: str | Path) -> None:
     Raises
     ------
     ValueError
-        If the suffix is another one.
+        If the suffix is none of these.
     OSError
         If the file cannot be written.
     """

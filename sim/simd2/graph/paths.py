@@ -204,9 +204,9 @@ class Problem:
     probabilities : bool
         If True, the weights must be within [0, 1].
     extreme : {"largest", "smallest", ""}
-        Which pair of vertices a summary shows; empty for no pair.
+        The pair of vertices that a summary shows; empty for no pair.
     called : str
-        Name of that pair in a summary.
+        Title of that pair in a summary.
     result : type
         ``Paths`` or the subclass that holds the results.
     """

@@ -306,7 +306,7 @@ def _negative_cycle(graph: Graph, operands: np.ndarray) -> str:
 
 
 def _warn(error: float) -> None:
-    """Warn of the largest relative error of the values that became operands again."""
+    """Warn of the largest relative error of values that were rounded to become operands."""
     loss = "and some overflowed" if error == _INF else f"with a relative error of up to {error:.2g}"
     warnings.warn(
         f"values were rounded to FP16 operands between iterations, {loss}; "

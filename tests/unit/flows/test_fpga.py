@@ -16,9 +16,9 @@ def _variant(unit, **options):
     return variants(unit, {name: [value] for name, value in options.items()})[0]
 
 
-def _luts(found, family):
+def _luts(resources, family):
     """Return the number of LUTs, with those inside carry cells if the family has any."""
-    return found.lut + (2 * found.carry if family == "ecp5" else 0)
+    return resources.lut + (2 * resources.carry if family == "ecp5" else 0)
 
 
 @pytest.mark.slow
@@ -26,7 +26,7 @@ def _luts(found, family):
 def test_a_dot_product_takes_a_dsp_block_for_each_product(monkeypatch, family):
     """The reference is the unit for standard cells, with its products written as ``*``."""
     unit = _variant("dot", k=4, multiplier="dsp")
-    found = fpga.resources(unit, family)
+    resources = fpga.resources(unit, family)
 
     def carry_save(m, rows, *, target, **rest):
         return reduce_rows(m, rows, **rest)
@@ -35,17 +35,17 @@ def test_a_dot_product_takes_a_dsp_block_for_each_product(monkeypatch, family):
     text = verilog.emit(unit)
     assert " * " in text
     reference = fpga.count(text, unit.module, family)
-    assert found.dsp == reference.dsp == 4
-    assert 0 < found.lut <= 1.05 * reference.lut
-    assert 0 < _luts(found, family) <= 1.05 * _luts(reference, family)
+    assert resources.dsp == reference.dsp == 4
+    assert 0 < resources.lut <= 1.05 * reference.lut
+    assert 0 < _luts(resources, family) <= 1.05 * _luts(reference, family)
 
 
 @pytest.mark.parametrize("family", ["ecp5", "xilinx7"])
 def test_an_integer_dot_product_takes_dsp_blocks_and_no_lut(family):
     """On Xilinx the blocks also compute the sum."""
-    found = fpga.resources(_variant("intdot", k=2, multiplier="dsp"), family)
-    assert (found.lut, found.dsp, found.ff) == (0, 2, 32)
-    assert found.carry == (32 if family == "ecp5" else 0)
+    resources = fpga.resources(_variant("intdot", k=2, multiplier="dsp"), family)
+    assert (resources.lut, resources.dsp, resources.ff) == (0, 2, 32)
+    assert resources.carry == (32 if family == "ecp5" else 0)
 
 
 def test_the_table_is_printed_and_stored(tmp_path, capsys):

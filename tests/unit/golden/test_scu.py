@@ -30,11 +30,11 @@ def small_cases():
     axes = product((1, 2, 4, 9), (1, 2, 3), (1, 2, 3), ((0, 0), (1, 0), (0, 2), (1, 1)), (1, 2))
     axis = [a for a in axes if a[0] + sum(a[3]) >= (a[1] - 1) * a[4] + 1]
     picked = RNG.integers(0, len(axis), (len(axis), 4))
-    for one, others in zip(axis, picked, strict=True):
+    for index, others in zip(axis, picked, strict=True):
         for number in others:
             for (h, kh, sh, ph, dh), (w, kw, sw, pw, dw) in (
-                (one, axis[number]),
-                (axis[number], one),
+                (index, axis[number]),
+                (axis[number], index),
             ):
                 yield Patches(
                     height=h,
@@ -98,8 +98,8 @@ def test_every_small_case_is_a_walk_over_the_padded_image():
     ids=["stride", "dilation", "kernel", "pad turned", "pad exchanged"],
 )
 def test_the_comparison_notices_an_exchange(mutant):
-    def transform(image, p, **how):
-        return im2col(image, mutant(p), **how)
+    def transform(image, p, **options):
+        return im2col(image, mutant(p), **options)
 
     with pytest.raises((AssertionError, ValueError)):
         check_im2col(transform, CASES[:200])
@@ -205,9 +205,13 @@ def test_a_load_may_begin_at_any_patch_channel_and_place():
     whole = plain_im2col(image, p)
     for start, step in product((0, 3, 7, 18), (0, 2, 5, 9)):
         channel, place = divmod(step, 6)
-        how = {"position": p.corner(start), "channel": channel, "kernel_position": divmod(place, 3)}
-        deep = im2col_load(image, p, repeat=18 - step, mode=0, **how)
-        long = im2col_load(image, p, repeat=2, mode=1, **how)
+        options = {
+            "position": p.corner(start),
+            "channel": channel,
+            "kernel_position": divmod(place, 3),
+        }
+        deep = im2col_load(image, p, repeat=18 - step, mode=0, **options)
+        long = im2col_load(image, p, repeat=2, mode=1, **options)
         rows = whole[start : start + 32]
         rows = np.concatenate([rows, np.zeros((32 - len(rows), *rows.shape[1:]), np.uint8)])
         assert np.array_equal(deep, rows[:16, step:].swapaxes(0, 1))

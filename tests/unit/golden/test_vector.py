@@ -69,9 +69,9 @@ def test_maximum_minimum_and_order_equal_golden_fp(name):
     assert np.array_equal(bits(vector.minimum(x, y)), fp.minimum_number(a, b, name))
     assert np.array_equal(bits(vector.relu(x)), fp.maximum_number(a, np.zeros_like(a), name))
     order = fp.compare(a, b, name)
-    wanted = {"eq": order == 0, "ne": order != 0, "lt": order == -1, "gt": order == 1}
-    wanted |= {"le": (order == -1) | (order == 0), "ge": (order == 1) | (order == 0)}
-    for condition, expected in wanted.items():
+    masks = {"eq": order == 0, "ne": order != 0, "lt": order == -1, "gt": order == 1}
+    masks |= {"le": (order == -1) | (order == 0), "ge": (order == 1) | (order == 0)}
+    for condition, expected in masks.items():
         assert np.array_equal(vector.compare(x, y, condition), expected), condition
 
 

@@ -50,7 +50,7 @@ class Assignments:
         return Expr(target.type, both(prepare, _update(target, result, position)), position)
 
     def _unary(self, node: c_ast.UnaryOp) -> Expr:
-        """Compile ++ and --, before and after their operand; leave other operators."""
+        """Compile ++ and -- before or after an operand; pass on every other unary operator."""
         if node.op not in ("++", "--", "p++", "p--"):  # pycparser's names; p is for postfix
             return self.expressions.unary(node)
         position = position_of(node)

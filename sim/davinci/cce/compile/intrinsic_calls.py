@@ -57,7 +57,7 @@ def _with_constants(
     try:
         bound = unpack(signature, bind(signature, values, types, position), position)
     except CceError as error:
-        # A wrong call is a mistake only if it is reached, as with other arguments.
+        # A call with wrong constants is a mistake only if the kernel reaches it.
         return Expr(VOID, _raising(error), position)
 
     def get(f):
@@ -107,7 +107,7 @@ def _issue(machine: Machine, signature: Intrinsic, bound: dict, position: Positi
             count = 4 if parameter.name == "lists" else 8
             words = [machine.load(PRIVATE, start + 8 * i, UINT64, position) for i in range(count)]
             arguments[parameter.name] = tuple(words)
-    if pipe in arguments:  # the pipe is an argument, as of set_flag
+    if pipe in arguments:  # the pipe is an argument, as for set_flag
         pipe = arguments[pipe]
     if name.startswith("set_") and "config" in arguments:
         machine.registers[name] = arguments["config"]

@@ -145,7 +145,7 @@ class Statements:
 
     def _if(self, node: c_ast.If) -> Callable:
         test = self.expressions.condition(node.cond)
-        if test.constant is not None:  # the other branch is not compiled, as of `if constexpr`
+        if test.constant is not None:  # the other branch is not compiled, as for `if constexpr`
             return self.statement(node.iftrue if test.constant[0] else node.iffalse)
         yes, no = self.statement(node.iftrue), self.statement(node.iffalse)
         choose = test.get

@@ -197,7 +197,7 @@ def folded(type: Type, operands: list[Expr], compute: Callable, position: Positi
 
 
 def deref(pointer: Expr, position: Position) -> Expr:
-    """Return what a pointer points to.
+    """Return the object that a pointer points to, as an expression.
 
     Raises
     ------

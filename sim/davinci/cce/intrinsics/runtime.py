@@ -45,17 +45,17 @@ class Sink(Protocol):
     """Receiver of a kernel's intrinsics and scalar accesses, in the order in which they run."""
 
     def issue(self, call: Call) -> None:
-        """Take an intrinsic."""
+        """Receive an intrinsic."""
 
     def load(self, source: Address, position: Position) -> int | float:
-        """Give the value that a scalar load reads."""
+        """Return the value that a scalar load reads."""
         ...
 
     def store(self, target: Address, value: int | float, position: Position) -> None:
-        """Take a scalar store."""
+        """Receive a scalar store."""
 
     def print(self, text: str, position: Position) -> None:
-        """Take the text of a printf."""
+        """Receive the text of a printf."""
 
 
 @dataclass

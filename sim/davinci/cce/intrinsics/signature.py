@@ -26,11 +26,12 @@ class Parameter:
     ----------
     name : str
     kind : str
-        A buffer (a pointer into it; OWN an array of the function's own, ANY any of them), "int",
-        "u64" (wraps), "bool", "number", "address", or the name of an enumeration.
+        For a pointer, the name of the buffer that it points to; ``OWN`` stands for an array of the
+        kernel's own, and ``ANY`` for any buffer. Otherwise "int", "u64" (which wraps), "bool",
+        "number", "address", or the name of an enumeration.
     types : tuple of str
-        Dtypes that a pointer may have; () allows any. A single letter stands for one of the dtypes
-        of the signature, the same for every parameter with the letter.
+        Dtypes that a pointer may have; () allows any. A single letter stands for one dtype of
+        ``Intrinsic.letters``, which is the same for all parameters with this letter.
     low, high : int
         Bounds of an int.
     default : int, optional
@@ -47,7 +48,11 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Intrinsic:
-    """A signature; T may stand for the dtypes ``letters``, and ``pipe`` may name a parameter."""
+    """A signature of an intrinsic.
+
+    The letter T in its parameters stands for one of the dtypes ``letters``. ``pipe`` is the name of
+    the pipe, or of the parameter that selects it.
+    """
 
     name: str
     pipe: str

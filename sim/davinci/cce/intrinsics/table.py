@@ -164,7 +164,7 @@ def _matrix():
 
 
 def _registers():
-    """Rows of the vector unit that set or read registers, or have no instruction."""
+    """Yield the rows of the vector unit that access registers or have no instruction."""
     yield "set_cmpmask", "V", "src:UB"
     yield "get_cmpmask", "V", "dst:UB"
     yield (

@@ -55,8 +55,9 @@ def preprocess(
         Keywords of the language; a #define of one of them is ignored.
     directory : Path, optional
         The folder in which the file of an ``#include "..."`` is looked for; an included file looks
-        in its own folder. An #include of a missing file, and any with angle brackets, is ignored:
-        the reader knows what such headers declare, or names it when it is used.
+        in its own folder. An #include of a missing file, and any with angle brackets, is ignored.
+        The reader knows the declarations of the usual headers; an error message names any other
+        word that the kernel uses and nothing declares.
     include_path : sequence of str or Path
         Further folders in which included files are looked for.
 
@@ -291,9 +292,9 @@ class _Preprocessor:
             token = body[index]
             following = body[index + 1] if index + 1 < len(body) else None
             if token.text == "#" and following is not None and following.text in values:
-                text = " ".join(t.text for t in values[following.text])
+                text = _quoted(values[following.text])
                 self._check_word(text, use)
-                result.append(Token("string", f'"{text}"', use.position, True))
+                result.append(Token("string", text, use.position, True))
                 index += 2
             elif token.text == "##" and following is not None and result:
                 right = values.get(following.text, [following])
@@ -366,6 +367,21 @@ def _arguments(stack: list[tuple[Token, frozenset[str]]], use: Token) -> list[li
         else:
             arguments[-1].append(token)
     raise CceError(use.position, f"the arguments of macro {use.text} have no ')'")
+
+
+def _quoted(tokens: list[Token]) -> str:
+    """Return a macro argument as the string literal that ``#`` makes of it (C11, 6.10.3.2)."""
+    pieces = ['"']
+    for token in tokens:
+        if token.kind == "newline":  # the next token is spaced
+            continue
+        if token.spaced and len(pieces) > 1:
+            pieces.append(" ")
+        word = token.text
+        if token.kind in ("string", "char"):
+            word = word.replace("\\", "\\\\").replace('"', '\\"')
+        pieces.append(word)
+    return "".join([*pieces, '"'])
 
 
 def _joined(parts: list[list[Token]]) -> list[Token]:

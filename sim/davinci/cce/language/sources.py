@@ -1,4 +1,4 @@
-"""Included files: which of them may be read, and how many."""
+"""Included files: the folders that they may be in, and the limits on their number and size."""
 
 import os
 import stat

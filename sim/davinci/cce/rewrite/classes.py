@@ -146,6 +146,8 @@ def _function(name: str, function: str, tokens: list[Token], at: int) -> list[To
     body = next((i for i in range(closing, len(tokens)) if tokens[i].text == "{"), None)
     if tokens[-1].text != "}" or body is None:
         raise CceError(method.position, f"method {method.text} must be defined inside {name}")
+    # The new first parameter is a reference to the object, which ``cplusplus`` rewrites like any
+    # other reference.
     words = [method._replace(kind="id", text=w, spaced=True) for w in (name, "&", SELF)]
     words[1] = words[1]._replace(kind="punctuation")
     if closing > at + 1:

@@ -71,7 +71,7 @@ def _head(tokens: list[Token], name: str, pairs: dict[int, int]) -> tuple[list[T
     head, number, index = list(tokens[: opening + 1]), 0, opening + 1
     while index < closing:
         token = tokens[index]
-        if token.text in ("(", "["):  # as of a pointer to an array; its = and & are not ours
+        if token.text in ("(", "["):  # such as those of a pointer to an array
             head += tokens[index : pairs[index] + 1]
             index = pairs[index] + 1
             continue
@@ -104,6 +104,8 @@ def _statements(tokens: list[Token]) -> list[Token]:
         if (token.text == "const" and before == "if") or (token.text == "*" and before == "auto"):
             index += 1
             continue
+        # ``enum class`` becomes ``enum``: its names are then visible without ``X::``, which is
+        # harmless because prefixes have been removed.
         if token.text in ("class", "struct") and before == "enum":
             index += 1
             continue
@@ -126,6 +128,7 @@ def _initialisers(tokens: list[Token], types: frozenset[str]) -> list[Token]:
         sign = _reference(tokens, index, types) if starts else None
         if sign is not None:
             result += tokens[index:sign]
+            # The type of ``auto &x`` is known only when its initial value has been compiled.
             if tokens[sign - 1].text != "auto":
                 result.append(tokens[sign]._replace(text="*"))
             result.append(tokens[sign]._replace(kind="id", text=REFERENCE, spaced=True))

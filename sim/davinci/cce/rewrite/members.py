@@ -1,4 +1,4 @@
-"""Rewrite C++ structures as C: initialised members and constants move out of the structure."""
+"""Rewrite C++ structures as C: initial values and constants are moved out of the structure."""
 
 from vitruvian.sim.davinci.cce.language.errors import CceError
 from vitruvian.sim.davinci.cce.language.tokens import BRACKETS, Token

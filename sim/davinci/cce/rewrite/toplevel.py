@@ -113,7 +113,11 @@ def with_methods(decl: TopLevelDecl) -> list[TopLevelDecl]:
 
 
 def _classified(tokens: list[Token]) -> TopLevelDecl | None:
-    """Classify the tokens of one declaration; None if they declare nothing that is needed."""
+    """Return the tokens of one declaration with its properties.
+
+    The result is None for an empty declaration, and for a prototype or an explicit instantiation
+    of a template.
+    """
     if all(t.text == ";" for t in tokens):
         return None
     texts = [t.text for t in tokens]

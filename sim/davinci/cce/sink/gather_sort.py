@@ -18,14 +18,14 @@ __all__ = ["gather", "merge", "pick", "sort"]
 
 
 def gather(sink: SinkContext, call: Call, pieces) -> None:
-    """Append vgather: each lane gets the element at the byte that a word names.
+    """Append vgather: each lane gets the element at a byte offset that is read from UB.
 
     Parameters
     ----------
     sink : SinkContext
     call : Call
     pieces : iterable of (first repeat, repeats, mask)
-        The instructions that the intrinsic is.
+        The instructions that the intrinsic becomes.
     """
     if sink.functional is None:
         sink.fail(call, "the offsets are unknown, because nothing is carried out")
@@ -63,7 +63,7 @@ def _runs(places: np.ndarray, width: int):
 
 
 def pick(sink: SinkContext, call: Call) -> None:
-    """Append vreduce: keep the elements that a pattern or bits in memory name.
+    """Append vreduce: keep the elements that a pattern or bits in memory select.
 
     The intrinsic ignores the lane mask. In counting mode, the counter is the number of elements
     of a repeat.
@@ -114,8 +114,8 @@ def sort(sink: SinkContext, call: Call) -> None:
 def merge(sink: SinkContext, call: Call) -> None:
     """Append vmrgsort: merge up to four lists of pairs.
 
-    A word has the four lengths of 16 bits each. The other word has the repeats in its low byte,
-    then a bit for every list that takes part.
+    One word has the four lengths, of 16 bits each. The other word has the number of repeats in its
+    low byte, then a bit for every list that is merged.
     """
     a = call.arguments
     repeat, valid = a["control"] & 0xFF, a["control"] >> 8 & 15

@@ -81,11 +81,11 @@ def _load(sink: SinkContext, call: Call) -> None:
 
 
 def _load_matrix(sink: SinkContext, call: Call) -> None:
-    """Load rows from pos_m and columns from pos_k on of the matrix of all patches.
+    """Load a part of the matrix of all patches, from row ``pos_m`` and column ``pos_k`` on.
 
-    A column is a channel at a position of the kernel. The order of columns is: groups of channels,
-    rows and columns of the kernel, channels of a group, the last fastest. Each row of fractals is
-    an Im2Col load in mode 0.
+    A row is a patch, and a column is a channel at a position of the kernel. The indices of a column
+    are, from the slowest to the fastest: the group of channels, the row and the column of the
+    kernel, and the channel in its group. Each row of fractals is one Im2Col load in mode 0.
     """
     a = call.arguments
     c0 = C0_BYTES // DTYPES[a["src"].dtype].itemsize
@@ -125,7 +125,7 @@ def _load_matrix(sink: SinkContext, call: Call) -> None:
 
 
 def _add(sink: SinkContext, call: Call) -> None:
-    """Append col2im; a further repeat takes the next 16 patches in every mode."""
+    """Append col2im; in every mode, each further repeat adds the next 16 patches."""
     a = call.arguments
     patches = _patches(sink, call, "set_fcol2img")
     sink.core.col2im(sink.view(a["dst"], ()), sink.view(a["src"], ()), patches, **_place(call))

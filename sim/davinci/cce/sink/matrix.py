@@ -1,4 +1,4 @@
-"""Intrinsics around the Cube: loads of fractals, products, and the way out of L0C."""
+"""Intrinsics around the Cube: loads of fractals, products, and transfers out of L0C."""
 
 import struct
 from collections.abc import Callable
@@ -32,7 +32,7 @@ def _load(sink: SinkContext, call: Call) -> None:
 
 
 def _load_transposed(sink: SinkContext, call: Call) -> None:
-    """Load squares, transposed: one fractal of 16-bit elements, or two of 8 or 32 bits."""
+    """Load transposed squares: a square is one fractal of 16-bit elements, or two of 8 or 32."""
     a = call.arguments
     src: Address = a["src"]
     width = DTYPES[src.dtype].itemsize
@@ -45,8 +45,8 @@ def _load_transposed(sink: SinkContext, call: Call) -> None:
     stride = (-1 if a["addr_mode"] else 1) * a["src_stride"] * square
     step = (1 + a["dst_gap"]) * FRACTAL_BYTES
     if fractals == 1:
-        how = {"repeat": a["repeat"], "src_stride": stride, "dst_stride": step}
-        sink.core.load(*views, **how, transpose=True)
+        options = {"repeat": a["repeat"], "src_stride": stride, "dst_stride": step}
+        sink.core.load(*views, **options, transpose=True)
         return
     sink.core.load_squares(
         *views,
@@ -58,7 +58,10 @@ def _load_transposed(sink: SinkContext, call: Call) -> None:
 
 
 def _to_bias(sink: SinkContext, call: Call) -> None:
-    """Copy bursts of 64 bytes to the bias buffer; gaps are in blocks in L1, in 64 bytes there."""
+    """Copy bursts of 64 bytes from L1 to the bias buffer.
+
+    Gaps are in blocks of 32 bytes in L1, and in units of 64 bytes in the bias buffer.
+    """
     a = call.arguments
     if a["convert"]:
         sink.fail(call, "a conversion on the way to the bias buffer is not modelled")
@@ -77,7 +80,7 @@ def _to_bias(sink: SinkContext, call: Call) -> None:
 
 
 def _fill(sink: SinkContext, call: Call) -> None:
-    """Fill fractals with one value, of a register or, for create_ca_matrix, an argument."""
+    """Fill fractals with one value, which a register or an argument (create_ca_matrix) holds."""
     a = call.arguments
     value = a["value"] if "value" in a else sink.registers.get("set_l0_set_value", 0)
     repeat, blocks, gap = a["repeat"], a.get("blocks") or 1, a.get("dst_gap", 0)
@@ -106,7 +109,10 @@ def _mad(sink: SinkContext, call: Call) -> None:
 
 
 def _to_ub(sink: SinkContext, call: Call) -> None:
-    """Move bursts of fractals to UB, converted; gaps are in fractals in L0C, in blocks in UB."""
+    """Convert bursts of fractals in L0C and move them to UB.
+
+    Gaps are in fractals in L0C, and in blocks of 32 bytes in UB.
+    """
     a = call.arguments
     mode, dst, src = a["cr_mode"], a["dst"], a["src"]
     if not a["n_burst"] or not a["len_burst"]:
@@ -161,7 +167,7 @@ def _plain(sink: SinkContext, call: Call) -> None:
 
 
 def _fixpipe(sink: SinkContext, call: Call) -> None:
-    """Append matrix_out on unit FIX; set_nd_para says how many row-major matrices there are."""
+    """Append matrix_out on unit FIX, once for each row-major matrix that set_nd_para states."""
     a = call.arguments
     dst: Address = a["dst"]
     src: Address = a["src"]

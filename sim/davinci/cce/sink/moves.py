@@ -1,4 +1,4 @@
-"""Intrinsics that move bursts: their blocks and gaps in bytes."""
+"""Intrinsics that move bursts, with their lengths and gaps converted to bytes."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ __all__ = ["MOVES"]
 
 
 def _bursts(sink: SinkContext, call: Call) -> None:
-    """Copy bursts of whole blocks; a gap is from the end of one burst to the start of the next."""
+    """Copy bursts of whole blocks; a gap lies between the end of a burst and the next burst."""
     a = call.arguments
     if a.get("pad_mode"):
         sink.fail(call, "moves with padding are not modelled")

@@ -12,7 +12,7 @@ from vitruvian.sim.davinci.cce.language.errors import Position as Place
 from vitruvian.sim.davinci.cce.sink.context import GM_BASE, SinkContext
 from vitruvian.sim.davinci.cce.sink.matrix import MATRIX, not_modelled
 from vitruvian.sim.davinci.cce.sink.moves import MOVES
-from vitruvian.sim.davinci.cce.sink.scheduler import Turns
+from vitruvian.sim.davinci.cce.sink.scheduler import Scheduler
 from vitruvian.sim.davinci.cce.sink.vector import NOT_MODELLED, is_vector, vector_call
 from vitruvian.sim.davinci.isa.instruction import Instruction, Position, Unit
 from vitruvian.sim.davinci.isa.operands import DTYPES
@@ -58,15 +58,15 @@ class ProgramSink(SinkContext):
     core : Core
     functional : Functional, optional
         Carries out each instruction. Without it, a scalar load is refused.
-    turns : Turns, optional
+    scheduler : Scheduler, optional
         Runs other cores where this one waits for them.
     """
 
     def __init__(
-        self, core: Core, functional: Functional | None = None, turns: Turns | None = None
+        self, core: Core, functional: Functional | None = None, scheduler: Scheduler | None = None
     ):
         super().__init__(core, functional)
-        self.turns = turns
+        self.scheduler = scheduler
         self.known: dict[tuple, list[Instruction]] = {}
         self.done = len(core.instructions)
 
@@ -79,7 +79,7 @@ class ProgramSink(SinkContext):
         if known is not None:
             self.core.instructions += known
             self._carry_out()
-            self._turn(known)
+            self._report_flag(known)
             return
         self._at(call.position)
         name = call.name
@@ -101,7 +101,7 @@ class ProgramSink(SinkContext):
             self.known[key] = self.core.instructions[self.done :]
         fresh = self.core.instructions[self.done :]
         self._carry_out()
-        self._turn(fresh)
+        self._report_flag(fresh)
 
     def load(self, source: Address, position: Place) -> int | float:
         """Append a scalar load and return its value."""
@@ -132,7 +132,7 @@ class ProgramSink(SinkContext):
         self._carry_out()
 
     def print(self, text: str, position: Place) -> None:
-        """Keep the text of a printf and the name of its core."""
+        """Record the text of a printf and the name of its core."""
         self.core.program.prints.append((str(self.core), text))
 
     # Control.
@@ -144,18 +144,18 @@ class ProgramSink(SinkContext):
         fresh = self.core.instructions[self.done :]
         self.done = len(self.core.instructions)
         if self.functional is not None:
-            for one in fresh:
-                self.functional.execute(self.core, one)
+            for instr in fresh:
+                self.functional.execute(self.core, instr)
 
-    def _turn(self, fresh: list[Instruction]) -> None:
+    def _report_flag(self, fresh: list[Instruction]) -> None:
         """Tell the scheduler about flags between cores."""
-        if self.turns is None or not fresh:
+        if self.scheduler is None or not fresh:
             return
         last = fresh[-1]
         if last.op == "cross_set":
-            self.turns.set(self.core, last.fields["mode"], last.fields["register"])
+            self.scheduler.set(self.core, last.fields["mode"], last.fields["register"])
         elif last.op == "cross_wait":
-            self.turns.wait(self.core, last.fields["mode"], last.fields["register"])
+            self.scheduler.wait(self.core, last.fields["mode"], last.fields["register"])
 
     def _flag(self, call: Call) -> None:
         a = call.arguments

@@ -1,7 +1,8 @@
-"""Scheduler of the kernels of several cores, which run in turns.
+"""Scheduler of the kernels of several cores: only one of them runs at a time.
 
-Each kernel has a thread of its own, of which only one runs at a time. A kernel runs until it ends
-or waits for a flag that is not set yet. Then the first kernel that can run continues.
+Each kernel has a thread of its own. A kernel runs until it ends or waits for a flag that is not set
+yet. Then the first kernel that can run continues. So the result does not depend on the operating
+system's scheduling of threads.
 """
 
 import threading
@@ -11,11 +12,11 @@ from contextvars import copy_context
 
 from vitruvian.sim.davinci.program.program import Core
 
-__all__ = ["Turns"]
+__all__ = ["Scheduler"]
 
 
 class _Stop(BaseException):
-    """Raised in the threads of the other kernels when one kernel has failed."""
+    """The exception that ends the threads of the other kernels when one kernel has failed."""
 
 
 class _Task:
@@ -37,8 +38,8 @@ class _Task:
         return self.core.index // self.core.kind.per_group
 
 
-class Turns:
-    """Scheduler of the kernels of several cores."""
+class Scheduler:
+    """Scheduler of the kernels of several cores; see the description of this module."""
 
     def __init__(self):
         self.tasks: dict[Core, _Task] = {}

@@ -1,4 +1,4 @@
-"""Intrinsics of the vector unit: their masks, repeats and strides, as instructions have them."""
+"""Translation of vector intrinsics, with their masks, repeats and strides, into instructions."""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,7 +28,7 @@ def is_vector(name: str) -> bool:
 
 
 def vector_call(sink: SinkContext, call: Call) -> None:
-    """Append the instructions that an intrinsic of the vector unit is."""
+    """Append the instructions that an intrinsic of the vector unit stands for."""
     if call.name in NOT_MODELLED:
         sink.fail(call, "this intrinsic is read, but not modelled")
     op = VECTOR_INTRINSICS[call.name]
@@ -112,7 +112,7 @@ def _moved(view: View, repeat: int, step: int) -> View:
 
 
 def _compare(sink: SinkContext, call: Call) -> None:
-    """Append vcmp, which writes the register, or vcmpv or vcmpvs, which write bits in memory."""
+    """Append vcmp, whose result is in a register, or vcmpv or vcmpvs, whose result is in memory."""
     op, condition = call.name.split("_")
     a = call.arguments
     if not a["repeat"]:
@@ -136,10 +136,11 @@ def _compare(sink: SinkContext, call: Call) -> None:
 
 
 def _select(sink: SinkContext, call: Call) -> None:
-    """Append vsel by the register or, after set_cmpmask, by the bits that this loaded.
+    """Append vsel, which selects by the register of comparisons.
 
-    The same bits are used in every repeat. In mode 2, they are an address in UB, at which there is
-    a bit for each lane, repeat after repeat.
+    The register holds the result of the latest vcmp, or the bits that set_cmpmask has loaded since.
+    Every repeat uses the same bits. In mode 2, the register holds an address in UB instead, at
+    which there is a bit for each lane, repeat after repeat.
     """
     if call.arguments["mode"] == 2:
         _select_far(sink, call)
@@ -172,9 +173,10 @@ def _select_far(sink: SinkContext, call: Call) -> None:
 
 
 def _reduce(sink: SinkContext, call: Call, op: VectorOp) -> None:
-    """Append a reduction; its repeat stride of dst is in results of a repeat.
+    """Append a reduction.
 
-    These are a value, a pair, eight values, or half a repeat. An index alone is a word of 32 bits.
+    The unit of dst's repeat stride is the size of one repeat's results: a value, a value and its
+    index, eight values, or half a repeat. An index without its value has 32 bits.
     """
     a = call.arguments
     order = _ORDERS[a.get("order", 0)]
@@ -224,7 +226,7 @@ def _broadcast(sink: SinkContext, call: Call) -> None:
 
 
 def _scatter(sink: SinkContext, call: Call) -> None:
-    """Append vnchwconv; two registers on each side have sixteen addresses."""
+    """Append vnchwconv; two address registers hold sixteen rows of each operand."""
     a = call.arguments
     dtype = {"b16": "uint16", "b32": "uint32"}[call.name.rpartition("_")[2]]
     if not a["repeat"]:

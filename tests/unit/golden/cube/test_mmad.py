@@ -124,7 +124,7 @@ def test_agrees_with_one_fused_dot():
 
 
 @pytest.mark.parametrize(
-    ("preset", "one", "other"),
+    ("preset", "first", "other"),
     [
         ("ieee", "fp16", "fp16"),
         ("a100", "bf16", "bf16"),
@@ -132,10 +132,10 @@ def test_agrees_with_one_fused_dot():
         ("a100", "tf32", "tf32"),
     ],
 )
-def test_tiles_in_the_compiled_version(preset, one, other):
+def test_tiles_in_the_compiled_version(preset, first, other):
     """A has every 16-bit code, including infinities and NaNs, with few of these in a row."""
-    spec = PRESETS[preset].spec(one, k=1, input_b=other)
-    turned = PRESETS[preset].spec(other, k=1, input_b=one)
+    spec = PRESETS[preset].spec(first, k=1, input_b=other)
+    turned = PRESETS[preset].spec(other, k=1, input_b=first)
     rng = np.random.default_rng(7)
     wide = spec.input.width
     a = np.arange(1 << wide) if wide <= 16 else rng.integers(0, 1 << wide, 1 << 16)

@@ -58,9 +58,9 @@ def test_documented_figures_of_full_cancellation(root: Path, input: str, output:
     assert result == expected
     shown = "−∞" if math.isinf(result) else f"−2^{half_unit}".replace("^-", "^−")
     row = rf"\| {input} → {output} \| {window} \| {re.escape(shown)} \| (yes|no) \|"
-    found = re.search(row, (root / "docs" / "units" / "fp.md").read_text())
-    assert found, row
-    assert (found[1] == "yes") == gives_minus_zero(input, output)
+    match = re.search(row, (root / "docs" / "units" / "fp.md").read_text())
+    assert match, row
+    assert (match[1] == "yes") == gives_minus_zero(input, output)
 
 
 def test_the_worked_example_of_the_documentation():

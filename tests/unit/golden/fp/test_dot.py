@@ -77,15 +77,11 @@ def test_every_form_of_the_sum_is_the_same(spec):
     emax = np.maximum((exp_a + exp_b).max(axis=0), exp_c)
     usual = (emax < golden_dot._ANY_SPECIAL) & (emax > golden_dot._ALL_ZERO)
 
-    def result(form, **options):
-        return form(
-            sig_a[:, usual], exp_a[:, usual], sig_b[:, usual], exp_b[:, usual],
-            sig_c[usual], exp_c[usual], emax[usual], spec, **options,
-        )  # fmt: skip
-
-    results = [result(golden_dot.plain_sum, wide=True), result(compiled_sum)]
+    fields = (sig_a, exp_a, sig_b, exp_b, sig_c, exp_c, emax)
+    terms = golden_dot.Terms(*(field[..., usual] for field in fields))
+    results = [golden_dot.plain_sum(terms, spec, wide=True), compiled_sum(terms, spec)]
     if golden_dot.sum_bits(spec, len(sig_a)) < 60:
-        results.append(result(golden_dot.plain_sum))
+        results.append(golden_dot.plain_sum(terms, spec))
     zero = results[0][1] == 0
     for other in results[1:]:
         for p, q in zip(results[0], other, strict=True):

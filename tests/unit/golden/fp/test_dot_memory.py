@@ -17,12 +17,12 @@ def test_specials_beside_huge_products_write_outside_no_buffer(monkeypatch, wind
     """A row with an infinity or NaN has no E_max, so its products of 2^2046 must not be added."""
     args = []
 
-    def spy(sig_a, exp_a, sig_b, exp_b, sig_c, exp_c, emax, spec):
-        product = (sig_a != 0) & (sig_b != 0)
-        assert (exp_a + exp_b <= emax)[product].all()
-        assert (exp_c <= emax)[sig_c != 0].all()
-        args.append(len(sig_c))
-        return plain_sum(sig_a, exp_a, sig_b, exp_b, sig_c, exp_c, emax, spec, wide=True)
+    def spy(terms, spec):
+        product = (terms.sig_a != 0) & (terms.sig_b != 0)
+        assert (terms.exp_a + terms.exp_b <= terms.emax)[product].all()
+        assert (terms.exp_c <= terms.emax)[terms.sig_c != 0].all()
+        args.append(len(terms.sig_c))
+        return plain_sum(terms, spec, wide=True)
 
     monkeypatch.setattr(compiled, "compiled_sum", spy)
     spec = DotSpec(input="fp64", output="fp64", k=4, window=window)

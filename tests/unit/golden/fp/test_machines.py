@@ -18,7 +18,7 @@ def sets(root: Path) -> dict:
     data = root.parent / "shared" / "data"
     paths = [*data.glob("machines/*.npz"), *data.glob("silicon_fp8/*.npz")]
     result = {f"{path.parent.name}/{path.stem}": load_set(path) for path in sorted(paths)}
-    result = {name: one for name, one in result.items() if one is not None}
+    result = {name: value for name, value in result.items() if value is not None}
     if not result:
         pytest.skip("needs the vectors in ../shared/data/machines and ../shared/data/silicon_fp8")
     return result

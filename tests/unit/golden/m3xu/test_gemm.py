@@ -105,8 +105,8 @@ def codes_of(rng, format, shape, kind):
         small = near_exponent(rng, np.zeros(shape, dtype), format, 2)
         return np.where(rng.random(shape) < 0.6, small, usual)
     if kind == "specials":
-        odd = rng.random(shape) < (0.05 if rng.random() < 0.5 else 0.5)
-        return np.where(odd, rng.choice(directed_codes(format), shape), usual)
+        special = rng.random(shape) < (0.05 if rng.random() < 0.5 else 0.5)
+        return np.where(special, rng.choice(directed_codes(format), shape), usual)
     return usual
 
 

@@ -250,15 +250,15 @@ def test_execution_is_gemm_of_the_units_blocks(opcode):
 
 
 def test_execution_rejects_wrong_operands():
-    one = Instruction.parse("mma.16x8x8.fp32 r8, r0, r4, r12")
+    instruction = Instruction.parse("mma.16x8x8.fp32 r8, r0, r4, r12")
     a, b, c = np.zeros((16, 8), "f4"), np.zeros((8, 8), "f4"), np.zeros((16, 8), "f4")
     with pytest.raises(ValueError, match=r"c must be given in mma.16x8x8.fp32 r8, r0, r4, r12"):
-        execute(one, a, b)
+        execute(instruction, a, b)
     with pytest.raises(ValueError, match=r"c must be None in mma.16x8x8.fp32 r8, r0, r4, zero"):
         execute(Instruction.parse("mma.16x8x8.fp32 r8, r0, r4, zero"), a, b, c)
     with pytest.raises(ValueError, match=r"a must be \(..., 16, 8\) in .*, not \(8, 8\)"):
-        execute(one, b, b, c)
+        execute(instruction, b, b, c)
     with pytest.raises(TypeError, match="a must be float32, not float64"):
-        execute(one, a.astype("f8"), b, c)
+        execute(instruction, a.astype("f8"), b, c)
     with pytest.raises(TypeError, match="instruction must be an Instruction or an Opcode, not 1"):
         execute(1, a, b, c)  # pyright: ignore[reportArgumentType]

@@ -182,8 +182,8 @@ def test_a_stack_of_small_matrices_equals_single_ones(op, monkeypatch):
         a, b = (draw(rng, (20, *shape), np.float16, kind) for shape in ((3, 5), (5, 4)))
         c = draw(rng, (20, 3, 4), np.float32, kind)
         result = mmo(op, a, b, c)
-        for one, x, y, z in zip(result, a, b, c, strict=True):
-            assert np.array_equal(bits(one), bits(mmo(op, x, y, z)))
+        for element, x, y, z in zip(result, a, b, c, strict=True):
+            assert np.array_equal(bits(element), bits(mmo(op, x, y, z)))
     assert mmo(op, a[:, :0], b).shape == (20, 0, 4) and mmo(op, a, b[..., :0]).shape == (20, 3, 0)
 
 
@@ -234,5 +234,5 @@ def test_the_plain_form_of_a_stack_is_that_of_each():
     for op in (Op.MMA, Op.ADDNORM, Op.MINPLUS):
         dot = dot_spec(op, OPERANDS[np.dtype(np.float32)])
         result = plain_mmo(op, a, b, c, dot=dot)
-        each = [plain_mmo(op, *one, dot=dot) for one in zip(a, b, c, strict=True)]
+        each = [plain_mmo(op, *operands, dot=dot) for operands in zip(a, b, c, strict=True)]
         assert np.array_equal(bits(result), bits(np.stack(each)))

@@ -108,9 +108,9 @@ def test_squares_by_products():
     settings: dict[str, Any] = {"k": 8, "squares": "products"}
     result = mmo_sparse("addnorm", values, indices, b, c, **settings)
     for i, places in enumerate(indices + np.arange(8) // 2 * 4):
-        one = slice(i, i + 1)
-        expected = mmo("addnorm", values[one], b[places], c[one], **settings)
-        assert np.array_equal(bits(result[one]), bits(expected))
+        part = slice(i, i + 1)
+        expected = mmo("addnorm", values[part], b[places], c[part], **settings)
+        assert np.array_equal(bits(result[part]), bits(expected))
 
 
 @pytest.mark.parametrize("op", Op, ids=lambda op: op.mnemonic)
@@ -257,8 +257,8 @@ def test_one_stacked_operand_makes_a_stack(stacked):
     values, indices = compress("minplus", two_of_four(rng, Op.MINPLUS, (9, 40), np.float16))
     b, c = rng.random((40, 7)).astype(np.float16), rng.random((9, 7)).astype(np.float32)
     operands = {"values": values, "indices": indices, "b": b, "c": c}
-    one = mmo_sparse("minplus", **operands)
+    single = mmo_sparse("minplus", **operands)
     for name in (stacked, "indices") if stacked == "values" else (stacked,):
         operands[name] = np.stack([operands[name]] * 3)
     result = mmo_sparse("minplus", **operands)
-    assert result.shape == (3, 9, 7) and np.array_equal(result, np.stack([one] * 3))
+    assert result.shape == (3, 9, 7) and np.array_equal(result, np.stack([single] * 3))

@@ -147,7 +147,7 @@ def _before_rounding(zeros, packed, side, target):
 @pytest.mark.parametrize(
     ("name", "part", "mutant"),
     [
-        ("cut to nothing", "minus", _all_negative),  # as RTL was
+        ("cut to nothing", "minus", _all_negative),  # a former mistake of the RTL
         ("rounded to nearest", "nonzero", _before_rounding),
     ],
 )

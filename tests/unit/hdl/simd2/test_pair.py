@@ -81,11 +81,11 @@ def test_a_pair_takes_two_cycles_and_none_waits():
     one_slot = np.zeros(64, int)
     cycles = {}
     for op in ("minplus", "mma"):
-        found = make_traffic(
+        traffic = make_traffic(
             SMALL, beats=64, seed=1, operations=(op,), slots=one_slot, lengths=(64,), emit_rate=0
         )
-        run = model.stream(inputs=found.inputs, outputs={"o": 1})
-        assert (run.outputs["o"] == found.d).all()
+        run = model.stream(inputs=traffic.inputs, outputs={"o": 1})
+        assert (run.outputs["o"] == traffic.d).all()
         cycles[op] = int(run.output_cycles["o"][-1]) + 1
     assert cycles["minplus"] == 2 * 64 + SMALL.latency_cycles
     assert cycles["mma"] > cycles["minplus"]
@@ -156,9 +156,9 @@ def test_a_semiring_that_uses_the_precision_is_caught(monkeypatch):
         MatrixUnit, "_precision", lambda self, m: self.i.payload.precision.as_value()
     )
     model = compile(MatrixUnit(config=MIXED))
-    found = make_traffic(MIXED, beats=1000, seed=1, operations=("minplus",))
+    traffic = make_traffic(MIXED, beats=1000, seed=1, operations=("minplus",))
     with pytest.raises(StreamError, match="hung"):  # a complex precision takes two C
-        compare_traffic(model, found, stall_rate=0, seed=1)
+        compare_traffic(model, traffic, stall_rate=0, seed=1)
 
 
 def test_properties_of_a_unit():

@@ -77,12 +77,12 @@ def test_targets_are_what_products_and_addend_can_have(spec):
 def test_sparse_fractions_have_two_bits_or_lack_two(spec):
     n, format = 4000, spec.input
     whole = (1 << format.fraction_bits) - 1
-    found = draw(spec).sparse(format, (n,)) & np.uint64(whole)
-    set_bits = np.array([int(x).bit_count() for x in found])
+    drawn = draw(spec).sparse(format, (n,)) & np.uint64(whole)
+    set_bits = np.array([int(x).bit_count() for x in drawn])
     few, many = set_bits <= 2, set_bits >= format.fraction_bits - 2
     assert (few | many).all()
     assert {0, 1, 2} <= set(set_bits) and 0.1 < many.mean() < 0.3
-    assert int(np.bitwise_or.reduce(found[few])) == whole
+    assert int(np.bitwise_or.reduce(drawn[few])) == whole
 
 
 def test_aligned_has_narrow_and_wide_rows():
@@ -153,8 +153,8 @@ def test_every_class_has_its_share_in_an_order_that_mixes_them():
 @pytest.mark.parametrize("name", ["fp16", "bf16", "tf32", "fp8e4m3", "fp8e5m2", "fp32"])
 def test_special_codes_are_the_edges_of_a_format(name):
     format = FORMATS[name]
-    found = special_codes(format)
-    values = [decode(int(code), format) for code in found]
+    drawn = special_codes(format)
+    values = [decode(int(code), format) for code in drawn]
     finite = sorted({x.value for x in values if x.kind == "finite"})
     top, least = Fraction(finite[-1]), min(Fraction(x) for x in finite if x > 0)
     ulp = Fraction(2) ** (format.emin - format.fraction_bits)
@@ -162,7 +162,7 @@ def test_special_codes_are_the_edges_of_a_format(name):
     assert 1 in finite and 1 + Fraction(2) ** -format.fraction_bits in finite
     assert floor_log2(top) == format.emax and len(finite) == 15
     signs = np.uint64(format.sign_mask)
-    assert set(found ^ signs) == set(found) and any(x.kind == "nan" for x in values)
+    assert set(drawn ^ signs) == set(drawn) and any(x.kind == "nan" for x in values)
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=["a100", "ieee", "tf32"])
@@ -199,12 +199,12 @@ def test_sparse_addends_of_tiles_have_two_bits_of_any_place():
     """Three beats in ten are sparse, and their fractions together have every bit set."""
     rng = np.random.default_rng(6)
     c = draw_addends(rng, A100, np.zeros(2000, np.int64), 3, 3).astype(np.uint64)
-    found = fractions(c, A100.output).reshape(2000, 9)
-    counts = np.array([[int(x).bit_count() for x in beat] for beat in found])
+    drawn = fractions(c, A100.output).reshape(2000, 9)
+    counts = np.array([[int(x).bit_count() for x in beat] for beat in drawn])
     edges = fractions(special_codes(A100.output), A100.output)  # some of them are in any beat
-    sparse = ((counts <= 2) | np.isin(found, edges)).all(axis=1)
+    sparse = ((counts <= 2) | np.isin(drawn, edges)).all(axis=1)
     assert 0.25 < sparse.mean() < 0.35
-    thin = found[sparse][counts[sparse] <= 2]
+    thin = drawn[sparse][counts[sparse] <= 2]
     assert int(np.bitwise_or.reduce(thin)) == A100.output.fraction_mask
     assert (counts[sparse] == 2).mean() > 0.7
 

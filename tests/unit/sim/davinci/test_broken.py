@@ -287,9 +287,11 @@ CORPUS = [
 @pytest.mark.parametrize(("name", "message", "build", "arguments"), CORPUS)
 def test_a_broken_kernel_is_caught_and_its_twin_passes(name, message, build, arguments):
     assert name in CHECKS
-    found = [f for f in check(build(**arguments)) if f.check == name]
-    assert found and any(re.search(message, f.message) for f in found), [str(f) for f in found]
-    for finding in found:
+    findings = [f for f in check(build(**arguments)) if f.check == name]
+    assert findings and any(re.search(message, f.message) for f in findings), [
+        str(f) for f in findings
+    ]
+    for finding in findings:
         assert finding.message.startswith(f"{name}: ") and "\n" not in finding.message
         assert f"{__file__}:" in finding.message
     assert not check(build()), [str(f) for f in check(build())]
@@ -301,9 +303,11 @@ def test_a_deadlock_is_a_finding():
     k.core.copy(k.ub(), k.x[0])
     k.sync(MTE2, V)
     k.core.set_flag(V, MTE2, 3)
-    (found,) = check(k.program)
-    assert found.check == "deadlock"
-    assert re.search(r"wait_flag\(V, MTE2, 3\) .*wait_flag\(MTE2, V, 0\) .*the first$", str(found))
+    (finding,) = check(k.program)
+    assert finding.check == "deadlock"
+    assert re.search(
+        r"wait_flag\(V, MTE2, 3\) .*wait_flag\(MTE2, V, 0\) .*the first$", str(finding)
+    )
     with pytest.raises(Deadlock):
         engine.run(*lower(k.program))
 
@@ -355,14 +359,16 @@ def straight(turns: int, *, busy: bool = True) -> Program:
 def test_a_wait_with_nothing_before_it_is_not_late():
     """MTE3 is idle, so the first wait ends before the second set; the third may be too early."""
     assert not check(straight(2)) and not check(straight(4, busy=False))
-    (found,) = check(straight(3))
-    assert found.check == "flag" and found.instructions == (5, 9)
+    (finding,) = check(straight(3))
+    assert finding.check == "flag" and finding.instructions == (5, 9)
 
 
 def test_what_is_not_defined_may_be_computed_but_not_shown():
     assert not check(ragged())
-    found = check(ragged(lanes=128))
-    assert any(re.search(r"vrelu.* reads UB\[224:256\].* it comes out at", str(f)) for f in found)
+    findings = check(ragged(lanes=128))
+    assert any(
+        re.search(r"vrelu.* reads UB\[224:256\].* it comes out at", str(f)) for f in findings
+    )
     assert any("copy" in str(f) for f in check(ragged(rows=18)))
     for arguments in ({"lanes": 113}, {"rows": 18}, {"rows": 32}):
         assert {f.check for f in check(ragged(**arguments))} == {"uninitialised"}, arguments
@@ -393,8 +399,8 @@ def test_data_decide_whether_a_tensor_is_initialised():
     k = Kernel()
     u = k.ub()
     k.core.copy(u, k.y[0])
-    (found,) = check(k.program)
-    assert re.search(r"copy.* reads GM\[8192:10240\], which nothing has written", str(found))
+    (finding,) = check(k.program)
+    assert re.search(r"copy.* reads GM\[8192:10240\], which nothing has written", str(finding))
     k.program.data.clear()
     assert not check(k.program), "without any data all of global memory counts as initialised"
 
@@ -403,8 +409,8 @@ def test_a_tensor_ends_where_the_next_begins():
     k = Kernel()
     u = k.ub()
     k.core.copy(u, k.x[3, 512:], bursts=1, burst_bytes=2048)
-    (found, *_) = check(k.program)
-    assert found.check == "bounds" and "tensor x, GM[0:8192]" in str(found)
+    (finding, *_) = check(k.program)
+    assert finding.check == "bounds" and "tensor x, GM[0:8192]" in str(finding)
 
 
 def test_an_empty_program_has_no_findings():

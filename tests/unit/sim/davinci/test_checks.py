@@ -82,7 +82,7 @@ def test_races_are_those_of_brute_force(seed, entries):
     lowered = random_lowered(seed, size=20, lags=False)
     before, _ = ordering_of(lowered)
     streams = random_accesses(lowered, rng)
-    flat = [one for stream in streams for one in stream.instructions]
+    flat = [instr for stream in streams for instr in stream.instructions]
     core = np.repeat(np.arange(len(streams)), np.diff(lowered.first)).tolist()
 
     def touch(spans, i):
@@ -93,8 +93,8 @@ def test_races_are_those_of_brute_force(seed, entries):
             for byte in range(lo, hi)
         }
 
-    reads = [touch(one.reads, i) for i, one in enumerate(flat)]
-    writes = [touch(one.writes, i) for i, one in enumerate(flat)]
+    reads = [touch(instr.reads, i) for i, instr in enumerate(flat)]
+    writes = [touch(instr.writes, i) for i, instr in enumerate(flat)]
     expected, racy = set(), set()
     for i in range(len(flat)):
         for j in range(i):
@@ -106,11 +106,11 @@ def test_races_are_those_of_brute_force(seed, entries):
     program.tensor("x", (1000,), "int8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checks, "_ENTRIES", entries)
-        found = [f for f in check_lowered(program, lowered, streams) if f.check == "race"]
-    pairs = {f.instructions for f in found}
+        findings = [f for f in check_lowered(program, lowered, streams) if f.check == "race"]
+    pairs = {f.instructions for f in findings}
     assert pairs <= expected, "no false alarm"
     assert bool(pairs) == bool(expected)
-    for place in racy:  # every byte that is raced for is in some race that is told
+    for place in racy:  # every byte with a race is in a reported race
         near = {
             (j, i) for j, i in expected if place in (reads[i] | writes[i]) & (reads[j] | writes[j])
         }
@@ -142,9 +142,9 @@ def test_no_run_sets_twice_what_is_not_found(seed):
         init = np.where(lowered.kind == Kind.NORMAL, 10 ** rng.integers(0, 6, len(lowered)), 0)
         times = engine.run(dataclasses.replace(lowered, init=init, data=init * (lowered.bus >= 0)))
         flags: dict[tuple, list[int]] = {}
-        for i, one in enumerate(core.instructions):
-            if one.kind in (Kind.SET, Kind.WAIT):
-                key = (one.fields["source"], one.fields["target"])
+        for i, instr in enumerate(core.instructions):
+            if instr.kind in (Kind.SET, Kind.WAIT):
+                key = (instr.fields["source"], instr.fields["target"])
                 flags.setdefault(key, []).append(i)
         for mine in flags.values():
             sets, waits = mine[::2], mine[1::2]  # in turn, in the program

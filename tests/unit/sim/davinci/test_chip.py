@@ -228,19 +228,19 @@ def test_every_number_that_is_missing_or_negative_is_found(name):
     """Removing or negating any line with a number makes the file invalid."""
     lines = (CHIPS / f"{name}.toml").read_text().splitlines()
     optional = re.compile(r"start_ns|per_group|fp16|bf16|fp32|u?int8|branch")
-    found = 0
+    count = 0
     for i, line in enumerate(lines):
         match = re.match(r"(\w+) = (\d[\d.]*)$", line)
         if not match:
             continue
-        found += 1
+        count += 1
         negative = [*lines[:i], f"{match[1]} = -1", *lines[i + 1 :]]
         with pytest.raises(ChipError, match=f"^x:{i + 1}: .*{match[1]} must be"):
             read_chip("\n".join(negative), "x")
         if not optional.match(match[1]):
             with pytest.raises(ChipError, match=r"^x:\d+: .*(is missing|must be)"):
                 read_chip("\n".join([*lines[:i], *lines[i + 1 :]]), "x")
-    assert found >= 15
+    assert count >= 15
 
 
 def test_an_unknown_chip():

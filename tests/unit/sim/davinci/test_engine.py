@@ -30,9 +30,9 @@ def compile_small_programs_too():
 
 def differences(lowered, *, block: int) -> list[int]:
     """Return the instructions whose times differ between the two engines."""
-    found = engine.run(lowered, check=False, block_bytes=block)
-    one, two, three = as_arrays(run_reference(lowered, block_bytes=block))
-    same = (one == found.start) & (two == found.end) & (three == found.issued)
+    times = engine.run(lowered, check=False, block_bytes=block)
+    start, end, issued = as_arrays(run_reference(lowered, block_bytes=block))
+    same = (start == times.start) & (end == times.end) & (issued == times.issued)
     return np.flatnonzero(~same).tolist()
 
 
@@ -51,12 +51,12 @@ def test_not_compiled_is_the_same(seed, deadlock, large, blocks, cores):
     size = 4 if cores > 2 else 24
     lowered = random_lowered(seed, deadlock=deadlock, large=large, cores=cores, size=size)
     block = (5 * 10**12 if large else 5) if blocks else 0
-    found = engine.run(lowered, check=False, block_bytes=block)
+    times = engine.run(lowered, check=False, block_bytes=block)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compiling, "SMALL", 10**9)
         plain = engine.run(lowered, check=False, block_bytes=block)
     for name in ("start", "end", "issued"):
-        assert np.array_equal(getattr(found, name), getattr(plain, name))
+        assert np.array_equal(getattr(times, name), getattr(plain, name))
 
 
 @pytest.mark.slow
@@ -84,11 +84,11 @@ def test_a_difference_is_noticed(what):
         else:
             changed = value + 1 if what in ("rate", "totals") else value + 10**12
         other = dataclasses.replace(lowered, **{what: changed})
-        found = engine.run(lowered, check=False)
+        actual = engine.run(lowered, check=False)
         times = as_arrays(run_reference(other))
         noticed += not all(
             (a == b).all()
-            for a, b in zip(times, (found.start, found.end, found.issued), strict=True)
+            for a, b in zip(times, (actual.start, actual.end, actual.issued), strict=True)
         )
     assert noticed > 20
 

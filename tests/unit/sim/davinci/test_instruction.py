@@ -39,13 +39,13 @@ def test_intervals_and_simplified_are_the_bytes(span):
 
 
 @given(spans, spans)
-def test_overlap_is_the_first_common_interval(one, other):
-    common = touched(one) & touched(other) if one.buffer == other.buffer else set()
-    found = one.overlap(other)
-    assert (found is None) == (not common)
-    if found:
-        assert found[0] == min(common) and set(range(*found)) <= common
-        assert one.overlap(other) == other.overlap(one)
+def test_overlap_is_the_first_common_interval(first, other):
+    common = touched(first) & touched(other) if first.buffer == other.buffer else set()
+    result = first.overlap(other)
+    assert (result is None) == (not common)
+    if result:
+        assert result[0] == min(common) and set(range(*result)) <= common
+        assert first.overlap(other) == other.overlap(first)
 
 
 slices = st.one_of(

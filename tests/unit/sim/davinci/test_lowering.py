@@ -53,7 +53,7 @@ def random_program(seed: int, cores: int) -> Program:
 def test_sequences_are_the_program(seed, cores):
     program = random_program(seed, cores)
     expected, streams = lower(program)
-    table = [one for stream in streams for one in stream.instructions]
+    table = [instr for stream in streams for instr in stream.instructions]
     rng = np.random.default_rng(seed)
     shuffled = rng.permutation(len(table))
     place = np.argsort(shuffled)  # where each instruction is in the shuffled table
@@ -61,16 +61,16 @@ def test_sequences_are_the_program(seed, cores):
         (s.kind, s.index): place[first : first + len(s.instructions)]
         for s, first in zip(streams, expected.first.tolist(), strict=False)
     }
-    found, picked = lower_sequences(CHIP, [table[k] for k in shuffled], sequences)
+    lowered, picked = lower_sequences(CHIP, [table[k] for k in shuffled], sequences)
     for field in dataclasses.fields(expected):
-        one, two = getattr(found, field.name), getattr(expected, field.name)
+        actual, reference = getattr(lowered, field.name), getattr(expected, field.name)
         if field.name in ("bus", "totals"):
             continue  # buses may be numbered in another order
-        assert np.array_equal(one, two), field.name
-        assert np.asarray(one).dtype == np.asarray(two).dtype, field.name
-    assert ((found.bus < 0) == (expected.bus < 0)).all()
+        assert np.array_equal(actual, reference), field.name
+        assert np.asarray(actual).dtype == np.asarray(reference).dtype, field.name
+    assert ((lowered.bus < 0) == (expected.bus < 0)).all()
     assert [list(p.instructions) for p in picked] == [s.instructions for s in streams]
-    assert (engine.run(found, check=False).end == engine.run(expected, check=False).end).all()
+    assert (engine.run(lowered, check=False).end == engine.run(expected, check=False).end).all()
 
 
 def test_a_loop_of_tiles():
@@ -129,7 +129,7 @@ def test_a_bus_of_each_core():
             core = program.core(c)
             core.copy(core.allocate("UB", (8192,), "fp16"), x[c])
         lowered, _ = lower(program)
-        table = [one for core in program for one in core.instructions]
+        table = [instr for core in program for instr in core.instructions]
         other, _ = lower_sequences(chip, table, {("aicore", c): np.array([c]) for c in range(2)})
         assert (other.bus == lowered.bus).all() and (other.totals == lowered.totals).all()
         took.append(int((engine.run(lowered).end - lowered.begin - lowered.init).max()))

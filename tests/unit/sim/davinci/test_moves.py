@@ -50,8 +50,8 @@ def test_bursts_and_gaps(chip, src, dst):
     for burst in range(5):
         for byte in range(96):
             expected[20000 + 160 * burst + byte] = source[64 + 128 * burst + byte]
-    how: dict[str, Any] = {"bursts": 5, "burst_bytes": 96, "dst_stride": 160, "src_stride": 128}
-    core.copy(view(dst, 20000), view(src, 64), **how)
+    options: dict[str, Any] = {"bursts": 5, "burst_bytes": 96, "dst_stride": 160, "src_stride": 128}
+    core.copy(view(dst, 20000), view(src, 64), **options)
     functional.execute(core, last(core))
     assert np.array_equal(buffers[dst], expected)
 
@@ -61,9 +61,9 @@ def test_atomic_sums_into_global_memory():
     buffers = functional.memory(core).buffers
     buffers["UB"][:256] = np.arange(64, dtype=np.float32).view(np.uint8)
     buffers["GM"][:64] = np.ones(16, np.float32).view(np.uint8)
-    how: dict[str, Any] = {"bursts": 4, "burst_bytes": 64, "dst_stride": 0, "src_stride": 64}
-    one = core.copy(view("GM", 0), view("UB", 0), **how, atomic="fp32")
-    functional.execute(core, one)
+    options: dict[str, Any] = {"bursts": 4, "burst_bytes": 64, "dst_stride": 0, "src_stride": 64}
+    instr = core.copy(view("GM", 0), view("UB", 0), **options, atomic="fp32")
+    functional.execute(core, instr)
     sums = np.arange(64).reshape(4, 16).sum(axis=0) + 1
     assert buffers["GM"][:64].view(np.float32).tolist() == sums.tolist()
 
@@ -74,7 +74,7 @@ def test_rows_to_fractals(dtype, columns):
     buffers = functional.memory(core).buffers
     width, rows = DTYPES[dtype].itemsize, 19
     per = 32 // width
-    how = {
+    options = {
         "matrices": 2,
         "rows": rows,
         "columns": columns,
@@ -83,7 +83,7 @@ def test_rows_to_fractals(dtype, columns):
         "dst_c0_stride": 32 * 32,
         "dst_matrix_stride": 8192,
     }
-    core.nd2nz(view("L1", 512, dtype), view("GM", 96, dtype), **how)
+    core.nd2nz(view("L1", 512, dtype), view("GM", 96, dtype), **options)
     expected = buffers["L1"].copy()
     kind = DTYPES[dtype]
     for matrix in range(2):
@@ -102,14 +102,14 @@ def test_rows_to_fractals(dtype, columns):
 def test_loads_of_fractals(stride, transpose):
     core, functional = on("ascend310")
     buffers = functional.memory(core).buffers
-    how = {"repeat": 3, "src_stride": stride, "dst_stride": 512, "transpose": transpose}
-    core.load(view("L0A", 1024, "fp16"), view("L1", 2048, "fp16"), **how)
+    options = {"repeat": 3, "src_stride": stride, "dst_stride": 512, "transpose": transpose}
+    core.load(view("L0A", 1024, "fp16"), view("L1", 2048, "fp16"), **options)
     functional.execute(core, last(core))
     for i in range(3):
         at = 2048 + stride * i
         fractal = buffers["L1"][at : at + 512].view(np.uint16).reshape(16, 16)
-        found = buffers["L0A"][1024 + 512 * i :][:512].view(np.uint16).reshape(16, 16)
-        assert np.array_equal(found, fractal.T if transpose else fractal)
+        result = buffers["L0A"][1024 + 512 * i :][:512].view(np.uint16).reshape(16, 16)
+        assert np.array_equal(result, fractal.T if transpose else fractal)
 
 
 def exact_product(a, b, c):
@@ -146,7 +146,7 @@ def test_matrix_products(cube, init):
     core, functional = on("ascend310")
     functional = Functional(core.program, cube)
     buffers = functional.memory(core).buffers
-    # Small integers: the sums in blocks are exact whatever the window, so Fraction tells all.
+    # Sums of small multiples of 1/8 are exact in every window, so Fraction is the reference.
     a = RNG.integers(-30, 30, (m, k)).astype(np.float16) / 8
     b = RNG.integers(-30, 30, (k, n)).astype(np.float16) / 8
     c = RNG.integers(-300, 300, (m, n)).astype(np.float32) / 4
@@ -164,10 +164,10 @@ def test_matrix_products(cube, init):
     )
     functional.execute(core, last(core))
     out = buffers["L0C"][: 2 * 2 * 1024].view(np.float32).reshape(2, 2, 16, 16)
-    found = out.transpose(1, 2, 0, 3).reshape(32, 32)
+    result = out.transpose(1, 2, 0, 3).reshape(32, 32)
     start = c if init == "accumulate" else np.zeros_like(c)
-    assert np.array_equal(found[:m, :n], exact_product(a, b, start))
-    assert (found[m:] == 77).all() and (found[:, n:] == 77).all()
+    assert np.array_equal(result[:m, :n], exact_product(a, b, start))
+    assert (result[m:] == 77).all() and (result[:, n:] == 77).all()
 
 
 def test_the_fast_cube_keeps_its_tolerance():
@@ -213,9 +213,9 @@ def test_integer_products_and_bias():
     )
     functional.execute(core, last(core))
     out = buffers["L0C"][1024 : 1024 + 3 * 2 * 1024].view(np.int32).reshape(3, 2, 16, 16)
-    found = out.transpose(1, 2, 0, 3).reshape(32, 48)[:m, :n]
-    wanted = a.astype(np.int64) @ b.astype(np.int64) + bias
-    assert np.array_equal(found, wanted.astype(np.int32))
+    result = out.transpose(1, 2, 0, 3).reshape(32, 48)[:m, :n]
+    expected = a.astype(np.int64) @ b.astype(np.int64) + bias
+    assert np.array_equal(result, expected.astype(np.int32))
 
 
 @pytest.mark.parametrize("layout", ["nz", "nd"])
@@ -226,19 +226,19 @@ def test_out_of_l0c(layout):
     c = RNG.normal(0, 1e5, (48, 48)).astype(np.float32)  # some overflow in FP16
     put(buffers["L0C"], c.reshape(48, 3, 16).transpose(1, 0, 2))
     stride = 100 if layout == "nd" else 1024
-    how = {"dst_stride": stride, "src_stride": 48 * 64, "layout": layout, "relu": True}
-    core.matrix_out(view("GM", 640, "fp16"), view("L0C", 0, "fp32"), m=m, n=n, **how)
+    options = {"dst_stride": stride, "src_stride": 48 * 64, "layout": layout, "relu": True}
+    core.matrix_out(view("GM", 640, "fp16"), view("L0C", 0, "fp32"), m=m, n=n, **options)
     before = buffers["GM"].copy()
     functional.execute(core, last(core))
     with np.errstate(over="ignore"):
-        wanted = np.maximum(c.astype(np.float16), 0)
-    assert np.isinf(wanted).any()
+        expected = np.maximum(c.astype(np.float16), 0)
+    assert np.isinf(expected).any()
     for row in range(m):
         for column in range(n if layout == "nd" else 48):
             at = 640 + (100 * row + 2 * column)
             if layout == "nz":
                 at = 640 + 1024 * (column // 16) + 32 * row + 2 * (column % 16)
-            before[at : at + 2] = wanted[row, column : column + 1].view(np.uint8)
+            before[at : at + 2] = expected[row, column : column + 1].view(np.uint8)
     assert np.array_equal(buffers["GM"], before)
 
 
@@ -250,18 +250,18 @@ def test_quantised_out_of_l0c():
     scale = RNG.uniform(0.001, 0.1, 32).astype(np.float32)
     put(buffers["FB"], scale)
     target, source = view("GM", 0, "int8"), view("L0C", 0, "int32")
-    how: dict[str, Any] = {"m": 16, "n": 32, "layout": "nd", "dst_stride": 32}
+    options: dict[str, Any] = {"m": 16, "n": 32, "layout": "nd", "dst_stride": 32}
     factors = View("FB", 0, "fp32", (32,), (4,))
-    core.matrix_out(target, source, quant="vector", scale=factors, **how)
+    core.matrix_out(target, source, quant="vector", scale=factors, **options)
     functional.execute(core, last(core))
-    found = buffers["GM"][:512].view(np.int8).reshape(16, 32)
-    assert np.array_equal(found, np.clip(np.rint(c.astype(np.float32) * scale), -128, 127))
-    one = core.matrix_out(target, source, quant="scalar", factor=0.01, **how)
-    functional.execute(core, one)
-    found = buffers["GM"][:512].view(np.int8).reshape(16, 32)
+    result = buffers["GM"][:512].view(np.int8).reshape(16, 32)
+    assert np.array_equal(result, np.clip(np.rint(c.astype(np.float32) * scale), -128, 127))
+    instr = core.matrix_out(target, source, quant="scalar", factor=0.01, **options)
+    functional.execute(core, instr)
+    result = buffers["GM"][:512].view(np.int8).reshape(16, 32)
     single = c.astype(np.float32) * np.float32(0.01)
-    assert np.array_equal(found, np.clip(np.rint(single), -128, 127))
-    core.matrix_out(target, source, **how)
+    assert np.array_equal(result, np.clip(np.rint(single), -128, 127))
+    core.matrix_out(target, source, **options)
     with pytest.raises(FunctionalError, match="int32 must be quantised to become 8 bits wide"):
         functional.execute(core, last(core))
 
@@ -312,6 +312,6 @@ def test_what_cannot_be_done_is_named():
     core.load(view("L0A", 0, "int8"), view("L1", 0, "int8"), repeat=1, transpose=True)
     with pytest.raises(FunctionalError, match="transposed of 16-bit elements, not int8"):
         functional.execute(core, last(core))
-    one = core.vector_views("vmrgsort", {"dst": view("UB", 0), "src": view("UB", 64)})
-    with pytest.raises(FunctionalError, match="what this operation computes is not modelled"):
-        functional.execute(core, one)
+    instr = core.vector_views("vmrgsort", {"dst": view("UB", 0), "src": view("UB", 64)})
+    with pytest.raises(FunctionalError, match="the data of this operation are not modelled"):
+        functional.execute(core, instr)

@@ -28,8 +28,8 @@ def test_the_twin_stays_within_the_buffer(core, last, block, step):
     for start, done in ((len(buffer) - length, True), (len(buffer) - length + 32, False)):
         operands = {n: view(start if n == last else 4096 * i, "fp16") for i, n in enumerate(names)}
         fields = {f"{n}_{s}_stride": v for n in names for s, v in (("block", 1), ("repeat", 8))}
-        (one,) = core.vector("vadd", operands, repeat=repeat, **fields | strides)
-        assert compiled(functional.memory(core), one) == done
+        (instr,) = core.vector("vadd", operands, repeat=repeat, **fields | strides)
+        assert compiled(functional.memory(core), instr) == done
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -58,7 +58,7 @@ def test_repeats_are_done_at_once_only_where_none_meets_what_another_writes(seed
     )
     once = independent(lanes, repeat, target, [source])
     assert not (once and met)
-    if not once:  # nor is anything done slowly that lies apart and is written in one place each
+    if not once:  # the slow way must not be chosen for disjoint operands without repeated bytes
         first, second = (set().union(*(touched(x, i) for i in range(repeat))) for x in operands)
         apart = max(first) < min(second) or max(second) < min(first)
         once_each = len(first) == repeat * lanes * DTYPES[dtypes[0]].itemsize // 32
@@ -69,7 +69,7 @@ def test_a_result_that_lies_on_a_later_source_is_part_of_it(core):
     """Results begin well below the sources, but run ahead: the sixth lies on the seventh source."""
     functional, buffer = machine(core, 13, small=True)
     rows = buffer[1024 : 1024 + 7 * 256].view(np.float16).reshape(7, 128).copy()
-    one = core.vreduce_lanes(
+    instr = core.vreduce_lanes(
         "vcadd",
         view(0, "fp16"),
         view(1024, "fp16"),
@@ -77,11 +77,11 @@ def test_a_result_that_lies_on_a_later_source_is_part_of_it(core):
         dst_repeat_bytes=512,
         src_repeat_stride=8,
     )
-    functional.execute(core, one)
+    functional.execute(core, instr)
     sums = [vector.sum_tree(row) for row in rows[:6]]
     rows[6, 0] = sums[5]
-    found = buffer[: 7 * 512].view(np.float16)[::256]
-    assert found.tolist() == [*sums, vector.sum_tree(rows[6])]
+    result = buffer[: 7 * 512].view(np.float16)[::256]
+    assert result.tolist() == [*sums, vector.sum_tree(rows[6])]
 
 
 def test_a_wide_result_that_reaches_into_the_sources_is_part_of_the_second(core):
@@ -91,9 +91,9 @@ def test_a_wide_result_that_reaches_into_the_sources_is_part_of_the_second(core)
     fields = {"dst_repeat_bytes": 0, "src_repeat_stride": 1}
     both = core.vreduce_lanes("vcpadd", view(64, "fp16"), view(128, "fp16"), repeat=2, **fields)
     functional.execute(core, both)
-    found = buffer.copy()
+    result = buffer.copy()
     buffer[:] = others
     for offset in (128, 160):
-        one = core.vreduce_lanes("vcpadd", view(64, "fp16"), view(offset, "fp16"), **fields)
-        functional.execute(core, one)
-    assert np.array_equal(found, buffer) and not np.array_equal(found, others)
+        instr = core.vreduce_lanes("vcpadd", view(64, "fp16"), view(offset, "fp16"), **fields)
+        functional.execute(core, instr)
+    assert np.array_equal(result, buffer) and not np.array_equal(result, others)

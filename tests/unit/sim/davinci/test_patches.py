@@ -43,21 +43,29 @@ def test_bytes_are_those_of_the_pixels(mode):
     for p, number, kernel_position in geometries:
         steps = 2 * p.kernel[0] * p.kernel[1] - kernel_position[0] * p.kernel[1]
         repeat = steps - kernel_position[1] if mode == 0 else 2
-        how = {"position": p.corner(number), "kernel_position": kernel_position, "repeat": repeat}
-        one = core.im2col(view("UB", 64), view("L1", 96), p, mode=mode, dst_stride=1024, **how)
-        wanted = set()
+        options = {
+            "position": p.corner(number),
+            "kernel_position": kernel_position,
+            "repeat": repeat,
+        }
+        instr = core.im2col(
+            view("UB", 64), view("L1", 96), p, mode=mode, dst_stride=1024, **options
+        )
+        expected = set()
         steps = p.walk(p.corner(number), kernel_position, 0, repeat, mode)
         for group, rows, columns, inside in steps:
             for row, column in zip(rows[inside], columns[inside], strict=True):
                 first = 96 + 32 * ((group * p.height + row) * p.width + column)
-                wanted |= set(range(first, first + 32))
-        assert touched(one.reads) == wanted
-        assert touched(one.writes) == {64 + 1024 * i + b for i in range(repeat) for b in range(512)}
+                expected |= set(range(first, first + 32))
+        assert touched(instr.reads) == expected
+        assert touched(instr.writes) == {
+            64 + 1024 * i + b for i in range(repeat) for b in range(512)
+        }
         if mode == 1:
-            one = core.col2im(view("UB", 96, "fp32"), view("UB", 1 << 16, "fp32"), p, **how)
-            pixels = {96 + 2 * (b - 96) + half for b in wanted for half in (0, 1)}
-            assert touched(one.writes) == pixels
-            assert touched(one.reads) == pixels | set(range(1 << 16, (1 << 16) + 2048))
+            instr = core.col2im(view("UB", 96, "fp32"), view("UB", 1 << 16, "fp32"), p, **options)
+            pixels = {96 + 2 * (b - 96) + half for b in expected for half in (0, 1)}
+            assert touched(instr.writes) == pixels
+            assert touched(instr.reads) == pixels | set(range(1 << 16, (1 << 16) + 2048))
 
 
 def test_few_spans_say_it():
@@ -65,8 +73,8 @@ def test_few_spans_say_it():
     core, _ = on()
     p = Patches(height=50, width=30, kernel=(3, 3), pad=(1, 1, 1, 1))
     where: dict[str, Any] = {"position": p.corner(5), "kernel_position": (1, 2)}
-    one = core.im2col(view("UB", 0), view("L1", 0), p, repeat=80, mode=1, **where)
-    assert len(one.reads) <= 3
+    instr = core.im2col(view("UB", 0), view("L1", 0), p, repeat=80, mode=1, **where)
+    assert len(instr.reads) <= 3
 
 
 @pytest.mark.parametrize("dst", ["L0A", "L0B", "UB"])
@@ -79,16 +87,16 @@ def test_a_load_is_golden(dst, dtype):
     kind = np.dtype({"fp16": "f2", "int8": "i1"}[dtype])
     image = buffers["L1"][64 : 64 + size].view(kind).reshape(2, WIDE.height, WIDE.width, c0)
     for mode, stride in ((0, 512), (1, 1024)):
-        how = {"position": WIDE.corner(13), "kernel_position": (1, 1), "channel": mode}
-        how |= {"repeat": 3, "mode": mode, "pad_value": -3}
-        wanted = buffers[dst].copy()
-        for i, fractal in enumerate(im2col_load(image, WIDE, **how)):
-            wanted[512 + stride * i :][:512] = fractal.ravel().view(np.uint8)
+        options = {"position": WIDE.corner(13), "kernel_position": (1, 1), "channel": mode}
+        options |= {"repeat": 3, "mode": mode, "pad_value": -3}
+        expected = buffers[dst].copy()
+        for i, fractal in enumerate(im2col_load(image, WIDE, **options)):
+            expected[512 + stride * i :][:512] = fractal.ravel().view(np.uint8)
         source = view("L1", 64, dtype)
         functional.execute(
-            core, core.im2col(view(dst, 512, dtype), source, WIDE, dst_stride=stride, **how)
+            core, core.im2col(view(dst, 512, dtype), source, WIDE, dst_stride=stride, **options)
         )
-        assert np.array_equal(buffers[dst], wanted)
+        assert np.array_equal(buffers[dst], expected)
 
 
 @pytest.mark.parametrize("dtype", ["fp16", "fp32"])
@@ -101,13 +109,13 @@ def test_a_col2im_is_golden(dtype):
     ub[: fractals.nbytes] = fractals.ravel().view(np.uint8)
     ub[8192 : 8192 + image.nbytes] = image.ravel().view(np.uint8)
     where = {"position": WIDE.corner(4), "kernel_position": (2, 0), "channel": 1}
-    wanted = ub.copy()
+    expected = ub.copy()
     after = col2im_add(image, fractals, WIDE, **where)
     assert not np.array_equal(after, image)
-    wanted[8192 : 8192 + image.nbytes] = after.ravel().view(np.uint8)
+    expected[8192 : 8192 + image.nbytes] = after.ravel().view(np.uint8)
     src = view("UB", 0, dtype, (3, 16, 16))
     functional.execute(core, core.col2im(view("UB", 8192, dtype), src, WIDE, **where))
-    assert np.array_equal(ub, wanted)
+    assert np.array_equal(ub, expected)
 
 
 def test_times():
@@ -119,9 +127,9 @@ def test_times():
         image = core.im2col(view(dst, 0), view("L1", 0), WIDE, repeat=5, mode=1)
         assert chip.timing(image) == chip.timing(load) and image.unit == Unit.MTE1
     add = core.vadd(*(view("UB", 0) for _ in range(3)), repeat=10)[0]
-    one = core.col2im(view("UB", 0), view("UB", 8192), WIDE, repeat=5)
-    assert chip.timing(one) == chip.timing(add) and one.unit == Unit.V
-    assert one.work.operations == 5 * 256
+    instr = core.col2im(view("UB", 0), view("UB", 8192), WIDE, repeat=5)
+    assert chip.timing(instr) == chip.timing(add) and instr.unit == Unit.V
+    assert instr.work.operations == 5 * 256
 
 
 def signal(core, source, target, register=0):
@@ -174,14 +182,14 @@ def test_a_convolution_kernel_equals_golden(chip):
     rows = im2col(IMAGES, P).swapaxes(1, 2).reshape(16 * P.fractals, -1)
     spec = PRESETS["ieee"].spec("fp16", k=16)
     weights = np.ascontiguousarray(kernel_matrix(KERNELS))
-    wanted = mmad(rows.view(np.uint16), weights.view(np.uint16), spec=spec)
+    expected = mmad(rows.view(np.uint16), weights.view(np.uint16), spec=spec)
     got = np.moveaxis(report.outputs["y"], 0, 1).reshape(16 * P.fractals, 32)
-    assert np.array_equal(got.view(np.uint32), wanted) and len(np.unique(wanted)) > 500
+    assert np.array_equal(got.view(np.uint32), expected) and len(np.unique(expected)) > 500
 
 
 def test_a_missing_flag_before_im2col_is_a_race():
-    found = check(convolution("ascend310", IMAGES, KERNELS, P, flags=False))
-    assert any(f.check == "race" and "im2col" in str(f) for f in found)
+    findings = check(convolution("ascend310", IMAGES, KERNELS, P, flags=False))
+    assert any(f.check == "race" and "im2col" in str(f) for f in findings)
 
 
 @pytest.mark.parametrize(("row", "races"), [(0, True), (1, False), (2, True), (3, False)])
@@ -239,11 +247,11 @@ def test_max_pooling_and_its_gradient():
     assert not report.findings
     windows = [image[0, i : i + 3, j : j + 3] for i in range(0, 7, 2) for j in range(0, 7, 2)]
     assert np.array_equal(report.outputs["y"], [v.max(axis=(0, 1)) for v in windows])
-    wanted = np.zeros_like(image)
+    expected = np.zeros_like(image)
     for n, c in np.ndindex(16, 16):
         where = np.unravel_index(windows[n][..., c].argmax(), (3, 3))
-        wanted[0, n // 4 * 2 + where[0], n % 4 * 2 + where[1], c] += gradient[n, c]
-    assert np.array_equal(report.outputs["dx"], wanted)
+        expected[0, n // 4 * 2 + where[0], n % 4 * 2 + where[1], c] += gradient[n, c]
+    assert np.array_equal(report.outputs["dx"], expected)
 
 
 @pytest.mark.parametrize(

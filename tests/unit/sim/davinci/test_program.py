@@ -112,33 +112,36 @@ def every_operation(core_310, core_b, core_v):
 
 def test_records_are_as_the_vocabulary_says(core):
     other = Program(CHIP_B)
-    made = every_operation(core, other.core(0, "cube"), other.core(1, "vector"))
-    assert {i.op for i in made} == set(OPERATIONS)
-    for one in made:
-        said = OPERATIONS[one.op]
-        for names, found in ((said.operands, one.operands), (said.fields, one.fields)):
+    instructions = every_operation(core, other.core(0, "cube"), other.core(1, "vector"))
+    assert {i.op for i in instructions} == set(OPERATIONS)
+    for instr in instructions:
+        operation = OPERATIONS[instr.op]
+        for names, actual in (
+            (operation.operands, instr.operands),
+            (operation.fields, instr.fields),
+        ):
             needed = {n for n in names if n[0] != "["}
-            assert needed <= set(found) <= {n.strip("[]") for n in names}, (one.op, found)
-        assert one.position.file == __file__, one
-        if one.unit in (Unit.V, Unit.M) and one.kind == Kind.NORMAL and not one.path:
-            assert (one.work.repeats and one.reads) or one.op == "vdup", one
-        if one.path:
-            assert one.work.nbytes and one.writes
-        core.chip.timing(one) if one in core.instructions else CHIP_B.timing(one)
+            assert needed <= set(actual) <= {n.strip("[]") for n in names}, (instr.op, actual)
+        assert instr.position.file == __file__, instr
+        if instr.unit in (Unit.V, Unit.M) and instr.kind == Kind.NORMAL and not instr.path:
+            assert (instr.work.repeats and instr.reads) or instr.op == "vdup", instr
+        if instr.path:
+            assert instr.work.nbytes and instr.writes
+        core.chip.timing(instr) if instr in core.instructions else CHIP_B.timing(instr)
 
 
 def test_copies(core):
     x = core.program.tensor("x", (8, 64), "fp16")
     u = core.allocate("UB", (8, 16), "fp16")
-    one = core.copy(u, x[:, 16:32])
-    assert one.fields == {"bursts": 8, "burst_bytes": 32, "dst_stride": 32, "src_stride": 128}
-    assert (one.unit, one.path, one.work.nbytes) == (Unit.MTE2, "GM->UB", 256)
-    assert bytes_of(one.reads) == bytes_of([x[:, 16:32].span])
-    assert bytes_of(one.writes) == set(range(256))
-    one = core.copy(x[2:4], u.reshape(2, 64))
-    assert (one.unit, one.fields["bursts"], one.fields["burst_bytes"]) == (Unit.MTE3, 1, 256)
-    one = core.copy(x[:, :16], u)
-    assert one.fields == {"bursts": 8, "burst_bytes": 32, "dst_stride": 128, "src_stride": 32}
+    instr = core.copy(u, x[:, 16:32])
+    assert instr.fields == {"bursts": 8, "burst_bytes": 32, "dst_stride": 32, "src_stride": 128}
+    assert (instr.unit, instr.path, instr.work.nbytes) == (Unit.MTE2, "GM->UB", 256)
+    assert bytes_of(instr.reads) == bytes_of([x[:, 16:32].span])
+    assert bytes_of(instr.writes) == set(range(256))
+    instr = core.copy(x[2:4], u.reshape(2, 64))
+    assert (instr.unit, instr.fields["bursts"], instr.fields["burst_bytes"]) == (Unit.MTE3, 1, 256)
+    instr = core.copy(x[:, :16], u)
+    assert instr.fields == {"bursts": 8, "burst_bytes": 32, "dst_stride": 128, "src_stride": 32}
     with pytest.raises(ProgramError, match="src of copy must have as many elements"):
         core.copy(u, x)
     with pytest.raises(ProgramError, match="one gap on each side"):
@@ -151,26 +154,29 @@ def test_copies(core):
 
 def test_elements_become_as_many_instructions_as_they_need(core):
     u = core.allocate("UB", (255 * 128 + 128 + 5,), "fp16")
-    made = core.vrelu(u, u)
-    assert [i.fields["repeat"] for i in made] == [255, 1, 1]
-    assert [i.fields["mask"] for i in made] == [(1 << 128) - 1] * 2 + [31]
-    assert sum(i.work.operations for i in made) == u.size
-    assert bytes_of(s for i in made for s in i.writes) == bytes_of([u.span])
+    instructions = core.vrelu(u, u)
+    assert [i.fields["repeat"] for i in instructions] == [255, 1, 1]
+    assert [i.fields["mask"] for i in instructions] == [(1 << 128) - 1] * 2 + [31]
+    assert sum(i.work.operations for i in instructions) == u.size
+    assert bytes_of(s for i in instructions for s in i.writes) == bytes_of([u.span])
     w = core.view("UB", 0, (100,), "fp32")
-    made = core.vconv(w, core.view("UB", 4096, (100,), "fp16"))
-    assert [i.fields["repeat"] for i in made] == [1, 1], "64 lanes of fp32, then 36"
-    assert made[0].fields["src_repeat_stride"] == 4 and made[0].fields["dst_repeat_stride"] == 8
+    instructions = core.vconv(w, core.view("UB", 4096, (100,), "fp16"))
+    assert [i.fields["repeat"] for i in instructions] == [1, 1], "64 lanes of fp32, then 36"
+    assert (
+        instructions[0].fields["src_repeat_stride"] == 4
+        and instructions[0].fields["dst_repeat_stride"] == 8
+    )
 
 
 def test_matrix_products(core):
     a, b = core.view("L0A", 0, (1,), "fp16"), core.view("L0B", 512, (1,), "fp16")
     c = core.view("L0C", 0, (1,), "fp32")
-    one = core.mmad(c, a, b, m=17, k=33, n=16, init="zero")
-    assert one.reads == (Span("L0A", 0, 6 * 512), Span("L0B", 512, 3 * 512))
-    assert one.writes == (Span("L0C", 0, 2 * 1024),)
-    assert one.work.repeats == 6 and one.work.operations == 2 * 17 * 33 * 16
+    instr = core.mmad(c, a, b, m=17, k=33, n=16, init="zero")
+    assert instr.reads == (Span("L0A", 0, 6 * 512), Span("L0B", 512, 3 * 512))
+    assert instr.writes == (Span("L0C", 0, 2 * 1024),)
+    assert instr.work.repeats == 6 and instr.work.operations == 2 * 17 * 33 * 16
     more = core.mmad(c, a, b, m=17, k=33, n=16)
-    assert more.reads == (*one.reads, *one.writes), "an accumulator is read"
+    assert more.reads == (*instr.reads, *instr.writes), "an accumulator is read"
     small = core.view("L0A", 0, (1,), "int8")
     assert core.mmad(c, small, small, m=16, k=64, n=16).work.repeats == 2
 
@@ -242,9 +248,9 @@ def test_tensors():
 
 
 def test_allocation_is_aligned_and_can_start_over(core):
-    one = core.allocate("L0A", (3,), "fp16")
+    view = core.allocate("L0A", (3,), "fp16")
     two = core.allocate("L0A", (3,), "fp16")
-    assert (one.offset, two.offset) == (0, 512)
+    assert (view.offset, two.offset) == (0, 512)
     core.release()
     assert core.allocate("L0A", (3,), "fp16").offset == 0
 

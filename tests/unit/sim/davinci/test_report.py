@@ -69,10 +69,10 @@ def test_text_and_dictionary(report):
     assert "GM->UB" in text and "V fp16" in text and "critical path: " in text
     report.findings.append(Finding("race", "race: something"))
     assert report.text().endswith("race: something")
-    found = json.loads(json.dumps(report.as_dict()))
-    assert found["total_ps"] == report.total_ps and len(found["units"]) == 6
-    assert sum(found["critical_path_s"].values()) == pytest.approx(report.total_s, rel=1e-12)
-    assert found["findings"] == [{"check": "race", "message": "race: something"}]
+    document = json.loads(json.dumps(report.as_dict()))
+    assert document["total_ps"] == report.total_ps and len(document["units"]) == 6
+    assert sum(document["critical_path_s"].values()) == pytest.approx(report.total_s, rel=1e-12)
+    assert document["findings"] == [{"check": "race", "message": "race: something"}]
 
 
 def test_the_critical_path_goes_through_flags(report):
@@ -103,8 +103,8 @@ def test_a_critical_path_has_no_gaps(seed):
     times = engine.run(lowered)
     path = _critical(lowered, times)
     assert path[-1].end == times.total
-    for one, two in pairwise(path):
-        assert one.end == two.begin, "steps follow each other"
+    for before, after in pairwise(path):
+        assert before.end == after.begin, "steps follow each other"
     assert path[0].why == "launch" and all(s.why != "launch" for s in path[1:])
     assert path[0].begin in lowered.begin
     for step in path:
@@ -163,12 +163,12 @@ def test_trace(report):
     assert len(events) == count
     bars, dropped, arrows = imported(file.getvalue())
     assert len(bars) == 14 and not dropped
-    for one in bars:
-        number = one["args"]["number"]
+    for bar in bars:
+        number = bar["args"]["number"]
         begin, end = int(report.times.start[number]), int(report.times.end[number])
-        assert one["args"]["begin_ps"] == round(begin / 10**6)
-        assert one["args"]["end_ps"] == round(end / 10**6)
-        assert one["ns"] == begin // 10**9 and int(one["dur"] * 1000) == end // 10**9 - one["ns"]
+        assert bar["args"]["begin_ps"] == round(begin / 10**6)
+        assert bar["args"]["end_ps"] == round(end / 10**6)
+        assert bar["ns"] == begin // 10**9 and int(bar["dur"] * 1000) == end // 10**9 - bar["ns"]
     sets = {
         int(report.lowered.need[k]): i
         for i, k in enumerate(report.lowered.need_first[:-1])

@@ -23,12 +23,12 @@ def cube():
 @pytest.mark.parametrize(("dtype", "out"), [("fp16", "fp16"), ("fp16", "fp32"), ("int8", "int32")])
 def test_products_are_golden_to_the_bit(cube, dtype, out):
     data = matmul.operands(40, 90, 50, dtype=dtype, seed=3)
-    how = {"dtype": dtype, "out": out, "data": data, "tiling": Tiling(2, 2, 2, 2)}
+    options = {"dtype": dtype, "out": out, "data": data, "tiling": Tiling(2, 2, 2, 2)}
     before = cube.products
-    report = simulate(matmul.build(40, 90, 50, **how), cube=cube)
+    report = simulate(matmul.build(40, 90, 50, **options), cube=cube)
     assert not report.findings
-    found = matmul.result(report.outputs["c"], 40, 50)
-    assert found.tobytes() == matmul.expected(*data, out=out).tobytes()
+    result = matmul.result(report.outputs["c"], 40, 50)
+    assert result.tobytes() == matmul.expected(*data, out=out).tobytes()
     assert cube.products - before == 2 * 2 * 2 and cube.cycles > 0
 
 
@@ -36,15 +36,15 @@ def test_bit_patterns_of_every_kind(cube):
     rng = np.random.default_rng(11)
     a, b = (rng.integers(0, 1 << 16, (32, 32), np.uint16).view(np.float16) for _ in "ab")
     program = matmul.build(32, 32, 32, out="fp32", data=(a, b), cores=1)
-    found = simulate(program, cube=cube).outputs["c"]
+    result = simulate(program, cube=cube).outputs["c"]
     golden = simulate(program).outputs["c"]
-    assert np.isnan(golden).any() and found.tobytes() == golden.tobytes()
+    assert np.isnan(golden).any() and result.tobytes() == golden.tobytes()
 
 
 def test_time_is_that_of_the_hand_shake(cube):
     program = matmul.build(64, 64, 64, tiling=Tiling(1, 2, 1, 1), cores=1)
-    one = next(i for i in program.core().instructions if i.op == "mmad")
-    seconds = cube.period_s(one, CHIP)
+    instr = next(i for i in program.core().instructions if i.op == "mmad")
+    seconds = cube.period_s(instr, CHIP)
     assert CHIP.cube is not None
     cycles = (seconds - CHIP.cube.init_s) * CHIP.clock_hz
     # One beat per cycle, since there are more tiles (32 · 32 of 2 × 2, 2 beats each) than stages.
@@ -66,7 +66,7 @@ def test_what_the_unit_cannot_do_is_said(cube):
     program = Program(CHIP)
     core = program.core()
     a, b = core.allocate("L0A", (256,), "fp16"), core.allocate("L0B", (256,), "fp16")
-    one = core.mmad(core.allocate("L0C", (256,), "fp32"), a, b, m=16, k=16, n=16, init="zero")
-    assert one.unit == Unit.M
+    instr = core.mmad(core.allocate("L0C", (256,), "fp32"), a, b, m=16, k=16, n=16, init="zero")
+    assert instr.unit == Unit.M
     with pytest.raises(ValueError, match="unit must have 16 terms of fp16"):
-        wrong.period_s(one, CHIP)
+        wrong.period_s(instr, CHIP)

@@ -97,22 +97,22 @@ def test_two_operands(core, op, plain):
         spread = 2048 if case % 2 else 128
         names = ("dst", "src0", "src1")
         places = {n: int(rng.integers(0, spread // 32)) * 32 for n in names}
-        how = {n: strides(rng) for n in names}
+        steps = {n: strides(rng) for n in names}
         if case % 4 == 0:
-            how["src0"], places["src0"] = how["dst"], places["dst"]
+            steps["src0"], places["src0"] = steps["dst"], places["dst"]
         if case % 4 == 1:  # the sum of many repeats in one
-            how["dst"] = how["src0"] = (1, 0)
+            steps["dst"] = steps["src0"] = (1, 0)
             places["src0"] = places["dst"]
-        how["dst"] = (max(how["dst"][0], 1), how["dst"][1])
+        steps["dst"] = (max(steps["dst"][0], 1), steps["dst"][1])
         functional, buffer = machine(core, case, small=True)
         functional.vectors = 0 if plain else COMPILE_AFTER
         expected = buffer.copy()
         operands = {n: view(places[n], dtype) for n in names}
-        (one,) = core.vector(op, operands, repeat=repeat, mask=mask, strides=how)
-        functional.execute(core, one)
-        parts = [(places[n], dtype, *how[n]) for n in names]
+        (instr,) = core.vector(op, operands, repeat=repeat, mask=mask, strides=steps)
+        functional.execute(core, instr)
+        parts = [(places[n], dtype, *steps[n]) for n in names]
         by_lane(expected, parts[0], parts[1:], lanes, repeat, mask, apply)
-        assert np.array_equal(buffer, expected), (case, one)
+        assert np.array_equal(buffer, expected), (case, instr)
 
 
 TWINS = ("vadd", "vsub", "vmul", "vmax", "vmin", "vadds", "vmuls", "vmaxs", "vmins")
@@ -132,7 +132,7 @@ def test_the_compiled_twin_on_any_bits(core, op, dtype):
     names = ("dst", "src") if unary else ("dst", "src0", "src1")
     operands = {n: view(4096 * i, dtype) for i, n in enumerate(names)}
     fields = {"scalar": -1.7} if op in TWINS and unary else {}
-    (one,) = core.vector(op, operands, repeat=8, mask=(1 << 64) - 2, **fields)
+    (instr,) = core.vector(op, operands, repeat=8, mask=(1 << 64) - 2, **fields)
     buffers = []
     for twin in (False, True):
         functional, buffer = machine(core, 21)
@@ -143,9 +143,9 @@ def test_the_compiled_twin_on_any_bits(core, op, dtype):
         for at, row in zip((4096, 8192), pairs, strict=True):
             buffer[at : at + row.nbytes] = row.view(np.uint8)
         if twin:
-            assert compiled(functional.memory(core), one)
+            assert compiled(functional.memory(core), instr)
         else:
-            functional.execute(core, one)
+            functional.execute(core, instr)
         buffers.append(buffer)
     assert np.array_equal(*buffers)
 
@@ -163,11 +163,13 @@ def test_the_twin_leaves_what_is_in_doubt_to_golden(core):
         numbers = np.resize(x, 64 * 5)
         numbers[64 * 2 + 7] = hard[0]
         buffer[4096 : 4096 + numbers.nbytes] = numbers.view(np.uint8)
-        (one,) = core.vector("vexp", {"dst": view(0, "fp32"), "src": view(4096, "fp32")}, repeat=5)
+        (instr,) = core.vector(
+            "vexp", {"dst": view(0, "fp32"), "src": view(4096, "fp32")}, repeat=5
+        )
         if twin:
-            assert compiled(functional.memory(core), one)
+            assert compiled(functional.memory(core), instr)
         else:
-            functional.execute(core, one)
+            functional.execute(core, instr)
         assert np.array_equal(buffer[: numbers.nbytes].view(np.float32), vector.exp(numbers))
 
 
@@ -180,10 +182,10 @@ def test_rounding_to_fp16_in_the_twin():
         values = np.concatenate([exact, middles, edges]).astype(np.float32)
         sides = rng.choice(np.array([-np.inf, np.inf], np.float32), len(values))
         bits = np.concatenate([values, np.nextafter(values, sides)]).view(np.uint32)
-        wanted = vector.canonical(bits.view(np.float32).astype(np.float16)).view(np.uint16)
+        expected = vector.canonical(bits.view(np.float32).astype(np.float16)).view(np.uint16)
     keep = np.random.default_rng(4).choice(len(bits), 30000, replace=False)
-    found = [int(_to_half(bits[i])) for i in keep]
-    assert found == wanted[keep].tolist()
+    result = [int(_to_half(bits[i])) for i in keep]
+    assert result == expected[keep].tolist()
 
 
 def test_a_shortcut_where_repeats_depend_is_noticed(core, monkeypatch):
@@ -213,9 +215,9 @@ def test_one_operand(core, op):
         lanes = 256 // DTYPES[dtype].itemsize
         mask = (1 << lanes) - 1 ^ 0xF0
         operands = {"dst": view(4096, dtype), "src": view(64, dtype)}
-        how = {"dst": (1, 9), "src": (2, 3)}
-        (one,) = core.vector(op, operands, repeat=2, mask=mask, strides=how)
-        functional.execute(core, one)
+        steps = {"dst": (1, 9), "src": (2, 3)}
+        (instr,) = core.vector(op, operands, repeat=2, mask=mask, strides=steps)
+        functional.execute(core, instr)
         target, source = (4096, dtype, 1, 9), (64, dtype, 2, 3)
         by_lane(expected, target, [source], lanes, 2, mask, UNARY[op])
         assert np.array_equal(buffer, expected)
@@ -255,10 +257,10 @@ def test_scalars_and_fused(core):
     functional, buffer = machine(core, 7, small=True)
     expected = buffer.copy()
     operands = {"dst": view(4096, "fp32"), "src": view(0, "fp16")}
-    one = core.vector(
+    instr = core.vector(
         "vaxpy", operands, repeat=2, scalar=0.1, strides={"dst": (1, 8), "src": (1, 4)}
     )
-    functional.execute(core, one[0])
+    functional.execute(core, instr[0])
     wide = (4096, "fp32", 1, 8)
     by_lane(
         expected,
@@ -296,8 +298,8 @@ def test_conversions(core, source, target, rounding):
     }
     operands = {"dst": view(4096, target), "src": view(0, source)}
     mask = (1 << lanes) - 1 ^ 0b1010
-    one = core.vector("vconv", operands, repeat=3, mask=mask, strides=steps, rounding=rounding)[0]
-    functional.execute(core, one)
+    instr = core.vector("vconv", operands, repeat=3, mask=mask, strides=steps, rounding=rounding)[0]
+    functional.execute(core, instr)
     letters = {"none": "r", "rint": "r", "round": "a", "floor": "f", "ceil": "c", "trunc": "z"}
     letter = letters[rounding]
     by_lane(
@@ -315,8 +317,8 @@ def test_conversions(core, source, target, rounding):
 def test_duplicate_and_broadcast(core):
     functional, buffer = machine(core)
     before = buffer.copy()
-    one = core.vector("vdup", {"dst": view(0, "fp16")}, repeat=2, mask=0b101, scalar=1.1)[0]
-    functional.execute(core, one)
+    instr = core.vector("vdup", {"dst": view(0, "fp16")}, repeat=2, mask=0b101, scalar=1.1)[0]
+    functional.execute(core, instr)
     changed = np.flatnonzero(buffer != before)
     assert set(changed) <= {0, 1, 4, 5, 256, 257, 260, 261}
     assert buffer[256:258].view(np.float16) == np.float16(1.1)
@@ -330,24 +332,24 @@ def test_duplicate_and_broadcast(core):
 def test_comparison_and_selection(core):
     functional, buffer = machine(core, 9, small=True)
     a, b = (buffer[at : at + 512].view(np.float16).copy() for at in (0, 1024))
-    (one,) = core.vcmp(view(0, "fp16"), view(1024, "fp16"), "lt")
-    functional.execute(core, one)
-    how = {"repeat": 2, "strides": dict.fromkeys(("dst", "src0", "src1"), (1, 8))}
-    (one,) = core.vsel(view(4096, "fp16"), view(0, "fp16"), view(1024, "fp16"), **how)
-    functional.execute(core, one)
-    found = buffer[4096 : 4096 + 512].view(np.float16)
+    (instr,) = core.vcmp(view(0, "fp16"), view(1024, "fp16"), "lt")
+    functional.execute(core, instr)
+    options = {"repeat": 2, "strides": dict.fromkeys(("dst", "src0", "src1"), (1, 8))}
+    (instr,) = core.vsel(view(4096, "fp16"), view(0, "fp16"), view(1024, "fp16"), **options)
+    functional.execute(core, instr)
+    result = buffer[4096 : 4096 + 512].view(np.float16)
     bits = np.tile(a[:128] < b[:128], 2)
-    assert np.array_equal(found.view(np.uint16), np.where(bits, a, b).view(np.uint16))
-    (one,) = core.vcmpv(view(8192, "uint8"), view(0, "fp16"), view(1024, "fp16"), "ge", repeat=2)
-    functional.execute(core, one)
+    assert np.array_equal(result.view(np.uint16), np.where(bits, a, b).view(np.uint16))
+    (instr,) = core.vcmpv(view(8192, "uint8"), view(0, "fp16"), view(1024, "fp16"), "ge", repeat=2)
+    functional.execute(core, instr)
     assert np.array_equal(np.unpackbits(buffer[8192:8224], bitorder="little"), a >= b)
-    (one,) = core.vsel(
-        view(0, "fp16"), view(0, "fp16"), view(1024, "fp16"), view(8192, "uint8"), **how
+    (instr,) = core.vsel(
+        view(0, "fp16"), view(0, "fp16"), view(1024, "fp16"), view(8192, "uint8"), **options
     )
-    functional.execute(core, one)
+    functional.execute(core, instr)
     assert np.array_equal(buffer[:512].view(np.uint16), np.where(a >= b, a, b).view(np.uint16))
-    (one,) = core.vcmpvs(view(9000, "uint8"), view(1024, "fp16"), 0.5, "gt", repeat=1)
-    functional.execute(core, one)
+    (instr,) = core.vcmpvs(view(9000, "uint8"), view(1024, "fp16"), 0.5, "gt", repeat=1)
+    functional.execute(core, instr)
     assert np.array_equal(np.unpackbits(buffer[9000:9016], bitorder="little"), b[:128] > 0.5)
 
 
@@ -360,10 +362,10 @@ def test_reductions(core, op):
         width = DTYPES[dtype].itemsize
         lanes = 256 // width
         expected = buffer.copy()
-        one = core.vreduce_lanes(
+        instr = core.vreduce_lanes(
             op, view(8192, dtype), view(0, dtype), repeat=3, mask=mask, dst_repeat_bytes=512
         )
-        functional.execute(core, one)
+        functional.execute(core, instr)
         enabled = np.array([(mask >> lane) & 1 for lane in range(lanes)], bool)
         for r in range(3):
             row = buffer[256 * r : 256 * r + 256].view(DTYPES[dtype])
@@ -395,14 +397,14 @@ def test_orders_of_value_and_index(core):
     functional, buffer = machine(core, 11, small=True)
     row = buffer[:256].view(np.float16).copy()
     best, lane = row.max(), int(row.argmax())
-    wanted = {"value": [best], "index": [lane], "index_value": [lane, best]}
-    for order, words in wanted.items():
-        one = core.vreduce_lanes("vcmax", view(8192, "fp16"), view(0, "fp16"), order=order)
-        functional.execute(core, one)
+    expected = {"value": [best], "index": [lane], "index_value": [lane, best]}
+    for order, words in expected.items():
+        instr = core.vreduce_lanes("vcmax", view(8192, "fp16"), view(0, "fp16"), order=order)
+        functional.execute(core, instr)
         for i, word in enumerate(words):
             size, kind = (4, np.uint32) if order == "index" else (2, np.uint16)
-            found = buffer[8192 + 2 * i : 8192 + 2 * i + size]
-            assert found.view(np.float16 if word is best else kind) == word
+            result = buffer[8192 + 2 * i : 8192 + 2 * i + size]
+            assert result.view(np.float16 if word is best else kind) == word
     inplace = core.vreduce_lanes(
         "vcadd",
         view(0, "fp16"),
@@ -426,14 +428,14 @@ def test_transpositions(core):
         src = tuple(view(64 * i, dtype) for i in range(16))
         dst = tuple(view(8192 + 96 * i, dtype) for i in range(16))
         fields = {"dst": dst, "src": src, "dst_repeat_stride": 1, "src_repeat_stride": 64}
-        one = core.add(Unit.V, "vnchwconv", fields={"repeat": 2, **fields})
-        functional.execute(core, one)
+        instr = core.add(Unit.V, "vnchwconv", fields={"repeat": 2, **fields})
+        functional.execute(core, instr)
         for r in range(2):
             kind = f"u{DTYPES[dtype].itemsize}"
             source = np.stack([buffer[v.offset + 2048 * r :][:32].view(kind) for v in src])
             flat = [buffer[v.offset + 32 * r :][:32].view(kind) for v in dst]
-            found = np.concatenate(flat).reshape(rows, 16)
-            assert np.array_equal(found, source.T), (dtype, r)
+            result = np.concatenate(flat).reshape(rows, 16)
+            assert np.array_equal(result, source.T), (dtype, r)
     pixels = buffer[: 48 * 3 * 2].view(np.uint16).reshape(48, 3).copy()
     views = {"dst": view(4096, "uint16"), "src": view(0, "uint16")}
     fields = {"pixels": 48, "channels": 3}
@@ -457,6 +459,6 @@ def test_only_enabled_lanes_must_be_inside(core):
     functional.execute(core, core.vmuls(back["dst"], back["src"], 2, repeat=1, mask=0xFF0F)[0])
     doubled = np.where(np.arange(16) // 4 == 1, source, 2 * source)
     assert np.array_equal(buffer[end - 32 :].view(np.float16), doubled)
-    (one,) = core.vector("vabs", operands, repeat=1, mask=0x1FFFF)
+    (instr,) = core.vector("vabs", operands, repeat=1, mask=0x1FFFF)
     with pytest.raises(FunctionalError, match=r"test_vector.py:\d+: vabs.* are not all within"):
-        functional.execute(core, one)
+        functional.execute(core, instr)

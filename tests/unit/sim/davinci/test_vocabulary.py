@@ -67,11 +67,11 @@ CUBE = """
 def from_cce(body: str, chip, kind: str | None) -> list[Instruction]:
     text = f"{HEAD}__global__ __aicore__ void k(__gm__ float *out) {{{body}}}"
     program, _ = build(read(text, "k.cce"), chip, {"out": np.zeros(4096, "f4")}, kind=kind)
-    return [one for core in program for one in core.instructions]
+    return [instr for core in program for instr in core.instructions]
 
 
 @pytest.fixture(scope="module")
-def made() -> list[Instruction]:
+def instructions() -> list[Instruction]:
     other = Program(CHIP_B)
     core = Program(CHIP).core()
     builder = every_operation(core, other.core(0, "cube"), other.core(1, "vector"))
@@ -87,21 +87,26 @@ def made() -> list[Instruction]:
     return [*builder, *from_cce(VECTOR, CHIP_B, "vector"), *from_cce(CUBE, CHIP_B, "cube")]
 
 
-def test_operations_have_the_operands_and_fields_of_every_instruction(made):
-    for one in made:
-        said = OPERATIONS[one.op]
-        for names, found in ((said.operands, one.operands), (said.fields, one.fields)):
+def test_operations_have_the_operands_and_fields_of_every_instruction(instructions):
+    for instr in instructions:
+        operation = OPERATIONS[instr.op]
+        for names, actual in (
+            (operation.operands, instr.operands),
+            (operation.fields, instr.fields),
+        ):
             needed = {n for n in names if n[0] != "["}
             allowed = {n.strip("[]") for n in names}
-            assert needed <= set(found) <= allowed, (one.op, sorted(found), names)
+            assert needed <= set(actual) <= allowed, (instr.op, sorted(actual), names)
 
 
-def test_operations_name_nothing_that_no_instruction_carries(made):
-    carried = {(one.op, name) for one in made for name in (*one.operands, *one.fields)}
+def test_operations_name_nothing_that_no_instruction_carries(instructions):
+    carried = {
+        (instr.op, name) for instr in instructions for name in (*instr.operands, *instr.fields)
+    }
     named = {
         (op, name.strip("[]")) for op, o in OPERATIONS.items() for name in (*o.operands, *o.fields)
     }
-    assert {one.op for one in made} == set(OPERATIONS)
+    assert {instr.op for instr in instructions} == set(OPERATIONS)
     assert sorted(named - carried) == []
 
 

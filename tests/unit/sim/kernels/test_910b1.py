@@ -44,8 +44,8 @@ def cycles(op, source, target, repeats, chip=CHIP):
     operands = {
         name: View("UB", 0, t, (1,), (1,)) for name, t in (("src", source), ("dst", target))
     }
-    one = Instruction(Unit.V, op, operands=operands, work=Work(repeats=repeats))
-    return chip.timing(one).period / 1e18 * float(chip.clock_hz)
+    instr = Instruction(Unit.V, op, operands=operands, work=Work(repeats=repeats))
+    return chip.timing(instr).period / 1e18 * float(chip.clock_hz)
 
 
 def misses(chip):

@@ -106,11 +106,11 @@ def test_any_shape_and_tiling_is_golden_to_the_bit(shape, data):
     tiling = Tiling(tiles[0], tiles[1], tiles[2], data.draw(st.integers(1, 8)))
     cores = data.draw(st.integers(1, 4))
     pair = matmul.operands(*shape, dtype=dtype, seed=sum(shape))
-    how = {"chip": C910, "cores": cores, "dtype": dtype, "out": out}
-    report = simulate(matmul.build(*shape, tiling=tiling, data=pair, **how))
+    options = {"chip": C910, "cores": cores, "dtype": dtype, "out": out}
+    report = simulate(matmul.build(*shape, tiling=tiling, data=pair, **options))
     assert not report.findings
-    found = matmul.result(report.outputs["c"], shape[0], shape[2])
-    assert found.tobytes() == matmul.expected(*pair, out=out).tobytes()
+    result = matmul.result(report.outputs["c"], shape[0], shape[2])
+    assert result.tobytes() == matmul.expected(*pair, out=out).tobytes()
 
 
 def test_golden_is_near_numpy():
@@ -174,8 +174,8 @@ def test_integers_are_exact_with_the_fast_cube():
     a, b = rng.integers(-128, 128, (32, 96)), rng.integers(-128, 128, (96, 32))
     data = a.astype(np.int8), b.astype(np.int8)
     program = matmul.build(32, 96, 32, dtype="int8", data=data, tiling=Tiling(2, 3, 2, 1), cores=1)
-    found = unpack_c(simulate(program, cube="fast").outputs["c"], 32, 32)
-    assert found.dtype == np.int32 and np.array_equal(found, a @ b)
+    result = unpack_c(simulate(program, cube="fast").outputs["c"], 32, 32)
+    assert result.dtype == np.int32 and np.array_equal(result, a @ b)
 
 
 def test_plans_deal_every_tile_once():
@@ -193,9 +193,9 @@ def test_tilings_are_those_for_fp16_results_unless_they_are_asked_for_others():
     text = (CHIPS / "ascend910.toml").read_text(encoding="utf-8")
     small = read_chip(text.replace("UB = { kib = 256", "UB = { kib = 128"))
     blocks = (64, 4, 64)
-    found = list(feasible(small, blocks, 2))
-    assert found == list(feasible(small, blocks, 2, c_bytes=2))
-    assert len(found) > len(list(feasible(small, blocks, 2, c_bytes=4))) > 0
+    result = list(feasible(small, blocks, 2))
+    assert result == list(feasible(small, blocks, 2, c_bytes=2))
+    assert len(result) > len(list(feasible(small, blocks, 2, c_bytes=4))) > 0
 
 
 @pytest.mark.parametrize(
@@ -249,10 +249,10 @@ def test_gemm_is_golden_and_its_sequences_are_its_program(blocks, data):
     assert report.outputs["c"].tobytes() == matmul.expected(*pair, out="fp32").tobytes()
     from vitruvian.sim.davinci.timing.lowering import lower
 
-    one = lower(gemm.build(m, k, n, blocking=blocking))[0]
+    lowered = lower(gemm.build(m, k, n, blocking=blocking))[0]
     other = gemm.lower_gemm(m, k, n, chip=C910B, blocking=blocking)[0]
-    for name in one.__dataclass_fields__:
-        assert np.array_equal(getattr(one, name), getattr(other, name)), name
+    for name in lowered.__dataclass_fields__:
+        assert np.array_equal(getattr(lowered, name), getattr(other, name)), name
 
 
 def test_mistakes_of_gemm():
@@ -297,11 +297,15 @@ def test_what_a_kernel_needs_is_known_before_it_is_built(name):
         needs = KERNELS[name].needs(size, chip, None)
         timed = KERNELS[name].build(size, chip=chip, data=False)
         whole = KERNELS[name].build(size, chip=chip)
-        found = len(timed.program)
-        assert found <= needs.instructions <= 2.1 * found + 700, size
+        result = len(timed.program)
+        assert result <= needs.instructions <= 2.1 * result + 700, size
         assert not timed.program.data and whole.program.data
         kinds = [
-            [(one.unit, one.op, one.work) for core in instance.program for one in core.instructions]
+            [
+                (instr.unit, instr.op, instr.work)
+                for core in instance.program
+                for instr in core.instructions
+            ]
             for instance in (timed, whole)
         ]
         assert kinds[0] == kinds[1]

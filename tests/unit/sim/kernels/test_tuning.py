@@ -42,11 +42,11 @@ def test_sequences_are_the_program_and_bounds_hold(blocks, data):
     m, k, n = (16 * b - 3 for b in blocks)
     cores = data.draw(st.integers(1, 4))
     tiling, p = drawn(C910, blocks, data, cores)
-    one = lower(matmul.build(m, k, n, chip=C910, tiling=tiling, cores=cores))[0]
+    lowered = lower(matmul.build(m, k, n, chip=C910, tiling=tiling, cores=cores))[0]
     other = lower_matmul(C910, p)
-    for f in fields(one):
-        assert np.array_equal(getattr(one, f.name), getattr(other, f.name)), f.name
-    total = engine.run(one).total
+    for f in fields(lowered):
+        assert np.array_equal(getattr(lowered, f.name), getattr(other, f.name)), f.name
+    total = engine.run(lowered).total
     assert lower_bound(C910, p) <= total * (1 + 1e-8)
 
 
@@ -60,11 +60,11 @@ def test_bounds_hold_on_the_310(blocks, data):
 
 def test_a_bound_that_is_too_high_is_noticed():
     """The bound is tight enough to test: some program comes within two per cent of it."""
-    found = []
+    tuned = []
     for tiling in (Tiling(1, 32, 2, 2), Tiling(2, 32, 2, 2)):
         p = plan(C310, blocks_of(96, 4096, 160), tiling, 2)
-        found.append(lower_bound(C310, p) / engine.run(lower_matmul(C310, p)).total)
-    assert max(found) > 0.98
+        tuned.append(lower_bound(C310, p) / engine.run(lower_matmul(C310, p)).total)
+    assert max(tuned) > 0.98
 
 
 @pytest.mark.parametrize(
@@ -78,11 +78,11 @@ def test_the_bound_of_one_tile_is_its_time(shape, tiling):
 
 def test_exhaustive_times_every_tiling_and_the_engine_agrees():
     seen = []
-    found = exhaustive(SMALL, jobs=1, watch=lambda done, total: seen.append((done, total)))
-    assert found.proved and found.evaluated == found.space == seen[-1][0] == seen[-1][1]
-    assert len(found.best) == 10
-    assert [c.atto for c in found.best] == sorted(c.atto for c in found.best)
-    best = found.best[0]
+    tuned = exhaustive(SMALL, jobs=1, watch=lambda done, total: seen.append((done, total)))
+    assert tuned.proved and tuned.evaluated == tuned.space == seen[-1][0] == seen[-1][1]
+    assert len(tuned.best) == 10
+    assert [c.atto for c in tuned.best] == sorted(c.atto for c in tuned.best)
+    best = tuned.best[0]
     report = simulate(matmul.build(64, 96, 64, tiling=best.tiling), cube=None)
     assert report.times.total == best.atto
     for tiling in (Tiling(1, 1, 1, 1), Tiling(4, 6, 4, 8), Tiling(2, 3, 2, 2)):
@@ -108,10 +108,10 @@ def test_two_processes_find_the_same():
 def test_the_guided_search_finds_the_optimum_with_a_twentieth(problem):
     chip = load_chip(problem.chip)
     tilings = problem.tilings(chip)
-    found = guided(problem)
-    assert found.space == len(tilings)
-    assert found.evaluated <= max(1, 0.05 * len(tilings))
-    assert found.best[0].atto == min(problem.time(chip, t) for t in tilings)
+    tuned = guided(problem)
+    assert tuned.space == len(tilings)
+    assert tuned.evaluated <= max(1, 0.05 * len(tilings))
+    assert tuned.best[0].atto == min(problem.time(chip, t) for t in tilings)
 
 
 def test_the_guided_search_says_when_it_has_proved():
@@ -178,14 +178,14 @@ def cluster(monkeypatch):
     """Return a function that starts a Dask cluster in this process; shorten the time to answer."""
     distributed = pytest.importorskip("dask.distributed", reason="dask is not installed")
     monkeypatch.setattr(search, "ANSWER_S", 1.0)
-    how = {"processes": False, "protocol": "tcp://", "dashboard_address": None}
-    return lambda workers: distributed.LocalCluster(n_workers=workers, **how)
+    options = {"processes": False, "protocol": "tcp://", "dashboard_address": None}
+    return lambda workers: distributed.LocalCluster(n_workers=workers, **options)
 
 
 def test_a_scheduler_that_does_not_answer_is_refused_in_time(cluster, own_cache, capsys):
     began = monotonic()
-    how = ["tune", "matmul", "64", "96", "64", "--scheduler", "tcp://127.0.0.1:1"]
-    assert main(how) == 2 and monotonic() - began < 10
+    options = ["tune", "matmul", "64", "96", "64", "--scheduler", "tcp://127.0.0.1:1"]
+    assert main(options) == 2 and monotonic() - began < 10
     error = capsys.readouterr().err
     assert "scheduler must be the address of a Dask scheduler that answers within 1 s" in error
     assert error.count("\n") == 1
@@ -203,11 +203,11 @@ def test_a_scheduler_without_workers_is_given_up(cluster):
 def test_a_scheduler_that_goes_away_is_given_up(cluster, monkeypatch):
     monkeypatch.setattr(search, "_PORTION", 1)
     began = monotonic()
-    with cluster(1) as one:
-        address = one.scheduler_address
+    with cluster(1) as workers:
+        address = workers.scheduler_address
 
         def watch(done, total):
-            one.close()
+            workers.close()
 
         with pytest.raises(search.SearchError, match="must run and have workers"):
             exhaustive(SMALL, scheduler=address, watch=watch)
@@ -216,16 +216,16 @@ def test_a_scheduler_that_goes_away_is_given_up(cluster, monkeypatch):
 
 def test_the_command(own_cache, capsys, tmp_path):
     file = tmp_path / "tuned.json"
-    how = ["tune", "matmul", "64", "96", "64", "--jobs", "1", "--json", str(file)]
-    assert main(how) == 0
+    options = ["tune", "matmul", "64", "96", "64", "--jobs", "1", "--json", str(file)]
+    assert main(options) == 0
     assert "the fastest there is" in capsys.readouterr().out
-    found = json.loads(file.read_text())
-    assert len(found["best"]) == 10 and not found["cached"]
-    assert main([*how, "--method", "guided"]) == 0
-    assert json.loads(file.read_text())["evaluated"] <= found["space"] * 0.05
-    assert main(how) == 0 and "from the cache" in capsys.readouterr().out
+    tuned = json.loads(file.read_text())
+    assert len(tuned["best"]) == 10 and not tuned["cached"]
+    assert main([*options, "--method", "guided"]) == 0
+    assert json.loads(file.read_text())["evaluated"] <= tuned["space"] * 0.05
+    assert main(options) == 0 and "from the cache" in capsys.readouterr().out
     capsys.readouterr()
-    assert main(["tune", "matmul", "--size", "64x96x64", *how[5:]]) == 0
+    assert main(["tune", "matmul", "--size", "64x96x64", *options[5:]]) == 0
     assert "from the cache" in capsys.readouterr().out
 
 

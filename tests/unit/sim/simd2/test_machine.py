@@ -37,8 +37,8 @@ def test_instruction_by_instruction_is_the_same(op, dtype):
         a[0], c[0] = np.nan, np.nan
         for add in (c, None):
             whole, tiles = Machine(), Machine(tilewise=True)
-            one, other = whole.apply(op, a, b, add), tiles.apply(op, a, b, add)
-            assert np.array_equal(bits(one), bits(other)), (m, k, n, add is None)
+            result, other = whole.apply(op, a, b, add), tiles.apply(op, a, b, add)
+            assert np.array_equal(bits(result), bits(other)), (m, k, n, add is None)
             assert whole.counts == tiles.counts
 
 
@@ -107,9 +107,9 @@ def test_a_registered_back_end_computes_and_returns_its_cycles(monkeypatch):
 
     monkeypatch.setitem(BACKENDS, "counted", mmo)  # removes the back end after the test
     register_backend("counted", Back())
-    found = solve("apsp", nx.karate_club_graph(), machine=Machine(backend="counted"))
-    assert found.measured_cycles == 28 * found.iterations
-    assert np.array_equal(found.values, solve("apsp", nx.karate_club_graph()).values)
+    result = solve("apsp", nx.karate_club_graph(), machine=Machine(backend="counted"))
+    assert result.measured_cycles == 28 * result.iterations
+    assert np.array_equal(result.values, solve("apsp", nx.karate_club_graph()).values)
 
 
 def operands(rng, m, k, n, dtype):
@@ -134,10 +134,10 @@ def test_a_compressed_operand_instruction_by_instruction(op, dtype):
         values, indices, b, c = operands(rng, m, k, n, dtype)
         for add in (c, None):
             whole, tiles = Machine(), Machine(tilewise=True)
-            one = whole.apply_sparse(op, values, indices, b, add)
+            result = whole.apply_sparse(op, values, indices, b, add)
             other = tiles.apply_sparse(op, values, indices, b, add)
-            assert np.array_equal(bits(one), bits(mmo_sparse(op, values, indices, b, add)))
-            assert np.array_equal(bits(one), bits(other)), (m, k, n, add is None)
+            assert np.array_equal(bits(result), bits(mmo_sparse(op, values, indices, b, add)))
+            assert np.array_equal(bits(result), bits(other)), (m, k, n, add is None)
             assert whole.counts == tiles.counts and whole.counts.sparse == whole.counts.mmo
 
 

@@ -71,10 +71,10 @@ def test_rates_are_those_of_the_limbs():
 
 def test_an_instruction_takes_as_long_as_its_steps():
     """16×8×K on 8×4 has eight tiles, so FP16 takes 8 cycles and FP32 16 (Zhang 2024, §2.5.2)."""
-    found = {name: unit_of(name).cost(name, *INSTRUCTIONS[name]) for name in INSTRUCTIONS}
-    assert {cost.instructions for cost in found.values()} == {1}
-    assert {cost.tiles for cost in found.values()} == {8}
-    assert {name: cost.model_cycles for name, cost in found.items()} == {
+    costs = {name: unit_of(name).cost(name, *INSTRUCTIONS[name]) for name in INSTRUCTIONS}
+    assert {cost.instructions for cost in costs.values()} == {1}
+    assert {cost.tiles for cost in costs.values()} == {8}
+    assert {name: cost.model_cycles for name, cost in costs.items()} == {
         "fp16": 8,
         "bf16": 8,
         "tf32": 8,

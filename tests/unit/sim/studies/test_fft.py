@@ -13,9 +13,9 @@ def signal(*shape, seed=0):
     return random.standard_normal((*shape, 2)).astype(np.float32).view(np.complex64)[..., 0]
 
 
-def error(found, x) -> float:
+def error(result, x) -> float:
     reference = np.fft.fft(x.astype(np.complex128), axis=0)
-    return float(np.linalg.norm(found - reference) / np.linalg.norm(reference))
+    return float(np.linalg.norm(result - reference) / np.linalg.norm(reference))
 
 
 def test_radices():
@@ -46,9 +46,9 @@ def test_every_length(bits):
 
 def test_several_at_once():
     x = signal(256, 3, 2)
-    found = fft(x, NumPy())
-    assert found.shape == x.shape and error(found, x) < 4e-7
-    assert error(np.roll(found, 1, axis=0), x) > 1
+    result = fft(x, NumPy())
+    assert result.shape == x.shape and error(result, x) < 4e-7
+    assert error(np.roll(result, 1, axis=0), x) > 1
 
 
 def test_fp32c_is_at_fp32_level():

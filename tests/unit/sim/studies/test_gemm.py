@@ -25,9 +25,9 @@ def test_exact_product_against_fractions():
 
 def test_ulps():
     one = np.float32(1)
-    found = np.array([one, np.nextafter(one, np.float32(2))], np.float32)
-    assert ulps(found, np.array([1.0, 1.0])).tolist() == [0, 1]
-    assert ulps(found, np.array([1.0, 1.0]), np.array([2.0**-25, 0])).tolist() == [0.25, 1]
+    result = np.array([one, np.nextafter(one, np.float32(2))], np.float32)
+    assert ulps(result, np.array([1.0, 1.0])).tolist() == [0, 1]
+    assert ulps(result, np.array([1.0, 1.0]), np.array([2.0**-25, 0])).tolist() == [0.25, 1]
 
 
 def test_fp64_is_at_least_as_good_as_numpy():
@@ -37,10 +37,10 @@ def test_fp64_is_at_least_as_good_as_numpy():
     d = METHODS["FP64"].gemm(engine, a, b)
     high, low = exact_product(a, b)
     scale = np.abs(a) @ np.abs(b)
-    found = np.abs((d - high) - low)
-    assert (found <= 32 * 2.0**-53 * scale).all(), "one rounding in each of 32 blocks"
+    result = np.abs((d - high) - low)
+    assert (result <= 32 * 2.0**-53 * scale).all(), "one rounding in each of 32 blocks"
     numpy = np.abs((a @ b - high) - low)
-    assert found.mean() < numpy.mean()
+    assert result.mean() < numpy.mean()
     # Each result is within its own bound of the exact sum, so they differ by at most both bounds.
     assert (ulps(d, a @ b) <= (32 + 64) * scale / np.abs(a @ b)).all()
     # ⌈40/16⌉·⌈30/8⌉·⌈64/4⌉ instructions; 5·8·32 tiles of five steps.
@@ -90,9 +90,9 @@ def test_convolution(kind, stride, padding):
     double = conv2d(x.astype(wide), w.astype(wide), NumPy(), stride=stride, padding=padding)
     assert double.shape == reference.shape and np.allclose(double, reference, rtol=0, atol=1e-13)
     gemm = Bound(METHODS["FP32"], Engine())
-    found = conv2d(x, w, gemm, stride=stride, padding=padding)
+    result = conv2d(x, w, gemm, stride=stride, padding=padding)
     # 18 terms (36 real terms) in blocks of four: at most nine roundings of sums below 2^6.
-    assert np.abs(found - reference).max() < 9 * 2.0**-24 * 64
+    assert np.abs(result - reference).max() < 9 * 2.0**-24 * 64
     assert np.abs(expected(x, w[:, :, ::-1], stride, padding) - reference).max() > 1
 
 

@@ -133,10 +133,10 @@ def test_complex_products_out_of_real_ones():
     assert (whole.total.instructions, whole.total.model_cycles) == (16, 9 * 8 * 4)
     exact = c + a.astype(complex) @ b.astype(complex)
     for name in REAL:
-        found = METHODS[name].gemm(Engine(), a, b, c)
+        result = METHODS[name].gemm(Engine(), a, b, c)
         scale = np.abs(c) + 2 * np.abs(a).astype(float) @ np.abs(b)
         # The blocks round sums that include C, so its magnitude counts as a term of the sum.
-        assert (np.abs(found - exact) / scale).max() < 1.5 * bound(METHODS[name], 32), name
+        assert (np.abs(result - exact) / scale).max() < 1.5 * bound(METHODS[name], 32), name
 
 
 def test_a_sign_in_the_complex_product_is_noticed():
@@ -151,8 +151,8 @@ def test_leading_axes_and_addend():
     c = normal(3, 5, 4, seed=2)
     d = METHODS["3xTF32"].gemm(Engine(), a, b, c)
     assert d.shape == (3, 5, 4)
-    one = METHODS["3xTF32"].gemm(Engine(), a[1], b, c[1])
-    assert np.array_equal(d[1], one)
+    product = METHODS["3xTF32"].gemm(Engine(), a[1], b, c[1])
+    assert np.array_equal(d[1], product)
     assert np.allclose(d, c + a @ b, atol=1e-5)
 
 

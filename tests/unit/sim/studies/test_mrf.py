@@ -43,9 +43,9 @@ def distance_from_spins() -> float:
     With as many orders as pulses no order is dropped, and 64 spins distinguish 32 orders.
     """
     sequence = Sequence.lobes(30, orders=31)
-    found = dictionary(*TISSUES, sequence, NumPy(), dtype=np.complex128)
+    signals = dictionary(*TISSUES, sequence, NumPy(), dtype=np.complex128)
     spins = [ensemble(t1, t2, sequence, 64) for t1, t2 in zip(*TISSUES, strict=True)]
-    return float(np.abs(found - spins).max())
+    return float(np.abs(signals - spins).max())
 
 
 def test_the_graph_is_the_ensemble_of_spins():
@@ -77,9 +77,9 @@ def test_fp32c_computes_the_dictionary():
     wide = dictionary(t1, t2, sequence, NumPy(), dtype=np.complex128)
     e = {}
     for name in ("FP16", "TF32", "3xBF16", "3xTF32", "FP32", "FP32C"):
-        found = dictionary(t1, t2, sequence, Bound(METHODS[name], Engine()))
-        assert found.dtype == np.complex64
-        e[name] = errors(found, wide)[1]
+        signals = dictionary(t1, t2, sequence, Bound(METHODS[name], Engine()))
+        assert signals.dtype == np.complex64
+        e[name] = errors(signals, wide)[1]
     # Forty pulses, each with about eight roundings of numbers below 1, which partly cancel.
     assert e["FP32C"] == e["FP32"] < 40 * 2.0**-24
     assert e["3xTF32"] < e["3xBF16"] / 10 < e["TF32"] / 100 and e["FP16"] > 1e-4

@@ -69,11 +69,11 @@ def out_of_l0c(quant: int, dtype: str, kind, factor: int = 0) -> np.ndarray:
 def test_quantisations_by_one_factor_are_modelled_and_those_by_column_are_not():
     quarter = int(np.float32(0.25).view(np.uint32))
     scaled = SUMS.astype(np.float32) * np.float32(0.25)
-    wanted = np.clip(np.rint(scaled), -128, 127).astype(np.int8)
+    expected = np.clip(np.rint(scaled), -128, 127).astype(np.int8)
     for quant in (9, 24, 28):
-        assert np.array_equal(out_of_l0c(quant, "int8_t", np.int8, quarter), wanted), quant
-    found = out_of_l0c(11, "half", np.float16, quarter)
-    assert np.array_equal(found, scaled.astype(np.float16))
+        assert np.array_equal(out_of_l0c(quant, "int8_t", np.int8, quarter), expected), quant
+    result = out_of_l0c(11, "half", np.float16, quarter)
+    assert np.array_equal(result, scaled.astype(np.float16))
     assert np.array_equal(out_of_l0c(0, "int32_t", np.int32), SUMS)
     for quant in sorted({*ENUMERATIONS["QuantMode_t"]} - {0, 1, 9, 11, 16, 24, 28}):
         with pytest.raises(CceError, match=f"quant_pre {quant} is not modelled"):

@@ -8,12 +8,12 @@ from vitruvian.sim.davinci.cce.sink.program import status
 
 def test_the_lists_are_those_of_the_code(root):
     text = (root / "docs" / "units" / "cce.md").read_text()
-    for heading, wanted in (
-        ("Read, with no effect here", "no effect"),
-        ("Read, but not modelled", "not modelled"),
+    for heading, expected in (
+        ("Accepted, but without effect in this simulator", "no effect"),
+        ("Accepted by the reader, but not modelled", "not modelled"),
     ):
         block = re.search(rf"\*\*{heading}:?\*\*[^\n]*\n(.*?)\n\n", text, re.DOTALL)
         assert block is not None
-        assert set(block[1].split()) == {n for n in intrinsic_table() if status(n) == wanted}
+        assert set(block[1].split()) == {n for n in intrinsic_table() if status(n) == expected}
     count = sum(map(len, intrinsic_table().values()))
     assert f"{len(intrinsic_table())} names in {count} signatures" in text

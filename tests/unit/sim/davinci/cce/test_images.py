@@ -72,10 +72,10 @@ def test_a_convolution_is_golden(h, k, stride, pad, by_place):
     left = im2col(images, p).swapaxes(1, 2).reshape(rows, -1)
     spec = PRESETS["ieee"].spec("fp16", k=16)
     wide = mmad(left.view(np.uint16), weights.copy().view(np.uint16), spec=spec).view(np.float32)
-    wanted = wide.astype(np.float16).reshape(rows, 2, 16).swapaxes(0, 1)
-    assert np.array_equal(functional.read("y"), wanted) and len(np.unique(wanted)) > 100
+    expected = wide.astype(np.float16).reshape(rows, 2, 16).swapaxes(0, 1)
+    assert np.array_equal(functional.read("y"), expected) and len(np.unique(expected)) > 100
     report = simulate(program)
-    assert not report.findings and np.array_equal(report.outputs["y"], wanted)
+    assert not report.findings and np.array_equal(report.outputs["y"], expected)
 
 
 def image_word(p):
@@ -139,10 +139,10 @@ def test_every_form_of_a_load(form, mode, kind, padding, value):
         x=image,
         y=np.zeros(128 * c0, kind),
     ).read("y")
-    wanted = im2col_load(image, P, repeat=repeat, mode=mode, pad_value=value, **p)
-    assert (wanted == value).any() and (wanted != value).any()
+    expected = im2col_load(image, P, repeat=repeat, mode=mode, pad_value=value, **p)
+    assert (expected == value).any() and (expected != value).any()
     for i in range(repeat):
-        assert np.array_equal(out[i * step :][: 16 * c0].reshape(16, c0), wanted[i])
+        assert np.array_equal(out[i * step :][: 16 * c0].reshape(16, c0), expected[i])
 
 
 C910B = load_chip("ascend910b")
@@ -210,8 +210,8 @@ def test_matrices_of_patches_on_the_910b(type, other, p, m, k, pos_m, pos_k):
     rows = im2col(image, p).swapaxes(1, 2).reshape(16 * p.fractals, -1).astype(int)
     rows = np.concatenate([rows, np.zeros((64, rows.shape[1]), int)])
     left = rows[pos_m : pos_m + m, pos_k : pos_k + k]
-    wanted = left @ weights.astype(int).swapaxes(1, 2).reshape(k, 16)
-    assert np.array_equal(functional.read("y"), wanted) and wanted.any(axis=0).all()
+    expected = left @ weights.astype(int).swapaxes(1, 2).reshape(k, 16)
+    assert np.array_equal(functional.read("y"), expected) and expected.any(axis=0).all()
     assert not simulate(program).findings
 
 
@@ -245,8 +245,8 @@ def test_col2im_of_all_places(kind, form):
         x=fractals,
         y=image,
     ).read("y")
-    wanted = col2im(fractals, p, mode=1, image=image)
-    assert np.array_equal(out, wanted) and not np.array_equal(out, vector.add(image, image))
+    expected = col2im(fractals, p, mode=1, image=image)
+    assert np.array_equal(out, expected) and not np.array_equal(out, vector.add(image, image))
 
 
 MATRIX_LOAD = "img2colv2_cbuf_to_ca((__ca__ half *)get_imm(0), (__cbuf__ half *)get_imm(0), "

@@ -124,10 +124,10 @@ def test_letters_stand_for_one_type():
 
 
 def test_constants_have_their_public_values():
-    found = {name: value for name, (_, value) in CONSTANTS.items()}
-    wanted = {"PIPE_S": 0, "PIPE_MTE3": 5, "PIPE_ALL": 6, "PIPE_FIX": 10, "EVENT_ID7": 7}
-    wanted |= {"CRMODE_F32toF16_NONE": 1, "CRMODE_NONE_RELU": 5, "F322F16": 1, "dec": 1}
-    assert wanted.items() <= found.items()
+    values = {name: value for name, (_, value) in CONSTANTS.items()}
+    expected = {"PIPE_S": 0, "PIPE_MTE3": 5, "PIPE_ALL": 6, "PIPE_FIX": 10, "EVENT_ID7": 7}
+    expected |= {"CRMODE_F32toF16_NONE": 1, "CRMODE_NONE_RELU": 5, "F322F16": 1, "dec": 1}
+    assert expected.items() <= values.items()
 
 
 BEFORE = """
@@ -221,13 +221,13 @@ def one(statement: str, **options) -> dict:
     ],
 )
 def test_arguments_arrive_by_name(statement, expected):
-    found = one(statement)
-    assert expected.items() <= found.items(), found
+    call = one(statement)
+    assert expected.items() <= call.items(), call
 
 
 def test_pointers_arrive_as_buffer_byte_and_dtype():
-    found = one("copy_gm_to_ubuf(UB(2048) + 16, gm + 3, 0, 1, 1, 0, 0);")
-    assert found["dst"] == ("UB", 2048 + 32, "fp16") and found["src"] == ("GM", 4102, "fp16")
+    call = one("copy_gm_to_ubuf(UB(2048) + 16, gm + 3, 0, 1, 1, 0, 0);")
+    assert call["dst"] == ("UB", 2048 + 32, "fp16") and call["src"] == ("GM", 4102, "fp16")
 
 
 @pytest.mark.parametrize(

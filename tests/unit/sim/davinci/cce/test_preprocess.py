@@ -25,6 +25,7 @@ MACROS = r"""
                         ++i)
 #define CALL_LATER ADD
 TWO SELF EMPTY ADD(ADD(1, 2), TWO) CEIL_DIV(N + 3, 16) PASTE(a, 1) NAME(7) NAME(ONE) STR(a + b)
+STR("a\n" '"') STR( a+b )
 ALL(1, 2, (3, 4)) LOOP(k, CEIL_DIV(100, ONE)) CALL_LATER(1, 2) ADD (5, 6) ADD
 ADD(
   1 /* one */, // and
@@ -103,6 +104,23 @@ def test_lines_stay_right(tmp_path):
     assert [c.position.line for c in sink.calls] == [13, 14]
     with pytest.raises(CceError, match=r"^sizes.h:4:23: x is not declared"):
         run(text.replace("CALL(PIPE_V)", "helper()"), [0], directory=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "argument, expected",
+    [
+        (r'"a\n"', r'"\"a\\n\""'),
+        (r"""'"' '\0' """, r'''"'\"' '\\0'"'''),
+        (r"\n", r'"\n"'),  # only literals are escaped
+        (" a+b  /* of */ c ", '"a+b c"'),
+        ("a\n  b", '"a b"'),
+        ("  ", '""'),
+    ],
+)
+def test_an_argument_becomes_a_string(argument, expected):
+    """Escape the quotes and backslashes of literals, and keep one space where there is any."""
+    tokens = preprocess(f"#define STR(x) #x\nSTR({argument})", "k.cce")
+    assert [(t.kind, t.text) for t in tokens] == [("string", expected)]
 
 
 def test_defines_are_given_from_outside():

@@ -126,7 +126,7 @@ def test_squares_are_transposed_on_the_way_to_l0b(dtype):
         apart = n // 16 - 1 if width == 4 else 0
         loads += f"""load_cbuf_to_cb_transpose((__cb__ {dtype} *)get_imm({target}),
         L1({dtype}, {16384 + source}), 0, 1, 1, 0, inc, {apart});\n"""
-    if width == 4:  # of the two fractals of a square the second is in the next column of blocks
+    if width == 4:  # the second fractal of a square is in the next column of blocks
         k = m = n = side
         a, b = a[:m, :k].copy(), b[:k, :n].copy()
         loads = "load_cbuf_to_cb_transpose((__cb__ float *)get_imm(0), L1(float, 16384), 0, 1,"

@@ -61,9 +61,9 @@ def test_repeated_entries_are_refused_or_combined_by_a_rule(tmp_path):
         with pytest.raises(ValueError, match=refused.format(*first)):
             solve("apsp", source)
         for name, value in (("sum", 8), ("min", 3), ("max", 5), ("first", 5)):
-            found = quiet("apsp", source, duplicates=name)
-            assert found.value(*first) == value
-            assert found.graph.notes[0].startswith("2 edges were repeated: ")
+            result = quiet("apsp", source, duplicates=name)
+            assert result.value(*first) == value
+            assert result.graph.notes[0].startswith("2 edges were repeated: ")
         assert quiet("gtc", source).value(*first) == 1  # gtc ignores weights
     with pytest.raises(ValueError, match="duplicates must be one of sum, min, max, first, not 'x'"):
         solve("apsp", file, duplicates="x")
@@ -109,8 +109,8 @@ def test_rounding_and_underflow_of_fp32_weights_cause_a_warning():
     with pytest.warns(PrecisionWarning, match=r"rounded to FP32, with .* up to 1.5e-08$"):
         solve("apsp", [(0, 1, 0.1)])
     with pytest.warns(PrecisionWarning) as heard:
-        found = solve("maxrp", [(0, 1, 1e-60), (1, 2, 0.5)])
-    assert found.value(0, 1) == 0
+        result = solve("maxrp", [(0, 1, 1e-60), (1, 2, 0.5)])
+    assert result.value(0, 1) == 0
     texts = [str(warning.message) for warning in heard]
     assert "up to 1, and 1 of them became 0" in texts[0]
     assert texts[1].startswith("at least 1 pairs of vertices seem to have no path, as FP32")
@@ -133,11 +133,11 @@ def test_tuples_and_frames_are_lists_of_edges():
     expected = quiet("apsp", nx.DiGraph([(u, v, {"weight": w}) for u, v, w in edges]))
     frame = Frame({"to": ["a", "c"], "weight": [2, 5], "from": ["b", "a"]})
     for source in (edges, iter(edges), [(u, v, {"weight": w}) for u, v, w in edges], frame):
-        found = quiet("apsp", source)
-        assert found.graph.names == ("b", "a", "c") and found.value("b", "c") == 7
-        assert np.array_equal(found.values, expected.values)
-    found = quiet("apsp", [(3, 1, 4), (1, 2, 1)], directed=False)
-    assert found.graph.names == (1, 2, 3) and found.value(2, 3) == 5
+        result = quiet("apsp", source)
+        assert result.graph.names == ("b", "a", "c") and result.value("b", "c") == 7
+        assert np.array_equal(result.values, expected.values)
+    result = quiet("apsp", [(3, 1, 4), (1, 2, 1)], directed=False)
+    assert result.graph.names == (1, 2, 3) and result.value(2, 3) == 5
     assert quiet("apsp", edges, names="abcd").graph.names == tuple("abcd")
     forest = quiet("mst", iter(edges))  # undirected by default
     assert isinstance(forest, SpanningForest) and forest.tree == [("b", "a"), ("a", "c")]
@@ -177,8 +177,8 @@ def test_tuples_and_frames_are_lists_of_edges():
 def test_edge_lists_in_files(name, text, tmp_path):
     pack = {".gz": gzip.compress, ".bz2": bz2.compress}.get(name[name.rindex(".") :], bytes)
     (tmp_path / name).write_bytes(pack(text.encode()))
-    found = quiet("apsp", tmp_path / name)
-    assert found.graph.names == (1, 2, 10) and found.value(1, 10) == 6.5
+    result = quiet("apsp", tmp_path / name)
+    assert result.graph.names == (1, 2, 10) and result.value(1, 10) == 6.5
 
 
 def test_a_header_of_two_columns_is_recognised(tmp_path):
@@ -192,7 +192,7 @@ def test_a_header_is_recognised_by_the_name_of_the_weights(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "a.csv: the file has no edges"),
         ("one,other,cost\n1,2,5\n", "weight must be one of the columns cost, not 'weight'"),
@@ -204,10 +204,10 @@ def test_a_header_is_recognised_by_the_name_of_the_weights(tmp_path):
         ("1,\xff", None),
     ],
 )
-def test_a_bad_list_of_edges_is_refused(text, said, tmp_path):
+def test_a_bad_list_of_edges_is_refused(text, message, tmp_path):
     file = tmp_path / "a.csv"
     file.write_bytes(text.encode("latin-1"))
-    with pytest.raises(ValueError, match=said or "must be a list of edges, not .*a.csv"):
+    with pytest.raises(ValueError, match=message or "must be a list of edges, not .*a.csv"):
         solve("apsp", file)
 
 
@@ -215,8 +215,8 @@ def test_names_and_weights_missing_in_a_list(tmp_path):
     file = tmp_path / "a.csv"
     file.write_text("a,007,\nb,a,2\n")
     with pytest.warns(GraphWarning, match="1 of 2 edges"):
-        found = solve("apsp", file)
-    assert found.graph.names == ("a", "007", "b") and found.value("b", "007") == 3
+        result = solve("apsp", file)
+    assert result.graph.names == ("a", "007", "b") and result.value("b", "007") == 3
 
 
 @pytest.mark.parametrize("graph", [nx.Graph(), nx.DiGraph(), np.zeros((0, 0))], ids=str)
@@ -235,7 +235,7 @@ def test_a_bomb_and_absurd_headers_are_refused(tmp_path, monkeypatch):
             solve("apsp", tmp_path / name)
     file = tmp_path / "h.mtx"
     dense = head.replace("coordinate", "array")
-    for text, said in (
+    for text, message in (
         (head + "3 3 999999999999\n1 2 5\n", "states 999,999,999,999 entries"),
         (dense + "1000000 1000000\n1\n", "states 1,000,000,000,000 entries"),
         (head + "9" * 30 + " 3 1\n1 2 5\n", "sizes must be 3 whole numbers, not '9999"),
@@ -244,7 +244,7 @@ def test_a_bomb_and_absurd_headers_are_refused(tmp_path, monkeypatch):
         ("3 3 1\n1 2 5\n", "the first line must begin with %%MatrixMarket"),
     ):
         file.write_text(text)
-        with pytest.raises(ValueError, match=f"must be a Matrix Market file, not .*: .*{said}"):
+        with pytest.raises(ValueError, match=f"must be a Matrix Market file, not .*: .*{message}"):
             solve("apsp", file)
     with pytest.raises(ValueError, match="graph must be a file, not"):
         solve("apsp", tmp_path)
@@ -259,35 +259,35 @@ def test_the_fast_algorithm_is_the_default():
     assert [default_algorithm(v) for v in (1, 128, 129)] == ["leyzorek"] * 2 + ["floyd-warshall"]
     assert default_algorithm(500, check=False) == "leyzorek"
     graph = nx.cycle_graph(200)
-    found, other = (quiet("apsp", graph, weight=None, algorithm=x) for x in (None, "leyzorek"))
-    assert found.algorithm == "floyd-warshall" and np.array_equal(found.values, other.values)
-    assert found.counts.mmo < 0.6 * other.counts.mmo
+    result, other = (quiet("apsp", graph, weight=None, algorithm=x) for x in (None, "leyzorek"))
+    assert result.algorithm == "floyd-warshall" and np.array_equal(result.values, other.values)
+    assert result.counts.mmo < 0.6 * other.counts.mmo
 
 
 def test_values_in_files(tmp_path):
-    found = quiet("apsp", [("a b", "c", 0.5), ("c", "d,e", 2)])
+    result = quiet("apsp", [("a b", "c", 0.5), ("c", "d,e", 2)])
     for name in ("v.npy", "v.csv", "v.mtx"):
-        write_paths(found, tmp_path / name)
-    assert np.array_equal(np.load(tmp_path / "v.npy"), found.values)
+        write_paths(result, tmp_path / name)
+    assert np.array_equal(np.load(tmp_path / "v.npy"), result.values)
     text = (tmp_path / "v.csv").read_text().splitlines()
     assert text[:2] == [',a b,c,"d,e"', "a b,0,0.5,2.5"] and text[3] == '"d,e",inf,inf,0'
     stored = csr_array(mmread(tmp_path / "v.mtx"))
     assert stored.nnz == 6 and stored[0, 2] == 2.5
     assert "% vertex 1 is a b\n" in (tmp_path / "v.mtx").read_text()
     again = read_graph(PROBLEMS["apsp"], tmp_path / "v.mtx")
-    assert np.array_equal(again.weights, found.values)
+    assert np.array_equal(again.weights, result.values)
     wide = quiet("mcp", [(1, 2, 3)])
     write_paths(wide, tmp_path / "w.mtx")
     assert (tmp_path / "w.mtx").read_text().splitlines()[2:] == ["2 2 1", "1 2 3"]
     with pytest.raises(ValueError, match=r"output must end in .npy, .csv, .mtx, not 'x.txt'"):
-        write_paths(found, "x.txt")
+        write_paths(result, "x.txt")
 
 
 def test_neighbours_in_files(tmp_path):
     mmwrite(tmp_path / "p.mtx", np.array([[0.0], [1.0], [3.0]]))
-    found = nearest_neighbours(tmp_path / "p.mtx", 2)
+    result = nearest_neighbours(tmp_path / "p.mtx", 2)
     for name in ("n.npy", "n.csv", "n.mtx"):
-        write_neighbours(found, tmp_path / name)
+        write_neighbours(result, tmp_path / name)
     array = np.load(tmp_path / "n.npy")
     assert array["neighbour"].tolist() == [[2, 3], [1, 3], [2, 1]]
     assert array["square"].tolist() == [[1, 9], [1, 4], [4, 9]]

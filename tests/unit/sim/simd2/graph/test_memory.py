@@ -39,7 +39,7 @@ def test_no_problem_takes_more():
     edges = random_array((300, 300), density=0.004, rng=rng, format="csr")
     upper = triu(edges, 1).tocsr()
     sources = {"aplp": upper, "minrp": upper, "mst": (upper + upper.T).tocsr()}
-    found = {}
+    sizes = {}
     for name in PROBLEMS:
 
         def call(name=name):
@@ -50,8 +50,8 @@ def test_no_problem_takes_more():
             assert name != "mst" or (isinstance(paths, SpanningForest) and paths.tree)
 
         peak(call)  # the first call loads compiled code
-        found[name] = peak(call) / 300**2
-    assert module.PAIR_BYTES / 1.2 < max(found.values()) < module.PAIR_BYTES, found
+        sizes[name] = peak(call) / 300**2
+    assert module.PAIR_BYTES / 1.2 < max(sizes.values()) < module.PAIR_BYTES, sizes
 
 
 def test_no_neighbour_search_takes_more():
@@ -84,11 +84,11 @@ def test_a_problem_that_does_not_fit_is_refused_early(tmp_path, monkeypatch, cap
     with pytest.raises(ValueError, match=r"queries must have at most 20,132 rows .* not 30,000"):
         nearest_neighbours(np.zeros((10_000, 1)), 1, np.zeros((30_000, 1)))
     mmwrite(tmp_path / "large.mtx", large)
-    for problem, free, said in (("apsp", 3 * GIB, "7,327 vertices"), ("knn", 1 << 27, "10,000")):
+    for problem, free, message in (("apsp", 3 * GIB, "7,327 vertices"), ("knn", 1 << 27, "10,000")):
         monkeypatch.setattr(module, "free_bytes", lambda free=free: free)
         assert main(["run", problem, "--graph", str(tmp_path / "large.mtx")]) == 2
         captured = capsys.readouterr()
-        assert said in captured.err and captured.err.count("\n") == 1 and not captured.out
+        assert message in captured.err and captured.err.count("\n") == 1 and not captured.out
 
 
 def test_a_problem_that_fits_is_not_refused(monkeypatch):

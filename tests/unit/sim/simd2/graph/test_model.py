@@ -14,14 +14,16 @@ from vitruvian.sim.simd2.graph import ALGORITHMS, Core, Counts, estimate, most_i
 @pytest.mark.parametrize("vertices", [1, 30, 150, 256])
 def test_the_model_counts_what_a_run_counts(algorithm, vertices):
     graph = nx.path_graph(vertices)
-    found = solve("apsp", graph, algorithm=algorithm, check=algorithm == "floyd-warshall", block=64)
-    assert found.iterations == most_iterations(algorithm, vertices, block=64)
+    result = solve(
+        "apsp", graph, algorithm=algorithm, check=algorithm == "floyd-warshall", block=64
+    )
+    assert result.iterations == most_iterations(algorithm, vertices, block=64)
     expected = estimate("minplus", vertices, algorithm, block=64)
-    assert expected.iterations == found.iterations
+    assert expected.iterations == result.iterations
     if algorithm == "floyd-warshall":  # blocks may converge early
-        assert found.counts.mmo <= expected.counts.mmo
+        assert result.counts.mmo <= expected.counts.mmo
     else:
-        assert expected.counts == found.counts
+        assert expected.counts == result.counts
 
 
 def test_cycles_by_hand():

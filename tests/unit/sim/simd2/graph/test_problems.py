@@ -168,28 +168,28 @@ def test_values_and_routes_are_those_of_networkx(name):
         graph = change(graphs()[case])
         expected = expect(graph)
         for algorithm in ALGORITHMS:
-            found = solve(name, graph, algorithm=algorithm, block=16)
+            result = solve(name, graph, algorithm=algorithm, block=16)
             if exact:
-                assert np.array_equal(found.values, expected), (case, algorithm)
+                assert np.array_equal(result.values, expected), (case, algorithm)
             else:
-                np.testing.assert_allclose(found.values, expected, rtol=1e-5, err_msg=case)
-            check_routes(found, graph, exact)
+                np.testing.assert_allclose(result.values, expected, rtol=1e-5, err_msg=case)
+            check_routes(result, graph, exact)
 
 
-def check_routes(found, graph, exact):
+def check_routes(result, graph, exact):
     """Check every third pair: a route follows edges, and has the computed value."""
-    names, absent = found.graph.names, found.problem.op.no_edge
+    names, absent = result.graph.names, result.problem.op.no_edge
     for i in range(0, len(names), 3):
         for j in range(0, len(names), 3):
-            route = found.route(names[i], names[j])
+            route = result.route(names[i], names[j])
             if route is None:
-                assert found.values[i, j] == absent
+                assert result.values[i, j] == absent
                 continue
             assert (route[0], route[-1]) == (names[i], names[j])
             assert len(set(route)) == len(route)
             assert all(graph.has_edge(u, v) for u, v in pairwise(route))
             tolerance = 0 if exact else 1e-5
-            assert found.cost(route) == pytest.approx(found.values[i, j], rel=tolerance)
+            assert result.cost(route) == pytest.approx(result.values[i, j], rel=tolerance)
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -199,12 +199,12 @@ def test_edges_in_two_of_four_form(name):
     passes = set()
     for case in ("florentine", "grid") if name == "mst" else ("dag", "sparse", "citations"):
         graph = change(graphs()[case])
-        found = solve(name, graph, algorithm="bellman-ford", sparse=True)
-        np.testing.assert_allclose(found.values, expect(graph), rtol=0 if exact else 1e-5)
-        check_routes(found, graph, exact)
+        result = solve(name, graph, algorithm="bellman-ford", sparse=True)
+        np.testing.assert_allclose(result.values, expect(graph), rtol=0 if exact else 1e-5)
+        check_routes(result, graph, exact)
         one = Counts.of(len(graph), len(graph), len(graph), sparse=True)
-        assert found.counts.sparse == found.counts.mmo
-        passes.add(found.counts.mmo / found.iterations / one.mmo)
+        assert result.counts.sparse == result.counts.mmo
+        passes.add(result.counts.mmo / result.iterations / one.mmo)
     assert passes <= {1, 2} and (2 in passes or name == "mst")
     with pytest.raises(ValueError, match="bellman-ford for sparse edges, not 'leyzorek'"):
         solve(name, graph, algorithm="leyzorek", sparse=True)
@@ -213,10 +213,10 @@ def test_edges_in_two_of_four_form(name):
 
 def test_two_of_four_edges_take_half_the_operations():
     path = nx.path_graph(64, create_using=nx.DiGraph)
-    found = [solve("apsp", path, algorithm="bellman-ford", sparse=s) for s in (False, True)]
-    assert found[0].iterations == found[1].iterations == 63
-    assert found[0].counts.mmo == 2 * found[1].counts.mmo
-    assert np.array_equal(found[0].values, found[1].values)
+    result = [solve("apsp", path, algorithm="bellman-ford", sparse=s) for s in (False, True)]
+    assert result[0].iterations == result[1].iterations == 63
+    assert result[0].counts.mmo == 2 * result[1].counts.mmo
+    assert np.array_equal(result[0].values, result[1].values)
     lonely = solve("gtc", nx.empty_graph(5), algorithm="bellman-ford", sparse=True)
     assert lonely.counts == Counts() and np.array_equal(lonely.values, np.eye(5))
 
@@ -228,12 +228,12 @@ def test_a_minimum_spanning_tree_has_the_weight_of_networkx(name, inputs):
     graph = converted(graphs()[name], lambda w: w / 3 + 1000)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrecisionWarning)
-        found = solve("mst", graph, inputs=inputs)
+        result = solve("mst", graph, inputs=inputs)
     expected = nx.minimum_spanning_tree(graph)
-    tree = nx.Graph(found.tree)
-    assert nx.is_forest(tree) and len(found.tree) == expected.number_of_edges()
-    assert found.tree_weight == pytest.approx(expected.size(weight="weight"), rel=1e-12)
-    assert all(graph.has_edge(*edge) for edge in found.tree)
+    tree = nx.Graph(result.tree)
+    assert nx.is_forest(tree) and len(result.tree) == expected.number_of_edges()
+    assert result.tree_weight == pytest.approx(expected.size(weight="weight"), rel=1e-12)
+    assert all(graph.has_edge(*edge) for edge in result.tree)
 
 
 def test_routes_if_rounded_values_leave_no_tight_path(monkeypatch):
@@ -249,20 +249,20 @@ def test_routes_if_rounded_values_leave_no_tight_path(monkeypatch):
         for inputs, algorithm in product(("fp16", "fp32"), ALGORITHMS):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", PrecisionWarning)
-                found = solve("apsp", weights, inputs=inputs, algorithm=algorithm, block=16)
+                result = solve("apsp", weights, inputs=inputs, algorithm=algorithm, block=16)
             for i, j in np.argwhere(np.isfinite(exact)):
-                route = found.route(int(i), int(j))
+                route = result.route(int(i), int(j))
                 assert route and len(set(route)) == len(route)
                 near = 1e-5 if inputs == "fp32" else 0.02
-                assert found.cost(route) == pytest.approx(exact[i, j], rel=near)
+                assert result.cost(route) == pytest.approx(exact[i, j], rel=near)
     assert again
 
 
 def test_a_forest_and_equal_weights():
     graph = nx.disjoint_union(nx.complete_graph(5), nx.cycle_graph(4))
-    found = solve("mst", graph)
-    assert len(found.tree) == 4 + 3 and found.tree_weight == 7
-    assert np.isinf(found.value(0, 8)) and found.route(0, 8) is None
+    result = solve("mst", graph)
+    assert len(result.tree) == 4 + 3 and result.tree_weight == 7
+    assert np.isinf(result.value(0, 8)) and result.route(0, 8) is None
 
 
 @pytest.mark.parametrize("case", ALL)
@@ -270,21 +270,21 @@ def test_nearest_neighbours_are_those_of_a_tree(case):
     """Vertices are points: the rows of the adjacency matrix, and random coordinates."""
     points = nx.to_numpy_array(graphs()[case])
     for x in (points, np.random.default_rng(7).integers(-99, 99, (len(points), 3)) / 8):
-        found = nearest_neighbours(x, 4)
+        result = nearest_neighbours(x, 4)
         distance = KDTree(x).query(x, 5)[0]
-        np.testing.assert_allclose(np.sqrt(found.squares), np.sort(distance)[:, 1:], rtol=1e-6)
-        exact = np.square(x[found.indices] - x[:, None]).sum(axis=-1)
-        assert np.array_equal(exact.astype(np.float32), found.squares)
-        assert not (found.indices == np.arange(len(x))[:, None]).any()
+        np.testing.assert_allclose(np.sqrt(result.squares), np.sort(distance)[:, 1:], rtol=1e-6)
+        exact = np.square(x[result.indices] - x[:, None]).sum(axis=-1)
+        assert np.array_equal(exact.astype(np.float32), result.squares)
+        assert not (result.indices == np.arange(len(x))[:, None]).any()
 
 
 def test_neighbours_of_queries_and_errors():
     rng = np.random.default_rng(8)
     points, queries = rng.normal(size=(40, 5)), rng.normal(size=(7, 5))
-    found = nearest_neighbours(points, 3, queries)
-    assert found.inputs == "fp32"
-    assert np.array_equal(found.indices, KDTree(points).query(queries, 3)[1])
-    assert found.counts == Counts(loads=6, stores=3, fills=3, mmo=3)
+    result = nearest_neighbours(points, 3, queries)
+    assert result.inputs == "fp32"
+    assert np.array_equal(result.indices, KDTree(points).query(queries, 3)[1])
+    assert result.counts == Counts(loads=6, stores=3, fills=3, mmo=3)
     with pytest.warns(PrecisionWarning, match="coordinates are rounded to FP16"):
         nearest_neighbours(points, 3, inputs="fp16")
     for given, text in (
@@ -302,23 +302,23 @@ def test_without_the_check_the_values_are_the_same(name):
     change = EXPECTED[name][0]
     graph = change(graphs()["grid"])
     for algorithm in ("bellman-ford", "leyzorek"):
-        found = solve(name, graph, algorithm=algorithm, check=False)
+        result = solve(name, graph, algorithm=algorithm, check=False)
         ended = solve(name, graph, algorithm=algorithm)
-        assert found.iterations == most_iterations(algorithm, 42) and not found.converged
-        assert ended.iterations <= found.iterations
-        assert np.array_equal(found.values, ended.values)
+        assert result.iterations == most_iterations(algorithm, 42) and not result.converged
+        assert ended.iterations <= result.iterations
+        assert np.array_equal(result.values, ended.values)
         each = Counts.of(42, 42, 42)
-        assert found.counts.mmo == found.iterations * each.mmo == found.iterations * 27
-        assert found.counts.loads == found.iterations * (2 * 27 + 9)
-        assert found.counts.stores == found.iterations * 9
+        assert result.counts.mmo == result.iterations * each.mmo == result.iterations * 27
+        assert result.counts.loads == result.iterations * (2 * 27 + 9)
+        assert result.counts.stores == result.iterations * 9
 
 
 def test_iterations_of_a_path():
     """Bellman–Ford adds an edge, Leyzorek doubles the edges; one more iteration changes nothing."""
     graph = nx.path_graph(34)
-    found = {name: solve("apsp", graph, algorithm=name) for name in ("bellman-ford", "leyzorek")}
-    assert found["bellman-ford"].iterations == 33 and found["bellman-ford"].converged
-    assert found["leyzorek"].iterations == 6  # 32 edges after five
+    result = {name: solve("apsp", graph, algorithm=name) for name in ("bellman-ford", "leyzorek")}
+    assert result["bellman-ford"].iterations == 33 and result["bellman-ford"].converged
+    assert result["leyzorek"].iterations == 6  # 32 edges after five
     graph.add_edge(0, 33)
     assert solve("apsp", graph).iterations == 6  # 16 after four; a fifth and a sixth
     assert solve("apsp", graph).value(0, 17) == 17
@@ -326,8 +326,8 @@ def test_iterations_of_a_path():
 
 def and_or(op, a, b, c=None, **settings):
     """Compute orand with ⊕ and ⊗ exchanged."""
-    found = ((a != 0)[:, :, None] | (b != 0)[None]).all(axis=1) & (c != 0)
-    return found.astype(np.float32)
+    result = ((a != 0)[:, :, None] | (b != 0)[None]).all(axis=1) & (c != 0)
+    return result.astype(np.float32)
 
 
 @pytest.mark.parametrize(
@@ -341,8 +341,8 @@ def and_or(op, a, b, c=None, **settings):
 def test_mutants_of_a_back_end_are_caught(monkeypatch, name, mutant):
     monkeypatch.setitem(BACKENDS, "mutant", mutant)
     graph = graphs()["sparse"]
-    found = solve(name, graph, machine=Machine(backend="mutant"))
-    assert not np.array_equal(found.values, EXPECTED[name][1](graph))
+    result = solve(name, graph, machine=Machine(backend="mutant"))
+    assert not np.array_equal(result.values, EXPECTED[name][1](graph))
 
 
 @pytest.mark.parametrize("part", ["rows", "check"])
@@ -358,11 +358,11 @@ def test_mutants_of_the_algorithms_are_caught(monkeypatch, part):
             "apply",
             lambda op, a, b, c: c if len(c) == 42 == c.shape[1] else apply(op, a, b, c),
         )
-        found = solve("apsp", graph, algorithm="floyd-warshall", block=16, machine=machine)
+        result = solve("apsp", graph, algorithm="floyd-warshall", block=16, machine=machine)
     else:
         monkeypatch.setattr(closure_module, "most_iterations", lambda *given, **more: 3)
-        found = solve("apsp", graph, check=False)
-    assert not np.array_equal(found.values, expected)
+        result = solve("apsp", graph, check=False)
+    assert not np.array_equal(result.values, expected)
 
 
 def test_all_inputs_give_the_same(tmp_path):
@@ -376,8 +376,8 @@ def test_all_inputs_give_the_same(tmp_path):
         assert np.array_equal(solve("apsp", source).values, expected.values)
     zeros = nx.to_numpy_array(graph)
     assert np.array_equal(solve("apsp", zeros, no_edge=0).values, reference)
-    found = solve("apsp", tmp_path / "dag.mtx")
-    assert found.graph.names[0] == 1 and found.graph.size == graph.number_of_edges()
+    result = solve("apsp", tmp_path / "dag.mtx")
+    assert result.graph.names[0] == 1 and result.graph.size == graph.number_of_edges()
     widest_paths = solve("mcp", expected.graph).values
     assert np.array_equal(widest_paths, solve("mcp", graph).values)
     assert np.array_equal(solve("mcp", dense, no_edge=INF).values, widest_paths)
@@ -399,17 +399,17 @@ def test_the_closure_without_reflexion():
     graph = nx.DiGraph([(0, 1), (1, 2), (2, 1), (3, 3)])
     expected = nx.to_numpy_array(nx.transitive_closure(graph, reflexive=False))
     for algorithm in ALGORITHMS:
-        found = solve("gtc", graph, reflexive=False, algorithm=algorithm, block=16)
-        assert np.array_equal(found.values, expected)
+        result = solve("gtc", graph, reflexive=False, algorithm=algorithm, block=16)
+        assert np.array_equal(result.values, expected)
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_negative_weights_and_a_negative_cycle(algorithm):
     graph = weighted(acyclic(nx.gnp_random_graph(40, 0.2, seed=8)), 8, low=-9)
     expected = table(graph, nx.all_pairs_bellman_ford_path_length(graph), INF)
-    found = solve("apsp", graph, algorithm=algorithm, block=16)
-    assert np.array_equal(found.values, expected)
-    check_routes(found, graph, True)
+    result = solve("apsp", graph, algorithm=algorithm, block=16)
+    assert np.array_equal(result.values, expected)
+    check_routes(result, graph, True)
     graph.add_edge(30, 4, weight=-500)
     with pytest.raises(
         ValueError, match=r"without negative cycles, not one with \d+ → .* of weight -\d+$"
@@ -477,7 +477,7 @@ def test_disconnected_pairs_stay_infinite():
 def test_rounded_weights_and_values_cause_warnings():
     graph = converted(graphs()["grid"], lambda w: w + 0.1)
     with pytest.warns(PrecisionWarning) as heard:
-        found = solve("apsp", graph, inputs="fp16")
+        result = solve("apsp", graph, inputs="fp16")
     assert [str(w.message).split(",")[0] for w in heard] == [
         "weights are rounded to FP16",
         "values were rounded to FP16 operands between iterations",
@@ -491,10 +491,10 @@ def test_rounded_weights_and_values_cause_warnings():
         whole = solve("apsp", graphs()["grid"], inputs="fp16")  # sums below 2048
         assert solve("mcp", graphs()["grid"]).inputs == "fp16"
     assert np.array_equal(whole.values, solve("apsp", graphs()["grid"]).values)
-    np.testing.assert_allclose(found.values, exact.values, rtol=2e-3)
-    assert not np.array_equal(found.values, exact.values)
-    route = found.route((0, 0), (5, 6))
-    assert route and found.cost(route) == pytest.approx(exact.value((0, 0), (5, 6)), rel=2e-3)
+    np.testing.assert_allclose(result.values, exact.values, rtol=2e-3)
+    assert not np.array_equal(result.values, exact.values)
+    route = result.route((0, 0), (5, 6))
+    assert route and result.cost(route) == pytest.approx(exact.value((0, 0), (5, 6)), rel=2e-3)
     far = nx.path_graph(20)
     with pytest.warns(PrecisionWarning, match="between iterations, and some overflowed"):
         solve("apsp", converted(far, lambda w: 60000 * w), inputs="fp16")

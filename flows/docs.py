@@ -32,8 +32,8 @@ from vitruvian.hdl.fp.convert import Converter
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.hdl.fp.exact import ExactDotProduct
 from vitruvian.hdl.fp.intdot import IntDotProduct
+from vitruvian.hdl.fp.mul import Multiplier
 from vitruvian.hdl.fp.multidot import MultiDot
-from vitruvian.hdl.fp.multiplier_unit import Multiplier
 from vitruvian.hdl.m3xu.dot import LaneDot
 from vitruvian.hdl.mma.issue import Issue
 from vitruvian.hdl.mma.unit import MmaUnit

@@ -22,12 +22,12 @@ from vitruvian.hdl.cube.config import DATAFLOWS
 from vitruvian.hdl.fp.add import Adder
 from vitruvian.hdl.fp.compare import Compare, MinMax
 from vitruvian.hdl.fp.convert import Converter
-from vitruvian.hdl.fp.core import PIPELINES
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.hdl.fp.exact import ExactDotProduct
 from vitruvian.hdl.fp.intdot import IntDotProduct
-from vitruvian.hdl.fp.multiplier_unit import Multiplier
-from vitruvian.hdl.fp.multiply import MULTIPLIERS
+from vitruvian.hdl.fp.mul import Multiplier
+from vitruvian.hdl.fp.parts.multiply import MULTIPLIERS
+from vitruvian.hdl.fp.parts.pipeline import PIPELINES
 from vitruvian.hdl.mma.unit import UNITS as MMA_UNITS
 from vitruvian.hdl.mma.unit import MmaUnit
 from vitruvian.hdl.simd2.intconfig import BITS, DEPTHS

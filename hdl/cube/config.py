@@ -8,8 +8,8 @@ from vitruvian.golden.m3xu.precision import PRECISIONS as M3XU
 from vitruvian.golden.simd2.op import PARTS, Op
 from vitruvian.validate import check_int, one_of
 
-from ..fp.core import PIPELINES
-from ..fp.multiply import check_multiplier
+from ..fp.parts.multiply import check_multiplier
+from ..fp.parts.pipeline import PIPELINES
 from ..parameters import without_booth
 from ..simd2.mode import operations_of
 from .operations import check_operations, check_pair_lanes

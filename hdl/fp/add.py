@@ -9,10 +9,10 @@ from amaranth.lib.wiring import In, Out
 from vitruvian.golden.fp.formats import FloatFormat, as_format
 from vitruvian.validate import one_of
 
-from .align import shift_right
-from .finish import ROUNDINGS, Exact, finish
-from .pipeline import PipelineStages
-from .unpack import unpack
+from .core.finish import ROUNDINGS, Exact, finish
+from .parts.align import shift_right
+from .parts.pipeline import PipelineStages
+from .parts.unpack import unpack
 
 __all__ = ["Adder"]
 

@@ -7,11 +7,11 @@ from amaranth.lib.wiring import In, Out
 from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.validate import one_of
 
-from .core import PIPELINES, DotCore
-from .geometry import Geometry, Lane, with_floor
-from .multiply import check_multiplier, multiply
-from .pipeline import PipelineStages
-from .unpack import Unpacked, unpack
+from .core.dotcore import DotCore
+from .core.geometry import Geometry, Lane, with_floor
+from .parts.multiply import check_multiplier, multiply
+from .parts.pipeline import PIPELINES, PipelineStages
+from .parts.unpack import Unpacked, unpack
 
 __all__ = ["DotProduct", "geometry_of", "lane", "product_lane"]
 
@@ -99,8 +99,8 @@ class DotProduct(wiring.Component):
     spec : DotSpec
         Formats, K, window, truncation and rounding.
     pipeline : int
-        Number of register ranks, 0 (combinational) to 4. ``hdl.fp.core.PIPELINES`` lists their
-        positions.
+        Number of register ranks, 0 (combinational) to 4. ``PIPELINES`` in
+        ``hdl.fp.parts.pipeline`` lists their positions.
     multiplier : {"booth", "dsp"}
         ``booth``: Booth rows and carry-save trees, for standard cells. ``dsp``: ``*`` and ``+``,
         for the DSP blocks of an FPGA.

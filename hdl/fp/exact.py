@@ -9,11 +9,12 @@ from amaranth.lib.wiring import In, Out
 from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.validate import one_of
 
-from .carrysave import Row, add_plainly, add_rows, reduce_rows
-from .core import DotCore, Geometry, Lane
-from .multiply import check_multiplier, multiply
-from .pipeline import PipelineStages
-from .unpack import Unpacked, unpack
+from .core.dotcore import DotCore
+from .core.geometry import Geometry, Lane
+from .parts.carrysave import Row, add_plainly, add_rows, reduce_rows
+from .parts.multiply import check_multiplier, multiply
+from .parts.pipeline import PipelineStages
+from .parts.unpack import Unpacked, unpack
 
 __all__ = ["MAX_SUM_BITS", "ExactDotProduct"]
 
@@ -215,8 +216,8 @@ class ExactDotProduct(wiring.Component):
     def _total(self, m: Module, products: list[Lane]) -> Signal:
         """Return the signed sum of all products at their absolute positions.
 
-        Negations work as in ``hdl.fp.core``: an inverted word under an inverted sign bit, ones in
-        free columns of the tree, and one constant that corrects all inverted signs.
+        Negations work as in ``hdl.fp.core.dotcore``: an inverted word under an inverted sign bit,
+        ones in free columns of the tree, and one constant that corrects all inverted signs.
         """
         bits, width = self.product_bits, self.magnitude_bits + 1
         rows: list[Row] = []

@@ -8,10 +8,9 @@ from amaranth.lib.wiring import In, Out
 
 from vitruvian.validate import one_of
 
-from .carrysave import Row, add_rows, compress, reduce_spans
-from .core import PIPELINES
-from .multiply import check_multiplier
-from .pipeline import PipelineStages
+from .parts.carrysave import Row, add_rows, compress, reduce_spans
+from .parts.multiply import check_multiplier
+from .parts.pipeline import PIPELINES, PipelineStages
 
 __all__ = ["IntDotProduct"]
 

@@ -11,13 +11,13 @@ from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.validate import one_of
 
-from .core import PIPELINES, DotCore
+from .core.dotcore import DotCore
+from .core.geometry import Geometry, Lane, ShortWindow, with_floor
 from .dot import product_lane
-from .geometry import Geometry, Lane, ShortWindow, with_floor
 from .intdot import IntDotProduct
-from .multiply import check_multiplier
-from .pipeline import PipelineStages
-from .unpack import Unpacked, unpack
+from .parts.multiply import check_multiplier
+from .parts.pipeline import PIPELINES, PipelineStages
+from .parts.unpack import Unpacked, unpack
 
 __all__ = ["MultiDot", "check_floor", "choose", "widen", "widen_exponent"]
 

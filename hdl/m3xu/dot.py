@@ -10,13 +10,13 @@ from amaranth.lib.wiring import In, Out
 from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.validate import one_of
 
-from ..fp.core import PIPELINES, DotCore
+from ..fp.core.dotcore import DotCore
+from ..fp.core.geometry import Geometry, ShortWindow, SmallResult, with_floor
 from ..fp.dot import lane
-from ..fp.geometry import Geometry, ShortWindow, SmallResult, with_floor
 from ..fp.multidot import check_floor, choose, widen
-from ..fp.multiply import check_multiplier, multiply
-from ..fp.pipeline import PipelineStages
-from ..fp.unpack import Unpacked, unpack
+from ..fp.parts.multiply import check_multiplier, multiply
+from ..fp.parts.pipeline import PIPELINES, PipelineStages
+from ..fp.parts.unpack import Unpacked, unpack
 from .lanes import bus_layout, lanes_of
 from .products import limb_products
 

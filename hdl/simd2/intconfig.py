@@ -6,7 +6,7 @@ from amaranth.lib import data
 
 from vitruvian.golden.simd2.op import Op
 
-from ..fp.multiply import check_multiplier
+from ..fp.parts.multiply import check_multiplier
 from ..parameters import without_booth
 
 __all__ = ["BITS", "DEPTHS", "IntConfig"]

@@ -6,8 +6,8 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..fp.carrysave import Row, add_plainly, add_rows
-from ..fp.pipeline import PipelineStages
+from ..fp.parts.carrysave import Row, add_plainly, add_rows
+from ..fp.parts.pipeline import PipelineStages
 from . import intparts
 from .intconfig import IntConfig
 

@@ -39,7 +39,7 @@ from amaranth.lib import data
 
 from vitruvian.golden.fp.formats import FloatFormat
 
-from ..fp.geometry import BypassResult, Geometry, Lane
+from ..fp.core.geometry import BypassResult, Geometry, Lane
 from .operand import fixed_bits
 
 __all__ = ["Candidate", "Widths", "candidate", "key_of", "least", "less", "decode_key"]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import vitruvian.hdl.fp.core
+import vitruvian.hdl.fp.core.dotcore
 import vitruvian.hdl.fp.dot
 import vitruvian.hdl.m3xu.products
 import vitruvian.hdl.simd2.integer
@@ -16,8 +16,8 @@ from vitruvian.hdl.cube import CONFIGS, MatrixUnit
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.hdl.fp.exact import ExactDotProduct
 from vitruvian.hdl.fp.intdot import IntDotProduct
+from vitruvian.hdl.fp.mul import Multiplier
 from vitruvian.hdl.fp.multidot import MultiDot
-from vitruvian.hdl.fp.multiplier_unit import Multiplier
 from vitruvian.hdl.simd2.intconfig import IntConfig
 from vitruvian.hdl.simd2.integer import IntTile
 from vitruvian.sim import rtl
@@ -179,7 +179,7 @@ def _odd(self, m, sums, k):
     return x | 1, y
 
 
-multiply, add_plainly = vitruvian.hdl.fp.dot.multiply, vitruvian.hdl.fp.core.add_plainly
+multiply, add_plainly = vitruvian.hdl.fp.dot.multiply, vitruvian.hdl.fp.core.dotcore.add_plainly
 factors = vitruvian.hdl.simd2.integer.IntElement._factors
 
 
@@ -213,7 +213,7 @@ def _dot_built_anew():
     ("owner", "name", "mutant", "run"),
     [
         (vitruvian.hdl.fp.dot, "multiply", _bit_off, _dot_built_anew),
-        (vitruvian.hdl.fp.core, "add_plainly", _carry_lost, _dot_built_anew),
+        (vitruvian.hdl.fp.core.dotcore, "add_plainly", _carry_lost, _dot_built_anew),
         (vitruvian.hdl.m3xu.products, "multiply", _bit_off, _limbs_built_anew),
         (vitruvian.hdl.m3xu.products, "add_plainly", _carry_lost, _limbs_built_anew),
         (vitruvian.hdl.fp.dot, "multiply", _bit_off, _cube_built_anew),

@@ -7,10 +7,9 @@ from amaranth.hdl import Cat, Const, Mux, Value
 
 from vitruvian.golden.fp.formats import FloatFormat
 
-from .finish import store
+from ..parts.normalise import Packed
+from ..parts.unpack import Unpacked, store
 from .geometry import Geometry, Lane, ShortWindow, SmallResult
-from .normalise import Packed
-from .unpack import Unpacked
 
 __all__ = ["Target", "ZeroSigns", "code_of", "sign_beside", "targets_of"]
 

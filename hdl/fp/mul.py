@@ -9,10 +9,10 @@ from amaranth.lib.wiring import In, Out
 from vitruvian.golden.fp.formats import FloatFormat, as_format
 from vitruvian.validate import one_of
 
-from .finish import ROUNDINGS, Exact, finish
-from .multiply import check_multiplier, multiply
-from .pipeline import PipelineStages
-from .unpack import unpack
+from .core.finish import ROUNDINGS, Exact, finish
+from .parts.multiply import check_multiplier, multiply
+from .parts.pipeline import PipelineStages
+from .parts.unpack import unpack
 
 __all__ = ["Multiplier"]
 

@@ -28,15 +28,15 @@ from collections.abc import Mapping, Sequence
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 
-from .align import clip, maximum, shift_right
-from .carrysave import FAST_ADDER_BITS, Row, add_plainly, add_rows, reduce_rows
+from ..parts.align import clip, maximum, shift_right
+from ..parts.carrysave import FAST_ADDER_BITS, Row, add_plainly, add_rows, reduce_rows
+from ..parts.normalise import Normalised, normalise, round_and_pack
+from ..parts.pipeline import PipelineStages
+from ..parts.unpack import Unpacked
 from .geometry import Bypass, BypassResult, Geometry, Lane, ShortWindow, SmallResult
-from .normalise import Normalised, normalise, round_and_pack
-from .pipeline import PIPELINES, PipelineStages
 from .result import ZeroSigns, code_of, sign_beside, targets_of
-from .unpack import Unpacked
 
-__all__ = ["DotCore", "PIPELINES"]
+__all__ = ["DotCore"]
 
 
 class DotCore:
@@ -67,7 +67,7 @@ class DotCore:
         Candidates that can replace the sum at run time.
     multiplier : {"booth", "dsp"}
         Form of the additions: carry-save trees, or plain ``+`` for the carry chains of an FPGA
-        (``hdl.fp.multiply.MULTIPLIERS``).
+        (``hdl.fp.parts.multiply.MULTIPLIERS``).
     zero : {"ieee", "positive"}
         The rule for the sign of a zero result, as in ``golden.fp.DotSpec``.
 

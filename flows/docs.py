@@ -23,7 +23,7 @@ from vitruvian.flows.report import markdown
 from vitruvian.golden.fp.spec import PRESETS, DotSpec
 from vitruvian.hdl.cube import CONFIGS, MatrixUnit, ProcessingElement
 from vitruvian.hdl.cube.assign import DataAssignment
-from vitruvian.hdl.cube.config import DATAFLOWS
+from vitruvian.hdl.cube.choices import DATAFLOWS
 from vitruvian.hdl.cube.control import Sequencer
 from vitruvian.hdl.cube.grid import Grid
 from vitruvian.hdl.fp.add import Adder

@@ -18,7 +18,7 @@ from vitruvian.flows.variants import REPORTED, TABLE, VARIANTS, variant
 from vitruvian.golden.fp.formats import FORMATS, INT_FORMATS
 from vitruvian.golden.fp.spec import PRESETS, DotSpec
 from vitruvian.hdl.cube import CONFIGS, MatrixUnit, MatrixUnitConfig
-from vitruvian.hdl.cube.config import DATAFLOWS
+from vitruvian.hdl.cube.choices import DATAFLOWS
 from vitruvian.hdl.fp.add import Adder
 from vitruvian.hdl.fp.compare import Compare, MinMax
 from vitruvian.hdl.fp.convert import Converter

@@ -14,7 +14,8 @@ from ..m3xu.dot import LaneDot
 from ..simd2.dot import SemiringDot, better, both_true
 from ..simd2.mode import bits
 from ..simd2.pair import ELEMENT_BITS, addend, chosen_bits, keep_selected, negated_unless_nan
-from .config import INT8, MatrixUnitConfig
+from .choices import INT8
+from .config import MatrixUnitConfig
 from .ports import control_layout, operand_layouts
 
 __all__ = ["ProcessingElement"]

@@ -20,7 +20,7 @@ from vitruvian.errors import UserError
 from vitruvian.files import write_whole
 from vitruvian.flows import figures
 from vitruvian.flows.report import markdown
-from vitruvian.golden.fp.spec import PRESETS, DotSpec
+from vitruvian.golden.fp.spec import PRESETS, DotSpec, IntDotSpec
 from vitruvian.hdl.cube import CONFIGS, MatrixUnit, ProcessingElement
 from vitruvian.hdl.cube.assign import DataAssignment
 from vitruvian.hdl.cube.choices import DATAFLOWS
@@ -58,7 +58,7 @@ COMPONENTS: dict[str, list[tuple[str, Callable[[], wiring.Component]]]] = {
                 int8_k=16,
             ),
         ),
-        ("K = 16", lambda: IntDotProduct(k=16)),
+        ("K = 16", lambda: IntDotProduct(spec=IntDotSpec(k=16))),
         ("fp32", lambda: Adder(format="fp32")),
         ("fp16 to fp32", lambda: Multiplier(format="fp16", output="fp32")),
         ("fp32", lambda: Compare(format="fp32")),

@@ -6,6 +6,7 @@ from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from vitruvian.golden.fp.spec import IntDotSpec
 from vitruvian.golden.simd2.op import GROUP, KEPT
 
 from ..fp.intdot import IntDotProduct
@@ -232,8 +233,7 @@ class ProcessingElement(wiring.Component):
         """Return the dot product of INT8 operands."""
         config = self.config
         return IntDotProduct(
-            k=config.terms(INT8),
-            saturate=config.saturate,
+            spec=IntDotSpec(k=config.terms(INT8), saturate=config.saturate),
             pipeline=config.pipeline,
             multiplier=config.multiplier,
         )

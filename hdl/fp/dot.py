@@ -74,7 +74,7 @@ def lane(m: Module, a: Unpacked, b: Unpacked, significand: Value, fraction: int,
 
 def geometry_of(spec: DotSpec) -> Geometry:
     """Return the widths of a dot product that has a window."""
-    a, b = spec.input, spec.input_b or spec.input
+    a, b = spec.input, spec.input_b
     assert spec.window is not None
     bias = a.bias + b.bias
     geometry = Geometry(
@@ -138,11 +138,10 @@ class DotProduct(wiring.Component):
         self.multiplier = check_multiplier(multiplier)
         self.pipeline = pipeline
         self.latency = pipeline
-        self._b_format = spec.input_b or spec.input
         super().__init__(
             {
                 "a": In(data.ArrayLayout(spec.input.storage_bits, spec.k)),
-                "b": In(data.ArrayLayout(self._b_format.storage_bits, spec.k)),
+                "b": In(data.ArrayLayout(spec.input_b.storage_bits, spec.k)),
                 "c": In(spec.output.storage_bits),
                 "d": Out(spec.output.storage_bits),
             }
@@ -156,11 +155,11 @@ class DotProduct(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         spec = self.spec
-        fraction = spec.input.fraction_bits + self._b_format.fraction_bits
+        fraction = spec.input.fraction_bits + spec.input_b.fraction_bits
         lanes = []
         for k in range(spec.k):
             a = unpack(m, Value.cast(self.a[k]), spec.input, name=f"a{k}")
-            b = unpack(m, Value.cast(self.b[k]), self._b_format, name=f"b{k}")
+            b = unpack(m, Value.cast(self.b[k]), spec.input_b, name=f"b{k}")
             name, multiplier = f"p{k}", self.multiplier
             lanes.append(product_lane(m, a, b, fraction=fraction, name=name, multiplier=multiplier))
         core = DotCore(

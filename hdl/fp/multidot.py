@@ -8,7 +8,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from vitruvian.golden.fp.formats import FloatFormat
-from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.validate import one_of
 
 from .core.dotcore import DotCore
@@ -147,8 +147,7 @@ class MultiDot(wiring.Component):
             results.append(("float", self._build_float(m, select)))
         if self.int8_k:
             m.submodules.int8 = int8 = IntDotProduct(
-                k=self.int8_k,
-                saturate=self.saturate,
+                spec=IntDotSpec(k=self.int8_k, saturate=self.saturate),
                 pipeline=self.pipeline,
                 multiplier=self.multiplier,
             )

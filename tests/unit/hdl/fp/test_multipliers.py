@@ -10,7 +10,7 @@ import vitruvian.hdl.fp.core.dotcore
 import vitruvian.hdl.fp.dot
 import vitruvian.hdl.m3xu.products
 import vitruvian.hdl.simd2.integer
-from vitruvian.golden.fp import PRESETS, DotSpec, fused_dot
+from vitruvian.golden.fp import PRESETS, DotSpec, IntDotSpec, fused_dot
 from vitruvian.golden.simd2 import Op
 from vitruvian.hdl.cube import CONFIGS, MatrixUnit
 from vitruvian.hdl.fp.dot import DotProduct
@@ -132,7 +132,7 @@ def test_another_multiplier_is_refused(value):
     message = f"multiplier must be one of booth, dsp, not {value!r}"
     for build in (
         lambda: DotProduct(spec=PRESETS["a100"].spec("fp16"), multiplier=value),
-        lambda: IntDotProduct(k=2, multiplier=value),
+        lambda: IntDotProduct(spec=IntDotSpec(k=2), multiplier=value),
         lambda: replace(CONFIGS["tiny"], multiplier=value),
         lambda: IntConfig(multiplier=value),
     ):
@@ -159,7 +159,7 @@ class _Chain(IntDotProduct):
     """Integer dot product whose blocks take B without its sign; see ``_Dot`` for the class."""
 
     def _build_chain(self, m, stages):
-        self.signed_b = False
+        self.spec = replace(self.spec, signed_b=False)
         return super()._build_chain(m, stages)
 
 

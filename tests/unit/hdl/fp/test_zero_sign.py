@@ -141,7 +141,7 @@ def _all_negative(zeros, geometry, lanes, c, largest):
 
 
 def _before_rounding(zeros, packed, side, target):
-    return side["nonzero"]
+    return side.nonzero
 
 
 @pytest.mark.parametrize(

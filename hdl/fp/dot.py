@@ -5,12 +5,11 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from vitruvian.golden.fp.spec import DotSpec
-from vitruvian.validate import one_of
 
 from .core.dotcore import DotCore
 from .core.geometry import Geometry, Lane, with_floor
 from .parts.multiply import check_multiplier, multiply
-from .parts.pipeline import PIPELINES, PipelineStages
+from .parts.pipeline import PIPELINES, PipelineStages, check_pipeline
 from .parts.unpack import Unpacked, unpack
 
 __all__ = ["DotProduct", "geometry_of", "lane", "product_lane"]
@@ -131,7 +130,7 @@ class DotProduct(wiring.Component):
     d: Signal
 
     def __init__(self, *, spec: DotSpec, pipeline: int = 0, multiplier: str = "booth"):
-        one_of("pipeline", pipeline, sorted(PIPELINES))
+        check_pipeline(pipeline)
         if spec.window is None:
             raise ValueError("spec must have a window; without one use ExactDotProduct")
         self.spec = spec

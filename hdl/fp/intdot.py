@@ -7,11 +7,10 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from vitruvian.golden.fp.spec import IntDotSpec
-from vitruvian.validate import one_of
 
 from .parts.carrysave import Row, add_rows, compress, reduce_spans
 from .parts.multiply import check_multiplier
-from .parts.pipeline import PipelineStages
+from .parts.pipeline import PipelineStages, check_pipeline
 
 __all__ = ["IntDotProduct"]
 
@@ -74,7 +73,7 @@ class IntDotProduct(wiring.Component):
         d: Signal
 
     def __init__(self, *, spec: IntDotSpec, pipeline: int = 0, multiplier: str = "booth"):
-        one_of("pipeline", pipeline, sorted(_STAGES))
+        check_pipeline(pipeline, _STAGES)
         self.spec = spec
         self.pipeline = pipeline
         self.latency = pipeline

@@ -9,14 +9,13 @@ from amaranth.lib.wiring import In, Out
 
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
-from vitruvian.validate import one_of
 
 from .core.dotcore import DotCore
 from .core.geometry import Geometry, Lane, ShortWindow, with_floor
 from .dot import product_lane
 from .intdot import IntDotProduct
 from .parts.multiply import check_multiplier
-from .parts.pipeline import PIPELINES, PipelineStages
+from .parts.pipeline import PIPELINES, PipelineStages, check_pipeline
 from .parts.unpack import Unpacked, unpack
 
 __all__ = ["MultiDot", "check_floor", "choose", "widen", "widen_exponent"]
@@ -81,7 +80,7 @@ class MultiDot(wiring.Component):
         pipeline: int = 0,
         multiplier: str = "booth",
     ):
-        one_of("pipeline", pipeline, sorted(PIPELINES))
+        check_pipeline(pipeline)
         if not specs and not int8_k:
             raise ValueError("specs must name at least one precision, not be empty")
         self.specs, self.int8_k = dict(specs), int8_k

@@ -154,8 +154,11 @@ def bits(operations: Sequence[Op], view: data.View, side: str | None = None) -> 
         If given, return the bits of the decoders of this side, otherwise those of an element.
     """
     table = _table(operations, side)
-    constants = {name: Const(value, 1) for name, value in table.constants.items()}
-    return {name: constants.get(name, getattr(view, name)) for name in table.values}
+    constants = table.constants
+    return {
+        name: Const(constants[name], 1) if name in constants else getattr(view, name)
+        for name in table.values
+    }
 
 
 def decoded(operations: Sequence[Op], code: Value, side: str | None = None) -> dict[str, Value]:

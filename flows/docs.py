@@ -20,10 +20,10 @@ from vitruvian.errors import UserError
 from vitruvian.files import write_whole
 from vitruvian.flows import figures
 from vitruvian.flows.report import markdown
-from vitruvian.golden.fp.spec import PRESETS, DotSpec
+from vitruvian.golden.fp.spec import PRESETS, DotSpec, IntDotSpec
 from vitruvian.hdl.cube import CONFIGS, MatrixUnit, ProcessingElement
 from vitruvian.hdl.cube.assign import DataAssignment
-from vitruvian.hdl.cube.config import DATAFLOWS
+from vitruvian.hdl.cube.choices import DATAFLOWS
 from vitruvian.hdl.cube.control import Sequencer
 from vitruvian.hdl.cube.grid import Grid
 from vitruvian.hdl.fp.add import Adder
@@ -32,8 +32,8 @@ from vitruvian.hdl.fp.convert import Converter
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.hdl.fp.exact import ExactDotProduct
 from vitruvian.hdl.fp.intdot import IntDotProduct
+from vitruvian.hdl.fp.mul import Multiplier
 from vitruvian.hdl.fp.multidot import MultiDot
-from vitruvian.hdl.fp.multiplier_unit import Multiplier
 from vitruvian.hdl.m3xu.dot import LaneDot
 from vitruvian.hdl.mma.issue import Issue
 from vitruvian.hdl.mma.unit import MmaUnit
@@ -58,7 +58,7 @@ COMPONENTS: dict[str, list[tuple[str, Callable[[], wiring.Component]]]] = {
                 int8_k=16,
             ),
         ),
-        ("K = 16", lambda: IntDotProduct(k=16)),
+        ("K = 16", lambda: IntDotProduct(spec=IntDotSpec(k=16))),
         ("fp32", lambda: Adder(format="fp32")),
         ("fp16 to fp32", lambda: Multiplier(format="fp16", output="fp32")),
         ("fp32", lambda: Compare(format="fp32")),

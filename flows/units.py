@@ -16,18 +16,18 @@ from vitruvian.flows.simd2 import OPERATIONS, SLOTS, float_config, float_rows, i
 from vitruvian.flows.unit import Configuration, Option, Unit, Variant, flag, named, number
 from vitruvian.flows.variants import REPORTED, TABLE, VARIANTS, variant
 from vitruvian.golden.fp.formats import FORMATS, INT_FORMATS
-from vitruvian.golden.fp.spec import PRESETS, DotSpec
+from vitruvian.golden.fp.spec import PRESETS, DotSpec, IntDotSpec
 from vitruvian.hdl.cube import CONFIGS, MatrixUnit, MatrixUnitConfig
-from vitruvian.hdl.cube.config import DATAFLOWS
+from vitruvian.hdl.cube.choices import DATAFLOWS
 from vitruvian.hdl.fp.add import Adder
 from vitruvian.hdl.fp.compare import Compare, MinMax
 from vitruvian.hdl.fp.convert import Converter
-from vitruvian.hdl.fp.core import PIPELINES
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.hdl.fp.exact import ExactDotProduct
 from vitruvian.hdl.fp.intdot import IntDotProduct
-from vitruvian.hdl.fp.multiplier_unit import Multiplier
-from vitruvian.hdl.fp.multiply import MULTIPLIERS
+from vitruvian.hdl.fp.mul import Multiplier
+from vitruvian.hdl.fp.parts.multiply import MULTIPLIERS
+from vitruvian.hdl.fp.parts.pipeline import PIPELINES
 from vitruvian.hdl.mma.unit import UNITS as MMA_UNITS
 from vitruvian.hdl.mma.unit import MmaUnit
 from vitruvian.hdl.simd2.intconfig import BITS, DEPTHS
@@ -107,11 +107,14 @@ def _int_default(given: Configuration) -> dict[str, Any]:
 
 
 def _int_build(c: Configuration) -> wiring.Component:
-    return IntDotProduct(
+    spec = IntDotSpec(
         k=c["k"],
         signed_a=not c["unsigned_a"],
         signed_b=not c["unsigned_b"],
         saturate=c["saturate"],
+    )
+    return IntDotProduct(
+        spec=spec,
         pipeline=c["pipeline"],
         multiplier=c["multiplier"] or "booth",
     )

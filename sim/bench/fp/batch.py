@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from vitruvian.golden.fp import PRESETS, DotSpec, fused_dot, int_dot
+from vitruvian.golden.fp import PRESETS, DotSpec, IntDotSpec, fused_dot, int_dot
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.hdl.fp.intdot import IntDotProduct
 from vitruvian.sim.rtl import compile_unit
@@ -144,7 +144,7 @@ def run_int_dot(
         Further parameters of the unit.
     """
     options: dict[str, Any] = {"signed_a": signed_a, "signed_b": signed_b, "saturate": saturate}
-    model = compile_unit(unit, k=k, pipeline=pipeline, **options, **more)
+    model = compile_unit(unit, spec=IntDotSpec(k=k, **options), pipeline=pipeline, **more)
     a, b, c = int_vectors(k, signed_a, signed_b, vectors, seed=seed)
     return compare(
         f"int_dot K={k}",

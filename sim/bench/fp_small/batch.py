@@ -24,7 +24,7 @@ from vitruvian.golden.fp import compare as golden_compare
 from vitruvian.hdl.fp.add import Adder
 from vitruvian.hdl.fp.compare import Compare, MinMax
 from vitruvian.hdl.fp.convert import Converter
-from vitruvian.hdl.fp.multiplier_unit import Multiplier
+from vitruvian.hdl.fp.mul import Multiplier
 from vitruvian.sim.rtl import CompiledModel, compile
 from vitruvian.sim.verify.check import Check
 from vitruvian.sim.verify.compare import Result, compare

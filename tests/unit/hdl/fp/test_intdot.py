@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import vitruvian.hdl.fp.intdot
-from vitruvian.golden.fp import int_dot
+from vitruvian.golden.fp import IntDotSpec, int_dot
 from vitruvian.hdl.fp.intdot import IntDotProduct
 from vitruvian.sim import rtl
 from vitruvian.sim.bench.fp.batch import run_int_dot
 
 SEED = 20261121
-DEPTHS = sorted(vitruvian.hdl.fp.intdot.PIPELINES)
+DEPTHS = sorted(vitruvian.hdl.fp.intdot._STAGES)
 
 
 @pytest.mark.parametrize("signed_a", [True, False])
@@ -24,7 +24,7 @@ def test_signs_and_overflow(signed_a, signed_b, saturate):
 
 @pytest.mark.parametrize("pipeline", DEPTHS)
 def test_depths(pipeline):
-    assert IntDotProduct(k=2, pipeline=pipeline).latency == pipeline
+    assert IntDotProduct(spec=IntDotSpec(k=2), pipeline=pipeline).latency == pipeline
     result = run_int_dot(6, True, True, pipeline % 2 == 1, pipeline, 20_000, SEED)
     assert result.vectors == 20_000 and not result.mismatches, result.examples
 
@@ -42,7 +42,8 @@ def test_all_pairs_in_both_places_of_a_pair(signed_a, signed_b):
 
     The operands of the third lane are zero; the unit is that of ``test_signs_and_overflow``.
     """
-    model = rtl.compile_unit(IntDotProduct, k=3, signed_a=signed_a, signed_b=signed_b)
+    spec = IntDotSpec(k=3, signed_a=signed_a, signed_b=signed_b)
+    model = rtl.compile_unit(IntDotProduct, spec=spec)
     x = np.repeat(np.arange(256, dtype=np.uint8), 256)
     y = np.tile(np.arange(256, dtype=np.uint8), 256)
     checked = 0
@@ -62,7 +63,7 @@ def test_all_pairs_in_both_places_of_a_pair(signed_a, signed_b):
 
 def test_saturation_is_decided_on_the_exact_sum():
     """C is at the limits; partial sums leave the range and return, or just stay inside."""
-    model = rtl.compile_unit(IntDotProduct, k=3, saturate=True)
+    model = rtl.compile_unit(IntDotProduct, spec=IntDotSpec(k=3, saturate=True))
     low, high = -(2**31), 2**31 - 1
     a = np.array([[127, -127, 0], [127, 0, 0], [-128, 0, 0], [1, 0, 0]], np.int8)
     b = np.array([[127, 127, 0], [127, 0, 0], [127, 0, 0], [1, 0, 0]], np.int8)
@@ -93,16 +94,15 @@ def test_mutants_are_caught(monkeypatch, name, mutant):
     a, b = rng.integers(-128, 128, (2, 10_000, 3)).astype(np.int8)
     c = rng.integers(-(2**31), 2**31, 10_000).astype(np.int32)
     expected = np.asarray(int_dot(a, b, c)).view(np.uint32)
-    assert np.array_equal(rtl.compile(IntDotProduct(k=3)).run(a=a, b=b, c=c), expected)
+    unit = IntDotProduct(spec=IntDotSpec(k=3))
+    assert np.array_equal(rtl.compile(unit).run(a=a, b=b, c=c), expected)
     monkeypatch.setattr(vitruvian.hdl.fp.intdot, name, mutant)
-    wrong = rtl.compile(IntDotProduct(k=3)).run(a=a, b=b, c=c)
+    wrong = rtl.compile(IntDotProduct(spec=unit.spec)).run(a=a, b=b, c=c)
     assert (wrong != expected).any()
 
 
 def test_errors_say_what_is_allowed():
-    with pytest.raises(ValueError, match="k must be at least 1, not 0"):
-        IntDotProduct(k=0)
-    with pytest.raises(TypeError, match=r"k must be an int, not 1\.5"):
-        IntDotProduct(k=1.5)  # pyright: ignore[reportArgumentType]
-    with pytest.raises(ValueError, match=r"pipeline must be one of .*, not 9"):
-        IntDotProduct(k=4, pipeline=9)
+    with pytest.raises(ValueError, match=r"pipeline must be one of 0, 1, 2, 3, 4, not 9"):
+        IntDotProduct(spec=IntDotSpec(k=4), pipeline=9)
+    with pytest.raises(ValueError, match="multiplier must be one of booth, dsp, not 'lut'"):
+        IntDotProduct(spec=IntDotSpec(k=4), multiplier="lut")

@@ -19,7 +19,7 @@ import numpy as np
 from vitruvian.golden.cube import mmad
 from vitruvian.golden.fp import from_float, to_float
 from vitruvian.hdl.cube import CONFIGS, MatrixUnitConfig
-from vitruvian.hdl.cube.config import DATAFLOWS
+from vitruvian.hdl.cube.choices import DATAFLOWS
 from vitruvian.sim.rtl import BuildError, ToolError
 from vitruvian.sim.rtl.cube import matmul
 

@@ -22,7 +22,7 @@ from vitruvian.flows import figures
 from vitruvian.flows.report import markdown
 from vitruvian.hdl.catalogue import PARTS, UNITS
 from vitruvian.hdl.cube import CONFIGS
-from vitruvian.hdl.cube.config import DATAFLOWS
+from vitruvian.hdl.cube.choices import DATAFLOWS
 from vitruvian.validate import one_of
 
 __all__ = ["FOLDER", "generate", "port_rows", "update"]

@@ -28,8 +28,8 @@ def names(modules: list[str]) -> dict[str, Any]:
     for name in modules:
         module = importlib.import_module(name)
         children = [
-            importlib.import_module(f"{name}.{child.name}")
-            for child in pkgutil.iter_modules(getattr(module, "__path__", []))
+            importlib.import_module(child.name)
+            for child in pkgutil.walk_packages(getattr(module, "__path__", []), f"{name}.")
         ]
         for part in (*children, module):
             public |= {k: v for k, v in vars(part).items() if not k.startswith("_")}

@@ -10,7 +10,6 @@ from amaranth.lib import data, stream, wiring
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.hdl.catalogue.unit import Variant
 from vitruvian.hdl.cube import MatrixUnitConfig
-from vitruvian.hdl.fp.intdot import IntDotProduct
 from vitruvian.hdl.mma.issue import opcodes_of
 from vitruvian.hdl.mma.unit import MmaUnit
 from vitruvian.hdl.simd2.intconfig import IntConfig
@@ -149,10 +148,7 @@ def _arithmetic(component: Any) -> Iterator[str]:
 
 def _specs(component: Any) -> dict[str, Any]:
     """Return precision -> parameter object; a dot product has one entry with an empty name."""
-    if isinstance(component, IntDotProduct):
-        names = ("k", "signed_a", "signed_b", "saturate")
-        return {"": IntDotSpec(**{name: getattr(component, name) for name in names})}
-    if isinstance(getattr(component, "spec", None), DotSpec):
+    if isinstance(getattr(component, "spec", None), DotSpec | IntDotSpec):
         return {"": component.spec}
     config = getattr(component, "config", None)
     if isinstance(config, MatrixUnitConfig):

@@ -5,7 +5,7 @@ from typing import Any
 from amaranth.lib import wiring
 
 from vitruvian.golden.fp.formats import FORMATS
-from vitruvian.golden.fp.spec import PRESETS, DotSpec
+from vitruvian.golden.fp.spec import PRESETS, DotSpec, IntDotSpec
 from vitruvian.hdl.catalogue.options import MULTIPLIER, PIPELINE, with_defaults
 from vitruvian.hdl.catalogue.unit import Configuration, Part, Unit, flag, named, number
 from vitruvian.hdl.fp.dot import DotProduct
@@ -107,14 +107,14 @@ _CHECKED = (
 
 
 def _int_dot(c: Configuration) -> tuple[type[wiring.Component], dict[str, Any]]:
-    return IntDotProduct, {
-        "k": c["k"],
-        "signed_a": not c["unsigned_a"],
-        "signed_b": not c["unsigned_b"],
-        "saturate": c["saturate"],
-        "pipeline": c["pipeline"],
-        "multiplier": c["multiplier"] or "booth",
-    }
+    spec = IntDotSpec(
+        k=c["k"],
+        signed_a=not c["unsigned_a"],
+        signed_b=not c["unsigned_b"],
+        saturate=c["saturate"],
+    )
+    parameters = {"spec": spec, "pipeline": c["pipeline"]}
+    return IntDotProduct, parameters | {"multiplier": c["multiplier"] or "booth"}
 
 
 UNITS = (

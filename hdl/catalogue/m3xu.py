@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from vitruvian.golden.simd2.op import Op
 from vitruvian.hdl.cube import MatrixUnitConfig
-from vitruvian.hdl.cube.config import WIDE
+from vitruvian.hdl.cube.choices import WIDE
 
 __all__ = ["REPORTED", "TABLE", "VARIANTS", "variant"]
 

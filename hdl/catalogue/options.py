@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from vitruvian.hdl.catalogue.unit import Configuration, Option, number
-from vitruvian.hdl.fp.core import PIPELINES
-from vitruvian.hdl.fp.multiply import MULTIPLIERS
+from vitruvian.hdl.fp.parts.multiply import MULTIPLIERS
+from vitruvian.hdl.fp.parts.pipeline import PIPELINES
 from vitruvian.validate import one_of
 
 __all__ = ["MULTIPLIER", "NO_SHAPE", "PIPELINE", "SHAPE", "given", "with_defaults"]

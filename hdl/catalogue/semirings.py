@@ -125,12 +125,12 @@ CHECKED: tuple[Configuration, ...] = (
     *(
         {"size": 2, "slots": None, **changes}
         for changes in (
-            {"k": 8, "pipeline": 4},
+            {"pipeline": 4},
             {"operations": "mma-minplus", "pipeline": 0},
             {"operations": "minplus-maxplus", "pipeline": 2},
             {"k": 3, "operations": "maxmul-minmax", "pipeline": 1},
             {"k": 2, "operations": "maxmin-orand"},
-            {"sparse": True},
+            {"operations": "mma-minplus-maxmul", "sparse": True},
             {"k": 8, "operations": "mma-minmul-addnorm", "sparse": True, "dataflow": "systolic"},
             {"k": 8, "operations": "mma-addnorm", "dataflow": "systolic"},
         )

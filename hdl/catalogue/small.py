@@ -10,7 +10,7 @@ from vitruvian.hdl.catalogue.unit import Configuration, Unit, flag, named, numbe
 from vitruvian.hdl.fp.add import Adder
 from vitruvian.hdl.fp.compare import Compare, MinMax
 from vitruvian.hdl.fp.convert import Converter
-from vitruvian.hdl.fp.multiplier_unit import Multiplier
+from vitruvian.hdl.fp.mul import Multiplier
 
 __all__ = ["UNITS"]
 

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from vitruvian.golden.m3xu.precision import PRECISIONS as M3XU
 
 from ..fp.multidot import choose, widen_exponent
-from ..fp.unpack import Unpacked, unpack
+from ..fp.parts.unpack import Unpacked, unpack
 from ..simd2.pair import ASSIGNMENT_BITS, chosen_bits
 from .config import MatrixUnitConfig
 from .ports import operand_layouts, step_layout

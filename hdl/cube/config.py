@@ -2,31 +2,19 @@
 
 from dataclasses import dataclass, fields
 
-from vitruvian.golden.fp.formats import FORMATS, FloatFormat, as_format
+from vitruvian.golden.fp.formats import FORMATS, FloatFormat
 from vitruvian.golden.fp.spec import PRESETS, DotSpec, IntDotSpec
 from vitruvian.golden.m3xu.precision import PRECISIONS as M3XU
 from vitruvian.golden.simd2.op import PARTS, Op
-from vitruvian.validate import check_int, one_of
+from vitruvian.validate import one_of
 
-from ..fp.core import PIPELINES
-from ..fp.multiply import check_multiplier
+from ..fp.parts.pipeline import PIPELINES
 from ..parameters import without_booth
 from ..simd2.mode import operations_of
-from .operations import check_operations, check_pair_lanes
+from .checks import check_combination, check_parameters
+from .choices import INT8, LANE_BITS, NARROW, PRECISIONS, WIDE
 
-__all__ = ["ASSIGNMENTS", "CONFIGS", "DATAFLOWS", "PRECISIONS", "WIDE", "MatrixUnitConfig"]
-
-INT8 = "int8"
-#: The precisions whose significands fit into 11-bit multipliers.
-NARROW = ("fp16", "bf16", "tf32", "fp8e4m3", "fp8e5m2", INT8)
-#: The precisions that may need several lanes and steps (M³XU; Zhang 2024, chapter 2).
-WIDE = ("fp32", "fp32c", "fp64")
-#: All precisions that a unit can have, in the order of their codes.
-PRECISIONS = (*NARROW, *WIDE)
-DATAFLOWS = ("broadcast", "systolic")
-#: The positions at which operands are decoded and assigned to the lanes.
-ASSIGNMENTS = ("element", "edge", "pipelined")
-_LANE_BITS = 16
+__all__ = ["CONFIGS", "MatrixUnitConfig"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,79 +98,26 @@ class MatrixUnitConfig:
     __repr__ = without_booth
 
     def __post_init__(self):
-        for name in ("m", "n", "k"):
-            check_int(name, getattr(self, name), 1, 64)
-        if self.slots is not None:
-            check_int("slots", self.slots, 1, 64)
-        check_int("pipeline", self.pipeline, min(PIPELINES), max(PIPELINES))
-        one_of("dataflow", self.dataflow, DATAFLOWS)
-        presets = [name for name in PRESETS if name != "exact"]
-        one_of("preset", self.preset, presets)
-        if not isinstance(self.saturate, bool):
-            raise TypeError(f"saturate must be True or False, not {self.saturate!r}")
-        check_multiplier(self.multiplier)
-        self._check_precisions()
-        self._check_operations()
-        self._check_lanes()
+        check_parameters(self)
+        self._resolve()
+        check_combination(self)
 
-    def _check_precisions(self) -> None:
-        names = self.precisions
-        if isinstance(names, str) or not names or len(set(names)) != len(names):
-            raise ValueError(f"precisions must be different names, at least one, not {names!r}")
-        for name in names:
-            one_of("precision", name, PRECISIONS)
-        object.__setattr__(self, "precisions", tuple(p for p in PRECISIONS if p in names))
-        if "tf32" in names and self.k % 2:
-            raise ValueError(f"k must be even with tf32, which takes two lanes, not {self.k!r}")
-        output = as_format(self.output, "output")
-        if INT8 in names and output.storage_bits != 32:
-            raise ValueError(f"output must have 32 bits with int8, not {self.output!r}")
+    def _resolve(self) -> None:
+        """Put precisions and operations into their order, and set the default assignment.
 
-    def _check_operations(self) -> None:
-        if isinstance(self.operations, str):
-            raise ValueError(f"operations must be different names, not {self.operations!r}")
-        chosen = operations_of(self.operations)
-        object.__setattr__(self, "operations", tuple(op.mnemonic for op in chosen))
-        if not isinstance(self.sparsity, bool):
-            raise TypeError(f"sparsity must be True or False, not {self.sparsity!r}")
-        object.__setattr__(self, "assignment", check_operations(self))
+        No other parameter is changed. Everything else that follows from the parameters is a
+        property.
+        """
 
-    def _check_lanes(self) -> None:
-        # The lanes depend on precisions and operations, so this check comes last.
+        def resolve(name: str, value: object) -> None:
+            object.__setattr__(self, name, value)  # the dataclass is frozen
+
+        resolve("precisions", tuple(name for name in PRECISIONS if name in self.precisions))
+        ops = operations_of(self.operations)  # raises ValueError if a name is unknown or repeated
+        resolve("operations", tuple(op.mnemonic for op in ops))
         if self.assignment is None:
-            wide = any(name in WIDE for name in self.precisions)
-            object.__setattr__(self, "assignment", "edge" if wide else "element")
-        one_of("assignment", self.assignment, ASSIGNMENTS)
-        inner = self.assignment == "element"
-        allowed = NARROW if inner else (*M3XU, INT8)
-        if not inner and not self.floats:
-            raise ValueError(
-                f"assignment must be 'element' without a floating precision, "
-                f"not {self.assignment!r}"
-            )
-        for name in self.precisions:
-            if name not in allowed:
-                raise ValueError(
-                    f"precision must be one of {', '.join(allowed)} "
-                    f"with assignment {self.assignment!r}, not {name!r}"
-                )
-        if self.multiplier_bits is not None:
-            if inner:
-                raise ValueError(
-                    "multiplier_bits must be None where elements decode, "
-                    f"not {self.multiplier_bits!r}"
-                )
-            check_int("multiplier_bits", self.multiplier_bits, self._one_step_bits, 64)
-        if self.window is not None:
-            if self.preset != "ieee" and not self._ieee:
-                raise ValueError(
-                    f"window must be None with preset {self.preset}, not {self.window!r}"
-                )
-            check_int("window", self.window, self._own_window, 128)
-        if self.complex_precisions and self.slot_count % 2:
-            raise ValueError(f"slots must be even with fp32c, not {self.slots!r}")
-        _ = self.float_specs  # raises ValueError if the preset or the lanes rule out a precision
-        check_pair_lanes(self)
+            edge = self.semirings or any(name in WIDE for name in self.precisions)
+            resolve("assignment", "edge" if edge else "element")
 
     # Operations
 
@@ -234,7 +169,7 @@ class MatrixUnitConfig:
         """Return the number of real products in the sum of one beat in this precision."""
         if precision in self.wide:
             return M3XU[precision].terms(self.k, self.lane_bits)
-        return _LANE_BITS * self.k // self.operand_bits(precision)
+        return LANE_BITS * self.k // self.operand_bits(precision)
 
     def spec(self, precision: str) -> DotSpec | IntDotSpec:
         """Return the arithmetic of an element in one beat, in the form that golden takes.
@@ -252,30 +187,32 @@ class MatrixUnitConfig:
     @property
     def float_specs(self) -> dict[str, DotSpec]:
         """The arithmetic (``spec``) of every floating-point precision."""
-        window = self.window or self._own_window
+        window = self.window or self.least_window
         return {
             name: DotSpec(input=spec.input, output=spec.output, k=spec.k, window=window)
-            if name in self._ieee
+            if name in self.ieee_floats
             else spec
             for name, spec in self._plain_specs.items()
         }
 
     @property
-    def _ieee(self) -> tuple[str, ...]:
+    def ieee_floats(self) -> tuple[str, ...]:
         """The floating-point precisions with ``ieee`` accuracy; those in ``WIDE`` always are."""
-        plain = not PRESETS[self.preset].rows
-        return tuple(name for name in self.floats if plain or name in WIDE)
+        machine = PRESETS[self.preset].is_machine
+        return tuple(name for name in self.floats if not machine or name in WIDE)
 
     @property
     def chopped(self) -> tuple[str, ...]:
         """The precisions that follow a machine's preset in a unit that is ``ieee`` in others."""
-        return tuple(name for name in self.floats if self._ieee and name not in self._ieee)
+        return tuple(
+            name for name in self.floats if self.ieee_floats and name not in self.ieee_floats
+        )
 
     @property
     def _plain_specs(self) -> dict[str, DotSpec]:
         """The preset's arithmetic of every floating-point precision by itself."""
         return {
-            p: PRESETS["ieee" if p in self._ieee else self.preset].spec(
+            p: PRESETS["ieee" if p in self.ieee_floats else self.preset].spec(
                 M3XU[p].format.name if p in M3XU else p,
                 self.result_format(p).name,
                 k=self.terms(p),
@@ -298,15 +235,15 @@ class MatrixUnitConfig:
         return tuple(p for p in self.floats if self.result_bits(p) < self.word_bits)
 
     @property
-    def _own_window(self) -> int:
+    def least_window(self) -> int:
         """The widest window that a precision with ``ieee`` accuracy needs."""
         specs = self._plain_specs
-        return max((specs[name].window or 0 for name in self._ieee), default=0)
+        return max((specs[name].window or 0 for name in self.ieee_floats), default=0)
 
     # Lanes and steps (M³XU)
 
     @property
-    def _one_step_bits(self) -> int:
+    def one_step_bits(self) -> int:
         """The widest significand among the precisions in ``NARROW``."""
         narrow = [M3XU[p].format for p in self.floats if p in M3XU and p not in WIDE]
         return max((format.fraction_bits + 1 for format in narrow), default=4)
@@ -317,7 +254,7 @@ class MatrixUnitConfig:
         if self.multiplier_bits is not None:
             return self.multiplier_bits
         wide = [M3XU[p].format.fraction_bits + 1 for p in self.floats if p in WIDE]
-        return max([self._one_step_bits, *(-(-bits // 2) for bits in wide)])
+        return max([self.one_step_bits, *(-(-bits // 2) for bits in wide)])
 
     @property
     def lanes(self) -> int:
@@ -334,7 +271,7 @@ class MatrixUnitConfig:
         """
         bits = self.lane_bits
         pairs = [M3XU[p].format.fraction_bits + 1 for p in self.wide if self.limbs(p) == 2]
-        if pairs and max(pairs) == 2 * bits and bits % 2 == 0 and bits > self._one_step_bits:
+        if pairs and max(pairs) == 2 * bits and bits % 2 == 0 and bits > self.one_step_bits:
             return (bits - 1, bits + 1) * (self.lanes // 2)
         return (bits,) * self.lanes
 
@@ -378,7 +315,7 @@ class MatrixUnitConfig:
     def bus_bits(self) -> int:
         """Bits of a row of A in one beat, and of a column of B without sparsity."""
         wide = [self.terms(p) * self.operand_bits(p) for p in self.wide]
-        return max([_LANE_BITS * self.k, *wide])
+        return max([LANE_BITS * self.k, *wide])
 
     @property
     def b_bus_bits(self) -> int:

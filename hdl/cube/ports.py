@@ -13,7 +13,8 @@ from ..m3xu.lanes import bus_layout
 from ..simd2.mode import bits_layout
 from ..simd2.operand import lane_layout
 from ..simd2.pair import ASSIGNMENT_BITS, ELEMENT_BITS, chosen_layout
-from .config import INT8, MatrixUnitConfig
+from .choices import INT8
+from .config import MatrixUnitConfig
 
 __all__ = [
     "Start",

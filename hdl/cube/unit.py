@@ -11,7 +11,8 @@ from ..simd2.mode import decoded
 from ..simd2.operand import Decode, Spread
 from ..simd2.pair import ASSIGNMENT_BITS, ELEMENT_BITS
 from .assign import DataAssignment
-from .config import INT8, MatrixUnitConfig
+from .choices import INT8
+from .config import MatrixUnitConfig
 from .control import Sequencer
 from .element import ProcessingElement
 from .grid import Grid

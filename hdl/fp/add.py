@@ -9,10 +9,10 @@ from amaranth.lib.wiring import In, Out
 from vitruvian.golden.fp.formats import FloatFormat, as_format
 from vitruvian.validate import one_of
 
-from .align import shift_right
-from .finish import ROUNDINGS, Exact, finish
-from .pipeline import PipelineStages
-from .unpack import unpack
+from .core.finish import ROUNDINGS, Exact, finish
+from .parts.align import shift_right
+from .parts.pipeline import PipelineStages, check_pipeline
+from .parts.unpack import unpack
 
 __all__ = ["Adder"]
 
@@ -89,7 +89,7 @@ class Adder(wiring.Component):
         if not holds:
             raise ValueError(f"output must hold every {f} number, not {out.name!r}")
         one_of("rounding", rounding, ROUNDINGS)
-        one_of("pipeline", pipeline, tuple(_STAGES))
+        check_pipeline(pipeline, _STAGES)
         self.rounding, self.pipeline, self.latency = rounding, pipeline, pipeline
         super().__init__(
             {

@@ -8,8 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from vitruvian.golden.fp.formats import FloatFormat, as_format
 
-from .finish import store
-from .unpack import unpack
+from .parts.unpack import store, unpack
 
 __all__ = ["Compare", "MinMax"]
 

@@ -9,10 +9,10 @@ from amaranth.lib.wiring import In, Out
 from vitruvian.golden.fp.formats import FORMATS, INT_FORMATS, FloatFormat, IntFormat
 from vitruvian.validate import one_of
 
-from .align import shift_right
-from .finish import ROUNDINGS, Exact, finish
-from .pipeline import PipelineStages
-from .unpack import unpack
+from .core.finish import ROUNDINGS, Exact, finish
+from .parts.align import shift_right
+from .parts.pipeline import PipelineStages, check_pipeline
+from .parts.unpack import unpack
 
 __all__ = ["Converter"]
 
@@ -75,7 +75,7 @@ class Converter(wiring.Component):
         if isinstance(self.source, IntFormat) and isinstance(self.target, IntFormat):
             raise ValueError(f"target must be a floating-point format, not {self.target.name!r}")
         one_of("rounding", rounding, ROUNDINGS)
-        one_of("pipeline", pipeline, tuple(_STAGES))
+        check_pipeline(pipeline, _STAGES)
         self.rounding, self.saturate = rounding, bool(saturate)
         self.pipeline = self.latency = pipeline
         super().__init__({"a": In(_bits(self.source)), "d": Out(_bits(self.target))})

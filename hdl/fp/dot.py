@@ -5,13 +5,12 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from vitruvian.golden.fp.spec import DotSpec
-from vitruvian.validate import one_of
 
-from .core import PIPELINES, DotCore
-from .geometry import Geometry, Lane, with_floor
-from .multiply import check_multiplier, multiply
-from .pipeline import PipelineStages
-from .unpack import Unpacked, unpack
+from .core.dotcore import DotCore
+from .core.geometry import Geometry, Lane, with_floor
+from .parts.multiply import check_multiplier, multiply
+from .parts.pipeline import PIPELINES, PipelineStages, check_pipeline
+from .parts.unpack import Unpacked, unpack
 
 __all__ = ["DotProduct", "geometry_of", "lane", "product_lane"]
 
@@ -74,7 +73,7 @@ def lane(m: Module, a: Unpacked, b: Unpacked, significand: Value, fraction: int,
 
 def geometry_of(spec: DotSpec) -> Geometry:
     """Return the widths of a dot product that has a window."""
-    a, b = spec.input, spec.input_b or spec.input
+    a, b = spec.input, spec.input_b
     assert spec.window is not None
     bias = a.bias + b.bias
     geometry = Geometry(
@@ -99,8 +98,8 @@ class DotProduct(wiring.Component):
     spec : DotSpec
         Formats, K, window, truncation and rounding.
     pipeline : int
-        Number of register ranks, 0 (combinational) to 4. ``hdl.fp.core.PIPELINES`` lists their
-        positions.
+        Number of register ranks, 0 (combinational) to 4. ``PIPELINES`` in
+        ``hdl.fp.parts.pipeline`` lists their positions.
     multiplier : {"booth", "dsp"}
         ``booth``: Booth rows and carry-save trees, for standard cells. ``dsp``: ``*`` and ``+``,
         for the DSP blocks of an FPGA.
@@ -131,18 +130,17 @@ class DotProduct(wiring.Component):
     d: Signal
 
     def __init__(self, *, spec: DotSpec, pipeline: int = 0, multiplier: str = "booth"):
-        one_of("pipeline", pipeline, sorted(PIPELINES))
+        check_pipeline(pipeline)
         if spec.window is None:
             raise ValueError("spec must have a window; without one use ExactDotProduct")
         self.spec = spec
         self.multiplier = check_multiplier(multiplier)
         self.pipeline = pipeline
         self.latency = pipeline
-        self._b_format = spec.input_b or spec.input
         super().__init__(
             {
                 "a": In(data.ArrayLayout(spec.input.storage_bits, spec.k)),
-                "b": In(data.ArrayLayout(self._b_format.storage_bits, spec.k)),
+                "b": In(data.ArrayLayout(spec.input_b.storage_bits, spec.k)),
                 "c": In(spec.output.storage_bits),
                 "d": Out(spec.output.storage_bits),
             }
@@ -156,11 +154,11 @@ class DotProduct(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         spec = self.spec
-        fraction = spec.input.fraction_bits + self._b_format.fraction_bits
+        fraction = spec.input.fraction_bits + spec.input_b.fraction_bits
         lanes = []
         for k in range(spec.k):
             a = unpack(m, Value.cast(self.a[k]), spec.input, name=f"a{k}")
-            b = unpack(m, Value.cast(self.b[k]), self._b_format, name=f"b{k}")
+            b = unpack(m, Value.cast(self.b[k]), spec.input_b, name=f"b{k}")
             name, multiplier = f"p{k}", self.multiplier
             lanes.append(product_lane(m, a, b, fraction=fraction, name=name, multiplier=multiplier))
         core = DotCore(

@@ -7,13 +7,13 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from vitruvian.golden.fp.spec import DotSpec
-from vitruvian.validate import one_of
 
-from .carrysave import Row, add_plainly, add_rows, reduce_rows
-from .core import DotCore, Geometry, Lane
-from .multiply import check_multiplier, multiply
-from .pipeline import PipelineStages
-from .unpack import Unpacked, unpack
+from .core.dotcore import DotCore
+from .core.geometry import Geometry, Lane
+from .parts.carrysave import Row, add_plainly, add_rows, reduce_rows
+from .parts.multiply import check_multiplier, multiply
+from .parts.pipeline import PipelineStages, check_pipeline
+from .parts.unpack import Unpacked, unpack
 
 __all__ = ["MAX_SUM_BITS", "ExactDotProduct"]
 
@@ -85,7 +85,7 @@ class ExactDotProduct(wiring.Component):
             raise ValueError(f"window must be None, not {spec.window!r}; use DotProduct")
         if spec.rounding != "RNE" or spec.emax_floor is not None:
             raise ValueError("rounding must be RNE without emax_floor, as in preset exact")
-        one_of("pipeline", pipeline, tuple(_STAGES))
+        check_pipeline(pipeline, _STAGES)
         self.multiplier = check_multiplier(multiplier)
         if not spec.output.has_infinity or spec.output.storage_shift:
             raise ValueError(f"output must be fp16, bf16, fp32 or fp64, not {spec.output.name!r}")
@@ -218,8 +218,8 @@ class ExactDotProduct(wiring.Component):
     def _total(self, m: Module, products: list[Lane]) -> Signal:
         """Return the signed sum of all products at their absolute positions.
 
-        Negations work as in ``hdl.fp.core``: an inverted word under an inverted sign bit, ones in
-        free columns of the tree, and one constant that corrects all inverted signs.
+        Negations work as in ``hdl.fp.core.dotcore``: an inverted word under an inverted sign bit,
+        ones in free columns of the tree, and one constant that corrects all inverted signs.
         """
         bits, width = self.product_bits, self.magnitude_bits + 1
         rows: list[Row] = []

@@ -6,12 +6,11 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from vitruvian.validate import one_of
+from vitruvian.golden.fp.spec import IntDotSpec
 
-from .carrysave import Row, add_rows, compress, reduce_spans
-from .core import PIPELINES
-from .multiply import check_multiplier
-from .pipeline import PipelineStages
+from .parts.carrysave import Row, add_rows, compress, reduce_spans
+from .parts.multiply import check_multiplier
+from .parts.pipeline import PipelineStages, check_pipeline
 
 __all__ = ["IntDotProduct"]
 
@@ -39,12 +38,8 @@ class IntDotProduct(wiring.Component):
 
     Parameters
     ----------
-    k : int
-        Number of products, at least 1.
-    signed_a, signed_b : bool
-        If True, the operand is int8, otherwise uint8.
-    saturate : bool
-        If True, the exact sum is clipped once to int32. Otherwise it wraps.
+    spec : IntDotSpec
+        Number of products, signs of the operands, and whether the sum saturates or wraps.
     pipeline : int
         Number of register ranks, 0 (combinational) to 4.
     multiplier : {"booth", "dsp"}
@@ -67,10 +62,8 @@ class IntDotProduct(wiring.Component):
 
     Raises
     ------
-    TypeError
-        If ``k`` is not an integer.
     ValueError
-        If ``k`` is less than 1, or if the pipeline depth or the multiplier is unknown.
+        If the pipeline depth or the multiplier is unknown.
     """
 
     if TYPE_CHECKING:
@@ -79,28 +72,16 @@ class IntDotProduct(wiring.Component):
         c: Signal
         d: Signal
 
-    def __init__(
-        self,
-        *,
-        k: int,
-        signed_a: bool = True,
-        signed_b: bool = True,
-        saturate: bool = False,
-        pipeline: int = 0,
-        multiplier: str = "booth",
-    ):
-        if not isinstance(k, int) or isinstance(k, bool):
-            raise TypeError(f"k must be an int, not {k!r}")
-        if k < 1:
-            raise ValueError(f"k must be at least 1, not {k!r}")
-        one_of("pipeline", pipeline, sorted(PIPELINES))
-        self.k, self.signed_a, self.signed_b = k, bool(signed_a), bool(signed_b)
-        self.saturate, self.pipeline, self.latency = bool(saturate), pipeline, pipeline
+    def __init__(self, *, spec: IntDotSpec, pipeline: int = 0, multiplier: str = "booth"):
+        check_pipeline(pipeline, _STAGES)
+        self.spec = spec
+        self.pipeline = pipeline
+        self.latency = pipeline
         self.multiplier = check_multiplier(multiplier)
         super().__init__(
             {
-                "a": In(data.ArrayLayout(8, k)),
-                "b": In(data.ArrayLayout(8, k)),
+                "a": In(data.ArrayLayout(8, spec.k)),
+                "b": In(data.ArrayLayout(8, spec.k)),
                 "c": In(32),
                 "d": Out(32),
             }
@@ -113,9 +94,8 @@ class IntDotProduct(wiring.Component):
         A product's magnitude is at most 255 * 255 < 2**16, so k of them and C, at most 2**31 in
         magnitude, stay below 2**32 in magnitude up to k = 2**15.
         """
-        if not self.saturate:
-            return 32
-        return max(33, 16 + self.k.bit_length() + 1) + (self.k >= 1 << 15)
+        k = self.spec.k
+        return max(33, 16 + k.bit_length() + 1) + (k >= 1 << 15) if self.spec.saturate else 32
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -126,7 +106,7 @@ class IntDotProduct(wiring.Component):
             else self._build_tree(m, stages)
         )
         result: Value = total
-        if self.saturate:
+        if self.spec.saturate:
             fits = (total[31:] == 0) | total[31:].all()
             limit = Cat((~total[-1]).replicate(31), total[-1])
             result = Mux(fits, total[:32], limit)
@@ -138,12 +118,12 @@ class IntDotProduct(wiring.Component):
         """Return C plus one product after the other."""
         c = stages.cross("tree", self.c, "tree_c")
         total: Value = c.as_signed()
-        for k in range(self.k):
+        for k in range(self.spec.k):
             a, b = (
                 word.as_signed() if signed else word
                 for word, signed in (
-                    (Value.cast(self.a[k]), self.signed_a),
-                    (Value.cast(self.b[k]), self.signed_b),
+                    (Value.cast(self.a[k]), self.spec.signed_a),
+                    (Value.cast(self.b[k]), self.spec.signed_b),
                 )
             )
             product = stages.cross("tree", a * b, f"product{k}")
@@ -189,15 +169,17 @@ class IntDotProduct(wiring.Component):
         """
         rows: list[Row] = []
         constant = 0
-        for k in range(0, self.k, 2):
+        for k in range(0, self.spec.k, 2):
             words, selects = self._choices(m, k)
             n = len(words[0])
             for j in range(8):
                 word: Value = Const(0, n)
                 for choice, select in zip(words, selects, strict=True):
                     word = word | (choice & select[j].replicate(n))
-                negative = self.signed_b and j == 7
-                inverted = (1 << (n - 1) if self.signed_a else 0) ^ (-negative & ((1 << n) - 1))
+                negative = self.spec.signed_b and j == 7
+                inverted = (1 << (n - 1) if self.spec.signed_a else 0) ^ (
+                    -negative & ((1 << n) - 1)
+                )
                 row = Signal(n, name=f"row{k}_{j}")
                 m.d.comb += row.eq(word ^ Const(inverted, n))
                 rows.append(Row(value=row, lsb=j))
@@ -210,11 +192,12 @@ class IntDotProduct(wiring.Component):
         Bit j of a select belongs to row j.
         """
         a, b = (
-            [Value.cast(port[i]) for i in range(k, min(k + 2, self.k))] for port in (self.a, self.b)
+            [Value.cast(port[i]) for i in range(k, min(k + 2, self.spec.k))]
+            for port in (self.a, self.b)
         )
         if len(a) == 1:
             return a, b
-        wide = [Cat(x, x[-1] & self.signed_a) for x in a]
+        wide = [Cat(x, x[-1] & self.spec.signed_a) for x in a]
         both = Signal(9, name=f"pair{k}")
         m.d.comb += both.eq(wide[0] + wide[1])
         return [*wide, both], [b[0] & ~b[1], ~b[0] & b[1], b[0] & b[1]]

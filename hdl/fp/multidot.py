@@ -8,16 +8,15 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from vitruvian.golden.fp.formats import FloatFormat
-from vitruvian.golden.fp.spec import DotSpec
-from vitruvian.validate import one_of
+from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 
-from .core import PIPELINES, DotCore
+from .core.dotcore import DotCore
+from .core.geometry import Geometry, Lane, ShortWindow, with_floor
 from .dot import product_lane
-from .geometry import Geometry, Lane, ShortWindow, with_floor
 from .intdot import IntDotProduct
-from .multiply import check_multiplier
-from .pipeline import PipelineStages
-from .unpack import Unpacked, unpack
+from .parts.multiply import check_multiplier
+from .parts.pipeline import PIPELINES, PipelineStages, check_pipeline
+from .parts.unpack import Unpacked, unpack
 
 __all__ = ["MultiDot", "check_floor", "choose", "widen", "widen_exponent"]
 
@@ -81,7 +80,7 @@ class MultiDot(wiring.Component):
         pipeline: int = 0,
         multiplier: str = "booth",
     ):
-        one_of("pipeline", pipeline, sorted(PIPELINES))
+        check_pipeline(pipeline)
         if not specs and not int8_k:
             raise ValueError("specs must name at least one precision, not be empty")
         self.specs, self.int8_k = dict(specs), int8_k
@@ -147,8 +146,7 @@ class MultiDot(wiring.Component):
             results.append(("float", self._build_float(m, select)))
         if self.int8_k:
             m.submodules.int8 = int8 = IntDotProduct(
-                k=self.int8_k,
-                saturate=self.saturate,
+                spec=IntDotSpec(k=self.int8_k, saturate=self.saturate),
                 pipeline=self.pipeline,
                 multiplier=self.multiplier,
             )

@@ -8,15 +8,14 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from vitruvian.golden.fp.spec import DotSpec
-from vitruvian.validate import one_of
 
-from ..fp.core import PIPELINES, DotCore
+from ..fp.core.dotcore import DotCore
+from ..fp.core.geometry import Geometry, ShortWindow, SmallResult, with_floor
 from ..fp.dot import lane
-from ..fp.geometry import Geometry, ShortWindow, SmallResult, with_floor
 from ..fp.multidot import check_floor, choose, widen
-from ..fp.multiply import check_multiplier, multiply
-from ..fp.pipeline import PipelineStages
-from ..fp.unpack import Unpacked, unpack
+from ..fp.parts.multiply import check_multiplier, multiply
+from ..fp.parts.pipeline import PIPELINES, PipelineStages, check_pipeline
+from ..fp.parts.unpack import Unpacked, unpack
 from .lanes import bus_layout, lanes_of
 from .products import limb_products
 
@@ -108,7 +107,7 @@ class LaneDot(wiring.Component):
         pipeline: int = 0,
         multiplier: str = "booth",
     ):
-        one_of("pipeline", pipeline, sorted(PIPELINES))
+        check_pipeline(pipeline)
         if spec.window is None:
             raise ValueError("spec must have a window, not None")
         for checked in (spec, chopped):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from amaranth.hdl import Value
 from amaranth.lib import data
 
-from ..fp.unpack import Unpacked
+from ..fp.parts.unpack import Unpacked
 
 __all__ = ["bus_layout", "lanes_of"]
 

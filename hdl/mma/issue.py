@@ -8,8 +8,9 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from vitruvian.golden.m3xu.isa import FIELDS, Opcode
-from vitruvian.hdl.cube.config import MatrixUnitConfig
-from vitruvian.hdl.cube.ports import Start, beat_layout
+
+from ..cube.config import MatrixUnitConfig
+from ..cube.ports import Start, beat_layout
 
 __all__ = ["Issue", "Plan", "control_layout", "fetch_layout", "opcodes_of", "word_layout"]
 

@@ -8,11 +8,12 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
-from vitruvian.hdl.cube.config import CONFIGS, MatrixUnitConfig
-from vitruvian.hdl.cube.ports import beat_layout, fractal_layout
-from vitruvian.hdl.cube.unit import MatrixUnit
-from vitruvian.hdl.mma.issue import Issue, fetch_layout, word_layout
 from vitruvian.validate import check_int
+
+from ..cube.config import CONFIGS, MatrixUnitConfig
+from ..cube.ports import beat_layout, fractal_layout
+from ..cube.unit import MatrixUnit
+from .issue import Issue, fetch_layout, word_layout
 
 __all__ = ["QUEUE_CYCLES", "UNITS", "MmaUnit"]
 

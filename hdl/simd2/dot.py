@@ -11,14 +11,13 @@ from amaranth.lib.wiring import In, Out
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.simd2.op import PARTS, Op
-from vitruvian.validate import one_of
 
-from ..fp.core import PIPELINES, DotCore
+from ..fp.core.dotcore import DotCore
+from ..fp.core.geometry import Bypass, BypassResult, Geometry, Lane
 from ..fp.dot import geometry_of, lane
-from ..fp.geometry import Bypass, BypassResult, Geometry, Lane
-from ..fp.multiply import check_multiplier, multiply
-from ..fp.pipeline import PipelineStages
-from ..fp.unpack import Unpacked, unpack
+from ..fp.parts.multiply import check_multiplier, multiply
+from ..fp.parts.pipeline import PIPELINES, PipelineStages, check_pipeline
+from ..fp.parts.unpack import Unpacked, unpack
 from .mode import bits, bits_layout, operations_of
 from .operand import check_format, lane_layout
 from .winner import Candidate, Widths, candidate, decode_key, key_of, least
@@ -87,7 +86,7 @@ class SemiringDot(wiring.Component):
         pipeline: int = 0,
         multiplier: str = "booth",
     ):
-        one_of("pipeline", pipeline, sorted(PIPELINES))
+        check_pipeline(pipeline)
         self.operations = operations_of(operations)
         own = (spec.truncate, spec.rounding, spec.zero, spec.emax_floor)
         if own != ("floor", "RNE", "ieee", None) or spec.window is None:

@@ -5,9 +5,11 @@ from dataclasses import dataclass, fields
 from amaranth.lib import data
 
 from vitruvian.golden.simd2.op import Op
+from vitruvian.validate import check_int, one_of
 
-from ..fp.multiply import check_multiplier
+from ..fp.parts.multiply import check_multiplier
 from ..parameters import without_booth
+from .mode import ControlTable
 
 __all__ = ["BITS", "DEPTHS", "IntConfig"]
 
@@ -56,17 +58,11 @@ class IntConfig:
     def __post_init__(self):
         check_multiplier(self.multiplier)
         for name, least in (("m", 1), ("n", 1), ("k", 2)):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool):
-                raise TypeError(f"{name} must be an int, not {value!r}")
-            if value < least:
-                raise ValueError(f"{name} must be at least {least}, not {value!r}")
+            check_int(name, getattr(self, name), least)
         if self.k % 2:
             raise ValueError(f"k must be even, not {self.k!r}")
-        for name, allowed in (("bits", BITS), ("pipeline", DEPTHS)):
-            value = getattr(self, name)
-            if value not in allowed:
-                raise ValueError(f"{name} must be one of {allowed}, not {value!r}")
+        one_of("bits", self.bits, BITS)
+        one_of("pipeline", self.pipeline, DEPTHS)
         if not self.operations or not all(isinstance(op, Op) for op in self.operations):
             raise TypeError(f"operations must be a tuple of Op, not {self.operations!r}")
         if len(set(self.operations)) < len(self.operations):
@@ -169,13 +165,11 @@ class IntConfig:
         }
 
     @property
-    def constant_controls(self) -> dict[str, bool]:
-        """Control bits that have the same value in all operations."""
-        every = [self.control_bits(op) for op in self.operations]
-        return {name: every[0][name] for name in every[0] if len({e[name] for e in every}) == 1}
+    def controls(self) -> ControlTable:
+        """The control bits of all operations."""
+        return ControlTable.of(self.operations, self.control_bits)
 
     @property
     def control_layout(self) -> data.StructLayout:
         """Layout of a stage's control: valid, first, and the bits that are not constant."""
-        names = [n for n in self.control_bits(Op.MMA) if n not in self.constant_controls]
-        return data.StructLayout(dict.fromkeys(("valid", "first", *names), 1))
+        return data.StructLayout(dict.fromkeys(("valid", "first", *self.controls.varying), 1))

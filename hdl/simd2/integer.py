@@ -6,8 +6,8 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..fp.carrysave import Row, add_plainly, add_rows
-from ..fp.pipeline import PipelineStages
+from ..fp.parts.carrysave import Row, add_plainly, add_rows
+from ..fp.parts.pipeline import PipelineStages
 from . import intparts
 from .intconfig import IntConfig
 
@@ -71,7 +71,7 @@ class IntElement(wiring.Component):
 
     def _told(self, stage: int, name: str) -> Value:
         """Return a control bit in a stage; it may be a constant."""
-        constant = self.config.constant_controls.get(name)
+        constant = self.config.controls.constants.get(name)
         if constant is not None:
             return Const(constant, 1)
         return self.control[min(stage, self.config.pipeline)][name]
@@ -363,9 +363,9 @@ class IntTile(wiring.Component):
         """Return the control bits of each stage."""
         config = self.config
         bits: list[Value] = [self.valid, self.first]
-        for name in list(config.control_layout.members)[2:]:
-            codes = [op.code for op in config.operations if config.control_bits(op)[name]]
-            bits.append(Cat(*(self.op == code for code in codes)).any())
+        for name in config.controls.varying:
+            chosen = config.controls.operations_with(name)
+            bits.append(Cat(*(self.op == op.code for op in chosen)).any())
         stages: list[Value] = []
         word: Value = Cat(*bits)
         for stage in range(config.pipeline + 1):

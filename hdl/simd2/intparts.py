@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
-from ..fp.carrysave import Row, add_rows, reduce_rows, reduce_spans
+from ..fp.parts.carrysave import Row, add_rows, reduce_rows, reduce_spans
 
 __all__ = [
     "booth_digits",

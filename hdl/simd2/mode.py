@@ -3,7 +3,8 @@
 The names of the bits are also names in the emitted Verilog.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from amaranth.hdl import Const, Value
 from amaranth.lib import data
@@ -11,8 +12,7 @@ from amaranth.lib import data
 from vitruvian.golden.simd2.op import Op, as_op
 
 __all__ = [
-    "MODES",
-    "SHAPES",
+    "ControlTable",
     "bits",
     "bits_layout",
     "decoded",
@@ -20,11 +20,6 @@ __all__ = [
     "operations_of",
     "shape_of",
 ]
-
-#: The control bits of an element, explained at ``mode_of``.
-MODES = ("semiring", "plus", "larger", "truth", "turn", "norm")
-#: The control bits of an operand decoder, explained at ``shape_of``.
-SHAPES = ("product", "raised", "sum", "turn", "deal")
 
 
 def operations_of(operations: Iterable[Op | str]) -> tuple[Op, ...]:
@@ -81,19 +76,70 @@ def shape_of(op: Op, side: str) -> dict[str, int]:
     }
 
 
-def _tables(operations: Sequence[Op], side: str | None) -> dict[str, list[int]]:
-    """Return for each control bit its values in the operations."""
-    names, of = (MODES, mode_of) if side is None else (SHAPES, lambda op: shape_of(op, side))
-    return {name: [of(op)[name] for op in operations] for name in names}
+@dataclass(frozen=True, kw_only=True)
+class ControlTable:
+    """The value of each control bit in each operation of a unit.
+
+    A bit that has the same value in all operations is constant: it needs no wire and no decoder.
+
+    Attributes
+    ----------
+    values : mapping of str to mapping of Op to int
+        The value of a bit, 0 or 1, by its name and by the operation.
+    """
+
+    values: Mapping[str, Mapping[Op, int]]
+
+    @classmethod
+    def of(
+        cls, operations: Sequence[Op], bits_of: Callable[[Op], Mapping[str, int]]
+    ) -> "ControlTable":
+        """Return the table of a unit.
+
+        Parameters
+        ----------
+        operations : sequence of Op
+            The operations of the unit.
+        bits_of : callable
+            Function that returns all control bits of an operation by name.
+        """
+        rows = {op: bits_of(op) for op in operations}
+        names = rows[operations[0]]
+        return cls(
+            values={name: {op: int(row[name]) for op, row in rows.items()} for name in names}
+        )
+
+    @property
+    def constants(self) -> dict[str, int]:
+        """The bits that have the same value in all operations, and that value."""
+        return {
+            name: next(iter(column.values()))
+            for name, column in self.values.items()
+            if len(set(column.values())) == 1
+        }
+
+    @property
+    def varying(self) -> tuple[str, ...]:
+        """The bits that are not constant."""
+        return tuple(name for name in self.values if name not in self.constants)
+
+    def operations_with(self, name: str) -> list[Op]:
+        """Return the operations that set a bit."""
+        return [op for op, bit in self.values[name].items() if bit]
+
+
+def _table(operations: Sequence[Op], side: str | None) -> ControlTable:
+    """Return the control bits of an element, or those of the decoders of a side."""
+    return ControlTable.of(operations, mode_of if side is None else lambda op: shape_of(op, side))
 
 
 def bits_layout(operations: Sequence[Op], side: str | None = None) -> data.StructLayout:
     """Return the layout of the control bits of an element, or of the decoders of a side.
 
-    A bit that has the same value in all operations is a constant and has a width of 0.
+    A constant bit has a width of 0.
     """
-    tables = _tables(operations, side)
-    return data.StructLayout({name: int(len(set(bit)) > 1) for name, bit in tables.items()})
+    table = _table(operations, side)
+    return data.StructLayout({name: int(name in table.varying) for name in table.values})
 
 
 def bits(operations: Sequence[Op], view: data.View, side: str | None = None) -> dict[str, Value]:
@@ -107,9 +153,11 @@ def bits(operations: Sequence[Op], view: data.View, side: str | None = None) -> 
     side : str, optional
         If given, return the bits of the decoders of this side, otherwise those of an element.
     """
+    table = _table(operations, side)
+    constants = table.constants
     return {
-        name: getattr(view, name) if len(set(bit)) > 1 else Const(bit[0], 1)
-        for name, bit in _tables(operations, side).items()
+        name: Const(constants[name], 1) if name in constants else getattr(view, name)
+        for name in table.values
     }
 
 
@@ -125,9 +173,9 @@ def decoded(operations: Sequence[Op], code: Value, side: str | None = None) -> d
     side : str, optional
         If given, return the bits of the decoders of this side, otherwise those of an element.
     """
+    table = _table(operations, side)
     control: dict[str, Value] = {}
-    for name, table in _tables(operations, side).items():
-        if len(set(table)) > 1:
-            codes = [index for index, bit in enumerate(table) if bit]
-            control[name] = Value.cast(sum((code == index for index in codes), Const(0, 1)).any())
+    for name in table.varying:
+        codes = [operations.index(op) for op in table.operations_with(name)]
+        control[name] = Value.cast(sum((code == index for index in codes), Const(0, 1)).any())
     return control

@@ -21,8 +21,8 @@ from vitruvian.golden.fp.formats import FloatFormat, as_format
 from vitruvian.golden.simd2.op import GROUP, KEPT, PARTS, Op
 from vitruvian.validate import check_int
 
-from ..fp.normalise import normalise
-from ..fp.unpack import unpack
+from ..fp.parts.normalise import normalise
+from ..fp.parts.unpack import unpack
 from .mode import bits, bits_layout, mode_of, operations_of, shape_of
 
 __all__ = ["Decode", "Spread", "check_format", "fixed_bits", "held_layout", "lane_layout"]

@@ -27,9 +27,9 @@ __all__ = [
     "negated_unless_nan",
 ]
 
-#: The bits of ``hdl.simd2.mode.MODES`` that a data assignment uses.
+#: The bits of ``hdl.simd2.mode.mode_of`` that a data assignment uses.
 ASSIGNMENT_BITS = ("semiring", "plus", "larger")
-#: The bits of ``hdl.simd2.mode.MODES`` that an element uses.
+#: The bits of ``hdl.simd2.mode.mode_of`` that an element uses.
 ELEMENT_BITS = ("semiring", "larger", "truth", "turn")
 
 

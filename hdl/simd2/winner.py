@@ -3,18 +3,30 @@
 Every pair of operands gives one *candidate*, the value of its ⊗. A tournament tree finds the least
 candidate (⊕ = max is done as min on negated numbers, see ``hdl.simd2.operand``). Nothing is rounded
 before the tournament: the candidates are exact, and the back end of the dot product rounds the
-winner once.
+winner once. There are four steps:
 
-A candidate uses the registers in which a sum of products keeps a product; a sum a + b has more bits
-than a product and a few registers of its own. Behind the stage ``product`` each candidate becomes a
-*key*. A key is a single word, so that one unsigned comparison decides between two candidates:
+1. ``candidate`` computes ⊗ of one pair, for the registers in which a sum of products keeps a
+   product. A sum a + b has more bits than a product, so it needs a few registers of its own.
+2. ``key_of`` makes a *key* of each candidate, behind the stage ``product``. A key is a single word,
+   so that one unsigned comparison decides between two candidates.
+3. ``least`` finds the least key.
+4. ``decode_key`` converts that key to the number that the back end rounds.
 
-- A key of a product or of an operand is, from the top: a NaN bit, the inverted sign, the exponent,
-  the fraction. The inverted sign puts negative numbers below positive ones, and the NaN bit puts
-  NaNs above all numbers. Among two negative numbers the larger magnitude is the lesser number, so
-  there the answer of the comparison is inverted (``sign_magnitude``).
-- A key of a sum a + b is a fixed-point number with its sign inverted, which has the order of the
-  unsigned numbers already.
+There are two kinds of keys. From the top, their bits are::
+
+    product or operand:   NaN | sign inverted | exponent           | fraction
+    sum a + b:            NaN | sign inverted | fixed-point number | one short | not -0
+
+The NaN bit puts NaNs above all numbers, and the inverted sign puts negative numbers below positive
+ones. The rest depends on the kind:
+
+- A product or an operand is a sign and a magnitude. Among two negative numbers the larger magnitude
+  is the lesser number, so there the answer of the comparison is inverted (``sign_magnitude``).
+- A sum is in two's complement. With the sign inverted, such numbers have the order of unsigned
+  numbers, and no comparison is inverted.
+
+In the key of an infinity, ``key_of`` overwrites the bits below the sign, and ``decode_key``
+recognises the infinity by them (``_SPECIAL``).
 
 The operands of a sum are in ones' complement, because negating them is then only an inversion. The
 adder takes them as two's complement numbers, so its result can be one unit too small. An example
@@ -27,8 +39,8 @@ with small integers, where ~x = -x - 1:
 
 So the result is one short exactly if an operand is negative, and a flag bit below the word says so.
 The flag also makes the order of the keys correct. The pair (2, flag) means 3: it lies above
-(2, no flag), which means 2, and below (3, no flag), which means 3 as well. Of two candidates with
-equal values either may win. One bit more, below the flag, tells -0 from +0.
+(2, no flag), which means 2, and below (3, no flag), which means 3 as well. If two candidates have
+equal values, either may win. One bit more, below the flag, is clear for -0 and set for +0.
 """
 
 from collections.abc import Sequence
@@ -39,15 +51,17 @@ from amaranth.lib import data
 
 from vitruvian.golden.fp.formats import FloatFormat
 
-from ..fp.geometry import BypassResult, Geometry, Lane
+from ..fp.core.geometry import BypassResult, Geometry, Lane
 from .operand import fixed_bits
 
 __all__ = ["Candidate", "Widths", "candidate", "key_of", "least", "less", "decode_key"]
 
-#: Number of top bits of a key that are all ones, or all zeros, for an infinity but for no finite
-#: number: a sign and 12 bits more. The magnitude of a finite sum of two FP16 numbers starts with at
-#: most 11 ones, because the largest is (2^11 - 1)·2^30 units in 41 bits. The exponent of a finite
-#: product is far below all ones.
+#: Number of bits, from the sign down, that tell an infinity from all finite numbers: the sign and
+#: 12 bits more. In a product these 12 bits are ones for either sign. They hold the exponent, 7 bits
+#: for FP16, and the exponent of a finite product is at most 2·(30 + 10) + 1 = 81 of 127. In a sum
+#: they are ones for +∞ and zeros for −∞. The largest finite sum of two FP16 numbers has the
+#: magnitude (2^11 - 1)·2^30 in 41 bits, which is 11 ones and then zeros; so a finite positive sum
+#: never has 12 ones there, and a finite negative one, which is inverted, never has 12 zeros.
 _SPECIAL = 13
 
 
@@ -162,7 +176,8 @@ def candidate(
         carry = a.fixed[-1] & b.fixed[-1]
         m.d.comb += fixed.eq((a.fixed.as_signed() + b.fixed.as_signed() + carry)[: len(fixed)])
         either = a.sign | b.sign
-        # x − x is +0, and −0 if the signs are negated; for a nonzero sum the bit does not matter.
+        # A zero sum is −0 if both operands are −0. If ⊕ is max, the operands were negated, so the
+        # sum x − x, which is +0, has to be −0 here. The bit does not matter for a nonzero sum.
         minus_zero = Mux(mode["turn"], either, a.sign & b.sign)
         total = Cat(~minus_zero, either, fixed[:-1])
         sign = Mux(plus, fixed[-1], sign)
@@ -171,11 +186,14 @@ def candidate(
     word, exponent = product.significand, product.exponent
     if widths.extrema:
         above = Signal(name=f"{name}_a_above_b")
+        # The operands as keys without a NaN bit: the larger one becomes the candidate, and a NaN
+        # only if both are NaNs.
         x, y = (Cat(z.significand[:-1], z.exponent, ~z.sign) for z in (a, b))
         lower = _is_less(y, x, sign_magnitude=Const(1, 1))
         m.d.comb += above.eq(b.nan | (lower & ~a.nan))
         chosen = Mux(above, x, y)
         f = widths.format.fraction_bits
+        # Written as a product in [1, 2), the operand needs no other path behind the registers.
         hidden = chosen[f:-1].any()
         operand = Cat(Const(0, f), chosen[:f], hidden, Const(0, 1))
         word = _or(word, operand & larger.replicate(len(operand)))
@@ -222,6 +240,7 @@ def key_of(m: Module, kept: Candidate, *, widths: Widths, mode: dict[str, Value]
         exponent = (exponent + word[-1])[: widths.exponent]
         fraction = Mux(word[-1] | plus, word[:-1], Cat(Const(0, 1), word[:-2]))
     number = Cat(kept.low, fraction, exponent)
+    # An infinity: ones, but zeros for −∞ as a sum, see ``_SPECIAL``.
     ones = kept.inf & (top | ~plus)
     zeros = kept.inf & ~top & plus
     upper = (number[1 - _SPECIAL :] | ones.replicate(_SPECIAL - 1)) & ~zeros.replicate(_SPECIAL - 1)
@@ -335,6 +354,7 @@ def decode_key(
         field = number[-1 - widths.exponent : -1]
         fraction = number[-1 - widths.exponent - widths.fraction : -1 - widths.exponent]
         word = Cat(Const(0, geometry.window - len(fraction)), fraction, field.any())
+        # The bit of weight 1, ``field.any()``, is 0 for a zero only, whose field is 0.
         magnitudes.append((~fixed, word))
         # Normalised subnormal numbers have exponents down to 1 - fraction_bits; the operands'
         # exponents are therefore ``fraction_bits`` higher than the format's.

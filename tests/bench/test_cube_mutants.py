@@ -7,7 +7,7 @@ from amaranth.hdl import ClockDomain, ClockSignal, Const, DomainRenamer, Module
 
 import vitruvian.hdl.cube.control
 import vitruvian.hdl.cube.unit
-import vitruvian.hdl.fp.core
+import vitruvian.hdl.fp.core.dotcore
 from vitruvian.hdl.cube import MatrixUnit
 from vitruvian.hdl.cube.control import Sequencer, SlotQueue
 from vitruvian.sim.bench.cube.bench_unit import configuration
@@ -91,8 +91,8 @@ def test_a_mutant_of_the_control_fails(monkeypatch, module, name, mutant, failin
 
 
 shift_right, round_and_pack = (
-    vitruvian.hdl.fp.core.shift_right,
-    vitruvian.hdl.fp.core.round_and_pack,
+    vitruvian.hdl.fp.core.dotcore.shift_right,
+    vitruvian.hdl.fp.core.dotcore.round_and_pack,
 )
 
 
@@ -118,7 +118,7 @@ def ties_away_from_even(m, number, **rest):
     ids=lambda value: getattr(value, "__name__", None),
 )
 def test_a_mutant_of_the_arithmetic_fails(monkeypatch, name, mutant):
-    monkeypatch.setattr(vitruvian.hdl.fp.core, name, mutant)
+    monkeypatch.setattr(vitruvian.hdl.fp.core.dotcore, name, mutant)
     result = failures(ARITHMETIC)
     message = result.failures.get("random_traffic", "")
     assert "golden" in message and "seed" in message, result.log[-2000:]

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from vitruvian.golden.fp import IntDotSpec
 from vitruvian.hdl.cube import CONFIGS, MatrixUnit
 from vitruvian.hdl.fp.intdot import IntDotProduct
 from vitruvian.sim import rtl
@@ -38,7 +39,7 @@ def test_equal_pieces_have_one_name(monkeypatch):
 
 
 def test_a_design_without_repetition_is_left_alone():
-    text = to_verilog(IntDotProduct(k=4))
+    text = to_verilog(IntDotProduct(spec=IntDotSpec(k=4)))
     assert pieces.split(text, "top") == (text, {})
     assert pieces.split(text, "other") == (text, {})
 

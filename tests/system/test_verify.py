@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from amaranth.hdl import Cat, Const
 
-import vitruvian.hdl.fp.core
+import vitruvian.hdl.fp.core.dotcore
 from vitruvian import workers
 from vitruvian.cli import build_parser, main
 from vitruvian.golden.fp import PRESETS, convert, fused_dot
@@ -103,7 +103,9 @@ def ties_always_up(original):
 )
 def test_a_mutation_of_the_datapath_is_found(monkeypatch, name, fault, preset):
     spec = PRESETS[preset].spec("fp16", "fp32", k=4)
-    monkeypatch.setattr(vitruvian.hdl.fp.core, name, fault(getattr(vitruvian.hdl.fp.core, name)))
+    monkeypatch.setattr(
+        vitruvian.hdl.fp.core.dotcore, name, fault(getattr(vitruvian.hdl.fp.core.dotcore, name))
+    )
     assert mismatches(spec) > 0
 
 

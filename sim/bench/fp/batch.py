@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from vitruvian.golden.fp import DotSpec, fused_dot, int_dot
+from vitruvian.golden.fp import DotSpec, IntDotSpec, fused_dot, int_dot
 from vitruvian.hdl.catalogue import UNITS
 from vitruvian.hdl.catalogue.dots import dot_spec
 from vitruvian.hdl.catalogue.unit import Configuration
@@ -79,41 +79,35 @@ def run_dot(
 
 
 def run_int_dot(
+    spec: IntDotSpec,
     vectors: int,
     seed: int,
     *,
-    k: int,
-    signed_a: bool,
-    signed_b: bool,
-    saturate: bool,
     pipeline: int,
     unit: Callable[..., Any] = IntDotProduct,
-    **more: Any,
+    **options: Any,
 ) -> Result:
     """Compare ``IntDotProduct`` with ``int_dot``.
 
     Parameters
     ----------
+    spec : IntDotSpec
     vectors, seed : int
         Number of vectors, and seed of the stimuli.
-    k : int
-        Number of terms.
-    signed_a, signed_b, saturate : bool
-        Options of the unit.
     pipeline : int
         Number of pipeline registers.
     unit : callable
         Class of the unit.
-    **more
+    **options
         Further parameters of the unit.
     """
-    options: dict[str, Any] = {"signed_a": signed_a, "signed_b": signed_b, "saturate": saturate}
-    model = compile_unit(unit, k=k, pipeline=pipeline, **options, **more)
-    a, b, c = int_vectors(k, signed_a, signed_b, vectors, seed=seed)
+    model = compile_unit(unit, spec=spec, pipeline=pipeline, **options)
+    a, b, c = int_vectors(spec.k, spec.signed_a, spec.signed_b, vectors, seed=seed)
+    signs = {"signed_a": spec.signed_a, "signed_b": spec.signed_b, "saturate": spec.saturate}
     return compare(
-        f"int_dot K={k}",
+        f"int_dot K={spec.k}",
         got=model.run(a=a, b=b, c=c),
-        expected=np.asarray(int_dot(a, b, c, **options)).astype(np.int32).view(np.uint32),
+        expected=np.asarray(int_dot(a, b, c, **signs)).astype(np.int32).view(np.uint32),
         operands={"a": a, "b": b, "c": c},
         seed=seed,
     )
@@ -135,14 +129,13 @@ def checks() -> Iterator[Check]:
     for partial_configuration in _INTDOT.checked:
         c = _INTDOT.default(partial_configuration)
         _, parameters = _INTDOT.component(c)
-        operands = (
-            f"{'uint8' if c['unsigned_a'] else 'int8'}×{'uint8' if c['unsigned_b'] else 'int8'}"
-        )
-        mode = "saturate" if c["saturate"] else "wrap"
+        spec = parameters.pop("spec")
+        operands = "×".join("int8" if x else "uint8" for x in (spec.signed_a, spec.signed_b))
+        mode = "saturate" if spec.saturate else "wrap"
         yield Check(
             unit="fp.IntDotProduct",
-            configuration=f"{operands}→int32 {mode} K={c['k']} pipeline={c['pipeline']}{_kind(c)}",
-            run=partial(run_int_dot, **parameters),
+            configuration=f"{operands}→int32 {mode} K={spec.k} pipeline={c['pipeline']}{_kind(c)}",
+            run=partial(run_int_dot, spec, **parameters),
         )
 
 

@@ -25,7 +25,7 @@ from vitruvian.hdl.catalogue import UNITS
 from vitruvian.hdl.fp.add import Adder
 from vitruvian.hdl.fp.compare import MinMax
 from vitruvian.hdl.fp.convert import Converter
-from vitruvian.hdl.fp.multiplier_unit import Multiplier
+from vitruvian.hdl.fp.mul import Multiplier
 from vitruvian.sim.rtl import CompiledModel, compile
 from vitruvian.sim.verify.check import Check
 from vitruvian.sim.verify.compare import Result, compare

@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-import vitruvian.hdl.fp.core
+import vitruvian.hdl.fp.core.dotcore
 from vitruvian.cli import main
 from vitruvian.flows import fpga, verilog
 from vitruvian.flows.synth import SynthesisError
 from vitruvian.flows.units import variants
-from vitruvian.hdl.fp.carrysave import reduce_rows
+from vitruvian.hdl.fp.parts.carrysave import reduce_rows
 
 
 def _variant(unit, **options):
@@ -31,7 +31,7 @@ def test_a_dot_product_takes_a_dsp_block_for_each_product(monkeypatch, family):
     def carry_save(m, rows, *, target, **rest):
         return reduce_rows(m, rows, **rest)
 
-    monkeypatch.setattr(vitruvian.hdl.fp.core, "add_plainly", carry_save)
+    monkeypatch.setattr(vitruvian.hdl.fp.core.dotcore, "add_plainly", carry_save)
     text = verilog.emit(unit)
     assert " * " in text
     reference = fpga.count(text, unit.module, family)

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import vitruvian.hdl.fp.core
+import vitruvian.hdl.fp.core.dotcore
 from vitruvian.golden.fp import PRESETS, DotSpec, fused_dot, int_dot
-from vitruvian.hdl.fp.core import PIPELINES
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.hdl.fp.multidot import MultiDot
+from vitruvian.hdl.fp.parts.pipeline import PIPELINES
 from vitruvian.sim import rtl
 from vitruvian.sim.bench.fp.batch import run_dot
 from vitruvian.sim.bench.fp.stimuli import dot_vectors
@@ -127,7 +127,7 @@ def _shift_off_by_one(m, word, distance, **rest):
 
 
 def _sticky_dropped(m, word, distance, **rest):
-    return shift_right(m, word, distance, **rest)[0], vitruvian.hdl.fp.core.Const(0, 1)
+    return shift_right(m, word, distance, **rest)[0], vitruvian.hdl.fp.core.dotcore.Const(0, 1)
 
 
 def _ties_up(m, number, **rest):
@@ -139,10 +139,10 @@ def _zero_products_count(m, values, **rest):
 
 
 shift_right, round_and_pack = (
-    vitruvian.hdl.fp.core.shift_right,
-    vitruvian.hdl.fp.core.round_and_pack,
+    vitruvian.hdl.fp.core.dotcore.shift_right,
+    vitruvian.hdl.fp.core.dotcore.round_and_pack,
 )
-maximum = vitruvian.hdl.fp.core.maximum
+maximum = vitruvian.hdl.fp.core.dotcore.maximum
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_mutants_are_caught(monkeypatch, name, mutant):
     a, b, c = dot_vectors(spec, 20_000, seed=SEED)
     expected = fused_dot(a, b, c, spec)
     assert np.array_equal(rtl.compile(DotProduct(spec=spec)).run(a=a, b=b, c=c), expected)
-    monkeypatch.setattr(vitruvian.hdl.fp.core, name, mutant)
+    monkeypatch.setattr(vitruvian.hdl.fp.core.dotcore, name, mutant)
     wrong = rtl.compile(DotProduct(spec=spec)).run(a=a, b=b, c=c)
     assert (wrong != expected).any()
 

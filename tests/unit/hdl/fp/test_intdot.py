@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import vitruvian.hdl.fp.intdot
-from vitruvian.golden.fp import int_dot
+from vitruvian.golden.fp import IntDotSpec, int_dot
 from vitruvian.hdl.fp.intdot import IntDotProduct
 from vitruvian.sim import rtl
 from vitruvian.sim.bench.fp.batch import run_int_dot
 
 SEED = 20261121
-DEPTHS = sorted(vitruvian.hdl.fp.intdot.PIPELINES)
+DEPTHS = sorted(vitruvian.hdl.fp.intdot._STAGES)
 
 
 @pytest.mark.parametrize("signed_a", [True, False])
@@ -18,32 +18,22 @@ DEPTHS = sorted(vitruvian.hdl.fp.intdot.PIPELINES)
 @pytest.mark.parametrize("saturate", [True, False])
 def test_signs_and_overflow(signed_a, signed_b, saturate):
     """K = 3 has one pair of products and one single product."""
-    result = run_int_dot(
-        20_000, SEED, k=3, signed_a=signed_a, signed_b=signed_b, saturate=saturate, pipeline=0
-    )
+    spec = IntDotSpec(k=3, signed_a=signed_a, signed_b=signed_b, saturate=saturate)
+    result = run_int_dot(spec, 20_000, SEED, pipeline=0)
     assert result.vectors == 20_000 and not result.mismatches, result.examples
 
 
 @pytest.mark.parametrize("pipeline", DEPTHS)
 def test_depths(pipeline):
-    assert IntDotProduct(k=2, pipeline=pipeline).latency == pipeline
-    result = run_int_dot(
-        20_000,
-        SEED,
-        k=6,
-        signed_a=True,
-        signed_b=True,
-        saturate=pipeline % 2 == 1,
-        pipeline=pipeline,
-    )
+    assert IntDotProduct(spec=IntDotSpec(k=2), pipeline=pipeline).latency == pipeline
+    spec = IntDotSpec(k=6, saturate=pipeline % 2 == 1)
+    result = run_int_dot(spec, 20_000, SEED, pipeline=pipeline)
     assert result.vectors == 20_000 and not result.mismatches, result.examples
 
 
 @pytest.mark.parametrize("k", [1, 2, 9, 16])
 def test_lengths(k):
-    result = run_int_dot(
-        10_000, SEED, k=k, signed_a=True, signed_b=True, saturate=False, pipeline=0
-    )
+    result = run_int_dot(IntDotSpec(k=k), 10_000, SEED, pipeline=0)
     assert not result.mismatches, result.examples
 
 
@@ -54,7 +44,8 @@ def test_all_pairs_in_both_places_of_a_pair(signed_a, signed_b):
 
     The operands of the third lane are zero; the unit is that of ``test_signs_and_overflow``.
     """
-    model = rtl.compile_unit(IntDotProduct, k=3, signed_a=signed_a, signed_b=signed_b)
+    spec = IntDotSpec(k=3, signed_a=signed_a, signed_b=signed_b)
+    model = rtl.compile_unit(IntDotProduct, spec=spec)
     x = np.repeat(np.arange(256, dtype=np.uint8), 256)
     y = np.tile(np.arange(256, dtype=np.uint8), 256)
     checked = 0
@@ -74,7 +65,7 @@ def test_all_pairs_in_both_places_of_a_pair(signed_a, signed_b):
 
 def test_saturation_is_decided_on_the_exact_sum():
     """C is at the limits; partial sums leave the range and return, or just stay inside."""
-    model = rtl.compile_unit(IntDotProduct, k=3, saturate=True)
+    model = rtl.compile_unit(IntDotProduct, spec=IntDotSpec(k=3, saturate=True))
     low, high = -(2**31), 2**31 - 1
     a = np.array([[127, -127, 0], [127, 0, 0], [-128, 0, 0], [1, 0, 0]], np.int8)
     b = np.array([[127, 127, 0], [127, 0, 0], [127, 0, 0], [1, 0, 0]], np.int8)
@@ -105,16 +96,15 @@ def test_mutants_are_caught(monkeypatch, name, mutant):
     a, b = rng.integers(-128, 128, (2, 10_000, 3)).astype(np.int8)
     c = rng.integers(-(2**31), 2**31, 10_000).astype(np.int32)
     expected = np.asarray(int_dot(a, b, c)).view(np.uint32)
-    assert np.array_equal(rtl.compile(IntDotProduct(k=3)).run(a=a, b=b, c=c), expected)
+    unit = IntDotProduct(spec=IntDotSpec(k=3))
+    assert np.array_equal(rtl.compile(unit).run(a=a, b=b, c=c), expected)
     monkeypatch.setattr(vitruvian.hdl.fp.intdot, name, mutant)
-    wrong = rtl.compile(IntDotProduct(k=3)).run(a=a, b=b, c=c)
+    wrong = rtl.compile(IntDotProduct(spec=unit.spec)).run(a=a, b=b, c=c)
     assert (wrong != expected).any()
 
 
 def test_errors_say_what_is_allowed():
-    with pytest.raises(ValueError, match="k must be at least 1, not 0"):
-        IntDotProduct(k=0)
-    with pytest.raises(TypeError, match=r"k must be an int, not 1\.5"):
-        IntDotProduct(k=1.5)  # pyright: ignore[reportArgumentType]
-    with pytest.raises(ValueError, match=r"pipeline must be one of .*, not 9"):
-        IntDotProduct(k=4, pipeline=9)
+    with pytest.raises(ValueError, match=r"pipeline must be one of 0, 1, 2, 3, 4, not 9"):
+        IntDotProduct(spec=IntDotSpec(k=4), pipeline=9)
+    with pytest.raises(ValueError, match="multiplier must be one of booth, dsp, not 'lut'"):
+        IntDotProduct(spec=IntDotSpec(k=4), multiplier="lut")

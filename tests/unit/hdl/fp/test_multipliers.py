@@ -6,18 +6,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-import vitruvian.hdl.fp.core
+import vitruvian.hdl.fp.core.dotcore
 import vitruvian.hdl.fp.dot
 import vitruvian.hdl.m3xu.products
 import vitruvian.hdl.simd2.integer
-from vitruvian.golden.fp import PRESETS, DotSpec, fused_dot
+from vitruvian.golden.fp import PRESETS, DotSpec, IntDotSpec, fused_dot
 from vitruvian.golden.simd2 import Op
 from vitruvian.hdl.cube import CONFIGS, MatrixUnit
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.hdl.fp.exact import ExactDotProduct
 from vitruvian.hdl.fp.intdot import IntDotProduct
+from vitruvian.hdl.fp.mul import Multiplier
 from vitruvian.hdl.fp.multidot import MultiDot
-from vitruvian.hdl.fp.multiplier_unit import Multiplier
 from vitruvian.hdl.simd2.intconfig import IntConfig
 from vitruvian.hdl.simd2.integer import IntTile
 from vitruvian.sim import rtl
@@ -80,16 +80,8 @@ def test_both_multipliers_give_the_same_bits(unit, parameters):
     ],
 )
 def test_chains_of_dsp_blocks_equal_golden(signed_a, signed_b, saturate, pipeline):
-    result = run_int_dot(
-        10_000,
-        SEED,
-        k=5,
-        signed_a=signed_a,
-        signed_b=signed_b,
-        saturate=saturate,
-        pipeline=pipeline,
-        multiplier="dsp",
-    )
+    spec = IntDotSpec(k=5, signed_a=signed_a, signed_b=signed_b, saturate=saturate)
+    result = run_int_dot(spec, 10_000, SEED, pipeline=pipeline, multiplier="dsp")
     assert result.vectors == 10_000 and not result.mismatches, result.examples
 
 
@@ -142,7 +134,7 @@ def test_another_multiplier_is_refused(value):
     message = f"multiplier must be one of booth, dsp, not {value!r}"
     for build in (
         lambda: DotProduct(spec=PRESETS["a100"].spec("fp16"), multiplier=value),
-        lambda: IntDotProduct(k=2, multiplier=value),
+        lambda: IntDotProduct(spec=IntDotSpec(k=2), multiplier=value),
         lambda: replace(CONFIGS["tiny"], multiplier=value),
         lambda: IntConfig(multiplier=value),
     ):
@@ -169,7 +161,7 @@ class _Chain(IntDotProduct):
     """Integer dot product whose blocks take B without its sign; see ``_Dot`` for the class."""
 
     def _build_chain(self, m, stages):
-        self.signed_b = False
+        self.spec = replace(self.spec, signed_b=False)
         return super()._build_chain(m, stages)
 
 
@@ -189,7 +181,7 @@ def _odd(self, m, sums, k):
     return x | 1, y
 
 
-multiply, add_plainly = vitruvian.hdl.fp.dot.multiply, vitruvian.hdl.fp.core.add_plainly
+multiply, add_plainly = vitruvian.hdl.fp.dot.multiply, vitruvian.hdl.fp.core.dotcore.add_plainly
 factors = vitruvian.hdl.simd2.integer.IntElement._factors
 
 
@@ -223,7 +215,7 @@ def _dot_built_anew():
     ("owner", "name", "mutant", "run"),
     [
         (vitruvian.hdl.fp.dot, "multiply", _bit_off, _dot_built_anew),
-        (vitruvian.hdl.fp.core, "add_plainly", _carry_lost, _dot_built_anew),
+        (vitruvian.hdl.fp.core.dotcore, "add_plainly", _carry_lost, _dot_built_anew),
         (vitruvian.hdl.m3xu.products, "multiply", _bit_off, _limbs_built_anew),
         (vitruvian.hdl.m3xu.products, "add_plainly", _carry_lost, _limbs_built_anew),
         (vitruvian.hdl.fp.dot, "multiply", _bit_off, _cube_built_anew),
@@ -237,5 +229,5 @@ def test_wrong_dsp_multipliers_are_caught(monkeypatch, owner, name, mutant, run)
 
 
 def test_a_wrong_chain_of_dsp_blocks_is_caught():
-    options = {"k": 4, "signed_a": True, "signed_b": True, "saturate": False, "pipeline": 1}
-    assert run_int_dot(2000, SEED, unit=_Chain, multiplier="dsp", **options).mismatches
+    spec = IntDotSpec(k=4)
+    assert run_int_dot(spec, 2000, SEED, pipeline=1, unit=_Chain, multiplier="dsp").mismatches

@@ -9,12 +9,12 @@ import vitruvian.golden.fp.reference as reference
 import vitruvian.hdl.fp.add
 import vitruvian.hdl.fp.compare
 import vitruvian.hdl.fp.convert
-import vitruvian.hdl.fp.finish
+import vitruvian.hdl.fp.core.finish
 from vitruvian.golden.fp import FloatFormat
 from vitruvian.hdl.fp.add import Adder
 from vitruvian.hdl.fp.compare import Compare, MinMax
 from vitruvian.hdl.fp.convert import Converter
-from vitruvian.hdl.fp.multiplier_unit import Multiplier
+from vitruvian.hdl.fp.mul import Multiplier
 from vitruvian.sim import rtl
 from vitruvian.sim.bench.fp_small.batch import (
     ALL,
@@ -116,9 +116,9 @@ def _zeros_ordered(m, a, b, format):
 
 shift_right, round_and_pack = (
     vitruvian.hdl.fp.add.shift_right,
-    vitruvian.hdl.fp.finish.round_and_pack,
+    vitruvian.hdl.fp.core.finish.round_and_pack,
 )
-normalise, order = vitruvian.hdl.fp.finish.normalise, vitruvian.hdl.fp.compare._order
+normalise, order = vitruvian.hdl.fp.core.finish.normalise, vitruvian.hdl.fp.compare._order
 
 
 @pytest.mark.parametrize(
@@ -126,12 +126,12 @@ normalise, order = vitruvian.hdl.fp.finish.normalise, vitruvian.hdl.fp.compare._
     [
         (Adder, vitruvian.hdl.fp.add, "shift_right", _sticky_dropped),
         (Adder, vitruvian.hdl.fp.add, "shift_right", _shift_off_by_one),
-        (Adder, vitruvian.hdl.fp.finish, "normalise", _limit_ignored),
-        (Adder, vitruvian.hdl.fp.finish, "round_and_pack", _ties_up),
-        (Multiplier, vitruvian.hdl.fp.finish, "round_and_pack", _ties_up),
+        (Adder, vitruvian.hdl.fp.core.finish, "normalise", _limit_ignored),
+        (Adder, vitruvian.hdl.fp.core.finish, "round_and_pack", _ties_up),
+        (Multiplier, vitruvian.hdl.fp.core.finish, "round_and_pack", _ties_up),
         (Compare, vitruvian.hdl.fp.compare, "_order", _zeros_ordered),
         (Converter, vitruvian.hdl.fp.convert, "shift_right", _sticky_dropped),
-        (Converter, vitruvian.hdl.fp.finish, "round_and_pack", _ties_up),
+        (Converter, vitruvian.hdl.fp.core.finish, "round_and_pack", _ties_up),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )

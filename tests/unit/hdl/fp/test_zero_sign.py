@@ -7,9 +7,9 @@ from amaranth.hdl import Cat
 from vitruvian.golden.cube import mmad
 from vitruvian.golden.fp import PRESETS, DotSpec, FloatFormat, fused_dot
 from vitruvian.golden.fp.reference import fused_dot_reference
+from vitruvian.hdl.fp.core.result import ZeroSigns
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.hdl.fp.exact import ExactDotProduct
-from vitruvian.hdl.fp.result import ZeroSigns
 from vitruvian.sim import rtl
 from vitruvian.sim.rtl import compile_unit
 
@@ -141,7 +141,7 @@ def _all_negative(zeros, geometry, lanes, c, largest):
 
 
 def _before_rounding(zeros, packed, side, target):
-    return side["nonzero"]
+    return side.nonzero
 
 
 @pytest.mark.parametrize(

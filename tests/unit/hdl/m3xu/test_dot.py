@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import vitruvian.hdl.fp.core
+import vitruvian.hdl.fp.core.dotcore
 import vitruvian.hdl.m3xu.dot
 import vitruvian.hdl.m3xu.products
 from vitruvian.golden.fp import DotSpec, fused_dot
@@ -99,7 +99,7 @@ def test_limbs_in_the_wrong_order_fail(monkeypatch):
 
 def test_a_negative_product_cut_in_both_pieces_counts_once(monkeypatch):
     monkeypatch.setattr(
-        vitruvian.hdl.fp.core.DotCore,
+        vitruvian.hdl.fp.core.dotcore.DotCore,
         "_first_cuts",
         lambda self, lost, pieces: list(lost),
         raising=True,

@@ -7,7 +7,7 @@ import pytest
 from amaranth.hdl import Module
 
 import vitruvian.hdl.cube.grid
-import vitruvian.hdl.fp.core
+import vitruvian.hdl.fp.core.dotcore
 from vitruvian.hdl.cube import CONFIGS, MatrixUnit, MatrixUnitConfig
 from vitruvian.hdl.cube.assign import DataAssignment
 from vitruvian.sim.bench.cube.batch import compare_traffic
@@ -95,7 +95,7 @@ def test_a_mutant_of_the_assignment_fails(monkeypatch, mutant):
 
 
 def _dropped(option):
-    original = vitruvian.hdl.fp.core.round_and_pack
+    original = vitruvian.hdl.fp.core.dotcore.round_and_pack
 
     def mutant(m, number, **rest):
         if rest["output"].name == "fp32":
@@ -108,7 +108,7 @@ def _dropped(option):
 @pytest.mark.parametrize("option", ["denormalise", "saturate"])
 def test_a_mutant_of_the_small_result_fails(monkeypatch, option):
     """Sums that are normal numbers in FP64 can be subnormal or too large in FP32."""
-    monkeypatch.setattr(vitruvian.hdl.fp.core, "round_and_pack", _dropped(option))
+    monkeypatch.setattr(vitruvian.hdl.fp.core.dotcore, "round_and_pack", _dropped(option))
     config = replace(ALL, n=1, k=2, precisions=("fp32", "fp64"), multiplier_bits=27)
     assert result(config).mismatches > 10
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-import vitruvian.hdl.cube.element
+import vitruvian.hdl.cube.datapath
 from vitruvian.golden.fp import FORMATS
 from vitruvian.golden.simd2 import Op
 from vitruvian.golden.simd2.plain import plain_mmo
@@ -92,7 +92,7 @@ def test_a_pair_takes_two_cycles_and_none_waits():
 
 
 ASSIGN = "vitruvian.hdl.cube.assign.DataAssignment._semiring_operand"
-semiring_operand, better = DataAssignment._semiring_operand, vitruvian.hdl.cube.element.better
+semiring_operand, better = DataAssignment._semiring_operand, vitruvian.hdl.cube.datapath.better
 
 
 def operands_exchanged(self, code, index, chosen):
@@ -129,17 +129,17 @@ def test_without_a_mutation_the_few_pass():
     ("target", "mutant"),
     [
         (ASSIGN, operands_exchanged),
-        ("vitruvian.hdl.cube.element.better", without_identity),
-        ("vitruvian.hdl.cube.element.negated_unless_nan", not_negated),
-        pytest.param("vitruvian.hdl.cube.element.addend", plus_zero, marks=pytest.mark.slow),
+        ("vitruvian.hdl.cube.datapath.better", without_identity),
+        ("vitruvian.hdl.cube.datapath.negated_unless_nan", not_negated),
+        pytest.param("vitruvian.hdl.cube.datapath.addend", plus_zero, marks=pytest.mark.slow),
         pytest.param(ASSIGN, both_pairs, marks=pytest.mark.slow),
         pytest.param(
-            "vitruvian.hdl.cube.element.keep_selected",
+            "vitruvian.hdl.cube.datapath.keep_selected",
             lambda *args, **rest: None,
             marks=pytest.mark.slow,
         ),
         pytest.param(
-            "vitruvian.hdl.cube.element.both_true",
+            "vitruvian.hdl.cube.datapath.both_true",
             lambda a, b: ~(a.zero | b.zero),
             marks=pytest.mark.slow,
         ),

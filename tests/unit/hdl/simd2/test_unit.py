@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from amaranth.hdl import Const
 
-import vitruvian.hdl.cube.element
+import vitruvian.hdl.cube.datapath
 from vitruvian.hdl.cube import CONFIGS, MatrixUnit, MatrixUnitConfig
 from vitruvian.hdl.cube.control import Sequencer
 from vitruvian.hdl.cube.ports import operation_enum
@@ -33,7 +33,7 @@ def test_without_a_mutation_it_passes(config):
     assert comparison.vectors > 1500 and comparison.mismatches == 0
 
 
-better = vitruvian.hdl.cube.element.better
+better = vitruvian.hdl.cube.datapath.better
 
 
 def without_identity(m, *args, keep, **rest):
@@ -53,7 +53,7 @@ def never_true(m, new, true, *args, **rest):
 
 @pytest.mark.parametrize("mutant", [without_identity, not_negated_back, never_true])
 def test_a_mutant_of_the_last_step_fails(monkeypatch, mutant):
-    monkeypatch.setattr(vitruvian.hdl.cube.element, "better", mutant)
+    monkeypatch.setattr(vitruvian.hdl.cube.datapath, "better", mutant)
     assert result(QUICK).mismatches
 
 

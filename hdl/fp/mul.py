@@ -9,10 +9,10 @@ from amaranth.lib.wiring import In, Out
 from vitruvian.golden.fp.formats import FloatFormat, as_format
 from vitruvian.validate import one_of
 
-from .finish import ROUNDINGS, Exact, finish
-from .multiply import check_multiplier, multiply
-from .pipeline import PipelineStages
-from .unpack import unpack
+from .core.finish import ROUNDINGS, Exact, finish
+from .parts.multiply import check_multiplier, multiply
+from .parts.pipeline import PipelineStages, check_pipeline
+from .parts.unpack import unpack
 
 __all__ = ["Multiplier"]
 
@@ -72,7 +72,7 @@ class Multiplier(wiring.Component):
         self.format = as_format(format)
         self.output = self.format if output is None else as_format(output, "output")
         one_of("rounding", rounding, ROUNDINGS)
-        one_of("pipeline", pipeline, tuple(_STAGES))
+        check_pipeline(pipeline, _STAGES)
         self.multiplier = check_multiplier(multiplier)
         self.rounding, self.pipeline, self.latency = rounding, pipeline, pipeline
         super().__init__(

@@ -25,18 +25,21 @@ treated in the same way.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 
-from .align import clip, maximum, shift_right
-from .carrysave import FAST_ADDER_BITS, Row, add_plainly, add_rows, reduce_rows
+from ..parts.align import clip, maximum, shift_right
+from ..parts.carrysave import FAST_ADDER_BITS, Row, add_plainly, add_rows, reduce_rows
+from ..parts.normalise import Normalised, normalise, round_and_pack
+from ..parts.pipeline import PipelineStages
+from ..parts.unpack import Unpacked
 from .geometry import Bypass, BypassResult, Geometry, Lane, ShortWindow, SmallResult
-from .normalise import Normalised, normalise, round_and_pack
-from .pipeline import PIPELINES, PipelineStages
 from .result import ZeroSigns, code_of, sign_beside, targets_of
-from .unpack import Unpacked
+from .sideband import BYPASS_ORDER, SideBand
 
-__all__ = ["DotCore", "PIPELINES"]
+__all__ = ["DotCore"]
 
 
 class DotCore:
@@ -67,7 +70,7 @@ class DotCore:
         Candidates that can replace the sum at run time.
     multiplier : {"booth", "dsp"}
         Form of the additions: carry-save trees, or plain ``+`` for the carry chains of an FPGA
-        (``hdl.fp.multiply.MULTIPLIERS``).
+        (``hdl.fp.parts.multiply.MULTIPLIERS``).
     zero : {"ieee", "positive"}
         The rule for the sign of a zero result, as in ``golden.fp.DotSpec``.
 
@@ -127,8 +130,7 @@ class DotCore:
         """
         cross = self.stages.cross
         largest, reference, c_gap = self._build_exponents(lanes, c)
-        # The keys of ``side`` become parts of signal names in the Verilog.
-        side: dict[str, Value] = self._build_side(lanes, c, largest)
+        side = self._build_side(lanes, c, largest)
         if held is None:
             words = [cross("product", x.significand, f"s1_p{k}") for k, x in enumerate(lanes)]
             signs = [cross("product", x.sign, f"s1_sign{k}") for k, x in enumerate(lanes)]
@@ -140,15 +142,14 @@ class DotCore:
         c_gap = clip(c_gap, bits=(self.g.window + 2).bit_length())
         c_gap = cross("product", c_gap, "s1_c_gap")
         reference = cross("product", reference, "s1_reference")
-        side = self.stages.cross_all("product", side, "s1")
-        side["top"] = self._top(reference)
-        pieces = {n: side.pop(f"pieces{n}") for n in self.pieces}
+        side = replace(side.cross(self.stages, "product", "s1"), top=self._top(reference))
+        pieces = {n: cross("product", x, f"s1_pieces{n}") for n, x in self.pieces.items()}
         bits = [len(word) for word in words]
         distances = self._build_distances(reference, exponents, pieces, bits)
         rows, ones, lost = self._build_terms(
             list(zip(words, [x.fraction for x in lanes], signs, distances, strict=True)),
             (c_word, c_sign, c_gap),
-            side.get("short"),
+            side.short,
             pieces,
         )
         bits = self.g.sum_bits
@@ -215,7 +216,7 @@ class DotCore:
         g = self.g
         return clip(reference[:-1], bits=(g.exponent_max + g.window + 3).bit_length())
 
-    def _build_side(self, lanes: Sequence[Lane], c: Unpacked, largest: Value):
+    def _build_side(self, lanes: Sequence[Lane], c: Unpacked, largest: Value) -> SideBand:
         """Return the flags that travel beside the sum: specials, signs and run-time selects."""
         positive = Cat(*[lane.inf & ~lane.sign for lane in lanes], c.inf & ~c.sign).any()
         negative = Cat(*[lane.inf & lane.sign for lane in lanes], c.inf & c.sign).any()
@@ -225,19 +226,15 @@ class DotCore:
             nan = special
         nan_sign = self.nan_code & self.g.output.sign_mask != 0
         minus_zero = self.zeros.minus(self.g, lanes, c, largest)
-        side = {
-            "nan": nan,
-            "special": special,
-            "minus": sign_beside(nan, special, negative, minus_zero, code=nan_sign),
-        }
-        if self.g.only_addend_subnormal:
-            side["subnormal"] = ~largest.any() & ~c.significand[-1]
-        if self.short is not None:
-            side["short"] = self.short.select
-        if self.small is not None:
-            side["small"] = self.small.select
-        side |= {f"pieces{n}": chosen for n, chosen in self.pieces.items()}
-        return side
+        subnormal = ~largest.any() & ~c.significand[-1]
+        return SideBand(
+            nan=nan,
+            special=special,
+            minus=sign_beside(nan, special, negative, minus_zero, code=nan_sign),
+            subnormal=subnormal if self.g.only_addend_subnormal else None,
+            short=self.short.select if self.short else None,
+            small=self.small.select if self.small else None,
+        )
 
     def _build_distances(self, reference: Value, exponents, pieces, bits) -> list[Value]:
         """Return each lane's distance below E_max.
@@ -381,19 +378,19 @@ class DotCore:
 
     # ---------------------------------------------------------------- result
 
-    def _build_result(self, rows, ones, lost, side, c_sign) -> Value:
+    def _build_result(self, rows, ones, lost, side: SideBand, c_sign) -> Value:
         m, g, stages = self.m, self.g, self.stages
         rows, words = self._registered(rows)
         carry = stages.cross("sum", ones[0], "s2_carry") if ones else None
         lost = stages.cross("sum", lost, "s2_lost")
-        if not g.sticky or "short" in side:
-            side = side | {"flip": self._flip(c_sign, side.get("short"))}
-        side = stages.cross_all("sum", side, "s2")
+        if not g.sticky or side.short is not None:
+            side = replace(side, flip=self._flip(c_sign, side.short))
+        side = side.cross(stages, "sum", "s2")
 
         total = Signal(g.sum_bits, name="total")
         fast = "total" in stages.names and g.sum_bits > FAST_ADDER_BITS and not self.plain
         m.d.comb += total.eq(add_rows(m, rows, width=g.sum_bits, carry_in=carry, fast=fast))
-        side["below"] = total[-1]
+        side = replace(side, below=total[-1])
         inverted = total[:-1] ^ total[-1].replicate(g.magnitude_bits)
         if self.bypass is not None:
             result = self.bypass.select(words)
@@ -424,27 +421,31 @@ class DotCore:
         words += [stages.cross("sum", word, f"s2_guest{i}") for i, word in enumerate(bypass)]
         return registered, words
 
-    def _replaced(self, inverted: Value, lost: Value, side, result: BypassResult):
+    def _replaced(self, inverted: Value, lost: Value, side: SideBand, result: BypassResult):
         """Return the sum's word and flags, replaced by ``result`` where it is selected."""
-        select, own = result.select, result.side
-        side = side | {"missing": side["below"]}
-        chosen = {name: Mux(select, own[name], side[name]) for name in own}
-        return Mux(select, result.magnitude, inverted), lost & ~select, side | chosen
+        select, own = result.select, result.side.present
+        # In the place of a negative sum there is its complement, which is one short.
+        side = replace(side, missing=side.below)
+        flags: dict[str, Any] = {
+            name: Mux(select, value, getattr(side, name)) for name, value in own.items()
+        }
+        return Mux(select, result.magnitude, inverted), lost & ~select, replace(side, **flags)
 
     def build_bypass(self) -> Value:
         """Return the code of the bypass result, for a unit that has no sums."""
         assert self.bypass is not None
         result = self.bypass.select(self._registered([])[1])
-        return self._build_rounded(result.magnitude, Const(0, 1), result.side)
+        side = replace(result.side, order=BYPASS_ORDER)
+        return self._build_rounded(result.magnitude, Const(0, 1), side)
 
     # ---------------------------------------------------------------- rounding
 
-    def _build_rounded(self, inverted: Value, lost: Value, side) -> Value:
+    def _build_rounded(self, inverted: Value, lost: Value, side: SideBand) -> Value:
         """Return the code of the number whose parts stand in front of the stage ``total``."""
         m, g, stages = self.m, self.g, self.stages
         inverted = stages.cross("total", inverted, "s3_folded")
         lost = stages.cross("total", lost, "s3_lost")
-        side = stages.cross_all("total", side, "s3")
+        side = side.cross(stages, "total", "s3")
         number = self._build_normalised(inverted, lost, side)
 
         targets = targets_of(g, nan_code=self.nan_code, short=self.short, small=self.small)
@@ -453,27 +454,26 @@ class DotCore:
                 m,
                 number,
                 stages=stages,
-                exponent=side["top"] + (g.integer_bits - 1) - (g.output.bias - target.output.bias),
+                exponent=side.top + (g.integer_bits - 1) - (g.output.bias - target.output.bias),
                 output=target.packed,
                 result_bits=target.result_bits,
                 rounding=self.rounding,
                 denormalise=target.denormalise,
                 saturate=target.saturate,
-                chop=side.get("short") if target.short else None,
+                chop=side.short if target.short else None,
                 chopped_bits=target.short.result_bits if target.short else None,
                 tells_zero=self.zeros.by_result(target),
             )
             for target in targets
         ]
-        side["nonzero"] = number.nonzero
-        side = stages.cross_all("normalised", side, "s4")
+        side = replace(side, nonzero=number.nonzero).cross(stages, "normalised", "s4")
         codes = [
             code_of(x, side, y, zeros=self.zeros, bypassed=self.bypass is not None)
             for x, y in zip(packed, targets, strict=True)
         ]
-        return codes[0] if self.small is None else Mux(side["small"], codes[1], codes[0])
+        return codes[0] if side.small is None else Mux(side.small, codes[1], codes[0])
 
-    def _build_normalised(self, inverted: Value, lost: Value, side) -> Normalised:
+    def _build_normalised(self, inverted: Value, lost: Value, side: SideBand) -> Normalised:
         """Return |2S + sticky| with its leading one at the top.
 
         ``inverted`` is S, or ~S if S is negative. A negative S with a lost bit has the magnitude
@@ -482,7 +482,7 @@ class DotCore:
         row of ones below the word (0.111…₂ = 1), and the rounding adds it.
         """
         m, g = self.m, self.g
-        below = side.get("missing", side["below"])
+        below = side.below if side.missing is None else side.missing
         one_short = below & ~lost
         tail: Value | None = None
         if g.only_addend_subnormal and self.rounding == "RNE" and self.short is None:
@@ -493,8 +493,8 @@ class DotCore:
             m.d.comb += magnitude.eq(inverted + one_short)
             word = Cat(lost, magnitude) if g.sticky else magnitude
         limit = None
-        if g.only_addend_subnormal:
+        if side.subnormal is not None:
             # A subnormal C alone: E_max is emin, and the shift must stop where the hidden bit of
             # C would be, integer_bits - 1 below the top.
-            limit = Mux(side["subnormal"], g.integer_bits - 1, (1 << len(word).bit_length()) - 1)
+            limit = Mux(side.subnormal, g.integer_bits - 1, (1 << len(word).bit_length()) - 1)
         return normalise(m, word, limit=limit, tail=tail, name="normalise")

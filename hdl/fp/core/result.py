@@ -1,16 +1,16 @@
 """The code of a result: its sign (also that of a zero), its specials and its format."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from amaranth.hdl import Cat, Const, Mux, Value
 
 from vitruvian.golden.fp.formats import FloatFormat
 
-from .finish import store
+from ..parts.normalise import Packed
+from ..parts.unpack import Unpacked, store
 from .geometry import Geometry, Lane, ShortWindow, SmallResult
-from .normalise import Packed
-from .unpack import Unpacked
+from .sideband import SideBand
 
 __all__ = ["Target", "ZeroSigns", "code_of", "sign_beside", "targets_of"]
 
@@ -125,7 +125,7 @@ class ZeroSigns:
             return False
         return self.short is not None or not target.exact_zeros
 
-    def nonzero(self, packed: Packed, side: Mapping[str, Value], target: Target) -> Value:
+    def nonzero(self, packed: Packed, side: SideBand, target: Target) -> Value:
         """Return 1 if the result takes the sign of the sum.
 
         A negative sum that rounds to zero becomes -0 under the rule ``ieee`` only.
@@ -134,17 +134,17 @@ class ZeroSigns:
         ----------
         packed : Packed
             The rounded magnitude.
-        side : mapping of str to Value
-            Flags beside the sum: ``nonzero``, and ``short`` if the unit has a short window.
+        side : SideBand
+            The flags beside the sum.
         target : Target
             Format of the result.
         """
         if not self.by_result(target):
-            return side["nonzero"]
-        if self.always_positive:
+            return side.nonzero
+        if side.short is None or self.always_positive:
             return packed.nonzero
-        select = side["short"] if self._positive_if_short else ~side["short"]
-        return side["nonzero"] & (packed.nonzero | ~select)
+        select = side.short if self._positive_if_short else ~side.short
+        return side.nonzero & (packed.nonzero | ~select)
 
 
 def targets_of(
@@ -206,7 +206,7 @@ def sign_beside(nan: Value, special: Value, negative: Value, zero: Value, *, cod
 
 def code_of(
     packed: Packed,
-    side: Mapping[str, Value],
+    side: SideBand,
     target: Target,
     *,
     zeros: ZeroSigns,
@@ -218,11 +218,8 @@ def code_of(
     ----------
     packed : Packed
         The rounded magnitude.
-    side : mapping of str to Value
-        Flags beside the sum. ``below``: it is negative. ``nonzero``: it is not zero. ``special``:
-        the result is a NaN or an infinity. ``nan``: it is a NaN. ``minus``: sign of a special or a
-        zero. Optional: ``flip``, the signs of all terms were inverted; ``short``, the short window
-        is in use.
+    side : SideBand
+        The flags beside the sum.
     target : Target
         Format of the result.
     zeros : ZeroSigns
@@ -233,26 +230,26 @@ def code_of(
     output, short = target.output, target.short
     f, e = output.fraction_bits, output.exponent_bits
     fraction, field = packed.code[:f], packed.code[f : f + e]
-    if short is not None:
+    if short is not None and side.short is not None:
         cut = f - short.result_bits
-        fraction = Cat(fraction[:cut] & (~side["short"]).replicate(cut), fraction[cut:])
-    below = side["below"] ^ side["flip"] if "flip" in side else side["below"]
-    special, is_nan = side["special"], side["nan"]
+        fraction = Cat(fraction[:cut] & (~side.short).replicate(cut), fraction[cut:])
+    below = side.below if side.flip is None else side.below ^ side.flip
+    special, is_nan = side.special, side.nan
     nonzero = zeros.nonzero(packed, side, target)
     if bypassed:
-        sign = Mux(nonzero & ~special, below, side["minus"])
+        sign = Mux(nonzero & ~special, below, side.minus)
     elif zeros.always_positive:
-        sign = Mux(special, side["minus"], below & nonzero)
+        sign = Mux(special, side.minus, below & nonzero)
     else:
-        sign = (below & nonzero & ~special) | side["minus"]
+        sign = (below & nonzero & ~special) | side.minus
     if not output.has_infinity:
         # Without infinity, overflow gives a NaN.
         over = packed.code > output.max_finite >> output.storage_shift
         special, is_nan = special | over, is_nan | over
         sign = Mux(over, int(target.nan_code & output.sign_mask != 0), sign)
     nan: Value = Const(target.nan_code >> output.storage_shift & ((1 << f) - 1), f)
-    if short is not None:
-        nan = Mux(side["short"], short.nan_code >> output.storage_shift & ((1 << f) - 1), nan)
+    if short is not None and side.short is not None:
+        nan = Mux(side.short, short.nan_code >> output.storage_shift & ((1 << f) - 1), nan)
     # The fraction of an infinity is 0, and that of a NaN comes from its code.
     payload = Mux(is_nan, nan, 0)
     code = Cat((fraction & (~special).replicate(f)) | payload, field | special.replicate(e), sign)

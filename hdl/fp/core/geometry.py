@@ -7,6 +7,8 @@ from amaranth.hdl import Const, Value
 
 from vitruvian.golden.fp.formats import FloatFormat
 
+from .sideband import SideBand
+
 __all__ = [
     "Bypass",
     "BypassResult",
@@ -109,17 +111,17 @@ class BypassResult:
     nan: Value
 
     @property
-    def side(self) -> dict[str, Value]:
-        """The flags that travel beside a sum, under the names that ``DotCore`` uses."""
-        return {
-            "nan": self.nan,
-            "special": self.nan | self.inf,
-            "minus": self.special_sign,
-            "below": self.negative,
-            "missing": self.one_short,
-            "top": self.top,
-            "subnormal": Const(0, 1),
-        }
+    def side(self) -> SideBand:
+        """The flags that travel beside the number."""
+        return SideBand(
+            nan=self.nan,
+            special=self.nan | self.inf,
+            minus=self.special_sign,
+            below=self.negative,
+            missing=self.one_short,
+            top=self.top,
+            subnormal=Const(0, 1),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

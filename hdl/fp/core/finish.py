@@ -6,10 +6,11 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 
 from vitruvian.golden.fp.formats import FloatFormat
 
-from .normalise import Normalised, normalise, round_and_pack
-from .pipeline import PipelineStages
+from ..parts.normalise import Normalised, normalise, round_and_pack
+from ..parts.pipeline import PipelineStages
+from ..parts.unpack import store
 
-__all__ = ["ROUNDINGS", "Exact", "finish", "store"]
+__all__ = ["ROUNDINGS", "Exact", "finish"]
 
 #: The roundings of the small units: to nearest even, and towards zero.
 ROUNDINGS = ("RNE", "RZ")
@@ -146,9 +147,3 @@ def _pack(
     code = Signal(output.width, name="result")
     m.d.comb += code.eq(Cat(magnitude[:bits], side["sign"] & ~positive))
     return store(code, output)
-
-
-def store(code: Value, format: FloatFormat) -> Value:
-    """Return a code of ``format.width`` bits, moved to its position in the storage word."""
-    padding = format.storage_bits - format.storage_shift - format.width
-    return Cat(Const(0, format.storage_shift), code, Const(0, padding))

@@ -1,12 +1,12 @@
-"""Decoding of a floating-point code into sign, biased exponent, significand and class."""
+"""Decoding of a code into sign, exponent, significand and class; storage of a result's code."""
 
 from dataclasses import dataclass
 
-from amaranth.hdl import Cat, Module, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Signal, Value
 
 from vitruvian.golden.fp.formats import FloatFormat, Specials
 
-__all__ = ["Unpacked", "unpack"]
+__all__ = ["Unpacked", "store", "unpack"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,3 +68,9 @@ def unpack(m: Module, code: Value, format: FloatFormat, *, name: str) -> Unpacke
         inf=inf,
         nan=nan,
     )
+
+
+def store(code: Value, format: FloatFormat) -> Value:
+    """Return a code of ``format.width`` bits, moved to its position in the storage word."""
+    padding = format.storage_bits - format.storage_shift - format.width
+    return Cat(Const(0, format.storage_shift), code, Const(0, padding))

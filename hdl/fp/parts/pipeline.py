@@ -4,7 +4,9 @@ from collections.abc import Iterable, Mapping
 
 from amaranth.hdl import Module, Shape, Signal, Value
 
-__all__ = ["PIPELINES", "PipelineStages"]
+from vitruvian.validate import one_of
+
+__all__ = ["PIPELINES", "PipelineStages", "check_pipeline"]
 
 #: The stage boundaries of a dot product that have registers at each pipeline depth.
 PIPELINES: dict[int, tuple[str, ...]] = {
@@ -14,6 +16,24 @@ PIPELINES: dict[int, tuple[str, ...]] = {
     3: ("product", "sum", "total"),
     4: ("product", "sum", "total", "normalised"),
 }
+
+
+def check_pipeline(depth: int, stages: Mapping[int, object] = PIPELINES) -> int:
+    """Return the depth of a unit's pipeline if the unit can have it.
+
+    Parameters
+    ----------
+    depth : int
+        Number of register ranks, the unit's parameter ``pipeline``.
+    stages : mapping of int to object
+        The unit's boundaries with registers at each possible depth.
+
+    Raises
+    ------
+    ValueError
+        If ``stages`` does not have the depth.
+    """
+    return one_of("pipeline", depth, sorted(stages))
 
 
 class PipelineStages:

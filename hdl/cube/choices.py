@@ -1,0 +1,27 @@
+"""The values that the named parameters of a matrix unit can have."""
+
+__all__ = [
+    "ASSIGNMENTS",
+    "DATAFLOWS",
+    "INT8",
+    "LANE_BITS",
+    "NARROW",
+    "ONE_PAIR",
+    "PRECISIONS",
+    "WIDE",
+]
+
+INT8 = "int8"
+#: The precisions whose significands fit into 11-bit multipliers.
+NARROW = ("fp16", "bf16", "tf32", "fp8e4m3", "fp8e5m2", INT8)
+#: The precisions that may need several lanes and steps (M³XU; Zhang 2024, chapter 2).
+WIDE = ("fp32", "fp32c", "fp64")
+#: All precisions that a unit can have, in the order of their codes.
+PRECISIONS = (*NARROW, *WIDE)
+#: The precisions that a unit may have whose semirings take one pair of FP32 operands per beat.
+ONE_PAIR = ("fp16", "bf16", "tf32", "fp32", "fp32c")
+DATAFLOWS = ("broadcast", "systolic")
+#: The positions at which operands are decoded and assigned to the lanes.
+ASSIGNMENTS = ("element", "edge", "pipelined")
+#: Bits of an operand lane on the bus.
+LANE_BITS = 16

@@ -1,0 +1,1 @@
+"""Back ends of the units: ``dotcore`` for dot products, ``finish`` for single operations."""

@@ -1,0 +1,1 @@
+"""Parts of the units' datapaths: decoders, multipliers, shifters, adders, rounding, stages."""

@@ -14,7 +14,7 @@ import os
 import sys
 from collections.abc import Sequence
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from vitruvian import interrupt
 from vitruvian.errors import UserError, WorkError
@@ -205,7 +205,7 @@ def write_json(path: str, value: Any) -> None:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: _plain(item) for key, item in cast(dict[Any, Any], value).items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_plain(item) for item in cast(Sequence[Any], value)]
     return None if isinstance(value, float) and not math.isfinite(value) else value

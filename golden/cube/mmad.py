@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from vitruvian.golden.cube.sums import fits_floats, float_mmad
 from vitruvian.golden.fp import DotSpec, IntDotSpec, fused_dot, int_dot
 from vitruvian.golden.fp.dot import sum_bits
+from vitruvian.validate import check_type
 
 __all__ = ["fits", "mmad", "mmad_any", "plain_mmad"]
 
@@ -56,8 +57,7 @@ def mmad(
     ValueError
         If a code is too wide, or if the shapes or K do not fit.
     """
-    if not isinstance(spec, DotSpec | IntDotSpec):
-        raise TypeError(f"spec must be a DotSpec or an IntDotSpec, not {spec!r}")
+    check_type("spec", spec, DotSpec, IntDotSpec)
     a, b = np.asarray(a), np.asarray(b)
     if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-2] or not a.shape[-1]:
         raise ValueError(

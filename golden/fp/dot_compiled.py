@@ -4,6 +4,9 @@ The sum is held in 32-bit limbs, each in an int64 word, so that carries are prop
 after all terms have been added.
 """
 
+# Numba infers the types of what it compiles; inner functions need no annotations.
+# pyright: basic
+
 import numba
 import numpy as np
 

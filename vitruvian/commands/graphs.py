@@ -19,10 +19,17 @@ from vitruvian.files import output_path
 from vitruvian.progress import Progress
 
 if TYPE_CHECKING:
+    from vitruvian.golden.simd2 import Op
     from vitruvian.sim.matrix_unit import Unit
-    from vitruvian.sim.simd2.graph import Core, Counts, Graph, Machine
+    from vitruvian.sim.simd2.graph import Core, Counts, Graph, Machine, Neighbours, Paths
 
 __all__ = ["add_options", "run"]
+
+#: Lines of a table: a name and a text.
+_Rows = list[tuple[str, str]]
+
+#: Title, lines and figures of a result.
+_Answer = tuple[str, _Rows, dict[str, Any]]
 
 #: Graphs of the model, by their vertices.
 _SIZES = (1024, 2048, 4096, 8192, 16384)
@@ -221,7 +228,9 @@ def _unit(lanes: dict[str, int] | None) -> "Unit":
     return Unit(m=lanes["m"], n=lanes["n"], k=lanes["k"])
 
 
-def _solve(options, core: "Core", machine: "Machine", console: Console) -> dict[str, Any]:
+def _solve(
+    options: argparse.Namespace, core: "Core", machine: "Machine", console: Console
+) -> dict[str, Any]:
     """Solve a problem, print its table, and return its figures."""
     with Progress(options.problem, bar=False, counts=False) as progress:
         done = 0
@@ -244,7 +253,7 @@ def _solve(options, core: "Core", machine: "Machine", console: Console) -> dict[
     return {"problem": options.problem, "graph": options.graph, **figures}
 
 
-def _read(options) -> "Graph":
+def _read(options: argparse.Namespace) -> "Graph":
     """Return the graph that the options name."""
     from vitruvian.sim.simd2.graph import PROBLEMS, read_graph
 
@@ -256,7 +265,7 @@ def _read(options) -> "Graph":
     return read_graph(PROBLEMS[options.problem], options.graph, **reading)
 
 
-def _ends(options, graph: "Graph") -> list[tuple[Any, Any]]:
+def _ends(options: argparse.Namespace, graph: "Graph") -> list[tuple[Any, Any]]:
     """Return the vertices that --route names; an unknown one raises UserError."""
     if not options.route:
         return []
@@ -268,7 +277,7 @@ def _ends(options, graph: "Graph") -> list[tuple[Any, Any]]:
     return [(named[start], named[end]) for start, end in options.route]
 
 
-def _paths(options, core: "Core", machine: "Machine"):
+def _paths(options: argparse.Namespace, core: "Core", machine: "Machine") -> _Answer:
     """Solve a path problem; return the title, the lines and the figures of the result."""
     from vitruvian.sim.simd2.graph import solve, write_paths
     from vitruvian.sim.simd2.graph.paths import arrows
@@ -312,23 +321,22 @@ def _paths(options, core: "Core", machine: "Machine"):
     result_rows, result_figures = paths.describe()
     rows += result_rows
     figures |= result_figures
+    routes: list[dict[str, Any]] = []
     if ends:
-        figures["routes"] = []
+        figures["routes"] = routes
     for source, target in ends:
         value, route = paths.value(source, target), paths.route(source, target)
         rows.append(
             (f"{source} to {target}", f"{value:g}: {arrows(route)}" if route else "no path")
         )
-        figures["routes"].append(
-            {"source": source, "target": target, "value": value, "route": route}
-        )
+        routes.append({"source": source, "target": target, "value": value, "route": route})
     if options.output:
         write_paths(paths, options.output)
         rows.append(("values", options.output))
     return f"{options.problem}: {paths.problem.title}", rows, figures
 
 
-def _neighbours(options, core: "Core", machine: "Machine"):
+def _neighbours(options: argparse.Namespace, core: "Core", machine: "Machine") -> _Answer:
     """Find nearest neighbours; return the title, the lines and the figures of the result."""
     from vitruvian.golden.simd2 import Op
     from vitruvian.sim.simd2.graph import nearest_neighbours, write_neighbours
@@ -360,7 +368,9 @@ def _neighbours(options, core: "Core", machine: "Machine"):
     return "knn: nearest neighbours, by addnorm", rows, figures
 
 
-def _cost(core: "Core", op, result, checked: int):
+def _cost(
+    core: "Core", op: "Op", result: "Paths | Neighbours", checked: int
+) -> tuple[_Rows, dict[str, Any]]:
     """Return the instructions and cycles of a result, as lines and as figures."""
     counts, inputs = result.counts, result.inputs
     vector = core.vector_cycles(op, counts, inputs, checked=checked)
@@ -393,7 +403,7 @@ def _cost(core: "Core", op, result, checked: int):
     }
 
 
-def _model(options, core: "Core", console: Console) -> dict[str, Any]:
+def _model(options: argparse.Namespace, core: "Core", console: Console) -> dict[str, Any]:
     """Print the modelled cycles of a path problem, and return them."""
     from vitruvian.sim.simd2.graph import ALGORITHMS, PROBLEMS, estimate
 
@@ -410,7 +420,7 @@ def _model(options, core: "Core", console: Console) -> dict[str, Any]:
     table.add_column("algorithm", no_wrap=True)
     for name in ("iterations", "mmo", "SIMD² cycles", "not overlapped", "vector cycles", "ratio"):
         table.add_column(name, justify="right", no_wrap=True)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for vertices in _SIZES:
         for algorithm in ALGORITHMS if options.algorithm is None else (options.algorithm,):
             row = estimate(problem.op, vertices, algorithm, inputs=inputs, core=core)

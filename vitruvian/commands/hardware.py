@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ _OUTPUTS = ("json", "markdown", "svg", "out")
 def register(name: str, commands: Any) -> None:
     """Add the command ``name``, a key of ``_COMMANDS``, to the parser."""
     command = add_command(name, commands)
-    command.set_defaults(run=lambda options: _run(_COMMANDS[name], options))
+    command.set_defaults(run=partial(_run, _COMMANDS[name]))
 
 
 def _run(command: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
@@ -87,7 +88,7 @@ def _variants(options: argparse.Namespace) -> list[Variant]:
     if not units:
         switches = ", ".join(f"--{name.replace('_', '-')}" for name in given)
         raise UserError(f"options must be those of one unit: no unit has all of {switches}")
-    selected = []
+    selected: list[Variant] = []
     for name in units:
         if not given:
             selected += reported(name, everything=bool(options.unit) or options.all)

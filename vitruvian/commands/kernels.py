@@ -112,7 +112,7 @@ def _kernels(options: argparse.Namespace) -> int:
     console = Console(
         file=sys.stderr if options.json == "-" else sys.stdout, width=_width(), highlight=False
     )
-    studies = []
+    studies: list[Study] = []
     for kernel, run in zip(chosen, runs, strict=True):
         with compiling(f"the unit of {kernel.name}"):
             studies.append(_run(kernel, options.size or kernel.default, run))

@@ -4,7 +4,7 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -102,7 +102,7 @@ def add_jobs(
 
 
 @contextmanager
-def compiling(name: str) -> Iterator[None]:
+def compiling(name: str) -> Generator[None]:
     """Print one line on standard error if the block has to compile a model of ``name``."""
     printed = False
 

@@ -1,6 +1,7 @@
 """The command ``run``: a graph problem on a SIMD² unit, or a kernel on DaVinci cores."""
 
 import argparse
+from functools import partial
 from typing import Any
 
 from vitruvian.commands import davinci, graphs
@@ -40,7 +41,7 @@ def register(name: str, commands: Any) -> None:
     add_json(parser, "the figures")
     belongs = graphs.add_options(parser)
     davinci.add_options(parser)
-    defaults = {}
+    defaults: dict[str, Any] = {}
     for action in parser._actions:
         if action.option_strings and action.dest not in ("help", "json"):
             belongs.setdefault(action.dest, ("kernel",))
@@ -48,7 +49,7 @@ def register(name: str, commands: Any) -> None:
             action.help = (action.help or "").replace("%(default)s", str(action.default))
             # Without a default, an option has an attribute only if the user gave it.
             action.default = argparse.SUPPRESS
-    parser.set_defaults(run=lambda options: _run(options, belongs, defaults))
+    parser.set_defaults(run=partial(_run, belongs=belongs, defaults=defaults))
 
 
 def _run(

@@ -64,7 +64,7 @@ def _silicon(options: argparse.Namespace) -> int:
         print(f"note: {text}", file=sys.stderr, flush=True)
 
     names = {"preset": options.preset, "formats": options.input}
-    outcomes = []
+    outcomes: list[Outcome] = []
     for name in options.files:
         try:
             sets = silicon.load(Path(name), note=note, **names)

@@ -59,7 +59,7 @@ class Interrupted(KeyboardInterrupt):
 
     def __init__(self, number: int):
         super().__init__()
-        self.code = 128 + number
+        self.code: int = 128 + number
 
 
 def stopping() -> bool:

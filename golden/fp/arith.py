@@ -322,9 +322,8 @@ def _pick(
     u, v = unpack(a, f), unpack(b, f)
     take_a = ~u.nan & (v.nan | better(_order(a, f), _order(b, f)))
     d = np.where(take_a, a, b) & a.dtype.type(f.code_mask)
-    both = u.nan & v.nan
-    d = np.where(both, a.dtype.type(f.canonical_nan), d)
-    return d[()]  # pyright: ignore[reportUnknownVariableType]
+    nan = a.dtype.type(f.canonical_nan)
+    return np.where(u.nan & v.nan, nan, d)[()]  # pyright: ignore[reportUnknownVariableType]
 
 
 def from_float(

@@ -52,7 +52,7 @@ def parse_preset_name(name: str) -> tuple[Preset, FloatFormat, FloatFormat | Non
     Raises
     ------
     TypeError
-        If ``name`` is not a string.
+        If ``name`` is not a str.
     ValueError
         If ``name`` does not begin with a preset, or if a format in it is unknown.
     """

@@ -90,7 +90,7 @@ class Vector(Builder):
             field is not allowed.
         """
         made = self._lanewise(op, operands, repeat, mask, strides or {}, fields)
-        self.instructions += made
+        self.instructions.extend(made)
         return made
 
     def _lanewise(

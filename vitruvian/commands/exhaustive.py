@@ -37,7 +37,7 @@ def register(name: str, commands: Any) -> None:
         nargs="?",
         default="*",
         metavar="TASK",
-        help="A task's name or a shell pattern of names (default: all).",
+        help="Run the task of this name, or all that match a shell pattern (default: all).",
     )
     parser.add_argument("--list", action="store_true", help="List the tasks and stop.")
     parser.add_argument(

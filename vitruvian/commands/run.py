@@ -20,7 +20,7 @@ _FAMILIES = {
 }
 
 _EXAMPLE = """Examples:
-  vitruvian run apsp --graph roads.csv --route Bonn Ulm --output distances.csv
+  vitruvian run apsp --graph roads.csv --route Bonn Ulm --out distances.csv
   vitruvian run matmul --size 256x256x256 --chip ascend310"""
 
 
@@ -28,15 +28,15 @@ def register(name: str, commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         name,
-        description="Solve a graph problem on a SIMD² unit, or run a kernel on simulated DaVinci "
+        description="Solve a graph problem on a SIMD² unit, or run a kernel on simulated DaVinci\n"
         "cores, and print the result with its cycles.",
         epilog=_EXAMPLE,
     )
     parser.add_argument(
         "problem",
         metavar="KERNEL",
-        help=f"Name a graph problem ({', '.join(GRAPH_PROBLEMS)}) or a DaVinci kernel, see "
-        "`vitruvian list`.",
+        help=f"Run this graph problem ({', '.join(GRAPH_PROBLEMS)}) or DaVinci kernel; "
+        "`vitruvian list` prints the names.",
     )
     add_json(parser, "the figures")
     belongs = graphs.add_options(parser)

@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import shlex
 from collections import defaultdict
 
 import pytest
@@ -141,3 +142,20 @@ def test_the_jobs_of_a_measurement_are_those_of_the_commands(monkeypatch):
 
     monkeypatch.setattr("os.cpu_count", lambda: 7)
     assert Settings(library=cells.library()).jobs == 7
+
+
+def examples():
+    """Return the command lines in the epilogs of all commands."""
+    parser = build_parser()
+    (commands,) = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    epilogs = [parser.epilog, *(command.epilog for command in commands.choices.values())]
+    texts = [(text or "").replace("\\\n", " ") for text in epilogs]
+    return [found for text in texts for found in re.findall(r"(?m) (vitruvian .+)$", text)]
+
+
+def test_every_command_has_an_example_that_it_accepts(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = [shlex.split(example)[1:] for example in examples()]
+    for line in lines:
+        assert callable(build_parser().parse_args(line).run)
+    assert {line[0] for line in lines} == set(COMMANDS)

@@ -19,7 +19,7 @@ import vitruvian
 #: Annotations that say less than a type checker needs: containers without the type of an element.
 BARE = {"dict", "list", "tuple", "set", "Callable", "Sequence", "Mapping", "Iterable", "Iterator"}
 
-#: Smallest share of the symbols of all packages whose type pyright knows; measured: 0.877.
+#: Smallest share of the symbols of all packages whose type pyright knows; measured: 0.867.
 LEAST_SHARE = 0.86
 
 

@@ -39,7 +39,7 @@ sim: compiler $(STAMP) ## verify every unit and configuration against golden; cl
 DAVINCI := run matmul --chip ascend310 --cube rtl --size 256x256x256 --tiling 8,2,2,2
 
 davinci: compiler $(STAMP) ## run a matrix product on two simulated DaVinci cores, with the RTL as their Cube
-	$(PY) -m vitruvian $(DAVINCI) --timeline --out build/davinci/matmul.json --gantt build/davinci/matmul.svg $(ARGS)
+	$(PY) -m vitruvian $(DAVINCI) --timeline --trace build/davinci/matmul.json --gantt build/davinci/matmul.svg $(ARGS)
 
 test: compiler $(STAMP) ## run the whole test suite
 	$(PY) -m pytest -n $(JOBS) --dist worksteal $(ARGS)

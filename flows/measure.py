@@ -1,5 +1,6 @@
 """Measure area and longest path of unit variants; every distinct piece is synthesised once."""
 
+import os
 import signal
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
@@ -33,7 +34,7 @@ class Settings:
     cache : bool
         If True, reuse stored results and store new ones.
     jobs : int
-        Number of pieces that are synthesised at the same time.
+        Number of pieces that are synthesised at the same time, by default one for each core.
     """
 
     library: CellLibrary
@@ -41,7 +42,7 @@ class Settings:
     targets_ps: Sequence[int] = TARGETS_PS
     cut: Cut = "shared"
     cache: bool = True
-    jobs: int = 2
+    jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -121,7 +121,7 @@ def digest(*parts: object) -> str:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Generator[None]:
     """Hold an exclusive lock on ``path`` against other processes and threads.
 
     The file is created if it does not exist.
@@ -135,7 +135,9 @@ def locked(path: Path) -> Iterator[None]:
             fcntl.flock(handle, fcntl.LOCK_UN)
 
 
-def entry(kind: str, key: str, build: Callable[[Path], dict[str, Any]]) -> tuple[Path, dict]:
+def entry(
+    kind: str, key: str, build: Callable[[Path], dict[str, Any]]
+) -> tuple[Path, dict[str, Any]]:
     """Return an entry, and build it first if it is absent or damaged.
 
     Parameters

@@ -14,7 +14,7 @@ import os
 import sys
 from collections.abc import Sequence
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO, cast
 
 from vitruvian import interrupt
 from vitruvian.errors import UserError, WorkError
@@ -49,7 +49,9 @@ class _Parser(argparse.ArgumentParser):
     """An argument parser that reports a mistake in one line and keeps line breaks in help texts."""
 
     def __init__(self, **options: Any):
-        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+        formatter = argparse.RawDescriptionHelpFormatter
+        super().__init__(formatter_class=formatter, add_help=False, **options)
+        self.add_argument("-h", "--help", action="help", help="Print this help and stop.")
 
     def error(self, message: str) -> NoReturn:
         line = " ".join(message.split())
@@ -177,7 +179,7 @@ def _complete(line: str) -> NoReturn:
     raise SystemExit(1)  # not reached: autocomplete ends the process when the variable is set
 
 
-def write_json(path: str, value: Any) -> None:
+def write_json(path: str, value: Any, *, stdout: TextIO | None = None) -> None:
     """Write a complete JSON file, or nothing if it cannot be written.
 
     Parameters
@@ -187,6 +189,8 @@ def write_json(path: str, value: Any) -> None:
     value : object
         Dicts, lists, tuples, numbers and strings. Infinities and NaN, which JSON cannot express,
         become null.
+    stdout : file, optional
+        File that ``-`` means; ``sys.stdout`` by default.
 
     Raises
     ------
@@ -195,7 +199,7 @@ def write_json(path: str, value: Any) -> None:
     """
     text = json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     if path == "-":
-        sys.stdout.write(text)
+        (stdout or sys.stdout).write(text)
         return
     try:
         write_whole(path, text)
@@ -205,7 +209,7 @@ def write_json(path: str, value: Any) -> None:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: _plain(item) for key, item in cast(dict[Any, Any], value).items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_plain(item) for item in cast(Sequence[Any], value)]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -3,7 +3,7 @@
 import argparse
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -89,7 +89,7 @@ def write_whole(path: str | Path, data: bytes | str) -> None:
 
 
 @contextmanager
-def open_whole(path: str | Path) -> Iterator[BinaryIO]:
+def open_whole(path: str | Path) -> Generator[BinaryIO]:
     """Open a temporary file that is renamed to ``path`` when the block ends without an exception.
 
     The permissions of the file follow the umask, and missing folders are created. A device such as

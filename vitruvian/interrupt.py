@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any
 
@@ -59,7 +59,7 @@ class Interrupted(KeyboardInterrupt):
 
     def __init__(self, number: int):
         super().__init__()
-        self.code = 128 + number
+        self.code: int = 128 + number
 
 
 def stopping() -> bool:
@@ -104,7 +104,7 @@ def kill_group(group: int) -> None:
 
 
 @contextlib.contextmanager
-def at_hard_end(action: Callable[[], object]) -> Iterator[None]:
+def at_hard_end(action: Callable[[], object]) -> Generator[None]:
     """Call ``action`` if the process ends without unwinding while the block runs.
 
     Another thread than the main one calls it.
@@ -117,7 +117,7 @@ def at_hard_end(action: Callable[[], object]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def guarded() -> Iterator[None]:
+def guarded() -> Generator[None]:
     """Handle Ctrl-C and SIGTERM while the block runs, as the module's docstring describes.
 
     Outside the main thread, and inside another such block, this context manager does nothing.
@@ -246,7 +246,7 @@ def run_killable(
 
 
 @contextlib.contextmanager
-def blocked() -> Iterator[None]:
+def blocked() -> Generator[None]:
     """Block Ctrl-C and SIGTERM in this thread while the block starts a process.
 
     Otherwise a signal could arrive after the start and before the process group is registered.

@@ -49,7 +49,7 @@ class Progress:
         lines: bool = True,
     ):
         self._console = Console(stderr=True)
-        self.terminal = self._console.is_terminal
+        self.terminal: bool = self._console.is_terminal
         self._lines = lines and not self.terminal
         self._columns: list[ProgressColumn] = [TextColumn("{task.description}")]
         self._columns += [BarColumn()] * bar

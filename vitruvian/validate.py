@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from vitruvian.errors import UserError
 
-__all__ = ["check_int", "one_of", "shortened"]
+__all__ = ["check_int", "check_type", "one_of", "shortened"]
 
 T = TypeVar("T")
 
@@ -35,6 +35,32 @@ def check_int(thing: str, value: Any, low: int, high: int | None = None) -> int:
         allowed = f"at least {low}" if high is None else f"between {low} and {high}"
         raise UserError(f"{thing} must be {allowed}, not {value!r}")
     return value
+
+
+def check_type(thing: str, value: object, *allowed: type) -> None:
+    """Refuse a value that is of none of the ``allowed`` types.
+
+    Parameters
+    ----------
+    thing : str
+        Name of the argument, for the message.
+    value : object
+        Value to check.
+    *allowed : type
+        Allowed types, which the message lists.
+
+    Raises
+    ------
+    TypeError
+        If ``value`` is of another type.
+    """
+    if not isinstance(value, allowed):
+        names = " or ".join(f"{_article(each.__name__)} {each.__name__}" for each in allowed)
+        raise TypeError(f"{thing} must be {names}, not {value!r}")
+
+
+def _article(noun: str) -> str:
+    return "an" if noun[0].lower() in "aeiou" else "a"
 
 
 def one_of(thing: str, value: T, allowed: Iterable[object]) -> T:

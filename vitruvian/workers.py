@@ -9,7 +9,7 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from multiprocessing import connection
 from typing import Any, Literal
@@ -40,7 +40,7 @@ class Call:
 
     key: Hashable
     function: Callable[..., Any]
-    arguments: tuple = ()
+    arguments: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,7 +175,7 @@ def tell(value: Any) -> None:
 
 
 @contextlib.contextmanager
-def listening(listener: Callable[[Any], object]) -> Iterator[None]:
+def listening(listener: Callable[[Any], object]) -> Generator[None]:
     """Call ``listener`` with each value that this process passes to ``tell`` during the block."""
     global _listener
     before, _listener = _listener, listener

@@ -11,6 +11,7 @@ from vitruvian.golden.cube.shapes import check_addend, check_factors
 from vitruvian.golden.cube.sums import fits_floats, float_mmad
 from vitruvian.golden.fp import DotSpec, IntDotSpec, fused_dot, int_dot
 from vitruvian.golden.fp.dot import sum_bits
+from vitruvian.validate import check_type
 
 __all__ = ["fits", "mmad", "mmad_any", "plain_mmad"]
 
@@ -57,8 +58,7 @@ def mmad(
     ValueError
         If a code is too wide, or if the shapes or K do not fit.
     """
-    if not isinstance(spec, DotSpec | IntDotSpec):
-        raise TypeError(f"spec must be a DotSpec or an IntDotSpec, not {spec!r}")
+    check_type("spec", spec, DotSpec, IntDotSpec)
     a, b = np.asarray(a), np.asarray(b)
     m, n = check_factors(a, b, least=1)
     terms = a.shape[-1]

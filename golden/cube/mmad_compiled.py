@@ -6,6 +6,9 @@ words. Everything that is compiled must be in this file, because Numba's cache d
 change in another file.
 """
 
+# Numba infers the types of what it compiles; inner functions need no annotations.
+# pyright: basic
+
 from functools import lru_cache
 from math import prod
 from typing import NamedTuple

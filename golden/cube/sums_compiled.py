@@ -14,6 +14,9 @@ the K + 1 terms is truncated by less than 2^(E_max − F), and the sticky bit is
 off. Together e = ((K + 2)·2⁻⁵² + (K + 1)·2⁻ᶠ)·S, increased by a thousandth for the rounding of e.
 """
 
+# Numba infers the types of what it compiles; inner functions need no annotations.
+# pyright: basic
+
 import numba
 import numpy as np
 
@@ -28,7 +31,9 @@ _INFINITY = np.inf
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def products(a, b, d, k, window, emin):
+def products(
+    a: np.ndarray, b: np.ndarray, d: np.ndarray, k: int, window: int | None, emin: int
+) -> None:
     """Add A·B to D in blocks of k terms.
 
     Parameters
@@ -80,7 +85,9 @@ def products(a, b, d, k, window, emin):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def squares(a, b, d, k, window, emin):
+def squares(
+    a: np.ndarray, b: np.ndarray, d: np.ndarray, k: int, window: int | None, emin: int
+) -> None:
     """Add Σ (a·a − a·b − a·b + b·b) to D in blocks of k products; see ``golden.simd2.squares``.
 
     In float64, the square of the difference replaces the four products. Its error is below 2⁻⁵¹ of
@@ -264,7 +271,7 @@ def _exponent(x, emin):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def norms(a, b, d, k, window):
+def norms(a: np.ndarray, b: np.ndarray, d: np.ndarray, k: int, window: int | None) -> None:
     """Add Σ (a − b)² to D in blocks of k terms, with each difference rounded to FP32.
 
     The parameters are those of ``products``.

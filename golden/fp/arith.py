@@ -266,7 +266,8 @@ def _order(codes: np.ndarray, f: FloatFormat) -> np.ndarray:
     """Return int64 keys in the order of the numbers, with −0 before +0."""
     bits = (codes >> codes.dtype.type(f.storage_shift)).astype(np.uint64)
     magnitude = (bits & np.uint64((1 << (f.width - 1)) - 1)).astype(np.int64)
-    return np.where(bits >> np.uint64(f.width - 1) & np.uint64(1), ~magnitude, magnitude)
+    negative = bits >> np.uint64(f.width - 1) & np.uint64(1)
+    return np.where(negative, ~magnitude, magnitude)  # pyright: ignore[reportUnknownVariableType]
 
 
 def compare(a: ArrayLike, b: ArrayLike, format: FloatFormat | str) -> np.ndarray:
@@ -313,13 +314,16 @@ def maximum_number(a: ArrayLike, b: ArrayLike, format: FloatFormat | str) -> np.
     return _pick(a, b, format, np.greater_equal)
 
 
-def _pick(a: ArrayLike, b: ArrayLike, format: FloatFormat | str, better: Callable) -> np.ndarray:
+def _pick(
+    a: ArrayLike, b: ArrayLike, format: FloatFormat | str, better: Callable[..., np.ndarray]
+) -> np.ndarray:
     f = as_format(format)
     a, b = as_codes(a, f, "a"), as_codes(b, f, "b")
     u, v = unpack(a, f), unpack(b, f)
     take_a = ~u.nan & (v.nan | better(_order(a, f), _order(b, f)))
     d = np.where(take_a, a, b) & a.dtype.type(f.code_mask)
-    return np.where(u.nan & v.nan, a.dtype.type(f.canonical_nan), d)[()]
+    nan = a.dtype.type(f.canonical_nan)
+    return np.where(u.nan & v.nan, nan, d)[()]  # pyright: ignore[reportUnknownVariableType]
 
 
 def from_float(

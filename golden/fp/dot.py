@@ -16,6 +16,7 @@ from vitruvian.golden.fp.codec import as_codes, code_dtype, unpack
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.round import jam, round_pack
 from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.validate import check_type
 
 __all__ = ["fused_dot"]
 
@@ -65,8 +66,7 @@ def fused_dot(a: ArrayLike, b: ArrayLike, c: ArrayLike, spec: DotSpec) -> np.nda
     ValueError
         If a code is too wide, or if the shapes or K do not fit.
     """
-    if not isinstance(spec, DotSpec):
-        raise TypeError(f"spec must be a DotSpec, not {spec!r}")
+    check_type("spec", spec, DotSpec)
     a, b = as_codes(a, spec.input, "a"), as_codes(b, spec.input_b, "b")
     c = as_codes(c, spec.output, "c")
     if not a.ndim or not b.ndim or a.shape[-1] != b.shape[-1] or not a.shape[-1]:

@@ -5,6 +5,9 @@ after all terms have been added. Everything that is compiled must be in this fil
 cache does not notice a change in another file.
 """
 
+# Numba infers the types of what it compiles; inner functions need no annotations.
+# pyright: basic
+
 from typing import NamedTuple
 
 import numba

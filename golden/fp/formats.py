@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeVar
 
-from vitruvian.validate import check_int, one_of
+from vitruvian.validate import check_int, check_type, one_of
 
 __all__ = [
     "FORMATS",
@@ -74,8 +74,7 @@ class FloatFormat:
         check_int("fraction_bits", self.fraction_bits, 1)
         check_int("storage_shift", self.storage_shift, 0)
         check_int("storage_bits", self.storage_bits, self.width + self.storage_shift)
-        if not isinstance(self.specials, Specials):
-            raise TypeError(f"specials must be a Specials, not {self.specials!r}")
+        check_type("specials", self.specials, Specials)
 
     def __str__(self) -> str:
         return self.name

@@ -4,6 +4,7 @@ import re
 
 from vitruvian.golden.fp.formats import FORMATS, FloatFormat
 from vitruvian.golden.fp.spec import PRESETS, Preset
+from vitruvian.validate import check_type
 
 __all__ = ["parse_preset_name"]
 
@@ -51,17 +52,17 @@ def parse_preset_name(name: str) -> tuple[Preset, FloatFormat, FloatFormat | Non
     Raises
     ------
     TypeError
-        If ``name`` is not a string.
+        If ``name`` is not a str.
     ValueError
         If ``name`` does not begin with a preset, or if a format in it is unknown.
     """
-    if not isinstance(name, str):
-        raise TypeError(f"name must be a string, not {name!r}")
+    check_type("name", name, str)
     text = re.sub(r"[^a-z0-9]", "", name.lower())
     machine = next((m for m in (*PRESETS, *_MACHINES) if text.startswith(m)), None)
     if machine is None:
         raise ValueError(f"name must begin with one of {', '.join(PRESETS)}, not {name!r}")
-    rest, formats = text[len(machine) :], []
+    rest = text[len(machine) :]
+    formats: list[FloatFormat] = []
     while rest:
         match = _FORMAT.match(rest)
         if match is None:

@@ -170,7 +170,7 @@ def fused_dot_reference(a: Sequence[int], b: Sequence[int], c: int, spec: DotSpe
     addend = decode(c, spec.output)
 
     # Specials: NaNs, ∞·0, and infinities of both signs give NaN
-    infinities = set()
+    infinities: set[int] = set()
     for x, y in zip(left, right, strict=True):
         if "nan" in (x.kind, y.kind):
             return spec.nan_code

@@ -165,7 +165,9 @@ class DotSpec:
 
     def __post_init__(self) -> None:
         input, output = as_format(self.input, "input"), as_format(self.output, "output")
-        input_b = input if self.input_b is None else as_format(self.input_b, "input_b")
+        # The types are those of the finished object; an argument may still be None here.
+        no_input_b = self.input_b is None  # pyright: ignore[reportUnnecessaryComparison]
+        input_b = input if no_input_b else as_format(self.input_b, "input_b")
         check_int("k", self.k, 1)
         if self.window is not None:
             check_int("window", self.window, 1)
@@ -173,7 +175,8 @@ class DotSpec:
             raise ValueError(f"truncate must be 'floor' or 'magnitude', not {self.truncate!r}")
         if self.rounding not in ("RNE", "RZ"):
             raise ValueError(f"rounding must be 'RNE' or 'RZ', not {self.rounding!r}")
-        result_bits = output.fraction_bits if self.result_bits is None else self.result_bits
+        all_bits = self.result_bits is None  # pyright: ignore[reportUnnecessaryComparison]
+        result_bits = output.fraction_bits if all_bits else self.result_bits
         check_int("result_bits", result_bits, 1, output.fraction_bits)
         if self.emax_floor is not None:
             check_int("emax_floor", self.emax_floor, -(1 << 15), 1 << 15)

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from vitruvian.golden.m3xu.gemm import gemm
 from vitruvian.golden.m3xu.isa import Instruction, Opcode
+from vitruvian.validate import check_type
 
 __all__ = ["execute"]
 
@@ -42,8 +43,7 @@ def execute(
     ValueError
         If an array has the wrong shape, or if ``c`` is missing or not allowed.
     """
-    if not isinstance(instruction, Instruction | Opcode):
-        raise TypeError(f"instruction must be an Instruction or an Opcode, not {instruction!r}")
+    check_type("instruction", instruction, Instruction, Opcode)
     opcode = instruction
     if isinstance(instruction, Instruction):
         opcode = instruction.opcode

@@ -30,7 +30,7 @@ from typing import SupportsInt
 
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.m3xu.precision import PRECISIONS, Precision
-from vitruvian.validate import check_int, one_of
+from vitruvian.validate import check_int, check_type, one_of
 
 __all__ = [
     "FIELDS",
@@ -212,8 +212,7 @@ class Instruction:
     c: int | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.opcode, Opcode):
-            raise TypeError(f"opcode must be an Opcode, not {self.opcode!r}")
+        check_type("opcode", self.opcode, Opcode)
         for operand in _OPERANDS:
             first = getattr(self, operand)
             if operand == "c" and first is None:
@@ -331,7 +330,7 @@ def assemble(text: str) -> list[Instruction]:
     ValueError
         If a line is not an instruction; the message gives the line number.
     """
-    instructions = []
+    instructions: list[Instruction] = []
     for number, line in enumerate(text.splitlines(), start=1):
         if line.partition("#")[0].strip():
             try:

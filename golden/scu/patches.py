@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ __all__ = ["ROWS", "Patches"]
 ROWS = 16
 
 _Pixels = tuple[np.ndarray, np.ndarray, np.ndarray]
+_Fractal = tuple[int, np.ndarray, np.ndarray, np.ndarray]
 _Pair = tuple[int, int]
 
 
@@ -61,8 +63,8 @@ class Patches:
             ("pad", 4, 0),
             ("dilation", 2, 1),
         ):
-            value = getattr(self, name)
-            if not isinstance(value, tuple) or len(value) != count:
+            value: Any = getattr(self, name)
+            if not issubclass(type(value), tuple) or len(value) != count:
                 raise TypeError(f"{name} must be a tuple of {count} ints, not {value!r}")
             for number in value:
                 check_int(name, number, low)
@@ -135,32 +137,9 @@ class Patches:
         """
         return _pixels(self, tuple(position), self._within(kernel_position), count)
 
-    def _pixels(self, position: _Pair, kernel_position: _Pair, count: int) -> _Pixels:
-        (row, column), (kh, kw) = position, kernel_position
-        top, bottom, left, right = self.pad
-        high, wide = self.extent
-        last = self.width + right - wide
-        if row < -top or not -left <= column <= last:
-            raise ValueError(
-                f"position must be at least {-top} and from {-left} to {last}, not {position!r}"
-            )
-        # ``position`` may be in the middle of a row of patches; later rows start at −left.
-        (sh, sw), (dh, dw) = self.stride, self.dilation
-        first = (last - column) // sw + 1  # patches in the first row
-        lines, offsets = np.divmod(np.arange(count) - first, self.columns)
-        lines = np.where(lines < 0, 0, lines + 1)
-        rows = row + lines * sh
-        columns = np.where(lines == 0, column + np.arange(count) * sw, offsets * sw - left)
-        inside = rows <= self.height + bottom - high
-        rows, columns = rows + kh * dh, columns + kw * dw
-        inside &= (rows >= 0) & (rows < self.height) & (columns >= 0) & (columns < self.width)
-        for array in (rows, columns, inside):
-            array.flags.writeable = False  # the cache returns the same arrays again
-        return rows, columns, inside
-
     def walk(
         self, position: _Pair, kernel_position: _Pair, channel: int, repeat: int, mode: int
-    ) -> list[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
+    ) -> list[_Fractal]:
         """Return the fractals of an instruction with repetitions.
 
         Parameters
@@ -196,7 +175,7 @@ class Patches:
             return [(channel, *part) for part in zip(*parts, strict=True)]
         (kh, kw), (y, x) = self.kernel, self._within(kernel_position)
         first = (channel * kh + y) * kw + x
-        fractals = []
+        fractals: list[_Fractal] = []
         for step in range(first, first + repeat):
             group, index = divmod(step, kh * kw)
             fractals.append((group, *self.pixels(position, divmod(index, kw), ROWS)))
@@ -213,4 +192,24 @@ class Patches:
 
 @lru_cache(4096)
 def _pixels(patches: Patches, position: _Pair, kernel_position: _Pair, count: int) -> _Pixels:
-    return patches._pixels(position, kernel_position, count)
+    (row, column), (kh, kw) = position, kernel_position
+    top, bottom, left, right = patches.pad
+    high, wide = patches.extent
+    last = patches.width + right - wide
+    if row < -top or not -left <= column <= last:
+        raise ValueError(
+            f"position must be at least {-top} and from {-left} to {last}, not {position!r}"
+        )
+    # ``position`` may be in the middle of a row of patches; later rows start at −left.
+    (sh, sw), (dh, dw) = patches.stride, patches.dilation
+    first = (last - column) // sw + 1  # patches in the first row
+    lines, offsets = np.divmod(np.arange(count) - first, patches.columns)
+    lines = np.where(lines < 0, 0, lines + 1)
+    rows = row + lines * sh
+    columns = np.where(lines == 0, column + np.arange(count) * sw, offsets * sw - left)
+    inside = rows <= patches.height + bottom - high
+    rows, columns = rows + kh * dh, columns + kw * dw
+    inside &= (rows >= 0) & (rows < patches.height) & (columns >= 0) & (columns < patches.width)
+    for array in (rows, columns, inside):
+        array.flags.writeable = False  # the cache returns the same arrays again
+    return rows, columns, inside

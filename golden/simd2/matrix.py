@@ -1,6 +1,7 @@
 """The matrix operation D = C ⊕ (A ⊗ B) on NumPy arrays of values."""
 
 from math import prod
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -18,7 +19,7 @@ from vitruvian.validate import check_int, one_of
 __all__ = ["OPERANDS", "SQUARES", "dot_spec", "mmo"]
 
 #: Formats of operands, keyed by the dtype of their arrays
-OPERANDS = {
+OPERANDS: dict[np.dtype[Any], str] = {
     np.dtype(np.float16): "fp16",
     np.dtype(ml_dtypes.bfloat16): "bf16",
     np.dtype(np.float32): "fp32",

@@ -8,6 +8,9 @@ Everything that is compiled must be in this file, because Numba's cache does not
 another file.
 """
 
+# Numba infers the types of what it compiles; inner functions need no annotations.
+# pyright: basic
+
 import numba
 import numpy as np
 
@@ -27,7 +30,7 @@ TURN, WORST = np.int32(-0x7FFFFF), np.int32(0x7F000001)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def quick(a, b, d, multiply, sign):
+def quick(a: np.ndarray, b: np.ndarray, d: np.ndarray, multiply: bool, sign: np.float32) -> None:
     """Reduce d in place to the smallest of d and all candidates sign·a·b or sign·(a+b).
 
     Parameters
@@ -103,7 +106,7 @@ def _products(a, b, d, sign, begin, end, n, stop):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def ranked(a, b, d, multiply, flip):
+def ranked(a: np.ndarray, b: np.ndarray, d: np.ndarray, multiply: bool, flip: np.int32) -> None:
     """Reduce rotated ranks d to the smallest of d and the ranks of all candidates.
 
     The ranks of NaNs with one sign are the first of all, and those with the other sign the last. A
@@ -179,7 +182,7 @@ def _ranked_products(a, b, d, flip, begin, end, n, stop):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def ranked_extrema(a, b, d):
+def ranked_extrema(a: np.ndarray, b: np.ndarray, d: np.ndarray) -> None:
     """Reduce ranks d to the smallest of d and max(a, b): minmax, or maxmin on inverted ranks.
 
     Parameters

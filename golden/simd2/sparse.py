@@ -166,7 +166,7 @@ def mmo_sparse(
     if c.shape[-2:] != (m, n):
         raise ValueError(f"c must be (..., {m}, {n}), not {c.shape}")
     lead = np.broadcast_shapes(values.shape[:-2], b.shape[:-2], c.shape[:-2])
-    b_rows = indices + np.arange(values.shape[-1]) // KEPT * GROUP
+    b_rows = indices + np.arange(values.shape[-1]) // KEPT * GROUP  # pyright: ignore[reportUnknownVariableType]
     parts: list[np.ndarray] = [values, b_rows, b, c]
     parts = [np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in parts]
     # Every row of A has its own rows of B, so each becomes a 1 × K/2 matrix with a gathered B.

@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 
-def _apply(operation: Callable, *operands: ArrayLike) -> np.ndarray:
+def _apply(operation: Callable[..., np.ndarray], *operands: ArrayLike) -> np.ndarray:
     arrays = [np.asarray(x) for x in operands]
     check_same(*arrays)
     with np.errstate(all="ignore"):
@@ -144,7 +144,7 @@ def bitwise_not(a: ArrayLike) -> np.ndarray:
     return _bits(np.bitwise_not, a)
 
 
-def _bits(operation: Callable, *operands: ArrayLike) -> np.ndarray:
+def _bits(operation: Callable[..., np.ndarray], *operands: ArrayLike) -> np.ndarray:
     arrays = [np.asarray(x) for x in operands]
     check_same(*arrays)
     return operation(*map(codes, arrays)).view(arrays[0].dtype)

@@ -1,6 +1,6 @@
 """The formats of vector elements and the canonical NaN."""
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from vitruvian.validate import one_of
 __all__ = ["DTYPES", "canonical", "codes", "dtype_of"]
 
 #: NumPy type of each format's elements; bf16 elements are held as codes
-DTYPES: Final = {
+DTYPES: Final[dict[str, np.dtype[Any]]] = {
     "fp16": np.dtype(np.float16),
     "bf16": np.dtype(np.uint16),
     "fp32": np.dtype(np.float32),

@@ -71,7 +71,9 @@ def _floats(a: ArrayLike) -> np.ndarray:
     return a
 
 
-def _rounded(a: ArrayLike, quick: Callable, slow: Callable[[Decimal], Decimal]) -> np.ndarray:
+def _rounded(
+    a: ArrayLike, quick: Callable[[np.ndarray], np.ndarray], slow: Callable[[Decimal], Decimal]
+) -> np.ndarray:
     """Round the float64 results of ``quick``; where that is in doubt, ``slow`` decides."""
     a = _floats(a)
     with np.errstate(all="ignore"):
@@ -89,7 +91,7 @@ def _rounded(a: ArrayLike, quick: Callable, slow: Callable[[Decimal], Decimal]) 
     return canonical(result)[()]
 
 
-def _decide(x: float, value: float, ends: list, slow: Callable[[Decimal], Decimal]) -> Any:
+def _decide(x: float, value: float, ends: list[Any], slow: Callable[[Decimal], Decimal]) -> Any:
     """Return the one of two neighbouring numbers that is nearest to the exact value."""
     low, high = ends
     with localcontext() as context:

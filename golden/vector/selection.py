@@ -1,6 +1,8 @@
 """Comparison to a mask, selection by a mask, and transposition of 16 × 16 elements."""
 
 import operator
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,7 +13,7 @@ from vitruvian.validate import one_of
 __all__ = ["CONDITIONS", "compare", "pack", "select", "transpose", "unpack_bits"]
 
 #: Comparisons by name
-CONDITIONS = {
+CONDITIONS: dict[str, Callable[[Any, Any], Any]] = {
     "eq": operator.eq,
     "ne": operator.ne,
     "lt": operator.lt,

@@ -27,7 +27,10 @@ __all__ = [
 ]
 
 #: For each dtype of the operands: terms of a block, dtype in L0C, and the possible dtypes of C.
-DTYPES = {"fp16": (16, "fp32", ("fp16", "fp32")), "int8": (32, "int32", ("int32",))}
+DTYPES: dict[str, tuple[int, str, tuple[str, ...]]] = {
+    "fp16": (16, "fp32", ("fp16", "fp32")),
+    "int8": (32, "int32", ("int32",)),
+}
 
 #: Bytes in a fractal of A or B.
 FRACTAL = 512

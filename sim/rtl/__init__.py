@@ -30,7 +30,7 @@ __all__ = [
 
 
 def compile(
-    component: "wiring.Component",
+    component: "wiring.Component[Any]",
     *,
     name: str | None = None,
     latency: int | None = None,
@@ -97,7 +97,7 @@ def compile(
 
 
 def compile_unit(
-    unit: "Callable[..., wiring.Component]", /, *, name: str | None = None, **parameters: Any
+    unit: "Callable[..., wiring.Component[Any]]", /, *, name: str | None = None, **parameters: Any
 ) -> CompiledModel:
     """Compile ``unit(**parameters)``, or load its model from the cache.
 
@@ -128,7 +128,7 @@ def compile_verilog(
     text: str,
     *,
     top: str = "top",
-    interface: "Interface | wiring.Component | None" = None,
+    interface: "Interface | wiring.Component[Any] | None" = None,
     latency: int | None = None,
     name: str | None = None,
 ) -> CompiledModel:

@@ -44,8 +44,8 @@ class CompiledModel:
         self.interface = interface
         self.latency = latency
         self.path = library
-        self.cached = bool(facts["cached"])
-        self.build_seconds = float(facts["seconds"])
+        self.cached: bool = bool(facts["cached"])
+        self.build_seconds: float = float(facts["seconds"])
         self._library = ctypes.CDLL(str(library))
         self._library.vitruvian_new.restype = ctypes.c_void_p
         self._library.vitruvian_delete.argtypes = [ctypes.c_void_p]
@@ -59,7 +59,7 @@ class CompiledModel:
     def __repr__(self) -> str:
         return f"<CompiledModel {self.name}, latency {self.latency}>"
 
-    def __del__(self):
+    def __del__(self) -> None:
         # ``_idle`` does not exist if the library could not be loaded.
         for handle in getattr(self, "_idle", ()):
             self._library.vitruvian_delete(handle)

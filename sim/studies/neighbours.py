@@ -164,13 +164,18 @@ def kmeans(x, centres, gemm, *, rounds: int) -> tuple[np.ndarray, np.ndarray]:
     centres : (C, F) ndarray
     """
     centres = np.array(centres)
-    labels = squared_distances(x, centres, gemm).argmin(axis=1)
+    labels = _labels(x, centres, gemm)
     for _ in range(rounds):
         for cluster in range(len(centres)):
             if (labels == cluster).any():
                 centres[cluster] = x[labels == cluster].mean(axis=0, dtype=np.float64)
-        labels = squared_distances(x, centres, gemm).argmin(axis=1)
+        labels = _labels(x, centres, gemm)
     return labels, centres
+
+
+def _labels(x, centres, gemm) -> np.ndarray:
+    """Return the index of the nearest centre of each point, in the arithmetic of ``gemm``."""
+    return squared_distances(x, centres, gemm).argmin(axis=1)
 
 
 def _kmeans(size: int, options: RunOptions) -> Study:
@@ -180,16 +185,12 @@ def _kmeans(size: int, options: RunOptions) -> Study:
         x.astype(np.float64), initial.astype(np.float64), NumPy(), rounds=ROUNDS
     )
     least = _inertia(x, labels, reference)
-    # ``extras`` receives the centres only, so the labels are kept by the identity of the centres.
-    labels_of: dict[int, np.ndarray] = {}
 
     def compute(gemm):
-        computed, centres = kmeans(x, initial, gemm, rounds=ROUNDS)
-        labels_of[id(centres)] = computed
-        return centres
+        return kmeans(x, initial, gemm, rounds=ROUNDS)[1]
 
-    def extras(centres, _):
-        computed = labels_of[id(centres)]
+    def extras(centres, gemm):
+        computed = _labels(x, centres, gemm)
         return {
             "other %": 100 * float((computed != labels).mean()),
             "inertia +%": round(100 * (_inertia(x, computed, centres) / least - 1), 4) + 0.0,

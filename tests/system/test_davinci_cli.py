@@ -18,7 +18,7 @@ ARGUMENTS = ["--arg", "x=normal:256", "--arg", "y=zeros:256", "--arg", "rows=2",
 
 def test_a_product_is_compared_and_drawn(tmp_path, capsys):
     files = [str(tmp_path / name) for name in ("p.json", "t.json", "g.svg")]
-    options = ["--json", files[0], "--out", files[1], "--gantt", files[2], "--timeline"]
+    options = ["--json", files[0], "--trace", files[1], "--gantt", files[2], "--timeline"]
     assert main(["run", "matmul", "--size", "64x48x32", "--tiling", "2,3,1,2", *options]) == 0
     out = capsys.readouterr().out
     assert "2,048 elements compared with golden: 0 differ" in out and "2×3×1, bNum 2" in out
@@ -32,7 +32,7 @@ def test_a_product_is_compared_and_drawn(tmp_path, capsys):
 def test_names_of_files_are_printed_as_they_are(tmp_path, capsys, monkeypatch):
     """What looks like markup of the console is a part of the name."""
     monkeypatch.chdir(tmp_path)
-    options = ["--out", "[red]t.json", "--gantt", "[bold]g.svg"]
+    options = ["--trace", "[red]t.json", "--gantt", "[bold]g.svg"]
     assert main(["run", "relu", "--size", "1x128", *options]) == 0
     out = capsys.readouterr().out
     assert "[red]t.json: " in out and "[bold]g.svg\n" in out
@@ -76,7 +76,7 @@ def test_kernels_are_listed(capsys, tmp_path):
 
 def test_a_file_of_cce_runs(tmp_path, capsys):
     saved = tmp_path / "y.npz"
-    assert main(["cce", SOFTMAX, *ARGUMENTS, "--cores", "2", "--save", str(saved)]) == 0
+    assert main(["cce", SOFTMAX, *ARGUMENTS, "--blocks", "2", "--out", str(saved)]) == 0
     y = np.load(saved)["y"].reshape(2, 128).astype(float)
     # The sum of 128 values, each within 2^-11 of it for every one of 16 roundings.
     assert np.abs(y.sum(axis=1) - 1).max() < 16 * 2.0**-11
@@ -164,9 +164,12 @@ def test_a_size_that_is_none(capsys):
     [
         (["run", "relu", "--gantt", "x.bmp"], "--gantt: must be a file whose name ends in .svg or"),
         (["trace", "relu", "--out", "x.txt"], "--out: must be a file whose name ends in .json or"),
-        (["run", "relu", "--out", "/proc/zz/a.json"], "--out: must be a file that can be written"),
-        (["cce", SOFTMAX, "--save", "x.npy"], "--save: must be a file whose name ends in .npz"),
-        (["cce", SOFTMAX, "--save", "/proc/zz/a.npz"], "--save: must be a file that can be writt"),
+        (
+            ["run", "relu", "--trace", "/proc/zz/a.json"],
+            "--trace: must be a file that can be",
+        ),
+        (["cce", SOFTMAX, "--out", "x.npy"], "--out: must be a file whose name ends in .npz"),
+        (["cce", SOFTMAX, "--out", "/proc/zz/a.npz"], "--out: must be a file that can be writt"),
     ],
 )
 def test_an_output_file_that_cannot_be_written_is_refused_before_the_run(
@@ -190,8 +193,8 @@ def test_the_default_file_of_a_trace_is_tried_before_the_run(tmp_path, monkeypat
 def test_two_outputs_are_not_one_file(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("vitruvian.sim.davinci.load_chip", None)
     file = str(tmp_path / "a.json")
-    assert main(["run", "relu", "--json", file, "--out", file]) == 2
-    assert "--json and --out must be two files, not both" in capsys.readouterr().err
+    assert main(["run", "relu", "--json", file, "--trace", file]) == 2
+    assert "--json and --trace must be two files, not both" in capsys.readouterr().err
 
 
 def test_files_have_the_mode_of_the_umask_and_are_written_whole(tmp_path, monkeypatch):
@@ -202,11 +205,11 @@ def test_files_have_the_mode_of_the_umask_and_are_written_whole(tmp_path, monkey
         files = [tmp_path / name for name in ("p.json", "t.json.gz", "g.svg", "y.npz")]
         options = [
             x
-            for o, f in zip(("--json", "--out", "--gantt"), files, strict=False)
+            for o, f in zip(("--json", "--trace", "--gantt"), files, strict=False)
             for x in (o, str(f))
         ]
         assert main(["run", "relu", "--size", "1x128", *options]) == 0
-        assert main(["cce", SOFTMAX, *ARGUMENTS, "--save", str(files[3])]) == 0
+        assert main(["cce", SOFTMAX, *ARGUMENTS, "--out", str(files[3])]) == 0
     finally:
         os.umask(before)
     assert [stat.S_IMODE(file.stat().st_mode) for file in files] == [0o640] * 4

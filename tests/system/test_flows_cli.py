@@ -62,7 +62,7 @@ def test_baseline_round_trip(tmp_path: Path, capsys, monkeypatch):
 
 def test_lists_and_ranges_multiply_out(tmp_path: Path):
     arguments = ["add", "--format", "fp16,fp8e4m3", "--pipeline", "0-1"]
-    assert run("verilog", *arguments, "--folder", str(tmp_path)) == 0
+    assert run("verilog", *arguments, "--out", str(tmp_path)) == 0
     names = sorted(path.name for path in tmp_path.iterdir())
     assert names == [
         "add_fp16_RNE_p0.v", "add_fp16_RNE_p1.v", "add_fp8e4m3_RNE_p0.v", "add_fp8e4m3_RNE_p1.v",
@@ -187,7 +187,7 @@ def test_liberty_that_does_not_parse(tmp_path: Path, capsys):
 
 def test_output_that_cannot_be_written(tmp_path: Path, capsys):
     (tmp_path / "file").write_text("")
-    assert run("verilog", *SMALL, "--folder", str(tmp_path / "file" / "x")) == 2
+    assert run("verilog", *SMALL, "--out", str(tmp_path / "file" / "x")) == 2
     assert capsys.readouterr().err.startswith("error: ")
 
 

@@ -63,8 +63,8 @@ def refused(capsys, *arguments: str) -> str:
         ("area compare --svg /proc/x/y.svg", "--svg: must be a file that can be written"),
         ("area compare --markdown /proc/x.md", "--markdown: must be a file that can be written"),
         ("area compare --json a --svg ./a", "--json and --svg must be different"),
-        ("verilog compare --folder /proc/x", "folder must be a folder that files can be written"),
-        ("verilog compare --stdout --json -", "--json must be a file when --stdout prints"),
+        ("verilog compare --out /proc/x", "--out: must be a folder that files can be written"),
+        ("verilog compare --out - --json -", "--json and --out must be different"),
         ("cells --out /proc/x.lib", "--out: must be a file that can be written"),
         ("cells --markdown x.md", "--markdown must come with --compare"),
         ("fpga compare --element", "unit must be a tile with --element, not 'compare'"),
@@ -96,7 +96,7 @@ def test_a_value_given_twice_counts_once():
 def test_nothing_is_written_when_one_of_the_configurations_cannot_be_built(tmp_path, capsys):
     """Regression: the first configurations were written before the last one was refused."""
     arguments = ["verilog", "m3xu", "--variant", "baseline,baseline-a100", "--window", "60"]
-    refused(capsys, *arguments, "--folder", str(tmp_path))
+    refused(capsys, *arguments, "--out", str(tmp_path))
     assert not list(tmp_path.iterdir())
 
 
@@ -105,14 +105,14 @@ def test_a_dash_is_standard_output(tmp_path, monkeypatch, capsys):
     assert run("units", "dot", "--json", "-") == 0
     captured = capsys.readouterr()
     assert list(json.loads(captured.out)) == ["dot"] and "--preset" in captured.err
-    assert run("verilog", *SMALL, "--folder", "v", "--json", "-") == 0
+    assert run("verilog", *SMALL, "--out", "v", "--json", "-") == 0
     assert json.loads(capsys.readouterr().out)[0]["file"] == "v/compare_fp16.v"
     assert [path.name for path in tmp_path.iterdir()] == ["v"]
 
 
 def test_stdout_and_json_are_both_written(tmp_path, capsys):
     file = tmp_path / "f.json"
-    assert run("verilog", *SMALL, "--stdout", "--json", str(file)) == 0
+    assert run("verilog", *SMALL, "--out", "-", "--json", str(file)) == 0
     assert capsys.readouterr().out.startswith("// compare_fp16")
     assert json.loads(file.read_text())[0]["file"] is None
 

@@ -66,7 +66,7 @@ def test_the_command_in_the_header_makes_the_same_text(emitted, root: Path):
     text = emitted[1]
     command = re.search(r"vitruvian verilog .+", text)
     assert command
-    arguments = [sys.executable, "-m", *command[0].split(), "--stdout"]
+    arguments = [sys.executable, "-m", *command[0].split(), "--out", "-"]
     done = subprocess.run(arguments, cwd=root, capture_output=True, text=True, check=True)
     assert done.stdout == text
 

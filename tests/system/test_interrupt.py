@@ -182,7 +182,7 @@ def test_a_worker_killed_by_pid_fails_its_row_in_one_line(tmp_path):
 
 
 def test_an_interrupted_search_for_tilings_leaves_no_process(tmp_path):
-    command = Command(tmp_path, "tune", "matmul", "1024", "1024", "1024", "--jobs", "2")
+    command = Command(tmp_path, "tune", "matmul", "--size", "1024x1024x1024", "--jobs", "2")
     end = time.monotonic() + 120
     while len(workers := workers_of(command.pid)) < 2 and time.monotonic() < end:
         time.sleep(0.02)

@@ -14,7 +14,7 @@ from vitruvian.sim.studies.engine import BACKENDS
 
 def test_a_table_and_its_json(tmp_path, capsys):
     file = tmp_path / "rows.json"
-    arguments = ["kernels", "fft", "--size", "2**8", "--methods", "fp16,fp32c,FP16", "--check"]
+    arguments = ["kernels", "fft", "--size", "2**8", "--methods", "fp16,fp32c,FP16", "--verify"]
     assert main([*arguments, "--json", str(file)]) == 0
     out = capsys.readouterr().out
     assert "256 points" in out and "fp32c 16×8×4" in out and "0 elements" in out
@@ -102,9 +102,9 @@ def test_a_back_end_that_is_wrong_fails_the_command(monkeypatch, capsys):
         (["dgemm", "--size", "1"], "must be a whole number from 2 to 256, not 1"),
         (["fft", "--size", "100"], "must be a power of two from 2 to 1048576, not 100"),
         (["fft", "--size", "2**21"], "must be a power of two from 2 to 1048576, not 2097152"),
-        (["fft", "--size", "many"], "must be a whole number or 2**N, not 'many'"),
+        (["fft", "--size", "many"], "must be numbers like 256x256x256 or 2**10, not 'many'"),
         (["fft", "--size", "0"], "not 0"),
-        (["fft", "--size", "-4"], "must be a whole number or 2**N, not '-4'"),
+        (["fft", "--size", "-4"], "must be numbers like 256x256x256 or 2**10, not '-4'"),
         (["sgemm", "--methods", "fp8"], "method must be one of FP16, FP16 scaled, BF16"),
         (["sgemm", "--methods", ""], "method must be one of FP16"),
         (["sgemm", "--methods", "fp32c"], "method of sgemm must be one of FP16"),

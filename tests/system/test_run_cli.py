@@ -43,7 +43,7 @@ def test_shortest_paths_of_a_file(karate, tmp_path, capsys):
 
 @pytest.mark.parametrize("problem", ["mcp", "mst", "gtc", "knn"])
 def test_other_problems(problem, karate, capsys):
-    assert main(["run", problem, "--graph", karate, "--json", "-", "--inputs", "fp16"]) == 0
+    assert main(["run", problem, "--graph", karate, "--json", "-", "--input", "fp16"]) == 0
     captured = capsys.readouterr()
     assert json.loads(captured.out)["problem"] == problem and "mmo" in captured.err
     assert "warning" not in captured.err
@@ -73,7 +73,7 @@ def test_a_warning_is_a_line(tmp_path, capsys):
     file = tmp_path / "p.mtx"
     mmwrite(file, np.array([[0.0, 0.3], [0.7, 0.0]]))
     arguments = ["run", "maxrp", "--graph", str(file), "--algorithm", "bellman-ford"]
-    assert main([*arguments, "--inputs", "fp16", "--no-check", "--unit", "8x4x8"]) == 0
+    assert main([*arguments, "--input", "fp16", "--all-iterations", "--unit", "8x4x8"]) == 0
     captured = capsys.readouterr()
     assert (
         captured.err.startswith("warning: weights are rounded to FP16") and "8×4×8" in captured.out
@@ -83,7 +83,7 @@ def test_a_warning_is_a_line(tmp_path, capsys):
 def test_a_warning_is_a_line_even_if_python_hides_warnings(tmp_path, capsys):
     file = tmp_path / "p.mtx"
     mmwrite(file, np.array([[0.0, 0.3], [0.7, 0.0]]))
-    arguments = ["run", "maxrp", "--graph", str(file), "--inputs", "fp16", "--no-check"]
+    arguments = ["run", "maxrp", "--graph", str(file), "--input", "fp16", "--all-iterations"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert main([*arguments, "--unit", "8x4x8"]) == 0
@@ -105,7 +105,7 @@ def test_the_model(capsys):
         (["apsp"], "one of --graph FILE and --model"),
         (["apsp", "--graph", "nowhere.mtx"], "must be a Matrix Market file, not nowhere.mtx"),
         (["apsp", "--graph", "x", "--algorithm", "dijkstra"], "--algorithm must be one of"),
-        (["apsp", "--graph", "x", "--inputs", "fp8"], "--inputs must be one of fp16, fp32"),
+        (["apsp", "--graph", "x", "--input", "fp8"], "--input must be one of fp16, fp32"),
         (["apsp", "--graph", "x", "--backend", "gpu"], "--backend must be one of golden"),
         (["apsp", "--graph", "x", "--unit", "5x4x4"], "sizes that divide 16, not 5×4×4"),
         (["knn", "--model"], "--model must come with apsp, aplp, mcp"),
@@ -135,14 +135,17 @@ def test_a_mistake_is_one_line(arguments, message, karate, tmp_path, capsys):
         (["relu", "--algorithm", "zzz"], "--algorithm"),
         (["relu", "--graph", "g.mtx", "--backend", "rtl"], "--graph"),
         (["relu", "--model"], "--model"),
-        (["relu", "--inputs", "fp16"], "--inputs"),
+        (["relu", "--input", "fp16"], "--input"),
         (["apsp", "--graph", "KARATE", "--chip", "nosuch"], "--chip"),
         (["apsp", "--graph", "KARATE", "--seed", "0"], "--seed"),
         (["apsp", "--graph", "KARATE", "--neighbours", "5"], "--neighbours"),
         (["knn", "--graph", "KARATE", "--algorithm", "leyzorek"], "--algorithm"),
         (["apsp", "--model", "--graph", "KARATE"], "--graph"),
         (["apsp", "--model", "--backend", "golden"], "--backend"),
-        (["apsp", "--graph", "x", "--no-check", "--algorithm", "floyd-warshall"], "--no-check"),
+        (
+            ["apsp", "--graph", "x", "--all-iterations", "--algorithm", "floyd-warshall"],
+            "--all-iterations",
+        ),
     ],
 )
 def test_an_option_that_does_not_apply_is_refused(arguments, option, karate, capsys):
@@ -153,7 +156,7 @@ def test_an_option_that_does_not_apply_is_refused(arguments, option, karate, cap
     assert captured.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("option", ["--json", "--output"])
+@pytest.mark.parametrize("option", ["--json", "--out"])
 def test_an_unwritable_file_is_found_before_the_work(option, capsys):
     with pytest.raises(SystemExit) as stop:
         main(["run", "apsp", "--graph", "nowhere.mtx", option, "/proc/no/x.csv"])
@@ -170,7 +173,7 @@ def test_names_keep_their_type_in_json(karate, capsys):
 def test_routes_and_values_come_out(tmp_path, capsys):
     graph, values = tmp_path / "roads.csv", tmp_path / "values.csv"
     graph.write_text("source,target,km\nBonn,Ulm,4.5\nUlm,Jena,2\nKiel,Bonn,1\n")
-    arguments = ["run", "apsp", "--graph", str(graph), "--weight", "km", "--output", str(values)]
+    arguments = ["run", "apsp", "--graph", str(graph), "--weight", "km", "--out", str(values)]
     routes = ["--route", "Bonn", "Jena", "--route", "Jena", "Bonn"]
     assert main([*arguments, *routes, "--json", "-"]) == 0
     captured = capsys.readouterr()
@@ -185,7 +188,7 @@ def test_routes_and_values_come_out(tmp_path, capsys):
 
 
 def test_no_cycles_are_printed_for_a_unit_that_does_not_exist(karate, capsys):
-    assert main(["run", "knn", "--graph", karate, "--inputs", "fp32", "--json", "-"]) == 0
+    assert main(["run", "knn", "--graph", karate, "--input", "fp32", "--json", "-"]) == 0
     captured = capsys.readouterr()
     assert json.loads(captured.out)["cycles"] is None
     assert "no 4×4×4 unit with addnorm on FP32 operands exists" in captured.err

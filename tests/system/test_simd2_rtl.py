@@ -213,7 +213,7 @@ def test_the_command(tmp_path, capsys):
     result = json.loads(out.read_text())
     assert result["rtl_cycles"] > 0 and result["inputs"] == "fp16"
     assert "RTL cycles" in capsys.readouterr().out
-    assert main([*given, "--unit", "2x2x2", "--inputs", "fp32", "--json", str(out)]) == 0
+    assert main([*given, "--unit", "2x2x2", "--input", "fp32", "--json", str(out)]) == 0
     again = json.loads(out.read_text())
     assert again["inputs"] == "fp32" and again["extreme"] == result["extreme"]
     assert again["rtl_cycles"] > result["rtl_cycles"]  # one pair of operands in two cycles
@@ -221,7 +221,7 @@ def test_the_command(tmp_path, capsys):
     points = tmp_path / "points.mtx"
     scipy.io.mmwrite(points, np.arange(6.0).reshape(3, 2))
     knn = ["run", "knn", "--graph", str(points), "--backend", "rtl", "--neighbours", "1"]
-    assert main([*knn, "--inputs", "fp32"]) == 2
+    assert main([*knn, "--input", "fp32"]) == 2
     error = capsys.readouterr().err
-    assert "must be FP16 on compiled RTL, not FP32; --inputs fp16 rounds them" in error
+    assert "must be FP16 on compiled RTL, not FP32; --input fp16 rounds them" in error
     assert "--backend golden takes them unchanged" in error

@@ -335,7 +335,7 @@ def test_options_that_do_not_apply_to_a_list_are_refused(
         ["verify", "--seed", "9" * 5000],
         ["mma", "--count", "1000000000000"],
         ["exhaustive", "--jobs", "257"],
-        ["tune", "matmul", "64", "64", "9" * 40],
+        ["tune", "matmul", "--cores", "x" + "9" * 40],
         ["exhaustive", "--chunk", str(1 << 60)],
     ],
 )

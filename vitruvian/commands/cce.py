@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from vitruvian.commands.options import at_least
+from vitruvian.commands.options import add_chip, at_least
 from vitruvian.errors import UserError
 
 __all__ = [
@@ -23,8 +23,8 @@ DESCRIPTION = """Read a kernel in CCE C, run it on the simulated cores of a chip
 time, the findings of the checks, its own output, and the first values of its arrays. The exit code
 is 0, or 1 if the checks found something, or 2 for a mistake in the kernel or the arguments."""
 
-EXAMPLE = """Example: vitruvian cce sim/kernels/text/softmax.cce --chip ascend910
---cores 2 --arg x=normal:1024 --arg y=zeros:1024 --arg rows=8 --arg n=128"""
+EXAMPLE = r"""Example: vitruvian cce sim/kernels/text/softmax.cce --chip ascend910 --blocks 2 \
+  --arg x=normal:1024 --arg y=zeros:1024 --arg rows=8 --arg n=128"""
 
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _GENERATED = ("zeros", "normal", "arange")
@@ -34,28 +34,31 @@ _MAX_BYTES = 4 << 30  # of an array that is read from a file
 
 def add_cce_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that name the kernel, the chip, and the arguments of the kernel."""
-    parser.add_argument("file", metavar="FILE", help="The source file of the kernel.")
+    parser.add_argument("file", metavar="FILE", help="Read the kernel from this source file.")
     parser.add_argument(
         "--entry",
         metavar="NAME",
-        help="The function to run (default: the only __global__ one, or the only function).",
+        help="Run this function (default: the only __global__ one, or the only function).",
     )
+    add_chip(parser)
     parser.add_argument(
-        "--chip", default="ascend310", help="A chip's name or TOML file (default: %(default)s)."
-    )
-    parser.add_argument(
-        "--cores",
+        "--blocks",
         type=at_least(1),
         default=1,
         metavar="N",
-        help="Number of blocks that run the kernel (default: %(default)s).",
+        help="Run the kernel on this number of blocks, each on a core of its own "
+        "(default: %(default)s).",
     )
     parser.add_argument(
-        "--kind", help="Kind of core, or all for all kinds together (default: the chip's first)."
+        "--kind",
+        metavar="KIND",
+        help="Run on cores of this kind, or on all kinds together with all (default: the chip's "
+        "first).",
     )
     parser.add_argument(
         "--cube",
         default="golden",
+        metavar="HOW",
         help="Compute the matrix products by golden, rtl or fast (default: %(default)s).",
     )
     parser.add_argument(
@@ -64,24 +67,24 @@ def add_cce_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME[=VALUE]",
-        help="Define a macro (default value: 1); may be given several times.",
+        help="Define a macro (default value: 1); may be repeated.",
     )
     parser.add_argument(
         "--include",
         "-I",
         action="append",
         default=[],
-        metavar="DIR",
-        help="A folder of files that the kernel may include, besides its own; may be given "
-        "several times.",
+        metavar="FOLDER",
+        help="Let the kernel include files of this folder, besides those of its own folder; may "
+        "be repeated.",
     )
     parser.add_argument(
         "--arg",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="The value of a parameter, once for each: a number; for a pointer a .npy file, null, "
-        "or zeros:N, normal:N or arange:N for N elements of the parameter's type.",
+        help="Give a parameter this value, once for each: a number; for a pointer a .npy file, "
+        "null, or zeros:N, normal:N or arange:N for N elements of the parameter's type.",
     )
     parser.add_argument(
         "--steps",

@@ -22,7 +22,15 @@ from vitruvian.commands.cce import (
     macros,
     printable,
 )
-from vitruvian.commands.options import GRAPH_PROBLEMS, add_json, add_seed, at_least, numbers
+from vitruvian.commands.options import (
+    GRAPH_PROBLEMS,
+    add_chip,
+    add_json,
+    add_seed,
+    add_size,
+    at_least,
+    numbers,
+)
 from vitruvian.errors import UserError
 from vitruvian.files import open_whole, output_path
 from vitruvian.validate import one_of
@@ -52,16 +60,16 @@ def register(name: str, commands: Any) -> None:
 def _register_trace(commands: Any) -> None:
     parser = commands.add_parser(
         "trace",
-        description="Run a kernel on simulated DaVinci cores and write its timeline to a file "
-        "that ui.perfetto.dev shows (default: KERNEL.json).",
+        description="Run a kernel on simulated DaVinci cores, and write its timeline to a file\n"
+        "that ui.perfetto.dev shows.",
         epilog="Example: vitruvian trace matmul --size 256x256x256 --out matmul.json.gz",
     )
     parser.add_argument(
         "problem",
         metavar="KERNEL",
-        help="The name of a DaVinci kernel; `vitruvian list` prints them.",
+        help="Run this DaVinci kernel; `vitruvian list` prints the names.",
     )
-    add_options(parser)
+    add_options(parser, timeline="--out")
     add_json(parser, "the figures")
     parser.set_defaults(run=run)
 
@@ -70,7 +78,7 @@ def _register_cce(commands: Any) -> None:
     parser = commands.add_parser("cce", description=DESCRIPTION, epilog=EXAMPLE)
     add_cce_options(parser)
     parser.add_argument(
-        "--save",
+        "--out",
         type=output_path(".npz"),
         metavar="FILE",
         help="Write the arrays that the kernel has written to this file (.npz).",
@@ -80,25 +88,27 @@ def _register_cce(commands: Any) -> None:
     parser.set_defaults(run=_cce, no_checks=False)
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of a kernel for DaVinci cores."""
+def add_options(parser: argparse.ArgumentParser, *, timeline: str = "--trace") -> None:
+    """Add the options of a kernel for DaVinci cores.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+        Parser of the command.
+    timeline : str
+        Name of the option for the file with the timeline.
+    """
     group = parser.add_argument_group("kernels for DaVinci cores")
-    group.add_argument(
-        "--chip",
-        default="ascend310",
-        help="The name of a chip, or a TOML file that describes one (default: ascend310).",
-    )
-    group.add_argument(
-        "--size",
-        type=numbers,
-        metavar="AxBx…",
-        help="The kernel's sizes; `vitruvian list` prints the sizes of each kernel and their "
-        "defaults.",
+    add_chip(group)
+    add_size(
+        group,
+        "Take a problem of these sizes; `vitruvian list` prints the sizes of each kernel and their "
+        "defaults (default: the kernel's).",
     )
     group.add_argument(
         "--cube",
         default="golden",
-        metavar="|".join(CUBES),
+        metavar="HOW",
         help="Compute the products bit-exactly (golden), by the compiled RTL (rtl) or in FP32 "
         "(fast), or compute no data at all, only times (none; default: golden).",
     )
@@ -121,16 +131,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="Do not look for races, addresses out of bounds and reads of unwritten memory.",
     )
-    _add_pictures(group)
+    _add_pictures(group, timeline=timeline)
 
 
-def _add_pictures(group: Any) -> None:
+def _add_pictures(group: Any, *, timeline: str = "--trace") -> None:
     """Add the options of the files that ``_output`` writes to a parser or an argument group."""
     group.add_argument(
-        "--out",
+        timeline,
+        dest="trace",
         type=_TRACE,
         metavar="FILE",
-        help="Write the timeline to this file, for ui.perfetto.dev (.json, .json.gz).",
+        help="Write the timeline to this file, for ui.perfetto.dev (.json, .json.gz"
+        + ("; default: KERNEL.json)." if timeline == "--out" else ")."),
     )
     group.add_argument(
         "--gantt",
@@ -190,9 +202,9 @@ def run(options: argparse.Namespace) -> int:
         names = [*KERNELS, *(GRAPH_PROBLEMS if options.command == "run" else ())]
         raise UserError(f"KERNEL must be one of {', '.join(names)}, not {name!r}")
     one_of("--cube", options.cube, CUBES)
-    if options.command == "trace" and options.out is None:
+    if options.command == "trace" and options.trace is None:
         try:
-            options.out = _TRACE(f"{name}.json")
+            options.trace = _TRACE(f"{name}.json")
         except argparse.ArgumentTypeError as error:
             raise UserError(f"--out {error}") from None
     _check_outputs(options)
@@ -267,8 +279,9 @@ def _show(options: argparse.Namespace, instance: "KernelInstance") -> int:
 def _check_outputs(options: argparse.Namespace) -> None:
     """Raise UserError if two options name the same file."""
     taken: dict[Path, str] = {}
-    for name in ("json", "out", "gantt", "save"):
-        text = getattr(options, name, None)
+    names = {"trace": "out"} if options.command == "trace" else {}
+    for attribute in ("json", "out", "trace", "gantt"):
+        name, text = names.get(attribute, attribute), getattr(options, attribute, None)
         path = Path(text).resolve() if text and text != "-" else None
         if path is None or (path.exists() and not path.is_file()):
             continue
@@ -285,15 +298,15 @@ def _output(options: argparse.Namespace, report: "Report") -> Console:
     console.print(report.text(), markup=False, soft_wrap=True)
     if options.timeline:
         console.print(timeline(report), markup=False, soft_wrap=True)
-    if options.out:
-        with open_whole(options.out) as file:
+    if options.trace:
+        with open_whole(options.trace) as file:
             # The header of the gzip file gets no name and no time, so that equal runs write equal
             # bytes.
-            zipped = options.out.lower().endswith(".gz")
+            zipped = options.trace.lower().endswith(".gz")
             packed = gzip.GzipFile("", "wb", 3, file, 0) if zipped else file
             with io.TextIOWrapper(packed, "utf-8") as text:  # pyright: ignore[reportArgumentType]
                 count = write_trace(report, text)
-        console.print(f"{options.out}: {count:,} events, for ui.perfetto.dev", markup=False)
+        console.print(f"{options.trace}: {count:,} events, for ui.perfetto.dev", markup=False)
     if options.gantt:
         gantt(report, options.gantt)
         console.print(options.gantt, markup=False)
@@ -343,7 +356,7 @@ def _cce(options: argparse.Namespace) -> int:
         }
         kernel = kernels[kinds[0]]
         arguments = kernel_arguments(kernel.parameters, options.arg)
-        settings: dict[str, Any] = {"blocks": options.cores, "limit": options.steps}
+        settings: dict[str, Any] = {"blocks": options.blocks, "limit": options.steps}
         if len(kinds) > 1:
             program = build_mixed(kernels, chip, arguments, **settings)
         else:
@@ -362,10 +375,10 @@ def _cce(options: argparse.Namespace) -> int:
         shown = " ".join(f"{x:g}" for x in flat[:8].tolist())
         dots = " …" if flat.size > 8 else ""
         console.print(f"{name} ({flat.size:,} {array.dtype}): {shown}{dots}", markup=False)
-    if options.save:
-        with open_whole(options.save) as file:
+    if options.out:
+        with open_whole(options.out) as file:
             np.savez(file, **report.outputs)  # pyright: ignore[reportArgumentType]
-        console.print(str(Path(options.save)), markup=False)
+        console.print(str(Path(options.out)), markup=False)
     if options.json:
         prints = [{"core": core, "text": text} for core, text in program.prints]
         write_json(options.json, {"cube": options.cube, **report.as_dict(), "prints": prints})

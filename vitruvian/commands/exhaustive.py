@@ -4,7 +4,7 @@ import argparse
 import time
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -16,6 +16,9 @@ from vitruvian.interrupt import at_hard_end
 from vitruvian.progress import Progress
 from vitruvian.sim.verify.check import Outcome
 from vitruvian.workers import WorkerKilled
+
+if TYPE_CHECKING:
+    from vitruvian.sim.exhaustive import Task
 
 __all__ = ["register"]
 
@@ -34,7 +37,7 @@ def register(name: str, commands: Any) -> None:
         nargs="?",
         default="*",
         metavar="TASK",
-        help="A task's name or a shell pattern of names (default: all).",
+        help="Run the task of this name, or all that match a shell pattern (default: all).",
     )
     parser.add_argument("--list", action="store_true", help="List the tasks and stop.")
     parser.add_argument(
@@ -115,7 +118,7 @@ def _exhaustive(options: argparse.Namespace) -> int:
 
 def _run(
     options: argparse.Namespace,
-    chosen: list,
+    chosen: list["Task"],
     done: Any,
     chunk_bits: int,
     outcomes: dict[str, Outcome],

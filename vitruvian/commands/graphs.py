@@ -19,10 +19,17 @@ from vitruvian.files import output_path
 from vitruvian.progress import Progress
 
 if TYPE_CHECKING:
+    from vitruvian.golden.simd2 import Op
     from vitruvian.sim.matrix_unit import Unit
-    from vitruvian.sim.simd2.graph import Core, Counts, Graph, Machine
+    from vitruvian.sim.simd2.graph import Core, Counts, Graph, Machine, Neighbours, Paths
 
 __all__ = ["add_options", "run"]
+
+#: Lines of a table: a name and a text.
+_Rows = list[tuple[str, str]]
+
+#: Title, lines and figures of a result.
+_Answer = tuple[str, _Rows, dict[str, Any]]
 
 #: Graphs of the model, by their vertices.
 _SIZES = (1024, 2048, 4096, 8192, 16384)
@@ -56,23 +63,26 @@ def add_options(parser: argparse.ArgumentParser) -> dict[str, tuple[str, ...]]:
         "--backend",
         "paths knn",
         default="golden",
+        metavar="NAME",
         help="Compute on this back end: golden, or rtl, the compiled RTL (default: golden).",
     )
     add(
         "--algorithm",
         "paths model",
+        metavar="NAME",
         help="Use this algorithm: bellman-ford, leyzorek or floyd-warshall (default: "
         "floyd-warshall above 128 vertices, else leyzorek).",
     )
     add(
-        "--no-check",
+        "--all-iterations",
         "paths",
         action="store_true",
         help="Run as many iterations as the worst graph needs, even if nothing changes any more.",
     )
     add(
-        "--inputs",
+        "--input",
         "paths knn model",
+        metavar="FORMAT",
         help="Round the operands to fp16 or fp32 (default: fp16 if that loses nothing, and on the "
         "compiled RTL; else fp32).",
     )
@@ -94,6 +104,7 @@ def add_options(parser: argparse.ArgumentParser) -> dict[str, tuple[str, ...]]:
     add(
         "--duplicates",
         "paths",
+        metavar="RULE",
         help="Use this weight of an edge that is repeated: sum, min, max or first (default: such "
         "a graph is refused).",
     )
@@ -127,7 +138,7 @@ def add_options(parser: argparse.ArgumentParser) -> dict[str, tuple[str, ...]]:
         help="Print the value and the route between two vertices; may be repeated.",
     )
     add(
-        "--output",
+        "--out",
         "paths knn",
         type=output_path(".npy", ".csv", ".mtx"),
         metavar="FILE",
@@ -186,16 +197,18 @@ def _check(options: argparse.Namespace) -> None:
 
     for name, value, allowed in (
         ("--algorithm", options.algorithm, ALGORITHMS),
-        ("--inputs", options.inputs, tuple(FORMATS)),
+        ("--input", options.input, tuple(FORMATS)),
         ("--backend", options.backend, tuple(BACKENDS)),
         ("--duplicates", options.duplicates, DUPLICATES),
     ):
         if value is not None and value not in allowed:
             raise UserError(f"{name} must be one of {', '.join(allowed)}, not {value!r}")
-    if options.no_check and options.algorithm == "floyd-warshall":
-        raise UserError("--no-check must come with bellman-ford or leyzorek, not floyd-warshall")
+    if options.all_iterations and options.algorithm == "floyd-warshall":
+        raise UserError(
+            "--all-iterations must come with bellman-ford or leyzorek, not floyd-warshall"
+        )
     if options.backend == "rtl":
-        options.inputs = options.inputs or "fp16"
+        options.input = options.input or "fp16"
     if options.graph is None and not options.model:
         raise UserError("run must have one of --graph FILE and --model")
     for name in ("weight", "undirected"):
@@ -208,10 +221,15 @@ def _as_options(text: str) -> str:
     names = "inputs|duplicates|no_edge|weight|backend"
     text = re.sub(
         rf"\b({names})='?([\w.+-]+)'?",
-        lambda match: f"--{match[1].replace('_', '-')} {match[2].replace('None', 'none')}",
+        lambda match: f"{_option(match[1])} {match[2].replace('None', 'none')}",
         text,
     )
-    return re.sub(rf"\b({names})(?= must)", lambda match: f"--{match[1].replace('_', '-')}", text)
+    return re.sub(rf"\b({names})(?= must)", lambda match: _option(match[1]), text)
+
+
+def _option(parameter: str) -> str:
+    """Return the option that sets a parameter of the library."""
+    return "--input" if parameter == "inputs" else f"--{parameter.replace('_', '-')}"
 
 
 def _unit(lanes: dict[str, int] | None) -> "Unit":
@@ -221,7 +239,9 @@ def _unit(lanes: dict[str, int] | None) -> "Unit":
     return Unit(m=lanes["m"], n=lanes["n"], k=lanes["k"])
 
 
-def _solve(options, core: "Core", machine: "Machine", console: Console) -> dict[str, Any]:
+def _solve(
+    options: argparse.Namespace, core: "Core", machine: "Machine", console: Console
+) -> dict[str, Any]:
     """Solve a problem, print its table, and return its figures."""
     with Progress(options.problem, bar=False, counts=False) as progress:
         done = 0
@@ -244,7 +264,7 @@ def _solve(options, core: "Core", machine: "Machine", console: Console) -> dict[
     return {"problem": options.problem, "graph": options.graph, **figures}
 
 
-def _read(options) -> "Graph":
+def _read(options: argparse.Namespace) -> "Graph":
     """Return the graph that the options name."""
     from vitruvian.sim.simd2.graph import PROBLEMS, read_graph
 
@@ -256,7 +276,7 @@ def _read(options) -> "Graph":
     return read_graph(PROBLEMS[options.problem], options.graph, **reading)
 
 
-def _ends(options, graph: "Graph") -> list[tuple[Any, Any]]:
+def _ends(options: argparse.Namespace, graph: "Graph") -> list[tuple[Any, Any]]:
     """Return the vertices that --route names; an unknown one raises UserError."""
     if not options.route:
         return []
@@ -268,7 +288,7 @@ def _ends(options, graph: "Graph") -> list[tuple[Any, Any]]:
     return [(named[start], named[end]) for start, end in options.route]
 
 
-def _paths(options, core: "Core", machine: "Machine"):
+def _paths(options: argparse.Namespace, core: "Core", machine: "Machine") -> _Answer:
     """Solve a path problem; return the title, the lines and the figures of the result."""
     from vitruvian.sim.simd2.graph import solve, write_paths
     from vitruvian.sim.simd2.graph.paths import arrows
@@ -279,12 +299,12 @@ def _paths(options, core: "Core", machine: "Machine"):
         options.problem,
         graph,
         algorithm=options.algorithm,
-        check=not options.no_check,
-        inputs=options.inputs,
+        check=not options.all_iterations,
+        inputs=options.input,
         machine=machine,
     )
     op = paths.problem.op
-    checks = not options.no_check and paths.algorithm != "floyd-warshall"
+    checks = not options.all_iterations and paths.algorithm != "floyd-warshall"
     checked = paths.iterations * len(graph) ** 2 if checks else 0
     cost, cost_figures = _cost(core, op, paths, checked)
     ended = " (nothing changed any more)" if paths.converged else ""
@@ -312,29 +332,28 @@ def _paths(options, core: "Core", machine: "Machine"):
     result_rows, result_figures = paths.describe()
     rows += result_rows
     figures |= result_figures
+    routes: list[dict[str, Any]] = []
     if ends:
-        figures["routes"] = []
+        figures["routes"] = routes
     for source, target in ends:
         value, route = paths.value(source, target), paths.route(source, target)
         rows.append(
             (f"{source} to {target}", f"{value:g}: {arrows(route)}" if route else "no path")
         )
-        figures["routes"].append(
-            {"source": source, "target": target, "value": value, "route": route}
-        )
-    if options.output:
-        write_paths(paths, options.output)
-        rows.append(("values", options.output))
+        routes.append({"source": source, "target": target, "value": value, "route": route})
+    if options.out:
+        write_paths(paths, options.out)
+        rows.append(("values", options.out))
     return f"{options.problem}: {paths.problem.title}", rows, figures
 
 
-def _neighbours(options, core: "Core", machine: "Machine"):
+def _neighbours(options: argparse.Namespace, core: "Core", machine: "Machine") -> _Answer:
     """Find nearest neighbours; return the title, the lines and the figures of the result."""
     from vitruvian.golden.simd2 import Op
     from vitruvian.sim.simd2.graph import nearest_neighbours, write_neighbours
 
     neighbours = nearest_neighbours(
-        options.graph, options.neighbours, inputs=options.inputs, machine=machine
+        options.graph, options.neighbours, inputs=options.input, machine=machine
     )
     indices, squares = neighbours.indices, neighbours.squares
     cost, cost_figures = _cost(core, Op.ADDNORM, neighbours, 0)
@@ -347,9 +366,9 @@ def _neighbours(options, core: "Core", machine: "Machine"):
         *cost,
         ("most isolated point", f"{i + 1}: {points}; the last one at a distance of {distance:g}"),
     ]
-    if options.output:
-        write_neighbours(neighbours, options.output)
-        rows.append(("neighbours", options.output))
+    if options.out:
+        write_neighbours(neighbours, options.out)
+        rows.append(("neighbours", options.out))
     figures = {
         "points": len(indices),
         "inputs": neighbours.inputs,
@@ -360,7 +379,9 @@ def _neighbours(options, core: "Core", machine: "Machine"):
     return "knn: nearest neighbours, by addnorm", rows, figures
 
 
-def _cost(core: "Core", op, result, checked: int):
+def _cost(
+    core: "Core", op: "Op", result: "Paths | Neighbours", checked: int
+) -> tuple[_Rows, dict[str, Any]]:
     """Return the instructions and cycles of a result, as lines and as figures."""
     counts, inputs = result.counts, result.inputs
     vector = core.vector_cycles(op, counts, inputs, checked=checked)
@@ -393,11 +414,11 @@ def _cost(core: "Core", op, result, checked: int):
     }
 
 
-def _model(options, core: "Core", console: Console) -> dict[str, Any]:
+def _model(options: argparse.Namespace, core: "Core", console: Console) -> dict[str, Any]:
     """Print the modelled cycles of a path problem, and return them."""
     from vitruvian.sim.simd2.graph import ALGORITHMS, PROBLEMS, estimate
 
-    problem, inputs = PROBLEMS[options.problem], options.inputs or "fp16"
+    problem, inputs = PROBLEMS[options.problem], options.input or "fp16"
     unit = f"{core.unit.m}×{core.unit.n}×{core.unit.k}"
     console.print(
         f"{problem.name}: {unit} unit beside {core.lanes} vector lanes, {inputs} operands; "
@@ -410,7 +431,7 @@ def _model(options, core: "Core", console: Console) -> dict[str, Any]:
     table.add_column("algorithm", no_wrap=True)
     for name in ("iterations", "mmo", "SIMD² cycles", "not overlapped", "vector cycles", "ratio"):
         table.add_column(name, justify="right", no_wrap=True)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for vertices in _SIZES:
         for algorithm in ALGORITHMS if options.algorithm is None else (options.algorithm,):
             row = estimate(problem.op, vertices, algorithm, inputs=inputs, core=core)

@@ -1,13 +1,14 @@
 """The commands that measure and export hardware, from ``area`` to ``cells``."""
 
 import argparse
-import json
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from vitruvian.cli import write_json
 from vitruvian.commands.hardware_options import add_command, described
 from vitruvian.errors import UserError
 from vitruvian.files import output_path, write_whole
@@ -28,7 +29,7 @@ _OUTPUTS = ("json", "markdown", "svg", "out")
 def register(name: str, commands: Any) -> None:
     """Add the command ``name``, a key of ``_COMMANDS``, to the parser."""
     command = add_command(name, commands)
-    command.set_defaults(run=lambda options: _run(_COMMANDS[name], options))
+    command.set_defaults(run=partial(_run, _COMMANDS[name]))
 
 
 def _run(command: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
@@ -63,9 +64,10 @@ def _write(path: str, text: str, options: argparse.Namespace) -> None:
         write_whole(Path(path), text)
 
 
-def _write_json(document: Any, options: argparse.Namespace) -> None:
+def _store(document: Any, options: argparse.Namespace) -> None:
+    """Write the result of a command as JSON if ``--json`` names a file."""
     if options.json:
-        _write(options.json, json.dumps(document, indent=1, default=str) + "\n", options)
+        write_json(options.json, document, stdout=options.stdout_file)
 
 
 def _variants(options: argparse.Namespace) -> list[Variant]:
@@ -87,7 +89,7 @@ def _variants(options: argparse.Namespace) -> list[Variant]:
     if not units:
         switches = ", ".join(f"--{name.replace('_', '-')}" for name in given)
         raise UserError(f"options must be those of one unit: no unit has all of {switches}")
-    selected = []
+    selected: list[Variant] = []
     for name in units:
         if not given:
             selected += reported(name, everything=bool(options.unit) or options.all)
@@ -137,7 +139,7 @@ def _finish(options: argparse.Namespace, rows: list[Row], settings: Settings, ta
             "recipe": vars(settings.recipe),
             "rows": [row.as_json() for row in rows],
         }
-        _write_json(document, options)
+        _store(document, options)
     if options.markdown:
         _write(options.markdown, report.markdown(table), options)
     if options.svg:
@@ -191,19 +193,16 @@ def _writable(folder: Path) -> None:
 
 
 def _verilog(options: argparse.Namespace) -> int:
-    if options.stdout and options.json == "-":
-        raise UserError("--json must be a file when --stdout prints the Verilog, not '-'")
     selected = _variants(options)
-    folder = Path(options.folder)
-    if not options.stdout:
-        _writable(folder)
+    to_stdout = options.out == "-"
+    folder = Path(options.out)
     document: list[dict[str, str | None]] = []
     with Progress() as progress:
         for number, variant in enumerate(selected):
             progress(f"write {variant.module}", number, len(selected))
             text, path = verilog.emit(variant), folder / f"{variant.module}.v"
-            if options.stdout:
-                print(text, end="" if number == len(selected) - 1 else "\n")
+            if to_stdout:
+                _write("-", text if number == len(selected) - 1 else f"{text}\n", options)
             else:
                 write_whole(path, text)
                 print(path)
@@ -212,10 +211,10 @@ def _verilog(options: argparse.Namespace) -> int:
                     "unit": variant.unit.name,
                     "label": variant.label,
                     "command": variant.arguments,
-                    "file": None if options.stdout else str(path),
+                    "file": None if to_stdout else str(path),
                 }
             )
-    _write_json(document, options)
+    _store(document, options)
     return 0
 
 
@@ -236,7 +235,7 @@ def _fpga(options: argparse.Namespace) -> int:
     header[1] = "configuration"
     title = "Cells of one element on FPGAs" if options.element else "Cells on FPGAs"
     report.show((header, texts), title=title, note=fpga.NOTE)
-    _write_json(lines, options)
+    _store(lines, options)
     return 0
 
 
@@ -246,7 +245,7 @@ def _units(options: argparse.Namespace) -> int:
         print(described(UNITS[name]))
         for variant in reported(name):
             print(f"  {variant.arguments}")
-    _write_json({name: [v.arguments for v in reported(name)] for name in names}, options)
+    _store({name: [v.arguments for v in reported(name)] for name in names}, options)
     return 0
 
 
@@ -270,8 +269,9 @@ def _cells(options: argparse.Namespace) -> int:
     if options.json and options.out and not options.compare:
         raise UserError("--json must come without --out, which has no result to store")
     if options.out:
-        write_whole(Path(options.out), writer.liberty())
-        print(options.out)
+        _write(options.out, writer.liberty(), options)
+        if options.out != "-":
+            print(options.out)
     if options.compare:
         with Progress() as progress:
             comparison = compare.compare(progress=progress)
@@ -281,7 +281,7 @@ def _cells(options: argparse.Namespace) -> int:
         )
         if options.markdown:
             _write(options.markdown, report.markdown(table), options)
-        _write_json(compare.as_json(comparison), options)
+        _store(compare.as_json(comparison), options)
     if not options.out and not options.compare:
         library = cells.library()
         lines = [
@@ -290,7 +290,7 @@ def _cells(options: argparse.Namespace) -> int:
         ]
         table = (["cell", "µm²", "inputs", "outputs"], lines)
         report.show(table, title=f"{library.name}: {library.path}")
-        _write_json([dict(zip(table[0], line, strict=True)) for line in lines], options)
+        _store([dict(zip(table[0], line, strict=True)) for line in lines], options)
     return 0
 
 

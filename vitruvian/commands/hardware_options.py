@@ -88,16 +88,20 @@ def _add_fpga_options(command: argparse.ArgumentParser) -> None:
 def _add_verilog_options(command: argparse.ArgumentParser) -> None:
     command.set_defaults(all=True)
     command.add_argument(
-        "--folder",
+        "--out",
+        type=output_path(folder=True, stdout=True),
         default="build/verilog",
-        help="Write the files into this folder (default: build/verilog).",
+        metavar="FOLDER",
+        help="Write the files into this folder (- for standard output; default: %(default)s).",
     )
-    command.add_argument("--stdout", action="store_true", help="Print instead of writing files.")
 
 
 def _add_list_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "unit", nargs="*", help=f"Units to list: {', '.join(UNITS)} (default: every unit)."
+        "unit",
+        nargs="*",
+        metavar="UNIT",
+        help=f"List these units: {', '.join(UNITS)} (default: every unit).",
     )
 
 
@@ -111,7 +115,10 @@ def _add_docs_options(command: argparse.ArgumentParser) -> None:
 
 def _add_cells_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "--out", type=output_path(), metavar="FILE", help="Write the library as liberty."
+        "--out",
+        type=output_path(stdout=True),
+        metavar="FILE",
+        help="Write the library as liberty to this file (- for standard output).",
     )
     command.add_argument(
         "--compare", action="store_true", help="Compare with Nangate45 on our units."
@@ -120,17 +127,20 @@ def _add_cells_options(command: argparse.ArgumentParser) -> None:
         "--markdown",
         type=output_path(stdout=True),
         metavar="FILE",
-        help="Write the comparison as Markdown (- for standard output).",
+        help="Write the comparison as Markdown to this file (- for standard output).",
     )
 
 
 def _add_json(command: argparse.ArgumentParser) -> None:
-    add_json(command, "everything")
+    add_json(command, "the results")
 
 
 def _add_unit_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "unit", nargs="*", help=f"Units: {', '.join(UNITS)} (default: every unit)."
+        "unit",
+        nargs="*",
+        metavar="UNIT",
+        help=f"Take these units: {', '.join(UNITS)} (default: every unit).",
     )
     flags: dict[str, bool] = {}
     for unit in UNITS.values():
@@ -197,13 +207,13 @@ def _add_measure_options(command: argparse.ArgumentParser) -> None:
         "--markdown",
         type=output_path(stdout=True),
         metavar="FILE",
-        help="Write the table as Markdown (- for standard output).",
+        help="Write the table as Markdown to this file (- for standard output).",
     )
     command.add_argument(
         "--svg",
         type=output_path(stdout=True),
         metavar="FILE",
-        help="Write a bar chart as SVG (- for standard output).",
+        help="Write a bar chart as SVG to this file (- for standard output).",
     )
 
 

@@ -3,7 +3,6 @@
 import argparse
 import importlib.util
 import math
-import re
 import sys
 from dataclasses import asdict, replace
 from fnmatch import fnmatchcase
@@ -13,7 +12,15 @@ from rich.console import Console
 from rich.table import Table
 
 from vitruvian.cli import write_json
-from vitruvian.commands.options import add_json, add_seed, at_least, compiling, lanes, refuse_others
+from vitruvian.commands.options import (
+    add_json,
+    add_seed,
+    add_size,
+    at_least,
+    compiling,
+    lanes,
+    refuse_others,
+)
 from vitruvian.errors import UserError
 from vitruvian.progress import Progress
 from vitruvian.validate import one_of
@@ -40,11 +47,8 @@ def register(name: str, commands: Any) -> None:
         help="Run the kernel of this name, or all that match a shell pattern (default: all).",
     )
     parser.add_argument("--list", action="store_true", help="List the kernels and stop.")
-    parser.add_argument(
-        "--size",
-        type=_size,
-        metavar="N",
-        help="Solve a problem of this size, a number or 2**N (default: each kernel's, see --list).",
+    add_size(
+        parser, "Solve a problem of this size, one number (default: each kernel's, see --list)."
     )
     parser.add_argument(
         "--methods",
@@ -54,10 +58,11 @@ def register(name: str, commands: Any) -> None:
     parser.add_argument(
         "--backend",
         default="golden",
+        metavar="NAME",
         help="Compute the products on this back end: golden or rtl (default: %(default)s).",
     )
     parser.add_argument(
-        "--check",
+        "--verify",
         action="store_true",
         help="Compare products with golden; a backend other than golden always does.",
     )
@@ -75,19 +80,12 @@ def register(name: str, commands: Any) -> None:
     )
     parser.add_argument(
         "--preset",
+        metavar="GPU",
         help="Give the one-step precisions the accuracy of this GPU (default: the kernel's).",
     )
     add_seed(parser)
     add_json(parser, "the tables")
     parser.set_defaults(run=_kernels)
-
-
-def _size(text: str) -> int:
-    """Return the size that a text denotes; this function is an argument type."""
-    match = re.fullmatch(r"(\d{1,9})|2(?:\*\*|\^)(\d{1,2})", text.replace("_", ""))
-    if not match:
-        raise argparse.ArgumentTypeError(f"must be a whole number or 2**N, not {text!r}")
-    return int(match[1]) if match[1] else 1 << int(match[2])
 
 
 def _kernels(options: argparse.Namespace) -> int:
@@ -100,22 +98,25 @@ def _kernels(options: argparse.Namespace) -> int:
     if options.list:
         refuse_others(
             options,
-            ("size", "methods", "check", "unit", "multiplier_bits", "preset", "json"),
+            ("size", "methods", "verify", "unit", "multiplier_bits", "preset", "json"),
         )
         for k in chosen:
             print(f"{k.name:10} {k.title}; size: {k.size}, {k.low} to {k.high} ({k.default})")
         return 0
-    if options.size is not None and len(chosen) > 1:
+    size: int | None = options.size[0] if options.size else None
+    if options.size and len(options.size) > 1:
+        raise UserError(f"--size must be one number, not {'x'.join(map(str, options.size))}")
+    if size is not None and len(chosen) > 1:
         raise UserError(f"--size must come with one kernel, not {len(chosen)}")
     # All options are checked before the first kernel runs.
     runs = [_run_options(kernel, options) for kernel in chosen]
     console = Console(
         file=sys.stderr if options.json == "-" else sys.stdout, width=_width(), highlight=False
     )
-    studies = []
+    studies: list[Study] = []
     for kernel, run in zip(chosen, runs, strict=True):
         with compiling(f"the unit of {kernel.name}"):
-            studies.append(_run(kernel, options.size or kernel.default, run))
+            studies.append(_run(kernel, kernel.default if size is None else size, run))
         _print(studies[-1], console)
     if options.json:
         write_json(options.json, [asdict(study) for study in studies])
@@ -143,7 +144,7 @@ def _run_options(kernel: "Kernel", options: argparse.Namespace) -> "RunOptions":
     changes: dict[str, Any] = {}
     try:
         if options.size is not None:
-            kernel.check_size(options.size)
+            kernel.check_size(options.size[0])
         if options.methods is not None:
             names = [as_method(name).name for name in options.methods.split(",")]
             changes["methods"] = tuple(dict.fromkeys(names))
@@ -151,7 +152,7 @@ def _run_options(kernel: "Kernel", options: argparse.Namespace) -> "RunOptions":
             unit=replace(kernel.unit, **lanes),
             backend=options.backend,
             seed=options.seed,
-            check=options.check or options.backend != "golden",
+            check=options.verify or options.backend != "golden",
             **changes,
         )
     except ValueError as error:

@@ -91,7 +91,8 @@ def _measure(units: list[str], options: argparse.Namespace) -> "tuple[dict[str, 
     from vitruvian.hdl.mma.issue import opcodes_of
     from vitruvian.sim.rtl.mma import UNITS, measure
 
-    seed = options.seed
+    seed: int = options.seed
+    count: int = options.count
     rates: dict[str, list[Rate]] = {}
     with Progress(total=sum(len(opcodes_of(UNITS[unit])) + 1 for unit in units)) as progress:
         for unit in units:
@@ -100,18 +101,18 @@ def _measure(units: list[str], options: argparse.Namespace) -> "tuple[dict[str, 
             for opcode in opcodes:
                 progress.update(f"{unit} {opcode.mnemonic}")
                 name = opcode.mnemonic
-                rows.append(measure(config, [opcode] * options.count, name=name, seed=seed))
+                rows.append(measure(config, [opcode] * count, name=name, seed=seed))
                 progress.advance()
             if len(opcodes) > 1:
                 rng = np.random.default_rng(seed)
-                order = [opcodes[n] for n in rng.integers(len(opcodes), size=options.count)]
+                order = [opcodes[int(n)] for n in rng.integers(len(opcodes), size=count)]
                 rows.append(measure(config, order, name="mixed", seed=seed))
             progress.advance()
         known = [rate for rows in rates.values() for rate in rows]
         baseline = next((rate for rate in known if rate.name == Opcode.FP16.mnemonic), None)
         if baseline is None:
             # None of the chosen units has FP16, so it is measured on the unit that has it.
-            opcodes = [Opcode.FP16] * options.count
+            opcodes = [Opcode.FP16] * count
             baseline = measure(UNITS["m3xu"], opcodes, name=Opcode.FP16.mnemonic, seed=seed)
     return rates, baseline
 

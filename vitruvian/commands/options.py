@@ -4,7 +4,7 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,15 +15,31 @@ from vitruvian.workers import listening
 
 __all__ = [
     "GRAPH_PROBLEMS",
+    "add_chip",
     "add_jobs",
     "add_json",
     "add_seed",
+    "add_size",
     "at_least",
     "compiling",
     "lanes",
     "numbers",
     "refuse_others",
 ]
+
+#: A whole number, or a power of two.
+_NUMBER = re.compile(r"(\d{1,9})|2(?:\*\*|\^)(\d{1,2})")
+
+
+def add_chip(parser: Any) -> None:
+    """Add the option ``--chip`` to a parser or to a group of its options."""
+    parser.add_argument(
+        "--chip",
+        default="ascend310",
+        metavar="CHIP",
+        help="Simulate the chip of this name, or of a TOML file that describes it "
+        "(default: %(default)s).",
+    )
 
 
 def add_json(parser: argparse.ArgumentParser, content: str) -> None:
@@ -76,6 +92,21 @@ def add_seed(parser: Any, *, default: int = 1) -> None:
     )
 
 
+def add_size(parser: Any, text: str) -> None:
+    """Add the option ``--size`` to a parser or to a group of its options.
+
+    The parsed value is a tuple of the given numbers; see ``numbers``.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser or argument group
+        Parser of the command.
+    text : str
+        Help text, which says how many numbers the command takes and what they mean.
+    """
+    parser.add_argument("--size", type=numbers, metavar="AxBx…", help=text)
+
+
 def add_jobs(
     parser: argparse.ArgumentParser, text: str = "Run N processes", *, known: bool = True
 ) -> None:
@@ -102,7 +133,7 @@ def add_jobs(
 
 
 @contextmanager
-def compiling(name: str) -> Iterator[None]:
+def compiling(name: str) -> Generator[None]:
     """Print one line on standard error if the block has to compile a model of ``name``."""
     printed = False
 
@@ -135,10 +166,11 @@ def lanes(text: str) -> dict[str, int]:
 
 
 def numbers(text: str) -> tuple[int, ...]:
-    """Return the numbers of a text like 256x256x256, which ×, x or commas separate.
+    """Return the numbers of a text like 256x256x256 or 2**10, which ×, x or commas separate.
 
     This function is an argument type.
     """
-    if not re.fullmatch(r"\d{1,9}([x×,]\d{1,9})*", text):
-        raise argparse.ArgumentTypeError(f"must be numbers like 256x256x256, not {text!r}")
-    return tuple(int(part) for part in re.split("[x×,]", text))
+    found = [_NUMBER.fullmatch(part) for part in re.split("[x×,]", text.replace("_", ""))]
+    if None in found:
+        raise argparse.ArgumentTypeError(f"must be numbers like 256x256x256 or 2**10, not {text!r}")
+    return tuple(int(m[1]) if m[1] else 1 << int(m[2]) for m in found if m)

@@ -1,6 +1,7 @@
 """The command ``run``: a graph problem on a SIMD² unit, or a kernel on DaVinci cores."""
 
 import argparse
+from functools import partial
 from typing import Any
 
 from vitruvian.commands import davinci, graphs
@@ -19,7 +20,7 @@ _FAMILIES = {
 }
 
 _EXAMPLE = """Examples:
-  vitruvian run apsp --graph roads.csv --route Bonn Ulm --output distances.csv
+  vitruvian run apsp --graph roads.csv --route Bonn Ulm --out distances.csv
   vitruvian run matmul --size 256x256x256 --chip ascend310"""
 
 
@@ -27,20 +28,20 @@ def register(name: str, commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         name,
-        description="Solve a graph problem on a SIMD² unit, or run a kernel on simulated DaVinci "
+        description="Solve a graph problem on a SIMD² unit, or run a kernel on simulated DaVinci\n"
         "cores, and print the result with its cycles.",
         epilog=_EXAMPLE,
     )
     parser.add_argument(
         "problem",
         metavar="KERNEL",
-        help=f"Name a graph problem ({', '.join(GRAPH_PROBLEMS)}) or a DaVinci kernel, see "
-        "`vitruvian list`.",
+        help=f"Run this graph problem ({', '.join(GRAPH_PROBLEMS)}) or DaVinci kernel; "
+        "`vitruvian list` prints the names.",
     )
     add_json(parser, "the figures")
     belongs = graphs.add_options(parser)
     davinci.add_options(parser)
-    defaults = {}
+    defaults: dict[str, Any] = {}
     for action in parser._actions:
         if action.option_strings and action.dest not in ("help", "json"):
             belongs.setdefault(action.dest, ("kernel",))
@@ -48,7 +49,7 @@ def register(name: str, commands: Any) -> None:
             action.help = (action.help or "").replace("%(default)s", str(action.default))
             # Without a default, an option has an attribute only if the user gave it.
             action.default = argparse.SUPPRESS
-    parser.set_defaults(run=lambda options: _run(options, belongs, defaults))
+    parser.set_defaults(run=partial(_run, belongs=belongs, defaults=defaults))
 
 
 def _run(

@@ -28,7 +28,8 @@ as uint32 bit patterns in fp32 of values that the format holds. At most 256 MiB 
 """
 
 _EPILOG = """\
-Example: vitruvian silicon h100_fp16.npz
+Examples:
+  vitruvian silicon h100_fp16.npz
   vitruvian silicon my_gpu.npz --preset h100 --input fp8e4m3
 
 docs/units/silicon.md shows how to make such a file.
@@ -42,15 +43,17 @@ def register(name: str, commands: Any) -> None:
         description=_DESCRIPTION,
         epilog=_EPILOG,
     )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="The .npz files to compare with.")
+    parser.add_argument("files", nargs="+", metavar="FILE", help="Compare with these .npz files.")
     parser.add_argument(
         "--preset",
-        help="The GPU: v100, a100, ada, h100 or b200, for example (default: by the file's name).",
+        metavar="GPU",
+        help="Compare with the presets of this GPU: v100, a100, ada, h100 or b200, for example "
+        "(default: by the file's name).",
     )
     parser.add_argument(
         "--input",
         metavar="FORMAT",
-        help="The input format, or two joined by _ (default: by the file's name).",
+        help="Read operands of this format, or of two joined by _ (default: by the file's name).",
     )
     add_json(parser, "the rows")
     parser.set_defaults(run=_silicon)
@@ -64,7 +67,7 @@ def _silicon(options: argparse.Namespace) -> int:
         print(f"note: {text}", file=sys.stderr, flush=True)
 
     names = {"preset": options.preset, "formats": options.input}
-    outcomes = []
+    outcomes: list[Outcome] = []
     for name in options.files:
         try:
             sets = silicon.load(Path(name), note=note, **names)

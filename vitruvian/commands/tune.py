@@ -10,7 +10,7 @@ from rich.table import Table
 
 from vitruvian.cli import write_json
 from vitruvian.commands.davinci import tell_compiling
-from vitruvian.commands.options import add_jobs, add_json, at_least, numbers
+from vitruvian.commands.options import add_chip, add_jobs, add_json, add_size, at_least
 from vitruvian.errors import UserError
 from vitruvian.progress import Progress
 from vitruvian.validate import one_of
@@ -28,30 +28,17 @@ def register(name: str, commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         name,
-        description="Simulate the tilings of a matrix product C (M × N) = A (M × K) · B (K × N) on "
-        "DaVinci cores and print the ten fastest.",
+        description="Simulate the tilings of a matrix product C (M × N) = A (M × K) · B (K × N)\n"
+        "on DaVinci cores, and print the ten fastest.",
         epilog="Example: vitruvian tune matmul --size 256x256x256 --method guided",
     )
-    parser.add_argument("kernel", metavar="KERNEL", help="The kernel must be matmul.")
-    for letter in "mkn":  # nargs="?" would be matched, empty, before an option that precedes it
-        length = parser.add_argument(
-            letter,
-            metavar=letter.upper(),
-            type=at_least(1, _LONGEST),
-            help=f"The size {letter.upper()} as a number; all three, instead of --size.",
-        )
-        length.required = False
-    parser.add_argument(
-        "--size",
-        type=numbers,
-        metavar="MxKxN",
-        help="A and C have M rows, A has K columns, B has K rows, and B and C have N columns.",
+    parser.add_argument("kernel", metavar="KERNEL", help="Tune this kernel, which must be matmul.")
+    add_size(
+        parser,
+        "Take these sizes M, K and N, such as 256x256x256; they must be given. A and C have M "
+        "rows, A has K columns, B has K rows, and B and C have N columns.",
     )
-    parser.add_argument(
-        "--chip",
-        default="ascend310",
-        help="The name of a chip, or a TOML file that describes one (default: ascend310).",
-    )
+    add_chip(parser)
     parser.add_argument(
         "--cores",
         type=at_least(1),
@@ -61,32 +48,33 @@ def register(name: str, commands: Any) -> None:
     parser.add_argument(
         "--dtype",
         default="fp16",
-        metavar="fp16|int8",
-        help="The elements of A and B have this type (default: fp16).",
+        metavar="TYPE",
+        help="Take elements of this type for A and B (default: %(default)s).",
     )
     parser.add_argument(
         "--output-dtype",
-        metavar="fp16|fp32|int32",
-        help="The elements of C have this type: fp16 or fp32 for fp16 operands (default: fp16), "
+        metavar="TYPE",
+        help="Take elements of this type for C: fp16 or fp32 for fp16 operands (default: fp16), "
         "int32 for int8 operands.",
     )
     parser.add_argument(
         "--method",
         default="exhaustive",
-        metavar="exhaustive|guided",
-        help="Exhaustive times every tiling; guided times the 5 %% that look fastest and says "
-        "whether the best of them is proved to be the optimum (default: exhaustive).",
+        metavar="METHOD",
+        help="Search by this method: exhaustive times every tiling; guided times the 5 %% that "
+        "look fastest and says whether the best of them is proved to be the optimum "
+        "(default: %(default)s).",
     )
     parser.add_argument(
         "--any-integer",
         action="store_true",
         help="Try all numbers of tiles and of control flows, not only divisors and 1, 2, 4, 8.",
     )
-    add_jobs(parser, "An exhaustive search runs N processes", known=False)
+    add_jobs(parser, "Run N processes in an exhaustive search", known=False)
     parser.add_argument(
         "--scheduler",
         metavar="ADDRESS",
-        help="The workers of the Dask scheduler at this address, as tcp://host:8786, do an "
+        help="Let the workers of the Dask scheduler at this address, as tcp://host:8786, do an "
         "exhaustive search. Give only an address that you trust: a scheduler runs code here and "
         "on its workers.",
     )
@@ -156,12 +144,9 @@ def _tune(options: argparse.Namespace) -> int:
 
 
 def _lengths(options: argparse.Namespace) -> tuple[int, int, int]:
-    """Return M, K and N, from ``--size`` or from the three positional numbers."""
-    numbers_given = [x for x in (options.m, options.k, options.n) if x is not None]
-    if options.size and numbers_given:
-        raise UserError("--size must come without M K N, which say the same")
-    lengths = options.size or numbers_given
-    if len(lengths) != 3 or min(lengths) < 1:
+    """Return M, K and N."""
+    lengths: tuple[int, ...] = options.size or ()
+    if len(lengths) != 3 or min(lengths) < 1 or max(lengths) > _LONGEST:
         text = "x".join(map(str, lengths)) or "nothing"
         raise UserError(f"--size must be MxKxN like 256x256x256, not {text}")
     m, k, n = lengths

@@ -16,7 +16,7 @@ from vitruvian.sim.verify.run import collect, run_checks
 __all__ = ["register"]
 
 
-_PATTERN = "A unit, or a shell pattern of units or of whole rows (default: all)."
+_PATTERN = "Take the rows of this unit, or all that match a shell pattern (default: all)."
 
 
 def register(name: str, commands: Any) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from vitruvian.sim.davinci.cce.compile.context import Function
 from vitruvian.sim.davinci.cce.compile.parse import parse
@@ -213,7 +214,7 @@ def _parameter(name: str, type: Type) -> Parameter:
     return Parameter(name, dtype, isinstance(type, Pointer))
 
 
-def read_file(path: str | Path, **options) -> Kernel:
+def read_file(path: str | Path, **options: Any) -> Kernel:
     """Read a kernel from a file; ``options`` are those of ``read``.
 
     Raises

@@ -46,7 +46,8 @@ class Builder:
     """
 
     def __init__(self, chip: Chip, units: tuple[Unit, ...]) -> None:
-        self.chip, self.units = chip, units
+        self.chip: Chip = chip
+        self.units: tuple[Unit, ...] = units
         self.instructions: list[Instruction] = []
         self.position: Position | None = None
 

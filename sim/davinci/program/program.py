@@ -50,7 +50,9 @@ class Core(VectorMethods, GatherSort, Images):
 
     def __init__(self, program: "Program", index: int, kind: CoreKind) -> None:
         super().__init__(program.chip, kind.units)
-        self.program, self.index, self.kind = program, index, kind
+        self.program: Program = program
+        self.index: int = index
+        self.kind: CoreKind = kind
         self._used = dict.fromkeys(kind.buffers, 0)
 
     def __str__(self) -> str:
@@ -213,12 +215,13 @@ class Program:
     def __init__(self, chip: Chip, name: str = "kernel") -> None:
         if not isinstance(chip, Chip):
             raise TypeError(f"chip must be a Chip (see load_chip), not {chip!r}")
-        self.chip, self.name = chip, name
+        self.chip: Chip = chip
+        self.name: str = name
         self.tensors: dict[str, View] = {}
         self.data: dict[str, np.ndarray] = {}
         self.cores: dict[tuple[str, int], Core] = {}
         self.prints: list[tuple[str, str]] = []
-        self.gm_bytes = 0
+        self.gm_bytes: int = 0
 
     def __len__(self) -> int:
         """Return the number of instructions of all cores."""

@@ -90,7 +90,7 @@ class Vector(Builder):
             field is not allowed.
         """
         instructions = self._lanewise(op, operands, repeat, mask, strides or {}, fields)
-        self.instructions += instructions
+        self.instructions.extend(instructions)
         return instructions
 
     def _lanewise(

@@ -27,7 +27,7 @@ from vitruvian.sim.simd2.graph.memory import PAIR_BYTES, check_memory
 __all__ = ["FORMATS", "Graph", "PrecisionWarning", "as_edges", "as_graph", "rounded"]
 
 #: Formats of operands by name.
-FORMATS = {"fp16": np.float16, "fp32": np.float32}
+FORMATS: dict[str, type[np.floating]] = {"fp16": np.float16, "fp32": np.float32}
 
 
 class PrecisionWarning(UserWarning):

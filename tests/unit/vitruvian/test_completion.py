@@ -48,7 +48,7 @@ def test_the_marker_is_where_argcomplete_looks_for_it():
         ("vitruvian verify --vec", {"--vectors"}),
         ("vitruvian tune matmul --output", {"--output-dtype"}),
         ("vitruvian trace relu --ou", {"--out"}),
-        ("vitruvian run --no-c", {"--no-check", "--no-checks"}),
+        ("vitruvian run --no-", {"--no-checks", "--no-edge"}),
         ("vitruvian zzz --j", set()),
     ],
 )

@@ -268,7 +268,7 @@ def test_names_of_data_sets(name, expected):
         ("k80_fp16", "name must begin with one of v100, .* not 'k80_fp16'"),
         ("a100_fp4", "format in a name must be one of .* not 'fp4'"),
         ("a100", "name must be <preset>_<format>"),
-        (100, "name must be a string, not 100"),
+        (100, "name must be a str, not 100"),
     ],
 )
 def test_bad_names_of_data_sets(name, message):

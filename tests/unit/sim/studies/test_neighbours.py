@@ -1,11 +1,12 @@
 """Neighbours and clusters on measured data: FP16 makes mistakes that FP32 does not make."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
 import pytest
 
-from vitruvian.sim.studies import KMEANS, KNN, METHODS, Bound, Engine, NumPy
+from vitruvian.sim.studies import KMEANS, KNN, METHODS, Bound, Engine, NumPy, RunOptions
 from vitruvian.sim.studies.neighbours import cancer, kmeans, nearest, squared_distances, wrong_share
 
 pytest.importorskip("sklearn")
@@ -88,3 +89,22 @@ def test_clusters_of_the_table():
     cost = rows["FP32"].cost
     # 11 assignments of 569×8×30: ⌈569/16⌉·1·⌈30/8⌉ instructions, ⌈569/8⌉·2·⌈30/4⌉ tiles, two steps.
     assert cost and cost.instructions == 11 * 36 * 4 and cost.model_cycles == 11 * 72 * 2 * 8 * 2
+
+
+class _Copying(RunOptions):
+    """Options of a run whose rows see a copy of each result."""
+
+    def rows(self, compute, reference, *, baselines, **more):
+        copies = {name: lambda run=run: run().copy() for name, run in baselines.items()}
+        return super().rows(lambda gemm: compute(gemm).copy(), reference, baselines=copies, **more)
+
+
+def test_the_labels_of_kmeans_belong_to_the_values_of_the_centres():
+    """Regression: the labels were found by the ``id`` of the array of centres."""
+    kernel = KMEANS
+    plain = kernel.options(methods=("FP16",))
+    fields = {field.name: getattr(plain, field.name) for field in dataclasses.fields(plain)}
+    rows = kernel.run(64, plain).rows
+    assert len(rows) == 2 and rows[1].extras["other %"] >= 0
+    copied = kernel.run(64, _Copying(**fields)).rows
+    assert [row.extras for row in copied] == [row.extras for row in rows]

@@ -15,6 +15,9 @@ from vitruvian.workers import Call, WorkerKilled, Workers, listening
 
 __all__ = ["PROVIDERS", "collect", "run_checks"]
 
+#: Largest weight of the checks that run first.
+_LIGHT = 4
+
 PROVIDERS = (
     "vitruvian.sim.bench.fp.batch",
     "vitruvian.sim.bench.fp_small.batch",
@@ -115,17 +118,19 @@ def run_checks(
 
 
 def _order(checks: Sequence[Check]) -> list[tuple[int, Check]]:
-    """Return checks with their positions, the heaviest first.
+    """Return checks with their positions: light ones, heavy ones, and those that build nothing.
 
-    A light check that builds a model comes before all others, so that the user soon sees a row.
+    The user soon sees rows of small units. Of the others, the heaviest come first, so that no
+    process waits for a long build at the end.
     """
-    order = sorted(enumerate(checks), key=lambda item: -item[1].weight)
-    builders = [item for item in order if item[1].weight > 1]
-    if not builders:
-        return order
-    light = builders[-1]
-    order.remove(light)
-    return [light, *order]
+
+    def key(item: tuple[int, Check]) -> tuple[int, int]:
+        weight = item[1].weight
+        if weight <= 1:
+            return 2, 0
+        return (0, weight) if weight <= _LIGHT else (1, -weight)
+
+    return sorted(enumerate(checks), key=key)
 
 
 @lru_cache

@@ -37,7 +37,8 @@ __all__ = ["CHUNK_BITS", "Progress", "Task", "run_tasks", "tasks"]
 #: Base-2 logarithm of the number of inputs in a chunk, which takes a fifth of a second and 16 MiB.
 CHUNK_BITS = 20
 
-_FP8 = ("fp8e4m3", "fp8e5m2")
+#: Formats of which all pairs are few enough.
+_SMALL = tuple(f.name for f in FORMATS.values() if f.storage_bits == 8)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +66,7 @@ class Task:
 
 def tasks() -> list[Task]:
     """Return all tasks, the small ones first."""
-    result = [_fp8_dot(a, b) for a in _FP8 for b in _FP8]
+    result = [_dot(a, b) for a in _SMALL for b in _SMALL]
     for name, units in groups(ALL).items():
         format = FORMATS.get(units[0].source)
         bits = 8 if format is None else format.storage_bits
@@ -100,7 +101,7 @@ _ALL_PAIRS = (
 )
 
 
-def _fp8_dot(a: str, b: str) -> Task:
+def _dot(a: str, b: str) -> Task:
     spec = PRESETS["ieee"].spec(a, "fp32", k=1, input_b=b)
 
     def build() -> CompiledModel:

@@ -18,7 +18,7 @@ from vitruvian.golden.fp.arith import (
     mul,
     to_int,
 )
-from vitruvian.golden.fp.codec import to_float, unpack
+from vitruvian.golden.fp.codec import number_dtype, to_float, unpack
 from vitruvian.golden.fp.dot import fused_dot
 from vitruvian.golden.fp.formats import FORMATS, INT_FORMATS, FloatFormat, IntFormat, Specials
 from vitruvian.golden.fp.intdot import int_dot
@@ -50,6 +50,7 @@ __all__ = [
     "maximum_number",
     "minimum_number",
     "mul",
+    "number_dtype",
     "parse_preset_name",
     "to_float",
     "to_int",

@@ -59,7 +59,7 @@ def convert(
     Returns
     -------
     ndarray of unsigned int, ``target`` codes
-        A NaN becomes the canonical NaN. In tf32 results the 13 unused bits are zero.
+        A NaN becomes ``target.canonical_nan``. In tf32 results the 13 unused bits are zero.
 
     Raises
     ------
@@ -79,10 +79,9 @@ def convert(
     sign = np.where(u.sign, target.sign_mask, 0).astype(d.dtype)
     if saturate:
         d = np.where(u.infinity, sign | d.dtype.type(target.max_finite), d)
-    elif target.infinity is not None:
-        d = np.where(u.infinity, sign | d.dtype.type(target.infinity), d)
     else:
-        d = np.where(u.infinity, d.dtype.type(target.canonical_nan), d)
+        sign = sign if target.overflow_has_sign else np.zeros_like(sign)
+        d = np.where(u.infinity, sign | d.dtype.type(target.overflow), d)
     return np.where(u.nan, d.dtype.type(target.canonical_nan), d)[()]
 
 

@@ -2,12 +2,13 @@
 
 from typing import NamedTuple
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import ArrayLike
 
-from vitruvian.golden.fp.formats import FloatFormat, Specials, as_format
+from vitruvian.golden.fp.formats import FloatFormat, as_format
 
-__all__ = ["Unpacked", "as_codes", "code_dtype", "to_float", "unpack"]
+__all__ = ["Unpacked", "as_codes", "code_dtype", "number_dtype", "to_float", "unpack"]
 
 
 class Unpacked(NamedTuple):
@@ -45,6 +46,20 @@ def _integers(values: ArrayLike, thing: str) -> np.ndarray:
         if all(isinstance(x, (int, np.integer)) for x in exact.ravel()):
             return exact
     raise TypeError(f"{thing} must be integers, not {array.dtype}")
+
+
+def number_dtype(format: FloatFormat | str) -> np.dtype:
+    """Return the element type of arrays that hold numbers of ``format``, from NumPy or ml_dtypes.
+
+    Raises
+    ------
+    ValueError
+        If the format is unknown or has no such type.
+    """
+    f = as_format(format)
+    if f.dtype is None:
+        raise ValueError(f"format must be one with an array type, not {f.name!r}")
+    return np.dtype(getattr(ml_dtypes, f.dtype, f.dtype))
 
 
 def as_codes(values: ArrayLike, format: FloatFormat | str, thing: str = "codes") -> np.ndarray:
@@ -103,12 +118,12 @@ def unpack(codes: ArrayLike, format: FloatFormat | str) -> Unpacked:
     sign = (bits >> np.uint64(f.width - 1) & np.uint64(1)).astype(bool)
     field = (bits >> np.uint64(f.fraction_bits) & np.uint64(f.exponent_ones)).astype(np.int64)
     fraction = (bits & np.uint64((1 << f.fraction_bits) - 1)).astype(np.int64)
-    if f.specials is Specials.OCP_E4M3:
-        nan = (field == f.exponent_ones) & (fraction == (1 << f.fraction_bits) - 1)
-        infinity = np.zeros_like(nan)
-    else:
-        nan = (field == f.exponent_ones) & (fraction != 0)
-        infinity = (field == f.exponent_ones) & (fraction == 0)
+    ones = (1 << f.fraction_bits) - 1
+    conditions = f.classify(fraction == 0, fraction != 0, fraction == ones)
+    infinity, nan = (
+        np.zeros(field.shape, bool) if x is None else (field == f.exponent_ones) & x
+        for x in conditions
+    )
     # A zero exponent field means a subnormal: no hidden bit, and the exponent of field 1.
     hidden = (field != 0).astype(np.int64) << f.fraction_bits
     significand = np.where(nan | infinity, 0, fraction | hidden)

@@ -17,6 +17,7 @@ __all__ = [
 ]
 
 T = TypeVar("T", "FloatFormat", "IntFormat")
+C = TypeVar("C")
 
 
 class Specials(Enum):
@@ -27,6 +28,9 @@ class Specials(Enum):
     #: Only an all-ones fraction is a NaN; the other codes are numbers, and there is no infinity
     #: (OCP 8-bit Floating Point Specification, section 5, E4M3).
     OCP_E4M3 = "ocp_e4m3"
+    #: All codes are numbers: there is neither an infinity nor a NaN (OCP Microscaling Formats
+    #: Specification, section 5.3, FP6 and FP4).
+    NONE = "none"
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,11 @@ class FloatFormat:
         on output (tf32: 13).
     specials : Specials
         The rule for infinities and NaNs.
+    dtype : str, optional
+        Name of the element type, in NumPy or ml_dtypes, whose arrays hold numbers of the format;
+        None if neither has one.
+    aliases : tuple of str
+        Other names of the format in the names of files, in lower case and without separators.
 
     Raises
     ------
@@ -68,6 +77,8 @@ class FloatFormat:
     storage_bits: int
     storage_shift: int = 0
     specials: Specials = Specials.IEEE
+    dtype: str | None = None
+    aliases: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_int("exponent_bits", self.exponent_bits, 2, 15)
@@ -106,7 +117,7 @@ class FloatFormat:
     @property
     def emax(self) -> int:
         """The exponent of the largest number (fp16: 15, fp8e4m3: 8)."""
-        # OCP E4M3 has numbers with the all-ones exponent, which IEEE 754 reserves.
+        # Only IEEE 754 reserves the all-ones exponent for infinities and NaNs.
         return self.exponent_ones - self.bias - (1 if self.has_infinity else 0)
 
     @property
@@ -157,18 +168,24 @@ class FloatFormat:
         return self.specials is Specials.IEEE
 
     @property
+    def has_nan(self) -> bool:
+        """True if the format has codes for NaNs."""
+        return self.specials is not Specials.NONE
+
+    @property
     def infinity(self) -> int | None:
         """The code of +∞, or None if the format has no infinity."""
         return self.exponent_mask if self.has_infinity else None
 
     @property
     def canonical_nan(self) -> int:
-        """The code of the canonical NaN, whose sign is clear.
+        """The code that a result that is not a number has, with a clear sign.
 
         It is the quiet NaN with only the top fraction bit set (fp16: 0x7E00), or the one NaN of
-        OCP E4M3 (0x7F).
+        OCP E4M3 (0x7F). In a format without NaN, it is the largest number, as in the conversions of
+        NVIDIA's PTX ISA to FP6 and FP4 (``cvt.satfinite``).
         """
-        if self.specials is Specials.OCP_E4M3:
+        if self.specials is not Specials.IEEE:
             return self.exponent_mask | self.fraction_mask
         return self.exponent_mask | (1 << (self.fraction_bits - 1 + self.storage_shift))
 
@@ -179,15 +196,34 @@ class FloatFormat:
         fraction = code & self.fraction_mask
         if code & self.exponent_mask != self.exponent_mask:
             return False
-        if self.specials is Specials.OCP_E4M3:
-            return fraction == self.fraction_mask
-        return fraction != 0
+        _, nan = self.classify(fraction == 0, fraction != 0, fraction == self.fraction_mask)
+        return bool(nan)
+
+    def classify(
+        self, fraction_zero: C, fraction_nonzero: C, fraction_ones: C
+    ) -> tuple[C | None, C | None]:
+        """Return the conditions that make a code with an all-ones exponent an infinity, or a NaN.
+
+        The conditions may be Python booleans, NumPy arrays or values of a hardware description. A
+        condition is None if the format has no such codes.
+
+        Parameters
+        ----------
+        fraction_zero, fraction_nonzero, fraction_ones : condition
+            The condition that no bit, some bit, or every bit of the fraction is set.
+        """
+        if self.specials is Specials.IEEE:
+            return fraction_zero, fraction_nonzero
+        return None, fraction_ones if self.specials is Specials.OCP_E4M3 else None
 
     @property
     def max_finite(self) -> int:
         """The code of the largest finite number (fp16: 65504, fp8e4m3: 448)."""
+        largest = self.exponent_mask | self.fraction_mask
+        if self.specials is Specials.NONE:
+            return largest
         if self.specials is Specials.OCP_E4M3:
-            return (self.exponent_mask | self.fraction_mask) - (1 << self.storage_shift)
+            return largest - (1 << self.storage_shift)
         return self.exponent_mask - (1 << self.storage_shift)
 
     @property
@@ -202,8 +238,17 @@ class FloatFormat:
 
     @property
     def overflow(self) -> int:
-        """The code that a positive overflow gives: +∞, or NaN if there is no infinity."""
+        """The code that a positive overflow gives.
+
+        It is +∞, the NaN of a format without infinity, or the largest number of a format without
+        either.
+        """
         return self.canonical_nan if self.infinity is None else self.infinity
+
+    @property
+    def overflow_has_sign(self) -> bool:
+        """True if a negative overflow has a sign, as an infinity or a number does."""
+        return self.specials is not Specials.OCP_E4M3
 
 
 @dataclass(frozen=True)
@@ -249,13 +294,21 @@ class IntFormat:
 FORMATS = {
     f.name: f
     for f in (
-        FloatFormat("fp16", 5, 10, 16),
-        FloatFormat("bf16", 8, 7, 16),
-        FloatFormat("tf32", 8, 10, 32, storage_shift=13),
-        FloatFormat("fp32", 8, 23, 32),
-        FloatFormat("fp64", 11, 52, 64),
-        FloatFormat("fp8e4m3", 4, 3, 8, specials=Specials.OCP_E4M3),
-        FloatFormat("fp8e5m2", 5, 2, 8),
+        FloatFormat("fp16", 5, 10, 16, dtype="float16", aliases=("float16", "f16", "half")),
+        FloatFormat("bf16", 8, 7, 16, dtype="bfloat16", aliases=("bfloat16", "bfloat")),
+        FloatFormat(
+            "tf32", 8, 10, 32, storage_shift=13, dtype="float32", aliases=("tensorfloat32",)
+        ),
+        FloatFormat("fp32", 8, 23, 32, dtype="float32", aliases=("float32", "f32", "single")),
+        FloatFormat("fp64", 11, 52, 64, dtype="float64", aliases=("float64", "f64", "double")),
+        FloatFormat(
+            "fp8e4m3",
+            *(4, 3, 8),
+            specials=Specials.OCP_E4M3,
+            dtype="float8_e4m3fn",
+            aliases=("fp8e4m3fn", "float8e4m3fn", "float8e4m3", "e4m3fn", "e4m3"),
+        ),
+        FloatFormat("fp8e5m2", 5, 2, 8, dtype="float8_e5m2", aliases=("float8e5m2", "e5m2")),
     )
 }
 

@@ -8,15 +8,6 @@ from vitruvian.validate import check_type
 
 __all__ = ["parse_preset_name"]
 
-_FORMAT_NAMES = {  # a longer spelling must come before one that it contains
-    "fp8e4m3": r"(?:fp|float)?8?e4m3(?:fn)?",
-    "fp8e5m2": r"(?:fp|float)?8?e5m2",
-    "bf16": r"bf16|bfloat16|bfloat",
-    "tf32": r"tf32|tensorfloat32",
-    "fp16": r"fp16|float16|f16|half",
-    "fp64": r"fp64|float64|f64|double",
-    "fp32": r"fp32|float32|f32|single",
-}
 _MACHINES = {
     "volta": "v100",
     "ampere": "a100",
@@ -27,7 +18,11 @@ _MACHINES = {
     "h200": "h100",
     "blackwell": "b200",
 }
-_FORMAT = re.compile("|".join(f"(?P<{name}>{text})" for name, text in _FORMAT_NAMES.items()))
+#: Every name of a format, the longest first, because a name may begin with a shorter one.
+_NAMES = sorted(
+    ((alias, f) for f in FORMATS.values() for alias in (f.name, *f.aliases)),
+    key=lambda item: -len(item[0]),
+)
 
 
 def parse_preset_name(name: str) -> tuple[Preset, FloatFormat, FloatFormat | None]:
@@ -64,11 +59,11 @@ def parse_preset_name(name: str) -> tuple[Preset, FloatFormat, FloatFormat | Non
     rest = text[len(machine) :]
     formats: list[FloatFormat] = []
     while rest:
-        match = _FORMAT.match(rest)
-        if match is None:
+        name_of, format = next((x for x in _NAMES if rest.startswith(x[0])), ("", None))
+        if format is None:
             raise ValueError(f"format in a name must be one of {', '.join(FORMATS)}, not {rest!r}")
-        formats.append(FORMATS[str(match.lastgroup)])
-        rest = rest[match.end() :].removeprefix("x")
+        formats.append(format)
+        rest = rest.removeprefix(name_of).removeprefix("x")
     while len(formats) > 1 and formats[-1].name in ("fp32", "fp16"):
         formats.pop()
     if len(formats) not in (1, 2):

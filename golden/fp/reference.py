@@ -65,13 +65,10 @@ def decode(code: int, format: FloatFormat | str) -> Decoded:
     field = bits >> f.fraction_bits & f.exponent_ones
     fraction = bits & ((1 << f.fraction_bits) - 1)
     if field == f.exponent_ones:
-        if f.specials is Specials.OCP_E4M3:
-            if fraction == (1 << f.fraction_bits) - 1:
-                return Decoded("nan", sign, 0, 0, f.fraction_bits)
-        elif fraction:
+        if f.specials is Specials.IEEE:
+            return Decoded("nan" if fraction else "infinity", sign, 0, 0, f.fraction_bits)
+        if f.specials is Specials.OCP_E4M3 and fraction == (1 << f.fraction_bits) - 1:
             return Decoded("nan", sign, 0, 0, f.fraction_bits)
-        else:
-            return Decoded("infinity", sign, 0, 0, f.fraction_bits)
     if field == 0:
         return Decoded("finite", sign, f.emin, fraction, f.fraction_bits)
     return Decoded("finite", sign, field - f.bias, fraction | 1 << f.fraction_bits, f.fraction_bits)
@@ -116,7 +113,8 @@ def encode(
     overflow : str
         "ieee": RZ, and RU or RD if they round towards zero, stop at the largest finite number.
         "infinity": every overflow gives an infinity. "saturate": every overflow gives the largest
-        finite number. A format without infinity gives its positive NaN instead of an infinity.
+        finite number. A format without infinity gives its positive NaN instead of an infinity, and
+        a format without NaN its largest number.
 
     Returns
     -------
@@ -254,10 +252,10 @@ def fma(
 
 
 def _infinity(format: FloatFormat, sign: int, nan: int | None = None) -> int:
-    """Return an infinity, or if the format has none, the code ``nan`` or the canonical NaN."""
-    if format.infinity is None:
+    """Return an infinity, or what replaces it: the code ``nan``, the NaN or the largest number."""
+    if format.specials is Specials.OCP_E4M3:
         return format.canonical_nan if nan is None else nan
-    return format.infinity | (format.sign_mask if sign else 0)
+    return format.overflow | (format.sign_mask if sign else 0)
 
 
 def mul(

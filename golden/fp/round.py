@@ -127,7 +127,8 @@ def round_pack(
     overflow : str
         "ieee": RZ, and RU or RD if they round towards zero, stop at the largest finite number.
         "infinity": every overflow gives an infinity. "saturate": every overflow gives the largest
-        finite number. A format without infinity gives its positive NaN instead of an infinity.
+        finite number. A format without infinity gives its positive NaN instead of an infinity, and
+        a format without NaN its largest number.
 
     Returns
     -------
@@ -158,7 +159,7 @@ def round_pack(
             stop = stop | (sign == (rounding == "RU"))
         limit = np.where(stop, np.uint64(f.max_finite), np.uint64(f.overflow))
         code = np.where(over, limit, code)
-        if not f.has_infinity:
+        if not f.overflow_has_sign:
             sign = sign & (stop | ~over)
     code |= sign.astype(np.uint64) << np.uint64(f.width - 1 + f.storage_shift)
     return code.astype(code_dtype(f))

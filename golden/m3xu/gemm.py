@@ -1,23 +1,14 @@
 """Matrix products in all precisions of the unit, on NumPy arrays of values."""
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import ArrayLike
 
 from vitruvian.golden.cube import mmad_any
 from vitruvian.golden.cube.shapes import check_addend, check_factors
+from vitruvian.golden.fp import number_dtype
 from vitruvian.golden.m3xu.precision import Precision, as_precision
 
 __all__ = ["gemm", "operand_dtype", "result_dtype"]
-
-_OPERANDS = {
-    "fp16": np.dtype(np.float16),
-    "bf16": np.dtype(ml_dtypes.bfloat16),
-    "tf32": np.dtype(np.float32),
-    "fp32": np.dtype(np.float32),
-    "fp32c": np.dtype(np.complex64),
-    "fp64": np.dtype(np.float64),
-}
 
 
 def operand_dtype(precision: Precision | str) -> np.dtype:
@@ -25,7 +16,8 @@ def operand_dtype(precision: Precision | str) -> np.dtype:
 
     TF32 operands are float32 arrays whose low 13 bits are ignored.
     """
-    return _OPERANDS[as_precision(precision).name]
+    precision = as_precision(precision)
+    return np.dtype(np.complex64) if precision.is_complex else number_dtype(precision.format)
 
 
 def result_dtype(precision: Precision | str) -> np.dtype:

@@ -3,14 +3,13 @@
 from math import prod
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import ArrayLike
 
 from vitruvian.golden.cube import mmad_any
 from vitruvian.golden.cube.shapes import check_addend, check_factors
 from vitruvian.golden.cube.sums import is_short, sums
-from vitruvian.golden.fp import PRESETS, DotSpec, fused_dot
+from vitruvian.golden.fp import PRESETS, DotSpec, fused_dot, number_dtype
 from vitruvian.golden.simd2.op import PARTS, Op, as_op
 from vitruvian.golden.simd2.plain import plain_mmo, truth
 from vitruvian.golden.simd2.squares import square_sums
@@ -19,11 +18,7 @@ from vitruvian.validate import check_int, one_of
 __all__ = ["OPERANDS", "SQUARES", "dot_spec", "mmo"]
 
 #: Formats of operands, keyed by the dtype of their arrays
-OPERANDS: dict[np.dtype[Any], str] = {
-    np.dtype(np.float16): "fp16",
-    np.dtype(ml_dtypes.bfloat16): "bf16",
-    np.dtype(np.float32): "fp32",
-}
+OPERANDS: dict[np.dtype[Any], str] = {number_dtype(name): name for name in ("fp16", "bf16", "fp32")}
 #: Ways in which addnorm can form its terms
 SQUARES = ("differences", "products")
 _TERMS = 1 << 22  # terms per step, which bounds the memory

@@ -1,5 +1,7 @@
 """The values that the named parameters of a matrix unit can have."""
 
+from vitruvian.golden.fp.formats import FORMATS
+
 __all__ = [
     "ASSIGNMENTS",
     "DATAFLOWS",
@@ -13,7 +15,7 @@ __all__ = [
 
 INT8 = "int8"
 #: The precisions whose significands fit into 11-bit multipliers.
-NARROW = ("fp16", "bf16", "tf32", "fp8e4m3", "fp8e5m2", INT8)
+NARROW = (*(f.name for f in FORMATS.values() if f.significand_bits <= 11), INT8)
 #: The precisions that may need several lanes and steps (M³XU; Zhang 2024, chapter 2).
 WIDE = ("fp32", "fp32c", "fp64")
 #: All precisions that a unit can have, in the order of their codes.

@@ -136,7 +136,7 @@ def _elements(
         x = None
         if seed is not None:
             rng = np.random.default_rng(seed)
-            x = np.zeros(shape, np.dtype(_NUMPY[dtypes[0]]))
+            x = np.zeros(shape, vector.DTYPES[dtypes[0]])
             x.reshape(-1)[:count] = rng.normal(0, 100, count).astype(x.dtype)
         title_ = f"{name} {count}"
         return _streamed(title_, chip, cores, (shape, shape), x, golden, dtypes, body)
@@ -146,9 +146,6 @@ def _elements(
         return _needs(chip, cores, pieces, 1, pieces * _PIECE)
 
     return Kernel(name, title, ("elements",), (32768,), make, needs)
-
-
-_NUMPY = {"fp16": np.float16, "fp32": np.float32, "int8": np.int8, "int32": np.int32}
 
 
 def _cast(source: str, target: str) -> Kernel:

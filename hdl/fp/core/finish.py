@@ -58,8 +58,8 @@ def finish(
     """Return the code of ``number``, rounded once.
 
     One comparison with the largest finite code decides about overflow after the rounding, because
-    the exponent field is wide enough for any result. On overflow RNE gives infinity, or NaN in a
-    format without infinity. RZ and ``saturate`` give the largest finite number.
+    the exponent field is wide enough for any result. On overflow, RNE gives infinity, or the code
+    ``output.overflow`` that replaces it. RZ and ``saturate`` give the largest finite number.
 
     Parameters
     ----------
@@ -140,9 +140,9 @@ def _pack(
     magnitude = Mux(over, largest if inward else output.overflow >> shift, packed[:bits])
     magnitude = Mux(side["inf"], unlimited, magnitude)
     magnitude = Mux(side["nan"], output.canonical_nan >> shift, magnitude)
-    # The canonical NaN has no sign, nor has the NaN that replaces a missing infinity.
+    # The canonical NaN has no sign, nor has a NaN that replaces a missing infinity.
     positive = side["nan"]
-    if not output.has_infinity and not saturate:
+    if not output.overflow_has_sign and not saturate:
         positive = positive | side["inf"] | (over & (not inward))
     code = Signal(output.width, name="result")
     m.d.comb += code.eq(Cat(magnitude[:bits], side["sign"] & ~positive))

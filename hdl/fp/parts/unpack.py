@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from amaranth.hdl import Cat, Const, Module, Signal, Value
 
-from vitruvian.golden.fp.formats import FloatFormat, Specials
+from vitruvian.golden.fp.formats import FloatFormat
 
 __all__ = ["Unpacked", "store", "unpack"]
 
@@ -55,11 +55,8 @@ def unpack(m: Module, code: Value, format: FloatFormat, *, name: str) -> Unpacke
         fraction_zero.eq(~fraction.any()),
         special.eq(field.all()),
     ]
-    if format.specials is Specials.OCP_E4M3:
-        # OCP 8-bit formats (rev. 1.0): E4M3 has no infinity, and only S.1111.111 is a NaN.
-        inf, nan = Value.cast(0), special & fraction.all()
-    else:
-        inf, nan = special & fraction_zero, special & ~fraction_zero
+    conditions = format.classify(fraction_zero, ~fraction_zero, fraction.all())
+    inf, nan = (Value.cast(0) if x is None else special & x for x in conditions)
     return Unpacked(
         sign=sign,
         exponent=Cat(field[0] | ~normal, field[1:]),

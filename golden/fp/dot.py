@@ -298,9 +298,9 @@ def _special(
         minus = sign.all(axis=0) & z.sign
     out = spec.output
     d = np.where(minus, out.negative_zero, 0).astype(code_dtype(out))
-    if out.infinity is not None:
-        d[positive] = out.infinity
-        d[negative] = out.infinity | out.sign_mask
+    if out.overflow_has_sign:
+        d[positive] = out.overflow
+        d[negative] = out.overflow | out.sign_mask
     else:
         nan |= positive | negative
     d[nan] = spec.nan_code

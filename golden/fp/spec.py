@@ -168,9 +168,6 @@ class DotSpec:
         # The types are those of the finished object; an argument may still be None here.
         no_input_b = self.input_b is None  # pyright: ignore[reportUnnecessaryComparison]
         input_b = input if no_input_b else as_format(self.input_b, "input_b")
-        if not output.has_nan:
-            allowed = ", ".join(f.name for f in FORMATS.values() if f.has_nan)
-            raise ValueError(f"output must be a format with NaN, as {allowed}, not {output.name!r}")
         check_int("k", self.k, 1)
         if self.window is not None:
             check_int("window", self.window, 1)

@@ -12,7 +12,7 @@ from ..fp.parts.pipeline import PIPELINES
 from ..parameters import without_booth
 from ..simd2.mode import operations_of
 from .checks import check_combination, check_parameters
-from .choices import INT8, LANE_BITS, NARROW, PRECISIONS, WIDE
+from .choices import INT8, LANE_BITS, PRECISIONS, WIDE
 
 __all__ = ["CONFIGS", "MatrixUnitConfig"]
 
@@ -407,9 +407,11 @@ class MatrixUnitConfig:
         return self.m * self.n * self.k
 
 
+_TINY = ("fp16", "bf16", "tf32", "fp8e4m3", "fp8e5m2", INT8)
+
 #: The named configurations.
 CONFIGS: dict[str, MatrixUnitConfig] = {
-    "tiny": MatrixUnitConfig(m=2, n=2, k=2, precisions=NARROW, pipeline=1),
+    "tiny": MatrixUnitConfig(m=2, n=2, k=2, precisions=_TINY, pipeline=1),
     "cube_4x4x4": MatrixUnitConfig(m=4, n=4, k=4, precisions=("fp16", INT8)),
     "tensorcore_a100": MatrixUnitConfig(
         m=8, n=4, k=8, precisions=("fp16", "bf16", "tf32", INT8), preset="a100"

@@ -121,7 +121,8 @@ class DotProduct(wiring.Component):
     Raises
     ------
     ValueError
-        If the pipeline depth or the multiplier is unknown, or if ``spec`` has no window.
+        If the pipeline depth or the multiplier is unknown, if ``spec`` has no window, or if the
+        result has a format without NaN.
     """
 
     a: data.View
@@ -133,6 +134,8 @@ class DotProduct(wiring.Component):
         check_pipeline(pipeline)
         if spec.window is None:
             raise ValueError("spec must have a window; without one use ExactDotProduct")
+        if not spec.output.has_nan:
+            raise ValueError(f"output must be a format with NaN, not {spec.output.name!r}")
         self.spec = spec
         self.multiplier = check_multiplier(multiplier)
         self.pipeline = pipeline

@@ -111,6 +111,8 @@ class MultiDot(wiring.Component):
             if spec.input_b != spec.input:
                 raise ValueError(f"{name} must have one operand format, not two")
             check_floor(spec)
+            if not spec.output.has_nan:
+                raise ValueError(f"output of {name} must have NaN, not be {spec.output.name!r}")
             for field in ("output", "truncate", "rounding", "nan_code", "emax_floor", "zero"):
                 if getattr(spec, field) != getattr(specs[0], field):
                     raise ValueError(

@@ -249,9 +249,9 @@ def test_without_a_terminal_every_row_and_every_compilation_is_a_line_at_once(mo
     monkeypatch.setattr("vitruvian.commands.verify.run_checks", run_checks)
     assert main(["verify", "--jobs", "1", "--vectors", "100"]) == 0
     lines = [(part.err, re.sub(r"\d+\.\d s", "s", part.out)) for part in seen]
-    assert [err for err, _ in lines] == ["compiling u b …\n", "compiling u a …\n", ""]
+    assert [err for err, _ in lines] == ["compiling u a …\n", "compiling u b …\n", ""]
     row = "u {}: 100 vectors, 0 mismatches, s\n"
-    assert [out for _, out in lines] == ["", row.format("b"), row.format("a")]
+    assert [out for _, out in lines] == ["", row.format("a"), row.format("b")]
 
 
 def test_a_light_row_that_builds_its_unit_is_run_first():

@@ -94,7 +94,7 @@ def test_encoding_rounds_as_in_numpy(name):
     values = np.concatenate(values).astype(np.float32)
     expected = other_codes(values, name)
     got = from_float(values.astype(np.float64), name)
-    nan = np.isnan(expected.view(OTHER_TYPES[name]).astype(np.float32))
+    nan = np.isnan(expected.view(OTHER_TYPES[name]).astype(np.float32)) | np.isnan(values)
     assert np.array_equal(got[~nan], expected[~nan])
     assert (got[nan] == f.canonical_nan).all()
 
@@ -177,10 +177,6 @@ def test_specs_are_values():
 def test_a_nan_code_of_every_format_is_one():
     for name, format in FORMATS.items():
         if not format.has_nan:
-            with pytest.raises(
-                ValueError, match="output must be a format with NaN, as fp16, .*not"
-            ):
-                DotSpec(input="fp16", output=name, k=1, window=9)
             continue
         for code in (format.canonical_nan, format.canonical_nan | format.sign_mask):
             assert DotSpec(input="fp16", output=name, k=1, window=9, nan=code).nan_code == code

@@ -174,6 +174,11 @@ def test_errors_say_what_is_allowed():
         DotProduct(spec=spec, pipeline=7)
     with pytest.raises(ValueError, match="spec must have a window"):
         DotProduct(spec=PRESETS["exact"].spec("fp16"))
+    small = DotSpec(input="fp16", output="fp6e3m2", k=2, window=30)
+    with pytest.raises(ValueError, match="output must be a format with NaN, not 'fp6e3m2'"):
+        DotProduct(spec=small)
+    with pytest.raises(ValueError, match="output of fp16 must have NaN, not be 'fp6e3m2'"):
+        MultiDot(specs={"fp16": small})
     with pytest.raises(ValueError, match="specs must name at least one precision"):
         MultiDot(specs={})
     with pytest.raises(ValueError, match="rounding of bf16 must be that of fp16"):

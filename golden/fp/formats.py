@@ -309,6 +309,20 @@ FORMATS = {
             aliases=("fp8e4m3fn", "float8e4m3fn", "float8e4m3", "e4m3fn", "e4m3"),
         ),
         FloatFormat("fp8e5m2", 5, 2, 8, dtype="float8_e5m2", aliases=("float8e5m2", "e5m2")),
+        FloatFormat(
+            "fp6e2m3",
+            *(2, 3, 8),
+            specials=Specials.NONE,
+            dtype="float6_e2m3fn",
+            aliases=("float6e2m3fn", "float6e2m3", "e2m3fn", "e2m3"),
+        ),
+        FloatFormat(
+            "fp6e3m2",
+            *(3, 2, 8),
+            specials=Specials.NONE,
+            dtype="float6_e3m2fn",
+            aliases=("float6e3m2fn", "float6e3m2", "e3m2fn", "e3m2"),
+        ),
     )
 }
 

@@ -58,6 +58,16 @@ def test_derived_constants():
     assert (INT_FORMATS["uint8"].minimum, INT_FORMATS["uint8"].maximum) == (0, 255)
 
 
+def test_formats_without_specials_saturate():
+    """OCP Microscaling Formats Specification 1.0, section 5.3: FP6 has neither infinity nor NaN."""
+    for name, largest in (("fp6e2m3", 7.5), ("fp6e3m2", 28.0)):
+        f = FORMATS[name]
+        assert not f.has_infinity and not f.has_nan and not f.is_nan(f.canonical_nan)
+        assert to_float(f.max_finite, name) == largest
+        got = from_float([1e9, -1e9, np.inf, -np.inf, np.nan], name)
+        assert to_float(got, name).tolist() == [largest, -largest, largest, -largest, largest]
+
+
 def test_the_types_of_others_are_known():
     assert set(OTHER_TYPES) >= {"fp16", "bf16", "fp32", "fp8e4m3", "fp8e5m2"}
     with pytest.raises(ValueError, match="format must be one with an array type, not 'toy'"):

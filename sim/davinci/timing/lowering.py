@@ -233,7 +233,10 @@ def _core_of(first: np.ndarray) -> np.ndarray:
 
 
 def _init(timings: Sequence[Timing], mmad_periods_s: Mapping[int, float]) -> np.ndarray:
-    """Return ``Lowered.init``; an mmad uses no bus, so there it is the whole period."""
+    """Return ``Lowered.init``, with measured periods of matrix instructions where there are any.
+
+    A matrix instruction uses no bus, so its ``init`` is its whole period.
+    """
     return np.array(
         [
             round(Fraction(mmad_periods_s[i]) * ATTO) if i in mmad_periods_s else timing.init

@@ -2,9 +2,9 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import active_children, get_context
 from typing import Any
 
@@ -17,6 +17,9 @@ from vitruvian.flows.units import UNITS
 from vitruvian.hdl.catalogue.unit import Variant
 
 TARGETS_PS = (RELAXED_PS, TIGHT_PS)
+
+#: A function that is told of a finished step: its description, steps done, and steps known so far.
+_Report = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +166,7 @@ def measure(
     variants: Iterable[Variant],
     settings: Settings,
     *,
-    progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+    progress: _Report = lambda what, done, total: None,
 ) -> list[Row]:
     """Measure every variant; a piece that occurs in several variants is synthesised once.
 
@@ -187,42 +190,13 @@ def measure(
     variants = list(variants)
     settings.library.cells  # noqa: B018 parse once, before the threads start
     parts: dict[int, list[Part]] = {}
-    # RTLIL text -> its result; None while the piece is being synthesised.
-    pieces: dict[str, Piece | None] = {}
     with ThreadPoolExecutor(settings.jobs) as pool, _elaborators(settings.jobs) as elaborators:
-        designs: dict[Future[list[Part]], int] = {}
-        jobs: dict[Future[Piece], tuple[Part, str]] = {}
-
-        def submit(number: int, own_parts: list[Part]) -> None:
-            parts[number] = own_parts
-            variant = variants[number]
-            for part in own_parts:
-                # Equal pieces have equal texts, so the text itself identifies a piece.
-                if part.rtlil not in pieces:
-                    pieces[part.rtlil] = None
-                    name = f"{variant.unit.name} {variant.label} {part.label}".removesuffix(" top")
-                    jobs[pool.submit(_piece, part, settings)] = (part, name)
-
         try:
-            for number, variant in enumerate(variants):
-                known = known_parts(variant, settings.cut) if settings.cache else None
-                if known is not None:
-                    submit(number, known)
-                # A registered unit can be named to another process; any other is elaborated here.
-                elif UNITS.get(variant.unit.name) is variant.unit:
-                    named = (variant.unit.name, dict(variant.configuration), settings.cut)
-                    designs[elaborators.submit(_parts, *named)] = number
-                else:
-                    submit(number, parts_of(variant, settings.cut))
-            for done, design in enumerate(as_completed(designs), 1):
-                number = designs[design]
-                submit(number, design.result())
-                label = f"{variants[number].unit.name} {variants[number].label}"
-                progress(f"elaborate {label}", done, len(variants))
-            for done, job in enumerate(as_completed(jobs), 1):
-                part, name = jobs[job]
-                pieces[part.rtlil] = job.result()
-                progress(f"synthesise {name}", done, len(jobs))
+            synthesis = _Synthesis(pool, settings)
+            for number, own_parts in _elaborated(variants, settings, elaborators, progress):
+                parts[number] = own_parts
+                synthesis.submit(variants[number], own_parts)
+            pieces = synthesis.finished(progress)
         except BaseException:  # Ctrl-C too: leave no process behind
             elaborators.shutdown(wait=False, cancel_futures=True)
             pool.shutdown(wait=False, cancel_futures=True)
@@ -230,19 +204,70 @@ def measure(
             for process in active_children():
                 process.kill()
             raise
-    rows = []
+    targets = tuple(settings.targets_ps)
+    return [
+        Row(variant=variant, pieces=_own_pieces(parts[number], pieces), targets_ps=targets)
+        for number, variant in enumerate(variants)
+    ]
+
+
+def _elaborated(
+    variants: Sequence[Variant],
+    settings: Settings,
+    elaborators: ProcessPoolExecutor,
+    progress: _Report,
+) -> Iterator[tuple[int, list[Part]]]:
+    """Yield the index of every variant with its parts, as soon as these are known."""
+    designs: dict[Future[list[Part]], int] = {}
     for number, variant in enumerate(variants):
-        own = []
-        for part in parts[number]:
-            # The same result serves all variants; label and count belong to this one.
-            piece = pieces[part.rtlil]
-            assert piece is not None
-            own.append(
-                Piece(label=part.label, count=part.count, mapped=piece.mapped, timing=piece.timing)
-            )
-        targets = tuple(settings.targets_ps)
-        rows.append(Row(variant=variant, pieces=tuple(own), targets_ps=targets))
-    return rows
+        known = known_parts(variant, settings.cut) if settings.cache else None
+        if known is not None:
+            yield number, known
+        # A registered unit can be named to another process; any other is elaborated here.
+        elif UNITS.get(variant.unit.name) is variant.unit:
+            named = (variant.unit.name, dict(variant.configuration), settings.cut)
+            designs[elaborators.submit(_parts, *named)] = number
+        else:
+            yield number, parts_of(variant, settings.cut)
+    for done, design in enumerate(as_completed(designs), 1):
+        number = designs[design]
+        yield number, design.result()
+        label = f"{variants[number].unit.name} {variants[number].label}"
+        progress(f"elaborate {label}", done, len(variants))
+
+
+class _Synthesis:
+    """The synthesis of distinct pieces, several at a time.
+
+    Equal pieces have equal RTLIL texts, so the text itself identifies a piece.
+    """
+
+    def __init__(self, pool: ThreadPoolExecutor, settings: Settings) -> None:
+        self._pool, self._settings = pool, settings
+        self._known: set[str] = set()
+        self._jobs: dict[Future[Piece], tuple[str, str]] = {}  # -> RTLIL text, name for progress
+
+    def submit(self, variant: Variant, parts: Iterable[Part]) -> None:
+        """Start the synthesis of those parts of a variant that no earlier variant has."""
+        for part in parts:
+            if part.rtlil not in self._known:
+                self._known.add(part.rtlil)
+                name = f"{variant.unit.name} {variant.label} {part.label}".removesuffix(" top")
+                self._jobs[self._pool.submit(_piece, part, self._settings)] = (part.rtlil, name)
+
+    def finished(self, progress: _Report) -> dict[str, Piece]:
+        """Wait for all pieces, and return RTLIL text -> piece; raise the first error."""
+        pieces: dict[str, Piece] = {}
+        for done, job in enumerate(as_completed(self._jobs), 1):
+            rtlil, name = self._jobs[job]
+            pieces[rtlil] = job.result()
+            progress(f"synthesise {name}", done, len(self._jobs))
+        return pieces
+
+
+def _own_pieces(parts: Iterable[Part], pieces: Mapping[str, Piece]) -> tuple[Piece, ...]:
+    """Return the pieces of one variant: shared results, with this variant's labels and counts."""
+    return tuple(replace(pieces[part.rtlil], label=part.label, count=part.count) for part in parts)
 
 
 def _elaborators(jobs: int) -> ProcessPoolExecutor:

@@ -78,32 +78,17 @@ def mmo(
         If the operation or an option is unknown, or if the shapes do not fit.
     """
     op = as_op(op)
-    a, b = np.asarray(a), np.asarray(b)
-    if a.dtype not in OPERANDS or a.dtype != b.dtype:
-        names = ", ".join(dtype.name for dtype in OPERANDS)
-        raise TypeError(
-            f"a and b must have the same dtype, one of {names}, "
-            f"not {a.dtype.name} and {b.dtype.name}"
-        )
-    m, n = check_factors(a, b)
-    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    if c is None:
-        c = np.full((*lead, m, n), op.identity, np.float32)
-    c = np.asarray(c)
-    if c.dtype != np.float32:
-        raise TypeError(f"c must be float32, not {c.dtype.name}")
-    check_addend(c, (m, n))
-    shape = (*np.broadcast_shapes(lead, c.shape[:-2]), m, n)
+    a, b, c = _operands(op, a, b, c)
     one_of("squares", squares, SQUARES)
     by_products = op is Op.ADDNORM and squares == "products"
-    spec = dot_spec(
-        Op.MMA if by_products else op, OPERANDS[a.dtype], k=k, preset=preset, window=window
-    )
-    parts = (np.broadcast_to(x, (*shape[:-2], *x.shape[-2:])) for x in (a, b, c))
-    a, b, c = (x.reshape(prod(shape[:-2]), *x.shape[-2:]) for x in parts)
+    sum_op = Op.MMA if by_products else op
+    spec = dot_spec(sum_op, OPERANDS[a.dtype], k=k, preset=preset, window=window)
+    shape = c.shape
+    a, b, c = (x.reshape(prod(shape[:-2]), *x.shape[-2:]) for x in (a, b, c))
     d = np.empty(c.shape, np.float32)
     terms = a.shape[1] * a.shape[2] * b.shape[2]
     if op.plus != "add" and len(d) > 1 and terms <= _FEW:
+        # For small matrices a call costs more than the arithmetic, so many share one call.
         step = _STACKED // max(terms, 1)
         for part in (slice(i, i + step) for i in range(0, len(d), step)):
             d[part] = plain_mmo(op, _wide(a[part]), _wide(b[part]), c[part])
@@ -114,6 +99,28 @@ def mmo(
         else:
             matrix[:] = _matrix(op, x, y, z, spec)
     return d.reshape(shape)
+
+
+def _operands(
+    op: Op, a: ArrayLike, b: ArrayLike, c: ArrayLike | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return A, B and C as arrays with the same leading axes; see ``mmo`` for the errors."""
+    a, b = np.asarray(a), np.asarray(b)
+    if a.dtype not in OPERANDS or a.dtype != b.dtype:
+        names = ", ".join(dtype.name for dtype in OPERANDS)
+        raise TypeError(
+            f"a and b must have the same dtype, one of {names}, "
+            f"not {a.dtype.name} and {b.dtype.name}"
+        )
+    m, n = check_factors(a, b)
+    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    c = np.full((*lead, m, n), op.identity, np.float32) if c is None else np.asarray(c)
+    if c.dtype != np.float32:
+        raise TypeError(f"c must be float32, not {c.dtype.name}")
+    check_addend(c, (m, n))
+    lead = np.broadcast_shapes(lead, c.shape[:-2])
+    a, b, c = (np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in (a, b, c))
+    return a, b, c
 
 
 def dot_spec(

@@ -1,11 +1,12 @@
 """The rules for the parameters of a matrix unit. They raise an error, and change nothing.
 
-``check_parameters`` looks at the parameters as they were given, each by itself.
-``check_combination`` follows when the derived values of the unit are known: it looks at precisions,
-operations, lanes and windows together.
+``check_parameters`` looks at the parameters as they were given, each by itself. The other functions
+check parameters that must suit each other. ``MatrixUnitConfig`` calls them when it has derived the
+values that they need.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from vitruvian.golden.fp.formats import as_format
 from vitruvian.golden.fp.spec import PRESETS
@@ -17,14 +18,25 @@ from ..fp.parts.multiply import check_multiplier
 from ..fp.parts.pipeline import PIPELINES
 from .choices import ASSIGNMENTS, DATAFLOWS, INT8, NARROW, ONE_PAIR, PRECISIONS
 
-if TYPE_CHECKING:
-    from .config import MatrixUnitConfig
+__all__ = [
+    "check_assignment",
+    "check_complex_slots",
+    "check_multiplier_bits",
+    "check_one_pair",
+    "check_pair_lanes",
+    "check_parameters",
+    "check_semirings",
+    "check_window",
+]
 
-__all__ = ["check_combination", "check_parameters"]
 
-
-def check_parameters(config: "MatrixUnitConfig") -> None:
+def check_parameters(given: Mapping[str, Any]) -> None:
     """Check each parameter by itself.
+
+    Parameters
+    ----------
+    given : mapping
+        The parameters of ``MatrixUnitConfig`` by name. A value may have any type.
 
     Raises
     ------
@@ -34,18 +46,18 @@ def check_parameters(config: "MatrixUnitConfig") -> None:
         If a parameter is outside its range.
     """
     for name in ("m", "n", "k"):
-        check_int(name, getattr(config, name), 1, 64)
-    if config.slots is not None:
-        check_int("slots", config.slots, 1, 64)
-    check_int("pipeline", config.pipeline, min(PIPELINES), max(PIPELINES))
-    one_of("dataflow", config.dataflow, DATAFLOWS)
-    one_of("preset", config.preset, [name for name, p in PRESETS.items() if p.has_window])
-    _check_flag("saturate", config.saturate)
-    check_multiplier(config.multiplier)
-    _check_precisions(config)
-    if isinstance(config.operations, str):
-        raise ValueError(f"operations must be different names, not {config.operations!r}")
-    _check_flag("sparsity", config.sparsity)
+        check_int(name, given[name], 1, 64)
+    if given["slots"] is not None:
+        check_int("slots", given["slots"], 1, 64)
+    check_int("pipeline", given["pipeline"], min(PIPELINES), max(PIPELINES))
+    one_of("dataflow", given["dataflow"], DATAFLOWS)
+    one_of("preset", given["preset"], [name for name, p in PRESETS.items() if p.has_window])
+    _check_flag("saturate", given["saturate"])
+    check_multiplier(given["multiplier"])
+    _check_precisions(given["precisions"], given["k"], given["output"])
+    if isinstance(given["operations"], str):
+        raise ValueError(f"operations must be different names, not {given['operations']!r}")
+    _check_flag("sparsity", given["sparsity"])
 
 
 def _check_flag(name: str, value: object) -> None:
@@ -53,59 +65,36 @@ def _check_flag(name: str, value: object) -> None:
         raise TypeError(f"{name} must be True or False, not {value!r}")
 
 
-def _check_precisions(config: "MatrixUnitConfig") -> None:
+def _check_precisions(names: Any, k: int, output: Any) -> None:
     """Check the precisions, and what k and the output must be for them."""
-    names = config.precisions
     if isinstance(names, str) or not names or len(set(names)) != len(names):
         raise ValueError(f"precisions must be different names, at least one, not {names!r}")
     for name in names:
         one_of("precision", name, PRECISIONS)
-    if "tf32" in names and config.k % 2:
-        raise ValueError(f"k must be even with tf32, which takes two lanes, not {config.k!r}")
-    output = as_format(config.output, "output")
-    if INT8 in names and output.storage_bits != 32:
-        raise ValueError(f"output must have 32 bits with int8, not {config.output!r}")
+    if "tf32" in names and k % 2:
+        raise ValueError(f"k must be even with tf32, which takes two lanes, not {k!r}")
+    output_bits = as_format(output, "output").storage_bits
+    if INT8 in names and output_bits != 32:
+        raise ValueError(f"output must have 32 bits with int8, not {output!r}")
 
 
-def check_combination(config: "MatrixUnitConfig") -> None:
-    """Check that the elements support the parameters together.
+def check_semirings(given: Mapping[str, Any], ops: Sequence[Op]) -> None:
+    """Check a unit with sparsity or with semirings on FP16 operands.
+
+    Parameters
+    ----------
+    given : mapping
+        The parameters of ``MatrixUnitConfig`` by name.
+    ops : sequence of Op
+        The operations of the unit.
 
     Raises
     ------
-    TypeError
-        If ``multiplier_bits`` or ``window`` is not an integer.
     ValueError
-        If a parameter does not go with the others.
+        If a parameter does not go with sparsity or with the operations.
     """
-    if config.one_pair:
-        _check_one_pair(config)
-    elif config.semirings:
-        _check_semirings(config)
-    _check_assignment(config)
-    if config.multiplier_bits is not None:
-        if config.assignment == "element":
-            raise ValueError(
-                "multiplier_bits must be None where elements decode, "
-                f"not {config.multiplier_bits!r}"
-            )
-        check_int("multiplier_bits", config.multiplier_bits, config.one_step_bits, 64)
-    if config.window is not None:
-        if not config.ieee_floats and PRESETS[config.preset].is_machine:
-            raise ValueError(
-                f"window must be None with preset {config.preset}, not {config.window!r}"
-            )
-        check_int("window", config.window, config.least_window, 128)
-    if config.complex_precisions and config.slot_count % 2:
-        raise ValueError(f"slots must be even with fp32c, not {config.slots!r}")
-    for name in config.floats:
-        config.spec(name)  # raises ValueError if the preset or the lanes rule out the precision
-    _check_pair_lanes(config)
-
-
-def _check_semirings(config: "MatrixUnitConfig") -> None:
-    """Check a unit with sparsity or with semirings on FP16 operands."""
-    if config.sparsity and config.k % 2:
-        raise ValueError(f"k must be even with sparsity, not {config.k!r}")
+    if given["sparsity"] and given["k"] % 2:
+        raise ValueError(f"k must be even with sparsity, not {given['k']!r}")
     for name, allowed in (
         ("precisions", ("fp16",)),
         ("preset", "ieee"),
@@ -113,62 +102,165 @@ def _check_semirings(config: "MatrixUnitConfig") -> None:
         ("multiplier_bits", None),
         ("assignment", "edge"),
     ):
-        value = getattr(config, name)
-        if value != allowed:
+        if given[name] != allowed:
             raise ValueError(
                 f"{name} must be {allowed!r} with sparsity or operations other than mma, "
-                f"not {value!r}"
+                f"not {given[name]!r}"
             )
-    if Op.ADDNORM in config.ops and config.k % PARTS:
-        raise ValueError(f"k must be a multiple of {PARTS} with addnorm, not {config.k!r}")
+    if Op.ADDNORM in ops and given["k"] % PARTS:
+        raise ValueError(f"k must be a multiple of {PARTS} with addnorm, not {given['k']!r}")
 
 
-def _check_one_pair(config: "MatrixUnitConfig") -> None:
-    """Check a unit whose semirings take one pair of FP32 operands per beat."""
-    if config.sparsity:
+def check_one_pair(given: Mapping[str, Any], ops: Sequence[Op]) -> None:
+    """Check a unit whose semirings take one pair of FP32 operands per beat.
+
+    Parameters
+    ----------
+    given : mapping
+        The parameters of ``MatrixUnitConfig`` by name.
+    ops : sequence of Op
+        The operations of the unit.
+
+    Raises
+    ------
+    ValueError
+        If a parameter does not go with the operations.
+    """
+    if given["sparsity"]:
         raise ValueError("sparsity must be False with fp32, not True")
     allowed = [op.mnemonic for op in Op if op is not Op.ADDNORM]
-    for name in config.operations:
+    for name in given["operations"]:
         if name not in allowed:
             raise ValueError(
                 f"operation must be one of {', '.join(allowed)} on FP32 operands, not {name!r}"
             )
-    if Op.MMA not in config.ops:
-        raise ValueError(f"operations must have mma with fp32, not {config.operations!r}")
-    for name in config.precisions:
+    if Op.MMA not in ops:
+        raise ValueError(f"operations must have mma with fp32, not {given['operations']!r}")
+    for name in given["precisions"]:
         if name not in ONE_PAIR:
             raise ValueError(
                 f"precision must be one of {', '.join(ONE_PAIR)} with operations other than mma "
                 f"on FP32 operands, not {name!r}"
             )
-    if config.output != "fp32":
+    if given["output"] != "fp32":
         raise ValueError(
-            f"output must be 'fp32' with operations other than mma, not {config.output!r}"
+            f"output must be 'fp32' with operations other than mma, not {given['output']!r}"
         )
 
 
-def _check_pair_lanes(config: "MatrixUnitConfig") -> None:
-    """Check that a unit has lanes for two FP32 products, if ⊗ of an operation is +, min or max."""
-    two = [op.mnemonic for op in config.ops if op.times in ("add", "min", "max")]
-    if config.one_pair and two and config.terms("fp32") < 2:
+def check_pair_lanes(k: int, ops: Sequence[Op], terms: int) -> None:
+    """Check that a unit whose semirings take one pair of FP32 operands has the lanes for it.
+
+    An operation whose ⊗ is +, min or max takes the lanes of two FP32 products.
+
+    Parameters
+    ----------
+    k : int
+    ops : sequence of Op
+        The operations of the unit.
+    terms : int
+        Number of FP32 products in a beat.
+
+    Raises
+    ------
+    ValueError
+        If an operation takes more lanes than the unit has.
+    """
+    two = [op.mnemonic for op in ops if op.times in ("add", "min", "max")]
+    if two and terms < 2:
         raise ValueError(
-            f"k must be at least {2 * config.k // config.terms('fp32')} with {two[0]} on FP32 "
-            f"operands, which takes two products, not {config.k!r}"
+            f"k must be at least {2 * k // terms} with {two[0]} on FP32 "
+            f"operands, which takes two products, not {k!r}"
         )
 
 
-def _check_assignment(config: "MatrixUnitConfig") -> None:
-    """Check that the position at which operands are decoded suits the precisions."""
-    one_of("assignment", config.assignment, ASSIGNMENTS)
-    inner = config.assignment == "element"
+def check_assignment(
+    assignment: str | None, precisions: Sequence[str], floats: Sequence[str]
+) -> None:
+    """Check that the position at which operands are decoded suits the precisions.
+
+    Parameters
+    ----------
+    assignment : str
+    precisions : sequence of str
+    floats : sequence of str
+        The floating-point precisions among them.
+
+    Raises
+    ------
+    ValueError
+        If the assignment is unknown or does not suit a precision.
+    """
+    one_of("assignment", assignment, ASSIGNMENTS)
+    inner = assignment == "element"
     allowed = NARROW if inner else (*M3XU, INT8)
-    if not inner and not config.floats:
+    if not inner and not floats:
         raise ValueError(
-            f"assignment must be 'element' without a floating precision, not {config.assignment!r}"
+            f"assignment must be 'element' without a floating precision, not {assignment!r}"
         )
-    for name in config.precisions:
+    for name in precisions:
         if name not in allowed:
             raise ValueError(
                 f"precision must be one of {', '.join(allowed)} "
-                f"with assignment {config.assignment!r}, not {name!r}"
+                f"with assignment {assignment!r}, not {name!r}"
             )
+
+
+def check_multiplier_bits(bits: int, assignment: str | None, least: int) -> None:
+    """Check the width of the multipliers.
+
+    Parameters
+    ----------
+    bits : int
+    assignment : str
+    least : int
+        Bits of the widest significand that takes one step.
+
+    Raises
+    ------
+    TypeError
+        If ``bits`` is not an integer.
+    ValueError
+        If elements decode, and so choose the width themselves, or ``bits`` is out of range.
+    """
+    if assignment == "element":
+        raise ValueError(f"multiplier_bits must be None where elements decode, not {bits!r}")
+    check_int("multiplier_bits", bits, least, 64)
+
+
+def check_window(window: int, preset: str, ieee_floats: Sequence[str]) -> None:
+    """Check that some precision can have a window other than its machine's.
+
+    Parameters
+    ----------
+    window : int
+    preset : str
+    ieee_floats : sequence of str
+        The precisions with ``ieee`` accuracy.
+
+    Raises
+    ------
+    ValueError
+        If all windows are those of a machine.
+    """
+    if not ieee_floats and PRESETS[preset].is_machine:
+        raise ValueError(f"window must be None with preset {preset}, not {window!r}")
+
+
+def check_complex_slots(slots: int | None, count: int) -> None:
+    """Check that a complex result, which takes two slots, finds a pair of them.
+
+    Parameters
+    ----------
+    slots : int, optional
+        The parameter.
+    count : int
+        Number of slots that the unit holds.
+
+    Raises
+    ------
+    ValueError
+        If the number is odd.
+    """
+    if count % 2:
+        raise ValueError(f"slots must be even with fp32c, not {slots!r}")

@@ -6,12 +6,21 @@ from vitruvian.golden.fp.formats import FORMATS, FloatFormat
 from vitruvian.golden.fp.spec import PRESETS, DotSpec, IntDotSpec
 from vitruvian.golden.m3xu.precision import PRECISIONS as M3XU
 from vitruvian.golden.simd2.op import PARTS, Op
-from vitruvian.validate import one_of
+from vitruvian.validate import check_int, one_of
 
 from ..fp.parts.pipeline import PIPELINES
 from ..parameters import without_booth
 from ..simd2.mode import operations_of
-from .checks import check_combination, check_parameters
+from .checks import (
+    check_assignment,
+    check_complex_slots,
+    check_multiplier_bits,
+    check_one_pair,
+    check_pair_lanes,
+    check_parameters,
+    check_semirings,
+    check_window,
+)
 from .choices import INT8, LANE_BITS, PRECISIONS, WIDE
 
 __all__ = ["CONFIGS", "MatrixUnitConfig"]
@@ -98,9 +107,9 @@ class MatrixUnitConfig:
     __repr__ = without_booth
 
     def __post_init__(self):
-        check_parameters(self)
+        check_parameters(vars(self))
         self._resolve()
-        check_combination(self)
+        self._check_combination()
 
     def _resolve(self) -> None:
         """Put precisions and operations into their order, and set the default assignment.
@@ -118,6 +127,28 @@ class MatrixUnitConfig:
         if self.assignment is None:
             edge = self.semirings or any(name in WIDE for name in self.precisions)
             resolve("assignment", "edge" if edge else "element")
+
+    def _check_combination(self) -> None:
+        """Check that the elements support the parameters together.
+
+        The order matters: some derived values exist only if the checks before them have passed.
+        """
+        if self.one_pair:
+            check_one_pair(vars(self), self.ops)
+        elif self.semirings:
+            check_semirings(vars(self), self.ops)
+        check_assignment(self.assignment, self.precisions, self.floats)
+        if self.multiplier_bits is not None:
+            check_multiplier_bits(self.multiplier_bits, self.assignment, self.one_step_bits)
+        if self.window is not None:
+            check_window(self.window, self.preset, self.ieee_floats)
+            check_int("window", self.window, self.least_window, 128)
+        if self.complex_precisions:
+            check_complex_slots(self.slots, self.slot_count)
+        for name in self.floats:
+            self.spec(name)  # raises ValueError if the preset or the lanes rule out the precision
+        if self.one_pair:
+            check_pair_lanes(self.k, self.ops, self.terms("fp32"))
 
     # Operations
 

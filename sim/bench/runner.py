@@ -10,7 +10,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -136,44 +136,64 @@ def run_bench(
         If a tool is missing, or refuses the design.
     """
     sim = simulator()
-    folder = _build(
-        sim, design if isinstance(design, str) else to_verilog(design), waves is not None
-    )
+    text = design if isinstance(design, str) else to_verilog(design)
+    build = _build(sim, text, waves is not None)
     with tempfile.TemporaryDirectory() as name:
-        work, results = Path(name), Path(name) / "results.xml"
-        counts = work / "counts.txt"
-        runner = get_runner(sim)
-        extra = {
+        run = _Run(Path(name))
+        environment = {
             PARAMETERS: json.dumps(dict(parameters or {})),
             SEED: str(seed),
-            COUNTS: str(counts),
+            COUNTS: str(run.counts),
             "COCOTB_ANSI_OUTPUT": "0",
         }
-        try:
-            with _quiet():
-                runner.test(
-                    hdl_toplevel="top",
-                    hdl_toplevel_lang="verilog",
-                    test_module=module,
-                    build_dir=folder,
-                    test_dir=work,
-                    results_xml=str(results),
-                    seed=seed,
-                    extra_env=extra,
-                    waves=waves is not None,
-                    timescale=_TIMESCALE if sim == "icarus" else None,
-                    log_file=work / "log.txt",
-                )
-        except (SystemExit, RuntimeError):
-            pass  # the results describe the failure, or the log if there are no results
-        log = (work / "log.txt").read_text() if (work / "log.txt").exists() else ""
-        if not results.exists():
+        with suppress(SystemExit, RuntimeError), _quiet():  # the results or the log tell why
+            get_runner(sim).test(
+                hdl_toplevel="top",
+                hdl_toplevel_lang="verilog",
+                test_module=module,
+                build_dir=build,
+                test_dir=run.folder,
+                results_xml=str(run.results),
+                seed=seed,
+                extra_env=environment,
+                waves=waves is not None,
+                timescale=_TIMESCALE if sim == "icarus" else None,
+                log_file=run.log,
+            )
+        if waves is not None and run.results.exists():
+            run.move_waves(waves)
+        return run.result(module)
+
+
+class _Run:
+    """The files that a simulation writes into its folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.results = folder / "results.xml"
+        self.counts = folder / "counts.txt"
+        self.log = folder / "log.txt"
+
+    def move_waves(self, target: Path) -> None:
+        """Move the waveforms to a file."""
+        for dump in (*self.folder.glob("*.vcd"), *self.folder.glob("*.fst")):
+            shutil.move(dump, target)
+
+    def result(self, module: str) -> BenchResult:
+        """Return the outcome; without results, ``module`` has failed and the log tells why."""
+        log = self.log.read_text() if self.log.exists() else ""
+        if not self.results.exists():
             return BenchResult(tests=0, checked=0, failures={module: log[-4000:]}, log=log)
-        if waves is not None:
-            for dump in (*work.glob("*.vcd"), *work.glob("*.fst")):
-                shutil.move(dump, waves)
-        checked = sum(map(int, counts.read_text().split())) if counts.exists() else 0
-        return _read(results, checked, log)
+        checked = sum(map(int, self.counts.read_text().split())) if self.counts.exists() else 0
+        tests, failures = 0, {}
+        for case in ElementTree.parse(self.results).getroot().iter("testcase"):
+            tests += 1
+            for kind in ("failure", "error"):
+                node = case.find(kind)
+                if node is not None:
+                    text = node.get("error_msg") or node.get("message") or node.text or kind
+                    failures[str(case.get("name"))] = text
+        return BenchResult(tests=tests, checked=checked, failures=failures, log=log)
 
 
 def _build(sim: str, text: str, waves: bool) -> Path:
@@ -231,15 +251,3 @@ def _quiet() -> Iterator[None]:
             yield
         finally:
             sys.stdout = before
-
-
-def _read(results: Path, checked: int, log: str) -> BenchResult:
-    tests, failures = 0, {}
-    for case in ElementTree.parse(results).getroot().iter("testcase"):
-        tests += 1
-        for kind in ("failure", "error"):
-            node = case.find(kind)
-            if node is not None:
-                text = node.get("error_msg") or node.get("message") or node.text or kind
-                failures[str(case.get("name"))] = text
-    return BenchResult(tests=tests, checked=checked, failures=failures, log=log)

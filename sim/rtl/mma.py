@@ -284,28 +284,44 @@ def run_instructions(
         stall_seed=seed,
         reset_at=reset_at,
     )
-    wrong = np.zeros(len(beats["row"]), bool)
-    for name, got in result.outputs["fetch"].items():
-        wrong |= got != beats[name]
+    start = int(result.output_cycles["fetch"][0])
+    last_beats = np.flatnonzero(np.diff(beats["instruction"], append=len(program)))
+    return MmaRun(
+        d=_results(config, program, tiles, result.outputs["o"]),
+        beats=beats,
+        wrong_fetches=_count_wrong(result.outputs["fetch"], beats),
+        ends=result.input_cycles["ab"][last_beats].astype(int) - start,
+        cycles=int(result.output_cycles["o"][-1]) - start + 1,
+    )
+
+
+def _results(
+    config: MatrixUnitConfig,
+    program: Sequence[Instruction],
+    tiles: Sequence[tuple[int, int, int, int]],
+    fractals: np.ndarray,
+) -> list[np.ndarray]:
+    """Return D of each instruction, put together from the fractals that the unit returned."""
     d = []
     for instruction in program:
         dtype = result_dtype(instruction.opcode.precision)
         d.append(np.empty(instruction.opcode.shape[:2], dtype))
-    for (number, row, column, part), tile in zip(tiles, result.outputs["o"], strict=True):
+    for (number, row, column, part), fractal in zip(tiles, fractals, strict=True):
         precision = program[number].opcode.precision
         # A result that is narrower than a word of the unit is in the low bits of the word.
         word = f"u{config.result_bits(precision.name) // 8}"
-        view = d[number].view(word)[:, part :: 2 if precision.is_complex else 1]
-        view[row : row + config.m, column : column + config.n] = tile.astype(word)
-    start = int(result.output_cycles["fetch"][0])
-    last = np.flatnonzero(np.diff(beats["instruction"], append=len(program)))
-    return MmaRun(
-        d=d,
-        beats=beats,
-        wrong_fetches=int(wrong.sum()),
-        ends=result.input_cycles["ab"][last].astype(int) - start,
-        cycles=int(result.output_cycles["o"][-1]) - start + 1,
-    )
+        # The real and the imaginary parts of a complex matrix alternate in memory.
+        words = d[number].view(word)[:, part :: 2 if precision.is_complex else 1]
+        words[row : row + config.m, column : column + config.n] = fractal.astype(word)
+    return d
+
+
+def _count_wrong(fetched: Mapping[str, np.ndarray], beats: Mapping[str, np.ndarray]) -> int:
+    """Return the number of fetches that differ from the expected beats in some field."""
+    wrong = np.zeros(len(beats["row"]), bool)
+    for name, got in fetched.items():
+        wrong |= got != beats[name]
+    return int(wrong.sum())
 
 
 def _tiles(config, program, beats) -> list[tuple[int, int, int, int]]:

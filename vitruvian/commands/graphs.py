@@ -5,6 +5,7 @@ import math
 import re
 import sys
 import warnings
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,9 @@ _Rows = list[tuple[str, str]]
 #: Title, lines and figures of a result.
 _Answer = tuple[str, _Rows, dict[str, Any]]
 
+#: Function that adds an option, given its name, its families, and the arguments of argparse.
+_Add = Callable[..., None]
+
 #: Graphs of the model, by their vertices.
 _SIZES = (1024, 2048, 4096, 8192, 16384)
 
@@ -46,6 +50,16 @@ def add_options(parser: argparse.ArgumentParser) -> dict[str, tuple[str, ...]]:
     def add(name: str, families: str, **settings: Any) -> None:
         belongs[group.add_argument(name, **settings).dest] = tuple(families.split())
 
+    # The help lists the options in this order.
+    _add_task(add)
+    _add_computation(add)
+    _add_reading(add)
+    _add_results(add)
+    return belongs
+
+
+def _add_task(add: _Add) -> None:
+    """Add the options that say what to compute: a graph's problem, or the model."""
     add(
         "--graph",
         "paths knn",
@@ -59,6 +73,10 @@ def add_options(parser: argparse.ArgumentParser) -> dict[str, tuple[str, ...]]:
         action="store_true",
         help="Print the modelled cycles for 1,024 to 16,384 vertices instead of solving a graph.",
     )
+
+
+def _add_computation(add: _Add) -> None:
+    """Add the options that say how to compute: back end, algorithm, operands and unit."""
     add(
         "--backend",
         "paths knn",
@@ -101,6 +119,10 @@ def add_options(parser: argparse.ArgumentParser) -> dict[str, tuple[str, ...]]:
         metavar="MxNxK",
         help="Set the rows, columns and terms per cycle of the unit (default: 4x4x4).",
     )
+
+
+def _add_reading(add: _Add) -> None:
+    """Add the options that say how to read the edges of a graph."""
     add(
         "--duplicates",
         "paths",
@@ -128,6 +150,10 @@ def add_options(parser: argparse.ArgumentParser) -> dict[str, tuple[str, ...]]:
         metavar="X",
         help="Read this entry of a dense matrix as no edge, such as 0 (default: infinity).",
     )
+
+
+def _add_results(add: _Add) -> None:
+    """Add the options that say which results to print or to write."""
     add(
         "--route",
         "paths",
@@ -145,7 +171,6 @@ def add_options(parser: argparse.ArgumentParser) -> dict[str, tuple[str, ...]]:
         help="Write the values of all pairs to this file (.npy, .csv or .mtx); for knn, the "
         "neighbours and the squares of their distances.",
     )
-    return belongs
 
 
 def _real(text: str) -> float:

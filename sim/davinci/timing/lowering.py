@@ -5,14 +5,15 @@ are whole attoseconds (10⁻¹⁸ s): each period is rounded once, and all other
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
-from vitruvian.sim.davinci.chip.model import ATTO, Chip
+from vitruvian.sim.davinci.chip.model import ATTO, Chip, Timing
 from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Unit
 from vitruvian.sim.davinci.program.program import Core, Program
 from vitruvian.sim.davinci.timing.compiling import fitting
@@ -137,24 +138,20 @@ class Needs:
                 yield wait, [sets[n] if n < len(sets) else NEVER for sets in candidates] or [NEVER]
 
 
-def _partners(program: Program) -> dict[tuple[str, int], list[tuple[str, int]]]:
-    """Return the cores whose cross_set each core's cross_wait waits for, keyed by mode and core.
-
-    Cores without instructions take no part in synchronisation.
-    """
-    there = [core for core in program if core.instructions]
-    group = {core: core.index // core.kind.per_group for core in there}
+def _partners(cores: Sequence[Core]) -> dict[tuple[str, int], list[tuple[str, int]]]:
+    """Return the cores whose cross_set each core's cross_wait waits for, keyed by mode and core."""
+    group = {core: core.index // core.kind.per_group for core in cores}
     partners = {}
-    for core in there:
-        same = [c for c in there if c.kind is core.kind]
-        near = [c for c in there if group[c] == group[core]]
+    for core in cores:
+        same = [c for c in cores if c.kind is core.kind]
+        near = [c for c in cores if group[c] == group[core]]
         chosen = {
             "kind": same,
             "group": [c for c in near if c.kind is core.kind],
             "others": [c for c in near if c.kind is not core.kind],
         }
-        for mode, cores in chosen.items():
-            partners[f"{mode} {core.kind.name}", core.index] = [_key(c) for c in cores]
+        for mode, partner in chosen.items():
+            partners[f"{mode} {core.kind.name}", core.index] = [_key(c) for c in partner]
     return partners
 
 
@@ -192,55 +189,86 @@ def lower(
         file and line.
     """
     chip = chip or program.chip
-    streams, first, needs = [], [0], Needs()
-    init, data, bus, rate, unit, kind, begin = [], [], [], [], [], [], []
-    buses, lag = _Buses(chip), []
+    # Cores without instructions take no part in synchronisation.
+    cores = [core for core in program if core.instructions]
+    timings = [timing for core in cores for timing in _timings(chip, core)]
+    instrs = [instr for core in cores for instr in core.instructions]
+    first = np.cumsum([0, *(len(core.instructions) for core in cores)])
+    buses = _Buses(chip)
+    bus = [buses.number(t.bus, c) for t, c in zip(timings, _core_of(first).tolist(), strict=True)]
+    need_first, need = _needs(cores, len(instrs))
     cross_lag = 0 if chip.cross_s is None else round(chip.cross_s * ATTO)
-    for core in program:
-        if not core.instructions:
-            continue
-        if core.index >= chip.kind(core.kind.name).count:
-            raise ValueError(f"cores of {chip.name} must be enough for {core}")
-        begin.append(round((chip.launch_s + Fraction((offsets_s or {}).get(_key(core), 0))) * ATTO))
-        for instr in core.instructions:
-            needs.add(len(init), core, instr)
-            try:
-                timing = chip.timing(instr)
-            except ValueError as error:
-                raise ValueError(f"{instr.position}: {error}") from None
-            # An mmad uses no bus, so ``init`` is its whole period.
-            measured = (mmad_periods_s or {}).get(len(init))
-            init.append(timing.init if measured is None else round(Fraction(measured) * ATTO))
-            data.append(timing.data)
-            bus.append(buses.number(timing.bus, len(streams)))
-            rate.append(float(timing.rate / ATTO))
-            unit.append(instr.unit)
-            kind.append(instr.kind)
-            lag.append(cross_lag if instr.op == "cross_wait" else 0)
-        streams.append(Stream(*_key(core), core.instructions))
-        first.append(len(init))
-    # The waits have different numbers of sets, so these are stored one after another in ``need``,
-    # and ``need_first`` is the cumulative sum of their counts.
-    matched = dict(needs.matched(_partners(program)))
-    counts = np.zeros(len(init) + 1, np.int64)
-    counts[np.array(list(matched), np.int64) + 1] = [len(sets) for sets in matched.values()]
-    flat = [number for wait in sorted(matched) for number in matched[wait]]
     lowered = Lowered(
-        first=np.array(first, np.int64),
-        unit=np.array(unit, np.int8),
-        kind=np.array(kind, np.int8),
-        init=np.array(init, np.int64),
-        data=np.array(data, np.int64),
+        first=first,
+        unit=np.array([instr.unit for instr in instrs], np.int8),
+        kind=np.array([instr.kind for instr in instrs], np.int8),
+        init=_init(timings, mmad_periods_s or {}),
+        data=np.array([t.data for t in timings], np.int64),
         bus=np.array(bus, np.int32),
-        rate=np.array(rate, np.float64),
-        need_first=np.cumsum(counts),
-        need=np.array(flat, np.int64),
-        lag=np.array(lag, np.int64),
-        begin=np.array(begin, np.int64),
+        rate=np.array([float(t.rate / ATTO) for t in timings], np.float64),
+        need_first=need_first,
+        need=need,
+        lag=np.array([cross_lag if i.op == "cross_wait" else 0 for i in instrs], np.int64),
+        begin=_begin(chip, map(_key, cores), offsets_s or {}),
         totals=buses.totals(),
         dispatch=round(chip.dispatch_s * ATTO),
     )
-    return lowered, streams
+    return lowered, [Stream(*_key(core), core.instructions) for core in cores]
+
+
+def _timings(chip: Chip, core: Core) -> Iterator[Timing]:
+    """Yield the times of a core's instructions; see ``lower`` for the errors."""
+    if core.index >= chip.kind(core.kind.name).count:
+        raise ValueError(f"cores of {chip.name} must be enough for {core}")
+    for instr in core.instructions:
+        try:
+            yield chip.timing(instr)
+        except ValueError as error:
+            raise ValueError(f"{instr.position}: {error}") from None
+
+
+def _core_of(first: np.ndarray) -> np.ndarray:
+    """Return the number of each instruction's core, given ``Lowered.first``."""
+    return np.repeat(np.arange(len(first) - 1), np.diff(first))
+
+
+def _init(timings: Sequence[Timing], mmad_periods_s: Mapping[int, float]) -> np.ndarray:
+    """Return ``Lowered.init``, with measured periods of matrix instructions where there are any.
+
+    A matrix instruction uses no bus, so its ``init`` is its whole period.
+    """
+    return np.array(
+        [
+            round(Fraction(mmad_periods_s[i]) * ATTO) if i in mmad_periods_s else timing.init
+            for i, timing in enumerate(timings)
+        ],
+        np.int64,
+    )
+
+
+def _needs(cores: Sequence[Core], size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return ``need_first`` and ``need`` of ``Lowered`` for ``size`` instructions of these cores.
+
+    The waits have different numbers of sets, so these are stored one after another in ``need``, and
+    ``need_first`` is the cumulative sum of their counts.
+    """
+    needs = Needs()
+    pairs = ((core, instr) for core in cores for instr in core.instructions)
+    for number, (core, instr) in enumerate(pairs):
+        needs.add(number, core, instr)
+    matched = dict(needs.matched(_partners(cores)))
+    counts = np.zeros(size + 1, np.int64)
+    counts[np.array(list(matched), np.int64) + 1] = [len(sets) for sets in matched.values()]
+    flat = [number for wait in sorted(matched) for number in matched[wait]]
+    return np.cumsum(counts), np.array(flat, np.int64)
+
+
+def _begin(
+    chip: Chip, cores: Iterable[tuple[str, int]], offsets_s: Mapping[tuple[str, int], float]
+) -> np.ndarray:
+    """Return ``Lowered.begin``: each core starts its offset after the end of the launch."""
+    seconds = [chip.launch_s + Fraction(offsets_s.get(core, 0)) for core in cores]
+    return np.array([round(s * ATTO) for s in seconds], np.int64)
 
 
 def _key(core: Core) -> tuple[str, int]:
@@ -287,46 +315,60 @@ def lower_sequences(
     parts = [np.asarray(x, np.int64) for x in sequences.values()]
     flat = np.concatenate(parts) if parts else np.zeros(0, np.int64)
     first = np.cumsum([0, *map(len, parts)])
-    cores = np.repeat(np.arange(len(parts)), np.diff(first))
-    # Everything that depends on the instruction alone is computed once for the table and then
-    # indexed by ``flat``. The default entries below make this work for an empty table.
+    core_of = _core_of(first)
+
+    # Everything that depends on the instruction alone is computed once for the table.
+    def spread(values: Sequence[Any], dtype: type[np.generic]) -> np.ndarray:
+        """Return a value for every instruction, given those of the table."""
+        return np.array(values, dtype)[flat]
+
     timings = [chip.timing(instr) for instr in table]
+    kind = spread([instr.kind for instr in table], np.int8)
+    # Flags of different cores are different flags: their numbers are offset by core.
+    numbers, flags = _flag_numbers(table)
+    flag = spread(numbers, np.int64) + core_of * flags
+    need_first, need = fitting(match, len(flat))(kind, flag, flags * max(len(parts), 1))
     buses = _Buses(chip)
     # An instruction of the table has one bus, unless each core has a bus of its own.
     if any(t.bus is not None and chip.buses[t.bus].per_core for t in timings):
         rows = [[buses.number(t.bus, c) for c in range(len(parts))] for t in timings]
-        bus = np.array(rows, np.int32)[flat, cores]
+        bus = np.array(rows, np.int32)[flat, core_of]
     else:
-        bus = np.array([buses.number(t.bus, 0) for t in timings] or [-1], np.int32)[flat]
-    # Flags of different cores are different flags: their numbers are offset by core.
-    triples: dict[tuple, int] = {}
-    flags = []
-    for instr in table:
-        f = instr.fields
-        key = (f["source"], f["target"], f["register"]) if instr.kind in _FLAGS else None
-        flags.append(triples.setdefault(key, len(triples)) if key else 0)
-    kind = np.array([instr.kind for instr in table] or [0], np.int8)[flat]
-    flag = np.array(flags or [0], np.int64)[flat] + cores * max(len(triples), 1)
-    count = max(len(triples), 1) * max(len(parts), 1)
-    need_first, need = fitting(match, len(flat))(kind, flag, count)
-    launch = [chip.launch_s + Fraction((offsets_s or {}).get(key, 0)) for key in sequences]
+        bus = spread([buses.number(t.bus, 0) for t in timings], np.int32)
     lowered = Lowered(
         first=first,
-        unit=np.array([instr.unit for instr in table] or [0], np.int8)[flat],
+        unit=spread([instr.unit for instr in table], np.int8),
         kind=kind,
-        init=np.array([t.init for t in timings] or [0], np.int64)[flat],
-        data=np.array([t.data for t in timings] or [0], np.int64)[flat],
+        init=spread([t.init for t in timings], np.int64),
+        data=spread([t.data for t in timings], np.int64),
         bus=bus,
-        rate=np.array([float(t.rate / ATTO) for t in timings] or [0.0], np.float64)[flat],
+        rate=spread([float(t.rate / ATTO) for t in timings], np.float64),
         need_first=need_first,
         need=need,
         lag=np.zeros(len(flat), np.int64),
-        begin=np.array([round(t * ATTO) for t in launch], np.int64),
+        begin=_begin(chip, sequences, offsets_s or {}),
         totals=buses.totals(),
         dispatch=round(chip.dispatch_s * ATTO),
     )
     streams = [Stream(*key, _Picked(table, x)) for key, x in zip(sequences, parts, strict=True)]
     return lowered, streams
+
+
+def _flag_numbers(table: Sequence[Instruction]) -> tuple[list[int], int]:
+    """Return the number of each instruction's flag in a core, and the count of numbers.
+
+    An instruction that is neither a set nor a wait gets the number 0. The count is at least 1.
+    """
+    known: dict[tuple, int] = {}
+    numbers = []
+    for instr in table:
+        if instr.kind in _FLAGS:
+            f = instr.fields
+            flag = (f["source"], f["target"], f["register"])
+            numbers.append(known.setdefault(flag, len(known)))
+        else:
+            numbers.append(0)
+    return numbers, max(len(known), 1)
 
 
 _FLAGS = (Kind.SET, Kind.WAIT)

@@ -23,6 +23,7 @@ from vitruvian.sim.simd2.graph.edges import (
 )
 from vitruvian.sim.simd2.graph.files import is_edge_file, read_edges, read_matrix
 from vitruvian.sim.simd2.graph.memory import PAIR_BYTES, check_memory
+from vitruvian.validate import one_of
 
 __all__ = ["FORMATS", "Graph", "PrecisionWarning", "as_edges", "as_graph", "rounded"]
 
@@ -133,54 +134,43 @@ def as_graph(
         with the sign that does not mean "no edge"; if an edge is repeated; if a file cannot be
         read; if an option does not apply to the source; or if the vertices do not fit into memory.
     """
-    if duplicates is not None and duplicates not in DUPLICATES:
-        allowed = ", ".join(DUPLICATES)
-        raise ValueError(f"duplicates must be one of {allowed}, not {duplicates!r}")
+    if duplicates is not None:
+        one_of("duplicates", duplicates, DUPLICATES)
     if isinstance(source, Graph):
         _unused("a Graph", no_edge=no_edge, duplicates=duplicates, directed=directed)
         return _checked(source.weights, source.edges, source.names, op, source.notes)
     if op is Op.ORAND and duplicates is None:
         duplicates = "first"  # weights do not matter, so any rule gives the same graph
-    options: dict[str, Any] = {"weight": weight, "names": names, "duplicates": duplicates}
     listed = as_edges(source, weight)
     if listed is not None:
         _unused("a list of edges", no_edge=no_edge)
-        return _from_list(listed, op, **options, directed=directed is not False)
-    _unused("a graph that is not a list of edges", directed=directed)
-    # NetworkX, pandas and SciPy are recognised by their methods, so none of them is imported.
-    if hasattr(source, "adjacency") and hasattr(source, "nodes"):
-        _unused("a NetworkX graph", no_edge=no_edge)
-        options["duplicates"] = duplicates or choice(op)
-        options |= {"directed": source.is_directed(), "vertices": tuple(source.nodes)}
-        return _from_list(networkx_edges(source, weight), op, **options)
-    if isinstance(source, str | Path):
-        source = read_matrix(Path(source))
-        names = names if names is not None else range(1, source.shape[0] + 1)
-    if is_frame(source):
-        names = names if names is not None else tuple(source.columns)
-        source = source.to_numpy()
-    if hasattr(source, "tocoo"):
-        _unused("a sparse matrix", no_edge=no_edge)
-        _square(source.shape)
-        names = _names(names, source.shape[0])
-        entries = source.tocoo()
-        weights, edges, repeated = combined(
-            entries.row, entries.col, _real(entries.data), names, duplicates=duplicates
+        return _from_list(
+            listed,
+            op,
+            weight=weight,
+            names=names,
+            duplicates=duplicates,
+            directed=directed is not False,
         )
-        return _checked(weights, edges, names, op, _note(repeated, duplicates))
+    _unused("a graph that is not a list of edges", directed=directed)
+    if _is_networkx(source):
+        _unused("a NetworkX graph", no_edge=no_edge)
+        return _from_list(
+            networkx_edges(source, weight),
+            op,
+            weight=weight,
+            names=names,
+            duplicates=duplicates or choice(op),
+            directed=source.is_directed(),
+            vertices=tuple(source.nodes),
+        )
+    matrix, names = _matrix(source, names)
+    if hasattr(matrix, "tocoo"):
+        _unused("a sparse matrix", no_edge=no_edge)
+        return _from_sparse(matrix, op, names=names, duplicates=duplicates)
+    # For orand the rule may be the default from above, which the caller did not give.
     _unused("a dense matrix", duplicates=duplicates if op is not Op.ORAND else None)
-    array = np.asarray(source)
-    _square(array.shape)
-    weights = np.array(_real(array))
-    # In a dense matrix every entry is an edge; ``_checked`` removes the infinities that are not.
-    edges = np.ones(weights.shape, bool)
-    if no_edge is not None:
-        edges &= ~(weights == no_edge)
-    elif array.dtype != bool:
-        _warn_zeros(weights, op)
-    if op.no_edge == 0:
-        edges &= weights != 0
-    return _checked(weights, edges, _names(names, len(weights)), op)
+    return _from_dense(matrix, op, names=names, no_edge=no_edge)
 
 
 def as_edges(source: Any, weight: str | None) -> EdgeList | None:
@@ -225,6 +215,52 @@ def _from_list(listed, op, *, weight, names, duplicates, directed, vertices=None
     return _checked(weights, edges, names, op, _note(repeated, duplicates))
 
 
+def _is_networkx(source: Any) -> bool:
+    # NetworkX, pandas and SciPy are recognised by their methods, so none of them is imported.
+    return hasattr(source, "adjacency") and hasattr(source, "nodes")
+
+
+def _matrix(source, names):
+    """Return the matrix of a file, data frame or matrix, and the names of its vertices.
+
+    The names are the caller's, or else those of the source; None if there are neither.
+    """
+    if isinstance(source, str | Path):
+        matrix = read_matrix(Path(source))
+        # A Matrix Market file counts its rows from 1.
+        return matrix, range(1, matrix.shape[0] + 1) if names is None else names
+    if is_frame(source):
+        return source.to_numpy(), tuple(source.columns) if names is None else names
+    return source, names
+
+
+def _from_sparse(matrix, op, *, names, duplicates):
+    """Return the graph of a sparse matrix, whose stored entries are the edges."""
+    _square(matrix.shape)
+    names = _names(names, matrix.shape[0])
+    entries = matrix.tocoo()
+    weights, edges, repeated = combined(
+        entries.row, entries.col, _real(entries.data), names, duplicates=duplicates
+    )
+    return _checked(weights, edges, names, op, _note(repeated, duplicates))
+
+
+def _from_dense(matrix, op, *, names, no_edge):
+    """Return the graph of a dense matrix, whose entries are edges with the exceptions below."""
+    array = np.asarray(matrix)
+    _square(array.shape)
+    weights = np.array(_real(array))
+    # ``_checked`` removes the infinities that mean "no edge".
+    edges = np.ones(weights.shape, bool)
+    if no_edge is not None:
+        edges &= ~(weights == no_edge)
+    elif array.dtype != bool:
+        _warn_zeros(weights, op)
+    if op.no_edge == 0:
+        edges &= weights != 0
+    return _checked(weights, edges, _names(names, len(weights)), op)
+
+
 def _names(names, size):
     """Return the names of ``size`` vertices, by default the numbers from 0."""
     names = tuple(range(size) if names is None else names)
@@ -266,7 +302,7 @@ def _warn_zeros(weights, op):
             "are edges of weight 0; no_edge=0 leaves them out, "
             f"no_edge={infinity} keeps them without this warning"
         )
-    warnings.warn(f"{count:,} zeros of the matrix {text}", GraphWarning, stacklevel=4)
+    warnings.warn(f"{count:,} zeros of the matrix {text}", GraphWarning, stacklevel=5)
 
 
 def _checked(weights, edges, names, op, notes=()):

@@ -147,33 +147,21 @@ def solve(
     """
     one_of("problem", problem, PROBLEMS)
     spec = PROBLEMS[problem]
-    op = spec.op
     graph = read_graph(spec, source, **reading)
     if algorithm is None:
         algorithm = default_algorithm(len(graph), block=block, sparse=sparse, check=check)
-    weights = graph.weights
-    if op is Op.ORAND:
-        weights = graph.edges.astype(np.float64)
-    inputs = inputs or _format(op, weights)
-    one_of("inputs", inputs, FORMATS)
-    # The unit reads operands of the format, but a closure starts from C, which is FP32.
-    start = rounded(weights, inputs).astype(np.float32)
-    operands = start.copy()
-    # The identity of ⊗ on the diagonal makes the result include paths without edges.
-    if reflexive or op is not Op.ORAND:
-        loops = np.diagonal(start).copy()
-        np.fill_diagonal(start, spec.identity)
-        if op is Op.MINPLUS:
-            # A loop of negative weight must stay: it is a negative cycle.
-            np.fill_diagonal(start, np.minimum(loops, np.float32(0)))
+    inputs, operands = _operands(spec, graph, inputs)
+    start = operands.copy()
+    if reflexive or spec.op is not Op.ORAND:
+        _add_empty_paths(spec, start)
     machine = machine or Machine()
-    counts, cycles = machine.counts, machine.measured_cycles
-    operand = Operand(inputs)
+    counts_before, cycles_before = machine.counts, machine.measured_cycles
+    as_operand = Operand(inputs)
     result = closure(
         machine,
-        op,
+        spec.op,
         start,
-        operand,
+        as_operand,
         algorithm=algorithm,
         check=check,
         block=block,
@@ -183,16 +171,8 @@ def solve(
     if result.stopped:
         cycle = _negative_cycle(graph, operands)
         raise ValueError(f"apsp must have a graph without negative cycles, not one with {cycle}")
-    if operand.error:
-        _warn(operand.error)
-    lost = lost_paths(op, result.values, operands, graph.edges)
-    if lost:
-        effect = "have the value 0" if op is Op.MINMUL else "seem to have no path"
-        warnings.warn(
-            f"at least {lost:,} pairs of vertices {effect}, as FP32 cannot hold the path's value",
-            PrecisionWarning,
-            stacklevel=2,
-        )
+    _warn_rounded(as_operand.error)
+    _warn_lost(spec.op, lost_paths(spec.op, result.values, operands, graph.edges))
     return spec.result(
         problem=spec,
         graph=graph,
@@ -201,8 +181,8 @@ def solve(
         inputs=inputs,
         iterations=result.iterations,
         converged=result.converged,
-        counts=machine.counts - counts,
-        measured_cycles=machine.measured_cycles - cycles,
+        counts=machine.counts - counts_before,
+        measured_cycles=machine.measured_cycles - cycles_before,
         operands=operands,
     )
 
@@ -233,8 +213,28 @@ def read_graph(problem: Problem, source: Any, **reading: Any) -> Graph:
     return graph
 
 
-def _format(op, weights):
-    """Return the format of the operands that loses nothing."""
+def _operands(problem: Problem, graph: Graph, inputs: str | None) -> tuple[str, np.ndarray]:
+    """Return the format of the operands, and the weights rounded to it, as float32."""
+    op = problem.op
+    # orand ignores weights: its operands are 1 for an edge and 0 otherwise.
+    weights = graph.edges.astype(np.float64) if op is Op.ORAND else graph.weights
+    inputs = inputs or _lossless_format(op, weights)
+    one_of("inputs", inputs, FORMATS)
+    # The unit reads operands of the format, but a closure starts from C, which is FP32.
+    return inputs, rounded(weights, inputs).astype(np.float32)
+
+
+def _add_empty_paths(problem: Problem, start: np.ndarray) -> None:
+    """Put the value of the path without edges, which is the identity of ⊗, on the diagonal."""
+    loops = np.diagonal(start).copy()
+    np.fill_diagonal(start, problem.identity)
+    if problem.op is Op.MINPLUS:
+        # A loop of negative weight must stay: it is a negative cycle.
+        np.fill_diagonal(start, np.minimum(loops, np.float32(0)))
+
+
+def _lossless_format(op: Op, weights: np.ndarray) -> str:
+    """Return the smallest format of operands that loses nothing."""
     if op.times not in ("min", "max", "and"):
         return "fp32"
     with np.errstate(over="ignore"):
@@ -305,12 +305,26 @@ def _negative_cycle(graph: Graph, operands: np.ndarray) -> str:
     return f"{_named(graph, cycle)} of weight {total:g}{by_rounding}"
 
 
-def _warn(error: float) -> None:
-    """Warn of the largest relative error of values that were rounded to become operands."""
+def _warn_rounded(error: float) -> None:
+    """Warn if values lost digits when they became operands; ``error`` is the largest, relative."""
+    if not error:
+        return
     loss = "and some overflowed" if error == _INF else f"with a relative error of up to {error:.2g}"
-    warnings.warn(
+    _warn(
         f"values were rounded to FP16 operands between iterations, {loss}; "
-        "inputs='fp32' does not round them",
-        PrecisionWarning,
-        stacklevel=3,
+        "inputs='fp32' does not round them"
     )
+
+
+def _warn_lost(op: Op, pairs: int) -> None:
+    """Warn if the values of paths between some pairs of vertices are beyond the range of FP32."""
+    if not pairs:
+        return
+    effect = "have the value 0" if op is Op.MINMUL else "seem to have no path"
+    _warn(f"at least {pairs:,} pairs of vertices {effect}, as FP32 cannot hold the path's value")
+
+
+def _warn(text: str) -> None:
+    """Warn of a loss; the warning names the line that called ``solve``."""
+    # This function, the one that states the loss, and ``solve`` are the three inner levels.
+    warnings.warn(text, PrecisionWarning, stacklevel=4)

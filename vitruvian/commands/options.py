@@ -143,6 +143,7 @@ def compiling(name: str) -> Generator[None]:
             printed = True
             print(f"compiling {name} …", file=sys.stderr, flush=True)
 
+    # The cache calls ``tell`` when it begins to build an entry.
     with listening(say):
         yield
 

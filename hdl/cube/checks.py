@@ -43,6 +43,7 @@ def check_parameters(config: "MatrixUnitConfig") -> None:
     _check_flag("saturate", config.saturate)
     check_multiplier(config.multiplier)
     _check_precisions(config)
+    # A str is a sequence as well, and each of its letters would count as an operation.
     if isinstance(config.operations, str):
         raise ValueError(f"operations must be different names, not {config.operations!r}")
     _check_flag("sparsity", config.sparsity)
@@ -95,6 +96,7 @@ def check_combination(config: "MatrixUnitConfig") -> None:
                 f"window must be None with preset {config.preset}, not {config.window!r}"
             )
         check_int("window", config.window, config.least_window, 128)
+    # The real and the imaginary part of a result are in a pair of slots.
     if config.complex_precisions and config.slot_count % 2:
         raise ValueError(f"slots must be even with fp32c, not {config.slots!r}")
     for name in config.floats:
@@ -133,6 +135,7 @@ def _check_one_pair(config: "MatrixUnitConfig") -> None:
             raise ValueError(
                 f"operation must be one of {', '.join(allowed)} on FP32 operands, not {name!r}"
             )
+    # ⊗ is computed by the fused sum of mma, so the unit has mma anyway.
     if Op.MMA not in config.ops:
         raise ValueError(f"operations must have mma with fp32, not {config.operations!r}")
     for name in config.precisions:

@@ -147,6 +147,7 @@ class Harness:
         """
         value = getattr(self.dut, name).value
         try:
+            # cocotb returns another type for a port of one bit, which has no such method.
             return value.to_unsigned() if hasattr(value, "to_unsigned") else int(value)
         except ValueError:
             raise AssertionError(

@@ -61,9 +61,9 @@ def draw(rng, shape, dtype, kind: str) -> np.ndarray:
         values = np.where(rng.random(shape) < 0.9, -0.0, 0.0).astype(part)
     if kind in ("special", "subnormal"):
         unsigned = values.view(f"u{part.itemsize}")
-        one = np.array([np.inf, -np.inf, np.nan, -0.0, 0.0], part).view(unsigned.dtype)
-        sign = one[3]
-        pool = one if kind == "special" else np.array([1, 2, 5, sign | 1, sign | 7, 0, sign])
+        specials = np.array([np.inf, -np.inf, np.nan, -0.0, 0.0], part).view(unsigned.dtype)
+        sign = specials[3]
+        pool = specials if kind == "special" else np.array([1, 2, 5, sign | 1, sign | 7, 0, sign])
         pick = rng.random(shape) < (0.05 if kind == "special" else 0.7)
         unsigned[pick] = rng.choice(pool.astype(unsigned.dtype), int(pick.sum()))
     if kind == "codes":

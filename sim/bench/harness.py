@@ -118,6 +118,7 @@ class Harness:
         if self.has_clock:
             await FallingEdge(self.dut.clk)
         else:
+            # A combinational unit has no clock, so a cycle is only a time.
             await Timer(_PERIOD_NS, unit="ns")
 
     def put(self, port: Port, value: Any, *, raw: bool = False) -> None:

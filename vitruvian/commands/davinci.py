@@ -348,6 +348,7 @@ def _cce(options: argparse.Namespace) -> int:
                 f"--kind must be one of {', '.join(chip.kinds)}, all, not {options.kind!r}"
             )
         kinds = list(chip.kinds) if options.kind == "all" else [chip.kind(options.kind).name]
+        # A kernel for several kinds of cores is read once for each, with the macros of that kind.
         kernels = {
             kind: read_file(
                 options.file,

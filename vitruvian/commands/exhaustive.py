@@ -169,6 +169,7 @@ def _run(
                 done=total - rest,
                 note=f"{speed / 1e6:.1f} M/s, {rest / speed / 60:.0f} min left" if speed else "",
             )
+            # A task yields an outcome after each chunk; the latest one contains the others.
             outcomes[task.name] = Outcome(
                 unit="exhaustive",
                 configuration=task.name,

@@ -207,6 +207,7 @@ def _verilog(options: argparse.Namespace) -> int:
             progress(f"write {variant.module}", number, len(selected))
             text, path = verilog.emit(variant), folder / f"{variant.module}.v"
             if to_stdout:
+                # An empty line separates the designs.
                 _write("-", text if number == len(selected) - 1 else f"{text}\n", options)
             else:
                 write_whole(path, text)

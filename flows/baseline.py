@@ -104,6 +104,7 @@ def update(rows: Sequence[Row], settings: Settings) -> list[Path]:
         document: dict[str, Any] = {
             "library": settings.library.name,
             "recipe": asdict(settings.recipe),
+            # Other versions of these tools can change the figures.
             "tools": {name: version(name) for name in ("amaranth", "pyosys")},
             "rows": dict(sorted(known.items())),
         }

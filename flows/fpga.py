@@ -92,6 +92,7 @@ def resources(
     """
     text, top = verilog.emit(variant), variant.module
     if element:
+        # All elements of a tile are instances of one module.
         match = re.search(r"(?m)^module (\w*element\w*)", text)
         if match is None:
             raise UserError(f"unit must be a tile with --element, not {variant.unit.name!r}")

@@ -138,6 +138,7 @@ def parse(text: str, *, name: str) -> Library:
 
 
 def _library(root: Group) -> Library:
+    # ``parse_groups`` accepts only a text that begins with its library.
     group = root.groups[0]
     unit = re.fullmatch(r"([\d.]+)\s*([a-z]+)", str(group.attributes.get("time_unit", "1ns")))
     if unit is None or unit[2] not in _TIME_PS:
@@ -262,6 +263,7 @@ def _table(part: Group, templates: dict[str, Group], time: float, second: float)
     values = np.array([_numbers(row) for row in part.attributes["values"]], dtype=float) * time
     variables = [str(merged.get(f"variable_{n}", "")) for n in (1, 2)]
     axes = [np.array(_numbers(merged[f"index_{n}"][0])) for n in (1, 2) if f"index_{n}" in merged]
+    # A template may have more axes than a table with one row or one value uses.
     axes = axes[: 0 if values.size == 1 else 1 if 1 in values.shape and len(axes) < 2 else 2]
     # The axes may come in either order; the load is the second one here.
     first_is_load = variables[0].startswith(("total_output", "constrained"))

@@ -16,6 +16,7 @@ class TableSet:
 
     def add(self, table: Table) -> int:
         """Return the index of ``table``; adding the same table again returns the same index."""
+        # The list keeps every table alive, so no other table can get its id.
         if id(table) not in self._number:
             self._number[id(table)] = len(self._tables)
             self._tables.append(table)
@@ -26,6 +27,7 @@ class TableSet:
         slews = max((len(t.slews) for t in self._tables), default=2)
         loads = max((len(t.loads) for t in self._tables), default=2)
         count = len(self._tables)
+        # No look-up reaches an infinite axis entry, so padding is never selected.
         self.slews = np.full((count, slews), np.inf)
         self.loads = np.full((count, loads), np.inf)
         self.values = np.zeros((count, slews, loads))
@@ -51,6 +53,7 @@ class TableSet:
             Delays or slews in ps.
         """
         slews, loads = self.slews[number], self.loads[number]
+        # Beyond an axis, the outermost interval is extrapolated.
         i = np.clip((slews <= slew[:, None]).sum(1) - 1, 0, self.size[number, 0] - 2)
         j = np.clip((loads <= load[:, None]).sum(1) - 1, 0, self.size[number, 1] - 2)
         n = np.arange(len(number))

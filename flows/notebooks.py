@@ -30,6 +30,7 @@ def notebook(page: str) -> dict[str, Any]:
         cells += [("markdown", page[end : match.start()]), ("code", match[1])]
         end = match.end()
     cells.append(("markdown", page[end:]))
+    # The numbers of the cells are their ids, so that equal pages give equal notebooks.
     kept = [(kind, text.strip()) for kind, text in cells if text.strip()]
     return {
         "cells": [_cell(number, kind, text) for number, (kind, text) in enumerate(kept)],

@@ -31,6 +31,7 @@ def names(modules: list[str]) -> dict[str, Any]:
             importlib.import_module(child.name)
             for child in pkgutil.walk_packages(getattr(module, "__path__", []), f"{name}.")
         ]
+        # The package comes last, so that its own names replace equal names of its modules.
         for part in (*children, module):
             public |= {k: v for k, v in vars(part).items() if not k.startswith("_")}
     return public
@@ -52,6 +53,7 @@ def main() -> None:
     scope = names(arguments.modules or ["vitruvian.golden.fp", "vitruvian.hdl.fp"])
     for expression in arguments.expression:
         begin = time.monotonic()
+        # The expression comes from the user's own shell, so it needs no protection.
         component = eval(expression, scope)
         results = synthesize(
             to_rtlil(component),

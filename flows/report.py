@@ -21,6 +21,7 @@ def number(value: float | None, digits: int = 0) -> str:
 
 def area_table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     """Return header and lines: area, area per multiply-accumulate and delay at each target."""
+    # All rows were measured with the same settings.
     targets = rows[0].targets_ps
     header = ["unit", "configuration", "MACs"]
     for target in targets:

@@ -82,6 +82,7 @@ def _parts(kind: str, figures: Mapping[Any, tuple[Any, bool]]) -> list[Table]:
             f"{row['area_um2']:.0f}",
             f"{row['delay_ps'] / 1000:.2f}",
             f"{row['area_um2'] / area:.2f}",
+            # All published ratios are relative to mma at 16 bits, which therefore has no entry.
             str(PUBLISHED.get((operations, width), 1)),
             "" if now else "checked in",
         ]

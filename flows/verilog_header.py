@@ -44,6 +44,7 @@ def header(variant: Variant, component: Any) -> str:
     ]
     codes = _opcodes(component)
     for path, member, value in component.signature.flatten(component):
+        # Amaranth joins the parts of a port's path with two underscores.
         way = "input " if member.flow == wiring.In else "output"
         lines.append(f"  {way} {'__'.join(map(str, path))}: {_describe(value.shape(), codes)}")
     members = component.signature.members.values()
@@ -92,6 +93,7 @@ def _describe(shape: Any, codes: Mapping[str, str]) -> str:
         width = Shape.cast(shape.elem_shape).width
         return f"{shape.length} x {width} bits, element i at [{width}*i +: {width}]"
     if isinstance(shape, data.StructLayout):
+        # A field with a single possible value has no bits and is left out.
         parts = [_field(name, field, codes) for name, field in shape if field.width]
         return "\n    ".join([f"{Shape.cast(shape).width} bits", *parts])
     cast = Shape.cast(shape)
@@ -136,10 +138,12 @@ def _arithmetic(component: Any) -> Iterator[str]:
         else:
             text = f"{_products(spec.k, spec.input.name, spec.input_b.name)}"
             text += f"; c and d are {spec.output.name}"
+            # The names of the complex precisions end in c.
             if name.endswith("c"):
                 text += "; each part of a complex result is such a sum"
             rules.setdefault(tuple(_rule(spec)), []).append(name)
         yield f"  {name}: {text}" if name else f"  {text}"
+    # Precisions with the same rule share a paragraph.
     for rule, names in rules.items():
         many = len(specs) > 1
         yield from (f"  {line}" for line in ([f"{', '.join(names)}:"] if many else []))

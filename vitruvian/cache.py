@@ -43,6 +43,7 @@ __all__ = [
 
 _META = "meta.json"
 _PARTIAL = ".partial"
+#: Entries whose checksums this process has compared; see ``settled``.
 _seen: set[Path] = set()
 
 
@@ -89,12 +90,14 @@ def trusted_root() -> Path:
         VITRUVIAN_CACHE does not name it, if another user owns the working directory or ``build``.
     """
     root = cache_root()
+    # Whoever owns a folder above the store could put another folder in its place.
     above = () if os.environ.get("VITRUVIAN_CACHE") else (root.parent, root.parent.parent)
     for folder in (root, *above):
         try:
             status = folder.stat()
         except OSError:
             continue  # it does not exist yet
+        # Root can change every file anyway, so a store of root needs no mistrust.
         if status.st_uid not in (0, os.geteuid()):
             reason = f"another user owns {str(folder)!r}"
         elif folder == root and status.st_mode & stat.S_IWOTH:
@@ -214,6 +217,7 @@ def sweep() -> None:
     with suppress(OSError):
         for half in cache_root().glob(f"*/*{_PARTIAL}"):
             with suppress(OSError), open(_lock_of(half), "a") as handle:
+                # A builder holds this lock while it works, so a free lock means that it has ended.
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(half, ignore_errors=True)
 
@@ -267,6 +271,7 @@ class ResultCache:
             return None
         try:
             return json.loads(gzip.decompress(self._path(key).read_bytes()))
+        # A damaged document counts as absent, because its producer can compute it again.
         except (OSError, EOFError, ValueError, gzip.BadGzipFile):
             return None
 

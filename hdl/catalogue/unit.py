@@ -51,6 +51,7 @@ class Option:
         values: list[Any] = []
         for word in str(text).split(","):
             ends = word.split("-")
+            # A name such as mma-minplus has a dash as well, so only two numbers are a range.
             if len(ends) == 2 and all(end.isdecimal() for end in ends):
                 low, high = (self.read(end) for end in ends)
                 if low > high:

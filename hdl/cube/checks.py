@@ -55,6 +55,7 @@ def check_parameters(given: Mapping[str, Any]) -> None:
     _check_flag("saturate", given["saturate"])
     check_multiplier(given["multiplier"])
     _check_precisions(given["precisions"], given["k"], given["output"])
+    # A str is a sequence as well, and each of its letters would count as an operation.
     if isinstance(given["operations"], str):
         raise ValueError(f"operations must be different names, not {given['operations']!r}")
     _check_flag("sparsity", given["sparsity"])
@@ -134,6 +135,7 @@ def check_one_pair(given: Mapping[str, Any], ops: Sequence[Op]) -> None:
             raise ValueError(
                 f"operation must be one of {', '.join(allowed)} on FP32 operands, not {name!r}"
             )
+    # ⊗ is computed by the fused sum of mma, so the unit has mma anyway.
     if Op.MMA not in ops:
         raise ValueError(f"operations must have mma with fp32, not {given['operations']!r}")
     for name in given["precisions"]:

@@ -125,6 +125,7 @@ class MatrixUnitConfig:
         ops = operations_of(self.operations)  # raises ValueError if a name is unknown or repeated
         resolve("operations", tuple(op.mnemonic for op in ops))
         if self.assignment is None:
+            # Limbs and semirings need operands that are decoded once for each row and column.
             edge = self.semirings or any(name in WIDE for name in self.precisions)
             resolve("assignment", "edge" if edge else "element")
 
@@ -285,6 +286,7 @@ class MatrixUnitConfig:
         if self.multiplier_bits is not None:
             return self.multiplier_bits
         wide = [M3XU[p].format.fraction_bits + 1 for p in self.floats if p in WIDE]
+        # By default a wide significand has two limbs.
         return max([self.one_step_bits, *(-(-bits // 2) for bits in wide)])
 
     @property
@@ -381,6 +383,7 @@ class MatrixUnitConfig:
         """
         if self.slots is not None:
             return self.slots
+        # Without hops the latency is one less than this number.
         count = self.entry_cycles + self.pipeline + self.merge_cycles + 2
         return count + count % 2 if self.complex_precisions else count
 

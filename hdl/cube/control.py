@@ -168,6 +168,7 @@ class SlotQueue(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         depth = self.depth
+        # The entries need no reset, because ``level`` states how many of them are valid.
         entries = [Signal(len(self.slot), name=f"entry{n}", reset_less=True) for n in range(depth)]
         level = Signal(range(depth + 1))
         left = Signal(range(depth + 1))
@@ -182,6 +183,7 @@ class SlotQueue(wiring.Component):
             with m.If(self.push & (left == n)):
                 m.d.sync += entry.eq(self.slot)
             with m.Elif(self.pop):
+                # Nothing stands behind the last entry, which is invalid after a pop.
                 behind: Value = entries[min(n + 1, depth - 1)]
                 m.d.sync += entry.eq(behind)
         return m

@@ -178,6 +178,7 @@ class LaneDatapath:
         self.config = config
         specs = {name: config.float_specs[name] for name in config.floats}
         chopped = [specs.pop(name) for name in config.chopped]
+        # One dot product serves all precisions, so its format has the widest exponent of them.
         widest = max(specs.values(), key=lambda spec: spec.input.exponent_bits)
         small = [config.float_specs[name] for name in config.small_results]
         # A precision that is not chopped comes first; ``chopped`` describes the others.

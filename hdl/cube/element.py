@@ -86,6 +86,7 @@ class ProcessingElement(wiring.Component):
         config = self.config
         datapath = datapath_of(config)
         m.submodules.dot = dot = datapath.dot
+        # The sequencer records which slots were written, so the slots need no reset.
         slots = Array(
             Signal(config.word_bits, name=f"slot{s}", reset_less=True)
             for s in range(config.slot_count)
@@ -108,6 +109,7 @@ class ProcessingElement(wiring.Component):
 
     def _delayed(self, m: Module, cycles: int) -> tuple[Value, Value, Value]:
         """Return a beat's valid bit, slot and kind (integer or not), ``cycles`` cycles later."""
+        # Only the valid bit has a reset: without it, nothing is written.
         valid, slot, integer = self.valid, self.control.slot, self.control.integer
         for rank in range(1, cycles + 1):
             next_valid = Signal(name=f"s{rank}_valid")

@@ -94,6 +94,7 @@ class Grid(wiring.Component):
         for (i, j), (row, b) in build(m).items():
             m.submodules[f"element_{i}_{j}"] = element = ProcessingElement(config=self.config)
             m.d.comb += [
+                # Control moves with A, so both dataflows return them as one word.
                 Cat(element.valid, element.control, element.a).eq(row),
                 Value.cast(element.b).eq(b),
                 element.load.eq(self.load),
@@ -145,6 +146,7 @@ class Grid(wiring.Component):
         config = self.config
         sides: list[list[Value]] = []
         for side, bus, count in (("a", self.a, config.m), ("b", self.b, config.n)):
+            # With 2:4 sparsity the k values of a row of A select from 2·k values of a column of B.
             groups = config.sparsity and side == "b"
             sides.append([])
             for i in range(count):
@@ -162,6 +164,7 @@ class Grid(wiring.Component):
                 m.submodules[f"spread_{side}{i}"] = spread = Spread(
                     format="fp16", k=decode.k, operations=config.ops
                 )
+                # The operand register stands between the two parts of the decoder (decision 0007).
                 held = self._register(m, Value.cast(decode.held), f"{side}{i}_held")
                 m.d.comb += Value.cast(spread.held).eq(held)
                 lanes = Value.cast(spread.lanes)

@@ -111,6 +111,7 @@ def operand_layouts(config: MatrixUnitConfig) -> tuple[Any, Any]:
     INT8 operands, and a unit whose elements compare FP32 operands has the code of the first one.
     """
     if config.assignment == "element":
+        # The buses differ in width only with sparsity, which elements cannot decode.
         return config.bus_bits, config.bus_bits
     if config.semirings and not config.one_pair:
         lane = lane_layout(FORMATS["fp16"], config.ops)

@@ -135,6 +135,7 @@ class MatrixUnit(wiring.Component):
             grid.read_slot.eq(sequencer.head),
             Value.cast(self.o.payload).eq(grid.d),
         ]
+        # Elements behind a data assignment do not get the precision, only these properties of it.
         integers = (INT8,) if INT8 in config.precisions else ()
         for flag, names in (
             ("chop", config.chopped),

@@ -35,6 +35,7 @@ def pack(port: Port, value: Any) -> int:
             for i in index:
                 element = element[i]
             number = int(element)
+            # A signed field also accepts the unsigned number that has the same bits.
             if not -(1 << leaf.width - 1) * leaf.signed <= number < 1 << leaf.width:
                 raise ValueError(f"{port.name} must fit {leaf.width} bits, not {number!r}")
             bits |= (number & (1 << leaf.width) - 1) << at

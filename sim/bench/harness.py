@@ -118,6 +118,7 @@ class Harness:
         if self.has_clock:
             await FallingEdge(self.dut.clk)
         else:
+            # A combinational unit has no clock, so a cycle is only a time.
             await Timer(_PERIOD_NS, unit="ns")
 
     def put(self, port: Port, value: Any, *, raw: bool = False) -> None:
@@ -147,6 +148,7 @@ class Harness:
         """
         value = getattr(self.dut, name).value
         try:
+            # cocotb returns another type for a port of one bit, which has no such method.
             return value.to_unsigned() if hasattr(value, "to_unsigned") else int(value)
         except ValueError:
             raise AssertionError(

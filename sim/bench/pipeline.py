@@ -64,6 +64,7 @@ class PipelineAgent:
 
     def sample(self) -> None:
         """Read the outputs if they belong to a vector."""
+        # The outputs of this cycle belong to the inputs of ``latency`` cycles ago.
         if len(self.in_flight) <= self.latency:
             return
         if self.in_flight.popleft():

@@ -103,6 +103,7 @@ def load(
             specs[output] = array, chosen.spec(input_a, output, input_b=input_b)
         except ValueError as error:
             refusals.append((array, error))
+    # A file may have an output format that the preset lacks, if it has another one.
     for array, error in refusals:
         if not specs:
             raise error
@@ -148,6 +149,7 @@ def _check_shapes(path: Path, headers: Mapping[str, Header]) -> None:
         shapes = ", ".join(f"{name} {header.shape}" for name, header in headers.items())
         raise Misfit(f"{path.name} must hold a, b (N, K) and c, d (N,), not {shapes}")
     for name, header in headers.items():
+        # NumPy reads a stored ml_dtypes array as the void dtype V.
         if header.dtype.kind not in "fuiV" or header.dtype.itemsize > 4:
             raise Misfit(
                 f"{name} must be codes of its format, float16, float32 or uint32 "
@@ -194,6 +196,7 @@ def run_m3xu(data: DataSet) -> Result:
         beats = block | {
             "precision": np.full(count, config.precisions.index(data.spec.input.name), np.uint8),
             "start": np.full(count, Start.FROM_C.value, np.uint8),
+            # Beats in other slots do not wait for each other.
             "slot": (np.arange(count) % slots).astype(np.uint8),
             "emit": np.ones(count, np.uint8),
         }

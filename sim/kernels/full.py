@@ -179,6 +179,7 @@ def _softmax(
             core.vsub(y[n], a[n], room)
         core.vexp(y.reshape(y.size), y.reshape(y.size))
         if classes == 1:
+            # Powers are not negative, so this maximum with zero copies them.
             core.vmaxs(room, y[0], 0.0)
         else:
             core.vadd(room, y[0], y[1])
@@ -224,6 +225,7 @@ def _maxpool(
     images, side, window, step = size
     if window > side:
         raise ValueError(f"window of maxpool must be within the {side} pixels, not {window}")
+    # This product is the repeat stride between rows of windows, a field of eight bits.
     if side * step > 255:
         raise ValueError(f"side · step of maxpool must be at most 255 blocks, not {side * step}")
     out = (side - window) // step + 1
@@ -258,6 +260,7 @@ def _maxpool(
 
 def _maxpool_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
     images, side, window, step = size
+    # ``_maxpool`` refuses this size; no cost is reported for it.
     if window > side:
         return Needs(0)
     each = window * window * -(-((side - window) // step + 1) // 8)

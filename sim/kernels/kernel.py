@@ -100,6 +100,7 @@ class KernelInstance:
                 raise ValueError(
                     f"{name} must be {expected.shape} of {expected.dtype}, not {shown}"
                 )
+            # Codes are compared, so that a NaN equals itself and the two zeros differ.
             codes = f"u{expected.dtype.itemsize}"
             wrong += int((result.view(codes) != expected.view(codes)).sum())
             count += expected.size
@@ -178,6 +179,7 @@ class Kernel:
             names = "×".join(self.sizes)
             shown = "×".join(map(str, size))
             raise ValueError(f"size of {self.name} must be {names}, each 1 or more, not {shown}")
+        # The kernel checks the number again, for the kind of cores that it runs on.
         most_cores = max(kind.count for kind in chip.kinds.values())
         if cores is not None and not 1 <= cores <= most_cores:
             raise ValueError(f"cores must be 1 … {most_cores}, not {cores!r}")
@@ -193,6 +195,7 @@ class Kernel:
         more = () if tiling is None else (tiling,)
         needs = self.needs(*args, *more)
         shown = f"{self.name} {'×'.join(map(str, size))}"
+        # A program without data computes no products and needs no memory for operands.
         (needs if data else Needs(needs.instructions)).check(shown, most)
         return self.make(*args, seed if data else None, *more)
 

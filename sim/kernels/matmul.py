@@ -65,6 +65,7 @@ def expected(a: np.ndarray, b: np.ndarray, out: str = "fp16", preset: str = "iee
     left = np.pad(a, [(0, 0), (0, deep)]).view(np.uint16)
     right = np.pad(b, [(0, deep), (0, 0)]).view(np.uint16)
     sums = np.asarray(mmad(left, right, spec=PRESETS[preset].spec("fp16", k=16))).view(np.float32)
+    # A sum beyond the range of FP16 becomes an infinity, which needs no warning.
     with np.errstate(over="ignore"):
         return sums if out == "fp32" else sums.astype(np.float16)
 

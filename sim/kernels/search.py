@@ -267,6 +267,7 @@ def _spread(problem: Problem, parts: list[list[Tiling]], jobs: int | None, sched
     calls = (
         Call(key=n, function=_portion, arguments=(problem, part)) for n, part in enumerate(parts)
     )
+    # A forked process need not load the compiled engine again.
     with Workers(jobs, start="fork") as workers:
         for event in workers.run(calls):
             if isinstance(event.value, WorkerKilled):
@@ -291,6 +292,7 @@ def _scheduled(problem: Problem, parts: list[list[Tiling]], scheduler: str):
         wait,
     )
 
+    # Dask would log every lost connection; this function reports a failure in one line.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     try:
         client = Client(scheduler, timeout=ANSWER_S)
@@ -304,6 +306,7 @@ def _scheduled(problem: Problem, parts: list[list[Tiling]], scheduler: str):
         futures = {client.submit(_portion, problem, part, pure=False): part for part in parts}
         seen = monotonic()
         while futures:
+            # Waking up every second shows whether the scheduler still has workers.
             with suppress(TimeoutError):
                 wait(list(futures), timeout=1, return_when="FIRST_COMPLETED")
             if client.status == "running" and client.scheduler_info()["workers"]:

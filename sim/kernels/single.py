@@ -176,6 +176,7 @@ def _transfers(title: str, name: str, way: str) -> Kernel:
             for _ in range(times):
                 if way != "out":
                     core.copy(back, x)
+                # The barriers keep the two directions from overlapping, as they do in "both".
                 if way == "in then out":
                     core.pipe_barrier()
                 if way != "in":
@@ -239,6 +240,7 @@ def _lanes(title: str, name: str, dtype: str, apply: Callable, golden: Callable)
 
     def needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
         repeats = -(-size[1] // 128)
+        # An instruction has at most 255 repeats, and a partial repeat needs a mask of its own.
         each = repeats // 255 + 2 if repeats > 255 or size[1] % 128 else 1
         return _needs(chip, cores, size[0] * each + 7, 3 * size[1])
 

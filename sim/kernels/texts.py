@@ -89,6 +89,7 @@ def _softmax(
     size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None
 ) -> KernelInstance:
     rows, n = size
+    # The kernel processes a row in one repeat, which has 128 lanes of FP16.
     if n > 128 or n % 16:
         raise ValueError(f"columns must be a multiple of 16, at most 128, not {n}")
     x, _ = _normal(seed, 2, rows * n)
@@ -108,6 +109,7 @@ def _softmax_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Need
 def _softmax_golden(row: np.ndarray) -> np.ndarray:
     """Compute softmax like the kernel: exp(row − max), times the reciprocal of the sum."""
     powers = vector.exp(vector.add(row, np.full_like(row, -row.max())))
+    # The device adds a tree of 128 lanes, of which the last ones are disabled in a short row.
     lanes = np.zeros(128, np.float16)
     lanes[: len(row)] = powers
     total = np.float32(vector.sum_tree(lanes, np.arange(128) < len(row)))
@@ -117,6 +119,7 @@ def _softmax_golden(row: np.ndarray) -> np.ndarray:
 
 def _cube(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None) -> KernelInstance:
     m, k, n = size
+    # A and B are loaded at once into L0A and L0B, which have 64 KiB each.
     if m % 16 or k % 16 or n % 16 or m * k > 32768 or k * n > 32768:
         shown = "×".join(map(str, size))
         raise ValueError(f"M, K, N must be multiples of 16, M·K and K·N up to 32768, not {shown}")

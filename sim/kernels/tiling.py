@@ -174,6 +174,7 @@ def plan(
     m, k, n = (Cut(b, t) for b, t in zip(blocks, counts, strict=True))
     size = {name: buffer.nbytes for name, buffer in kind.buffers.items()}
     a, b = m.largest * k.largest * FRACTAL, k.largest * n.largest * FRACTAL
+    # Elements of a tile of C: L0C has four bytes for each, and UB those of the result.
     c = m.largest * n.largest * 256
     for memory, need, contents in (
         ("L0A", a * tiling.b_num, f"{tiling.b_num} tiles of A"),
@@ -202,9 +203,11 @@ def _deal(m: Cut, n: Cut, cores: int) -> tuple[tuple[int, int, int, int], ...]:
     best = None
     for down in range(1, cores + 1):
         right = cores // down
+        # Cores beyond the number of tiles stay idle.
         if down > m.tiles or right > n.tiles:
             right, down = min(right, n.tiles), min(down, m.tiles)
         rows, columns = Cut(m.tiles, down), Cut(n.tiles, right)
+        # The first core has the most blocks, because ``Cut`` puts the longer parts first.
         wide = m.bound(rows.bound(1)), n.bound(columns.bound(1))
         key = (wide[0] * wide[1], wide[0] + wide[1], down)
         if best is None or key < best[0]:

@@ -26,15 +26,15 @@ LEAST_SHARE = 0.86
 def gaps(thing, name):
     """Return the missing annotations of a function, or of the public methods of a class."""
     if inspect.isclass(thing):
-        found = []
+        missing = []
         for key, member in vars(thing).items():
             function = member.fget if isinstance(member, property) else member
             function = getattr(function, "__func__", function)
             public = not key.startswith("_") or key == "__init__"
             generated = key == "__init__" and dataclasses.is_dataclass(thing)
             if public and not generated and inspect.isfunction(function):
-                found += gaps(function, f"{name}.{key}")
-        return found
+                missing += gaps(function, f"{name}.{key}")
+        return missing
     signature = inspect.signature(thing)
     annotations = {
         key: parameter.annotation

@@ -242,12 +242,12 @@ def vector_instructions() -> None:
     memory = Functional(core.program).memory(core)
     buffer = memory.buffers["UB"]
     buffer[:] = rng.integers(0, 256, len(buffer), dtype=np.uint8)
-    two = ("vadd", "vsub", "vmul", "vmax", "vmin")
+    binary = ("vadd", "vsub", "vmul", "vmax", "vmin")
     scalars = ("vadds", "vmuls", "vmaxs", "vmins")
-    one = ("vabs", "vexp", "vln", "vrec", "vrsqrt", "vsqrt", "vrelu")
+    unary = ("vabs", "vexp", "vln", "vrec", "vrsqrt", "vsqrt", "vrelu")
     for dtype in ("fp16", "fp32"):
-        for op in (*two, *scalars, *one):
-            names = ("dst", "src0", "src1") if op in two else ("dst", "src")
+        for op in (*binary, *scalars, *unary):
+            names = ("dst", "src0", "src1") if op in binary else ("dst", "src")
             fields = {"scalar": 1.5} if op in scalars else {}
             for repeat, block, step in ((1, 1, 8), (3, 1, 8), (255, 1, 8), (5, 0, 0), (4, 9, 3)):
                 last = len(buffer) - 32 * (7 * block + (repeat - 1) * step + 1)

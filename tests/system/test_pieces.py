@@ -24,9 +24,9 @@ def unit(dataflow):
 def test_equal_pieces_have_one_name(monkeypatch):
     monkeypatch.setattr(pieces, "_MIN_TEXT", 1000)
     designs = [pieces.split(to_verilog(unit(flow)), "top") for flow in ("broadcast", "systolic")]
-    (first, one), (second, other) = designs
-    assert one == other and len(one) == 1
-    name, text = next(iter(one.items()))
+    (first, parts), (second, other_parts) = designs
+    assert parts == other_parts and len(parts) == 1
+    name, text = next(iter(parts.items()))
     assert text.count(f"module {name}(") == 1 and "processing_element" not in text
     for rest in (first, second):
         assert rest.count(f"  {name} element_") == 4 and "processing_element" not in rest

@@ -61,9 +61,9 @@ def draw(rng, shape, dtype, kind: str) -> np.ndarray:
         values = np.where(rng.random(shape) < 0.9, -0.0, 0.0).astype(part)
     if kind in ("special", "subnormal"):
         unsigned = values.view(f"u{part.itemsize}")
-        one = np.array([np.inf, -np.inf, np.nan, -0.0, 0.0], part).view(unsigned.dtype)
-        sign = one[3]
-        pool = one if kind == "special" else np.array([1, 2, 5, sign | 1, sign | 7, 0, sign])
+        specials = np.array([np.inf, -np.inf, np.nan, -0.0, 0.0], part).view(unsigned.dtype)
+        sign = specials[3]
+        pool = specials if kind == "special" else np.array([1, 2, 5, sign | 1, sign | 7, 0, sign])
         pick = rng.random(shape) < (0.05 if kind == "special" else 0.7)
         unsigned[pick] = rng.choice(pool.astype(unsigned.dtype), int(pick.sum()))
     if kind == "codes":
@@ -140,8 +140,8 @@ def refusals():
             "c must be complex64, not float32",
         ),
         ({"a": one(square, np.uint32)}, TypeError, "a must be float32, not uint32"),
-        ({"a": one(2, f32)}, ValueError, "a and b must be .* with one K"),
-        ({"b": one((3, 2), f32)}, ValueError, r"one K, not \(2, 2\) and \(3, 2\)"),
+        ({"a": one(2, f32)}, ValueError, "a and b must be .* with the same K"),
+        ({"b": one((3, 2), f32)}, ValueError, r"the same K, not \(2, 2\) and \(3, 2\)"),
         ({"c": one((2, 3), f32)}, ValueError, r"c must be \(..., 2, 2\), not \(2, 3\)"),
         ({"a": one((2, 2, 2), f32), "b": one((3, 2, 2), f32)}, ValueError, "broadcast"),
         ({"precision": "fp8"}, ValueError, "precision must be one of fp16"),

@@ -30,16 +30,16 @@ FP16 = PRESETS["ieee"].spec("fp16", "fp32", k=4)
 
 def test_compare_names_operands_seed_and_both_sides():
     a = np.array([[1, 2], [0xFFFF, 4]], np.uint16)
-    one = np.array([1, 2], np.uint32)
-    two = np.array([1, 3], np.uint32)
-    result = compare("dot K=2", got=one, expected=two, operands={"a": a}, seed=9)
+    rtl = np.array([1, 2], np.uint32)
+    golden = np.array([1, 3], np.uint32)
+    result = compare("dot K=2", got=rtl, expected=golden, operands={"a": a}, seed=9)
     assert (result.vectors, result.mismatches) == (2, 1)
     expected = "dot K=2, vector 1 (seed 9): a = ffff 0004; RTL 00000002, golden 00000003"
     assert result.examples == (expected,)
     with pytest.raises(ValueError, match="at least one result, not"):
-        compare("x", got=one[:0], expected=two[:0], operands={})
+        compare("x", got=rtl[:0], expected=golden[:0], operands={})
     with pytest.raises(ValueError, match=r"one shape .* not \(1,\) and \(2,\)"):
-        compare("x", got=one[:1], expected=two, operands={})
+        compare("x", got=rtl[:1], expected=golden, operands={})
 
 
 def test_stimuli_repeat_and_reach_their_classes():
@@ -117,9 +117,9 @@ def test_without_a_mutation_nothing_is_found(preset):
 def write_set(folder, name, preset, formats, *, k, output="fp32", wrong=False):
     """Write golden's results as if they were measured."""
     spec = PRESETS[preset].spec(formats[0], output, input_b=formats[-1])
-    one = dataclasses.replace(spec, k=min(k, spec.k))
-    a, b, c = dot_vectors(one, 300, seed=2)
-    if k > one.k:
+    block = dataclasses.replace(spec, k=min(k, spec.k))
+    a, b, c = dot_vectors(block, 300, seed=2)
+    if k > block.k:
         a, b = np.tile(a, 2), np.tile(b, 2)
     finite = np.isfinite(convert(c, output, "fp32").view(np.float32))
     c = np.where(finite, c, 0).astype(c.dtype)

@@ -168,6 +168,7 @@ def kernel_arguments(parameters: Sequence[Any], texts: Sequence[str]) -> dict[st
 
 def printable(line: str) -> str:
     """Return a line that a kernel printed, with control characters escaped."""
+    # Control characters of a kernel could overwrite what the terminal already shows.
     return "".join(c if c.isprintable() or c == "\t" else repr(c)[1:-1] for c in line)
 
 
@@ -176,6 +177,7 @@ def _argument(parameter: Any, text: str) -> Any:
     name = parameter.name
     if not parameter.is_pointer:
         is_float = parameter.dtype in ("fp16", "fp32", "fp64", "bf16")
+        # Base 0 accepts the prefixes 0x and 0b as well.
         read: Callable[[str], Any] = float if is_float else lambda text: int(text, 0)
         try:
             return read(text)

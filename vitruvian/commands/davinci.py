@@ -270,6 +270,7 @@ def _show(options: argparse.Namespace, instance: "KernelInstance") -> int:
         count, wrong = instance.compare(report.outputs)
         figures |= {"elements": count, "differ": wrong}
         console.print(f"{count:,} elements compared with golden: {wrong:,} differ")
+        # The products of ``fast`` are rounded in another order, so they may differ from golden.
         code = 1 if wrong and options.cube != "fast" else code
     if options.json:
         write_json(options.json, figures)
@@ -279,10 +280,12 @@ def _show(options: argparse.Namespace, instance: "KernelInstance") -> int:
 def _check_outputs(options: argparse.Namespace) -> None:
     """Raise UserError if two options name the same file."""
     taken: dict[Path, str] = {}
+    # The option for the timeline is --trace in two commands and --out in the command trace.
     names = {"trace": "out"} if options.command == "trace" else {}
     for attribute in ("json", "out", "trace", "gantt"):
         name, text = names.get(attribute, attribute), getattr(options, attribute, None)
         path = Path(text).resolve() if text and text != "-" else None
+        # A device such as /dev/null may receive several outputs.
         if path is None or (path.exists() and not path.is_file()):
             continue
         if path in taken:
@@ -345,6 +348,7 @@ def _cce(options: argparse.Namespace) -> int:
                 f"--kind must be one of {', '.join(chip.kinds)}, all, not {options.kind!r}"
             )
         kinds = list(chip.kinds) if options.kind == "all" else [chip.kind(options.kind).name]
+        # A kernel for several kinds of cores is read once for each, with the macros of that kind.
         kernels = {
             kind: read_file(
                 options.file,
@@ -366,6 +370,7 @@ def _cce(options: argparse.Namespace) -> int:
     try:
         report = _simulated(options, program)
     except (ValueError, OSError, Deadlock) as error:
+        # The output of the kernel until the error helps to find its cause.
         _show_prints(_console(options), program)
         raise UserError(str(error)) from None
     console = _output(options, report)

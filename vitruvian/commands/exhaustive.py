@@ -101,6 +101,7 @@ def _exhaustive(options: argparse.Namespace) -> int:
     try:
         with at_hard_end(report_done), compiling("the small units"):
             missing, minutes = _run(options, chosen, done, chunk.bit_length() - 1, outcomes)
+    # A worker that was killed may have left a partial folder in the cache.
     except (KeyboardInterrupt, WorkerKilled):
         sweep()
         if outcomes:
@@ -155,6 +156,7 @@ def _run(
             chosen, progress=done, chunk_bits=chunk_bits, limit=options.limit, jobs=options.jobs
         ):
             now = time.monotonic()
+            # A task begins and compiles its model, which must not count as comparing.
             if inputs == 0:
                 began, just_done = now, 0
             just_done += inputs
@@ -167,6 +169,7 @@ def _run(
                 done=total - rest,
                 note=f"{speed / 1e6:.1f} M/s, {rest / speed / 60:.0f} min left" if speed else "",
             )
+            # A task yields an outcome after each chunk; the latest one contains the others.
             outcomes[task.name] = Outcome(
                 unit="exhaustive",
                 configuration=task.name,

@@ -37,6 +37,7 @@ def _run(command: Callable[[argparse.Namespace], int], options: argparse.Namespa
     _check_outputs(options)
     options.stdout_file = sys.stdout
     if any(getattr(options, name, None) == "-" for name in _OUTPUTS):
+        # Tables are printed too, but standard output must hold only the document.
         with redirect_stdout(sys.stderr):
             return command(options)
     return command(options)
@@ -78,6 +79,8 @@ def _variants(options: argparse.Namespace) -> list[Variant]:
     UserError
         If no unit has all the given options, or if a variant cannot be built.
     """
+    # An option without a value is None, or False if it is a flag. Values are still texts here, so
+    # that "0" is not equal to False.
     given = {
         name.removeprefix("unit_"): value
         for name, value in vars(options).items()
@@ -122,6 +125,7 @@ def _settings(options: argparse.Namespace) -> Settings:
 def _measure(options: argparse.Namespace) -> tuple[list[Row], Settings]:
     selected = _variants(options)
     settings = _settings(options)
+    # Measuring can take minutes, so a folder that cannot be written to is refused before it.
     if options.update_baseline:
         _writable(baseline.FOLDER)
     with Progress() as progress:
@@ -155,6 +159,7 @@ def _finish(options: argparse.Namespace, rows: list[Row], settings: Settings, ta
     if options.update_baseline:
         for path in baseline.update(rows, settings):
             print(f"wrote {path}")
+        # The stored figures are now those of the rows, so a difference is no failure.
         code = 0
     return code
 
@@ -202,6 +207,7 @@ def _verilog(options: argparse.Namespace) -> int:
             progress(f"write {variant.module}", number, len(selected))
             text, path = verilog.emit(variant), folder / f"{variant.module}.v"
             if to_stdout:
+                # An empty line separates the designs.
                 _write("-", text if number == len(selected) - 1 else f"{text}\n", options)
             else:
                 write_whole(path, text)

@@ -36,6 +36,7 @@ def described(unit: Unit, width: int = 96) -> str:
         if option.flag:
             text = f"{option.help} (default: off)."
         else:
+            # ``flows.units`` stores the multiplier booth as None.
             inherited = "booth" if name == "multiplier" else "given by the other options"
             known = inherited if default is None else default
             text = f"{option.help} (default: {known})."
@@ -70,6 +71,7 @@ def _add_timing_options(command: argparse.ArgumentParser) -> None:
 
 
 def _add_fpga_options(command: argparse.ArgumentParser) -> None:
+    # ``_variants`` reads this attribute, for which the command has no option.
     command.set_defaults(all=False)
     command.add_argument(
         "--family",
@@ -86,6 +88,7 @@ def _add_fpga_options(command: argparse.ArgumentParser) -> None:
 
 
 def _add_verilog_options(command: argparse.ArgumentParser) -> None:
+    # Writing Verilog takes little time even for units that are too large to measure by default.
     command.set_defaults(all=True)
     command.add_argument(
         "--out",
@@ -145,6 +148,7 @@ def _add_unit_options(command: argparse.ArgumentParser) -> None:
     flags: dict[str, bool] = {}
     for unit in UNITS.values():
         for name, option in unit.options.items():
+            # Several units have an option of the same name, but argparse accepts it only once.
             flags[name] = flags.get(name, False) or option.flag
     for name, is_flag in flags.items():
         switch, target = f"--{name.replace('_', '-')}", f"unit_{name}"

@@ -135,6 +135,7 @@ def _run_options(kernel: "Kernel", options: argparse.Namespace) -> "RunOptions":
     from vitruvian.sim.studies import BACKENDS, as_method
 
     one_of("--backend", options.backend, BACKENDS)
+    # The module is only looked for, because importing it takes seconds.
     if kernel.needs and importlib.util.find_spec(kernel.needs) is None:
         raise UserError(f"{kernel.name} needs scikit-learn; pip install scikit-learn")
     lanes = dict(options.unit or {})
@@ -171,6 +172,7 @@ def _run(kernel: "Kernel", size: int, run: "RunOptions") -> "Study":
         def watch(method: str, cost: "Cost | None") -> None:
             nonlocal products
             if cost is None:
+                # A method begins, so all methods that began earlier are finished.
                 finished = sum(weights[name] for name in started)
                 started.append(method)
                 progress.update(f"{kernel.name}: {method}", done=finished)
@@ -197,6 +199,7 @@ def _print(study: "Study", console: Console) -> None:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("instruction", no_wrap=True)
     measured = any(row.cost and row.cost.measured_cycles for row in study.rows)
+    # Only the back end rtl measures cycles; its column would be empty for the others.
     for name in ("instructions", "cycles", "RTL cycles")[: 3 if measured else 2]:
         table.add_column(name, justify="right", no_wrap=True)
     for row in study.rows:

@@ -120,6 +120,7 @@ def _measure(units: list[str], options: argparse.Namespace) -> "tuple[dict[str, 
 def _row(unit: str, rate: "Rate", baseline: "Rate") -> dict[str, Any]:
     """Return a row of the table for JSON, with unrounded numbers."""
     paper, source = _paper(rate)
+    # The instructions of a mixed list do different amounts of work, so it has no rate of its own.
     mixed = rate.name == "mixed"
     return {
         "unit": unit,
@@ -144,6 +145,7 @@ def _paper(rate: "Rate") -> tuple[Fraction | None, str | None]:
     """Return the published rate relative to FP16 and its source; None if there is none."""
     from vitruvian.sim.rtl.mma import PAPER
 
+    # A rate is named after its mnemonic, such as mma.16x8x8.fp32, and PAPER after its precision.
     return PAPER.get(rate.name.rpartition(".")[2], (None, None))
 
 

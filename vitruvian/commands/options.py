@@ -143,6 +143,7 @@ def compiling(name: str) -> Generator[None]:
             printed = True
             print(f"compiling {name} …", file=sys.stderr, flush=True)
 
+    # The cache calls ``tell`` when it begins to build an entry.
     with listening(say):
         yield
 
@@ -170,7 +171,7 @@ def numbers(text: str) -> tuple[int, ...]:
 
     This function is an argument type.
     """
-    found = [_NUMBER.fullmatch(part) for part in re.split("[x×,]", text.replace("_", ""))]
-    if None in found:
+    matches = [_NUMBER.fullmatch(part) for part in re.split("[x×,]", text.replace("_", ""))]
+    if None in matches:
         raise argparse.ArgumentTypeError(f"must be numbers like 256x256x256 or 2**10, not {text!r}")
-    return tuple(int(m[1]) if m[1] else 1 << int(m[2]) for m in found if m)
+    return tuple(int(m[1]) if m[1] else 1 << int(m[2]) for m in matches if m)

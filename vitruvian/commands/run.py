@@ -42,6 +42,7 @@ def register(name: str, commands: Any) -> None:
     belongs = graphs.add_options(parser)
     davinci.add_options(parser)
     defaults: dict[str, Any] = {}
+    # argparse has no public list of the options of a parser.
     for action in parser._actions:
         if action.option_strings and action.dest not in ("help", "json"):
             belongs.setdefault(action.dest, ("kernel",))

@@ -74,6 +74,7 @@ def _silicon(options: argparse.Namespace) -> int:
         except (OSError, ValueError, TypeError) as error:
             raise UserError(f"{name}: {error}") from None
         for data in sets:
+            # Golden is one row, and each unit of the RTL that has the format is another one.
             for unit, run in silicon.runs(data):
                 started = time.monotonic()
                 with compiling(f"{unit} {data.name}"):

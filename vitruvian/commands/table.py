@@ -57,6 +57,7 @@ def report(outcomes: Sequence[Outcome], *, to_stderr: bool = False, of: int | No
     failed = [o for o in outcomes if not o.passed]
     for o in failed:
         lines = o.result.examples if o.result else (o.error or "",)
+        # A row that compared no vector fails, although it has no example of a mismatch.
         for line in lines or ("nothing was compared",):
             console.print(
                 f"{o.unit} {o.configuration}: {line}", style="red", markup=False, soft_wrap=True

@@ -95,6 +95,7 @@ def _tune(options: argparse.Namespace) -> int:
         raise UserError(f"{option} must be for --method exhaustive: guided has one process")
     if options.jobs and options.scheduler:
         raise UserError("--jobs must not be given with --scheduler, whose workers do the search")
+    # The first dtype of the list is the default.
     outputs = DTYPES[options.dtype][2]
     output = one_of("--output-dtype", options.output_dtype or outputs[0], outputs)
     m, k, n = _lengths(options)

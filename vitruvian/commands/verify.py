@@ -109,10 +109,12 @@ def _verify(options: argparse.Namespace) -> int:
         return report(done(), to_stderr=options.json == "-", of=len(checks))
 
     try:
+        # Closing the generator ends its workers, also after an exception in this block.
         with progress.bar, at_hard_end(report_done), closing(run):
             for position, outcome in run:
                 outcomes[position] = outcome
                 progress.finished(position, outcome)
+    # The workers were killed and may have left partial folders in the cache.
     except BaseException as stop:
         sweep()
         if done() and isinstance(stop, KeyboardInterrupt):
@@ -133,6 +135,7 @@ class _Rows:
 
     def __init__(self, checks: list[Check], *, to_stderr: bool):
         self._checks = checks
+        # A dict keeps the order in which the compilations began; a set would not.
         self._building: dict[int, None] = {}
         self._stream = sys.stderr if to_stderr else sys.stdout
         self.bar = Progress("verifying", len(checks), lines=False)

@@ -125,8 +125,7 @@ class DotCore:
         c : Unpacked
             The addend.
         held : sequence of (Value, Value, Value), optional
-            Significand, sign and exponent of every lane behind the stage ``product``, if the
-            caller has its own registers for them.
+            Significand, sign and exponent of every lane, from the caller's own registers.
         """
         cross = self.stages.cross
         largest, reference, c_gap = self._build_exponents(lanes, c)
@@ -239,8 +238,7 @@ class DotCore:
     def _build_distances(self, reference: Value, exponents, pieces, bits) -> list[Value]:
         """Return each lane's distance below E_max.
 
-        A piece of a product lies below all higher pieces of that product, so the widths of these
-        are added to its distance.
+        A piece lies below all higher pieces of its product, whose widths add to its distance.
         """
         near = self._near(reference)
         tops: dict[tuple[int, ...], Value] = {}
@@ -315,7 +313,9 @@ class DotCore:
         lost.append(cut)
         low = g.window + 1
         shifted = shifted[:low]
-        constant = -(g.lanes << sign_at) >> low  # two cases, C positive and negative, bit by bit
+        constant = -(g.lanes << sign_at) >> low
+        # C's sign extension is 0 or -1, so the upper bits are those of ``constant`` or of
+        # ``constant - 1``. Each bit is therefore 0, 1, C's sign or the inverse of C's sign.
         extension = [
             ((Const(0, 1), fill), (~fill, Const(1, 1)))[constant >> i & 1][(constant - 1) >> i & 1]
             for i in range(g.sum_bits - low)

@@ -202,6 +202,7 @@ async def every_step_is_used(dut: Any) -> None:
         await bench.harness.start()
         traffic = bench.make(
             bench.beats,
+            # A complex sum also uses the odd slot of its pair.
             slots=2 * (np.arange(bench.beats) % pairs),
             lengths=(bench.beats,),
             emit_rate=0.0,

@@ -79,8 +79,10 @@ def draw_schedule(
     start = _starts(rng, slot, step)
     precision = _precisions(rng, config, run, precisions)
     if paired and slots is None:
+        # A run has a pair of slots to itself: a complex beat uses both, any other beat one of them.
         slot = 2 * slot + rng.integers(0, 2, run.max() + 1)[run]
     emit = rng.random(beats) < emit_rate
+    # Without any result, the bench would compare nothing.
     emit[-1] = True
     scale, edge = _ranges(rng, run)
     operation = _operations(rng, config, run, operations)
@@ -91,6 +93,7 @@ def draw_schedule(
         semiring = operation != mma_code(config)
         kind = np.where(semiring, len(config.precisions) + operation, precision)
         precision = np.where(semiring, rng.integers(0, len(config.precisions), beats), precision)
+    # A complex beat computes two sums, one for each part.
     beat = np.repeat(np.arange(beats), 1 + np.isin(kind, paired))
     return Schedule(
         run=run,

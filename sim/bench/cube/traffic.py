@@ -144,6 +144,7 @@ def make_traffic(
     """
     rng = np.random.default_rng(seed)
     if config.one_pair and "mma" not in (operations or config.operations):
+        # Semirings have FP32 operands and ignore the precision of a beat.
         precisions = ("fp32",)
     schedule = draw_schedule(
         rng,
@@ -170,6 +171,7 @@ def make_traffic(
         start=schedule.start.astype(np.uint8),
         slot=schedule.slot.astype(np.uint8),
         emit=schedule.emit.astype(np.uint8),
+        # Only sums that start from C take a fractal of it, and only emitted results appear.
         c=c[schedule.from_c[schedule.beat]],
         d=d[schedule.emit[schedule.beat]],
     )

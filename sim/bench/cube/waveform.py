@@ -59,8 +59,10 @@ def read_vcd(text: str, clock: str = "clk") -> list[dict[str, int]]:
         elif words[:1] == ["$upscope"]:
             scope.pop()
         elif words[:1] == ["$var"]:
+            # Verilator adds the scope TOP around the top module.
             match = re.fullmatch(r"(?:TOP\.)?top\.(.*)", ".".join([*scope, words[4]]))
             if match:
+                # Signals that always have the same value may share a code.
                 names.setdefault(words[3], []).append(match[1])
     values: dict[str, int] = {path: 0 for paths in names.values() for path in paths}
     clocks = {code for code, paths in names.items() if clock in paths}
@@ -73,6 +75,7 @@ def read_vcd(text: str, clock: str = "clk") -> list[dict[str, int]]:
             bits, code = line[1:].split() if line[0] == "b" else (line[0], line[1:].strip())
             number = int(re.sub("[xz]", "0", bits), 2)
             if code in clocks and number and not before[clock]:
+                # Changes that the edge causes have its time, so the values before it are taken.
                 samples.append(before)
             for path in names.get(code, ()):
                 values[path] = number

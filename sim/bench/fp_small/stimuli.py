@@ -56,6 +56,7 @@ def codes(format: FloatFormat | IntFormat | str, count: int, *, seed: int) -> np
     rng = np.random.default_rng(seed)
     x = _random(rng, bits, count)
     place = rng.integers(1, bits, count).astype(np.uint64)
+    # A one at ``place`` with zeros below it is a tie; its neighbours are one above and one below.
     low = np.uint64(1) << place
     low_bits = rng.choice(np.array([0, 1, -1], np.int64), count).astype(np.uint64) + low
     low_bits &= (low << np.uint64(1)) - np.uint64(1)
@@ -128,6 +129,7 @@ def pairs(format: FloatFormat | str, count: int, *, seed: int) -> tuple[np.ndarr
     b = np.where(thin, b & ~fraction | b & sparse & fraction, b)
     special = special_codes(f)
     a = np.where(kind == 3, rng.choice(special, count), a)
+    # Some special codes meet an ordinary number.
     b = np.where((kind == 3) & (rng.random(count) < 0.7), rng.choice(special, count), b)
     swap = rng.random(count) < 0.5
     limit = np.uint64((1 << bits) - 1)

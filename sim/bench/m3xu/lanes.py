@@ -123,6 +123,7 @@ def run_lanes(
             continue
         limb = lane_fields(a[:, element], spec.input, place=place, width=width, total=total)
         buses["a"][f"lane{lane}"] = {name: np.repeat(x, n) for name, x in limb.items()}
+        # In step t all lanes of a product get digit t of B.
         digits = [
             lane_fields(b[:, element], spec.input, place=w * t, width=w, total=w * n)
             for t in range(n)

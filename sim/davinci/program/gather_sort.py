@@ -57,6 +57,7 @@ class GatherSort(Vector):
         mask = prefix(lanes) if mask == ALL else mask
         read = (src.span,) if runs is None else tuple(Span(src.buffer, *run) for run in runs)
         levels = ((repeat, dst_repeat_stride * BLOCK_BYTES),)
+        # Nothing is written above the highest enabled lane.
         writes = Span(dst.buffer, dst.offset, mask.bit_length() * dst.itemsize, levels)
         views = {"dst": dst, "src": src, "offsets": offsets}
         fields = {
@@ -112,6 +113,7 @@ class GatherSort(Vector):
         if blocks:
             levels = ((repeat, step), (blocks, block))
             reads.append(Span(src.buffer, src.offset, BLOCK_BYTES, levels))
+        # The runs of a span have one length, so a partial last block needs a span of its own.
         if rest:
             reads.append(Span(src.buffer, src.offset + blocks * block, rest, ((repeat, step),)))
         views = {"dst": dst, "src": src}

@@ -106,6 +106,7 @@ class Images(Moves, Vector):
         size = ROWS * CHANNELS * src.itemsize
         repeat = src.nbytes // size if repeat is None else repeat
         position = patches.corner(0) if position is None else position
+        # Col2Im continues with the next patches in every repeat, which is mode 1 of Im2Col.
         where = (position, kernel_position, channel, repeat, 1)
         pixels = self._pixels("col2im", dst, patches, where, CHANNELS * dst.itemsize)
         fields = {
@@ -117,6 +118,7 @@ class Images(Moves, Vector):
         }
         reads = (Span(src.buffer, src.offset, repeat * size), *pixels)
         views = {"dst": dst, "src": src}
+        # Its speed has not been published; it is assumed to be that of vector instructions.
         passes, lanes = repeat * size // REPEAT_BYTES, REPEAT_BYTES // src.itemsize
         return self._vector("col2im", views, fields, reads, pixels, passes, lanes)
 
@@ -144,6 +146,7 @@ class Images(Moves, Vector):
         )
 
 
+# Kernels repeat a few loads many times, at other places in the buffers.
 @lru_cache(1024)
 def _runs(
     patches: Patches,
@@ -185,6 +188,7 @@ def _steps(patches, position, kernel_position, channel, repeat, mode):
 
     ``rows``, ``columns`` and ``inside`` are those of ``Patches.pixels``.
     """
+    # The patches of all fractals follow each other, so one part covers them.
     if mode == 1:
         return [(channel, *patches.pixels(position, kernel_position, ROWS * repeat))]
     return patches.walk(position, kernel_position, channel, repeat, mode)

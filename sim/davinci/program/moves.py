@@ -29,6 +29,7 @@ class Moves(Builder):
         extra: dict[str, View] | None = None,
     ) -> Instruction:
         try:
+            # The path between two memories decides which unit executes a move.
             route = self.chip.route(src.buffer, dst.buffer, op)
         except ValueError as error:
             self.fail(str(error))
@@ -104,6 +105,7 @@ class Moves(Builder):
         run = min(target.run, source.run)
         if max(len(target.levels), len(source.levels)) > 1 or target.run % run or source.run % run:
             self.fail(f"copy must be of bursts with one gap on each side, not {dst} and {src}")
+        # A view without gaps is cut into bursts that follow each other.
         strides = []
         for span in (target, source):
             if span.run > run and span.levels:
@@ -154,6 +156,7 @@ class Moves(Builder):
         if src_row_stride is None:
             src_row_stride = columns * src.itemsize
         blocks = _up(columns * src.itemsize, BLOCK_BYTES)
+        # By default, columns of whole fractals follow each other.
         if dst_c0_stride is None:
             dst_c0_stride = _up(rows, 16) * FRACTAL_BYTES
         fields = {
@@ -319,6 +322,7 @@ class Moves(Builder):
         """
         if layout not in ("nz", "nd"):
             self.fail(f"layout of matrix_out must be nz or nd, not {layout!r}")
+        # L0C has whole fractals, but only m rows of each column of them are moved.
         rows, columns = _up(m, 16) * 16, _up(n, 16)
         if src_stride is None:
             src_stride = rows * 16 * src.itemsize
@@ -397,6 +401,7 @@ class Moves(Builder):
             self.fail(str(error))
         deep = _up(k, BLOCK_BYTES // a.itemsize)
         mf, nf = _up(m, 16), _up(n, 16)
+        # The Cube reads and writes whole fractals, also beyond m, k and n.
         spans = (
             Span(a.buffer, a.offset, mf * deep * FRACTAL_BYTES),
             Span(b.buffer, b.offset, deep * nf * FRACTAL_BYTES),

@@ -159,6 +159,7 @@ class Vector(Builder):
         }
         reads, writes = (), ()
         for name, view in operands.items():
+            # By default, the blocks and repeats of an operand follow each other without gaps.
             block, step = strides.get(name, (1, lanes * view.itemsize // 32))
             all_fields[f"{name}_block_stride"], all_fields[f"{name}_repeat_stride"] = block, step
             spans = lane_spans(view, lanes, mask, repeat, block, step)
@@ -184,6 +185,7 @@ class Vector(Builder):
     ) -> Instruction:
         """Make an instruction of the vector unit; its work is the enabled lanes of all repeats."""
         enabled = lanes if mask == ALL else mask.bit_count()
+        # The work of a conversion counts for the wider one of its two dtypes.
         widest = max(operands.values(), key=lambda v: v.itemsize).dtype if operands else ""
         work = Work(repeats=repeat, operations=repeat * enabled, precision=widest)
         return self._new(Unit.V, op, Kind.NORMAL, operands, fields, reads, writes, "", work)
@@ -292,6 +294,7 @@ class Vector(Builder):
         fields: dict[str, Any],
     ) -> list[Instruction]:
         (instr,) = self._lanewise(op, sources, repeat, mask, strides or {}, fields)
+        # Bits have no blocks and strides, so dst is not one of the lane-wise operands.
         bits = Span(dst.buffer, dst.offset, repeat * lanes_of(*sources.values()) // 8)
         return [self.append(replace(instr, operands={"dst": dst, **sources}, writes=(bits,)))]
 

@@ -62,7 +62,9 @@ def differences(options):
     for name, action in options:
         for what, value in kind(action).items():
             kinds[action.option_strings[0], what].setdefault(value, name)
-    return {key: found for key, found in kinds.items() if len(found) > 1 and key not in MAY_DIFFER}
+    return {
+        key: values for key, values in kinds.items() if len(values) > 1 and key not in MAY_DIFFER
+    }
 
 
 def test_an_option_is_of_one_kind_in_all_commands():
@@ -111,15 +113,15 @@ def test_the_shared_options_mean_the_same():
         "--preset": r".+ this GPU.*\.",
         "--input": r".* (operands) .*\.",
     }
-    found = defaultdict(set)
+    owners = defaultdict(set)  # the commands that have each option
     for name, action in OPTIONS:
         option = action.option_strings[0]
         if option in starts:
-            found[option].add(name)
+            owners[option].add(name)
             assert re.fullmatch(starts[option], action.help or ""), f"{name}: {action.help}"
-    assert set(found) == set(starts)
-    assert found["--json"] == set(COMMANDS) - {"docs"}
-    assert found["--jobs"] == {"verify", "exhaustive", "tune", "area", "timing"}
+    assert set(owners) == set(starts)
+    assert owners["--json"] == set(COMMANDS) - {"docs"}
+    assert owners["--jobs"] == {"verify", "exhaustive", "tune", "area", "timing"}
 
 
 @pytest.mark.parametrize(
@@ -150,7 +152,7 @@ def examples():
     (commands,) = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
     epilogs = [parser.epilog, *(command.epilog for command in commands.choices.values())]
     texts = [(text or "").replace("\\\n", " ") for text in epilogs]
-    return [found for text in texts for found in re.findall(r"(?m) (vitruvian .+)$", text)]
+    return [line for text in texts for line in re.findall(r"(?m) (vitruvian .+)$", text)]
 
 
 def test_every_command_has_an_example_that_it_accepts(tmp_path, monkeypatch):

@@ -193,8 +193,11 @@ def test_reference_functions_have_the_parameters_of_those_with_the_same_name():
     shared = {name for name in reference.__all__ if hasattr(vitruvian.golden.fp, name)}
     assert set(reference.__all__) - shared == {"Decoded", "decode", "encode", "fused_dot_reference"}
     for name in shared:
-        one, all_ = (inspect.signature(getattr(m, name)) for m in (reference, vitruvian.golden.fp))
+        scalar, vectorised = (
+            inspect.signature(getattr(m, name)) for m in (reference, vitruvian.golden.fp)
+        )
         singular = {"codes": "code", "values": "value"}
         assert [
-            (singular.get(p.name, p.name), p.kind, p.default) for p in all_.parameters.values()
-        ] == [(p.name, p.kind, p.default) for p in one.parameters.values()], name
+            (singular.get(p.name, p.name), p.kind, p.default)
+            for p in vectorised.parameters.values()
+        ] == [(p.name, p.kind, p.default) for p in scalar.parameters.values()], name

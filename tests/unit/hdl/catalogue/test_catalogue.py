@@ -7,19 +7,20 @@ from vitruvian.golden.fp import FORMATS, PRESETS
 from vitruvian.golden.simd2 import Op
 from vitruvian.hdl.catalogue import PARTS, UNITS
 from vitruvian.hdl.catalogue.semirings import OPERATIONS, operations_of
+from vitruvian.hdl.catalogue.unit import Unit
 from vitruvian.sim.verify.run import collect
 
 #: Units whose component is that of another unit, which is checked and documented.
 _SAME_COMPONENT = {"m3xu": "cube", "simd2": "cube"}
 
 
-def _configurations(unit):
+def _configurations(unit: Unit):
     partial = [*unit.rows(), *unit.more(), *unit.checked, *unit.simulated]
     return [unit.default(c) for c in (*partial, *unit.documented.values())]
 
 
 @pytest.mark.parametrize("unit", UNITS.values(), ids=lambda unit: unit.name)
-def test_every_configuration_has_a_value_for_every_option_and_can_be_built(unit):
+def test_every_configuration_has_a_value_for_every_option_and_can_be_built(unit: Unit):
     for c in _configurations(unit):
         assert set(c) == set(unit.options)
         component = unit.build(c)
@@ -28,7 +29,7 @@ def test_every_configuration_has_a_value_for_every_option_and_can_be_built(unit)
 
 
 @pytest.mark.parametrize("unit", UNITS.values(), ids=lambda unit: unit.name)
-def test_every_unit_is_checked_and_its_ports_are_documented(unit):
+def test_every_unit_is_checked_and_its_ports_are_documented(unit: Unit):
     other = UNITS[_SAME_COMPONENT.get(unit.name, unit.name)]
     assert other.checked and other.documented
     assert unit.component(unit.default({}))[0] is other.component(other.default({}))[0]

@@ -86,7 +86,7 @@ def test_precisions_have_one_order():
         ({"precisions": "fp16"}, ValueError, "precisions must be different names"),
         ({"precisions": ("fp16", "fp16")}, ValueError, "precisions must be different names"),
         ({"precisions": ("fp32",)}, ValueError, "precision must be one of fp16, bf16, tf32,"),
-        ({"preset": "exact"}, ValueError, "preset must be one of v100, a100, a2, ada, h100, b200,"),
+        ({"preset": "exact"}, ValueError, "preset must be one of v100, a100, a2, "),
         ({"preset": "v100"}, ValueError, "formats of preset v100 must be one of fp16 -> fp32"),
         (
             {"dataflow": "ring"},

@@ -42,9 +42,9 @@ def test_the_figures(root, name):
 @pytest.mark.parametrize(
     ("kernel", "extra", "sentence"),
     [
-        ("knn", "wrong %", "with only x·y in FP16 {} % are wrong"),
+        ("knn", "wrong %", "If only x·y is computed in FP16, {} % of the neighbours are wrong"),
         ("knn", "small %", "and {} % when the data are 2^-24 times as large"),
-        ("knn", "rounded %", "with norms of the rounded data too, {} %"),
+        ("knn", "rounded %", "if the norms are those of the rounded data too, {} % are wrong"),
         ("kmeans", "other %", "`kmeans` in FP16 puts {} % of the records"),
     ],
 )

@@ -115,6 +115,6 @@ def test_tables():
 def test_tissues_and_errors():
     t1, t2 = tissues(4)
     assert len(t1) == len(t2) and (t2 < t1).all() and t1.max() == pytest.approx(3000)
-    for one, other in [([1.0, 2.0], [1.0]), ([0.0], [1.0]), ([[1.0]], [[1.0]])]:
+    for t1_ms, t2_ms in [([1.0, 2.0], [1.0]), ([0.0], [1.0]), ([[1.0]], [[1.0]])]:
         with pytest.raises(ValueError, match=r"must be \(A,\) arrays of positive times"):
-            dictionary(one, other, Sequence.lobes(3), NumPy())
+            dictionary(t1_ms, t2_ms, Sequence.lobes(3), NumPy())

@@ -202,9 +202,9 @@ def test_edges_in_two_of_four_form(name):
         result = solve(name, graph, algorithm="bellman-ford", sparse=True)
         np.testing.assert_allclose(result.values, expect(graph), rtol=0 if exact else 1e-5)
         check_routes(result, graph, exact)
-        one = Counts.of(len(graph), len(graph), len(graph), sparse=True)
+        product = Counts.of(len(graph), len(graph), len(graph), sparse=True)
         assert result.counts.sparse == result.counts.mmo
-        passes.add(result.counts.mmo / result.iterations / one.mmo)
+        passes.add(result.counts.mmo / result.iterations / product.mmo)
     assert passes <= {1, 2} and (2 in passes or name == "mst")
     with pytest.raises(ValueError, match="bellman-ford for sparse edges, not 'leyzorek'"):
         solve(name, graph, algorithm="leyzorek", sparse=True)
@@ -420,7 +420,7 @@ def test_negative_weights_and_a_negative_cycle(algorithm):
 def test_bad_input_gets_a_clear_error(tmp_path):
     directed = nx.DiGraph
     cycle = directed([("a", "b"), ("b", "c"), ("c", "d"), ("d", "b")])
-    one = directed([("a", "b", {"weight": 1.5})])
+    single_edge = directed([("a", "b", {"weight": 1.5})])
     (tmp_path / "bad.mtx").write_text("no matrix\n")
     for name, source, text in (
         ("apsp", directed([("a", "b", {"weight": np.nan})]), r"not nan \(edge a → b\)"),
@@ -445,7 +445,7 @@ def test_bad_input_gets_a_clear_error(tmp_path):
         ("apsp", tmp_path / "none.mtx", "must be a Matrix Market file"),
         ("maxrp", np.array([[0, -INF], [1, 0]]), r"finite, or inf for no edge, not -inf"),
         ("mcp", np.array([[0, INF], [1, 0]]), r"finite, or -inf for no edge, not inf"),
-        ("maxrp", one, r"within \[0, 1\], not 1.5 \(edge a → b\)"),
+        ("maxrp", single_edge, r"within \[0, 1\], not 1.5 \(edge a → b\)"),
         ("minrp", directed([("a", "b", {"weight": -0.5})]), r"within \[0, 1\], not -0.5"),
         ("minrp", cycle, "without cycles, not one with b → c → d → b"),
         ("aplp", cycle, "without cycles, not one with b → c → d → b"),

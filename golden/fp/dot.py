@@ -7,7 +7,7 @@ Python ints or, if there are many, by ``golden.fp.dot_compiled``, which returns 
 """
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +16,7 @@ from vitruvian.golden.fp.codec import as_codes, code_dtype, unpack
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.round import jam, round_pack
 from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.golden.fp.terms import Terms
 from vitruvian.validate import check_type
 
 __all__ = ["fused_dot"]
@@ -27,18 +28,6 @@ _ZERO, _SPECIAL = -(1 << 20), 1 << 22
 _ALL_ZERO, _ANY_SPECIAL = -(1 << 19), 1 << 21
 _CHUNK = 1 << 15  # terms per step, so that the arrays stay in the cache
 _FEW = 256  # terms of a wide sum for which loading Numba takes longer than it saves
-
-
-class Terms(NamedTuple):
-    """The terms of n sums: K products and C, decoded by ``operand``, and their E_max."""
-
-    sig_a: np.ndarray  # (K, n), as are the next three
-    exp_a: np.ndarray
-    sig_b: np.ndarray
-    exp_b: np.ndarray
-    sig_c: np.ndarray  # (n,), as are the next two
-    exp_c: np.ndarray
-    emax: np.ndarray
 
 
 def fused_dot(a: ArrayLike, b: ArrayLike, c: ArrayLike, spec: DotSpec) -> np.ndarray:

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from vitruvian.golden.fp.dot import Terms
 from vitruvian.golden.fp.round import JAM_BITS
 from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.golden.fp.terms import Terms
 
 __all__ = ["compiled_sum"]
 
@@ -25,7 +25,7 @@ _NO_TERM = 1 << 20  # beyond the exponents of all terms
 
 
 class _Terms(NamedTuple):
-    """The fields of ``golden.fp.dot.Terms``: significands in int64, exponents in int32."""
+    """The fields of ``golden.fp.terms.Terms``: significands in int64, exponents in int32."""
 
     sig_a: np.ndarray
     exp_a: np.ndarray

@@ -93,7 +93,7 @@ class ExactDotProduct(wiring.Component):
         if self.magnitude_bits > MAX_SUM_BITS:
             names = " x ".join(dict.fromkeys((spec.input.name, spec.input_b.name)))
             raise ValueError(
-                f"input must be fp8e4m3, fp8e5m2 or fp16 (a sum of at most {MAX_SUM_BITS} bits), "
+                f"input must be a format whose sums have at most {MAX_SUM_BITS} bits, as fp16, "
                 f"not {names!r}, whose sum of {spec.k} products spans {self.magnitude_bits} bits"
             )
         super().__init__(

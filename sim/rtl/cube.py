@@ -179,7 +179,7 @@ def _checked(
     if a.ndim < 2 or b.ndim < 2 or rows * a.shape[-1] != b.shape[-2] or not a.size or not b.size:
         k = "2·K" if config.sparsity else "K"
         raise ValueError(
-            f"a and b must be (M, K) and ({k}, N) with one K and without an empty axis, "
+            f"a and b must be (M, K) and ({k}, N) with the same K and without an empty axis, "
             f"not {a.shape} and {b.shape}"
         )
     if indices is not None:

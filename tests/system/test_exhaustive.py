@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from vitruvian.cli import main
+from vitruvian.golden.fp import FORMATS
 from vitruvian.sim import exhaustive
 from vitruvian.sim.exhaustive import Progress, run_tasks, tasks
 from vitruvian.sim.verify.compare import Result
@@ -16,7 +17,9 @@ SMALL = [task for task in tasks() if task.inputs <= 1 << 16]
 
 def test_what_is_covered():
     names = {task.name: task.inputs for task in tasks()}
-    assert sum(1 for name in names if name.startswith("DotProduct K=1 fp8")) == 4
+    small = [f.name for f in FORMATS.values() if f.storage_bits == 8]
+    dots = {name for name in names if name.startswith("DotProduct K=1")}
+    assert dots == {f"DotProduct K=1 {a} x {b}" for a in small for b in small}
     assert names["all pairs: Multiplier format=fp16 output=fp32"] == 1 << 32
     assert any(name.startswith("fp16 codes") for name in names)
 

@@ -81,7 +81,7 @@ def smaller(path: Path, folder: Path) -> Path:
         return path
     (variant,) = variants("mma", CASES["mma"])
     config = replace(MMA_UNITS["m3xu"], m=2, n=1, pipeline=0)
-    unit = replace(variant.unit, build=lambda _: MmaUnit(config=config))
+    unit = replace(variant.unit, component=lambda _: (MmaUnit, {"config": config}))
     return verilog.write(replace(variant, unit=unit), folder)
 
 

@@ -252,5 +252,5 @@ def test_help_documents_the_file(capsys):
     with pytest.raises(SystemExit):
         main(["silicon", "--help"])
     text = capsys.readouterr().out
-    for part in ("a, b ", "d_fp32, d_fp16", "uint16 for fp16 and bf16", "Example:", "C = 0"):
+    for part in ("a, b ", "d_fp32, d_fp16", "uint16 for fp16 and bf16", "Examples:", "C = 0"):
         assert part in text

@@ -15,7 +15,7 @@ from vitruvian.cache import ResultCache, digest
 from vitruvian.flows import hierarchy
 from vitruvian.flows.hierarchy import Design, Part
 from vitruvian.hdl.catalogue.unit import Variant
-from vitruvian.hdl.elaborate import snake, state_of, to_rtlil
+from vitruvian.hdl.elaborate import only_described, snake, state_of, to_rtlil
 
 #: Where a unit is cut: at the sub-components that it shares, at every module, or nowhere.
 Cut = Literal["shared", "modules", "whole"]
@@ -29,9 +29,7 @@ def known_parts(variant: Variant, cut: Cut) -> list[Part] | None:
     UserError
         If the variant cannot be built.
     """
-    component = variant.build()
-    # Amaranth warns about components that are never elaborated.
-    setattr(component, "_MustUse__used", True)  # noqa: B010
+    component = only_described(variant.build())
     stored = _store(component).get(_key(component, cut))
     return None if stored is None else [Part(**part) for part in stored]
 

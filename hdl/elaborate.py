@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from amaranth.back import rtlil as rtlil_backend  # pyright: ignore[reportAttributeAccessIssue]
 from amaranth.hdl import ClockSignal, Instance, ResetSignal, Value
@@ -18,7 +18,9 @@ from amaranth.lib import wiring
 
 from .quick import quick
 
-__all__ = ["snake", "state_of", "to_rtlil"]
+__all__ = ["only_described", "snake", "state_of", "to_rtlil"]
+
+C = TypeVar("C", bound=wiring.Component)
 
 
 def to_rtlil(
@@ -53,6 +55,16 @@ def to_rtlil(
     with _shared(tuple(shared), bodies, check), _without_collection(), quick():
         top = rtlil_backend.convert(component, name=name, emit_src=False)
     return "\n".join([top, *bodies.values()])
+
+
+def only_described(component: C) -> C:
+    """Return a component that serves to describe an interface and need not be elaborated.
+
+    Amaranth warns about components that are never elaborated. The attribute that switches the
+    warning off is private, so this is the only place that names it.
+    """
+    setattr(component, "_MustUse__used", True)  # noqa: B010
+    return component
 
 
 @contextmanager

@@ -10,14 +10,15 @@ from vitruvian.golden.simd2.op import Op
 from vitruvian.hdl.cube import MatrixUnitConfig
 from vitruvian.hdl.cube.choices import WIDE
 
-__all__ = ["REPORTED", "TABLE", "VARIANTS", "variant"]
+__all__ = ["REPORTED", "SEMIRINGS", "TABLE", "VARIANTS", "variant"]
 
 _SIXTEEN_BIT = ("fp16", "bf16", "tf32")
 _BASELINE = MatrixUnitConfig(
     m=8, n=4, k=8, precisions=_SIXTEEN_BIT, window=48, slots=6, assignment="edge"
 )
 _FP32C = replace(_BASELINE, precisions=(*_SIXTEEN_BIT, "fp32", "fp32c"))
-_SEMIRINGS = tuple(op.mnemonic for op in Op if op is not Op.ADDNORM)
+#: The operations that a unit with FP32 operands can have.
+SEMIRINGS = tuple(op.mnemonic for op in Op if op is not Op.ADDNORM)
 _FP64 = replace(_BASELINE, window=106, multiplier_bits=14)
 
 #: Name -> configuration. ``baseline`` is the 16-bit unit, which exists also on 12-bit multipliers
@@ -36,7 +37,7 @@ VARIANTS = {
     "fp32c": _FP32C,
     "pipelined": replace(_FP32C, assignment="pipelined"),
     "fp32c-minplus": replace(_FP32C, operations=("mma", "minplus")),
-    "fp32c-semirings": replace(_FP32C, operations=_SEMIRINGS),
+    "fp32c-semirings": replace(_FP32C, operations=SEMIRINGS),
     "naive-fp32": replace(_BASELINE, k=16, precisions=("fp32",), multiplier_bits=24),
     "naive-fp32-half": replace(_BASELINE, precisions=("fp32",), multiplier_bits=24),
     "fp64": replace(_FP64, precisions=(*_SIXTEEN_BIT, *WIDE)),

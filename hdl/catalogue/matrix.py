@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 from vitruvian.golden.fp.spec import PRESETS, DotSpec
-from vitruvian.golden.simd2.op import Op
-from vitruvian.hdl.catalogue.m3xu import REPORTED, TABLE, VARIANTS, variant
+from vitruvian.hdl.catalogue.m3xu import REPORTED, SEMIRINGS, TABLE, VARIANTS, variant
 from vitruvian.hdl.catalogue.options import (
     MULTIPLIER,
     NO_SHAPE,
@@ -72,7 +71,7 @@ def _cube_rows() -> list[Configuration]:
 _BROADCAST, _SYSTOLIC = {"dataflow": "broadcast"}, {"dataflow": "systolic"}
 _TINY = ({"preset": "tiny", **_BROADCAST}, {"preset": "tiny", **_SYSTOLIC})
 #: The operations of a tile that takes one pair of FP32 operands in a beat, unless ⊕ is a sum.
-_FP32_OPERATIONS = "-".join(op.mnemonic for op in Op if op is not Op.ADDNORM)
+_FP32_OPERATIONS = "-".join(SEMIRINGS)
 
 UNITS = (
     Unit(

@@ -10,6 +10,7 @@ from typing import Any
 from amaranth.lib import wiring
 
 from vitruvian.errors import UserError
+from vitruvian.hdl.elaborate import only_described
 from vitruvian.validate import one_of, shortened
 
 __all__ = ["Configuration", "Option", "Part", "Unit", "Variant", "flag", "named", "number"]
@@ -198,9 +199,7 @@ class Variant:
 
     def check(self) -> None:
         """Raise ``UserError`` if the configuration cannot be built."""
-        component = self.build()
-        # Amaranth warns about components that are never elaborated.
-        setattr(component, "_MustUse__used", True)  # noqa: B010
+        only_described(self.build())
 
 
 def named(what: str, allowed: Iterable[str]) -> Option:

@@ -52,7 +52,7 @@ class Beat:
 
 
 class ElementDatapath(Protocol):
-    """What an element needs of its arithmetic.
+    """The interface between an element and its arithmetic.
 
     Attributes
     ----------

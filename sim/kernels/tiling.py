@@ -198,7 +198,7 @@ def plan(
 def _deal(m: Cut, n: Cut, cores: int) -> tuple[tuple[int, int, int, int], ...]:
     """Choose the grid of cores that leaves the busiest core the fewest blocks of C.
 
-    Of several such grids, choose one in which this core reads the fewest blocks of A and B.
+    If several grids do, choose one in which this core reads the fewest blocks of A and B.
     """
     best = None
     for down in range(1, cores + 1):

@@ -48,9 +48,7 @@ def verilog_of(text: str) -> str:
 
 def interface_of(component: wiring.Component) -> Interface:
     """Return the data ports and streams of a component's signature."""
-    # Amaranth warns about components that are never elaborated. Here that is normal: a component
-    # may serve only to describe an interface. The attribute is the one that switches it off.
-    setattr(component, "_MustUse__used", True)  # noqa: B010
+    elaborate.only_described(component)
     ports: dict[str, list[Any]] = {"in": [], "out": [], "streams_in": [], "streams_out": []}
     _collect(component.signature, "", False, ports)
     return Interface(

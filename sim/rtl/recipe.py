@@ -2,10 +2,11 @@
 
 import os
 import shutil
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from vitruvian.cache import digest, entry, settled
 
@@ -18,6 +19,7 @@ __all__ = ["Recipe"]
 _UNIT_BYTES = 600_000  # of C++ in a translation unit, approximately
 _ALONE_BYTES = 400_000  # largest design that is one translation unit
 _HEADER = "first.h"
+T = TypeVar("T")
 #: A simulator's program must export the functions of this source to cocotb's libraries.
 _VISIBLE = {"verilated_vpi.cpp": ("-fvisibility=default",)}
 
@@ -153,11 +155,11 @@ class Recipe:
         own = [] if _is_clang() else ["-fno-gnu-unique"]
         return [*self.compile, *own, f"-I{include}", f"-I{include / 'vltstd'}"]
 
-    def _compile(self, sources: list[Path], work: Path, *, header: bool = True) -> list[Path]:
+    def _compile(self, sources: list[Path], work: Path) -> list[Path]:
         program, _ = compiler()
         flags = [*self._flags(), f"-I{work}"]
         speeds = {x: self.slow if x.stem.endswith("_slow") else self.fast for x in sources}
-        headers = {x: self._header(x) if header else [] for x in {*speeds.values()}}
+        headers = {speed: self._header(speed) for speed in {*speeds.values()}}
 
         def compile_one(source: Path) -> Path:
             target = work / f"{source.stem}.o"
@@ -168,11 +170,7 @@ class Recipe:
             )
             return target
 
-        pool = ThreadPoolExecutor(os.cpu_count() or 1)
-        try:
-            return list(pool.map(compile_one, sources))
-        finally:
-            pool.shutdown(cancel_futures=True)
+        return _parallel(compile_one, sources)
 
     def _join(self, sources: list[Path], work: Path) -> list[Path]:
         """Join source files into translation units.
@@ -226,13 +224,21 @@ class Recipe:
 
             return settled("verilated", self._library_key(name, self.library), build) / "library.o"
 
-        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            return list(pool.map(build_one, self.runtime))
+        return _parallel(build_one, self.runtime)
 
     def _library_key(self, *parts: object) -> str:
         """Return the cache key of a file that depends only on Verilator and on the compiler."""
         tool = verilator()
         return digest(*parts, *self._flags(), tool.version, str(tool.root), compiler())
+
+
+def _parallel(function: Callable[[T], Path], items: Iterable[T]) -> list[Path]:
+    """Call ``function`` for every item on all cores; after an exception, no further call begins."""
+    pool = ThreadPoolExecutor(os.cpu_count() or 1)
+    try:
+        return list(pool.map(function, items))
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _is_clang() -> bool:

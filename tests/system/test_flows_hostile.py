@@ -18,6 +18,7 @@ from vitruvian.commands import hardware
 from vitruvian.flows import cells, docs, liberty, liberty_text, synth
 from vitruvian.flows.liberty_text import LibertyError
 from vitruvian.flows.units import MOST, UNITS, variants
+from vitruvian.hdl.elaborate import only_described
 
 SMALL = ["compare", "--format", "fp16"]
 
@@ -208,7 +209,7 @@ def test_a_matrix_unit_can_have_any_shape(unit):
     (variant,) = variants(unit, given)
     assert "-m4-n2-k8" in variant.label and "--m 4 --n 2 --k 8" in variant.arguments
     component = variant.build()
-    setattr(component, "_MustUse__used", True)  # noqa: B010
+    only_described(component)
     config = component.config  # pyright: ignore[reportAttributeAccessIssue]
     assert (config.m, config.n, config.k) == (4, 2, 8)
 

@@ -14,7 +14,15 @@ from vitruvian.sim.verify.compare import Result, compare
 
 from .traffic import Traffic, make_traffic
 
-__all__ = ["build_seconds", "checks", "compare_traffic", "run_unit"]
+__all__ = [
+    "SHARE_OF_ALL",
+    "SHARE_OF_ONE",
+    "build_seconds",
+    "checks",
+    "compare_traffic",
+    "run_share",
+    "run_unit",
+]
 
 EMIT_RATE = 0.5
 
@@ -103,8 +111,7 @@ def compare_traffic(
 
 def checks() -> Iterator[Check]:
     """Yield rows for every checked unit without semirings: one for each precision, and for all."""
-    for partial_configuration in UNITS["cube"].checked:
-        c = UNITS["cube"].default(partial_configuration)
+    for c in map(UNITS["cube"].default, UNITS["cube"].checked):
         config = cube_config(c)
         if config.operations != ("mma",):
             continue
@@ -116,7 +123,7 @@ def checks() -> Iterator[Check]:
             yield Check(
                 unit="cube.MatrixUnit",
                 configuration=f"{name} {config.dataflow} {label}",
-                run=partial(run_share, config, precisions, share),
+                run=partial(run_share, config, share, precisions=precisions),
                 weight=1
                 if number
                 else build_seconds(config),  # the first row builds the unit for the others
@@ -129,7 +136,13 @@ def build_seconds(config: MatrixUnitConfig) -> int:
 
 
 def run_share(
-    config: MatrixUnitConfig, precisions: Sequence[str], share: float, vectors: int, seed: int
+    config: MatrixUnitConfig,
+    share: float,
+    vectors: int,
+    seed: int,
+    *,
+    precisions: Sequence[str] | None = None,
+    operations: Sequence[str] | None = None,
 ) -> Result:
     """Call ``run_unit`` with a share of the vectors."""
-    return run_unit(config, precisions, int(vectors * share), seed)
+    return run_unit(config, precisions, int(vectors * share), seed, operations=operations)

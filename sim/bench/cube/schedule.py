@@ -16,7 +16,7 @@ AT_THE_ENDS = 0.2
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """What every beat does, except for its operands.
+    """The control of every beat: its operation, slot and start, without its operands.
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
 """Batch checks of the dot products, which compare compiled RTL with golden."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -28,9 +28,17 @@ def depth_for(spec: DotSpec) -> int:
 
     A bench that may choose any depth uses this one, because the model of the unit is built anyway.
     """
-    configurations = [_DOT.default(partial) for partial in _DOT.checked]
-    depths = [c["pipeline"] for c in configurations if dot_spec(c) == spec]
-    return max(depths, default=3)
+    return _depths().get(spec, 3)
+
+
+@lru_cache
+def _depths() -> dict[DotSpec, int]:
+    """Return the largest pipeline depth of each checked specification."""
+    depths: dict[DotSpec, int] = {}
+    for c in map(_DOT.default, _DOT.checked):
+        spec = dot_spec(c)
+        depths[spec] = max(depths.get(spec, 0), c["pipeline"])
+    return depths
 
 
 def dot_name(preset: str, spec: DotSpec, pipeline: int) -> str:
@@ -115,8 +123,7 @@ def run_int_dot(
 
 def checks() -> Iterator[Check]:
     """Yield a row for every checked configuration of the units ``dot`` and ``intdot``."""
-    for partial_configuration in _DOT.checked:
-        c = _DOT.default(partial_configuration)
+    for c in map(_DOT.default, _DOT.checked):
         component, parameters = _DOT.component(c)
         spec, kind = parameters.pop("spec"), _kind(c)
         name = dot_name(c["preset"], spec, c["pipeline"]) + kind
@@ -126,8 +133,7 @@ def checks() -> Iterator[Check]:
             run=partial(run_dot, name, spec, unit=component, **parameters),
             weight=spec.k * spec.input.significand_bits // 8,
         )
-    for partial_configuration in _INTDOT.checked:
-        c = _INTDOT.default(partial_configuration)
+    for c in map(_INTDOT.default, _INTDOT.checked):
         _, parameters = _INTDOT.component(c)
         spec = parameters.pop("spec")
         operands = "×".join("int8" if x else "uint8" for x in (spec.signed_a, spec.signed_b))

@@ -162,8 +162,7 @@ def _bubbles(config: MatrixUnitConfig, run: MmaRun) -> Result:
 def checks() -> Iterator[Check]:
     """Yield two rows for every unit: without stalls, and with stalls and resets."""
     unit = UNITS["mma"]
-    for partial_configuration in unit.checked:
-        c = unit.default(partial_configuration)
+    for c in map(unit.default, unit.checked):
         name, config = c["preset"], mma_config(c)
         for stalls in (False, True):
             label = "stalls, resets" if stalls else "back to back"

@@ -19,8 +19,7 @@ __all__ = ["CONFIGURATIONS", "checks", "int_vectors", "run_int_tile", "tile_name
 
 #: The checked tiles. The unit's tests cover the widths of 32 and 64 bits.
 CONFIGURATIONS = tuple(
-    int_config(UNITS["simd2-int"].default(partial_configuration))
-    for partial_configuration in UNITS["simd2-int"].checked
+    int_config(c) for c in map(UNITS["simd2-int"].default, UNITS["simd2-int"].checked)
 )
 
 

@@ -7,9 +7,8 @@ from vitruvian.hdl.catalogue import UNITS
 from vitruvian.hdl.catalogue.matrix import cube_config
 from vitruvian.hdl.catalogue.semirings import float_config
 from vitruvian.hdl.cube import MatrixUnitConfig
-from vitruvian.sim.bench.cube.batch import build_seconds, run_unit
+from vitruvian.sim.bench.cube.batch import SHARE_OF_ALL, SHARE_OF_ONE, build_seconds, run_share
 from vitruvian.sim.verify.check import Check
-from vitruvian.sim.verify.compare import Result
 
 __all__ = ["CONFIGURATIONS", "checks"]
 
@@ -18,14 +17,12 @@ __all__ = ["CONFIGURATIONS", "checks"]
 CONFIGURATIONS: tuple[MatrixUnitConfig, ...] = tuple(
     config
     for unit, config_of in (("simd2", float_config), ("cube", cube_config))
-    for config in [config_of(UNITS[unit].default(partial)) for partial in UNITS[unit].checked]
+    for config in map(config_of, map(UNITS[unit].default, UNITS[unit].checked))
     if config.operations != ("mma",)
 )
 _PIPELINE = MatrixUnitConfig.pipeline
 #: Number of operations from which each of them has a row of its own.
 _MANY = 8
-#: Shares of the requested vectors, as in ``sim.bench.cube.batch``.
-SHARE_OF_ONE, SHARE_OF_ALL = 1 / 16, 1 / 8
 
 
 def checks() -> Iterator[Check]:
@@ -41,10 +38,9 @@ def checks() -> Iterator[Check]:
             yield Check(
                 unit="simd2.MatrixUnit",
                 configuration=f"{name} {label}",
-                run=partial(_run, config, operations, share),
-                weight=1
-                if number
-                else build_seconds(config),  # the first row builds the unit for the others
+                run=partial(run_share, config, share, operations=operations),
+                # The first row builds the unit for the others.
+                weight=1 if number else build_seconds(config),
             )
 
 
@@ -58,9 +54,3 @@ def _name(config: MatrixUnitConfig) -> str:
     words += ["sparse" if config.sparsity else ""]
     words += ["" if config.multiplier == "booth" else config.multiplier]
     return " ".join(filter(None, words))
-
-
-def _run(
-    config: MatrixUnitConfig, operations: tuple[str, ...], share: float, vectors: int, seed: int
-) -> Result:
-    return run_unit(config, None, int(vectors * share), seed, operations=operations)

@@ -30,10 +30,13 @@ def random_lowered(
     large: bool = False,
     buses: int = 2,
     lags: bool = True,
+    drains: bool = True,
+    places: int = 0,
 ) -> Lowered:
     """Return a random program in which every wait has a set before it.
 
-    If ``deadlock`` is True, some waits are moved before their sets.
+    If ``deadlock`` is True, some waits are moved before their sets. If ``drains`` is True, results
+    are late. At most ``places`` cores run at once, or any number of them if it is 0.
     """
     rng = np.random.default_rng(seed)
     scale = 10**12 if large else 1
@@ -107,12 +110,14 @@ def random_lowered(
     growth = [rng.integers(2, 6, buses), *rng.integers(0, 2, (2, buses))]
     totals = np.cumsum(growth, axis=0).T.astype(float)
     rate = np.where(bus >= 0, np.minimum(rng.integers(1, 9, n), totals[bus, 0]), 0.0)
+    drain = np.where(normal & (rng.random(n) < 0.5), rng.integers(0, 9, n), 0) * scale
     return Lowered(
         first=np.array(first, np.int64),
         unit=np.array(unit, np.int8),
         kind=kinds,
         init=init.astype(np.int64),
         data=data.astype(np.int64),
+        drain=drain.astype(np.int64) if drains else np.zeros(n, np.int64),
         bus=bus,
         rate=rate,
         need_first=need_first,
@@ -121,6 +126,9 @@ def random_lowered(
         begin=rng.integers(0, 5, cores) * scale,
         totals=totals,
         dispatch=int(rng.integers(0, 2)) * scale,
+        gang=np.arange(cores),
+        places=places,
+        handover=int(rng.integers(0, 4)) * scale,
     )
 
 

@@ -43,11 +43,11 @@ def add_cce_options(parser: argparse.ArgumentParser) -> None:
     add_chip(parser)
     parser.add_argument(
         "--blocks",
-        type=at_least(1),
+        type=at_least(1, 65535),
         default=1,
         metavar="N",
-        help="Run the kernel on this number of blocks, each on a core of its own "
-        "(default: %(default)s).",
+        help="Run the kernel on this number of blocks; if the chip has fewer cores, they run in "
+        "rounds (default: %(default)s).",
     )
     parser.add_argument(
         "--kind",

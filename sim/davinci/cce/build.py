@@ -47,7 +47,8 @@ def build(
         content and dtype; the ``Functional`` holds what the kernel writes there. None or 0 instead
         of an array is a null pointer.
     blocks : int
-        The number of cores that run the kernel.
+        The number of blocks, 1 to 65535. If it exceeds the number of cores, the blocks run in
+        rounds (see ``Program``).
     kind : str, optional
         The kind of core; by default the only kind of the chip.
     execute : bool
@@ -69,7 +70,7 @@ def build(
     ValueError
         If the arguments do not fit, or the kernel makes a mistake (with its position).
     """
-    program = Program(chip, kernel.name)
+    program = Program(chip, kernel.name, blocks=blocks)
     values = _values(program, kernel, arguments)
     functional = Functional(program, cube) if execute else None
     scheduler, tasks = Scheduler(), []
@@ -105,7 +106,8 @@ def build_mixed(
     arguments : mapping of str to ndarray or number
         The arguments by parameter name, as for ``build``.
     blocks : int
-        The number of core groups that run the kernels, with every core of each kind in a group.
+        The number of blocks, 1 to 65535; a group of cores runs a block, with every core of each
+        kind. If there are more blocks than groups, they run in rounds (see ``Program``).
     limit : int
         The most steps of each core.
 
@@ -124,7 +126,7 @@ def build_mixed(
     first = next(iter(kernels.values()))
     if any(k.parameters != first.parameters for k in kernels.values()):
         raise ValueError("kernels must all have the same parameters")
-    program = Program(chip, first.name)
+    program = Program(chip, first.name, blocks=blocks)
     values = _values(program, first, arguments)
     functional = Functional(program, "fast")
     scheduler, tasks = Scheduler(), []

@@ -50,8 +50,8 @@ _TABLES = "name description chip core path bus vector cube scalar cross".split()
 
 #: The keys of all tables; a key of this set is never taken for a misspelling of another.
 _KEYS = frozenset(
-    """align buffer bus bytes clock_mhz count default_ns depth dispatch_ns event_registers flag_ns
-    gb_per_s gib_per_s init_ns kib latency_ns launch_ns m n operation operation_ns per_core
+    """align block_ns buffer bus bytes clock_mhz count default_ns depth dispatch_ns drain_ns
+    event_registers flag_ns gb_per_s gib_per_s init_ns kib latency_ns launch_ns m n operation operation_ns per_core
     per_group repeats_factor source start_ns steps_per_us unit units""".split()
 ).union(_TABLES)
 
@@ -323,6 +323,9 @@ class _Reader:
             "flag_s": general.number("flag_ns", scale=_NS),
             "event_registers": general.whole("event_registers"),
         }
+        # A block that begins later takes as long to launch as the first ones unless stated.
+        launch_ns = settings["launch_s"] / _NS
+        settings["block_s"] = general.number("block_ns", launch_ns, scale=_NS)
         general.done()
         self.clock = settings["clock_hz"]
         self.kinds = {k: self.kind(k, t) for k, t in top.tables("core").items()}
@@ -427,7 +430,8 @@ class _Reader:
         assert table is not None
         base = table.number("gb_per_s", zero=False, scale=_GB)
         start, init = table.number("start_ns", 0, scale=_NS), table.number("init_ns", scale=_NS)
-        lanes = {"": Lane(REPEAT_BYTES / base, start, init)}
+        drain = table.number("drain_ns", 0, scale=_NS)
+        lanes = {"": Lane(REPEAT_BYTES / base, start, init, drain)}
         for key, inner in table.tables("operation", needed=False).items():
             op, *dtypes = key.split(" ")
             if op not in OPERATIONS or len(dtypes) > 2 or any(x not in DTYPES for x in dtypes):
@@ -437,6 +441,7 @@ class _Reader:
                 inner.number("repeats_factor", 1, zero=False) * REPEAT_BYTES / base,
                 inner.number("start_ns", start / _NS, scale=_NS),
                 inner.number("init_ns", init / _NS, scale=_NS),
+                inner.number("drain_ns", drain / _NS, scale=_NS),
             )
             inner.done()
         table.taken.add("operation")

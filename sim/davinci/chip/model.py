@@ -147,6 +147,8 @@ class Route:
 class Lane:
     """The time of vector instructions: initialisation + max(start, repeats · repeat).
 
+    The unit is then free for the next instruction, and the results are there after ``drain``.
+
     Attributes
     ----------
     repeat_s : Fraction
@@ -155,11 +157,14 @@ class Lane:
         The least time of an instruction in seconds, without initialisation.
     init_s : Fraction
         Seconds of initialisation.
+    drain_s : Fraction
+        Seconds until the results are there; the pipeline takes further instructions meanwhile.
     """
 
     repeat_s: Fraction
     start_s: Fraction
     init_s: Fraction
+    drain_s: Fraction = Fraction(0)
 
 
 @dataclass(frozen=True)
@@ -238,16 +243,20 @@ class Timing:
         Bytes per second that the instruction moves if no other transfer uses its bus; 0 without a
         bus.
     bus : str or None
+    drain : int
+        Time from the end of the instruction, when its unit is free for the next one, until its
+        results are there. Flags and barriers of the unit wait for that.
     """
 
     init: int
     data: int = 0
     rate: Fraction = Fraction(0)
     bus: str | None = None
+    drain: int = 0
 
     @property
     def period(self) -> int:
-        """The time of the instruction if it runs alone: P in Alg. 2 of Tang 2024."""
+        """The time for which an instruction alone occupies its unit: P in Alg. 2 of Tang 2024."""
         return self.init + self.data
 
 
@@ -266,6 +275,9 @@ class Chip:
         Seconds between two instructions that the program queue issues.
     flag_s : Fraction
         Seconds of a set_flag, wait_flag or pipe_barrier itself.
+    block_s : Fraction
+        Seconds from the end of a block until the first instruction of the next block on the same
+        core, if a kernel has more blocks than there are cores.
     event_registers : int
         Number of flags for each ordered pair of units.
     kinds : mapping of str to CoreKind
@@ -289,6 +301,7 @@ class Chip:
     launch_s: Fraction
     dispatch_s: Fraction
     flag_s: Fraction
+    block_s: Fraction
     event_registers: int
     kinds: Mapping[str, CoreKind]
     routes: Mapping[str, Route]
@@ -378,7 +391,8 @@ class Chip:
         source, target = _dtypes(instruction)
         names = f"{op} {source} {target}", f"{op} {source}", op, ""
         lane = next(self.vector[name] for name in names if name in self.vector)
-        return Timing(_atto(lane.init_s + max(lane.start_s, work.repeats * lane.repeat_s)))
+        busy_s = lane.init_s + max(lane.start_s, work.repeats * lane.repeat_s)
+        return Timing(_atto(busy_s), drain=_atto(lane.drain_s))
 
     def _scalar(self, instruction: Instruction) -> Fraction:
         cycles = instruction.fields.get("cycles")

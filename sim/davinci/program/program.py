@@ -27,11 +27,15 @@ from vitruvian.sim.davinci.program.builder import ProgramError, unit_name
 from vitruvian.sim.davinci.program.gather_sort import GatherSort
 from vitruvian.sim.davinci.program.images import Images
 from vitruvian.sim.davinci.program.vector_methods import VectorMethods
+from vitruvian.validate import check_int
 
 __all__ = ["Core", "Program", "ProgramError"]
 
 #: Alignment of tensors in global memory, a fractal.
 _GM_ALIGN = 512
+
+#: The largest number of blocks of a launch: the runtime's field for it has 16 bits.
+_MOST_BLOCKS = (1 << 16) - 1
 
 #: Core-to-core flags by mode: who must have set before a wait goes on.
 _CROSS = ("kind", "group", "others")
@@ -198,6 +202,11 @@ class Program:
     chip : Chip
     name : str
         Name in reports.
+    blocks : int, optional
+        The number of blocks of the launch. If it exceeds the number of cores, the blocks run in
+        rounds: a block begins on the first core that has ended an earlier one, in ascending order
+        of the blocks. ``core`` then takes the index of a block. Without this number, every index is
+        that of a core.
 
     Attributes
     ----------
@@ -212,10 +221,13 @@ class Program:
         cores ran.
     """
 
-    def __init__(self, chip: Chip, name: str = "kernel") -> None:
+    def __init__(self, chip: Chip, name: str = "kernel", *, blocks: int | None = None) -> None:
         if not isinstance(chip, Chip):
             raise TypeError(f"chip must be a Chip (see load_chip), not {chip!r}")
+        if blocks is not None:
+            check_int("blocks", blocks, 1, _MOST_BLOCKS)
         self.chip: Chip = chip
+        self.blocks: int | None = blocks
         self.name: str = name
         self.tensors: dict[str, View] = {}
         self.data: dict[str, np.ndarray] = {}
@@ -257,7 +269,7 @@ class Program:
         return view
 
     def core(self, index: int = 0, kind: str | None = None) -> Core:
-        """Return a core, to append instructions to.
+        """Return a core, to append instructions to; or a block of a launch that has ``blocks``.
 
         Raises
         ------
@@ -265,8 +277,9 @@ class Program:
             If the chip has no core of this kind or index.
         """
         what = self.chip.kind(kind)
-        if not 0 <= index < what.count:
-            raise ValueError(f"index of a core must be 0 … {what.count - 1}, not {index!r}")
+        count = max(what.count, (self.blocks or 0) * what.per_group)
+        if not 0 <= index < count:
+            raise ValueError(f"index of a core must be 0 … {count - 1}, not {index!r}")
         key = (what.name, index)
         if key not in self.cores:
             self.cores[key] = Core(self, index, what)

@@ -75,9 +75,10 @@ class Step:
         Index of the instruction in the lowered arrays.
     begin, end : int
         Attoseconds; a step ends when the next one begins.
-    why : {"launch", "queue", "flag", "dispatch", "barrier"}
+    why : {"launch", "queue", "flag", "dispatch", "barrier", "round"}
         The reason why the instruction did not start earlier: the launch, the previous instruction
-        on its unit, a flag, the program queue, or all instructions before a barrier.
+        on its unit, a flag, the program queue, all instructions before a barrier, or the block that
+        had the core before.
     """
 
     number: int
@@ -133,6 +134,15 @@ class Report:
         """Return the core and the instruction at an index of the arrays."""
         c = int(np.searchsorted(self.lowered.first, number, side="right")) - 1
         return self.streams[c], self.streams[c].instructions[number - self.lowered.first[c]]
+
+    @property
+    def rounds(self) -> int:
+        """The largest number of blocks that one core, or group of cores, has run."""
+        before = _predecessor_gangs(self.lowered, self.times)
+        rounds: list[int] = []
+        for gang in range(len(before)):
+            rounds.append(rounds[before[gang]] + 1 if before[gang] >= 0 else 1)
+        return max(rounds, default=0)
 
     def units(self) -> list[UnitTime]:
         """Return the times of every unit of every core that has instructions."""
@@ -199,6 +209,7 @@ class Report:
             "chip": self.chip.name,
             "total_ps": self.total_ps,
             "instructions": len(self.lowered),
+            "rounds": self.rounds,
             "units": [
                 {
                     "core": u.core,
@@ -216,12 +227,21 @@ class Report:
             "findings": [{"check": f.check, "message": f.message} for f in self.findings],
         }
 
+    def _places(self) -> str:
+        """Return the number of cores, or of blocks and rounds if there are more of these."""
+        lowered = self.lowered
+        if not lowered.places:
+            return f"on {len(self.streams)} cores"
+        blocks, kinds = int(lowered.gang.max()) + 1, len({stream.kind for stream in self.streams})
+        cores = f"{lowered.places} {'groups of cores' if kinds > 1 else 'cores'}"
+        return f"of {blocks:,} blocks in {self.rounds:,} rounds on {cores}"
+
     def text(self) -> str:
         """Return a few lines for a terminal; consecutive cores with equal figures share lines."""
         total = self.total_s or 1.0
         lines = [
             f"{self.name} on {self.chip.name}: {self.total_s * 1e6:,.3f} µs, "
-            f"{len(self.lowered):,} instructions on {len(self.streams)} cores",
+            f"{len(self.lowered):,} instructions {self._places()}",
             f"{'core':<15}{'unit':<6}{'count':>9}{'busy':>9}{'active':>9}{'waiting':>9}",
         ]
         rows: dict[str, list[str]] = {stream: [] for stream in map(str, self.streams)}
@@ -246,6 +266,23 @@ class Report:
         return "\n".join(lines)
 
 
+def _predecessor_gangs(lowered: Lowered, times: Times) -> np.ndarray:
+    """Return the gang that had each gang's place before, −1 for none.
+
+    The places are given in the order in which gangs end, to the waiting gangs in ascending order.
+    A gang before always has a smaller end; of those that end at once, the first counts.
+    """
+    gangs = int(lowered.gang.max(initial=-1)) + 1
+    before = np.full(gangs, -1, np.int64)
+    if lowered.places:
+        core_of = np.repeat(np.arange(len(lowered.gang)), np.diff(lowered.first))
+        ends = np.zeros(gangs, np.int64)
+        np.maximum.at(ends, lowered.gang[core_of], times.end + lowered.drain)
+        waiting = max(gangs - lowered.places, 0)
+        before[lowered.places :] = np.argsort(ends, kind="stable")[:waiting]
+    return before
+
+
 def _union(begin: np.ndarray, end: np.ndarray) -> int:
     """Return the length of the union of some intervals."""
     # With the intervals ordered by their begin, a gap is where one begins after all earlier ends.
@@ -263,15 +300,17 @@ def _critical(lowered: Lowered, times: Times) -> list[Step]:
     if not times.total:
         return []
     before, handed = predecessors(lowered)
+    gangs = _predecessor_gangs(lowered, times)
     end, path, i = times.end, [], int(np.argmax(times.end))
+    complete = end + lowered.drain
     while i >= 0:
         # By default, the instruction waited for the previous one on its unit. The other reasons
         # replace this one if they ended later.
         cause, why = int(before[i]), "queue"
         if lowered.kind[i] == Kind.BARRIER_ALL:
             first = int(lowered.first[np.searchsorted(lowered.first, i, side="right") - 1])
-            if i > first and end[first:i].max() > times.start[i]:
-                cause, why = first + int(np.argmax(end[first:i])), "barrier"
+            if i > first and complete[first:i].max() > times.start[i]:
+                cause, why = first + int(np.argmax(complete[first:i])), "barrier"
         elif lowered.kind[i] == Kind.WAIT:
             needs = lowered.need[lowered.need_first[i] : lowered.need_first[i + 1]]
             latest = int(needs[np.argmax(end[needs])])
@@ -285,6 +324,15 @@ def _critical(lowered: Lowered, times: Times) -> list[Step]:
         if cause < 0:
             core = np.searchsorted(lowered.first, i, side="right") - 1
             begin, why = int(lowered.begin[core]), "launch"
+            gang = int(gangs[lowered.gang[core]])
+            if gang >= 0:
+                parts = [
+                    np.arange(lowered.first[c], lowered.first[c + 1])
+                    for c in np.flatnonzero(lowered.gang == gang)
+                ]
+                numbers = np.concatenate(parts)
+                cause, why = int(numbers[np.argmax(complete[numbers])]), "round"
+                begin = int(end[cause])
         else:
             begin = int(end[cause])
         path.append(Step(i, begin, int(end[i]), why))

@@ -84,7 +84,8 @@ def run(
     slowdown = 3 * max(len(lowered.begin), 1) if block_bytes else 1
     bound = float(lowered.begin.max(initial=0)) + float(lowered.dispatch) * len(lowered)
     bound += lowered.init.sum(dtype=float) + lowered.lag.sum(dtype=float)
-    bound += slowdown * lowered.data.sum(dtype=float)
+    bound += slowdown * lowered.data.sum(dtype=float) + lowered.drain.sum(dtype=float)
+    bound += float(lowered.handover) * len(lowered.begin)
     if bound > 2.0**62:
         raise ValueError(f"times must stay below 4.6 s, not reach up to {bound / 1e18:.3g} s")
     program = engine_compiled.Instructions(
@@ -93,6 +94,7 @@ def run(
         lowered.kind,
         lowered.init,
         lowered.data,
+        lowered.drain,
         lowered.bus,
         lowered.rate,
         lowered.need_first,
@@ -101,6 +103,9 @@ def run(
         lowered.begin,
         lowered.totals,
         lowered.dispatch,
+        lowered.gang,
+        lowered.places,
+        lowered.handover,
         block_bytes,
     )
     start, end, issued = fitting(engine_compiled.run, len(lowered))(program)

@@ -20,7 +20,7 @@ __all__ = ["Instructions", "match", "run"]
 QUEUES = 8
 
 # Kinds of instructions, as in ``sim.davinci.isa.instruction``.
-_SET, _WAIT, _BARRIER_ALL = 1, 2, 4
+_SET, _WAIT, _BARRIER, _BARRIER_ALL = 1, 2, 3, 4
 
 # Phases of a queue's transfer: none, in its initialisation, on the bus.
 _IDLE, _COMING, _MOVING = 0, 1, 2
@@ -82,6 +82,7 @@ class Instructions(NamedTuple):
     kind: np.ndarray
     init: np.ndarray
     data: np.ndarray
+    drain: np.ndarray
     bus: np.ndarray
     rate: np.ndarray
     need_first: np.ndarray
@@ -90,6 +91,9 @@ class Instructions(NamedTuple):
     begin: np.ndarray
     totals: np.ndarray
     dispatch: int
+    gang: np.ndarray
+    places: int
+    handover: int
     block: int
 
 
@@ -117,6 +121,7 @@ def run(program):
         kind,
         init,
         data,
+        drain,
         bus,
         rate,
         need_first,
@@ -125,6 +130,9 @@ def run(program):
         begin,
         totals,
         dispatch,
+        gang,
+        places,
+        handover,
         block,
     ) = program
     n, cores = len(unit), len(begin)
@@ -143,6 +151,7 @@ def run(program):
     free = np.empty(queues, np.int64)  # the time at which the last instruction of a queue ended
     for q in range(queues):
         free[q] = begin[q // QUEUES]
+    dry = free.copy()  # the time at which all results of a queue's ended instructions are there
     following = first[:-1].copy()  # the next instruction of each program queue
     drains = np.zeros(cores, np.bool_)  # True while a barrier of all units waits
 
@@ -164,10 +173,26 @@ def run(program):
     # The worklist: queues that may be able to continue, each at most once.
     stack = np.empty(queues, np.int64)
     inside = np.zeros(queues, np.bool_)
-    depth = cores
+    depth = 0
+
+    # Gangs of cores: those numbered below ``places`` begin at once, and each of the others when a
+    # gang has ended. ``present`` holds the cores that have begun and have not ended.
+    gangs = gang.max() + 1 if cores else 0
+    begun = np.zeros(cores, np.bool_)
+    present = np.empty(cores, np.int64)
+    presents = 0
+    unfinished = np.zeros(gangs, np.int64)  # cores of each gang that have not ended
+    ended = np.zeros(gangs, np.int64)  # the end of each gang, if that is known
+    over = np.empty(gangs, np.int64)  # gangs that have ended at a time that is still to come
+    overs = 0
+    released = gangs if gangs < places or places == 0 else places
     for c in range(cores):
-        stack[c] = c * QUEUES
-        inside[c * QUEUES] = True
+        unfinished[gang[c]] += 1
+        if gang[c] < released:
+            begun[c] = True
+            present[presents] = c
+            presents += 1
+            depth = _push(stack, inside, depth, c * QUEUES)
 
     now = np.int64(-1)
     while True:
@@ -177,6 +202,8 @@ def run(program):
             q = stack[depth]
             inside[q] = False
             c = q // QUEUES
+            if not begun[c]:  # a flag between cores can wake a core that has not begun
+                continue
             if q % QUEUES == 0:
                 # A program queue issues instructions; it executes scalar ones and barriers itself.
                 while following[c] < first[c + 1]:
@@ -197,7 +224,7 @@ def run(program):
                     start[i] = issued[i]
                     time = free[q]
                     if kind[i] == _BARRIER_ALL:
-                        time = _drained(head, tail, free, q, time)
+                        time = _drained(head, tail, dry, q, time)
                         drains[c] = time < 0
                     elif kind[i] == _WAIT:
                         time = _ready(need_first, need, end, lag, i, time)
@@ -217,6 +244,8 @@ def run(program):
                     time = _ready(need_first, need, end, lag, i, time)
                     if time < 0:
                         break
+                elif (kind[i] == _SET or kind[i] == _BARRIER) and dry[q] > time:
+                    time = dry[q]
                 time += init[i]
                 if bus[i] >= 0:
                     phase[q] = _COMING
@@ -225,11 +254,53 @@ def run(program):
                     break
                 end[i] = time
                 free[q] = time
+                if time + drain[i] > dry[q]:
+                    dry[q] = time + drain[i]
                 head[q] += 1
                 if kind[i] == _SET:
                     depth = _wake(wake_first, wake, stack, inside, depth, i, q)
             if drains[c] and head[q] == tail[q]:
                 depth = _push(stack, inside, depth, c * QUEUES)
+
+        # Gangs that end now, and those that take their places. The end of a gang is known when all
+        # of its queues are empty, and may be still to come.
+        if released < gangs:
+            kept = 0
+            for k in range(presents):
+                c = present[k]
+                time = _ended(following, first, head, tail, free, dry, c)
+                if time < 0:
+                    present[kept] = c
+                    kept += 1
+                    continue
+                g = gang[c]
+                unfinished[g] -= 1
+                if time > ended[g]:
+                    ended[g] = time
+                if unfinished[g] == 0:
+                    over[overs] = g
+                    overs += 1
+            presents = kept
+            kept = 0
+            for k in range(overs):
+                g = over[k]
+                if ended[g] > now or released == gangs:
+                    over[kept] = g
+                    kept += 1
+                    continue
+                for c in range(cores):
+                    if gang[c] == released:
+                        begun[c] = True
+                        present[presents] = c
+                        presents += 1
+                        for q in range(c * QUEUES, (c + 1) * QUEUES):
+                            free[q] = ended[g] + handover
+                            dry[q] = free[q]
+                        depth = _push(stack, inside, depth, c * QUEUES)
+                released += 1
+            overs = kept
+            if depth:
+                continue
 
         # Transfers that arrive at their bus now, then the shares of all buses with a change.
         for k in range(lives):
@@ -292,9 +363,16 @@ def run(program):
                     when[q] = now + np.int64(math.ceil(part[q] / speed[q]))
 
         # The next event of the buses, and the transfers and blocks that end at it.
-        if lives == 0:
+        if lives:
+            now = _next_event(when, live, lives)
+            if released < gangs and overs:
+                time = _next_event(ended, over, overs)
+                if time < now:
+                    now = time
+        elif released < gangs and overs:
+            now = _next_event(ended, over, overs)
+        else:
             return start, end, issued
-        now = _next_event(when, live, lives)
         kept = 0
         for k in range(lives):
             q = live[k]
@@ -308,6 +386,8 @@ def run(program):
                     phase[q] = _IDLE
                     end[i] = now
                     free[q] = now
+                    if now + drain[i] > dry[q]:
+                        dry[q] = now + drain[i]
                     head[q] += 1
                     inside[q] = True
                     stack[depth] = q
@@ -386,14 +466,22 @@ def _ready(need_first, need, end, lag, i, time):
     return time
 
 
-def _drained(head, tail, free, q, time):
+def _drained(head, tail, dry, q, time):
     """Return the later of ``time`` and the end of all that queue q has issued; −1 if not known."""
     for u in range(q + 1, q + QUEUES):
         if head[u] < tail[u]:
             return -1
-        if free[u] > time:
-            time = free[u]
+        if dry[u] > time:
+            time = dry[u]
     return time
+
+
+def _ended(following, first, head, tail, free, dry, c):
+    """Return the time at which core c has executed all its instructions; −1 if not known."""
+    if following[c] < first[c + 1]:
+        return -1
+    q = c * QUEUES
+    return _drained(head, tail, dry, q, free[q])
 
 
 def _insert(live, lives, q):
@@ -410,7 +498,7 @@ def _insert(live, lives, q):
 
 
 def _next_event(when, live, lives):
-    """Return the earliest time at which a transfer arrives at its bus or ends."""
+    """Return the earliest time of the queues or gangs in a list."""
     time = when[live[0]]
     for k in range(1, lives):
         if when[live[k]] < time:

@@ -39,6 +39,9 @@ class Lowered:
         Attoseconds before the bus is used, or the whole period if no bus is used.
     data : (n,) ndarray of int64
         Attoseconds on the bus if no other transfer uses it.
+    drain : (n,) ndarray of int64
+        Attoseconds from the end of an instruction, when its unit is free for the next one, until
+        its results are there: a set_flag or barrier of the unit ends later than that.
     bus : (n,) ndarray of int32
         Index of the bus, −1 for none.
     rate : (n,) ndarray of float64
@@ -55,6 +58,14 @@ class Lowered:
         Bytes per attosecond of 1, 2, …, m transfers together; the last holds for more than m.
     dispatch : int
         Attoseconds between two instructions that a program queue issues.
+    gang : (cores,) ndarray of int64
+        The gang of each core, 0, 1, …: cores that begin together.
+    places : int
+        The number of gangs that run at once; 0 for no limit. If there are more gangs, these take
+        the places of those that have ended, in ascending order: in rounds.
+    handover : int
+        Attoseconds from the end of a gang until the next one begins in its place, which then
+        replaces ``begin``.
     """
 
     first: np.ndarray
@@ -62,6 +73,7 @@ class Lowered:
     kind: np.ndarray
     init: np.ndarray
     data: np.ndarray
+    drain: np.ndarray
     bus: np.ndarray
     rate: np.ndarray
     need_first: np.ndarray
@@ -70,6 +82,9 @@ class Lowered:
     begin: np.ndarray
     totals: np.ndarray
     dispatch: int
+    gang: np.ndarray
+    places: int = 0
+    handover: int = 0
 
     def __len__(self) -> int:
         return len(self.unit)
@@ -84,16 +99,20 @@ class Stream:
     kind : str
         Name of the kind of core.
     index : int
-        Index of the core among those of its kind.
+        Index of the core among those of its kind, or of the block if there are more blocks than
+        cores.
     instructions : sequence of Instruction
+    is_block : bool
+        True if there are more blocks than cores, so that no core belongs to a block alone.
     """
 
     kind: str
     index: int
     instructions: Sequence[Instruction]
+    is_block: bool = False
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.index}"
+        return f"{self.kind} {'block ' if self.is_block else ''}{self.index}"
 
 
 class Needs:
@@ -169,7 +188,8 @@ def lower(
     program : Program
     chip : Chip, optional
         The chip whose times are used, by default the program's own; it must have the cores and
-        paths of the program's chip.
+        paths of the program's chip. If the program is a launch of blocks (``Program.blocks``), the
+        chip may have fewer cores, which then run the blocks in rounds.
     offsets_s : mapping of (kind, index) to float, optional
         Seconds by which a core starts after the end of the launch; 0 by default.
     mmad_periods_s : mapping of int to float, optional
@@ -191,7 +211,8 @@ def lower(
     chip = chip or program.chip
     # Cores without instructions take no part in synchronisation.
     cores = [core for core in program if core.instructions]
-    timings = [timing for core in cores for timing in _timings(chip, core)]
+    places = _places(program, chip)
+    timings = [timing for core in cores for timing in _timings(chip, core, places)]
     instrs = [instr for core in cores for instr in core.instructions]
     first = np.cumsum([0, *(len(core.instructions) for core in cores)])
     buses = _Buses(chip)
@@ -204,6 +225,7 @@ def lower(
         kind=np.array([instr.kind for instr in instrs], np.int8),
         init=_init(timings, mmad_periods_s or {}),
         data=np.array([t.data for t in timings], np.int64),
+        drain=np.array([t.drain for t in timings], np.int64),
         bus=np.array(bus, np.int32),
         rate=np.array([float(t.rate / ATTO) for t in timings], np.float64),
         need_first=need_first,
@@ -212,13 +234,33 @@ def lower(
         begin=_begin(chip, map(_key, cores), offsets_s or {}),
         totals=buses.totals(),
         dispatch=round(chip.dispatch_s * ATTO),
+        gang=_gangs(program, cores),
+        places=places,
+        handover=round(chip.block_s * ATTO),
     )
-    return lowered, [Stream(*_key(core), core.instructions) for core in cores]
+    return lowered, [Stream(*_key(core), core.instructions, places > 0) for core in cores]
 
 
-def _timings(chip: Chip, core: Core) -> Iterator[Timing]:
+def _places(program: Program, chip: Chip) -> int:
+    """Return the number of gangs that run at once, or 0 if there are not more gangs than that."""
+    if program.blocks is None:
+        return 0
+    kinds = [chip.kind(name) for name in dict.fromkeys(name for name, _ in program.cores)]
+    grouped = len(kinds) > 1  # a block of several kinds of cores needs a whole group
+    places = min((k.count // (k.per_group if grouped else 1) for k in kinds), default=0)
+    return places if program.blocks > places else 0
+
+
+def _gangs(program: Program, cores: Sequence[Core]) -> np.ndarray:
+    """Return ``Lowered.gang``: the cores of a block, numbered without gaps."""
+    grouped = len({name for name, _ in program.cores}) > 1
+    blocks = [c.index // (c.kind.per_group if grouped else 1) for c in cores]
+    return np.searchsorted(sorted(set(blocks)), blocks).astype(np.int64)
+
+
+def _timings(chip: Chip, core: Core, places: int) -> Iterator[Timing]:
     """Yield the times of a core's instructions; see ``lower`` for the errors."""
-    if core.index >= chip.kind(core.kind.name).count:
+    if not places and core.index >= chip.kind(core.kind.name).count:
         raise ValueError(f"cores of {chip.name} must be enough for {core}")
     for instr in core.instructions:
         try:
@@ -341,6 +383,7 @@ def lower_sequences(
         kind=kind,
         init=spread([t.init for t in timings], np.int64),
         data=spread([t.data for t in timings], np.int64),
+        drain=spread([t.drain for t in timings], np.int64),
         bus=bus,
         rate=spread([float(t.rate / ATTO) for t in timings], np.float64),
         need_first=need_first,
@@ -349,6 +392,7 @@ def lower_sequences(
         begin=_begin(chip, sequences, offsets_s or {}),
         totals=buses.totals(),
         dispatch=round(chip.dispatch_s * ATTO),
+        gang=np.arange(len(parts)),
     )
     streams = [Stream(*key, _Picked(table, x)) for key, x in zip(sequences, parts, strict=True)]
     return lowered, streams

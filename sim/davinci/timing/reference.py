@@ -122,19 +122,29 @@ class _Simulation:
         self.unit, self.kind = lowered.unit.tolist(), lowered.kind.tolist()
         self.bus, self.lag = lowered.bus.tolist(), lowered.lag.tolist()
         self.init, self.data = lowered.init.tolist(), lowered.data.tolist()
+        self.drain = lowered.drain.tolist()
         n, cores = len(lowered), len(lowered.begin)
         self.start: list[Any] = [None] * n
         self.end: list[Any] = [None] * n
         self.issued: list[Any] = [None] * n
         self.program = [deque(range(lowered.first[c], lowered.first[c + 1])) for c in range(cores)]
-        self.free = [int(t) for t in lowered.begin]  # when each program queue continues
+        gangs = lowered.gang.tolist()
+        self.cores_of = {g: [c for c in range(cores) if gangs[c] == g] for g in sorted(set(gangs))}
+        places = lowered.places or len(self.cores_of)
+        self.waiting_gangs = deque(g for g in self.cores_of if g >= places)
+        self.present = [g for g in self.cores_of if g < places]
+        # when each program queue continues; None if its gang has not begun
+        begun = {c for g in self.present for c in self.cores_of[g]}
+        self.free: list[Any] = [int(t) if c in begun else None for c, t in enumerate(lowered.begin)]
         self.queues: dict[_Queue, deque] = {(c, u): deque() for c in range(cores) for u in Unit}
-        self.idle_since = {q: int(lowered.begin[q[0]]) for q in self.queues}
+        self.idle_since: dict[_Queue, Any] = {q: self.free[q[0]] for q in self.queues}
+        # when all results of the instructions that have left a unit are there
+        self.dry: dict[_Queue, Any] = {q: self.free[q[0]] for q in self.queues}
         self.running: dict[_Queue, int] = {}  # the instruction that keeps a unit busy, without bus
         # (time of arrival at the bus, instruction) of transfers that are initialising
         self.waiting: dict[_Queue, tuple[Any, int]] = {}
         self.moving: dict[_Queue, _Transfer] = {}
-        self.now = min(self.free, default=0)
+        self.now = min((t for t in self.free if t is not None), default=0)
 
     def settle(self) -> set[int]:
         """Do everything that can happen now; return the buses whose shares change."""
@@ -147,14 +157,36 @@ class _Simulation:
                     changed = True
             for q in sorted(self.queues):
                 changed |= self._begin(q)
+            changed |= self._hand_over()
         return dirty
+
+    def _hand_over(self) -> bool:
+        """Let gangs that wait take the places of those that have ended; return True if any does."""
+        if not self.waiting_gangs:
+            return False
+        over = [g for g in self.present if all(self._is_over(c) for c in self.cores_of[g])]
+        for g in over[: len(self.waiting_gangs)]:
+            self.present.remove(g)
+            self.present.append(self.waiting_gangs.popleft())
+            for c in self.cores_of[self.present[-1]]:
+                self.free[c] = self.now + self.lowered.handover
+                for u in Unit:
+                    self.idle_since[c, u] = self.dry[c, u] = self.free[c]
+        return bool(over)
+
+    def _is_over(self, c: int) -> bool:
+        """Return True if a core has executed all its instructions by now."""
+        if self.program[c] or self.free[c] > self.now:
+            return False
+        return not any(
+            self.queues[c, u] or self._busy((c, u)) or self.dry[c, u] > self.now for u in Unit
+        )
 
     def _finish(self, dirty: set[int]) -> bool:
         """End what ends now, and let transfers arrive at their buses; return True if any does."""
         changed = False
         for q in [q for q, i in self.running.items() if self.end[i] == self.now]:
-            del self.running[q]
-            self.idle_since[q] = self.now
+            self._leave(q, self.running.pop(q))
             changed = True
         for q in [q for q, t in self.moving.items() if t.end == self.now]:
             t = self.moving[q]
@@ -163,7 +195,8 @@ class _Simulation:
                 t.left, t.end, t.block = t.left - t.block, None, None
             else:
                 del self.moving[q]
-                self.end[t.number] = self.idle_since[q] = self.now
+                self.end[t.number] = self.now
+                self._leave(q, t.number)
             dirty.add(t.bus)
         for q in [q for q, (when, _) in self.waiting.items() if when == self.now]:
             _, i = self.waiting.pop(q)
@@ -173,9 +206,14 @@ class _Simulation:
             changed = True
         return changed
 
+    def _leave(self, q: _Queue, i: int) -> None:
+        """Free a unit, whose pipeline still holds the results of instruction i for a while."""
+        self.idle_since[q] = self.now
+        self.dry[q] = max(self.dry[q], self.now + self.drain[i])
+
     def _issue(self, c: int) -> bool:
         """Issue or execute the next instruction of a program queue if that is possible now."""
-        if not self.program[c] or self.free[c] > self.now:
+        if not self.program[c] or self.free[c] is None or self.free[c] > self.now:
             return False
         i = self.program[c][0]
         kind = self.kind[i]
@@ -184,7 +222,9 @@ class _Simulation:
         if kind == Kind.BARRIER_ALL or self.unit[i] == Unit.S:
             if self.start[i] is None:
                 self.start[i] = self.free[c]
-            busy = any(self._busy((c, u)) or self.queues[c, u] for u in Unit)
+            busy = any(
+                self._busy((c, u)) or self.queues[c, u] or self.dry[c, u] > self.now for u in Unit
+            )
             if (kind == Kind.BARRIER_ALL and busy) or (kind == Kind.WAIT and not self._released(i)):
                 return False
             self.free[c] = self.now + self.init[i]
@@ -203,6 +243,8 @@ class _Simulation:
         if self.start[i] is None:
             self.start[i] = max(self.idle_since[q], self.issued[i])
         if self.kind[i] == Kind.WAIT and not self._released(i):
+            return False
+        if self.kind[i] in (Kind.SET, Kind.BARRIER) and self.dry[q] > self.now:
             return False
         self.queues[q].popleft()
         if self.bus[i] < 0:
@@ -248,7 +290,12 @@ class _Simulation:
         times += [t.end for t in self.moving.values()]
         times += [when for when, _ in self.waiting.values()]
         programs = zip(self.program, self.free, strict=True)
-        times += [free for program, free in programs if program and free > self.now]
+        times += [
+            free for program, free in programs if program and free is not None and free > self.now
+        ]
+        times += [t for t in self.dry.values() if t is not None and t > self.now]
+        if self.waiting_gangs:  # the end of scalar work may be the end of a gang
+            times += [free for free in self.free if free is not None and free > self.now]
         heads = [queue[0] for queue in (*self.queues.values(), *self.program) if queue]
         times += [t for i in heads if (t := self._arrives(i)) > self.now]
         return times

@@ -155,7 +155,12 @@ MISTAKES = [
     ("clock_mhz = 1000", "clock_mhz = true", 3, "chip.clock_mhz must be a number"),
     ("launch_ns = 100", "launch_ns = -2.5", 4, "chip.launch_ns must be 0 or more, not -2.5"),
     ("event_registers = 8", "event_registers = 0", 7, "an integer, 1 or more, not 0"),
-    ("flag_ns = 0", "flag_ns = 0\nflags = 1", 7, "chip.flags must be one of the keys clock_mhz"),
+    (
+        "flag_ns = 0",
+        "flag_ns = 0\nflags = 1",
+        7,
+        "chip.flags must be one of the keys block_ns, clock_mhz",
+    ),
     ('8\nsource = "made up"', "8", 2, "chip.source is missing; it must be where the numbers"),
     ("count = 2", "count = 2.5", 10, "core.one.count must be an integer, 1 or more, not 2.5"),
     (

@@ -44,6 +44,25 @@ def test_compiled_is_reference(seed, deadlock, large, blocks, cores):
     assert not differences(lowered, block=block), (seed, deadlock, large, blocks, cores)
 
 
+@settings(max_examples=400)
+@given(seeds, st.booleans(), st.booleans(), st.booleans(), st.integers(2, 9), st.integers(1, 4))
+def test_compiled_is_reference_in_rounds(seed, deadlock, large, blocks, cores, places):
+    """More blocks than places, with flags between blocks that may never run at once."""
+    lowered = random_lowered(
+        seed,
+        deadlock=deadlock,
+        large=large,
+        cores=cores,
+        places=places,
+        size=12,
+        lags=seed % 2 == 0,
+    )
+    if seed % 3 == 0:  # gangs of two
+        lowered = dataclasses.replace(lowered, gang=np.arange(cores) // 2)
+    block = (5 * 10**12 if large else 5) if blocks else 0
+    assert not differences(lowered, block=block), (seed, deadlock, large, blocks, cores, places)
+
+
 @settings(max_examples=100)
 @given(seeds, st.booleans(), st.booleans(), st.booleans(), st.sampled_from([1, 2, 40]))
 def test_not_compiled_is_the_same(seed, deadlock, large, blocks, cores):
@@ -71,18 +90,21 @@ def test_compiled_is_reference_on_ten_thousand_programs():
     assert dead > 500
 
 
-@pytest.mark.parametrize("what", ["lag", "dispatch", "rate", "totals", "begin", "init", "need"])
+@pytest.mark.parametrize(
+    "what",
+    ["lag", "dispatch", "rate", "totals", "begin", "init", "need", "drain", "handover", "places"],
+)
 def test_a_difference_is_noticed(what):
     """Every input matters: with another value, the reference disagrees on some programs."""
     noticed = 0
     for seed in range(60):
-        lowered = random_lowered(seed, large=True)
+        lowered = random_lowered(seed, large=True, cores=3, places=2)
         value = getattr(lowered, what)
         if what == "need":
             changed = value.copy()
             changed[:-1], changed[-1:] = value[1:], value[:1]
         else:
-            changed = value + 1 if what in ("rate", "totals") else value + 10**12
+            changed = value + (1 if what in ("rate", "totals", "places") else 10**12)
         other = dataclasses.replace(lowered, **{what: changed})
         actual = engine.run(lowered, check=False)
         times = as_arrays(run_reference(other))

@@ -236,7 +236,7 @@ def lower(
         dispatch=round(chip.dispatch_s * ATTO),
         gang=_gangs(program, cores),
         places=places,
-        handover=round(chip.block_s * ATTO),
+        handover=round(chip.block_s * ATTO) if places else 0,
     )
     return lowered, [Stream(*_key(core), core.instructions, places > 0) for core in cores]
 

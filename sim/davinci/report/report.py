@@ -239,10 +239,11 @@ class Report:
     def text(self) -> str:
         """Return a few lines for a terminal; consecutive cores with equal figures share lines."""
         total = self.total_s or 1.0
+        wide = 22 if self.lowered.places else 15
         lines = [
             f"{self.name} on {self.chip.name}: {self.total_s * 1e6:,.3f} µs, "
             f"{len(self.lowered):,} instructions {self._places()}",
-            f"{'core':<15}{'unit':<6}{'count':>9}{'busy':>9}{'active':>9}{'waiting':>9}",
+            f"{'core':<{wide}}{'unit':<6}{'count':>9}{'busy':>9}{'active':>9}{'waiting':>9}",
         ]
         rows: dict[str, list[str]] = {stream: [] for stream in map(str, self.streams)}
         for u in self.units():
@@ -252,7 +253,7 @@ class Report:
         for _, group in groupby(counted, lambda x: (x[1].kind, x[1].index - x[0], rows[str(x[1])])):
             same = [stream for _, stream in group]
             name = str(same[0]) if len(same) == 1 else f"{same[0]} to {same[-1].index}"
-            lines += [f"{name:<15}{row}" for row in rows[str(same[0])]]
+            lines += [f"{name:<{wide}}{row}" for row in rows[str(same[0])]]
         for path, nbytes in self.path_bytes().items():
             lines.append(f"{path:<12}{nbytes:>15,} bytes {nbytes / total / 1e9:>9.2f} GB/s")
         for (unit, precision), n in self.operations().items():

@@ -289,13 +289,11 @@ class _Simulation:
         times = [self.end[i] for i in self.running.values()]
         times += [t.end for t in self.moving.values()]
         times += [when for when, _ in self.waiting.values()]
+        # The end of scalar work may be the end of a gang.
         programs = zip(self.program, self.free, strict=True)
-        times += [
-            free for program, free in programs if program and free is not None and free > self.now
-        ]
-        times += [t for t in self.dry.values() if t is not None and t > self.now]
-        if self.waiting_gangs:  # the end of scalar work may be the end of a gang
-            times += [free for free in self.free if free is not None and free > self.now]
+        later = [free for program, free in programs if program or self.waiting_gangs]
+        later += self.dry.values()
+        times += [t for t in later if t is not None and t > self.now]
         heads = [queue[0] for queue in (*self.queues.values(), *self.program) if queue]
         times += [t for i in heads if (t := self._arrives(i)) > self.now]
         return times

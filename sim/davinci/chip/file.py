@@ -50,8 +50,8 @@ _TABLES = "name description chip core path bus vector cube scalar cross".split()
 
 #: The keys of all tables; a key of this set is never taken for a misspelling of another.
 _KEYS = frozenset(
-    """align block_ns buffer bus bytes clock_mhz count default_ns depth dispatch_ns drain_ns
-    event_registers flag_ns gb_per_s gib_per_s init_ns kib latency_ns launch_ns m n operation
+    """align block_ns buffer bursts bus bytes clock_mhz count default_ns depth dispatch_ns drain_ns
+    event_registers flag_ns gb_per_s gib_per_s init_ns issue_ns kib latency_ns launch_ns m n operation
     operation_ns per_core per_group repeats_factor source start_ns steps_per_us unit
     units""".split()
 ).union(_TABLES)
@@ -408,8 +408,14 @@ class _Reader:
         bus = table.word("bus", self.buses) if table.has("bus") else None
         table.taken.add("bus")
         rate, init = self.rate(table), table.number("init_ns", scale=_NS)
+        issue = table.number("issue_ns", scale=_NS) if table.has("issue_ns") else None
+        bursts = table.whole("bursts") if table.has("bursts") else 0
+        latency = table.number("latency_ns", 0, scale=_NS)
+        if latency > rate.seconds(1):
+            table.fail("latency_ns", "at most the time of the smallest size measured")
+        table.taken |= {"issue_ns", "bursts"}
         table.done()
-        return Route(name, parts[1], parts[2], unit, rate, init, bus)
+        return Route(name, parts[1], parts[2], unit, rate, init, bus, issue, bursts, latency)
 
     def rate(self, table: _Table) -> Rate:
         table.taken |= {"gb_per_s", "kib", "gib_per_s"}

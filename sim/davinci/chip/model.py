@@ -132,6 +132,15 @@ class Route:
         Seconds before the first byte is moved; the bus is free during that time.
     bus : str or None
         The bus that this path shares with others.
+    issue_s : Fraction or None
+        Seconds between two transfers whose latencies overlap. A measured time then consists of
+        this, of the transfer at the throughput of the largest size, and of the latency, during
+        which the unit takes the next transfer. None if transfers do not overlap.
+    bursts : int
+        Number of bursts of the measured transfers; the time of others of the same length is
+        proportional to their number, without ``latency_s``. 0 if only the number of bytes counts.
+    latency_s : Fraction
+        The part of a measured time that does not depend on the number of bursts, in seconds.
     """
 
     name: str
@@ -141,6 +150,37 @@ class Route:
     rate: Rate
     init_s: Fraction
     bus: str | None = None
+    issue_s: Fraction | None = None
+    bursts: int = 0
+    latency_s: Fraction = Fraction(0)
+
+    def seconds(self, nbytes: int, bursts: int = 0) -> tuple[Fraction, Fraction, Fraction]:
+        """Return the seconds before, during and after the transfer of ``nbytes``.
+
+        Parameters
+        ----------
+        nbytes : int
+        bursts : int
+            Number of bursts of the same length that the transfer consists of; 0 if unknown.
+
+        Returns
+        -------
+        init, data, drain : Fraction
+            Seconds until the transfer uses its bus, on the bus, and from then on until the last
+            byte is written. The unit is free after ``data``.
+        """
+        alone = self.rate.seconds(nbytes)
+        data = alone
+        if self.bursts and bursts:
+            measured = self.rate.seconds(nbytes * self.bursts // bursts)
+            data = (measured - self.latency_s) * Fraction(bursts, self.bursts)
+            alone = data + self.latency_s
+        elif self.issue_s is not None:
+            data = min(nbytes / self.rate.bytes_per_s, alone)
+        if self.issue_s is None or not alone:
+            return self.init_s, alone, Fraction(0)
+        issue = min(self.issue_s, alone - data)
+        return self.init_s + issue, data, alone - data - issue
 
 
 @dataclass(frozen=True)
@@ -375,12 +415,14 @@ class Chip:
         if instruction.path:
             source, target = instruction.path.split("->")
             route = self.route(source, target, op)
-            seconds = route.rate.seconds(work.nbytes)
+            init, seconds, drain = route.seconds(work.nbytes, work.repeats)
+            drain_atto = _atto(drain)
             if route.bus is None or not seconds:
-                return Timing(_atto(route.init_s) + _atto(seconds))
+                return Timing(_atto(init) + _atto(seconds), drain=drain_atto)
             # The path is measured or stated by itself, but a transfer is not faster than its bus.
             seconds = max(seconds, work.nbytes / self.buses[route.bus].total(1))
-            return Timing(_atto(route.init_s), _atto(seconds), work.nbytes / seconds, route.bus)
+            rate = work.nbytes / seconds
+            return Timing(_atto(init), _atto(seconds), rate, route.bus, drain_atto)
         if instruction.unit == Unit.S:
             return Timing(_atto(self._scalar(instruction)))
         if instruction.unit == Unit.M:

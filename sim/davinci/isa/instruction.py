@@ -65,7 +65,7 @@ class Work:
     nbytes : int
         Bytes that a move transfers over its path; 0 for other instructions.
     repeats : int
-        Passes of the vector unit; steps of the Cube; fractals of a load.
+        Passes of the vector unit; steps of the Cube; fractals of a load; rows of nd2nz.
     operations : int
         Arithmetic operations: 2 for a multiply-accumulate, 1 for each enabled vector lane.
     precision : str

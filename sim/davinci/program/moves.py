@@ -174,7 +174,8 @@ class Moves(Builder):
         reads = Span(src.buffer, src.offset, columns * src.itemsize, levels)
         levels = ((matrices, dst_matrix_stride), (blocks, dst_c0_stride), (rows, dst_row_stride))
         writes = Span(dst.buffer, dst.offset, BLOCK_BYTES, levels)
-        return self._move("nd2nz", dst, src, fields, (reads,), (writes,), reads.nbytes)
+        args = (dst, src, fields, (reads,), (writes,), reads.nbytes)
+        return self._move("nd2nz", *args, repeats=matrices * rows)
 
     def load(
         self,

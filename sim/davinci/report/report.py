@@ -49,7 +49,8 @@ class UnitTime:
     count : int
         Number of instructions without flags and barriers.
     busy : float
-        Time during which an instruction runs.
+        Time from the start of an instruction until its results are there, for all instructions;
+        the time of two that overlap in the unit's pipeline counts once.
     waiting : float
         Time at waits and barriers.
     active : float
@@ -151,6 +152,7 @@ class Report:
             part = slice(int(lowered.first[c]), int(lowered.first[c + 1]))
             unit, kind = lowered.unit[part], lowered.kind[part]
             start, end, issued = (x[part] for x in (times.start, times.end, times.issued))
+            complete = end + lowered.drain[part]
             for u in Unit:
                 mine = (unit == u) & (end >= 0)
                 if not mine.any():
@@ -162,9 +164,9 @@ class Report:
                         core=str(stream),
                         unit=u,
                         count=int(work.sum()),
-                        busy=int((end - start)[work].sum()) / ATTO,
+                        busy=_union(start[work], complete[work]) / ATTO,
                         waiting=int((end - start)[wait].sum()) / ATTO,
-                        active=_union(issued[mine], end[mine]) / ATTO,
+                        active=_union(issued[mine], complete[mine]) / ATTO,
                     )
                 )
         return rows
@@ -271,7 +273,7 @@ def _predecessor_gangs(lowered: Lowered, times: Times) -> np.ndarray:
     """Return the gang that had each gang's place before, −1 for none.
 
     The places are given in the order in which gangs end, to the waiting gangs in ascending order.
-    A gang before always has a smaller end; of those that end at once, the first counts.
+    Of two gangs that end at the same time, the first counts.
     """
     gangs = int(lowered.gang.max(initial=-1)) + 1
     before = np.full(gangs, -1, np.int64)
@@ -286,6 +288,8 @@ def _predecessor_gangs(lowered: Lowered, times: Times) -> np.ndarray:
 
 def _union(begin: np.ndarray, end: np.ndarray) -> int:
     """Return the length of the union of some intervals."""
+    if not len(begin):
+        return 0
     # With the intervals ordered by their begin, a gap is where one begins after all earlier ends.
     order = np.argsort(begin, kind="stable")
     begin, end = begin[order], np.maximum.accumulate(end[order])

@@ -4,12 +4,14 @@ They state independently what the engines compute for simple programs: no scalar
 and only the two cases of contention of Fig. 2.9. Numbers are exact rationals; times are in seconds
 and sizes in bytes.
 
-The code departs from the printed text in three points:
+The code departs from the printed text in four points:
 
 - A wait ends at max(previous event of its unit, its set), not simply at its set (Alg. 2 line 10).
   Otherwise time could run backwards. Fig. 2.8 agrees.
 - Initialisation passes before the bus is used. Eq. 2.6 as printed spreads it over the transfer and
   drops its remainder at the first change; ``finish`` takes P as the time on the bus alone.
+- An operation may leave its unit before its results are there. A set then also waits for these
+  (``Event.drain``), as the programming manuals of later chips state it.
 - N_max of eq. 2.14 can be negative as printed; here it is limited to 1 … N.
 """
 
@@ -31,6 +33,7 @@ __all__ = [
     "overlapping",
     "period_private",
     "period_shared",
+    "static_drain",
     "static_period",
 ]
 
@@ -48,12 +51,16 @@ class Event:
         The flag of a set or a wait; None for a normal operation.
     sign : int
         1 for a set, −1 for a wait, 0 for a normal operation.
+    drain : Fraction
+        The seconds from the end of a normal operation until its results are there, which a set
+        waits for; 0 in the paper.
     """
 
     unit: Unit
     period: Fraction = Fraction(0)
     flag: tuple[Unit, Unit, int] | None = None
     sign: int = 0
+    drain: Fraction = Fraction(0)
 
 
 def static_period(chip: Chip, instr: Instruction) -> Fraction:
@@ -62,12 +69,25 @@ def static_period(chip: Chip, instr: Instruction) -> Fraction:
     if instr.path:
         source, target = instr.path.split("->")
         route = chip.route(source, target, instr.op)
+        if route.issue_s is not None:
+            return sum(route.seconds(work.nbytes, work.repeats)[:2], Fraction(0))
         return work.nbytes / route.rate.bytes_per_s + route.init_s
     if instr.unit == Unit.M:
         assert chip.cube is not None
         return work.repeats * chip.cube.step_s + chip.cube.init_s
     lane = chip.vector.get(instr.op, chip.vector[""])
-    return work.repeats * lane.repeat_s + lane.init_s
+    return max(work.repeats * lane.repeat_s, lane.start_s) + lane.init_s
+
+
+def static_drain(chip: Chip, instr: Instruction) -> Fraction:
+    """Return the seconds from the end of an instruction until its results are there."""
+    if instr.path:
+        source, target = instr.path.split("->")
+        route = chip.route(source, target, instr.op)
+        return route.seconds(instr.work.nbytes, instr.work.repeats)[2]
+    if instr.unit == Unit.M:
+        return Fraction(0)
+    return chip.vector.get(instr.op, chip.vector[""]).drain_s
 
 
 def events_of(core: Core) -> list[Event]:
@@ -85,7 +105,8 @@ def events_of(core: Core) -> list[Event]:
             flag = (f["source"], f["target"], f["register"])
             events.append(Event(instr.unit, flag=flag, sign=1 if instr.kind == Kind.SET else -1))
         elif instr.kind == Kind.NORMAL and instr.unit != Unit.S:
-            events.append(Event(instr.unit, static_period(core.chip, instr)))
+            period, drain = static_period(core.chip, instr), static_drain(core.chip, instr)
+            events.append(Event(instr.unit, period, drain=drain))
         else:
             raise ValueError(f"instruction must run on one of the model's units, not {instr}")
     return events
@@ -120,7 +141,7 @@ def main_procedure(events: list[Event], t_kernel: Fraction) -> list[Fraction]:
     while len(times) < len(events):
         before = len(times)
         for queue in queues.values():
-            last = t_kernel
+            last = dry = t_kernel
             for i in queue:
                 if i not in times:
                     event = events[i]
@@ -128,9 +149,12 @@ def main_procedure(events: list[Event], t_kernel: Fraction) -> list[Fraction]:
                         if partner.get(i) not in times:
                             break
                         times[i] = max(last, times[partner[i]])
+                    elif event.sign > 0:
+                        times[i] = max(last, dry)
                     else:
                         times[i] = last + event.period
                 last = times[i]
+                dry = max(dry, last + event.drain)
         if len(times) == before:
             raise ValueError(
                 "every wait must have a set that is reached: this program stands still"

@@ -239,13 +239,14 @@ def run(program):
             while head[q] < tail[q] and phase[q] == _IDLE:
                 i = order[head[q]]
                 time = free[q] if free[q] > issued[i] else issued[i]
+                # A set or barrier starts when the results of all earlier instructions are there.
+                if (kind[i] == _SET or kind[i] == _BARRIER) and dry[q] > time:
+                    time = dry[q]
                 start[i] = time
                 if kind[i] == _WAIT:
                     time = _ready(need_first, need, end, lag, i, time)
                     if time < 0:
                         break
-                elif (kind[i] == _SET or kind[i] == _BARRIER) and dry[q] > time:
-                    time = dry[q]
                 time += init[i]
                 if bus[i] >= 0:
                     phase[q] = _COMING

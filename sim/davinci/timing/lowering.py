@@ -41,7 +41,7 @@ class Lowered:
         Attoseconds on the bus if no other transfer uses it.
     drain : (n,) ndarray of int64
         Attoseconds from the end of an instruction, when its unit is free for the next one, until
-        its results are there: a set_flag or barrier of the unit ends later than that.
+        its results are there. A set_flag or barrier of the unit does not start before that.
     bus : (n,) ndarray of int32
         Index of the bus, −1 for none.
     rate : (n,) ndarray of float64

@@ -242,9 +242,11 @@ class _Simulation:
         i = self.queues[q][0]
         if self.start[i] is None:
             self.start[i] = max(self.idle_since[q], self.issued[i])
+            if self.kind[i] in (Kind.SET, Kind.BARRIER):
+                self.start[i] = max(self.start[i], self.dry[q])
         if self.kind[i] == Kind.WAIT and not self._released(i):
             return False
-        if self.kind[i] in (Kind.SET, Kind.BARRIER) and self.dry[q] > self.now:
+        if self.start[i] > self.now:
             return False
         self.queues[q].popleft()
         if self.bus[i] < 0:

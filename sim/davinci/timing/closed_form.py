@@ -143,8 +143,8 @@ def main_procedure(events: list[Event], t_kernel: Fraction) -> list[Fraction]:
         for queue in queues.values():
             last = dry = t_kernel
             for i in queue:
+                event = events[i]
                 if i not in times:
-                    event = events[i]
                     if event.sign < 0:
                         if partner.get(i) not in times:
                             break

@@ -13,9 +13,9 @@ from vitruvian.sim.davinci.timing.lowering import lower
 C910, C910B = load_chip("ascend910"), load_chip("ascend910b")
 NS = Fraction(1, 10**9)
 
-#: Cycles per element of FP16 and further cycles of one call on a 910B, from the vendor's public cost
-#: model ("att" in the chip file). It has 5.9 cycles a repeat for vdiv, where msKPP measured 4, so
-#: vdiv is left out.
+#: Cycles per element of FP16 and further cycles of one call on a 910B, from the vendor's public
+#: cost model ("att" in the chip file). It has 5.9 cycles a repeat for vdiv, where msKPP measured
+#: 4, so vdiv is left out.
 ALONE = {
     "vrelu": (0.0077, 20.0173),
     "vadd": (0.0103, 22.2173),

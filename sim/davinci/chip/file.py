@@ -3,7 +3,7 @@
 import difflib
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from itertools import pairwise
@@ -22,6 +22,7 @@ from vitruvian.sim.davinci.chip.model import (
     Rate,
     Route,
 )
+from vitruvian.sim.davinci.chip.table import RANGE, TABLES, Table
 from vitruvian.sim.davinci.isa.instruction import Unit
 from vitruvian.sim.davinci.isa.operands import DTYPES, REPEAT_BYTES
 from vitruvian.sim.davinci.isa.operations import OPERATIONS
@@ -37,24 +38,8 @@ FILE_BYTES = 1 << 17
 #: The largest number of dots in a line: the time to read a dotted key is quadratic in its parts.
 _DOTS = 1000
 
-#: The range of numbers other than 0, and the largest number of digits.
-_LEAST, _MOST, _DIGITS = Decimal("1e-6"), Decimal("1e9"), 30
-
-#: The largest number of cores or registers, side of the Cube, and length of a list.
-_COUNT = 1024
-
 #: The largest buffer of a core in bytes.
 _BUFFER_BYTES = 1 << 30
-
-_TABLES = "name description chip core path bus vector cube scalar cross".split()
-
-#: The keys of all tables; a key of this set is never taken for a misspelling of another.
-_KEYS = frozenset(
-    """align block_ns buffer bursts bus bytes clock_mhz count default_ns depth dispatch_ns
-    drain_ns event_registers flag_ns gb_per_s gib_per_s init_ns issue_ns kib latency_ns
-    launch_ns m n operation operation_ns per_core per_group repeats_factor source start_ns
-    steps_per_us unit units""".split()
-).union(_TABLES)
 
 
 class ChipError(ValueError):
@@ -131,154 +116,6 @@ def _parts(name: str) -> tuple[str, ...]:
     return tuple(a or b or c for a, b, c in parts)
 
 
-class _Table:
-    """A table of the file: each method takes and checks a key; ``done`` reports the keys left."""
-
-    def __init__(self, reader: "_Reader", where: tuple[str, ...], data: Any) -> None:
-        self.reader, self.where = reader, where
-        if not isinstance(data, dict):
-            reader.fail(where, f"{'.'.join(where)} must be a table, not {_shown(data)}")
-        self.data, self.taken = dict(data), set()
-
-    def fail(self, key: str, must: str) -> Any:
-        """Raise ``ChipError`` for a key; ``must`` describes the allowed values."""
-        where = (*self.where, key)
-        if key in self.data:
-            shown = _shown(self.data[key])
-            self.reader.fail(where, f"{'.'.join(where)} must be {must}, not {shown}")
-        # An unknown key of a similar name is most likely a misspelling, so name it with its line.
-        near = difflib.get_close_matches(key, [k for k in self.data if k not in _KEYS], 1)
-        at = (*self.where, near[0]) if near else self.where
-        hint = f" ({'.'.join(at)} is not a key known here)" if near else ""
-        self.reader.fail(at, f"{'.'.join(where)} is missing{hint}; it must be {must}")
-
-    def has(self, key: str) -> bool:
-        return key in self.data
-
-    def take(self, key: str, default: Any = None) -> Any:
-        self.taken.add(key)
-        return self.data.get(key, default)
-
-    def number(
-        self, key: str, default: Any = None, *, zero: bool = True, scale: Any = 1
-    ) -> Fraction:
-        value = self.take(key, default)
-        kind = "0 or more" if zero else "more than 0"
-        if isinstance(value, Fraction):  # a default
-            return value * scale
-        if not _is_number(value):
-            self.fail(key, f"a number, {kind}")
-        if value < 0 or (value == 0 and not zero):
-            self.fail(key, kind)
-        if value and not _is_sensible(value):
-            self.fail(key, f"{_RANGE}{', or 0' if zero else ''}")
-        return Fraction(value) * scale
-
-    def whole(self, key: str, default: int | None = None, low: int = 1, high: int = _COUNT) -> int:
-        value = self.take(key, default)
-        if isinstance(value, bool) or not isinstance(value, int) or value < low:
-            self.fail(key, f"an integer, {low} or more")
-        if value > high:
-            self.fail(key, f"an integer, {low} … {high}")
-        return value
-
-    def numbers(self, key: str, *, rising: bool = False) -> list[Fraction]:
-        values = self.take(key)
-        must = "a list of numbers more than 0" + (", rising" if rising else "")
-        if not isinstance(values, list) or not values:
-            self.fail(key, must)
-        for value in values:
-            if not _is_number(value) or not value > 0:
-                self.fail(key, must)
-        if len(values) > _COUNT or not all(map(_is_sensible, values)):
-            self.fail(key, f"a list of at most {_COUNT} numbers, each {_RANGE}")
-        if rising and any(a >= b for a, b in pairwise(values)):
-            self.fail(key, must)
-        return [Fraction(v) for v in values]
-
-    def word(self, key: str, allowed: Iterable[str] | None = None, default: Any = None) -> str:
-        value = self.take(key, default)
-        must = "one of " + ", ".join(allowed) if allowed else "a text"
-        if not isinstance(value, str) or (allowed and value not in allowed):
-            self.fail(key, must)
-        return value
-
-    def words(self, key: str, allowed: Iterable[str]) -> list[str]:
-        values, allowed = self.take(key), list(allowed)
-        if not isinstance(values, list) or not values or any(v not in allowed for v in values):
-            self.fail(key, f"a list of {', '.join(allowed)}")
-        return values
-
-    def table(self, key: str, *, needed: bool = True) -> "_Table | None":
-        value = self.take(key)
-        if value is None and not needed:
-            return None
-        if not isinstance(value, dict):
-            self.fail(key, "a table")
-        return _Table(self.reader, (*self.where, key), value)
-
-    def tables(self, key: str, *, needed: bool = True) -> dict[str, "_Table"]:
-        inner = self.table(key, needed=needed)
-        if inner is None:
-            return {}
-        if not inner.data:
-            self.fail(key, "a table of tables")
-        return {
-            name: _Table(self.reader, (*inner.where, name), v) for name, v in inner.data.items()
-        }
-
-    def done(self) -> None:
-        """Check that the numbers have a source and that no key is left over."""
-        source = self.take("source")
-        numbers = [k for k, v in self.data.items() if _has_number(v)]
-        if isinstance(source, dict):
-            lacking = [k for k in numbers if not isinstance(source.get(k), str)]
-            if lacking:
-                self.fail("source", f"a text for each number, also for {lacking[0]}")
-            for key, why in source.items():
-                self.reader.sources[".".join((*self.where, key))] = why
-        elif numbers or source is not None:
-            if not isinstance(source, str) or not source.strip():
-                self.fail("source", "where the numbers are from, or 'assumed: why'")
-            self.reader.sources[".".join(self.where)] = source
-        left = [k for k in self.data if k not in self.taken]
-        if left:
-            known = ", ".join(sorted(self.taken))
-            where = (*self.where, left[0])
-            near = difflib.get_close_matches(left[0], self.taken, 1)
-            hint = f"; the nearest is {near[0]}" if near else ""
-            self.reader.fail(where, f"{'.'.join(where)} must be one of the keys {known}{hint}")
-
-
-_RANGE = f"{_LEAST:f} … {_MOST:,f} with at most {_DIGITS} digits"
-
-
-def _is_number(value: Any) -> bool:
-    if isinstance(value, Decimal):
-        return value.is_finite()
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_sensible(value: int | Decimal) -> bool:
-    """Return True for numbers with fast exact sums and times within the simulated range."""
-    if not _LEAST <= value <= _MOST:
-        return False
-    return isinstance(value, int) or len(value.as_tuple().digits) <= _DIGITS
-
-
-def _has_number(value: Any) -> bool:
-    if isinstance(value, list):
-        return any(_has_number(v) for v in value)
-    return isinstance(value, int | Decimal) and not isinstance(value, bool)
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, int) and abs(value) >> 200:
-        return f"an integer of {value.bit_length()} bits"
-    text = str(value) if isinstance(value, Decimal) else repr(value)
-    return text if len(text) <= 60 else text[:57] + "…"
-
-
 #: An integer with more digits than Python converts.
 _LONG_INTEGER = re.compile(r"[0-9][0-9_]{1000}")
 
@@ -301,7 +138,7 @@ class _Reader:
         except ValueError:  # an integer of thousands of digits, or an invalid date
             lines = enumerate(text.splitlines(), 1)
             line = next((i for i, x in lines if _LONG_INTEGER.search(x)), 1)
-            message = f"chip must be a TOML file with numbers {_RANGE}"
+            message = f"chip must be a TOML file with numbers {RANGE}"
             raise ChipError(f"{file}:{line}: {message}") from None
 
     def fail(self, where: tuple[str, ...], message: str) -> Any:
@@ -312,7 +149,7 @@ class _Reader:
         raise ChipError(f"{self.file}:{self.lines.get(at, 1)}: {message}")
 
     def chip(self) -> Chip:
-        top = _Table(self, (), self.data)
+        top = Table(self, (), self.data)
         name = top.word("name")
         top.word("description", default="")
         general = top.table("chip")
@@ -351,13 +188,13 @@ class _Reader:
             **settings,
         )
         for key in top.data:
-            if key not in _TABLES:
-                near = difflib.get_close_matches(key, _TABLES, 1)
+            if key not in TABLES:
+                near = difflib.get_close_matches(key, TABLES, 1)
                 hint = f"; the nearest is {near[0]}" if near else ""
-                self.fail((key,), f"{key} must be one of the tables {', '.join(_TABLES)}{hint}")
+                self.fail((key,), f"{key} must be one of the tables {', '.join(TABLES)}{hint}")
         return chip
 
-    def kind(self, name: str, table: _Table) -> CoreKind:
+    def kind(self, name: str, table: Table) -> CoreKind:
         units = tuple(Unit[u] for u in table.words("units", Unit.__members__))
         if Unit.S not in units:
             table.fail("units", "a list that has S, the program queue")
@@ -379,7 +216,7 @@ class _Reader:
         table.done()
         return CoreKind(name, count, units, MappingProxyType(buffers), group)
 
-    def bus(self, name: str, table: _Table) -> Bus:
+    def bus(self, name: str, table: Table) -> Bus:
         totals = tuple(n * _GB for n in table.numbers("gb_per_s"))
         per_core = table.take("per_core", False)
         if not isinstance(per_core, bool):
@@ -389,7 +226,7 @@ class _Reader:
         table.done()
         return Bus(name, totals, per_core)
 
-    def route(self, name: str, table: _Table) -> Route:
+    def route(self, name: str, table: Table) -> Route:
         memories = [GM, *dict.fromkeys(b for k in self.kinds.values() for b in k.buffers)]
         parts = re.fullmatch(r"(\w+)->(\w+)(?: (\w+))?", name)
         if parts is None or any(p not in memories for p in parts.groups()[:2]):
@@ -417,7 +254,7 @@ class _Reader:
         table.done()
         return Route(name, parts[1], parts[2], unit, rate, init, bus, issue, bursts, latency)
 
-    def rate(self, table: _Table) -> Rate:
+    def rate(self, table: Table) -> Rate:
         table.taken |= {"gb_per_s", "kib", "gib_per_s"}
         if table.has("gb_per_s"):
             return Rate(table.number("gb_per_s", zero=False, scale=_GB))
@@ -433,7 +270,7 @@ class _Reader:
                 table.fail("gib_per_s", f"such that time does not fall at {size / 1024:g} KiB")
         return Rate(rates[-1], tuple(points))
 
-    def vector(self, table: _Table | None) -> Mapping[str, Lane]:
+    def vector(self, table: Table | None) -> Mapping[str, Lane]:
         assert table is not None
         base = table.number("gb_per_s", zero=False, scale=_GB)
         start, init = table.number("start_ns", 0, scale=_NS), table.number("init_ns", scale=_NS)
@@ -455,7 +292,7 @@ class _Reader:
         table.done()
         return MappingProxyType(lanes)
 
-    def cube(self, table: _Table) -> Cube:
+    def cube(self, table: Table) -> Cube:
         depths = {}
         inner = table.table("depth")
         assert inner is not None
@@ -475,7 +312,7 @@ class _Reader:
         table.done()
         return cube
 
-    def scalar(self, table: _Table | None) -> Mapping[str, Fraction]:
+    def scalar(self, table: Table | None) -> Mapping[str, Fraction]:
         assert table is not None
         times = {"cycle": 1 / self.clock, "": table.number("default_ns", scale=_NS)}
         inner = table.table("operation_ns", needed=False)

@@ -201,6 +201,9 @@ class Report:
         if path:
             atto["launch"] = path[0].begin
         for step in path:
+            if step.why == "round":  # the launch of a block is no work of its first unit
+                atto["launch"] += self.lowered.handover
+                atto[Unit(int(self.lowered.unit[step.number])).name] -= self.lowered.handover
             atto[Unit(int(self.lowered.unit[step.number])).name] += step.end - step.begin
         return {name: time / ATTO for name, time in atto.items() if time}
 

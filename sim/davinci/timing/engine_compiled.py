@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Instructions", "match", "run"]
+__all__ = ["Instructions", "run"]
 
 #: Queues of a core; number 0 (unit S) is the program queue itself.
 QUEUES = 8
@@ -24,54 +24,6 @@ _SET, _WAIT, _BARRIER, _BARRIER_ALL = 1, 2, 3, 4
 
 # Phases of a queue's transfer: none, in its initialisation, on the bus.
 _IDLE, _COMING, _MOVING = 0, 1, 2
-
-
-def match(kind, flag, flags):
-    """Match the n-th wait for each flag with its n-th set (Tang 2024, eq. 2.3).
-
-    Parameters
-    ----------
-    kind : (n,) ndarray of int8
-        Values of ``Kind``.
-    flag : (n,) ndarray of int64
-        The number of the flag that an instruction sets or waits for; ignored for other
-        instructions.
-    flags : int
-        The number of flags.
-
-    Returns
-    -------
-    need_first, need : ndarray of int64
-        As in ``Lowered``.
-    """
-    n = len(kind)
-    count = np.zeros(flags + 1, np.int64)
-    waits = 0
-    for i in range(n):
-        if kind[i] == _SET:
-            count[flag[i] + 1] += 1
-        elif kind[i] == _WAIT:
-            waits += 1
-    first = np.cumsum(count)
-    sets = np.empty(first[flags], np.int64)
-    filled = first[:-1].copy()
-    for i in range(n):
-        if kind[i] == _SET:
-            sets[filled[flag[i]]] = i
-            filled[flag[i]] += 1
-    taken = first[:-1].copy()
-    need_first = np.empty(n + 1, np.int64)
-    need = np.empty(waits, np.int64)
-    at = 0
-    for i in range(n):
-        need_first[i] = at
-        if kind[i] == _WAIT:
-            f = flag[i]
-            need[at] = sets[taken[f]] if taken[f] < first[f + 1] else -1
-            taken[f] += 1
-            at += 1
-    need_first[n] = at
-    return need_first, need
 
 
 class Instructions(NamedTuple):

@@ -250,7 +250,9 @@ def _conflicts(
         late, early = numbers.flat[i], numbers.flat[j]
         if i < j:
             i, j, late, early, a, b = j, i, early, late, b, a
-        at = (what, early.position, late.position, space.kind[b], space.kind[a])
+        # One barrier removes all hazards between two instructions.
+        kinds = () if what == HAZARD else (space.kind[b], space.kind[a])
+        at = (what, early.position, late.position, *kinds)
         if at in seen:
             continue
         seen.add(at)

@@ -68,7 +68,7 @@ def simulate(
     lowered, streams = lower(program, chip, offsets_s=offsets_s, mmad_periods_s=periods)
     findings = check_lowered(program, lowered, streams) if checks else []
     times = run(lowered, streams, block_bytes=block_bytes)
-    report = Report(program.name, chip, lowered, streams, times, findings)
+    report = Report(program.name, chip, lowered, streams, times, findings, sources=program.sources)
     if cube is not None and program.data and all(f.check != "bounds" for f in findings):
         report.outputs = _data(program, lowered, times, cube)
     return report

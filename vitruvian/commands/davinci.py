@@ -151,6 +151,15 @@ def _add_pictures(group: Any, *, timeline: str = "--trace") -> None:
         help="Draw the timeline as a Gantt chart to this file (.svg, .png).",
     )
     group.add_argument(
+        "--lines",
+        nargs="?",
+        type=at_least(1),
+        const=10,
+        metavar="N",
+        help="Print the N lines of the source that the total time depends on most, with their "
+        "counts, times and bytes (N is 10 if it is not given).",
+    )
+    group.add_argument(
         "--timeline", action="store_true", help="Print a line that shows when each unit is busy."
     )
 
@@ -298,7 +307,7 @@ def _output(options: argparse.Namespace, report: "Report") -> Console:
     from vitruvian.sim.davinci.report.trace import gantt, timeline, write_trace
 
     console = _console(options)
-    console.print(report.text(), markup=False, soft_wrap=True)
+    console.print(report.text(options.lines or 0), markup=False, soft_wrap=True)
     if options.timeline:
         console.print(timeline(report), markup=False, soft_wrap=True)
     if options.trace:

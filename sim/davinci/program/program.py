@@ -210,6 +210,8 @@ class Program:
     prints : list of (str, str)
         The core and the text of every ``printf`` of a kernel in CCE C, in the order in which the
         cores ran.
+    sources : dict of str to str
+        The source texts of a kernel in CCE C by file name, for reports by line.
     """
 
     def __init__(self, chip: Chip, name: str = "kernel") -> None:
@@ -221,6 +223,7 @@ class Program:
         self.data: dict[str, np.ndarray] = {}
         self.cores: dict[tuple[str, int], Core] = {}
         self.prints: list[tuple[str, str]] = []
+        self.sources: dict[str, str] = {}
         self.gm_bytes: int = 0
 
     def __len__(self) -> int:

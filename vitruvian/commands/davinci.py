@@ -151,6 +151,13 @@ def _add_pictures(group: Any, *, timeline: str = "--trace") -> None:
         help="Draw the timeline as a Gantt chart to this file (.svg, .png).",
     )
     group.add_argument(
+        "--csv",
+        type=output_path(folder=True),
+        metavar="FOLDER",
+        help="Write the counters of each core into this folder, as tables with the columns of "
+        "msprof (op_summary.csv, PipeUtilization.csv, Memory.csv, …).",
+    )
+    group.add_argument(
         "--lines",
         nargs="?",
         type=at_least(1),
@@ -304,6 +311,7 @@ def _check_outputs(options: argparse.Namespace) -> None:
 
 def _output(options: argparse.Namespace, report: "Report") -> Console:
     """Print the report, write the trace and the chart, and return the console."""
+    from vitruvian.sim.davinci.report.counting import write_counters
     from vitruvian.sim.davinci.report.trace import gantt, timeline, write_trace
 
     console = _console(options)
@@ -319,6 +327,9 @@ def _output(options: argparse.Namespace, report: "Report") -> Console:
             with io.TextIOWrapper(packed, "utf-8") as text:  # pyright: ignore[reportArgumentType]
                 count = write_trace(report, text)
         console.print(f"{options.trace}: {count:,} events, for ui.perfetto.dev", markup=False)
+    if options.csv:
+        for path in write_counters(report, options.csv):
+            console.print(str(path), markup=False)
     if options.gantt:
         gantt(report, options.gantt)
         console.print(options.gantt, markup=False)

@@ -22,6 +22,7 @@ from vitruvian.commands.cce import (
     macros,
     printable,
 )
+from vitruvian.commands.cce_arrays import Expected, expectations
 from vitruvian.commands.options import (
     GRAPH_PROBLEMS,
     add_chip,
@@ -379,7 +380,9 @@ def _cce(options: argparse.Namespace) -> int:
             for kind in kinds
         }
         kernel = kernels[kinds[0]]
-        arguments = kernel_arguments(kernel.parameters, options.arg)
+        arguments = kernel_arguments(kernel.parameters, options.arg, seed=options.seed)
+        tolerances = {"rtol": options.rtol, "atol": options.atol}
+        expected = expectations(options.expect, kernel.parameters, arguments, **tolerances)
         settings: dict[str, Any] = {"blocks": options.blocks, "limit": options.steps}
         if len(kinds) > 1:
             program = build_mixed(kernels, chip, arguments, **settings)
@@ -400,11 +403,27 @@ def _cce(options: argparse.Namespace) -> int:
         shown = " ".join(f"{x:g}" for x in flat[:8].tolist())
         dots = " …" if flat.size > 8 else ""
         console.print(f"{name} ({flat.size:,} {array.dtype}): {shown}{dots}", markup=False)
+    results = [(e, *_compared(e, report)) for e in expected]
+    for _, _, line in results:
+        console.print(line, markup=False, soft_wrap=True)
     if options.out:
         with open_whole(options.out) as file:
             np.savez(file, **report.outputs)  # pyright: ignore[reportArgumentType]
         console.print(str(Path(options.out)), markup=False)
     if options.json:
         prints = [{"core": core, "text": text} for core, text in program.prints]
-        write_json(options.json, {"cube": options.cube, **report.as_dict(), "prints": prints})
-    return 1 if report.findings else 0
+        figures = {"cube": options.cube, **report.as_dict(), "prints": prints}
+        figures["expect"] = [
+            {"name": e.name, "file": e.file, "elements": e.values.size, "differ": differ}
+            for e, differ, _ in results
+        ]
+        write_json(options.json, figures)
+    return 1 if report.findings or any(differ for _, differ, _ in results) else 0
+
+
+def _compared(expected: Expected, report: "Report") -> tuple[int, str]:
+    """Return the number of elements that differ from those expected, and a line that says so."""
+    if expected.name in report.outputs:
+        return expected.compare(report.outputs[expected.name])
+    missing = "data not computed: see what the checks found"
+    return expected.values.size, f"{expected.name}: not compared with {expected.file}: {missing}"

@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -346,7 +347,9 @@ def _console(options: argparse.Namespace) -> Console:
 
 def _show_prints(console: Console, program: Any) -> None:
     """Print the output of a kernel's ``printf``, with the name of the core on each line."""
-    for core, text in program.prints:
+    # Texts that follow each other belong to one line until one of them ends it.
+    for core, texts in groupby(program.prints, lambda pair: pair[0]):
+        text = "".join(text for _, text in texts)
         for line in text.removesuffix("\n").split("\n"):
             console.print(f"{core}: {printable(line)}", markup=False, soft_wrap=True)
 

@@ -10,7 +10,7 @@ from vitruvian.sim.davinci.isa.instruction import Instruction
 from vitruvian.sim.davinci.isa.lanes import ALL, lanes_of, prefix
 from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, Span, View
 from vitruvian.sim.davinci.isa.vector import PAIR_BYTES, PATTERNS, SORTED
-from vitruvian.sim.davinci.program.vector import Vector
+from vitruvian.sim.davinci.program.vector import MAX_REPEAT, Vector
 
 __all__ = ["GatherSort"]
 
@@ -190,17 +190,29 @@ class GatherSort(Vector):
     ) -> Instruction:
         """Fill a block of 32 bytes of dst with each of 8 elements of src, in every repeat.
 
+        There is no mask. All elements are read before any block is written.
+
         Parameters
         ----------
         dst : View
             Only its first byte is used; its dtype is that of ``src``.
         src : View
-            Elements that follow each other, 8 for each repeat.
+            Elements of 2 or 4 bytes that follow each other, 8 for each repeat.
         repeat : int
+            1 … 255.
         dst_block_stride, dst_repeat_stride : int
             Blocks of 32 bytes from block to block, and from repeat to repeat.
+
+        Raises
+        ------
+        ProgramError
+            If the core has no vector unit, or the repeat or the size of an element is not allowed.
         """
         width = src.itemsize
+        if width not in (2, 4):
+            self.fail(f"elements of vbrcb must have 2 or 4 bytes, not {width} ({src.dtype})")
+        if not 1 <= repeat <= MAX_REPEAT:
+            self.fail(f"repeat of vbrcb must be 1 … {MAX_REPEAT}, not {repeat}")
         strides = (dst_repeat_stride * BLOCK_BYTES, dst_block_stride * BLOCK_BYTES, width)
         shape = (repeat, 8, BLOCK_BYTES // width)
         target = View(dst.buffer, dst.offset, src.dtype, shape, strides, dst.name)

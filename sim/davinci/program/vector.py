@@ -8,11 +8,13 @@ Block and repeat strides are in blocks of 32 bytes.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, TypedDict
+from typing import Any, NoReturn, TypedDict
+
+import numpy as np
 
 from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Unit, Work
 from vitruvian.sim.davinci.isa.lanes import ALL, lane_spans, lanes_of, prefix
-from vitruvian.sim.davinci.isa.operands import REPEAT_BYTES, Span, View
+from vitruvian.sim.davinci.isa.operands import DTYPES, REPEAT_BYTES, Span, View
 from vitruvian.sim.davinci.isa.vector import VECTOR_OPS
 from vitruvian.sim.davinci.program.builder import Builder
 
@@ -86,8 +88,8 @@ class Vector(Builder):
         Raises
         ------
         ProgramError
-            If the core has no vector unit, or the repeat, the mask, the views, or the name of a
-            field is not allowed.
+            If the core has no vector unit, or the repeat, the mask, the views, the name of a field,
+            or a scalar is not allowed.
         """
         instructions = self._lanewise(op, operands, repeat, mask, strides or {}, fields)
         self.instructions.extend(instructions)
@@ -104,7 +106,12 @@ class Vector(Builder):
     ) -> list[Instruction]:
         """Return the instructions that ``vector`` appends."""
         self._check_unit(op)
-        lanes = lanes_of(*operands.values())
+        try:
+            lanes = lanes_of(*operands.values())
+        except AttributeError:  # an operand is no view
+            self._refuse_operand(op, operands)
+        if "scalar" in fields:
+            self._check_scalar(op, fields["scalar"], next(reversed(operands.values())).dtype)
         if repeat is None:
             if mask != ALL or strides:
                 self.fail(f"{op} must have a repeat if it has a mask or strides")
@@ -119,6 +126,27 @@ class Vector(Builder):
             self._one(op, views, lanes, count, enabled, strides, fields)
             for views, count, enabled in pieces
         ]
+
+    def _refuse_operand(self, op: str, operands: dict[str, View]) -> NoReturn:
+        name, wrong = next((n, v) for n, v in operands.items() if not isinstance(v, View))
+        scalar = op + "s"
+        takes = scalar in VECTOR_OPS and isinstance(wrong, int | float)
+        hint = f" ({scalar} takes a scalar)" if takes else ""
+        self.fail(f"{name} of {op} must be a View{hint}, not {wrong!r}")
+
+    def _check_scalar(self, op: str, scalar: Any, dtype: str) -> None:
+        """Refuse a scalar that is no number, or no integer in the range of an integer dtype."""
+        kind = DTYPES[dtype].kind
+        # NumPy's numbers have the method too; an array with one element is not a number here.
+        is_number = hasattr(scalar, "__float__") and not getattr(scalar, "shape", ())
+        if not is_number or isinstance(scalar, str | bytes):
+            self.fail(f"scalar of {op} must be a number, not {scalar!r}")
+        if kind == "f" or dtype == "bf16":
+            return
+        limits = np.iinfo(DTYPES[dtype])
+        if scalar != scalar or not limits.min <= scalar <= limits.max or scalar != int(scalar):
+            allowed = f"an integer from {limits.min} to {limits.max}"
+            self.fail(f"scalar of {op} must be {allowed} for {dtype}, not {scalar!r}")
 
     def _check_unit(self, op: str) -> None:
         if Unit.V not in self.units:

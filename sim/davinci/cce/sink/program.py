@@ -112,7 +112,7 @@ class ProgramSink(SinkContext):
         return self._elements("a scalar load", source, 1, position)[0]
 
     def peek(self, source: Address, count: int, position: Place) -> list[int | float]:
-        """Return elements as they are in program order; this is no instruction and takes no time."""
+        """Return elements as they are in program order, without an instruction or any time."""
         return self._elements("a dump", source, count, position)
 
     def _elements(

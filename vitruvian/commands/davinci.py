@@ -35,6 +35,7 @@ from vitruvian.commands.options import (
 )
 from vitruvian.errors import UserError
 from vitruvian.files import open_whole, output_path
+from vitruvian.progress import Progress
 from vitruvian.validate import one_of
 
 if TYPE_CHECKING:
@@ -232,7 +233,8 @@ def run(options: argparse.Namespace) -> int:
         settings = {"cores": options.cores, "seed": options.seed, "tiling": options.tiling}
         most = replace(MOST, products=_PRODUCTS.get(options.cube, MOST.products))
         settings |= {"data": options.cube != "none", "most": most}
-        instance = KERNELS[name].build(options.size, chip=chip, **settings)
+        with _progress(f"building {name}"):
+            instance = KERNELS[name].build(options.size, chip=chip, **settings)
         if options.cube in ("rtl", "fast") and not _multiplies(instance.program):
             raise UserError(
                 f"--cube must be golden or none for {name}, which has no product, "
@@ -262,7 +264,13 @@ def _simulated(options: argparse.Namespace, program: Any) -> "Report":
     from vitruvian.sim.davinci import simulate
 
     cube = None if options.cube == "none" else options.cube
-    return simulate(program, cube=cube, checks=not options.no_checks)
+    with _progress("simulating") as progress:
+        return simulate(program, cube=cube, checks=not options.no_checks, progress=progress)
+
+
+def _progress(task: str) -> Progress:
+    """Return a bar that appears on a terminal if the work takes more than two seconds."""
+    return Progress(task, lines=False, counts=False, after_s=2.0)
 
 
 def _show(options: argparse.Namespace, instance: "KernelInstance") -> int:
@@ -285,7 +293,8 @@ def _show(options: argparse.Namespace, instance: "KernelInstance") -> int:
     elif not report.outputs:
         console.print("data not computed: see what the checks found")
     else:
-        count, wrong = instance.compare(report.outputs)
+        with _progress("computing the golden result"):
+            count, wrong = instance.compare(report.outputs)
         figures |= {"elements": count, "differ": wrong}
         console.print(f"{count:,} elements compared with golden: {wrong:,} differ")
         # The products of ``fast`` are rounded in another order, so they may differ from golden.
@@ -387,10 +396,11 @@ def _cce(options: argparse.Namespace) -> int:
         tolerances = {"rtol": options.rtol, "atol": options.atol}
         expected = expectations(options.expect, kernel.parameters, arguments, **tolerances)
         settings: dict[str, Any] = {"blocks": options.blocks, "limit": options.steps}
-        if len(kinds) > 1:
-            program = build_mixed(kernels, chip, arguments, **settings)
-        else:
-            program, _ = build(kernel, chip, arguments, kind=kinds[0], **settings)
+        with _progress(f"running {kernel.name}"):
+            if len(kinds) > 1:
+                program = build_mixed(kernels, chip, arguments, **settings)
+            else:
+                program, _ = build(kernel, chip, arguments, kind=kinds[0], **settings)
     except (ValueError, OSError, Deadlock) as error:
         raise UserError(str(error)) from None
     try:

@@ -71,6 +71,7 @@ class Functional:
             self._product = CUBES[cube]()
         else:
             raise ValueError(f"cube must be one of {', '.join(CUBES)} or a function, not {cube!r}")
+        tell_on_terminal()
         self.gm = np.zeros(program.gm_bytes, np.uint8)
         for name, data in program.data.items():
             view = program.tensors[name]

@@ -309,7 +309,7 @@ def _check_outputs(options: argparse.Namespace) -> None:
     taken: dict[Path, str] = {}
     # The option for the timeline is --trace in two commands and --out in the command trace.
     names = {"trace": "out"} if options.command == "trace" else {}
-    for attribute in ("json", "out", "trace", "gantt"):
+    for attribute in ("json", "out", "trace", "gantt", "csv"):
         name, text = names.get(attribute, attribute), getattr(options, attribute, None)
         path = Path(text).resolve() if text and text != "-" else None
         # A device such as /dev/null may receive several outputs.

@@ -44,7 +44,7 @@ __all__ = [
 NOT_AVAILABLE = "N/A"
 
 #: A row of a file: numbers and texts by the names of columns; None for N/A.
-Row = dict[str, float | int | str | None]
+Row = dict[str, Any]
 
 #: The names of the units in the columns of msprof op, and in those of op_summary.
 UNIT_NAMES = {

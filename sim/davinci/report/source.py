@@ -7,17 +7,17 @@ from collections.abc import Mapping
 
 __all__ = ["Sources"]
 
-#: A function with its first and last line, from 1.
-Extent = tuple[int, int, str]
-
 #: A word, its parameters in brackets, and the brace that opens its body. The lengths are bounded,
 #: so that a long text without a brace costs linear time.
 _C_FUNCTION = re.compile(
     r"\b([A-Za-z_]\w{0,99})\s{0,9}\([^;{}()]{0,2000}\)\s{0,9}(?:const\s{0,9})?\{"
 )
 _NO_FUNCTION = frozenset(("if", "for", "while", "switch", "catch"))
-#: Comments, strings and characters of C, in which brackets have no meaning.
-_C_BLANK = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
+#: Comments, strings and characters of C, in which brackets have no meaning. One that is not closed
+#: reaches to the end of the text or of the line, so that no text is searched twice.
+_C_BLANK = re.compile(
+    r"//[^\n]*|/\*(?:.*?\*/|.*)|\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n])*'?", re.DOTALL
+)
 
 
 class Sources:
@@ -32,7 +32,7 @@ class Sources:
 
     def __init__(self, texts: Mapping[str, str] | None = None) -> None:
         self._lines = {name: text.split("\n") for name, text in (texts or {}).items()}
-        self._extents: dict[str, list[Extent]] = {}
+        self._functions: dict[str, dict[int, str]] = {}  # names by line
 
     def line(self, file: str, number: int) -> str:
         """Return a line without the white space around it; "" if it cannot be read."""
@@ -41,11 +41,10 @@ class Sources:
 
     def function(self, file: str, number: int) -> str:
         """Return the name of the innermost function that contains a line; "" if there is none."""
-        if file not in self._extents:
+        if file not in self._functions:
             text = "\n".join(self._all_lines(file))
-            self._extents[file] = _python(text) if file.endswith(".py") else _c(text)
-        inside = [e for e in self._extents[file] if e[0] <= number <= e[1]]
-        return max(inside, key=lambda e: (e[0], -e[1]))[2] if inside else ""
+            self._functions[file] = _python(text) if file.endswith(".py") else _c(text)
+        return self._functions[file].get(number, "")
 
     def _all_lines(self, file: str) -> list[str]:
         if file not in self._lines:
@@ -53,34 +52,48 @@ class Sources:
         return self._lines[file]
 
 
-def _python(text: str) -> list[Extent]:
+def _python(text: str) -> dict[int, str]:
+    """Return the innermost function of each line that a function contains."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
-        return []
+        return {}
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
-    return [
-        (node.lineno, node.end_lineno or node.lineno, node.name)
-        for node in ast.walk(tree)
-        if isinstance(node, kinds)
-    ]
+    nodes = [node for node in ast.walk(tree) if isinstance(node, kinds)]
+    names: dict[int, str] = {}
+    for node in sorted(nodes, key=lambda node: node.lineno):  # an inner function overwrites
+        names |= dict.fromkeys(range(node.lineno, (node.end_lineno or node.lineno) + 1), node.name)
+    return names
 
 
-def _c(text: str) -> list[Extent]:
-    """Return the functions of a text in C, found by their braces; macros are not expanded."""
+def _c(text: str) -> dict[int, str]:
+    """Return the innermost function of each line, found by braces; macros are not expanded.
+
+    The text may be hostile: the time is linear in its length.
+    """
     blank = _C_BLANK.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
     starts = {m.end() - 1: m for m in _C_FUNCTION.finditer(blank) if m[1] not in _NO_FUNCTION}
-    found: list[Extent] = []
-    opened: list[tuple[int, str]] = []  # first line and name; the name is "" for other braces
+    names: dict[int, str] = {}
+    depths: dict[int, int] = {}  # of the functions in ``names``
+    functions: list[str] = []  # that are open
+    opened: list[bool] = []  # for each open brace, whether it is that of a function
+
+    def mark(first: int, last: int) -> None:
+        for line in range(first, last + 1):
+            if len(functions) > depths.get(line, 0):
+                names[line], depths[line] = functions[-1], len(functions)
+
     line, at = 1, 0
     for brace in re.finditer(r"[{}]", blank):
-        line, at = line + blank.count("\n", at, brace.start()), brace.start()
+        before, line = line, line + blank.count("\n", at, brace.start())
+        at = brace.start()
+        mark(before, line)
         if brace[0] == "{":
-            match = starts.get(brace.start())
-            first = line - match[0].count("\n") if match else line
-            opened.append((first, match[1] if match else ""))
-        elif opened:
-            first, name = opened.pop()
-            if name:
-                found.append((first, line, name))
-    return found
+            match = starts.get(at)
+            opened.append(match is not None)
+            if match is not None:
+                functions.append(match[1])
+                mark(line - match[0].count("\n"), line)
+        elif opened and opened.pop():
+            functions.pop()
+    return names

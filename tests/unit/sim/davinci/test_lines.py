@@ -1,8 +1,6 @@
 """Times and bytes by source line: they add up to those of units, paths and the total."""
 
 import json
-import linecache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -117,8 +115,10 @@ def test_a_hostile_text_cannot_write_to_the_terminal():
     assert "\\x1b[2J\\x07" in shown and "\033" not in shown
 
 
-def test_functions_of_positions():
-    sources = Sources({"k.cce": KERNEL, "bad.py": "def f(:\n", "x.cce": "} { f() { g(1) { }\n"})
+def test_functions_of_positions(tmp_path):
+    texts = {"k.cce": KERNEL, "bad.py": "def f(:\n", "x.cce": "} { f() {\n g(\n1) { }\n } }\n"}
+    sources = Sources(texts)
+    assert [sources.function("x.cce", n) for n in (1, 2, 3, 4, 5)] == ["f", "g", "g", "f", ""]
     assert [sources.function("k.cce", n) for n in (1, 2, 3, 4, 5, 11, 16, 17)] == (
         ["", "load", "load", "load", "k", "k", "k", ""]
     )
@@ -127,9 +127,20 @@ def test_functions_of_positions():
     assert sources.line("/no/such.py", 1) == "" == sources.function("/no/such.py", 1)
     assert str(Position("k.cce", 3)) == "k.cce:3"
     nested = "def outer():\n    def inner():\n        pass\n    return inner\n"
-    path = str(Path(__file__).with_name("nested_source.py"))
-    linecache.cache[path] = (len(nested), None, nested.splitlines(True), path)
-    assert [Sources().function(path, n) for n in (1, 2, 3, 4)] == (
+    path = tmp_path / "nested.py"
+    path.write_text(nested)
+    assert [Sources().function(str(path), n) for n in (1, 2, 3, 4)] == (
         ["outer", "inner", "inner", "outer"]
     )
-    del linecache.cache[path]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["/*" * 300_000, "'\\'" * 200_000, "f() {\n" * 100_000, "f(" * 300_000, "a b " * 150_000],
+    ids=["comments", "characters", "functions", "calls", "words"],
+)
+def test_a_hostile_text_costs_linear_time(text):
+    """Each takes well below a second; with a search that starts again it would be hours."""
+    sources = Sources({"k.cce": text})
+    lines = text.count("\n")
+    assert sources.function("k.cce", lines) == ("f" if lines else "")

@@ -12,6 +12,7 @@ import numpy as np
 from vitruvian.files import write_all
 from vitruvian.sim.davinci.chip.model import ATTO, GM, CoreKind
 from vitruvian.sim.davinci.isa.instruction import Kind, Unit
+from vitruvian.sim.davinci.report.busy import busy_times
 from vitruvian.sim.davinci.report.counters import (
     BANDWIDTHS,
     CUBE_DTYPES,
@@ -60,7 +61,7 @@ class _Core:
 
 def _cores(report: Report) -> list[_Core]:
     lowered, times = report.lowered, report.times
-    took = times.end - times.start
+    took = busy_times(lowered, times)
     cores, number = [], 0
     for c, stream in enumerate(report.streams):
         core = _Core(report.chip.kind(stream.kind), stream.index)

@@ -8,6 +8,7 @@ import numpy as np
 
 from vitruvian.sim.davinci.chip.model import ATTO
 from vitruvian.sim.davinci.isa.instruction import Kind, Position, Unit
+from vitruvian.sim.davinci.report.busy import busy_times
 from vitruvian.sim.davinci.report.source import Sources
 from vitruvian.sim.davinci.timing.engine import Times
 from vitruvian.sim.davinci.timing.lowering import Lowered, Stream
@@ -37,7 +38,8 @@ class SourceLine:
     count : int
         The number of instructions, with flags and barriers.
     busy_s : float
-        Seconds in which these instructions ran, added over units and cores.
+        Seconds in which these instructions ran, added over units and cores; of two that overlap on
+        one unit, the later one counts only from the end of the earlier one.
     waiting_s : float
         Seconds at waits and barriers of this line, added over units and cores.
     critical_s : float
@@ -94,8 +96,7 @@ def source_lines(
         if instr.path and instr.op != "fill":
             moved[i] = instr.work.nbytes
     ran = times.end >= 0
-    took = np.where(ran, times.end - times.start, 0)
-    work = lowered.kind == Kind.NORMAL
+    waited = ran & (lowered.kind != Kind.NORMAL)
 
     def total(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
         # Attoseconds are added as integers: ``np.bincount`` would round them to float64.
@@ -104,8 +105,8 @@ def source_lines(
         return sums
 
     count = np.bincount(place, minlength=len(places))
-    busy, waiting, nbytes = total(took, work), total(took, ~work), total(moved, ran)
-    latest = total(critical, ran)
+    busy, waiting = total(busy_times(lowered, times), ran), total(times.end - times.start, waited)
+    nbytes, latest = total(moved, ran), total(critical, ran)
     on = np.zeros(len(places), np.int64)
     np.bitwise_or.at(on, place, np.left_shift(1, lowered.unit.astype(np.int64)))
     sources = Sources(texts)

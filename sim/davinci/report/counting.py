@@ -67,7 +67,9 @@ def _cores(report: Report) -> list[_Core]:
         core = _Core(report.chip.kind(stream.kind), stream.index)
         part = slice(int(lowered.first[c]), int(lowered.first[c + 1]))
         if lowered.first[c] < lowered.first[c + 1]:
-            core.time = max(int(np.max(times.end[part])) - int(lowered.begin[c]), 0)
+            # The first instruction is issued when the core starts.
+            began = int(times.issued[part][0])
+            core.time = max(int(np.max(times.end[part])) - began, 0)
         for instr in stream.instructions:
             i, number = number, number + 1
             if instr.kind != Kind.NORMAL or times.end[i] < 0:

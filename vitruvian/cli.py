@@ -41,7 +41,7 @@ COMMANDS = {
     "verilog": ("hardware", "write units as Verilog"),
     "units": ("hardware", "list the units that can be generated, with their options"),
     "cells": ("hardware", "list the built-in cells, write them as liberty, or compare them"),
-    "docs": ("hardware", "write the generated parts of docs/units anew"),
+    "docs": ("hardware", "write the generated parts of docs anew"),
 }
 
 

@@ -3,12 +3,12 @@
 import argparse
 import os
 import tempfile
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["open_whole", "output_path", "write_whole"]
+__all__ = ["open_whole", "output_path", "write_all", "write_whole"]
 
 
 def output_path(*suffixes: str, stdout: bool = False, folder: bool = False) -> Callable[[str], str]:
@@ -87,6 +87,32 @@ def write_whole(path: str | Path, data: bytes | str) -> None:
     """
     with open_whole(path) as file:
         file.write(data.encode() if isinstance(data, str) else data)
+
+
+def write_all(texts: Mapping[Path, str]) -> None:
+    """Write several files, all of them or none.
+
+    All contents are written to temporary files before the first file gets its name, so that a full
+    disk or a folder without permission leaves the old files as they were.
+
+    Parameters
+    ----------
+    texts : mapping of Path to str
+        Contents by the names of the files, encoded as UTF-8.
+
+    Raises
+    ------
+    OSError
+        If a file cannot be written.
+    """
+    for path in texts:
+        if path.is_dir():
+            raise IsADirectoryError(21, "it is a folder", str(path))
+    with ExitStack() as stack:
+        for path, text in texts.items():
+            file = stack.enter_context(open_whole(path))
+            file.write(text.encode())
+            file.flush()
 
 
 @contextmanager

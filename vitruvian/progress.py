@@ -1,6 +1,7 @@
 """Progress of a command: a bar on a terminal, and elsewhere a line every ten seconds."""
 
 import sys
+import threading
 import time
 from types import TracebackType
 
@@ -37,6 +38,8 @@ class Progress:
     lines : bool
         If True, print lines if standard error is not a terminal. A command that prints its rows as
         they finish needs no such lines.
+    after_s : float
+        Show nothing before so many seconds have passed, so that short work leaves a terminal alone.
     """
 
     def __init__(
@@ -47,6 +50,7 @@ class Progress:
         bar: bool = True,
         counts: bool = True,
         lines: bool = True,
+        after_s: float = 0.0,
     ):
         self._console = Console(stderr=True)
         self.terminal: bool = self._console.is_terminal
@@ -58,15 +62,30 @@ class Progress:
         self._bar: RichProgress | None = None
         self._task, self._done, self._total, self._note = task, 0, total, ""
         self._began = self._printed = time.monotonic()
+        self._timer = threading.Timer(after_s, self._start) if after_s else None
+        self._lock, self._ended = threading.Lock(), False
 
     def __enter__(self) -> "Progress":
         self._began = self._printed = time.monotonic()
-        if self.terminal:
-            # The bar disappears at the end, so that only results remain on the terminal.
-            self._bar = RichProgress(*self._columns, console=self._console, transient=True)
-            self._line = self._bar.add_task(escape(self._task), total=self._total, note=self._note)
-            self._bar.start()
+        if self.terminal and self._timer is not None:
+            self._timer.daemon = True
+            self._timer.start()
+        elif self.terminal:
+            self._start()
         return self
+
+    def _start(self) -> None:
+        """Draw the bar, unless the work has ended."""
+        with self._lock:
+            if self._ended:
+                return
+            # The bar disappears at the end, so that only results remain on the terminal.
+            bar = RichProgress(*self._columns, console=self._console, transient=True)
+            self._line = bar.add_task(
+                escape(self._task), total=self._total, completed=self._done, note=self._note
+            )
+            bar.start()
+            self._bar = bar
 
     def __exit__(
         self,
@@ -74,8 +93,12 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        with self._lock:
+            self._ended = True
+            if self._timer is not None:
+                self._timer.cancel()
+            if self._bar is not None:
+                self._bar.stop()
 
     def __call__(self, task: str, done: int, total: int) -> None:
         """Show that ``done`` of ``total`` steps are finished and that ``task`` is running."""
@@ -108,16 +131,18 @@ class Progress:
         self._done = self._done if done is None else done
         self._total = self._total if total is None else total
         self._note = self._note if note is None else note
-        if self._bar is not None:
-            self._bar.update(
-                self._line,
-                # Names of tasks may contain brackets, which rich would read as markup.
-                description=escape(self._task),
-                completed=self._done,
-                total=self._total,
-                note=escape(self._note),
-            )
-        elif self._lines and time.monotonic() - self._printed > _PAUSE_S:
+        # The timer's thread may just be drawing the bar with the values of before.
+        with self._lock:
+            if self._bar is not None:
+                self._bar.update(
+                    self._line,
+                    # Names of tasks may contain brackets, which rich would read as markup.
+                    description=escape(self._task),
+                    completed=self._done,
+                    total=self._total,
+                    note=escape(self._note),
+                )
+        if self._lines and time.monotonic() - self._printed > _PAUSE_S:
             self._printed = time.monotonic()
             count = f"[{self._done:,}/{self._total:,}] " if self._total else ""
             text = " ".join(part for part in (self._task, self._note) if part)

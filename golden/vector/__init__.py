@@ -30,6 +30,7 @@ from vitruvian.golden.vector.reductions import largest, pair_sums, smallest, sum
 from vitruvian.golden.vector.selection import (
     CONDITIONS,
     compare,
+    fill_blocks,
     pack,
     select,
     transpose,
@@ -50,6 +51,7 @@ __all__ = [
     "convert",
     "div",
     "exp",
+    "fill_blocks",
     "largest",
     "leaky_relu",
     "ln",

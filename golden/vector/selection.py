@@ -1,4 +1,4 @@
-"""Comparison to a mask, selection by a mask, and transposition of 16 × 16 elements."""
+"""Comparison to a mask, selection by a mask, and elements that change their place."""
 
 import operator
 from collections.abc import Callable
@@ -10,7 +10,19 @@ from numpy.typing import ArrayLike
 from vitruvian.golden.vector.formats import check_same
 from vitruvian.validate import one_of
 
-__all__ = ["CONDITIONS", "compare", "pack", "select", "transpose", "unpack_bits"]
+__all__ = [
+    "BLOCK_BYTES",
+    "CONDITIONS",
+    "compare",
+    "fill_blocks",
+    "pack",
+    "select",
+    "transpose",
+    "unpack_bits",
+]
+
+#: Bytes of a block of the vector unit.
+BLOCK_BYTES = 32
 
 #: Comparisons by name
 CONDITIONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -89,3 +101,25 @@ def transpose(a: ArrayLike) -> np.ndarray:
     if a.shape[-2:] != (16, 16):
         raise ValueError(f"a must be (..., 16, 16), not {a.shape}")
     return np.swapaxes(a, -1, -2).copy()
+
+
+def fill_blocks(a: ArrayLike) -> np.ndarray:
+    """Fill a block of 32 bytes with copies of each element; bit patterns are unchanged.
+
+    Parameters
+    ----------
+    a : (...) array_like, elements of 2 or 4 bytes
+
+    Returns
+    -------
+    (..., E) ndarray of the same type, where E is 32 bytes / the bytes of an element
+
+    Raises
+    ------
+    TypeError
+        If the elements have another size.
+    """
+    a = np.asarray(a)
+    if a.dtype.itemsize not in (2, 4):
+        raise TypeError(f"elements must have 2 or 4 bytes, not {a.dtype.itemsize}")
+    return np.repeat(a[..., None], BLOCK_BYTES // a.dtype.itemsize, axis=-1)

@@ -1,6 +1,6 @@
 """Check a program, time it and compute its data with one call."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from vitruvian.sim.davinci.chip.model import Chip
 from vitruvian.sim.davinci.isa.instruction import Unit
 from vitruvian.sim.davinci.program.program import Program
 from vitruvian.sim.davinci.report.report import Report
+from vitruvian.sim.davinci.timing.compiling import tell_on_terminal
 from vitruvian.sim.davinci.timing.engine import Times, run
 from vitruvian.sim.davinci.timing.lowering import Lowered, lower
 
@@ -26,6 +27,7 @@ def simulate(
     strict: bool = False,
     offsets_s: Mapping[tuple[str, int], float] | None = None,
     block_bytes: int = 0,
+    progress: Callable[[str, int, int], object] | None = None,
 ) -> Report:
     """Run a program on a chip.
 
@@ -50,6 +52,9 @@ def simulate(
         Seconds by which a core starts late, for each core that does.
     block_bytes : int
         The granularity of bus arbitration in bytes, or 0 for none; see ``engine.run``.
+    progress : callable, optional
+        Called with the task that is running, the number of its steps that are finished, and the
+        number of all its steps.
 
     Returns
     -------
@@ -69,12 +74,17 @@ def simulate(
 
         cube = CUBES[cube]()
     periods = _periods(program, chip, cube) if hasattr(cube, "period_s") else None
+    tell_on_terminal()
+    tell = progress or _quiet
+    tell("preparing", 0, 1)
     lowered, streams = lower(program, chip, offsets_s=offsets_s, mmad_periods_s=periods)
+    tell("checking", 0, 1)
     findings = check_lowered(program, lowered, streams, chip=chip, strict=strict) if checks else []
+    tell("timing", 0, 1)
     times = run(lowered, streams, block_bytes=block_bytes)
-    report = Report(program.name, chip, lowered, streams, times, findings)
+    report = Report(program.name, chip, lowered, streams, times, findings, sources=program.sources)
     if cube is not None and program.data and all(f.check != "bounds" for f in findings):
-        report.outputs = _data(program, lowered, times, cube)
+        report.outputs = _data(program, lowered, times, cube, tell)
     return report
 
 
@@ -91,7 +101,21 @@ def _periods(program: Program, chip: Chip, cube: Any) -> dict[int, float]:
     return periods
 
 
-def _data(program: Program, lowered: Lowered, times: Times, cube: Any) -> dict[str, np.ndarray]:
+def _quiet(task: str, done: int, total: int) -> None:
+    """Show no progress."""
+
+
+#: Instructions that are executed between two reports of the progress.
+_REPORTED = 1024
+
+
+def _data(
+    program: Program,
+    lowered: Lowered,
+    times: Times,
+    cube: Any,
+    tell: Callable[[str, int, int], object],
+) -> dict[str, np.ndarray]:
     """Execute the instructions in the order in which they end; return the final tensors."""
     from .semantics import Functional
 
@@ -99,7 +123,9 @@ def _data(program: Program, lowered: Lowered, times: Times, cube: Any) -> dict[s
     cores = [core for core in program if core.instructions]
     core_of = np.repeat(np.arange(len(cores)), np.diff(lowered.first)).tolist()
     first = lowered.first.tolist()
-    for i in np.lexsort((times.start, times.end)).tolist():
+    for done, i in enumerate(np.lexsort((times.start, times.end)).tolist()):
+        if done % _REPORTED == 0:
+            tell("computing data", done, len(lowered))
         core = cores[core_of[i]]
         functional.execute(core, core.instructions[i - first[core_of[i]]])
     return dict(functional.tensors())

@@ -33,6 +33,9 @@ class Recorder:
         self.accesses.append(("store", target, position))
         struct.pack_into(FORMATS[target.dtype], self.buffer(target.space), target.address, value)
 
+    def peek(self, source: Address, count: int, position: Position):
+        return self.values(source.space, source.dtype, count, source.address)
+
     def print(self, text: str, position: Position) -> None:
         self.prints.append(text)
 

@@ -135,3 +135,17 @@ def test_prints_come_before_the_line_on_a_deadlock(tmp_path, capsys):
         assert "aicore 0: before\n" in getattr(printed, shown)
         assert "deadlock" in printed.err.splitlines()[-1]
         assert options == () or printed.out == ""
+
+
+def test_texts_without_an_end_share_a_line(tmp_path, capsys):
+    """Each print was a line of its own."""
+    path = tmp_path / "k.cce"
+    path.write_text("""__global__ __aicore__ void k(__gm__ int32_t *out) {
+    printf("[");
+    for (int i = 0; i < 3; i++) printf("%d ", i);
+    printf("]\\nlast");
+}
+""")
+    assert main(["cce", str(path), "--arg", "out=zeros:8", "--blocks", "2"]) == 0
+    shown = [line for line in capsys.readouterr().out.splitlines() if ": " in line]
+    assert shown[-5:-1] == [f"aicore {c}: {text}" for c in (0, 1) for text in ("[0 1 2 ]", "last")]

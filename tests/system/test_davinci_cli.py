@@ -244,3 +244,25 @@ def test_help_is_in_sentences_with_an_example(command, capsys):
     text = " ".join(capsys.readouterr().out.split())
     assert raised.value.code == 0
     assert f"Example: vitruvian {command} matmul" in text and "default: ascend310)." in text
+
+
+def test_lines_and_counters(tmp_path, capsys):
+    folder = tmp_path / "new" / "counters"
+    words = ["run", "matmul", "--size", "64x64x64", "--lines", "2", "--csv", str(folder)]
+    assert main([*words, "--json", str(tmp_path / "r.json")]) == 0
+    out = capsys.readouterr().out
+    table = out[out.index("source line") :].splitlines()
+    assert "kernels/matmul.py:" in table[1] and "core.copy(" in table[1]
+    assert table[3].startswith("… and ") and str(folder / "Memory.csv") in out
+    rows = json.loads((tmp_path / "r.json").read_text())["lines"]
+    assert rows[0]["critical_s"] >= rows[1]["critical_s"] and rows[0]["function"] == "_load"
+    assert (folder / "op_summary.csv").read_text().startswith("Op Name,OP Type,Task Type,")
+    assert main(["run", "relu", "--lines"]) == 0, "N has a default"
+    assert main(["run", "apsp", "--lines", "3"]) == 2
+    assert "--lines must come with a DaVinci kernel, not with apsp" in capsys.readouterr().err
+    assert main(["run", "relu", "--csv", str(tmp_path / "x"), "--json", str(tmp_path / "x")]) == 2
+    assert "--json and --csv must be two files" in capsys.readouterr().err
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SystemExit):
+        main(["run", "relu", "--csv", str(tmp_path / "file")])
+    assert "--csv: must be a folder that files can be written to" in capsys.readouterr().err

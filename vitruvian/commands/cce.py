@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from vitruvian.commands.options import add_chip, at_least
+from vitruvian.commands.cce_arrays import array_argument, tolerance
+from vitruvian.commands.options import add_chip, add_seed, at_least
 from vitruvian.errors import UserError
 
 __all__ = [
@@ -21,15 +22,13 @@ __all__ = [
 
 DESCRIPTION = """Read a kernel in CCE C, run it on the simulated cores of a chip, and print its
 time, the findings of the checks, its own output, and the first values of its arrays. The exit code
-is 0, or 1 if the checks found something, or 2 for a mistake in the kernel or the arguments."""
+is 0, or 1 if the checks found something or a result is not as expected, or 2 for a mistake in the
+kernel or the arguments."""
 
 EXAMPLE = r"""Example: vitruvian cce sim/kernels/text/softmax.cce --chip ascend910 --blocks 2 \
   --arg x=normal:1024 --arg y=zeros:1024 --arg rows=8 --arg n=128"""
 
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_GENERATED = ("zeros", "normal", "arange")
-_MAX_ELEMENTS = 1 << 28  # of a generated array
-_MAX_BYTES = 4 << 30  # of an array that is read from a file
 
 
 def add_cce_options(parser: argparse.ArgumentParser) -> None:
@@ -84,7 +83,30 @@ def add_cce_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME=VALUE",
         help="Give a parameter this value, once for each: a number; for a pointer a .npy file, "
-        "null, or zeros:N, normal:N or arange:N for N elements of the parameter's type.",
+        "null, or N elements as zeros:N, arange:N, normal:N (mean 0, deviation 1) or uniform:N (-1 "
+        "to 1, or all integers), of the parameter's type or of another, as in normal:fp16:N; a "
+        "random array may end in a seed of its own, as in normal:fp16:N:SEED.",
+    )
+    add_seed(parser, default=0)
+    parser.add_argument(
+        "--expect",
+        action="append",
+        default=[],
+        metavar="NAME=FILE",
+        help="Compare this array, after the kernel has run, with those of a .npy file, bit by bit "
+        "unless a tolerance is given; once for each array. A difference gives exit code 1.",
+    )
+    parser.add_argument(
+        "--rtol",
+        type=tolerance,
+        metavar="R",
+        help="Accept |x - y| up to A + R|y| for a result x and an expected y (with --expect).",
+    )
+    parser.add_argument(
+        "--atol",
+        type=tolerance,
+        metavar="A",
+        help="Accept |x - y| up to A + R|y| for a result x and an expected y (with --expect).",
     )
     parser.add_argument(
         "--steps",
@@ -127,7 +149,9 @@ def folders(texts: Sequence[str]) -> list[Path]:
     return [Path(text) for text in texts]
 
 
-def kernel_arguments(parameters: Sequence[Any], texts: Sequence[str]) -> dict[str, Any]:
+def kernel_arguments(
+    parameters: Sequence[Any], texts: Sequence[str], *, seed: int = 0
+) -> dict[str, Any]:
     """Return the values of all parameters of a kernel by name.
 
     Parameters
@@ -136,6 +160,8 @@ def kernel_arguments(parameters: Sequence[Any], texts: Sequence[str]) -> dict[st
         Parameters of the kernel.
     texts : sequence of str
         Values of ``--arg``, NAME=VALUE.
+    seed : int
+        Seed of the random arrays; each parameter draws its own numbers.
 
     Raises
     ------
@@ -158,11 +184,11 @@ def kernel_arguments(parameters: Sequence[Any], texts: Sequence[str]) -> dict[st
             )
         texts_by_name[name] = value
     values: dict[str, Any] = {}
-    for p in parameters:
+    for number, p in enumerate(parameters):
         if p.name not in texts_by_name:
             kind = f"{p.dtype} *" if p.is_pointer else p.dtype
             raise UserError(f"--arg {p.name}=VALUE must be given ({kind})")
-        values[p.name] = _argument(p, texts_by_name[p.name])
+        values[p.name] = _argument(p, texts_by_name[p.name], (seed, number))
     return values
 
 
@@ -172,7 +198,7 @@ def printable(line: str) -> str:
     return "".join(c if c.isprintable() or c == "\t" else repr(c)[1:-1] for c in line)
 
 
-def _argument(parameter: Any, text: str) -> Any:
+def _argument(parameter: Any, text: str, seed: tuple[int, int]) -> Any:
     """Return the value of a parameter; an array has the parameter's dtype."""
     name = parameter.name
     if not parameter.is_pointer:
@@ -185,48 +211,4 @@ def _argument(parameter: Any, text: str) -> Any:
             kind = "a number" if is_float else "a whole number"
             shown = text if len(text) <= 80 else f"{text[:80]}..."
             raise UserError(f"--arg {name} must be {kind}, not {shown!r}") from None
-    if text == "null":
-        return None
-    kind, _, count = text.partition(":")
-    if kind in _GENERATED:
-        if not re.fullmatch("[0-9]{1,9}", count) or not 0 < int(count) <= _MAX_ELEMENTS:
-            raise UserError(
-                f"--arg {name}={kind}:N must have 1 to {_MAX_ELEMENTS} elements, not {count[:80]!r}"
-            )
-        return _generated(kind, int(count), parameter.dtype)
-    if text.endswith(".npy"):
-        return _loaded(name, text)
-    raise UserError(
-        f"--arg {name} must be a file .npy, zeros:N, normal:N, arange:N or null, not {text!r}"
-    )
-
-
-def _generated(kind: str, count: int, name: str) -> Any:
-    import numpy as np
-
-    from vitruvian.sim.davinci import DTYPES
-
-    dtype = DTYPES.get(name, np.dtype(np.uint8))
-    if kind == "zeros":
-        return np.zeros(count, dtype)
-    if kind == "normal":
-        return np.random.default_rng(0).normal(size=count).astype(dtype)
-    return np.arange(count).astype(dtype)
-
-
-def _loaded(name: str, text: str) -> Any:
-    import numpy as np
-
-    path = Path(text)
-    try:
-        if not path.is_file():
-            raise ValueError("the file does not exist")
-        if path.stat().st_size > _MAX_BYTES:
-            raise ValueError(f"it has more than {_MAX_BYTES} bytes")
-        mapped = np.load(
-            path, mmap_mode="r", allow_pickle=False
-        )  # compares the file's size with the shape in its header
-        return np.array(mapped)
-    except (ValueError, OSError, EOFError, MemoryError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise UserError(f"--arg {name} must be a file .npy, not {text!r}: {reason}") from None
+    return array_argument(name, text, parameter.dtype, seed)

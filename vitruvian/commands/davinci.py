@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from vitruvian.commands.cce import (
     macros,
     printable,
 )
+from vitruvian.commands.cce_arrays import Expected, expectations
 from vitruvian.commands.options import (
     GRAPH_PROBLEMS,
     add_chip,
@@ -33,6 +35,7 @@ from vitruvian.commands.options import (
 )
 from vitruvian.errors import UserError
 from vitruvian.files import open_whole, output_path
+from vitruvian.progress import Progress
 from vitruvian.validate import one_of
 
 if TYPE_CHECKING:
@@ -163,6 +166,22 @@ def _add_pictures(group: Any, *, timeline: str = "--trace") -> None:
         help="Draw the timeline as a Gantt chart to this file (.svg, .png).",
     )
     group.add_argument(
+        "--csv",
+        type=output_path(folder=True),
+        metavar="FOLDER",
+        help="Write the counters of each core into this folder, as tables with the columns of "
+        "msprof (op_summary.csv, PipeUtilization.csv, Memory.csv, …).",
+    )
+    group.add_argument(
+        "--lines",
+        nargs="?",
+        type=at_least(1),
+        const=10,
+        metavar="N",
+        help="Print the N lines of the source that the total time depends on most, with their "
+        "counts, times and bytes (N is 10 if it is not given).",
+    )
+    group.add_argument(
         "--timeline", action="store_true", help="Print a line that shows when each unit is busy."
     )
 
@@ -228,7 +247,8 @@ def run(options: argparse.Namespace) -> int:
         settings = {"cores": options.cores, "seed": options.seed, "tiling": options.tiling}
         most = replace(MOST, products=_PRODUCTS.get(options.cube, MOST.products))
         settings |= {"data": options.cube != "none", "most": most}
-        instance = KERNELS[name].build(options.size, chip=chip, **settings)
+        with _progress(f"building {name}"):
+            instance = KERNELS[name].build(options.size, chip=chip, **settings)
         if options.cube in ("rtl", "fast") and not _multiplies(instance.program):
             raise UserError(
                 f"--cube must be golden or none for {name}, which has no product, "
@@ -258,7 +278,14 @@ def _simulated(options: argparse.Namespace, program: Any) -> "Report":
     from vitruvian.sim.davinci import simulate
 
     cube = None if options.cube == "none" else options.cube
-    return simulate(program, cube=cube, checks=not options.no_checks, strict=options.strict)
+    with _progress("simulating") as progress:
+        checks = not options.no_checks
+        return simulate(program, cube=cube, checks=checks, strict=options.strict, progress=progress)
+
+
+def _progress(task: str) -> Progress:
+    """Return a bar that appears on a terminal if the work takes more than two seconds."""
+    return Progress(task, lines=False, counts=False, after_s=2.0)
 
 
 def _show(options: argparse.Namespace, instance: "KernelInstance") -> int:
@@ -281,7 +308,8 @@ def _show(options: argparse.Namespace, instance: "KernelInstance") -> int:
     elif not report.outputs:
         console.print("data not computed: see what the checks found")
     else:
-        count, wrong = instance.compare(report.outputs)
+        with _progress("computing the golden result"):
+            count, wrong = instance.compare(report.outputs)
         figures |= {"elements": count, "differ": wrong}
         console.print(f"{count:,} elements compared with golden: {wrong:,} differ")
         # The products of ``fast`` are rounded in another order, so they may differ from golden.
@@ -296,7 +324,7 @@ def _check_outputs(options: argparse.Namespace) -> None:
     taken: dict[Path, str] = {}
     # The option for the timeline is --trace in two commands and --out in the command trace.
     names = {"trace": "out"} if options.command == "trace" else {}
-    for attribute in ("json", "out", "trace", "gantt"):
+    for attribute in ("json", "out", "trace", "gantt", "csv"):
         name, text = names.get(attribute, attribute), getattr(options, attribute, None)
         path = Path(text).resolve() if text and text != "-" else None
         # A device such as /dev/null may receive several outputs.
@@ -309,10 +337,11 @@ def _check_outputs(options: argparse.Namespace) -> None:
 
 def _output(options: argparse.Namespace, report: "Report") -> Console:
     """Print the report, write the trace and the chart, and return the console."""
+    from vitruvian.sim.davinci.report.counting import write_counters
     from vitruvian.sim.davinci.report.trace import gantt, timeline, write_trace
 
     console = _console(options)
-    console.print(report.text(), markup=False, soft_wrap=True)
+    console.print(report.text(options.lines or 0), markup=False, soft_wrap=True)
     if options.timeline:
         console.print(timeline(report), markup=False, soft_wrap=True)
     if options.trace:
@@ -324,6 +353,9 @@ def _output(options: argparse.Namespace, report: "Report") -> Console:
             with io.TextIOWrapper(packed, "utf-8") as text:  # pyright: ignore[reportArgumentType]
                 count = write_trace(report, text)
         console.print(f"{options.trace}: {count:,} events, for ui.perfetto.dev", markup=False)
+    if options.csv:
+        for path in write_counters(report, options.csv):
+            console.print(str(path), markup=False)
     if options.gantt:
         gantt(report, options.gantt)
         console.print(options.gantt, markup=False)
@@ -339,7 +371,9 @@ def _console(options: argparse.Namespace) -> Console:
 
 def _show_prints(console: Console, program: Any) -> None:
     """Print the output of a kernel's ``printf``, with the name of the core on each line."""
-    for core, text in program.prints:
+    # Texts that follow each other belong to one line until one of them ends it.
+    for core, texts in groupby(program.prints, lambda pair: pair[0]):
+        text = "".join(text for _, text in texts)
         for line in text.removesuffix("\n").split("\n"):
             console.print(f"{core}: {printable(line)}", markup=False, soft_wrap=True)
 
@@ -373,12 +407,15 @@ def _cce(options: argparse.Namespace) -> int:
             for kind in kinds
         }
         kernel = kernels[kinds[0]]
-        arguments = kernel_arguments(kernel.parameters, options.arg)
+        arguments = kernel_arguments(kernel.parameters, options.arg, seed=options.seed)
+        tolerances = {"rtol": options.rtol, "atol": options.atol}
+        expected = expectations(options.expect, kernel.parameters, arguments, **tolerances)
         settings: dict[str, Any] = {"blocks": options.blocks, "limit": options.steps}
-        if len(kinds) > 1:
-            program = build_mixed(kernels, chip, arguments, **settings)
-        else:
-            program, _ = build(kernel, chip, arguments, kind=kinds[0], **settings)
+        with _progress(f"running {kernel.name}"):
+            if len(kinds) > 1:
+                program = build_mixed(kernels, chip, arguments, **settings)
+            else:
+                program, _ = build(kernel, chip, arguments, kind=kinds[0], **settings)
     except (ValueError, OSError, Deadlock) as error:
         raise UserError(str(error)) from None
     try:
@@ -394,11 +431,27 @@ def _cce(options: argparse.Namespace) -> int:
         shown = " ".join(f"{x:g}" for x in flat[:8].tolist())
         dots = " …" if flat.size > 8 else ""
         console.print(f"{name} ({flat.size:,} {array.dtype}): {shown}{dots}", markup=False)
+    results = [(e, *_compared(e, report)) for e in expected]
+    for _, _, line in results:
+        console.print(line, markup=False, soft_wrap=True)
     if options.out:
         with open_whole(options.out) as file:
             np.savez(file, **report.outputs)  # pyright: ignore[reportArgumentType]
         console.print(str(Path(options.out)), markup=False)
     if options.json:
         prints = [{"core": core, "text": text} for core, text in program.prints]
-        write_json(options.json, {"cube": options.cube, **report.as_dict(), "prints": prints})
-    return 1 if report.findings else 0
+        figures = {"cube": options.cube, **report.as_dict(), "prints": prints}
+        figures["expect"] = [
+            {"name": e.name, "file": e.file, "elements": e.values.size, "differ": differ}
+            for e, differ, _ in results
+        ]
+        write_json(options.json, figures)
+    return 1 if report.findings or any(differ for _, differ, _ in results) else 0
+
+
+def _compared(expected: Expected, report: "Report") -> tuple[int, str]:
+    """Return the number of elements that differ from those expected, and a line that says so."""
+    if expected.name in report.outputs:
+        return expected.compare(report.outputs[expected.name])
+    missing = "data not computed: see what the checks found"
+    return expected.values.size, f"{expected.name}: not compared with {expected.file}: {missing}"

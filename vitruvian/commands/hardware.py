@@ -257,8 +257,10 @@ def _units(options: argparse.Namespace) -> int:
 
 def _docs(options: argparse.Namespace) -> int:
     from vitruvian.flows import docs, notebooks
+    from vitruvian.sim.davinci import reference
 
     stale = docs.update(check=options.check)
+    stale += reference.update(check=options.check)
     stale += notebooks.update(docs.FOLDER.parent / "tutorials", check=options.check)
     for path in stale:
         print(f"{'out of date' if options.check else 'wrote'}: {path.name}")

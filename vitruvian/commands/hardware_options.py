@@ -277,7 +277,7 @@ _COMMANDS = {
         (_add_cells_options, _add_json),
     ),
     "docs": (
-        "Regenerate the generated parts of docs/units.",
+        "Regenerate the generated parts of docs/units, and the generated pages of docs/api.",
         "--check",
         (_add_docs_options,),
     ),

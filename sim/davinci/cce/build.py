@@ -71,6 +71,7 @@ def build(
         If the arguments do not fit, or the kernel makes a mistake (with its position).
     """
     program = Program(chip, kernel.name, blocks=blocks)
+    program.sources |= kernel.sources
     values = _values(program, kernel, arguments)
     functional = Functional(program, cube) if execute else None
     scheduler, tasks = Scheduler(), []
@@ -127,6 +128,8 @@ def build_mixed(
     if any(k.parameters != first.parameters for k in kernels.values()):
         raise ValueError("kernels must all have the same parameters")
     program = Program(chip, first.name, blocks=blocks)
+    for kernel in kernels.values():
+        program.sources |= kernel.sources
     values = _values(program, first, arguments)
     functional = Functional(program, "fast")
     scheduler, tasks = Scheduler(), []

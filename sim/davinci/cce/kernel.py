@@ -55,6 +55,8 @@ class Kernel:
         The compiled source.
     function : Function
         The compiled entry function.
+    sources : mapping of str to str
+        The texts of the source file and of the files that it includes, by their names in messages.
     """
 
     name: str
@@ -62,6 +64,7 @@ class Kernel:
     parameters: tuple[Parameter, ...]
     unit: TranslationUnit
     function: Function
+    sources: Mapping[str, str]
 
     def run(
         self,
@@ -195,9 +198,10 @@ def read(
         If the text contains a mistake; the message is one line that begins with the position.
     """
     folders = {"directory": directory, "include_path": include_path}
+    sources = {file: text}
     try:
         with deep_stack():
-            tree = parse(text, file, entry=entry, defines=defines, **folders)
+            tree = parse(text, file, entry=entry, defines=defines, texts=sources, **folders)
             unit = TranslationUnit(tree)
             function = unit.function(tree.entry)
     except RecursionError:
@@ -205,7 +209,7 @@ def read(
     if function is None:
         raise CceError(Position(file, 1), f"{tree.entry} must be the name of a function")
     parameters = tuple(_parameter(name, type) for name, type in function.parameters)
-    return Kernel(tree.entry, file, parameters, unit, function)
+    return Kernel(tree.entry, file, parameters, unit, function, sources)
 
 
 def _parameter(name: str, type: Type) -> Parameter:

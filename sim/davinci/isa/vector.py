@@ -389,7 +389,7 @@ def _irregular() -> tuple[VectorOp, ...]:
             ),
             kernel="broadcast",
             meaning="fill a block of dst with each of 8 elements of src",
-            dtypes=_ANY,
+            dtypes="fp16 fp32 bf16 int16 uint16 int32 uint32",
             pointers=("dst:UB<T> src:UB<T> dst_blk:0..65535 dst_rep:0..65535 repeat:0..255",),
             **no_word,
         ),

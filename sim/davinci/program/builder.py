@@ -80,7 +80,13 @@ class Builder:
         return self._new(unit, op, kind, operands, fields, reads, writes, path, work)
 
     def append(self, instr: Instruction) -> Instruction:
-        """Append an instruction that ``make`` returned, and return it."""
+        """Append an instruction that ``make`` returned, and return it.
+
+        Parameters
+        ----------
+        instr : Instruction
+            The instruction.
+        """
         self.instructions.append(instr)
         return instr
 
@@ -97,7 +103,18 @@ class Builder:
         path: str = "",
         work: Work | None = None,
     ) -> Instruction:
-        """Make an instruction as ``make`` does, append it, and return it."""
+        """Make an instruction as ``make`` does, append it, and return it.
+
+        Parameters
+        ----------
+        unit, op, kind, operands, fields, reads, writes, path, work
+            As ``make`` takes them.
+
+        Raises
+        ------
+        ProgramError
+            As for ``make``.
+        """
         instr = self._new(unit, op, kind, operands, fields, reads, writes, path, work)
         self.instructions.append(instr)
         return instr
@@ -137,7 +154,18 @@ class Builder:
         )
 
     def fail(self, message: str) -> NoReturn:
-        """Raise a ``ProgramError`` at the line of the kernel that is being built."""
+        """Raise a ``ProgramError`` at the line of the kernel that is being built.
+
+        Parameters
+        ----------
+        message : str
+            One line, which follows the file and the line.
+
+        Raises
+        ------
+        ProgramError
+            Always.
+        """
         raise ProgramError(f"{self.position or _caller()}: {message}")
 
     def _refuse(self, op: str, operands: Mapping[str, View], fields: Mapping[str, Any]) -> NoReturn:

@@ -52,7 +52,13 @@ class GatherSort(Vector):
             Blocks of 32 bytes from repeat to repeat.
         runs : iterable of (first byte, bytes), optional
             Bytes of UB that the offsets refer to; by default all of ``src``.
+
+        Raises
+        ------
+        ProgramError
+            If the core has no vector unit, or the repeat is not 1 … 255.
         """
+        self._check_repeat("vgather", repeat)
         lanes = lanes_of(dst)
         mask = prefix(lanes) if mask == ALL else mask
         read = (src.span,) if runs is None else tuple(Span(src.buffer, *run) for run in runs)
@@ -149,8 +155,14 @@ class GatherSort(Vector):
         src1 : View
             Indices, uint32.
         repeat : int
-            Number of groups.
+            Number of groups, 1 … 255.
+
+        Raises
+        ------
+        ProgramError
+            If the core has no vector unit, or the repeat is not 1 … 255.
         """
+        self._check_repeat("vbitsort", repeat)
         count = repeat * SORTED
         views = {"dst": dst, "src": src, "src1": src1}
         reads = tuple(Span(v.buffer, v.offset, count * v.itemsize) for v in (src, src1))
@@ -168,8 +180,14 @@ class GatherSort(Vector):
         src : View
             The first list; its buffer is that of all lists.
         lists : sequence of (first byte, pairs)
+            Place of each list in the buffer, and its number of pairs.
         repeat : int
             Each further repeat begins where the lists of the previous repeat end.
+
+        Raises
+        ------
+        ProgramError
+            If the core has no vector unit.
         """
         total = sum(length for _, length in lists)
         levels = ((repeat, total * PAIR_BYTES),)
@@ -190,17 +208,28 @@ class GatherSort(Vector):
     ) -> Instruction:
         """Fill a block of 32 bytes of dst with each of 8 elements of src, in every repeat.
 
+        There is no mask. All elements are read before any block is written.
+
         Parameters
         ----------
         dst : View
             Only its first byte is used; its dtype is that of ``src``.
         src : View
-            Elements that follow each other, 8 for each repeat.
+            Elements of 2 or 4 bytes that follow each other, 8 for each repeat.
         repeat : int
+            1 … 255.
         dst_block_stride, dst_repeat_stride : int
             Blocks of 32 bytes from block to block, and from repeat to repeat.
+
+        Raises
+        ------
+        ProgramError
+            If the core has no vector unit, or the repeat or the size of an element is not allowed.
         """
         width = src.itemsize
+        if width not in (2, 4):
+            self.fail(f"elements of vbrcb must have 2 or 4 bytes, not {width} ({src.dtype})")
+        self._check_repeat("vbrcb", repeat)
         strides = (dst_repeat_stride * BLOCK_BYTES, dst_block_stride * BLOCK_BYTES, width)
         shape = (repeat, 8, BLOCK_BYTES // width)
         target = View(dst.buffer, dst.offset, src.dtype, shape, strides, dst.name)
@@ -226,7 +255,13 @@ class GatherSort(Vector):
         repeat : int
         dst_repeat_stride, src_repeat_stride : int
             Blocks of 32 bytes from repeat to repeat of each row.
+
+        Raises
+        ------
+        ProgramError
+            If the core has no vector unit, or the repeat is not 1 … 255.
         """
+        self._check_repeat("vnchwconv", repeat)
         fields = {
             "dst": tuple(dst),
             "src": tuple(src),

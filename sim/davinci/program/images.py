@@ -40,6 +40,7 @@ class Images(Moves, Vector):
         src : View
             The image; C0 is 32 bytes of its dtype.
         patches : Patches
+            Sizes of the image and of the kernel, stride, padding and dilation.
         repeat : int, optional
             Number of fractals; by default as many as ``dst`` holds.
         position, kernel_position, channel, mode, pad_value

@@ -71,9 +71,11 @@ class Moves(Builder):
         burst_bytes : int, optional
             Bytes of a burst.
         dst_stride, src_stride : int
+            Bytes from burst to burst, between their first bytes.
         atomic : str
             Dtype of the elements that are combined with those of dst; "" to replace those.
         atomic_operation : {"add", "max", "min"}
+            How they are combined.
 
         Raises
         ------
@@ -198,6 +200,11 @@ class Moves(Builder):
             Bytes from fractal to fractal; that of src may be 0 or negative.
         transpose : bool
             If True, transpose each fractal, which must have elements of 16 bits.
+
+        Raises
+        ------
+        ProgramError
+            If the repeat is below 1, or the chip has no such path.
         """
         repeat = dst.nbytes // FRACTAL_BYTES if repeat is None else repeat
         if repeat < 1:
@@ -237,6 +244,11 @@ class Moves(Builder):
             Bytes from square to square.
         dst_fractal_stride : int
             Bytes from the first fractal of a square to its second in dst.
+
+        Raises
+        ------
+        ProgramError
+            If the chip has no such path.
         """
         fields = {
             "repeat": repeat,
@@ -253,7 +265,15 @@ class Moves(Builder):
         return self._move("load", dst, src, fields, (reads,), (writes,), nbytes, count)
 
     def fill(self, dst: View, value: float = 0) -> Instruction:
-        """Fill a view of L0A, L0B or L1 with a value; this takes as long as a load of its bytes."""
+        """Fill a view of L0A, L0B or L1 with a value; this takes as long as a load of its bytes.
+
+        Parameters
+        ----------
+        dst : View
+            The elements that get the value.
+        value : float
+            The value, which is rounded to the dtype.
+        """
         # No path leads from a register, so a fill has the time of the path from the usual source.
         unit, path = Unit.MTE1, f"L1->{dst.buffer}"
         if path not in self.chip.routes:
@@ -315,6 +335,7 @@ class Moves(Builder):
         atomic : str
             Dtype of the elements that are combined with those of dst; "" to replace those.
         atomic_operation : {"add", "max", "min"}
+            How they are combined.
 
         Raises
         ------

@@ -69,6 +69,17 @@ class Core(VectorMethods, GatherSort, Images):
     ) -> View:
         """Allocate a tensor in a buffer of this core, behind those allocated before.
 
+        Parameters
+        ----------
+        buffer : str
+            Name of the buffer, such as "UB" or "L1".
+        shape : int or tuple of int
+            Numbers of elements along the axes; the last axis is contiguous.
+        dtype : str
+            A key of ``DTYPES``.
+        name : str
+            Name in messages.
+
         Raises
         ------
         ProgramError
@@ -92,7 +103,26 @@ class Core(VectorMethods, GatherSort, Images):
     def view(
         self, buffer: str, offset: int, shape: int | tuple[int, ...], dtype: str, name: str = ""
     ) -> View:
-        """Return a tensor at any place of a buffer; only the checks find an invalid place."""
+        """Return a tensor at any place of a buffer; only the checks find an invalid place.
+
+        Parameters
+        ----------
+        buffer : str
+            Name of the buffer.
+        offset : int
+            First byte in the buffer.
+        shape : int or tuple of int
+            Numbers of elements along the axes; the last axis is contiguous.
+        dtype : str
+            A key of ``DTYPES``.
+        name : str
+            Name in messages.
+
+        Raises
+        ------
+        ProgramError
+            If there is no such dtype.
+        """
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
         if dtype not in DTYPES:
             self.fail(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
@@ -101,11 +131,35 @@ class Core(VectorMethods, GatherSort, Images):
     # Synchronisation.
 
     def set_flag(self, source: Unit, target: Unit, register: int) -> None:
-        """Set a flag on ``source`` after all its earlier work; ``target`` may wait for it."""
+        """Set a flag on ``source`` after all its earlier work; ``target`` may wait for it.
+
+        Parameters
+        ----------
+        source, target : Unit
+            Two different units of the core.
+        register : int
+            Number of the event register, from 0; the chip says how many there are.
+
+        Raises
+        ------
+        ProgramError
+            If the core lacks a unit, the units are the same, or there is no such register.
+        """
         self._flag("set_flag", Kind.SET, source, source, target, register)
 
     def wait_flag(self, source: Unit, target: Unit, register: int) -> None:
-        """Make ``target`` wait for the matching set_flag of ``source``."""
+        """Make ``target`` wait for the matching set_flag of ``source``.
+
+        Parameters
+        ----------
+        source, target, register
+            As ``set_flag`` takes them.
+
+        Raises
+        ------
+        ProgramError
+            As for ``set_flag``.
+        """
         self._flag("wait_flag", Kind.WAIT, target, source, target, register)
 
     def _flag(
@@ -126,7 +180,18 @@ class Core(VectorMethods, GatherSort, Images):
         self.add(Unit(on), op, kind, fields=fields)
 
     def pipe_barrier(self, unit: Unit | None = None) -> None:
-        """Make later work wait for the earlier work of a unit, or of all units if none is given."""
+        """Make later work wait for the earlier work of a unit, or of all units if none is given.
+
+        Parameters
+        ----------
+        unit : Unit, optional
+            The unit whose later work waits for its earlier work.
+
+        Raises
+        ------
+        ProgramError
+            If the core has no such unit.
+        """
         if unit is None:
             self.add(Unit.S, "pipe_barrier", Kind.BARRIER_ALL, fields={"unit": None})
             return
@@ -141,16 +206,35 @@ class Core(VectorMethods, GatherSort, Images):
         Parameters
         ----------
         unit : Unit
+            The unit whose earlier work comes before the flag.
         register : int
             0 … 15.
         mode : {"kind", "group", "others"}
             The cores that wait for each other: all cores of this kind; those of this kind in the
             group; or the group's cores of the other kind, which wait for this one.
+
+        Raises
+        ------
+        ProgramError
+            If the chip has no such flags, the core no such unit, or a value is not allowed.
         """
         self._cross("cross_set", Kind.SET, unit, register, mode)
 
     def cross_wait(self, unit: Unit, register: int, mode: str = "others") -> None:
-        """Make ``unit`` wait for the matching cross_set of the other cores; see ``cross_set``."""
+        """Make ``unit`` wait for the matching cross_set of the other cores.
+
+        Parameters
+        ----------
+        unit : Unit
+            The unit that waits.
+        register, mode
+            As ``cross_set`` takes them.
+
+        Raises
+        ------
+        ProgramError
+            As for ``cross_set``.
+        """
         self._cross("cross_wait", Kind.WAIT, unit, register, mode)
 
     def _cross(self, op: str, kind: Kind, unit: Unit, register: int, mode: str) -> None:
@@ -166,31 +250,71 @@ class Core(VectorMethods, GatherSort, Images):
     def scalar(self, cycles: int | None = None, text: str = "") -> None:
         """Append work of the scalar unit.
 
-        It takes ``cycles``, or if these are None, the time that the chip states for ``text``.
+        Parameters
+        ----------
+        cycles : int, optional
+            Cycles that the work takes; without it, the time that the chip states for ``text``.
+        text : str
+            Name of the work.
+
+        Raises
+        ------
+        ProgramError
+            If the cycles are no integer from 0 on.
         """
         if cycles is not None and not (isinstance(cycles, int) and cycles >= 0):
             self.fail(f"cycles must be an integer, 0 or more, not {cycles!r}")
         self.add(Unit.S, "scalar", fields={"cycles": cycles, "text": text})
 
     def scalar_load(self, src: View) -> None:
-        """Load one element to a register."""
+        """Load one element to a register.
+
+        Parameters
+        ----------
+        src : View
+            Its first element is loaded.
+        """
         self.add(
             Unit.S, "scalar_load", operands={"src": src}, reads=(src[(0,) * len(src.shape)].span,)
         )
 
     def scalar_store(self, dst: View, value: Any) -> None:
-        """Store one element from a register."""
+        """Store one element from a register.
+
+        Parameters
+        ----------
+        dst : View
+            Its first element is written.
+        value : int or float
+            The element.
+        """
         where = (dst[(0,) * len(dst.shape)].span,)
         self.add(
             Unit.S, "scalar_store", operands={"dst": dst}, fields={"value": value}, writes=where
         )
 
     def set_mask(self, mask: int, count: bool = False) -> None:
-        """Set the mask register. It costs time only: vector instructions carry their own mask."""
+        """Set the mask register. It costs time only: vector instructions carry their own mask.
+
+        Parameters
+        ----------
+        mask : int
+            Bit l enables lane l; with ``count``, the number of elements.
+        count : bool
+            If True, the unit counts elements instead of lanes.
+        """
         self.add(Unit.S, "set_mask", fields={"mask": mask, "count": count})
 
     def set_control(self, name: str, value: Any) -> None:
-        """Set any other control register; it costs time only."""
+        """Set any other control register; it costs time only.
+
+        Parameters
+        ----------
+        name : str
+            Name of the register.
+        value : object
+            Its value, for messages.
+        """
         self.add(Unit.S, "set_control", fields={"name": name, "value": value})
 
 
@@ -219,6 +343,8 @@ class Program:
     prints : list of (str, str)
         The core and the text of every ``printf`` of a kernel in CCE C, in the order in which the
         cores ran.
+    sources : dict of str to str
+        The source texts of a kernel in CCE C by file name, for reports by line.
     """
 
     def __init__(self, chip: Chip, name: str = "kernel", *, blocks: int | None = None) -> None:
@@ -233,6 +359,7 @@ class Program:
         self.data: dict[str, np.ndarray] = {}
         self.cores: dict[tuple[str, int], Core] = {}
         self.prints: list[tuple[str, str]] = []
+        self.sources: dict[str, str] = {}
         self.gm_bytes: int = 0
 
     def __len__(self) -> int:
@@ -246,6 +373,17 @@ class Program:
 
     def tensor(self, name: str, shape: int | tuple[int, ...], dtype: str, data: Any = None) -> View:
         """Add a tensor to global memory and return it; ``data`` initialise it.
+
+        Parameters
+        ----------
+        name : str
+            Name of the tensor; results have it too.
+        shape : int or tuple of int
+            Numbers of elements along the axes; the last axis is contiguous.
+        dtype : str
+            A key of ``DTYPES``.
+        data : array_like, optional
+            Elements of this shape and dtype; without them, the tensor is not initialised.
 
         Raises
         ------
@@ -270,6 +408,13 @@ class Program:
 
     def core(self, index: int = 0, kind: str | None = None) -> Core:
         """Return a core, to append instructions to; or a block of a launch that has ``blocks``.
+
+        Parameters
+        ----------
+        index : int
+            Number of the core among those of its kind, from 0.
+        kind : str, optional
+            Kind of the core, such as "vector" on the 910B; by default the chip's first.
 
         Raises
         ------

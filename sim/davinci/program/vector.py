@@ -13,8 +13,9 @@ from typing import Any, TypedDict
 from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Unit, Work
 from vitruvian.sim.davinci.isa.lanes import ALL, lane_spans, lanes_of, prefix
 from vitruvian.sim.davinci.isa.operands import REPEAT_BYTES, Span, View
-from vitruvian.sim.davinci.isa.vector import VECTOR_OPS
+from vitruvian.sim.davinci.isa.vector import REDUCE, VECTOR_OPS
 from vitruvian.sim.davinci.program.builder import Builder
+from vitruvian.sim.davinci.program.mistakes import no_scalar, no_view
 
 __all__ = ["MAX_REPEAT", "Lanes", "Reduction", "Strides", "Vector"]
 
@@ -23,6 +24,10 @@ MAX_REPEAT = 255
 
 #: Instructions that read what they write.
 _READS_DST = frozenset(op.name for op in VECTOR_OPS.values() if op.reads_dst)
+
+#: Reductions, and the orders of the results of those that give a value and its lane.
+_REDUCTIONS = tuple(op.name for op in VECTOR_OPS.values() if op.form is REDUCE)
+_ORDERS = ("value_index", "index_value", "value", "index")
 
 #: Block stride and repeat stride, by operand.
 Strides = Mapping[str, tuple[int, int]]
@@ -86,8 +91,8 @@ class Vector(Builder):
         Raises
         ------
         ProgramError
-            If the core has no vector unit, or the repeat, the mask, the views, or the name of a
-            field is not allowed.
+            If the core has no vector unit, or the repeat, the mask, the views, the name of a field,
+            or a scalar is not allowed.
         """
         instructions = self._lanewise(op, operands, repeat, mask, strides or {}, fields)
         self.instructions.extend(instructions)
@@ -104,14 +109,21 @@ class Vector(Builder):
     ) -> list[Instruction]:
         """Return the instructions that ``vector`` appends."""
         self._check_unit(op)
-        lanes = lanes_of(*operands.values())
+        try:
+            lanes = lanes_of(*operands.values())
+        except AttributeError:  # an operand is no view
+            self.fail(no_view(op, operands))
+        if "scalar" in fields:
+            # The scalar has the dtype of the source, or of dst if there is no source.
+            wrong = no_scalar(op, fields["scalar"], next(reversed(operands.values())).dtype)
+            if wrong:
+                self.fail(wrong)
         if repeat is None:
             if mask != ALL or strides:
                 self.fail(f"{op} must have a repeat if it has a mask or strides")
             pieces = self._pieces(op, operands, lanes)
         else:
-            if not 1 <= repeat <= MAX_REPEAT:
-                self.fail(f"repeat of {op} must be 1 … {MAX_REPEAT}, not {repeat}")
+            self._check_repeat(op, repeat)
             if mask != ALL and not 0 <= mask < 1 << lanes:
                 self.fail(f"mask of {op} must have {lanes} bits, not {mask:#x}")
             pieces = iter([(operands, repeat, mask)])
@@ -119,6 +131,11 @@ class Vector(Builder):
             self._one(op, views, lanes, count, enabled, strides, fields)
             for views, count, enabled in pieces
         ]
+
+    def _check_repeat(self, op: str, repeat: int) -> None:
+        """Refuse a repeat that the eight bits of an instruction cannot hold."""
+        if not 1 <= repeat <= MAX_REPEAT:
+            self.fail(f"repeat of {op} must be 1 … {MAX_REPEAT}, not {repeat}")
 
     def _check_unit(self, op: str) -> None:
         if Unit.V not in self.units:
@@ -224,8 +241,14 @@ class Vector(Builder):
         ----------
         src0, src1 : View
         condition : {"lt", "gt", "ge", "le", "eq", "ne"}
+            The comparison; with a NaN only "ne" is true.
         repeat, mask, strides
             As ``vector`` takes them.
+
+        Raises
+        ------
+        ProgramError
+            As for ``vector``.
         """
         sources = {"src0": src0, "src1": src1}
         options: Lanes = {"repeat": repeat, "mask": mask, "strides": strides}
@@ -250,8 +273,14 @@ class Vector(Builder):
             The first bit is the lowest one of its first byte.
         src0, src1 : View
         condition : {"lt", "gt", "ge", "le", "eq", "ne"}
+            The comparison; with a NaN only "ne" is true.
         repeat, mask, strides
             As ``vector`` takes them.
+
+        Raises
+        ------
+        ProgramError
+            As for ``vector``.
         """
         sources = {"src0": src0, "src1": src1}
         fields = {"condition": condition}
@@ -277,8 +306,14 @@ class Vector(Builder):
         src : View
         scalar : float
         condition : {"lt", "gt", "ge", "le", "eq", "ne"}
+            The comparison; with a NaN only "ne" is true.
         repeat, mask, strides
             As ``vector`` takes them.
+
+        Raises
+        ------
+        ProgramError
+            As for ``vector``.
         """
         fields = {"scalar": scalar, "condition": condition}
         return self._into_bits("vcmpvs", dst, {"src": src}, repeat, mask, strides, fields)
@@ -319,6 +354,11 @@ class Vector(Builder):
             them, the bits are those of the mask register, which ``vcmp`` wrote.
         repeat, mask, strides
             As ``vector`` takes them.
+
+        Raises
+        ------
+        ProgramError
+            As for ``vector``.
         """
         views = {"dst": dst, "src0": src0, "src1": src1}
         instructions = self._lanewise("vsel", views, repeat, mask, strides or {}, {})
@@ -358,10 +398,23 @@ class Vector(Builder):
             Bytes from the results of a repeat to those of the next one. By default, results follow
             each other without a gap.
         src_block_stride, src_repeat_stride : int
+            Blocks of 32 bytes from block to block, and from repeat to repeat.
         order : {"value_index", "index_value", "value", "index"}
             The results of vcmax and vcmin: the value, the number of its lane, or both in turn.
+
+        Raises
+        ------
+        ProgramError
+            If the core has no vector unit, or the op, the repeat, the mask or the order is not
+            allowed.
         """
+        if op not in _REDUCTIONS or order not in _ORDERS:
+            allowed = f"one of {', '.join(_REDUCTIONS)}, in an order of {', '.join(_ORDERS)}"
+            self.fail(f"reduction must be {allowed}, not {op} in {order!r}")
+        self._check_repeat(op, repeat)
         lanes = lanes_of(src)
+        if mask != ALL and not 0 <= mask < 1 << lanes:
+            self.fail(f"mask of {op} must have {lanes} bits, not {mask:#x}")
         width = VECTOR_OPS[op].results_of(lanes, order) * src.itemsize
         dst_repeat_bytes = width if dst_repeat_bytes is None else dst_repeat_bytes
         src_repeat_stride = REPEAT_BYTES // 32 if src_repeat_stride is None else src_repeat_stride
@@ -395,6 +448,11 @@ class Vector(Builder):
             Passes of 256 bytes, for the time that the instruction takes.
         **fields
             Other fields of the instruction.
+
+        Raises
+        ------
+        ProgramError
+            If the core has no vector unit, or the name of the op or of a field is unknown.
         """
         reads = tuple(view.span for name, view in operands.items() if name != "dst")
         writes = tuple(view.span for name, view in operands.items() if name == "dst")
@@ -403,7 +461,18 @@ class Vector(Builder):
         return self._vector(op, operands, {"repeat": repeat, **fields}, reads, writes, repeat)
 
     def vtranspose(self, dst: View, src: View) -> Instruction:
-        """Transpose 16×16 elements of 16 bits."""
+        """Transpose 16×16 elements of 16 bits.
+
+        Parameters
+        ----------
+        dst, src : View
+            256 elements each, row by row.
+
+        Raises
+        ------
+        ProgramError
+            If the core has no vector unit.
+        """
         return self.vector_views("vtranspose", {"dst": dst, "src": src}, repeat=2)
 
     def v4dtrans(
@@ -416,8 +485,14 @@ class Vector(Builder):
         dst, src : View
             Views of pixels · channels elements.
         pixels, channels : int
+            Rows and columns of the matrix in mode 0.
         mode : {0, 1}
             0 is to channels × pixels, 1 is back.
+
+        Raises
+        ------
+        ProgramError
+            If the core has no vector unit.
         """
         fields = {"pixels": pixels, "channels": channels, "mode": mode}
         return self.vector_views("v4dtrans", {"dst": dst, "src": src}, **fields)

@@ -1,7 +1,7 @@
 """The report of a run: times, units, paths, operations, and the critical path."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -10,6 +10,7 @@ import numpy as np
 
 from vitruvian.sim.davinci.chip.model import ATTO, Chip
 from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Unit
+from vitruvian.sim.davinci.report.lines import SourceLine, lines_text, source_lines
 from vitruvian.sim.davinci.timing.engine import Times
 from vitruvian.sim.davinci.timing.lowering import Lowered, Stream, predecessors
 
@@ -103,6 +104,8 @@ class Report:
         The findings of the checks.
     outputs : dict of str to ndarray
         The final contents of the tensors in global memory, if data have been computed.
+    sources : mapping of str to str
+        The source texts of a kernel by file name; other files are read when they are needed.
     """
 
     name: str
@@ -112,6 +115,7 @@ class Report:
     times: Times
     findings: list[Finding] = field(default_factory=list)
     outputs: dict[str, np.ndarray] = field(default_factory=dict)
+    sources: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def total_s(self) -> float:
@@ -207,6 +211,16 @@ class Report:
             atto[Unit(int(self.lowered.unit[step.number])).name] += step.end - step.begin
         return {name: time / ATTO for name, time in atto.items() if time}
 
+    def lines(self) -> list[SourceLine]:
+        """Return the times and bytes of each source line, the hottest line first.
+
+        ``report.lines.source_lines`` describes the order and the sums.
+        """
+        critical = np.zeros(len(self.lowered), np.int64)
+        for step in self.critical_path():
+            critical[step.number] += step.end - step.begin
+        return source_lines(self.lowered, self.streams, self.times, critical, self.sources)
+
     def as_dict(self) -> dict[str, Any]:
         """Return the report without data and instructions, in types that JSON can hold."""
         return {
@@ -229,6 +243,7 @@ class Report:
             "path_bytes": self.path_bytes(),
             "operations": {" ".join(key): n for key, n in self.operations().items()},
             "critical_path_s": self.critical_units(),
+            "lines": [line.as_dict() for line in self.lines()],
             "findings": [{"check": f.check, "message": f.message} for f in self.findings],
         }
 
@@ -241,11 +256,24 @@ class Report:
         cores = f"{lowered.places} {'groups of cores' if kinds > 1 else 'cores'}"
         return f"of {blocks:,} blocks in {self.rounds:,} rounds on {cores}"
 
-    def text(self) -> str:
-        """Return a few lines for a terminal; consecutive cores with equal figures share lines."""
+    def text(self, lines: int = 0) -> str:
+        """Return a few lines for a terminal; consecutive cores with equal figures share lines.
+
+        Parameters
+        ----------
+        lines : int
+            Number of source lines that are shown with their times, the hottest first.
+
+        Raises
+        ------
+        ValueError
+            If ``lines`` is negative.
+        """
+        if lines < 0:
+            raise ValueError(f"lines must be 0 or more, not {lines!r}")
         total = self.total_s or 1.0
         wide = 22 if self.lowered.places else 15
-        lines = [
+        texts = [
             f"{self.name} on {self.chip.name}: {self.total_s * 1e6:,.3f} µs, "
             f"{len(self.lowered):,} instructions {self._places()}",
             f"{'core':<{wide}}{'unit':<6}{'count':>9}{'busy':>9}{'active':>9}{'waiting':>9}",
@@ -258,18 +286,20 @@ class Report:
         for _, group in groupby(counted, lambda x: (x[1].kind, x[1].index - x[0], rows[str(x[1])])):
             same = [stream for _, stream in group]
             name = str(same[0]) if len(same) == 1 else f"{same[0]} to {same[-1].index}"
-            lines += [f"{name:<{wide}}{row}" for row in rows[str(same[0])]]
+            texts += [f"{name:<{wide}}{row}" for row in rows[str(same[0])]]
         for path, nbytes in self.path_bytes().items():
-            lines.append(f"{path:<12}{nbytes:>15,} bytes {nbytes / total / 1e9:>9.2f} GB/s")
+            texts.append(f"{path:<12}{nbytes:>15,} bytes {nbytes / total / 1e9:>9.2f} GB/s")
         for (unit, precision), n in self.operations().items():
-            lines.append(
+            texts.append(
                 f"{unit + ' ' + precision:<12}{n:>15,} operations {n / total / 1e9:>9.1f} G/s"
             )
         parts = sorted(self.critical_units().items(), key=lambda x: -x[1])
         shown = ", ".join(f"{name} {time / total:.1%}" for name, time in parts)
-        lines.append(f"critical path: {shown}")
-        lines += [str(finding) for finding in self.findings]
-        return "\n".join(lines)
+        texts.append(f"critical path: {shown}")
+        if lines:
+            texts += lines_text(self.lines(), lines, total, len(self.streams))
+        texts += [str(finding) for finding in self.findings]
+        return "\n".join(texts)
 
 
 def _predecessor_gangs(lowered: Lowered, times: Times) -> np.ndarray:

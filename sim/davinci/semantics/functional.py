@@ -9,6 +9,7 @@ from vitruvian.sim.davinci.chip.model import GM
 from vitruvian.sim.davinci.isa.instruction import Instruction
 from vitruvian.sim.davinci.isa.operands import DTYPES, View
 from vitruvian.sim.davinci.program.program import Core, Program
+from vitruvian.sim.davinci.timing.compiling import tell_on_terminal
 
 from .matrix import CUBES, Product, golden_product, matrix_product
 from .memory import FunctionalError, Memory
@@ -71,6 +72,7 @@ class Functional:
             self._product = CUBES[cube]()
         else:
             raise ValueError(f"cube must be one of {', '.join(CUBES)} or a function, not {cube!r}")
+        tell_on_terminal()
         self.gm = np.zeros(program.gm_bytes, np.uint8)
         for name, data in program.data.items():
             view = program.tensors[name]

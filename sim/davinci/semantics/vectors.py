@@ -284,13 +284,13 @@ def _vnchwconv(memory: Memory, instr: Instruction) -> None:
 
 
 def _vbrcb(memory: Memory, instr: Instruction) -> None:
-    """Fill a block with each of the 8 elements of a repeat."""
+    """Fill a block with each of the 8 elements of a repeat; all are read before any is written."""
     f, src = instr.fields, instr.operands["src"]
     width = DTYPES[src.dtype].itemsize
     source = memory.at(src, (f["repeat"], 8), (8 * width, width)).copy()
+    blocks = vector.fill_blocks(source)
     strides = (f["dst_repeat_stride"] * BLOCK_BYTES, f["dst_block_stride"] * BLOCK_BYTES, width)
-    shape = (f["repeat"], 8, BLOCK_BYTES // width)
-    memory.at(instr.operands["dst"], shape, strides, src.dtype)[...] = source[..., None]
+    memory.at(instr.operands["dst"], blocks.shape, strides, src.dtype)[...] = blocks
 
 
 #: Functions of a memory and an instruction, by the key in the table of vector instructions.

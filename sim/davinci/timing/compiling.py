@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from types import FunctionType, ModuleType
 from typing import Any
 
-__all__ = ["SMALL", "compiled", "fitting", "tell_compiling"]
+__all__ = ["SMALL", "compiled", "fitting", "tell_compiling", "tell_on_terminal"]
 
 #: Programs with fewer instructions than this run as plain Python.
 SMALL = 256
@@ -53,17 +53,39 @@ def fitting(function: Callable[..., Any], size: int) -> Callable[..., Any]:
     return function if size < SMALL else compiled(function)
 
 
+def tell_on_terminal() -> None:
+    """Print a line on a terminal when Numba compiles, unless ``tell_compiling`` was called.
+
+    Compiling all parts takes some 20 seconds, in which a user of Python would see nothing.
+    """
+    if not _told:
+        tell_compiling(_line_on_terminal)
+
+
+def _line_on_terminal(name: str) -> None:
+    if sys.stderr is not None and sys.stderr.isatty():
+        print(f"compiling the simulator (once): {name}", file=sys.stderr, flush=True)
+
+
 def tell_compiling(tell: Callable[[str], object]) -> None:
     """Call ``tell`` with a function's name whenever Numba compiles it in this process.
+
+    A later call of this function replaces ``tell``.
 
     ``tell`` is not called for a function that comes from the cache on disk, nor for the functions
     that a compiled one calls. This does not load Numba, as most commands do without it.
     """
+    _told.append(tell)
+    if len(_told) > 1:
+        return
     if _EVENTS in sys.modules:
-        _listen(sys.modules[_EVENTS], tell)
+        _listen(sys.modules[_EVENTS], lambda name: _told[-1](name))
     else:
-        sys.meta_path.insert(0, _AtImport(tell))
+        sys.meta_path.insert(0, _AtImport(lambda name: _told[-1](name)))
 
+
+#: What ``tell_compiling`` was called with; the last function is the one that is called.
+_told: list[Callable[[str], object]] = []
 
 _EVENTS = "numba.core.event"
 

@@ -401,3 +401,15 @@ def test_transposition():
 def test_errors_name_the_mistake(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize(("dtype", "count"), [("uint16", 16), ("float16", 16), ("int32", 8)])
+def test_blocks_are_filled(dtype, count):
+    a = np.arange(24).astype(dtype).reshape(3, 8)
+    blocks = vector.fill_blocks(a)
+    assert blocks.shape == (3, 8, count) and blocks.dtype == a.dtype
+    assert all((blocks[i, k] == a[i, k]).all() for i in range(3) for k in range(8))
+    nan = np.array([0x7E01], np.uint16).view(np.float16)
+    assert (vector.fill_blocks(nan).view(np.uint16) == 0x7E01).all()
+    with pytest.raises(TypeError, match="elements must have 2 or 4 bytes, not 8"):
+        vector.fill_blocks(np.zeros(8))

@@ -6,6 +6,7 @@ from pycparser import c_ast
 
 from vitruvian.sim.davinci.cce.compile.builtins import BUILTINS, builtin
 from vitruvian.sim.davinci.cce.compile.context import Function
+from vitruvian.sim.davinci.cce.compile.dumping import dump_tensor
 from vitruvian.sim.davinci.cce.compile.expressions import Expressions
 from vitruvian.sim.davinci.cce.compile.intrinsic_calls import intrinsic
 from vitruvian.sim.davinci.cce.compile.parse import position_of
@@ -33,6 +34,9 @@ __all__ = ["Calls"]
 
 #: Functions that print as C's printf does.
 _PRINTING = ("printf", "cce_printf", "PRINTF")
+
+#: Functions that print the elements of a memory.
+_DUMPING = ("DumpTensor",)
 
 #: Functions without effect in the simulator: assertions, and declarations of the kind of core.
 _SILENT = frozenset("assert trap KERNEL_TASK_TYPE KERNEL_TASK_TYPE_DEFAULT InitSocState".split())
@@ -82,12 +86,19 @@ class Calls:
         if name in _SILENT:
             return Expr(VOID, lambda f: None, position)
         arguments = [self.expressions.value(x) for x in nodes]
+        if name in _DUMPING:
+            return dump_tensor(name, arguments, position)
         if name in intrinsic_table():
             return intrinsic(name, arguments, position)
         result = builtin(name, arguments, position)
         if result is not None:
             return result
-        known = intrinsic_table().keys() | BUILTINS | self.context.functions.function_names()
+        known = {
+            *intrinsic_table(),
+            *BUILTINS,
+            *_PRINTING,
+            *_DUMPING,
+        } | self.context.functions.function_names()
         raise CceError(position, f"{name} is not a known function{nearest(name, known)}")
 
     def argument(self, node: c_ast.Node, type: Type, position: Position) -> Callable:

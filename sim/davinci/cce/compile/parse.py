@@ -144,6 +144,7 @@ def parse(
     defines: Mapping[str, str] | None = None,
     directory: Path | None = None,
     include_path: Sequence[str | Path] = (),
+    texts: dict[str, str] | None = None,
 ) -> Tree:
     """Parse the declarations that the entry reaches.
 
@@ -153,6 +154,8 @@ def parse(
         As for ``cce.read``.
     defines : mapping of str to str, optional
         Macros in addition to ``PREDEFINED``.
+    texts : dict of str to str, optional
+        Receives the text of every included file by its name in positions.
 
     Returns
     -------
@@ -165,7 +168,7 @@ def parse(
     """
     macros = {**PREDEFINED, **(defines or {})}
     folders = {"directory": directory, "include_path": include_path}
-    tokens = preprocess(text, file, macros, reserved=RESERVED, **folders)
+    tokens = preprocess(text, file, macros, reserved=RESERVED, texts=texts, **folders)
     decls = split_declarations(tokens)
     if not any(p.name for p in decls):
         message = (

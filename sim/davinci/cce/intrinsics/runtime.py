@@ -1,6 +1,6 @@
 """The state of a running kernel: its variables, its registers, and the sink for its work."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -53,6 +53,10 @@ class Sink(Protocol):
 
     def store(self, target: Address, value: int | float, position: Position) -> None:
         """Receive a scalar store."""
+
+    def peek(self, source: Address, count: int, position: Position) -> Sequence[int | float]:
+        """Return elements that a debugging print shows, without an instruction that reads them."""
+        ...
 
     def print(self, text: str, position: Position) -> None:
         """Receive the text of a printf."""

@@ -42,6 +42,7 @@ def preprocess(
     reserved: frozenset[str] = frozenset(),
     directory: Path | None = None,
     include_path: Sequence[str | Path] = (),
+    texts: dict[str, str] | None = None,
 ) -> list[Token]:
     """Return the tokens of a source after preprocessing, without line ends.
 
@@ -60,6 +61,8 @@ def preprocess(
         word that the kernel uses and nothing declares.
     include_path : sequence of str or Path
         Further folders in which included files are looked for.
+    texts : dict of str to str, optional
+        Receives the text of every included file by its name in positions.
 
     Returns
     -------
@@ -72,7 +75,7 @@ def preprocess(
         number of arguments, an #error is reached, an included file is outside those folders, or one
         of ``limits`` is exceeded.
     """
-    preprocessor = _Preprocessor(reserved, Sources(directory, include_path))
+    preprocessor = _Preprocessor(reserved, Sources(directory, include_path), texts)
     for name, value in (defines or {}).items():
         body = [t for t in tokenize(value, f"-D{name}") if t.kind != "newline"]
         preprocessor.macros[name] = Macro(None, tuple(body))
@@ -83,8 +86,11 @@ def preprocess(
 class _Preprocessor:
     """The macros and counters of one preprocessing run."""
 
-    def __init__(self, reserved: frozenset[str], sources: Sources):
+    def __init__(
+        self, reserved: frozenset[str], sources: Sources, texts: dict[str, str] | None = None
+    ):
         self.reserved = reserved
+        self.texts = {} if texts is None else texts
         self.macros: dict[str, Macro] = {}
         self.sources = sources
         self.once: set[Path] = set()  # files with #pragma once
@@ -209,6 +215,7 @@ class _Preprocessor:
         if path is None or path in self.once:
             return []
         with self.sources.within(path, position) as text:
+            self.texts.setdefault(name, text)
             return self.run(text, name, path.parent)
 
     def expand(self, tokens: list[Token]) -> list[Token]:

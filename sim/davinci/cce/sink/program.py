@@ -6,6 +6,8 @@ carries them out at once, so that a kernel can read its data.
 
 import struct
 
+import numpy as np
+
 from vitruvian.sim.davinci.cce.intrinsics.runtime import Address, Call
 from vitruvian.sim.davinci.cce.language.errors import CceError
 from vitruvian.sim.davinci.cce.language.errors import Position as Place
@@ -15,7 +17,6 @@ from vitruvian.sim.davinci.cce.sink.moves import MOVES
 from vitruvian.sim.davinci.cce.sink.scheduler import Scheduler
 from vitruvian.sim.davinci.cce.sink.vector import NOT_MODELLED, is_vector, vector_call
 from vitruvian.sim.davinci.isa.instruction import Instruction, Position, Unit
-from vitruvian.sim.davinci.isa.operands import DTYPES
 from vitruvian.sim.davinci.program.program import Core
 from vitruvian.sim.davinci.semantics import Functional
 
@@ -106,22 +107,28 @@ class ProgramSink(SinkContext):
     def load(self, source: Address, position: Place) -> int | float:
         """Append a scalar load and return its value."""
         self._at(position)
-        view = self.view(source, (1,))
-        self.core.scalar_load(view)
+        self.core.scalar_load(self.view(source, (1,)))
         self._carry_out()
+        return self._elements("a scalar load", source, 1, position)[0]
+
+    def peek(self, source: Address, count: int, position: Place) -> list[int | float]:
+        """Return elements as they are in program order, without an instruction or any time."""
+        return self._elements("a dump", source, count, position)
+
+    def _elements(
+        self, who: str, source: Address, count: int, position: Place
+    ) -> list[int | float]:
         if self.functional is None:
             raise CceError(
                 position, "the data in memory are unknown, because nothing is carried out"
             )
         try:
-            (value,) = self.functional.memory(self.core).elements(view)
+            values = self.functional.memory(self.core).elements(self.view(source, (count,)))
         except IndexError as error:
-            raise CceError(
-                position, f"a scalar load reaches outside {source.space}: {error}"
-            ) from None
+            raise CceError(position, f"{who} reaches outside {source.space}: {error}") from None
         if source.dtype == "bf16":
-            return struct.unpack("<f", struct.pack("<I", int(value) << 16))[0]
-        return float(value) if DTYPES[source.dtype].kind == "f" else int(value)
+            values = (values.astype(np.uint32) << 16).view(np.float32)
+        return values.tolist()
 
     def store(self, target: Address, value: int | float, position: Place) -> None:
         """Append a scalar store."""

@@ -220,7 +220,7 @@ def _broadcast(sink: SinkContext, call: Call) -> None:
             sink.view(a["dst"], ()),
             sink.view(a["src"], ()),
             repeat=a["repeat"],
-            dst_block_stride=a["dst_blk"],
+            dst_block_stride=a["dst_blk"] or 1,  # 0 means 1, as for other targets
             dst_repeat_stride=a["dst_rep"],
         )
 

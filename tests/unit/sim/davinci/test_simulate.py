@@ -174,3 +174,30 @@ def test_the_first_run_says_that_it_compiles(tmp_path):
     arguments = {"env": variables, "capture_output": True, "text": True, "check": True}
     runs = [subprocess.run([sys.executable, tmp_path / "loops.py"], **arguments) for _ in range(2)]
     assert [run.stdout for run in runs] == ["compiling outer\n8\n", "8\n"]
+
+
+def test_a_terminal_is_told_that_numba_compiles(tmp_path):
+    """Without a terminal there is no line, and a command's own line replaces it."""
+    (tmp_path / "loops.py").write_text(
+        "import sys\n"
+        "from vitruvian.sim.davinci import Program, load_chip, simulate\n"
+        "from vitruvian.sim.davinci.timing import compiling\n"
+        "simulate(Program(load_chip('ascend310')))\n"
+        "assert 'numba' not in sys.modules\n"
+        "def one(x):\n"
+        "    return x + 1\n"
+        "def two(x):\n"
+        "    return x + 2\n"
+        "def three(x):\n"
+        "    return x + 3\n"
+        "compiling.compiled(one)(3)\n"
+        "sys.stderr.isatty = lambda: True\n"
+        "compiling.compiled(two)(3)\n"
+        "compiling.tell_compiling(lambda name: print('compiling', name, file=sys.stderr))\n"
+        "print(compiling.compiled(three)(3))\n"
+    )
+    variables = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, str(tmp_path / "loops.py")]
+    run = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
+    assert run.stdout == "6\n"
+    assert run.stderr == "compiling the simulator (once): two\ncompiling three\n"

@@ -102,3 +102,80 @@ def test_prints_are_bounded():
     sink = run(body('for (int i = 0; i < 5000; i++) printf("%1000d", i);'), [0])
     assert (1 << 20) < sum(map(len, sink.prints)) < (1 << 20) + 100
     assert sink.prints[-1].endswith("(the rest of what this core prints is left out)\n")
+
+
+def test_a_namespace_before_a_print_is_ignored():
+    calls = "".join(f'{name}("{i};");' for i, name in enumerate(NAMES))
+    assert run(body(calls), [0]).prints == [f"{i};" for i in range(len(NAMES))]
+
+
+NAMES = ("printf", "PRINTF", "cce_printf", "cce::printf", "AscendC::printf", "AscendC::PRINTF")
+
+DUMP = """
+__global__ __aicore__ void k(__gm__ half *x, __gm__ int32_t *n, __gm__ bfloat16_t *b) {
+    __ubuf__ half *u = (__ubuf__ half *)get_imm(64);
+    copy_gm_to_ubuf(u, x + 16 * block_idx, 0, 1, 1, 0, 0);
+    AscendC::DumpTensor(u, 5, 3);
+    vrelu(u, u, 1, 1, 1, 8, 8);
+    DumpTensor(u + 1, 6, 2);
+    printf("between\\n");
+    DumpTensor(n, 7, 2);
+    DumpTensor(b, 8, 2);
+}
+"""
+
+
+def test_dumps_are_in_program_order_and_cost_nothing():
+    x = np.linspace(-2, 2, 32).astype(np.float16)
+    arguments = {"x": x, "n": np.array([3, -4], np.int32)}
+    arguments["b"] = np.array([0x3F80, 0xC000], np.uint16)
+    program, _ = build(read(DUMP), load_chip("ascend910"), arguments, blocks=2)
+    names = [str(core) for core in program]
+    for block, name in enumerate(names):
+        y = x[16 * block : 16 * block + 3]
+        texts = [text for core, text in program.prints if core == name]
+        shown = ", ".join(f"{v:f}" for v in y)
+        assert texts[0] == (
+            "DumpTensor: desc=5, addr=0x40, data_type=float16, position=UB, dump_size=3\n"
+            f"[{shown}]\n"
+        )
+        shown = ", ".join(f"{max(v, 0):f}" for v in y[1:])
+        assert texts[1].startswith("DumpTensor: desc=6, addr=0x42, ")
+        assert texts[1].endswith(f"\n[{shown}]\n")
+        assert texts[2] == "between\n"
+        assert "data_type=int32, position=GM" in texts[3] and texts[3].endswith("\n[3, -4]\n")
+        assert texts[4].endswith(
+            "data_type=bfloat16, position=GM, dump_size=2\n[1.000000, -2.000000]\n"
+        )
+    ops = [instr.op for core in program for instr in core.instructions]
+    assert ops == ["copy", "vrelu"] * 2, "a dump is no instruction"
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("DumpTensor(u, 1);", "must have 3 arguments (pointer, number, count), not 2"),
+        ("DumpTensor(3, 1, 2);", "the pointer must be into GM, L1, UB, L0C, not int"),
+        ("int a[4]; DumpTensor(a, 1, 2);", "not of the function's own variables"),
+        (
+            "DumpTensor((__ca__ half *)u0, 1, 2);",
+            "the pointer must be into GM, L1, UB, L0C, not L0A",
+        ),
+        ("DumpTensor(u, 1.5f, 2);", "number and count must be integers, not float"),
+        ("DumpTensor(u, -1, 2);", "number must be 0 to 4294967295, not -1"),
+        ("DumpTensor(u, 1, 0);", "count must be 1 or more, not 0"),
+        ("DumpTensor(u, 1, 1 << 20);", "a dump reaches outside UB: bytes 0 to 2097152"),
+        ("DumpTensor(u, 1, 1 << 24);", "the kernel must end within 10000000 steps"),
+    ],
+)
+def test_mistakes_of_a_dump(statement, message):
+    before = "uintptr_t u0 = 0; __ubuf__ half *u = (__ubuf__ half *)u0;"
+    with pytest.raises(CceError) as caught:
+        build(read(body(f"{before}\n{statement}", "")), load_chip("ascend910"), {})
+    assert message in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_data_of_a_dump_must_be_known():
+    arguments = {"x": np.zeros(32, np.float16), "n": np.zeros(2, np.int32), "b": None}
+    with pytest.raises(CceError, match=r"the data in memory are unknown"):
+        build(read(DUMP), load_chip("ascend910"), arguments, execute=False)

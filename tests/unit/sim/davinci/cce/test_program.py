@@ -410,3 +410,38 @@ def test_halves_of_a_product_add_up_in_global_memory():
     arguments = {"a": a, "b": b, "c": np.full((16, 16), 0.5, np.float32)}
     _, functional = build(read(text), C910B, arguments, blocks=2, kind="cube")
     assert np.array_equal(result(functional, "c"), a.astype("f4") @ b.astype("f4") + 0.5)
+
+
+BROADCAST = """
+__global__ __aicore__ void k(__gm__ uint32_t *x, __gm__ uint32_t *y, int32_t block) {
+    __ubuf__ uint32_t *u = (__ubuf__ uint32_t *)get_imm(0);
+    __ubuf__ uint32_t *v = (__ubuf__ uint32_t *)get_imm(1024);
+    copy_gm_to_ubuf(u, x, 0, 1, 2, 0, 0);
+    set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+    wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+    set_vector_mask(0, 1);
+    vbrcb(v, u, block, 8, 2);
+    vbrcb(v, u, 1, 8, 0);
+    set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+    wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+    copy_ubuf_to_gm(y, v, 0, 1, 16, 0, 0);
+}
+"""
+
+
+@pytest.mark.parametrize("block", [0, 1])
+def test_vbrcb_ignores_the_mask_and_a_block_stride_of_0_means_1(block):
+    x = np.arange(1000, 1016, dtype=np.uint32)
+    arguments = {"x": x, "y": np.zeros(128, np.uint32), "block": block}
+    program, functional = build(read(BROADCAST), C910B, arguments, kind="vector")
+    assert np.array_equal(result(functional, "y"), np.repeat(x, 8))
+    report = simulate(program)
+    assert np.array_equal(report.outputs["y"], np.repeat(x, 8)) and not report.findings
+    assert [i.op for core in program for i in core.instructions].count("vbrcb") == 1
+
+
+@pytest.mark.parametrize("type", ["uint8_t", "int64_t"])
+def test_vbrcb_takes_elements_of_16_and_32_bits(type):
+    call = f"vbrcb((__ubuf__ {type} *)get_imm(0), (__ubuf__ {type} *)get_imm(64), 1, 8, 1);"
+    with pytest.raises(CceError, match="vbrcb"):
+        build(read(f"__global__ __aicore__ void k() {{ {call} }}"), C910, {})

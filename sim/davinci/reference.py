@@ -1,0 +1,77 @@
+"""Pages of the documentation that are written from the simulator itself."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from vitruvian.errors import UserError
+from vitruvian.files import write_whole
+from vitruvian.sim.davinci.program.reference import builder_page
+from vitruvian.sim.davinci.report.counters import TABLES, meaning
+
+__all__ = ["FOLDER", "PAGES", "counters_page", "update"]
+
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "api"
+
+_COUNTERS = """# Counters
+
+`vitruvian docs` writes this page from `sim/davinci/report/counters.py`.
+
+`--csv FOLDER` of `vitruvian run`, `trace` and `cce` writes these tables, and
+`sim.davinci.report.counting.write_counters(report, folder)` does so in Python.
+`sim.davinci.report.counters.read_counters(path)` reads them, and tables of real profiling.
+
+Names and units are those of msprof (op_summary.csv) and msprof op (the other tables). A file has
+only the columns that the chip has values for. op_summary.csv has one row for the whole run, with
+times as means over the cores; the other tables have a row for each core. KB are 1024 bytes, GB are
+10⁹ bytes. `aic` stands for cores with a Cube, `aiv` for vector cores. On a chip whose cores have
+all units, op_summary.csv has names without either. N/A stands for a value that cores of the row's
+kind do not have.
+
+What the simulator does not model is left out: caches (icache_miss_rate, L2), bank conflicts, and
+reads of the L0 buffers.
+"""
+
+
+def counters_page() -> str:
+    """Return the page of the tables of counters in Markdown."""
+    parts = [_COUNTERS]
+    for file, columns in TABLES.items():
+        rows = [f"| `{column}` | {meaning(column).replace('|', '/')} |" for column in columns]
+        parts.append("\n".join([f"## {file}\n", "| column | meaning |", "|---|---|", *rows, ""]))
+    return "\n".join(parts)
+
+
+#: The pages by file name.
+PAGES: dict[str, Callable[[], str]] = {"builder.md": builder_page, "counters.md": counters_page}
+
+
+def update(folder: Path = FOLDER, *, check: bool = False) -> list[Path]:
+    """Write the pages whose text has changed.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of the pages.
+    check : bool
+        If True, write nothing.
+
+    Returns
+    -------
+    list of Path
+        The pages that were out of date.
+
+    Raises
+    ------
+    UserError
+        If there is no such folder, as in an installed package.
+    """
+    if not folder.is_dir():
+        raise UserError(f"docs needs the folder of the documentation, {folder}, of a source tree")
+    stale = []
+    for name, page in PAGES.items():
+        path, text = folder / name, page()
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            stale.append(path)
+            if not check:
+                write_whole(path, text)
+    return stale

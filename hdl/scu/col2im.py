@@ -81,11 +81,9 @@ class Col2Im(wiring.Component):
                 f"c0_bytes must be whole {self.format.name} elements of {bits} bits, "
                 f"not {config.c0_bytes!r}"
             )
+        channels = 8 * config.c0_bytes // bits
         self.adders = [
-            [
-                Adder(format=self.format, pipeline=pipeline)
-                for _ in range(8 * config.c0_bytes // bits)
-            ]
+            [Adder(format=self.format, pipeline=pipeline) for _ in range(channels)]
             for _ in range(config.rows)
         ]
         writes = data.StructLayout({"pixels": config.pixels, "rows": config.row_data})

@@ -14,7 +14,7 @@ from vitruvian.sim.rtl import CompiledModel, StreamResult, compile_unit
 from vitruvian.sim.verify.check import Check
 from vitruvian.sim.verify.compare import Result, compare
 
-from .traffic import Instruction, additions, loads
+from .traffic import Instruction, Walk, additions, bit_patterns, loads
 
 __all__ = ["checks", "compare_additions", "compare_loads", "run_col2im", "run_im2col", "words"]
 
@@ -50,14 +50,13 @@ def _operands(instructions: Sequence[Instruction], addresses: np.ndarray) -> dic
 
 def _checked_fetches(
     result: StreamResult,
-    walks: Sequence[Any],
+    walks: Sequence[Walk],
     instructions: Sequence[Instruction],
     seed: int | None,
 ) -> Result:
     """Compare the requests of a run with the pixels that golden touches."""
-    address, inside = (
-        np.concatenate([getattr(w, n) for w in walks]) for n in ("address", "inside")
-    )
+    address = np.concatenate([walk.address for walk in walks])
+    inside = np.concatenate([walk.inside for walk in walks])
     fetch = result.outputs["fetch"]
     # An address in the padding is undefined, so it is masked on both sides.
     got = np.stack([fetch["inside"].ravel(), fetch["address"].ravel() * fetch["inside"].ravel()])
@@ -165,9 +164,11 @@ def run_col2im(
         Arguments of ``CompiledModel.stream``.
     """
     sent = words(np.concatenate(pixels), config)
+    # The unit ignores the mode, so every other command has the wrong one.
+    commands = _commands(instructions) | {"mode": np.arange(len(instructions)) % 2}
     return model.stream(
         inputs={
-            "i": _commands(instructions),
+            "i": commands,
             "rows": sent,
             "fractals": words(np.concatenate(fractals), config),
         },
@@ -204,13 +205,13 @@ def compare_additions(
     dtype = np.dtype(dtype)
     codes, c0 = f"u{dtype.itemsize}", config.c0_bytes // dtype.itemsize
     instructions = [instruction for part in groups for instruction in part]
-    walks = [instruction.walk(config.address_bits) for instruction in _forward(instructions)]
+    walks = [instruction.walk(config.address_bits) for instruction in instructions]
     pixels, fractals, sums = [], [], []
     walk = iter(walks)
     for part in groups:
-        image = _bits(rng, (*part[0].shape, c0), dtype)
+        image = bit_patterns(rng, (*part[0].shape, c0), dtype)
         for instruction in part:
-            rows = _bits(rng, (ROWS * instruction.repeat, c0), dtype)
+            rows = bit_patterns(rng, (ROWS * instruction.repeat, c0), dtype)
             place, inside = (w := next(walk)).place, w.inside
             clipped = tuple(np.where(inside, axis, 0) for axis in place)
             pixels.append(image[clipped])
@@ -238,24 +239,6 @@ def compare_additions(
         },
         seed=seed,
     )
-
-
-def _forward(instructions: Sequence[Instruction]) -> Iterator[Instruction]:
-    """Yield the instructions in mode 1, which is that of every Col2Im."""
-    from dataclasses import replace
-
-    return (replace(instruction, mode=1) for instruction in instructions)
-
-
-def _bits(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Return random bit patterns, half of them with an exponent near that of 1."""
-    f = {2: (10, 15), 4: (23, 127)}[dtype.itemsize]
-    codes = rng.integers(0, 1 << 8 * dtype.itemsize, shape, np.uint64)
-    exponent = np.uint64(f[1]) + rng.integers(0, 4, shape, np.uint64)
-    mask = np.uint64(((1 << 8 * dtype.itemsize - 1) - 1) >> f[0] << f[0])
-    near = codes & ~mask | exponent << np.uint64(f[0])
-    codes = np.where(rng.random(shape) < 0.5, near, codes)
-    return codes.astype(f"u{dtype.itemsize}").view(dtype)
 
 
 def _run_loads(config: ConversionConfig, vectors: int, seed: int) -> Result:

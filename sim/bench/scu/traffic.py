@@ -10,7 +10,15 @@ from vitruvian.golden.scu import Patches, col2im_add, im2col_load
 from vitruvian.golden.scu.patches import ROWS
 from vitruvian.hdl.scu import ConversionConfig, Mode
 
-__all__ = ["Instruction", "Walk", "additions", "conversion", "loads", "random_geometry"]
+__all__ = [
+    "Instruction",
+    "Walk",
+    "additions",
+    "bit_patterns",
+    "conversion",
+    "loads",
+    "random_geometry",
+]
 
 #: Rounds of a geometry's search; nearly all random geometries are valid.
 _TRIES = 1000
@@ -133,6 +141,20 @@ class Instruction:
         return col2im_add(image, rows.reshape(self.repeat, ROWS, -1), self.patches, **self.where)
 
 
+def bit_patterns(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Return random codes of a dtype.
+
+    Half of the floating-point codes have an exponent near that of 1, so that their sums round.
+    """
+    codes = rng.integers(0, 1 << 8 * dtype.itemsize, shape, np.uint64)
+    if dtype.kind == "f":
+        fraction, bias = np.finfo(dtype).nmant, 1 - np.finfo(dtype).minexp
+        mask = np.uint64(((1 << 8 * dtype.itemsize - 1) - 1) >> fraction << fraction)
+        exponent = rng.integers(bias, bias + 4, shape, np.uint64) << np.uint64(fraction)
+        codes = np.where(rng.random(shape) < 0.5, codes & ~mask | exponent, codes)
+    return codes.astype(f"u{dtype.itemsize}").view(dtype)
+
+
 def random_geometry(rng: np.random.Generator) -> Patches:
     """Return small patches with any padding, stride, overlap and dilation."""
     for _ in range(_TRIES):
@@ -206,9 +228,6 @@ def additions(
                     ),
                     channel=int(rng.integers(groups)),
                     repeat=int(rng.integers(1, p.fractals + 3)),
-                    # The unit ignores both.
-                    mode=int(rng.integers(2)),
-                    fill=int(rng.integers(1 << 16)),
                 )
             )
         count -= len(part)

@@ -16,7 +16,15 @@ from vitruvian.sim.verify.compare import Result, compare
 
 from .traffic import Instruction, Walk, additions, bit_patterns, loads
 
-__all__ = ["checks", "compare_additions", "compare_loads", "run_col2im", "run_im2col", "words"]
+__all__ = [
+    "checks",
+    "compare_additions",
+    "compare_loads",
+    "elements",
+    "run_col2im",
+    "run_im2col",
+    "words",
+]
 
 #: Rows of fractals are wide, and an instruction has at least 16 of them.
 SHARE = 1 / 16
@@ -25,14 +33,26 @@ _ROWS_EACH = 50
 
 
 def words(rows: np.ndarray, config: ConversionConfig) -> np.ndarray:
-    """Return C0 rows (N, …) of any dtype as the payload of a stream, (beats, rows, words)."""
+    """Return C0 rows (N, C0) of any dtype as the payload of a stream.
+
+    Parameters
+    ----------
+    rows : (N, C0) ndarray
+        Rows of ``config.c0_bytes`` bytes, which must be a multiple of 8.
+    config : ConversionConfig
+
+    Returns
+    -------
+    (N / config.rows, config.rows, …) ndarray of uint64
+    """
     raw = np.ascontiguousarray(rows).reshape(len(rows), -1).view(np.uint64)
-    return raw.reshape(-1, config.rows, raw.shape[-1])
+    # The driver takes fields of up to 64 bits as numbers, and wider ones as rows of words.
+    return raw.reshape(-1, config.rows, *raw.shape[1:][: config.c0_bytes > 8])
 
 
-def _elements(payload: np.ndarray, dtype: Any) -> np.ndarray:
-    """Return the payload of a stream of C0 rows as elements, (N, C0)."""
-    raw = np.ascontiguousarray(payload).reshape(-1, payload.shape[-1])
+def elements(payload: np.ndarray, config: ConversionConfig, dtype: Any) -> np.ndarray:
+    """Return the payload of a stream of C0 rows as elements, (N, C0); the inverse of ``words``."""
+    raw = np.ascontiguousarray(payload).reshape(len(payload) * config.rows, -1)
     return raw.view(dtype)
 
 
@@ -136,7 +156,7 @@ def compare_loads(
     expected = [i.fractals(image) for i, image in zip(instructions, images, strict=True)]
     return fetches + compare(
         "row of a fractal",
-        got=_elements(result.outputs["o"], np.uint16),
+        got=elements(result.outputs["o"], config, np.uint16),
         expected=np.concatenate(expected),
         operands=_operands(instructions, np.concatenate([w.address for w in walks])),
         seed=seed,
@@ -226,7 +246,7 @@ def compare_additions(
     inside = written["inside"].ravel().astype(bool)
     address = written["address"].ravel()
     same = (inside == wanted["inside"].ravel()) & (address == wanted["address"].ravel())
-    rows = np.where(inside[:, None], _elements(result.outputs["o"]["rows"], codes), 0)
+    rows = np.where(inside[:, None], elements(result.outputs["o"]["rows"], config, codes), 0)
     return fetches + compare(
         "write",
         # A request that differs was counted above; here the write must have the same address.

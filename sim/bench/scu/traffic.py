@@ -1,7 +1,7 @@
 """Random Im2Col loads and Col2Im instructions, with what golden says about them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -210,26 +210,35 @@ def loads(config: ConversionConfig, count: int, rng: np.random.Generator) -> Ite
 def additions(
     config: ConversionConfig, count: int, rng: np.random.Generator
 ) -> Iterator[list[Instruction]]:
-    """Yield lists of about ``count`` Col2Im instructions; those of a list share their image."""
+    """Yield lists of about ``count`` Col2Im instructions; those of a list share their image.
+
+    Every other instruction begins shortly before the end of the one before it, so that it reads
+    pixels that have just been written.
+    """
     while count > 0:
         p, groups = random_geometry(rng), int(rng.integers(1, 4))
         base = int(rng.integers(1 << config.address_bits))
-        part = []
+        part: list[Instruction] = []
         for _ in range(int(rng.integers(1, 7))):
+            kernel_position = (int(rng.integers(p.kernel[0])), int(rng.integers(p.kernel[1])))
             part.append(
                 Instruction(
                     patches=p,
                     groups=groups,
                     base=base,
                     position=_position(p, rng),
-                    kernel_position=(
-                        int(rng.integers(p.kernel[0])),
-                        int(rng.integers(p.kernel[1])),
-                    ),
+                    kernel_position=kernel_position,
                     channel=int(rng.integers(groups)),
                     repeat=int(rng.integers(1, p.fractals + 3)),
+                    fill=int(rng.integers(1 << 16)),
                 )
             )
+            if p.count > ROWS and rng.random() < 0.5:
+                first = int(rng.integers(p.count - ROWS))
+                again = int(rng.integers(1, 8))
+                before = replace(part[-1], position=p.corner(first), repeat=1)
+                after = replace(before, position=p.corner(first + ROWS - again))
+                part += [before, after]
         count -= len(part)
         yield part
 

@@ -59,5 +59,5 @@ def test_a_reader_that_loses_rows_fails(monkeypatch):
 
 def test_a_col2im_that_does_not_wait_for_its_writes_fails():
     config = conversion_config(UNITS["scu-col2im"].default({}))
-    result = run("scu-col2im", DoesNotWait(config=config), count=8)
+    result = run("scu-col2im", DoesNotWait(config=config), count=1)
     assert "golden" in result.failures["random_traffic"], result.log[-2000:]

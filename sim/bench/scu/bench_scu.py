@@ -20,7 +20,7 @@ from vitruvian.sim.bench.stream import StreamDriver, StreamMonitor
 from vitruvian.sim.rtl.emit import interface_of
 
 from .memory import Memory, number
-from .traffic import Instruction, additions, bit_patterns, loads
+from .traffic import Instruction, additions, bit_patterns, loads, overlapping
 
 __all__ = ["unit_of"]
 
@@ -81,7 +81,7 @@ class _Bench:
         if self.fractals is None:
             return list(loads(self.config, count, self.rng))
         parts = additions(self.config, count, self.rng)
-        return list(islice(chain.from_iterable(parts), count))
+        return [*overlapping(self.rng), *islice(chain.from_iterable(parts), count)]
 
     def send(self, instructions: list[Instruction]) -> None:
         """Queue instructions, with their fractals, and with what golden expects of them."""

@@ -17,6 +17,7 @@ __all__ = [
     "bit_patterns",
     "conversion",
     "loads",
+    "overlapping",
     "random_geometry",
 ]
 
@@ -210,11 +211,7 @@ def loads(config: ConversionConfig, count: int, rng: np.random.Generator) -> Ite
 def additions(
     config: ConversionConfig, count: int, rng: np.random.Generator
 ) -> Iterator[list[Instruction]]:
-    """Yield lists of about ``count`` Col2Im instructions; those of a list share their image.
-
-    Every other instruction begins shortly before the end of the one before it, so that it reads
-    pixels that have just been written.
-    """
+    """Yield lists of about ``count`` Col2Im instructions; those of a list share their image."""
     while count > 0:
         p, groups = random_geometry(rng), int(rng.integers(1, 4))
         base = int(rng.integers(1 << config.address_bits))
@@ -233,14 +230,24 @@ def additions(
                     fill=int(rng.integers(1 << 16)),
                 )
             )
-            if p.count > ROWS and rng.random() < 0.5:
-                first = int(rng.integers(p.count - ROWS))
-                again = int(rng.integers(1, 8))
-                before = replace(part[-1], position=p.corner(first), repeat=1)
-                after = replace(before, position=p.corner(first + ROWS - again))
-                part += [before, after]
         count -= len(part)
         yield part
+
+
+def overlapping(rng: np.random.Generator) -> list[Instruction]:
+    """Return Col2Im instructions of which each reads first what the one before it wrote last."""
+    p = Patches(height=1, width=64, kernel=(1, 1))
+    first = Instruction(
+        patches=p,
+        groups=1,
+        base=int(rng.integers(1 << 8)),
+        position=(0, 0),
+        kernel_position=(0, 0),
+        channel=0,
+        repeat=1,
+    )
+    starts = (0, ROWS - 1, 2 * ROWS - 4, 3 * ROWS - 12)
+    return [replace(first, position=p.corner(start)) for start in starts]
 
 
 def conversion(patches: Patches, groups: int, *, base: int = 0) -> list[Instruction]:

@@ -4,6 +4,7 @@ import difflib
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from itertools import pairwise
@@ -53,7 +54,7 @@ _KEYS = frozenset(
     """align buffer bus bytes clock_mhz count default_ns depth dispatch_ns event_registers flag_ns
     gb_per_s gib_per_s init_ns kib latency_ns launch_ns m n operation operation_ns per_core
     per_group repeats_factor source start_ns steps_per_us unit units""".split()
-).union(_TABLES)
+).union(_TABLES, ["latency_cycles"])
 
 
 class ChipError(ValueError):
@@ -410,7 +411,8 @@ class _Reader:
     def rate(self, table: _Table) -> Rate:
         table.taken |= {"gb_per_s", "kib", "gib_per_s"}
         if table.has("gb_per_s"):
-            return Rate(table.number("gb_per_s", zero=False, scale=_GB))
+            latency = table.number("latency_cycles", 0) / self.clock
+            return Rate(table.number("gb_per_s", zero=False, scale=_GB), latency_s=latency)
         if not table.has("kib"):
             table.fail("gb_per_s", "a number more than 0 (or a table of kib and gib_per_s)")
         sizes = [kib * 1024 for kib in table.numbers("kib", rising=True)]
@@ -438,6 +440,8 @@ class _Reader:
                 inner.number("start_ns", start / _NS, scale=_NS),
                 inner.number("init_ns", init / _NS, scale=_NS),
             )
+            latency = inner.number("latency_cycles", 0) / self.clock
+            lanes[key] = replace(lanes[key], init_s=lanes[key].init_s + latency)
             inner.done()
         table.taken.add("operation")
         table.done()

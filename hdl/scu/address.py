@@ -1,14 +1,19 @@
 """The walk over the patches of an image, which yields the addresses of pixels."""
 
+from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from .config import ConversionConfig, Mode
 
 __all__ = ["GENERATOR_CYCLES", "AddressGenerator"]
+
+_Patch = tuple[Value, Value]
 
 #: Register ranks from a command to its first beat: command, places of the pixels, addresses.
 GENERATOR_CYCLES = 3
@@ -152,7 +157,7 @@ class AddressGenerator(wiring.Component):
 
     def _build_places(
         self, m: Module, command: data.View, state: data.View, busy: Signal, move: Signal
-    ) -> tuple[Signal, Signal]:
+    ) -> _Patch:
         """Build the ranks of places and addresses, and return row and column of the next beat."""
         config, bits = self.config, self.config.address_bits
         s1_valid = Signal()
@@ -165,16 +170,15 @@ class AddressGenerator(wiring.Component):
                 self.o.valid.eq(s1_valid),
                 self.o.payload.fill.eq(s1_fill),
             ]
-        row, column = state.row, state.column
-        for n in range(config.rows):
+        patches, following = self._build_walk(m, command, state)
+        for n, (row, column) in enumerate(patches):
             line, place = Signal(config.coordinate), Signal(config.coordinate)
-            fits, inside = Signal(name=f"fits_{n}"), Signal(name=f"inside_{n}")
+            inside = Signal(name=f"inside_{n}")
             m.d.comb += [
                 line.eq(row + state.kernel_row),
                 place.eq(column + state.kernel_column),
-                fits.eq(row <= state.last_row),
                 inside.eq(
-                    fits
+                    (row <= state.last_row)
                     & (line >= 0)
                     & (line < command.height)
                     & (place >= 0)
@@ -194,13 +198,59 @@ class AddressGenerator(wiring.Component):
                     pixel.address.eq(s1_line * s1_width + s1_offset),
                     pixel.inside.eq(s1_inside),
                 ]
-            turns = Signal(name=f"turns_{n}")
-            next_row, next_column = Signal(config.coordinate), Signal(config.coordinate)
+        return following
+
+    def _build_walk(
+        self, m: Module, command: data.View, state: data.View
+    ) -> tuple[list[_Patch], _Patch]:
+        """Return row and column of the patches of a beat, and of the patch after them.
+
+        All places at which a patch can be are computed side by side: n strides to the right of the
+        beat's first patch, or j strides from the left end of a row of patches. Only the choice
+        among them goes from patch to patch, in a few gates each.
+        """
+        shape, count = self.config.coordinate, self.config.rows
+
+        def places(name: str, first: Value, stride: Value) -> list[Signal]:
+            signals = [Signal(shape, name=f"{name}_{n}") for n in range(count + 1)]
+            m.d.comb += [signal.eq(first + n * stride) for n, signal in enumerate(signals)]
+            return signals
+
+        rows = places("row", state.row, command.stride_height)
+        ahead = places("ahead", state.column, command.stride_width)
+        heads = places("head", -command.left, command.stride_width)
+        # One bit of each group is set: the patch is in the row of the first one, or at the j-th
+        # place of a later row; and the number of rows between it and the first one.
+        same: Value = Const(1, 1)
+        at: Value = Const(0, 0)
+        turns: Value = Const(1, 1)
+        ends = Cat(place > state.turn for place in heads)
+        patches = []
+        for n in range(count + 1):
+            patch = Signal(shape, name=f"patch_row_{n}"), Signal(shape, name=f"patch_column_{n}")
+            turn = Signal(name=f"turn_{n}")
+            leaves = ahead[n] > state.turn
+            s_same, s_at = Signal(name=f"same_{n + 1}"), Signal(n + 1, name=f"at_{n + 1}")
+            s_turns = Signal(n + 2, name=f"turns_{n + 1}")
             m.d.comb += [
-                turns.eq(column > state.turn),
-                # A row below the last one stays there, so that no counter overflows.
-                next_row.eq(Mux(turns & fits, row + command.stride_height, row)),
-                next_column.eq(Mux(turns, -command.left, column + command.stride_width)),
+                patch[0].eq(_chosen(turns, rows)),
+                patch[1].eq(_chosen(Cat(same, at), [ahead[n], *heads])),
+                turn.eq((same & leaves) | (at & ends[:n]).any()),
+                s_same.eq(same & ~leaves),
+                s_at.eq(Cat(turn, at & ~ends[:n])),
+                s_turns.eq(Mux(turn, Cat(Const(0, 1), turns), turns)),
             ]
-            row, column = next_row, next_column
-        return row, column
+            patches.append(patch)
+            same, at, turns = s_same, s_at, s_turns
+        row, column = patches.pop()
+        # A row below the last one stays there, so that no counter overflows.
+        return patches, (Mux(state.row <= state.last_row, row, state.row), column)
+
+
+def _chosen(bits: Value, values: Sequence[Value]) -> Value:
+    """Return the value whose bit is set, as a signed number."""
+    words = [
+        value.as_unsigned() & bit.replicate(len(value))
+        for bit, value in zip(bits, values, strict=False)
+    ]
+    return reduce(or_, words).as_signed()

@@ -43,9 +43,10 @@ class AddressGenerator(wiring.Component):
 
     Notes
     -----
-    A command with ``repeat = 0`` yields no beat. The kernel must fit into the padded image, and
-    ``column`` must leave room for a patch, as ``golden.scu.Patches`` demands. A command that
-    violates this has as many beats as another one, with undefined addresses.
+    A command with ``repeat = 0`` yields no beat. The kernel must fit into the padded image,
+    ``column`` must leave room for a patch, as ``golden.scu.Patches`` demands, and ``row`` must not
+    be below the padded image. A command that violates this has as many beats as another one, with
+    undefined addresses.
 
     References
     ----------

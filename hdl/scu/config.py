@@ -90,10 +90,12 @@ class ConversionConfig:
     def coordinate(self) -> Shape:
         """The shape of a row or a column, which is negative in the padding.
 
-        The largest number is a patch one stride past the last one, which is less than the sum of an
-        image's size, a padding and a stride.
+        The largest number belongs to a patch of the second beat after the last patch. It is below
+        the sum of an image's size, a padding, and a stride for each patch of two beats.
         """
-        return signed(self.size_bits + 3)
+        strides = 2 * self.rows << self.stride_bits
+        largest = (1 << self.size_bits) + (1 << self.pad_bits) + strides
+        return signed(largest.bit_length() + 1)
 
     @property
     def command(self) -> data.StructLayout:

@@ -137,6 +137,17 @@ class Patches:
         """
         return _pixels(self, tuple(position), self._within(kernel_position), count)
 
+    def numbers(self) -> np.ndarray:
+        """Return the numbers of the pixels of all patches at every position of the kernel.
+
+        Returns
+        -------
+        (Kh·Kw, P, 16) ndarray of int64
+            row·W + column of each pixel, with P = ``fractals``; −1 in the padding and after the
+            last patch.
+        """
+        return _numbers(self)
+
     def walk(
         self, position: _Pair, kernel_position: _Pair, channel: int, repeat: int, mode: int
     ) -> list[_Fractal]:
@@ -188,6 +199,17 @@ class Patches:
                 f"kernel_position must be within {self.kernel}, not {kernel_position!r}"
             )
         return kh, kw
+
+
+@lru_cache(64)
+def _numbers(patches: Patches) -> np.ndarray:
+    (kh, kw), start = patches.kernel, patches.corner(0)
+    count = ROWS * patches.fractals
+    parts = [_pixels(patches, start, (y, x), count) for y in range(kh) for x in range(kw)]
+    rows, columns, inside = (np.stack(axis) for axis in zip(*parts, strict=True))
+    numbers = np.where(inside, rows * patches.width + columns, -1)
+    numbers.flags.writeable = False  # the cache returns the same array again
+    return numbers.reshape(kh * kw, patches.fractals, ROWS)
 
 
 @lru_cache(4096)

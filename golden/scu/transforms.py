@@ -1,7 +1,5 @@
 """Im2Col and Col2Im, for one instruction and for a whole image."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -103,23 +101,21 @@ def im2col(
         If the shape of ``image`` or the mode is invalid.
     """
     image = _image(image, patches)
-    kh, kw = patches.kernel
-    steps = image.shape[-4] * kh * kw
-    starts: list[dict[str, Any]]
-    # A load repeats over the kernel's positions and the groups of channels in mode 0, and over the
-    # patches in mode 1; the other loop is one load after another.
+    if mode not in (0, 1):
+        raise ValueError(f"mode must be 0 or 1, not {mode!r}")
+    *lead, groups, height, width, c0 = image.shape
+    size = height * width
+    # A last pixel holds the padding, and -1 selects it.
+    pixels = np.empty((*lead, groups * size + 1, c0), image.dtype)
+    pixels[..., :-1, :] = image.reshape(*lead, groups * size, c0)
+    pixels[..., -1, :] = pad_value
+    numbers = patches.numbers()  # (Kh·Kw, P, 16)
+    first = size * np.arange(groups).reshape(-1, 1, 1, 1)
+    numbers = np.where(numbers < 0, -1, numbers + first)  # (C1, Kh·Kw, P, 16)
+    numbers = numbers.reshape(-1, *numbers.shape[-2:])
     if mode == 0:
-        starts = [{"position": patches.corner(ROWS * i)} for i in range(patches.fractals)]
-        repeat = steps
-    else:
-        indices = [divmod(step, kh * kw) for step in range(steps)]
-        starts = [{"channel": c, "kernel_position": divmod(index, kw)} for c, index in indices]
-        repeat = patches.fractals
-    loads = [
-        im2col_load(image, patches, repeat=repeat, mode=mode, pad_value=pad_value, **start)
-        for start in starts
-    ]
-    return np.stack(loads, axis=-4)
+        numbers = np.swapaxes(numbers, 0, 1)
+    return np.take(pixels, numbers, axis=-2)
 
 
 def col2im_add(

@@ -4,10 +4,12 @@ A new unit needs one new entry in one of these modules. Benches (``checked``, ``
 (``rows``, ``more``) and the generated documentation (``documented``) all read it.
 """
 
-from vitruvian.hdl.catalogue import dots, matrix, small
+from vitruvian.hdl.catalogue import dots, matrix, scu, small
 from vitruvian.hdl.catalogue.unit import Part, Unit
 
 __all__ = ["PARTS", "UNITS"]
 
-UNITS: dict[str, Unit] = {unit.name: unit for unit in (*dots.UNITS, *matrix.UNITS, *small.UNITS)}
-PARTS: tuple[Part, ...] = (*dots.PARTS, *matrix.PARTS)
+UNITS: dict[str, Unit] = {
+    unit.name: unit for unit in (*dots.UNITS, *matrix.UNITS, *small.UNITS, *scu.UNITS)
+}
+PARTS: tuple[Part, ...] = (*dots.PARTS, *matrix.PARTS, *scu.PARTS)

@@ -26,6 +26,8 @@ PROVIDERS = (
     "vitruvian.sim.bench.cube.batch",
     "vitruvian.sim.bench.simd2.integer",
     "vitruvian.sim.bench.simd2.unit",
+    "vitruvian.sim.bench.scu.batch",
+    "vitruvian.sim.bench.scu.simulated",
     "vitruvian.sim.bench.simulated",
     "vitruvian.sim.bench.silicon",
     "vitruvian.sim.bench.machines",

@@ -4,6 +4,7 @@ import difflib
 import re
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from itertools import pairwise
@@ -274,7 +275,8 @@ class _Reader:
     def rate(self, table: Table) -> Rate:
         table.taken |= {"gb_per_s", "kib", "gib_per_s"}
         if table.has("gb_per_s"):
-            return Rate(table.number("gb_per_s", zero=False, scale=_GB))
+            latency = table.number("latency_cycles", 0) / self.clock
+            return Rate(table.number("gb_per_s", zero=False, scale=_GB), latency_s=latency)
         if not table.has("kib"):
             table.fail("gb_per_s", "a number more than 0 (or a table of kib and gib_per_s)")
         sizes = [kib * 1024 for kib in table.numbers("kib", rising=True)]
@@ -304,6 +306,8 @@ class _Reader:
                 inner.number("init_ns", init / _NS, scale=_NS),
                 inner.number("drain_ns", drain / _NS, scale=_NS),
             )
+            latency = inner.number("latency_cycles", 0) / self.clock
+            lanes[key] = replace(lanes[key], init_s=lanes[key].init_s + latency)
             inner.done()
         table.taken.add("operation")
         table.done()

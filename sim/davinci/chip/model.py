@@ -95,17 +95,20 @@ class Rate:
         Measured times in ascending order of size. Between two sizes time is linear. A transfer
         smaller than the first size takes as long as the first; beyond the last size, the remainder
         moves at ``bytes_per_s``.
+    latency_s : Fraction
+        With a constant throughput, the seconds until the first bytes arrive.
     """
 
     bytes_per_s: Fraction
     points: tuple[tuple[int, Fraction], ...] = ()
+    latency_s: Fraction = Fraction(0)
 
     def seconds(self, nbytes: int) -> Fraction:
         """Return the seconds that a transfer of ``nbytes`` takes, without initialisation."""
         if not nbytes:
             return Fraction(0)
         if not self.points:
-            return nbytes / self.bytes_per_s
+            return self.latency_s + nbytes / self.bytes_per_s
         at = bisect_left(self.points, nbytes, key=lambda p: p[0])
         if at == 0:
             return self.points[0][1]

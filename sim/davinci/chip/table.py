@@ -23,7 +23,7 @@ _KEYS = frozenset(
     drain_ns event_registers flag_ns gb_per_s gib_per_s init_ns interlocks issue_ns kib
     latency_ns launch_ns m n operation operation_ns per_core per_group repeats_factor source
     start_ns steps_per_us unit units""".split()
-).union(TABLES)
+).union(TABLES, ["latency_cycles"])
 
 
 class Reader(Protocol):

@@ -86,6 +86,25 @@ def test_every_small_case_is_a_walk_over_the_padded_image():
     assert check_im2col(im2col, CASES) > 10_000
 
 
+def test_loads_of_all_patches_give_the_whole_image():
+    """The instruction and the conversion of an image are computed in different ways."""
+
+    def loaded(image, p, *, mode, pad_value):
+        kh, kw = p.kernel
+        steps = len(image) * kh * kw
+        options = {"mode": mode, "pad_value": pad_value}
+        if mode == 0:
+            starts = [{"position": p.corner(16 * n)} for n in range(p.fractals)]
+            repeat = steps
+        else:
+            places = [divmod(step, kh * kw) for step in range(steps)]
+            starts = [{"channel": c, "kernel_position": divmod(at, kw)} for c, at in places]
+            repeat = p.fractals
+        return np.stack([im2col_load(image, p, repeat=repeat, **s, **options) for s in starts])
+
+    assert check_im2col(loaded, CASES[::8]) > 1000
+
+
 @pytest.mark.parametrize(
     "mutant",
     [

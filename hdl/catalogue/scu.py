@@ -1,0 +1,89 @@
+"""The storage conversion unit: Im2Col and Col2Im."""
+
+from typing import Any
+
+from amaranth.lib import wiring
+
+from vitruvian.golden.fp.formats import FORMATS
+from vitruvian.hdl.catalogue.options import with_defaults
+from vitruvian.hdl.catalogue.unit import Configuration, Option, Part, Unit, named, number
+from vitruvian.hdl.scu import AddressGenerator, Col2Im, ConversionConfig, Im2Col
+from vitruvian.validate import one_of
+
+__all__ = ["PARTS", "UNITS", "conversion_config"]
+
+#: Channels of a pixel of Col2Im, for every format (Rohwedder 2021, §3.2).
+_CHANNELS = 16
+_COUNTS = ("1", "2", "4", "8", "16")
+_ROWS = Option(lambda text: int(one_of("rows", text, _COUNTS)), " | ".join(_COUNTS))
+_FORMATS = ("fp16", "fp32")
+
+
+def conversion_config(c: Configuration) -> ConversionConfig:
+    """Return the parameters of a complete configuration of a unit of this module."""
+    width = FORMATS[c["format"]].storage_bits if "format" in c else 16
+    return ConversionConfig(rows=c["rows"], c0_bytes=_CHANNELS * width // 8, ahead=c["ahead"])
+
+
+def _im2col(c: Configuration) -> tuple[type[wiring.Component], dict[str, Any]]:
+    return Im2Col, {"config": conversion_config(c)}
+
+
+def _col2im(c: Configuration) -> tuple[type[wiring.Component], dict[str, Any]]:
+    config = conversion_config(c)
+    return Col2Im, {"config": config, "format": c["format"], "pipeline": c["pipeline"]}
+
+
+_AHEAD = number("ahead", 2, 64)
+
+UNITS = (
+    Unit(
+        name="scu-im2col",
+        summary="Im2Col load: patches of an image as rows of fractals",
+        package="hdl.scu",
+        options={"rows": _ROWS, "ahead": _AHEAD},
+        default=with_defaults(rows=1, ahead=4),
+        component=_im2col,
+        rows=lambda: ({}, {"rows": 8}),
+        checked=(
+            {},
+            {"rows": 2, "ahead": 2},
+            {"rows": 4},
+            {"rows": 8},
+            {"rows": 16, "ahead": 7},
+        ),
+        simulated=({}, {"rows": 4}),
+        documented={"one row a beat": {}},
+    ),
+    Unit(
+        name="scu-col2im",
+        summary="Col2Im: rows of fractals added to the pixels of an image",
+        package="hdl.scu",
+        options={
+            "format": named("format", _FORMATS),
+            "rows": _ROWS,
+            "ahead": _AHEAD,
+            "pipeline": number("pipeline", 0, 3),
+        },
+        default=with_defaults(format="fp16", rows=1, ahead=4, pipeline=2),
+        component=_col2im,
+        rows=lambda: ({}, {"format": "fp32"}),
+        checked=(
+            {},
+            {"pipeline": 0},
+            {"pipeline": 3, "rows": 2},
+            {"format": "fp32"},
+            {"format": "fp32", "rows": 2, "pipeline": 1, "ahead": 2},
+        ),
+        simulated=({},),
+        documented={"fp16, one row a beat": {}},
+    ),
+)
+
+PARTS = (
+    Part(
+        package="hdl.scu",
+        words="one row a beat",
+        build=lambda: AddressGenerator(config=ConversionConfig()),
+    ),
+)

@@ -1,0 +1,297 @@
+"""Batch checks of Im2Col and Col2Im, which compare compiled RTL under stalls with golden."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from vitruvian.golden.scu.patches import ROWS
+from vitruvian.hdl.catalogue import UNITS
+from vitruvian.hdl.catalogue.scu import conversion_config
+from vitruvian.hdl.scu import Col2Im, ConversionConfig, Im2Col
+from vitruvian.sim.rtl import CompiledModel, StreamResult, compile_unit
+from vitruvian.sim.verify.check import Check
+from vitruvian.sim.verify.compare import Result, compare
+
+from .traffic import Instruction, Walk, additions, bit_patterns, loads
+
+__all__ = [
+    "checks",
+    "compare_additions",
+    "compare_loads",
+    "elements",
+    "run_col2im",
+    "run_im2col",
+    "words",
+]
+
+#: Rows of fractals are wide, and an instruction has at least 16 of them.
+SHARE = 1 / 16
+#: Approximate rows of an instruction of ``traffic``.
+_ROWS_EACH = 50
+
+
+def words(rows: np.ndarray, config: ConversionConfig) -> np.ndarray:
+    """Return C0 rows (N, C0) of any dtype as the payload of a stream.
+
+    Parameters
+    ----------
+    rows : (N, C0) ndarray
+        Rows of ``config.c0_bytes`` bytes, which must be a multiple of 8.
+    config : ConversionConfig
+
+    Returns
+    -------
+    (N / config.rows, config.rows, …) ndarray of uint64
+    """
+    raw = np.ascontiguousarray(rows).reshape(len(rows), -1).view(np.uint64)
+    # The driver takes fields of up to 64 bits as numbers, and wider ones as rows of words.
+    return raw.reshape(-1, config.rows, *raw.shape[1:][: config.c0_bytes > 8])
+
+
+def elements(payload: np.ndarray, config: ConversionConfig, dtype: Any) -> np.ndarray:
+    """Return the payload of a stream of C0 rows as elements, (N, C0); the inverse of ``words``."""
+    raw = np.ascontiguousarray(payload).reshape(len(payload) * config.rows, -1)
+    return raw.view(dtype)
+
+
+def _commands(instructions: Sequence[Instruction]) -> dict[str, np.ndarray]:
+    commands = [instruction.command() for instruction in instructions]
+    return {name: np.array([c[name] for c in commands]) for name in commands[0]}
+
+
+def _operands(instructions: Sequence[Instruction], addresses: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the command of each row, for messages."""
+    repeats = [ROWS * instruction.repeat for instruction in instructions]
+    columns = {name: np.repeat(v, repeats) for name, v in _commands(instructions).items()}
+    return columns | {"address": addresses}
+
+
+def _checked_fetches(
+    result: StreamResult,
+    walks: Sequence[Walk],
+    instructions: Sequence[Instruction],
+    seed: int | None,
+) -> Result:
+    """Compare the requests of a run with the pixels that golden touches."""
+    address = np.concatenate([walk.address for walk in walks])
+    inside = np.concatenate([walk.inside for walk in walks])
+    fetch = result.outputs["fetch"]
+    # An address in the padding is undefined, so it is masked on both sides.
+    got = np.stack([fetch["inside"].ravel(), fetch["address"].ravel() * fetch["inside"].ravel()])
+    return compare(
+        "request",
+        got=got.T.astype(np.uint32),
+        expected=np.stack([inside, address * inside]).T.astype(np.uint32),
+        operands=_operands(instructions, address),
+        seed=seed,
+    )
+
+
+def run_im2col(
+    model: CompiledModel,
+    config: ConversionConfig,
+    instructions: Sequence[Instruction],
+    images: Sequence[np.ndarray],
+    *,
+    rng: np.random.Generator | None = None,
+    **options: Any,
+) -> StreamResult:
+    """Run Im2Col loads, each on an image (C1, H, W, C0) of 16-bit codes.
+
+    Parameters
+    ----------
+    model : CompiledModel
+        Model of an ``Im2Col``.
+    config : ConversionConfig
+    instructions : sequence of Instruction
+    images : sequence of ndarray
+    rng : Generator, optional
+        Source of the rows that the memory returns for pixels outside of the image.
+    **options
+        Arguments of ``CompiledModel.stream``.
+    """
+    rng = np.random.default_rng(0) if rng is None else rng
+    rows = [
+        _gathered(image, instruction, config, rng)
+        for image, instruction in zip(images, instructions, strict=True)
+    ]
+    sent = words(np.concatenate(rows), config)
+    return model.stream(
+        inputs={"i": _commands(instructions), "rows": sent},
+        outputs={"fetch": len(sent), "o": len(sent)},
+        **options,
+    )
+
+
+def _gathered(
+    image: np.ndarray, instruction: Instruction, config: ConversionConfig, rng: np.random.Generator
+) -> np.ndarray:
+    """Return the rows that a memory returns for an instruction, random outside of the image."""
+    walk = instruction.walk(config.address_bits)
+    rows = rng.integers(0, 256, (len(walk.inside), config.c0_bytes), np.uint8).view(image.dtype)
+    groups, lines, columns = (axis[walk.inside] for axis in walk.place)
+    rows[walk.inside] = image[groups, lines, columns]
+    return rows
+
+
+def compare_loads(
+    model: CompiledModel,
+    config: ConversionConfig,
+    instructions: Sequence[Instruction],
+    *,
+    seed: int,
+    stall_rate: float = 0.2,
+) -> Result:
+    """Run Im2Col loads on random images, and compare every request and every row with golden."""
+    rng = np.random.default_rng(seed)
+    c0 = config.c0_bytes // 2
+    images = [rng.integers(0, 1 << 16, (*i.shape, c0), np.uint16) for i in instructions]
+    result = run_im2col(
+        model, config, instructions, images, rng=rng, stall_rate=stall_rate, stall_seed=seed
+    )
+    walks = [instruction.walk(config.address_bits) for instruction in instructions]
+    fetches = _checked_fetches(result, walks, instructions, seed)
+    expected = [i.fractals(image) for i, image in zip(instructions, images, strict=True)]
+    return fetches + compare(
+        "row of a fractal",
+        got=elements(result.outputs["o"], config, np.uint16),
+        expected=np.concatenate(expected),
+        operands=_operands(instructions, np.concatenate([w.address for w in walks])),
+        seed=seed,
+    )
+
+
+def run_col2im(
+    model: CompiledModel,
+    config: ConversionConfig,
+    instructions: Sequence[Instruction],
+    pixels: Sequence[np.ndarray],
+    fractals: Sequence[np.ndarray],
+    **options: Any,
+) -> StreamResult:
+    """Run Col2Im instructions, given the rows of pixels and of fractals of each.
+
+    Parameters
+    ----------
+    model : CompiledModel
+        Model of a ``Col2Im``.
+    config : ConversionConfig
+    instructions : sequence of Instruction
+    pixels, fractals : sequence of (repeat·16, C0) ndarray
+    **options
+        Arguments of ``CompiledModel.stream``.
+    """
+    sent = words(np.concatenate(pixels), config)
+    # The unit ignores the mode, so every other command has the wrong one.
+    commands = _commands(instructions) | {"mode": np.arange(len(instructions)) % 2}
+    return model.stream(
+        inputs={
+            "i": commands,
+            "rows": sent,
+            "fractals": words(np.concatenate(fractals), config),
+        },
+        outputs={"fetch": len(sent), "o": len(sent)},
+        **options,
+    )
+
+
+def compare_additions(
+    model: CompiledModel,
+    config: ConversionConfig,
+    dtype: Any,
+    groups: Sequence[Sequence[Instruction]],
+    *,
+    seed: int,
+    stall_rate: float = 0.2,
+) -> Result:
+    """Run Col2Im instructions, and compare every request and every write with golden.
+
+    Parameters
+    ----------
+    model : CompiledModel
+        Model of a ``Col2Im``.
+    config : ConversionConfig
+    dtype : numpy dtype
+        float16 or float32, the elements of images and fractals, which are random bit patterns.
+    groups : sequence of sequences of Instruction
+        The instructions of an inner sequence share an image and follow each other.
+    seed : int
+        Seed of the data and of the stalls, and for messages.
+    stall_rate : float
+    """
+    rng = np.random.default_rng(seed)
+    dtype = np.dtype(dtype)
+    codes, c0 = f"u{dtype.itemsize}", config.c0_bytes // dtype.itemsize
+    instructions = [instruction for part in groups for instruction in part]
+    walks = [instruction.walk(config.address_bits) for instruction in instructions]
+    pixels, fractals, sums = [], [], []
+    walk = iter(walks)
+    for part in groups:
+        image = bit_patterns(rng, (*part[0].shape, c0), dtype)
+        for instruction in part:
+            rows = bit_patterns(rng, (ROWS * instruction.repeat, c0), dtype)
+            place, inside = (w := next(walk)).place, w.inside
+            clipped = tuple(np.where(inside, axis, 0) for axis in place)
+            pixels.append(image[clipped])
+            image = instruction.added(image, rows)
+            fractals.append(rows)
+            sums.append(np.where(inside[:, None], image[clipped].view(codes), 0))
+    result = run_col2im(
+        model, config, instructions, pixels, fractals, stall_rate=stall_rate, stall_seed=seed
+    )
+    fetches = _checked_fetches(result, walks, instructions, seed)
+    written, wanted = result.outputs["o"]["pixels"], result.outputs["fetch"]
+    inside = written["inside"].ravel().astype(bool)
+    address = written["address"].ravel()
+    same = (inside == wanted["inside"].ravel()) & (address == wanted["address"].ravel())
+    rows = np.where(inside[:, None], elements(result.outputs["o"]["rows"], config, codes), 0)
+    return fetches + compare(
+        "write",
+        # A request that differs was counted above; here the write must have the same address.
+        got=np.concatenate([same[:, None].astype(codes), rows], axis=1),
+        expected=np.concatenate([np.ones((len(rows), 1), codes), np.concatenate(sums)], axis=1),
+        operands=_operands(instructions, address)
+        | {
+            "pixel": np.concatenate(pixels).view(codes),
+            "fractal": np.concatenate(fractals).view(codes),
+        },
+        seed=seed,
+    )
+
+
+def _run_loads(config: ConversionConfig, vectors: int, seed: int) -> Result:
+    model = compile_unit(Im2Col, config=config)
+    count = int(vectors * SHARE / _ROWS_EACH) + 50
+    instructions = list(loads(config, count, np.random.default_rng(seed)))
+    return compare_loads(model, config, instructions, seed=seed)
+
+
+def _run_additions(
+    config: ConversionConfig, format: str, pipeline: int, vectors: int, seed: int
+) -> Result:
+    model = compile_unit(Col2Im, config=config, format=format, pipeline=pipeline)
+    count = int(vectors * SHARE / _ROWS_EACH) + 50
+    groups = list(additions(config, count, np.random.default_rng(seed)))
+    dtype = {"fp16": np.float16, "fp32": np.float32}[format]
+    return compare_additions(model, config, dtype, groups, seed=seed)
+
+
+def checks() -> Iterator[Check]:
+    """Yield a row for every checked configuration of the units of the catalogue."""
+    for name, component in (("scu-im2col", Im2Col), ("scu-col2im", Col2Im)):
+        unit = UNITS[name]
+        for partial_configuration in unit.checked:
+            c = unit.default(partial_configuration)
+            config = conversion_config(c)
+            run: Callable[[int, int], Result] = partial(_run_loads, config)
+            if component is Col2Im:
+                run = partial(_run_additions, config, c["format"], c["pipeline"])
+            label = " ".join(f"{key}={value}" for key, value in c.items() if value is not None)
+            yield Check(
+                unit=f"scu.{component.__name__}",
+                configuration=f"{label}: random geometry, stalls",
+                run=run,
+                weight=6 + config.rows * (4 if component is Col2Im else 1),
+            )

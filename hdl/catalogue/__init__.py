@@ -4,10 +4,11 @@ A new unit needs one new entry in one of these modules. Benches (``checked``, ``
 (``rows``, ``more``) and the generated documentation (``documented``) all read it.
 """
 
-from vitruvian.hdl.catalogue import dots, matrix, small
+from vitruvian.hdl.catalogue import dots, matrix, small, vector
 from vitruvian.hdl.catalogue.unit import Part, Unit
 
 __all__ = ["PARTS", "UNITS"]
 
-UNITS: dict[str, Unit] = {unit.name: unit for unit in (*dots.UNITS, *matrix.UNITS, *small.UNITS)}
+_ALL = (*dots.UNITS, *matrix.UNITS, *small.UNITS, *vector.UNITS)
+UNITS: dict[str, Unit] = {unit.name: unit for unit in _ALL}
 PARTS: tuple[Part, ...] = (*dots.PARTS, *matrix.PARTS)

@@ -26,6 +26,7 @@ PROVIDERS = (
     "vitruvian.sim.bench.cube.batch",
     "vitruvian.sim.bench.simd2.integer",
     "vitruvian.sim.bench.simd2.unit",
+    "vitruvian.sim.bench.vector.batch",
     "vitruvian.sim.bench.simulated",
     "vitruvian.sim.bench.silicon",
     "vitruvian.sim.bench.machines",

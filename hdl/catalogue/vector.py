@@ -1,0 +1,68 @@
+"""The vector unit."""
+
+from vitruvian.errors import UserError
+from vitruvian.hdl.catalogue.options import with_defaults
+from vitruvian.hdl.catalogue.unit import Configuration, Option, Unit
+from vitruvian.hdl.vector import VectorConfig, VectorUnit
+from vitruvian.hdl.vector.config import MOST_LANES, SHARINGS
+from vitruvian.hdl.vector.operations import GROUPS
+from vitruvian.validate import one_of, shortened
+
+__all__ = ["UNITS", "vector_config"]
+
+
+def _lanes(text: str) -> int:
+    lanes = [2**k for k in range(2, MOST_LANES.bit_length())]
+    if text not in map(str, lanes):
+        allowed = ", ".join(map(str, lanes))
+        raise UserError(f"lanes must be one of {allowed}, not {shortened(text)}")
+    return int(text)
+
+
+def _groups(text: str) -> str:
+    """Return a set of groups as names with dashes between them, in the order of ``GROUPS``."""
+    chosen = GROUPS if text == "all" else text.split("-")
+    for name in chosen:
+        one_of("group", name, GROUPS)
+    return "all" if set(chosen) == set(GROUPS) else "-".join(g for g in GROUPS if g in chosen)
+
+
+def vector_config(c: Configuration) -> VectorConfig:
+    """Return the parameters of a complete configuration of the unit ``vector``."""
+    groups = GROUPS if c["groups"] == "all" else tuple(c["groups"].split("-"))
+    return VectorConfig(lanes=c["lanes"], groups=groups, sharing=c["sharing"] or SHARINGS[0])
+
+
+def _sharing(text: str) -> str | None:
+    """Return a way of sharing comparators; the default is None, so that labels omit it."""
+    return None if one_of("sharing", text, SHARINGS) == SHARINGS[0] else text
+
+
+_POOLING = "add-multiply-compare"
+
+UNITS = (
+    Unit(
+        name="vector",
+        summary="vector unit: lanes of FP16 and FP32 with mask, repeat and reductions",
+        package="hdl.vector",
+        options={
+            "lanes": Option(_lanes, "power of two from 4 to 256"),
+            "groups": Option(_groups, f"all or names joined by dashes: {', '.join(GROUPS)}"),
+            "sharing": Option(_sharing, " | ".join(SHARINGS)),
+        },
+        default=with_defaults(lanes=16, groups="all", sharing=None),
+        component=lambda c: (VectorUnit, {"config": vector_config(c)}),
+        rows=lambda: ({"lanes": 16}, {"lanes": 128}),
+        more=lambda: ({"groups": _POOLING},),
+        checked=(
+            {"lanes": 16},
+            {"lanes": 128},
+            {"lanes": 4},
+            {"lanes": 8, "groups": _POOLING},
+            {"lanes": 8, "groups": "add-reduce"},
+        ),
+        simulated=({"lanes": 4},),
+        documented={"16 lanes": {}},
+        shared=VectorUnit.shared,
+    ),
+)

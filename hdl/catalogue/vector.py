@@ -1,11 +1,12 @@
 """The vector unit."""
 
 from vitruvian.errors import UserError
-from vitruvian.hdl.catalogue.options import with_defaults
-from vitruvian.hdl.catalogue.unit import Configuration, Option, Unit
+from vitruvian.hdl.catalogue.options import given, with_defaults
+from vitruvian.hdl.catalogue.unit import Configuration, Option, Unit, named
 from vitruvian.hdl.vector import VectorConfig, VectorUnit
 from vitruvian.hdl.vector.config import MOST_LANES, SHARINGS
 from vitruvian.hdl.vector.operations import GROUPS
+from vitruvian.hdl.vector.tables import DESIGNS
 from vitruvian.validate import one_of, shortened
 
 __all__ = ["UNITS", "vector_config"]
@@ -30,12 +31,7 @@ def _groups(text: str) -> str:
 def vector_config(c: Configuration) -> VectorConfig:
     """Return the parameters of a complete configuration of the unit ``vector``."""
     groups = GROUPS if c["groups"] == "all" else tuple(c["groups"].split("-"))
-    return VectorConfig(lanes=c["lanes"], groups=groups, sharing=c["sharing"] or SHARINGS[0])
-
-
-def _sharing(text: str) -> str | None:
-    """Return a way of sharing comparators; the default is None, so that labels omit it."""
-    return None if one_of("sharing", text, SHARINGS) == SHARINGS[0] else text
+    return VectorConfig(lanes=c["lanes"], groups=groups, **given(c, "sharing", "functions"))
 
 
 _POOLING = "add-multiply-compare"
@@ -48,9 +44,10 @@ UNITS = (
         options={
             "lanes": Option(_lanes, "power of two from 4 to 256"),
             "groups": Option(_groups, f"all or names joined by dashes: {', '.join(GROUPS)}"),
-            "sharing": Option(_sharing, " | ".join(SHARINGS)),
+            "sharing": named("sharing", SHARINGS),
+            "functions": named("functions", DESIGNS),
         },
-        default=with_defaults(lanes=16, groups="all", sharing=None),
+        default=with_defaults(lanes=16, groups="all", sharing=None, functions=None),
         component=lambda c: (VectorUnit, {"config": vector_config(c)}),
         rows=lambda: ({"lanes": 16}, {"lanes": 128}),
         more=lambda: ({"groups": _POOLING},),

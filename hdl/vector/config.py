@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from vitruvian.validate import one_of
 
 from .operations import GROUPS, OPERATIONS, Format, Operation
+from .tables import DESIGNS, FunctionDesign
 
 __all__ = ["BLOCK_BYTES", "MOST_LANES", "SHARINGS", "VectorConfig"]
 
@@ -28,6 +29,8 @@ class VectorConfig:
         The groups of operations that the unit has, from ``operations.GROUPS``.
     sharing : {"adder", "formats", "separate"}
         Which parts of a slice share a comparator (docs/decisions/0017-vector-unit.md).
+    functions : str
+        The design of the units for exp and ln, a key of ``tables.DESIGNS``.
 
     Raises
     ------
@@ -38,6 +41,7 @@ class VectorConfig:
     lanes: int = 128
     groups: tuple[str, ...] = field(default=GROUPS)
     sharing: str = "adder"
+    functions: str = "quadratic32"
 
     def __post_init__(self) -> None:
         if not isinstance(self.lanes, int) or isinstance(self.lanes, bool):
@@ -51,11 +55,17 @@ class VectorConfig:
         # The order in GROUPS, so that equal units have equal parameters.
         object.__setattr__(self, "groups", tuple(g for g in GROUPS if g in self.groups))
         one_of("sharing", self.sharing, SHARINGS)
+        one_of("functions", self.functions, DESIGNS)
 
     @property
     def slices(self) -> int:
         """Number of slices; a slice is two FP16 lanes or one FP32 lane."""
         return self.lanes // 2
+
+    @property
+    def function_design(self) -> FunctionDesign:
+        """The widths of the units for exp and ln."""
+        return DESIGNS[self.functions]
 
     @property
     def block_bits(self) -> int:

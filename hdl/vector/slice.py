@@ -16,6 +16,8 @@ from .adder import OrderedAdder
 from .compare import Order, split_order
 from .config import VectorConfig
 from .control import Select, Source, control_layout
+from .convert import build_convert
+from .functions import ExpLn
 
 __all__ = ["STAGES", "Slice"]
 
@@ -96,6 +98,10 @@ class Slice(wiring.Component):
             results[Source.ADD] = self._build_add(m, a, b, orders)
         if self._has("multiply"):
             results[Source.MULTIPLY] = self._build_multiply(m, a, b)
+        if self._has("convert"):
+            results[Source.CONVERT] = build_convert(m, stages, a, self.control)
+        if self._has("functions"):
+            results[Source.FUNCTION] = self._build_functions(m, a)
         result: Value = Const(0, 32)
         for source, value in results.items():
             chosen = self.control[2].source == source
@@ -199,3 +205,14 @@ class Slice(wiring.Component):
             m.d.comb += [multiplier.a.eq(a[part]), multiplier.b.eq(b[part])]
             products.append(multiplier.d)
         return Mux(self.control[2].wide, products[2], Cat(products[0], products[1]))
+
+    def _build_functions(self, m: Module, a: Value) -> Value:
+        """Return exp or ln of the two FP16 lanes."""
+        results = []
+        for name, part, _ in _LANES[:2]:
+            unit = ExpLn(design=self.config.function_design)
+            m.submodules[f"exp_ln_{name}"] = unit
+            bits = Cat(*(control.logarithm for control in self.control))
+            m.d.comb += [unit.a.eq(a[part]), unit.logarithm.eq(bits)]
+            results.append(unit.d)
+        return Cat(*results)

@@ -149,9 +149,9 @@ class Machine:
         if op in _SUMS or op in _LARGEST or op in _SMALLEST:
             return self._reduction(op, a, mask)
         if target is not None:
-            return self._packed(
-                vector.convert(a, _NAMES[c.format], target, _ROUNDINGS[c.rounding]), mask
-            )
+            # Between floating-point formats the unit rounds to nearest.
+            rounding = _ROUNDINGS[c.rounding] if "int" in target else "r"
+            return self._packed(vector.convert(a, _NAMES[c.format], target, rounding), mask)
         result = _BINARY[op](a, b) if op in _BINARY else _UNARY[op](a)
         return self._packed(result, mask)
 

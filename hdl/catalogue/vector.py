@@ -58,7 +58,7 @@ UNITS = (
             {"lanes": 8, "groups": _POOLING},
             {"lanes": 8, "groups": "add-reduce"},
         ),
-        simulated=({"lanes": 4},),
+        simulated=({"lanes": 4, "groups": "add-compare-logic-reduce"},),
         documented={"16 lanes": {}},
         shared=VectorUnit.shared,
     ),

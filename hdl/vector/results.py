@@ -104,10 +104,9 @@ def build_results(
         size = -(-lanes // 8)
         half_size = -(-slices // 8)
         every = Mux(wide, (1 << half_size) - 1, (1 << size) - 1)
-        choose(Form.BITS, by_lane, every)
+        choose(Form.BITS, Cat(by_lane, Const(0, -lanes % 8)), every)
         if "reduce" in config.groups:
             index = first_set(m, by_lane & mask)
-            pair = Mux(wide, Cat(words[:32], index), Cat(words[:16], index))
             pair = Signal(64, name="value_and_lane")
             padded = Cat(index, Const(0, 32))
             m.d.comb += pair.eq(

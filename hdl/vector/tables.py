@@ -75,6 +75,19 @@ class FunctionDesign:
 #: The designs of docs/decisions/0017-vector-unit.md by name. ``sim.bench.vector.functions`` finds
 #: the widths: they are the smallest with which every result is correctly rounded.
 DESIGNS: dict[str, FunctionDesign] = {
+    "quadratic128": FunctionDesign(
+        degree=2,
+        exp_segments=7,
+        ln_segments=7,
+        bits=23,
+        argument_bits=21,
+        constant_bits=21,
+        bias=1,
+        exp_offsets=((0, 3), (1, 0), (4, 0), (29, 2), (92, 5), (115, 7), (127, 4)),
+        ln_offsets=(
+            *((0, 0), (5, -1), (10, 0), (11, 0), (38, 0), (45, 0), (49, 0), (116, 0), (124, 0)),
+        ),
+    ),
     "quadratic64": FunctionDesign(
         degree=2,
         exp_segments=6,

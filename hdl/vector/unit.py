@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from .config import VectorConfig
 from .control import Form, Select, control_layout
 from .decode import Decoded, decode
-from .operations import Format, command_layout
+from .operations import Format, Operation, command_layout
 from .results import build_results
 from .routes import any_enabled, by_halves, route
 from .sequencer import Sequencer
@@ -62,6 +62,7 @@ class VectorUnit(wiring.Component):
         if not isinstance(config, VectorConfig):
             raise TypeError(f"config must be a VectorConfig, not {config!r}")
         self.config = config
+        self.latency = STAGES
         bits = config.block_bits
         result = data.StructLayout({"data": bits, "enable": bits // 8})
         super().__init__(
@@ -72,6 +73,23 @@ class VectorUnit(wiring.Component):
                 "o": Out(stream.Signature(result)),
             }
         )
+
+    def cycles(self, operation: Operation, format: Format) -> int:
+        """Return the cycles of a repeat, from its start to that of the next one.
+
+        Parameters
+        ----------
+        operation : Operation
+        format : Format
+            Format of the source.
+        """
+        levels = {Operation.SUM_PAIR: 1}
+        for op in (Operation.SUM, Operation.LARGEST, Operation.SMALLEST):
+            levels[op] = self.config.levels(format)
+            block = Operation[f"{op.name}_BLOCK"]
+            levels[block] = self.config.levels(format, block=True)
+        search = STAGES if operation in (Operation.LARGEST, Operation.SMALLEST) else 0
+        return STAGES * (levels.get(operation, 1) - 1) + search + 1
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -8,7 +8,7 @@ import numpy as np
 
 from vitruvian.hdl.catalogue import UNITS
 from vitruvian.hdl.catalogue.vector import vector_config
-from vitruvian.hdl.vector import Operation, VectorConfig, VectorUnit
+from vitruvian.hdl.vector import Operation, Rounding, VectorConfig, VectorUnit
 from vitruvian.sim.rtl import CompiledModel, compile_unit
 from vitruvian.sim.verify.check import Check
 from vitruvian.sim.verify.compare import Result, compare
@@ -16,9 +16,16 @@ from vitruvian.sim.verify.compare import Result, compare
 from .expected import Command, Machine
 from .stimuli import make_commands
 
-__all__ = ["as_streams", "checks", "compare_commands", "run_unit"]
+__all__ = [
+    "ONE_OPERAND",
+    "as_streams",
+    "checks",
+    "compare_commands",
+    "run_every_code",
+    "run_unit",
+]
 
-#: Commands for each thousand of requested vectors; a command has up to six blocks.
+#: Commands for each requested vector; a command has up to six blocks of several elements.
 COMMANDS_PER_VECTOR = 1 / 64
 
 
@@ -139,13 +146,39 @@ def run_unit(
 
 
 #: Operations with one FP16 operand, which are checked on all codes.
-_ONE_OPERAND = (
+ONE_OPERAND = (
     Operation.RELU,
     Operation.NOT,
     Operation.TO_FP32,
+    Operation.TO_INT32,
+    Operation.TO_INT16,
+    Operation.TO_INT8,
+    Operation.TO_UINT8,
     Operation.EXP,
     Operation.LN,
 )
+
+
+def run_every_code(
+    config: VectorConfig,
+    operations: Sequence[Operation],
+    vectors: int,
+    seed: int,
+    *,
+    model: CompiledModel | None = None,
+) -> Result:
+    """Compare operations with one operand on all 65536 FP16 codes; the vectors do not count.
+
+    Conversions to integers are compared in every rounding. A result of the comparison is a block.
+    """
+    model = model or compile_unit(VectorUnit, config=config)
+    result = Result(vectors=0, mismatches=0)
+    for op in operations:
+        roundings = tuple(Rounding) if "_INT" in op.name or "_UINT" in op.name else (Rounding(0),)
+        for rounding in roundings:
+            commands = every_fp16(config, op, rounding=rounding)
+            result += compare_commands(model, config, commands, stall_rate=0.0, seed=seed)
+    return result
 
 
 def checks() -> Iterator[Check]:
@@ -166,5 +199,12 @@ def checks() -> Iterator[Check]:
                 unit="vector.VectorUnit",
                 configuration=f"{name} {op.name}",
                 run=partial(run_unit, config, (op,), 0.5),
+                weight=1,
+            )
+        for op in (op for op in config.operations if op in ONE_OPERAND):
+            yield Check(
+                unit="vector.VectorUnit",
+                configuration=f"{name} {op.name} of all FP16 codes",
+                run=partial(run_every_code, config, (op,)),
                 weight=1,
             )

@@ -41,7 +41,7 @@ class VectorConfig:
     lanes: int = 128
     groups: tuple[str, ...] = field(default=GROUPS)
     sharing: str = "adder"
-    functions: str = "quadratic32"
+    functions: str = "quadratic128"
 
     def __post_init__(self) -> None:
         if not isinstance(self.lanes, int) or isinstance(self.lanes, bool):

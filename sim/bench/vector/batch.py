@@ -14,7 +14,7 @@ from vitruvian.sim.verify.check import Check
 from vitruvian.sim.verify.compare import Result, compare
 
 from .expected import Command, Machine
-from .stimuli import make_commands
+from .stimuli import every_fp16, make_commands
 
 __all__ = [
     "ONE_OPERAND",
@@ -171,6 +171,7 @@ def run_every_code(
 
     Conversions to integers are compared in every rounding. A result of the comparison is a block.
     """
+    del vectors
     model = model or compile_unit(VectorUnit, config=config)
     result = Result(vectors=0, mismatches=0)
     for op in operations:

@@ -4,6 +4,7 @@ Parameters: ``lanes``, ``groups``, ``commands``.
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import cocotb
@@ -177,7 +178,7 @@ async def one_repeat_in_every_cycle(dut: Any) -> None:
     await bench.drain()
     bench.board.finish(at_least=count)
     taken, given = bench.taken, bench.result_cycles
-    assert {b - a for a, b in zip(taken, taken[1:], strict=False)} == {1}, "a repeat was delayed"
+    assert {b - a for a, b in pairwise(taken)} == {1}, "a repeat was delayed"
     latency = VectorUnit(config=bench.config).latency
     waits = {end - start for start, end in zip(taken, given, strict=True)}
     assert waits == {latency}, f"latencies were {sorted(waits)}"
@@ -195,5 +196,5 @@ async def cycles_of_reductions(dut: Any) -> None:
             await bench.drain()
             bench.board.finish(at_least=count)
             cycles = VectorUnit(config=bench.config).cycles(Operation[op.name], format)
-            gaps = {b - a for a, b in zip(bench.taken, bench.taken[1:], strict=False)}
+            gaps = {b - a for a, b in pairwise(bench.taken)}
             assert gaps <= {cycles}, f"{op.name} took {sorted(gaps)} cycles, not {cycles}"

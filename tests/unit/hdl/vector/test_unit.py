@@ -59,7 +59,7 @@ def test_exp_and_ln_on_every_fp16_code():
 
 
 def test_one_bit_less_gives_wrong_results():
-    """The widths are not larger than necessary, and the comparison can fail."""
+    """The comparison can fail: with the same offsets no width can be smaller."""
     design = DESIGNS[ALL.functions]
     for name in ("bits", "argument_bits", "constant_bits"):
         narrower = replace(design, **{name: getattr(design, name) - 1})

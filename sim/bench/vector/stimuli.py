@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from vitruvian.golden.fp import FORMATS
 from vitruvian.hdl.vector import Condition, Format, Operation, Rounding, VectorConfig
 from vitruvian.hdl.vector.operations import OPERATIONS
 from vitruvian.sim.bench.fp_small.stimuli import pairs
@@ -74,7 +75,8 @@ def make_commands(
         number = repeat * (config.lanes if format is Format.FP16 else config.slices)
         start = at[format]
         at[format] += number
-        return tuple(x[start : start + number] for x in words[format])  # pyright: ignore
+        x, y = (codes[start : start + number] for codes in words[format])
+        return x, y
 
     commands = []
     for n in range(count):
@@ -85,7 +87,8 @@ def make_commands(
         repeat = int(rng.integers(1, _MOST_REPEATS + 1)) if rng.random() > 0.03 else 0
         x, y = take(format, max(repeat, 1))
         scalar = int(y[0]) | (int(rng.integers(1 << 16)) << 16 if format is Format.FP16 else 0)
-        x, y = _shaped(rng, op, format, x), y
+        y = _paired(rng, format, x, y)
+        x = _shaped(rng, op, format, x)
         from_scalar = traits.reads_b and bool(rng.random() < 0.25)
         reads_b = traits.reads_b and not from_scalar
         commands.append(
@@ -103,6 +106,17 @@ def make_commands(
             )
         )
     return commands
+
+
+def _paired(
+    rng: np.random.Generator, format: Format, x: np.ndarray, y: np.ndarray
+) -> np.ndarray:
+    """Return operands b, some of which equal a, or a with the other sign; some a become zeros."""
+    sign = x.dtype.type(FORMATS[_NAMES[format]].sign_mask)
+    flip = sign * rng.integers(0, 2, len(x)).astype(x.dtype)
+    kind = rng.random(len(x))
+    x[kind < 0.05] &= sign
+    return np.where(kind < 0.15, x ^ flip, y)
 
 
 def _shaped(rng: np.random.Generator, op: Operation, format: Format, x: np.ndarray) -> np.ndarray:

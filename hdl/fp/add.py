@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -97,8 +97,22 @@ class Adder(wiring.Component):
                 "b": In(f.storage_bits),
                 "subtract": In(1),
                 "d": Out(out.storage_bits),
+                **self._more_ports(),
             }
         )
+
+    def _more_ports(self) -> dict[str, wiring.Member]:
+        """Return the ports that a derived unit has in addition."""
+        return {}
+
+    def _b_is_larger(self) -> Value:
+        """Return 1 if the magnitude of ``b`` is larger; a unit with a comparator may override it.
+
+        Codes without their signs have the same order as the magnitudes.
+        """
+        f = self.format
+        magnitude = slice(f.storage_shift, f.storage_shift + f.width - 1)
+        return self.b[magnitude] > self.a[magnitude]
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -110,10 +124,8 @@ class Adder(wiring.Component):
         differ = Signal(name="signs_differ")
         m.d.comb += [b_sign.eq(b.sign ^ self.subtract), differ.eq(a.sign ^ b_sign)]
 
-        # Codes without their signs have the same order as the magnitudes.
-        magnitude = slice(f.storage_shift, f.storage_shift + f.width - 1)
         swap = Signal(name="swap")
-        m.d.comb += swap.eq(self.b[magnitude] > self.a[magnitude])
+        m.d.comb += swap.eq(self._b_is_larger())
         exponent = Mux(swap, b.exponent, a.exponent)
         distance = Signal(f.exponent_bits, name="distance")
         m.d.comb += distance.eq(exponent - Mux(swap, a.exponent, b.exponent))

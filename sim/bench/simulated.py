@@ -12,13 +12,16 @@ from vitruvian.hdl.catalogue import UNITS
 from vitruvian.hdl.catalogue.dots import dot_spec
 from vitruvian.hdl.catalogue.matrix import cube_config
 from vitruvian.hdl.catalogue.options import given
+from vitruvian.hdl.catalogue.vector import vector_config
 from vitruvian.hdl.cube import MatrixUnit
 from vitruvian.hdl.fp.dot import DotProduct
+from vitruvian.hdl.vector import VectorUnit
 from vitruvian.sim.bench.cube import bench_unit
 from vitruvian.sim.bench.cube.batch import build_seconds
 from vitruvian.sim.bench.fp import bench_dot
 from vitruvian.sim.bench.fp.batch import dot_name
 from vitruvian.sim.bench.runner import run_bench
+from vitruvian.sim.bench.vector import bench_unit as bench_vector
 from vitruvian.sim.rtl.alias import unit_verilog
 from vitruvian.sim.verify.check import Check
 from vitruvian.sim.verify.compare import Result
@@ -77,9 +80,24 @@ def _run_cube(parameters: dict[str, Any], vectors: int, seed: int) -> Result:
     return run_row(design, bench_unit.__name__, parameters, seed, results=config.m * config.n)
 
 
+def _run_vector(parameters: dict[str, Any], vectors: int, seed: int) -> Result:
+    config = bench_vector.configuration(parameters)
+    parameters = parameters | {"commands": max(int(vectors * SHARE_OF_BEATS), 40)}
+    design = unit_verilog(VectorUnit, config=config)
+    return run_row(design, bench_vector.__name__, parameters, seed)
+
+
 def checks() -> Iterator[Check]:
     """Yield a row for every configuration of the catalogue that is simulated cycle by cycle."""
-    dot, cube = UNITS["dot"], UNITS["cube"]
+    dot, cube, vector = UNITS["dot"], UNITS["cube"], UNITS["vector"]
+    for c in map(vector.default, vector.simulated):
+        config = vector_config(c)
+        yield Check(
+            unit="vector.VectorUnit",
+            configuration=f"cocotb {config.lanes} lanes stalls, resets, rates",
+            run=partial(_run_vector, {"lanes": config.lanes, "groups": config.groups}),
+            weight=20,
+        )
     for c in map(dot.default, dot.simulated):
         names = ("preset", "input", "output", "k", "pipeline")
         yield Check(

@@ -28,6 +28,7 @@ PROVIDERS = (
     "vitruvian.sim.bench.simd2.unit",
     "vitruvian.sim.bench.scu.batch",
     "vitruvian.sim.bench.scu.simulated",
+    "vitruvian.sim.bench.vector.batch",
     "vitruvian.sim.bench.simulated",
     "vitruvian.sim.bench.silicon",
     "vitruvian.sim.bench.machines",

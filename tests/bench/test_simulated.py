@@ -40,10 +40,14 @@ def test_a_fault_is_a_mismatch_with_its_message():
     assert any("golden" in example for example in result.examples)
 
 
-def test_rows_are_of_both_units():
+def test_rows_are_of_three_units():
     names = [check.name for check in checks()]
     assert all("cocotb" in name for name in names)
-    assert {name.split()[0] for name in names} == {"fp.DotProduct", "cube.MatrixUnit"}
+    assert {name.split()[0] for name in names} == {
+        "fp.DotProduct",
+        "cube.MatrixUnit",
+        "vector.VectorUnit",
+    }
 
 
 def test_verilog_of_a_unit_from_the_cache(monkeypatch, tmp_path):

@@ -1,0 +1,92 @@
+"""Parameters of the vector unit."""
+
+from dataclasses import dataclass, field
+
+from vitruvian.validate import one_of
+
+from .operations import GROUPS, OPERATIONS, Format, Operation
+from .tables import DESIGNS, FunctionDesign
+
+__all__ = ["BLOCK_BYTES", "MOST_LANES", "SHARINGS", "VectorConfig"]
+
+#: Bytes of a block of DaVinci's Unified Buffer, whose elements SUM_BLOCK adds up.
+BLOCK_BYTES = 32
+MOST_LANES = 256
+#: Which parts of a slice have a comparator of their own: the two FP16 lanes, the FP32 lane and all
+#: adders (``separate``), the adders only (``formats``), or none (``adder``, one for all).
+SHARINGS = ("adder", "formats", "separate")
+
+
+@dataclass(frozen=True, kw_only=True)
+class VectorConfig:
+    """Parameters of a vector unit.
+
+    Parameters
+    ----------
+    lanes : int
+        Number of FP16 lanes, a power of two from 4 to 256. There are half as many FP32 lanes.
+    groups : tuple of str
+        The groups of operations that the unit has, from ``operations.GROUPS``.
+    sharing : {"adder", "formats", "separate"}
+        Which parts of a slice share a comparator (docs/decisions/0017-vector-unit.md).
+    functions : str
+        The design of the units for exp and ln, a key of ``tables.DESIGNS``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is not allowed.
+    """
+
+    lanes: int = 128
+    groups: tuple[str, ...] = field(default=GROUPS)
+    sharing: str = "adder"
+    functions: str = "quadratic128"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.lanes, int) or isinstance(self.lanes, bool):
+            raise TypeError(f"lanes must be an int, not {self.lanes!r}")
+        if not 4 <= self.lanes <= MOST_LANES or self.lanes & (self.lanes - 1):
+            raise ValueError(
+                f"lanes must be a power of two from 4 to {MOST_LANES}, not {self.lanes}"
+            )
+        for group in self.groups:
+            one_of("group", group, GROUPS)
+        # The order in GROUPS, so that equal units have equal parameters.
+        object.__setattr__(self, "groups", tuple(g for g in GROUPS if g in self.groups))
+        one_of("sharing", self.sharing, SHARINGS)
+        one_of("functions", self.functions, DESIGNS)
+
+    @property
+    def slices(self) -> int:
+        """Number of slices; a slice is two FP16 lanes or one FP32 lane."""
+        return self.lanes // 2
+
+    @property
+    def function_design(self) -> FunctionDesign:
+        """The widths of the units for exp and ln."""
+        return DESIGNS[self.functions]
+
+    @property
+    def block_bits(self) -> int:
+        """Bits of a block, the operands of all lanes."""
+        return 16 * self.lanes
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        """The operations that the unit has."""
+        return tuple(op for op, traits in OPERATIONS.items() if traits.groups <= set(self.groups))
+
+    def levels(self, format: Format, *, block: bool = False) -> int:
+        """Return the number of levels of a reduction's tree.
+
+        Parameters
+        ----------
+        format : Format
+        block : bool
+            If True, the tree covers ``BLOCK_BYTES``, else all lanes.
+        """
+        lanes, per_block = self.lanes, BLOCK_BYTES // 2
+        if format is Format.FP32:
+            lanes, per_block = lanes // 2, per_block // 2
+        return (min(lanes, per_block) if block else lanes).bit_length() - 1

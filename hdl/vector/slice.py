@@ -1,0 +1,218 @@
+"""A slice of the vector unit: 32 bits, which are two FP16 lanes or one FP32 lane."""
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from amaranth.hdl import Cat, Const, EnableInserter, Module, Mux, Signal, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from vitruvian.golden.fp.formats import FORMATS
+
+from ..fp.add import Adder
+from ..fp.mul import Multiplier
+from ..fp.parts.pipeline import PipelineStages
+from .adder import OrderedAdder
+from .compare import Order, split_order
+from .config import VectorConfig
+from .control import Select, Source, control_layout
+from .convert import build_convert
+from .functions import ExpLn
+
+__all__ = ["STAGES", "Slice"]
+
+FP16, FP32 = FORMATS["fp16"], FORMATS["fp32"]
+#: Name, bits and FP16 lane of each arithmetic unit of a slice.
+_LANES = (("low", slice(0, 16), 0), ("high", slice(16, 32), 1), ("wide", slice(0, 32), None))
+
+#: Register ranks of a slice: operands, two inside the arithmetic, and the result.
+STAGES = 4
+
+
+class Slice(wiring.Component):
+    """The part of the vector unit that is the same for all lanes.
+
+    Parameters
+    ----------
+    config : VectorConfig
+        The unit that the slice belongs to.
+
+    Members
+    -------
+    advance : In(1)
+        Enable of all registers.
+    a, b : In(32)
+        The operands: one FP32 code, or the FP16 codes of lanes 0 (lower half) and 1.
+    bits : In(2)
+        Lanes for which ``Select.BITS`` takes ``a``; FP32 uses bit 1.
+    control : In(ArrayLayout(control_layout(), 3))
+        Control bits of the beats in the first, second and third rank.
+    d : Out(32)
+        The result.
+    flags : Out(2)
+        Results of the comparison of lanes 0 and 1; FP32 has bit 1.
+
+    Latency
+    -------
+    4 cycles with ``advance`` for every operation, one beat in each.
+    """
+
+    if TYPE_CHECKING:
+        advance: Signal
+        a: Signal
+        b: Signal
+        bits: Signal
+        control: data.View
+        d: Signal
+        flags: Signal
+
+    def __init__(self, *, config: VectorConfig):
+        self.config = config
+        self.latency = STAGES
+        super().__init__(
+            {
+                "advance": In(1),
+                "a": In(32),
+                "b": In(32),
+                "bits": In(2),
+                "control": In(data.ArrayLayout(control_layout(), STAGES - 1)),
+                "d": Out(32),
+                "flags": Out(2),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Any:
+        m = Module()
+        stages = PipelineStages(m, ("operand", "aligned", "total", "result"))
+        a, b = (stages.cross("operand", x, n) for x, n in ((self.a, "s0_a"), (self.b, "s0_b")))
+        bits = stages.cross("operand", self.bits, "s0_bits")
+        orders = self._orders(m, a, b) if self._has("add", "compare") else None
+        early = {
+            "select": self._build_select(m, a, b, bits, orders),
+            "flags": self._build_flags(orders) if self._has("compare") else Const(0, 2),
+        }
+        for stage in ("aligned", "total"):
+            early = stages.cross_all(stage, early, stage)
+        results = {Source.SELECT: early["select"]}
+        if self._has("add"):
+            results[Source.ADD] = self._build_add(m, a, b, orders)
+        if self._has("multiply"):
+            results[Source.MULTIPLY] = self._build_multiply(m, a, b)
+        if self._has("convert"):
+            results[Source.CONVERT] = build_convert(m, stages, a, self.control)
+        if self._has("functions"):
+            results[Source.FUNCTION] = self._build_functions(m, a)
+        result: Value = Const(0, 32)
+        for source, value in results.items():
+            chosen = self.control[2].source == source
+            result = result | (value & chosen.replicate(32))
+        m.d.comb += [
+            self.d.eq(stages.cross("result", result, "s3_d")),
+            self.flags.eq(stages.cross("result", early["flags"], "s3_flags")),
+        ]
+        return EnableInserter(self.advance)(m)
+
+    def _has(self, *groups: str) -> bool:
+        return any(group in self.config.groups for group in groups)
+
+    def _orders(self, m: Module, a: Value, b: Value) -> tuple[Order, Order]:
+        """Return the orders of lane 0, and of lane 1 or of the FP32 codes."""
+        wide = self.control[0].wide
+        if self.config.sharing != "separate":
+            return split_order(m, a, b, wide)
+        low, high = split_order(m, a, b, Const(0, 1))
+        _, whole = split_order(m, a, b, Const(1, 1))
+        names = [field.name for field in fields(Order)]
+        return low, Order(**{n: Mux(wide, getattr(whole, n), getattr(high, n)) for n in names})
+
+    def _build_select(
+        self, m: Module, a: Value, b: Value, bits: Value, orders: tuple[Order, Order] | None
+    ) -> Value:
+        """Return b, an extreme, a selection by bits, or a combination of the bits of a and b."""
+        control = self.control[0]
+        wide, select = control.wide, control.select
+        result: Value = b & (select == Select.B).replicate(32)
+        if self._has("compare"):
+            assert orders is not None
+            is_max = select == Select.MAX
+            extreme = is_max | (select == Select.MIN)
+            by_bits = select == Select.BITS
+            take, nan = [], []
+            for k, order in enumerate(orders):
+                wins = ~order.a_nan & (order.b_nan | (order.below ^ is_max))
+                take.append(Mux(by_bits, bits[k], wins))
+                nan.append(extreme & order.a_nan & order.b_nan)
+            take[0], nan[0] = (Mux(wide, x[1], x[0]) for x in (take, nan))
+            either = extreme | by_bits
+            for_a = Cat(*((either & t & ~n).replicate(16) for t, n in zip(take, nan, strict=True)))
+            for_b = Cat(*((either & ~t & ~n).replicate(16) for t, n in zip(take, nan, strict=True)))
+            codes = Mux(
+                wide, Const(FP32.canonical_nan, 32), Const(FP16.canonical_nan * 0x10001, 32)
+            )
+            canonical = Cat(nan[0].replicate(16), nan[1].replicate(16)) & codes
+            result = result | (a & for_a) | (b & for_b) | canonical
+        if self._has("logic"):
+            for code, value in ((Select.AND, a & b), (Select.OR, a | b), (Select.NOT, ~a)):
+                result = result | (value & (select == code).replicate(32))
+        named = Signal(32, name="selected")
+        m.d.comb += named.eq(result)
+        return named
+
+    def _build_flags(self, orders: tuple[Order, Order] | None) -> Value:
+        """Return the result of the comparison of each lane."""
+        assert orders is not None
+        control = self.control[0]
+        flags = []
+        for order in orders:
+            unordered = order.a_nan | order.b_nan
+            equal = (order.same | order.both_zero) & ~unordered
+            less = order.below & ~order.both_zero & ~unordered
+            greater = ~(less | equal | unordered)
+            holds = (Cat(less, equal, greater, unordered) & control.accept).any()
+            match = order.same | (order.a_nan & order.b_nan)
+            flags.append(Mux(control.match, match, holds))
+        return Cat(*flags)
+
+    def _build_add(
+        self, m: Module, a: Value, b: Value, orders: tuple[Order, Order] | None
+    ) -> Value:
+        """Return the sums of the two FP16 lanes, or of the FP32 lane."""
+        assert orders is not None
+        sums = []
+        for name, part, order in _LANES:
+            format = FP32 if order is None else FP16
+            larger = orders[1 if order is None else order].larger_b
+            if self.config.sharing == "adder":
+                adder: Adder = OrderedAdder(format=format, pipeline=2)
+                m.d.comb += adder.larger_b.eq(larger)
+            else:
+                adder = Adder(format=format, pipeline=2)
+            m.submodules[f"add_{name}"] = adder
+            m.d.comb += [
+                adder.a.eq(a[part]),
+                adder.b.eq(b[part]),
+                adder.subtract.eq(self.control[0].subtract),
+            ]
+            sums.append(adder.d)
+        return Mux(self.control[2].wide, sums[2], Cat(sums[0], sums[1]))
+
+    def _build_multiply(self, m: Module, a: Value, b: Value) -> Value:
+        """Return the products of the two FP16 lanes, or of the FP32 lane."""
+        products = []
+        for name, part, order in _LANES:
+            multiplier = Multiplier(format=FP32 if order is None else FP16, pipeline=2)
+            m.submodules[f"multiply_{name}"] = multiplier
+            m.d.comb += [multiplier.a.eq(a[part]), multiplier.b.eq(b[part])]
+            products.append(multiplier.d)
+        return Mux(self.control[2].wide, products[2], Cat(products[0], products[1]))
+
+    def _build_functions(self, m: Module, a: Value) -> Value:
+        """Return exp or ln of the two FP16 lanes."""
+        results = []
+        for name, part, _ in _LANES[:2]:
+            unit = ExpLn(design=self.config.function_design)
+            m.submodules[f"exp_ln_{name}"] = unit
+            bits = Cat(*(control.logarithm for control in self.control))
+            m.d.comb += [unit.a.eq(a[part]), unit.logarithm.eq(bits)]
+            results.append(unit.d)
+        return Cat(*results)

@@ -1,0 +1,246 @@
+"""The vector unit: slices, the sequencer of commands, and the routes of operands and results."""
+
+from typing import TYPE_CHECKING
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from .config import VectorConfig
+from .control import Form, Select, control_layout
+from .decode import Decoded, decode
+from .operations import Format, Operation, command_layout
+from .results import build_results
+from .routes import any_enabled, by_halves, route
+from .sequencer import Sequencer
+from .slice import STAGES, Slice
+
+__all__ = ["VectorUnit"]
+
+
+class VectorUnit(wiring.Component):
+    """Vector unit that carries out commands on blocks of FP16 or FP32 elements.
+
+    Parameters
+    ----------
+    config : VectorConfig
+        The parameters of the unit.
+
+    Members
+    -------
+    command : In(stream.Signature(command_layout(lanes)))
+        Commands. A command is taken together with its last block.
+    a, b : In(stream.Signature(16 × lanes)), In(stream.Signature(16 × lanes))
+        Operand blocks, one for each repeat; element 0 is in the lowest bits. ``operations`` says
+        which operations read them.
+    o : Out(stream.Signature({data: 16 × lanes, enable: 2 × lanes}))
+        Result blocks. Bit k of ``enable`` says that byte k is to be written. The memory keeps all
+        other bytes, so disabled lanes keep the old element of the destination.
+
+    Latency
+    -------
+    4 cycles from the transfer of a repeat's operands to its result, one repeat per cycle for all
+    operations but reductions. A level of a reduction takes 4 cycles, and the lane of an extreme 4
+    more. All registers stop while ``o`` waits, so no result is lost.
+
+    Raises
+    ------
+    TypeError
+        If ``config`` is not a ``VectorConfig``.
+    """
+
+    #: Components of which equal instances may be elaborated once (``hdl.elaborate``).
+    shared = (Slice,)
+
+    if TYPE_CHECKING:
+        command: stream.Interface
+        a: stream.Interface
+        b: stream.Interface
+        o: stream.Interface
+
+    def __init__(self, *, config: VectorConfig):
+        if not isinstance(config, VectorConfig):
+            raise TypeError(f"config must be a VectorConfig, not {config!r}")
+        self.config = config
+        self.latency = STAGES
+        bits = config.block_bits
+        result = data.StructLayout({"data": bits, "enable": bits // 8})
+        super().__init__(
+            {
+                "command": In(stream.Signature(command_layout(config.lanes))),
+                "a": In(stream.Signature(bits)),
+                "b": In(stream.Signature(bits)),
+                "o": Out(stream.Signature(result)),
+            }
+        )
+
+    def cycles(self, operation: Operation, format: Format) -> int:
+        """Return the cycles of a repeat, from its start to that of the next one.
+
+        Parameters
+        ----------
+        operation : Operation
+        format : Format
+            Format of the source.
+        """
+        levels = {Operation.SUM_PAIR: 1}
+        for op in (Operation.SUM, Operation.LARGEST, Operation.SMALLEST):
+            levels[op] = self.config.levels(format)
+            block = Operation[f"{op.name}_BLOCK"]
+            levels[block] = self.config.levels(format, block=True)
+        search = STAGES if operation in (Operation.LARGEST, Operation.SMALLEST) else 0
+        return STAGES * (levels.get(operation, 1) - 1) + search + 1
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        config, command = self.config, self.command.payload
+        lanes = config.lanes
+        m.submodules.sequencer = sequencer = Sequencer()
+        decoded = decode(m, command, config)
+        advance = Signal()
+        pipeline = [
+            Signal(_beat_layout(lanes), name=f"beat{k}", reset_less=True) for k in range(STAGES)
+        ]
+        valid = Signal(STAGES)  # rank k holds a beat
+        last, there = pipeline[-1], valid[-1]
+        m.d.comb += advance.eq(~(there & last.emits) | self.o.ready)
+
+        mask = Signal(lanes, name="mask")
+        short = decoded.control.wide | decoded.control.wide_result
+        low = (1 << config.slices) - 1
+        m.d.comb += mask.eq(command.mask & Mux(short, low, (1 << lanes) - 1))
+        pending = (valid & Cat(*(beat.to_bits for beat in pipeline))).any()
+        waits = (decoded.reads_bits | decoded.loads_bits) & pending
+        m.d.comb += [
+            sequencer.valid.eq(self.command.valid),
+            self.command.ready.eq(sequencer.ready),
+            sequencer.repeat.eq(command.repeat),
+            sequencer.available.eq(
+                (self.a.valid | ~decoded.reads_a) & (self.b.valid | ~decoded.reads_b) & ~waits
+            ),
+            sequencer.advance.eq(advance),
+            sequencer.reduces.eq(decoded.reduces),
+            sequencer.indexed.eq(decoded.indexed),
+            sequencer.levels.eq(decoded.levels),
+            sequencer.back.eq(there & ~last.emits & ~last.to_bits),
+            # The search for a lane needs the block once more.
+            self.a.ready.eq(
+                sequencer.issue
+                & decoded.reads_a
+                & Mux(decoded.indexed, sequencer.match, ~sequencer.again)
+            ),
+            self.b.ready.eq(sequencer.issue & decoded.reads_b),
+        ]
+        bits = Signal(lanes, name="bits")  # results of COMPARE, or of LOAD_BITS
+        control = self._build_pipeline(m, decoded, sequencer, pipeline, mask)
+        words, flags = self._build_slices(m, decoded, sequencer, control, mask, bits)
+        result = build_results(
+            m,
+            config,
+            words=words,
+            flags=flags,
+            form=Value.cast(last.form),
+            wide=last.wide,
+            wide_result=last.wide_result,
+            mask=last.mask,
+        )
+        with m.If(advance & there & last.to_bits):
+            m.d.sync += bits.eq((bits & ~last.mask) | (result.flags & last.mask))
+        with m.If(advance):
+            m.d.sync += valid.eq(Cat(sequencer.issue & ~decoded.loads_bits, valid))
+        with m.If(sequencer.issue & decoded.loads_bits):
+            m.d.sync += bits.eq(self.a.payload[:lanes])
+        m.d.comb += [
+            self.o.valid.eq(there & last.emits),
+            self.o.payload.data.eq(result.data),
+            self.o.payload.enable.eq(result.enable),
+        ]
+        return m
+
+    def _build_pipeline(
+        self, m: Module, decoded: Decoded, sequencer: Sequencer, pipeline: list, mask: Value
+    ) -> list:
+        """Move the properties of beats through the ranks; return the control bits of three."""
+        control = [
+            Signal(control_layout(), name=f"control{k}", reset_less=True) for k in range(STAGES - 1)
+        ]
+        entering = Signal(control_layout(), name="control_entering")
+        first = Signal(pipeline[0].shape(), name="beat_entering")
+        levels = self.config.levels(Format.FP16)
+        enabled = mask
+        if "reduce" in self.config.groups:
+            # An indexed extreme keeps the mask, because the search for its lane needs it.
+            partial = decoded.reduces & ~decoded.indexed
+            elements = any_enabled(m, mask, sequencer.level, levels=levels)
+            enabled = Mux(partial, elements, mask)
+        m.d.comb += [
+            entering.eq(decoded.control),
+            first.emits.eq(sequencer.final & decoded.emits),
+            first.to_bits.eq(~decoded.emits),
+            Value.cast(first.form).eq(decoded.form),
+            first.wide.eq(decoded.control.wide),
+            first.wide_result.eq(decoded.control.wide_result),
+            first.mask.eq(enabled),
+        ]
+        with m.If(sequencer.match):
+            # Compare with the winner, and pass the winner on.
+            m.d.comb += [entering.select.eq(Select.B), entering.match.eq(1)]
+        with m.If(sequencer.advance):
+            for now, before in zip(control, [entering, *control], strict=False):
+                m.d.sync += now.eq(before)
+            for now, before in zip(pipeline, [first, *pipeline], strict=False):
+                m.d.sync += now.eq(before)
+        return control
+
+    def _build_slices(
+        self,
+        m: Module,
+        decoded: Decoded,
+        sequencer: Sequencer,
+        control: list,
+        mask: Value,
+        bits: Value,
+    ) -> tuple[Value, Value]:
+        """Connect the slices; return their results and their flags."""
+        config = self.config
+        words = Signal(config.block_bits, name="words")
+        operands = route(
+            m,
+            config,
+            decoded,
+            a=self.a.payload,
+            b=self.b.payload,
+            mask=mask,
+            back=words,
+            again=sequencer.again,
+            match=sequencer.match,
+        )
+        chosen = by_halves(bits, decoded.control.wide, config)
+        flags = []
+        for i in range(config.slices):
+            m.submodules[f"slice{i}"] = part = Slice(config=config)
+            word = slice(32 * i, 32 * i + 32)
+            m.d.comb += [
+                part.advance.eq(sequencer.advance),
+                part.a.eq(operands.a[word]),
+                part.b.eq(operands.b[word]),
+                part.bits.eq(chosen[2 * i : 2 * i + 2]),
+                words[word].eq(part.d),
+            ]
+            m.d.comb += [part.control[k].eq(control[k]) for k in range(STAGES - 1)]
+            flags.append(part.flags)
+        return words, Cat(*flags)
+
+
+def _beat_layout(lanes: int) -> data.StructLayout:
+    """Return the layout of what the control knows of a beat in a rank."""
+    return data.StructLayout(
+        {
+            "emits": 1,
+            "to_bits": 1,
+            "form": Form,
+            "wide": 1,
+            "wide_result": 1,
+            "mask": lanes,
+        }
+    )

@@ -1,0 +1,1 @@
+"""Benches of the vector unit: commands and blocks against golden.vector."""

@@ -134,7 +134,7 @@ CASE = Case(
     # The activations of 512 positions with 3072 features, as BERT-base has them.
     size=(512 * 3072,),
     chip="ascend910",
-    metric="Vector",
+    metric="MTE-GM",
     steps=(
         Step("baseline", "GeLU in its tanh form takes eight vector instructions for a piece."),
         Step("EA", "FastGeLU, x / (1 + exp(−1.702·x)), takes four."),

@@ -137,6 +137,21 @@ class _Body:
         self.right = Ring(core, MTE1, M, uses_of(range(len(tiles)), slots), 2)
         self.sums = Ring(core, M, V, uses_of(range(len(tiles)), slots))
         self.outs = Ring(core, V, MTE3, uses_of(range(stores), slots))
+        self._plan_halves()
+
+    def _plan_halves(self) -> None:
+        """Plan the flags that say that halves of L1 have been read, by turn and half."""
+        self.waits: dict[tuple[int, int], int] = {}
+        self.releases: dict[tuple[int, int], int] = {}
+        last: dict[int, tuple[int, int]] = {}
+        for turn, (_, pair) in enumerate(self.turns):
+            if not self.ping_pong and turn:
+                # Both halves are free at once, after the last tile of the turn before.
+                self.waits[turn, 0], self.releases[last[0]] = 0, 0
+            for half in range(len(pair)):
+                if self.ping_pong and half in last:
+                    self.waits[turn, half], self.releases[last[half]] = half, half
+                last[half if self.ping_pong else 0] = turn, half
 
     def emit(self) -> None:
         """Emit all turns of the loop."""
@@ -156,8 +171,8 @@ class _Body:
     def _load(self, turn: int, group: int, half: int, tile: Tile) -> None:
         """Load the input of a tile and its weights from global memory."""
         core = self.core
-        if turn and (self.ping_pong or not half):
-            core.wait_flag(MTE1, MTE2, half)
+        if (turn, half) in self.waits:
+            core.wait_flag(MTE1, MTE2, self.waits[turn, half])
         source = self.x[group, slice(*tile.down)]
         pixels = self.l1_x[half, : tile.pixels * 16].reshape(*source.shape)
         if self.merged:
@@ -191,13 +206,8 @@ class _Body:
             core.mmad(sums, left, self.l0b[b.slot], m=16 * m, k=16 * _TAPS, n=16, init="zero")
             self.left.end_read(a)
         self.right.end_read(b)
-        # Without ping-pong, the two halves of L1 are free together, after the second tile.
-        last = turn == len(self.turns) - 1
-        halves = len(self.turns[turn][1])
-        if self.ping_pong and not last and half < len(self.turns[turn + 1][1]):
-            core.set_flag(MTE1, MTE2, half)
-        elif not self.ping_pong and not last and half == halves - 1:
-            core.set_flag(MTE1, MTE2, 0)
+        if (turn, half) in self.releases:
+            core.set_flag(MTE1, MTE2, self.releases[turn, half])
 
     def _result(self, group: int, pair: list[Tile], half: int, out) -> None:
         """Move the result of a tile to UB and, if it is not merged with another, store it."""

@@ -45,7 +45,7 @@ def areas(draw, rows: int, columns: int, *, cut: bool) -> Area:
     return Area(draw.draw(st.integers(1, rows)), wide)
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(shapes(), st.booleans(), st.data())
 def test_depthwise_is_golden_to_the_bit(s, bias, draw):
     data, p = operands(s, bias=bias), s.patches
@@ -106,7 +106,7 @@ def test_layers_of_mobilenet_v3(channels, side, kernel, stride):
     assert not report.findings and y.tobytes() == golden.depthwise(s, data.x, data.w).tobytes()
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(shapes(), st.data())
 def test_unfold_is_im2col(s, draw):
     x, p = operands(s).x, s.patches
@@ -118,7 +118,7 @@ def test_unfold_is_im2col(s, draw):
     assert not report.findings and y.tobytes() == fractals[:, :, : p.count].tobytes()
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(shapes(), st.data())
 def test_fold_is_col2im(s, draw):
     p, c1 = s.patches, -(-s.channels // 16)

@@ -105,8 +105,8 @@ def _product(core: Core, a: View, b: View, y: View, *, fused: bool) -> None:
             loads.end_write(load)
             loads.begin_read(load)
             init = "accumulate" if step else "zero"
-            sizes = {"m": 16 * _ROWS, "k": 16 * _DEPTH, "n": 16 * n1}
-            core.mmad(l0c[c.slot], l0a[load.slot], l0b[load.slot], **sizes, init=init)
+            left, right, m, k = l0a[load.slot], l0b[load.slot], 16 * _ROWS, 16 * _DEPTH
+            core.mmad(l0c[c.slot], left, right, m=m, k=k, n=16 * n1, init=init)
             loads.end_read(load)
         in_a.end_read(use)
         sums.end_write(c)

@@ -1,5 +1,7 @@
 """``conv2d``, ``unfold`` and ``fold`` with PyTorch's arguments, against SciPy and plain NumPy."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.signal import correlate2d
@@ -140,43 +142,48 @@ def test_conv2d_is_unfold_times_the_kernels():
     assert np.array_equal(ops.conv2d(x, w, padding=1), y)
 
 
+#: Without their types, so that wrong ones can be passed.
+CONV2D: Any = ops.conv2d
+UNFOLD: Any = ops.unfold
+FOLD: Any = ops.fold
+
 X, W = np.ones((1, 4, 5, 6), np.float16), np.ones((6, 4, 3, 3), np.float16)
 
 
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: ops.conv2d(X.astype(np.float32), W), TypeError, "x must be .* of float32"),
-        (lambda: ops.conv2d(X, W.tolist()), TypeError, "w must be a NumPy array of float16, not"),
-        (lambda: ops.conv2d(X[0], W), ValueError, r"x must be \(N, C, H, W\), .* not \(4, 5, 6\)"),
-        (lambda: ops.conv2d(X, W[:, :3]), ValueError, "w must have 4 channels / 1 groups = 4"),
-        (lambda: ops.conv2d(X, W, groups=3), ValueError, "groups must divide 4 channels and 6 f"),
-        (lambda: ops.conv2d(X, W, groups=0), ValueError, "groups must divide .*, not 0"),
-        (lambda: ops.conv2d(X, W, groups=1.0), TypeError, "groups must be an int, not 1.0"),
-        (lambda: ops.conv2d(X, W, stride=0), ValueError, "stride must be 1 or more, not 0"),
-        (lambda: ops.conv2d(X, W, stride=(1, 1, 1)), TypeError, "stride must be an int or two"),
-        (lambda: ops.conv2d(X, W, padding=-1), ValueError, "padding must be 0 or more, not -1"),
-        (lambda: ops.conv2d(X, W, padding="full"), ValueError, "padding must be int, two ints, 'v"),
+        (lambda: CONV2D(X.astype(np.float32), W), TypeError, "x must be .* of float32"),
+        (lambda: CONV2D(X, W.tolist()), TypeError, "w must be a NumPy array of float16, not"),
+        (lambda: CONV2D(X[0], W), ValueError, r"x must be \(N, C, H, W\), .* not \(4, 5, 6\)"),
+        (lambda: CONV2D(X, W[:, :3]), ValueError, "w must have 4 channels / 1 groups = 4"),
+        (lambda: CONV2D(X, W, groups=3), ValueError, "groups must divide 4 channels and 6 f"),
+        (lambda: CONV2D(X, W, groups=0), ValueError, "groups must divide .*, not 0"),
+        (lambda: CONV2D(X, W, groups=1.0), TypeError, "groups must be an int, not 1.0"),
+        (lambda: CONV2D(X, W, stride=0), ValueError, "stride must be 1 or more, not 0"),
+        (lambda: CONV2D(X, W, stride=(1, 1, 1)), TypeError, "stride must be an int or two"),
+        (lambda: CONV2D(X, W, padding=-1), ValueError, "padding must be 0 or more, not -1"),
+        (lambda: CONV2D(X, W, padding="full"), ValueError, "padding must be int, two ints, 'v"),
         (
-            lambda: ops.conv2d(X, W, None, 2, "same"),
+            lambda: CONV2D(X, W, None, 2, "same"),
             ValueError,
             "stride must be 1 with padding 'same'",
         ),
-        (lambda: ops.conv2d(X, W, dilation=3), ValueError, "must fit into the padded image, not 7"),
-        (lambda: ops.conv2d(X, W, W[0, 0, 0]), ValueError, r"b must have .* of 6 filters, not \(3"),
-        (lambda: ops.conv2d(X, W, [1.0] * 6), TypeError, "b must be .* of float16, not list"),
-        (lambda: ops.conv2d(X, W, chip="ascend910b"), ValueError, "cores with all units, not asc"),
-        (lambda: ops.unfold(X, 8), ValueError, "kernel must fit into the padded image, not 8 × 8"),
-        (lambda: ops.unfold(X, 0), ValueError, "kernel_size must be 1 or more, not 0"),
-        (lambda: ops.unfold(X[0], 2), ValueError, r"x must be \(N, C, H, W\)"),
-        (lambda: ops.fold(X, 5, 2), ValueError, r"x must be \(N, C·Kh·Kw, L\), each 1 or more"),
-        (lambda: ops.fold(X[0], 4, 2), ValueError, "axis 1 of x must be C·2·2 = C·Kh·Kw, not 5"),
+        (lambda: CONV2D(X, W, dilation=3), ValueError, "must fit into the padded image, not 7"),
+        (lambda: CONV2D(X, W, W[0, 0, 0]), ValueError, r"b must have .* of 6 filters, not \(3"),
+        (lambda: CONV2D(X, W, [1.0] * 6), TypeError, "b must be .* of float16, not list"),
+        (lambda: CONV2D(X, W, chip="ascend910b"), ValueError, "cores with all units, not asc"),
+        (lambda: UNFOLD(X, 8), ValueError, "kernel must fit into the padded image, not 8 × 8"),
+        (lambda: UNFOLD(X, 0), ValueError, "kernel_size must be 1 or more, not 0"),
+        (lambda: UNFOLD(X[0], 2), ValueError, r"x must be \(N, C, H, W\)"),
+        (lambda: FOLD(X, 5, 2), ValueError, r"x must be \(N, C·Kh·Kw, L\), each 1 or more"),
+        (lambda: FOLD(X[0], 4, 2), ValueError, "axis 1 of x must be C·2·2 = C·Kh·Kw, not 5"),
         (
-            lambda: ops.fold(X[0], 4, (5, 1), padding=1),
+            lambda: FOLD(X[0], 4, (5, 1), padding=1),
             ValueError,
             "axis 2 of x must be 2·6 = 12, not",
         ),
-        (lambda: ops.fold([1], 4, 2), TypeError, "x must be a NumPy array of float16, not 'list'"),
+        (lambda: FOLD([1], 4, 2), TypeError, "x must be a NumPy array of float16, not 'list'"),
     ],
 )
 def test_mistakes_get_one_line(call, error, message):

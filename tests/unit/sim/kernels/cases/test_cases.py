@@ -58,7 +58,7 @@ def test_the_cases_are_those_of_table_1():
 @pytest.mark.parametrize(("name", "step"), STEPS)
 def test_every_step_is_golden_without_a_finding_and_consumes_its_flags(name, step):
     instance = CASES[name].build(step, size=SMALL[name], seed=3)
-    report = simulate(instance.program)
+    report = simulate(instance.program, strict=True)
     assert not report.findings
     count, wrong = instance.compare(report.outputs)
     assert count > 5000 and not wrong

@@ -52,7 +52,7 @@ def operands(s: ConvShape, seed: int, *, integers: bool = False, bias: bool = Fa
 
 
 def run(s: ConvShape, data: Operands, **options) -> tuple[np.ndarray, list]:
-    report = simulate(build(s, bias=data.b is not None, data=data, **options))
+    report = simulate(build(s, bias=data.b is not None, data=data, **options), strict=True)
     return result(report.outputs["y"], s.filters), report.findings
 
 

@@ -67,7 +67,7 @@ class Forward:
         # it. Infinity would be marked if all pixels of the window had this value.
         self.padding = math.nan if task.argmax else self.start
         self.buffers = allocate(core, plan)
-        self.first = True
+        self.first, self.used = True, False
         if task.argmax:
             emit.fill(self.buffers["zero"], 0.0)
         if task.reduction == "avg" and not task.divisors:
@@ -104,7 +104,8 @@ class Forward:
                 self._store_mask(block, tile, chunk, held)
         if task.reduction == "avg":
             divide(emit, out[: tile.count], self.buffers["divisors"], task.divisors)
-        emit.order(Unit.V, Unit.MTE3)
+        if not task.argmax:
+            emit.order(Unit.V, Unit.MTE3)
         self._store(self.gm.y[block], out, tile)
         self.first = False
 
@@ -154,9 +155,10 @@ class Forward:
             self._expand(tile, chunk, held)
 
     def _im2col(self, tile: Tile, chunk: list[tuple[int, int]], held: int) -> None:
-        self.emit.order(Unit.V, Unit.MTE1)
-        if self.task.argmax and not self.first:
-            self.emit.order(Unit.MTE3, Unit.MTE1)
+        if self.used:
+            # V has waited for the stores of the masks, which replaced the pixels.
+            self.emit.order(Unit.V, Unit.MTE1)
+        self.used = True
         patches = tile.patches(self.task.patches)
         for index, position in enumerate(chunk):
             for first, repeat in pieces(held // 16, MOST_FRACTALS):

@@ -1,0 +1,16 @@
+"""Case studies of operators: the same result in steps that remove one bottleneck each.
+
+``CASES`` holds them by name.
+
+References
+----------
+Zhou et al. 2025, §5 and Table 1.
+"""
+
+from vitruvian.sim.kernels.cases import addrelu
+from vitruvian.sim.kernels.cases.case import COMPONENTS, Case, Step
+
+__all__ = ["CASES", "COMPONENTS", "Case", "Step"]
+
+#: All case studies by name.
+CASES: dict[str, Case] = {module.CASE.name: module.CASE for module in (addrelu,)}

@@ -183,12 +183,34 @@ class Analysis:
         return max(self.rows, key=lambda row: row.utilisation)
 
     @property
+    def longest(self) -> Row:
+        """The component of the highest time ratio; buses are left out."""
+        return _longest(self.rows)
+
+    @property
     def points(self) -> list[Point]:
-        """The performance points of all compute units and transfer engines that had work."""
+        """The performance points of the compute units and transfer engines that had work.
+
+        An engine that loads L0A and L0B alone feeds the Cube alone, so it is left out against the
+        other compute units (Zhou et al. 2025, §4.3).
+        """
         of = ComponentKind
         compute = [r for r in self.rows if r.component.kind == of.COMPUTE and r.total]
         transfer = [r for r in self.rows if r.component.kind == of.TRANSFER and r.total]
-        return [Point(c, t, c.total / t.total) for c in compute for t in transfer]
+        return [
+            Point(c, t, c.total / t.total)
+            for c in compute
+            for t in transfer
+            if c.component.name == "M" or not all(_to_cube(item) for item in t.work)
+        ]
+
+    @property
+    def label(self) -> str:
+        """The class with the name of the component that causes it."""
+        name = self.cause.component.name
+        if self.bound == Bound.PARALLELISM:
+            return self.bound.value
+        return f"{self.bound.value} ({name.split(' ')[0]})"
 
     def verdict(self) -> str:
         """Return the class of the operator and its figures in one sentence."""
@@ -316,6 +338,14 @@ def _row(counters: Counters, count: Count) -> Row:
     )
 
 
+def _longest(rows: Sequence[Row]) -> Row:
+    """Return the component of the highest time ratio."""
+    # A bus is active while any of its users is, so it may be active all the time although the
+    # users take turns: its time ratio says nothing about parallelism.
+    units = [row for row in rows if row.component.kind != ComponentKind.BUS]
+    return max(units, key=lambda row: row.time_ratio)
+
+
 def _amounts(count: Count) -> str:
     unit = "operations" if count.component.kind == ComponentKind.COMPUTE else "bytes"
     return ", ".join(f"{work:,.0f} {unit} of {item}" for item, work in count.work.items())
@@ -332,16 +362,18 @@ def _classify(rows: Sequence[Row], limits: Thresholds) -> tuple[Bound, Row]:
     compute = ComponentKind.COMPUTE
     if top.utilisation >= _utilisation_threshold(rows, limits):
         return (Bound.COMPUTE if top.component.kind == compute else Bound.MTE), top
-    # A bus is active while any of its users is, so it may be active all the time although the
-    # users take turns: its time ratio says nothing about parallelism.
-    units = [row for row in rows if row.component.kind != ComponentKind.BUS]
-    longest = max(units, key=lambda row: row.time_ratio)
+    longest = _longest(rows)
     if longest.time_ratio < limits.time_ratio:
         return Bound.PARALLELISM, longest
     # Its utilisation is below the threshold, so its efficiency is below U_threshold / R_threshold.
     # (The text prints this quotient upside down.)
     inefficient = longest.component.kind == compute
     return (Bound.INEFFICIENT_COMPUTE if inefficient else Bound.INEFFICIENT_MTE), longest
+
+
+def _to_cube(path: str) -> bool:
+    """Return True if a path leads to an operand buffer of the Cube."""
+    return path.split("->")[1].split(" ")[0] in ("L0A", "L0B")
 
 
 def _percent(share: float) -> str:

@@ -26,8 +26,12 @@ _COLOURS = {
 
 _MARKERS = {"S": "^", "V": "s", "M": "o"}
 
+#: Lines and points of these engines often coincide, so they differ in dashes and in size.
+_DASHES = {"MTE1": "-", "MTE2": "-", "MTE3": (0, (4, 4)), "FIX": "-."}
+_SIZES = {"MTE1": 11, "MTE2": 8, "MTE3": 5, "FIX": 5}
 
-def write_figure(path: str | Path, fill: Callable[[Any], None], width: float = 7) -> None:
+
+def write_figure(path: str | Path, fill: Callable[[Any], None], width: float = 8) -> None:
     """Write a picture whose bytes depend on its content alone.
 
     Parameters
@@ -89,7 +93,8 @@ def draw(axes: Any, analysis: Analysis, title: str | None = None) -> None:
     x = np.array([low, high])
     for row in transfers:
         colour = _COLOURS.get(row.component.name, "black")
-        axes.loglog(x, x * row.ideal, color=colour, label=_bandwidth(row))
+        dashes = _DASHES.get(row.component.name, "-")
+        axes.loglog(x, x * row.ideal, color=colour, ls=dashes, label=_bandwidth(row))
     for row in compute:
         colour = _COLOURS.get(row.component.name, "black")
         axes.loglog(x, [row.ideal] * 2, color=colour, ls="--", label=_rate(row))
@@ -101,7 +106,7 @@ def draw(axes: Any, analysis: Analysis, title: str | None = None) -> None:
             marker=_MARKERS.get(unit, "o"),
             color=_COLOURS.get(engine, "black"),
             ls="none",
-            ms=7,
+            ms=_SIZES.get(engine, 7),
             label=f"{unit} against {engine}: {p.utilisation * 100:.1f} %",
         )
     ys = [p.performance for p in points] + [r.ideal for r in compute]
@@ -112,8 +117,7 @@ def draw(axes: Any, analysis: Analysis, title: str | None = None) -> None:
     axes.set_ylabel("performance [operations per second]")
     name = f"{analysis.counters.name} on {analysis.counters.chip}"
     axes.set_title(title or f"{name}\n{analysis.bound.value}: {analysis.cause.component.title}")
-    axes.grid(which="major", alpha=0.3)
-    axes.legend(fontsize=7, loc="best")
+    _finish(axes)
 
 
 def draw_naive(axes: Any, analysis: Analysis, title: str | None = None) -> None:
@@ -141,8 +145,17 @@ def draw_naive(axes: Any, analysis: Analysis, title: str | None = None) -> None:
     axes.set_xlabel("arithmetic intensity [operations per byte]")
     axes.set_ylabel("performance [operations per second]")
     axes.set_title(title or f"{analysis.counters.name}: naive roofline")
+    _finish(axes)
+
+
+def _finish(axes: Any) -> None:
+    """Add a grid, plain tick labels, and a legend beside the axes, where it hides no point."""
+    for axis in (axes.xaxis, axes.yaxis):
+        # matplotlib writes powers of ten as formulas, which are switched off here.
+        axis.set_major_formatter(lambda value, _: f"{value:.0e}".replace("e+00", ""))
+        axis.set_minor_formatter("")
     axes.grid(which="major", alpha=0.3)
-    axes.legend(fontsize=7, loc="best")
+    axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0)
 
 
 def _bandwidth(row: Row) -> str:

@@ -12,8 +12,8 @@ OURS = ("golden", "hdl", "sim", "flows")
 #: Modules of ``vitruvian/`` that golden and hdl may use: they import nothing heavy.
 BASIC = ("vitruvian.errors", "vitruvian.validate")
 
-#: What sim and flows must not use: the commands import them, not the other way round.
-FACE = ("vitruvian.cli", "vitruvian.commands", "vitruvian.__main__")
+#: What sim and flows must not use: these modules import them, not the other way round.
+FACE = ("vitruvian.cli", "vitruvian.commands", "vitruvian.ops", "vitruvian.__main__")
 
 #: Modules of golden that hold parameter objects and no computation: all that hdl may see.
 PARAMETER_MODULES = (
@@ -30,6 +30,7 @@ GOLDEN_LIBRARIES = ("numpy", "ml_dtypes", "numba")
 #: Parts of sim that reach the RTL through compiled models only.
 WITHOUT_AMARANTH = (
     "sim.davinci",
+    "sim.ops",
     "sim.studies",
     "sim.chips",
     "sim.simd2",
@@ -107,7 +108,7 @@ def _forbidden(module: str, name: str) -> str | None:
             "shared code imports none of the packages" if shared and _within(name, *OURS) else None
         )
     if _within(name, *FACE):
-        return "only a user calls the command line"
+        return "only a user calls the command line and the operators"
     if (
         _within(module, "golden", "hdl")
         and _within(name, "vitruvian")

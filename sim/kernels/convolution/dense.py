@@ -1,0 +1,365 @@
+"""2-D convolution on the Cube: Im2Col loads on the left, kernels as fractals on the right.
+
+MTE2 loads a tile of the image and the weights of some input channels to L1. MTE1 loads patches to
+L0A with Im2Col and weights to L0B, and the Cube adds their products in L0C. V moves the result to
+UB, converted to FP16, and MTE3 stores it. Every buffer has two slots or more, so that all units
+work at the same time.
+
+References
+----------
+Rohwedder 2021, §3.2 and §3.3.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from vitruvian.golden.scu import kernel_matrix, to_nc1hwc0
+from vitruvian.sim.davinci import Chip, Core, Program, Unit, View, load_chip
+from vitruvian.sim.kernels.convolution.shape import C0, ConvShape, Tile
+from vitruvian.sim.kernels.convolution.slots import Ring, uses_of
+from vitruvian.sim.kernels.convolution.tiling import Item, Plan, Tiling, choose
+from vitruvian.sim.kernels.kernel import cores_of
+from vitruvian.sim.kernels.layout import pack_b
+
+__all__ = ["Operands", "build", "image_fractals", "result", "weight_fractals"]
+
+V, M, MTE1, MTE2, MTE3 = Unit.V, Unit.M, Unit.MTE1, Unit.MTE2, Unit.MTE3
+
+
+@dataclass(frozen=True, eq=False)
+class Operands:
+    """The operands of a convolution.
+
+    Attributes
+    ----------
+    x : (N, C, H, W) ndarray of float16
+    w : (F, C / groups, Kh, Kw) ndarray of float16
+    b : (F,) ndarray of float16, optional
+        The bias of each output channel.
+    """
+
+    x: np.ndarray
+    w: np.ndarray
+    b: np.ndarray | None = None
+
+
+def image_fractals(x: np.ndarray, groups: int) -> np.ndarray:
+    """Convert images to (N, groups, C1, H, W, 16); each group is padded to whole fractals."""
+    n, c, h, w = x.shape
+    return np.ascontiguousarray(to_nc1hwc0(x.reshape(n, groups, c // groups, h, w)))
+
+
+def weight_fractals(w: np.ndarray, groups: int) -> np.ndarray:
+    """Convert kernels to (groups, C1·Kh·Kw, N1, 16, 16), the fractals of L0B."""
+    parts = np.split(w, groups)
+    return np.stack([pack_b(np.ascontiguousarray(kernel_matrix(part))) for part in parts])
+
+
+def bias_channels(b: np.ndarray, groups: int) -> np.ndarray:
+    """Convert a bias to (groups, N1, 16) of float32, padded with zeros."""
+    each = b.reshape(groups, -1)
+    padded = np.zeros((groups, -(-each.shape[1] // C0) * C0), np.float32)
+    padded[:, : each.shape[1]] = each
+    return padded.reshape(groups, -1, C0)
+
+
+def result(y: np.ndarray, filters: int) -> np.ndarray:
+    """Return the tensor y of a program of ``build`` as (N, F, Oh, Ow)."""
+    n, groups, n1, rows, columns, _ = y.shape
+    channels = y.transpose(0, 1, 2, 5, 3, 4).reshape(n, groups, n1 * C0, rows, columns)
+    whole = channels[:, :, : filters // groups]
+    return np.ascontiguousarray(whole).reshape(n, filters, rows, columns)
+
+
+def build(
+    shape: ConvShape,
+    *,
+    chip: Chip | str = "ascend910",
+    cores: int | None = None,
+    tiling: Tiling | None = None,
+    bias: bool = False,
+    relu: bool = False,
+    data: Operands | None = None,
+) -> Program:
+    """Build y = convolution of x with w, FP16 with sums in FP32.
+
+    Parameters
+    ----------
+    shape : ConvShape
+    chip : Chip or str
+        A chip whose cores have all units.
+    cores : int, optional
+        By default, all cores of the chip.
+    tiling : Tiling, optional
+        By default, that of ``choose``.
+    bias : bool
+        If True, add a bias; the sums in L0C start with it.
+    relu : bool
+        If True, negative results become 0.
+    data : Operands, optional
+        Without them, only times can be computed. ``b`` is there if ``bias`` is True.
+
+    Returns
+    -------
+    Program
+        Its tensors are x (N, groups, C1, H, W, 16), w (groups, C1·Kh·Kw, N1, 16, 16),
+        b (groups, N1, 16) and y (N, groups, N1, Oh, Ow, 16); ``result`` converts y.
+
+    Raises
+    ------
+    ValueError
+        If the chip, the tiling, the number of cores or the data are invalid.
+    """
+    chip = load_chip(chip) if isinstance(chip, str) else chip
+    s, p = shape, shape.patches
+    name = f"conv2d {s.images}×{s.channels}×{s.height}×{s.width}, {s.filters} filters"
+    program = Program(chip, f"{name} {s.kernel[0]}×{s.kernel[1]}")
+    some = cores_of(program, cores)
+    plan = Plan(s, choose(s, chip, len(some)) if tiling is None else tiling, chip, len(some))
+    x = w = b = None
+    if data is not None:
+        _check(s, data, bias)
+        x, w = image_fractals(data.x, s.groups), weight_fractals(data.w, s.groups)
+        b = None if data.b is None else bias_channels(data.b, s.groups)
+    gx = program.tensor("x", (s.images, s.groups, s.c1, s.height, s.width, C0), "fp16", x)
+    gw = program.tensor("w", (s.groups, s.c1 * s.taps, s.n1, 16, 16), "fp16", w)
+    gb = program.tensor("b", (s.groups, s.n1, C0), "fp32", b) if bias else None
+    gy = program.tensor("y", (s.images, s.groups, s.n1, p.rows, p.columns, C0), "fp16")
+    for number in range(plan.cores):
+        _Body(some[number], plan, plan.part(number), (gx, gw, gb, gy), relu).emit()
+    return program
+
+
+def _check(s: ConvShape, data: Operands, bias: bool) -> None:
+    """Raise ValueError if operands do not have the sizes of the shape."""
+    x, w = (s.images, s.channels, s.height, s.width), (s.filters, s.channels // s.groups, *s.kernel)
+    for name, array, size in (("x", data.x, x), ("w", data.w, w), ("b", data.b, (s.filters,))):
+        if array is None:
+            continue
+        if array.shape != size or array.dtype != np.float16:
+            expected, shown = "×".join(map(str, size)), "×".join(map(str, array.shape))
+            raise ValueError(f"{name} must be {expected} of float16, not {shown} of {array.dtype}")
+    if bias != (data.b is not None):
+        raise ValueError(f"bias must be {data.b is not None} with these data, not {bias}")
+
+
+class _Body:
+    """The emitter of the instructions of one core."""
+
+    def __init__(
+        self,
+        core: Core,
+        plan: Plan,
+        items: list[Item],
+        tensors: tuple[View, View, View | None, View],
+        relu: bool,
+    ) -> None:
+        self.core, self.plan, self.items, self.relu = core, plan, items, relu
+        self.x, self.w, self.b, self.y = tensors
+        s, t = plan.shape, plan.tiling
+        slots, taps = plan.weight_slots, s.taps
+        self.l1_x = core.allocate("L1", (2, plan.image_bytes // 2), "fp16", "x in L1")
+        self.l1_w = core.allocate("L1", (slots, t.channels * taps * t.filters, 256), "fp16", "w")
+        self.l0a = core.allocate("L0A", (2, plan.fractals * t.depth, 256), "fp16", "A")
+        self.l0b = core.allocate("L0B", (2, t.depth * t.filters, 256), "fp16", "B")
+        self.l0c = core.allocate("L0C", (2, plan.fractals * t.filters, 256), "fp32", "C")
+        self.ub = core.allocate("UB", (2, plan.pixels * t.filters * C0), "fp16", "y in UB")
+        if self.b is not None:
+            self.ub_b = core.allocate("UB", self.b.shape[1:], "fp32", "bias")
+        self._rings(slots)
+
+    def _rings(self, slots: int) -> None:
+        """Plan the uses of all slots: what is still there is not loaded again."""
+        core, plan = self.core, self.plan
+        parts = [
+            (item, t, k)
+            for item in self.items
+            for t, chunk in enumerate(plan.chunks)
+            for k in range(len(plan.steps(len(chunk))))
+        ]
+        chunks = [(item, t) for item, t, k in parts if k == 0]
+        ones = uses_of(range(len(self.items)), 2)
+        x, w = [(*i[:3], t) for i, t in chunks], [(i[1], i[3], t) for i, t in chunks]
+        a, b = [(*i[:3], t, k) for i, t, k in parts], [(i[1], i[3], t, k) for i, t, k in parts]
+        self.in_x = Ring(core, MTE2, MTE1, uses_of(x, 2))
+        self.in_w = Ring(core, MTE2, MTE1, uses_of(w, slots), 2)
+        self.left = Ring(core, MTE1, M, uses_of(a, 2))
+        self.right = Ring(core, MTE1, M, uses_of(b, 2), 2)
+        self.sums = Ring(core, M, V, ones)
+        self.outs = Ring(core, V, MTE3, ones)
+
+    def emit(self) -> None:
+        """Emit all output tiles of the core."""
+        group = None
+        pending = None
+        for number, item in enumerate(self.items):
+            if self.b is not None:
+                if item[1] != group:
+                    group = item[1]
+                    self._load_bias(self.b[group], number > 0)
+                self._start(item, number % 2)
+            # The bias of this tile comes first, so that the Cube need not wait for the last one.
+            if pending is not None:
+                self._out(*pending)
+            pending = item, self._product(item, number % 2)
+        if pending is not None:
+            self._out(*pending)
+
+    def _load_bias(self, bias: View, again: bool) -> None:
+        core = self.core
+        if again:
+            core.set_flag(V, MTE2, 0)
+            core.wait_flag(V, MTE2, 0)
+        core.copy(self.ub_b, bias)
+        core.set_flag(MTE2, V, 0)
+        core.wait_flag(MTE2, V, 0)
+
+    def _start(self, item: Item, slot: int) -> None:
+        """Write the bias to all rows of the sums."""
+        core, tile, filters = self.core, self.plan.tiles[item[2]], self.plan.filters(item[3])
+        core.pipe_barrier(V)
+        for i, n in enumerate(filters):
+            rows = 16 * tile.fractals
+            target = self.l0c[slot, i * tile.fractals]
+            core.copy(target, self.ub_b[n], bursts=rows, burst_bytes=64, dst_stride=64)
+        core.set_flag(V, M, 2 + slot)
+
+    def _product(self, item: Item, slot: int):
+        """Emit the loads and products of a tile; return the use of its sums."""
+        core, plan = self.core, self.plan
+        image, group, number, j = item
+        tile, filters = plan.tiles[number], plan.filters(j)
+        use = self.sums.next()
+        self.sums.begin_write(use)
+        if self.b is not None:
+            core.wait_flag(V, M, 2 + slot)
+        taps, first = plan.shape.taps, self.b is None
+        for chunk in plan.chunks:
+            x, w = self.in_x.next(), self.in_w.next()
+            pixels = self.l1_x[x.slot, : len(chunk) * tile.pixels * C0]
+            if x.load:
+                self.in_x.begin_write(x)
+                self._load_image(pixels, self.x[image, group], chunk, tile)
+                self.in_x.end_write(x)
+            blocks, wide = range(chunk.start * taps, chunk.stop * taps), len(filters)
+            weights = self.l1_w[w.slot, : len(blocks) * wide]
+            if w.load:
+                self.in_w.begin_write(w)
+                part = self.w[group, blocks.start : blocks.stop, filters.start : filters.stop]
+                core.copy(weights.reshape(*part.shape), part)
+                self.in_w.end_write(w)
+            self.in_x.begin_read(x)
+            self.in_w.begin_read(w)
+            for steps in plan.steps(len(chunk)):
+                self._step(tile, pixels, weights, steps, wide, use.slot, first)
+                first = False
+            self.in_x.end_read(x)
+            self.in_w.end_read(w)
+        self.sums.end_write(use)
+        return use
+
+    def _load_image(self, dst: View, image: View, chunk: range, tile: Tile) -> None:
+        """Load a rectangle of some groups of channels, with one transfer if its rows are whole."""
+        part = image[chunk.start : chunk.stop, slice(*tile.down), slice(*tile.across)]
+        dst = dst.reshape(*part.shape)
+        if part.shape[2] == image.shape[2]:
+            self.core.copy(dst, part)
+            return
+        for c in range(len(chunk)):
+            self.core.copy(dst[c], part[c])
+
+    def _step(
+        self,
+        tile: Tile,
+        pixels: View,
+        weights: View,
+        steps: range,
+        wide: int,
+        slot: int,
+        first: bool,
+    ) -> None:
+        """Emit one product with its loads."""
+        core, m, deep = self.core, tile.fractals, len(steps)
+        a, b = self.left.next(), self.right.next()
+        left, right = self.l0a[a.slot, : m * deep], self.l0b[b.slot, : deep * wide]
+        if a.load:
+            self.left.begin_write(a)
+            load_patches(core, left, pixels, tile, steps, self.plan.shape.taps)
+            self.left.end_write(a)
+        if b.load:
+            self.right.begin_write(b)
+            core.load(right, weights[steps.start * wide : steps.stop * wide])
+            self.right.end_write(b)
+        self.left.begin_read(a)
+        self.right.begin_read(b)
+        init = "zero" if first else "accumulate"
+        core.mmad(self.l0c[slot], left, right, m=tile.count, k=16 * deep, n=16 * wide, init=init)
+        self.left.end_read(a)
+        self.right.end_read(b)
+
+    def _out(self, item: Item, use) -> None:
+        core, (image, group, number, j) = self.core, item
+        tile, filters = self.plan.tiles[number], self.plan.filters(j)
+        out = self.outs.next()
+        n = len(filters)
+        self.sums.begin_read(use)
+        self.outs.begin_write(out)
+        ub = self.ub[out.slot, : n * tile.count * C0]
+        stride = tile.count * 2 * C0
+        core.matrix_out(
+            ub, self.l0c[use.slot], m=tile.count, n=16 * n, dst_stride=stride, relu=self.relu
+        )
+        self.sums.end_read(use)
+        self.outs.end_write(out)
+        self.outs.begin_read(out)
+        part = self.y[
+            image, group, filters.start : filters.stop, slice(*tile.rows), slice(*tile.columns)
+        ]
+        ub = ub.reshape(*part.shape)
+        if part.shape[2] == self.y.shape[4]:
+            core.copy(part, ub)
+        else:
+            for c in range(n):
+                core.copy(part[c], ub[c])
+        self.outs.end_read(out)
+
+
+def load_patches(core: Core, dst: View, pixels: View, tile: Tile, steps: range, taps: int) -> None:
+    """Load fractals of patches to L0A, row of fractals by row, with as few loads as possible.
+
+    Parameters
+    ----------
+    core : Core
+    dst : View
+        One fractal for each row of fractals and step along K, steps fastest.
+    pixels : View
+        The tile's input in L1.
+    tile : Tile
+    steps : range
+        Positions of the kernel, counted over the groups of channels in L1.
+    taps : int
+        Positions of the kernel.
+    """
+    m, deep, p = tile.fractals, len(steps), tile.patches
+    if m <= deep:
+        channel, tap = divmod(steps.start, taps)
+        where = {"channel": channel, "kernel_position": divmod(tap, p.kernel[1])}
+        for i in range(m):
+            position = tile.corner(16 * i)
+            row = dst[i * deep : (i + 1) * deep]
+            core.im2col(row, pixels, p, repeat=deep, position=position, mode=0, **where)
+        return
+    for i, step in enumerate(steps):
+        channel, tap = divmod(step, taps)
+        core.im2col(
+            dst[i],
+            pixels,
+            p,
+            repeat=m,
+            position=tile.corner(0),
+            kernel_position=divmod(tap, p.kernel[1]),
+            channel=channel,
+            mode=1,
+            dst_stride=512 * deep,
+        )

@@ -1,0 +1,127 @@
+"""The common parts of operators: arguments, layouts, and the run of a kernel on a chip."""
+
+from typing import Any
+
+import numpy as np
+
+from vitruvian.errors import UserError
+from vitruvian.golden.scu import from_nc1hwc0, to_nc1hwc0
+from vitruvian.sim.davinci import Chip, Program, Report, load_chip, simulate
+
+__all__ = [
+    "chip_of",
+    "execute",
+    "images",
+    "pack",
+    "pair",
+    "returned",
+    "unpack",
+]
+
+
+def chip_of(chip: Chip | str) -> Chip:
+    """Return a chip by its name, or the chip itself.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the argument is neither a ``Chip`` nor the name or file of one.
+    """
+    return chip if isinstance(chip, Chip) else load_chip(chip)
+
+
+def pair(name: str, value: Any, low: int) -> tuple[int, int]:
+    """Return an option of PyTorch as two integers: (rows, columns), or one number for both.
+
+    Parameters
+    ----------
+    name : str
+        Name of the option, for the message.
+    value : int or (int, int)
+    low : int
+        The smallest number that is allowed.
+
+    Raises
+    ------
+    TypeError
+        If the value is neither an integer nor two integers.
+    UserError
+        If a number is below ``low``.
+    """
+    both = (value, value) if isinstance(value, int | np.integer) else value
+    integral = isinstance(both, tuple | list) and len(both) == 2
+    if integral:
+        integral = all(isinstance(x, int | np.integer) and not isinstance(x, bool) for x in both)
+    if not integral:
+        raise TypeError(f"{name} must be an int or two ints, not {value!r}")
+    first, second = (int(x) for x in both)
+    if min(first, second) < low:
+        raise UserError(f"{name} must be {low} or more, not {value!r}")
+    return first, second
+
+
+def images(name: str, x: Any, shape: tuple[int, ...] | None = None) -> np.ndarray:
+    """Return an array after checking that it is a batch of FP16 images.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument, for the message.
+    x : (N, C, H, W) ndarray of float16
+    shape : tuple of int, optional
+        The only shape that is allowed; by default any shape without an empty axis.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is not an array of float16.
+    UserError
+        If ``x`` has another shape.
+    """
+    if not isinstance(x, np.ndarray) or x.dtype != np.float16:
+        shown = f"an array of {x.dtype}" if isinstance(x, np.ndarray) else repr(type(x).__name__)
+        raise TypeError(f"{name} must be a NumPy array of float16, not {shown}")
+    if shape is not None and x.shape != shape:
+        raise UserError(f"{name} must have the shape {shape}, not {x.shape}")
+    if x.ndim != 4 or 0 in x.shape:
+        raise UserError(f"{name} must be (N, C, H, W), each 1 or more, not {x.shape}")
+    return x
+
+
+def pack(x: np.ndarray) -> np.ndarray:
+    """Convert (N, C, H, W) to NC1HWC0; the channels that fill up the last group are zero."""
+    return np.ascontiguousarray(to_nc1hwc0(x))
+
+
+def unpack(x: np.ndarray, channels: int) -> np.ndarray:
+    """Convert NC1HWC0 back to (N, C, H, W) with the first ``channels`` channels."""
+    return np.ascontiguousarray(from_nc1hwc0(x, channels))
+
+
+def execute(program: Program, *, checks: bool = False) -> Report:
+    """Run a program on the simulated chip, with data.
+
+    Parameters
+    ----------
+    program : Program
+    checks : bool
+        If True, check the program too; a user who asks for the report gets the findings with it.
+
+    Returns
+    -------
+    Report
+        Its ``outputs`` are the final contents of global memory, by the names of the tensors.
+    """
+    return simulate(program, checks=checks)
+
+
+def returned(results: tuple[np.ndarray, ...], report: Report | None) -> Any:
+    """Return one result by itself and several as a tuple, followed by the report if there is one.
+
+    Parameters
+    ----------
+    results : tuple of ndarray
+    report : Report or None
+    """
+    values = (*results, report) if report is not None else results
+    return values[0] if len(values) == 1 else values

@@ -22,7 +22,7 @@ from vitruvian.sim.kernels.convolution.tiling import Item, Plan, Tiling, choose
 from vitruvian.sim.kernels.kernel import cores_of
 from vitruvian.sim.kernels.layout import pack_b
 
-__all__ = ["Operands", "build", "image_fractals", "result", "weight_fractals"]
+__all__ = ["Operands", "build", "check_operands", "image_fractals", "result", "weight_fractals"]
 
 V, M, MTE1, MTE2, MTE3 = Unit.V, Unit.M, Unit.MTE1, Unit.MTE2, Unit.MTE3
 
@@ -119,7 +119,7 @@ def build(
     plan = Plan(s, choose(s, chip, len(some)) if tiling is None else tiling, chip, len(some))
     x = w = b = None
     if data is not None:
-        _check(s, data, bias)
+        check_operands(s, data, bias)
         x, w = image_fractals(data.x, s.groups), weight_fractals(data.w, s.groups)
         b = None if data.b is None else bias_channels(data.b, s.groups)
     gx = program.tensor("x", (s.images, s.groups, s.c1, s.height, s.width, C0), "fp16", x)
@@ -131,7 +131,7 @@ def build(
     return program
 
 
-def _check(s: ConvShape, data: Operands, bias: bool) -> None:
+def check_operands(s: ConvShape, data: Operands, bias: bool) -> None:
     """Raise ValueError if operands do not have the sizes of the shape."""
     x, w = (s.images, s.channels, s.height, s.width), (s.filters, s.channels // s.groups, *s.kernel)
     for name, array, size in (("x", data.x, x), ("w", data.w, w), ("b", data.b, (s.filters,))):

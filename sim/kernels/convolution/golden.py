@@ -8,7 +8,7 @@ from vitruvian.golden.fp import PRESETS
 from vitruvian.golden.scu import Patches, im2col, kernel_matrix, to_nc1hwc0
 from vitruvian.sim.kernels.convolution.shape import ConvShape
 
-__all__ = ["dense"]
+__all__ = ["dense", "depthwise"]
 
 
 def dense(
@@ -58,6 +58,50 @@ def dense(
     y = vector.convert(np.ascontiguousarray(whole), "fp32", "fp16")
     y = vector.relu(y) if relu else y
     return y.reshape(s.images, s.filters, p.rows, p.columns)
+
+
+def depthwise(
+    shape: ConvShape,
+    x: np.ndarray,
+    w: np.ndarray,
+    b: np.ndarray | None = None,
+    *,
+    relu: bool = False,
+) -> np.ndarray:
+    """Compute a depthwise convolution in the order of the vector unit.
+
+    A result starts with the first product, rounded to FP16. It adds the products of the other
+    positions of the kernel, row by row, each rounded once with its sum; then the bias.
+
+    Parameters
+    ----------
+    shape : ConvShape
+    x : (N, C, H, W) ndarray of float16
+    w : (C, 1, Kh, Kw) ndarray of float16
+    b : (C,) ndarray of float16, optional
+    relu : bool
+
+    Returns
+    -------
+    (N, C, Oh, Ow) ndarray of float16
+    """
+    p = shape.patches
+    (top, bottom, left, right), (kh, kw) = p.pad, p.kernel
+    padded = np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, p.extent, (2, 3))
+    patches = windows[:, :, :: p.stride[0], :: p.stride[1], :: p.dilation[0], :: p.dilation[1]]
+    total: np.ndarray | None = None
+    for i, j in np.ndindex(kh, kw):
+        pixels = np.ascontiguousarray(patches[..., i, j])
+        weights = np.broadcast_to(w[None, :, 0, i, j, None, None], pixels.shape)
+        if total is None:
+            total = vector.mul(pixels, weights)
+        else:
+            total = vector.multiply_add(pixels, weights, total)
+    assert total is not None
+    if b is not None:
+        total = vector.add(total, np.broadcast_to(b[None, :, None, None], total.shape))
+    return vector.relu(total) if relu else total
 
 
 def _rows(image: np.ndarray, patches: Patches) -> np.ndarray:

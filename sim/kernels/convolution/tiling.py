@@ -6,7 +6,7 @@ from functools import cached_property
 from vitruvian.sim.davinci import Chip
 from vitruvian.sim.kernels.convolution.shape import ConvShape, Tile
 
-__all__ = ["Plan", "Tiling", "choose"]
+__all__ = ["Plan", "Tiling", "choose", "cuts"]
 
 #: Bytes of a fractal of FP16, and of one of sums in FP32.
 _FRACTAL = 512
@@ -194,7 +194,7 @@ class Plan:
         return lambda nbytes: init + nbytes / rate
 
 
-def _cuts(count: int, most: int) -> list[int]:
+def cuts(count: int, most: int) -> list[int]:
     """Return the sizes of equal parts of ``count``, each at most ``most``; none if that is 0."""
     parts: list[int] = []
     number = -(-count // most) if most else count + 1
@@ -220,16 +220,16 @@ def choose(shape: ConvShape, chip: Chip, cores: int) -> Tiling:
     l0c = buffers["L0C"].nbytes // (2 * _SUMS)
     # L0A holds no more rows of fractals, at a depth of 1.
     pixels = min(l0a, _MOST_REPEAT) * 16
-    whole = [(rows, p.columns) for rows in _cuts(p.rows, pixels // p.columns)]
-    parts = [(1, columns) for columns in _cuts(p.columns, pixels)]
+    whole = [(rows, p.columns) for rows in cuts(p.rows, pixels // p.columns)]
+    parts = [(1, columns) for columns in cuts(p.columns, pixels)]
     best: tuple[float, Tiling] | None = None
     failure: ValueError | None = None
     # Rows are cut only if not even one of them fits.
     for areas in (whole, parts):
         for rows, columns in areas:
             m = -(-rows * columns // 16)
-            for filters in _cuts(shape.n1, min(l0b, l0c // m)):
-                for channels in _cuts(shape.c1, shape.c1):
+            for filters in cuts(shape.n1, min(l0b, l0c // m)):
+                for channels in cuts(shape.c1, shape.c1):
                     depth = min(l0a // m, l0b // filters, channels * shape.taps, _MOST_REPEAT)
                     for inner in ("filters", "pixels"):
                         tiling = Tiling(rows, columns, filters, channels, depth, inner)

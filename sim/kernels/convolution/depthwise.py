@@ -1,0 +1,271 @@
+"""Depthwise convolution on the vector unit: each channel has a kernel of its own.
+
+The Cube would multiply a kernel by 16 channels to get one, so the lanes of the vector unit are the
+better place: an Im2Col load brings one pixel of every patch to UB, and one instruction adds its
+product with the weights of 16 channels to the results of up to 127 fractals, 128 lanes at a time.
+
+References
+----------
+Rohwedder 2021, §3.3: Im2Col to the unified buffer.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from vitruvian.golden.scu import to_nc1hwc0
+from vitruvian.sim.davinci import Chip, Core, Program, Unit, View, load_chip
+from vitruvian.sim.kernels.convolution.dense import Operands, check_operands
+from vitruvian.sim.kernels.convolution.shape import C0, ConvShape, Tile
+from vitruvian.sim.kernels.convolution.slots import Ring, uses_of
+from vitruvian.sim.kernels.convolution.tiling import cuts
+from vitruvian.sim.kernels.kernel import cores_of
+
+__all__ = ["Area", "build", "choose", "instructions"]
+
+V, MTE1, MTE2, MTE3 = Unit.V, Unit.MTE1, Unit.MTE2, Unit.MTE3
+
+#: Bytes of a fractal of FP16, and of the 16 channels of a pixel.
+_FRACTAL = 512
+_PIXEL = 32
+#: Most fractals of a tile: an instruction has at most 255 repeats, two for each fractal.
+_MOST = 127
+
+
+@dataclass(frozen=True)
+class Area:
+    """The output pixels of a tile, rows × columns."""
+
+    rows: int
+    columns: int
+
+
+def choose(shape: ConvShape, chip: Chip, cores: int) -> Area:
+    """Return the tile that keeps the vector unit of the busiest core busy for the least time.
+
+    Raises
+    ------
+    ValueError
+        If not even one pixel fits the buffers.
+    """
+    p, best = shape.patches, None
+    pixels = _MOST * 16
+    whole = [(rows, p.columns) for rows in cuts(p.rows, pixels // p.columns)]
+    parts = [(1, columns) for columns in cuts(p.columns, pixels)]
+    failure: ValueError | None = None
+    for areas in (whole, parts):
+        for area in (Area(*sizes) for sizes in areas):
+            try:
+                check_area(shape, area, chip)
+            except ValueError as error:
+                failure = error
+                continue
+            time = _seconds(shape, area, chip, cores)
+            if best is None or time < best[0]:
+                best = time, area
+        if best is not None:
+            return best[1]
+    raise failure or ValueError(f"columns of a convolution must be 1 or more, not {p.columns}")
+
+
+def check_area(shape: ConvShape, area: Area, chip: Chip) -> None:
+    """Raise ValueError if a tile does not fit the buffers of a chip."""
+    buffers = chip.kind().buffers
+    fractals = _fractals(shape, area)
+    needs = {
+        "L1": 2 * math.prod(shape.reach(area.rows, area.columns)) * _PIXEL,
+        "UB": 4 * fractals * _FRACTAL + 2 * (shape.taps + 1) * _PIXEL,
+    }
+    for name, need in needs.items():
+        if need > buffers[name].nbytes:
+            have = buffers[name].nbytes
+            raise ValueError(f"tiles of a convolution must fit {have} bytes of {name}, not {need}")
+    if fractals > _MOST:
+        raise ValueError(f"tiles must have at most {_MOST} fractals, not {fractals}")
+
+
+def _fractals(shape: ConvShape, area: Area) -> int:
+    p = shape.patches
+    return -(-min(area.rows, p.rows) * min(area.columns, p.columns) // 16)
+
+
+def _tiles(shape: ConvShape, area: Area) -> int:
+    p = shape.patches
+    return -(-p.rows // area.rows) * -(-p.columns // area.columns)
+
+
+def _seconds(shape: ConvShape, area: Area, chip: Chip, cores: int) -> float:
+    """Estimate the time of the busiest core by its slower one of MTE1 and V."""
+    fractals = _fractals(shape, area)
+    route, lane = chip.route("L1", "UB", "im2col"), chip.vector.get("vmla", chip.vector[""])
+    load = float(route.init_s) + fractals * _FRACTAL / float(route.rate.bytes_per_s)
+    add = float(lane.init_s) + 2 * fractals * float(lane.repeat_s)
+    items = shape.images * -(-shape.channels // C0) * _tiles(shape, area)
+    # One load more: the first one has nothing to overlap with.
+    return (-(-items // cores) * shape.taps + 1) * max(load, add)
+
+
+def instructions(shape: ConvShape, area: Area) -> int:
+    """Return an upper bound of the number of instructions."""
+    items = shape.images * -(-shape.channels // C0) * _tiles(shape, area)
+    return items * (8 * shape.taps + 24)
+
+
+def build(
+    shape: ConvShape,
+    *,
+    chip: Chip | str = "ascend910",
+    cores: int | None = None,
+    area: Area | None = None,
+    bias: bool = False,
+    relu: bool = False,
+    data: Operands | None = None,
+) -> Program:
+    """Build y = depthwise convolution of x with w in FP16.
+
+    Parameters
+    ----------
+    shape : ConvShape
+        ``groups``, ``channels`` and ``filters`` are equal.
+    chip : Chip or str
+        A chip whose cores have all units.
+    cores : int, optional
+        By default, all cores of the chip.
+    area : Area, optional
+        By default, that of ``choose``.
+    bias, relu : bool
+        If True, add a bias, or replace negative results by 0.
+    data : Operands, optional
+        Without them, only times can be computed.
+
+    Returns
+    -------
+    Program
+        Its tensors are x (N, C1, H, W, 16), w (C1, Kh·Kw + 1, 16), whose last row is the bias, and
+        y (N, C1, Oh, Ow, 16).
+
+    Raises
+    ------
+    ValueError
+        If the shape is not depthwise, or the chip, the tile, the cores or the data are invalid.
+    """
+    s, p = shape, shape.patches
+    if not s.channels == s.filters == s.groups:
+        sizes = f"{s.channels} channels, {s.filters} filters, {s.groups} groups"
+        raise ValueError(f"a depthwise convolution must have as many of each, not {sizes}")
+    chip = load_chip(chip) if isinstance(chip, str) else chip
+    name = f"depthwise {s.images}×{s.channels}×{s.height}×{s.width}"
+    program = Program(chip, f"{name} {s.kernel[0]}×{s.kernel[1]}")
+    some = cores_of(program, cores)
+    area = choose(s, chip, len(some)) if area is None else area
+    check_area(s, area, chip)
+    x = w = None
+    if data is not None:
+        check_operands(s, data, bias)
+        x, w = np.ascontiguousarray(to_nc1hwc0(data.x)), _weights(data)
+    c1 = -(-s.channels // C0)
+    gx = program.tensor("x", (s.images, c1, s.height, s.width, C0), "fp16", x)
+    gw = program.tensor("w", (c1, s.taps + 1, C0), "fp16", w)
+    gy = program.tensor("y", (s.images, c1, p.rows, p.columns, C0), "fp16")
+    tiles = s.tiles(area.rows, area.columns)
+    items = [(c, n, t) for c in range(c1) for n in range(s.images) for t in tiles]
+    used = min(len(some), len(items))
+    for number in range(used):
+        part = items[len(items) * number // used : len(items) * (number + 1) // used]
+        _Body(some[number], part, (gx, gw, gy), bias=bias, relu=relu).emit()
+    return program
+
+
+def _weights(data: Operands) -> np.ndarray:
+    """Return (C1, Kh·Kw + 1, 16): the weights of each position, then the bias or zeros."""
+    w = data.w[:, 0]
+    bias = np.zeros(len(w), np.float16) if data.b is None else data.b
+    rows = np.concatenate([w.reshape(len(w), -1), bias[:, None]], axis=1)
+    # A row for each channel becomes a column of 16 channels.
+    return np.ascontiguousarray(to_nc1hwc0(rows[..., None])[:, :, 0])
+
+
+class _Body:
+    """The emitter of the instructions of one core."""
+
+    def __init__(
+        self,
+        core: Core,
+        items: list[tuple[int, int, Tile]],
+        tensors: tuple[View, View, View],
+        *,
+        bias: bool,
+        relu: bool,
+    ) -> None:
+        self.core, self.items, self.bias, self.relu = core, items, bias, relu
+        self.x, self.w, self.y = tensors
+        self.taps = self.w.shape[1] - 1
+        pixels = max(tile.pixels for *_, tile in items)
+        fractals = max(tile.fractals for *_, tile in items)
+        self.l1 = core.allocate("L1", (2, pixels * C0), "fp16", "x in L1")
+        self.weights = core.allocate("UB", (2, *self.w.shape[1:]), "fp16", "weights")
+        self.columns = core.allocate("UB", (2, fractals * 256), "fp16", "pixels of patches")
+        self.sums = core.allocate("UB", (2, fractals * 256), "fp16", "y in UB")
+        ones = range(len(items))
+        self.in_x = Ring(core, MTE2, MTE1, uses_of(ones, 2))
+        self.in_w = Ring(core, MTE2, V, uses_of((c for c, *_ in items), 2))
+        self.patches = Ring(core, MTE1, V, uses_of(range(len(items) * self.taps), 2))
+        self.outs = Ring(core, V, MTE3, uses_of(ones, 2))
+
+    def emit(self) -> None:
+        """Emit all output tiles of the core."""
+        for channel, image, tile in self.items:
+            x, w = self.in_x.next(), self.in_w.next()
+            self.in_x.begin_write(x)
+            source = self.x[image, channel, slice(*tile.down), slice(*tile.across)]
+            pixels = self.l1[x.slot, : tile.pixels * C0]
+            self.core.copy(pixels.reshape(*source.shape), source)
+            self.in_x.end_write(x)
+            if w.load:
+                self.in_w.begin_write(w)
+                self.core.copy(self.weights[w.slot], self.w[channel])
+                self.in_w.end_write(w)
+            self.in_x.begin_read(x)
+            self.in_w.begin_read(w)
+            self._tile(image, channel, tile, pixels, self.weights[w.slot])
+            self.in_x.end_read(x)
+            self.in_w.end_read(w)
+
+    def _tile(self, image: int, channel: int, tile: Tile, pixels: View, weights: View) -> None:
+        core, size = self.core, tile.fractals * 256
+        out = self.outs.next()
+        sums = self.sums[out.slot, :size]
+        self.outs.begin_write(out)
+        for tap in range(self.taps):
+            use = self.patches.next()
+            columns = self.columns[use.slot, :size]
+            self.patches.begin_write(use)
+            core.im2col(
+                columns,
+                pixels,
+                tile.patches,
+                position=tile.corner(0),
+                kernel_position=divmod(tap, tile.patches.kernel[1]),
+                mode=1,
+            )
+            self.patches.end_write(use)
+            self.patches.begin_read(use)
+            self._lanes(core.vmla if tap else core.vmul, sums, columns, weights[tap])
+            self.patches.end_read(use)
+        if self.bias:
+            self._lanes(core.vadd, sums, sums, weights[self.taps])
+        if self.relu:
+            core.pipe_barrier(V)
+            core.vrelu(sums, sums, repeat=2 * tile.fractals)
+        self.outs.end_write(out)
+        self.outs.begin_read(out)
+        part = self.y[image, channel, slice(*tile.rows), slice(*tile.columns)]
+        core.copy(part, sums[: tile.count * C0].reshape(*part.shape))
+        self.outs.end_read(out)
+
+    def _lanes(self, operation, sums: View, columns: View, weights: View) -> None:
+        """Emit an operation on all pixels; all blocks of a repeat read the same 16 weights."""
+        self.core.pipe_barrier(V)
+        strides = {"dst": (1, 8), "src0": (1, 8), "src1": (0, 0)}
+        operation(sums, columns, weights, repeat=sums.size // 128, strides=strides)

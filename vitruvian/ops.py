@@ -15,6 +15,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from vitruvian.sim.ops.convolution import conv2d
+    from vitruvian.sim.ops.patches import fold, unfold
     from vitruvian.sim.ops.pooling import (
         avg_pool2d,
         avg_pool2d_backward,
@@ -25,16 +27,22 @@ if TYPE_CHECKING:
 __all__ = [
     "avg_pool2d",
     "avg_pool2d_backward",
+    "conv2d",
+    "fold",
     "max_pool2d",
     "max_pool2d_backward",
+    "unfold",
 ]
 
 #: Module of each name, in ``vitruvian.sim.ops``.
 _HOMES = {
     "avg_pool2d": "pooling",
     "avg_pool2d_backward": "pooling",
+    "conv2d": "convolution",
+    "fold": "patches",
     "max_pool2d": "pooling",
     "max_pool2d_backward": "pooling",
+    "unfold": "patches",
 }
 
 

@@ -10,16 +10,21 @@ Rohwedder 2021, §3.3: Im2Col to the unified buffer.
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from vitruvian.golden.scu import to_nc1hwc0
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View, load_chip
+from vitruvian.sim.kernels.convolution.areas import (
+    Area,
+    check_fits,
+    choose_area,
+    fractals_of,
+    items_of,
+)
 from vitruvian.sim.kernels.convolution.dense import Operands, check_operands
 from vitruvian.sim.kernels.convolution.shape import C0, ConvShape, Tile
 from vitruvian.sim.kernels.convolution.slots import Ring, uses_of
-from vitruvian.sim.kernels.convolution.tiling import cuts
 from vitruvian.sim.kernels.kernel import cores_of
 
 __all__ = ["Area", "build", "choose", "instructions"]
@@ -33,83 +38,50 @@ _PIXEL = 32
 _MOST = 127
 
 
-@dataclass(frozen=True)
-class Area:
-    """The output pixels of a tile, rows × columns."""
-
-    rows: int
-    columns: int
-
-
 def choose(shape: ConvShape, chip: Chip, cores: int) -> Area:
-    """Return the tile that keeps the vector unit of the busiest core busy for the least time.
+    """Return the tile that keeps the busiest core busy for the least time.
 
     Raises
     ------
     ValueError
         If not even one pixel fits the buffers.
     """
-    p, best = shape.patches, None
-    pixels = _MOST * 16
-    whole = [(rows, p.columns) for rows in cuts(p.rows, pixels // p.columns)]
-    parts = [(1, columns) for columns in cuts(p.columns, pixels)]
-    failure: ValueError | None = None
-    for areas in (whole, parts):
-        for area in (Area(*sizes) for sizes in areas):
-            try:
-                check_area(shape, area, chip)
-            except ValueError as error:
-                failure = error
-                continue
-            time = _seconds(shape, area, chip, cores)
-            if best is None or time < best[0]:
-                best = time, area
-        if best is not None:
-            return best[1]
-    raise failure or ValueError(f"columns of a convolution must be 1 or more, not {p.columns}")
+    p = shape.patches
+    return choose_area(
+        p.rows,
+        p.columns,
+        _MOST * 16,
+        lambda area: check_area(shape, area, chip),
+        lambda area: _seconds(shape, area, chip, cores),
+    )
 
 
 def check_area(shape: ConvShape, area: Area, chip: Chip) -> None:
     """Raise ValueError if a tile does not fit the buffers of a chip."""
-    buffers = chip.kind().buffers
-    fractals = _fractals(shape, area)
+    fractals = fractals_of(shape, area)
     needs = {
         "L1": 2 * math.prod(shape.reach(area.rows, area.columns)) * _PIXEL,
         "UB": 4 * fractals * _FRACTAL + 2 * (shape.taps + 1) * _PIXEL,
     }
-    for name, need in needs.items():
-        if need > buffers[name].nbytes:
-            have = buffers[name].nbytes
-            raise ValueError(f"tiles of a convolution must fit {have} bytes of {name}, not {need}")
+    check_fits(needs, chip)
     if fractals > _MOST:
         raise ValueError(f"tiles must have at most {_MOST} fractals, not {fractals}")
 
 
-def _fractals(shape: ConvShape, area: Area) -> int:
-    p = shape.patches
-    return -(-min(area.rows, p.rows) * min(area.columns, p.columns) // 16)
-
-
-def _tiles(shape: ConvShape, area: Area) -> int:
-    p = shape.patches
-    return -(-p.rows // area.rows) * -(-p.columns // area.columns)
-
-
 def _seconds(shape: ConvShape, area: Area, chip: Chip, cores: int) -> float:
     """Estimate the time of the busiest core by its slower one of MTE1 and V."""
-    fractals = _fractals(shape, area)
+    fractals = fractals_of(shape, area)
     route, lane = chip.route("L1", "UB", "im2col"), chip.vector.get("vmla", chip.vector[""])
     load = float(route.init_s) + fractals * _FRACTAL / float(route.rate.bytes_per_s)
     add = float(lane.init_s) + 2 * fractals * float(lane.repeat_s)
-    items = shape.images * -(-shape.channels // C0) * _tiles(shape, area)
+    items = items_of(shape, area)
     # One load more: the first one has nothing to overlap with.
     return (-(-items // cores) * shape.taps + 1) * max(load, add)
 
 
 def instructions(shape: ConvShape, area: Area) -> int:
     """Return an upper bound of the number of instructions."""
-    items = shape.images * -(-shape.channels // C0) * _tiles(shape, area)
-    return items * (8 * shape.taps + 24)
+    return items_of(shape, area) * (8 * shape.taps + 24)
 
 
 def build(

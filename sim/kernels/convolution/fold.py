@@ -1,0 +1,244 @@
+"""Patches added back to images, by Col2Im in the unified buffer."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from vitruvian.golden.scu import Patches
+from vitruvian.sim.davinci import Chip, Core, Program, Unit, View, load_chip
+from vitruvian.sim.kernels.convolution.areas import Area, check_fits, choose_area
+from vitruvian.sim.kernels.convolution.shape import C0, ConvShape
+from vitruvian.sim.kernels.convolution.slots import Ring, uses_of
+from vitruvian.sim.kernels.kernel import cores_of
+
+__all__ = ["FoldTile", "build", "choose", "instructions", "tiles_of"]
+
+V, MTE2, MTE3 = Unit.V, Unit.MTE2, Unit.MTE3
+
+_FRACTAL = 512
+_PIXEL = 32
+#: Most fractals of a Col2Im, and so of a tile.
+_MOST = 255
+
+
+@dataclass(frozen=True)
+class FoldTile:
+    """Rectangle of pixels of an image, and the patches that overlap it.
+
+    Attributes
+    ----------
+    down, across : (int, int)
+        First row and column of pixels, and one past the last ones.
+    rows, columns : (int, int)
+        First row and column of patches, and one past the last ones.
+    patches : Patches or None
+        The patches on the rectangle; None if no patch overlaps it.
+    top : int
+        Row of the first patch's first pixel, counted from the rectangle's first row.
+    """
+
+    down: tuple[int, int]
+    across: tuple[int, int]
+    rows: tuple[int, int]
+    columns: tuple[int, int]
+    patches: Patches | None
+    top: int
+
+    @property
+    def pixels(self) -> int:
+        """The number of pixels."""
+        return (self.down[1] - self.down[0]) * (self.across[1] - self.across[0])
+
+    @property
+    def count(self) -> int:
+        """The number of patches that overlap the rectangle."""
+        if self.patches is None:
+            return 0
+        return (self.rows[1] - self.rows[0]) * (self.columns[1] - self.columns[0])
+
+    @property
+    def fractals(self) -> int:
+        """The number of fractals that hold these patches at one position of the kernel."""
+        return -(-self.count // 16)
+
+
+def _overlapping(
+    part: tuple[int, int], stride: int, extent: int, pad: int, count: int
+) -> tuple[int, int]:
+    """Return the first patch of an axis that overlaps some pixels, and one past the last."""
+    first = max(0, (part[0] + pad - extent) // stride + 1)
+    return first, min(count, -(-(part[1] + pad) // stride))
+
+
+@lru_cache(256)
+def tiles_of(patches: Patches, area: Area) -> tuple[FoldTile, ...]:
+    """Cut an image into tiles, row by row.
+
+    Parameters
+    ----------
+    patches : Patches
+        The patches of the image.
+    area : Area
+        Most rows of pixels. The columns count too; but if they are fewer than the image has, they
+        are rounded up to whole strides, as a tile must begin where a patch does.
+    """
+    p = patches
+    across = [0]
+    if area.columns < p.width:
+        step = -(-area.columns // p.stride[1]) * p.stride[1]
+        across += [c for c in range(step - p.pad[2], p.width, step) if c > 0]
+    return tuple(
+        _tile(p, (r, min(r + area.rows, p.height)), (c, end))
+        for r in range(0, p.height, area.rows)
+        for c, end in zip(across, [*across[1:], p.width], strict=True)
+    )
+
+
+def _tile(p: Patches, down: tuple[int, int], across: tuple[int, int]) -> FoldTile:
+    rows = _overlapping(down, p.stride[0], p.extent[0], p.pad[0], p.rows)
+    left, right, columns = p.pad[2], p.pad[3], (0, p.columns)
+    if across != (0, p.width):
+        columns = _overlapping(across, p.stride[1], p.extent[1], p.pad[2], p.columns)
+        left = across[0] - (columns[0] * p.stride[1] - p.pad[2])
+        end = (columns[1] - 1) * p.stride[1] - p.pad[2] + p.extent[1]
+        right = max(end - across[1], 0)
+    if rows[0] >= rows[1] or columns[0] >= columns[1]:
+        return FoldTile(down, across, rows, columns, None, 0)
+    top = rows[0] * p.stride[0] - p.pad[0] - down[0]
+    below = (rows[1] - 1) * p.stride[0] - p.pad[0] + p.extent[0] - down[1]
+    inner = Patches(
+        height=down[1] - down[0],
+        width=across[1] - across[0],
+        kernel=p.kernel,
+        stride=p.stride,
+        pad=(max(-top, 0), max(below, 0), left, right),
+        dilation=p.dilation,
+    )
+    return FoldTile(down, across, rows, columns, inner, top)
+
+
+def choose(shape: ConvShape, chip: Chip, cores: int) -> Area:
+    """Return the tile of pixels with the least estimated time.
+
+    Raises
+    ------
+    ValueError
+        If not even one pixel fits the buffers.
+    """
+    lane, route = chip.vector[""], chip.route("GM", "UB")
+
+    def check(area: Area) -> None:
+        tiles = tiles_of(shape.patches, area)
+        fractals = max(t.fractals for t in tiles)
+        pixels = max(t.pixels for t in tiles)
+        check_fits({"UB": 2 * pixels * _PIXEL + 2 * max(fractals, 1) * _FRACTAL}, chip)
+        if fractals > _MOST:
+            raise ValueError(f"patches of a tile must fit {_MOST} fractals, not {fractals}")
+
+    def seconds(area: Area) -> float:
+        tiles = tiles_of(shape.patches, area)
+        nbytes = max(t.fractals for t in tiles) * _FRACTAL
+        load = float(route.init_s) + nbytes / float(route.rate.bytes_per_s)
+        add = float(lane.init_s) + nbytes / 256 * float(lane.repeat_s)
+        items = shape.images * -(-shape.channels // C0) * len(tiles)
+        return (-(-items // cores) * shape.taps + 1) * max(load, add)
+
+    # A tile has at most as many pixels as half of UB holds; its patches need the rest.
+    most = chip.kind().buffers["UB"].nbytes // (2 * _PIXEL)
+    return choose_area(shape.height, shape.width, most, check, seconds)
+
+
+def instructions(shape: ConvShape, area: Area) -> int:
+    """Return an upper bound of the number of instructions."""
+    tiles = tiles_of(shape.patches, area)
+    passes = max(t.pixels for t in tiles) // 2040 + 2
+    items = shape.images * -(-shape.channels // C0) * len(tiles)
+    return items * (8 * shape.taps + 8 + passes)
+
+
+def build(
+    shape: ConvShape,
+    *,
+    chip: Chip | str = "ascend910",
+    cores: int | None = None,
+    area: Area | None = None,
+    data: np.ndarray | None = None,
+) -> Program:
+    """Build y = images to which patches are added.
+
+    A pixel starts with +0. Its addends follow in the order of the kernel's positions, row by row,
+    and every sum is rounded to FP16, as ``golden.scu.col2im`` does.
+
+    Parameters
+    ----------
+    shape : ConvShape
+        Of the convolution that has these patches; ``filters`` and ``groups`` have no meaning here.
+    chip : Chip or str
+        A chip whose cores have all units.
+    cores : int, optional
+        By default, all cores of the chip.
+    area : Area, optional
+        Pixels of a tile, by default those of ``choose``.
+    data : (N, C1, Kh·Kw, Oh, Ow, 16) ndarray of float16, optional
+
+    Returns
+    -------
+    Program
+        Its tensors are x, which is ``data``, and y (N, C1, H, W, 16).
+    """
+    chip = load_chip(chip) if isinstance(chip, str) else chip
+    s, p = shape, shape.patches
+    program = Program(chip, f"fold {s.images}×{s.channels}×{s.height}×{s.width}")
+    some = cores_of(program, cores)
+    area = choose(s, chip, len(some)) if area is None else area
+    c1 = -(-s.channels // C0)
+    gx = program.tensor("x", (s.images, c1, s.taps, p.rows, p.columns, C0), "fp16", data)
+    gy = program.tensor("y", (s.images, c1, s.height, s.width, C0), "fp16")
+    tiles = tiles_of(p, area)
+    items = [(n, c, t) for n in range(s.images) for c in range(c1) for t in tiles]
+    used = min(len(some), len(items))
+    for number in range(used):
+        part = items[len(items) * number // used : len(items) * (number + 1) // used]
+        _emit(some[number], part, gx, gy, s)
+    return program
+
+
+def _emit(
+    core: Core, items: list[tuple[int, int, FoldTile]], x: View, y: View, shape: ConvShape
+) -> None:
+    """Emit the tiles of a core."""
+    fractals = max(max(t.fractals for *_, t in items), 1)
+    columns = core.allocate("UB", (2, fractals * 256), "fp16", "patches")
+    pixels = core.allocate("UB", (2, max(t.pixels for *_, t in items) * C0), "fp16", "y in UB")
+    loads = sum(shape.taps for *_, t in items if t.patches is not None)
+    into = Ring(core, MTE2, V, uses_of(range(loads), 2))
+    outs = Ring(core, V, MTE3, uses_of(range(len(items)), 2))
+    for n, c, tile in items:
+        out = outs.next()
+        image = pixels[out.slot, : tile.pixels * C0]
+        outs.begin_write(out)
+        core.vdup(image, 0.0)
+        for tap in range(shape.taps if tile.patches is not None else 0):
+            use = into.next()
+            into.begin_write(use)
+            source = x[n, c, tap, slice(*tile.rows), slice(*tile.columns)]
+            core.copy(columns[use.slot, : tile.count * C0].reshape(*source.shape), source)
+            into.end_write(use)
+            into.begin_read(use)
+            core.pipe_barrier(V)
+            assert tile.patches is not None
+            core.col2im(
+                image,
+                columns[use.slot],
+                tile.patches,
+                repeat=tile.fractals,
+                position=(tile.top, -tile.patches.pad[2]),
+                kernel_position=divmod(tap, shape.kernel[1]),
+            )
+            into.end_read(use)
+        outs.end_write(out)
+        outs.begin_read(out)
+        target = y[n, c, slice(*tile.down), slice(*tile.across)]
+        core.copy(target, image.reshape(*target.shape))
+        outs.end_read(out)

@@ -1,0 +1,114 @@
+"""The convolution kernels by name, for square images, kernels, strides and paddings."""
+
+import numpy as np
+
+from vitruvian.golden.scu import from_nc1hwc0
+from vitruvian.sim.davinci import Chip, Program
+from vitruvian.sim.kernels.convolution import depthwise, golden
+from vitruvian.sim.kernels.convolution.dense import Operands, build, result
+from vitruvian.sim.kernels.convolution.shape import ConvShape
+from vitruvian.sim.kernels.convolution.tiling import Plan, choose
+from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, Needs, cores_of
+
+__all__ = ["KERNELS", "random_operands"]
+
+_SIZES = ("images", "channels", "side", "filters", "kernel", "stride")
+
+
+def _shape(size: tuple[int, ...], groups: int = 1) -> ConvShape:
+    """Return a convolution whose padding keeps the size at stride 1."""
+    images, channels, side, filters, kernel, stride = size
+    return ConvShape(
+        images=images,
+        channels=channels,
+        height=side,
+        width=side,
+        filters=filters,
+        kernel=(kernel, kernel),
+        stride=(stride, stride),
+        pad=(kernel // 2,) * 4,
+        groups=groups,
+    )
+
+
+def random_operands(s: ConvShape, seed: int, *, bias: bool = True) -> Operands:
+    """Return normal images and weights, scaled so that results have a variance of about 1."""
+    rng = np.random.default_rng(seed)
+    depth = s.channels // s.groups
+    x = rng.normal(size=(s.images, s.channels, s.height, s.width)).astype(np.float16)
+    w = rng.normal(0, (depth * s.taps) ** -0.5, (s.filters, depth, *s.kernel)).astype(np.float16)
+    return Operands(x, w, rng.normal(size=s.filters).astype(np.float16) if bias else None)
+
+
+def _count(chip: Chip, cores: int | None) -> int:
+    return len(cores_of(Program(chip), cores))
+
+
+def _conv2d(
+    size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None
+) -> KernelInstance:
+    s = _shape(size)
+    data = None if seed is None else random_operands(s, seed)
+    program = build(s, chip=chip, cores=cores, bias=True, relu=True, data=data)
+    if data is None:
+        return KernelInstance(program, {})
+    return KernelInstance(
+        program,
+        {"y": lambda: golden.dense(s, data.x, data.w, data.b, relu=True)},
+        {"y": lambda y: result(y, s.filters)},
+    )
+
+
+def _conv2d_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
+    s, count = _shape(size), _count(chip, cores)
+    plan = Plan(s, choose(s, chip, count), chip, count)
+    nbytes = 2 * s.images * (s.c1 * s.height * s.width + s.n1 * s.patches.count) * 16
+    weights = 2 * s.c1 * s.taps * s.n1 * 256
+    return Needs(plan.instructions, 4 * (nbytes + weights), s.products)
+
+
+def _depthwise_shape(size: tuple[int, ...]) -> ConvShape:
+    images, channels, side, kernel, stride = size
+    return _shape((images, channels, side, channels, kernel, stride), channels)
+
+
+def _depthwise(
+    size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None
+) -> KernelInstance:
+    s = _depthwise_shape(size)
+    data = None if seed is None else random_operands(s, seed)
+    program = depthwise.build(s, chip=chip, cores=cores, bias=True, relu=True, data=data)
+    if data is None:
+        return KernelInstance(program, {})
+    return KernelInstance(
+        program,
+        {"y": lambda: golden.depthwise(s, data.x, data.w, data.b, relu=True)},
+        {"y": lambda y: np.ascontiguousarray(from_nc1hwc0(y, s.channels))},
+    )
+
+
+def _depthwise_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
+    s = _depthwise_shape(size)
+    area = depthwise.choose(s, chip, _count(chip, cores))
+    nbytes = 32 * s.images * -(-s.channels // 16) * (s.height * s.width + s.patches.count)
+    return Needs(depthwise.instructions(s, area), 8 * nbytes)
+
+
+KERNELS = (
+    Kernel(
+        "conv2d",
+        "2-D convolution on the Cube, with bias and ReLU",
+        _SIZES,
+        (1, 32, 28, 64, 3, 1),
+        _conv2d,
+        _conv2d_needs,
+    ),
+    Kernel(
+        "depthwise",
+        "2-D convolution of each channel by itself, on the vector unit",
+        ("images", "channels", "side", "kernel", "stride"),
+        (1, 64, 28, 3, 1),
+        _depthwise,
+        _depthwise_needs,
+    ),
+)

@@ -1,0 +1,129 @@
+"""All patches of images, by Im2Col loads from L1 to the unified buffer."""
+
+import math
+
+import numpy as np
+
+from vitruvian.golden.scu import to_nc1hwc0
+from vitruvian.sim.davinci import Chip, Program, Unit, load_chip
+from vitruvian.sim.kernels.convolution.areas import (
+    Area,
+    check_fits,
+    choose_area,
+    fractals_of,
+    items_of,
+)
+from vitruvian.sim.kernels.convolution.shape import C0, ConvShape
+from vitruvian.sim.kernels.convolution.slots import Ring, uses_of
+from vitruvian.sim.kernels.kernel import cores_of
+
+__all__ = ["build", "choose", "instructions"]
+
+MTE1, MTE2, MTE3 = Unit.MTE1, Unit.MTE2, Unit.MTE3
+
+_FRACTAL = 512
+#: Most fractals of a load, and so of a tile.
+_MOST = 255
+
+
+def choose(shape: ConvShape, chip: Chip, cores: int) -> Area:
+    """Return the tile of patches with the least estimated time.
+
+    Raises
+    ------
+    ValueError
+        If not even one patch fits the buffers.
+    """
+    p = shape.patches
+    route = chip.route("L1", "UB", "im2col")
+
+    def check(area: Area) -> None:
+        pixels = math.prod(shape.reach(area.rows, area.columns))
+        check_fits({"L1": 2 * pixels * 32, "UB": 2 * fractals_of(shape, area) * _FRACTAL}, chip)
+
+    def seconds(area: Area) -> float:
+        nbytes = fractals_of(shape, area) * _FRACTAL
+        load = float(route.init_s) + nbytes / float(route.rate.bytes_per_s)
+        return (-(-items_of(shape, area) // cores) * shape.taps + 1) * load
+
+    return choose_area(p.rows, p.columns, 16 * _MOST, check, seconds)
+
+
+def instructions(shape: ConvShape, area: Area) -> int:
+    """Return an upper bound of the number of instructions."""
+    return items_of(shape, area) * (8 * shape.taps + 8)
+
+
+def build(
+    shape: ConvShape,
+    *,
+    chip: Chip | str = "ascend910",
+    cores: int | None = None,
+    area: Area | None = None,
+    data: np.ndarray | None = None,
+) -> Program:
+    """Build y = the patches of x.
+
+    Parameters
+    ----------
+    shape : ConvShape
+        ``filters`` and ``groups`` have no meaning here.
+    chip : Chip or str
+        A chip whose cores have all units.
+    cores : int, optional
+        By default, all cores of the chip.
+    area : Area, optional
+        Patches of a tile, by default those of ``choose``.
+    data : (N, C, H, W) ndarray of float16, optional
+
+    Returns
+    -------
+    Program
+        Its tensors are x (N, C1, H, W, 16) and y (N, C1, Kh·Kw, Oh, Ow, 16).
+    """
+    chip = load_chip(chip) if isinstance(chip, str) else chip
+    s, p = shape, shape.patches
+    program = Program(chip, f"unfold {s.images}×{s.channels}×{s.height}×{s.width}")
+    some = cores_of(program, cores)
+    area = choose(s, chip, len(some)) if area is None else area
+    c1 = -(-s.channels // C0)
+    x = None if data is None else np.ascontiguousarray(to_nc1hwc0(data))
+    gx = program.tensor("x", (s.images, c1, s.height, s.width, C0), "fp16", x)
+    gy = program.tensor("y", (s.images, c1, s.taps, p.rows, p.columns, C0), "fp16")
+    tiles = s.tiles(area.rows, area.columns)
+    items = [(n, c, t) for n in range(s.images) for c in range(c1) for t in tiles]
+    used = min(len(some), len(items))
+    for number in range(used):
+        core = some[number]
+        part = items[len(items) * number // used : len(items) * (number + 1) // used]
+        l1 = core.allocate("L1", (2, max(t.pixels for *_, t in part) * C0), "fp16", "x in L1")
+        ub = core.allocate("UB", (2, max(t.fractals for *_, t in part) * 256), "fp16", "y in UB")
+        image = Ring(core, MTE2, MTE1, uses_of(range(len(part)), 2))
+        patches = Ring(core, MTE1, MTE3, uses_of(range(len(part) * s.taps), 2))
+        for n, c, tile in part:
+            use = image.next()
+            image.begin_write(use)
+            source = gx[n, c, slice(*tile.down), slice(*tile.across)]
+            pixels = l1[use.slot, : tile.pixels * C0]
+            core.copy(pixels.reshape(*source.shape), source)
+            image.end_write(use)
+            image.begin_read(use)
+            for tap in range(s.taps):
+                out = patches.next()
+                patches.begin_write(out)
+                core.im2col(
+                    ub[out.slot],
+                    pixels,
+                    tile.patches,
+                    repeat=tile.fractals,
+                    position=tile.corner(0),
+                    kernel_position=divmod(tap, s.kernel[1]),
+                    mode=1,
+                )
+                patches.end_write(out)
+                patches.begin_read(out)
+                target = gy[n, c, tap, slice(*tile.rows), slice(*tile.columns)]
+                core.copy(target, ub[out.slot, : tile.count * C0].reshape(*target.shape))
+                patches.end_read(out)
+            image.end_read(use)
+    return program

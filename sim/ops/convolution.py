@@ -1,0 +1,184 @@
+"""2-D convolution with PyTorch's name and arguments, on the simulated chip."""
+
+from typing import Any
+
+import numpy as np
+
+from vitruvian.errors import UserError
+from vitruvian.sim.davinci import Chip, Program
+from vitruvian.sim.kernels.convolution import (
+    ConvShape,
+    Operands,
+    Plan,
+    build,
+    choose,
+    depthwise,
+    result,
+)
+from vitruvian.sim.kernels.kernel import MOST, Needs, cores_of
+from vitruvian.sim.ops.run import chip_of, execute, images, pair, returned, unpack
+
+__all__ = ["conv2d", "shape_of"]
+
+
+def conv2d(
+    x: np.ndarray,
+    w: np.ndarray,
+    b: np.ndarray | None = None,
+    stride: int | tuple[int, int] = 1,
+    padding: int | tuple[int, int] | str = 0,
+    dilation: int | tuple[int, int] = 1,
+    groups: int = 1,
+    *,
+    chip: Chip | str = "ascend910",
+    report: bool = False,
+) -> Any:
+    """Convolve images with kernels.
+
+    If ``groups`` is the number of channels (and more than 1), the vector unit computes in FP16: a
+    sum of products, row by row of the kernel, each rounded once, and then the bias. Otherwise the
+    Cube computes with sums in FP32 that start with the bias, and rounds the result to FP16;
+    ``kernels.convolution.golden`` has the exact order of both.
+
+    Parameters
+    ----------
+    x : (N, C, H, W) ndarray of float16
+    w : (F, C / groups, Kh, Kw) ndarray of float16
+    b : (F,) ndarray of float16, optional
+        The bias.
+    stride, dilation : int or (int, int)
+        In rows and in columns.
+    padding : int, (int, int), "valid" or "same"
+        Zeros at both ends of rows and columns; "same", with a stride of 1, keeps the size.
+    groups : int
+        Groups of channels, each of which is convolved by itself.
+    chip : Chip or str
+        A chip whose cores have all units.
+    report : bool
+        If True, check the program and return its report too.
+
+    Returns
+    -------
+    (N, F, Oh, Ow) ndarray of float16, or a tuple of it and a ``Report``
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument has the wrong type, shape or value, or the kernel does not fit into the
+        padded image.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x, w = np.ones((1, 1, 3, 3), np.float16), np.ones((1, 1, 2, 2), np.float16)
+    >>> conv2d(x, w)
+    array([[[[4., 4.],
+             [4., 4.]]]], dtype=float16)
+    """
+    x, w = images("x", x), images("w", w)
+    s = shape_of(x.shape, w.shape, stride, padding, dilation, groups)
+    if b is not None:
+        if not isinstance(b, np.ndarray) or b.dtype != np.float16:
+            shown = f"an array of {b.dtype}" if isinstance(b, np.ndarray) else type(b).__name__
+            raise TypeError(f"b must be a NumPy array of float16, not {shown}")
+        if b.shape != (s.filters,):
+            raise UserError(f"b must have a number for each of {s.filters} filters, not {b.shape}")
+    target = chip_of(chip)
+    cores = len(cores_of(Program(target), None))
+    bias = b is not None
+    if s.groups == s.channels > 1:
+        # Each filter of a channel reads a copy of it.
+        copies = s.filters // s.channels
+        x = np.repeat(x, copies, axis=1) if copies > 1 else x
+        s = _replaced(s, channels=s.filters, groups=s.filters)
+        area = depthwise.choose(s, target, cores)
+        Needs(depthwise.instructions(s, area), 4 * x.nbytes).check("conv2d", MOST)
+        program = depthwise.build(s, chip=target, area=area, bias=bias, data=Operands(x, w, b))
+        done = execute(program, checks=report)
+        y = unpack(done.outputs["y"], s.filters)
+    else:
+        tiling = choose(s, target, cores)
+        plan = Plan(s, tiling, target, cores)
+        Needs(plan.instructions, 4 * (x.nbytes + w.nbytes), s.products).check("conv2d", MOST)
+        program = build(s, chip=target, tiling=tiling, bias=bias, data=Operands(x, w, b))
+        done = execute(program, checks=report)
+        y = result(done.outputs["y"], s.filters)
+    return returned((y,), done if report else None)
+
+
+def _replaced(s: ConvShape, *, channels: int, groups: int) -> ConvShape:
+    return ConvShape(
+        images=s.images,
+        channels=channels,
+        height=s.height,
+        width=s.width,
+        filters=s.filters,
+        kernel=s.kernel,
+        stride=s.stride,
+        pad=s.pad,
+        dilation=s.dilation,
+        groups=groups,
+    )
+
+
+def shape_of(
+    x: tuple[int, ...],
+    w: tuple[int, ...],
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: Any,
+) -> ConvShape:
+    """Return the sizes of a convolution from PyTorch's arguments.
+
+    Parameters
+    ----------
+    x, w : tuple of int
+        The shapes (N, C, H, W) and (F, C / groups, Kh, Kw).
+    stride, padding, dilation, groups
+        As ``conv2d`` takes them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument has the wrong type or value, or they do not fit each other.
+    """
+    (n, c, height, width), (filters, depth, *kernel) = x, w
+    steps, gaps = pair("stride", stride, 1), pair("dilation", dilation, 1)
+    if isinstance(groups, bool) or not isinstance(groups, int | np.integer):
+        raise TypeError(f"groups must be an int, not {groups!r}")
+    if groups < 1 or c % groups or filters % groups:
+        raise UserError(f"groups must divide {c} channels and {filters} filters, not {groups!r}")
+    if depth != c // groups:
+        shown = f"{c} channels / {groups} groups = {c // groups} channels"
+        raise UserError(f"w must have {shown} on axis 1, not {depth}")
+    rows, columns = kernel
+    return ConvShape(
+        images=n,
+        channels=c,
+        height=height,
+        width=width,
+        filters=filters,
+        kernel=(rows, columns),
+        stride=steps,
+        pad=_pads(padding, (rows, columns), steps, gaps),
+        dilation=gaps,
+        groups=int(groups),
+    )
+
+
+def _pads(
+    padding: Any, kernel: tuple[int, int], stride: tuple[int, int], dilation: tuple[int, int]
+) -> tuple[int, int, int, int]:
+    """Return the zeros at the top, bottom, left and right."""
+    if isinstance(padding, str):
+        if padding == "valid":
+            return 0, 0, 0, 0
+        if padding != "same":
+            raise UserError(f"padding must be int, two ints, 'valid' or 'same', not {padding!r}")
+        if stride != (1, 1):
+            raise UserError(f"stride must be 1 with padding 'same', not {stride!r}")
+        high, wide = ((k - 1) * d for k, d in zip(kernel, dilation, strict=True))
+        return high // 2, high - high // 2, wide // 2, wide - wide // 2
+    rows, columns = pair("padding", padding, 0)
+    return rows, rows, columns, columns

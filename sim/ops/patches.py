@@ -1,0 +1,149 @@
+"""``unfold`` and ``fold`` with PyTorch's arguments, by Im2Col and Col2Im on the simulated chip."""
+
+from typing import Any
+
+import numpy as np
+
+from vitruvian.errors import UserError
+from vitruvian.golden.scu import to_nc1hwc0
+from vitruvian.sim.davinci import Chip, Program
+from vitruvian.sim.kernels.convolution import ConvShape
+from vitruvian.sim.kernels.convolution import fold as fold_kernel
+from vitruvian.sim.kernels.convolution import unfold as unfold_kernel
+from vitruvian.sim.kernels.kernel import MOST, Needs, cores_of
+from vitruvian.sim.ops.run import chip_of, execute, images, pair, returned, unpack
+
+__all__ = ["fold", "unfold"]
+
+_Two = int | tuple[int, int]
+
+
+def unfold(
+    x: np.ndarray,
+    kernel_size: _Two,
+    dilation: _Two = 1,
+    padding: _Two = 0,
+    stride: _Two = 1,
+    *,
+    chip: Chip | str = "ascend910",
+    report: bool = False,
+) -> Any:
+    """Return the patches of images as columns.
+
+    Parameters
+    ----------
+    x : (N, C, H, W) ndarray of float16
+    kernel_size, dilation, padding, stride : int or (int, int)
+        In rows and in columns.
+    chip : Chip or str
+        A chip whose cores have all units.
+    report : bool
+        If True, check the program and return its report too.
+
+    Returns
+    -------
+    (N, C·Kh·Kw, L) ndarray of float16, or a tuple of it and a ``Report``
+        L = Oh·Ow patches, row by row.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument has the wrong type, shape or value, or the kernel does not fit into the
+        padded image.
+    """
+    x = images("x", x)
+    s = _shape(x.shape, kernel_size, dilation, padding, stride)
+    target = chip_of(chip)
+    cores = len(cores_of(Program(target), None))
+    area = unfold_kernel.choose(s, target, cores)
+    nbytes = 4 * x.nbytes * (s.taps + 1)
+    Needs(unfold_kernel.instructions(s, area), nbytes).check("unfold", MOST)
+    done = execute(unfold_kernel.build(s, chip=target, area=area, data=x), checks=report)
+    # (N, C1, Kh·Kw, Oh, Ow, 16) to (N, C1·16, Kh·Kw, L), without the channels that fill up.
+    y = np.moveaxis(done.outputs["y"], -1, 2).reshape(s.images, -1, s.taps, s.patches.count)
+    y = np.ascontiguousarray(y[:, : s.channels]).reshape(s.images, -1, s.patches.count)
+    return returned((y,), done if report else None)
+
+
+def fold(
+    x: np.ndarray,
+    output_size: _Two,
+    kernel_size: _Two,
+    dilation: _Two = 1,
+    padding: _Two = 0,
+    stride: _Two = 1,
+    *,
+    chip: Chip | str = "ascend910",
+    report: bool = False,
+) -> Any:
+    """Add patches to images of zeros, at the places from which ``unfold`` takes them.
+
+    A pixel's addends follow in the order of the kernel's positions, row by row, and every sum is
+    rounded to FP16.
+
+    Parameters
+    ----------
+    x : (N, C·Kh·Kw, L) ndarray of float16
+    output_size : int or (int, int)
+        H and W of the images.
+    kernel_size, dilation, padding, stride : int or (int, int)
+        In rows and in columns.
+    chip : Chip or str
+        A chip whose cores have all units.
+    report : bool
+        If True, check the program and return its report too.
+
+    Returns
+    -------
+    (N, C, H, W) ndarray of float16, or a tuple of it and a ``Report``
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument has the wrong type, shape or value, or the kernel does not fit into the
+        padded image.
+    """
+    if not isinstance(x, np.ndarray) or x.dtype != np.float16:
+        shown = f"an array of {x.dtype}" if isinstance(x, np.ndarray) else repr(type(x).__name__)
+        raise TypeError(f"x must be a NumPy array of float16, not {shown}")
+    if x.ndim != 3 or 0 in x.shape:
+        raise UserError(f"x must be (N, C·Kh·Kw, L), each 1 or more, not {x.shape}")
+    height, width = pair("output_size", output_size, 1)
+    rows, columns = pair("kernel_size", kernel_size, 1)
+    n, deep, count = x.shape
+    if deep % (rows * columns):
+        raise UserError(f"axis 1 of x must be C·{rows}·{columns} = C·Kh·Kw, not {deep}")
+    channels = deep // (rows * columns)
+    s = _shape((n, channels, height, width), kernel_size, dilation, padding, stride)
+    p = s.patches
+    if count != p.count:
+        raise UserError(f"axis 2 of x must be {p.rows}·{p.columns} = {p.count}, not {count}")
+    target = chip_of(chip)
+    cores = len(cores_of(Program(target), None))
+    area = fold_kernel.choose(s, target, cores)
+    Needs(fold_kernel.instructions(s, area), 8 * x.nbytes).check("fold", MOST)
+    # (N, C, Kh·Kw, Oh, Ow) with channels in groups of 16 behind.
+    parts = x.reshape(n, channels, s.taps * p.rows, p.columns)
+    grouped = to_nc1hwc0(parts).reshape(n, -1, s.taps, p.rows, p.columns, 16)
+    data = np.ascontiguousarray(grouped)
+    done = execute(fold_kernel.build(s, chip=target, area=area, data=data), checks=report)
+    return returned((unpack(done.outputs["y"], channels),), done if report else None)
+
+
+def _shape(
+    x: tuple[int, ...], kernel_size: Any, dilation: Any, padding: Any, stride: Any
+) -> ConvShape:
+    """Return the sizes of images (N, C, H, W) and of their patches."""
+    n, channels, height, width = x
+    rows, columns = pair("padding", padding, 0)
+    return ConvShape(
+        images=n,
+        channels=channels,
+        height=height,
+        width=width,
+        filters=1,
+        kernel=pair("kernel_size", kernel_size, 1),
+        stride=pair("stride", stride, 1),
+        pad=(rows, rows, columns, columns),
+        dilation=pair("dilation", dilation, 1),
+    )

@@ -33,6 +33,7 @@ COMMANDS = {
     "trace": ("davinci", "write the timeline of a DaVinci kernel, for Perfetto"),
     "cce": ("davinci", "run a kernel in CCE C"),
     "roofline": ("roofline", "say which component bounds a DaVinci kernel, and what to do"),
+    "network": ("network", "time the layers of a whole network on DaVinci cores"),
     "tune": ("tune", "search for the fastest tiling of a matrix product on DaVinci cores"),
     "kernels": ("kernels", "run case studies: errors, instructions and cycles by precision"),
     "mma": ("mma", "measure cycles and rates of matrix instructions on the RTL"),

@@ -1,6 +1,6 @@
 """The roofline plot: performance points of components below their ceilings."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -9,10 +9,10 @@ import numpy as np
 
 from vitruvian.files import write_whole
 from vitruvian.sim.roofline.components import ComponentKind
-from vitruvian.sim.roofline.model import Analysis, Row
+from vitruvian.sim.roofline.model import Analysis, Bound, Row
 from vitruvian.sim.roofline.naive import naive_points
 
-__all__ = ["draw", "draw_naive", "write_figure"]
+__all__ = ["draw", "draw_distribution", "draw_naive", "write_figure"]
 
 _COLOURS = {
     "S": "#7f7f7f",
@@ -72,7 +72,7 @@ def draw(axes: Any, analysis: Analysis, title: str | None = None) -> None:
     """Draw the component-based roofline of an operator (Zhou et al. 2025, Fig. 6).
 
     A horizontal line is the operator-aware ideal performance of a compute unit, a diagonal line the
-    operator-aware ideal bandwidth of a transfer engine. A point is a compute unit against a transfer
+    operator-aware ideal bandwidth of a transfer engine. A point is a compute unit against an
     engine; its distance from a line shows how far the component is from its ceiling.
 
     Parameters
@@ -146,6 +146,42 @@ def draw_naive(axes: Any, analysis: Analysis, title: str | None = None) -> None:
     axes.set_ylabel("performance [operations per second]")
     axes.set_title(title or f"{analysis.counters.name}: naive roofline")
     _finish(axes)
+
+
+def draw_distribution(axes: Any, shares: Mapping[str, Mapping[Bound, float]], title: str) -> None:
+    """Draw the shares of the classes as stacked bars (Zhou et al. 2025, Fig. 13 and 14).
+
+    Parameters
+    ----------
+    axes : matplotlib Axes
+    shares : mapping of str to mapping of Bound to float
+        For each bar, its label and the share of each class.
+    title : str
+    """
+    labels = list(shares)
+    left = np.zeros(len(labels))
+    for bound in Bound:
+        widths = np.array([shares[label].get(bound, 0.0) * 100 for label in labels])
+        if not widths.any():
+            continue
+        bars = axes.barh(labels, widths, left=left, color=_CLASS_COLOURS[bound], label=bound.value)
+        texts = [f"{w:.1f}" if w >= 4 else "" for w in widths]
+        axes.bar_label(bars, texts, label_type="center", fontsize=7)
+        left += widths
+    axes.invert_yaxis()
+    axes.set_xlim(0, 100)
+    axes.set_xlabel("share [%]")
+    axes.set_title(title)
+    axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0)
+
+
+_CLASS_COLOURS = {
+    Bound.COMPUTE: "#e15759",
+    Bound.MTE: "#4e79a7",
+    Bound.PARALLELISM: "#f28e2b",
+    Bound.INEFFICIENT_MTE: "#76b7b2",
+    Bound.INEFFICIENT_COMPUTE: "#edc948",
+}
 
 
 def _finish(axes: Any) -> None:

@@ -169,6 +169,7 @@ def _normalise(core: Core, gx: View, gy: View, part: range, features: int) -> No
     outs = [core.allocate("UB", (chunk, _LANES), "fp16", "out") for _ in "01"]
     sums = core.allocate("UB", (chunk, _LANES), "fp16", "sums")
     squares = core.allocate("UB", (chunk, _LANES), "fp16", "squares")
+    room = core.allocate("UB", (_LANES,), "fp16", "room")
     full, done = DoubleBuffer(core, MTE2, V), DoubleBuffer(core, V, MTE3)
     count = stored = 0
     broadcast = {"dst": (1, 8), "src0": (1, 8), "src1": (1, 0)}
@@ -203,12 +204,12 @@ def _normalise(core: Core, gx: View, gy: View, part: range, features: int) -> No
                 core.copy(gy[piece, number], outs[out])
                 done.end_read(out)
             if not second:
-                _statistics(core, sums, squares, features)
+                _statistics(core, sums, squares, room, features)
     full.close()
     done.close()
 
 
-def _statistics(core: Core, sums: View, squares: View, features: int) -> None:
+def _statistics(core: Core, sums: View, squares: View, room: View, features: int) -> None:
     """Emit the mean of each lane into the first row of ``sums``, and 1/σ into that of squares."""
     many = sums.shape[0]
     while many > 1:
@@ -217,7 +218,7 @@ def _statistics(core: Core, sums: View, squares: View, features: int) -> None:
             core.vadd(view[:half], view[:half], view[many - half : many])
         core.pipe_barrier(V)
         many -= half
-    mean, square, room = sums[0], squares[0], squares[1]
+    mean, square = sums[0], squares[0]
     core.vmuls(mean, mean, 1 / features)
     core.vmuls(square, square, 1 / features)
     core.pipe_barrier(V)

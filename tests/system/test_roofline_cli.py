@@ -1,6 +1,7 @@
-"""The commands ``roofline`` and ``network``: what they print and write, and one line per mistake."""
+"""The commands ``roofline`` and ``network``: output, files, and one line for every mistake."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -65,7 +66,7 @@ def test_a_file_of_counters(tmp_path, capsys):
         (GOOD.replace("480000", "many"), "op.csv:2: work must be a number, 0 or more, not 'many'"),
         (
             GOOD.replace("480000", "580000"),
-            "op, MTE2: work must be within the ceilings, which need",
+            "op, MTE2: work must be within the ceilings",
         ),
         (GOOD.replace(",22,", ",50,"), "op, MTE2: active time must be at most the total of 40 µs"),
     ],
@@ -104,11 +105,31 @@ def test_a_mistake_is_one_line_and_exit_code_2(tmp_path, monkeypatch, capsys, wo
     assert message in line and not list(tmp_path.iterdir())
 
 
-def test_a_network(tmp_path, capsys):
+def test_a_network(tmp_path, monkeypatch, capsys):
+    from vitruvian.sim import networks
+
+    whole = networks.NETWORKS["bert_base"]()
+    assert sum(layer.times for layer in whole.layers) == 1 + 12 * 37 + 2
+    start = replace(whole, layers=whole.layers[:6])
+    monkeypatch.setitem(networks.NETWORKS, "bert_base", lambda: start)
     chart, data = tmp_path / "a.png", tmp_path / "a.json"
     assert main(["network", "bert_base", "--out", str(chart), "--json", str(data)]) == 0
     printed, figures = capsys.readouterr().out, json.loads(data.read_text())
-    assert "203 runs of layers" not in printed and "share of time: " in printed
+    assert "30 runs of layers" in printed and "share of time: " in printed
     assert sum(figures["share_of_layers"].values()) == pytest.approx(1)
     assert figures["total_us"] == pytest.approx(sum(x["us"] for x in figures["layers"]))
     assert chart.read_bytes().startswith(b"\x89PNG")
+
+
+def test_layers_without_a_kernel_are_skipped_on_request(monkeypatch, capsys):
+    from vitruvian.sim import networks
+    from vitruvian.sim.networks.layers import MatMul, Other
+
+    layers = (Other(name="a", operation="Resize"), MatMul(name="b", m=16, k=16, n=16))
+    made = replace(networks.NETWORKS["bert_base"](), layers=layers)
+    monkeypatch.setitem(networks.NETWORKS, "bert_base", lambda: made)
+    assert main(["network", "bert_base"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "Resize (1)" in line and line.endswith("(--skip-unknown)")
+    assert main(["network", "bert_base", "--skip-unknown"]) == 0
+    assert "skipped: 1 layers of kind Resize" in capsys.readouterr().out

@@ -11,9 +11,7 @@ from vitruvian.sim.networks.onnx_file import OnnxError, read_onnx
 
 def test_without_the_package_one_line_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(
-        OnnxError, match=r"onnx must be installed .* pip install 'vitruvian\[onnx\]'"
-    ):
+    with pytest.raises(OnnxError, match=r"onnx must be installed .* 'vitruvian\[onnx\]'"):
         read_onnx(tmp_path / "a.onnx")
 
 
@@ -108,7 +106,7 @@ def test_a_relu_of_a_shared_result_is_a_layer(onnx, tmp_path):
 def test_a_variable_shape_is_refused(onnx, tmp_path):
     nodes = [onnx.helper.make_node("Relu", ["x"], ["y"])]
     path = save(onnx, tmp_path / "a.onnx", nodes, ["batch", 4], {})
-    with pytest.raises(OnnxError, match=r"a.onnx: shape of y must be fixed, not unknown"):
+    with pytest.raises(OnnxError, match=r"a.onnx: tensor y must have a fixed shape"):
         read_onnx(path)
 
 

@@ -7,10 +7,12 @@ References
 Zhou et al. 2025, §5 and Table 1.
 """
 
-from vitruvian.sim.kernels.cases import addrelu
+from vitruvian.sim.kernels.cases import addrelu, avgpool, conv2d, depthwise, gelu, matmul
 from vitruvian.sim.kernels.cases.case import COMPONENTS, Case, Step
 
 __all__ = ["CASES", "COMPONENTS", "Case", "Step"]
 
-#: All case studies by name.
-CASES: dict[str, Case] = {module.CASE.name: module.CASE for module in (addrelu,)}
+_MODULES = (addrelu, depthwise, avgpool, conv2d, matmul, gelu)
+
+#: All case studies by name, in the paper's order.
+CASES: dict[str, Case] = {module.CASE.name: module.CASE for module in _MODULES}

@@ -22,7 +22,16 @@ from vitruvian.sim.kernels.convolution.tiling import Item, Plan, Tiling, choose
 from vitruvian.sim.kernels.kernel import cores_of
 from vitruvian.sim.kernels.layout import pack_b
 
-__all__ = ["Operands", "build", "check_operands", "image_fractals", "result", "weight_fractals"]
+__all__ = [
+    "Buffering",
+    "Operands",
+    "build",
+    "check_operands",
+    "image_fractals",
+    "load_patches",
+    "result",
+    "weight_fractals",
+]
 
 V, M, MTE1, MTE2, MTE3 = Unit.V, Unit.M, Unit.MTE1, Unit.MTE2, Unit.MTE3
 
@@ -42,6 +51,22 @@ class Operands:
     x: np.ndarray
     w: np.ndarray
     b: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Buffering:
+    """How the buffers are used; the case studies turn off what makes the kernel fast.
+
+    Attributes
+    ----------
+    slots : int
+        Slots of each buffer, 1 or 2; with 1, a unit waits until another one has read its result.
+    keep_weights : bool
+        If False, weights are loaded again for every output tile.
+    """
+
+    slots: int = 2
+    keep_weights: bool = True
 
 
 def image_fractals(x: np.ndarray, groups: int) -> np.ndarray:
@@ -80,6 +105,7 @@ def build(
     tiling: Tiling | None = None,
     bias: bool = False,
     relu: bool = False,
+    buffering: Buffering | None = None,
     data: Operands | None = None,
 ) -> Program:
     """Build y = convolution of x with w, FP16 with sums in FP32.
@@ -97,6 +123,8 @@ def build(
         If True, add a bias; the sums in L0C start with it.
     relu : bool
         If True, negative results become 0.
+    buffering : Buffering, optional
+        By default, two slots of each buffer, and weights that stay in L1 if they fit.
     data : Operands, optional
         Without them, only times can be computed. ``b`` is there if ``bias`` is True.
 
@@ -109,9 +137,13 @@ def build(
     Raises
     ------
     ValueError
-        If the chip, the tiling, the number of cores or the data are invalid.
+        If the chip, the tiling, the number of cores, the buffering or the data are invalid.
     """
     chip = load_chip(chip) if isinstance(chip, str) else chip
+    buffering = Buffering() if buffering is None else buffering
+    if buffering.slots not in (1, 2) or (bias and buffering.slots == 1):
+        allowed = "2 with a bias" if bias else "1 or 2"
+        raise ValueError(f"slots must be {allowed}, not {buffering.slots!r}")
     s, p = shape, shape.patches
     name = f"conv2d {s.images}×{s.channels}×{s.height}×{s.width}, {s.filters} filters"
     program = Program(chip, f"{name} {s.kernel[0]}×{s.kernel[1]}")
@@ -127,7 +159,7 @@ def build(
     gb = program.tensor("b", (s.groups, s.n1, C0), "fp32", b) if bias else None
     gy = program.tensor("y", (s.images, s.groups, s.n1, p.rows, p.columns, C0), "fp16")
     for number in range(plan.cores):
-        _Body(some[number], plan, plan.part(number), (gx, gw, gb, gy), relu).emit()
+        _Body(some[number], plan, plan.part(number), (gx, gw, gb, gy), relu, buffering).emit()
     return program
 
 
@@ -154,22 +186,24 @@ class _Body:
         items: list[Item],
         tensors: tuple[View, View, View | None, View],
         relu: bool,
+        buffering: Buffering,
     ) -> None:
         self.core, self.plan, self.items, self.relu = core, plan, items, relu
         self.x, self.w, self.b, self.y = tensors
         s, t = plan.shape, plan.tiling
-        slots, taps = plan.weight_slots, s.taps
-        self.l1_x = core.allocate("L1", (2, plan.image_bytes // 2), "fp16", "x in L1")
+        two, taps = buffering.slots, s.taps
+        slots = plan.weight_slots if buffering.keep_weights else two
+        self.l1_x = core.allocate("L1", (two, plan.image_bytes // 2), "fp16", "x in L1")
         self.l1_w = core.allocate("L1", (slots, t.channels * taps * t.filters, 256), "fp16", "w")
-        self.l0a = core.allocate("L0A", (2, plan.fractals * t.depth, 256), "fp16", "A")
-        self.l0b = core.allocate("L0B", (2, t.depth * t.filters, 256), "fp16", "B")
-        self.l0c = core.allocate("L0C", (2, plan.fractals * t.filters, 256), "fp32", "C")
-        self.ub = core.allocate("UB", (2, plan.pixels * t.filters * C0), "fp16", "y in UB")
+        self.l0a = core.allocate("L0A", (two, plan.fractals * t.depth, 256), "fp16", "A")
+        self.l0b = core.allocate("L0B", (two, t.depth * t.filters, 256), "fp16", "B")
+        self.l0c = core.allocate("L0C", (two, plan.fractals * t.filters, 256), "fp32", "C")
+        self.ub = core.allocate("UB", (two, plan.pixels * t.filters * C0), "fp16", "y in UB")
         if self.b is not None:
             self.ub_b = core.allocate("UB", self.b.shape[1:], "fp32", "bias")
-        self._rings(slots)
+        self._rings(two, slots, buffering.keep_weights)
 
-    def _rings(self, slots: int) -> None:
+    def _rings(self, two: int, slots: int, keep: bool) -> None:
         """Plan the uses of all slots: what is still there is not loaded again."""
         core, plan = self.core, self.plan
         parts = [
@@ -179,13 +213,14 @@ class _Body:
             for k in range(len(plan.steps(len(chunk))))
         ]
         chunks = [(item, t) for item, t, k in parts if k == 0]
-        ones = uses_of(range(len(self.items)), 2)
+        ones = uses_of(range(len(self.items)), two)
         x, w = [(*i[:3], t) for i, t in chunks], [(i[1], i[3], t) for i, t in chunks]
+        w = w if keep else list(enumerate(w))
         a, b = [(*i[:3], t, k) for i, t, k in parts], [(i[1], i[3], t, k) for i, t, k in parts]
-        self.in_x = Ring(core, MTE2, MTE1, uses_of(x, 2))
+        self.in_x = Ring(core, MTE2, MTE1, uses_of(x, two))
         self.in_w = Ring(core, MTE2, MTE1, uses_of(w, slots), 2)
-        self.left = Ring(core, MTE1, M, uses_of(a, 2))
-        self.right = Ring(core, MTE1, M, uses_of(b, 2), 2)
+        self.left = Ring(core, MTE1, M, uses_of(a, two))
+        self.right = Ring(core, MTE1, M, uses_of(b, two), 2)
         self.sums = Ring(core, M, V, ones)
         self.outs = Ring(core, V, MTE3, ones)
 
@@ -325,7 +360,15 @@ class _Body:
         self.outs.end_read(out)
 
 
-def load_patches(core: Core, dst: View, pixels: View, tile: Tile, steps: range, taps: int) -> None:
+def load_patches(
+    core: Core,
+    dst: View,
+    pixels: View,
+    tile: Tile,
+    steps: range,
+    taps: int,
+    rows: range | None = None,
+) -> None:
     """Load fractals of patches to L0A, row of fractals by row, with as few loads as possible.
 
     Parameters
@@ -340,15 +383,17 @@ def load_patches(core: Core, dst: View, pixels: View, tile: Tile, steps: range, 
         Positions of the kernel, counted over the groups of channels in L1.
     taps : int
         Positions of the kernel.
+    rows : range, optional
+        Rows of fractals, by default all of the tile.
     """
-    m, deep, p = tile.fractals, len(steps), tile.patches
+    rows = range(tile.fractals) if rows is None else rows
+    m, deep, p = len(rows), len(steps), tile.patches
     if m <= deep:
         channel, tap = divmod(steps.start, taps)
         where = {"channel": channel, "kernel_position": divmod(tap, p.kernel[1])}
-        for i in range(m):
-            position = tile.corner(16 * i)
-            row = dst[i * deep : (i + 1) * deep]
-            core.im2col(row, pixels, p, repeat=deep, position=position, mode=0, **where)
+        for i, row in enumerate(rows):
+            position, part = tile.corner(16 * row), dst[i * deep : (i + 1) * deep]
+            core.im2col(part, pixels, p, repeat=deep, position=position, mode=0, **where)
         return
     for i, step in enumerate(steps):
         channel, tap = divmod(step, taps)
@@ -357,7 +402,7 @@ def load_patches(core: Core, dst: View, pixels: View, tile: Tile, steps: range, 
             pixels,
             p,
             repeat=m,
-            position=tile.corner(0),
+            position=tile.corner(16 * rows.start),
             kernel_position=divmod(tap, p.kernel[1]),
             channel=channel,
             mode=1,

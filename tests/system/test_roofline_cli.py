@@ -43,6 +43,15 @@ def test_a_case_prints_all_steps_or_one(tmp_path, capsys):
         assert capsys.readouterr().out.startswith("add_relu 65536 RSD on ascend310")
 
 
+def test_a_case_with_the_name_of_a_kernel_needs_a_step(capsys):
+    assert main(["roofline", "matmul", "--size", "64x64x64"]) == 0
+    assert capsys.readouterr().out.startswith("matmul 64×64×64 (")
+    assert main(["roofline", "matmul", "--step", "0"]) == 0
+    assert "baseline" in capsys.readouterr().out.splitlines()[0]
+    assert main(["roofline", "matmul", "--step", "all"]) == 0
+    assert "published 1.10×" in capsys.readouterr().out
+
+
 def test_a_file_of_counters(tmp_path, capsys):
     path = tmp_path / "op.csv"
     path.write_text(GOOD)
@@ -85,11 +94,11 @@ def test_a_wrong_file_is_one_line_and_exit_code_2(tmp_path, capsys, text, messag
         ("roofline", "roofline must have a TARGET or --csv FILE, and not both"),
         ("roofline matmul --csv x.csv", "and not both"),
         ("roofline matmull", "TARGET must be one of add_relu, "),
-        ("roofline matmul --step 1", "--step must be for one of add_relu"),
+        ("roofline softmax --step 1", "--step must be for one of add_relu"),
         ("roofline add_relu --step 9", "step of add_relu must be 0 … 2 or one of baseline"),
         ("roofline add_relu --step x", "step of add_relu must be 0 … 2 or one of baseline"),
         ("roofline add_relu --cores 2", "--cores must be absent for a case study"),
-        ("roofline add_relu --out a.svg", "--out must come with --step"),
+        ("roofline add_relu --out a.svg", "--out must be for one step of a case study"),
         ("roofline add_relu --size 3x3", "size of add_relu must be elements"),
         ("roofline matmul --core x", "core must be busiest, all or one of aicore 0, aicore 1"),
         ("roofline matmul --chip x", "chip must be one of ascend310"),

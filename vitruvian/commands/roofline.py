@@ -26,12 +26,12 @@ _CHIP = "ascend310"
 _DESCRIPTION = """\
 Classify an operator by the component-based roofline: bound by a compute unit or a
 transfer engine, insufficient parallelism, or an inefficient unit. TARGET is a kernel
-for DaVinci cores or a case study; without --step, all steps of a case study are
-compared with the published figures."""
+for DaVinci cores or a case study, whose steps are compared with published figures."""
 
 _EPILOG = """\
 Example: vitruvian roofline matmul --size 512x512x512 --out matmul.svg
-         vitruvian roofline add_relu --step 1
+         vitruvian roofline add_relu
+         vitruvian roofline depthwise --step ITG --out depthwise.svg
          vitruvian roofline --csv counters.csv --chip ascend910"""
 
 
@@ -47,7 +47,8 @@ def register(name: str, commands: Any) -> None:
     parser.add_argument(
         "--step",
         metavar="N",
-        help="Analyse one step of a case study, given by its number from 0 or by its name.",
+        help="Analyse this step of a case study, given by its number from 0 or by its name, or "
+        "compare all of them (default: all, unless a kernel has the name of the case study).",
     )
     parser.add_argument(
         "--chip",
@@ -145,7 +146,7 @@ def _simulate(options: argparse.Namespace, chip: "Chip") -> int:
     from vitruvian.sim.kernels.cases import CASES
 
     name = options.target
-    if name in CASES:
+    if name in CASES and (options.step is not None or name not in KERNELS):
         if options.cores is not None:
             raise UserError("--cores must be absent for a case study, which uses one core")
         return _case(options, CASES[name], chip if options.chip else None)
@@ -160,12 +161,12 @@ def _case(options: argparse.Namespace, case: "Case", chip: "Chip | None") -> int
     """Analyse a step of a case study, or print a row for each."""
     from vitruvian.sim.roofline.cases import case_rows, case_table
 
-    if options.step is not None:
+    if options.step not in (None, "all"):
         step = int(options.step) if options.step.isdecimal() else options.step
         program = case.build(step, chip, seed=None, size=options.size).program
         return _show(options, analysis_of(program, options.core))
     if options.out:
-        raise UserError("--out must come with --step for a case study")
+        raise UserError("--out must be for one step of a case study: add --step N")
     rows = case_rows(case, chip, size=options.size, core=options.core)
     console = _console(options)
     header, cells = case_table(case, rows)

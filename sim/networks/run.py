@@ -84,12 +84,12 @@ class NetworkTimes:
         by_time : bool
             If True, weight each layer by its time; otherwise count runs of layers.
         """
-        weights: Counter[Bound] = Counter()
+        weights = dict.fromkeys(Bound, 0.0)
         for x in self.layers:
             if x.analysis:
                 weights[x.analysis.bound] += x.seconds if by_time else x.layer.times
         total = sum(weights.values())
-        return {bound: weights[bound] / total for bound in Bound if weights[bound]}
+        return {bound: weight / total for bound, weight in weights.items() if weight}
 
     def as_dict(self) -> dict[str, Any]:
         """Return the results in types that JSON can hold."""

@@ -72,7 +72,7 @@ class _Body:
             width=self.width,
             kernel=(kernel, kernel),
             stride=(stride, stride),
-            pad=(pad,) * 4,
+            pad=(pad, pad, pad, pad),
         )
         self.layers.append(layer)
         self.height, self.width = layer.rows, layer.columns

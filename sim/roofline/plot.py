@@ -188,7 +188,7 @@ def _finish(axes: Any) -> None:
     """Add a grid, plain tick labels, and a legend beside the axes, where it hides no point."""
     for axis in (axes.xaxis, axes.yaxis):
         # matplotlib writes powers of ten as formulas, which are switched off here.
-        axis.set_major_formatter(lambda value, _: f"{value:.0e}".replace("e+00", ""))
+        axis.set_major_formatter(lambda value, _: f"{value:g}")
         axis.set_minor_formatter("")
     axes.grid(which="major", alpha=0.3)
     axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0)

@@ -25,6 +25,7 @@ def test_ceilings_of_the_310_by_hand():
     found = components_of(load_chip("ascend310"))
     assert list(found) == ["S", "V", "M", "MTE1", "MTE2", "MTE3"]
     cube = load_chip("ascend310").cube
+    assert cube is not None
     assert found["M"].ceilings["fp16"] == pytest.approx(8192 / float(cube.step_s))
     assert found["M"].ceilings["int8"] == 2 * found["M"].ceilings["fp16"]
     # 174.06 GB/s are 87.03 · 10⁹ lanes of two bytes.

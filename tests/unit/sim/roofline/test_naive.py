@@ -42,6 +42,7 @@ def test_figure_3_as_a_kernel(ideal, kernel, items, bound, chip):
     assert result.highest.utilisation > 0.9 and result.bound == bound
     assert max(naive.values()) < 0.67 < analyse(counters).utilisation_threshold + 0.03
     assert result.rows[0].time_ratio == pytest.approx(1)
+    assert chip.cube is not None
     unit = chip.routes["GM->L0A"].init_s if bound == Bound.MTE else chip.cube.init_s
     lost = 2 * 16 * float(unit) / counters.total_s
     assert result.highest.utilisation == pytest.approx(1 - lost, rel=1e-9)

@@ -32,6 +32,8 @@ COMMANDS = {
     "run": ("run", "solve a graph problem on a SIMD² unit, or run a kernel on DaVinci cores"),
     "trace": ("davinci", "write the timeline of a DaVinci kernel, for Perfetto"),
     "cce": ("davinci", "run a kernel in CCE C"),
+    "roofline": ("roofline", "say which component bounds a DaVinci kernel, and what to do"),
+    "network": ("network", "time the layers of a whole network on DaVinci cores"),
     "tune": ("tune", "search for the fastest tiling of a matrix product on DaVinci cores"),
     "kernels": ("kernels", "run case studies: errors, instructions and cycles by precision"),
     "pooling": ("pooling", "time max pooling in four implementations on DaVinci cores"),

@@ -30,7 +30,10 @@ GOLDEN_LIBRARIES = ("numpy", "ml_dtypes", "numba")
 #: Parts of sim that reach the RTL through compiled models only.
 WITHOUT_AMARANTH = (
     "sim.davinci",
+    "sim.kernels",
+    "sim.networks",
     "sim.ops",
+    "sim.roofline",
     "sim.studies",
     "sim.chips",
     "sim.simd2",

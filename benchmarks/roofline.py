@@ -1,0 +1,142 @@
+"""Make the pictures and tables of docs/results/roofline.md, and measure the roofline's speed.
+
+    python benchmarks/roofline.py [FOLDER]
+
+writes the pictures to FOLDER (by default docs/results) and prints the tables. It takes three
+minutes, most of them for InceptionV3.
+"""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+from vitruvian.sim.davinci import Program, Unit, load_chip
+from vitruvian.sim.davinci.report.report import Report
+from vitruvian.sim.davinci.timing.engine import run as run_engine
+from vitruvian.sim.davinci.timing.lowering import Stream, lower_sequences
+from vitruvian.sim.kernels.cases import CASES
+from vitruvian.sim.networks import NETWORKS
+from vitruvian.sim.networks.run import run
+from vitruvian.sim.roofline import Count, analyse, counters_of
+from vitruvian.sim.roofline.cases import case_rows, case_table
+from vitruvian.sim.roofline.components import components_of
+from vitruvian.sim.roofline.examples import (
+    mixed_precision,
+    mixed_precision_kernel,
+    two_transfers,
+    two_transfers_kernel,
+)
+from vitruvian.sim.roofline.naive import naive_utilisations
+from vitruvian.sim.roofline.plot import draw, draw_distribution, draw_naive, write_figure
+from vitruvian.sim.roofline.published import SPEEDUPS
+
+
+def examples() -> None:
+    print("| operator | naive roofline | component-based roofline |\n|---|---|---|")
+    for make in (two_transfers, two_transfers_kernel, mixed_precision, mixed_precision_kernel):
+        counters = make()
+        result = analyse(counters)
+        naive = ", ".join(f"{k} {v:.1%}" for k, v in naive_utilisations(counters).items())
+        row = result.highest
+        print(f"| {counters.name} | {naive} | {row.component.title} {row.utilisation:.1%} |")
+
+
+def contrast(path: Path) -> None:
+    """Draw Fig. 3: both operators by both rooflines, with some work of another component."""
+    chip = load_chip("ascend910")
+    a, b = two_transfers(chip), mixed_precision(chip)
+    cube, load = components_of(chip)["M"], components_of(chip)["MTE2"]
+    a_cube = Count(cube, {"fp16": 0.2 * a.total_s * cube.ceilings["fp16"]}, 0.5 * a.total_s)
+    b_load = Count(load, {"GM->L1": 0.2 * b.total_s * load.ceilings["GM->L1"]}, 0.5 * b.total_s)
+    results = [
+        analyse(replace(a, counts=[*a.counts, a_cube])),
+        analyse(replace(b, counts=[*b.counts, b_load])),
+    ]
+
+    def fill(figure) -> None:
+        grid = iter(figure.subplots(1, 4))
+        for result in results:
+            for method, title in ((draw_naive, "naive"), (draw, "by components")):
+                axes = next(grid)
+                method(axes, result, f"{result.counters.name}, {title}")
+                axes.legend(fontsize=5, loc="lower right")
+
+    write_figure(path, fill, 18)
+
+
+def cases(folder: Path) -> None:
+    for case in CASES.values():
+        rows = case_rows(case)
+        header, cells = case_table(case, rows)
+        print(f"\n{case.name}, {rows[0].analysis.counters.chip}")
+        for line in (header, ["---"] * len(header), *cells):
+            print("| " + " | ".join(line) + " |")
+        speedup = rows[0].analysis.counters.total_s / rows[-1].analysis.counters.total_s
+        print(f"speedup {speedup:.2f}, published {SPEEDUPS[case.name]:.2f}")
+        if case.name == "add_relu":
+            pictures(folder / "roofline_add_relu.svg", rows)
+
+
+def pictures(path: Path, rows) -> None:
+    def fill(figure) -> None:
+        for axes, row in zip(figure.subplots(1, len(rows)), rows, strict=True):
+            result = row.analysis
+            draw(axes, result, f"{row.step.name}: {result.label}")
+            axes.legend(fontsize=6, loc="upper left")
+
+    write_figure(path, fill, 14)
+
+
+def networks(folder: Path) -> None:
+    shares = {}
+    print("\n| network | runs of layers | µs | shares of layers | shares of time |")
+    print("|---|---|---|---|---|")
+    for name, make in NETWORKS.items():
+        times = run(make(), load_chip("ascend310"))
+        both = times.distribution(), times.distribution(by_time=True)
+        shares |= {f"{name}, layers": both[0], f"{name}, time": both[1]}
+        texts = [", ".join(f"{b.value} {x:.1%}" for b, x in each.items()) for each in both]
+        runs = sum(x.layer.times for x in times.layers)
+        print(f"| {name} | {runs} | {times.seconds * 1e6:,.0f} | {texts[0]} | {texts[1]} |")
+    title = "classes of layers on the simulated Ascend 310"
+    path = folder / "roofline_networks.svg"
+    write_figure(path, lambda figure: draw_distribution(figure.subplots(), shares, title))
+
+
+def speed() -> None:
+    chip = load_chip("ascend910")
+    program = Program(chip, "a million")
+    x, y = (program.tensor(name, (4096,), "fp16") for name in "xy")
+    core = program.core()
+    u = core.allocate("UB", (4096,), "fp16")
+    for source, target, emit in (
+        (Unit.MTE2, Unit.V, lambda: core.copy(u, x)),
+        (Unit.V, Unit.MTE3, lambda: core.vrelu(u, u)),
+        (Unit.MTE3, Unit.MTE2, lambda: core.copy(y, u)),
+    ):
+        emit()
+        core.set_flag(source, target, 0)
+        core.wait_flag(source, target, 0)
+    table = core.instructions
+    order = np.tile(np.arange(len(table)), 1_000_000 // 32 // len(table) + 1)
+    lowered, streams = lower_sequences(chip, table, {("aicore", c): order for c in range(32)})
+    times = run_engine(lowered, streams)
+    lists = [Stream(s.kind, s.index, list(s.instructions)) for s in streams]
+    for kind, given in (("a table of instructions", streams), ("lists", lists)):
+        report = Report("a million", chip, lowered, given, times)
+        begin = perf_counter()
+        analyse(counters_of(report, "all"))
+        seconds = perf_counter() - begin
+        print(f"roofline of {len(lowered):,} instructions in {kind}: {seconds:.2f} s")
+
+
+if __name__ == "__main__":
+    target = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/results")
+    speed()
+    examples()
+    contrast(target / "roofline_naive.svg")
+    cases(target)
+    networks(target)

@@ -1,0 +1,232 @@
+"""Programs without data for operations on each element, and for layer normalisation.
+
+They stream pieces through the Unified Buffer: while the vector unit works on a piece, MTE2 loads
+the next one and MTE3 stores the previous one. Times alone can be computed.
+"""
+
+from collections.abc import Callable
+
+from vitruvian.sim.davinci import Chip, Core, Program, Unit, View
+from vitruvian.sim.kernels.kernel import DoubleBuffer, cores_of
+
+__all__ = ["RECIPES", "build_elementwise", "build_layer_norm"]
+
+V, MTE2, MTE3 = Unit.V, Unit.MTE2, Unit.MTE3
+
+#: Elements of a piece.
+_PIECE = 4096
+
+#: A step of a recipe: (core, result, operands, buffer for values that are needed later).
+_Step = Callable[[Core, View, list[View], View], object]
+
+
+def _first(step: Callable[[Core, View, View], object]) -> _Step:
+    """Return a step that works on the first operand."""
+    return lambda core, y, x, room: step(core, y, x[0])
+
+
+def _again(step: Callable[[Core, View], object]) -> _Step:
+    """Return a step that works on the result of the step before it."""
+    return lambda core, y, x, room: step(core, y)
+
+
+_HARD_SIGMOID: tuple[_Step, ...] = (
+    _first(lambda c, y, x: c.vadds(y, x, 3.0)),
+    _again(lambda c, y: c.vrelu(y, y)),
+    _again(lambda c, y: c.vmins(y, y, 6.0)),
+    _again(lambda c, y: c.vmuls(y, y, 1 / 6)),
+)
+
+#: 1 − 1 / (eʸ + 1), the sigmoid of y.
+_SIGMOID: tuple[_Step, ...] = (
+    _again(lambda c, y: c.vexp(y, y)),
+    _again(lambda c, y: c.vadds(y, y, 1.0)),
+    _again(lambda c, y: c.vrec(y, y)),
+    _again(lambda c, y: c.vmuls(y, y, -1.0)),
+    _again(lambda c, y: c.vadds(y, y, 1.0)),
+)
+
+#: The operands and the vector instructions of each operation.
+RECIPES: dict[str, tuple[int, tuple[_Step, ...]]] = {
+    "relu": (1, (_first(lambda c, y, x: c.vrelu(y, x)),)),
+    "scale": (1, (_first(lambda c, y, x: c.vmuls(y, x, 0.125)),)),
+    "add": (2, (lambda c, y, x, r: c.vadd(y, x[0], x[1]),)),
+    "add_relu": (2, (lambda c, y, x, r: c.vaddrelu(y, x[0], x[1]),)),
+    "mul": (2, (lambda c, y, x, r: c.vmul(y, x[0], x[1]),)),
+    "hard_sigmoid": (1, _HARD_SIGMOID),
+    "hard_swish": (1, (*_HARD_SIGMOID, lambda c, y, x, r: c.vmul(y, y, x[0]))),
+    "sigmoid": (1, (_first(lambda c, y, x: c.vmuls(y, x, 1.0)), *_SIGMOID)),
+    # tanh x = 2 · sigmoid 2x − 1.
+    "tanh": (
+        1,
+        (
+            _first(lambda c, y, x: c.vmuls(y, x, 2.0)),
+            *_SIGMOID,
+            _again(lambda c, y: c.vmuls(y, y, 2.0)),
+            _again(lambda c, y: c.vadds(y, y, -1.0)),
+        ),
+    ),
+    # x · sigmoid(2 √(2/π) (x + 0.044715 x³)), the usual approximation by tanh.
+    "gelu": (
+        1,
+        (
+            _first(lambda c, y, x: c.vmul(y, x, x)),
+            lambda c, y, x, r: c.vmul(y, y, x[0]),
+            _again(lambda c, y: c.vmuls(y, y, 0.044715)),
+            lambda c, y, x, r: c.vadd(y, y, x[0]),
+            _again(lambda c, y: c.vmuls(y, y, 1.5957691)),
+            *_SIGMOID,
+            lambda c, y, x, r: c.vmul(y, y, x[0]),
+        ),
+    ),
+}
+
+
+def build_elementwise(operation: str, elements: int, chip: Chip) -> Program:
+    """Build an operation on each of some FP16 elements, for all cores of a chip.
+
+    Parameters
+    ----------
+    operation : str
+        A key of ``RECIPES``.
+    elements : int
+    chip : Chip
+        A chip whose cores have all units.
+    """
+    operands, steps = RECIPES[operation]
+    pieces = -(-elements // _PIECE)
+    size = min(_PIECE, -(-elements // 16) * 16)
+    program = Program(chip, f"{operation} {elements}")
+    gx = [program.tensor(f"x{i}", (pieces, size), "fp16") for i in range(operands)]
+    gy = program.tensor("y", (pieces, size), "fp16")
+    cores = cores_of(program, None)
+    for number, core in enumerate(cores):
+        part = range(pieces * number // len(cores), pieces * (number + 1) // len(cores))
+        if part:
+            _stream(core, gx, gy, part, steps)
+    return program
+
+
+def _stream(core: Core, gx: list[View], gy: View, part: range, steps: tuple[_Step, ...]) -> None:
+    size = gy.shape[1:]
+    ins = [[core.allocate("UB", size, "fp16", "in") for _ in gx] for _ in "01"]
+    outs = [core.allocate("UB", size, "fp16", "out") for _ in "01"]
+    room = core.allocate("UB", size, "fp16", "room")
+    full, done = DoubleBuffer(core, MTE2, V), DoubleBuffer(core, V, MTE3)
+    for count, piece in enumerate(part):
+        slot = count % 2
+        full.begin_write(slot)
+        for target, source in zip(ins[slot], gx, strict=True):
+            core.copy(target, source[piece])
+        full.end_write(slot)
+        full.begin_read(slot)
+        done.begin_write(slot)
+        for index, step in enumerate(steps):
+            if index:
+                core.pipe_barrier(V)
+            step(core, outs[slot], ins[slot], room)
+        full.end_read(slot)
+        done.end_write(slot)
+        done.begin_read(slot)
+        core.copy(gy[piece], outs[slot])
+        done.end_read(slot)
+    full.close()
+    done.close()
+
+
+#: Rows that one lane each normalises.
+_LANES = 128
+
+
+def build_layer_norm(rows: int, features: int, chip: Chip) -> Program:
+    """Build a layer normalisation without its scale and shift, for all cores of a chip.
+
+    A lane of the vector unit normalises a row, so x is (rows / 128, features, 128), as in the
+    softmax kernel. The first pass over x adds values and squares; the second one normalises.
+
+    Parameters
+    ----------
+    rows, features : int
+    chip : Chip
+        A chip whose cores have all units.
+    """
+    pieces = -(-rows // _LANES)
+    chunk = max(d for d in range(1, 97) if features % d == 0)
+    program = Program(chip, f"layer norm {rows}×{features}")
+    gx = program.tensor("x", (pieces, features // chunk, chunk, _LANES), "fp16")
+    gy = program.tensor("y", gx.shape, "fp16")
+    cores = cores_of(program, None)
+    for number, core in enumerate(cores):
+        part = range(pieces * number // len(cores), pieces * (number + 1) // len(cores))
+        if part:
+            _normalise(core, gx, gy, part, features)
+    return program
+
+
+def _normalise(core: Core, gx: View, gy: View, part: range, features: int) -> None:
+    chunks, chunk = gx.shape[1], gx.shape[2]
+    ins = [core.allocate("UB", (chunk, _LANES), "fp16", "in") for _ in "01"]
+    outs = [core.allocate("UB", (chunk, _LANES), "fp16", "out") for _ in "01"]
+    sums = core.allocate("UB", (chunk, _LANES), "fp16", "sums")
+    squares = core.allocate("UB", (chunk, _LANES), "fp16", "squares")
+    room = core.allocate("UB", (_LANES,), "fp16", "room")
+    full, done = DoubleBuffer(core, MTE2, V), DoubleBuffer(core, V, MTE3)
+    count = stored = 0
+    broadcast = {"dst": (1, 8), "src0": (1, 8), "src1": (1, 0)}
+    for piece in part:
+        core.vdup(sums, 0.0)
+        core.vdup(squares, 0.0)
+        core.pipe_barrier(V)
+        for second in (False, True):
+            for number in range(chunks):
+                slot = count % 2
+                count += 1
+                full.begin_write(slot)
+                core.copy(ins[slot], gx[piece, number])
+                full.end_write(slot)
+                full.begin_read(slot)
+                x = ins[slot]
+                if not second:
+                    core.vadd(sums, sums, x)
+                    core.vmla(squares, x, x)
+                    core.pipe_barrier(V)
+                    full.end_read(slot)
+                    continue
+                out = stored % 2
+                stored += 1
+                done.begin_write(out)
+                core.vsub(outs[out], x, sums, repeat=chunk, strides=broadcast)
+                core.pipe_barrier(V)
+                core.vmul(outs[out], outs[out], squares, repeat=chunk, strides=broadcast)
+                full.end_read(slot)
+                done.end_write(out)
+                done.begin_read(out)
+                core.copy(gy[piece, number], outs[out])
+                done.end_read(out)
+            if not second:
+                _statistics(core, sums, squares, room, features)
+    full.close()
+    done.close()
+
+
+def _statistics(core: Core, sums: View, squares: View, room: View, features: int) -> None:
+    """Emit the mean of each lane into the first row of ``sums``, and 1/σ into that of squares."""
+    many = sums.shape[0]
+    while many > 1:
+        half = many // 2
+        for view in (sums, squares):
+            core.vadd(view[:half], view[:half], view[many - half : many])
+        core.pipe_barrier(V)
+        many -= half
+    mean, square = sums[0], squares[0]
+    core.vmuls(mean, mean, 1 / features)
+    core.vmuls(square, square, 1 / features)
+    core.pipe_barrier(V)
+    core.vmul(room, mean, mean)
+    core.pipe_barrier(V)
+    core.vsub(square, square, room)
+    core.pipe_barrier(V)
+    core.vadds(square, square, 1e-5)
+    core.pipe_barrier(V)
+    core.vrsqrt(square, square)
+    core.pipe_barrier(V)

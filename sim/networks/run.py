@@ -1,0 +1,235 @@
+"""Times and classes of the layers of a network on a simulated chip."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from vitruvian.golden.scu import Patches
+from vitruvian.sim.davinci import Chip, Program, simulate
+from vitruvian.sim.kernels import KERNELS, convolution, pooling
+from vitruvian.sim.networks.elementwise import RECIPES, build_elementwise, build_layer_norm
+from vitruvian.sim.networks.layers import (
+    Conv,
+    Elementwise,
+    Layer,
+    LayerNorm,
+    MatMul,
+    Network,
+    Pool,
+    Softmax,
+)
+from vitruvian.sim.roofline import Analysis, Bound, Thresholds, analyse, counters_of
+
+__all__ = ["LayerTime", "NetworkTimes", "UnknownLayers", "program_of", "run"]
+
+#: The most classes of the softmax kernel, and the positions that it processes at once.
+_CLASSES, _POSITIONS = 128, 128
+
+
+class UnknownLayers(ValueError):
+    """A network has layers that no kernel computes; the message names and counts their kinds."""
+
+
+@dataclass(frozen=True)
+class LayerTime:
+    """The result of one layer.
+
+    Attributes
+    ----------
+    layer : Layer
+    analysis : Analysis or None
+        The roofline of one run of the layer, or None if no kernel computes it.
+    """
+
+    layer: Layer
+    analysis: Analysis | None
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of all runs of the layer without their launches; 0 if no kernel computes it."""
+        return self.layer.times * self.analysis.counters.total_s if self.analysis else 0.0
+
+
+@dataclass(frozen=True)
+class NetworkTimes:
+    """The results of all layers of a network.
+
+    Attributes
+    ----------
+    network : Network
+    chip : str
+    layers : tuple of LayerTime
+    """
+
+    network: Network
+    chip: str
+    layers: tuple[LayerTime, ...]
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of all layers, one after the other, without their launches."""
+        return sum(layer.seconds for layer in self.layers)
+
+    @property
+    def skipped(self) -> Counter[str]:
+        """The number of layers by kind that no kernel computes."""
+        return Counter(x.layer.kind for x in self.layers if x.analysis is None)
+
+    def distribution(self, *, by_time: bool = False) -> dict[Bound, float]:
+        """Return the share of each class, without classes that do not occur.
+
+        Parameters
+        ----------
+        by_time : bool
+            If True, weight each layer by its time; otherwise count runs of layers.
+        """
+        weights = dict.fromkeys(Bound, 0.0)
+        for x in self.layers:
+            if x.analysis:
+                weights[x.analysis.bound] += x.seconds if by_time else x.layer.times
+        total = sum(weights.values())
+        return {bound: weight / total for bound, weight in weights.items() if weight}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the results in types that JSON can hold."""
+        return {
+            "network": self.network.name,
+            "chip": self.chip,
+            "total_us": self.seconds * 1e6,
+            "skipped": dict(self.skipped),
+            "share_of_layers": {b.value: x for b, x in self.distribution().items()},
+            "share_of_time": {b.value: x for b, x in self.distribution(by_time=True).items()},
+            "layers": [
+                {
+                    "name": x.layer.name,
+                    "kind": x.layer.kind,
+                    "times": x.layer.times,
+                    "us": x.seconds * 1e6,
+                    "roofline": x.analysis.as_dict() if x.analysis else None,
+                }
+                for x in self.layers
+            ],
+        }
+
+
+def run(
+    network: Network,
+    chip: Chip,
+    *,
+    skip_unknown: bool = False,
+    thresholds: Thresholds | None = None,
+    tell: Callable[[Layer], object] = lambda layer: None,
+) -> NetworkTimes:
+    """Simulate every layer of a network, each shape once.
+
+    Parameters
+    ----------
+    network : Network
+    chip : Chip
+        A chip whose cores have all units.
+    skip_unknown : bool
+        If True, leave out the layers that no kernel computes.
+    thresholds : Thresholds, optional
+    tell : callable
+        Called with each layer before it is simulated or taken from those of its shape.
+
+    Raises
+    ------
+    UnknownLayers
+        If no kernel computes some layers, and ``skip_unknown`` is False. This is checked before
+        any layer is simulated.
+    ValueError
+        If the chip cannot run a kernel; the message names the layer.
+    """
+    unknown = Counter(layer.kind for layer in network.layers if not _is_known(layer))
+    if unknown and not skip_unknown:
+        kinds = ", ".join(f"{kind} ({count})" for kind, count in sorted(unknown.items()))
+        raise UnknownLayers(
+            f"layers of {network.name} must have kernels, and these do not: {kinds}; "
+            "they can be skipped on request"
+        )
+    known: dict[Layer, Analysis] = {}
+    times: list[LayerTime] = []
+    for layer in network.layers:
+        tell(layer)
+        if not _is_known(layer):
+            times.append(LayerTime(layer, None))
+            continue
+        if layer.shape not in known:
+            try:
+                report = simulate(program_of(layer, chip), cube=None, checks=False)
+                known[layer.shape] = analyse(counters_of(report), thresholds)
+            except ValueError as error:
+                raise ValueError(f"{network.name}, {layer.name}: {error}") from None
+        times.append(LayerTime(layer, known[layer.shape]))
+    return NetworkTimes(network, chip.name, tuple(times))
+
+
+def program_of(layer: Layer, chip: Chip) -> Program:
+    """Build a layer without data, for all cores of a chip.
+
+    Parameters
+    ----------
+    layer : Layer
+    chip : Chip
+
+    Raises
+    ------
+    UnknownLayers
+        If no kernel computes the layer.
+    ValueError
+        If the chip cannot run the kernel.
+    """
+    if not _is_known(layer):
+        raise UnknownLayers(f"layer must have a kernel, not {layer.kind}")
+    if isinstance(layer, Conv):
+        return _convolution(layer, chip)
+    if isinstance(layer, Pool):
+        patches = Patches(
+            height=layer.height,
+            width=layer.width,
+            kernel=layer.kernel,
+            stride=layer.stride,
+            pad=layer.pad,
+        )
+        groups = -(-layer.channels // 16)
+        # With one window, Im2Col has no pixels to repeat; direct pooling is twice as fast then.
+        method = "direct" if patches.count == 1 else "im2col"
+        made = pooling.Pooling(patches, 1, groups, reduction=layer.operation, method=method)
+        return pooling.build(made, chip)
+    if isinstance(layer, MatMul):
+        size = (layer.m, layer.k, layer.n)
+        return KERNELS["matmul"].build(size, chip=chip, data=False).program
+    if isinstance(layer, Softmax):
+        size = (-(-layer.rows // _POSITIONS), layer.classes)
+        return KERNELS["softmax"].build(size, chip=chip, data=False).program
+    if isinstance(layer, LayerNorm):
+        return build_layer_norm(layer.rows, layer.features, chip)
+    assert isinstance(layer, Elementwise)
+    return build_elementwise(layer.operation, layer.elements, chip)
+
+
+def _is_known(layer: Layer) -> bool:
+    if isinstance(layer, Softmax):
+        return layer.classes <= _CLASSES
+    if isinstance(layer, Elementwise):
+        return layer.operation in RECIPES
+    return isinstance(layer, Conv | Pool | MatMul | LayerNorm)
+
+
+def _convolution(layer: Conv, chip: Chip) -> Program:
+    shape = convolution.ConvShape(
+        images=1,
+        channels=layer.channels,
+        height=layer.height,
+        width=layer.width,
+        filters=layer.filters,
+        kernel=layer.kernel,
+        stride=layer.stride,
+        dilation=layer.dilation,
+        pad=layer.pad,
+        groups=layer.groups,
+    )
+    build = convolution.depthwise.build if layer.kind == "depthwise" else convolution.build
+    return build(shape, chip=chip, bias=True, relu=layer.relu)

@@ -1,0 +1,244 @@
+"""Counters of an operator: the work and the active time of each component.
+
+They come from a report of the simulator (``counters_of``) or from a file (``profile``).
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from vitruvian.sim.davinci.chip.model import ATTO, Chip
+from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Unit
+from vitruvian.sim.davinci.report.report import Report
+from vitruvian.sim.roofline.components import (
+    SCALAR,
+    Component,
+    bus_component,
+    components_of,
+    fast_operations,
+    lane_item,
+)
+
+__all__ = ["ACTIVE", "Count", "Counters", "counters_of"]
+
+#: The two definitions of a component's active time; see ``counters_of``.
+ACTIVE = ("busy", "queue")
+
+
+@dataclass(frozen=True)
+class Count:
+    """The counters of one component.
+
+    Attributes
+    ----------
+    component : Component
+    work : mapping of str to float
+        Operations by precision, or bytes by path.
+    active_s : float
+        Seconds during which the component worked.
+    """
+
+    component: Component
+    work: Mapping[str, float]
+    active_s: float
+
+
+@dataclass(frozen=True)
+class Counters:
+    """The counters of one operator.
+
+    Attributes
+    ----------
+    name : str
+        Name of the operator.
+    chip : str
+        Name of the chip.
+    scope : str
+        The cores that are counted, such as "aicore 0" or "32 of aicore".
+    total_s : float
+        Seconds that the operator took, without its launch.
+    counts : sequence of Count
+        The components that had work, in the order of the units; buses follow.
+    """
+
+    name: str
+    chip: str
+    scope: str
+    total_s: float
+    counts: Sequence[Count]
+
+
+def counters_of(
+    report: Report, core: str = "busiest", *, active: str = "busy", buses: bool = True
+) -> Counters:
+    """Count the work and the active time of each component of a simulated program.
+
+    The total time lasts from the end of the launch to the end of the last instruction.
+
+    Parameters
+    ----------
+    report : Report
+    core : str
+        The core to count, such as "aicore 0"; "busiest" for the one whose busiest unit works
+        longest; or "all" for the sum over all cores of the kind of the busiest one.
+    active : {"busy", "queue"}
+        The active time of a component: the time during which it executes instructions, or the time
+        during which its queue holds any. Waits count only in the second case. A profiler reports
+        the first one. In the simulator queues have no limit, so that a queue is hardly ever empty
+        before its last instruction has ended, and the second one says little.
+    buses : bool
+        If True, also count each bus that several units use.
+
+    Returns
+    -------
+    Counters
+
+    Raises
+    ------
+    ValueError
+        If the core is unknown, or the program has no instructions.
+    """
+    if active not in ACTIVE:
+        raise ValueError(f"active must be one of {', '.join(ACTIVE)}, not {active!r}")
+    if not report.times.total:
+        raise ValueError(f"report must have instructions that take time, not {report.name!r}")
+    spans = _Spans(report)
+    chosen = spans.choose(core)
+    kind = report.streams[chosen[0]].kind
+    total = report.times.total - int(report.lowered.begin.min())
+    components = components_of(report.chip, kind, len(chosen))
+    work = _work(report.chip, [report.streams[c].instructions for c in chosen])
+    counts = []
+    for unit in Unit:
+        if unit.name not in components:
+            continue
+        time = spans.active(unit, chosen, active)
+        if time or work[unit]:
+            counts.append(Count(components[unit.name], dict(work[unit]), time / ATTO))
+    if buses:
+        counts += _buses(report)
+    scope = core if core != "busiest" else str(report.streams[chosen[0]])
+    if core == "all":
+        scope = f"{len(chosen)} of {kind}"
+    return Counters(report.name, report.chip.name, scope, total / ATTO, counts)
+
+
+class _Spans:
+    """The intervals in which units of cores are active."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+
+    def part(self, core: int) -> slice:
+        first = self.report.lowered.first
+        return slice(int(first[core]), int(first[core + 1]))
+
+    def busy(self, core: int) -> int:
+        """Return the attoseconds during which the busiest unit of a core works."""
+        part, lowered, times = self.part(core), self.report.lowered, self.report.times
+        work = lowered.kind[part] == Kind.NORMAL
+        # Attoseconds of a unit fit into 64 bits, but not into the 53 of bincount's weights.
+        length = (times.end[part] - times.start[part]) * work
+        unit = lowered.unit[part]
+        return max(int(length[unit == u].sum()) for u in Unit)
+
+    def choose(self, core: str) -> list[int]:
+        """Return the numbers of the cores that ``counters_of`` counts."""
+        streams = self.report.streams
+        names = [str(stream) for stream in streams]
+        if core in names:
+            return [names.index(core)]
+        if core not in ("busiest", "all"):
+            allowed = ", ".join(names[:4]) + (" …" if len(names) > 4 else "")
+            raise ValueError(f"core must be busiest, all or one of {allowed}, not {core!r}")
+        most = max(range(len(streams)), key=self.busy)
+        if core == "busiest":
+            return [most]
+        return [c for c, s in enumerate(streams) if s.kind == streams[most].kind]
+
+    def active(self, unit: Unit, cores: Sequence[int], active: str) -> int:
+        """Return the attoseconds during which the unit of at least one core is active."""
+        lowered, times = self.report.lowered, self.report.times
+        begin, end = [], []
+        for core in cores:
+            part = self.part(core)
+            mine = lowered.unit[part] == unit
+            if active == "busy":
+                mine &= lowered.kind[part] == Kind.NORMAL
+            begin.append((times.start if active == "busy" else times.issued)[part][mine])
+            end.append(times.end[part][mine])
+        return _union(np.concatenate(begin), np.concatenate(end))
+
+
+def _union(begin: np.ndarray, end: np.ndarray) -> int:
+    """Return the length of the union of some intervals."""
+    if not len(begin):
+        return 0
+    order = np.argsort(begin, kind="stable")
+    begin, end = begin[order], np.maximum.accumulate(end[order])
+    return int(end[-1] - begin[0] - np.maximum(begin[1:] - end[:-1], 0).sum())
+
+
+def _work(
+    chip: Chip, programs: Sequence[Sequence[Instruction]]
+) -> Mapping[Unit, Mapping[str, float]]:
+    """Return the work of each unit by item, over some cores."""
+    fast, work = fast_operations(chip), defaultdict(lambda: defaultdict(float))
+    for instr, times in _counted(programs):
+        amount = instr.work
+        if instr.path:
+            source, target = instr.path.split("->")
+            item = chip.route(source, target, instr.op).name
+            work[instr.unit][item] += times * amount.nbytes
+        elif instr.unit == Unit.S:
+            if instr.kind == Kind.NORMAL:
+                cycles = instr.fields.get("cycles") if instr.op == "scalar" else None
+                work[instr.unit][SCALAR] += times * (1 if cycles is None else cycles)
+        elif amount.operations:
+            item = amount.precision
+            if instr.op in fast:
+                dtypes = {name: view.dtype for name, view in instr.operands.items()}
+                result = dtypes.get("dst", "")
+                first = next((dtypes[x] for x in ("src0", "src", "a") if x in dtypes), result)
+                item = lane_item(chip, instr.op, first, result, item)
+            work[instr.unit][item] += times * amount.operations
+    return work
+
+
+def _counted(programs: Sequence[Sequence[Instruction]]) -> Iterator[tuple[Instruction, int]]:
+    """Yield instructions with the number of times that each occurs."""
+    for program in programs:
+        # A program that is given by indices into a table is counted without a loop over it.
+        table, numbers = getattr(program, "table", None), getattr(program, "numbers", None)
+        if table is not None and numbers is not None:
+            counts = np.bincount(numbers, minlength=len(table)).tolist()
+            yield from ((i, n) for i, n in zip(table, counts, strict=True) if n)
+        else:
+            yield from ((instr, 1) for instr in program)
+
+
+def _buses(report: Report) -> list[Count]:
+    """Return the counters of the buses that transfers of several units share."""
+    lowered, times = report.lowered, report.times
+    core_of = np.repeat(np.arange(len(report.streams)), np.diff(lowered.first))
+    by_bus = defaultdict(lambda: defaultdict(float))
+    for program in report.streams:
+        for instr, count in _counted([program.instructions]):
+            if instr.path:
+                source, target = instr.path.split("->")
+                route = report.chip.route(source, target, instr.op)
+                if route.bus is not None:
+                    by_bus[route.bus][route.name] += count * instr.work.nbytes
+    # The lowered arrays number the buses without their names, so one bus alone can be told apart.
+    if len(by_bus) != 1 or any(report.chip.buses[name].per_core for name in by_bus):
+        return []
+    (name,) = by_bus
+    on_bus = lowered.bus >= 0
+    users = len(np.unique(core_of[on_bus] * len(Unit) + lowered.unit[on_bus]))
+    if users < 2:
+        return []
+    active = _union(times.start[on_bus], times.end[on_bus])
+    component = bus_component(report.chip.buses[name], users, by_bus[name])
+    return [Count(component, dict(by_bus[name]), active / ATTO)]

@@ -1,0 +1,162 @@
+"""Tables of networks have the published sizes; layers are timed once per shape and classified."""
+
+from dataclasses import replace
+
+import pytest
+
+from vitruvian.sim.davinci import load_chip, simulate
+from vitruvian.sim.networks import NETWORKS, Network
+from vitruvian.sim.networks.elementwise import RECIPES, build_elementwise, build_layer_norm
+from vitruvian.sim.networks.layers import (
+    Conv,
+    Elementwise,
+    LayerNorm,
+    MatMul,
+    Other,
+    Pool,
+    Softmax,
+)
+from vitruvian.sim.networks.run import UnknownLayers, program_of, run
+from vitruvian.sim.roofline import Bound
+
+CHIP = load_chip("ascend310")
+
+
+def products(network):
+    """Return the multiply-accumulates and the weights of a network."""
+    macs = weights = 0
+    for x in network.layers:
+        if isinstance(x, Conv):
+            each = x.filters * (x.channels // x.groups) * x.kernel[0] * x.kernel[1]
+            macs, weights = macs + each * x.rows * x.columns, weights + each
+        elif isinstance(x, MatMul):
+            macs, weights = macs + x.times * x.m * x.k * x.n, weights + x.times * x.k * x.n
+    return macs, weights
+
+
+#: Multiply-accumulates in millions of the publications, which count them in slightly different
+#: ways (with or without biases and small layers), and weights in millions.
+PUBLISHED = {
+    "mobilenet_v3": (219, 5.4, 0.02),  # Howard et al. 2019, Table 3
+    "resnet50": (4100, 25.6, 0.01),  # 4.1 · 10⁹ with the stride in the 3 × 3 convolution
+    "inception_v3": (5730, 23.8, 0.01),
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_sizes_agree_with_the_publications(name):
+    macs, weights, within = PUBLISHED[name]
+    found = products(NETWORKS[name]())
+    assert found[0] / 1e6 == pytest.approx(macs, rel=within)
+    assert found[1] / 1e6 == pytest.approx(weights, rel=within)
+
+
+def test_bert_has_85_million_weights_in_its_encoders():
+    layers = [x for x in NETWORKS["bert_base"]().layers if isinstance(x, MatMul)]
+    dense = [x for x in layers if "scores" not in x.name and "context" not in x.name]
+    # 12 · (4 · 768² + 2 · 768 · 3072), and the pooler.
+    assert sum(x.times * x.k * x.n for x in dense) == 12 * 12 * 768**2 + 768**2
+
+
+def test_a_changed_table_is_noticed():
+    """Without one convolution of 3 × 3, neither figure agrees any more."""
+    layers = list(NETWORKS["resnet50"]().layers)
+    convs = [x for x in layers if isinstance(x, Conv) and x.kernel == (3, 3)]
+    layers.remove(convs[-1])
+    macs, weights = products(Network("x", "x", tuple(layers)))
+    assert macs / 1e6 != pytest.approx(4100, rel=0.01)
+    assert weights / 1e6 != pytest.approx(25.6, rel=0.01)
+
+
+def test_the_layers_of_a_network_fit_each_other():
+    """The results of the last convolutions have the sizes of the publications."""
+    sizes = {"mobilenet_v3": (7, 7, 960), "resnet50": (7, 7, 2048), "inception_v3": (8, 8, 2048)}
+    for name, (rows, columns, channels) in sizes.items():
+        (last,) = [x for x in NETWORKS[name]().layers if isinstance(x, Pool)][-1:]
+        assert (last.height, last.width, last.channels) == (rows, columns, channels)
+        assert (last.rows, last.columns) == (1, 1)
+
+
+SAME, ONE = (1, 1, 1, 1), (1, 1)
+
+SMALL = Network(
+    "small",
+    "Small",
+    (
+        Conv(name="c", channels=3, height=16, width=16, filters=16, kernel=(3, 3), pad=SAME),
+        Conv(name="d", channels=16, height=16, width=16, filters=16, kernel=(3, 3), groups=16),
+        Pool(name="p", operation="max", channels=16, height=9, width=9, kernel=(3, 3), stride=ONE),
+        Pool(name="g", operation="avg", channels=16, height=7, width=7, kernel=(7, 7), stride=ONE),
+        MatMul(name="f", m=1, k=16, n=10, times=3),
+        MatMul(name="f again", m=1, k=16, n=10),
+        Elementwise(name="e", operation="hard_swish", elements=5000),
+        Softmax(name="s", rows=100, classes=10),
+        LayerNorm(name="n", rows=256, features=96),
+    ),
+)
+
+
+def test_every_kind_of_layer_is_timed_and_classified():
+    told = []
+    result = run(SMALL, CHIP, tell=told.append)
+    assert told == list(SMALL.layers) and not result.skipped
+    assert all(x.seconds > 0 for x in result.layers)
+    assert result.seconds == sum(x.seconds for x in result.layers)
+    # Layers of equal shape share one simulation; three runs take three times as long as one.
+    three, one = result.layers[4], result.layers[5]
+    assert three.analysis is one.analysis and three.seconds == 3 * one.seconds
+    shares = result.distribution()
+    assert sum(shares.values()) == pytest.approx(1)
+    assert shares[Bound.PARALLELISM] >= 4 / 11  # the products alone: 4 of 11 runs of layers
+    assert sum(result.distribution(by_time=True).values()) == pytest.approx(1)
+    assert [x["kind"] for x in result.as_dict()["layers"]] == [
+        "conv", "depthwise", "maxpool", "avgpool", "matmul", "matmul", "elementwise", "softmax",
+        "layer norm",
+    ]  # fmt: skip
+
+
+def test_layers_without_a_kernel_are_named_and_counted():
+    more = (
+        Other(name="a", operation="Resize"),
+        Other(name="b", operation="Resize"),
+        Softmax(name="wide", rows=1, classes=1000),
+        Elementwise(name="odd", operation="erf", elements=1),
+    )
+    network = Network("n", "N", (*SMALL.layers[4:5], *more))
+    with pytest.raises(UnknownLayers, match=r"Resize \(2\), elementwise \(1\), softmax \(1\)"):
+        run(network, CHIP)
+    result = run(network, CHIP, skip_unknown=True)
+    assert result.skipped == {"Resize": 2, "softmax": 1, "elementwise": 1}
+    assert result.seconds == result.layers[0].seconds
+    with pytest.raises(UnknownLayers, match="layer must have a kernel, not Resize"):
+        program_of(more[0], CHIP)
+
+
+def test_an_error_of_a_kernel_names_the_layer():
+    with pytest.raises(ValueError, match="small, c: chip must have cores with all units"):
+        run(SMALL, load_chip("ascend910b"))
+
+
+@pytest.mark.parametrize("operation", sorted(RECIPES))
+def test_programs_on_elements_are_clean(operation):
+    program = build_elementwise(operation, 20000, CHIP)
+    report = simulate(program, cube=None)
+    assert not report.findings
+    operands = RECIPES[operation][0]
+    size = 2 * 4096 * 5  # whole pieces of 4096 elements
+    assert report.path_bytes() == {"GM->UB": operands * size, "UB->GM": size}
+
+
+@pytest.mark.parametrize("features", [96, 768, 97])
+def test_the_layer_normalisation_is_clean_and_reads_its_operand_twice(features):
+    report = simulate(build_layer_norm(300, features, CHIP), cube=None)
+    assert not report.findings
+    size = 2 * 3 * 128 * features
+    assert report.path_bytes() == {"GM->UB": 2 * size, "UB->GM": size}
+
+
+def test_global_pooling_is_direct():
+    """With one window, direct pooling takes half of the time of Im2Col."""
+    layer = SMALL.layers[3]
+    assert isinstance(layer, Pool) and "direct" in program_of(layer, CHIP).name
+    assert "im2col" in program_of(replace(layer, kernel=(3, 3)), CHIP).name

@@ -1,0 +1,119 @@
+"""Networks from ONNX files; most of these tests need the package onnx, an extra."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from vitruvian.sim.networks.layers import Conv, Elementwise, MatMul, Other, Pool, Softmax
+from vitruvian.sim.networks.onnx_file import OnnxError, read_onnx
+
+
+def test_without_the_package_one_line_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(OnnxError, match=r"onnx must be installed .* 'vitruvian\[onnx\]'"):
+        read_onnx(tmp_path / "a.onnx")
+
+
+@pytest.fixture
+def onnx():
+    return pytest.importorskip("onnx", reason="the extra onnx is not installed")
+
+
+def save(onnx, path, nodes, shape, weights, result="y"):
+    """Write a model with one input x, whose weights are zeros of the given shapes."""
+    h, float32 = onnx.helper, onnx.TensorProto.FLOAT
+    tensors = [
+        h.make_tensor(name, float32, size, np.zeros(size, np.float32).tobytes(), raw=True)
+        for name, size in weights.items()
+    ]
+    inputs = [h.make_tensor_value_info("x", float32, shape)]
+    outputs = [h.make_tensor_value_info(result, float32, None)]
+    graph = h.make_graph(nodes, "toy", inputs, outputs, tensors)
+    onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", 17)]), str(path))
+    return path
+
+
+def test_a_convolutional_network(onnx, tmp_path):
+    node = onnx.helper.make_node
+    nodes = [
+        node("Conv", ["x", "w0", "s"], ["c0"], name="first", pads=[1, 2, 1, 2], strides=[2, 1]),
+        node("BatchNormalization", ["c0", "s", "s", "s", "s"], ["n0"]),
+        node("Relu", ["n0"], ["r0"]),
+        node("Conv", ["r0", "w1"], ["c1"], name="second", auto_pad="SAME_UPPER", group=16),
+        node("Add", ["c1", "r0"], ["a"], name="sum"),
+        node("Relu", ["a"], ["r1"], name="relu"),
+        node("MaxPool", ["r1"], ["p"], name="pool", kernel_shape=[2, 2], strides=[2, 2]),
+        node("GlobalAveragePool", ["p"], ["g"], name="global"),
+        node("Flatten", ["g"], ["f"]),
+        node("Gemm", ["f", "w2"], ["d"], name="dense"),
+        node("Softmax", ["d"], ["y"], name="classes"),
+    ]
+    weights = {"w0": [16, 3, 3, 3], "s": [16], "w1": [16, 1, 3, 3], "w2": [16, 10]}
+    path = save(onnx, tmp_path / "toy.onnx", nodes, [1, 3, 32, 32], weights)
+    network = read_onnx(path)
+    assert network.name == "toy"
+    assert network.layers == (
+        Conv(
+            name="first", channels=3, height=32, width=32, filters=16, kernel=(3, 3),
+            stride=(2, 1), pad=(1, 1, 2, 2), relu=True,
+        ),
+        Conv(
+            name="second", channels=16, height=16, width=34, filters=16, kernel=(3, 3),
+            pad=(1, 1, 1, 1), groups=16,
+        ),
+        Elementwise(name="sum", operation="add", elements=16 * 16 * 34),
+        Elementwise(name="relu", operation="relu", elements=16 * 16 * 34),
+        Pool(
+            name="pool", operation="max", channels=16, height=16, width=34, kernel=(2, 2),
+            stride=(2, 2),
+        ),
+        Pool(
+            name="global", operation="avg", channels=16, height=8, width=17, kernel=(8, 17),
+            stride=(1, 1),
+        ),
+        MatMul(name="dense", m=1, k=16, n=10),
+        Softmax(name="classes", rows=1, classes=10),
+    )  # fmt: skip
+
+
+def test_products_of_a_batch_and_operators_without_a_kernel(onnx, tmp_path):
+    node = onnx.helper.make_node
+    nodes = [
+        node("MatMul", ["x", "w"], ["q"], name="dense"),
+        node("Transpose", ["q"], ["t"], name="turn", perm=[0, 2, 1]),
+        node("MatMul", ["q", "t"], ["y"], name="scores"),
+    ]
+    path = save(onnx, tmp_path / "a.onnx", nodes, [4, 8, 32], {"w": [32, 64]})
+    assert read_onnx(path).layers == (
+        MatMul(name="dense", m=32, k=32, n=64),
+        Other(name="turn", operation="Transpose"),
+        MatMul(name="scores", m=8, k=64, n=8, times=4),
+    )
+
+
+def test_a_relu_of_a_shared_result_is_a_layer(onnx, tmp_path):
+    node = onnx.helper.make_node
+    nodes = [
+        node("Conv", ["x", "w"], ["c"], name="c"),
+        node("Relu", ["c"], ["r"], name="r"),
+        node("Add", ["c", "r"], ["y"], name="a"),
+    ]
+    path = save(onnx, tmp_path / "a.onnx", nodes, [1, 4, 8, 8], {"w": [4, 4, 1, 1]})
+    assert [x.kind for x in read_onnx(path).layers] == ["conv", "elementwise", "elementwise"]
+
+
+def test_a_variable_shape_is_refused(onnx, tmp_path):
+    nodes = [onnx.helper.make_node("Relu", ["x"], ["y"])]
+    path = save(onnx, tmp_path / "a.onnx", nodes, ["batch", 4], {})
+    with pytest.raises(OnnxError, match=r"a.onnx: tensor y must have a fixed shape"):
+        read_onnx(path)
+
+
+def test_files_that_are_no_models_are_refused(onnx, tmp_path):
+    with pytest.raises(OnnxError, match="model must be a file that can be read"):
+        read_onnx(tmp_path / "none.onnx")
+    (tmp_path / "text.onnx").write_text("import onnx, sys, and other words")
+    with pytest.raises(OnnxError, match=r"text.onnx: model must be an ONNX file: ") as error:
+        read_onnx(tmp_path / "text.onnx")
+    assert "\n" not in str(error.value)

@@ -1,6 +1,7 @@
 """The busy times of a unit's instructions add up to the time in which any of them runs."""
 
 from dataclasses import fields, replace
+from itertools import pairwise
 
 import numpy as np
 from hypothesis import example, given
@@ -38,7 +39,7 @@ def test_overlapping_instructions_share_no_instant(parts):
     covered = {t for b, n in parts for t in range(b, b + n)}
     added = busy_times(lowered, times)
     assert added.sum() == len(covered) and added[0] == parts[0][1]
-    if all(b + n <= c for (b, n), (c, _) in zip(parts, parts[1:], strict=False)):
+    if all(b + n <= c for (b, n), (c, _) in pairwise(parts)):
         assert added.tolist() == [n for _, n in parts]
 
 

@@ -287,8 +287,7 @@ def _vbrcb(memory: Memory, instr: Instruction) -> None:
     """Fill a block with each of the 8 elements of a repeat; all are read before any is written."""
     f, src = instr.fields, instr.operands["src"]
     width = DTYPES[src.dtype].itemsize
-    source = memory.at(src, (f["repeat"], 8), (8 * width, width)).copy()
-    blocks = vector.fill_blocks(source)
+    blocks = vector.fill_blocks(memory.at(src, (f["repeat"], 8), (8 * width, width)))
     strides = (f["dst_repeat_stride"] * BLOCK_BYTES, f["dst_block_stride"] * BLOCK_BYTES, width)
     memory.at(instr.operands["dst"], blocks.shape, strides, src.dtype)[...] = blocks
 

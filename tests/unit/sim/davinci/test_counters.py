@@ -81,6 +81,15 @@ def test_values_agree_with_the_report(matmul):
     assert summary["memory_bound"] == pytest.approx(
         summary["mte2_ratio"] / max(summary["mac_ratio"], summary["vec_ratio"]), rel=1e-4
     )
+    rows = files["PipeUtilization.csv"]
+    for name, column in (
+        ("aicore_time(us)", "aic_time(us)"),
+        ("mac_time(us)", "aic_cube_time(us)"),
+    ):
+        mean = sum(row[column] for row in rows) / 2
+        assert summary[name] == pytest.approx(mean, abs=2e-6), "times are means over the cores"
+    cycles = sum(row["aic_total_cycles"] for row in rows)
+    assert summary["total_cycles"] == pytest.approx(cycles, abs=2), "and cycles are sums"
     busy = {(u.core, u.unit): u.busy for u in matmul.units()}
     for c, row in enumerate(files["PipeUtilization.csv"]):
         assert (row["block_id"], row["sub_block_id"]) == (c, "aicore0")

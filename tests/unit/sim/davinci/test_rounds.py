@@ -114,6 +114,7 @@ def test_the_report_names_blocks_and_rounds():
     for before, after in pairwise(path):
         assert before.end == after.begin
     assert report.total_s == pytest.approx(3 * (2.05e-6 + 1e-6), rel=1e-3)
+    assert report.critical_units() == pytest.approx({"launch": 6.15e-6, "S": 3e-6}, rel=1e-3)
 
 
 def test_another_chip_runs_the_same_launch_in_other_rounds():

@@ -92,7 +92,8 @@ def build_results(
     def choose(which: Form, block: Value, enable: Value) -> None:
         """Replace the low bits of the block, and all enable bits, for one form."""
         nonlocal data, wanted
-        now = form == which.value
+        now = Signal(name=f"is_{which.name.lower()}")
+        m.d.comb += now.eq(form == which.value)
         data = Cat(Mux(now, block, data[: len(block)]), data[len(block) : total])
         wanted = Mux(now, enable, wanted)
 

@@ -215,15 +215,23 @@ class VectorUnit(wiring.Component):
             again=sequencer.again,
             match=sequencer.match,
         )
-        chosen = by_halves(bits, decoded.control.wide, config)
+        # As signals, because every slice takes its part of them.
+        a = Signal(config.block_bits, name="operands_a")
+        b = Signal(config.block_bits, name="operands_b")
+        chosen = Signal(config.lanes, name="chosen_bits")
+        m.d.comb += [
+            a.eq(operands.a),
+            b.eq(operands.b),
+            chosen.eq(by_halves(bits, decoded.control.wide, config)),
+        ]
         flags = []
         for i in range(config.slices):
             m.submodules[f"slice{i}"] = part = Slice(config=config)
             word = slice(32 * i, 32 * i + 32)
             m.d.comb += [
                 part.advance.eq(sequencer.advance),
-                part.a.eq(operands.a[word]),
-                part.b.eq(operands.b[word]),
+                part.a.eq(a[word]),
+                part.b.eq(b[word]),
                 part.bits.eq(chosen[2 * i : 2 * i + 2]),
                 words[word].eq(part.d),
             ]

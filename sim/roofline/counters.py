@@ -168,7 +168,7 @@ class _Spans:
             if active == "busy":
                 mine &= lowered.kind[part] == Kind.NORMAL
             begin.append((times.start if active == "busy" else times.issued)[part][mine])
-            end.append(times.end[part][mine])
+            end.append((times.end + lowered.drain)[part][mine])
         return _union(np.concatenate(begin), np.concatenate(end))
 
 

@@ -176,7 +176,7 @@ def main() -> None:
 
 
 #: Degree, and base-2 logarithms of the numbers of segments of exp and ln.
-_SHAPES = ((2, 6, 6), (2, 5, 6), (2, 5, 5), (3, 4, 4), (3, 3, 4), (3, 3, 3))
+_SHAPES = ((2, 8, 7), (2, 7, 7), (2, 6, 6), (2, 5, 6), (2, 5, 5), (3, 4, 4), (3, 3, 4), (3, 3, 3))
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ def busy_times(lowered: Lowered, times: Times) -> np.ndarray:
     (n,) ndarray of int64
         Attoseconds.
     """
-    complete = times.end
+    complete = times.end + lowered.drain
     added = np.zeros(len(lowered), np.int64)
     for first, last in zip(lowered.first[:-1].tolist(), lowered.first[1:].tolist(), strict=True):
         part = np.arange(first, last)

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 import vitruvian.hdl.scu.col2im
+import vitruvian.hdl.scu.im2col
 import vitruvian.hdl.scu.reader
 from vitruvian.golden.scu import Patches
 from vitruvian.hdl.fp.add import Adder
 from vitruvian.hdl.scu import AddressGenerator, Col2Im, ConversionConfig, Im2Col, Mode
+from vitruvian.hdl.scu.reader import Reader
 from vitruvian.sim.bench.scu.batch import (
     compare_additions,
     compare_loads,
@@ -178,6 +180,22 @@ def test_a_mutant_of_the_walk_is_noticed(monkeypatch, mutant):
     monkeypatch.setattr(vitruvian.hdl.scu.reader, "AddressGenerator", mutant)
     result = checked_loads(compile(Im2Col(config=SMALL)), count=100)
     assert result.mismatches and "seed 3" in result.examples[0]
+
+
+class LosesRows(Reader):
+    """Rows of the memory are taken while the output waits."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.comb += self.rows.ready.eq(1)
+        return m
+
+
+def test_a_reader_that_loses_rows_is_noticed(monkeypatch):
+    monkeypatch.setattr(vitruvian.hdl.scu.im2col, "Reader", LosesRows)
+    model = compile(Im2Col(config=SMALL))
+    assert not checked_loads(model, stall_rate=0).mismatches
+    assert checked_loads(model, stall_rate=0.5).mismatches
 
 
 def test_a_mutant_of_the_sum_is_noticed(monkeypatch):

@@ -79,7 +79,11 @@ def main(argv: list[str] | None = None) -> int:
     for channels, size, kernel, stride, pad in LAYERS:
         image = rng.normal(size=(channels // 16, size, size, 16)).astype(np.float16)
         p = Patches(
-            height=size, width=size, kernel=(kernel,) * 2, stride=(stride,) * 2, pad=(pad,) * 4
+            height=size,
+            width=size,
+            kernel=(kernel, kernel),
+            stride=(stride, stride),
+            pad=(pad, pad, pad, pad),
         )
         for mode in (0, 1):
             started = time.perf_counter()

@@ -5,10 +5,12 @@ from dataclasses import dataclass, fields
 from amaranth.hdl import Shape, signed
 from amaranth.lib import data, enum
 
-from vitruvian.golden.scu.patches import ROWS
 from vitruvian.validate import check_int, one_of
 
 __all__ = ["FILL_BITS", "ConversionConfig", "Mode"]
+
+#: Patches in a fractal (Rohwedder 2021, §3.3)
+ROWS = 16
 
 #: Bits of the padding value: one FP16 code, or the code of an 8-bit value twice.
 FILL_BITS = 16

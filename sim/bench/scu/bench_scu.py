@@ -1,7 +1,7 @@
 """cocotb bench of ``Im2Col`` and ``Col2Im`` with a memory: stalls, resets, rates, hazards.
 
-Parameters: ``unit``, a name in the catalogue; ``configuration``, a partial configuration of it; and
-``count``, the number of instructions.
+Parameters: ``unit``, a name in the catalogue; ``configuration``, a partial configuration of it, or
+``sizes``, parameters of its ``ConversionConfig``; and ``count``, the number of instructions.
 """
 
 from collections import deque
@@ -37,7 +37,10 @@ _ROUNDS: tuple[tuple[dict[str, float], int], ...] = (
 def unit_of(values: dict[str, Any]) -> Any:
     """Return the component that a bench's parameters describe."""
     unit = UNITS[values["unit"]]
-    return unit.build(unit.default(values.get("configuration", {})))
+    component, arguments = unit.component(unit.default(values.get("configuration", {})))
+    if "sizes" in values:
+        arguments["config"] = ConversionConfig(**values["sizes"])
+    return component(**arguments)
 
 
 class _Bench:

@@ -4,7 +4,6 @@ import difflib
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from itertools import pairwise
@@ -275,7 +274,7 @@ class _Reader:
     def rate(self, table: Table) -> Rate:
         table.taken |= {"gb_per_s", "kib", "gib_per_s"}
         if table.has("gb_per_s"):
-            latency = table.number("latency_cycles", 0) / self.clock
+            latency = table.number("latency_cycles", 0, scale=1 / self.clock)
             return Rate(table.number("gb_per_s", zero=False, scale=_GB), latency_s=latency)
         if not table.has("kib"):
             table.fail("gb_per_s", "a number more than 0 (or a table of kib and gib_per_s)")
@@ -306,8 +305,8 @@ class _Reader:
                 inner.number("init_ns", init / _NS, scale=_NS),
                 inner.number("drain_ns", drain / _NS, scale=_NS),
             )
-            latency = inner.number("latency_cycles", 0) / self.clock
-            lanes[key] = replace(lanes[key], init_s=lanes[key].init_s + latency)
+            latency = inner.number("latency_cycles", 0, scale=1 / self.clock)
+            lanes[key] = lanes[key].delayed(latency)
             inner.done()
         table.taken.add("operation")
         table.done()

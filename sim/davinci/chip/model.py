@@ -12,7 +12,7 @@ Tang 2024: §1.1.2 (structure), Tables 2.1 and 2.3 (Ascend 310), §2.2.3 (shared
 
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Unit
@@ -248,6 +248,10 @@ class Cube:
         """
         one_of("mmad dtype", dtype, self.depths)
         return -(-m // self.m) * -(-n // self.n) * -(-k // self.depths[dtype])
+
+    def delayed(self, latency_s: Fraction) -> "Lane":
+        """Return the same lane with so many more seconds of initialisation."""
+        return replace(self, init_s=self.init_s + latency_s)
 
 
 @dataclass(frozen=True)

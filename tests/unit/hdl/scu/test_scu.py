@@ -1,15 +1,18 @@
 """Im2Col and Col2Im in RTL against golden, and mutants that the comparison must notice."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 import vitruvian.hdl.scu.col2im
+import vitruvian.hdl.scu.im2col
 import vitruvian.hdl.scu.reader
 from vitruvian.golden.scu import Patches
 from vitruvian.hdl.fp.add import Adder
 from vitruvian.hdl.scu import AddressGenerator, Col2Im, ConversionConfig, Im2Col, Mode
+from vitruvian.hdl.scu.reader import Reader
 from vitruvian.sim.bench.scu.batch import (
     compare_additions,
     compare_loads,
@@ -18,7 +21,7 @@ from vitruvian.sim.bench.scu.batch import (
     run_im2col,
 )
 from vitruvian.sim.bench.scu.traffic import additions, conversion, loads
-from vitruvian.sim.rtl import compile, compile_unit
+from vitruvian.sim.rtl import StreamError, compile, compile_unit
 
 #: A small unit, which builds fast: C0 is four FP16 values.
 SMALL = ConversionConfig(
@@ -155,7 +158,7 @@ class IgnoresDilation(AddressGenerator):
         super()._build_kernel_step(m, replaced(command, dilation_width=1), state)
 
 
-def replaced(view, **values):
+def replaced(view: Any, **values: Any) -> Any:
     """Return an object with the fields of a view, some of them replaced."""
 
     class Fields:
@@ -178,6 +181,21 @@ def test_a_mutant_of_the_walk_is_noticed(monkeypatch, mutant):
     monkeypatch.setattr(vitruvian.hdl.scu.reader, "AddressGenerator", mutant)
     result = checked_loads(compile(Im2Col(config=SMALL)), count=100)
     assert result.mismatches and "seed 3" in result.examples[0]
+
+
+class LosesRows(Reader):
+    """Rows of the memory are taken while the output waits."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.comb += self.rows.ready.eq(1)
+        return m
+
+
+def test_a_reader_that_loses_rows_is_noticed(monkeypatch):
+    monkeypatch.setattr(vitruvian.hdl.scu.im2col, "Reader", LosesRows)
+    with pytest.raises(StreamError, match="hung"):
+        checked_loads(compile(Im2Col(config=SMALL)), stall_rate=0.5)
 
 
 def test_a_mutant_of_the_sum_is_noticed(monkeypatch):

@@ -9,8 +9,8 @@ from functools import lru_cache
 import numpy as np
 
 from vitruvian.sim.davinci import Chip, Core, Instruction, Program, Unit
+from vitruvian.sim.davinci.checks.hazards import PIPELINED
 from vitruvian.sim.davinci.timing.lowering import Lowered, lower_sequences
-from vitruvian.sim.kernels.kernel import products_need_barrier
 from vitruvian.sim.kernels.tiling import DTYPES, FRACTAL, Cut, Plan
 
 __all__ = ["Table", "lower_matmul", "steps_of"]
@@ -184,7 +184,7 @@ class Table:
             _set(MTE1, M) + slot,
             _wait(MTE1, M) + slot,
             only(first, _wait(V, M) + c),
-            only(~first & products_need_barrier(m, n), _BARRIER),
+            only(~first & (m * n < PIPELINED), _BARRIER),
             at["mmad"],
             _set(M, MTE1) + slot,
             only(last, _set(M, V) + c),

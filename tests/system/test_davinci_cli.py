@@ -29,6 +29,35 @@ def test_a_product_is_compared_and_drawn(tmp_path, capsys):
     assert "<svg" in Path(files[2]).read_text()
 
 
+def test_strict_reports_hazards_and_flags_left_set(tmp_path, capsys):
+    """The finding is printed, is a part of the JSON, and makes the exit code 1."""
+    file = tmp_path / "twice.cce"
+    file.write_text("""__global__ __aicore__ void twice(__gm__ half *y) {
+    __ubuf__ half *u = (__ubuf__ half *)((uintptr_t)0);
+    vector_dup(u, (half)1, 1, 1, 1, 8, 8);
+    vadds(u, u, (half)1, 1, 1, 1, 8, 8);
+    set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0); wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+    copy_ubuf_to_gm(y, u, 0, 1, 8, 0, 0);
+    set_flag(PIPE_MTE3, PIPE_V, EVENT_ID0);
+}
+""")
+    report = tmp_path / "r.json"
+    argv = ["cce", str(file), "--arg", "y=zeros:128", "--json", str(report)]
+    for more in ([], ["--strict"]):
+        assert main([*argv, *more]) == 1
+        out = capsys.readouterr().out
+        assert "twice.cce:3" in out and "pipe_barrier(V) between them is missing" in out
+        assert "is still set when the kernel ends" in out
+        found = [finding["check"] for finding in json.loads(report.read_text())["findings"]]
+        assert found == ["flag", "hazard"]
+    out = str(tmp_path / "t.json")
+    for command in (["run", "softmax"], ["trace", "softmax", "--out", out]):
+        assert main([*command, "--size", "1x3", "--strict"]) == 0
+    capsys.readouterr()
+    assert main(["run", "softmax", "--strict", "--no-checks"]) == 2
+    assert capsys.readouterr().err == "error: --strict must come without --no-checks\n"
+
+
 def test_names_of_files_are_printed_as_they_are(tmp_path, capsys, monkeypatch):
     """What looks like markup of the console is a part of the name."""
     monkeypatch.chdir(tmp_path)

@@ -100,7 +100,10 @@ def memory_findings(
                 space = spaces[span.buffer, -1 if span.buffer == GM else core_of[i]]
                 space.number.append(i)
                 space.span.append(space.spans.setdefault(span, len(space.spans)))
-                space.kind.append(space.written(instr) if write else READ)
+                if not write:
+                    space.kind.append(READ)
+                else:  # only global memory has atomic updates
+                    space.kind.append(space.written(instr) if span.buffer == GM else WRITE)
     findings: list[Finding] = []
     partial: list[Finding] = []  # reads of which a part is defined
     for (buffer, _), space in spaces.items():
@@ -171,7 +174,12 @@ def _repeated(swept: _Swept, space: _Space, numbers: Numbers, ordering: Ordering
         if what == HAZARD:
             for a, b in conflicts[:, :2].tolist():
                 late, early = flat[space.number[a]], flat[space.number[b]]
-                if space.kind[a] == space.kind[b] == WRITE and _content(late) == _content(early):
+                if (
+                    late.op not in alike
+                    and (late.op, late.reads, late.writes) == (early.op, early.reads, early.writes)
+                    and space.kind[a] == space.kind[b] == WRITE
+                    and _content(late) == _content(early)
+                ):
                     alike.add(late.op)
     if not alike:
         return False

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from vitruvian.sim.davinci.chip.interlocks import read_interlocks
 from vitruvian.sim.davinci.chip.model import (
     GM,
     Buffer,
@@ -213,25 +214,9 @@ class _Reader:
         count, group = table.whole("count"), table.whole("per_group", 1)
         if count % group:
             table.fail("per_group", f"a divisor of count = {count}")
-        interlocks = self.interlocks(table, units)
+        interlocks = read_interlocks(table, units)
         table.done()
         return CoreKind(name, count, units, MappingProxyType(buffers), group, interlocks)
-
-    def interlocks(self, table: Table, units: tuple[Unit, ...]) -> tuple[Unit, ...]:
-        """Return the units whose queue interlocks dependent instructions; by default there is none.
-
-        An empty list is a statement, too, and has a source of its own.
-        """
-        if not table.has("interlocks"):
-            return ()
-        values = table.take("interlocks")
-        names = [u.name for u in units if u != Unit.S]
-        if not isinstance(values, list) or any(v not in names for v in values):
-            table.fail("interlocks", f"a list of {', '.join(names)}, or []")
-        source = table.data.get("source")
-        if not isinstance(source, dict) or not isinstance(source.get("interlocks"), str):
-            table.fail("source", "a table with a text for each number, also for interlocks")
-        return tuple(Unit[v] for v in dict.fromkeys(values))
 
     def bus(self, name: str, table: Table) -> Bus:
         totals = tuple(n * _GB for n in table.numbers("gb_per_s"))

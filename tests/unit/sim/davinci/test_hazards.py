@@ -1,7 +1,7 @@
 """Hazards within a queue, flags left set, overlapping operands, and atomic updates of cores.
 
 Small programs that lack something and their repaired twins, an oracle for the order that a device
-guarantees, mutants of the checks, and each barrier and flag of the shipped kernels deleted.
+guarantees, and mutants of the checks.
 """
 
 import re
@@ -19,7 +19,6 @@ from vitruvian.sim.davinci.checks.check import check, check_lowered
 from vitruvian.sim.davinci.chip.file import CHIPS, ChipError, read_chip
 from vitruvian.sim.davinci.isa.instruction import Kind
 from vitruvian.sim.davinci.timing import compiling
-from vitruvian.sim.kernels import KERNELS
 
 C310, C910B = load_chip("ascend310"), load_chip("ascend910b")
 S, V, M, MTE1, MTE2, MTE3 = list(Unit)[:6]
@@ -505,55 +504,3 @@ def test_a_lenient_check_of_overlaps_is_noticed(monkeypatch, name, value):
         [f.check for f in check(program)] != ["overlap"] * bool(message)
         for program, message in OVERLAPS
     )
-
-
-# The shipped kernels at small sizes.
-
-#: Kernels with their sizes, and the barriers that separate no dependent instructions: those around
-#: measured instructions, that before the first piece or row, and that after the last.
-SHIPPED = {
-    "matmul": ((32, 32, 32), 0),
-    "gemm": ((32, 48, 32), 0),
-    "cubeKer": ((16, 32, 16), 0),
-    "reluKer": ((3 * 4096,), 0),
-    "cast-fp16-fp32": ((3 * 4096,), 0),
-    "cast-fp32-fp16": ((3 * 4096,), 0),
-    "cast-fp16-int32": ((3 * 4096,), 0),
-    "cast-int8-fp16": ((3 * 4096,), 0),
-    "softmax": ((3, 3), 1),
-    "maxpool": ((3, 5, 2, 1), 0),
-    "mte1A": ((2,), 1),
-    "mte1B": ((2,), 1),
-    "mte2": ((2, 1), 1),
-    "mte3": ((2, 1), 1),
-    "mte2+3Seq": ((2, 1), 6),
-    "mte2+3Con": ((2, 1), 1),
-    "cube": ((2,), 0),
-    "cc2ub": ((2,), 0),
-    "cc2ub+cast": ((2,), 0),
-    "relu": ((2, 128), 0),
-    "vadd": ((2, 128), 0),
-    "vnot": ((2, 128), 0),
-    "vmax": ((2, 128), 0),
-    "cce-scale-add": ((3,), 0),
-    "cce-softmax": ((3, 80), 4),
-    "cce-cube": ((16, 16, 16), 0),
-}
-TILINGS = {"matmul": (2, 2, 2, 2), "gemm": (1, 1, 16, 16, 16, 2)}
-
-
-@pytest.mark.parametrize("name", SHIPPED)
-def test_every_deleted_barrier_flag_or_wait_is_found(name):
-    size, idle = SHIPPED[name]
-    chip = C910B if name == "gemm" else C310
-    tiling = TILINGS.get(name)
-    program = KERNELS[name].build(size, chip=chip, cores=1, seed=1, tiling=tiling).program
-    assert not check(program, strict=True)
-    (core,) = (core for core in program if core.instructions)
-    whole, unnoticed = list(core.instructions), []
-    for i, instr in enumerate(whole):
-        if instr.kind != Kind.NORMAL:
-            core.instructions[:] = whole[:i] + whole[i + 1 :]
-            if not check(program):
-                unnoticed.append(instr.op)
-    assert unnoticed == ["pipe_barrier"] * idle

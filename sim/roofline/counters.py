@@ -61,6 +61,8 @@ class Counters:
         Seconds that the operator took, without its launch.
     counts : sequence of Count
         The components that had work, in the order of the units; buses follow.
+    resolution_s : float
+        Seconds by which each time may differ from the exact one, because a file holds few digits.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Counters:
     scope: str
     total_s: float
     counts: Sequence[Count]
+    resolution_s: float = 0.0
 
 
 def counters_of(

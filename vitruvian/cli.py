@@ -34,6 +34,7 @@ COMMANDS = {
     "cce": ("davinci", "run a kernel in CCE C"),
     "tune": ("tune", "search for the fastest tiling of a matrix product on DaVinci cores"),
     "kernels": ("kernels", "run case studies: errors, instructions and cycles by precision"),
+    "pooling": ("pooling", "time max pooling in four implementations on DaVinci cores"),
     "mma": ("mma", "measure cycles and rates of matrix instructions on the RTL"),
     "area": ("hardware", "measure area and delay of units, module by module"),
     "timing": ("hardware", "measure the longest paths of units by class, or cell by cell"),

@@ -88,9 +88,16 @@ def images(name: str, x: Any, shape: tuple[int, ...] | None = None) -> np.ndarra
     return x
 
 
-def pack(x: np.ndarray) -> np.ndarray:
-    """Convert (N, C, H, W) to NC1HWC0; the channels that fill up the last group are zero."""
-    return np.ascontiguousarray(to_nc1hwc0(x))
+def pack(x: np.ndarray, c0: int | None = None) -> np.ndarray:
+    """Convert (N, C, H, W) to NC1HWC0; the channels that fill up the last group are zero.
+
+    Parameters
+    ----------
+    x : (N, C, H, W) ndarray
+    c0 : int, optional
+        Channels in a group, by default as many as fill 32 bytes.
+    """
+    return np.ascontiguousarray(to_nc1hwc0(x, c0))
 
 
 def unpack(x: np.ndarray, channels: int) -> np.ndarray:

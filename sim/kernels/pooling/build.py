@@ -1,0 +1,168 @@
+"""Programs that pool images, and the results that they must compute."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from vitruvian.golden.scu import Patches
+from vitruvian.sim.davinci import Chip, Program, View
+from vitruvian.sim.kernels.kernel import cores_of
+from vitruvian.sim.kernels.pooling.backward import Backward
+from vitruvian.sim.kernels.pooling.emit import Emitter
+from vitruvian.sim.kernels.pooling.forward import Forward, Tensors
+from vitruvian.sim.kernels.pooling.geometry import MOST_STRIDE
+from vitruvian.sim.kernels.pooling.plan import METHODS, Plan, Task, plan
+from vitruvian.validate import one_of
+
+__all__ = ["Pooling", "build"]
+
+#: Largest kernel, padding and dilation along an axis: fields of eight bits of Im2Col.
+_MOST_FIELD = 255
+
+
+@dataclass(frozen=True, eq=False)
+class Pooling:
+    """A pooling of images (N, C1, H, W, 16).
+
+    Parameters
+    ----------
+    patches : Patches
+        The windows of an H × W image.
+    images, groups : int
+        N and C1.
+    reduction : {"max", "avg"}
+    method : {"direct", "im2col", "expansion", "xy"}
+    backward : bool
+        If True, the kernel computes the gradient of the pixels.
+    argmax : bool
+        If True, a forward max pooling also saves the mask (N, C1, Kh, Kw, Oh, Ow, 16), which is 1
+        at the first largest pixel of each window and 0 elsewhere.
+    divisors : (Oh, Ow) array_like of int, optional
+        The divisors of an average; by default Kh·Kw.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is not allowed, or beyond the fields of the instructions.
+    """
+
+    patches: Patches
+    images: int = 1
+    groups: int = 1
+    reduction: str = "max"
+    method: str = "im2col"
+    backward: bool = False
+    argmax: bool = False
+    divisors: np.ndarray | None = None
+    task: Task = field(init=False)
+
+    def __post_init__(self) -> None:
+        one_of("reduction", self.reduction, ("max", "avg"))
+        one_of("method", self.method, METHODS)
+        p = self.patches
+        if self.argmax and (self.backward or self.reduction != "max"):
+            raise ValueError("argmax must be False, unless the kernel is a forward max pooling")
+        for name, value in (("kernel", p.kernel), ("pad", p.pad), ("dilation", p.dilation)):
+            if max(value) > _MOST_FIELD:
+                raise ValueError(f"{name} must be at most {_MOST_FIELD}, not {value}")
+        for stride, count in zip(p.stride, (p.rows, p.columns), strict=True):
+            if stride > MOST_STRIDE and count > 1:
+                raise ValueError(f"stride must be at most {MOST_STRIDE}, not {p.stride}")
+        if max(p.pad[:2]) >= p.extent[0] or max(p.pad[2:]) >= p.extent[1]:
+            raise ValueError(f"pad must be smaller than the kernel, not {p.pad} for {p.extent}")
+        task = Task(
+            p, self.reduction, self.method, self.backward, self.argmax, self._varying() is not None
+        )
+        object.__setattr__(self, "task", task)
+
+    def _varying(self) -> np.ndarray | None:
+        """Return the divisors as FP16 pixels (Oh·Ow, 16), or None if they are all the same."""
+        if self.divisors is None or self.reduction != "avg":
+            return None
+        values = np.asarray(self.divisors).reshape(-1, 1)
+        if (values == values[0]).all():
+            return None
+        return np.repeat(values, 16, axis=1).astype(np.float16)
+
+    @property
+    def divisor(self) -> float:
+        """The divisor of the first window, which is that of all unless they have different ones."""
+        if self.divisors is not None:
+            return float(np.asarray(self.divisors).flat[0])
+        return float(self.patches.kernel[0] * self.patches.kernel[1])
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of x (pixels), y (windows) and mask."""
+        p, lead = self.patches, (self.images, self.groups)
+        return {
+            "x": (*lead, p.height, p.width, 16),
+            "y": (*lead, p.rows, p.columns, 16),
+            "mask": (*lead, *p.kernel, p.rows, p.columns, 16),
+        }
+
+    def plan(self, chip: Chip) -> Plan:
+        """Return the tiles of the kernel on a chip; see ``plan``."""
+        return plan(self.task, chip)
+
+
+def build(
+    pooling: Pooling,
+    chip: Chip,
+    *,
+    cores: int | None = None,
+    data: dict[str, np.ndarray] | None = None,
+    name: str = "",
+) -> Program:
+    """Build the program of a pooling; the images of 16 channels are dealt to the cores.
+
+    Parameters
+    ----------
+    pooling : Pooling
+    chip : Chip
+        A chip whose cores have all units.
+    cores : int, optional
+        By default all cores of the chip.
+    data : dict of str to ndarray, optional
+        The contents of the operands: "x" forward; "dy", and "mask" for max pooling, backward. By
+        default the program has no data.
+    name : str
+        Name of the program in reports.
+
+    Returns
+    -------
+    Program
+        Its results are the tensors "y" and "mask", or backward "dx".
+
+    Raises
+    ------
+    ValueError
+        If the chip has no such cores, or a window does not fit their buffers.
+    """
+    kind = "backward" if pooling.backward else "forward"
+    program = Program(chip, name or f"{pooling.reduction} pooling {kind}, {pooling.method}")
+    some = cores_of(program, cores)
+    made = pooling.plan(chip)
+    names = {"x": "dx", "y": "dy"} if pooling.backward else {}
+    blocks = pooling.images * pooling.groups
+    views: dict[str, View] = {}
+    masked = pooling.argmax or (pooling.backward and pooling.reduction == "max")
+    for key, shape in pooling.shapes.items():
+        if key != "mask" or masked:
+            label = names.get(key, key)
+            tensor = program.tensor(label, shape, "fp16", (data or {}).get(label))
+            views[key] = tensor.reshape(blocks, tensor.size // blocks // 16, 16)
+    varying = pooling._varying()
+    if varying is not None:
+        views["divisors"] = program.tensor(
+            "divisors", varying.shape, "fp16", None if data is None else varying
+        )
+    tensors = Tensors(**views)
+    for index, core in enumerate(some):
+        part = range(blocks * index // len(some), blocks * (index + 1) // len(some))
+        if part:
+            kernel = Backward if pooling.backward else Forward
+            worker = kernel(Emitter(core), pooling.task, made, tensors, pooling.divisor)
+            for block in part:
+                worker.block(block)
+    return program

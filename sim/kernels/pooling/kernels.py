@@ -1,0 +1,186 @@
+"""The pooling kernels by name, for the command line, and the cost of simulating them."""
+
+from functools import partial
+
+import numpy as np
+
+from vitruvian.golden.scu import Patches
+from vitruvian.sim.davinci import Chip
+from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, Needs
+from vitruvian.sim.kernels.pooling import expected
+from vitruvian.sim.kernels.pooling.build import Pooling, build
+from vitruvian.sim.kernels.pooling.emit import MOST_REPEAT, PER_REPEAT
+from vitruvian.sim.kernels.pooling.forward import MOST_FRACTALS
+from vitruvian.sim.kernels.pooling.geometry import Tile
+from vitruvian.sim.kernels.pooling.plan import METHODS
+
+__all__ = ["KERNELS", "instructions"]
+
+#: More windows or instructions than any kernel may have: such a size is not planned at all.
+_TOO_MANY = 1 << 28
+
+
+def operands(pooling: Pooling, seed: int) -> dict[str, np.ndarray]:
+    """Return random operands of a kernel; many values of an image are equal.
+
+    Parameters
+    ----------
+    pooling : Pooling
+    seed : int
+    """
+    rng = np.random.default_rng(seed)
+    shapes = pooling.shapes
+    if not pooling.backward:
+        return {"x": rng.integers(-8, 9, shapes["x"]).astype(np.float16)}
+    data = {"dy": rng.normal(size=shapes["y"]).astype(np.float16)}
+    if pooling.reduction == "max":
+        # Each window marks one pixel, as the forward kernel does.
+        kh, kw = pooling.patches.kernel
+        marked = rng.integers(0, kh * kw, shapes["y"])
+        positions = np.arange(kh * kw).reshape(kh, kw, 1, 1, 1)
+        data["mask"] = (marked[:, :, None, None] == positions).astype(np.float16)
+    return data
+
+
+def _pooling(
+    size: tuple[int, ...], reduction: str, method: str, backward: bool, argmax: bool
+) -> Pooling:
+    images, groups, side, window, step = size
+    if window > side:
+        raise ValueError(f"window of pooling must be within the {side} pixels, not {window}")
+    patches = Patches(height=side, width=side, kernel=(window, window), stride=(step, step))
+    return Pooling(patches, images, groups, reduction, method, backward=backward, argmax=argmax)
+
+
+def _make(
+    size: tuple[int, ...],
+    chip: Chip,
+    cores: int | None,
+    seed: int | None,
+    *,
+    name: str,
+    **form: bool | str,
+) -> KernelInstance:
+    pooling = _pooling(size, **form)  # type: ignore[arg-type]
+    data = None if seed is None else operands(pooling, seed)
+    shown = f"{name} {'×'.join(map(str, size))}"
+    program = build(pooling, chip, cores=cores, data=data, name=shown)
+    if data is None:
+        return KernelInstance(program, {})
+    if pooling.backward:
+        results = expected.backward(pooling, data["dy"], data.get("mask"))
+    else:
+        results = expected.forward(pooling, data["x"])
+    return KernelInstance(program, results)
+
+
+def _needs(size: tuple[int, ...], chip: Chip, cores: int | None, **form: bool | str) -> Needs:
+    images, groups, side, window, step = size
+    # ``_make`` refuses this size; no cost is reported for it.
+    if window > side:
+        return Needs(0)
+    windows = ((side - window) // step + 1) ** 2
+    masks = windows * window**2 if form["argmax"] or form["backward"] else 0
+    nbytes = 3 * 32 * images * groups * (side**2 + windows + masks)
+    if nbytes > _TOO_MANY * 32:
+        return Needs(images * groups * windows // MOST_REPEAT, nbytes)
+    pooling = _pooling(size, **form)  # type: ignore[arg-type]
+    count = chip.kind().count if cores is None else cores
+    blocks = images * groups
+    return Needs(blocks * instructions(pooling, chip) + 5 * min(count, blocks), nbytes)
+
+
+def instructions(pooling: Pooling, chip: Chip) -> int:
+    """Return an upper bound, which is close, of the instructions for one image of 16 channels.
+
+    Parameters
+    ----------
+    pooling : Pooling
+    chip : Chip
+    """
+    plan = pooling.plan(chip)
+    chunks = len(plan.chunks(pooling.task))
+    count = _backward if pooling.backward else _forward
+    return sum(count(pooling, tile, chunks) + 30 for tile in plan.tiles)
+
+
+def _up(number: int, step: int) -> int:
+    return -(-number // step)
+
+
+def _dense(pixels: int) -> int:
+    """Return the instructions on contiguous pixels: whole repeats, and one for the rest."""
+    return _up(pixels // PER_REPEAT, MOST_REPEAT) + bool(pixels % PER_REPEAT)
+
+
+def _forward(pooling: Pooling, tile: Tile, chunks: int) -> int:
+    p, method = pooling.patches, pooling.method
+    (kh, kw), rows, columns = p.kernel, tile.rows.count, tile.columns.count
+    row = _up(columns, MOST_REPEAT)
+    one_kernel_row = _up(kw, MOST_REPEAT)
+    fractals = _up(tile.count, 16)
+    held = 16 * fractals if method == "im2col" else tile.count
+    by_position = kh * kw * (_dense(held) + 1)
+    marks = kh * kw * (3 * rows * row + 3)
+    if method in ("im2col", "expansion"):
+        # With a mask, and a window that does not fit at once, the layout is made twice.
+        layout = kh * kw * (_up(fractals, MOST_FRACTALS) if method == "im2col" else rows * row)
+        total = layout + by_position
+        marks = 3 * by_position + (layout if chunks > 1 else 0)
+    elif method == "direct":
+        if p.stride[1] == 1:
+            total = kh * kw * (rows * _dense(columns) + 1)
+        else:
+            total = kh * (rows * columns * one_kernel_row + 1)
+    else:
+        lines = min(tile.rows.padded, rows * kh)
+        along_w = kw * _dense(columns) if p.stride[1] == 1 else columns * one_kernel_row
+        total = lines * along_w + kh * rows * _dense(columns) + kh + kw
+    return total + 8 * chunks + (marks if pooling.argmax else 0)
+
+
+def _backward(pooling: Pooling, tile: Tile, chunks: int) -> int:
+    p, method = pooling.patches, pooling.method
+    (kh, kw), rows, columns = p.kernel, tile.rows.count, tile.columns.count
+    products = kh * kw * (_dense(tile.count) + 1) if pooling.reduction == "max" else 0
+    row = _up(columns, MOST_REPEAT)
+    if method == "im2col":
+        merge = kh * kw * (_up(_up(tile.count, 16), MOST_FRACTALS) + 1)
+    elif method == "direct":
+        merge = kh * kw * (tile.count + 1)
+    elif method == "expansion":
+        merge = kh * kw * (rows * row + 1)
+    else:
+        sums = kw if pooling.reduction == "max" else 1
+        merge = sums * kh * (rows * _dense(columns) + 3) + kw * (tile.rows.padded * row + 1)
+    # The masks of a chunk are one load, or one for each position.
+    loads = kh * kw if tile.columns.count < p.columns or method == "xy" else 0
+    return products + merge + loads + 8 * chunks
+
+
+def _kernel(
+    name: str, title: str, method: str, reduction: str, backward: bool, argmax: bool
+) -> Kernel:
+    form = {"method": method, "reduction": reduction, "backward": backward, "argmax": argmax}
+    full = f"{name}-{method}"
+    return Kernel(
+        full,
+        f"{title}: {METHODS[method]}",
+        ("images", "C1", "side", "window", "step"),
+        (2, 1, 11, 3, 2),
+        partial(_make, name=full, **form),
+        partial(_needs, **form),
+    )
+
+
+_FORMS = (
+    ("maxpool", "max pooling", "max", False, False),
+    ("maxpool-argmax", "max pooling with mask", "max", False, True),
+    ("maxpool-backward", "gradient of max pooling", "max", True, False),
+    ("avgpool", "average pooling", "avg", False, False),
+    ("avgpool-backward", "gradient of average pooling", "avg", True, False),
+)
+
+KERNELS = tuple(
+    _kernel(name, title, method, *form) for name, title, *form in _FORMS for method in METHODS
+)

@@ -1,0 +1,196 @@
+"""Sizes of tiles: as many windows as fit into the Unified Buffer and L1 of a core."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from vitruvian.golden.scu import Patches
+from vitruvian.golden.scu.patches import ROWS
+from vitruvian.sim.davinci import Chip
+from vitruvian.sim.kernels.pooling.emit import PER_REPEAT, PIXEL_BYTES, pieces
+from vitruvian.sim.kernels.pooling.geometry import (
+    AxisTile,
+    Tile,
+    backward_axis,
+    forward_axis,
+    tiles,
+)
+
+__all__ = ["METHODS", "Plan", "Task", "plan"]
+
+#: The implementations, with what each does.
+METHODS = {
+    "direct": "vector instructions on single pixels, 16 of 128 lanes",
+    "im2col": "Im2Col and Col2Im, 128 of 128 lanes",
+    "expansion": "the layout of Im2Col made by vector instructions",
+    "xy": "first along W, then along H",
+}
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a kernel computes, of whatever image.
+
+    Attributes
+    ----------
+    patches : Patches
+        The windows of the image.
+    reduction : {"max", "avg"}
+    method : str
+        A key of ``METHODS``.
+    backward : bool
+    argmax : bool
+        True if a forward kernel also saves the mask.
+    divisors : bool
+        True if the windows have different divisors, which come from global memory.
+    """
+
+    patches: Patches
+    reduction: str
+    method: str
+    backward: bool = False
+    argmax: bool = False
+    divisors: bool = False
+
+    @property
+    def positions(self) -> list[tuple[int, int]]:
+        """The positions in the kernel, in the order in which the kernel handles them."""
+        kh, kw = self.patches.kernel
+        if self.backward and self.method == "xy":
+            return [(y, x) for x in range(kw) for y in range(kh)]
+        return [(y, x) for y in range(kh) for x in range(kw)]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Tiles of a task on a chip, and the sizes of its buffers.
+
+    Attributes
+    ----------
+    tiles : list of Tile
+    chunk : int
+        Positions in the kernel that are in the Unified Buffer at a time.
+    sizes : dict of str to int
+        Pixels of each buffer in the Unified Buffer, and of "L1".
+    """
+
+    tiles: list[Tile]
+    chunk: int
+    sizes: dict[str, int]
+
+    def chunks(self, task: Task) -> list[list[tuple[int, int]]]:
+        """Return the positions in the kernel, chunk by chunk."""
+        all_ = task.positions
+        return [all_[first : first + count] for first, count in pieces(len(all_), self.chunk)]
+
+
+def plan(task: Task, chip: Chip) -> Plan:
+    """Return the tiles of a task: whole rows if one fits, otherwise parts of a row.
+
+    Parameters
+    ----------
+    task : Task
+    chip : Chip
+
+    Raises
+    ------
+    ValueError
+        If not even one window fits.
+    """
+    buffers = chip.kind().buffers
+    room = buffers["UB"].nbytes // PIXEL_BYTES
+    room_l1 = buffers["L1"].nbytes // PIXEL_BYTES
+    p, positions = task.patches, len(task.positions)
+    axis = backward_axis if task.backward else forward_axis
+    # ``most`` of an axis counts windows forward; backward it counts pixels, or strides if windows
+    # have gaps.
+    lengths = (p.height, p.width) if task.backward else (p.rows, p.columns)
+
+    def attempt(rows: int, columns: int, chunk: int) -> Plan | None:
+        down, across = axis(p, 0, rows), axis(p, 1, columns)
+        sizes = _sizes(task, down, across, chunk)
+        local = (size for key, size in sizes.items() if key != "L1")
+        used = sum(-(-size // PER_REPEAT) * PER_REPEAT for size in local)
+        if used > room or sizes.get("L1", 0) > room_l1:
+            return None
+        return Plan(tiles(down, across), chunk, sizes)
+
+    # Only kernels that hold values by position of the kernel can take fewer of them at a time.
+    parts = [positions]
+    while _holds_positions(task) and parts[-1] > 1:
+        parts.append(-(-parts[-1] // 2))
+
+    def by_rows(chunk: int) -> Plan | None:
+        return _largest(lambda rows: attempt(rows, lengths[1], chunk), lengths[0])
+
+    def by_columns(chunk: int) -> Plan | None:
+        return _largest(lambda columns: attempt(1, columns, chunk), lengths[1])
+
+    # Small tiles cost the backward kernels more than small chunks, since a tile repeats the windows
+    # at its edges. The forward kernels with a mask make the layout of each chunk twice.
+    if task.backward:
+        tries = [(by_rows, chunk) for chunk in parts] + [(by_columns, chunk) for chunk in parts]
+    else:
+        tries = [(axis_of, chunk) for chunk in parts for axis_of in (by_rows, by_columns)]
+    found = next((made for kind, chunk in tries if (made := kind(chunk)) is not None), None)
+    if found is None:
+        raise ValueError(
+            f"window of {task.method} pooling must fit the buffers of {chip.name}, not "
+            f"{p.extent[0]} × {p.extent[1]} pixels"
+        )
+    return found
+
+
+def _largest(attempt: Callable[[int], Plan | None], most: int) -> Plan | None:
+    """Return the plan of the largest number for which there is one, by bisection."""
+    best = attempt(1)
+    low, high = 1, most if best else 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        made = attempt(middle)
+        if made is None:
+            high = middle - 1
+        else:
+            best, low = made, middle
+    return best
+
+
+def _holds_positions(task: Task) -> bool:
+    """Return True if the kernel has a buffer with a part for each position of the kernel."""
+    if task.backward:
+        return task.reduction == "max"
+    return task.method in ("im2col", "expansion") or task.argmax
+
+
+def _sizes(task: Task, down: list[AxisTile], across: list[AxisTile], chunk: int) -> dict[str, int]:
+    """Return the pixels of each buffer of a kernel, which its largest tile needs."""
+
+    def most(name: str) -> tuple[int, int]:
+        return max(getattr(t, name) for t in down), max(getattr(t, name) for t in across)
+
+    rows, columns = most("count")
+    windows = rows * columns
+    fractals = -(-windows // ROWS) * ROWS
+    padded_rows, padded_columns = most("padded")
+    height, width = most("length")
+    of_image = padded_rows * padded_columns
+    by_position = fractals if task.method == "im2col" else windows
+    sizes: dict[str, int] = {"windows": by_position}
+    if _holds_positions(task):
+        sizes["positions"] = chunk * by_position
+    if task.method == "xy":
+        sizes["rows"] = padded_rows * columns
+    if task.method != "im2col":
+        sizes["image"] = of_image
+    elif task.backward:
+        sizes["image"] = height * width
+    else:
+        sizes["L1"] = height * width
+    if task.argmax:
+        # A comparison makes 16 bytes of bits for each repeat of eight pixels, or for each pixel.
+        dense = task.method in ("im2col", "expansion")
+        sizes["bits"] = by_position // 16 + 2 if dense else rows * (columns // 2 + 1)
+        sizes["left"] = by_position
+        sizes["zero"] = PER_REPEAT
+    if task.reduction == "avg":
+        sizes["divisors"] = windows if task.divisors else PER_REPEAT
+    return sizes

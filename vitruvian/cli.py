@@ -36,6 +36,7 @@ COMMANDS = {
     "network": ("network", "time the layers of a whole network on DaVinci cores"),
     "tune": ("tune", "search for the fastest tiling of a matrix product on DaVinci cores"),
     "kernels": ("kernels", "run case studies: errors, instructions and cycles by precision"),
+    "pooling": ("pooling", "time max pooling in four implementations on DaVinci cores"),
     "mma": ("mma", "measure cycles and rates of matrix instructions on the RTL"),
     "area": ("hardware", "measure area and delay of units, module by module"),
     "timing": ("hardware", "measure the longest paths of units by class, or cell by cell"),

@@ -23,6 +23,7 @@ def simulate(
     cube: Any = "golden",
     *,
     checks: bool = True,
+    strict: bool = False,
     offsets_s: Mapping[tuple[str, int], float] | None = None,
     block_bytes: int = 0,
 ) -> Report:
@@ -42,6 +43,9 @@ def simulate(
     checks : bool
         If True, look for races and the other mistakes of ``sim.davinci.checks.check`` and put the
         findings into the report. Data are not computed if an operand is out of bounds.
+    strict : bool
+        If True, the checks report dependent instructions of a queue without a barrier between them
+        for every chip, also for those that interlock the queue.
     offsets_s : mapping of (kind, index) to float, optional
         Seconds by which a core starts late, for each core that does.
     block_bytes : int
@@ -66,7 +70,7 @@ def simulate(
         cube = CUBES[cube]()
     periods = _periods(program, chip, cube) if hasattr(cube, "period_s") else None
     lowered, streams = lower(program, chip, offsets_s=offsets_s, mmad_periods_s=periods)
-    findings = check_lowered(program, lowered, streams) if checks else []
+    findings = check_lowered(program, lowered, streams, chip=chip, strict=strict) if checks else []
     times = run(lowered, streams, block_bytes=block_bytes)
     report = Report(program.name, chip, lowered, streams, times, findings)
     if cube is not None and program.data and all(f.check != "bounds" for f in findings):

@@ -1,8 +1,8 @@
 """Kernels for DaVinci cores, built as programs of ``sim.davinci``.
 
 ``KERNELS`` holds them by name: the sample kernels of Tang 2024 (Table 2.4), its tiled matrix
-    kernel.name: kernel
-    for kernel in (*_FULL, *_POOLING, *_CONVOLUTION, *_SINGLE, *_TEXTS)
+product (``matmul``, with ``tiling`` and ``search``), convolutions, the poolings of Rohwedder 2021
+(``pooling``), and some kernels in CCE C.
 """
 
 from vitruvian.sim.kernels.convolution.registered import KERNELS as _CONVOLUTION
@@ -16,5 +16,5 @@ __all__ = ["KERNELS", "MOST", "Kernel", "KernelInstance", "Needs"]
 
 #: All kernels by name.
 KERNELS: dict[str, Kernel] = {
-    kernel.name: kernel for kernel in (*_FULL, *_POOLING, *_CONVOLUTION, *_SINGLE, *_TEXTS)
+    kernel.name: kernel for kernel in (*_FULL, *_CONVOLUTION, *_POOLING, *_SINGLE, *_TEXTS)
 }

@@ -171,20 +171,28 @@ def _softmax(
         x = np.random.default_rng(seed).normal(0, 2, shape).astype(np.float16)
 
     def body(core: Core, y: View, a: View, room: View) -> None:
+        # The divisions of the previous piece read ``room``.
+        core.pipe_barrier(V)
         # The maximum is subtracted first, so that no power overflows.
         core.vmax(room, a[0], a[classes - 1])
         for n in range(1, classes - 1):
+            core.pipe_barrier(V)
             core.vmax(room, room, a[n])
+        core.pipe_barrier(V)
         for n in range(classes):
             core.vsub(y[n], a[n], room)
+        core.pipe_barrier(V)
         core.vexp(y.reshape(y.size), y.reshape(y.size))
+        core.pipe_barrier(V)
         if classes == 1:
             # Powers are not negative, so this maximum with zero copies them.
             core.vmaxs(room, y[0], 0.0)
         else:
             core.vadd(room, y[0], y[1])
         for n in range(2, classes):
+            core.pipe_barrier(V)
             core.vadd(room, room, y[n])
+        core.pipe_barrier(V)
         for n in range(classes):
             core.vdiv(y[n], y[n], room)
 
@@ -203,7 +211,7 @@ def _softmax(
 
 def _softmax_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
     pieces, classes = size
-    return _needs(chip, cores, pieces, 4 * classes + 1, pieces * classes * 128)
+    return _needs(chip, cores, pieces, 6 * classes + 4, pieces * classes * 128)
 
 
 def _softmax_golden(x: np.ndarray) -> np.ndarray:
@@ -237,6 +245,9 @@ def _maxpool(
         first = True
         for dh in range(window):
             for dw in range(window):
+                # The maximum so far is an operand of the next one.
+                if not first:
+                    core.pipe_barrier(V)
                 for column in range(0, out, 8):
                     # A block holds the channels of a pixel, a repeat up to eight pixels of a row.
                     many = min(8, out - column)
@@ -263,7 +274,7 @@ def _maxpool_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Need
     # ``_maxpool`` refuses this size; no cost is reported for it.
     if window > side:
         return Needs(0)
-    each = window * window * -(-((side - window) // step + 1) // 8)
+    each = window * window * (-(-((side - window) // step + 1) // 8) + 1)
     return _needs(chip, cores, images, each, images * side * side * 16)
 
 
@@ -304,7 +315,7 @@ def _matmul_needs(
     p = plan(chip, blocks, cut, cores)
     tiles = sum((i1 - i0) * (j1 - j0) for i0, i1, j0, j1 in p.across)
     # Upper bounds of ``matmul``: instructions of a step, of a tile's end, and of a core's flags.
-    instructions = tiles * (13 * p.k.tiles + 10) + 40 * len(p.across)
+    instructions = tiles * (14 * p.k.tiles + 10) + 40 * len(p.across)
     return Needs(instructions, _operand_bytes(m, k, n), m * k * n)
 
 
@@ -350,7 +361,7 @@ def _gemm_needs(
     _, b = _blocking(chip, cores, tiling)
     rows, columns = -(-m // b.down), -(-n // b.across)
     tiles = b.down * b.across * -(-rows // b.m) * -(-columns // b.n)
-    products = -(-k // b.k) * 8 + -(-k // 16)  # of a tile, with the loads of their fractals
+    products = -(-k // b.k) * 9 + -(-k // 16)  # of a tile, with the loads of their fractals
     each = products + 6 * -(-k // (b.k * b.step_k)) + 4
     instructions = tiles * each + 10 * b.down * b.across
     return Needs(instructions, _operand_bytes(m, k, n), m * k * n)

@@ -17,6 +17,7 @@ import numpy as np
 
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View, Work, load_chip
 from vitruvian.sim.davinci.timing.lowering import Lowered, Stream, lower_sequences
+from vitruvian.sim.kernels.kernel import products_need_barrier
 
 __all__ = ["Blocking", "build", "cube_kind", "lower_gemm"]
 
@@ -315,6 +316,8 @@ class _Body:
         begins = s.first and at == 0
         if begins:
             core.wait_flag(FIX, M, 0)
+        elif products_need_barrier(s.rows // 16, s.columns // 16):
+            core.pipe_barrier(M)
         init = "zero" if begins else "accumulate"
         core.mmad(self.c0, a0, b0, m=s.rows, k=depth, n=s.columns, init=init)
         core.set_flag(M, MTE1, slot)

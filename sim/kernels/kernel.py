@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from vitruvian.sim.davinci import Chip, Core, Program, Unit
+from vitruvian.sim.davinci.checks.hazards import PIPELINED
 
 __all__ = [
     "MOST",
@@ -15,6 +16,7 @@ __all__ = [
     "Needs",
     "cores_of",
     "ordered",
+    "products_need_barrier",
 ]
 
 
@@ -224,6 +226,11 @@ def ordered(core: Core, source: Unit, target: Unit, register: int = 0) -> None:
     """
     core.set_flag(source, target, register)
     core.wait_flag(source, target, register)
+
+
+def products_need_barrier(rows: int, columns: int) -> bool:
+    """Return True if products on one C of so few fractals need a barrier of M between them."""
+    return rows * columns < PIPELINED
 
 
 class DoubleBuffer:

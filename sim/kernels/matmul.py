@@ -16,6 +16,7 @@ import numpy as np
 from vitruvian.golden.cube import mmad
 from vitruvian.golden.fp import PRESETS, IntDotSpec
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View, load_chip
+from vitruvian.sim.kernels.kernel import products_need_barrier
 from vitruvian.sim.kernels.layout import pack_a, pack_b, unpack_c
 from vitruvian.sim.kernels.tiling import DTYPES, Cut, Plan, Tiling, blocks_of, choose, plan
 
@@ -227,6 +228,8 @@ class _Body:
         # The first step along K overwrites the accumulators, so V must have read them.
         if t == 0:
             core.wait_flag(V, M, c)
+        elif products_need_barrier(m, n):
+            core.pipe_barrier(M)
         deep = self.x.shape[3]
         init = "accumulate" if t else "zero"
         core.mmad(self.l0c[c], left, right, m=16 * m, k=deep * k, n=16 * n, init=init)

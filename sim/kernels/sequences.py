@@ -10,6 +10,7 @@ import numpy as np
 
 from vitruvian.sim.davinci import Chip, Core, Instruction, Program, Unit
 from vitruvian.sim.davinci.timing.lowering import Lowered, lower_sequences
+from vitruvian.sim.kernels.kernel import products_need_barrier
 from vitruvian.sim.kernels.tiling import DTYPES, FRACTAL, Cut, Plan
 
 __all__ = ["Table", "lower_matmul", "steps_of"]
@@ -35,7 +36,7 @@ _ABSENT = -1
 
 @lru_cache(16)
 def _flags(chip: Chip) -> tuple[Instruction, ...]:
-    """Return the sets of all pairs and registers, then the waits.
+    """Return the sets of all pairs and registers, then the waits, then a barrier of M.
 
     A plan has at most as many slots as the chip has registers, so the entries for further registers
     are never used.
@@ -45,6 +46,7 @@ def _flags(chip: Chip) -> tuple[Instruction, ...]:
         for source, target in _PAIRS:
             for register in range(_SLOTS):
                 add(source, target, register % chip.event_registers)
+    core.pipe_barrier(M)
     return tuple(core.instructions)
 
 
@@ -54,6 +56,10 @@ def _set(source: Unit, target: Unit) -> int:
 
 def _wait(source: Unit, target: Unit) -> int:
     return len(_PAIRS) * _SLOTS + _set(source, target)
+
+
+#: The index of the barrier of M.
+_BARRIER = 2 * len(_PAIRS) * _SLOTS
 
 
 def steps_of(p: Plan) -> int:
@@ -159,8 +165,9 @@ class Table:
         first, last = t == 0, t == depth - 1
         size = tuple(_kind(cut, x) for cut, x in ((p.m, i), (p.k, t), (p.n, j)))
         at = {name: numbers[size] for name, numbers in self.at.items()}
+        m, _, n = (np.array(_sizes(cut))[x] for cut, x in zip((p.m, p.k, p.n), size, strict=True))
 
-        def only(when: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        def only(when: np.ndarray, numbers: np.ndarray | int) -> np.ndarray:
             return np.where(when, numbers, _ABSENT)
 
         # A row per step, a column per instruction of the longest step; absent ones are dropped.
@@ -177,6 +184,7 @@ class Table:
             _set(MTE1, M) + slot,
             _wait(MTE1, M) + slot,
             only(first, _wait(V, M) + c),
+            only(~first & products_need_barrier(m, n), _BARRIER),
             at["mmad"],
             _set(M, MTE1) + slot,
             only(last, _set(M, V) + c),

@@ -147,6 +147,7 @@ _DAVINCI = {
     "--tiling": ("1,1,1,1", "2,2,2,2", "0,0,0,0", "9,9,9,9", "1,1"),
     "--seed": _NUMBERS,
     "--no-checks": None,
+    "--strict": None,
     "--timeline": None,
     "--gantt": _OUTPUTS,
     "--json": _OUTPUTS,

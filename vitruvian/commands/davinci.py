@@ -83,6 +83,7 @@ def _register_cce(commands: Any) -> None:
         metavar="FILE",
         help="Write the arrays that the kernel has written to this file (.npz).",
     )
+    _add_strict(parser)
     _add_pictures(parser)
     add_json(parser, "the figures")
     parser.set_defaults(run=_cce, no_checks=False)
@@ -131,7 +132,18 @@ def add_options(parser: argparse.ArgumentParser, *, timeline: str = "--trace") -
         action="store_true",
         help="Do not look for races, addresses out of bounds and reads of unwritten memory.",
     )
+    _add_strict(group)
     _add_pictures(group, timeline=timeline)
+
+
+def _add_strict(group: Any) -> None:
+    """Add the option ``--strict`` to a parser or an argument group."""
+    group.add_argument(
+        "--strict",
+        action="store_true",
+        help="Report dependent instructions of a queue without a pipe_barrier between them, even "
+        "if the chip makes the second one wait.",
+    )
 
 
 def _add_pictures(group: Any, *, timeline: str = "--trace") -> None:
@@ -202,6 +214,8 @@ def run(options: argparse.Namespace) -> int:
         names = [*KERNELS, *(GRAPH_PROBLEMS if options.command == "run" else ())]
         raise UserError(f"KERNEL must be one of {', '.join(names)}, not {name!r}")
     one_of("--cube", options.cube, CUBES)
+    if options.strict and options.no_checks:
+        raise UserError("--strict must come without --no-checks")
     if options.command == "trace" and options.trace is None:
         try:
             options.trace = _TRACE(f"{name}.json")
@@ -244,7 +258,7 @@ def _simulated(options: argparse.Namespace, program: Any) -> "Report":
     from vitruvian.sim.davinci import simulate
 
     cube = None if options.cube == "none" else options.cube
-    return simulate(program, cube=cube, checks=not options.no_checks)
+    return simulate(program, cube=cube, checks=not options.no_checks, strict=options.strict)
 
 
 def _show(options: argparse.Namespace, instance: "KernelInstance") -> int:

@@ -8,11 +8,29 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Accesses", "Memory", "Ordering", "clocks", "sweep"]
+__all__ = [
+    "ATOMIC",
+    "HAZARD",
+    "NONDETERMINISTIC",
+    "RACE",
+    "READ",
+    "WRITE",
+    "Accesses",
+    "Memory",
+    "Ordering",
+    "clocks",
+    "sweep",
+]
 
 #: Queues of a core, and kinds of instructions, as in ``sim.davinci.isa.instruction``.
 QUEUES = 8
-_WAIT, _BARRIER_ALL = 2, 4
+_WAIT, _BARRIER, _BARRIER_ALL = 2, 3, 4
+
+#: Kinds of accesses. From ``ATOMIC`` on, each dtype and operation of atomic accesses has a number.
+READ, WRITE, ATOMIC = 0, 1, 2
+
+#: Kinds of conflicts that ``sweep`` finds.
+RACE, HAZARD, NONDETERMINISTIC = 0, 1, 2
 
 
 def clocks(first, unit, kind, need_first, need, across):
@@ -35,11 +53,16 @@ def clocks(first, unit, kind, need_first, need, across):
         The position of each instruction in its queue, from 1.
     order : (m,) ndarray of int64
         All instructions that can end, each after those that happen before it.
+    settled : (n,) ndarray of int32
+        The number of instructions of i's own queue that always have ended when i starts, although
+        the queue may start an instruction before the previous one has ended. After a wait or
+        barrier, the number also counts what it waited for.
     """
     n, cores = len(unit), len(first) - 1
     on = unit.astype(np.int64)  # not compiled, eight bits would not do for the number of a queue
     clock = np.zeros((n, QUEUES * cores if across else QUEUES), np.int32)
     place, head, following, handed = _queues(first, on)
+    settled = np.zeros(n, np.int32)
     order = np.empty(n, np.int64)
     made = 0
     done = np.zeros(n, np.bool_)
@@ -78,13 +101,54 @@ def clocks(first, unit, kind, need_first, need, across):
                         if p >= 0:
                             clock[i] = np.maximum(clock[i], clock[p])
                 clock[i, base + on[i]] = place[i]
+                settled[i] = _settled(
+                    (need_first, need),
+                    (clock, settled, place),
+                    kind[i],
+                    i,
+                    previous[q],
+                    handed[i],
+                    base + on[i],
+                )
                 previous[q] = i
                 done[i] = True
                 order[made] = i
                 made += 1
                 head[q] = following[i]
                 moved = True
-    return clock, place, order[:made]
+    return clock, place, order[:made], settled
+
+
+def _settled(needs, known, kind, i, previous, handed, own):
+    """Return how many instructions of its own queue always have ended when i starts.
+
+    A flag is set when all earlier instructions of its queue have ended, so an order through another
+    queue proves the end of all of them. Only the order within the queue itself proves nothing.
+
+    Parameters
+    ----------
+    needs : (ndarray, ndarray)
+        ``need_first`` and ``need`` of ``Lowered``.
+    known : (ndarray, ndarray, ndarray)
+        ``clock``, ``settled`` and ``place`` as far as they are known.
+    kind, i : int
+        The instruction.
+    previous, handed : int
+        The previous instruction of the queue, and the last one on S before i; −1 for none.
+    own : int
+        The column of i's queue in ``clock``.
+    """
+    need_first, need = needs
+    clock, settled, place = known
+    if kind >= _BARRIER:
+        return place[i]
+    ended = settled[previous] if previous >= 0 else place[i] - place[i]
+    if handed >= 0:
+        ended = max(ended, clock[handed, own])
+    if kind == _WAIT:
+        for k in range(need_first[i], need_first[i + 1]):
+            ended = max(ended, clock[need[k], own])
+    return ended
 
 
 def _queues(first, on):
@@ -141,7 +205,7 @@ class Accesses(NamedTuple):
 
     number: np.ndarray  # the instruction of each access
     span: np.ndarray  # the index of the span that it touches
-    write: np.ndarray  # True for a write, False for a read
+    kind: np.ndarray  # READ, WRITE, or the number of an atomic dtype and operation
 
 
 class Memory(NamedTuple):
@@ -158,12 +222,20 @@ class Memory(NamedTuple):
 
 
 class Ordering(NamedTuple):
-    """The happens-before order as vector clocks; the last three fields are those of ``clocks``."""
+    """The happens-before order as vector clocks, and the order within each queue.
+
+    ``clock``, ``place``, ``across`` and ``settled`` are those of ``clocks``.
+    """
 
     queue: np.ndarray  # the queue of each instruction: core times 8 plus unit
     clock: np.ndarray
     place: np.ndarray
     across: bool
+    settled: np.ndarray
+    #: True for the queues that do not make an instruction wait for earlier ones that it depends on.
+    open_: np.ndarray
+    #: Instructions with the same number other than 0 need no barrier between them.
+    chain: np.ndarray
 
     def before(self, early: int, late: int) -> bool:
         """Return True if ``early`` always ends before ``late`` ends."""
@@ -171,11 +243,11 @@ class Ordering(NamedTuple):
         return bool(ended >= self.place[early])
 
 
-def sweep(accesses, memory, ordering, column, begin, end, limit):
+def sweep(accesses, memory, ordering, column, ordered, begin, end, limit):
     """Compare each access to a memory with the latest accesses of every queue to the same bytes.
 
-    The latest access of a queue is enough: if it happens before the present one, so do all earlier
-    accesses of that queue.
+    The latest access of each kind and queue is enough: if it happens before the present one, so do
+    all earlier accesses of that queue.
 
     Parameters
     ----------
@@ -184,6 +256,9 @@ def sweep(accesses, memory, ordering, column, begin, end, limit):
     ordering : Ordering
     column : (queues,) ndarray of int64
         Numbers, from 0, of the queues that touch this memory.
+    ordered : (kinds,) ndarray of bool
+        True for the kinds of accesses whose result depends on their order; it matters only for
+        atomic ones of the same kind.
     begin, end : int
         Only the slots begin … end − 1 are checked; segments without a slot are checked together
         with slot 0.
@@ -192,24 +267,28 @@ def sweep(accesses, memory, ordering, column, begin, end, limit):
 
     Returns
     -------
-    races : (r, 3) ndarray of int64
-        The later and the earlier access (indices of ``accesses``), and the segment.
+    conflicts : (3, limit, 3) ndarray of int64
+        For each of RACE, HAZARD and NONDETERMINISTIC the later and the earlier access (indices of
+        ``accesses``), and the segment.
+    found : (3,) ndarray of int64
+        The number of conflicts of each kind.
     unknown : (u, 3) ndarray of int64
         An access that reads uninitialised bytes, the segment, and 1 if all bytes that it reads are
         uninitialised, else 0.
     """
-    number, span, write = accesses
+    number, span, access = accesses
     first, low, high, slot, ready = memory
-    queue, clock, place, across = ordering
-    wide = column.max() + 1
-    # The latest read [..., 0] and write [..., 1] of each slot by each queue.
-    latest = np.full((max(end - begin, 1), wide, 2), -1, np.int64)
-    races = np.empty((limit, 3), np.int64)
+    queue, clock, place, across, settled, open_, chain = ordering
+    wide, kinds = column.max() + 1, len(ordered)
+    # The latest access of each kind to each slot by each queue.
+    latest = np.full((max(end - begin, 1), wide, kinds), -1, np.int32)
+    conflicts = np.empty((3, limit, 3), np.int64)
+    found = np.zeros(3, np.int64)
     unknown = np.empty((limit, 3), np.int64)
-    found = missing = 0
+    missing = 0
     for a in range(len(number)):
-        i = number[a]
-        before = -1  # the access with which the last race was found, told once
+        i, mine = number[a], access[a]
+        before = -1  # the access of the last conflict, told once
         lacking = -1  # the first uninitialised segment
         known_some = 0
         for k in range(first[span[a]], first[span[a] + 1]):
@@ -227,27 +306,44 @@ def sweep(accesses, memory, ordering, column, begin, end, limit):
                 s -= begin
                 for c in range(wide):
                     # A write conflicts with reads and writes, a read with writes only.
-                    for kind in range(0 if write[a] else 1, 2):
+                    for kind in range(WRITE if mine == READ else READ, kinds):
                         b = latest[s, c, kind]
-                        if b < 0 or b == before or found == limit:
+                        if b < 0 or b == before:
                             continue
                         j = number[b]
-                        if j != i and _ended(queue, clock, across, i, queue[j]) < place[j]:
-                            races[found, 0], races[found, 1], races[found, 2] = a, b, g
-                            found += 1
+                        if j == i or (kind == mine and mine >= ATOMIC and not ordered[mine]):
+                            continue
+                        if queue[i] == queue[j]:
+                            if not open_[queue[i]] or settled[i] >= place[j]:
+                                continue
+                            if chain[i] > 0 and chain[i] == chain[j]:
+                                continue
+                            what = HAZARD
+                        elif _ended(queue, clock, across, i, queue[j]) < place[j]:
+                            what = RACE
+                        else:
+                            continue
+                        # No atomic update is lost, so only the order remains open.
+                        if kind == mine and mine >= ATOMIC:
+                            what = NONDETERMINISTIC
+                        if found[what] < limit:
+                            at = found[what]
+                            conflicts[what, at, 0], conflicts[what, at, 1] = a, b
+                            conflicts[what, at, 2] = g
+                            found[what] += 1
                             before = b
-                if write[a]:
+                if mine != READ:
                     ready[g] = True
                 elif ready[g]:
                     known_some = 1
                 elif lacking < 0:
                     lacking = g
-                latest[s, column[queue[i]], 1 if write[a] else 0] = a
+                latest[s, column[queue[i]], mine] = a
         if lacking >= 0 and missing < limit:
             unknown[missing, 0], unknown[missing, 1] = a, lacking
             unknown[missing, 2] = 1 - known_some
             missing += 1
-    return races[:found], unknown[:missing]
+    return conflicts, found, unknown[:missing]
 
 
 def _ended(queue, clock, across, i, q):

@@ -51,8 +51,9 @@ _TABLES = "name description chip core path bus vector cube scalar cross".split()
 #: The keys of all tables; a key of this set is never taken for a misspelling of another.
 _KEYS = frozenset(
     """align buffer bus bytes clock_mhz count default_ns depth dispatch_ns event_registers flag_ns
-    gb_per_s gib_per_s init_ns kib latency_ns launch_ns m n operation operation_ns per_core
-    per_group repeats_factor source start_ns steps_per_us unit units""".split()
+    gb_per_s gib_per_s init_ns interlocks kib latency_ns launch_ns m n operation
+    operation_ns per_core per_group repeats_factor source start_ns steps_per_us unit units
+    """.split()
 ).union(_TABLES)
 
 
@@ -372,8 +373,25 @@ class _Reader:
         count, group = table.whole("count"), table.whole("per_group", 1)
         if count % group:
             table.fail("per_group", f"a divisor of count = {count}")
+        interlocks = self.interlocks(table, units)
         table.done()
-        return CoreKind(name, count, units, MappingProxyType(buffers), group)
+        return CoreKind(name, count, units, MappingProxyType(buffers), group, interlocks)
+
+    def interlocks(self, table: _Table, units: tuple[Unit, ...]) -> tuple[Unit, ...]:
+        """Return the units whose queue interlocks dependent instructions; by default there is none.
+
+        An empty list is a statement, too, and has a source of its own.
+        """
+        if not table.has("interlocks"):
+            return ()
+        values = table.take("interlocks")
+        names = [u.name for u in units if u != Unit.S]
+        if not isinstance(values, list) or any(v not in names for v in values):
+            table.fail("interlocks", f"a list of {', '.join(names)}, or []")
+        source = table.data.get("source")
+        if not isinstance(source, dict) or not isinstance(source.get("interlocks"), str):
+            table.fail("source", "a table with a text for each number, also for interlocks")
+        return tuple(Unit[v] for v in dict.fromkeys(values))
 
     def bus(self, name: str, table: _Table) -> Bus:
         totals = tuple(n * _GB for n in table.numbers("gb_per_s"))

@@ -215,6 +215,9 @@ class CoreKind:
     buffers : mapping of str to Buffer
     per_group : int
         Number of such cores in a group; a group synchronises cores of all kinds.
+    interlocks : tuple of Unit
+        Units whose queue makes an instruction wait for the earlier ones of the queue that it
+        depends on. In the other queues, the program must separate them by a barrier.
     """
 
     name: str
@@ -222,6 +225,7 @@ class CoreKind:
     units: tuple[Unit, ...]
     buffers: Mapping[str, Buffer]
     per_group: int = 1
+    interlocks: tuple[Unit, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from vitruvian.sim.davinci import Core, Program, Unit, View
 from vitruvian.sim.kernels.cases.case import Case, Step
 from vitruvian.sim.kernels.cases.gelu import fast_gelu, fast_gelu_golden, stream
 from vitruvian.sim.kernels.convolution.slots import Ring, uses_of
-from vitruvian.sim.kernels.kernel import KernelInstance, cores_of
+from vitruvian.sim.kernels.kernel import KernelInstance, cores_of, products_need_barrier
 from vitruvian.sim.kernels.layout import pack_a, pack_b, unpack_c
 from vitruvian.sim.kernels.matmul import expected, operands
 
@@ -105,8 +105,10 @@ def _product(core: Core, a: View, b: View, y: View, *, fused: bool) -> None:
             loads.end_write(load)
             loads.begin_read(load)
             init = "accumulate" if step else "zero"
-            sizes = {"m": 16 * _ROWS, "k": 16 * _DEPTH, "n": 16 * n1}
-            core.mmad(l0c[c.slot], l0a[load.slot], l0b[load.slot], **sizes, init=init)
+            if step and products_need_barrier(_ROWS, n1):
+                core.pipe_barrier(M)
+            left, right, m, k = l0a[load.slot], l0b[load.slot], 16 * _ROWS, 16 * _DEPTH
+            core.mmad(l0c[c.slot], left, right, m=m, k=k, n=16 * n1, init=init)
             loads.end_read(load)
         in_a.end_read(use)
         sums.end_write(c)

@@ -19,7 +19,7 @@ from vitruvian.sim.davinci import Chip, Core, Program, Unit, View, load_chip
 from vitruvian.sim.kernels.convolution.shape import C0, ConvShape, Tile
 from vitruvian.sim.kernels.convolution.slots import Ring, uses_of
 from vitruvian.sim.kernels.convolution.tiling import Item, Plan, Tiling, choose
-from vitruvian.sim.kernels.kernel import cores_of
+from vitruvian.sim.kernels.kernel import cores_of, products_need_barrier
 from vitruvian.sim.kernels.layout import pack_b
 
 __all__ = [
@@ -329,6 +329,8 @@ class _Body:
         self.left.begin_read(a)
         self.right.begin_read(b)
         init = "zero" if first else "accumulate"
+        if not first and products_need_barrier(m, wide):
+            core.pipe_barrier(M)
         core.mmad(self.l0c[slot], left, right, m=tile.count, k=16 * deep, n=16 * wide, init=init)
         self.left.end_read(a)
         self.right.end_read(b)

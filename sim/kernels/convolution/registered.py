@@ -18,6 +18,7 @@ _SIZES = ("images", "channels", "side", "filters", "kernel", "stride")
 def _shape(size: tuple[int, ...], groups: int = 1) -> ConvShape:
     """Return a convolution whose padding keeps the size at stride 1."""
     images, channels, side, filters, kernel, stride = size
+    half = kernel // 2
     return ConvShape(
         images=images,
         channels=channels,
@@ -26,7 +27,7 @@ def _shape(size: tuple[int, ...], groups: int = 1) -> ConvShape:
         filters=filters,
         kernel=(kernel, kernel),
         stride=(stride, stride),
-        pad=(kernel // 2,) * 4,
+        pad=(half, half, half, half),
         groups=groups,
     )
 

@@ -143,7 +143,7 @@ class Plan:
         m, total = self.fractals, 0
         for chunk in self.chunks:
             loads = 8 + 2 * len(chunk)
-            total += loads + sum(10 + min(m, len(k)) for k in self.steps(len(chunk)))
+            total += loads + sum(11 + min(m, len(k)) for k in self.steps(len(chunk)))
         return self.count * (total + 16 + 2 * self.tiling.filters) + 16 * self.cores
 
     def seconds(self) -> float:

@@ -10,7 +10,7 @@ Rohwedder 2021, §4.2 (max) and §4.3 (average).
 """
 
 from vitruvian.sim.davinci import Unit, View
-from vitruvian.sim.kernels.pooling.emit import Emitter, pieces
+from vitruvian.sim.kernels.pooling.emit import Emitter, behind, pieces
 from vitruvian.sim.kernels.pooling.forward import MOST_FRACTALS, Tensors, allocate, divide
 from vitruvian.sim.kernels.pooling.geometry import Tile
 from vitruvian.sim.kernels.pooling.plan import Plan, Task
@@ -147,7 +147,8 @@ class Backward:
         for row in range(tile.rows.count):
             line = self._covered(tile, row, position)
             for column in range(columns):
-                self._add_pixels(line[column * step :], part[row * columns + column :], 1)
+                at = row * columns + column
+                self._add_pixels(behind(line, column * step), behind(part, at), 1)
         self.emit.barrier()
 
     def _rows(self, tile: Tile, position: _Position, part: View) -> None:
@@ -189,4 +190,5 @@ class Backward:
         """Return the pixels from the one that the first window of a row has at a position."""
         p = self.task.patches
         line = row * p.stride[0] + position[0] * p.dilation[0]
-        return self.buffers["image"][line * tile.columns.padded + position[1] * p.dilation[1] :]
+        at = line * tile.columns.padded + position[1] * p.dilation[1]
+        return behind(self.buffers["image"], at)

@@ -7,7 +7,7 @@ from itertools import count
 
 from vitruvian.sim.davinci import Core, Unit, View
 
-__all__ = ["MOST_REPEAT", "ONE_PIXEL", "PER_REPEAT", "PIXEL_BYTES", "Emitter", "pieces"]
+__all__ = ["MOST_REPEAT", "ONE_PIXEL", "PER_REPEAT", "PIXEL_BYTES", "Emitter", "behind", "pieces"]
 
 #: Bytes of the 16 FP16 channels of a pixel, and pixels of a repeat of 128 lanes.
 PIXEL_BYTES, PER_REPEAT = 32, 8
@@ -27,6 +27,14 @@ def pieces(total: int, most: int):
     """Yield (first, count) of parts of at most ``most`` out of ``total``."""
     for first in range(0, total, most):
         yield first, min(most, total - first)
+
+
+def behind(view: View, first: int) -> View:
+    """Return contiguous pixels from the number ``first`` on: ``view[first:]``, but faster."""
+    rest = (view.shape[0] - first, 16)
+    return View(
+        view.buffer, view.offset + first * PIXEL_BYTES, view.dtype, rest, view.strides, view.name
+    )
 
 
 class Emitter:
@@ -95,8 +103,11 @@ class Emitter:
             Number of pixels.
         """
         strides = {name: (1, step) for name, step in steps.items()}
+        if number <= MOST_REPEAT:
+            self.core.vector(op, operands, repeat=number, mask=ONE_PIXEL, strides=strides)
+            return
         for first, repeat in pieces(number, MOST_REPEAT):
-            views = {name: view[first * steps[name] :] for name, view in operands.items()}
+            views = {name: behind(view, first * steps[name]) for name, view in operands.items()}
             self.core.vector(op, views, repeat=repeat, mask=ONE_PIXEL, strides=strides)
 
     def copy(

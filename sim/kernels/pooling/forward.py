@@ -10,7 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from vitruvian.sim.davinci import Core, Unit, View
-from vitruvian.sim.kernels.pooling.emit import MOST_REPEAT, ONE_PIXEL, PER_REPEAT, Emitter, pieces
+from vitruvian.sim.kernels.pooling.emit import (
+    MOST_REPEAT,
+    ONE_PIXEL,
+    PER_REPEAT,
+    Emitter,
+    behind,
+    pieces,
+)
 from vitruvian.sim.kernels.pooling.geometry import Tile
 from vitruvian.sim.kernels.pooling.plan import Plan, Task
 
@@ -67,7 +74,7 @@ class Forward:
         # it. Infinity would be marked if all pixels of the window had this value.
         self.padding = math.nan if task.argmax else self.start
         self.buffers = allocate(core, plan)
-        self.first = True
+        self.first, self.used = True, False
         if task.argmax:
             emit.fill(self.buffers["zero"], 0.0)
         if task.reduction == "avg" and not task.divisors:
@@ -104,7 +111,8 @@ class Forward:
                 self._store_mask(block, tile, chunk, held)
         if task.reduction == "avg":
             divide(emit, out[: tile.count], self.buffers["divisors"], task.divisors)
-        emit.order(Unit.V, Unit.MTE3)
+        if not task.argmax:
+            emit.order(Unit.V, Unit.MTE3)
         self._store(self.gm.y[block], out, tile)
         self.first = False
 
@@ -154,9 +162,10 @@ class Forward:
             self._expand(tile, chunk, held)
 
     def _im2col(self, tile: Tile, chunk: list[tuple[int, int]], held: int) -> None:
-        self.emit.order(Unit.V, Unit.MTE1)
-        if self.task.argmax and not self.first:
-            self.emit.order(Unit.MTE3, Unit.MTE1)
+        if self.used:
+            # V has waited for the stores of the masks, which replaced the pixels.
+            self.emit.order(Unit.V, Unit.MTE1)
+        self.used = True
         patches = tile.patches(self.task.patches)
         for index, position in enumerate(chunk):
             for first, repeat in pieces(held // 16, MOST_FRACTALS):
@@ -191,7 +200,8 @@ class Forward:
         """Return the pixels from the one that the first window of a row has at a position."""
         p = self.task.patches
         line = row * p.stride[0] + position[0] * p.dilation[0]
-        return self.buffers["image"][line * tile.columns.padded + position[1] * p.dilation[1] :]
+        at = line * tile.columns.padded + position[1] * p.dilation[1]
+        return behind(self.buffers["image"], at)
 
     # The reduction.
 
@@ -223,16 +233,15 @@ class Forward:
             return
         for y in range(kh):
             for row in range(rows):
+                line = self._covered(tile, row, (y, 0))
                 for column in range(columns):
-                    self._along_kernel(
-                        out[row * columns + column :], self._covered(tile, row, (y, 0)), column
-                    )
+                    self._along_kernel(behind(out, row * columns + column), line, column)
             self.emit.barrier()
 
     def _along_kernel(self, dst: View, line: View, column: int) -> None:
         """Reduce one row of one window: a repeat for each of its pixels, all into one pixel."""
         p = self.task.patches
-        operands = {"dst": dst, "src0": dst, "src1": line[column * p.stride[1] :]}
+        operands = {"dst": dst, "src0": dst, "src1": behind(line, column * p.stride[1])}
         steps = {"dst": 0, "src0": 0, "src1": p.dilation[1]}
         self.emit.pixels(self.op, operands, steps, p.kernel[1])
 
@@ -253,10 +262,9 @@ class Forward:
                 self.emit.barrier()
         else:
             for line in used:
+                pixels = behind(image, line * width)
                 for column in range(columns):
-                    self._along_kernel(
-                        lines[line * columns + column :], image[line * width :], column
-                    )
+                    self._along_kernel(behind(lines, line * columns + column), pixels, column)
             self.emit.barrier()
         for y in range(p.kernel[0]):
             if p.stride[0] == 1:

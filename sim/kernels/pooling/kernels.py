@@ -167,7 +167,7 @@ def _kernel(
         full,
         f"{title}: {METHODS[method]}",
         ("images", "C1", "side", "window", "step"),
-        (2, 2, 13, 3, 2),
+        (2, 1, 11, 3, 2),
         partial(_make, name=full, **form),
         partial(_needs, **form),
     )

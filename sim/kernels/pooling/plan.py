@@ -115,12 +115,23 @@ def plan(task: Task, chip: Chip) -> Plan:
         return Plan(tiles(down, across), chunk, sizes)
 
     # Only kernels that hold values by position of the kernel can take fewer of them at a time.
-    fewest = 1 if _holds_positions(task) else positions
-    found = (
-        _largest(lambda rows: attempt(rows, lengths[1], positions), lengths[0])
-        or _largest(lambda columns: attempt(1, columns, positions), lengths[1])
-        or _largest(lambda chunk: attempt(1, 1, chunk), positions, fewest)
-    )
+    parts = [positions]
+    while _holds_positions(task) and parts[-1] > 1:
+        parts.append(-(-parts[-1] // 2))
+
+    def by_rows(chunk: int) -> Plan | None:
+        return _largest(lambda rows: attempt(rows, lengths[1], chunk), lengths[0])
+
+    def by_columns(chunk: int) -> Plan | None:
+        return _largest(lambda columns: attempt(1, columns, chunk), lengths[1])
+
+    # Small tiles cost the backward kernels more than small chunks, since a tile repeats the windows
+    # at its edges. The forward kernels with a mask make the layout of each chunk twice.
+    if task.backward:
+        tries = [(by_rows, chunk) for chunk in parts] + [(by_columns, chunk) for chunk in parts]
+    else:
+        tries = [(axis_of, chunk) for chunk in parts for axis_of in (by_rows, by_columns)]
+    found = next((made for kind, chunk in tries if (made := kind(chunk)) is not None), None)
     if found is None:
         raise ValueError(
             f"window of {task.method} pooling must fit the buffers of {chip.name}, not "
@@ -129,10 +140,10 @@ def plan(task: Task, chip: Chip) -> Plan:
     return found
 
 
-def _largest(attempt: Callable[[int], Plan | None], most: int, least: int = 1) -> Plan | None:
+def _largest(attempt: Callable[[int], Plan | None], most: int) -> Plan | None:
     """Return the plan of the largest number for which there is one, by bisection."""
-    best = attempt(least)
-    low, high = least, most if best else least
+    best = attempt(1)
+    low, high = 1, most if best else 1
     while low < high:
         middle = (low + high + 1) // 2
         made = attempt(middle)

@@ -380,6 +380,7 @@ def test_what_cannot_be_carried_out_is_said_as_it_is():
     core = program.core()
     u = core.allocate("UB", (128,), "fp16")
     core.vdup(u, 0.0)
+    core.pipe_barrier(V)
     core.vector_views("vmrgsort", {"dst": u, "src": u})
     findings = check(program)
     assert findings and {f.check for f in findings} == {"uninitialised"}

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tests.support.davinci_programs import random_accesses, random_lowered
 from vitruvian.sim.davinci import Program, Unit, load_chip
-from vitruvian.sim.davinci.checks import check as checks
 from vitruvian.sim.davinci.checks import compiled as checks_compiled
+from vitruvian.sim.davinci.checks import memory
 from vitruvian.sim.davinci.checks.check import check_lowered
 from vitruvian.sim.davinci.isa.instruction import Kind
 from vitruvian.sim.davinci.timing import compiling, engine
@@ -33,7 +33,7 @@ def form(request):
 def ordering_of(lowered):
     across = bool(lowered.lag.any())
     clocks = compiling.fitting(checks_compiled.clocks, len(lowered))
-    clock, place, order = clocks(
+    clock, place, order, _ = clocks(
         lowered.first, lowered.unit, lowered.kind, lowered.need_first, lowered.need, across
     )
     core = np.repeat(np.arange(len(lowered.begin)), np.diff(lowered.first))
@@ -105,7 +105,7 @@ def test_races_are_those_of_brute_force(seed, entries):
     program = Program(CHIP)
     program.tensor("x", (1000,), "int8")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(checks, "_ENTRIES", entries)
+        patch.setattr(memory, "_ENTRIES", entries)
         findings = [f for f in check_lowered(program, lowered, streams) if f.check == "race"]
     pairs = {f.instructions for f in findings}
     assert pairs <= expected, "no false alarm"

@@ -234,11 +234,16 @@ def test_max_pooling_and_its_gradient():
     core.vdup(zeros, 0.0)
     core.vdup(back, 0.0)
     for step in range(9):
+        core.pipe_barrier(Unit.V)
         core.vmax(top, top, columns[step])
+    core.pipe_barrier(Unit.V)
     for step in range(9):
         core.vcmpv(bits, columns[step], top, "eq", repeat=2)
+        core.pipe_barrier(Unit.V)
         core.vsel(mask, ones, zeros, bits=bits, repeat=2)
+        core.pipe_barrier(Unit.V)
         core.vmul(columns[step], mask, slope)
+        core.pipe_barrier(Unit.V)
         core.col2im(back, columns[step], p, kernel_position=divmod(step, 3))
     signal(core, Unit.V, Unit.MTE3)
     core.copy(y, top.reshape(16, 16))

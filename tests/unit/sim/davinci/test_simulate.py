@@ -55,6 +55,7 @@ def matmul(cores: int = 1, *, flags: bool = True, data: bool = True) -> tuple[Pr
         core.mmad(out, za, zb, m=rows, k=32, n=48, init="zero")
         sync(M, V)
         core.matrix_out(u, out, m=rows, n=48)
+        core.pipe_barrier(V)
         core.vrelu(u, u)
         sync(V, MTE3)
         core.copy(y[c], u.reshape(3, rows, 16))

@@ -39,7 +39,7 @@ SIZES = {
 @pytest.mark.parametrize("chip", [C310, C910])
 def test_every_kernel_is_right_and_without_a_finding(name, chip):
     instance = KERNELS[name].build(SIZES.get(name), chip=chip, cores=2, seed=5)
-    report = simulate(instance.program)
+    report = simulate(instance.program, strict=True)
     assert not report.findings
     count, wrong = instance.compare(report.outputs)
     assert count and not wrong

@@ -164,8 +164,10 @@ def test_a_bias_is_added_once():
     load_cbuf_to_ca(LA, L1(half, 0), 0, 2, 1, 0, 0, 0, inc);
     load_cbuf_to_cb(LB, L1(half, 4096), 0, 2, 1, 0, 0, 1, inc);
     GO(PIPE_MTE1, PIPE_M);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         mad(LC, LA + 256 * i, LB + 256 * i, table, 16, 16, 16, 0, 0, i == 0, 0);
+        pipe_barrier(PIPE_M);
+    }
     GO(PIPE_M, PIPE_FIX);
     copy_matrix_cc_to_gm(out, LC, 0, 16, 16, 16, 16, 0, NoQuant, 0, 0, 1);"""
     before = """

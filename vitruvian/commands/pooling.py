@@ -1,0 +1,99 @@
+"""The command ``pooling``: the pooling experiments of Rohwedder 2021 on the simulated chip."""
+
+import argparse
+import re
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from vitruvian.cli import write_json
+from vitruvian.commands.options import add_chip, add_json
+from vitruvian.files import output_path, write_whole
+
+__all__ = ["register"]
+
+_EPILOG = """\
+Examples:
+  vitruvian pooling
+  vitruvian pooling --out docs/results     # the plots, and the tables of docs/results/pooling.md
+"""
+
+
+def register(name: str, commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        name,
+        description="Time max pooling in four implementations at the sizes of InceptionV3 and for "
+        "three strides,\nand print the cycles beside the published speedups.",
+        epilog=_EPILOG,
+    )
+    add_chip(parser)
+    parser.add_argument(
+        "--out",
+        type=output_path(folder=True),
+        metavar="FOLDER",
+        help="Write the plots into this folder, and the tables into its pooling.md if it exists.",
+    )
+    add_json(parser, "the runs")
+    parser.set_defaults(run=_pooling, chip="ascend910")
+
+
+def _pooling(options: argparse.Namespace) -> int:
+    from vitruvian.sim.davinci import load_chip
+    from vitruvian.sim.kernels.pooling import pages, study
+    from vitruvian.table import open_console, print_table
+
+    chip = load_chip(options.chip)
+    started = time.monotonic()
+    runs, lines = list(study.inception(chip)), list(study.strides(chip))
+    tables = {
+        "inception": pages.inception_table(runs),
+        "strides": pages.stride_table(lines),
+        "counts": pages.counts_table(runs),
+    }
+    titles = {
+        "inception": f"Cycles of max pooling 3×3, stride 2, on {chip.name}",
+        "strides": "Cycles of max pooling 3×3 of 16 channels on one core",
+        "counts": "The busiest core at the largest input",
+    }
+    console = open_console(sys.stderr if options.json == "-" else sys.stdout, plain_width=150)
+    for key, (header, rows) in tables.items():
+        print_table(console, header, rows, title=titles[key], wrap=True)
+    print(f"{len(runs) + len(lines)} runs in {time.monotonic() - started:.0f} s", file=sys.stderr)
+    if options.out:
+        folder = Path(options.out)
+        write_whole(folder / "pooling_inception.svg", pages.inception_plot(runs))
+        write_whole(folder / "pooling_strides.svg", pages.stride_plot(lines))
+        page = folder / "pooling.md"
+        if page.exists():
+            texts = {key: pages.markdown(table) for key, table in tables.items()}
+            write_whole(page, _filled(page.read_text(encoding="utf-8"), texts))
+    if options.json:
+        write_json(
+            options.json,
+            {
+                "chip": chip.name,
+                "inception": [run.as_dict() for run in runs],
+                "strides": [run.as_dict() for run in lines],
+            },
+        )
+    return 0
+
+
+def _filled(page: str, tables: dict[str, str]) -> str:
+    """Return the page with each table between its marks replaced.
+
+    Parameters
+    ----------
+    page : str
+        The text, with marks like ``<!-- pooling: strides -->`` … ``<!-- /pooling -->``.
+    tables : dict of str to str
+        The tables by name.
+    """
+
+    def replaced(match: re.Match[str]) -> str:
+        return f"<!-- pooling: {match[1]} -->\n{tables[match[1]]}<!-- /pooling -->"
+
+    names = "|".join(tables)
+    return re.sub(rf"<!-- pooling: ({names}) -->\n.*?<!-- /pooling -->", replaced, page, flags=re.S)

@@ -174,6 +174,7 @@ def _normalise(core: Core, gx: View, gy: View, part: range, features: int) -> No
     count = stored = 0
     broadcast = {"dst": (1, 8), "src0": (1, 8), "src1": (1, 0)}
     for piece in part:
+        core.pipe_barrier(V)
         core.vdup(sums, 0.0)
         core.vdup(squares, 0.0)
         core.pipe_barrier(V)

@@ -4,12 +4,13 @@ They come from a report of the simulator (``counters_of``) or from a file (``pro
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 
 import numpy as np
 
-from vitruvian.sim.davinci.chip.model import ATTO, Chip
+from vitruvian.sim.davinci.chip.model import ATTO, Chip, Route
 from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Unit
 from vitruvian.sim.davinci.report.report import Report
 from vitruvian.sim.roofline.components import (
@@ -61,6 +62,8 @@ class Counters:
         Seconds that the operator took, without its launch.
     counts : sequence of Count
         The components that had work, in the order of the units; buses follow.
+    resolution_s : float
+        Seconds by which each time may differ from the exact one, because a file holds few digits.
     """
 
     name: str
@@ -68,6 +71,7 @@ class Counters:
     scope: str
     total_s: float
     counts: Sequence[Count]
+    resolution_s: float = 0.0
 
 
 def counters_of(
@@ -109,7 +113,10 @@ def counters_of(
     kind = report.streams[chosen[0]].kind
     total = report.times.total - int(report.lowered.begin.min())
     components = components_of(report.chip, kind, len(chosen))
-    work = _work(report.chip, [report.streams[c].instructions for c in chosen])
+    fast = fast_operations(report.chip)
+    counted = range(len(report.streams)) if buses else chosen
+    tallies = {c: _tally(report.chip, report.streams[c].instructions, fast) for c in counted}
+    work = _work(report.chip, (tallies[c] for c in chosen))
     counts = []
     for unit in Unit:
         if unit.name not in components:
@@ -118,7 +125,7 @@ def counters_of(
         if time or work[unit]:
             counts.append(Count(components[unit.name], dict(work[unit]), time / ATTO))
     if buses:
-        counts += _buses(report)
+        counts += _buses(report, tallies.values())
     scope = core if core != "busiest" else str(report.streams[chosen[0]])
     if core == "all":
         scope = f"{len(chosen)} of {kind}"
@@ -181,56 +188,77 @@ def _union(begin: np.ndarray, end: np.ndarray) -> int:
     return int(end[-1] - begin[0] - np.maximum(begin[1:] - end[:-1], 0).sum())
 
 
-def _work(
-    chip: Chip, programs: Sequence[Sequence[Instruction]]
-) -> Mapping[Unit, Mapping[str, float]]:
-    """Return the work of each unit by item, over some cores."""
-    fast, work = fast_operations(chip), defaultdict(lambda: defaultdict(float))
-    for instr, times in _counted(programs):
-        amount = instr.work
+#: The work of some instructions: for each unit, amounts by (path, operation) of a transfer, or by
+#: (item, "") of a computation.
+_Tally = list[dict[tuple[str, str], float]]
+
+
+def _tally(chip: Chip, program: Sequence[Instruction], fast: frozenset[str]) -> _Tally:
+    """Add up the work of a core's instructions.
+
+    The loop runs over millions of instructions, so it looks up no paths and hashes no enums.
+    """
+    found: _Tally = [defaultdict(float) for _ in Unit]
+    for instr, times in _counted(program):
+        unit, amount = instr.unit, instr.work
         if instr.path:
-            source, target = instr.path.split("->")
-            item = chip.route(source, target, instr.op).name
-            work[instr.unit][item] += times * amount.nbytes
-        elif instr.unit == Unit.S:
-            if instr.kind == Kind.NORMAL:
-                cycles = instr.fields.get("cycles") if instr.op == "scalar" else None
-                work[instr.unit][SCALAR] += times * (1 if cycles is None else cycles)
+            found[unit][instr.path, instr.op] += times * amount.nbytes
         elif amount.operations:
             item = amount.precision
             if instr.op in fast:
-                dtypes = {name: view.dtype for name, view in instr.operands.items()}
-                result = dtypes.get("dst", "")
-                first = next((dtypes[x] for x in ("src0", "src", "a") if x in dtypes), result)
-                item = lane_item(chip, instr.op, first, result, item)
-            work[instr.unit][item] += times * amount.operations
+                item = _fast_item(chip, instr)
+            found[unit][item, ""] += times * amount.operations
+        elif unit == Unit.S and instr.kind == Kind.NORMAL:
+            cycles = instr.fields.get("cycles") if instr.op == "scalar" else None
+            found[unit][SCALAR, ""] += times * (1 if cycles is None else cycles)
+    return found
+
+
+def _fast_item(chip: Chip, instr: Instruction) -> str:
+    """Return the item of an operation that the chip executes faster than others."""
+    dtypes = {name: view.dtype for name, view in instr.operands.items()}
+    result = dtypes.get("dst", "")
+    first = next((dtypes[x] for x in ("src0", "src", "a") if x in dtypes), result)
+    return lane_item(chip, instr.op, first, result, instr.work.precision)
+
+
+def _route(chip: Chip, path: str, operation: str) -> Route:
+    source, target = path.split("->")
+    return chip.route(source, target, operation)
+
+
+def _work(chip: Chip, tallies: Iterable[_Tally]) -> list[dict[str, float]]:
+    """Return the work of each unit by item, over some cores."""
+    work: list[dict[str, float]] = [defaultdict(float) for _ in Unit]
+    for tally in tallies:
+        for unit, amounts in zip(Unit, tally, strict=True):
+            for (name, operation), amount in amounts.items():
+                item = _route(chip, name, operation).name if operation else name
+                work[unit][item] += amount
     return work
 
 
-def _counted(programs: Sequence[Sequence[Instruction]]) -> Iterator[tuple[Instruction, int]]:
+def _counted(program: Sequence[Instruction]) -> Iterator[tuple[Instruction, int]]:
     """Yield instructions with the number of times that each occurs."""
-    for program in programs:
-        # A program that is given by indices into a table is counted without a loop over it.
-        table, numbers = getattr(program, "table", None), getattr(program, "numbers", None)
-        if table is not None and numbers is not None:
-            counts = np.bincount(numbers, minlength=len(table)).tolist()
-            yield from ((i, n) for i, n in zip(table, counts, strict=True) if n)
-        else:
-            yield from ((instr, 1) for instr in program)
+    # A program that is given by indices into a table is counted without a loop over it.
+    table, numbers = getattr(program, "table", None), getattr(program, "numbers", None)
+    if table is None or numbers is None:
+        return zip(program, repeat(1), strict=False)
+    counts = np.bincount(numbers, minlength=len(table)).tolist()
+    return ((instr, n) for instr, n in zip(table, counts, strict=True) if n)
 
 
-def _buses(report: Report) -> list[Count]:
-    """Return the counters of the buses that transfers of several units share."""
+def _buses(report: Report, tallies: Iterable[_Tally]) -> list[Count]:
+    """Return the counters of the bus that transfers of several units share."""
     lowered, times = report.lowered, report.times
     core_of = np.repeat(np.arange(len(report.streams)), np.diff(lowered.first))
     by_bus = defaultdict(lambda: defaultdict(float))
-    for program in report.streams:
-        for instr, count in _counted([program.instructions]):
-            if instr.path:
-                source, target = instr.path.split("->")
-                route = report.chip.route(source, target, instr.op)
-                if route.bus is not None:
-                    by_bus[route.bus][route.name] += count * instr.work.nbytes
+    for tally in tallies:
+        for amounts in tally:
+            for (name, operation), amount in amounts.items():
+                route = _route(report.chip, name, operation) if operation else None
+                if route is not None and route.bus is not None:
+                    by_bus[route.bus][route.name] += amount
     # The lowered arrays number the buses without their names, so one bus alone can be told apart.
     if len(by_bus) != 1 or any(report.chip.buses[name].per_core for name in by_bus):
         return []

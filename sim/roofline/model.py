@@ -16,7 +16,7 @@ from vitruvian.sim.roofline.counters import Count, Counters
 __all__ = ["Analysis", "Bound", "CounterError", "Point", "Row", "Thresholds", "analyse"]
 
 #: The share by which a counter may exceed its ceiling: files hold times with about seven digits,
-#: and the simulator rounds every period to an attosecond.
+#: and the simulator rounds every period to an attosecond. ``Counters.resolution_s`` allows more.
 ROUNDING = 1e-6
 
 
@@ -111,11 +111,12 @@ class Row:
 
     @property
     def largest_item(self) -> str:
-        """The precision or path whose work takes longest at its ceiling.
+        """The precision or path whose work takes longest at its ceiling; "" without work.
 
         Zhou et al. 2025 (§4.2) advise to look at the largest item first.
         """
-        return max(self.work, key=lambda item: self.work[item] / self.component.ceilings[item])
+        ceilings = self.component.ceilings
+        return max(self.work, key=lambda item: self.work[item] / ceilings[item], default="")
 
 
 @dataclass(frozen=True)
@@ -233,10 +234,12 @@ class Analysis:
                 f"{time} and has {self.bound.value}: {most}, and the highest {ratio} of "
                 f"{row.component.title} (threshold {_percent(limits[1])})."
             )
+        why = f"its efficiency is only {_percent(row.efficiency)}, mostly in {row.largest_item}"
+        if not row.total:
+            why = "the counters have no work of it"
         return (
             f"{time} and has {self.bound.value}: {most}, although {row.component.title} has "
-            f"{ratio} (threshold {_percent(limits[1])}); its efficiency is only "
-            f"{_percent(row.efficiency)}, mostly in {row.largest_item}."
+            f"{ratio} (threshold {_percent(limits[1])}); {why}."
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -314,12 +317,13 @@ def _row(counters: Counters, count: Count) -> Row:
         total += work / 2 if moved else work
     if not 0 <= count.active_s < float("inf"):
         raise CounterError(f"{name}: active time must be 0 s or more, not {count.active_s!r}")
-    if count.active_s > counters.total_s * (1 + ROUNDING):
+    slack = counters.resolution_s
+    if count.active_s > counters.total_s * (1 + ROUNDING) + 2 * slack:
         raise CounterError(
             f"{name}: active time must be at most the total of {counters.total_s * 1e6:.6g} µs, "
             f"not {count.active_s * 1e6:.6g} µs"
         )
-    if ideal_s > count.active_s * (1 + ROUNDING):
+    if ideal_s > count.active_s * (1 + ROUNDING) + slack:
         raise CounterError(
             f"{name}: work must be within the ceilings, which need {ideal_s * 1e6:.6g} µs for "
             f"{_amounts(count)}, but the component was active for {count.active_s * 1e6:.6g} µs"

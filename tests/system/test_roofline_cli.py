@@ -68,6 +68,23 @@ def test_a_file_of_counters(tmp_path, capsys):
     assert "2 operators: insufficient parallelism 100.00 %" in out.err
 
 
+def test_a_folder_of_msprof_op(tmp_path, capsys):
+    files = {
+        "PipeUtilization.csv": ("aic_time(us),aic_mte2_time(us)", ("100.0,70.0", "100.0,80.0")),
+        "ArithmeticUtilization.csv": ("aic_cube_fops,aic_vec_fops", ("0,0", "0,0")),
+        "Memory.csv": ("GM_to_UB_datas(KB)", ("1000", "1100")),
+    }
+    for name, (columns, rows) in files.items():
+        lines = [f"block_id,{columns}", *(f"{core},{row}" for core, row in enumerate(rows))]
+        (tmp_path / name).write_text("\n".join(lines))
+    assert main(["roofline", "--csv", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    assert "(block 1) takes 100.000 µs and has inefficient MTE" in printed
+    (tmp_path / "Memory.csv").unlink()
+    assert main(["roofline", "--csv", str(tmp_path)]) == 2
+    assert "Memory.csv: counters must be a CSV file" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitruvian.cli import write_json
@@ -73,8 +74,8 @@ def register(name: str, commands: Any) -> None:
     parser.add_argument(
         "--csv",
         metavar="FILE",
-        help="Read counters from this file instead of simulating; docs/units/roofline.md "
-        "describes its columns.",
+        help="Read counters from this file, or from the files of msprof op in this folder, instead "
+        "of simulating; docs/units/roofline.md describes the columns.",
     )
     parser.add_argument(
         "--naive",
@@ -124,12 +125,18 @@ def _run(options: argparse.Namespace) -> int:
 def _file(options: argparse.Namespace, chip: "Chip") -> int:
     """Analyse the counters of a file: one operator in full, several as a table."""
     from vitruvian.sim.roofline import analyse
+    from vitruvian.sim.roofline.msprof import read_msprof
     from vitruvian.sim.roofline.profile import read_profile
 
     for name in ("step", "size", "cores"):
         if getattr(options, name) is not None:
             raise UserError(f"--csv must come without --{name}")
-    analyses = [analyse(counters) for counters in read_profile(options.csv, chip)]
+    if Path(options.csv).is_dir():
+        analyses = [analyse(counters) for counters in read_msprof(options.csv, chip)]
+        # The core whose busiest component works longest stands for the operator.
+        analyses = [max(analyses, key=lambda a: a.longest.active_s)]
+    else:
+        analyses = [analyse(counters) for counters in read_profile(options.csv, chip)]
     if len(analyses) == 1:
         return _show(options, analyses[0])
     if options.out:

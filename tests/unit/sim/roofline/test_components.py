@@ -231,7 +231,7 @@ def test_a_lower_ceiling_than_the_chip_has_is_noticed():
 
 
 def test_a_million_events_take_less_than_five_seconds():
-    from time import perf_counter
+    from time import process_time
 
     from vitruvian.sim.davinci.report.report import Report
     from vitruvian.sim.davinci.timing.engine import run
@@ -249,7 +249,7 @@ def test_a_million_events_take_less_than_five_seconds():
     results = []
     for given in (streams, lists):
         report = Report("a million", chip, lowered, given, times)
-        begin = perf_counter()
+        begin = process_time()  # other work on the machine does not count
         results.append(analyse(counters_of(report, "all")).as_dict())
-        assert perf_counter() - begin < 5
+        assert process_time() - begin < 5
     assert results[0] == results[1]

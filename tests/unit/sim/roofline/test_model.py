@@ -104,6 +104,15 @@ def test_a_bus_may_bound_but_its_time_ratio_does_not_count():
     assert not any(p.transfer.component.name == "bus b" for p in found.points)
 
 
+def test_a_component_may_have_a_time_but_no_work():
+    """Profilers have no counter for scalar operations."""
+    scalar = Component("S", COMPUTE, {"scalar": 1.0})
+    found = analyse(counters(1.0, (scalar, {}, 0.9), (LOAD, {"GM->UB": 0.1}, 0.1)))
+    assert found.bound == Bound.INEFFICIENT_COMPUTE and found.cause.component is scalar
+    assert found.verdict().endswith("the counters have no work of it.")
+    assert found.cause.largest_item == ""
+
+
 def test_thresholds_are_inclusive_and_depend_on_the_cube():
     vector = counters(1.0, (STORE, {"UB->GM": 1.3}, 0.7))  # utilisation 0.65
     assert analyse(vector).bound == Bound.MTE

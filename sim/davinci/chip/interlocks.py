@@ -1,20 +1,19 @@
 """The key ``interlocks`` of a kind of core in a chip file."""
 
-from typing import Any
-
+from vitruvian.sim.davinci.chip.table import Table
 from vitruvian.sim.davinci.isa.instruction import Unit
 
 __all__ = ["read_interlocks"]
 
 
-def read_interlocks(table: Any, units: tuple[Unit, ...]) -> tuple[Unit, ...]:
+def read_interlocks(table: Table, units: tuple[Unit, ...]) -> tuple[Unit, ...]:
     """Return the units whose queue interlocks dependent instructions; by default there is none.
 
     An empty list is a statement, too, so it has a source of its own.
 
     Parameters
     ----------
-    table : chip.file._Table
+    table : Table
         The table of the kind of core.
     units : tuple of Unit
         The units of the core.

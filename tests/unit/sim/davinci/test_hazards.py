@@ -1,4 +1,4 @@
-"""Hazards within a queue, flags left set, overlapping operands, and atomic updates of cores.
+"""Hazards within a queue, flags left set, and overlapping operands.
 
 Small programs that lack something and their repaired twins, an oracle for the order that a device
 guarantees, and mutants of the checks.
@@ -413,68 +413,6 @@ def test_a_move_or_a_reduction_onto_its_own_source():
         core.pipe_barrier(V)
         build(core, u)
         assert [f.check for f in check(core.program)] == ["overlap"] * expected
-
-
-# Atomic updates of several cores.
-
-
-def updates(dtype="fp32", operations=("add", "add"), cores=2, plain=(), barrier=True):
-    """Let cores combine rows with the same bytes of global memory, some of them by plain stores."""
-    program = Program(C310 if cores <= 2 else load_chip("ascend910"))
-    y = program.tensor("y", (64,), dtype)
-    for c in range(cores):
-        core = program.core(c)
-        u = core.allocate("UB", (64,), dtype)
-        core.vdup(u, 1)
-        sync(core, V, MTE3)
-        for _ in range(2):
-            name = operations[c % len(operations)]
-            core.copy(y, u, atomic="" if c in plain else dtype, atomic_operation=name)
-            if barrier:
-                core.pipe_barrier(MTE3)
-    return program
-
-
-def test_atomic_sums_of_floats_have_no_order(form):
-    (finding,) = check(updates())
-    assert finding.check == "nondeterministic"
-    assert re.search(
-        r"^nondeterministic: copy.* on MTE3 of aicore 0 updates and copy.* of aicore 1 updates "
-        r"GM\[0:256\]; nothing orders them, and sums of fp32 depend on their order$",
-        finding.message,
-    )
-    assert [f.check for f in check(updates("fp16", cores=32))] == ["nondeterministic"], "said once"
-    (finding,) = check(updates(cores=1, barrier=False))
-    assert finding.check == "nondeterministic", "nor within a queue"
-
-
-@pytest.mark.parametrize("arguments", [{"dtype": "int32"}, {"operations": ("max",) * 2}])
-def test_the_order_of_other_updates_does_not_matter(form, arguments):
-    assert not check(updates(**arguments))
-    assert not check(updates(cores=32, barrier=False, **arguments))
-
-
-@pytest.mark.parametrize("dtype", ["fp32", "int32"])
-def test_an_update_races_with_a_plain_access_and_with_another_operation(form, dtype):
-    for plain in ((0,), (1,)):
-        assert {f.check for f in check(updates(dtype, plain=plain))} == {"race"}
-    assert {f.check for f in check(updates(dtype, ("add", "max")))} == {"race"}
-
-
-def test_a_plain_store_behind_an_update_still_races(form):
-    """The first core stores zeros and then adds; the second only adds."""
-    program = Program(C310)
-    y = program.tensor("y", (64,), "int32")
-    for c in range(2):
-        core = program.core(c)
-        u = core.allocate("UB", (64,), "int32")
-        core.vdup(u, 0)
-        sync(core, V, MTE3)
-        if c == 0:
-            core.copy(y, u)
-            core.pipe_barrier(MTE3)
-        core.copy(y, u, atomic="int32")
-    assert [f.check for f in check(program)] == ["race"]
 
 
 # Mutants of the checks: each must be noticed by the programs above.

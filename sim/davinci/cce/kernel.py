@@ -76,7 +76,7 @@ class Kernel:
         limit: int = LIMIT,
         registers: Mapping[str, int] | None = None,
     ) -> int:
-        """Run the kernel on one core.
+        """Run one block of the kernel.
 
         Parameters
         ----------
@@ -85,7 +85,7 @@ class Kernel:
         arguments : sequence or mapping of numbers
             The arguments by position or by name; a pointer is an address in global memory.
         block_idx, block_num : int
-            The number of this core, from 0, and the number of cores.
+            The number of this block, from 0, and the number of blocks.
         limit : int
             The most steps (calls, intrinsics, prints and loop iterations) that the kernel may take.
         registers : mapping of str to int, optional

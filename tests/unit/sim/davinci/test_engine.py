@@ -44,7 +44,7 @@ def test_compiled_is_reference(seed, deadlock, large, blocks, cores):
     assert not differences(lowered, block=block), (seed, deadlock, large, blocks, cores)
 
 
-@settings(max_examples=400)
+@settings(max_examples=250)
 @given(seeds, st.booleans(), st.booleans(), st.booleans(), st.integers(2, 9), st.integers(1, 4))
 def test_compiled_is_reference_in_rounds(seed, deadlock, large, blocks, cores, places):
     """More blocks than places, with flags between blocks that may never run at once."""

@@ -144,14 +144,17 @@ def test_a_deadlock_is_an_error():
         simulate(program)
 
 
-def test_the_example_of_the_documentation(root, capsys):
+def test_the_examples_of_the_documentation(root, capsys):
     text = (root / "docs" / "units" / "davinci.md").read_text()
-    (code,) = re.findall(r"```python\n(.*?)```", text, re.S)
+    code, rounds = re.findall(r"```python\n(.*?)```", text, re.S)
     names: dict = {}
     exec(compile(code, "davinci.md", "exec"), names)
     assert capsys.readouterr().out.startswith("relu on ascend310: ")
     assert not names["report"].findings
     assert (names["report"].outputs["y"] == 1).all()
+    exec(compile(rounds, "davinci.md", "exec"), {})
+    (shown,) = re.findall('"… (.*)"', rounds)
+    assert shown in capsys.readouterr().out
 
 
 def test_the_first_run_says_that_it_compiles(tmp_path):

@@ -111,6 +111,6 @@ def _add(image: np.ndarray, rows: slice, columns: slice, part: np.ndarray) -> No
 def _divisors(pooling: Pooling) -> np.ndarray:
     """Return the divisors (Oh, Ow, 1), or one number, in FP16."""
     if pooling.divisors is None:
-        return np.float16(pooling.divisor)
+        return np.asarray(pooling.divisor, np.float16)
     p = pooling.patches
     return np.asarray(pooling.divisors).reshape(p.rows, p.columns, 1).astype(np.float16)

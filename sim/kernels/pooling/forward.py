@@ -241,8 +241,9 @@ class Forward:
     def _along_kernel(self, dst: View, line: View, column: int) -> None:
         """Reduce one row of one window: a repeat for each of its pixels, all into one pixel."""
         p = self.task.patches
-        operands = {"dst": dst, "src0": dst, "src1": behind(line, column * p.stride[1])}
-        steps = {"dst": 0, "src0": 0, "src1": p.dilation[1]}
+        # The manual allows src1, and not src0, to be the sum of the repeats in dst.
+        operands = {"dst": dst, "src0": behind(line, column * p.stride[1]), "src1": dst}
+        steps = {"dst": 0, "src0": p.dilation[1], "src1": 0}
         self.emit.pixels(self.op, operands, steps, p.kernel[1])
 
     def _reduce_by_axis(self, tile: Tile, out: View) -> None:

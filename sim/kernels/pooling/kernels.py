@@ -1,6 +1,7 @@
 """The pooling kernels by name, for the command line, and the cost of simulating them."""
 
 from functools import partial
+from typing import TypedDict, Unpack
 
 import numpy as np
 
@@ -18,6 +19,15 @@ __all__ = ["KERNELS", "instructions"]
 
 #: More windows or instructions than any kernel may have: such a size is not planned at all.
 _TOO_MANY = 1 << 28
+
+
+class _Form(TypedDict):
+    """The options of a ``Pooling`` that its name stands for."""
+
+    reduction: str
+    method: str
+    backward: bool
+    argmax: bool
 
 
 def operands(pooling: Pooling, seed: int) -> dict[str, np.ndarray]:
@@ -42,14 +52,12 @@ def operands(pooling: Pooling, seed: int) -> dict[str, np.ndarray]:
     return data
 
 
-def _pooling(
-    size: tuple[int, ...], reduction: str, method: str, backward: bool, argmax: bool
-) -> Pooling:
+def _pooling(size: tuple[int, ...], **form: Unpack[_Form]) -> Pooling:
     images, groups, side, window, step = size
     if window > side:
         raise ValueError(f"window of pooling must be within the {side} pixels, not {window}")
     patches = Patches(height=side, width=side, kernel=(window, window), stride=(step, step))
-    return Pooling(patches, images, groups, reduction, method, backward=backward, argmax=argmax)
+    return Pooling(patches, images, groups, **form)
 
 
 def _make(
@@ -59,9 +67,9 @@ def _make(
     seed: int | None,
     *,
     name: str,
-    **form: bool | str,
+    **form: Unpack[_Form],
 ) -> KernelInstance:
-    pooling = _pooling(size, **form)  # type: ignore[arg-type]
+    pooling = _pooling(size, **form)
     data = None if seed is None else operands(pooling, seed)
     shown = f"{name} {'×'.join(map(str, size))}"
     program = build(pooling, chip, cores=cores, data=data, name=shown)
@@ -74,7 +82,7 @@ def _make(
     return KernelInstance(program, results)
 
 
-def _needs(size: tuple[int, ...], chip: Chip, cores: int | None, **form: bool | str) -> Needs:
+def _needs(size: tuple[int, ...], chip: Chip, cores: int | None, **form: Unpack[_Form]) -> Needs:
     images, groups, side, window, step = size
     # ``_make`` refuses this size; no cost is reported for it.
     if window > side:
@@ -84,7 +92,7 @@ def _needs(size: tuple[int, ...], chip: Chip, cores: int | None, **form: bool | 
     nbytes = 3 * 32 * images * groups * (side**2 + windows + masks)
     if nbytes > _TOO_MANY * 32:
         return Needs(images * groups * windows // MOST_REPEAT, nbytes)
-    pooling = _pooling(size, **form)  # type: ignore[arg-type]
+    pooling = _pooling(size, **form)
     count = chip.kind().count if cores is None else cores
     blocks = images * groups
     return Needs(blocks * instructions(pooling, chip) + 5 * min(count, blocks), nbytes)
@@ -158,14 +166,11 @@ def _backward(pooling: Pooling, tile: Tile, chunks: int) -> int:
     return products + merge + loads + 8 * chunks
 
 
-def _kernel(
-    name: str, title: str, method: str, reduction: str, backward: bool, argmax: bool
-) -> Kernel:
-    form = {"method": method, "reduction": reduction, "backward": backward, "argmax": argmax}
-    full = f"{name}-{method}"
+def _kernel(name: str, title: str, form: _Form) -> Kernel:
+    full = f"{name}-{form['method']}"
     return Kernel(
         full,
-        f"{title}: {METHODS[method]}",
+        f"{title}: {METHODS[form['method']]}",
         ("images", "C1", "side", "window", "step"),
         (2, 1, 11, 3, 2),
         partial(_make, name=full, **form),
@@ -173,6 +178,7 @@ def _kernel(
     )
 
 
+#: Name, title, reduction, backward and argmax of the kernels.
 _FORMS = (
     ("maxpool", "max pooling", "max", False, False),
     ("maxpool-argmax", "max pooling with mask", "max", False, True),
@@ -182,5 +188,11 @@ _FORMS = (
 )
 
 KERNELS = tuple(
-    _kernel(name, title, method, *form) for name, title, *form in _FORMS for method in METHODS
+    _kernel(
+        name,
+        title,
+        {"reduction": reduction, "method": method, "backward": backward, "argmax": argmax},
+    )
+    for name, title, reduction, backward, argmax in _FORMS
+    for method in METHODS
 )

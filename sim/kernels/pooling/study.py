@@ -18,10 +18,10 @@ from vitruvian.sim.kernels.pooling.plan import METHODS
 __all__ = ["FIGURES", "PUBLISHED", "Run", "inception", "largest_side", "strides", "timed"]
 
 #: The parts of Fig. 5.2: the form of the kernel.
-FIGURES: dict[str, dict[str, bool]] = {
-    "forward": {},
-    "forward with mask": {"argmax": True},
-    "backward": {"backward": True},
+FIGURES = {
+    "forward": {"argmax": False, "backward": False},
+    "forward with mask": {"argmax": True, "backward": False},
+    "backward": {"argmax": False, "backward": True},
 }
 
 #: Published speedups of Im2Col and Col2Im over direct pooling at the largest input of Fig. 5.2.
@@ -84,7 +84,8 @@ def inception(chip: Chip) -> Iterator[Run]:
     for figure, form in FIGURES.items():
         for layer in MEASURED:
             for method in METHODS:
-                pooling = Pooling(layer.patches(), 1, layer.groups, "max", method, **form)
+                backward, argmax = form["backward"], form["argmax"]
+                pooling = Pooling(layer.patches(), 1, layer.groups, "max", method, backward, argmax)
                 yield _run(figure, pooling, chip)
 
 

@@ -16,7 +16,9 @@ __all__ = ["register"]
 _EPILOG = """\
 Examples:
   vitruvian pooling
-  vitruvian pooling --out docs/results     # the plots, and the tables of docs/results/pooling.md
+  vitruvian pooling --out docs/results
+
+The second one writes the plots and the tables of docs/results/pooling.md anew.
 """
 
 

@@ -62,7 +62,7 @@ def static_period(chip: Chip, instr: Instruction) -> Fraction:
     if instr.path:
         source, target = instr.path.split("->")
         route = chip.route(source, target, instr.op)
-        return work.nbytes / route.rate.bytes_per_s + route.init_s
+        return route.rate.latency_s + work.nbytes / route.rate.bytes_per_s + route.init_s
     if instr.unit == Unit.M:
         assert chip.cube is not None
         return work.repeats * chip.cube.step_s + chip.cube.init_s

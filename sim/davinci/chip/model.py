@@ -209,6 +209,10 @@ class Lane:
     init_s: Fraction
     drain_s: Fraction = Fraction(0)
 
+    def delayed(self, latency_s: Fraction) -> "Lane":
+        """Return the same lane with so many more seconds of initialisation."""
+        return replace(self, init_s=self.init_s + latency_s)
+
 
 @dataclass(frozen=True)
 class Cube:
@@ -248,10 +252,6 @@ class Cube:
         """
         one_of("mmad dtype", dtype, self.depths)
         return -(-m // self.m) * -(-n // self.n) * -(-k // self.depths[dtype])
-
-    def delayed(self, latency_s: Fraction) -> "Lane":
-        """Return the same lane with so many more seconds of initialisation."""
-        return replace(self, init_s=self.init_s + latency_s)
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ def static_period(chip: Chip, instr: Instruction) -> Fraction:
         route = chip.route(source, target, instr.op)
         if route.issue_s is not None:
             return sum(route.seconds(work.nbytes, work.repeats)[:2], Fraction(0))
-        return work.nbytes / route.rate.bytes_per_s + route.init_s
+        return route.rate.latency_s + work.nbytes / route.rate.bytes_per_s + route.init_s
     if instr.unit == Unit.M:
         assert chip.cube is not None
         return work.repeats * chip.cube.step_s + chip.cube.init_s

@@ -165,7 +165,7 @@ class VectorUnit(wiring.Component):
             Signal(control_layout(), name=f"control{k}", reset_less=True) for k in range(STAGES - 1)
         ]
         entering = Signal(control_layout(), name="control_entering")
-        first = Signal(pipeline[0].shape(), name="beat_entering")
+        first = Signal(_beat_layout(len(mask)), name="beat_entering")
         levels = self.config.levels(Format.FP16)
         enabled = mask
         if "reduce" in self.config.groups:

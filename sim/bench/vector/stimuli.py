@@ -108,9 +108,7 @@ def make_commands(
     return commands
 
 
-def _paired(
-    rng: np.random.Generator, format: Format, x: np.ndarray, y: np.ndarray
-) -> np.ndarray:
+def _paired(rng: np.random.Generator, format: Format, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return operands b, some of which equal a, or a with the other sign; some a become zeros."""
     sign = x.dtype.type(FORMATS[_NAMES[format]].sign_mask)
     flip = sign * rng.integers(0, 2, len(x)).astype(x.dtype)

@@ -68,7 +68,8 @@ def test_an_unknown_package_is_refused(tmp_path):
     (tmp_path / "x.md").write_text("<!-- ports: hdl.tea -->\n<!-- /ports -->\n")
     with pytest.raises(
         UserError,
-        match=r"package must be one of hdl\.fp, hdl\.cube, hdl\.m3xu, hdl\.simd2, hdl\.vector, not 'hdl.tea'",
+        match=r"package must be one of hdl\.fp, hdl\.cube, hdl\.m3xu, hdl\.simd2, hdl\.vector, "
+        r"not 'hdl.tea'",
     ):
         docs.update(tmp_path)
 

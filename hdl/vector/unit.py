@@ -114,7 +114,7 @@ class VectorUnit(wiring.Component):
         m.d.comb += [
             sequencer.valid.eq(self.command.valid),
             self.command.ready.eq(sequencer.ready),
-            sequencer.repeat.eq(command.repeat),
+            sequencer.repeats.eq(command.repeat),
             sequencer.available.eq(
                 (self.a.valid | ~decoded.reads_a) & (self.b.valid | ~decoded.reads_b) & ~waits
             ),
@@ -175,7 +175,7 @@ class VectorUnit(wiring.Component):
             enabled = Mux(partial, elements, mask)
         m.d.comb += [
             entering.eq(decoded.control),
-            first.emits.eq(sequencer.final & decoded.emits),
+            first.emits.eq(sequencer.closes & decoded.emits),
             first.to_bits.eq(~decoded.emits),
             Value.cast(first.form).eq(decoded.form),
             first.wide.eq(decoded.control.wide),

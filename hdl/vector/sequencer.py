@@ -24,7 +24,7 @@ class Sequencer(wiring.Component):
     -------
     valid, ready : In(1), Out(1)
         Hand-shake of the command.
-    repeat : In(8)
+    repeats : In(8)
         Number of blocks of the command.
     available : In(1)
         The operands of a repeat are on the streams, and no earlier repeat has to end first.
@@ -44,14 +44,14 @@ class Sequencer(wiring.Component):
         The beat looks for a lane.
     level : Out(4)
         Number of levels up to and with this beat.
-    final : Out(1)
+    closes : Out(1)
         The beat is the last one of its repeat.
     """
 
     if TYPE_CHECKING:
         valid: Signal
         ready: Signal
-        repeat: Signal
+        repeats: Signal
         available: Signal
         advance: Signal
         reduces: Signal
@@ -62,14 +62,14 @@ class Sequencer(wiring.Component):
         again: Signal
         match: Signal
         level: Signal
-        final: Signal
+        closes: Signal
 
     def __init__(self) -> None:
         super().__init__(
             {
                 "valid": In(1),
                 "ready": Out(1),
-                "repeat": In(REPEAT_BITS),
+                "repeats": In(REPEAT_BITS),
                 "available": In(1),
                 "advance": In(1),
                 "reduces": In(1),
@@ -80,7 +80,7 @@ class Sequencer(wiring.Component):
                 "again": Out(1),
                 "match": Out(1),
                 "level": Out(LEVEL_BITS),
-                "final": Out(1),
+                "closes": Out(1),
             }
         )
 
@@ -92,19 +92,21 @@ class Sequencer(wiring.Component):
         nothing = Signal(name="no_repeats")
         last = Signal(name="last_repeat")
         m.d.comb += [
-            nothing.eq(self.repeat == 0),
-            last.eq(done + 1 == self.repeat),
+            nothing.eq(self.repeats == 0),
+            last.eq(done + 1 == self.repeats),
             self.issue.eq(
                 self.valid & ~nothing & self.advance & Mux(reducing, self.back, self.available)
             ),
             self.match.eq(reducing & (before == self.levels)),
             self.again.eq(reducing & ~self.match),
             self.level.eq(Mux(reducing, before, 0) + 1),
-            self.final.eq(~self.reduces | Mux(self.indexed, self.match, self.level == self.levels)),
-            self.ready.eq(nothing | (self.issue & self.final & last)),
+            self.closes.eq(
+                ~self.reduces | Mux(self.indexed, self.match, self.level == self.levels)
+            ),
+            self.ready.eq(nothing | (self.issue & self.closes & last)),
         ]
         with m.If(self.issue):
-            m.d.sync += [reducing.eq(~self.final), before.eq(self.level)]
-            with m.If(self.final):
+            m.d.sync += [reducing.eq(~self.closes), before.eq(self.level)]
+            with m.If(self.closes):
                 m.d.sync += done.eq(Mux(last, 0, done + 1))
         return m

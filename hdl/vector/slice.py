@@ -99,7 +99,7 @@ class Slice(wiring.Component):
         if self._has("multiply"):
             results[Source.MULTIPLY] = self._build_multiply(m, a, b)
         if self._has("convert"):
-            results[Source.CONVERT] = build_convert(m, stages, a, self.control)
+            results[Source.CONVERT] = build_convert(m, stages, a, list(self.control))
         if self._has("functions"):
             results[Source.FUNCTION] = self._build_functions(m, a)
         result: Value = Const(0, 32)

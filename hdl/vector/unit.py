@@ -114,7 +114,7 @@ class VectorUnit(wiring.Component):
         m.d.comb += [
             sequencer.valid.eq(self.command.valid),
             self.command.ready.eq(sequencer.ready),
-            sequencer.repeat.eq(command.repeat),
+            sequencer.repeats.eq(command.repeat),
             sequencer.available.eq(
                 (self.a.valid | ~decoded.reads_a) & (self.b.valid | ~decoded.reads_b) & ~waits
             ),
@@ -165,7 +165,7 @@ class VectorUnit(wiring.Component):
             Signal(control_layout(), name=f"control{k}", reset_less=True) for k in range(STAGES - 1)
         ]
         entering = Signal(control_layout(), name="control_entering")
-        first = Signal(pipeline[0].shape(), name="beat_entering")
+        first = Signal(_beat_layout(len(mask)), name="beat_entering")
         levels = self.config.levels(Format.FP16)
         enabled = mask
         if "reduce" in self.config.groups:
@@ -175,7 +175,7 @@ class VectorUnit(wiring.Component):
             enabled = Mux(partial, elements, mask)
         m.d.comb += [
             entering.eq(decoded.control),
-            first.emits.eq(sequencer.final & decoded.emits),
+            first.emits.eq(sequencer.closes & decoded.emits),
             first.to_bits.eq(~decoded.emits),
             Value.cast(first.form).eq(decoded.form),
             first.wide.eq(decoded.control.wide),

@@ -153,15 +153,17 @@ class Machine:
             rounding = _ROUNDINGS[c.rounding] if "int" in target else "r"
             return self._packed(vector.convert(a, _NAMES[c.format], target, rounding), mask)
         result = _BINARY[op](a, b) if op in _BINARY else _UNARY[op](a)
-        return self._packed(result, mask)
+        return self._packed(np.asarray(result), mask)
 
     def _reduction(self, op: Operation, a: np.ndarray, mask: np.ndarray) -> Write:
         if op is Operation.SUM_PAIR:
-            return self._packed(vector.pair_sums(a, mask), mask.reshape(-1, 2).any(axis=1))
+            return self._packed(
+                vector.pair_sums(a, mask), np.asarray(mask.reshape(-1, 2).any(axis=1))
+            )
         extreme = vector.largest if op in _LARGEST else vector.smallest
         per = min(BLOCK_BYTES // a.itemsize, len(a)) if op in _BLOCKS else len(a)
         groups, masks = a.reshape(-1, per), mask.reshape(-1, per)
-        there = masks.any(axis=1)
+        there = np.asarray(masks.any(axis=1))
         if op in _SUMS:
             return self._packed(vector.sum_tree(groups, masks), there)
         values, lanes = extreme(groups, masks)

@@ -20,7 +20,8 @@ def patterns(rng, name, count):
     if name == "fp16":
         return rng.integers(0, 1 << 16, count, dtype=np.uint16)
     codes = rng.integers(0, 1 << 32, count, dtype=np.uint32)
-    special = np.array([0, 1 << 31, 0x7F800000, 0xFF800000, 0x7FC12345, 1, 0x80000001], np.uint32)
+    special = [0, 1 << 31, 0x7F800000, 0xFF800000, 0x7FC12345, 0x7F812345, 1, 0x80000001]
+    special = np.array(special, np.uint32)
     codes[:: max(count // 50, 1)] = rng.choice(special, len(codes[:: max(count // 50, 1)]))
     return codes
 

@@ -55,14 +55,14 @@ def test_a_case_with_the_name_of_a_kernel_needs_a_step(capsys):
 def test_a_file_of_counters(tmp_path, capsys):
     path = tmp_path / "op.csv"
     path.write_text(GOOD)
-    assert main(["roofline", "--csv", str(path)]) == 0
+    assert main(["roofline", "--counters", str(path)]) == 0
     assert "op on ascend310 (one core) takes 40.000 µs and has insufficient par" in (
         capsys.readouterr().out
     )
     lines = GOOD.splitlines()
     both = [f"operator,{lines[0]}", *(f"{op},{x}" for op in "ab" for x in lines[1:])]
     path.write_text("\n".join(both))
-    assert main(["roofline", "--csv", str(path), "--json", "-"]) == 0
+    assert main(["roofline", "--counters", str(path), "--json", "-"]) == 0
     out = capsys.readouterr()
     assert len(json.loads(out.out)) == 2
     assert "2 operators: insufficient parallelism 100.00 %" in out.err
@@ -77,11 +77,11 @@ def test_a_folder_of_msprof_op(tmp_path, capsys):
     for name, (columns, rows) in files.items():
         lines = [f"block_id,{columns}", *(f"{core},{row}" for core, row in enumerate(rows))]
         (tmp_path / name).write_text("\n".join(lines))
-    assert main(["roofline", "--csv", str(tmp_path)]) == 0
+    assert main(["roofline", "--counters", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
     assert "(block 1) takes 100.000 µs and has inefficient MTE" in printed
     (tmp_path / "Memory.csv").unlink()
-    assert main(["roofline", "--csv", str(tmp_path)]) == 2
+    assert main(["roofline", "--counters", str(tmp_path)]) == 2
     assert "Memory.csv: counters must be a CSV file" in capsys.readouterr().err
 
 
@@ -100,7 +100,7 @@ def test_a_folder_of_msprof_op(tmp_path, capsys):
 def test_a_wrong_file_is_one_line_and_exit_code_2(tmp_path, capsys, text, message):
     (tmp_path / "op.csv").write_text(text)
     plot = tmp_path / "a.svg"
-    assert main(["roofline", "--csv", str(tmp_path / "op.csv"), "--out", str(plot)]) == 2
+    assert main(["roofline", "--counters", str(tmp_path / "op.csv"), "--out", str(plot)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert message in line and not plot.exists()
 
@@ -108,8 +108,8 @@ def test_a_wrong_file_is_one_line_and_exit_code_2(tmp_path, capsys, text, messag
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("roofline", "roofline must have a TARGET or --csv FILE, and not both"),
-        ("roofline matmul --csv x.csv", "and not both"),
+        ("roofline", "roofline must have a TARGET or --counters FILE, and not both"),
+        ("roofline matmul --counters x.csv", "and not both"),
         ("roofline matmull", "TARGET must be one of add_relu, "),
         ("roofline softmax --step 1", "--step must be for one of add_relu"),
         ("roofline add_relu --step 9", "step of add_relu must be 0 … 2 or one of baseline"),
@@ -119,7 +119,7 @@ def test_a_wrong_file_is_one_line_and_exit_code_2(tmp_path, capsys, text, messag
         ("roofline add_relu --size 3x3", "size of add_relu must be elements"),
         ("roofline matmul --core x", "core must be busiest, all or one of aicore 0, aicore 1"),
         ("roofline matmul --chip x", "chip must be one of ascend310"),
-        ("roofline --csv none.csv --step 1", "--csv must come without --step"),
+        ("roofline --counters none.csv --step 1", "--counters must come without --step"),
         ("network vgg", "NETWORK must be one of mobilenet_v3, resnet50"),
         ("network bert_base --chip ascend910b", "bert_base, embedding norm: chip must have cores"),
     ],

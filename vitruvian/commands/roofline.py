@@ -33,7 +33,7 @@ _EPILOG = """\
 Example: vitruvian roofline matmul --size 512x512x512 --out matmul.svg
          vitruvian roofline add_relu
          vitruvian roofline depthwise --step ITG --out depthwise.svg
-         vitruvian roofline --csv counters.csv --chip ascend910"""
+         vitruvian roofline --counters counters.csv --chip ascend910"""
 
 
 def register(name: str, commands: Any) -> None:
@@ -72,7 +72,7 @@ def register(name: str, commands: Any) -> None:
         "(default: %(default)s).",
     )
     parser.add_argument(
-        "--csv",
+        "--counters",
         metavar="FILE",
         help="Read counters from this file, or from the files of msprof op in this folder, instead "
         "of simulating; docs/units/roofline.md describes the columns.",
@@ -110,11 +110,11 @@ def analysis_of(program: "Program", core: str = "busiest") -> "Analysis":
 def _run(options: argparse.Namespace) -> int:
     from vitruvian.sim.davinci import Deadlock, load_chip
 
-    if (options.target is None) == (options.csv is None):
-        raise UserError("roofline must have a TARGET or --csv FILE, and not both")
+    if (options.target is None) == (options.counters is None):
+        raise UserError("roofline must have a TARGET or --counters FILE, and not both")
     try:
         chip = load_chip(options.chip or _CHIP)
-        if options.csv is not None:
+        if options.counters is not None:
             return _file(options, chip)
         tell_compiling()
         return _simulate(options, chip)
@@ -130,13 +130,13 @@ def _file(options: argparse.Namespace, chip: "Chip") -> int:
 
     for name in ("step", "size", "cores"):
         if getattr(options, name) is not None:
-            raise UserError(f"--csv must come without --{name}")
-    if Path(options.csv).is_dir():
-        analyses = [analyse(counters) for counters in read_msprof(options.csv, chip)]
+            raise UserError(f"--counters must come without --{name}")
+    if Path(options.counters).is_dir():
+        analyses = [analyse(counters) for counters in read_msprof(options.counters, chip)]
         # The core whose busiest component works longest stands for the operator.
         analyses = [max(analyses, key=lambda a: a.longest.active_s)]
     else:
-        analyses = [analyse(counters) for counters in read_profile(options.csv, chip)]
+        analyses = [analyse(counters) for counters in read_profile(options.counters, chip)]
     if len(analyses) == 1:
         return _show(options, analyses[0])
     if options.out:

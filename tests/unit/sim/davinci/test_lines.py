@@ -35,7 +35,8 @@ def kernel_report(blocks=2):
     chip = load_chip("ascend910")
     arguments = {"x": HALVES, "y": np.zeros(256, np.float16)}
     program, _ = build(read(KERNEL, "k.cce"), chip, arguments, blocks=blocks)
-    return simulate(program)
+    # The repeated ReLU has no barriers, so the checks would add findings to the text.
+    return simulate(program, checks=False)
 
 
 def sums_agree(report):

@@ -56,6 +56,8 @@ def view(buffer):
         ("ascend310", "UB", 4),
         ("ascend910", "L0B", 8),
         ("ascend910", "UB", 4),
+        ("ascend310p", "L0B", 8),
+        ("ascend310p", "UB", 4),
         ("ascend910b", "L0A", 4),
     ],
 )
@@ -72,7 +74,7 @@ def test_loads(chip_name, target, rows):
         assert cycles == pytest.approx(wanted - hidden * (chip_name == "ascend910b"), rel=1e-9)
 
 
-@pytest.mark.parametrize("chip_name", ["ascend310", "ascend910"])
+@pytest.mark.parametrize("chip_name", ["ascend310", "ascend310p", "ascend910"])
 def test_additions(chip_name):
     chip = load_chip(chip_name)
     core = Program(chip).core()

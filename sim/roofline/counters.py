@@ -65,6 +65,8 @@ class Counters:
         The components that had work, in the order of the units; buses follow.
     resolution_s : float
         Seconds by which each time may differ from the exact one, because a file holds few digits.
+    lacks : str
+        The counters that the file does not have, in one line; "" if they come from a report.
     """
 
     name: str
@@ -73,6 +75,7 @@ class Counters:
     total_s: float
     counts: Sequence[Count]
     resolution_s: float = 0.0
+    lacks: str = ""
 
 
 def counters_of(
@@ -88,7 +91,9 @@ def counters_of(
     report : Report
     core : str
         The core to count, such as "aicore 0"; "busiest" for the one whose busiest unit works
-        longest; or "all" for the sum over all cores of the kind of the busiest one.
+        longest; or "all" for the sum over all cores of the kind of the busiest one. If blocks run
+        in rounds, the counters of a core are those of all its blocks, and the name of a block
+        stands for its core.
     active : {"busy", "queue"}
         The active time of a component: the time during which it executes instructions, from the
         start of one until its results are there, as ``Report.units`` has it; or the time during
@@ -112,47 +117,48 @@ def counters_of(
     if not report.times.total:
         raise ValueError(f"report must have instructions that take time, not {report.name!r}")
     chosen = _choose(report, core)
-    kind = report.streams[chosen[0]].kind
+    kind = report.streams[chosen[0][0]].kind
+    parts = [c for blocks in chosen for c in blocks]
     lowered, times = report.lowered, report.times
     # The last instruction may be one of the vector unit, whose results come after its end.
     total = int((times.end + lowered.drain).max()) - int(lowered.begin.min())
     components = components_of(report.chip, kind, len(chosen))
     fast = fast_operations(report.chip)
-    counted = range(len(report.streams)) if buses else chosen
+    counted = range(len(report.streams)) if buses else parts
     tallies = {c: _tally(report.chip, report.streams[c].instructions, fast) for c in counted}
-    work = _work(report.chip, (tallies[c] for c in chosen))
+    work = _work(report.chip, (tallies[c] for c in parts))
     counts = []
     for unit in Unit:
         if unit.name not in components:
             continue
-        time = active_time(lowered, times, unit, chosen, queue=active == "queue")
+        time = active_time(lowered, times, unit, parts, queue=active == "queue")
         if time or work[unit]:
             counts.append(Count(components[unit.name], dict(work[unit]), time / ATTO))
     if buses:
         counts += _buses(report, tallies.values())
-    scope = core if core != "busiest" else str(report.streams[chosen[0]])
-    if core == "all":
+    scope = core if core != "busiest" else str(report.streams[chosen[0][0]])
+    if core != "all" and len(parts) > 1:
+        scope = f"{scope} and {len(parts) - 1} other blocks of its core"
+    elif core == "all":
         scope = f"{len(chosen)} of {kind}"
     return Counters(report.name, report.chip.name, scope, total / ATTO, counts)
 
 
-def _choose(report: Report, core: str) -> list[int]:
-    """Return the numbers of the cores that ``counters_of`` counts."""
-    streams = report.streams
+def _choose(report: Report, core: str) -> list[list[int]]:
+    """Return the cores that ``counters_of`` counts, each as the indices of its streams."""
+    streams, cores = report.streams, report.cores()
     names = [str(stream) for stream in streams]
     if core in names:
-        return [names.index(core)]
+        return [next(c for c in cores if names.index(core) in c)]
     if core not in ("busiest", "all"):
         allowed = ", ".join(names[:4]) + (" …" if len(names) > 4 else "")
         raise ValueError(f"core must be busiest, all or one of {allowed}, not {core!r}")
-    busy = [
-        max(active_time(report.lowered, report.times, unit, [c]) for unit in Unit)
-        for c in range(len(streams))
-    ]
-    most = busy.index(max(busy))
+    most = max(
+        cores, key=lambda c: max(active_time(report.lowered, report.times, u, c) for u in Unit)
+    )
     if core == "busiest":
         return [most]
-    return [c for c, s in enumerate(streams) if s.kind == streams[most].kind]
+    return [c for c in cores if streams[c[0]].kind == streams[most[0]].kind]
 
 
 #: The work of some instructions: for each unit, amounts by (path, operation) of a transfer, or by

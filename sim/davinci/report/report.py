@@ -151,6 +151,21 @@ class Report:
             rounds.append(rounds[before[gang]] + 1 if before[gang] >= 0 else 1)
         return max(rounds, default=0)
 
+    def cores(self) -> list[list[int]]:
+        """Return the streams that each core has run, by index: one, or the blocks of its rounds."""
+        before = _predecessor_gangs(self.lowered, self.times).tolist()
+        first: list[int] = []
+        for gang, earlier in enumerate(before):
+            first.append(first[earlier] if earlier >= 0 else gang)
+        found: dict[tuple[int, str, int], list[int]] = {}
+        rank: Counter[tuple[int, str]] = Counter()
+        for c, stream in enumerate(self.streams):
+            gang = int(self.lowered.gang[c])
+            number = rank[gang, stream.kind]  # a gang may have several cores of a kind
+            rank[gang, stream.kind] += 1
+            found.setdefault((first[gang], stream.kind, number), []).append(c)
+        return list(found.values())
+
     def units(self) -> list[UnitTime]:
         """Return the times of every unit of every core that has instructions."""
         lowered, times, rows = self.lowered, self.times, []

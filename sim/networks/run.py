@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from vitruvian.golden.scu import Patches
@@ -21,6 +21,7 @@ from vitruvian.sim.networks.layers import (
     Softmax,
 )
 from vitruvian.sim.roofline import Analysis, Bound, Thresholds, analyse, counters_of
+from vitruvian.sim.roofline.components import ComponentKind
 
 __all__ = ["STEPS", "LayerTime", "NetworkTimes", "UnknownLayers", "program_of", "run"]
 
@@ -83,18 +84,25 @@ class NetworkTimes:
         """The number of layers by kind that no kernel computes."""
         return Counter(x.layer.kind for x in self.layers if x.analysis is None)
 
-    def distribution(self, *, by_time: bool = False) -> dict[Bound, float]:
+    def distribution(
+        self, *, by_time: bool = False, buses: bool = True, launch_s: float = 0.0
+    ) -> dict[Bound, float]:
         """Return the share of each class, without classes that do not occur.
 
         Parameters
         ----------
         by_time : bool
             If True, weight each layer by its time; otherwise count runs of layers.
+        buses : bool
+            If False, leave out the buses, which are no components in Zhou et al. 2025.
+        launch_s : float
+            Seconds that are added to the time of each run of a layer before it is classified.
         """
         weights = dict.fromkeys(Bound, 0.0)
         for x in self.layers:
             if x.analysis:
-                weights[x.analysis.bound] += x.seconds if by_time else x.layer.times
+                bound = _bound(x.analysis, buses, launch_s)
+                weights[bound] += x.seconds if by_time else x.layer.times
         total = sum(weights.values())
         return {bound: weight / total for bound, weight in weights.items() if weight}
 
@@ -107,6 +115,9 @@ class NetworkTimes:
             "total_us": self.seconds * 1e6,
             "skipped": dict(self.skipped),
             "share_of_layers": {b.value: x for b, x in self.distribution().items()},
+            "share_of_layers_without_buses": {
+                b.value: x for b, x in self.distribution(buses=False).items()
+            },
             "share_of_time": {b.value: x for b, x in self.distribution(by_time=True).items()},
             "layers": [
                 {
@@ -119,6 +130,16 @@ class NetworkTimes:
                 for x in self.layers
             ],
         }
+
+
+def _bound(analysis: Analysis, buses: bool, launch_s: float) -> Bound:
+    """Return the class of a layer under another definition of the components or of the time."""
+    if buses and not launch_s:
+        return analysis.bound
+    c = analysis.counters
+    counts = [x for x in c.counts if buses or x.component.kind != ComponentKind.BUS]
+    changed = replace(c, counts=counts, total_s=c.total_s + launch_s)
+    return analyse(changed, analysis.thresholds).bound
 
 
 def run(

@@ -119,7 +119,8 @@ def _show(options: argparse.Namespace, times: "NetworkTimes") -> None:
         "share of layers": times.distribution(),
         "share of time": times.distribution(by_time=True),
     }
-    for title, each in shares.items():
+    more = {"share of layers without buses": times.distribution(buses=False)}
+    for title, each in (shares | more).items():
         shown = ", ".join(f"{bound.value} {x * 100:.2f} %" for bound, x in each.items())
         console.print(f"{title}: {shown}", markup=False)
     if options.out:

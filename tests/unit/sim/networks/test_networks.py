@@ -222,7 +222,8 @@ def test_buses_and_launches_can_change_the_classes():
     """A bound by the bus alone is insufficient parallelism without it, as with a long launch."""
     layer = Elementwise(name="e", operation="add", elements=200_000)
     times = run(Network("n", "N", (layer,)), CHIP, step="baseline")
-    assert times.layers[0].analysis.cause.component.name.startswith("bus")
+    analysis = times.layers[0].analysis
+    assert analysis is not None and analysis.cause.component.name.startswith("bus")
     assert times.distribution() == {Bound.MTE: 1}
     assert times.distribution(buses=False) == {Bound.PARALLELISM: 1}
     assert times.distribution(launch_s=1e-3) == {Bound.PARALLELISM: 1}

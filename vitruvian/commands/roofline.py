@@ -47,7 +47,7 @@ def register(name: str, commands: Any) -> None:
     )
     parser.add_argument(
         "--step",
-        metavar="N",
+        metavar="STEP",
         help="Analyse this step of a case study, given by its number from 0 or by its name, or "
         "compare all of them (default: all, unless a kernel has the name of the case study).",
     )

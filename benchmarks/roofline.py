@@ -2,8 +2,8 @@
 
     python benchmarks/roofline.py [FOLDER]
 
-writes the pictures to FOLDER (by default docs/results) and prints the tables. It takes three
-minutes, most of them for InceptionV3.
+writes the pictures to FOLDER (by default docs/results) and prints the tables. It takes six
+minutes, most of them for the networks.
 """
 
 import sys
@@ -19,7 +19,7 @@ from vitruvian.sim.davinci.timing.engine import run as run_engine
 from vitruvian.sim.davinci.timing.lowering import Stream, lower_sequences
 from vitruvian.sim.kernels.cases import CASES
 from vitruvian.sim.networks import NETWORKS
-from vitruvian.sim.networks.run import run
+from vitruvian.sim.networks.run import STEPS, run
 from vitruvian.sim.roofline import Count, analyse, counters_of
 from vitruvian.sim.roofline.cases import case_rows, case_table
 from vitruvian.sim.roofline.components import components_of
@@ -90,17 +90,52 @@ def pictures(path: Path, rows) -> None:
     write_figure(path, fill, 14)
 
 
+CHIPS = ("ascend310", "ascend310p", "ascend910")
+
+
+def cases_on_other_chips() -> None:
+    """Print the first and the last step of each case on each chip."""
+    print("\n| case | chip | µs | U | highest R | classes | speedup |\n|---" + "|---" * 6 + "|")
+    for case in CASES.values():
+        for chip in CHIPS:
+            rows = case_rows(case, chip)
+            first, last = rows[0], rows[-1]
+            both = [r.analysis for r in (first, last)]
+            time = " → ".join(f"{a.counters.total_s * 1e6:,.1f}" for a in both)
+            used = " → ".join(f"{r.metric.utilisation:.1%}" for r in (first, last))
+            ratio = " → ".join(f"{a.longest.time_ratio:.1%}" for a in both)
+            gain = both[0].counters.total_s / both[1].counters.total_s
+            print(
+                f"| {case.name} | {chip} | {time} | {case.metric} {used} | {ratio} "
+                f"| {' → '.join(a.label for a in both)} | {gain:.2f} |"
+            )
+
+
 def networks(folder: Path) -> None:
     shares = {}
-    print("\n| network | runs of layers | µs | shares of layers | shares of time |")
-    print("|---|---|---|---|---|")
+    print("\n| network, chip, step | runs of layers | µs | s | shares |\n|---|---|---|---|---|")
     for name, make in NETWORKS.items():
-        times = run(make(), load_chip("ascend310"))
-        both = times.distribution(), times.distribution(by_time=True)
-        shares |= {f"{name}, layers": both[0], f"{name}, time": both[1]}
-        texts = [", ".join(f"{b.value} {x:.1%}" for b, x in each.items()) for each in both]
-        runs = sum(x.layer.times for x in times.layers)
-        print(f"| {name} | {runs} | {times.seconds * 1e6:,.0f} | {texts[0]} | {texts[1]} |")
+        for chip_name in CHIPS:
+            chip = load_chip(chip_name)
+            for step in STEPS:
+                begin = perf_counter()
+                times = run(make(), chip, step=step)
+                seconds = perf_counter() - begin
+                each = {
+                    "layers": times.distribution(),
+                    "layers, no buses": times.distribution(buses=False),
+                    "layers, no buses, with launches": times.distribution(
+                        buses=False, launch_s=float(chip.launch_s)
+                    ),
+                    "time": times.distribution(by_time=True),
+                }
+                if chip_name == "ascend310":
+                    shares |= {f"{name}, {step}, {k}": each[k] for k in ("layers", "time")}
+                runs = sum(x.layer.times for x in times.layers)
+                head = f"{name}, {chip_name}, {step} | {runs} | {times.seconds * 1e6:,.0f}"
+                for key, found in each.items():
+                    text = ", ".join(f"{b.value} {x:.2%}" for b, x in found.items())
+                    print(f"| {head} | {seconds:.1f} | {key}: {text} |", flush=True)
     title = "classes of layers on the simulated Ascend 310"
     path = folder / "roofline_networks.svg"
     write_figure(path, lambda figure: draw_distribution(figure.subplots(), shares, title))
@@ -139,4 +174,5 @@ if __name__ == "__main__":
     examples()
     contrast(target / "roofline_naive.svg")
     cases(target)
+    cases_on_other_chips()
     networks(target)

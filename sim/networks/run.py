@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from vitruvian.golden.scu import Patches
 from vitruvian.sim.davinci import Chip, Program, simulate
 from vitruvian.sim.kernels import KERNELS, convolution, pooling
+from vitruvian.sim.networks.baseline import build_baseline, unfused
 from vitruvian.sim.networks.elementwise import RECIPES, build_elementwise, build_layer_norm
 from vitruvian.sim.networks.layers import (
     Conv,
@@ -20,8 +21,12 @@ from vitruvian.sim.networks.layers import (
     Softmax,
 )
 from vitruvian.sim.roofline import Analysis, Bound, Thresholds, analyse, counters_of
+from vitruvian.sim.roofline.components import ComponentKind
 
-__all__ = ["LayerTime", "NetworkTimes", "UnknownLayers", "program_of", "run"]
+__all__ = ["STEPS", "LayerTime", "NetworkTimes", "UnknownLayers", "program_of", "run"]
+
+#: The versions of the layers: the baselines of the case studies, or the fastest kernels.
+STEPS = ("baseline", "optimised")
 
 #: The most classes of the softmax kernel, and the positions that it processes at once.
 _CLASSES, _POSITIONS = 128, 128
@@ -60,11 +65,14 @@ class NetworkTimes:
     network : Network
     chip : str
     layers : tuple of LayerTime
+    step : str
+        One of ``STEPS``.
     """
 
     network: Network
     chip: str
     layers: tuple[LayerTime, ...]
+    step: str = "optimised"
 
     @property
     def seconds(self) -> float:
@@ -76,18 +84,25 @@ class NetworkTimes:
         """The number of layers by kind that no kernel computes."""
         return Counter(x.layer.kind for x in self.layers if x.analysis is None)
 
-    def distribution(self, *, by_time: bool = False) -> dict[Bound, float]:
+    def distribution(
+        self, *, by_time: bool = False, buses: bool = True, launch_s: float = 0.0
+    ) -> dict[Bound, float]:
         """Return the share of each class, without classes that do not occur.
 
         Parameters
         ----------
         by_time : bool
             If True, weight each layer by its time; otherwise count runs of layers.
+        buses : bool
+            If False, leave out the buses, which are no components in Zhou et al. 2025.
+        launch_s : float
+            Seconds that are added to the time of each run of a layer before it is classified.
         """
         weights = dict.fromkeys(Bound, 0.0)
         for x in self.layers:
             if x.analysis:
-                weights[x.analysis.bound] += x.seconds if by_time else x.layer.times
+                bound = _bound(x.analysis, buses, launch_s)
+                weights[bound] += x.seconds if by_time else x.layer.times
         total = sum(weights.values())
         return {bound: weight / total for bound, weight in weights.items() if weight}
 
@@ -96,9 +111,13 @@ class NetworkTimes:
         return {
             "network": self.network.name,
             "chip": self.chip,
+            "step": self.step,
             "total_us": self.seconds * 1e6,
             "skipped": dict(self.skipped),
             "share_of_layers": {b.value: x for b, x in self.distribution().items()},
+            "share_of_layers_without_buses": {
+                b.value: x for b, x in self.distribution(buses=False).items()
+            },
             "share_of_time": {b.value: x for b, x in self.distribution(by_time=True).items()},
             "layers": [
                 {
@@ -113,10 +132,21 @@ class NetworkTimes:
         }
 
 
+def _bound(analysis: Analysis, buses: bool, launch_s: float) -> Bound:
+    """Return the class of a layer under another definition of the components or of the time."""
+    if buses and not launch_s:
+        return analysis.bound
+    c = analysis.counters
+    counts = [x for x in c.counts if buses or x.component.kind != ComponentKind.BUS]
+    changed = replace(c, counts=counts, total_s=c.total_s + launch_s)
+    return analyse(changed, analysis.thresholds).bound
+
+
 def run(
     network: Network,
     chip: Chip,
     *,
+    step: str = "optimised",
     skip_unknown: bool = False,
     thresholds: Thresholds | None = None,
     tell: Callable[[Layer], object] = lambda layer: None,
@@ -128,6 +158,9 @@ def run(
     network : Network
     chip : Chip
         A chip whose cores have all units.
+    step : {"baseline", "optimised"}
+        The layers as the unoptimised operators of the case studies (``baseline.build_baseline``),
+        or as the fastest kernels.
     skip_unknown : bool
         If True, leave out the layers that no kernel computes.
     thresholds : Thresholds, optional
@@ -140,30 +173,37 @@ def run(
         If no kernel computes some layers, and ``skip_unknown`` is False. This is checked before
         any layer is simulated.
     ValueError
-        If the chip cannot run a kernel; the message names the layer.
+        If the step is unknown, or the chip cannot run a kernel; the message names the layer.
     """
-    unknown = Counter(layer.kind for layer in network.layers if not _is_known(layer))
+    if step not in STEPS:
+        raise ValueError(f"step must be one of {', '.join(STEPS)}, not {step!r}")
+    missing = [layer for layer in network.layers if not _is_known(layer)]
+    unknown = Counter(layer.kind for layer in missing)
     if unknown and not skip_unknown:
         kinds = ", ".join(f"{kind} ({count})" for kind, count in sorted(unknown.items()))
         raise UnknownLayers(
             f"layers of {network.name} must have kernels, and these do not: {kinds}; "
             "they can be skipped on request"
         )
+    if step == "baseline":
+        network = unfused(network)
     known: dict[Layer, Analysis] = {}
     times: list[LayerTime] = []
     for layer in network.layers:
         tell(layer)
-        if not _is_known(layer):
+        if layer in missing:
             times.append(LayerTime(layer, None))
             continue
         if layer.shape not in known:
             try:
-                report = simulate(program_of(layer, chip), cube=None, checks=False)
+                program = build_baseline(layer, chip) if step == "baseline" else None
+                program = program_of(layer, chip) if program is None else program
+                report = simulate(program, cube=None, checks=False)
                 known[layer.shape] = analyse(counters_of(report), thresholds)
             except ValueError as error:
                 raise ValueError(f"{network.name}, {layer.name}: {error}") from None
         times.append(LayerTime(layer, known[layer.shape]))
-    return NetworkTimes(network, chip.name, tuple(times))
+    return NetworkTimes(network, chip.name, tuple(times), step)
 
 
 def program_of(layer: Layer, chip: Chip) -> Program:

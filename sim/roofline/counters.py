@@ -4,15 +4,16 @@ They come from a report of the simulator (``counters_of``) or from a file (``pro
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import repeat
 
 import numpy as np
 
 from vitruvian.sim.davinci.chip.model import ATTO, Chip, Route
 from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Unit
+from vitruvian.sim.davinci.report.busy import active_time, union_time
 from vitruvian.sim.davinci.report.report import Report
+from vitruvian.sim.davinci.report.work import counted, moved_bytes
 from vitruvian.sim.roofline.components import (
     SCALAR,
     Component,
@@ -64,6 +65,8 @@ class Counters:
         The components that had work, in the order of the units; buses follow.
     resolution_s : float
         Seconds by which each time may differ from the exact one, because a file holds few digits.
+    lacks : str
+        The counters that the file does not have, in one line; "" if they come from a report.
     """
 
     name: str
@@ -72,6 +75,7 @@ class Counters:
     total_s: float
     counts: Sequence[Count]
     resolution_s: float = 0.0
+    lacks: str = ""
 
 
 def counters_of(
@@ -79,17 +83,21 @@ def counters_of(
 ) -> Counters:
     """Count the work and the active time of each component of a simulated program.
 
-    The total time lasts from the end of the launch to the end of the last instruction.
+    The total time lasts from the end of the launch until the results of the last instruction are
+    there.
 
     Parameters
     ----------
     report : Report
     core : str
         The core to count, such as "aicore 0"; "busiest" for the one whose busiest unit works
-        longest; or "all" for the sum over all cores of the kind of the busiest one.
+        longest; or "all" for the sum over all cores of the kind of the busiest one. If blocks run
+        in rounds, the counters of a core are those of all its blocks, and the name of a block
+        stands for its core.
     active : {"busy", "queue"}
-        The active time of a component: the time during which it executes instructions, or the time
-        during which its queue holds any. Waits count only in the second case. A profiler reports
+        The active time of a component: the time during which it executes instructions, from the
+        start of one until its results are there, as ``Report.units`` has it; or the time during
+        which its queue holds any. Waits count only in the second case. A profiler reports
         the first one. In the simulator queues have no limit, so that a queue is hardly ever empty
         before its last instruction has ended, and the second one says little.
     buses : bool
@@ -108,84 +116,49 @@ def counters_of(
         raise ValueError(f"active must be one of {', '.join(ACTIVE)}, not {active!r}")
     if not report.times.total:
         raise ValueError(f"report must have instructions that take time, not {report.name!r}")
-    spans = _Spans(report)
-    chosen = spans.choose(core)
-    kind = report.streams[chosen[0]].kind
-    total = report.times.total - int(report.lowered.begin.min())
+    chosen = _choose(report, core)
+    kind = report.streams[chosen[0][0]].kind
+    parts = [c for blocks in chosen for c in blocks]
+    lowered, times = report.lowered, report.times
+    # The last instruction may be one of the vector unit, whose results come after its end.
+    total = int((times.end + lowered.drain).max()) - int(lowered.begin.min())
     components = components_of(report.chip, kind, len(chosen))
     fast = fast_operations(report.chip)
-    counted = range(len(report.streams)) if buses else chosen
+    counted = range(len(report.streams)) if buses else parts
     tallies = {c: _tally(report.chip, report.streams[c].instructions, fast) for c in counted}
-    work = _work(report.chip, (tallies[c] for c in chosen))
+    work = _work(report.chip, (tallies[c] for c in parts))
     counts = []
     for unit in Unit:
         if unit.name not in components:
             continue
-        time = spans.active(unit, chosen, active)
+        time = active_time(lowered, times, unit, parts, queue=active == "queue")
         if time or work[unit]:
             counts.append(Count(components[unit.name], dict(work[unit]), time / ATTO))
     if buses:
         counts += _buses(report, tallies.values())
-    scope = core if core != "busiest" else str(report.streams[chosen[0]])
-    if core == "all":
+    scope = core if core != "busiest" else str(report.streams[chosen[0][0]])
+    if core != "all" and len(parts) > 1:
+        scope = f"{scope} and {len(parts) - 1} other blocks of its core"
+    elif core == "all":
         scope = f"{len(chosen)} of {kind}"
     return Counters(report.name, report.chip.name, scope, total / ATTO, counts)
 
 
-class _Spans:
-    """The intervals in which units of cores are active."""
-
-    def __init__(self, report: Report) -> None:
-        self.report = report
-
-    def part(self, core: int) -> slice:
-        first = self.report.lowered.first
-        return slice(int(first[core]), int(first[core + 1]))
-
-    def busy(self, core: int) -> int:
-        """Return the attoseconds during which the busiest unit of a core works."""
-        part, lowered, times = self.part(core), self.report.lowered, self.report.times
-        work = lowered.kind[part] == Kind.NORMAL
-        # Attoseconds of a unit fit into 64 bits, but not into the 53 of bincount's weights.
-        length = (times.end[part] - times.start[part]) * work
-        unit = lowered.unit[part]
-        return max(int(length[unit == u].sum()) for u in Unit)
-
-    def choose(self, core: str) -> list[int]:
-        """Return the numbers of the cores that ``counters_of`` counts."""
-        streams = self.report.streams
-        names = [str(stream) for stream in streams]
-        if core in names:
-            return [names.index(core)]
-        if core not in ("busiest", "all"):
-            allowed = ", ".join(names[:4]) + (" …" if len(names) > 4 else "")
-            raise ValueError(f"core must be busiest, all or one of {allowed}, not {core!r}")
-        most = max(range(len(streams)), key=self.busy)
-        if core == "busiest":
-            return [most]
-        return [c for c, s in enumerate(streams) if s.kind == streams[most].kind]
-
-    def active(self, unit: Unit, cores: Sequence[int], active: str) -> int:
-        """Return the attoseconds during which the unit of at least one core is active."""
-        lowered, times = self.report.lowered, self.report.times
-        begin, end = [], []
-        for core in cores:
-            part = self.part(core)
-            mine = lowered.unit[part] == unit
-            if active == "busy":
-                mine &= lowered.kind[part] == Kind.NORMAL
-            begin.append((times.start if active == "busy" else times.issued)[part][mine])
-            end.append((times.end + lowered.drain)[part][mine])
-        return _union(np.concatenate(begin), np.concatenate(end))
-
-
-def _union(begin: np.ndarray, end: np.ndarray) -> int:
-    """Return the length of the union of some intervals."""
-    if not len(begin):
-        return 0
-    order = np.argsort(begin, kind="stable")
-    begin, end = begin[order], np.maximum.accumulate(end[order])
-    return int(end[-1] - begin[0] - np.maximum(begin[1:] - end[:-1], 0).sum())
+def _choose(report: Report, core: str) -> list[list[int]]:
+    """Return the cores that ``counters_of`` counts, each as the indices of its streams."""
+    streams, cores = report.streams, report.cores()
+    names = [str(stream) for stream in streams]
+    if core in names:
+        return [next(c for c in cores if names.index(core) in c)]
+    if core not in ("busiest", "all"):
+        allowed = ", ".join(names[:4]) + (" …" if len(names) > 4 else "")
+        raise ValueError(f"core must be busiest, all or one of {allowed}, not {core!r}")
+    most = max(
+        cores, key=lambda c: max(active_time(report.lowered, report.times, u, c) for u in Unit)
+    )
+    if core == "busiest":
+        return [most]
+    return [c for c in cores if streams[c[0]].kind == streams[most[0]].kind]
 
 
 #: The work of some instructions: for each unit, amounts by (path, operation) of a transfer, or by
@@ -199,10 +172,11 @@ def _tally(chip: Chip, program: Sequence[Instruction], fast: frozenset[str]) -> 
     The loop runs over millions of instructions, so it looks up no paths and hashes no enums.
     """
     found: _Tally = [defaultdict(float) for _ in Unit]
-    for instr, times in _counted(program):
+    for instr, times in counted(program):
         unit, amount = instr.unit, instr.work
         if instr.path:
-            found[unit][instr.path, instr.op] += times * amount.nbytes
+            if nbytes := moved_bytes(instr):
+                found[unit][instr.path, instr.op] += times * nbytes
         elif amount.operations:
             item = amount.precision
             if instr.op in fast:
@@ -238,16 +212,6 @@ def _work(chip: Chip, tallies: Iterable[_Tally]) -> list[dict[str, float]]:
     return work
 
 
-def _counted(program: Sequence[Instruction]) -> Iterator[tuple[Instruction, int]]:
-    """Yield instructions with the number of times that each occurs."""
-    # A program that is given by indices into a table is counted without a loop over it.
-    table, numbers = getattr(program, "table", None), getattr(program, "numbers", None)
-    if table is None or numbers is None:
-        return zip(program, repeat(1), strict=False)
-    counts = np.bincount(numbers, minlength=len(table)).tolist()
-    return ((instr, n) for instr, n in zip(table, counts, strict=True) if n)
-
-
 def _buses(report: Report, tallies: Iterable[_Tally]) -> list[Count]:
     """Return the counters of the bus that transfers of several units share."""
     lowered, times = report.lowered, report.times
@@ -267,6 +231,6 @@ def _buses(report: Report, tallies: Iterable[_Tally]) -> list[Count]:
     users = len(np.unique(core_of[on_bus] * len(Unit) + lowered.unit[on_bus]))
     if users < 2:
         return []
-    active = _union(times.start[on_bus], times.end[on_bus])
+    active = union_time(times.start[on_bus], times.end[on_bus])
     component = bus_component(report.chip.buses[name], users, by_bus[name])
     return [Count(component, dict(by_bus[name]), active / ATTO)]

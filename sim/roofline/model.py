@@ -229,14 +229,20 @@ class Analysis:
         top = self.highest
         most = f"the highest utilisation is {_percent(top.utilisation)} of {top.component.title}"
         most = f"{most} (threshold {_percent(limits[0])})"
+        if not top.total:
+            most = "the counters have no work, so that utilisations are unknown"
         if self.bound == Bound.PARALLELISM:
+            # A utilisation is at most the time ratio, and only one above its threshold is a bound.
+            unknown = not row.total and row.time_ratio >= limits[0]
+            doubt = "; the counters have no work of it, so that it may be the bound instead"
             return (
                 f"{time} and has {self.bound.value}: {most}, and the highest {ratio} of "
-                f"{row.component.title} (threshold {_percent(limits[1])})."
+                f"{row.component.title} (threshold {_percent(limits[1])})"
+                f"{doubt if unknown else ''}."
             )
         why = f"its efficiency is only {_percent(row.efficiency)}, mostly in {row.largest_item}"
         if not row.total:
-            why = "the counters have no work of it"
+            why = "the counters have no work of it, so that it may be the bound instead"
         return (
             f"{time} and has {self.bound.value}: {most}, although {row.component.title} has "
             f"{ratio} (threshold {_percent(limits[1])}); {why}."
@@ -297,7 +303,8 @@ def analyse(counters: Counters, thresholds: Thresholds | None = None) -> Analysi
         )
     rows = [_row(counters, count) for count in counters.counts]
     rows = [row for row in rows if row.active_s > 0]
-    if not any(row.total for row in rows):
+    # A file of times alone has no work, and says so.
+    if not rows or not (counters.lacks or any(row.total for row in rows)):
         raise CounterError(f"counters of {counters.name} must have a component with work")
     bound, cause = _classify(rows, limits)
     return Analysis(counters, limits, rows, bound, cause)

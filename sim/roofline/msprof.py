@@ -20,9 +20,11 @@ import csv
 import io
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from vitruvian.sim.davinci.chip.model import Chip
+from vitruvian.sim.davinci.report.counters import read_counters
 from vitruvian.sim.roofline.components import components_of
 from vitruvian.sim.roofline.counters import Count, Counters
 from vitruvian.sim.roofline.model import CounterError
@@ -58,6 +60,12 @@ _RATES = {"L1->L0A": "aic_l0a_write_bw(GB/s)", "L1->L0B": "aic_l0b_write_bw(GB/s
 
 _MOST_BYTES = 1 << 27
 
+_LACKS = (
+    "msprof op's files have no buses, no operations of S and on integers, no bytes of moves "
+    "between L0C and UB and from L1 to UB, and the time of the core instead of the operator; "
+    "bytes that Im2Col or nd2nz moves count at the ceiling of plain ones"
+)
+
 
 def read_msprof(folder: str | Path, chip: Chip) -> list[Counters]:
     """Read the counters of every core in a folder of msprof op.
@@ -90,7 +98,8 @@ def read_msprof(folder: str | Path, chip: Chip) -> list[Counters]:
     for path, table in zip((*found, last), tables, strict=True):
         if list(table) != cores:
             raise CounterError(f"{path}: cores must be those of {FILES[0]}")
-    return [_core(folder, chip, key, [table[key] for table in tables]) for key in cores]
+    name = _name(folder)
+    return [_core(name, chip, key, [table[key] for table in tables]) for key in cores]
 
 
 class _Row:
@@ -146,7 +155,7 @@ def _table(path: Path) -> dict[tuple[str, str], _Row]:
     return rows
 
 
-def _core(folder: Path, chip: Chip, key: tuple[str, str], rows: list[_Row]) -> Counters:
+def _core(name: str, chip: Chip, key: tuple[str, str], rows: list[_Row]) -> Counters:
     pipes, arithmetic, memory, level0 = rows
     prefix = "aic" if pipes.has("aic_time(us)") else "aiv"
     total_us = pipes.number(f"{prefix}_time(us)", needed=True)
@@ -154,12 +163,12 @@ def _core(folder: Path, chip: Chip, key: tuple[str, str], rows: list[_Row]) -> C
     # A chip with two kinds of cores names the one with a Cube first.
     components = components_of(chip, kinds[0] if prefix == "aic" else kinds[-1])
     counts = []
-    for name, component in components.items():
-        active_us = pipes.number(f"{prefix}_{_UNITS[name]}_time(us)")
+    for unit, component in components.items():
+        active_us = pipes.number(f"{prefix}_{_UNITS[unit]}_time(us)")
         work: dict[str, float] = {}
-        if name == "M":
+        if unit == "M":
             work = {"fp16": arithmetic.number(f"{prefix}_cube_fops", needed=True)}
-        elif name == "V":
+        elif unit == "V":
             work = _lanes(arithmetic, prefix, component.ceilings)
         else:
             for path, column in _AMOUNTS.items():
@@ -175,8 +184,17 @@ def _core(folder: Path, chip: Chip, key: tuple[str, str], rows: list[_Row]) -> C
     # Times are rounded to their last digit.
     digits = pipes.cells[f"{prefix}_time(us)"].strip().partition(".")[2]
     resolution_s = 0.5e-6 * 10.0 ** -len(digits)
-    name = folder.resolve().name
-    return Counters(name, chip.name, scope, total_us / 1e6, counts, resolution_s)
+    return Counters(name, chip.name, scope, total_us / 1e6, counts, resolution_s, _LACKS)
+
+
+def _name(folder: Path) -> str:
+    """Return the operator's name, which op_summary.csv has if it is there too."""
+    path = folder / "op_summary.csv"
+    if path.is_file():
+        with suppress(ValueError, OSError):
+            (row,) = read_counters(path)
+            return str(row.get("Op Name") or folder.resolve().name)
+    return folder.resolve().name
 
 
 def _lanes(row: _Row, prefix: str, ceilings: Mapping[str, float]) -> dict[str, float]:

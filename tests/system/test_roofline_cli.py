@@ -159,3 +159,42 @@ def test_layers_without_a_kernel_are_skipped_on_request(monkeypatch, capsys):
     assert "Resize (1)" in line and line.endswith("(--skip-unknown)")
     assert main(["network", "bert_base", "--skip-unknown"]) == 0
     assert "skipped: 1 layers of kind Resize" in capsys.readouterr().out
+
+
+def test_files_of_a_run_have_its_roofline(tmp_path, capsys):
+    """``run --csv`` and then ``roofline --counters`` agree with ``roofline`` of the kernel."""
+    folder, files = tmp_path / "f", [tmp_path / f"{n}.json" for n in "abc"]
+    size = ["--chip", "ascend310", "--size", "64x64x64"]
+    assert main(["run", "matmul", *size, "--csv", str(folder)]) == 0
+    assert main(["roofline", "matmul", *size, "--json", str(files[0])]) == 0
+    capsys.readouterr()
+    assert main(["roofline", "--counters", str(folder), "--json", str(files[1])]) == 0
+    assert "\nnote: msprof op's files have no buses" in capsys.readouterr().out
+    summary = str(folder / "op_summary.csv")
+    assert main(["roofline", "--counters", summary, "--json", str(files[2])]) == 0
+    assert "\nnote: op_summary.csv has no bytes" in capsys.readouterr().out
+    direct, detailed, short = (json.loads(file.read_text()) for file in files)
+    assert direct["bound"] == detailed["bound"] == short["bound"]
+    each = [
+        {c["component"]: c for c in x["components"] if not c["component"].startswith("bus")}
+        for x in (direct, detailed, short)
+    ]
+    assert each[0].keys() == each[1].keys() == each[2].keys()
+    for unit, figures in each[0].items():
+        for other in each[1:]:
+            assert other[unit]["time_ratio"] == pytest.approx(figures["time_ratio"], rel=1e-4)
+    for unit in ("M", "MTE1", "MTE2", "MTE3"):
+        assert each[1][unit]["utilisation"] == pytest.approx(each[0][unit]["utilisation"], rel=1e-4)
+
+
+def test_a_network_before_optimisation(monkeypatch, capsys):
+    from vitruvian.sim import networks
+
+    whole = networks.NETWORKS["mobilenet_v3"]()
+    part = replace(whole, layers=whole.layers[-3:])
+    monkeypatch.setitem(networks.NETWORKS, "mobilenet_v3", lambda: part)
+    assert main(["network", "mobilenet_v3", "--step", "baseline"]) == 0
+    printed = capsys.readouterr().out
+    assert "4 runs of layers" in printed and "share of layers without buses: " in printed
+    assert main(["network", "mobilenet_v3", "--step", "fast"]) == 2
+    assert "--step must be one of baseline, optimised, not 'fast'" in capsys.readouterr().err

@@ -26,6 +26,7 @@ resnet50, inception_v3 and bert_base are built in; the package onnx reads others
 
 _EPILOG = """\
 Example: vitruvian network mobilenet_v3 --out mobilenet.svg
+         vitruvian network mobilenet_v3 --step baseline
          vitruvian network model.onnx --skip-unknown --json layers.json"""
 
 
@@ -38,6 +39,13 @@ def register(name: str, commands: Any) -> None:
         help="Simulate this built-in network, or the model of an ONNX file (.onnx).",
     )
     add_chip(parser)
+    parser.add_argument(
+        "--step",
+        default="optimised",
+        metavar="STEP",
+        help="Take these versions of the layers: baseline (the unoptimised operators of the case "
+        "studies) or optimised (default: %(default)s).",
+    )
     parser.add_argument(
         "--skip-unknown",
         action="store_true",
@@ -55,16 +63,20 @@ def register(name: str, commands: Any) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from vitruvian.sim.davinci import load_chip
-    from vitruvian.sim.networks.run import UnknownLayers, run
+    from vitruvian.sim.networks.baseline import unfused
+    from vitruvian.sim.networks.run import STEPS, UnknownLayers, run
 
+    one_of("--step", options.step, STEPS)
     try:
         chip, network = load_chip(options.chip), _network(options.network)
         tell_compiling()
-        total = len(network.layers)
+        shown = unfused(network) if options.step == "baseline" else network
+        total = len(shown.layers)
         with Progress(network.name, total, bar=True, counts=True) as progress:
             times = run(
                 network,
                 chip,
+                step=options.step,
                 skip_unknown=options.skip_unknown,
                 tell=lambda layer: progress.advance(),
             )
@@ -94,7 +106,7 @@ def _show(options: argparse.Namespace, times: "NetworkTimes") -> None:
         console,
         ("layer", "kind", "runs", "µs", "share", "highest U", "highest R", "class"),
         _rows(times),
-        title=f"{times.network.title} on {times.chip}",
+        title=_title(times),
         note="equal layers share a row; without the launches of the kernels",
         right=("runs", "µs", "share", "highest U", "highest R"),
         wrap=True,
@@ -107,17 +119,22 @@ def _show(options: argparse.Namespace, times: "NetworkTimes") -> None:
         "share of layers": times.distribution(),
         "share of time": times.distribution(by_time=True),
     }
-    for title, each in shares.items():
+    more = {"share of layers without buses": times.distribution(buses=False)}
+    for title, each in (shares | more).items():
         shown = ", ".join(f"{bound.value} {x * 100:.2f} %" for bound, x in each.items())
         console.print(f"{title}: {shown}", markup=False)
     if options.out:
-        title = f"{times.network.title} on {times.chip}"
         write_figure(
-            options.out, lambda figure: draw_distribution(figure.subplots(), shares, title)
+            options.out, lambda figure: draw_distribution(figure.subplots(), shares, _title(times))
         )
         console.print(options.out, markup=False)
     if options.json:
         write_json(options.json, times.as_dict())
+
+
+def _title(times: "NetworkTimes") -> str:
+    baseline = ", baseline" if times.step == "baseline" else ""
+    return f"{times.network.title} on {times.chip}{baseline}"
 
 
 def _rows(times: "NetworkTimes") -> list[tuple[str, ...]]:

@@ -47,7 +47,7 @@ def register(name: str, commands: Any) -> None:
     )
     parser.add_argument(
         "--step",
-        metavar="N",
+        metavar="STEP",
         help="Analyse this step of a case study, given by its number from 0 or by its name, or "
         "compare all of them (default: all, unless a kernel has the name of the case study).",
     )
@@ -74,8 +74,9 @@ def register(name: str, commands: Any) -> None:
     parser.add_argument(
         "--counters",
         metavar="FILE",
-        help="Read counters from this file, or from the files of msprof op in this folder, instead "
-        "of simulating; docs/units/roofline.md describes the columns.",
+        help="Read counters from this file (op_summary.csv of msprof is one), or from the files of "
+        "msprof op in this folder, instead of simulating; docs/units/roofline.md describes the "
+        "columns.",
     )
     parser.add_argument(
         "--naive",
@@ -127,6 +128,7 @@ def _file(options: argparse.Namespace, chip: "Chip") -> int:
     from vitruvian.sim.roofline import analyse
     from vitruvian.sim.roofline.msprof import read_msprof
     from vitruvian.sim.roofline.profile import read_profile
+    from vitruvian.sim.roofline.summary import is_summary, read_summary
 
     for name in ("step", "size", "cores"):
         if getattr(options, name) is not None:
@@ -136,7 +138,8 @@ def _file(options: argparse.Namespace, chip: "Chip") -> int:
         # The core whose busiest component works longest stands for the operator.
         analyses = [max(analyses, key=lambda a: a.longest.active_s)]
     else:
-        analyses = [analyse(counters) for counters in read_profile(options.counters, chip)]
+        read = read_summary if is_summary(options.counters) else read_profile
+        analyses = [analyse(counters) for counters in read(options.counters, chip)]
     if len(analyses) == 1:
         return _show(options, analyses[0])
     if options.out:
@@ -214,6 +217,8 @@ def _show(options: argparse.Namespace, analysis: "Analysis") -> int:
         right=("ideal", "active", "utilisation", "efficiency", "× time ratio"),
         wrap=True,
     )
+    if analysis.counters.lacks:
+        console.print(f"note: {analysis.counters.lacks}", markup=False, soft_wrap=True)
     if options.naive:
         _print_naive(console, analysis.counters)
     strategies = advice(analysis)
@@ -241,6 +246,8 @@ def _cells(row: Any) -> tuple[str, ...]:
     rate = f"{row.ideal / 1e9:,.4g} {'G/s' if compute else 'GB/s'}" if row.total else "–"
     shares = (f"{x * 100:.2f} %" for x in (row.utilisation, row.efficiency, row.time_ratio))
     used, efficiency, ratio = shares
+    if not row.total:
+        used = efficiency = "–"
     active = f"{row.active_s * 1e6:,.3f} µs"
     return row.component.title, work or "–", rate, active, used, "=", efficiency, f"× {ratio}"
 
@@ -263,8 +270,8 @@ def _print_operators(console: "Console", analyses: "list[Analysis]") -> None:
             (
                 a.counters.name,
                 f"{a.counters.total_s * 1e6:,.3f}",
-                f"{a.highest.utilisation * 100:.2f} %",
-                a.highest.component.title,
+                f"{a.highest.utilisation * 100:.2f} %" if a.highest.total else "–",
+                a.highest.component.title if a.highest.total else "–",
                 f"{a.longest.time_ratio * 100:.2f} %",
                 a.longest.component.title,
                 a.label,
@@ -276,3 +283,5 @@ def _print_operators(console: "Console", analyses: "list[Analysis]") -> None:
     shares = distribution([a.bound for a in analyses])
     shown = ", ".join(f"{bound.value} {share * 100:.2f} %" for bound, share in shares.items())
     console.print(f"{len(analyses)} operators: {shown}", markup=False)
+    for lacks in dict.fromkeys(a.counters.lacks for a in analyses if a.counters.lacks):
+        console.print(f"note: {lacks}", markup=False, soft_wrap=True)

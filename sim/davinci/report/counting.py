@@ -27,6 +27,7 @@ from vitruvian.sim.davinci.report.counters import (
     usage_column,
 )
 from vitruvian.sim.davinci.report.report import Report
+from vitruvian.sim.davinci.report.work import moved_bytes
 
 __all__ = ["counters", "write_counters"]
 
@@ -81,8 +82,8 @@ def _cores(report: Report) -> list[_Core]:
                 core.busy_by_dtype[unit, work.precision] += atto
                 core.count_by_dtype[unit, work.precision] += 1
                 core.operations[unit, work.precision] += work.operations
-            if instr.path and instr.op != "fill":
-                core.nbytes[instr.path] += work.nbytes
+            if nbytes := moved_bytes(instr):
+                core.nbytes[instr.path] += nbytes
         cores.append(core)
     return cores
 

@@ -10,6 +10,7 @@ from vitruvian.sim.davinci.chip.model import ATTO
 from vitruvian.sim.davinci.isa.instruction import Kind, Position, Unit
 from vitruvian.sim.davinci.report.busy import busy_times
 from vitruvian.sim.davinci.report.source import Sources
+from vitruvian.sim.davinci.report.work import moved_bytes
 from vitruvian.sim.davinci.timing.engine import Times
 from vitruvian.sim.davinci.timing.lowering import Lowered, Stream
 
@@ -93,8 +94,7 @@ def source_lines(
     instructions = (instr for stream in streams for instr in stream.instructions)
     for i, instr in enumerate(instructions):
         place[i] = places.setdefault(instr.position, len(places))
-        if instr.path and instr.op != "fill":
-            moved[i] = instr.work.nbytes
+        moved[i] = moved_bytes(instr)
     ran = times.end >= 0
     waited = ran & (lowered.kind != Kind.NORMAL)
 

@@ -10,7 +10,9 @@ import numpy as np
 
 from vitruvian.sim.davinci.chip.model import ATTO, Chip
 from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Unit
+from vitruvian.sim.davinci.report.busy import active_time
 from vitruvian.sim.davinci.report.lines import SourceLine, lines_text, source_lines
+from vitruvian.sim.davinci.report.work import operations, path_bytes
 from vitruvian.sim.davinci.timing.engine import Times
 from vitruvian.sim.davinci.timing.lowering import Lowered, Stream, predecessors
 
@@ -149,47 +151,52 @@ class Report:
             rounds.append(rounds[before[gang]] + 1 if before[gang] >= 0 else 1)
         return max(rounds, default=0)
 
+    def cores(self) -> list[list[int]]:
+        """Return the streams that each core has run, by index: one, or the blocks of its rounds."""
+        before = _predecessor_gangs(self.lowered, self.times).tolist()
+        first: list[int] = []
+        for gang, earlier in enumerate(before):
+            first.append(first[earlier] if earlier >= 0 else gang)
+        found: dict[tuple[int, str, int], list[int]] = {}
+        rank: Counter[tuple[int, str]] = Counter()
+        for c, stream in enumerate(self.streams):
+            gang = int(self.lowered.gang[c])
+            number = rank[gang, stream.kind]  # a gang may have several cores of a kind
+            rank[gang, stream.kind] += 1
+            found.setdefault((first[gang], stream.kind, number), []).append(c)
+        return list(found.values())
+
     def units(self) -> list[UnitTime]:
         """Return the times of every unit of every core that has instructions."""
         lowered, times, rows = self.lowered, self.times, []
         for c, stream in enumerate(self.streams):
             part = slice(int(lowered.first[c]), int(lowered.first[c + 1]))
             unit, kind = lowered.unit[part], lowered.kind[part]
-            start, end, issued = (x[part] for x in (times.start, times.end, times.issued))
-            complete = end + lowered.drain[part]
+            start, end = times.start[part], times.end[part]
             for u in Unit:
                 mine = (unit == u) & (end >= 0)
                 if not mine.any():
                     continue
-                work = mine & (kind == Kind.NORMAL)
                 wait = mine & (kind != Kind.NORMAL)
                 rows.append(
                     UnitTime(
                         core=str(stream),
                         unit=u,
-                        count=int(work.sum()),
-                        busy=_union(start[work], complete[work]) / ATTO,
+                        count=int((mine & ~wait).sum()),
+                        busy=active_time(lowered, times, u, [c]) / ATTO,
                         waiting=int((end - start)[wait].sum()) / ATTO,
-                        active=_union(issued[mine], complete[mine]) / ATTO,
+                        active=active_time(lowered, times, u, [c], queue=True) / ATTO,
                     )
                 )
         return rows
 
     def path_bytes(self) -> dict[str, int]:
         """Return the bytes moved over each path, keyed by its name."""
-        moved: Counter[str] = Counter()
-        for _, _, instr in self.instructions():
-            if instr.path and instr.op != "fill":
-                moved[instr.path] += instr.work.nbytes
-        return dict(sorted(moved.items()))
+        return path_bytes(stream.instructions for stream in self.streams)
 
     def operations(self) -> dict[tuple[str, str], int]:
         """Return the arithmetic operations, keyed by unit and precision such as ("M", "fp16")."""
-        counts: Counter[tuple[str, str]] = Counter()
-        for _, _, instr in self.instructions():
-            if instr.work.operations:
-                counts[instr.unit.name, instr.work.precision] += instr.work.operations
-        return dict(sorted(counts.items()))
+        return operations(stream.instructions for stream in self.streams)
 
     def critical_path(self) -> list[Step]:
         """Return the steps that make up the total time, in order and without gaps."""
@@ -317,17 +324,6 @@ def _predecessor_gangs(lowered: Lowered, times: Times) -> np.ndarray:
         waiting = max(gangs - lowered.places, 0)
         before[lowered.places :] = np.argsort(ends, kind="stable")[:waiting]
     return before
-
-
-def _union(begin: np.ndarray, end: np.ndarray) -> int:
-    """Return the length of the union of some intervals."""
-    if not len(begin):
-        return 0
-    # With the intervals ordered by their begin, a gap is where one begins after all earlier ends.
-    order = np.argsort(begin, kind="stable")
-    begin, end = begin[order], np.maximum.accumulate(end[order])
-    gaps = np.maximum(begin[1:] - end[:-1], 0).sum()
-    return int(end[-1] - begin[0] - gaps)
 
 
 def _critical(lowered: Lowered, times: Times) -> list[Step]:

@@ -15,7 +15,8 @@ from tests.support.davinci_programs import random_lowered
 from vitruvian.sim.davinci import Program, Unit, load_chip
 from vitruvian.sim.davinci.isa.instruction import Kind
 from vitruvian.sim.davinci.report import trace
-from vitruvian.sim.davinci.report.report import Finding, Report, _critical, _union
+from vitruvian.sim.davinci.report.busy import union_time
+from vitruvian.sim.davinci.report.report import Finding, Report, _critical
 from vitruvian.sim.davinci.report.trace import _joined, gantt, timeline, write_trace
 from vitruvian.sim.davinci.timing import engine
 from vitruvian.sim.davinci.timing.lowering import lower
@@ -122,7 +123,7 @@ def test_a_critical_path_has_no_gaps(seed):
 def test_union_of_intervals(parts):
     begin = np.array([b for b, _ in parts])
     end = begin + np.array([n for _, n in parts])
-    assert _union(begin, end) == len({t for b, n in parts for t in range(b, b + n)})
+    assert union_time(begin, end) == len({t for b, n in parts for t in range(b, b + n)})
 
 
 def imported(text):

@@ -6,6 +6,7 @@ import pytest
 
 from vitruvian.sim.davinci import load_chip, simulate
 from vitruvian.sim.networks import NETWORKS, Network
+from vitruvian.sim.networks.baseline import build_baseline, unfused
 from vitruvian.sim.networks.elementwise import RECIPES, build_elementwise, build_layer_norm
 from vitruvian.sim.networks.layers import (
     Conv,
@@ -17,7 +18,7 @@ from vitruvian.sim.networks.layers import (
     Softmax,
 )
 from vitruvian.sim.networks.run import UnknownLayers, program_of, run
-from vitruvian.sim.roofline import Bound
+from vitruvian.sim.roofline import Bound, analyse, counters_of
 
 CHIP = load_chip("ascend310")
 
@@ -160,3 +161,69 @@ def test_global_pooling_is_direct():
     layer = SMALL.layers[3]
     assert isinstance(layer, Pool) and "direct" in program_of(layer, CHIP).name
     assert "im2col" in program_of(replace(layer, kernel=(3, 3)), CHIP).name
+
+
+def test_the_baseline_has_two_operators_for_hard_swish_and_for_hard_sigmoid():
+    network = NETWORKS["mobilenet_v3"]()
+    fused = [x for x in network.layers if isinstance(x, Elementwise) and "hard" in x.operation]
+    assert len(fused) == 21 + 8  # Howard et al. 2019, Table 1: activations HS, and blocks with SE
+    found = unfused(network)
+    assert len(network.layers) == 128 and len(found.layers) == 128 + len(fused)
+    assert not any(x.operation in ("hard_swish", "hard_sigmoid") for x in found.layers
+                   if isinstance(x, Elementwise))  # fmt: skip
+
+
+@pytest.mark.parametrize("layer", unfused(SMALL).layers, ids=lambda x: x.name)
+def test_baselines_are_clean_and_slower(layer):
+    program = build_baseline(layer, CHIP)
+    if isinstance(layer, Softmax | LayerNorm):
+        assert program is None
+        return
+    assert program is not None
+    report = simulate(program, cube=None)
+    assert not report.findings
+    if isinstance(layer, Elementwise) and layer.operation == "shift_relu":
+        return
+    if isinstance(layer, MatMul):
+        # One step has nothing to overlap, so the baseline needs more of them to be slower.
+        layer = replace(layer, k=1024, n=256)
+        larger = build_baseline(layer, CHIP)
+        assert larger is not None
+        report = simulate(larger, cube=None)
+        assert not report.findings
+    fast = simulate(program_of(layer, CHIP), cube=None, checks=False)
+    assert report.total_s >= fast.total_s
+
+
+def test_a_piece_of_the_baseline_waits_for_the_store_of_the_piece_before():
+    """Nothing overlaps on a core, so its active times add up to its total; optimised, they do."""
+    layer = Elementwise(name="e", operation="relu", elements=40000)
+
+    def sum_of_ratios(program):
+        rows = analyse(counters_of(simulate(program, cube=None, checks=False), buses=False)).rows
+        return sum(row.time_ratio for row in rows)
+
+    program = build_baseline(layer, CHIP)
+    assert program is not None
+    assert 0.9 < sum_of_ratios(program) <= 1 < sum_of_ratios(program_of(layer, CHIP))
+
+
+def test_the_step_of_a_network_is_checked_and_shown():
+    layers = Network("n", "N", SMALL.layers[4:7])
+    with pytest.raises(ValueError, match="step must be one of baseline, optimised, not 'fast'"):
+        run(layers, CHIP, step="fast")
+    slow, fast = run(layers, CHIP, step="baseline"), run(layers, CHIP)
+    assert [x.layer.name for x in slow.layers][-2:] == ["e shift_relu", "e mul"]
+    assert slow.as_dict()["step"] == "baseline" and fast.as_dict()["step"] == "optimised"
+    assert slow.seconds > fast.seconds
+
+
+def test_buses_and_launches_can_change_the_classes():
+    """A bound by the bus alone is insufficient parallelism without it, as with a long launch."""
+    layer = Elementwise(name="e", operation="add", elements=200_000)
+    times = run(Network("n", "N", (layer,)), CHIP, step="baseline")
+    analysis = times.layers[0].analysis
+    assert analysis is not None and analysis.cause.component.name.startswith("bus")
+    assert times.distribution() == {Bound.MTE: 1}
+    assert times.distribution(buses=False) == {Bound.PARALLELISM: 1}
+    assert times.distribution(launch_s=1e-3) == {Bound.PARALLELISM: 1}

@@ -12,10 +12,11 @@ from vitruvian.sim.kernels import KERNELS
 from vitruvian.sim.roofline import CounterError, analyse, counters_of
 from vitruvian.sim.roofline.components import ComponentKind, bus_component, components_of
 
-CHIPS = ("ascend310", "ascend910", "ascend910b")
+CHIPS = ("ascend310", "ascend310p", "ascend910", "ascend910b")
 
 #: Kernels for the chips that do not run all of them here. The 910B has no core with all units.
 NAMES = {
+    "ascend310p": ("matmul", "softmax", "maxpool-im2col", "conv2d", "cce-cube"),
     "ascend910": ("matmul", "softmax", "maxpool-im2col", "conv2d", "mte2+3Con", "cce-cube"),
     "ascend910b": ("gemm", "cce-scale-add", "cce-softmax"),
 }
@@ -31,7 +32,7 @@ def test_ceilings_of_the_310_by_hand():
     # 174.06 GB/s are 87.03 · 10⁹ lanes of two bytes.
     assert found["V"].ceilings["fp16"] == pytest.approx(87.03e9, rel=1e-4)
     assert found["V"].ceilings["fp32"] == pytest.approx(87.03e9 / 2, rel=1e-4)
-    assert found["S"].ceilings == {"scalar": pytest.approx(680e6)}
+    assert found["S"].ceilings == {"scalar": pytest.approx(1 / 1.47e-9)}  # one cycle of 1.47 ns
     assert found["MTE2"].ceilings["GM->L1"] == 24e9
     assert found["MTE1"].ceilings["L1->L0A"] > found["MTE1"].ceilings["L1->L0B"]
 
@@ -96,12 +97,9 @@ def test_no_kernel_exceeds_a_ceiling_and_all_work_is_counted(chip):
                     path = item.split(" ")[0]
                     if "->" in path:
                         moved[path] = moved.get(path, 0) + work
-            expected = report.path_bytes()
-            fills = sum(i.work.nbytes for _, _, i in report.instructions() if i.op == "fill")
-            if not fills:
-                assert moved == expected
+            assert moved == report.path_bytes()
         count += 1
-    assert count >= {"ascend310": 25, "ascend910": 4, "ascend910b": 3}[chip.name]
+    assert count >= {"ascend310": 25, "ascend310p": 4, "ascend910": 4, "ascend910b": 3}[chip.name]
 
 
 def program(chip="ascend310", cores=1):
@@ -170,6 +168,70 @@ def test_the_busiest_core_has_the_busiest_unit():
     assert counters_of(simulate(made, cube=None, checks=False)).scope == "aicore 1"
 
 
+@pytest.mark.parametrize("chip", CHIPS[:3])
+def test_the_drain_of_a_pipeline_is_active_time_and_counts_once(chip):
+    """The results of the last instruction come after its end, as those of the others do."""
+    made = Program(load_chip(chip), "only vectors")
+    core = made.core()
+    u = core.allocate("UB", (4096,), "fp16")
+    for _ in range(3):
+        core.vadds(u, u, 1.0)
+    report = simulate(made, cube=None, checks=False)
+    counters = counters_of(report)
+    (row,) = analyse(counters).rows
+    (unit,) = report.units()
+    drain = report.lowered.drain[-1] / 1e18
+    assert row.active_s == counters.total_s == unit.busy  # nothing else runs
+    assert counters.total_s == pytest.approx(report.total_s - 2050e-9 + drain, rel=1e-12)
+    assert (drain > 0) == (chip != "ascend310") and row.time_ratio == 1.0
+
+
+def test_the_active_times_are_the_busy_times_of_the_report():
+    for chip in CHIPS[:3]:
+        report = simulate(program(chip, cores=2), cube=None)
+        for stream in report.streams:
+            busy = {u.unit.name: u.busy for u in report.units() if u.core == str(stream)}
+            for count in counters_of(report, str(stream), buses=False).counts:
+                assert count.active_s == busy[count.component.name]
+
+
+def test_the_busiest_core_is_that_of_the_longest_busy_time():
+    """Three overlapping instructions are busy for less than the sum of their times."""
+    made = Program(load_chip("ascend910"), "two cores")
+    for index, (count, size) in enumerate(((8, 128), (1, 128 * 60))):
+        core = made.core(index)
+        u = core.allocate("UB", (size,), "fp16")
+        for _ in range(count):
+            core.vadds(u, u, 1.0)
+    report = simulate(made, cube=None, checks=False)
+    lowered, times = report.lowered, report.times
+    sums = [
+        int(
+            (times.end + lowered.drain - times.start)[lowered.first[c] : lowered.first[c + 1]].sum()
+        )
+        for c in (0, 1)
+    ]
+    busy = [u.busy for u in report.units()]
+    assert sums[0] > sums[1] and busy[0] < busy[1]  # the sum would choose the wrong core
+    assert counters_of(report).scope == "aicore 1"
+
+
+def test_a_core_that_runs_blocks_in_rounds_has_the_work_of_all_of_them():
+    chip = load_chip("ascend310")
+    made = Program(chip, "rounds", blocks=5)
+    for block, cycles in enumerate((9000, 1000, 1000, 1000, 1000)):
+        made.core(block).scalar(cycles=cycles)
+    report = simulate(made, cube=None, checks=False)
+    assert report.rounds > 2 and sorted(map(len, report.cores())) in ([1, 4], [2, 3])
+    counters = counters_of(report, "all")
+    assert counters.scope == "2 of aicore" and counters.counts[0].work == {"scalar": 13000}
+    second = next(c for c in report.cores() if 1 in c)
+    counters = counters_of(report, str(report.streams[second[-1]]))
+    assert counters.counts[0].work == {"scalar": 1000 * len(second)}
+    assert counters.scope.endswith(f"and {len(second) - 1} other blocks of its core")
+    assert all(0 < row.time_ratio <= 1 for row in analyse(counters).rows)
+
+
 def test_a_bus_appears_with_its_users():
     names = [c.component.name for c in counters_of(simulate(program(), cube=None)).counts]
     assert names == ["V", "MTE2", "MTE3", "bus interconnect"]
@@ -186,7 +248,8 @@ def test_scalar_cycles_count():
     core.scalar(cycles=10)
     core.scalar(cycles=90)
     (row,) = analyse(counters_of(simulate(made, cube=None))).rows
-    assert row.work == {"scalar": 100} and row.utilisation == pytest.approx(1)
+    # The shortest operation takes 1.47 ns in the chip file, and a cycle of 680 MHz 0.04 % more.
+    assert row.work == {"scalar": 100} and row.utilisation == pytest.approx(1.47e-9 * 680e6)
 
 
 def test_a_faster_operation_has_a_ceiling_of_its_own():

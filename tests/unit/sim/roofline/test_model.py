@@ -109,7 +109,9 @@ def test_a_component_may_have_a_time_but_no_work():
     scalar = Component("S", COMPUTE, {"scalar": 1.0})
     found = analyse(counters(1.0, (scalar, {}, 0.9), (LOAD, {"GM->UB": 0.1}, 0.1)))
     assert found.bound == Bound.INEFFICIENT_COMPUTE and found.cause.component is scalar
-    assert found.verdict().endswith("the counters have no work of it.")
+    assert found.verdict().endswith(
+        "the counters have no work of it, so that it may be the bound instead."
+    )
     assert found.cause.largest_item == ""
 
 

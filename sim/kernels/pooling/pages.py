@@ -22,8 +22,20 @@ __all__ = [
 
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 
-_COLOURS = {"direct": "#c9c9c9", "im2col": "#31688e", "expansion": "#35b779", "xy": "#e0a030"}
-_NAMES = {"direct": "direct", "im2col": "Im2Col", "expansion": "expansion", "xy": "X-Y split"}
+_COLOURS = {
+    "direct": "#c9c9c9",
+    "im2col": "#31688e",
+    "expansion": "#35b779",
+    "xy": "#e0a030",
+    "strided": "#7b3294",
+}
+_NAMES = {
+    "direct": "direct",
+    "im2col": "Im2Col",
+    "expansion": "expansion",
+    "xy": "X-Y split",
+    "strided": "strided",
+}
 
 
 def speedup(runs: Sequence[Run], figure: str, side: int) -> float:

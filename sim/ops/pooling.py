@@ -31,9 +31,11 @@ def max_pool2d(
     """Return the largest element of each window.
 
     The results are those of PyTorch's function, except for two cases, because the vector unit's
-    vmax is maximumNumber of IEEE 754-2019. A NaN loses to a number, where PyTorch returns the NaN;
-    a window of NaNs alone gives −∞. The larger of the two zeros is +0, where PyTorch returns the
-    first of them; the index is that of the first one.
+    vmax is maximumNumber of IEEE 754-2019. A NaN loses to a number, where PyTorch returns the NaN
+    and the index of the last one; a window of NaNs alone gives −∞ and the index of its first
+    pixel. The larger of the two zeros is +0, where PyTorch returns the first of them; the index is
+    that of the first one. If dilation leaves a window without a pixel, the maximum is −∞, and the
+    index is that of PyTorch, which is outside of the window and can be behind the image.
 
     Parameters
     ----------
@@ -152,7 +154,8 @@ def max_pool2d_backward(
     instruction of the kernel. A pixel of several windows gets the
     sum of their gradients from +0, in rising row and then rising column of the pixel in the window;
     each sum is rounded. The method "xy" adds those of one column first. The kernel multiplies the
-    mask by the gradient, so an infinite or NaN gradient makes every pixel of its window NaN.
+    mask by the gradient, so an infinite gradient makes every other pixel of its window NaN, and a
+    NaN makes all of them NaN. Without ``indices``, the gradient of a window of NaNs has no effect.
 
     Parameters
     ----------

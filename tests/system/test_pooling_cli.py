@@ -8,7 +8,7 @@ import pytest
 from vitruvian.cli import main
 from vitruvian.commands import pooling as command
 from vitruvian.sim.davinci import load_chip, simulate
-from vitruvian.sim.kernels.pooling import Pooling, build, pages, study
+from vitruvian.sim.kernels.pooling import METHODS, Pooling, build, pages, study
 from vitruvian.sim.kernels.pooling.layers import LAYERS, MEASURED
 
 C910 = load_chip("ascend910")
@@ -34,7 +34,7 @@ def test_the_command_prints_tables_and_writes_files(few, tmp_path, capsys):
     page = (tmp_path / "pooling.md").read_text()
     assert "old" not in page and "| (3, 3) | 7 |" in page and page.endswith("End.\n")
     runs = json.loads((tmp_path / "runs.json").read_text())
-    assert len(runs["inception"]) == 12 and len(runs["strides"]) == 3 * 4 * 3
+    assert len(runs["inception"]) == 15 and len(runs["strides"]) == 3 * 5 * 3
     assert all(run["cycles"] > 0 for run in runs["inception"] + runs["strides"])
 
 
@@ -42,7 +42,7 @@ def test_the_same_runs_give_the_same_plot():
     runs = [
         study.Run(figure, method, 9, 1, 2, 1, 100, 1, 0, 1, 0, 0, 0, {})
         for figure in study.FIGURES
-        for method in ("direct", "im2col", "expansion", "xy")
+        for method in METHODS
     ]
     assert pages.inception_plot(runs) == pages.inception_plot(runs)
 
@@ -65,12 +65,12 @@ def test_the_table_has_the_error_of_the_published_speedup():
     run = study.Run("forward", "direct", 9, 1, 2, 1, 640, 1, 0, 1, 0, 0, 0, {})
     runs = [run] + [
         study.Run("forward", name, 9, 1, 2, 1, 100, 1, 0, 1, 0, 0, 0, {})
-        for name in ("im2col", "expansion", "xy")
+        for name in list(METHODS)[1:]
     ]
     runs += [
         study.Run(figure, method, 9, 1, 2, 1, 100, 1, 0, 1, 0, 0, 0, {})
         for figure in list(study.FIGURES)[1:]
-        for method in ("direct", "im2col", "expansion", "xy")
+        for method in METHODS
     ]
     header, rows = pages.inception_table(runs)
     assert dict(zip(header, rows[0], strict=True))["error"] == "+100 %"
@@ -87,10 +87,10 @@ def test_the_counts_of_the_page_are_those_of_the_kernels(root):
     assert part
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in part[1].splitlines()]
     found = {(row[0], row[1]): row[2:9] for row in rows[2:]}
-    assert len(found) == 12
+    assert len(found) == 3 * len(METHODS)
     layer = MEASURED[-1]
     for figure, form in study.FIGURES.items():
-        for method in ("im2col", "expansion"):
+        for method in ("im2col", "expansion", "strided"):
             pooling = Pooling(
                 layer.patches(), 1, 1, "max", method, form["backward"], form["argmax"]
             )

@@ -12,7 +12,7 @@ from tests.support import pooling_windows as plain
 from vitruvian.golden.scu import Patches
 from vitruvian.sim.davinci import Kind, Unit, load_chip, simulate
 from vitruvian.sim.davinci.chip.file import CHIPS, read_chip
-from vitruvian.sim.kernels.pooling import METHODS, Pooling, build, expected, plan
+from vitruvian.sim.kernels.pooling import METHODS, Pooling, blocks, build, expected, plan
 from vitruvian.sim.kernels.pooling.geometry import backward_axis, forward_axis
 from vitruvian.sim.kernels.pooling.layers import LAYERS
 
@@ -159,7 +159,7 @@ def test_a_window_whose_positions_do_not_fit_at_once(form):
 # the methods with an instruction for each window get the first rows of large images only.
 
 #: Windows times positions of the kernel that a case of the suite may have, by method.
-MOST = {"direct": 300, "xy": 600, "expansion": 2_000, "im2col": 40_000}
+MOST = {"direct": 300, "xy": 600, "expansion": 2_000, "im2col": 40_000, "strided": 40_000}
 
 
 def _layer_rows(layer, method):
@@ -279,6 +279,47 @@ def test_at_stride_one_the_direct_vmax_has_all_lanes():
     patches = Patches(height=18, width=18, kernel=(3, 3))
     direct = counts(pooling_of(patches, "max", "direct"))
     assert direct["vmax", 128] == 9 * patches.rows and direct["vmax", 16] == 0
+    # Of 19 windows, the three behind the two groups of eight are one instruction for all rows.
+    patches = replace(patches, width=21)
+    direct = counts(pooling_of(patches, "max", "direct"))
+    assert direct["vmax", 128] == 9 * patches.rows and direct["vmax", 3 * 16] == 9
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_strided_takes_groups_of_eight_columns(form):
+    """Two groups of eight windows and a rest of one, down the rows, at each of 9 positions."""
+    patches = Patches(height=35, width=35, kernel=(3, 3), stride=(2, 2))
+    found = counts(pooling_of(patches, form, "strided"))
+    op = "vmax" if "max" in form and "back" not in form else "vadd"
+    assert found[op, 128] == 9 * 2 and found[op, 16] == 9
+
+
+@pytest.mark.parametrize(
+    ("size", "pitches", "count"),
+    [
+        ((5, 19), (40, 100), 2 + 1),  # down the rows
+        ((2, 19), (40, 100), 2 + 1),  # along the rows, and the rests down them
+        ((5, 19), (40, 256), 5 + 5),  # the distance of the rows does not fit
+        ((5, 7), (7, 9), 1),
+        ((300, 16), (16, 40), 2 * 2),  # more rows than repeats
+    ],
+)
+def test_parts_cover_each_pixel_once(size, pitches, count):
+    rows, columns = size
+    places = [blocks.Rows(pitch, step) for pitch, step in zip(pitches, (1, 2), strict=True)]
+    found = list(blocks.parts(rows, columns, *places))
+    assert len(found) == count
+    for where in places:
+        covered = Counter()
+        for part in found:
+            block, distance = part.stride(where)
+            assert max(block, distance) <= 255
+            for repeat in range(part.repeat):
+                for lane in range(part.lanes.bit_count() // 16):
+                    covered[part.first(where) + repeat * distance + lane * block] += 1
+        assert covered == Counter(
+            r * where.pitch + c * where.step for r in range(rows) for c in range(columns)
+        )
 
 
 # Fields, tiles, refusals.
@@ -329,7 +370,10 @@ def test_tiles_own_every_window_and_every_pixel_once(patches, most):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"method": "fast"}, "method must be one of direct, im2col, expansion, xy, not 'fast'"),
+        (
+            {"method": "fast"},
+            "method must be one of direct, im2col, expansion, xy, strided, not 'fast'",
+        ),
         ({"reduction": "min"}, "reduction must be one of max, avg, not 'min'"),
         ({"argmax": True, "reduction": "avg"}, "argmax must be False"),
         (

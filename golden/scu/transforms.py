@@ -110,7 +110,7 @@ def im2col(
     pixels[..., :-1, :] = image.reshape(*lead, groups * size, c0)
     pixels[..., -1, :] = pad_value
     numbers = patches.numbers()  # (Kh·Kw, P, 16)
-    first = size * np.arange(groups).reshape(-1, 1, 1, 1)
+    first = np.arange(0, groups * int(size), int(size)).reshape(-1, 1, 1, 1)
     numbers = np.where(numbers < 0, -1, numbers + first)  # (C1, Kh·Kw, P, 16)
     numbers = numbers.reshape(-1, *numbers.shape[-2:])
     if mode == 0:

@@ -92,8 +92,12 @@ def maximum(a: ArrayLike, b: ArrayLike) -> np.ndarray:
         return np.maximum(a, b)
     # If a == b, either the codes are equal, or they are +0 and −0, and the AND of the codes is +0.
     both = (codes(a) & codes(b)).view(a.dtype)
-    # Not np.fmax, which returns a NaN if an operand is a signaling NaN.
-    return _apply(lambda a, b: np.where(a == b, both, np.where(np.isnan(a) | (b > a), b, a)), a, b)
+
+    def larger(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        # Not np.fmax, which returns a NaN if an operand is a signaling NaN.
+        return np.where(a == b, both, np.where(np.isnan(a) | (b > a), b, a))
+
+    return _apply(larger, a, b)
 
 
 def minimum(a: ArrayLike, b: ArrayLike) -> np.ndarray:
@@ -107,9 +111,11 @@ def minimum(a: ArrayLike, b: ArrayLike) -> np.ndarray:
         return np.minimum(a, b)
     # The OR of the codes of +0 and −0 is −0.
     either = (codes(a) | codes(b)).view(a.dtype)
-    return _apply(
-        lambda a, b: np.where(a == b, either, np.where(np.isnan(a) | (b < a), b, a)), a, b
-    )
+
+    def smaller(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return np.where(a == b, either, np.where(np.isnan(a) | (b < a), b, a))
+
+    return _apply(smaller, a, b)
 
 
 def relu(a: ArrayLike) -> np.ndarray:

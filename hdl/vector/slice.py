@@ -99,7 +99,8 @@ class Slice(wiring.Component):
         if self._has("multiply"):
             results[Source.MULTIPLY] = self._build_multiply(m, a, b)
         if self._has("convert"):
-            results[Source.CONVERT] = build_convert(m, stages, a, list(self.control))
+            controls = [self.control[n] for n in range(len(self.control))]
+            results[Source.CONVERT] = build_convert(m, stages, a, controls)
         if self._has("functions"):
             results[Source.FUNCTION] = self._build_functions(m, a)
         result: Value = Const(0, 32)

@@ -28,7 +28,7 @@ from vitruvian.golden.cube.mmad_compiled import compiled_mmad
 from vitruvian.golden.fp import FORMATS, PRESETS, DotSpec, FloatFormat, fused_dot
 from vitruvian.golden.simd2 import Op, mmo
 from vitruvian.sim.davinci import Program, Unit, View, load_chip
-from vitruvian.sim.davinci.checks import check as checks
+from vitruvian.sim.davinci.checks import memory
 from vitruvian.sim.davinci.checks.check import check_lowered
 from vitruvian.sim.davinci.semantics import Functional
 from vitruvian.sim.davinci.semantics.vectors_compiled import compiled as do_compiled
@@ -231,7 +231,7 @@ def checked_programs() -> None:
     for seed in range(80):
         low = random_lowered(seed, size=20, lags=seed % 2 == 0, deadlock=seed % 3 == 0)
         streams = random_accesses(low, np.random.default_rng(seed))
-        checks._ENTRIES = (1, 7, 4_000_000)[seed % 3]
+        memory._ENTRIES = (1, 7, 8_000_000)[seed % 3]
         check_lowered(program, low, streams)
 
 

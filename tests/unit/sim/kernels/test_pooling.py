@@ -159,7 +159,7 @@ def test_a_window_whose_positions_do_not_fit_at_once(form):
 # the methods with an instruction for each window get the first rows of large images only.
 
 #: Windows times positions of the kernel that a case of the suite may have, by method.
-MOST = {"direct": 300, "xy": 600, "expansion": 2_000, "im2col": 40_000, "strided": 40_000}
+MOST = {"direct": 300, "xy": 600, "expansion": 2_000, "im2col": 10_000, "strided": 10_000}
 
 
 def _layer_rows(layer, method):
@@ -198,8 +198,16 @@ def _expected(pooling, data):
     return kind(pooling, **data)
 
 
+def _different(layers):
+    """Return one layer of each geometry: 16 channels make the others equal to it."""
+    found = {}
+    for layer in layers:
+        found.setdefault((layer.reduction, layer.patches()), layer)
+    return list(found.values())
+
+
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("layer", LAYERS, ids=str)
+@pytest.mark.parametrize("layer", _different(LAYERS), ids=str)
 def test_layers_of_four_networks(layer, method):
     """``expected`` is compared with the windows one by one in the test below."""
     _layer_case(layer, method, _layer_rows(layer, method))
@@ -328,13 +336,12 @@ def test_parts_cover_each_pixel_once(size, pitches, count):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("method", METHODS)
 def test_fields_of_instructions_are_within_their_limits(form, method):
-    """An image with a row of 2000 windows exceeds the repeat of one instruction."""
-    patches = Patches(height=1, width=2000, kernel=(1, 1), stride=(1, 1))
-    for wide in (patches, replace(patches, width=3000, kernel=(1, 2), stride=(1, 3))):
+    """A row of more windows than repeats, one by one or in groups of eight where these are used."""
+    # The direct method has an instruction for each window, so that more of them show nothing.
+    width = {"direct": 300, "strided": 2100}.get(method, 600)
+    patches = Patches(height=1, width=width, kernel=(1, 1), stride=(1, 1))
+    for wide in (patches, replace(patches, width=width // 2 * 3, kernel=(1, 2), stride=(1, 3))):
         pooling = pooling_of(wide, form, method)
-        if method == "direct":
-            wide = replace(wide, width=900)
-            pooling = pooling_of(wide, form, method)
         program = build(pooling, C910)
         for core in program:
             for instr in core.instructions:

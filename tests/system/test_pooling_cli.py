@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -16,9 +17,10 @@ C910 = load_chip("ascend910")
 
 @pytest.fixture
 def few(monkeypatch):
-    """Reduce the experiments: the smallest input, and images of up to seven pixels a side."""
-    monkeypatch.setattr(study, "MEASURED", MEASURED[:1])
-    monkeypatch.setattr(study, "largest_side", lambda *_: 7)
+    """Reduce the experiments: a small input, and images of up to five pixels a side."""
+    small = replace(MEASURED[0], side=7, channels=32)
+    monkeypatch.setattr(study, "MEASURED", (small,))
+    monkeypatch.setattr(study, "largest_side", lambda *_: 5)
 
 
 def test_the_command_prints_tables_and_writes_files(few, tmp_path, capsys):
@@ -28,13 +30,13 @@ def test_the_command_prints_tables_and_writes_files(few, tmp_path, capsys):
     out, json_ = str(tmp_path), str(tmp_path / "runs.json")
     assert main(["pooling", "--out", out, "--json", json_]) == 0
     text = capsys.readouterr().out
-    assert "17×17×768" in text and "forward with mask" in text and "published" in text
+    assert "7×7×32" in text and "forward with mask" in text and "published" in text
     for name in ("pooling_inception.svg", "pooling_strides.svg"):
         assert (tmp_path / name).read_text().startswith("<?xml")
     page = (tmp_path / "pooling.md").read_text()
-    assert "old" not in page and "| (3, 3) | 7 |" in page and page.endswith("End.\n")
+    assert "old" not in page and "| (3, 3) | 5 |" in page and page.endswith("End.\n")
     runs = json.loads((tmp_path / "runs.json").read_text())
-    assert len(runs["inception"]) == 15 and len(runs["strides"]) == 3 * 5 * 3
+    assert len(runs["inception"]) == 15 and len(runs["strides"]) == 3 * 5 * 2
     assert all(run["cycles"] > 0 for run in runs["inception"] + runs["strides"])
 
 

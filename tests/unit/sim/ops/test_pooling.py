@@ -64,7 +64,7 @@ def cases(draw, dilated=True):
     return values.astype(np.float16) + np.float16(0), options, dilation, rows, columns
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(cases(), st.sampled_from(sorted(METHODS)))
 def test_max_pool2d_and_its_gradient(case, method):
     x, options, dilation, rows, columns = case
@@ -85,7 +85,7 @@ def test_max_pool2d_and_its_gradient(case, method):
     assert np.array_equal(ops.max_pool2d_backward(grad, x, **options, indices=where), dx)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(cases(dilated=False), st.sampled_from(sorted(METHODS)), st.booleans(), st.booleans())
 def test_avg_pool2d_and_its_gradient(case, method, include, override):
     """Sums of small whole numbers are exact in any order, and the quotient is rounded once."""

@@ -381,8 +381,8 @@ def _mask(patches: Patches, indices: Any, shape: tuple[int, ...]) -> np.ndarray:
     packed = pack(indices.astype(np.int64) + 1, c0=16) - 1
     equal = packed[:, :, None] == places[:, :, :, None]
     # The index of a window without a pixel is outside of the window; it marks nothing.
-    empty = ((places < 0).all(axis=0))[:, :, None]
-    empty = empty & (packed == _firsts(patches)[:, :, None])
+    without = np.all(places < 0, axis=0)[:, :, np.newaxis]
+    empty = without & (packed == _firsts(patches)[:, :, np.newaxis])
     wrong = (packed >= 0) & ~equal.any(axis=2) & ~empty
     if wrong.any() or (indices < 0).any():
         raise UserError("indices must be in the window that they belong to")

@@ -9,16 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from vitruvian import ops
+from vitruvian import ops as _ops
 from vitruvian.sim.kernels.pooling import METHODS
 
 __all__ = ["COMPARISONS"]
+
+#: The functions without their types, since options are in dictionaries.
+ops: Any = _ops
 
 #: Half an ulp of FP16 and, beside it, that of FP32, relative; half of FP16's least subnormal.
 HALF, SINGLE, TINY = 2.0**-11, 2.0**-24, 2.0**-25
 
 
-def _torch(array: np.ndarray, dtype: Any = np.float64):
+def _torch(array: np.ndarray, dtype: Any = np.float64) -> Any:
     import torch  # pyright: ignore[reportMissingImports]
 
     return torch.from_numpy(np.ascontiguousarray(array.astype(dtype)))
@@ -30,7 +33,7 @@ def _functional() -> Any:
     return torch.nn.functional
 
 
-def _both(call, torch_call):
+def _both(call, torch_call) -> Any:
     """Return the two results, or None if both sides refuse; one refusal alone is raised."""
     mine = theirs = mine_error = theirs_error = None
     try:
@@ -155,7 +158,7 @@ def conv2d(rng) -> str | None:
     stride = 1 if same else _two(rng, 1, 4)
     options = {"padding": padding, "stride": stride, "dilation": _two(rng, 1, 3), "groups": groups}
     case = f"x {x.shape}, w {w.shape}, bias {b is not None}, {options}"
-    bias = None if b is None else _torch(b)
+    bias: Any = None if b is None else _torch(b)
     both = _both(
         lambda: ops.conv2d(x, w, b, **options),
         lambda: functional.conv2d(_torch(x), _torch(w), bias, **options).numpy(),

@@ -13,6 +13,9 @@ from vitruvian.sim.davinci import Report, load_chip
 from vitruvian.sim.kernels.pooling import METHODS
 from vitruvian.sim.kernels.pooling.layers import LAYERS
 
+#: The functions without their types, for wrong arguments and for options in dictionaries.
+F: Any = ops
+
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 
 
@@ -159,7 +162,7 @@ def test_what_differs_from_pytorch_is_what_the_documentation_says():
     # The mask marks no pixel of a window of NaNs; its index is that of its first pixel.
     for more, dx in (({}, [0, 0]), ({"indices": np.zeros((1, 1, 1, 1), int)}, [1, 0])):
         ones, nans = np.ones((1, 1, 1, 1), np.float16), np.full((1, 1, 1, 2), nan, np.float16)
-        assert ops.max_pool2d_backward(ones, nans, (1, 2), **more).flatten().tolist() == dx
+        assert F.max_pool2d_backward(ones, nans, (1, 2), **more).flatten().tolist() == dx
     x = np.full((1, 1, 2, 2), -inf, np.float16)
     y, where = ops.max_pool2d(x, 2, 1, 1, return_indices=True)
     assert (y == -inf).all() and where.tolist() == [[[[0, 0, 1], [0, 0, 1], [2, 2, 3]]]]
@@ -173,19 +176,19 @@ def test_a_window_without_a_pixel_has_the_index_of_pytorch(method):
     """Dilation leaves the windows in the padding; PyTorch 2.15 printed the expected numbers."""
     x = np.arange(1, 20, dtype=np.float16).reshape(1, 1, 19, 1)
     options = {"kernel_size": (4, 2), "stride": 2, "padding": (0, 1), "dilation": 2}
-    y, where = ops.max_pool2d(x, **options, return_indices=True, method=method)
+    y, where = F.max_pool2d(x, **options, return_indices=True, method=method)
     assert (y == -np.inf).all() and where.flatten().tolist() == [1, 3, 5, 7, 9, 11, 13]
     grad = np.arange(1, 8, dtype=np.float16).reshape(y.shape)
     wanted = [0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0, 7, 0, 0, 0, 0, 0]
     for more in ({}, {"indices": where}):
-        dx = ops.max_pool2d_backward(grad, x, **options, **more, method=method)
+        dx = F.max_pool2d_backward(grad, x, **options, **more, method=method)
         assert dx.flatten().tolist() == wanted
     # A gradient whose index is behind the image has no effect.
-    y, where = ops.max_pool2d(x[:, :, :7], **options, return_indices=True)
+    y, where = F.max_pool2d(x[:, :, :7], **options, return_indices=True)
     assert where.flatten().tolist() == [1]
-    y, where = ops.max_pool2d(x[:, :, :1], (1, 2), 1, (0, 1), dilation=2, return_indices=True)
+    y, where = F.max_pool2d(x[:, :, :1], (1, 2), 1, (0, 1), dilation=2, return_indices=True)
     assert y.item() == -np.inf and where.item() == 1
-    dx = ops.max_pool2d_backward(np.ones_like(y), x[:, :, :1], (1, 2), 1, (0, 1), dilation=2)
+    dx = F.max_pool2d_backward(np.ones_like(y), x[:, :, :1], (1, 2), 1, (0, 1), dilation=2)
     assert dx.item() == 0
 
 
@@ -204,9 +207,6 @@ def test_with_ceil_mode_the_only_window_may_be_partial():
 
 
 X = np.zeros((1, 2, 4, 5), np.float16)
-
-#: The functions without their types, for wrong arguments.
-F: Any = ops
 
 
 @pytest.mark.parametrize(

@@ -454,7 +454,7 @@ def test_a_missing_instruction_is_noticed(form, method):
 @pytest.mark.parametrize("method", ["direct", "im2col"])
 def test_every_pair_of_units_needs_its_flags(form, method):
     """Without the flags of any pair of units, a race is found."""
-    patches = Patches(height=9, width=26, kernel=(3, 3), stride=(2, 2), pad=(1, 1, 1, 1))
+    patches = Patches(height=9, width=34, kernel=(3, 3), stride=(2, 2), pad=(1, 1, 1, 1))
     divisors = np.arange(patches.count).reshape(patches.rows, -1) + 1
     pooling = pooling_of(patches, form, method, divisors=divisors if "av" in form else None)
     data = operands(pooling)

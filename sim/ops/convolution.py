@@ -38,7 +38,9 @@ def conv2d(
     If ``groups`` is the number of channels (and more than 1), the vector unit computes in FP16: a
     sum of products, row by row of the kernel, each rounded once, and then the bias. Otherwise the
     Cube computes with sums in FP32 that start with the bias, and rounds the result to FP16;
-    ``kernels.convolution.golden`` has the exact order of both.
+    ``kernels.convolution.golden`` has the exact order of both. PyTorch sums in FP32 in both cases.
+    A sum of FP16 numbers that exceeds 65504 on its way is therefore infinite here only, and the
+    vector unit keeps the sign of a sum of −0 alone, where PyTorch returns +0.
 
     Parameters
     ----------

@@ -31,9 +31,11 @@ def max_pool2d(
     """Return the largest element of each window.
 
     The results are those of PyTorch's function, except for two cases, because the vector unit's
-    vmax is maximumNumber of IEEE 754-2019. A NaN loses to a number, where PyTorch returns the NaN;
-    a window of NaNs alone gives −∞. The larger of the two zeros is +0, where PyTorch returns the
-    first of them; the index is that of the first one.
+    vmax is maximumNumber of IEEE 754-2019. A NaN loses to a number, where PyTorch returns the NaN
+    and the index of the last one; a window of NaNs alone gives −∞ and the index of its first
+    pixel. The larger of the two zeros is +0, where PyTorch returns the first of them; the index is
+    that of the first one. If dilation leaves a window without a pixel, the maximum is −∞, and the
+    index is that of PyTorch, which is outside of the window and can be behind the image.
 
     Parameters
     ----------
@@ -49,7 +51,7 @@ def max_pool2d(
         Distance between the elements of a window.
     ceil_mode : bool
         If True, the last window may reach beyond the padding.
-    method : {"im2col", "direct", "expansion", "xy"}
+    method : {"im2col", "direct", "expansion", "xy", "strided"}
         The implementation, see ``vitruvian.sim.kernels.pooling.METHODS``. The result is the same.
     chip : Chip or str
     return_indices : bool
@@ -147,10 +149,13 @@ def max_pool2d_backward(
 ) -> Any:
     """Return the gradient of the input of ``max_pool2d``.
 
-    The gradient of a window goes to its first largest element. A pixel of several windows gets the
+    The gradient of a window goes to its first largest element. If dilation leaves a window without
+    a pixel, the gradient goes to the pixel of the index that PyTorch returns for it, without an
+    instruction of the kernel. A pixel of several windows gets the
     sum of their gradients from +0, in rising row and then rising column of the pixel in the window;
     each sum is rounded. The method "xy" adds those of one column first. The kernel multiplies the
-    mask by the gradient, so an infinite or NaN gradient makes every pixel of its window NaN.
+    mask by the gradient, so an infinite gradient makes every other pixel of its window NaN, and a
+    NaN makes all of them NaN. Without ``indices``, the gradient of a window of NaNs has no effect.
 
     Parameters
     ----------
@@ -184,7 +189,9 @@ def max_pool2d_backward(
     else:
         mask = _mask(patches, indices, shape)
     run = _run(pooling, chip, {"dy": pack(grad_output), "mask": mask}, report)
-    return returned((unpack(run.outputs["dx"], x.shape[1]),), run if report else None)
+    dx = unpack(run.outputs["dx"], x.shape[1])
+    _add_of_empty_windows(dx, grad_output, patches)
+    return returned((dx,), run if report else None)
 
 
 def avg_pool2d_backward(
@@ -254,16 +261,17 @@ def _patches(
         extent = (k - 1) * d + 1
         if p > extent // 2:
             raise UserError(f"padding must be at most half of the kernel, not {p} for {extent}")
-        if extent > size + 2 * p:
+        room = size + 2 * p - extent
+        last = room // s
+        # A further window must begin inside the image or in the padding before it. It may be the
+        # only one, if the kernel is larger than the padded image by less than a stride.
+        if ceil_mode and room % s and (last + 1) * s < size + p:
+            last += 1
+        if last < 0:
             raise UserError(
                 f"kernel_size must fit into the padded image, not {extent} pixels into "
                 f"{size + 2 * p}"
             )
-        room = size + 2 * p - extent
-        last = room // s
-        # A further window must begin inside the image or in the padding before it.
-        if ceil_mode and room % s and (last + 1) * s < size + p:
-            last += 1
         far.append(max(p, last * s + extent - size - p))
     return Patches(
         height=shape[2],
@@ -326,10 +334,40 @@ def _indices(patches: Patches, mask: np.ndarray) -> np.ndarray:
     flat = mask.reshape(*mask.shape[:2], -1, *mask.shape[4:])
     places = _places(patches)
     marked = flat.argmax(axis=2)
-    first = (places >= 0).argmax(axis=0)[:, :, None]
-    marked = np.where(flat.any(axis=2), marked, first)
     rows, columns = np.ogrid[: patches.rows, : patches.columns]
-    return places[marked, rows[:, :, None], columns[:, :, None]]
+    found = places[marked, rows[:, :, None], columns[:, :, None]]
+    return np.where(flat.any(axis=2), found, _firsts(patches)[:, :, None])
+
+
+def _firsts(patches: Patches) -> np.ndarray:
+    """Return the index of each window's first pixel that is not before the image, (Oh, Ow).
+
+    PyTorch returns this index for a window without a marked pixel. With dilation, all pixels of a
+    window can be in the padding; the index is then that of another window's pixel, or behind the
+    image.
+    """
+    p = patches
+    rows, columns = (
+        np.where(start < 0, start % gap, start)
+        for start, gap in (
+            (np.arange(p.rows) * p.stride[0] - p.pad[0], p.dilation[0]),
+            (np.arange(p.columns) * p.stride[1] - p.pad[2], p.dilation[1]),
+        )
+    )
+    return rows[:, None] * p.width + columns
+
+
+def _add_of_empty_windows(dx: np.ndarray, grad_output: np.ndarray, patches: Patches) -> None:
+    """Add the gradients of windows without a pixel to the pixels that PyTorch's index names.
+
+    A mask cannot express this, since the pixel is not in the window. PyTorch writes outside of its
+    array if the index is behind the image; here such a gradient has no effect.
+    """
+    firsts = _firsts(patches)
+    pixels = dx.reshape(*dx.shape[:2], -1)
+    for row, column in np.argwhere((_places(patches) < 0).all(axis=0)):
+        if firsts[row, column] < pixels.shape[2]:
+            pixels[:, :, firsts[row, column]] += grad_output[:, :, row, column]
 
 
 def _mask(patches: Patches, indices: Any, shape: tuple[int, ...]) -> np.ndarray:
@@ -342,7 +380,10 @@ def _mask(patches: Patches, indices: Any, shape: tuple[int, ...]) -> np.ndarray:
     # The channels that fill up a group have no index, so they mark nothing.
     packed = pack(indices.astype(np.int64) + 1, c0=16) - 1
     equal = packed[:, :, None] == places[:, :, :, None]
-    wrong = (packed >= 0) & ~equal.any(axis=2)
+    # The index of a window without a pixel is outside of the window; it marks nothing.
+    without = np.all(places < 0, axis=0)[:, :, np.newaxis]
+    empty = without & (packed == _firsts(patches)[:, :, np.newaxis])
+    wrong = (packed >= 0) & ~equal.any(axis=2) & ~empty
     if wrong.any() or (indices < 0).any():
         raise UserError("indices must be in the window that they belong to")
     mask = equal & (packed >= 0)[:, :, None]

@@ -2,13 +2,14 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
 from vitruvian.cli import main
 from vitruvian.commands import pooling as command
 from vitruvian.sim.davinci import load_chip, simulate
-from vitruvian.sim.kernels.pooling import Pooling, build, pages, study
+from vitruvian.sim.kernels.pooling import METHODS, Pooling, build, pages, study
 from vitruvian.sim.kernels.pooling.layers import LAYERS, MEASURED
 
 C910 = load_chip("ascend910")
@@ -16,9 +17,10 @@ C910 = load_chip("ascend910")
 
 @pytest.fixture
 def few(monkeypatch):
-    """Reduce the experiments: the smallest input, and images of up to seven pixels a side."""
-    monkeypatch.setattr(study, "MEASURED", MEASURED[:1])
-    monkeypatch.setattr(study, "largest_side", lambda *_: 7)
+    """Reduce the experiments: a small input, and images of up to five pixels a side."""
+    small = replace(MEASURED[0], side=7, channels=32)
+    monkeypatch.setattr(study, "MEASURED", (small,))
+    monkeypatch.setattr(study, "largest_side", lambda *_: 5)
 
 
 def test_the_command_prints_tables_and_writes_files(few, tmp_path, capsys):
@@ -28,13 +30,13 @@ def test_the_command_prints_tables_and_writes_files(few, tmp_path, capsys):
     out, json_ = str(tmp_path), str(tmp_path / "runs.json")
     assert main(["pooling", "--out", out, "--json", json_]) == 0
     text = capsys.readouterr().out
-    assert "17×17×768" in text and "forward with mask" in text and "published" in text
+    assert "7×7×32" in text and "forward with mask" in text and "published" in text
     for name in ("pooling_inception.svg", "pooling_strides.svg"):
         assert (tmp_path / name).read_text().startswith("<?xml")
     page = (tmp_path / "pooling.md").read_text()
-    assert "old" not in page and "| (3, 3) | 7 |" in page and page.endswith("End.\n")
+    assert "old" not in page and "| (3, 3) | 5 |" in page and page.endswith("End.\n")
     runs = json.loads((tmp_path / "runs.json").read_text())
-    assert len(runs["inception"]) == 12 and len(runs["strides"]) == 3 * 4 * 3
+    assert len(runs["inception"]) == 15 and len(runs["strides"]) == 3 * 5 * 2
     assert all(run["cycles"] > 0 for run in runs["inception"] + runs["strides"])
 
 
@@ -42,7 +44,7 @@ def test_the_same_runs_give_the_same_plot():
     runs = [
         study.Run(figure, method, 9, 1, 2, 1, 100, 1, 0, 1, 0, 0, 0, {})
         for figure in study.FIGURES
-        for method in ("direct", "im2col", "expansion", "xy")
+        for method in METHODS
     ]
     assert pages.inception_plot(runs) == pages.inception_plot(runs)
 
@@ -65,12 +67,12 @@ def test_the_table_has_the_error_of_the_published_speedup():
     run = study.Run("forward", "direct", 9, 1, 2, 1, 640, 1, 0, 1, 0, 0, 0, {})
     runs = [run] + [
         study.Run("forward", name, 9, 1, 2, 1, 100, 1, 0, 1, 0, 0, 0, {})
-        for name in ("im2col", "expansion", "xy")
+        for name in list(METHODS)[1:]
     ]
     runs += [
         study.Run(figure, method, 9, 1, 2, 1, 100, 1, 0, 1, 0, 0, 0, {})
         for figure in list(study.FIGURES)[1:]
-        for method in ("direct", "im2col", "expansion", "xy")
+        for method in METHODS
     ]
     header, rows = pages.inception_table(runs)
     assert dict(zip(header, rows[0], strict=True))["error"] == "+100 %"
@@ -87,10 +89,10 @@ def test_the_counts_of_the_page_are_those_of_the_kernels(root):
     assert part
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in part[1].splitlines()]
     found = {(row[0], row[1]): row[2:9] for row in rows[2:]}
-    assert len(found) == 12
+    assert len(found) == 3 * len(METHODS)
     layer = MEASURED[-1]
     for figure, form in study.FIGURES.items():
-        for method in ("im2col", "expansion"):
+        for method in ("im2col", "expansion", "strided"):
             pooling = Pooling(
                 layer.patches(), 1, 1, "max", method, form["backward"], form["argmax"]
             )

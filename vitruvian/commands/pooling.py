@@ -26,7 +26,7 @@ def register(name: str, commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         name,
-        description="Time max pooling in four implementations at the sizes of InceptionV3 and for "
+        description="Time max pooling in five implementations at the sizes of InceptionV3 and for "
         "three strides,\nand print the cycles beside the published speedups.",
         epilog=_EPILOG,
     )

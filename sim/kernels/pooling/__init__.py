@@ -1,7 +1,7 @@
 """Max and average pooling on DaVinci cores: forward, with argmax mask, and backward.
 
-``Pooling`` describes one, ``build`` makes the program. Each has four implementations (``METHODS``):
-direct, Im2Col and Col2Im, expansion, and X-Y split.
+``Pooling`` describes one, ``build`` makes the program. Each has five implementations (``METHODS``):
+direct, Im2Col and Col2Im, expansion and X-Y split are those of the paper, strided is ours.
 
 References
 ----------

@@ -10,6 +10,7 @@ Rohwedder 2021, §4.2 (max) and §4.3 (average).
 """
 
 from vitruvian.sim.davinci import Unit, View
+from vitruvian.sim.kernels.pooling.blocks import Rows, rectangle
 from vitruvian.sim.kernels.pooling.emit import Emitter, behind, pieces
 from vitruvian.sim.kernels.pooling.forward import MOST_FRACTALS, Tensors, allocate, divide
 from vitruvian.sim.kernels.pooling.geometry import Tile
@@ -121,9 +122,12 @@ class Backward:
         if self.task.method == "im2col":
             merge = self._col2im
         else:
-            merge = {"direct": self._scatter, "expansion": self._rows, "xy": self._by_axis}[
-                self.task.method
-            ]
+            merge = {
+                "direct": self._scatter,
+                "expansion": self._rows,
+                "xy": self._by_axis,
+                "strided": self._by_blocks,
+            }[self.task.method]
         for position, part in zip(positions, parts, strict=True):
             merge(tile, position, part)
 
@@ -157,6 +161,15 @@ class Backward:
         for row in range(tile.rows.count):
             line = self._covered(tile, row, position)
             self._add_pixels(line, part[row * columns :], columns)
+        self.emit.barrier()
+
+    def _by_blocks(self, tile: Tile, position: _Position, part: View) -> None:
+        """Add with 128 lanes to pixels at the distance of the windows."""
+        down, across = self.task.patches.stride
+        pixels = self._covered(tile, 0, position), Rows(down * tile.columns.padded, across)
+        columns = tile.columns.count
+        operands = {"dst": pixels, "src0": pixels, "src1": (part, Rows(columns))}
+        rectangle(self.emit, "vadd", operands, tile.rows.count, columns)
         self.emit.barrier()
 
     def _by_axis(self, tile: Tile, position: _Position, part: View) -> None:

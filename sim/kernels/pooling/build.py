@@ -31,7 +31,7 @@ class Pooling:
     images, groups : int
         N and C1.
     reduction : {"max", "avg"}
-    method : {"direct", "im2col", "expansion", "xy"}
+    method : {"direct", "im2col", "expansion", "xy", "strided"}
     backward : bool
         If True, the kernel computes the gradient of the pixels.
     argmax : bool

@@ -2,7 +2,8 @@
 
 References
 ----------
-Rohwedder 2021, §4.1 (direct, Im2Col), §4.3 (average) and §5.2 (expansion, X-Y split).
+Rohwedder 2021, §4.1 (direct, Im2Col), §4.3 (average) and §5.2 (expansion, X-Y split). The method
+"strided" is ours.
 """
 
 import math
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from vitruvian.sim.davinci import Core, Unit, View
+from vitruvian.sim.kernels.pooling.blocks import Rows, parts, rectangle
 from vitruvian.sim.kernels.pooling.emit import (
     MOST_REPEAT,
     ONE_PIXEL,
@@ -214,22 +216,19 @@ class Forward:
                 self.emit.barrier()
         elif chunk[0] == (0, 0):
             # The other methods reduce over all positions at once: the first chunk has its turn.
-            if method == "direct":
+            if method == "strided":
+                self._reduce_rows(tile, out, along_rows=False)
+            elif method == "direct":
                 self._reduce_directly(tile, out)
             else:
                 self._reduce_by_axis(tile, out)
 
     def _reduce_directly(self, tile: Tile, out: View) -> None:
-        (kh, kw), rows, columns = self.task.patches.kernel, tile.rows.count, tile.columns.count
+        kh, rows, columns = self.task.patches.kernel[0], tile.rows.count, tile.columns.count
         if self.task.patches.stride[1] == 1:
-            # Neighbouring windows have neighbouring pixels, which fill all lanes.
-            for y in range(kh):
-                for x in range(kw):
-                    for row in range(rows):
-                        dst = out[row * columns : (row + 1) * columns]
-                        src = self._covered(tile, row, (y, x))[:columns]
-                        self.emit.dense(self.op, dst=dst, src0=dst, src1=src)
-                    self.emit.barrier()
+            # Neighbouring windows have neighbouring pixels, which fill all lanes. The repeat goes
+            # over (Ow, C0), as in Rohwedder 2021, §5.2.
+            self._reduce_rows(tile, out, along_rows=True)
             return
         for y in range(kh):
             for row in range(rows):
@@ -237,6 +236,21 @@ class Forward:
                 for column in range(columns):
                     self._along_kernel(behind(out, row * columns + column), line, column)
             self.emit.barrier()
+
+    def _reduce_rows(self, tile: Tile, out: View, *, along_rows: bool) -> None:
+        """Reduce all windows at one position of the kernel after the other, with 128 lanes."""
+        rows, columns = tile.rows.count, tile.columns.count
+        windows, pixels = Rows(columns), self._pitches(tile)
+        for position in self.task.positions:
+            source = self._covered(tile, 0, position)
+            operands = {"dst": (out, windows), "src0": (out, windows), "src1": (source, pixels)}
+            rectangle(self.emit, self.op, operands, rows, columns, along_rows=along_rows)
+            self.emit.barrier()
+
+    def _pitches(self, tile: Tile) -> Rows:
+        """Return where the windows have their pixels at one position of the kernel."""
+        down, across = self.task.patches.stride
+        return Rows(down * tile.columns.padded, across)
 
     def _along_kernel(self, dst: View, line: View, column: int) -> None:
         """Reduce one row of one window: a repeat for each of its pixels, all into one pixel."""
@@ -256,10 +270,12 @@ class Forward:
         image, width = self.buffers["image"], tile.columns.padded
         if p.stride[1] == 1:
             for x in range(p.kernel[1]):
-                for line in used:
-                    dst = lines[line * columns : (line + 1) * columns]
-                    at = line * width + x * p.dilation[1]
-                    self.emit.dense(self.op, dst=dst, src0=dst, src1=image[at : at + columns])
+                for line, number in _runs(used):
+                    dst, at = behind(lines, line * columns), line * width + x * p.dilation[1]
+                    pixels = (behind(image, at), Rows(width))
+                    sums = (dst, Rows(columns))
+                    operands = {"dst": sums, "src0": sums, "src1": pixels}
+                    rectangle(self.emit, self.op, operands, number, columns, along_rows=True)
                 self.emit.barrier()
         else:
             for line in used:
@@ -269,19 +285,15 @@ class Forward:
             self.emit.barrier()
         for y in range(p.kernel[0]):
             if p.stride[0] == 1:
-                self._add_lines(out, lines, 0, y * p.dilation[0], rows * columns, columns)
+                line = y * p.dilation[0]
+                src = lines[line * columns : (line + rows) * columns]
+                self.emit.dense(self.op, dst=out, src0=out, src1=src)
             else:
-                for row in range(rows):
-                    line = row * p.stride[0] + y * p.dilation[0]
-                    self._add_lines(out, lines, row, line, columns, columns)
+                some = (behind(lines, y * p.dilation[0] * columns), Rows(p.stride[0] * columns))
+                sums = (out, Rows(columns))
+                operands = {"dst": sums, "src0": sums, "src1": some}
+                rectangle(self.emit, self.op, operands, rows, columns, along_rows=True)
             self.emit.barrier()
-
-    def _add_lines(
-        self, out: View, lines: View, row: int, line: int, number: int, columns: int
-    ) -> None:
-        dst = out[row * columns : row * columns + number]
-        src = lines[line * columns : line * columns + number]
-        self.emit.dense(self.op, dst=dst, src0=dst, src1=src)
 
     # The mask.
 
@@ -296,6 +308,8 @@ class Forward:
             mask = self.buffers["positions"][index * held : (index + 1) * held]
             if self.task.method in ("im2col", "expansion"):
                 self._mark_dense(mask, out)
+            elif self.task.method == "strided":
+                self._mark_rows(tile, position, mask, out)
             else:
                 self._mark_pixels(tile, position, mask, out)
 
@@ -335,6 +349,28 @@ class Forward:
                 self._choose(clear, mask, at, bits, (repeat, ONE_PIXEL, 1))
             self.emit.barrier()
 
+    def _mark_rows(self, tile: Tile, position: tuple[int, int], mask: View, out: View) -> None:
+        """Mark 128 lanes at a time, and compare with pixels at the distance of the windows."""
+        rows, columns = tile.rows.count, tile.columns.count
+        windows, pixels = Rows(columns), self._pitches(tile)
+        source = self._covered(tile, 0, position)
+        some, at = [], 0
+        for part in parts(rows, columns, windows, pixels):
+            some.append((part, self.buffers["bits"][at:]))
+            # The bits of a repeat are 16 bytes, and those of an instruction begin a block.
+            at += -(-part.repeat // 2)
+        for part, bits in some:
+            strides = {"src0": part.stride(pixels), "src1": part.stride(windows)}
+            options = {"repeat": part.repeat, "mask": part.lanes, "strides": strides}
+            src0, src1 = behind(source, part.first(pixels)), behind(out, part.first(windows))
+            self.core.vcmpv(bits, src0, src1, "eq", **options)
+        self.emit.barrier()
+        for clear in (False, True):
+            for part, bits in some:
+                form = (part.repeat, part.lanes, part.stride(windows)[1])
+                self._choose(clear, mask, part.first(windows), bits, form)
+            self.emit.barrier()
+
     def _choose(
         self, clear: bool, mask: View, first: int, bits: View, form: tuple[int, int, int]
     ) -> None:
@@ -348,7 +384,7 @@ class Forward:
             The first pixel.
         bits : View
         form : (int, int, int)
-            Repeat, mask of lanes, and pixels of a repeat.
+            Repeat, mask of lanes, and pixels from one repeat to the next.
         """
         repeat, lanes, pixels = form
         zero, left = self.buffers["zero"], self.buffers["left"][first:]
@@ -415,3 +451,15 @@ def _repeats(pixels: int) -> Iterator[tuple[int, int, int]]:
     rest = pixels - whole * PER_REPEAT
     if rest:
         yield whole * PER_REPEAT, 1, (1 << 16 * rest) - 1
+
+
+def _runs(numbers: list[int]) -> list[tuple[int, int]]:
+    """Return (first, count) of the runs of consecutive numbers."""
+    found: list[tuple[int, int]] = []
+    for number in numbers:
+        first, count = found[-1] if found else (number, 0)
+        if found and first + count == number:
+            found[-1] = first, count + 1
+        else:
+            found.append((number, 1))
+    return found

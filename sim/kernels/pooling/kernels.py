@@ -9,6 +9,7 @@ from vitruvian.golden.scu import Patches
 from vitruvian.sim.davinci import Chip
 from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, Needs
 from vitruvian.sim.kernels.pooling import expected
+from vitruvian.sim.kernels.pooling.blocks import Rows, parts
 from vitruvian.sim.kernels.pooling.build import Pooling, build
 from vitruvian.sim.kernels.pooling.emit import MOST_REPEAT, PER_REPEAT
 from vitruvian.sim.kernels.pooling.forward import MOST_FRACTALS
@@ -121,6 +122,16 @@ def _dense(pixels: int) -> int:
     return _up(pixels // PER_REPEAT, MOST_REPEAT) + bool(pixels % PER_REPEAT)
 
 
+def _rectangle(pooling: Pooling, tile: Tile) -> int:
+    """Return the instructions with 128 lanes at one position of the kernel."""
+    down, across = pooling.patches.stride
+    pixels, columns = Rows(down * tile.columns.padded, across), tile.columns.count
+    along_rows = pooling.method != "strided"
+    return sum(
+        1 for _ in parts(tile.rows.count, columns, Rows(columns), pixels, along_rows=along_rows)
+    )
+
+
 def _forward(pooling: Pooling, tile: Tile, chunks: int) -> int:
     p, method = pooling.patches, pooling.method
     (kh, kw), rows, columns = p.kernel, tile.rows.count, tile.columns.count
@@ -135,9 +146,12 @@ def _forward(pooling: Pooling, tile: Tile, chunks: int) -> int:
         layout = kh * kw * (_up(fractals, MOST_FRACTALS) if method == "im2col" else rows * row)
         total = layout + by_position
         marks = 3 * by_position + (layout if chunks > 1 else 0)
+    elif method == "strided":
+        total = kh * kw * (_rectangle(pooling, tile) + 1)
+        marks = kh * kw * (3 * _rectangle(pooling, tile) + 3)
     elif method == "direct":
         if p.stride[1] == 1:
-            total = kh * kw * (rows * _dense(columns) + 1)
+            total = kh * kw * (_rectangle(pooling, tile) + 1)
         else:
             total = kh * (rows * columns * one_kernel_row + 1)
     else:
@@ -158,6 +172,8 @@ def _backward(pooling: Pooling, tile: Tile, chunks: int) -> int:
         merge = kh * kw * (tile.count + 1)
     elif method == "expansion":
         merge = kh * kw * (rows * row + 1)
+    elif method == "strided":
+        merge = kh * kw * (_rectangle(pooling, tile) + 1)
     else:
         sums = kw if pooling.reduction == "max" else 1
         merge = sums * kh * (rows * _dense(columns) + 3) + kw * (tile.rows.padded * row + 1)

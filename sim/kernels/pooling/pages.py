@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from vitruvian.sim.kernels.pooling.plan import METHODS
-from vitruvian.sim.kernels.pooling.study import FIGURES, PUBLISHED, Run
+from vitruvian.sim.kernels.pooling.study import FIGURES, PUBLISHED, SHOWN, Run
 
 __all__ = [
     "counts_table",
@@ -22,8 +22,20 @@ __all__ = [
 
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 
-_COLOURS = {"direct": "#c9c9c9", "im2col": "#31688e", "expansion": "#35b779", "xy": "#e0a030"}
-_NAMES = {"direct": "direct", "im2col": "Im2Col", "expansion": "expansion", "xy": "X-Y split"}
+_COLOURS = {
+    "direct": "#c9c9c9",
+    "im2col": "#31688e",
+    "expansion": "#35b779",
+    "xy": "#e0a030",
+    "strided": "#7b3294",
+}
+_NAMES = {
+    "direct": "direct",
+    "im2col": "Im2Col",
+    "expansion": "expansion",
+    "xy": "X-Y split",
+    "strided": "strided",
+}
 
 
 def speedup(runs: Sequence[Run], figure: str, side: int) -> float:
@@ -83,7 +95,7 @@ def stride_table(runs: Sequence[Run]) -> Table:
     runs : sequence of Run
         Those of ``study.strides``.
     """
-    header = ("stride", "side", *METHODS, "fastest", "published as fastest")
+    header = ("stride", "side", *METHODS, "fastest in the figure", "published", "fastest of all")
     rows = []
     for stride in (1, 2, 3):
         side = min(
@@ -96,8 +108,9 @@ def stride_table(runs: Sequence[Run]) -> Table:
                 f"({stride}, {stride})",
                 str(side),
                 *(f"{cycles[method]:,}" for method in METHODS),
-                min(cycles, key=cycles.__getitem__),
+                min(SHOWN[stride], key=cycles.__getitem__),
                 "direct" if stride == 1 else "im2col",
+                min(cycles, key=cycles.__getitem__),
             )
         )
     return header, rows
@@ -162,9 +175,11 @@ def inception_plot(runs: Sequence[Run]) -> str:
             sides = sorted({run.side for run in runs})
             for number, method in enumerate(METHODS):
                 some = {r.side: r.cycles for r in runs if (r.figure, r.method) == (name, method)}
-                places = [at + 0.2 * (number - 1.5) for at in range(len(sides))]
+                width = 0.8 / len(METHODS)
+                middle = (len(METHODS) - 1) / 2
+                places = [at + width * (number - middle) for at in range(len(sides))]
                 values = [some[side] for side in sides]
-                axes.bar(places, values, 0.19, color=_COLOURS[method], label=_NAMES[method])
+                axes.bar(places, values, 0.95 * width, color=_COLOURS[method], label=_NAMES[method])
             axes.set_xticks(range(len(sides)), [f"{side}×{side}" for side in sides])
             axes.set_title(name)
             axes.set_ylabel("cycles")

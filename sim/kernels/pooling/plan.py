@@ -23,6 +23,7 @@ METHODS = {
     "im2col": "Im2Col and Col2Im, 128 of 128 lanes",
     "expansion": "the layout of Im2Col made by vector instructions",
     "xy": "first along W, then along H",
+    "strided": "block strides of vector instructions, 128 of 128 lanes; not in the paper",
 }
 
 
@@ -187,8 +188,12 @@ def _sizes(task: Task, down: list[AxisTile], across: list[AxisTile], chunk: int)
         sizes["L1"] = height * width
     if task.argmax:
         # A comparison makes 16 bytes of bits for each repeat of eight pixels, or for each pixel.
-        dense = task.method in ("im2col", "expansion")
-        sizes["bits"] = by_position // 16 + 2 if dense else rows * (columns // 2 + 1)
+        if task.method in ("im2col", "expansion"):
+            sizes["bits"] = by_position // 16 + 2
+        elif task.method == "strided":
+            sizes["bits"] = rows * -(-columns // PER_REPEAT)
+        else:
+            sizes["bits"] = rows * (columns // 2 + 1)
         sizes["left"] = by_position
         sizes["zero"] = PER_REPEAT
     if task.reduction == "avg":

@@ -15,7 +15,7 @@ from vitruvian.sim.kernels.pooling.build import Pooling, build
 from vitruvian.sim.kernels.pooling.layers import MEASURED
 from vitruvian.sim.kernels.pooling.plan import METHODS
 
-__all__ = ["FIGURES", "PUBLISHED", "Run", "inception", "largest_side", "strides", "timed"]
+__all__ = ["FIGURES", "PUBLISHED", "SHOWN", "Run", "inception", "largest_side", "strides", "timed"]
 
 #: The parts of Fig. 5.2: the form of the kernel.
 FIGURES = {
@@ -26,6 +26,13 @@ FIGURES = {
 
 #: Published speedups of Im2Col and Col2Im over direct pooling at the largest input of Fig. 5.2.
 PUBLISHED = {"forward": 3.2, "forward with mask": 5.0, "backward": 5.8}
+
+#: The methods that Fig. 5.3 shows, by stride. "strided" is ours.
+SHOWN = {
+    1: ("direct", "im2col", "expansion"),
+    2: ("direct", "im2col", "expansion", "xy"),
+    3: ("direct", "im2col", "expansion"),
+}
 
 
 @dataclass(frozen=True)
@@ -77,7 +84,7 @@ class Run:
 
 
 def inception(chip: Chip) -> Iterator[Run]:
-    """Yield the runs of Fig. 5.2: three inputs of InceptionV3, three forms, four methods.
+    """Yield the runs of Fig. 5.2: three inputs of InceptionV3, three forms, all methods.
 
     All channels are pooled, by as many cores as there are groups of 16 channels or cores.
     """

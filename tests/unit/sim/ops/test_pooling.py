@@ -13,6 +13,9 @@ from vitruvian.sim.davinci import Report, load_chip
 from vitruvian.sim.kernels.pooling import METHODS
 from vitruvian.sim.kernels.pooling.layers import LAYERS
 
+#: The functions without their types, for wrong arguments and for options in dictionaries.
+F: Any = ops
+
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 
 
@@ -64,7 +67,7 @@ def cases(draw, dilated=True):
     return values.astype(np.float16) + np.float16(0), options, dilation, rows, columns
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(cases(), st.sampled_from(sorted(METHODS)))
 def test_max_pool2d_and_its_gradient(case, method):
     x, options, dilation, rows, columns = case
@@ -85,7 +88,7 @@ def test_max_pool2d_and_its_gradient(case, method):
     assert np.array_equal(ops.max_pool2d_backward(grad, x, **options, indices=where), dx)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(cases(dilated=False), st.sampled_from(sorted(METHODS)), st.booleans(), st.booleans())
 def test_avg_pool2d_and_its_gradient(case, method, include, override):
     """Sums of small whole numbers are exact in any order, and the quotient is rounded once."""
@@ -156,6 +159,10 @@ def test_what_differs_from_pytorch_is_what_the_documentation_says():
     zeros = np.array([[[[-0.0, 0.0]]]], np.float16)
     y, where = ops.max_pool2d(zeros, (1, 2), return_indices=True)
     assert not np.signbit(y).any() and where.item() == 0
+    # The mask marks no pixel of a window of NaNs; its index is that of its first pixel.
+    for more, dx in (({}, [0, 0]), ({"indices": np.zeros((1, 1, 1, 1), int)}, [1, 0])):
+        ones, nans = np.ones((1, 1, 1, 1), np.float16), np.full((1, 1, 1, 2), nan, np.float16)
+        assert F.max_pool2d_backward(ones, nans, (1, 2), **more).flatten().tolist() == dx
     x = np.full((1, 1, 2, 2), -inf, np.float16)
     y, where = ops.max_pool2d(x, 2, 1, 1, return_indices=True)
     assert (y == -inf).all() and where.tolist() == [[[[0, 0, 1], [0, 0, 1], [2, 2, 3]]]]
@@ -164,10 +171,42 @@ def test_what_differs_from_pytorch_is_what_the_documentation_says():
     assert dx[0, 0, 0, 0] == inf and np.isnan(dx[0, 0, 0, 1])
 
 
-X = np.zeros((1, 2, 4, 5), np.float16)
+@pytest.mark.parametrize("method", METHODS)
+def test_a_window_without_a_pixel_has_the_index_of_pytorch(method):
+    """Dilation leaves the windows in the padding; PyTorch 2.15 printed the expected numbers."""
+    x = np.arange(1, 20, dtype=np.float16).reshape(1, 1, 19, 1)
+    options = {"kernel_size": (4, 2), "stride": 2, "padding": (0, 1), "dilation": 2}
+    y, where = F.max_pool2d(x, **options, return_indices=True, method=method)
+    assert (y == -np.inf).all() and where.flatten().tolist() == [1, 3, 5, 7, 9, 11, 13]
+    grad = np.arange(1, 8, dtype=np.float16).reshape(y.shape)
+    wanted = [0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0, 7, 0, 0, 0, 0, 0]
+    for more in ({}, {"indices": where}):
+        dx = F.max_pool2d_backward(grad, x, **options, **more, method=method)
+        assert dx.flatten().tolist() == wanted
+    # A gradient whose index is behind the image has no effect.
+    y, where = F.max_pool2d(x[:, :, :7], **options, return_indices=True)
+    assert where.flatten().tolist() == [1]
+    y, where = F.max_pool2d(x[:, :, :1], (1, 2), 1, (0, 1), dilation=2, return_indices=True)
+    assert y.item() == -np.inf and where.item() == 1
+    dx = F.max_pool2d_backward(np.ones_like(y), x[:, :, :1], (1, 2), 1, (0, 1), dilation=2)
+    assert dx.item() == 0
 
-#: The functions without their types, for wrong arguments.
-F: Any = ops
+
+def test_with_ceil_mode_the_only_window_may_be_partial():
+    """PyTorch takes 7 pixels into 6 if the stride is 2, and refuses it if the stride is 1."""
+    x = np.arange(1, 13, dtype=np.float16).reshape(1, 1, 6, 2)
+    y, where = ops.max_pool2d(x, (7, 1), 2, ceil_mode=True, return_indices=True)
+    assert y.flatten().tolist() == [11] and where.flatten().tolist() == [10]
+    dx = ops.max_pool2d_backward(y, x, (7, 1), 2, ceil_mode=True)
+    assert dx.flatten().tolist() == [0] * 10 + [11, 0]
+    # The pixels beyond the image do not count in the divisor.
+    assert ops.avg_pool2d(x, (7, 1), 2, ceil_mode=True).item() == 6
+    for stride in (1, 2):
+        with pytest.raises(ValueError, match="kernel_size must fit into the padded image, not 8"):
+            ops.max_pool2d(x, (8, 1), stride, ceil_mode=True)
+
+
+X = np.zeros((1, 2, 4, 5), np.float16)
 
 
 @pytest.mark.parametrize(

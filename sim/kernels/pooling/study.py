@@ -166,7 +166,8 @@ def timed(pooling: Pooling, chip: Chip) -> Program:
     chip : Chip
     """
     blocks, cores = pooling.images * pooling.groups, chip.kind().count
-    program = Program(chip, f"{pooling.reduction} pooling, {pooling.method}")
+    kind = "backward" if pooling.backward else "forward"
+    program = Program(chip, f"{pooling.reduction} pooling {kind}, {pooling.method}")
     made: dict[int, list[Instruction]] = {}
     for index in range(cores):
         count = blocks * (index + 1) // cores - blocks * index // cores

@@ -6,6 +6,7 @@ python benchmarks/davinci_checks.py [--instructions 1000000] [--best 3]
 import argparse
 import time
 from collections.abc import Callable
+from functools import partial
 
 from vitruvian.sim.davinci import Program, Unit, load_chip
 from vitruvian.sim.davinci.checks.check import check_lowered

@@ -32,7 +32,7 @@ def chain(instructions: int) -> Program:
 def product(instructions: int) -> Program:
     """Build a matrix product without data in tiles of one fractal, of about this length."""
     steps = max(instructions // (64 * 64 * 13), 1)
-    tiling = Tiling(1, 1, 1, 1)
+    tiling = Tiling(64, steps, 64, 1)
     return matmul.build(1024, 16 * steps, 1024, chip=load_chip("ascend910"), tiling=tiling)
 
 
@@ -61,9 +61,8 @@ def main() -> None:
         lowered, streams = lower(program)
         lowering = time.process_time() - began
         check_lowered(program, lowered, streams)  # compiles the loops if the cache lacks them
-        best, findings = timed(
-            lambda p=program, x=lowered, s=streams: check_lowered(p, x, s), options.best
-        )
+        again = partial(check_lowered, program, lowered, streams)
+        best, findings = timed(again, options.best)
         print(
             f"{program.name}: {len(lowered):,} instructions, built in {built:.1f} s, lowered in "
             f"{lowering:.2f} s, checked in {best:.2f} s, {len(findings)} findings",

@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from vitruvian.sim.davinci import Core, Program, Unit, load_chip
+from vitruvian.sim.davinci.checks.check import check
 from vitruvian.sim.davinci.timing import engine
 from vitruvian.sim.davinci.timing.lowering import Lowered, lower
 
@@ -30,11 +31,11 @@ def stage(core: Core, unit: Unit, k: int) -> Iterator[None]:
         core.set_flag(unit, other, k)
 
 
-def tile_loop(cores: int, tiles: int) -> Lowered:
-    """Lower double-buffered tiles on each core: GM → L1 → L0A, L0B → Cube → UB → GM."""
+def tile_loop(cores: int, tiles: int) -> Program:
+    """Build double-buffered tiles on each core: GM → L1 → L0A, L0B → Cube → UB → GM."""
     program = Program(load_chip("ascend310" if cores <= 2 else "ascend910"), "tiles")
     x = program.tensor("x", (64, 64), "fp16")
-    y = program.tensor("y", (64, 64), "fp32")
+    y = program.tensor("y", (cores, tiles, 64, 64), "fp32")
     for c in range(cores):
         core = program.core(c)
         l1, a, b = (
@@ -56,8 +57,11 @@ def tile_loop(cores: int, tiles: int) -> Lowered:
             with stage(core, Unit.V, k):
                 core.matrix_out(u[k], out[k], m=64, n=64)
             with stage(core, Unit.MTE3, k):
-                core.copy(y, u[k])
-    return lower(program)[0]
+                core.copy(y[c, t], u[k])
+        for early, late in pairwise(ORDER):
+            for k in range(2):
+                core.wait_flag(late, early, k)
+    return program
 
 
 def main() -> None:
@@ -65,9 +69,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Speed of the compiled engine.")
     parser.add_argument("--instructions", type=int, default=300_000)
     instructions = parser.parse_args().instructions
-    engine.run(tile_loop(1, 2))
+    small = tile_loop(2, 5)
+    findings = check(small, strict=True)
+    if findings:  # the engine would measure a program that no device may run
+        raise SystemExit(findings[0].message)
+    engine.run(lower(small)[0])
     for cores in (1, 2, 32):
-        lowered = tile_loop(cores, instructions // (22 * cores))
+        lowered, _ = lower(tile_loop(cores, instructions // (22 * cores)))
         best = min(_time(lowered) for _ in range(3))
         busy = np.sum(lowered.init + lowered.data) / engine.run(lowered).total
         print(

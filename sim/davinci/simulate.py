@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from vitruvian.collector import paused_collector
 from vitruvian.sim.davinci.checks.check import check_lowered
 from vitruvian.sim.davinci.chip.file import load_chip
 from vitruvian.sim.davinci.chip.model import Chip
@@ -76,10 +77,13 @@ def simulate(
     periods = _periods(program, chip, cube) if hasattr(cube, "period_s") else None
     tell_on_terminal()
     tell = progress or _quiet
-    tell("preparing", 0, 1)
-    lowered, streams = lower(program, chip, offsets_s=offsets_s, mmad_periods_s=periods)
-    tell("checking", 0, 1)
-    findings = check_lowered(program, lowered, streams, chip=chip, strict=strict) if checks else []
+    with paused_collector():
+        tell("preparing", 0, 1)
+        lowered, streams = lower(program, chip, offsets_s=offsets_s, mmad_periods_s=periods)
+        tell("checking", 0, 1)
+        findings = []
+        if checks:
+            findings = check_lowered(program, lowered, streams, chip=chip, strict=strict)
     tell("timing", 0, 1)
     times = run(lowered, streams, block_bytes=block_bytes)
     report = Report(program.name, chip, lowered, streams, times, findings, sources=program.sources)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from vitruvian.collector import paused_collector
 from vitruvian.sim.davinci import Chip, Core, Program, Unit
 from vitruvian.sim.davinci.checks.hazards import PIPELINED
 
@@ -199,7 +200,8 @@ class Kernel:
         shown = f"{self.name} {'×'.join(map(str, size))}"
         # A program without data computes no products and needs no memory for operands.
         (needs if data else Needs(needs.instructions)).check(shown, most)
-        return self.make(*args, seed if data else None, *more)
+        with paused_collector():
+            return self.make(*args, seed if data else None, *more)
 
 
 def cores_of(program: Program, cores: int | None) -> list[Core]:

@@ -472,9 +472,12 @@ class Chip:
 
 def _dtypes(instruction: Instruction) -> tuple[str, str]:
     """Return the dtypes of an instruction's source (its result if it has none) and result."""
-    dtypes = {name: view.dtype for name, view in instruction.operands.items()}
-    target = dtypes.get("dst", "")
-    return next((dtypes[x] for x in ("src0", "src", "a") if x in dtypes), target), target
+    operands = instruction.operands
+    target = operands["dst"].dtype if "dst" in operands else ""
+    for name in ("src0", "src", "a"):
+        if name in operands:
+            return operands[name].dtype, target
+    return target, target
 
 
 def _atto(seconds: Fraction) -> int:

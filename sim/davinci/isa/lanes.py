@@ -12,7 +12,7 @@ ALL = -1
 
 def lanes_of(*views: View) -> int:
     """Return the lanes of a repeat: the elements of the widest operand in 256 bytes."""
-    return REPEAT_BYTES // max(DTYPES[v.dtype].itemsize for v in views)
+    return REPEAT_BYTES // max([DTYPES[v.dtype].itemsize for v in views])
 
 
 def prefix(count: int) -> int:
@@ -43,12 +43,23 @@ def lane_spans(
     tuple of Span
     """
     width = DTYPES[view.dtype].itemsize
+    accesses = _accesses(lanes, mask, width, repeat, block_stride, repeat_stride)
+    buffer, offset = view.buffer, view.offset
+    return tuple([Span(buffer, offset + start, run, levels) for start, run, levels in accesses])
+
+
+@lru_cache(4096)
+def _accesses(
+    lanes: int, mask: int, width: int, repeat: int, block_stride: int, repeat_stride: int
+) -> tuple[tuple[int, int, tuple[tuple[int, int], ...]], ...]:
+    """Return first byte, run and levels of each span of ``lane_spans`` for a view at byte 0."""
     mask = prefix(lanes) if mask == ALL else mask
-    spans = []
+    accesses = []
     for start, run, count, stride in _runs(lanes, mask, width, block_stride * BLOCK_BYTES):
         levels = ((repeat, repeat_stride * BLOCK_BYTES), (count, stride))
-        spans.append(Span(view.buffer, view.offset + start, run, levels).simplified())
-    return tuple(spans)
+        span = Span("", start, run, levels).simplified()
+        accesses.append((span.start, span.run, span.levels))
+    return tuple(accesses)
 
 
 @lru_cache(4096)

@@ -1,6 +1,9 @@
 """Operands of instructions: views into buffers, and the exact bytes that an access touches."""
 
-from dataclasses import dataclass, replace
+import math
+import operator
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -75,10 +78,7 @@ class View:
     @property
     def size(self) -> int:
         """Number of elements."""
-        size = 1
-        for n in self.shape:
-            size *= n
-        return size
+        return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:
@@ -88,13 +88,14 @@ class View:
     @property
     def is_contiguous(self) -> bool:
         """True if the elements follow each other without a gap, the last axis fastest."""
-        return self.strides == contiguous(self.shape, self.itemsize)
+        return self.strides == contiguous(self.shape, DTYPES[self.dtype].itemsize)
 
     @property
     def span(self) -> "Span":
         """The bytes of all elements."""
-        axes = [(n, s) for n, s in zip(self.shape, self.strides, strict=True)]
-        return Span(self.buffer, self.offset, self.itemsize, tuple(axes)).simplified()
+        axes = tuple(zip(self.shape, self.strides, strict=True))
+        run, levels = _simplified(self.itemsize, axes)
+        return Span(self.buffer, self.offset, run, levels)
 
     def __getitem__(self, key: Any) -> "View":
         """Slice as NumPy does, with integers, slices of a step of 1 or more, and an ellipsis.
@@ -105,22 +106,23 @@ class View:
             If an index is outside the shape, there are too many of them, or a step is below 1.
         """
         keys = key if isinstance(key, tuple) else (key,)
-        if sum(k is Ellipsis for k in keys) > 1 or len(keys) - (Ellipsis in keys) > len(self.shape):
+        dots = keys.count(Ellipsis)
+        if dots > 1 or len(keys) - dots > len(self.shape):
             raise IndexError(f"index must have at most {len(self.shape)} axes, not {key!r}")
-        if Ellipsis in keys:
+        if dots:
             at = keys.index(Ellipsis)
             fill = (slice(None),) * (len(self.shape) - len(keys) + 1)
             keys = keys[:at] + fill + keys[at + 1 :]
         offset, shape, strides = self.offset, [], []
-        for axis, (n, stride) in enumerate(zip(self.shape, self.strides, strict=True)):
-            k = keys[axis] if axis < len(keys) else slice(None)
+        # There may be fewer keys than axes: the axes behind the keys stay as they are.
+        for k, n, stride in zip(keys, self.shape, self.strides, strict=False):
             if isinstance(k, slice):
                 first, last, step = k.indices(n)
                 if step < 1:
                     raise ValueError(f"step must be 1 or more, not {k.step!r}")
-                outside = [x for x in (k.start, k.stop) if x is not None and not -n <= x <= n]
-                if outside:
-                    raise IndexError(f"index must be within an axis of {n}, not {outside[0]!r}")
+                for bound in (k.start, k.stop):
+                    if bound is not None and not -n <= bound <= n:
+                        raise IndexError(f"index must be within an axis of {n}, not {bound!r}")
                 shape.append(len(range(first, last, step)))
                 strides.append(stride * step)
                 offset += first * stride
@@ -128,7 +130,9 @@ class View:
                 if not -n <= k < n:
                     raise IndexError(f"index must be within an axis of {n}, not {k!r}")
                 offset += (k % n) * stride
-        return replace(self, offset=offset, shape=tuple(shape), strides=tuple(strides))
+        kept = len(keys)
+        shape, strides = (*shape, *self.shape[kept:]), (*strides, *self.strides[kept:])
+        return View(self.buffer, offset, self.dtype, shape, strides, self.name)
 
     def reshape(self, *shape: int) -> "View":
         """Return the same elements in another shape; the view must be contiguous.
@@ -138,12 +142,15 @@ class View:
         ValueError
             If the numbers of elements differ, or the view has gaps.
         """
-        size = int(np.prod(shape, dtype=np.int64))
+        size = math.prod(map(operator.index, shape))
         if size != self.size:
             raise ValueError(f"shape must have {self.size} elements, not {shape!r} with {size}")
         if not self.is_contiguous:
             raise ValueError(f"view must be contiguous to be reshaped, not {self}")
-        return replace(self, shape=tuple(shape), strides=contiguous(shape, self.itemsize))
+        if shape == self.shape:
+            return self
+        strides = contiguous(shape, self.itemsize)
+        return View(self.buffer, self.offset, self.dtype, shape, strides, self.name)
 
     def astype(self, dtype: str) -> "View":
         """Return a flat view of the same bytes as another dtype; the view must be contiguous.
@@ -157,9 +164,10 @@ class View:
         if not self.is_contiguous or self.nbytes % width:
             raise ValueError(f"view must be whole contiguous elements of {dtype}, not {self}")
         shape = (self.nbytes // width,)
-        return replace(self, dtype=dtype, shape=shape, strides=contiguous(shape, width))
+        return View(self.buffer, self.offset, dtype, shape, contiguous(shape, width), self.name)
 
 
+@lru_cache(4096)
 def contiguous(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     """Return the byte strides of a dense array, the last axis fastest."""
     strides, step = [], itemsize
@@ -222,20 +230,8 @@ class Span:
 
         Levels of one item are removed, and levels that continue the run or each other are merged.
         """
-        # From the innermost level outwards: overlapping or adjacent runs become a longer run.
-        run, levels = self.run, []
-        for count, stride in reversed(self.levels):
-            if count == 0:
-                return Span(self.buffer, self.start, 0)
-            if count == 1 or stride == 0:
-                continue
-            if not levels and 0 < stride <= run:
-                run += (count - 1) * stride
-            elif levels and stride == levels[-1][0] * levels[-1][1]:
-                levels[-1] = (levels[-1][0] * count, levels[-1][1])
-            else:
-                levels.append((count, stride))
-        return Span(self.buffer, self.start, run, tuple(reversed(levels)))
+        run, levels = _simplified(self.run, self.levels)
+        return Span(self.buffer, self.start, run, levels)
 
     def intervals(self) -> np.ndarray:
         """Return the bytes as disjoint intervals in rising order.
@@ -276,3 +272,24 @@ class Span:
 
     def __str__(self) -> str:
         return f"{self.buffer}[{self.first}:{self.end}]"
+
+
+@lru_cache(4096)
+def _simplified(
+    run: int, levels: tuple[tuple[int, int], ...]
+) -> tuple[int, tuple[tuple[int, int], ...]]:
+    """Return the run and the levels of ``Span.simplified``; most spans of a kernel share them."""
+    # From the innermost level outwards: overlapping or adjacent runs become a longer run.
+    merged: list[tuple[int, int]] = []
+    for count, stride in reversed(levels):
+        if count == 0:
+            return 0, ()
+        if count == 1 or stride == 0:
+            continue
+        if not merged and 0 < stride <= run:
+            run += (count - 1) * stride
+        elif merged and stride == merged[-1][0] * merged[-1][1]:
+            merged[-1] = (merged[-1][0] * count, merged[-1][1])
+        else:
+            merged.append((count, stride))
+    return run, tuple(reversed(merged))

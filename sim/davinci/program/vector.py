@@ -8,11 +8,12 @@ Block and repeat strides are in blocks of 32 bytes.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, TypedDict
 
 from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Unit, Work
 from vitruvian.sim.davinci.isa.lanes import ALL, lane_spans, lanes_of, prefix
-from vitruvian.sim.davinci.isa.operands import REPEAT_BYTES, Span, View
+from vitruvian.sim.davinci.isa.operands import DTYPES, REPEAT_BYTES, Span, View, dtype_bytes
 from vitruvian.sim.davinci.isa.vector import REDUCE, VECTOR_OPS
 from vitruvian.sim.davinci.program.builder import Builder
 from vitruvian.sim.davinci.program.mistakes import no_scalar, no_view
@@ -28,6 +29,9 @@ _READS_DST = frozenset(op.name for op in VECTOR_OPS.values() if op.reads_dst)
 #: Reductions, and the orders of the results of those that give a value and its lane.
 _REDUCTIONS = tuple(op.name for op in VECTOR_OPS.values() if op.form is REDUCE)
 _ORDERS = ("value_index", "index_value", "value", "index")
+
+#: Work is shared: a loop makes many instructions with the same work.
+_work = lru_cache(4096)(Work)
 
 #: Block stride and repeat stride, by operand.
 Strides = Mapping[str, tuple[int, int]]
@@ -149,14 +153,20 @@ class Vector(Builder):
         if len(sizes) != 1 or not all(view.is_contiguous for view in operands.values()):
             shown = ", ".join(map(str, operands.values()))
             self.fail(f"operands of {op} must be contiguous and of one size, not {shown}")
-        size = sizes.pop()
-        flat = {name: view.reshape(size) for name, view in operands.items()}
+        (size,) = sizes
+        flat = {
+            name: view if len(view.shape) == 1 else view.reshape(size)
+            for name, view in operands.items()
+        }
         start = 0
         while start < size:
             # Whole repeats first; elements that do not fill a repeat are one masked instruction.
             repeat = min((size - start) // lanes, MAX_REPEAT)
             count = repeat * lanes or size - start
-            views = {name: view[start : start + count] for name, view in flat.items()}
+            if count == size:
+                views = flat
+            else:
+                views = {name: view[start : start + count] for name, view in flat.items()}
             yield views, repeat or 1, ALL if repeat else prefix(count)
             start += count
 
@@ -176,8 +186,10 @@ class Vector(Builder):
         }
         reads, writes = (), ()
         for name, view in operands.items():
-            # By default, the blocks and repeats of an operand follow each other without gaps.
-            block, step = strides.get(name, (1, lanes * view.itemsize // 32))
+            if name in strides:
+                block, step = strides[name]
+            else:  # the blocks and repeats of the operand follow each other without gaps
+                block, step = 1, lanes * DTYPES[view.dtype].itemsize // 32
             all_fields[f"{name}_block_stride"], all_fields[f"{name}_repeat_stride"] = block, step
             spans = lane_spans(view, lanes, mask, repeat, block, step)
             if name == "dst":
@@ -203,8 +215,8 @@ class Vector(Builder):
         """Make an instruction of the vector unit; its work is the enabled lanes of all repeats."""
         enabled = lanes if mask == ALL else mask.bit_count()
         # The work of a conversion counts for the wider one of its two dtypes.
-        widest = max(operands.values(), key=lambda v: v.itemsize).dtype if operands else ""
-        work = Work(repeats=repeat, operations=repeat * enabled, precision=widest)
+        widest = max([v.dtype for v in operands.values()], key=dtype_bytes, default="")
+        work = _work(0, repeat, repeat * enabled, widest)
         return self._new(Unit.V, op, Kind.NORMAL, operands, fields, reads, writes, "", work)
 
     def _vector(

@@ -20,7 +20,7 @@ __all__ = ["Instructions", "run"]
 QUEUES = 8
 
 # Kinds of instructions, as in ``sim.davinci.isa.instruction``.
-_SET, _WAIT, _BARRIER, _BARRIER_ALL = 1, 2, 3, 4
+_NORMAL, _SET, _WAIT, _BARRIER_ALL = 0, 1, 2, 4
 
 # Phases of a queue's transfer: none, in its initialisation, on the bus.
 _IDLE, _COMING, _MOVING = 0, 1, 2
@@ -103,7 +103,9 @@ def run(program):
     free = np.empty(queues, np.int64)  # the time at which the last instruction of a queue ended
     for q in range(queues):
         free[q] = begin[q // QUEUES]
-    dry = free.copy()  # the time at which all results of a queue's ended instructions are there
+    # The time at which all results of a queue's ended instructions are there, if that is after
+    # ``free``. Flags and barriers have no results, so that they leave it as it is.
+    dry = free.copy()
     following = first[:-1].copy()  # the next instruction of each program queue
     drains = np.zeros(cores, np.bool_)  # True while a barrier of all units waits
 
@@ -176,7 +178,7 @@ def run(program):
                     start[i] = issued[i]
                     time = free[q]
                     if kind[i] == _BARRIER_ALL:
-                        time = _drained(head, tail, dry, q, time)
+                        time = _drained(head, tail, free, dry, q, time)
                         drains[c] = time < 0
                     elif kind[i] == _WAIT:
                         time = _ready(need_first, need, end, lag, i, time)
@@ -191,11 +193,12 @@ def run(program):
             while head[q] < tail[q] and phase[q] == _IDLE:
                 i = order[head[q]]
                 time = free[q] if free[q] > issued[i] else issued[i]
+                what = kind[i]
                 # A set or barrier starts when the results of all earlier instructions are there.
-                if (kind[i] == _SET or kind[i] == _BARRIER) and dry[q] > time:
+                if what != _NORMAL and what != _WAIT and dry[q] > time:
                     time = dry[q]
                 start[i] = time
-                if kind[i] == _WAIT:
+                if what == _WAIT:
                     time = _ready(need_first, need, end, lag, i, time)
                     if time < 0:
                         break
@@ -207,10 +210,11 @@ def run(program):
                     break
                 end[i] = time
                 free[q] = time
-                if time + drain[i] > dry[q]:
-                    dry[q] = time + drain[i]
                 head[q] += 1
-                if kind[i] == _SET:
+                if what == _NORMAL:
+                    if time + drain[i] > dry[q]:
+                        dry[q] = time + drain[i]
+                elif what == _SET:
                     depth = _wake(wake_first, wake, stack, inside, depth, i, q)
             if drains[c] and head[q] == tail[q]:
                 depth = _push(stack, inside, depth, c * QUEUES)
@@ -419,11 +423,13 @@ def _ready(need_first, need, end, lag, i, time):
     return time
 
 
-def _drained(head, tail, dry, q, time):
+def _drained(head, tail, free, dry, q, time):
     """Return the later of ``time`` and the end of all that queue q has issued; −1 if not known."""
     for u in range(q + 1, q + QUEUES):
         if head[u] < tail[u]:
             return -1
+        if free[u] > time:
+            time = free[u]
         if dry[u] > time:
             time = dry[u]
     return time
@@ -434,7 +440,7 @@ def _ended(following, first, head, tail, free, dry, c):
     if following[c] < first[c + 1]:
         return -1
     q = c * QUEUES
-    return _drained(head, tail, dry, q, free[q])
+    return _drained(head, tail, free, dry, q, free[q])
 
 
 def _insert(live, lives, q):

@@ -21,6 +21,9 @@ from vitruvian.sim.davinci.timing.matching import match
 
 __all__ = ["NEVER", "Lowered", "Needs", "Stream", "lower", "lower_sequences", "predecessors"]
 
+#: The kinds of instructions that a flag joins.
+_FLAGS = (Kind.SET, Kind.WAIT)
+
 #: An entry of ``Lowered.need`` for a set that does not exist: the wait never ends.
 NEVER = -1
 
@@ -215,19 +218,27 @@ def lower(
     timings = [timing for core in cores for timing in _timings(chip, core, places)]
     instrs = [instr for core in cores for instr in core.instructions]
     first = np.cumsum([0, *(len(core.instructions) for core in cores)])
+    kind = np.fromiter((instr.kind for instr in instrs), np.int8, len(instrs))
+    # The chip returns one object for all instructions of equal times: there are few of them.
+    distinct, which = _distinct(timings)
+
+    def spread(values: Sequence[Any], dtype: type[np.generic]) -> np.ndarray:
+        """Return a value for every instruction, given those of the distinct times."""
+        return np.array(values, dtype)[which]
+
     buses = _Buses(chip)
-    bus = [buses.number(t.bus, c) for t, c in zip(timings, _core_of(first).tolist(), strict=True)]
-    need_first, need = _needs(cores, len(instrs))
+    bus = buses.numbered([t.bus for t in distinct], which, _core_of(first))
+    need_first, need = _needs(cores, kind)
     cross_lag = 0 if chip.cross_s is None else round(chip.cross_s * ATTO)
     lowered = Lowered(
         first=first,
-        unit=np.array([instr.unit for instr in instrs], np.int8),
-        kind=np.array([instr.kind for instr in instrs], np.int8),
-        init=_init(timings, mmad_periods_s or {}),
-        data=np.array([t.data for t in timings], np.int64),
-        drain=np.array([t.drain for t in timings], np.int64),
-        bus=np.array(bus, np.int32),
-        rate=np.array([float(t.rate / ATTO) for t in timings], np.float64),
+        unit=np.fromiter((instr.unit for instr in instrs), np.int8, len(instrs)),
+        kind=kind,
+        init=_init(spread([t.init for t in distinct], np.int64), mmad_periods_s or {}),
+        data=spread([t.data for t in distinct], np.int64),
+        drain=spread([t.drain for t in distinct], np.int64),
+        bus=bus,
+        rate=spread([float(t.rate / ATTO) for t in distinct], np.float64),
         need_first=need_first,
         need=need,
         lag=np.array([cross_lag if i.op == "cross_wait" else 0 for i in instrs], np.int64),
@@ -274,32 +285,38 @@ def _core_of(first: np.ndarray) -> np.ndarray:
     return np.repeat(np.arange(len(first) - 1), np.diff(first))
 
 
-def _init(timings: Sequence[Timing], mmad_periods_s: Mapping[int, float]) -> np.ndarray:
-    """Return ``Lowered.init``, with measured periods of matrix instructions where there are any.
+def _distinct(timings: Sequence[Timing]) -> tuple[list[Timing], np.ndarray]:
+    """Return the distinct objects among the times, and the index of each instruction's one."""
+    known: dict[int, int] = {}
+    which = np.fromiter((known.setdefault(id(t), len(known)) for t in timings), np.int64)
+    _, first = np.unique(which, return_index=True)
+    return [timings[i] for i in first.tolist()], which
+
+
+def _init(init: np.ndarray, mmad_periods_s: Mapping[int, float]) -> np.ndarray:
+    """Return ``Lowered.init`` with measured periods of matrix instructions where there are any.
 
     A matrix instruction uses no bus, so its ``init`` is its whole period.
     """
-    return np.array(
-        [
-            round(Fraction(mmad_periods_s[i]) * ATTO) if i in mmad_periods_s else timing.init
-            for i, timing in enumerate(timings)
-        ],
-        np.int64,
-    )
+    for i, seconds in mmad_periods_s.items():
+        init[i] = round(Fraction(seconds) * ATTO)
+    return init
 
 
-def _needs(cores: Sequence[Core], size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return ``need_first`` and ``need`` of ``Lowered`` for ``size`` instructions of these cores.
+def _needs(cores: Sequence[Core], kind: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return ``need_first`` and ``need`` of ``Lowered`` for the instructions of these cores.
 
     The waits have different numbers of sets, so these are stored one after another in ``need``, and
     ``need_first`` is the cumulative sum of their counts.
     """
     needs = Needs()
-    pairs = ((core, instr) for core in cores for instr in core.instructions)
-    for number, (core, instr) in enumerate(pairs):
-        needs.add(number, core, instr)
+    end = 0
+    for core in cores:
+        begin, end = end, end + len(core.instructions)
+        for number in np.flatnonzero(np.isin(kind[begin:end], _FLAGS)).tolist():
+            needs.add(begin + number, core, core.instructions[number])
     matched = dict(needs.matched(_partners(cores)))
-    counts = np.zeros(size + 1, np.int64)
+    counts = np.zeros(len(kind) + 1, np.int64)
     counts[np.array(list(matched), np.int64) + 1] = [len(sets) for sets in matched.values()]
     flat = [number for wait in sorted(matched) for number in matched[wait]]
     return np.cumsum(counts), np.array(flat, np.int64)
@@ -415,9 +432,6 @@ def _flag_numbers(table: Sequence[Instruction]) -> tuple[list[int], int]:
     return numbers, max(len(known), 1)
 
 
-_FLAGS = (Kind.SET, Kind.WAIT)
-
-
 class _Picked(Sequence[Instruction]):
     """A sequence of instructions of a table, selected by index without copying."""
 
@@ -444,6 +458,19 @@ class _Buses:
             return -1
         key = (name, core if self.chip.buses[name].per_core else 0)
         return self.numbers.setdefault(key, len(self.numbers))
+
+    def numbered(
+        self, names: Sequence[str | None], which: np.ndarray, core_of: np.ndarray
+    ) -> np.ndarray:
+        """Return ``Lowered.bus``, given the buses of the distinct times and their indices."""
+        key = core_of * len(names) + which
+        keys, first, place = np.unique(key, return_index=True, return_inverse=True)
+        numbers = np.full(len(keys), -1, np.int32)
+        # The numbers follow the order of the first instruction on each bus.
+        for k in np.argsort(first).tolist():
+            core, at = divmod(int(keys[k]), len(names))
+            numbers[k] = self.number(names[at], core)
+        return numbers[place]
 
     def totals(self) -> np.ndarray:
         # ``Bus.total`` repeats its last entry, so all buses can have rows of the same length.

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from vitruvian.collector import paused_collector
 from vitruvian.golden.scu import Patches
 from vitruvian.sim.davinci import Chip, Instruction, Kind, Program, Unit, simulate
 from vitruvian.sim.kernels.pooling.build import Pooling, build
@@ -131,8 +132,9 @@ def _square(method: str, side: int, stride: int, kernel: int) -> Pooling:
 
 
 def _run(figure: str, pooling: Pooling, chip: Chip) -> Run:
-    program = timed(pooling, chip)
-    report = simulate(program, cube=None, checks=False)
+    with paused_collector():
+        program = timed(pooling, chip)
+        report = simulate(program, cube=None, checks=False)
     busiest = max(program, key=lambda core: len(core.instructions))
     work = [i for i in busiest.instructions if i.kind == Kind.NORMAL]
     vector = [i for i in work if i.unit == Unit.V]
@@ -171,7 +173,8 @@ def timed(pooling: Pooling, chip: Chip) -> Program:
     chip : Chip
     """
     blocks, cores = pooling.images * pooling.groups, chip.kind().count
-    program = Program(chip, f"{pooling.reduction} pooling, {pooling.method}")
+    kind = "backward" if pooling.backward else "forward"
+    program = Program(chip, f"{pooling.reduction} pooling {kind}, {pooling.method}")
     made: dict[int, list[Instruction]] = {}
     for index in range(cores):
         count = blocks * (index + 1) // cores - blocks * index // cores

@@ -52,7 +52,8 @@ def make_inputs(folder: Path) -> None:
     put("good.lib", "library (x) { cell (A) { area : 1; } }")
     put("deep.lib", "library (x) {" + "cell (A) {" * 20000)
     _put_counters(folder)
-    _put_chips(folder)
+    for name, text in chip_files().items():
+        put(name, text)
     (folder / "folder.json").mkdir()
     (folder / "loop.mtx").symlink_to(folder / "loop.mtx")
     half = rng.standard_normal((2, 4, 8)).astype(np.float16)
@@ -129,38 +130,35 @@ def _put_counters(folder: Path) -> None:
     (folder / "msprof_few" / "Memory.csv").write_text(_MSPROF["Memory.csv"])
 
 
-#: Hostile values of keys of a chip file.
+#: Hostile values of keys of a chip file, and a chip that has the key.
 _CHIP_CHANGES = {
-    "interlocks": ("interlocks", ('"V"', '["Q"]', "[1]", '["V", "V"]', "{V = 1}", "[[]]", "[]")),
-    "latency_cycles": ("latency_cycles", ("-1", "nan", "inf", "1e99", '"5"', "[1]", "1e-99")),
-    "drain_ns": ("drain_ns", ("-1", "nan", "1e99", "true", "[]", "5_0_")),
-    "issue_ns": ("issue_ns", ("-1", "nan", "1e99", '""', "{}")),
-    "bursts": ("bursts", ("-1", "0", "1.5", "1e9", "99999999999999", '"x"')),
-    "block_ns": ("block_ns", ("-1", "nan", "1e99", "[0]", "1979-05-27")),
+    "interlocks": ("ascend910", ('"V"', '["Q"]', "[1]", '["V", "V"]', "{V = 1}", "[[]]")),
+    "latency_cycles": ("ascend910", ("-1", "nan", "inf", "1e99", '"5"', "[1]", "1e-99")),
+    "drain_ns": ("ascend910", ("-1", "nan", "1e99", "true", "[]", "5_0_")),
+    "issue_ns": ("ascend910b", ("-1", "nan", "1e99", '""', "{}")),
+    "bursts": ("ascend910b", ("-1", "0", "1.5", "1e9", "99999999999999", '"x"')),
+    "block_ns": ("ascend910b", ("-1", "nan", "1e99", "[0]", "1979-05-27")),
 }
 
 
-def _put_chips(folder: Path) -> None:
-    """Write files of chips, each with one hostile value."""
-    for base in ("ascend910", "ascend910b"):
+def chip_files() -> dict[str, str]:
+    """Return the texts of chips with a hostile value each, by the name of the file.
+
+    Raises
+    ------
+    ValueError
+        If a chip does not have a key.
+    """
+    files = {}
+    for key, (base, values) in _CHIP_CHANGES.items():
         text = (CHIPS / f"{base}.toml").read_text(encoding="utf-8")
-        for key, (name, values) in _CHIP_CHANGES.items():
-            for number, value in enumerate(values):
-                changed = re.sub(
-                    rf"\b({name} *= *)(\[[^\]]*\]|[^,}}\n#]*)", rf"\g<1>{value}", text, count=1
-                )
-                (folder / f"{base}_{key}_{number}.toml").write_text(changed)
-
-
-def chip_files() -> tuple[str, ...]:
-    """Return the names of the files of chips with a hostile value."""
-    names = (
-        f"{base}_{key}_{number}.toml"
-        for base in ("ascend910", "ascend910b")
-        for key, (_, values) in _CHIP_CHANGES.items()
-        for number in range(len(values))
-    )
-    return tuple(names)
+        for number, value in enumerate(values):
+            pattern = rf"^({key} = )(\[[^\]]*\]|\S+)$"
+            changed, count = re.subn(pattern, rf"\g<1>{value}", text, count=1, flags=re.M)
+            if not count:
+                raise ValueError(f"{base} must have the key {key}")
+            files[f"{key}_{number}.toml"] = changed
+    return files
 
 
 CCE = """

@@ -186,7 +186,7 @@ GRAMMARS = (
     ),
     Grammar(
         ("vitruvian", "run"),
-        (("relu", "matmul", "nosuch"),),
+        (("matmul", "relu", "nosuch"),),
         ("--size=16x16x16",),
         {"--size": ("16x16x16", "64", "100000x100000x100000"), "--trace": _OUTPUTS, **_DAVINCI},
     ),

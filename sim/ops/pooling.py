@@ -70,7 +70,8 @@ def max_pool2d(
     Raises
     ------
     TypeError, ValueError
-        If an argument is not allowed; the message is one line.
+        If an argument is not allowed, or the simulation would take more than some minutes or four
+        gigabytes (``kernels.MOST``); the message is one line.
     """
     x = images("x", x)
     patches = _patches(x.shape, kernel_size, stride, padding, dilation, ceil_mode)

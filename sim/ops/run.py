@@ -8,7 +8,6 @@ import numpy as np
 from vitruvian.errors import UserError
 from vitruvian.golden.scu import from_nc1hwc0, to_nc1hwc0
 from vitruvian.sim.davinci import Chip, Program, Report, load_chip, simulate
-from vitruvian.validate import shortened
 
 __all__ = [
     "chip_of",
@@ -67,8 +66,9 @@ def pair(name: str, value: Any, low: int) -> tuple[int, int]:
     first, second = (int(x) for x in both)
     if min(first, second) < low:
         raise UserError(f"{name} must be {low} or more, not {value!r}")
-    if max(first, second) > _MOST:
-        raise UserError(f"{name} must be at most {_MOST:,}, not {shortened(value)}")
+    if (largest := max(first, second)) > _MOST:
+        shown = f"an integer of {largest.bit_length()} bits"
+        raise UserError(f"{name} must be at most {_MOST:,}, not {shown}")
     return first, second
 
 

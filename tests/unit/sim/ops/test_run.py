@@ -50,7 +50,7 @@ def test_a_chip_must_be_a_name_or_a_chip(chip):
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_stride_beyond_32_bits_is_refused(name):
-    with pytest.raises(ValueError, match="stride must be at most 2,147,483,647, not an integer of 100 b"):
+    with pytest.raises(ValueError, match=r"stride must be at most .* an integer of 100 b"):
         CALLS[name](X, stride=10**30)
 
 
@@ -71,5 +71,5 @@ def test_a_pooling_that_needs_too_much_memory_is_refused_before_it_is_packed(met
         lambda: ops.max_pool2d_backward(small, x, 2, method=method),
         lambda: ops.avg_pool2d_backward(small, x, 2, method=method),
     ):
-        with pytest.raises(ValueError, match="bytes of data of .* pooling must be at most"):
+        with pytest.raises(ValueError, match=r"bytes of data of .* pooling must be at most"):
             call()

@@ -72,7 +72,6 @@ class Col2Im(wiring.Component):
     def __init__(
         self, *, config: ConversionConfig, format: FloatFormat | str = "fp16", pipeline: int = 2
     ):
-        self.reader = Reader(config=config, addresses=True)
         self.config, self.format, self.pipeline = config, as_format(format), pipeline
         self.latency = READER_CYCLES + pipeline
         bits = self.format.storage_bits
@@ -81,11 +80,6 @@ class Col2Im(wiring.Component):
                 f"c0_bytes must be whole {self.format.name} elements of {bits} bits, "
                 f"not {config.c0_bytes!r}"
             )
-        channels = 8 * config.c0_bytes // bits
-        self.adders = [
-            [Adder(format=self.format, pipeline=pipeline) for _ in range(channels)]
-            for _ in range(config.rows)
-        ]
         writes = data.StructLayout({"pixels": config.pixels, "rows": config.row_data})
         super().__init__(
             {
@@ -99,7 +93,7 @@ class Col2Im(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.reader = reader = self.reader
+        m.submodules.reader = self.reader = reader = Reader(config=self.config, addresses=True)
         wiring.connect(m, reader.fetch, wiring.flipped(self.fetch))
         wiring.connect(m, wiring.flipped(self.rows), reader.rows)
         self._build_commands(m)
@@ -126,8 +120,9 @@ class Col2Im(wiring.Component):
     def _build_sums(self, m: Module, move: Signal) -> None:
         """Add each element of the pixels and of the fractal rows."""
         bits = self.format.storage_bits
-        for n, lane in enumerate(self.adders):
-            for k, adder in enumerate(lane):
+        for n in range(self.config.rows):
+            for k in range(8 * self.config.c0_bytes // bits):
+                adder = Adder(format=self.format, pipeline=self.pipeline)
                 m.submodules[f"adder_{n}_{k}"] = EnableInserter(move)(adder)
                 m.d.comb += [
                     adder.a.eq(self.reader.o.payload.rows[n].word_select(k, bits)),

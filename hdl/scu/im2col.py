@@ -50,7 +50,6 @@ class Im2Col(wiring.Component):
         o: stream.Interface
 
     def __init__(self, *, config: ConversionConfig):
-        self.reader = Reader(config=config, addresses=False)
         self.config, self.latency = config, READER_CYCLES
         super().__init__(
             {
@@ -63,7 +62,7 @@ class Im2Col(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.reader = reader = self.reader
+        m.submodules.reader = reader = Reader(config=self.config, addresses=False)
         wiring.connect(m, wiring.flipped(self.i), reader.i)
         wiring.connect(m, reader.fetch, wiring.flipped(self.fetch))
         wiring.connect(m, wiring.flipped(self.rows), reader.rows)

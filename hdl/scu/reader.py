@@ -52,7 +52,6 @@ class Reader(wiring.Component):
         o: stream.Interface
 
     def __init__(self, *, config: ConversionConfig, addresses: bool):
-        self.generator = AddressGenerator(config=config)
         self.config, self.addresses, self.latency = config, addresses, READER_CYCLES
         rest: dict[str, object] = {"inside": config.rows, "fill": FILL_BITS}
         if addresses:
@@ -70,7 +69,7 @@ class Reader(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.generator = generator = self.generator
+        m.submodules.generator = generator = AddressGenerator(config=self.config)
         width = self.known.size
         m.submodules.queue = queue = SyncFIFOBuffered(width=width, depth=self.config.ahead)
         beat = generator.o.payload

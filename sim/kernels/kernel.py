@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from vitruvian.collector import paused_collector
-from vitruvian.sim.davinci import Chip, Core, Program, Unit
+from vitruvian.sim.davinci import Chip, Core, Program, Unit, load_chip
 from vitruvian.sim.davinci.checks.hazards import PIPELINED
+from vitruvian.sim.davinci.chip.file import chip_names
+from vitruvian.sim.davinci.chip.model import CoreKind
 
 __all__ = [
     "MOST",
@@ -15,6 +17,7 @@ __all__ = [
     "Kernel",
     "KernelInstance",
     "Needs",
+    "complete_kind",
     "cores_of",
     "ordered",
     "products_need_barrier",
@@ -204,6 +207,27 @@ class Kernel:
             return self.make(*args, seed if data else None, *more)
 
 
+def complete_kind(chip: Chip) -> CoreKind:
+    """Return the first kind of core of a chip, after checking that it has all units.
+
+    Raises
+    ------
+    ValueError
+        If the chip has separate Cube and vector cores; the message names chips that do not.
+    """
+    kind = chip.kind()
+    if _is_complete(kind):
+        return kind
+    others = [name for name in chip_names() if _is_complete(load_chip(name).kind())]
+    raise ValueError(
+        f"chip must have cores with all units, not {chip.name}; {', '.join(others)} have them"
+    )
+
+
+def _is_complete(kind: CoreKind) -> bool:
+    return kind.buffers.keys() >= {"L1", "L0A", "L0B", "L0C", "UB"}
+
+
 def cores_of(program: Program, cores: int | None) -> list[Core]:
     """Return the first cores of a chip, or all of them if ``cores`` is None.
 
@@ -212,9 +236,7 @@ def cores_of(program: Program, cores: int | None) -> list[Core]:
     ValueError
         If the chip has separate Cube and vector cores, or fewer than ``cores`` cores.
     """
-    kind = program.chip.kind()
-    if "UB" not in kind.buffers or "L1" not in kind.buffers:
-        raise ValueError(f"chip must have cores with all units, not {program.chip.name}")
+    kind = complete_kind(program.chip)
     cores = kind.count if cores is None else cores
     if not 1 <= cores <= kind.count:
         raise ValueError(f"cores must be 1 … {kind.count}, not {cores!r}")

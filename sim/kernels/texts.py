@@ -9,7 +9,7 @@ from vitruvian.golden import vector
 from vitruvian.sim.davinci import Chip
 from vitruvian.sim.davinci.cce import build, read_file
 from vitruvian.sim.kernels import matmul
-from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, Needs
+from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, Needs, complete_kind
 from vitruvian.sim.kernels.layout import pack_a, pack_b, unpack_c
 
 __all__ = ["KERNELS"]
@@ -123,8 +123,7 @@ def _cube(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None
     if m % 16 or k % 16 or n % 16 or m * k > 32768 or k * n > 32768:
         shown = "×".join(map(str, size))
         raise ValueError(f"M, K, N must be multiples of 16, M·K and K·N up to 32768, not {shown}")
-    if "L0C" not in chip.kind().buffers or "UB" not in chip.kind().buffers:
-        raise ValueError(f"chip must have cores with all units, not {chip.name}")
+    complete_kind(chip)
     if seed is None:
         data = np.zeros((m, k), np.float16), np.zeros((k, n), np.float16)
     else:

@@ -11,6 +11,7 @@ from itertools import product
 from math import isqrt, prod
 
 from vitruvian.sim.davinci import Chip
+from vitruvian.sim.kernels.kernel import complete_kind
 from vitruvian.validate import one_of
 
 __all__ = [
@@ -158,9 +159,7 @@ def plan(
         If the chip has no such cores, a number is out of range, or the tiles do not fit; the
         message then names the memory.
     """
-    kind = chip.kind()
-    if not kind.buffers.keys() >= {"L1", "L0A", "L0B", "L0C", "UB"}:
-        raise ValueError(f"chip must have cores with all units for Alg. 3, not {chip.name}")
+    kind = complete_kind(chip)
     if isinstance(cores, bool) or not isinstance(cores, int) or not 1 <= cores <= kind.count:
         raise ValueError(f"cores must be 1 … {kind.count}, not {cores!r}")
     most = min(8, chip.event_registers)

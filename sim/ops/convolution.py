@@ -16,7 +16,7 @@ from vitruvian.sim.kernels.convolution import (
     result,
 )
 from vitruvian.sim.kernels.kernel import MOST, Needs, cores_of
-from vitruvian.sim.ops.run import chip_of, execute, images, pair, returned, unpack
+from vitruvian.sim.ops.run import chip_of, execute, half_array, images, pair, returned, unpack
 
 __all__ = ["conv2d", "shape_of"]
 
@@ -80,9 +80,7 @@ def conv2d(
     x, w = images("x", x), images("w", w)
     s = shape_of(x.shape, w.shape, stride, padding, dilation, groups)
     if b is not None:
-        if not isinstance(b, np.ndarray) or b.dtype != np.float16:
-            shown = f"an array of {b.dtype}" if isinstance(b, np.ndarray) else type(b).__name__
-            raise TypeError(f"b must be a NumPy array of float16, not {shown}")
+        b = half_array("b", b)
         if b.shape != (s.filters,):
             raise UserError(f"b must have a number for each of {s.filters} filters, not {b.shape}")
     target = chip_of(chip)

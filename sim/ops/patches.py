@@ -11,7 +11,7 @@ from vitruvian.sim.kernels.convolution import ConvShape
 from vitruvian.sim.kernels.convolution import fold as fold_kernel
 from vitruvian.sim.kernels.convolution import unfold as unfold_kernel
 from vitruvian.sim.kernels.kernel import MOST, Needs, cores_of
-from vitruvian.sim.ops.run import chip_of, execute, images, pair, returned, unpack
+from vitruvian.sim.ops.run import chip_of, execute, half_array, images, pair, returned, unpack
 
 __all__ = ["fold", "unfold"]
 
@@ -103,9 +103,7 @@ def fold(
         If an argument has the wrong type, shape or value, or the kernel does not fit into the
         padded image.
     """
-    if not isinstance(x, np.ndarray) or x.dtype != np.float16:
-        shown = f"an array of {x.dtype}" if isinstance(x, np.ndarray) else repr(type(x).__name__)
-        raise TypeError(f"x must be a NumPy array of float16, not {shown}")
+    x = half_array("x", x)
     if x.ndim != 3 or 0 in x.shape:
         raise UserError(f"x must be (N, C·Kh·Kw, L), each 1 or more, not {x.shape}")
     height, width = pair("output_size", output_size, 1)

@@ -7,7 +7,9 @@ import numpy as np
 from vitruvian.errors import UserError
 from vitruvian.golden.scu import Patches
 from vitruvian.sim.davinci import Chip, Report
+from vitruvian.sim.kernels.kernel import MOST
 from vitruvian.sim.kernels.pooling import Pooling, build
+from vitruvian.sim.kernels.pooling.kernels import needs
 from vitruvian.sim.ops.run import chip_of, execute, images, pack, pair, returned, unpack
 
 __all__ = ["avg_pool2d", "avg_pool2d_backward", "max_pool2d", "max_pool2d_backward"]
@@ -70,12 +72,13 @@ def max_pool2d(
     Raises
     ------
     TypeError, ValueError
-        If an argument is not allowed; the message is one line.
+        If an argument is not allowed, or the simulation would take more than some minutes or four
+        gigabytes (``kernels.MOST``); the message is one line.
     """
     x = images("x", x)
     patches = _patches(x.shape, kernel_size, stride, padding, dilation, ceil_mode)
     pooling = _pooling(x.shape, patches, "max", method, argmax=bool(return_indices))
-    run = _run(pooling, chip, {"x": pack(x)}, report)
+    run = _run(pooling, chip, report, x=x)
     results = (unpack(run.outputs["y"], x.shape[1]),)
     if return_indices:
         results += (unpack(_indices(patches, run.outputs["mask"]), x.shape[1]),)
@@ -129,7 +132,7 @@ def avg_pool2d(
     patches = _patches(x.shape, kernel_size, stride, padding, 1, ceil_mode)
     divisors = _divisors(patches, padding, count_include_pad, divisor_override)
     pooling = _pooling(x.shape, patches, "avg", method, divisors=divisors)
-    run = _run(pooling, chip, {"x": pack(x)}, report)
+    run = _run(pooling, chip, report, x=x)
     return returned((unpack(run.outputs["y"], x.shape[1]),), run if report else None)
 
 
@@ -183,12 +186,13 @@ def max_pool2d_backward(
     shape = (*x.shape[:2], patches.rows, patches.columns)
     grad_output = images("grad_output", grad_output, shape)
     pooling = _pooling(x.shape, patches, "max", method, backward=True)
+    _check(pooling, chip_of(chip))
     if indices is None:
         forward = _pooling(x.shape, patches, "max", method, argmax=True)
-        mask = _run(forward, chip, {"x": pack(x)}, False).outputs["mask"]
+        mask = _run(forward, chip, False, x=x).outputs["mask"]
     else:
         mask = _mask(patches, indices, shape)
-    run = _run(pooling, chip, {"dy": pack(grad_output), "mask": mask}, report)
+    run = _run(pooling, chip, report, dy=grad_output, mask=mask)
     dx = unpack(run.outputs["dx"], x.shape[1])
     _add_of_empty_windows(dx, grad_output, patches)
     return returned((dx,), run if report else None)
@@ -239,7 +243,7 @@ report
     grad_output = images("grad_output", grad_output, shape)
     divisors = _divisors(patches, padding, count_include_pad, divisor_override)
     pooling = _pooling(x.shape, patches, "avg", method, backward=True, divisors=divisors)
-    run = _run(pooling, chip, {"dy": pack(grad_output)}, report)
+    run = _run(pooling, chip, report, dy=grad_output)
     return returned((unpack(run.outputs["dx"], x.shape[1]),), run if report else None)
 
 
@@ -254,7 +258,8 @@ def _patches(
     """Return the windows; a last window of ``ceil_mode`` becomes padding at the far side."""
     kernel = pair("kernel_size", kernel_size, 1)
     # PyTorch takes an empty stride as none.
-    steps = kernel if stride is None or stride == () else pair("stride", stride, 1)
+    is_none = stride is None or (isinstance(stride, tuple) and not stride)
+    steps = kernel if is_none else pair("stride", stride, 1)
     pads, gaps = pair("padding", padding, 0), pair("dilation", dilation, 1)
     far = []
     for size, k, s, p, d in zip(shape[2:], kernel, steps, pads, gaps, strict=True):
@@ -310,8 +315,17 @@ def _pooling(
     return Pooling(patches, shape[0], -(-shape[1] // 16), reduction, method, **more)
 
 
-def _run(pooling: Pooling, chip: Chip | str, data: dict[str, np.ndarray], checked: bool) -> Report:
-    return execute(build(pooling, chip_of(chip), data=data), checks=checked)
+def _run(pooling: Pooling, chip: Chip | str, checked: bool, **data: np.ndarray) -> Report:
+    """Run a pooling on images (N, C, H, W), and on a mask in the layout of the kernel."""
+    target = chip_of(chip)
+    _check(pooling, target)
+    packed = {name: x if name == "mask" else pack(x) for name, x in data.items()}
+    return execute(build(pooling, target, data=packed), checks=checked)
+
+
+def _check(pooling: Pooling, chip: Chip) -> None:
+    """Refuse a pooling whose simulation takes too long or too much memory."""
+    needs(pooling, chip).check(f"{pooling.reduction} pooling", MOST)
 
 
 def _places(patches: Patches) -> np.ndarray:

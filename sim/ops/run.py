@@ -1,5 +1,6 @@
 """The common parts of operators: arguments, layouts, and the run of a kernel on a chip."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,16 @@ from vitruvian.sim.davinci import Chip, Program, Report, load_chip, simulate
 __all__ = [
     "chip_of",
     "execute",
+    "half_array",
     "images",
     "pack",
     "pair",
     "returned",
     "unpack",
 ]
+
+#: The largest number of an option: NumPy computes addresses with 64 bits.
+_MOST = (1 << 31) - 1
 
 
 def chip_of(chip: Chip | str) -> Chip:
@@ -27,7 +32,11 @@ def chip_of(chip: Chip | str) -> Chip:
     TypeError, ValueError
         If the argument is neither a ``Chip`` nor the name or file of one.
     """
-    return chip if isinstance(chip, Chip) else load_chip(chip)
+    if isinstance(chip, Chip):
+        return chip
+    if not isinstance(chip, str | Path):
+        raise TypeError(f"chip must be a Chip, or the name or file of one, not {chip!r}")
+    return load_chip(chip)
 
 
 def pair(name: str, value: Any, low: int) -> tuple[int, int]:
@@ -46,7 +55,7 @@ def pair(name: str, value: Any, low: int) -> tuple[int, int]:
     TypeError
         If the value is neither an integer nor two integers.
     UserError
-        If a number is below ``low``.
+        If a number is below ``low``, or does not fit into 32 bits.
     """
     both = (value, value) if isinstance(value, int | np.integer) else value
     integral = isinstance(both, tuple | list) and len(both) == 2
@@ -57,7 +66,34 @@ def pair(name: str, value: Any, low: int) -> tuple[int, int]:
     first, second = (int(x) for x in both)
     if min(first, second) < low:
         raise UserError(f"{name} must be {low} or more, not {value!r}")
+    if (largest := max(first, second)) > _MOST:
+        shown = f"an integer of {largest.bit_length()} bits"
+        raise UserError(f"{name} must be at most {_MOST:,}, not {shown}")
     return first, second
+
+
+def half_array(name: str, x: Any) -> np.ndarray:
+    """Return the argument after checking that it is an array of FP16.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument, for the message.
+    x : ndarray of float16
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is not an array of float16, or is a masked array. The message says how to convert
+        an array of another type.
+    """
+    # The kernels would compute with the elements that a mask hides.
+    if not isinstance(x, np.ndarray) or isinstance(x, np.ma.MaskedArray):
+        raise TypeError(f"{name} must be a NumPy array of float16, not {type(x).__name__!r}")
+    if x.dtype != np.float16:
+        hint = f"; {name}.astype(np.float16) converts it" if x.dtype.kind in "fiub" else ""
+        raise TypeError(f"{name} must be a NumPy array of float16, not an array of {x.dtype}{hint}")
+    return x
 
 
 def images(name: str, x: Any, shape: tuple[int, ...] | None = None) -> np.ndarray:
@@ -78,9 +114,7 @@ def images(name: str, x: Any, shape: tuple[int, ...] | None = None) -> np.ndarra
     UserError
         If ``x`` has another shape.
     """
-    if not isinstance(x, np.ndarray) or x.dtype != np.float16:
-        shown = f"an array of {x.dtype}" if isinstance(x, np.ndarray) else repr(type(x).__name__)
-        raise TypeError(f"{name} must be a NumPy array of float16, not {shown}")
+    x = half_array(name, x)
     if shape is not None and x.shape != shape:
         raise UserError(f"{name} must have the shape {shape}, not {x.shape}")
     if x.ndim != 4 or 0 in x.shape:

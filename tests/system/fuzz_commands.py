@@ -29,7 +29,8 @@ from rich.table import Table
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tests.system.fuzz_lines import lines, make_inputs  # noqa: E402
+from tests.system.fuzz_inputs import make_inputs  # noqa: E402
+from tests.system.fuzz_lines import lines  # noqa: E402
 
 #: Lines of standard error that may come before the one that states the mistake.
 PRELIMINARY = ("note: ", "warning: ", "compiling ", "[")

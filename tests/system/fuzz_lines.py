@@ -1,86 +1,12 @@
-"""Hostile files and command lines for ``tests.system.fuzz_commands``."""
+"""Hostile command lines for ``tests.system.fuzz_commands``."""
 
 import dataclasses
-import gzip
-import io
 import random
-import zipfile
 from collections.abc import Iterator
-from pathlib import Path
 
-import numpy as np
+from tests.system.fuzz_inputs import chip_files
 
-__all__ = ["GRAMMARS", "Grammar", "lines", "make_inputs"]
-
-# ------------------------------------------------------------------ inputs
-
-
-def make_inputs(folder: Path) -> None:
-    """Fill a folder with files of every kind, good and hostile."""
-    folder.mkdir(parents=True)
-    rng = np.random.default_rng(1)
-
-    def put(name: str, content: bytes | str) -> None:
-        (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
-
-    header = "%%MatrixMarket matrix coordinate real general\n"
-    put("good.mtx", header + "4 4 4\n1 2 1.5\n2 3 2\n3 4 1\n4 1 7\n")
-    put("huge.mtx", header + "999999999 999999999 1\n1 2 1.5\n")
-    put("short.mtx", header + "4 4 9\n1 2 1.5\n")
-    put("negative.mtx", header + "-4 -4 -1\n")
-    put("nan.mtx", header + "2 2 1\n1 2 nan\n")
-    put("twice.mtx", header + "3 3 2\n1 2 1.5\n1 2 7\n")
-    put("bomb.mtx.gz", gzip.compress(header.encode() + b"2 2 1\n" + b" " * (64 << 20)))
-    put("points.csv", "1,2\n3,4\n5,6\n7,9\n")
-    put("ragged.csv", "a,b\n1\n2,3,4\n")
-    put("good.toml", "name = 'x'\n")
-    put("deep.toml", "a = " + "[" * 20000)
-    put("number.toml", "clock_hz = 1e999999999\n")
-    put("latin.toml", b"name = '\xe9\xff'\n")
-    put("deep.json", "[" * 100000)
-    put("good.json", "{}")
-    put("good.cce", CCE)
-    put("nested.cce", "void f() { int x = " + "(" * 3000 + "1" + ")" * 3000 + "; }")
-    bomb = "\n".join(f"#define D{n + 1} {' '.join([f'D{n}'] * 10)}" for n in range(10))
-    put("bomb.cce", f"#define D0 1\n{bomb}\nint x = D10;\n")
-    put("include.cce", '#include "/etc/passwd"\n#include "include.cce"\n')
-    put("nokernel.cce", "int x;\n")
-    put("empty", b"")
-    put("junk.bin", rng.bytes(4096))
-    put("utf16.txt", "void f() {}".encode("utf-16"))
-    put("nul.txt", b"a\0b\n\0")
-    put("picture.png", b"\x89PNG\r\n\x1a\n" + rng.bytes(64))
-    put("new\nline.txt", "x")
-    put("good.lib", "library (x) { cell (A) { area : 1; } }")
-    put("deep.lib", "library (x) {" + "cell (A) {" * 20000)
-    (folder / "folder.json").mkdir()
-    (folder / "loop.mtx").symlink_to(folder / "loop.mtx")
-    half = rng.standard_normal((2, 4, 8)).astype(np.float16)
-    np.savez(folder / "a100_fp16.npz", a=half[0], b=half[1], d_fp32=np.zeros(4, np.uint32))
-    np.savez(folder / "h100_fp16.npz", a=np.zeros(()), b=half[1], d_fp32=np.zeros(4, "f8"))
-    np.save(folder / "x.npy", half)
-    (folder / "v100_fp16.npz").write_bytes((folder / "x.npy").read_bytes())
-    absurd = io.BytesIO()
-    np.lib.format.write_array_header_1_0(
-        absurd, {"descr": "<f4", "fortran_order": False, "shape": (10**12, 8)}
-    )
-    with zipfile.ZipFile(folder / "b200_fp16.npz", "w") as archive:
-        for name in "abd":
-            archive.writestr(f"{name}.npy", absurd.getvalue())
-    put("absurd.npy", absurd.getvalue())
-
-
-CCE = """
-extern "C" __global__ __aicore__ void scale(__gm__ half *x) {
-    __ubuf__ half *u = (__ubuf__ half *)get_imm(0);
-    copy_gm_to_ubuf(u, x, 0, 1, 8, 0, 0);
-    set_flag(PIPE_MTE2, PIPE_MTE3, EVENT_ID0);
-    wait_flag(PIPE_MTE2, PIPE_MTE3, EVENT_ID0);
-    copy_ubuf_to_gm(x, u, 0, 1, 8, 0, 0);
-}
-"""
-
-# ------------------------------------------------------------------ command lines
+__all__ = ["GRAMMARS", "Grammar", "lines"]
 
 _BAD_TEXT = (
     *("", " ", "-1", "0", "-0", "1e9", "1e999", "nan", "inf", "9" * 40, "9" * 5000),
@@ -98,6 +24,7 @@ def _inputs(*good: str) -> tuple[str, ...]:
     return (*(f"IN/{name}" for name in (*good, *bad.split())), "IN/new\nline.txt", "/dev/null")
 
 
+_FOLDERS = ("new", "new/folder", "IN/junk.bin", "IN/good.json/x", "/proc/no", "", ".", "-", "é")
 _OUTPUTS = (
     *(
         "out.json",
@@ -139,7 +66,10 @@ _GRAPH = _inputs(
     *("good.mtx", "huge.mtx", "short.mtx", "negative.mtx", "nan.mtx", "twice.mtx", "bomb.mtx.gz"),
     *("points.csv", "ragged.csv", "x.npy", "absurd.npy"),
 )
-_CHIPS = ("ascend310", *_inputs("good.toml", "deep.toml", "number.toml", "latin.toml"), "nosuch")
+_CHIPS = (
+    *("ascend310", "ascend310p", "ascend910", "ascend910b", "nosuch"),
+    *_inputs("good.toml", "deep.toml", "number.toml", "latin.toml", *chip_files()),
+)
 _DAVINCI = {
     "--chip": _CHIPS,
     "--cube": ("golden", "none", "fast", "gpu"),
@@ -148,8 +78,39 @@ _DAVINCI = {
     "--seed": _NUMBERS,
     "--no-checks": None,
     "--strict": None,
+    "--lines": None,
+    "--csv": _FOLDERS,
     "--timeline": None,
     "--gantt": _OUTPUTS,
+    "--json": _OUTPUTS,
+}
+_POOLINGS = tuple(
+    f"{kind}-{method}"
+    for kind in ("maxpool", "maxpool-argmax", "maxpool-backward", "avgpool", "avgpool-backward")
+    for method in ("im2col", "direct", "expansion", "xy")
+)
+_POOLING_SIZES = (
+    *("1x1x8x3x2", "2x1x11x3x2", "0x1x8x3x2", "1x1x8x9x2", "1x1x8x3x0", "1x1x8x8x9999"),
+    *("1x1x8x-3x2", "1x1x8x3", "999999999x1x8x3x2", "1x999999999x8x3x2", "1x1x999999999x3x2"),
+    *("1x1x999999999x999999999x1", "1x1x300x299x1", "64x32x224x3x2", "1x1x4096x2x2", "1x1x1x1x1"),
+)
+_CONVOLUTIONS = (
+    *("1x16x8x16x3x1", "1x1x1x1x1x1", "0x16x8x16x3x1", "1x16x8x16x9x1", "1x16x8x16x3x99"),
+    *("999999999x1x8x1x3x1", "1x999999999x8x16x3x1", "1x16x999999999x16x3x1", "1x16x8x16x3"),
+    *("64x512x224x512x3x1", "1x3x300x4x255x1", "1x1x8x99999x1x1"),
+)
+_CASES = ("add_relu", "depthwise", "avgpool", "conv2d", "matmul", "gelu")
+_COUNTER_FILES = _inputs(
+    *(f"{n}.counters.csv" for n in "counters nocolumn norow nonumber negative inf ceiling".split()),
+    *(f"{n}.counters.csv" for n in "late zero tiny huge unit twice quote long nul cells".split()),
+    *("msprof", "msprof_core", "msprof_text", "msprof_more", "msprof_time", "msprof_none"),
+    *("msprof_over", "msprof_head", "msprof_id", "msprof_short", "msprof_few", "points.csv"),
+)
+_ROOFLINE = {
+    "--chip": _CHIPS,
+    "--core": ("aicore 0", "busiest", "all", "aicore 99", "aiv 0", "0"),
+    "--naive": None,
+    "--out": ("out.svg", *_OUTPUTS),
     "--json": _OUTPUTS,
 }
 _UNITS = {
@@ -225,11 +186,73 @@ GRAMMARS = (
     ),
     Grammar(
         ("vitruvian", "run"),
-        (("relu", "matmul", "nosuch"),),
+        (("matmul", "relu", "nosuch"),),
         ("--size=16x16x16",),
         {"--size": ("16x16x16", "64", "100000x100000x100000"), "--trace": _OUTPUTS, **_DAVINCI},
     ),
-    Grammar(("vitruvian", "trace"), (("relu", "zzz"),), ("--out=out.json",), {"--out": _OUTPUTS}),
+    Grammar(
+        ("vitruvian", "run"),
+        (_POOLINGS,),
+        ("--size=1x1x8x3x2",),
+        {"--size": _POOLING_SIZES, "--trace": _OUTPUTS, **_DAVINCI},
+    ),
+    Grammar(
+        ("vitruvian", "run"),
+        (("conv2d", "depthwise"),),
+        ("--size=1x16x8x16x3x1",),
+        {"--size": _CONVOLUTIONS, **_DAVINCI},
+    ),
+    Grammar(
+        ("vitruvian", "trace"),
+        (("relu", "maxpool-im2col", "zzz"),),
+        ("--out=out.json",),
+        {"--out": _OUTPUTS, "--size": _POOLING_SIZES, **_DAVINCI},
+    ),
+    Grammar(
+        ("vitruvian", "pooling"),
+        (),
+        ("--chip=ascend910b",),  # a chip that is refused, since the command takes a minute
+        {
+            "--chip": ("ascend910b", "nosuch", *_inputs("good.toml", "deep.toml")),
+            "--out": _FOLDERS,
+            "--json": _OUTPUTS,
+        },
+    ),
+    Grammar(
+        ("vitruvian", "roofline"),
+        (("relu", *_CASES, "maxpool-im2col", "zzz"),),
+        (),
+        {
+            "--step": ("0", "1", "99", "-1", "ITG", "all", "zzz"),
+            "--size": ("64", *_POOLING_SIZES, *_CONVOLUTIONS),
+            "--cores": _NUMBERS,
+            "--counters": _COUNTER_FILES,
+            **_ROOFLINE,
+        },
+    ),
+    Grammar(
+        ("vitruvian", "roofline"),
+        (),
+        ("--counters=IN/counters.counters.csv",),
+        {"--counters": _COUNTER_FILES, "--step": ("0",), **_ROOFLINE},
+    ),
+    Grammar(
+        ("vitruvian", "network"),
+        (_inputs("good.onnx", "junk.onnx", "empty.onnx", "text.onnx") + ("resnet51",),),
+        (),
+        {
+            "--chip": _CHIPS,
+            "--skip-unknown": None,
+            "--out": ("out.svg", *_OUTPUTS),
+            "--json": _OUTPUTS,
+        },
+    ),
+    Grammar(
+        ("vitruvian", "network"),
+        (("mobilenet_v3", "resnet50", "inception_v3", "bert_base"),),
+        ("--chip=ascend910b",),
+        {"--skip-unknown": None, "--out": ("out.svg", *_OUTPUTS), "--json": _OUTPUTS},
+    ),
     Grammar(
         ("vitruvian", "cce"),
         (_inputs("good.cce", "nested.cce", "bomb.cce", "include.cce", "nokernel.cce"),),
@@ -237,10 +260,25 @@ GRAMMARS = (
         {
             "--entry": ("scale", "zzz"),
             "--chip": _CHIPS,
-            "--blocks": _NUMBERS,
+            "--blocks": (*_NUMBERS, "65535", "65536", "9999999999"),
             "--kind": ("vector", "all", "zzz"),
             "--define": ("A=1", "=1", "1A=2"),
-            "--arg": ("x=zeros:128", "x=IN/x.npy", "x=IN/absurd.npy", "x=zeros:1e9", "y=1", "x"),
+            "--arg": (
+                *("x=zeros:128", "x=IN/x.npy", "x=IN/absurd.npy", "x=zeros:1e9", "y=1", "x"),
+                *("x=normal:fp16:128:7", "x=normal:fp32:128", "x=uniform:int8:9:9", "x=null"),
+                *("x=normal:fp99:9:9", "x=normal:fp16:0", "x=normal:fp16:-1:1", "x=zeros:fp16:9:9"),
+                *("x=normal:fp16:128:-1", f"x=normal:fp16:128:{'9' * 5000}", "x=normal:fp16:"),
+                *("x=normal:fp16:999999999999:1", "x=normal:::", "x=arange:bf16:128", "x=:::::"),
+            ),
+            "--expect": (
+                *("x=IN/y.npy", "x=IN/nan.npy", "x=IN/x.npy", "x=IN/absurd.npy", "y=IN/y.npy"),
+                *("x=IN/missing.npy", "x=IN/folder.json", "x", "=", "x=", "x=IN/junk.bin"),
+            ),
+            "--rtol": ("0.1", "0", "-0", "1e-999", "1e308"),
+            "--atol": ("0.1", "0", "1e308"),
+            "--strict": None,
+            "--lines": None,
+            "--csv": _FOLDERS,
             "--out": _OUTPUTS,
             "--trace": _OUTPUTS,
             "--gantt": _OUTPUTS,

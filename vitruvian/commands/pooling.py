@@ -9,6 +9,7 @@ from typing import Any
 
 from vitruvian.cli import write_json
 from vitruvian.commands.options import add_chip, add_json
+from vitruvian.errors import UserError
 from vitruvian.files import output_path, write_whole
 
 __all__ = ["register"]
@@ -46,9 +47,12 @@ def _pooling(options: argparse.Namespace) -> int:
     from vitruvian.sim.kernels.pooling import pages, study
     from vitruvian.table import open_console, print_table
 
-    chip = load_chip(options.chip)
     started = time.monotonic()
-    runs, lines = list(study.inception(chip)), list(study.strides(chip))
+    try:
+        chip = load_chip(options.chip)
+        runs, lines = list(study.inception(chip)), list(study.strides(chip))
+    except ValueError as error:
+        raise UserError(str(error)) from None
     tables = {
         "inception": pages.inception_table(runs),
         "strides": pages.stride_table(lines),

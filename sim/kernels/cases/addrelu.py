@@ -10,7 +10,7 @@ import numpy as np
 from vitruvian.golden import vector
 from vitruvian.sim.davinci import Core, Program, Unit, View
 from vitruvian.sim.kernels.cases.case import Case, Step
-from vitruvian.sim.kernels.kernel import KernelInstance, cores_of
+from vitruvian.sim.kernels.kernel import KernelInstance, Needs, cores_of
 
 __all__ = ["CASE"]
 
@@ -110,6 +110,11 @@ def _two_buffers(core: Core, x: View, c: View, y: View, *, once: bool) -> None:
     core.wait_flag(MTE3, V, 0)
 
 
+def _needs(size: tuple[int, ...]) -> Needs:
+    pieces = -(-size[0] // _PIECE)
+    return Needs(15 * pieces + 10, 16 * pieces * _PIECE)
+
+
 CASE = Case(
     name="add_relu",
     title="ReLU(x + c) of Hard-Swish",
@@ -125,4 +130,5 @@ CASE = Case(
     ),
     make=_make,
     section="§5.1",
+    needs=_needs,
 )

@@ -15,7 +15,7 @@ from vitruvian.golden import vector
 from vitruvian.sim.davinci import Core, Program, Unit, View
 from vitruvian.sim.kernels.cases.case import Case, Step
 from vitruvian.sim.kernels.convolution.slots import Ring, uses_of
-from vitruvian.sim.kernels.kernel import KernelInstance, cores_of
+from vitruvian.sim.kernels.kernel import KernelInstance, Needs, cores_of
 
 __all__ = ["CASE"]
 
@@ -95,6 +95,11 @@ def _golden(x: np.ndarray) -> np.ndarray:
     return vector.mul(total, np.full_like(total, 1 / _WINDOW**2))
 
 
+def _needs(size: tuple[int, ...]) -> Needs:
+    vectors = _WINDOW**2 * (_REPEATS + 1)
+    return Needs((vectors + 20) * size[0], 16 * size[0] * _HEIGHT * _WIDTH * 16)
+
+
 CASE = Case(
     name="avgpool",
     title="average pooling, 3 × 3 windows over 28 rows",
@@ -108,4 +113,5 @@ CASE = Case(
     ),
     make=_make,
     section="§5.3",
+    needs=_needs,
 )

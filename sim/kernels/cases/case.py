@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from vitruvian.sim.davinci import Chip, Program, load_chip
-from vitruvian.sim.kernels.kernel import KernelInstance
+from vitruvian.sim.kernels.kernel import MOST, KernelInstance, Needs
 
 __all__ = ["COMPONENTS", "Case", "Maker", "Step"]
 
@@ -52,6 +52,8 @@ class Case:
         Builds a step, see ``Maker``.
     section : str
         The place in the paper.
+    needs : callable
+        Returns an upper bound of the ``Needs`` of all steps for a size.
 
     References
     ----------
@@ -67,6 +69,7 @@ class Case:
     steps: tuple[Step, ...]
     make: Maker
     section: str
+    needs: Callable[[tuple[int, ...]], Needs]
 
     def step(self, step: int | str) -> Step:
         """Return a step by its number, from 0, or by its name.
@@ -108,13 +111,17 @@ class Case:
         Raises
         ------
         ValueError
-            If the case has no such step, or the size is invalid.
+            If the case has no such step, the size is invalid, or the cost of the simulation
+            exceeds ``kernel.MOST``.
         """
         chosen = self.step(step)
         size = self.size if size is None else tuple(size)
         if len(size) != len(self.sizes) or min(size) < 1:
             names, shown = "×".join(self.sizes), "×".join(map(str, size))
             raise ValueError(f"size of {self.name} must be {names}, each 1 or more, not {shown}")
+        # A program without data needs no memory for operands.
+        needs = self.needs(size) if seed is not None else Needs(self.needs(size).instructions)
+        needs.check(f"{self.name} {'×'.join(map(str, size))}", MOST)
         chip = self.chip if chip is None else chip
         chip = load_chip(chip) if isinstance(chip, str) else chip
         title = f"{self.name} {'×'.join(map(str, size))} {chosen.name}"

@@ -11,7 +11,7 @@ from vitruvian.sim.kernels.cases.case import Case, Step
 from vitruvian.sim.kernels.convolution import ConvShape, Tiling, build, golden, result
 from vitruvian.sim.kernels.convolution.dense import Buffering
 from vitruvian.sim.kernels.convolution.registered import random_operands
-from vitruvian.sim.kernels.kernel import KernelInstance
+from vitruvian.sim.kernels.kernel import KernelInstance, Needs
 
 __all__ = ["CASE"]
 
@@ -59,6 +59,16 @@ def _make(size: tuple[int, ...], step: str, program: Program, seed: int | None) 
     )
 
 
+def _needs(size: tuple[int, ...]) -> Needs:
+    channels, side, filters = (-(-n // 16) for n in size)
+    # A tile has some rows. For each it loads weights and pixels, and every product takes 9 Im2Col
+    # loads for each group of channels and row of fractals at most.
+    tiles = -(-size[1] // _ROWS)
+    products = 9 * channels * (_ROWS * side + 4 * filters)
+    nbytes = 256 * (channels * size[1] ** 2 + 9 * size[0] * filters + filters * size[1] ** 2)
+    return Needs(tiles * (products + 60), nbytes, 9 * size[0] * size[1] ** 2 * size[2])
+
+
 CASE = Case(
     name="conv2d",
     title="convolution, 3 × 3",
@@ -73,4 +83,5 @@ CASE = Case(
     ),
     make=_make,
     section="Table 1",
+    needs=_needs,
 )

@@ -24,7 +24,7 @@ from vitruvian.sim.kernels.convolution import ConvShape, golden
 from vitruvian.sim.kernels.convolution.dense import load_patches
 from vitruvian.sim.kernels.convolution.shape import Tile
 from vitruvian.sim.kernels.convolution.slots import Ring, uses_of
-from vitruvian.sim.kernels.kernel import KernelInstance, cores_of
+from vitruvian.sim.kernels.kernel import KernelInstance, Needs, cores_of
 from vitruvian.sim.kernels.layout import pack_b
 
 __all__ = ["CASE"]
@@ -244,6 +244,15 @@ def _parts(tile: Tile) -> Iterator[range]:
         yield range(first, min(first + _PART, tile.fractals))
 
 
+def _needs(size: tuple[int, ...]) -> Needs:
+    groups, side = size
+    columns = -(-side // _STRIDE)
+    tiles, parts = -(-columns // _ROWS), -(-_ROWS * columns // (16 * _PART))
+    # A tile loads 29 rows or less; each product takes Im2Col loads and flags.
+    of_tile = _STRIDE * _ROWS + 30 + parts * (_PART + 2) * _TAPS
+    return Needs(groups * tiles * of_tile, 16 * groups * side**2 * 16)
+
+
 CASE = Case(
     name="depthwise",
     title="depthwise convolution, 3 × 3 with stride 2, on the Cube",
@@ -264,4 +273,5 @@ CASE = Case(
     ),
     make=_make,
     section="§5.2",
+    needs=_needs,
 )

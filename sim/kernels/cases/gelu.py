@@ -11,7 +11,7 @@ from vitruvian.golden import vector
 from vitruvian.sim.davinci import Core, Program, Unit, View
 from vitruvian.sim.kernels.cases.case import Case, Step
 from vitruvian.sim.kernels.convolution.slots import Ring, uses_of
-from vitruvian.sim.kernels.kernel import KernelInstance, cores_of
+from vitruvian.sim.kernels.kernel import KernelInstance, Needs, cores_of
 
 __all__ = ["CASE", "fast_gelu", "fast_gelu_golden", "gelu_golden"]
 
@@ -127,6 +127,11 @@ def stream(core: Core, x: View, y: View, pieces: range, body) -> None:
         done.end_read(store)
 
 
+def _needs(size: tuple[int, ...]) -> Needs:
+    pieces = -(-size[0] // _PIECE)
+    return Needs(30 * pieces, 16 * pieces * _PIECE)
+
+
 CASE = Case(
     name="gelu",
     title="GeLU, and FastGeLU instead",
@@ -141,4 +146,5 @@ CASE = Case(
     ),
     make=_make,
     section="§5.4 and Table 1",
+    needs=_needs,
 )

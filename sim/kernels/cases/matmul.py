@@ -11,7 +11,7 @@ from vitruvian.sim.davinci import Core, Program, Unit, View
 from vitruvian.sim.kernels.cases.case import Case, Step
 from vitruvian.sim.kernels.cases.gelu import fast_gelu, fast_gelu_golden, stream
 from vitruvian.sim.kernels.convolution.slots import Ring, uses_of
-from vitruvian.sim.kernels.kernel import KernelInstance, cores_of, products_need_barrier
+from vitruvian.sim.kernels.kernel import KernelInstance, Needs, cores_of, products_need_barrier
 from vitruvian.sim.kernels.layout import pack_a, pack_b, unpack_c
 from vitruvian.sim.kernels.matmul import expected, operands
 
@@ -126,6 +126,12 @@ def _product(core: Core, a: View, b: View, y: View, *, fused: bool) -> None:
         done.end_read(store)
 
 
+def _needs(size: tuple[int, ...]) -> Needs:
+    m, k, n = size
+    tiles, steps = -(-m // (16 * _ROWS)), -(-k // (16 * _DEPTH))
+    return Needs(tiles * (12 * steps + 60) + 20, 16 * (m * k + k * n + m * n), m * k * n)
+
+
 CASE = Case(
     name="matmul",
     title="matrix product with FastGeLU",
@@ -139,4 +145,5 @@ CASE = Case(
     ),
     make=_make,
     section="§5.4 and Table 1",
+    needs=_needs,
 )

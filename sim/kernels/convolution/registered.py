@@ -12,6 +12,11 @@ from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, Needs, cores_of
 
 __all__ = ["KERNELS", "random_operands"]
 
+#: Multiply-accumulates for which no tiling is chosen, because there are too many to compare.
+_TOO_MANY = 1 << 38
+#: More multiply-accumulates than a product has whose fractals fill halves of L0A, L0B and L0C.
+_LARGEST = 724 * 16**3
+
 _SIZES = ("images", "channels", "side", "filters", "kernel", "stride")
 
 
@@ -62,10 +67,12 @@ def _conv2d(
 
 def _conv2d_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
     s, count = _shape(size), _count(chip, cores)
-    plan = Plan(s, choose(s, chip, count), chip, count)
     nbytes = 2 * s.images * (s.c1 * s.height * s.width + s.n1 * s.patches.count) * 16
-    weights = 2 * s.c1 * s.taps * s.n1 * 256
-    return Needs(plan.instructions, 4 * (nbytes + weights), s.products)
+    nbytes = 4 * (nbytes + 2 * s.c1 * s.taps * s.n1 * 256)
+    if s.products > _TOO_MANY:
+        return Needs(s.products // _LARGEST, nbytes, s.products)
+    plan = Plan(s, choose(s, chip, count), chip, count)
+    return Needs(plan.instructions, nbytes, s.products)
 
 
 def _depthwise_shape(size: tuple[int, ...]) -> ConvShape:

@@ -16,7 +16,7 @@ from vitruvian.sim.kernels.pooling.forward import MOST_FRACTALS
 from vitruvian.sim.kernels.pooling.geometry import Tile
 from vitruvian.sim.kernels.pooling.plan import METHODS
 
-__all__ = ["KERNELS", "instructions"]
+__all__ = ["KERNELS", "instructions", "needs"]
 
 #: More windows or instructions than any kernel may have: such a size is not planned at all.
 _TOO_MANY = 1 << 28
@@ -84,18 +84,36 @@ def _make(
 
 
 def _needs(size: tuple[int, ...], chip: Chip, cores: int | None, **form: Unpack[_Form]) -> Needs:
-    images, groups, side, window, step = size
+    _, _, side, window, _ = size
     # ``_make`` refuses this size; no cost is reported for it.
     if window > side:
         return Needs(0)
-    windows = ((side - window) // step + 1) ** 2
-    masks = windows * window**2 if form["argmax"] or form["backward"] else 0
-    nbytes = 3 * 32 * images * groups * (side**2 + windows + masks)
+    return needs(_pooling(size, **form), chip, cores)
+
+
+def needs(pooling: Pooling, chip: Chip, cores: int | None = None) -> Needs:
+    """Return the cost of simulating a pooling with data.
+
+    Parameters
+    ----------
+    pooling : Pooling
+    chip : Chip
+    cores : int, optional
+        By default all cores of the chip.
+
+    Raises
+    ------
+    ValueError
+        If the chip has no cores with all units, or a window does not fit their buffers.
+    """
+    p, blocks = pooling.patches, pooling.images * pooling.groups
+    positions = p.kernel[0] * p.kernel[1]
+    masked = pooling.argmax or (pooling.backward and pooling.reduction == "max")
+    masks = p.count * positions if masked else 0
+    nbytes = 3 * 32 * blocks * (p.height * p.width + p.count + masks)
     if nbytes > _TOO_MANY * 32:
-        return Needs(images * groups * windows // MOST_REPEAT, nbytes)
-    pooling = _pooling(size, **form)
+        return Needs(blocks * p.count // MOST_REPEAT, nbytes)
     count = chip.kind().count if cores is None else cores
-    blocks = images * groups
     return Needs(blocks * instructions(pooling, chip) + 5 * min(count, blocks), nbytes)
 
 

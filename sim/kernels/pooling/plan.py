@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from vitruvian.golden.scu import Patches
 from vitruvian.golden.scu.patches import ROWS
 from vitruvian.sim.davinci import Chip
+from vitruvian.sim.kernels.kernel import complete_kind
 from vitruvian.sim.kernels.pooling.emit import PER_REPEAT, PIXEL_BYTES, pieces
 from vitruvian.sim.kernels.pooling.geometry import (
     AxisTile,
@@ -95,9 +96,9 @@ def plan(task: Task, chip: Chip) -> Plan:
     Raises
     ------
     ValueError
-        If not even one window fits.
+        If the chip has no cores with all units, or not even one window fits.
     """
-    buffers = chip.kind().buffers
+    buffers = complete_kind(chip).buffers
     room = buffers["UB"].nbytes // PIXEL_BYTES
     room_l1 = buffers["L1"].nbytes // PIXEL_BYTES
     p, positions = task.patches, len(task.positions)

@@ -139,3 +139,20 @@ def test_another_chip_and_what_cannot_be():
         case.build(0, "ascend910b")
     with pytest.raises(ValueError, match="multiples of 64, 128 and 16, not 65×128×16"):
         CASES["matmul"].build(0, size=(65, 128, 16))
+
+
+@pytest.mark.parametrize(("name", "step"), STEPS)
+def test_the_cost_of_a_step_has_a_bound(name, step):
+    case = CASES[name]
+    for size in (SMALL[name], case.size):
+        program = case.build(step, size=size, seed=None).program
+        built = sum(len(core.instructions) for core in program.cores.values())
+        assert built <= case.needs(size).instructions <= 100 * built
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_size_that_takes_too_long_is_refused_at_once(name):
+    case = CASES[name]
+    size = tuple(n << 30 for n in case.size)
+    with pytest.raises(ValueError, match=rf"instructions of {name} .* at most 2,000,000, not abou"):
+        case.build(0, size=size)

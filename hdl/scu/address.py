@@ -193,12 +193,23 @@ class AddressGenerator(wiring.Component):
             s1_turns = Signal(n + 1, name=f"s1_turns_{n}")
             place = Signal(shape, name=f"place_{n}")
             pixel = self.o.payload.pixels[n]
+            with m.If(move):
+                m.d.sync += [s1_column.eq(column), s1_turns.eq(turns)]
+            if config.rows == 1:
+                # No choice precedes the only place, so it is known a rank earlier.
+                m.d.comb += place.eq(state.column + state.kernel_column)
+                with m.If(move):
+                    m.d.sync += [
+                        s1_base.eq(command.base + place),
+                        s1_inside.eq(inside & (place >= 0) & (place < command.width)),
+                        pixel.address.eq(first),
+                        pixel.inside.eq(s1_inside),
+                    ]
+                continue
             m.d.comb += place.eq(s1_column + s1_kernel)
             below = _chosen(s1_turns, steps)
             with m.If(move):
                 m.d.sync += [
-                    s1_column.eq(column),
-                    s1_turns.eq(turns),
                     pixel.address.eq(first + (place + below)),
                     pixel.inside.eq(
                         (s1_turns & s1_inside).any() & (place >= 0) & (place < s1_width)

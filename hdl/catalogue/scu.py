@@ -12,7 +12,7 @@ from vitruvian.validate import one_of
 
 __all__ = ["PARTS", "UNITS", "conversion_config"]
 
-#: Channels of a pixel, for every format and unless the option says otherwise (Rohwedder 2021, §3.2).
+#: Channels of a pixel by default, for every format (Rohwedder 2021, §3.2).
 _CHANNELS = 16
 _COUNTS = ("1", "2", "4", "8", "16")
 _ROWS = Option(lambda text: int(one_of("rows", text, _COUNTS)), " | ".join(_COUNTS))
@@ -42,18 +42,18 @@ UNITS = (
         name="scu-im2col",
         summary="Im2Col load: patches of an image as rows of fractals",
         package="hdl.scu",
-        options={"rows": _ROWS, "ahead": _AHEAD},
-        default=with_defaults(rows=1, ahead=4),
+        options={"rows": _ROWS, "ahead": _AHEAD, "channels": number("channels", 1, 32)},
+        default=with_defaults(rows=1, ahead=4, channels=None),
         component=_im2col,
         rows=lambda: ({}, {"rows": 8}),
         checked=(
             {},
             {"rows": 2, "ahead": 2},
             {"rows": 4},
-            {"rows": 8},
-            {"rows": 16, "ahead": 7},
+            {"rows": 8, "channels": 2},
+            {"rows": 16, "ahead": 7, "channels": 2},
         ),
-        simulated=({}, {"rows": 4}),
+        simulated=({}, {"rows": 4, "channels": 2}),
         documented={"one row a beat": {}},
     ),
     Unit(
@@ -78,7 +78,7 @@ UNITS = (
             {"format": "fp32", "rows": 2, "pipeline": 1, "ahead": 2, "channels": 4},
             {"rows": 8, "channels": 2},
         ),
-        simulated=({},),
+        simulated=({"channels": 2},),
         documented={"fp16, one row a beat": {}},
     ),
 )

@@ -250,8 +250,8 @@ class AddressGenerator(wiring.Component):
         last_here = self._first_beyond(m, "last_here", ahead[:count], state.turn)
         last_of_row = self._first_beyond(m, "last_of_row", heads[:count], state.turn)
         # The d-th patch after the end of the first row: its position in a row, and rows before it.
-        at = [[Const(0, 1)] * (count + 1) for _ in range(count)]
-        turned = [[Const(0, 1)] * (count + 1) for _ in range(count)]
+        at: list[list[Value]] = [[Const(0, 1)] * (count + 1) for _ in range(count)]
+        turned: list[list[Value]] = [[Const(0, 1)] * (count + 1) for _ in range(count)]
         for distance in range(count):
             for length in range(1, count + 2):
                 # A row of more than ``count`` patches is never left twice in a beat.

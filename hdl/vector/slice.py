@@ -99,7 +99,9 @@ class Slice(wiring.Component):
         if self._has("multiply"):
             results[Source.MULTIPLY] = self._build_multiply(m, a, b)
         if self._has("convert"):
-            results[Source.CONVERT] = build_convert(m, stages, a, list(self.control))
+            results[Source.CONVERT] = build_convert(
+                m, stages, a, [self.control[k] for k in range(3)]
+            )
         result: Value = Const(0, 32)
         for source, value in results.items():
             chosen = self.control[2].source == source

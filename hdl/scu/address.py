@@ -22,8 +22,9 @@ GENERATOR_CYCLES = 3
 class AddressGenerator(wiring.Component):
     """Generator of the addresses of pixels, ``rows`` patches at one position of the kernel a beat.
 
-    The patches follow each other by counters that step from patch to patch. Nothing is divided.
-    The next patch is one stride to the right, or the first one of the next row of patches.
+    Counters hold the place of a beat's first patch, and nothing is divided. The next patch is one
+    stride to the right, or the first one of the next row of patches. All patches of a beat share
+    one multiplication of a row by the width.
 
     Parameters
     ----------

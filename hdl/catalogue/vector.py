@@ -57,10 +57,9 @@ UNITS = (
         checked=(
             {"lanes": 16},
             {"lanes": 128},
-            {"lanes": 4},
+            {"lanes": 4, "pipeline": 2},
             {"lanes": 8, "groups": _POOLING},
             {"lanes": 8, "groups": "add-reduce"},
-            {"lanes": 4, "groups": "logic-functions", "pipeline": 2},
         ),
         simulated=({"lanes": 4, "groups": "add-compare-logic-reduce"},),
         documented={"16 lanes": {}},

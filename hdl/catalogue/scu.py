@@ -12,7 +12,7 @@ from vitruvian.validate import one_of
 
 __all__ = ["PARTS", "UNITS", "conversion_config"]
 
-#: Channels of a pixel of Col2Im, for every format (Rohwedder 2021, §3.2).
+#: Channels of a pixel by default, for every format (Rohwedder 2021, §3.2).
 _CHANNELS = 16
 _COUNTS = ("1", "2", "4", "8", "16")
 _ROWS = Option(lambda text: int(one_of("rows", text, _COUNTS)), " | ".join(_COUNTS))
@@ -22,7 +22,8 @@ _FORMATS = ("fp16", "fp32")
 def conversion_config(c: Configuration) -> ConversionConfig:
     """Return the parameters of a complete configuration of a unit of this module."""
     width = FORMATS[c["format"]].storage_bits if "format" in c else 16
-    return ConversionConfig(rows=c["rows"], c0_bytes=_CHANNELS * width // 8, ahead=c["ahead"])
+    channels = c.get("channels") or _CHANNELS
+    return ConversionConfig(rows=c["rows"], c0_bytes=channels * width // 8, ahead=c["ahead"])
 
 
 def _im2col(c: Configuration) -> tuple[type[wiring.Component], dict[str, Any]]:
@@ -41,18 +42,18 @@ UNITS = (
         name="scu-im2col",
         summary="Im2Col load: patches of an image as rows of fractals",
         package="hdl.scu",
-        options={"rows": _ROWS, "ahead": _AHEAD},
-        default=with_defaults(rows=1, ahead=4),
+        options={"rows": _ROWS, "ahead": _AHEAD, "channels": number("channels", 1, 32)},
+        default=with_defaults(rows=1, ahead=4, channels=None),
         component=_im2col,
         rows=lambda: ({}, {"rows": 8}),
         checked=(
             {},
             {"rows": 2, "ahead": 2},
             {"rows": 4},
-            {"rows": 8},
-            {"rows": 16, "ahead": 7},
+            {"rows": 8, "channels": 4},
+            {"rows": 16, "ahead": 7, "channels": 4},
         ),
-        simulated=({}, {"rows": 4}),
+        simulated=({}, {"rows": 4, "channels": 4}),
         documented={"one row a beat": {}},
     ),
     Unit(
@@ -64,8 +65,9 @@ UNITS = (
             "rows": _ROWS,
             "ahead": _AHEAD,
             "pipeline": number("pipeline", 0, 3),
+            "channels": number("channels", 1, 32),
         },
-        default=with_defaults(format="fp16", rows=1, ahead=4, pipeline=2),
+        default=with_defaults(format="fp16", rows=1, ahead=4, pipeline=2, channels=None),
         component=_col2im,
         rows=lambda: ({}, {"format": "fp32"}),
         checked=(
@@ -73,9 +75,10 @@ UNITS = (
             {"pipeline": 0},
             {"pipeline": 3, "rows": 2},
             {"format": "fp32"},
-            {"format": "fp32", "rows": 2, "pipeline": 1, "ahead": 2},
+            {"format": "fp32", "rows": 2, "pipeline": 1, "ahead": 2, "channels": 4},
+            {"rows": 8, "channels": 4},
         ),
-        simulated=({},),
+        simulated=({"channels": 4},),
         documented={"fp16, one row a beat": {}},
     ),
 )

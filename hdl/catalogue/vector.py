@@ -2,7 +2,7 @@
 
 from vitruvian.errors import UserError
 from vitruvian.hdl.catalogue.options import given, with_defaults
-from vitruvian.hdl.catalogue.unit import Configuration, Option, Unit, named
+from vitruvian.hdl.catalogue.unit import Configuration, Option, Unit, named, number
 from vitruvian.hdl.vector import VectorConfig, VectorUnit
 from vitruvian.hdl.vector.config import MOST_LANES, SHARINGS
 from vitruvian.hdl.vector.operations import GROUPS
@@ -31,7 +31,9 @@ def _groups(text: str) -> str:
 def vector_config(c: Configuration) -> VectorConfig:
     """Return the parameters of a complete configuration of the unit ``vector``."""
     groups = GROUPS if c["groups"] == "all" else tuple(c["groups"].split("-"))
-    return VectorConfig(lanes=c["lanes"], groups=groups, **given(c, "sharing", "functions"))
+    return VectorConfig(
+        lanes=c["lanes"], groups=groups, **given(c, "sharing", "functions", "pipeline")
+    )
 
 
 _POOLING = "add-multiply-compare"
@@ -46,15 +48,16 @@ UNITS = (
             "groups": Option(_groups, f"all or names joined by dashes: {', '.join(GROUPS)}"),
             "sharing": named("sharing", SHARINGS),
             "functions": named("functions", DESIGNS),
+            "pipeline": number("pipeline", 2, 3),
         },
-        default=with_defaults(lanes=16, groups="all", sharing=None, functions=None),
+        default=with_defaults(lanes=16, groups="all", sharing=None, functions=None, pipeline=None),
         component=lambda c: (VectorUnit, {"config": vector_config(c)}),
         rows=lambda: ({"lanes": 16}, {"lanes": 128}),
         more=lambda: ({"groups": _POOLING},),
         checked=(
             {"lanes": 16},
             {"lanes": 128},
-            {"lanes": 4},
+            {"lanes": 4, "pipeline": 2},
             {"lanes": 8, "groups": _POOLING},
             {"lanes": 8, "groups": "add-reduce"},
         ),

@@ -22,8 +22,9 @@ GENERATOR_CYCLES = 3
 class AddressGenerator(wiring.Component):
     """Generator of the addresses of pixels, ``rows`` patches at one position of the kernel a beat.
 
-    The patches follow each other by counters that step from patch to patch. Nothing is divided.
-    The next patch is one stride to the right, or the first one of the next row of patches.
+    Counters hold the place of a beat's first patch, and nothing is divided. The next patch is one
+    stride to the right, or the first one of the next row of patches. All patches of a beat share
+    one multiplication of a row by the width.
 
     Parameters
     ----------
@@ -159,56 +160,82 @@ class AddressGenerator(wiring.Component):
     def _build_places(
         self, m: Module, command: data.View, state: data.View, busy: Signal, move: Signal
     ) -> _Patch:
-        """Build the ranks of places and addresses, and return row and column of the next beat."""
+        """Build the ranks of places and addresses, and return row and column of the next beat.
+
+        All patches of a beat share one product, that of the first patch's row with the width. A
+        patch k rows of patches below adds k times the distance between two of them.
+        """
         config, bits = self.config, self.config.address_bits
-        s1_valid = Signal()
-        s1_width, s1_fill = Signal(config.size_bits), Signal.like(command.fill)
+        size, shape = config.size_bits, config.coordinate
+        patches, following, inside = self._build_walk(m, command, state)
+        s1_valid, s1_fill = Signal(), Signal.like(command.fill)
+        s1_width, s1_base = Signal(size), Signal(bits)
+        s1_line, s1_step = Signal(bits), Signal(bits)
+        s1_kernel, s1_inside = Signal(shape), Signal(len(inside))
         with m.If(move):
             m.d.sync += [
                 s1_valid.eq(busy),
                 s1_width.eq(command.width),
                 s1_fill.eq(command.fill),
+                s1_base.eq(command.base),
+                s1_line.eq(state.first_line + state.row + state.kernel_row),
+                s1_step.eq(command.stride_height * command.width),
+                s1_kernel.eq(state.kernel_column),
+                s1_inside.eq(inside),
                 self.o.valid.eq(s1_valid),
                 self.o.payload.fill.eq(s1_fill),
             ]
-        patches, following = self._build_walk(m, command, state)
-        for n, (row, column) in enumerate(patches):
-            line, place = Signal(config.coordinate), Signal(config.coordinate)
-            inside = Signal(name=f"inside_{n}")
-            m.d.comb += [
-                line.eq(row + state.kernel_row),
-                place.eq(column + state.kernel_column),
-                inside.eq(
-                    (row <= state.last_row)
-                    & (line >= 0)
-                    & (line < command.height)
-                    & (place >= 0)
-                    & (place < command.width)
-                ),
-            ]
-            s1_line = Signal(bits, name=f"s1_line_{n}")
-            s1_offset = Signal(bits, name=f"s1_offset_{n}")
-            s1_inside = Signal(name=f"s1_inside_{n}")
+        # Addresses are modulo 2**address_bits; in the padding they mean nothing.
+        first, steps = Signal(bits), [Signal(bits, name=f"steps_{k}") for k in range(config.rows)]
+        m.d.comb += first.eq(s1_line * s1_width + s1_base)
+        m.d.comb += [step.eq(k * s1_step) for k, step in enumerate(steps)]
+        for n, (turns, column) in enumerate(patches):
+            s1_column = Signal(shape, name=f"s1_column_{n}")
+            s1_turns = Signal(n + 1, name=f"s1_turns_{n}")
+            place = Signal(shape, name=f"place_{n}")
             pixel = self.o.payload.pixels[n]
             with m.If(move):
+                m.d.sync += [s1_column.eq(column), s1_turns.eq(turns)]
+            if config.rows == 1:
+                # No choice precedes the only place, so it is known a rank earlier.
+                m.d.comb += place.eq(state.column + state.kernel_column)
+                with m.If(move):
+                    m.d.sync += [
+                        s1_base.eq(command.base + place),
+                        s1_inside.eq(inside & (place >= 0) & (place < command.width)),
+                        pixel.address.eq(first),
+                        pixel.inside.eq(s1_inside),
+                    ]
+                continue
+            m.d.comb += place.eq(s1_column + s1_kernel)
+            below = _chosen(s1_turns, steps)
+            with m.If(move):
                 m.d.sync += [
-                    s1_line.eq(state.first_line + line),
-                    s1_offset.eq(command.base + place),
-                    s1_inside.eq(inside),
-                    # Addresses are modulo 2**address_bits; in the padding they mean nothing.
-                    pixel.address.eq(s1_line * s1_width + s1_offset),
-                    pixel.inside.eq(s1_inside),
+                    pixel.address.eq(first + (place + below)),
+                    pixel.inside.eq(
+                        (s1_turns & s1_inside).any() & (place >= 0) & (place < s1_width)
+                    ),
                 ]
         return following
 
     def _build_walk(
         self, m: Module, command: data.View, state: data.View
-    ) -> tuple[list[_Patch], _Patch]:
-        """Return row and column of the patches of a beat, and of the patch after them.
+    ) -> tuple[list[_Patch], _Patch, Value]:
+        """Find the patches of a beat.
 
         All places at which a patch can be are computed side by side: n strides to the right of the
-        beat's first patch, or j strides from the left end of a row of patches. Only the choice
-        among them goes from patch to patch, in a few gates each.
+        beat's first patch, or j strides from the left end of a row of patches. Two numbers choose
+        among them: the patches that are left in the row of the first one, and those of a row.
+
+        Returns
+        -------
+        patches : list of (Value, Value)
+            The number of rows of patches between the first patch and this one, of which one bit
+            is set, and its column.
+        following : (Value, Value)
+            Row and column of the patch after them.
+        inside : Value
+            Bit k is set if the pixels of the k-th row of patches are in a row of the image.
         """
         shape, count = self.config.coordinate, self.config.rows
 
@@ -220,38 +247,66 @@ class AddressGenerator(wiring.Component):
         rows = places("row", state.row, command.stride_height)
         ahead = places("ahead", state.column, command.stride_width)
         heads = places("head", -command.left, command.stride_width)
-        # One bit of each group is set: the patch is in the row of the first one, or at the j-th
-        # place of a later row; and the number of rows between it and the first one.
-        same: Value = Const(1, 1)
-        at: Value = Const(0, 0)
-        turns: Value = Const(1, 1)
-        ends = Cat(place > state.turn for place in heads)
+        # Bit n: the n-th patch is the last one in the row of the first, or the n-th of a full row.
+        last_here = self._first_beyond(m, "last_here", ahead[:count], state.turn)
+        last_of_row = self._first_beyond(m, "last_of_row", heads[:count], state.turn)
+        # The d-th patch after the end of the first row: its position in a row, and rows before it.
+        at: list[list[Value]] = [[Const(0, 1)] * (count + 1) for _ in range(count)]
+        turned: list[list[Value]] = [[Const(0, 1)] * (count + 1) for _ in range(count)]
+        for distance in range(count):
+            for length in range(1, count + 2):
+                # A row of more than ``count`` patches is never left twice in a beat.
+                bit = last_of_row[length - 1]
+                turns, position = divmod(distance, length)
+                at[distance][position] = at[distance][position] | bit
+                turned[distance][turns + 1] = turned[distance][turns + 1] | bit
         patches = []
         for n in range(count + 1):
-            patch = Signal(shape, name=f"patch_row_{n}"), Signal(shape, name=f"patch_column_{n}")
-            turn = Signal(name=f"turn_{n}")
-            leaves = ahead[n] > state.turn
-            s_same, s_at = Signal(name=f"same_{n + 1}"), Signal(n + 1, name=f"at_{n + 1}")
-            s_turns = Signal(n + 2, name=f"turns_{n + 1}")
+            same = ~last_here[:n].any()
+            position, turns = Signal(n, name=f"at_{n}"), Signal(n + 1, name=f"turns_{n}")
+            column = Signal(shape, name=f"patch_column_{n}")
             m.d.comb += [
-                patch[0].eq(_chosen(turns, rows)),
-                patch[1].eq(_chosen(Cat(same, at), [ahead[n], *heads])),
-                turn.eq((same & leaves) | (at & ends[:n]).any()),
-                s_same.eq(same & ~leaves),
-                s_at.eq(Cat(turn, at & ~ends[:n])),
-                s_turns.eq(Mux(turn, Cat(Const(0, 1), turns), turns)),
+                position.eq(Cat(_after(last_here, at, n, j) for j in range(n))),
+                turns.eq(Cat(same, *(_after(last_here, turned, n, k + 1) for k in range(n)))),
+                column.eq(_chosen(Cat(same, position), [ahead[n], *heads]).as_signed()),
             ]
-            patches.append(patch)
-            same, at, turns = s_same, s_at, s_turns
-        row, column = patches.pop()
+            patches.append((turns, column))
+        turns, column = patches.pop()
+        row = _chosen(turns, rows).as_signed()
+        inside = Signal(count)
+        for k in range(count):
+            line = Signal(shape, name=f"line_{k}")
+            m.d.comb += [
+                line.eq(rows[k] + state.kernel_row),
+                inside[k].eq((rows[k] <= state.last_row) & (line >= 0) & (line < command.height)),
+            ]
         # A row below the last one stays there, so that no counter overflows.
-        return patches, (Mux(state.row <= state.last_row, row, state.row), column)
+        return patches, (Mux(state.row <= state.last_row, row, state.row), column), inside
+
+    def _first_beyond(self, m: Module, name: str, places: list[Signal], limit: Value) -> Signal:
+        """Return a bit for each place, set for the first that exceeds the limit, and one for none.
+
+        The places rise, so each one after the first exceeds the limit as well.
+        """
+        beyond = Signal(len(places), name=f"{name}_beyond")
+        first = Signal(len(places) + 1, name=name)
+        m.d.comb += [
+            beyond.eq(Cat(place > limit for place in places)),
+            first.eq(Cat(beyond, 1) & ~Cat(0, beyond)),
+        ]
+        return first
+
+
+def _after(last: Value, table: list[list[Value]], n: int, column: int) -> Value:
+    """Return ``table[n - f - 1][column]`` for the bit f of ``last`` that is set, or 0 from n on."""
+    bits = [last[f] & table[n - f - 1][column] for f in range(n)]
+    return reduce(or_, bits, Const(0, 1))
 
 
 def _chosen(bits: Value, values: Sequence[Value]) -> Value:
-    """Return the value whose bit is set, as a signed number."""
+    """Return the value whose bit is set."""
     words = [
         value.as_unsigned() & bit.replicate(len(value))
         for bit, value in zip(bits, values, strict=False)
     ]
-    return reduce(or_, words).as_signed()
+    return reduce(or_, words)

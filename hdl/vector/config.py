@@ -31,6 +31,9 @@ class VectorConfig:
         Which parts of a slice share a comparator (docs/decisions/0017-vector-unit.md).
     functions : str
         The design of the units for exp and ln, a key of ``tables.DESIGNS``.
+    pipeline : int
+        Register ranks inside the arithmetic, 2 or 3. The third one is for exp and ln, and delays
+        all operations. 0 means 3 if the unit has the group ``functions``, otherwise 2.
 
     Raises
     ------
@@ -42,6 +45,7 @@ class VectorConfig:
     groups: tuple[str, ...] = field(default=GROUPS)
     sharing: str = "adder"
     functions: str = "quadratic128"
+    pipeline: int = 0
 
     def __post_init__(self) -> None:
         if not isinstance(self.lanes, int) or isinstance(self.lanes, bool):
@@ -56,6 +60,14 @@ class VectorConfig:
         object.__setattr__(self, "groups", tuple(g for g in GROUPS if g in self.groups))
         one_of("sharing", self.sharing, SHARINGS)
         one_of("functions", self.functions, DESIGNS)
+        if self.pipeline == 0:
+            object.__setattr__(self, "pipeline", 3 if "functions" in self.groups else 2)
+        one_of("pipeline", self.pipeline, (2, 3))
+
+    @property
+    def stages(self) -> int:
+        """Register ranks of a slice: operands, those inside the arithmetic, and the result."""
+        return 2 + self.pipeline
 
     @property
     def slices(self) -> int:

@@ -12,7 +12,7 @@ from ..fp.core.finish import Exact, finish
 from ..fp.parts.align import shift_right
 from ..fp.parts.multiply import multiply
 from ..fp.parts.normalise import normalise
-from ..fp.parts.pipeline import PipelineStages
+from ..fp.parts.pipeline import PipelineStages, check_pipeline
 from ..fp.parts.unpack import Unpacked, unpack
 from .tables import FRACTION, FunctionDesign, exp_table, ln_of_2, ln_table, log2_of_e
 
@@ -23,6 +23,8 @@ _FP16 = FORMATS["fp16"]
 _BIG = 20
 #: Exponent that ln adds to every number's exponent, so that it is never negative.
 _LOWEST = 24
+#: The stage boundaries that have registers at each pipeline depth.
+_STAGES = {2: ("aligned", "total"), 3: ("aligned", "product", "total")}
 
 
 class ExpLn(wiring.Component):
@@ -38,6 +40,8 @@ class ExpLn(wiring.Component):
     ----------
     design : FunctionDesign
         Degree, number of segments, and widths.
+    pipeline : int
+        Number of register ranks: 2, or 3 with one before the last product of the polynomial.
 
     Members
     -------
@@ -51,7 +55,13 @@ class ExpLn(wiring.Component):
 
     Latency
     -------
-    2 cycles, with one result per cycle. The unit never stalls and has no valid bit.
+    ``latency = pipeline`` cycles, with one result per cycle. The unit never stalls and has no valid
+    bit.
+
+    Raises
+    ------
+    ValueError
+        If ``pipeline`` is neither 2 nor 3.
     """
 
     if TYPE_CHECKING:
@@ -59,17 +69,17 @@ class ExpLn(wiring.Component):
         logarithm: Signal
         d: Signal
 
-    def __init__(self, *, design: FunctionDesign):
+    def __init__(self, *, design: FunctionDesign, pipeline: int = 2):
         self.design = design
-        self.latency = 2
+        self.pipeline = self.latency = check_pipeline(pipeline, _STAGES)
         super().__init__({"a": In(16), "logarithm": In(3), "d": Out(16)})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        stages = PipelineStages(m, ("aligned", "total"))
+        stages = PipelineStages(m, _STAGES[self.pipeline])
         x = unpack(m, self.a, _FP16, name="x")
         exp, ln = self._build_exp_argument(m, x), self._build_ln_argument(m, x)
-        logarithm, again, _ = (self.logarithm[k] for k in range(3))
+        logarithm, again, late = (self.logarithm[k] for k in range(3))
         parts = {key: Mux(logarithm, ln[key], exp[key]) for key in exp}
         big = x.exponent >= _BIG
         parts |= {
@@ -79,7 +89,10 @@ class ExpLn(wiring.Component):
             "below": x.zero,
         }
         s1 = stages.cross_all("aligned", parts, "s1")
-        value = self._build_polynomial(m, s1, again)
+        value = self._build_polynomial(m, stages, s1, again)
+        if self.pipeline == 3:
+            again = late
+        s1 = stages.cross_all("product", s1, "s2")
         negative = Signal(name="negative")
         m.d.comb += negative.eq(again & value[-1])
         # -(n + 1) stands for -n, because the tables allow an error of one unit.
@@ -159,7 +172,9 @@ class ExpLn(wiring.Component):
             "is_one": (x.exponent == _FP16.bias) & ~fraction.any(),
         }
 
-    def _build_polynomial(self, m: Module, s1: dict[str, Value], logarithm: Value) -> Value:
+    def _build_polynomial(
+        self, m: Module, stages: PipelineStages, s1: dict[str, Value], logarithm: Value
+    ) -> Value:
         """Return 2^f, or -ln(x), as a signed number with ``design.bits`` fraction bits."""
         d = self.design
         exp, ln = exp_table(d), ln_table(d)
@@ -181,9 +196,14 @@ class ExpLn(wiring.Component):
         gated = exponent & logarithm.replicate(len(exponent))
         m.d.comb += start.eq(coefficients[0] - gated)
         result: Value = coefficients[d.degree]
+        all_of_position = s1["position"]
         for power in reversed(range(d.degree)):
             width = min(d.position_bits(power), self._position_bits)
-            position = s1["position"][self._position_bits - width :]
+            if power == 0:
+                result = stages.cross("product", result, "s2_sum")
+                start = stages.cross("product", start, "s2_start")
+                all_of_position = stages.cross("product", all_of_position, "s2_position")
+            position = all_of_position[self._position_bits - width :]
             product = multiply(m, result, position, name=f"product{power}")[width:]
             total = Signal(
                 signed(d.bits + 6) if power == 0 else len(coefficients[power]) + 1,

@@ -19,14 +19,11 @@ from .control import Select, Source, control_layout
 from .convert import build_convert
 from .functions import ExpLn
 
-__all__ = ["STAGES", "Slice"]
+__all__ = ["Slice"]
 
 FP16, FP32 = FORMATS["fp16"], FORMATS["fp32"]
 #: Name, bits and FP16 lane of each arithmetic unit of a slice.
 _LANES = (("low", slice(0, 16), 0), ("high", slice(16, 32), 1), ("wide", slice(0, 32), None))
-
-#: Register ranks of a slice: operands, two inside the arithmetic, and the result.
-STAGES = 4
 
 
 class Slice(wiring.Component):
@@ -45,8 +42,8 @@ class Slice(wiring.Component):
         The operands: one FP32 code, or the FP16 codes of lanes 0 (lower half) and 1.
     bits : In(2)
         Lanes for which ``Select.BITS`` takes ``a``; FP32 uses bit 1.
-    control : In(ArrayLayout(control_layout(), 3))
-        Control bits of the beats in the first, second and third rank.
+    control : In(ArrayLayout(control_layout(), config.stages - 1))
+        Control bits of the beats in all ranks but the last.
     d : Out(32)
         The result.
     flags : Out(2)
@@ -54,7 +51,7 @@ class Slice(wiring.Component):
 
     Latency
     -------
-    4 cycles with ``advance`` for every operation, one beat in each.
+    ``config.stages`` cycles with ``advance`` for every operation, one beat in each.
     """
 
     if TYPE_CHECKING:
@@ -68,14 +65,14 @@ class Slice(wiring.Component):
 
     def __init__(self, *, config: VectorConfig):
         self.config = config
-        self.latency = STAGES
+        self.latency = config.stages
         super().__init__(
             {
                 "advance": In(1),
                 "a": In(32),
                 "b": In(32),
                 "bits": In(2),
-                "control": In(data.ArrayLayout(control_layout(), STAGES - 1)),
+                "control": In(data.ArrayLayout(control_layout(), config.stages - 1)),
                 "d": Out(32),
                 "flags": Out(2),
             }
@@ -83,7 +80,10 @@ class Slice(wiring.Component):
 
     def elaborate(self, platform: object) -> Any:
         m = Module()
-        stages = PipelineStages(m, ("operand", "aligned", "total", "result"))
+        ranks = ["operand", "aligned", "total", "result"]
+        if self.config.pipeline == 3:
+            ranks.append("function")
+        stages = PipelineStages(m, ranks)
         a, b = (stages.cross("operand", x, n) for x, n in ((self.a, "s0_a"), (self.b, "s0_b")))
         bits = stages.cross("operand", self.bits, "s0_bits")
         orders = self._orders(m, a, b) if self._has("add", "compare") else None
@@ -99,17 +99,22 @@ class Slice(wiring.Component):
         if self._has("multiply"):
             results[Source.MULTIPLY] = self._build_multiply(m, a, b)
         if self._has("convert"):
-            controls = [self.control[n] for n in range(len(self.control))]
-            results[Source.CONVERT] = build_convert(m, stages, a, controls)
-        if self._has("functions"):
-            results[Source.FUNCTION] = self._build_functions(m, a)
+            results[Source.CONVERT] = build_convert(
+                m, stages, a, [self.control[k] for k in range(3)]
+            )
         result: Value = Const(0, 32)
         for source, value in results.items():
             chosen = self.control[2].source == source
             result = result | (value & chosen.replicate(32))
+        # Only exp and ln use the third rank of the arithmetic; the others wait for them.
+        result = stages.cross("function", result, "function_d")
+        flags = stages.cross("function", early["flags"], "function_flags")
+        if self._has("functions"):
+            chosen = self.control[self.config.stages - 2].source == Source.FUNCTION
+            result = result | (self._build_functions(m, a) & chosen.replicate(32))
         m.d.comb += [
-            self.d.eq(stages.cross("result", result, "s3_d")),
-            self.flags.eq(stages.cross("result", early["flags"], "s3_flags")),
+            self.d.eq(stages.cross("result", result, "result_d")),
+            self.flags.eq(stages.cross("result", flags, "result_flags")),
         ]
         return EnableInserter(self.advance)(m)
 
@@ -211,9 +216,9 @@ class Slice(wiring.Component):
         """Return exp or ln of the two FP16 lanes."""
         results = []
         for name, part, _ in _LANES[:2]:
-            unit = ExpLn(design=self.config.function_design)
+            unit = ExpLn(design=self.config.function_design, pipeline=self.config.pipeline)
             m.submodules[f"exp_ln_{name}"] = unit
-            bits = Cat(*(control.logarithm for control in self.control))
+            bits = Cat(*(self.control[k].logarithm for k in range(3)))
             m.d.comb += [unit.a.eq(a[part]), unit.logarithm.eq(bits)]
             results.append(unit.d)
         return Cat(*results)

@@ -13,7 +13,7 @@ from .operations import Format, Operation, command_layout
 from .results import build_results
 from .routes import any_enabled, by_halves, route
 from .sequencer import Sequencer
-from .slice import STAGES, Slice
+from .slice import Slice
 
 __all__ = ["VectorUnit"]
 
@@ -39,9 +39,10 @@ class VectorUnit(wiring.Component):
 
     Latency
     -------
-    4 cycles from the transfer of a repeat's operands to its result, one repeat per cycle for all
-    operations but reductions. A level of a reduction takes 4 cycles, and the lane of an extreme 4
-    more. All registers stop while ``o`` waits, so no result is lost.
+    ``latency = config.stages`` cycles from the transfer of a repeat's operands to its result, one
+    repeat per cycle for all operations but reductions. A level of a reduction takes ``latency``
+    cycles, and the lane of an extreme as many more. All registers stop while ``o`` waits, so no
+    result is lost.
 
     Raises
     ------
@@ -62,7 +63,7 @@ class VectorUnit(wiring.Component):
         if not isinstance(config, VectorConfig):
             raise TypeError(f"config must be a VectorConfig, not {config!r}")
         self.config = config
-        self.latency = STAGES
+        self.latency = config.stages
         bits = config.block_bits
         result = data.StructLayout({"data": bits, "enable": bits // 8})
         super().__init__(
@@ -88,8 +89,9 @@ class VectorUnit(wiring.Component):
             levels[op] = self.config.levels(format)
             block = Operation[f"{op.name}_BLOCK"]
             levels[block] = self.config.levels(format, block=True)
-        search = STAGES if operation in (Operation.LARGEST, Operation.SMALLEST) else 0
-        return STAGES * (levels.get(operation, 1) - 1) + search + 1
+        stages = self.config.stages
+        search = stages if operation in (Operation.LARGEST, Operation.SMALLEST) else 0
+        return stages * (levels.get(operation, 1) - 1) + search + 1
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -99,9 +101,10 @@ class VectorUnit(wiring.Component):
         decoded = decode(m, command, config)
         advance = Signal()
         pipeline = [
-            Signal(_beat_layout(lanes), name=f"beat{k}", reset_less=True) for k in range(STAGES)
+            Signal(_beat_layout(lanes), name=f"beat{k}", reset_less=True)
+            for k in range(config.stages)
         ]
-        valid = Signal(STAGES)  # rank k holds a beat
+        valid = Signal(config.stages)  # rank k holds a beat
         last, there = pipeline[-1], valid[-1]
         m.d.comb += advance.eq(~(there & last.emits) | self.o.ready)
 
@@ -160,9 +163,10 @@ class VectorUnit(wiring.Component):
     def _build_pipeline(
         self, m: Module, decoded: Decoded, sequencer: Sequencer, pipeline: list, mask: Value
     ) -> list:
-        """Move the properties of beats through the ranks; return the control bits of three."""
+        """Move the properties of beats through the ranks; return their control bits."""
         control = [
-            Signal(control_layout(), name=f"control{k}", reset_less=True) for k in range(STAGES - 1)
+            Signal(control_layout(), name=f"control{k}", reset_less=True)
+            for k in range(self.config.stages - 1)
         ]
         entering = Signal(control_layout(), name="control_entering")
         first = Signal(_beat_layout(len(mask)), name="beat_entering")
@@ -235,7 +239,7 @@ class VectorUnit(wiring.Component):
                 part.bits.eq(chosen[2 * i : 2 * i + 2]),
                 words[word].eq(part.d),
             ]
-            m.d.comb += [part.control[k].eq(control[k]) for k in range(STAGES - 1)]
+            m.d.comb += [part.control[k].eq(control[k]) for k in range(config.stages - 1)]
             flags.append(part.flags)
         return words, Cat(*flags)
 

@@ -15,7 +15,7 @@ from . import bench_scu
 __all__ = ["checks", "run_bench_row"]
 
 #: Share of the requested vectors; an instruction has about 50 rows of fractals.
-SHARE = 1 / 5000
+SHARE = 1 / 10_000
 
 
 def run_bench_row(parameters: dict[str, Any], vectors: int, seed: int) -> Result:

@@ -48,9 +48,10 @@ def test_every_design_for_exp_and_ln_is_correctly_rounded():
     assert {wrong(design) for design in DESIGNS.values()} == {(0, 0)}
 
 
-def test_exp_and_ln_on_every_fp16_code():
+@pytest.mark.parametrize("pipeline", [2, 3])
+def test_exp_and_ln_on_every_fp16_code(pipeline):
     """The unit itself, without the vector unit around it."""
-    model = compile_unit(ExpLn, design=DESIGNS[ALL.functions])
+    model = compile_unit(ExpLn, design=DESIGNS[ALL.functions], pipeline=pipeline)
     x = np.arange(1 << 16, dtype=np.uint32).astype(np.uint16)
     for logarithm, function in ((0, vector.exp), (7, vector.ln)):
         got = model.run(a=x, logarithm=logarithm)
@@ -135,6 +136,7 @@ def test_without_a_mutation_it_passes():
         ({"groups": ("divide",)}, ValueError, "group must be one of"),
         ({"sharing": "all"}, ValueError, "sharing must be one of"),
         ({"functions": "linear"}, ValueError, "functions must be one of"),
+        ({"pipeline": 4}, ValueError, "pipeline must be one of 2, 3, not 4"),
     ],
 )
 def test_wrong_parameters(changes, error, message):
@@ -147,9 +149,14 @@ def test_a_unit_needs_a_configuration():
         VectorUnit(config=16)  # pyright: ignore[reportArgumentType]
 
 
+def test_only_exp_and_ln_need_the_third_rank():
+    assert (VectorConfig().stages, VectorConfig(groups=("add",)).stages) == (5, 4)
+    assert VectorConfig(pipeline=2).stages == 4
+
+
 def test_cycles_of_a_repeat():
     unit = VectorUnit(config=VectorConfig(lanes=128))
     assert unit.cycles(Operation.ADD, Format.FP16) == 1
-    assert unit.cycles(Operation.SUM, Format.FP16) == 4 * 6 + 1
-    assert unit.cycles(Operation.SUM_BLOCK, Format.FP32) == 4 * 2 + 1
-    assert unit.cycles(Operation.LARGEST, Format.FP16) == 4 * 7 + 1
+    assert unit.cycles(Operation.SUM, Format.FP16) == 5 * 6 + 1
+    assert unit.cycles(Operation.SUM_BLOCK, Format.FP32) == 5 * 2 + 1
+    assert unit.cycles(Operation.LARGEST, Format.FP16) == 5 * 7 + 1

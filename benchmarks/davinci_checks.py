@@ -36,10 +36,10 @@ def product(instructions: int) -> Program:
     return matmul.build(1024, 16 * steps, 1024, chip=load_chip("ascend910"), tiling=tiling)
 
 
-def timed(function: Callable[[], object], best: int) -> tuple[float, object]:
+def timed(function: Callable[[], list], best: int) -> tuple[float, list]:
     """Return the least processor time of some calls, and the last result."""
     times = []
-    result = None
+    result = []
     for _ in range(best):
         began = time.process_time()
         result = function()

@@ -121,7 +121,7 @@ def _lanewise_text() -> str:
 def _method(cls: type, name: str) -> str:
     method = getattr(cls, name)
     text, sections = _sections(inspect.getdoc(method) or "")
-    parts = [f"### {name}\n", f"```python\n{_signature(name, method)}\n```\n", f"{text}\n"]
+    parts = [f"### {name}\n", f"```text\n{_signature(name, method)}\n```\n", f"{text}\n"]
     op = VECTOR_OPS.get(name)
     if op is not None and op.form.lanewise and not op.bitwise and name != "vconv":
         parts.append(f"Elements: {', '.join(op.dtypes.split())}.\n")

@@ -34,7 +34,7 @@ def test_every_public_method_is_in_one_group():
 @pytest.mark.parametrize("name", ENTRIES)
 def test_an_entry_has_a_signature_a_contract_and_all_parameters(name):
     entry = ENTRIES[name]
-    code = re.search(r"```python\n(.*?)\n```\n\n(\S.*?\.)\n", entry, re.DOTALL)
+    code = re.search(r"```text\n(.*?)\n```\n\n(\S.*?\.)\n", entry, re.DOTALL)
     assert code is not None and code[1].startswith(f"{name}("), entry
     words = re.findall(r"(?<![\[.])\b(\w+): ", code[1])
     rows = re.findall(r"(?m)^\| (.*) \| (.*) \| (.*) \|$", entry)

@@ -104,13 +104,13 @@ def im2col(
     if mode not in (0, 1):
         raise ValueError(f"mode must be 0 or 1, not {mode!r}")
     *lead, groups, height, width, c0 = image.shape
-    size = height * width
+    size: int = height * width
     # A last pixel holds the padding, and -1 selects it.
     pixels = np.empty((*lead, groups * size + 1, c0), image.dtype)
     pixels[..., :-1, :] = image.reshape(*lead, groups * size, c0)
     pixels[..., -1, :] = pad_value
     numbers = patches.numbers()  # (Kh·Kw, P, 16)
-    first = np.arange(0, groups * int(size), int(size)).reshape(-1, 1, 1, 1)
+    first = np.arange(groups, dtype=np.int64).reshape(-1, 1, 1, 1) * (height * width)
     numbers = np.where(numbers < 0, -1, numbers + first)  # (C1, Kh·Kw, P, 16)
     numbers = numbers.reshape(-1, *numbers.shape[-2:])
     if mode == 0:

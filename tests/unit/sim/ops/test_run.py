@@ -56,7 +56,7 @@ def test_a_stride_beyond_32_bits_is_refused(name):
 
 def test_an_array_is_no_stride():
     with pytest.raises(TypeError, match="stride must be an int or two ints, not array"):
-        ops.max_pool2d(X, 2, np.array([2, 2]))
+        ops.max_pool2d(X, 2, np.array([2, 2]))  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize("method", ["im2col", "direct", "expansion", "xy"])

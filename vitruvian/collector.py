@@ -1,14 +1,14 @@
 """A pause of Python's cyclic garbage collector while millions of records are made."""
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 __all__ = ["paused_collector"]
 
 
 @contextmanager
-def paused_collector() -> Iterator[None]:
+def paused_collector() -> Generator[None]:
     """Pause the cyclic garbage collector in a ``with`` block, unless it is off already.
 
     The collector visits all records again whenever their number has grown by a quarter. The

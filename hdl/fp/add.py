@@ -14,10 +14,10 @@ from .parts.align import shift_right
 from .parts.pipeline import PipelineStages, check_pipeline
 from .parts.unpack import unpack
 
-__all__ = ["Adder"]
+__all__ = ["STAGES", "Adder"]
 
 #: The stage boundaries that have registers at each pipeline depth.
-_STAGES: dict[int, tuple[str, ...]] = {
+STAGES: dict[int, tuple[str, ...]] = {
     0: (),
     1: ("total",),
     2: ("aligned", "total"),
@@ -89,7 +89,7 @@ class Adder(wiring.Component):
         if not holds:
             raise ValueError(f"output must hold every {f} number, not {out.name!r}")
         one_of("rounding", rounding, ROUNDINGS)
-        check_pipeline(pipeline, _STAGES)
+        check_pipeline(pipeline, STAGES)
         self.rounding, self.pipeline, self.latency = rounding, pipeline, pipeline
         super().__init__(
             {
@@ -117,7 +117,7 @@ class Adder(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         f, out = self.format, self.output
-        stages = PipelineStages(m, _STAGES[self.pipeline])
+        stages = PipelineStages(m, STAGES[self.pipeline])
         a = unpack(m, self.a, f, name="a")
         b = unpack(m, self.b, f, name="b")
         b_sign = Signal(name="b_sign_effective")

@@ -9,7 +9,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .config import ConversionConfig, Mode
+from .config import ConversionConfig, Mode, checked
 
 __all__ = ["GENERATOR_CYCLES", "AddressGenerator"]
 
@@ -59,8 +59,7 @@ class AddressGenerator(wiring.Component):
         o: stream.Interface
 
     def __init__(self, *, config: ConversionConfig):
-        if not isinstance(config, ConversionConfig):
-            raise TypeError(f"config must be a ConversionConfig, not {config!r}")
+        checked(config)
         self.config, self.latency = config, GENERATOR_CYCLES
         super().__init__(
             {"i": In(stream.Signature(config.command)), "o": Out(stream.Signature(config.beat))}

@@ -8,8 +8,9 @@ from amaranth.lib.wiring import In, Out
 
 from vitruvian.golden.fp.formats import FloatFormat, as_format
 
-from ..fp.add import Adder
-from .config import ConversionConfig, Mode
+from ..fp.add import STAGES, Adder
+from ..fp.parts.pipeline import check_pipeline
+from .config import ConversionConfig, Mode, checked
 from .reader import READER_CYCLES, Reader
 
 __all__ = ["Col2Im"]
@@ -72,6 +73,8 @@ class Col2Im(wiring.Component):
     def __init__(
         self, *, config: ConversionConfig, format: FloatFormat | str = "fp16", pipeline: int = 2
     ):
+        checked(config)
+        check_pipeline(pipeline, STAGES)
         self.config, self.format, self.pipeline = config, as_format(format), pipeline
         self.latency = READER_CYCLES + pipeline
         bits = self.format.storage_bits

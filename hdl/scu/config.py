@@ -7,7 +7,7 @@ from amaranth.lib import data, enum
 
 from vitruvian.validate import check_int, one_of
 
-__all__ = ["FILL_BITS", "ConversionConfig", "Mode"]
+__all__ = ["FILL_BITS", "ConversionConfig", "Mode", "checked"]
 
 #: Patches in a fractal (Rohwedder 2021, §3.3)
 ROWS = 16
@@ -147,3 +147,10 @@ class ConversionConfig:
     def row_data(self) -> data.ArrayLayout:
         """The layout of the C0 rows of a beat."""
         return data.ArrayLayout(8 * self.c0_bytes, self.rows)
+
+
+def checked(config: object) -> ConversionConfig:
+    """Return ``config``, or raise ``TypeError`` if it is no ``ConversionConfig``."""
+    if not isinstance(config, ConversionConfig):
+        raise TypeError(f"config must be a ConversionConfig, not {config!r}")
+    return config

@@ -90,6 +90,7 @@ def test_the_default_rows_are_few_and_the_largest_are_left_out():
         "mma",
         "simd2",
         "simd2-int",
+        "vector",
     }
     for name in many:
         assert many[name] and len(set(many[name])) == len(many[name])

@@ -23,7 +23,8 @@ from typing import Unpack
 
 from vitruvian.sim.davinci.isa.instruction import Instruction
 from vitruvian.sim.davinci.isa.operands import View
-from vitruvian.sim.davinci.program.vector import Lanes, Reduction, Vector
+from vitruvian.sim.davinci.program.vector import Vector
+from vitruvian.sim.davinci.program.vector_keywords import Lanes, Reduction
 
 __all__ = ["VectorMethods"]
 

@@ -6,10 +6,10 @@ names of the instructions are in ``vector_methods``, ``comparisons`` and ``gathe
 Block and repeat strides are in blocks of 32 bytes.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, TypedDict
+from typing import Any
 
 from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Unit, Work
 from vitruvian.sim.davinci.isa.lanes import ALL, lane_spans, lanes_of, prefix
@@ -17,8 +17,9 @@ from vitruvian.sim.davinci.isa.operands import DTYPES, REPEAT_BYTES, Span, View,
 from vitruvian.sim.davinci.isa.vector import REDUCE, VECTOR_OPS
 from vitruvian.sim.davinci.program.builder import Builder
 from vitruvian.sim.davinci.program.mistakes import no_scalar, no_view
+from vitruvian.sim.davinci.program.vector_keywords import Lanes, Strides
 
-__all__ = ["MAX_REPEAT", "Lanes", "Reduction", "Strides", "Vector"]
+__all__ = ["MAX_REPEAT", "Vector"]
 
 #: Largest repeat of one instruction: the hardware's field has eight bits.
 MAX_REPEAT = 255
@@ -32,27 +33,6 @@ _ORDERS = ("value_index", "index_value", "value", "index")
 
 #: Work is shared: a loop makes many instructions with the same work.
 _work = lru_cache(4096)(Work)
-
-#: Block stride and repeat stride, by operand.
-Strides = Mapping[str, tuple[int, int]]
-
-
-class Lanes(TypedDict, total=False):
-    """Keywords of a lane-wise method; ``Vector.vector`` describes them."""
-
-    repeat: int | None
-    mask: int
-    strides: Strides | None
-
-
-class Reduction(TypedDict, total=False):
-    """Keywords of a reduction; ``Vector.vreduce_lanes`` describes them."""
-
-    repeat: int
-    mask: int
-    dst_repeat_bytes: int | None
-    src_block_stride: int
-    src_repeat_stride: int | None
 
 
 class Vector(Builder):

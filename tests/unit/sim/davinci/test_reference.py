@@ -10,7 +10,7 @@ from vitruvian.sim.davinci import Program, ProgramError, load_chip, reference
 from vitruvian.sim.davinci.isa.vector import REDUCE, VECTOR_OPS
 from vitruvian.sim.davinci.program.program import Core
 from vitruvian.sim.davinci.program.reference import GROUPS, builder_page, public_methods
-from vitruvian.sim.davinci.program.vector import Reduction
+from vitruvian.sim.davinci.program.vector_keywords import Reduction
 from vitruvian.sim.davinci.report.counters import TABLES
 
 PAGE = builder_page()

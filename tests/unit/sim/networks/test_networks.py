@@ -184,6 +184,9 @@ def test_baselines_are_clean_and_slower(layer):
     assert not report.findings
     if isinstance(layer, Elementwise) and layer.operation == "shift_relu":
         return
+    if isinstance(layer, Pool) and layer.stride == ONE:
+        # Direct pooling is the faster one at this stride (Rohwedder 2021, §5.2).
+        return
     if isinstance(layer, MatMul):
         # One step has nothing to overlap, so the baseline needs more of them to be slower.
         layer = replace(layer, k=1024, n=256)

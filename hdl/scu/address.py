@@ -9,7 +9,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .config import ConversionConfig, Mode, checked
+from .config import ConversionConfig, Mode, check_config
 
 __all__ = ["GENERATOR_CYCLES", "AddressGenerator"]
 
@@ -59,7 +59,7 @@ class AddressGenerator(wiring.Component):
         o: stream.Interface
 
     def __init__(self, *, config: ConversionConfig):
-        checked(config)
+        check_config(config)
         self.config, self.latency = config, GENERATOR_CYCLES
         super().__init__(
             {"i": In(stream.Signature(config.command)), "o": Out(stream.Signature(config.beat))}

@@ -10,7 +10,7 @@ from vitruvian.golden.fp.formats import FloatFormat, as_format
 
 from ..fp.add import STAGES, Adder
 from ..fp.parts.pipeline import check_pipeline
-from .config import ConversionConfig, Mode, checked
+from .config import ConversionConfig, Mode, check_config
 from .reader import READER_CYCLES, Reader
 
 __all__ = ["Col2Im"]
@@ -73,7 +73,7 @@ class Col2Im(wiring.Component):
     def __init__(
         self, *, config: ConversionConfig, format: FloatFormat | str = "fp16", pipeline: int = 2
     ):
-        checked(config)
+        check_config(config)
         check_pipeline(pipeline, STAGES)
         self.config, self.format, self.pipeline = config, as_format(format), pipeline
         self.latency = READER_CYCLES + pipeline

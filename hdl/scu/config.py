@@ -7,7 +7,7 @@ from amaranth.lib import data, enum
 
 from vitruvian.validate import check_int, one_of
 
-__all__ = ["FILL_BITS", "ConversionConfig", "Mode", "checked"]
+__all__ = ["FILL_BITS", "ConversionConfig", "Mode", "check_config"]
 
 #: Patches in a fractal (Rohwedder 2021, §3.3)
 ROWS = 16
@@ -149,8 +149,7 @@ class ConversionConfig:
         return data.ArrayLayout(8 * self.c0_bytes, self.rows)
 
 
-def checked(config: object) -> ConversionConfig:
-    """Return ``config``, or raise ``TypeError`` if it is no ``ConversionConfig``."""
+def check_config(config: object) -> None:
+    """Raise ``TypeError`` if ``config`` is no ``ConversionConfig``."""
     if not isinstance(config, ConversionConfig):
         raise TypeError(f"config must be a ConversionConfig, not {config!r}")
-    return config

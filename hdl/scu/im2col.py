@@ -6,7 +6,7 @@ from amaranth.hdl import Module, Mux
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .config import FILL_BITS, ConversionConfig, checked
+from .config import FILL_BITS, ConversionConfig, check_config
 from .reader import READER_CYCLES, Reader
 
 __all__ = ["Im2Col"]
@@ -50,7 +50,7 @@ class Im2Col(wiring.Component):
         o: stream.Interface
 
     def __init__(self, *, config: ConversionConfig):
-        checked(config)
+        check_config(config)
         self.config, self.latency = config, READER_CYCLES
         super().__init__(
             {

@@ -8,7 +8,7 @@ from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
 from .address import GENERATOR_CYCLES, AddressGenerator
-from .config import FILL_BITS, ConversionConfig, checked
+from .config import FILL_BITS, ConversionConfig
 
 __all__ = ["READER_CYCLES", "Reader"]
 
@@ -52,7 +52,6 @@ class Reader(wiring.Component):
         o: stream.Interface
 
     def __init__(self, *, config: ConversionConfig, addresses: bool):
-        checked(config)
         self.config, self.addresses, self.latency = config, addresses, READER_CYCLES
         rest: dict[str, object] = {"inside": config.rows, "fill": FILL_BITS}
         if addresses:

@@ -1,4 +1,4 @@
-"""What a command asks of the sequencer, the routes and the slices."""
+"""The decoder of commands, which controls the sequencer, the routes and the slices."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,11 +1,12 @@
 """2-D convolution with PyTorch's name and arguments, on the simulated chip."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from vitruvian.errors import UserError
-from vitruvian.sim.davinci import Chip, Program
+from vitruvian.sim.davinci import Chip
 from vitruvian.sim.kernels.convolution import (
     ConvShape,
     Operands,
@@ -15,7 +16,7 @@ from vitruvian.sim.kernels.convolution import (
     depthwise,
     result,
 )
-from vitruvian.sim.kernels.kernel import MOST, Needs, cores_of
+from vitruvian.sim.kernels.kernel import MOST, Needs, complete_kind
 from vitruvian.sim.ops.run import chip_of, execute, half_array, images, pair, returned, unpack
 
 __all__ = ["conv2d", "shape_of"]
@@ -84,13 +85,13 @@ def conv2d(
         if b.shape != (s.filters,):
             raise UserError(f"b must have a number for each of {s.filters} filters, not {b.shape}")
     target = chip_of(chip)
-    cores = len(cores_of(Program(target), None))
+    cores = complete_kind(target).count
     bias = b is not None
     if s.groups == s.channels > 1:
         # Each filter of a channel reads a copy of it.
         copies = s.filters // s.channels
         x = np.repeat(x, copies, axis=1) if copies > 1 else x
-        s = _replaced(s, channels=s.filters, groups=s.filters)
+        s = replace(s, channels=s.filters, groups=s.filters)
         area = depthwise.choose(s, target, cores)
         Needs(depthwise.instructions(s, area), 4 * x.nbytes).check("conv2d", MOST)
         program = depthwise.build(s, chip=target, area=area, bias=bias, data=Operands(x, w, b))
@@ -104,21 +105,6 @@ def conv2d(
         done = execute(program, checks=report)
         y = result(done.outputs["y"], s.filters)
     return returned((y,), done if report else None)
-
-
-def _replaced(s: ConvShape, *, channels: int, groups: int) -> ConvShape:
-    return ConvShape(
-        images=s.images,
-        channels=channels,
-        height=s.height,
-        width=s.width,
-        filters=s.filters,
-        kernel=s.kernel,
-        stride=s.stride,
-        pad=s.pad,
-        dilation=s.dilation,
-        groups=groups,
-    )
 
 
 def shape_of(

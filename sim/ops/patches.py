@@ -6,11 +6,11 @@ import numpy as np
 
 from vitruvian.errors import UserError
 from vitruvian.golden.scu import to_nc1hwc0
-from vitruvian.sim.davinci import Chip, Program
+from vitruvian.sim.davinci import Chip
 from vitruvian.sim.kernels.convolution import ConvShape
 from vitruvian.sim.kernels.convolution import fold as fold_kernel
 from vitruvian.sim.kernels.convolution import unfold as unfold_kernel
-from vitruvian.sim.kernels.kernel import MOST, Needs, cores_of
+from vitruvian.sim.kernels.kernel import MOST, Needs, complete_kind
 from vitruvian.sim.ops.run import chip_of, execute, half_array, images, pair, returned, unpack
 
 __all__ = ["fold", "unfold"]
@@ -54,7 +54,7 @@ def unfold(
     x = images("x", x)
     s = _shape(x.shape, kernel_size, dilation, padding, stride)
     target = chip_of(chip)
-    cores = len(cores_of(Program(target), None))
+    cores = complete_kind(target).count
     area = unfold_kernel.choose(s, target, cores)
     nbytes = 4 * x.nbytes * (s.taps + 1)
     Needs(unfold_kernel.instructions(s, area), nbytes).check("unfold", MOST)
@@ -117,7 +117,7 @@ def fold(
     if count != p.count:
         raise UserError(f"axis 2 of x must be {p.rows}·{p.columns} = {p.count}, not {count}")
     target = chip_of(chip)
-    cores = len(cores_of(Program(target), None))
+    cores = complete_kind(target).count
     area = fold_kernel.choose(s, target, cores)
     Needs(fold_kernel.instructions(s, area), 8 * x.nbytes).check("fold", MOST)
     # (N, C, Kh·Kw, Oh, Ow) with channels in groups of 16 behind.

@@ -154,11 +154,11 @@ def max_pool2d_backward(
 
     The gradient of a window goes to its first largest element. If dilation leaves a window without
     a pixel, the gradient goes to the pixel of the index that PyTorch returns for it, without an
-    instruction of the kernel. A pixel of several windows gets the
-    sum of their gradients from +0, in rising row and then rising column of the pixel in the window;
-    each sum is rounded. The method "xy" adds those of one column first. The kernel multiplies the
-    mask by the gradient, so an infinite gradient makes every other pixel of its window NaN, and a
-    NaN makes all of them NaN. Without ``indices``, the gradient of a window of NaNs has no effect.
+    instruction of the kernel. A pixel of several windows gets the sum of their gradients from +0,
+    in rising row and then rising column of the pixel in the window; each sum is rounded. The
+    method "xy" adds those of one column first. The kernel multiplies the mask by the gradient, so
+    an infinite gradient makes every other pixel of its window NaN, and a NaN makes all of them
+    NaN. Without ``indices``, the gradient of a window of NaNs has no effect.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ __all__ = [
 
 
 class ComponentKind(Enum):
-    """What a component does, which decides the unit of its work."""
+    """The kinds of components, which differ in the unit of their work."""
 
     COMPUTE = "compute"
     """The work is operations."""

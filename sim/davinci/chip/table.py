@@ -21,13 +21,13 @@ TABLES = "name description chip core path bus vector cube scalar cross".split()
 _KEYS = frozenset(
     """align block_ns buffer bursts bus bytes clock_mhz count default_ns depth dispatch_ns
     drain_ns event_registers flag_ns gb_per_s gib_per_s init_ns interlocks issue_ns kib
-    latency_ns launch_ns m n operation operation_ns per_core per_group repeats_factor source
-    start_ns steps_per_us unit units""".split()
-).union(TABLES, ["latency_cycles"])
+    latency_cycles latency_ns launch_ns m n operation operation_ns per_core per_group
+    repeats_factor source start_ns steps_per_us unit units""".split()
+).union(TABLES)
 
 
 class Reader(Protocol):
-    """What a table needs of the reader of the whole file.
+    """The attributes of a file's reader that its tables use.
 
     Attributes
     ----------

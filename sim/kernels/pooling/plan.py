@@ -30,7 +30,7 @@ METHODS = {
 
 @dataclass(frozen=True)
 class Task:
-    """What a kernel computes, of whatever image.
+    """A pooling, without the number of images and the chip that computes it.
 
     Attributes
     ----------

@@ -404,7 +404,7 @@ def _noticed(pooling, data, wanted, program):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("method", METHODS)
 def test_a_missing_instruction_is_noticed(form, method):
-    """Of each operation, the second half of the occurrences is represented by its first."""
+    """The first occurrence of the second half of each operation stands for that half."""
     pooling = pooling_of(_MUTANT, form, method)
     data = operands(pooling, ties=pooling.argmax)
     wanted = reference(pooling, data)

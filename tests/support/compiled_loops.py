@@ -211,7 +211,7 @@ def engine_programs() -> None:
                 act(Unit.S, unit, event)
     assert engine.run(*lower(program), check=False).complete
     match = compiling.compiled(
-        importlib.import_module("vitruvian.sim.davinci.timing.matching").match
+        importlib.import_module("vitruvian.sim.davinci.timing.matching_compiled").match
     )
     for seed in range(120):
         low = random_lowered(seed, deadlock=seed % 2 == 0, large=seed % 3 == 0, cores=1 + seed % 4)

@@ -8,7 +8,7 @@ import numpy as np
 from vitruvian.sim.davinci import Instruction, Span, Unit
 from vitruvian.sim.davinci.isa.instruction import Kind, Position
 from vitruvian.sim.davinci.timing.lowering import Lowered, Stream
-from vitruvian.sim.davinci.timing.matching import match
+from vitruvian.sim.davinci.timing.matching_compiled import match
 
 UNITS = list(Unit)[:6]
 

@@ -17,7 +17,7 @@ from vitruvian.sim.davinci.chip.model import ATTO, Chip, Timing
 from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Unit
 from vitruvian.sim.davinci.program.program import Core, Program
 from vitruvian.sim.davinci.timing.compiling import fitting
-from vitruvian.sim.davinci.timing.matching import match
+from vitruvian.sim.davinci.timing.matching_compiled import match
 
 __all__ = ["NEVER", "Lowered", "Needs", "Stream", "lower", "lower_sequences", "predecessors"]
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.support.davinci_programs import random_lowered
 from vitruvian.sim.davinci import Program, Unit, load_chip
 from vitruvian.sim.davinci.isa.instruction import Kind
-from vitruvian.sim.davinci.timing import compiling, engine, matching, reference
+from vitruvian.sim.davinci.timing import compiling, engine, matching_compiled, reference
 from vitruvian.sim.davinci.timing.deadlock import Deadlock, cycle
 from vitruvian.sim.davinci.timing.lowering import lower
 from vitruvian.sim.davinci.timing.reference import as_arrays, run_reference, shares
@@ -225,7 +225,7 @@ def test_shares(rates, totals):
 def test_flags_match_in_order():
     kind = np.array([1, 2, 1, 1, 2, 2, 2, 0], np.int8)
     flag = np.array([0, 1, 0, 1, 0, 0, 0, -1], np.int64)
-    need_first, need = compiling.compiled(matching.match)(kind, flag, 2)
+    need_first, need = compiling.compiled(matching_compiled.match)(kind, flag, 2)
     assert need.tolist() == [3, 0, 2, -1] and need_first.tolist() == [0, 0, 1, 1, 1, 2, 3, 4, 4]
 
 

@@ -193,3 +193,19 @@ def test_results_do_not_change():
     core.wait_flag(Unit.V, Unit.MTE3, 0)
     core.copy(out, u)
     assert np.array_equal(simulate(program).outputs["y"], x + np.float16(5))
+
+
+def test_the_total_contains_the_drain_of_the_last_instruction():
+    """No unit is busy for longer than the whole run, also if the program ends without a store."""
+    core, u = vector_core(C910)
+    core.vadds(u, u, 1.0, repeat=10)
+    core.vadds(u[1280:], u[1280:], 1.0, repeat=1)
+    report = simulate(core.program)
+    launch = float(C910.launch_s)
+    assert report.total_s == pytest.approx(launch + (10 + 6.2 + 27.2) * 1e-9, rel=1e-12)
+    assert report.times.total == report.times.drained[-1] > report.times.end[-1]
+    (unit,) = report.units()
+    assert unit.busy == pytest.approx(report.total_s - launch)
+    path = report.critical_path()
+    assert path[-1].end == report.times.total
+    assert sum(report.critical_units().values()) == pytest.approx(report.total_s)

@@ -14,7 +14,8 @@ from vitruvian.sim.davinci.report.busy import active_time
 from vitruvian.sim.davinci.report.lines import SourceLine, lines_text, source_lines
 from vitruvian.sim.davinci.report.work import operations, path_bytes
 from vitruvian.sim.davinci.timing.engine import Times
-from vitruvian.sim.davinci.timing.lowering import Lowered, Stream, predecessors
+from vitruvian.sim.davinci.timing.lowering import Lowered, Stream
+from vitruvian.sim.davinci.timing.predecessors import predecessors
 
 __all__ = ["Finding", "Report", "Step", "UnitTime"]
 

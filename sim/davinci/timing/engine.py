@@ -109,6 +109,7 @@ def run(
         lowered.gang,
         lowered.places,
         lowered.handover,
+        lowered.producer,
         block_bytes,
     )
     start, end, issued = fitting(engine_compiled.run, len(lowered))(program)

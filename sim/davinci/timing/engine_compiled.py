@@ -46,6 +46,7 @@ class Instructions(NamedTuple):
     gang: np.ndarray
     places: int
     handover: int
+    producer: np.ndarray
     block: int
 
 
@@ -85,6 +86,7 @@ def run(program):
         gang,
         places,
         handover,
+        producer,
         block,
     ) = program
     n, cores = len(unit), len(begin)
@@ -106,6 +108,9 @@ def run(program):
     # The time at which all results of a queue's ended instructions are there, if that is after
     # ``free``. Flags and barriers have no results, so that they leave it as it is.
     dry = free.copy()
+    # With interlocks, the same after each instruction, for those that need its results.
+    interlocked = len(producer) > 0
+    dried = np.empty(len(producer), np.int64)
     following = first[:-1].copy()  # the next instruction of each program queue
     drains = np.zeros(cores, np.bool_)  # True while a barrier of all units waits
 
@@ -195,7 +200,10 @@ def run(program):
                 time = free[q] if free[q] > issued[i] else issued[i]
                 what = kind[i]
                 # A set or barrier starts when the results of all earlier instructions are there.
-                if what != _NORMAL and what != _WAIT and dry[q] > time:
+                if what == _NORMAL:
+                    if interlocked and producer[i] >= 0 and dried[producer[i]] > time:
+                        time = dried[producer[i]]
+                elif what != _WAIT and dry[q] > time:
                     time = dry[q]
                 start[i] = time
                 if what == _WAIT:
@@ -214,6 +222,8 @@ def run(program):
                 if what == _NORMAL:
                     if time + drain[i] > dry[q]:
                         dry[q] = time + drain[i]
+                    if interlocked:
+                        dried[i] = dry[q]
                 elif what == _SET:
                     depth = _wake(wake_first, wake, stack, inside, depth, i, q)
             if drains[c] and head[q] == tail[q]:
@@ -345,6 +355,8 @@ def run(program):
                     free[q] = now
                     if now + drain[i] > dry[q]:
                         dry[q] = now + drain[i]
+                    if interlocked:
+                        dried[i] = dry[q]
                     head[q] += 1
                     inside[q] = True
                     stack[depth] = q

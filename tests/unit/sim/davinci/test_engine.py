@@ -37,9 +37,11 @@ def differences(lowered, *, block: int) -> list[int]:
 
 
 @settings(max_examples=600)
-@given(seeds, st.booleans(), st.booleans(), st.booleans(), st.integers(1, 3))
-def test_compiled_is_reference(seed, deadlock, large, blocks, cores):
-    lowered = random_lowered(seed, deadlock=deadlock, large=large, cores=cores)
+@given(seeds, st.booleans(), st.booleans(), st.booleans(), st.integers(1, 3), st.booleans())
+def test_compiled_is_reference(seed, deadlock, large, blocks, cores, interlocks):
+    lowered = random_lowered(
+        seed, deadlock=deadlock, large=large, cores=cores, interlocks=interlocks
+    )
     block = (5 * 10**12 if large else 5) if blocks else 0
     assert not differences(lowered, block=block), (seed, deadlock, large, blocks, cores)
 
@@ -56,6 +58,7 @@ def test_compiled_is_reference_in_rounds(seed, deadlock, large, blocks, cores, p
         places=places,
         size=12,
         lags=seed % 2 == 0,
+        interlocks=seed % 5 == 0,
     )
     if seed % 3 == 0:  # gangs of two
         lowered = dataclasses.replace(lowered, gang=np.arange(cores) // 2)
@@ -68,7 +71,9 @@ def test_compiled_is_reference_in_rounds(seed, deadlock, large, blocks, cores, p
 def test_not_compiled_is_the_same(seed, deadlock, large, blocks, cores):
     """Small programs run as plain Python with NumPy scalars; the times are bit-exact."""
     size = 4 if cores > 2 else 24
-    lowered = random_lowered(seed, deadlock=deadlock, large=large, cores=cores, size=size)
+    lowered = random_lowered(
+        seed, deadlock=deadlock, large=large, cores=cores, size=size, interlocks=seed % 2 == 0
+    )
     block = (5 * 10**12 if large else 5) if blocks else 0
     times = engine.run(lowered, check=False, block_bytes=block)
     with pytest.MonkeyPatch.context() as patch:

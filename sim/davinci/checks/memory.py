@@ -141,8 +141,8 @@ def _swept(
     ordered = space.ordered()
     memory = Memory(first, low, high, slot, _initialised(program, buffer, edges))
     touched = np.unique(ordering.queue[accesses.number])
-    column = np.full(ordering.queue.max() + 1, -1)
-    column[touched] = np.arange(len(touched))
+    # A program of many blocks has many memories, so that the array is made once for all of them.
+    numbers.column[touched] = np.arange(len(touched))
     # The sweep keeps an entry for each slot, queue and kind; large memories are swept in parts.
     step = max(_ENTRIES // (len(touched) * len(ordered)), 1)
     slots = int(slot.max(initial=0)) + 1
@@ -150,7 +150,7 @@ def _swept(
     for begin in range(0, slots, step):
         end = min(begin + step, slots)
         conflicts, found, unknown = fitting(sweep, len(numbers.flat))(
-            accesses, memory, ordering, column, ordered, begin, end, _LIMIT
+            accesses, memory, ordering, numbers.column, len(touched), ordered, begin, end, _LIMIT
         )
         for what, count in enumerate(found.tolist()):
             result.conflicts.append((what, conflicts[what, :count]))

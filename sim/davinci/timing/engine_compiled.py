@@ -137,6 +137,7 @@ def run(program):
     # Gangs of cores: those numbered below ``places`` begin at once, and each of the others when a
     # gang has ended. ``present`` holds the cores that have begun and have not ended.
     gangs = gang.max() + 1 if cores else 0
+    gang_first, gang_cores = _gangs(gang, gangs)
     begun = np.zeros(cores, np.bool_)
     present = np.empty(cores, np.int64)
     presents = 0
@@ -255,15 +256,15 @@ def run(program):
                     over[kept] = g
                     kept += 1
                     continue
-                for c in range(cores):
-                    if gang[c] == released:
-                        begun[c] = True
-                        present[presents] = c
-                        presents += 1
-                        for q in range(c * QUEUES, (c + 1) * QUEUES):
-                            free[q] = ended[g] + handover
-                            dry[q] = free[q]
-                        depth = _push(stack, inside, depth, c * QUEUES)
+                for m in range(gang_first[released], gang_first[released + 1]):
+                    c = gang_cores[m]
+                    begun[c] = True
+                    present[presents] = c
+                    presents += 1
+                    for q in range(c * QUEUES, (c + 1) * QUEUES):
+                        free[q] = ended[g] + handover
+                        dry[q] = free[q]
+                    depth = _push(stack, inside, depth, c * QUEUES)
                 released += 1
             overs = kept
             if depth:
@@ -453,6 +454,20 @@ def _ended(following, first, head, tail, free, dry, c):
         return -1
     q = c * QUEUES
     return _drained(head, tail, free, dry, q, free[q])
+
+
+def _gangs(gang, gangs):
+    """Return the cores of all gangs in ascending order, and where those of each gang begin."""
+    first = np.zeros(gangs + 1, np.int64)
+    for g in gang:
+        first[g + 1] += 1
+    first = np.cumsum(first)
+    at = first[:-1].copy()
+    cores = np.empty(len(gang), np.int64)
+    for c in range(len(gang)):
+        cores[at[gang[c]]] = c
+        at[gang[c]] += 1
+    return first, cores
 
 
 def _insert(live, lives, q):

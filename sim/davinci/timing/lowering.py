@@ -166,19 +166,24 @@ class Needs:
 
 
 def _partners(cores: Sequence[Core]) -> dict[tuple[str, int], list[tuple[str, int]]]:
-    """Return the cores whose cross_set each core's cross_wait waits for, keyed by mode and core."""
-    group = {core: core.index // core.kind.per_group for core in cores}
+    """Return the cores whose cross_set each core's cross_wait waits for, keyed by mode and core.
+
+    Cores with the same partners share a list, so that the time is proportional to their number.
+    """
+    same, near, others = defaultdict(list), defaultdict(list), defaultdict(list)
+    kinds = {core.kind.name for core in cores}
+    for core in cores:
+        kind, group = core.kind.name, core.index // core.kind.per_group
+        same[kind].append(_key(core))
+        near[kind, group].append(_key(core))
+        for other in kinds - {kind}:
+            others[other, group].append(_key(core))
     partners = {}
     for core in cores:
-        same = [c for c in cores if c.kind is core.kind]
-        near = [c for c in cores if group[c] == group[core]]
-        chosen = {
-            "kind": same,
-            "group": [c for c in near if c.kind is core.kind],
-            "others": [c for c in near if c.kind is not core.kind],
-        }
-        for mode, partner in chosen.items():
-            partners[f"{mode} {core.kind.name}", core.index] = [_key(c) for c in partner]
+        kind, group = core.kind.name, core.index // core.kind.per_group
+        partners[f"kind {kind}", core.index] = same[kind]
+        partners[f"group {kind}", core.index] = near[kind, group]
+        partners[f"others {kind}", core.index] = others[kind, group]
     return partners
 
 

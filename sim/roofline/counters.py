@@ -120,8 +120,7 @@ def counters_of(
     kind = report.streams[chosen[0][0]].kind
     parts = [c for blocks in chosen for c in blocks]
     lowered, times = report.lowered, report.times
-    # The last instruction may be one of the vector unit, whose results come after its end.
-    total = int((times.end + lowered.drain).max()) - int(lowered.begin.min())
+    total = times.total - int(lowered.begin.min())
     components = components_of(report.chip, kind, len(chosen))
     fast = fast_operations(report.chip)
     counted = range(len(report.streams)) if buses else parts

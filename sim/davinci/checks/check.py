@@ -18,7 +18,7 @@ import numpy as np
 
 from vitruvian.sim.davinci.checks.compiled import Ordering, clocks
 from vitruvian.sim.davinci.checks.flags import flag_findings
-from vitruvian.sim.davinci.checks.hazards import chains, open_queues
+from vitruvian.sim.davinci.checks.hazards import chains, open_queues, register_findings
 from vitruvian.sim.davinci.checks.memory import memory_findings
 from vitruvian.sim.davinci.checks.naming import Numbers
 from vitruvian.sim.davinci.checks.operands import operand_findings
@@ -108,6 +108,7 @@ def check_lowered(
         chain=chains(lowered, numbers),
     )
     findings += flag_findings(lowered, numbers, ordering)
+    findings += register_findings(numbers, ordering)
     findings += memory_findings(program, streams, numbers, ordering, order)
     return findings
 

@@ -249,18 +249,24 @@ class _Reader:
         rate, init = self.rate(table), table.number("init_ns", scale=_NS)
         issue = table.number("issue_ns", scale=_NS) if table.has("issue_ns") else None
         bursts = table.whole("bursts") if table.has("bursts") else 0
-        latency = table.number("latency_ns", 0, scale=_NS)
-        if latency > rate.seconds(1):
+        latency = self.latency(table)
+        if rate.points and latency > rate.points[0][1]:
             table.fail("latency_ns", "at most the time of the smallest size measured")
         table.taken |= {"issue_ns", "bursts"}
         table.done()
         return Route(name, parts[1], parts[2], unit, rate, init, bus, issue, bursts, latency)
 
+    def latency(self, table: Table) -> Fraction:
+        """Return ``latency_s`` of a path or a vector operation, given in cycles or in ns."""
+        if table.has("latency_cycles") and table.has("latency_ns"):
+            table.fail("latency_ns", "left out beside latency_cycles")
+        cycles = table.number("latency_cycles", 0, scale=1 / self.clock)
+        return cycles + table.number("latency_ns", 0, scale=_NS)
+
     def rate(self, table: Table) -> Rate:
         table.taken |= {"gb_per_s", "kib", "gib_per_s"}
         if table.has("gb_per_s"):
-            latency = table.number("latency_cycles", 0, scale=1 / self.clock)
-            return Rate(table.number("gb_per_s", zero=False, scale=_GB), latency_s=latency)
+            return Rate(table.number("gb_per_s", zero=False, scale=_GB))
         if not table.has("kib"):
             table.fail("gb_per_s", "a number more than 0 (or a table of kib and gib_per_s)")
         sizes = [kib * 1024 for kib in table.numbers("kib", rising=True)]
@@ -289,9 +295,8 @@ class _Reader:
                 inner.number("start_ns", start / _NS, scale=_NS),
                 inner.number("init_ns", init / _NS, scale=_NS),
                 inner.number("drain_ns", drain / _NS, scale=_NS),
+                self.latency(inner),
             )
-            latency = inner.number("latency_cycles", 0, scale=1 / self.clock)
-            lanes[key] = lanes[key].delayed(latency)
             inner.done()
         table.taken.add("operation")
         table.done()

@@ -12,7 +12,7 @@ Tang 2024: §1.1.2 (structure), Tables 2.1 and 2.3 (Ascend 310), §2.2.3 (shared
 
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Unit
@@ -95,20 +95,17 @@ class Rate:
         Measured times in ascending order of size. Between two sizes time is linear. A transfer
         smaller than the first size takes as long as the first; beyond the last size, the remainder
         moves at ``bytes_per_s``.
-    latency_s : Fraction
-        With a constant throughput, the seconds until the first bytes arrive.
     """
 
     bytes_per_s: Fraction
     points: tuple[tuple[int, Fraction], ...] = ()
-    latency_s: Fraction = Fraction(0)
 
     def seconds(self, nbytes: int) -> Fraction:
         """Return the seconds that a transfer of ``nbytes`` takes, without initialisation."""
         if not nbytes:
             return Fraction(0)
         if not self.points:
-            return self.latency_s + nbytes / self.bytes_per_s
+            return nbytes / self.bytes_per_s
         at = bisect_left(self.points, nbytes, key=lambda p: p[0])
         if at == 0:
             return self.points[0][1]
@@ -143,7 +140,8 @@ class Route:
         Number of bursts of the measured transfers; the time of others of the same length is
         proportional to their number, without ``latency_s``. 0 if only the number of bytes counts.
     latency_s : Fraction
-        The part of a measured time that does not depend on the number of bursts, in seconds.
+        Seconds from the end of initialisation until the first bytes arrive, whatever the amount. A
+        measured time contains them, and a constant throughput does not.
     """
 
     name: str
@@ -172,11 +170,11 @@ class Route:
             Seconds until the transfer uses its bus, on the bus, and from then on until the last
             byte is written. The unit is free after ``data``.
         """
-        alone = self.rate.seconds(nbytes)
+        alone = self._alone(nbytes)
         data = alone
-        if self.bursts and bursts:
-            measured = self.rate.seconds(nbytes * self.bursts // bursts)
-            data = (measured - self.latency_s) * Fraction(bursts, self.bursts)
+        if self.bursts and bursts and nbytes:
+            data = self._alone(nbytes * self.bursts // bursts) - self.latency_s
+            data *= Fraction(bursts, self.bursts)
             alone = data + self.latency_s
         elif self.issue_s is not None:
             data = min(nbytes / self.rate.bytes_per_s, alone)
@@ -185,10 +183,18 @@ class Route:
         issue = min(self.issue_s, alone - data)
         return self.init_s + issue, data, alone - data - issue
 
+    def _alone(self, nbytes: int) -> Fraction:
+        """Return the seconds of a transfer alone, from the end of initialisation to the last byte.
+
+        This is the time of as many bursts as were measured, if bursts count.
+        """
+        added = self.latency_s if nbytes and not self.rate.points else Fraction(0)
+        return self.rate.seconds(nbytes) + added
+
 
 @dataclass(frozen=True)
 class Lane:
-    """The time of vector instructions: initialisation + max(start, repeats · repeat).
+    """The time of vector instructions: initialisation + latency + max(start, repeats · repeat).
 
     The unit is then free for the next instruction, and the results are there after ``drain``.
 
@@ -202,16 +208,20 @@ class Lane:
         Seconds of initialisation.
     drain_s : Fraction
         Seconds until the results are there; the pipeline takes further instructions meanwhile.
+    latency_s : Fraction
+        Seconds from the end of initialisation until the first repeat, whatever their number; the
+        unit takes no further instruction meanwhile.
     """
 
     repeat_s: Fraction
     start_s: Fraction
     init_s: Fraction
     drain_s: Fraction = Fraction(0)
+    latency_s: Fraction = Fraction(0)
 
-    def delayed(self, latency_s: Fraction) -> "Lane":
-        """Return the same lane with so many more seconds of initialisation."""
-        return replace(self, init_s=self.init_s + latency_s)
+    def seconds(self, repeats: int) -> Fraction:
+        """Return the seconds for which an instruction occupies the unit."""
+        return self.init_s + self.latency_s + max(self.start_s, repeats * self.repeat_s)
 
 
 @dataclass(frozen=True)
@@ -444,8 +454,7 @@ class Chip:
         source, target = _dtypes(instruction)
         names = f"{op} {source} {target}", f"{op} {source}", op, ""
         lane = next(self.vector[name] for name in names if name in self.vector)
-        busy_s = lane.init_s + max(lane.start_s, work.repeats * lane.repeat_s)
-        return Timing(_atto(busy_s), drain=_atto(lane.drain_s))
+        return Timing(_atto(lane.seconds(work.repeats)), drain=_atto(lane.drain_s))
 
     def _scalar(self, instruction: Instruction) -> Fraction:
         cycles = instruction.fields.get("cycles")

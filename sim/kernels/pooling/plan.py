@@ -73,11 +73,14 @@ class Plan:
         Positions in the kernel that are in the Unified Buffer at a time.
     sizes : dict of str to int
         Pixels of each buffer in the Unified Buffer, and of "L1".
+    bits_in_memory : bool
+        True if vsel takes other bits for each repeat from memory.
     """
 
     tiles: list[Tile]
     chunk: int
     sizes: dict[str, int]
+    bits_in_memory: bool
 
     def chunks(self, task: Task) -> list[list[tuple[int, int]]]:
         """Return the positions in the kernel, chunk by chunk."""
@@ -98,7 +101,8 @@ def plan(task: Task, chip: Chip) -> Plan:
     ValueError
         If the chip has no cores with all units, or not even one window fits.
     """
-    buffers = complete_kind(chip).buffers
+    kind = complete_kind(chip)
+    buffers, bits = kind.buffers, kind.vsel_from_memory
     room = buffers["UB"].nbytes // PIXEL_BYTES
     room_l1 = buffers["L1"].nbytes // PIXEL_BYTES
     p, positions = task.patches, len(task.positions)
@@ -109,12 +113,12 @@ def plan(task: Task, chip: Chip) -> Plan:
 
     def attempt(rows: int, columns: int, chunk: int) -> Plan | None:
         down, across = axis(p, 0, rows), axis(p, 1, columns)
-        sizes = _sizes(task, down, across, chunk)
+        sizes = _sizes(task, down, across, chunk, bits)
         local = (size for key, size in sizes.items() if key != "L1")
         used = sum(-(-size // PER_REPEAT) * PER_REPEAT for size in local)
         if used > room or sizes.get("L1", 0) > room_l1:
             return None
-        return Plan(tiles(down, across), chunk, sizes)
+        return Plan(tiles(down, across), chunk, sizes, bits)
 
     # Only kernels that hold values by position of the kernel can take fewer of them at a time.
     parts = [positions]
@@ -133,7 +137,7 @@ def plan(task: Task, chip: Chip) -> Plan:
         tries = [(by_rows, chunk) for chunk in parts] + [(by_columns, chunk) for chunk in parts]
     else:
         tries = [(axis_of, chunk) for chunk in parts for axis_of in (by_rows, by_columns)]
-    found = next((made for kind, chunk in tries if (made := kind(chunk)) is not None), None)
+    found = next((made for by, chunk in tries if (made := by(chunk)) is not None), None)
     if found is None:
         raise ValueError(
             f"window of {task.method} pooling must fit the buffers of {chip.name}, not "
@@ -163,7 +167,9 @@ def _holds_positions(task: Task) -> bool:
     return task.method in ("im2col", "expansion") or task.argmax
 
 
-def _sizes(task: Task, down: list[AxisTile], across: list[AxisTile], chunk: int) -> dict[str, int]:
+def _sizes(
+    task: Task, down: list[AxisTile], across: list[AxisTile], chunk: int, bits: bool
+) -> dict[str, int]:
     """Return the pixels of each buffer of a kernel, which its largest tile needs."""
 
     def most(name: str) -> tuple[int, int]:
@@ -188,13 +194,14 @@ def _sizes(task: Task, down: list[AxisTile], across: list[AxisTile], chunk: int)
     else:
         sizes["L1"] = height * width
     if task.argmax:
-        # A comparison makes 16 bytes of bits for each repeat of eight pixels, or for each pixel.
-        if task.method in ("im2col", "expansion"):
-            sizes["bits"] = by_position // 16 + 2
-        elif task.method == "strided":
-            sizes["bits"] = rows * -(-columns // PER_REPEAT)
-        else:
-            sizes["bits"] = rows * (columns // 2 + 1)
+        if bits:
+            # A comparison makes 16 bytes for each repeat of eight pixels, or for each pixel.
+            if task.method in ("im2col", "expansion"):
+                sizes["bits"] = by_position // 16 + 2
+            elif task.method == "strided":
+                sizes["bits"] = rows * -(-columns // PER_REPEAT)
+            else:
+                sizes["bits"] = rows * (columns // 2 + 1)
         sizes["left"] = by_position
         sizes["zero"] = PER_REPEAT
     if task.reduction == "avg":

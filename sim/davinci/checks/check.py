@@ -84,7 +84,7 @@ def check_lowered(
     """
     numbers = Numbers(lowered, streams)
     findings = list(operand_findings(program, streams, numbers))
-    findings += unsupported_findings(program, numbers)
+    findings += unsupported_findings(program.chip if chip is None else chip, numbers)
     if not len(lowered):
         return findings
     across = bool(lowered.lag.any()) or any(

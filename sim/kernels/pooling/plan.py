@@ -88,6 +88,16 @@ class Plan:
         return [all_[first : first + count] for first, count in pieces(len(all_), self.chunk)]
 
 
+@dataclass(frozen=True)
+class _Fit:
+    """Cuts of the two axes whose tiles fit the buffers."""
+
+    down: list[AxisTile]
+    across: list[AxisTile]
+    chunk: int
+    sizes: dict[str, int]
+
+
 def plan(task: Task, chip: Chip) -> Plan:
     """Return the tiles of a task: whole rows if one fits, otherwise parts of a row.
 
@@ -111,24 +121,24 @@ def plan(task: Task, chip: Chip) -> Plan:
     # have gaps.
     lengths = (p.height, p.width) if task.backward else (p.rows, p.columns)
 
-    def attempt(rows: int, columns: int, chunk: int) -> Plan | None:
+    def attempt(rows: int, columns: int, chunk: int) -> _Fit | None:
         down, across = axis(p, 0, rows), axis(p, 1, columns)
         sizes = _sizes(task, down, across, chunk, bits)
         local = (size for key, size in sizes.items() if key != "L1")
         used = sum(-(-size // PER_REPEAT) * PER_REPEAT for size in local)
         if used > room or sizes.get("L1", 0) > room_l1:
             return None
-        return Plan(tiles(down, across), chunk, sizes, bits)
+        return _Fit(down, across, chunk, sizes)
 
     # Only kernels that hold values by position of the kernel can take fewer of them at a time.
     parts = [positions]
     while _holds_positions(task) and parts[-1] > 1:
         parts.append(-(-parts[-1] // 2))
 
-    def by_rows(chunk: int) -> Plan | None:
+    def by_rows(chunk: int) -> _Fit | None:
         return _largest(lambda rows: attempt(rows, lengths[1], chunk), lengths[0])
 
-    def by_columns(chunk: int) -> Plan | None:
+    def by_columns(chunk: int) -> _Fit | None:
         return _largest(lambda columns: attempt(1, columns, chunk), lengths[1])
 
     # Small tiles cost the backward kernels more than small chunks, since a tile repeats the windows
@@ -143,11 +153,11 @@ def plan(task: Task, chip: Chip) -> Plan:
             f"window of {task.method} pooling must fit the buffers of {chip.name}, not "
             f"{p.extent[0]} × {p.extent[1]} pixels"
         )
-    return found
+    return Plan(tiles(found.down, found.across), found.chunk, found.sizes, bits)
 
 
-def _largest(attempt: Callable[[int], Plan | None], most: int) -> Plan | None:
-    """Return the plan of the largest number for which there is one, by bisection."""
+def _largest(attempt: Callable[[int], _Fit | None], most: int) -> _Fit | None:
+    """Return the cuts of the largest number for which there are some, by bisection."""
     best = attempt(1)
     low, high = 1, most if best else 1
     while low < high:

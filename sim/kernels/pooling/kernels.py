@@ -42,7 +42,7 @@ def operands(pooling: Pooling, seed: int) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(seed)
     shapes = pooling.shapes
     if not pooling.backward:
-        return {"x": rng.integers(-8, 9, shapes["x"]).astype(np.float16)}
+        return {"x": rng.integers(-8, 9, shapes["x"], dtype=np.int8).astype(np.float16)}
     data = {"dy": rng.normal(size=shapes["y"]).astype(np.float16)}
     if pooling.reduction == "max":
         # Each window marks one pixel, as the forward kernel does.

@@ -23,6 +23,7 @@ from vitruvian.sim.davinci.chip.model import (
     Rate,
     Route,
 )
+from vitruvian.sim.davinci.chip.selection import read_selection
 from vitruvian.sim.davinci.chip.table import RANGE, TABLES, Table
 from vitruvian.sim.davinci.isa.instruction import Unit
 from vitruvian.sim.davinci.isa.operands import DTYPES, REPEAT_BYTES
@@ -214,9 +215,9 @@ class _Reader:
         count, group = table.whole("count"), table.whole("per_group", 1)
         if count % group:
             table.fail("per_group", f"a divisor of count = {count}")
-        interlocks = read_interlocks(table, units)
+        interlocks, selection = read_interlocks(table, units), read_selection(table)
         table.done()
-        return CoreKind(name, count, units, MappingProxyType(buffers), group, interlocks)
+        return CoreKind(name, count, units, MappingProxyType(buffers), group, interlocks, selection)
 
     def bus(self, name: str, table: Table) -> Bus:
         totals = tuple(n * _GB for n in table.numbers("gb_per_s"))

@@ -280,6 +280,9 @@ class CoreKind:
     interlocks : tuple of Unit
         Units whose queue makes an instruction wait for the earlier ones of the queue that it
         depends on. In the other queues, the program must separate them by a barrier.
+    vsel_from_memory : bool
+        If True, vsel can take other bits for each repeat from memory. If False, all its repeats use
+        the bits of the mask register.
     """
 
     name: str
@@ -288,6 +291,7 @@ class CoreKind:
     buffers: Mapping[str, Buffer]
     per_group: int = 1
     interlocks: tuple[Unit, ...] = ()
+    vsel_from_memory: bool = True
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ UNITS = (
         rows=lambda: ({}, {"rows": 8}),
         checked=(
             {},
-            {"rows": 2, "ahead": 2},
+            {"rows": 2, "ahead": 2, "channels": 3},
             {"rows": 4},
             {"rows": 8, "channels": 4},
             {"rows": 16, "ahead": 7, "channels": 4},
@@ -73,7 +73,7 @@ UNITS = (
         checked=(
             {},
             {"pipeline": 0},
-            {"pipeline": 3, "rows": 2},
+            {"pipeline": 3, "rows": 2, "channels": 1},
             {"format": "fp32"},
             {"format": "fp32", "rows": 2, "pipeline": 1, "ahead": 2, "channels": 4},
             {"rows": 8, "channels": 4},

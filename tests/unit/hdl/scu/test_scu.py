@@ -51,6 +51,17 @@ def test_additions_equal_golden():
     assert not result.mismatches and result.vectors > 10_000, result.examples
 
 
+@pytest.mark.parametrize("channels", [1, 3, 5])
+def test_rows_that_are_no_whole_words_equal_golden(channels):
+    """Regression: the bench refused C0 rows of less than 8 bytes."""
+    config = replace(SMALL, c0_bytes=2 * channels)
+    for result in (
+        checked_loads(compile_unit(Im2Col, config=config), config),
+        checked_additions(compile_unit(Col2Im, config=config), config),
+    ):
+        assert not result.mismatches and result.vectors > 2000, result.examples
+
+
 def test_the_traffic_has_every_kind_of_geometry():
     rng = np.random.default_rng(3)
     some = list(loads(SMALL, 400, rng)) + [i for part in additions(SMALL, 300, rng) for i in part]

@@ -70,6 +70,7 @@ UNITS = (
         default=with_defaults(format="fp16", rows=1, ahead=4, pipeline=2, channels=None),
         component=_col2im,
         rows=lambda: ({}, {"format": "fp32"}),
+        more=lambda: ({"rows": 8},),
         checked=(
             {},
             {"pipeline": 0},
@@ -80,6 +81,7 @@ UNITS = (
         ),
         simulated=({"channels": 4},),
         documented={"fp16, one row a beat": {}},
+        shared=Col2Im.shared,
     ),
 )
 

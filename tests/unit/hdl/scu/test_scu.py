@@ -126,15 +126,17 @@ def test_col2im_of_im2col_multiplies_each_pixel_by_its_number_of_patches(patches
     assert (total == image * times[None, :, :, None]).all() and len(np.unique(times)) > 1
 
 
-@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("rows", [1, 2, 8])
 def test_latency_and_rate_of_loads(rows):
     config = replace(SMALL, rows=rows)
     model, unit = compile_unit(Im2Col, config=config), Im2Col(config=config)
     instructions = list(loads(config, 30, np.random.default_rng(6)))
     images = [np.zeros((*i.shape, 4), np.uint16) for i in instructions]
-    cycles = run_im2col(model, config, instructions, images).output_cycles["o"]
-    beats = sum(i.repeat for i in instructions) * config.beats
-    assert cycles.tolist() == list(range(unit.latency, unit.latency + beats))
+    result = run_im2col(model, config, instructions, images)
+    start, beats = 1, sum(i.repeat for i in instructions) * config.beats
+    assert result.input_cycles["i"][0] == start  # a command is taken in the second cycle
+    first = start + unit.latency
+    assert result.output_cycles["o"].tolist() == list(range(first, first + beats))
 
 
 def test_a_command_without_repetitions_has_no_beat():
@@ -182,8 +184,8 @@ def replaced(view: Any, **values: Any) -> Any:
 class RowsGoOnBelow(AddressGenerator):
     """Rows of patches after the last one count as patches."""
 
-    def _build_start(self, m, state):
-        super()._build_start(m, state)
+    def _build_start(self, m, state, known):
+        super()._build_start(m, state, known)
         m.d.sync += state.last_row.eq(self.i.payload.height + 15)
 
 

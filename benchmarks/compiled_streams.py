@@ -39,8 +39,6 @@ UNITS_MEASURED = (
 )
 VECTORS_MEASURED: tuple[dict[str, int | str], ...] = (
     {"lanes": 8, "groups": "add-multiply-compare"},
-    {"lanes": 16},
-    {"lanes": 128},
 )
 #: Repeats of each command.
 REPEAT = 100

@@ -312,7 +312,8 @@ class AddressGenerator(wiring.Component):
                 turns, position = divmod(distance, length)
                 at[distance][position] = at[distance][position] | bit
                 turned[distance][turns + 1] = turned[distance][turns + 1] | bit
-        patches = []
+        patches: list[_Patch] = []
+        position: Value = Const(0)
         for n in range(count + 1):
             same = ~last_here[:n].any()
             position, turns = Signal(n, name=f"at_{n}"), Signal(n + 1, name=f"turns_{n}")

@@ -189,7 +189,14 @@ class RowsGoOnBelow(AddressGenerator):
         m.d.sync += state.last_row.eq(self.i.payload.height + 15)
 
 
-@pytest.mark.parametrize("mutant", [IgnoresChannels, IgnoresDilation, RowsGoOnBelow])
+class KeepsTheEnd(AddressGenerator):
+    """The next beat is chosen as if its row of patches ended where that of this beat does."""
+
+    def _build_last(self, m, command, state, position):
+        return state.last_here
+
+
+@pytest.mark.parametrize("mutant", [IgnoresChannels, IgnoresDilation, RowsGoOnBelow, KeepsTheEnd])
 def test_a_mutant_of_the_walk_is_noticed(monkeypatch, mutant):
     monkeypatch.setattr(vitruvian.hdl.scu.reader, "AddressGenerator", mutant)
     result = checked_loads(compile(Im2Col(config=SMALL)), count=100)

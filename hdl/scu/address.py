@@ -313,22 +313,22 @@ class AddressGenerator(wiring.Component):
                 at[distance][position] = at[distance][position] | bit
                 turned[distance][turns + 1] = turned[distance][turns + 1] | bit
         patches: list[_Patch] = []
-        position: Value = Const(0)
+        where: Value = Const(0)
         for n in range(count + 1):
             same = ~last_here[:n].any()
-            position, turns = Signal(n, name=f"at_{n}"), Signal(n + 1, name=f"turns_{n}")
+            where, turns = Signal(n, name=f"at_{n}"), Signal(n + 1, name=f"turns_{n}")
             column = Signal(shape, name=f"patch_column_{n}")
             m.d.comb += [
-                position.eq(Cat(_after(last_here, at, n, j) for j in range(n))),
+                where.eq(Cat(_after(last_here, at, n, j) for j in range(n))),
                 turns.eq(Cat(same, *(_after(last_here, turned, n, k + 1) for k in range(n)))),
-                column.eq(_chosen(Cat(same, position), [ahead[n], *heads]).as_signed()),
+                column.eq(_chosen(Cat(same, where), [ahead[n], *heads]).as_signed()),
             ]
             patches.append((turns, column))
         turns, column = patches.pop()
         row = _chosen(turns, rows).as_signed()
         # A row below the last one stays there, so that no counter overflows.
         row = Mux(state.row <= state.last_row, row, state.row)
-        last = self._build_last(m, command, state, position)
+        last = self._build_last(m, command, state, where)
         inside = Signal(count)
         for k in range(count):
             line = Signal(shape, name=f"line_{k}")

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vitruvian.sim.davinci.chip.model import ATTO, Chip, Route
+from vitruvian.sim.davinci.chip.model import ATTO, Chip
+from vitruvian.sim.davinci.chip.parts import Route
 from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Unit
 from vitruvian.sim.davinci.report.busy import active_time, union_time
 from vitruvian.sim.davinci.report.report import Report

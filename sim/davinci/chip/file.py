@@ -12,17 +12,8 @@ from types import MappingProxyType
 from typing import Any
 
 from vitruvian.sim.davinci.chip.interlocks import read_interlocks
-from vitruvian.sim.davinci.chip.model import (
-    GM,
-    Buffer,
-    Bus,
-    Chip,
-    CoreKind,
-    Cube,
-    Lane,
-    Rate,
-    Route,
-)
+from vitruvian.sim.davinci.chip.model import GM, Chip, CoreKind
+from vitruvian.sim.davinci.chip.parts import Buffer, Bus, Cube, Lane, Rate, Route
 from vitruvian.sim.davinci.chip.selection import read_selection
 from vitruvian.sim.davinci.chip.table import RANGE, TABLES, Table
 from vitruvian.sim.davinci.isa.instruction import Unit

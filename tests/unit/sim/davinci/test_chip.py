@@ -10,7 +10,8 @@ import pytest
 
 from vitruvian.sim.davinci import load_chip
 from vitruvian.sim.davinci.chip.file import CHIPS, ChipError, chip_names, find_chip, read_chip
-from vitruvian.sim.davinci.chip.model import ATTO, Rate
+from vitruvian.sim.davinci.chip.model import ATTO
+from vitruvian.sim.davinci.chip.parts import Rate
 from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Unit, Work
 from vitruvian.sim.davinci.isa.operands import View
 from vitruvian.sim.kernels import KERNELS, sequences, tiling

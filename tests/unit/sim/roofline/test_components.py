@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from vitruvian.sim.davinci import Program, Unit, load_chip, simulate
-from vitruvian.sim.davinci.chip.model import Bus, Rate
+from vitruvian.sim.davinci.chip.parts import Bus, Rate
 from vitruvian.sim.kernels import KERNELS
 from vitruvian.sim.roofline import CounterError, analyse, counters_of
 from vitruvian.sim.roofline.components import ComponentKind, bus_component, components_of

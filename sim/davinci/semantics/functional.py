@@ -90,6 +90,10 @@ class Functional:
             self._memories[key] = Memory({GM: self.gm, **own})
         return self._memories[key]
 
+    def release(self, core: Core) -> None:
+        """Forget the buffers of a core that has executed its last instruction."""
+        self._memories.pop((core.kind.name, core.index), None)
+
     def execute(self, core: Core, instr: Instruction) -> None:
         """Carry out one instruction of a core.
 

@@ -23,9 +23,7 @@ def random_points(count: int, features: int, seed: int) -> np.ndarray:
     return (points / np.linalg.norm(points, axis=1, keepdims=True)).astype(np.float16)
 
 
-def prepared(
-    query: np.ndarray, train: np.ndarray, metric: str
-) -> tuple[np.ndarray, np.ndarray]:
+def prepared(query: np.ndarray, train: np.ndarray, metric: str) -> tuple[np.ndarray, np.ndarray]:
     """Return operands whose products order the training points of each query by distance.
 
     "cosine": the points are divided by their lengths in FP64 and rounded, and those of training are

@@ -14,6 +14,7 @@ import numpy as np
 
 from vitruvian.golden import vector
 from vitruvian.sim.kernels.matmul import expected
+from vitruvian.sim.kernels.selbknn.shape import GROUP
 
 __all__ = [
     "ABSENT",
@@ -293,7 +294,7 @@ def knn(
     tile: int | None = None,
     hardware: Hardware | None = None,
 ) -> Best:
-    """Search the k smallest products of each query, in mini-batches of training points.
+    """Search the k smallest products of each query, in groups of queries and in mini-batches.
 
     Parameters
     ----------
@@ -304,11 +305,19 @@ def knn(
         Training points of a mini-batch, by default all.
     hardware : Hardware, optional
     """
-    best = Best.empty(k, len(query))
-    for first in range(0, len(train), tile or len(train)):
-        part = distances(query, train[first : first + (tile or len(train))])
-        k_selection(part, best, first=first, hardware=hardware)
-    return best
+    tile = len(train) if tile is None else tile
+    groups = []
+    for start in range(0, len(query), GROUP):
+        group = query[start : start + GROUP]
+        best = Best.empty(k, len(group))
+        for first in range(0, len(train), tile):
+            part = distances(group, train[first : first + tile])
+            k_selection(part, best, first=first, hardware=hardware)
+        groups.append(best)
+    return Best(
+        np.concatenate([best.distances for best in groups], axis=1),
+        np.concatenate([best.index for best in groups], axis=1),
+    )
 
 
 def in_order(best: Best) -> tuple[np.ndarray, np.ndarray]:

@@ -1,5 +1,6 @@
 """Programs of Cube-fx, and the results that they must compute."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,10 +8,11 @@ import numpy as np
 
 from vitruvian.sim.davinci import Chip, Program, View
 from vitruvian.sim.davinci.chip.model import CoreKind
-from vitruvian.sim.kernels.cubefx import golden
-from vitruvian.sim.kernels.cubefx.joined import JoinedCore, Tensors, most_rows
+from vitruvian.sim.kernels.cubefx import golden, joined, split
+from vitruvian.sim.kernels.cubefx.joined import JoinedCore, Tensors
 from vitruvian.sim.kernels.cubefx.layout import packed_coefficients, unpacked_results, window
 from vitruvian.sim.kernels.cubefx.mapping import SIDE, Mapping, best
+from vitruvian.sim.kernels.cubefx.split import CubeCore, VectorCore, Workspace, pieces_of
 from vitruvian.sim.kernels.kernel import KernelInstance, Needs
 from vitruvian.validate import check_int, one_of
 
@@ -121,10 +123,9 @@ def build(
     """
     problem = _problem(x, coefficients, options := options or CubeFx())
     kind = chip.kind()
-    joined = kind.buffers.keys() >= {"L1", "L0A", "L0B", "L0C", "UB"}
     program = Program(chip, f"Cube-fx, {_shown(problem)}")
     most = _groups(chip, kind, cores)
-    body = _joined if joined else _split
+    body = _joined if kind.buffers.keys() >= {"L1", "L0A", "L0B", "L0C", "UB"} else _split
     view = body(program, problem, options, most)
     if problem.x is None:
         return KernelInstance(program, {}, {"y": view})
@@ -231,40 +232,75 @@ def _tiling(problem: _Problem, most: int, cores: int) -> tuple[int, int]:
     return each * SIDE, -(-blocks // each)
 
 
-def _matrices(program: Program, problem: _Problem) -> tuple[View, View | None, View]:
-    """Add the sequence, parity and coefficient matrices to global memory."""
-    mapping, some = problem.mapping, problem.x is not None
-    exponents = np.arange(mapping.order)
-
-    def add(name: str, data: np.ndarray) -> View:
-        return program.tensor(name, data.shape, "fp16", data if some else None)
-
-    sequence = add("sequence", window(mapping, exponents))
-    parity = add("parity", window(mapping, -(exponents % 2))) if problem.signs else None
-    packed = packed_coefficients(mapping, problem.coefficients)
-    return sequence, parity, add("coefficients", packed)
-
-
-def _joined(program: Program, problem: _Problem, options: CubeFx, cores: int) -> Any:
-    mapping, slots = problem.mapping, 2 if options.double_buffer else 1
-    most = most_rows(program.chip.kind(), mapping, problem.signs, slots)
-    rows, tiles = _tiling(problem, most, cores)
-    data = problem.padded(tiles * rows * SIDE)
-    shape = (tiles, rows * SIDE)
+def _tensors(
+    program: Program, problem: _Problem, rows: int, tiles: int
+) -> tuple[View, View, list[View]]:
+    """Add the inputs, the results and the matrices (coefficients last) to global memory."""
+    mapping = problem.mapping
+    data, shape = problem.padded(tiles * rows * SIDE), (tiles, rows * SIDE)
     x = program.tensor("x", shape, "fp16", None if data is None else data.reshape(shape))
-    sequence, parity, packed = _matrices(program, problem)
+    exponents = np.arange(mapping.order)
+    contents = {"sequence": window(mapping, exponents)}
+    if problem.signs:
+        contents["parity"] = window(mapping, -(exponents % 2))
+    contents["coefficients"] = packed_coefficients(mapping, problem.coefficients)
+    matrices = [
+        program.tensor(name, matrix.shape, "fp16", None if data is None else matrix)
+        for name, matrix in contents.items()
+    ]
     stored = (tiles, mapping.loops, mapping.result_columns, rows, SIDE)
-    y = program.tensor("y", stored, "fp16")
-    tensors = Tensors(x, sequence, parity, packed, y)
+    return x, program.tensor("y", stored, "fp16"), matrices
+
+
+def _joined(
+    program: Program, problem: _Problem, options: CubeFx, cores: int
+) -> Callable[[np.ndarray], np.ndarray]:
+    mapping, slots = problem.mapping, 2 if options.double_buffer else 1
+    most = joined.most_rows(program.chip.kind(), mapping, problem.signs, slots)
+    rows, tiles = _tiling(problem, most, cores)
+    x, y, matrices = _tensors(program, problem, rows, tiles)
+    tensors = Tensors(x, matrices[:-1], matrices[-1], y)
     for index in range(cores):
         part = range(tiles * index // cores, tiles * (index + 1) // cores)
         if part:
-            body = JoinedCore(
-                program.core(index), mapping, rows, tensors, halvings=problem.halvings, slots=slots
-            )
-            body.emit(part)
+            core, halvings = program.core(index), problem.halvings
+            JoinedCore(core, mapping, rows, tensors, halvings=halvings, slots=slots).emit(part)
     return lambda results: unpacked_results(mapping, results, problem.count)
 
 
-def _split(program: Program, problem: _Problem, options: CubeFx, cores: int) -> Any:
-    raise NotImplementedError
+def _split(
+    program: Program, problem: _Problem, options: CubeFx, groups: int
+) -> Callable[[np.ndarray], np.ndarray]:
+    mapping, slots = problem.mapping, 2 if options.double_buffer else 1
+    cube, vector = program.chip.kind("cube"), program.chip.kind("vector")
+    rows, tiles = _tiling(problem, split.most_rows(cube, mapping, problem.signs, slots), groups)
+    x, y, matrices = _tensors(program, problem, rows, tiles)
+    pieces = pieces_of(mapping.loops, options.pieces)
+    for index in range(groups):
+        part = slice(tiles * index // groups, tiles * (index + 1) // groups)
+        count = part.stop - part.start
+        if not count:
+            continue
+        inputs, copies = (count, rows * SIDE), len(matrices) - 1
+        segments = (mapping.loops, count, mapping.power_columns * SIDE * rows)
+        space = Workspace(
+            x=x[part],
+            matrices=matrices[:-1],
+            coefficients=matrices[-1],
+            logarithms=[
+                program.tensor(f"{name}{index}", inputs, "fp16")
+                for name in ("logarithms", "negative")[:copies]
+            ],
+            exponents=[
+                program.tensor(f"{name}{index}", segments, "fp16")
+                for name in ("exponents", "factors")[:copies]
+            ],
+            powers=program.tensor(f"powers{index}", segments, "fp16"),
+            y=y[part],
+        )
+        CubeCore(program.core(index, cube.name), mapping, rows, space, slots).emit(pieces)
+        for number in range(vector.per_group):
+            core = program.core(index * vector.per_group + number, vector.name)
+            body = VectorCore(core, number, vector.per_group, mapping, space, problem.halvings)
+            body.emit(pieces)
+    return lambda results: unpacked_results(mapping, results, problem.count)

@@ -152,8 +152,13 @@ def taylor(
         left = np.ones((len(found), matrix.shape[0]), np.float16)
         for u, at in enumerate(inputs):
             left[:, u * order : (u + 1) * order] = found[:, at]
-        sums = mmad(left.view(np.uint16), matrix.view(np.uint16), spec=_SPEC)
-        rounded = vector.convert(sums.astype(np.uint32).view(np.float32), "fp32", "fp16")
+        rounded = _product(left, matrix)
         for u, at in enumerate(inputs):
             result[:, :, at] = rounded[:, u * functions : (u + 1) * functions].T
     return result.reshape(functions, -1)
+
+
+def _product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return the product of two FP16 matrices on the Cube, from FP32 rounded to FP16."""
+    sums = mmad(a.view(np.uint16), b.view(np.uint16), spec=_SPEC)
+    return vector.convert(sums.astype(np.uint32).view(np.float32), "fp32", "fp16")

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from vitruvian.sim.davinci import Core, Unit, View
 from vitruvian.sim.davinci.chip.model import CoreKind
 from vitruvian.sim.davinci.isa.operands import FRACTAL_BYTES
-from vitruvian.sim.kernels.cubefx.golden import LEAST_LOG
+from vitruvian.sim.kernels.cubefx.emit import emit_logarithms, load_windows
 from vitruvian.sim.kernels.cubefx.mapping import SIDE, Mapping
 
 __all__ = ["JoinedCore", "Tensors", "most_rows"]
@@ -36,10 +36,9 @@ class Tensors:
     ----------
     x : View
         (tiles, 16·rows) inputs.
-    sequence : View
-        The storage of the sequence matrices, see ``layout.window``.
-    parity : View or None
-        The same with −1 for odd powers and 0 for even ones; None if no input is negative.
+    matrices : list of View
+        The storage of the sequence matrices, see ``layout.window``; if inputs may be negative, also
+        that of −1 for odd powers and 0 for even ones.
     coefficients : View
         See ``layout.packed_coefficients``.
     y : View
@@ -47,8 +46,7 @@ class Tensors:
     """
 
     x: View
-    sequence: View
-    parity: View | None
+    matrices: list[View]
     coefficients: View
     y: View
 
@@ -135,18 +133,14 @@ class JoinedCore:
     ) -> None:
         self.core, self.map, self.rows, self.t = core, mapping, rows, tensors
         self.halvings, self.slots = halvings, slots
-        self.signs = tensors.parity is not None
-        powers, results = (
-            (rows, mapping.power_columns * SIDE),
-            (rows, mapping.result_columns * SIDE),
-        )
+        self.signs = len(tensors.matrices) == 2
         count = rows * SIDE
         some, copies = range(slots), range(2 if self.signs else 1)
 
         def buffers(buffer: str, size: int, dtype: str, name: str, number: range) -> list[View]:
             return [core.allocate(buffer, size, dtype, name) for _ in number]
 
-        segment, result = powers[0] * powers[1], results[0] * results[1]
+        segment, result = count * mapping.power_columns, count * mapping.result_columns
         self.x = [buffers("UB", count, "fp16", "logarithms", copies) for _ in some]
         self.power = buffers("UB", segment, "fp16", "powers", some)
         self.factor = buffers("UB", segment, "fp16", "factors", copies[1:])
@@ -167,7 +161,8 @@ class JoinedCore:
     def emit(self, tiles: range) -> None:
         """Emit the work on some tiles."""
         self._begin()
-        self._matrices()
+        matrices = [*self.t.matrices, self.t.coefficients]
+        load_windows(self.core, self.map, matrices, self.b_sequence, self.b_coefficient)
         steps = [(tile, number) for tile in tiles for number in range(self.map.loops)]
         self._inputs(tiles.start)
         for at, (tile, number) in enumerate(steps):
@@ -202,30 +197,6 @@ class JoinedCore:
         for source, target, register in self._free():
             self.core.wait_flag(source, target, register)
 
-    def _matrices(self) -> None:
-        """Load the matrices that stay in L0B: windows of the sequence storage, and coefficients."""
-        core, columns, merged = self.core, self.map.power_columns, self.map.merged
-        sources = [self.t.sequence] + ([self.t.parity] if self.t.parity is not None else [])
-        stored = []
-        for source in [*sources, self.t.coefficients]:
-            stored.append(core.allocate("L1", source.shape, "fp16", source.name))
-            core.copy(stored[-1].reshape(source.size), source.reshape(source.size))
-        core.set_flag(MTE2, MTE1, 7)
-        core.wait_flag(MTE2, MTE1, 7)
-        for target, storage in zip(self.b_sequence, stored, strict=False):
-            for column in range(columns):
-                # The window slides up from the last row at which it can begin.
-                first = storage[column, (self.map.loops - 1) * merged :, :]
-                core.load(
-                    target[column * SIDE * SIDE :],
-                    first,
-                    repeat=self.map.loops,
-                    src_stride=-merged * SIDE * _HALF,
-                    dst_stride=columns * FRACTAL_BYTES,
-                    transpose=True,
-                )
-        core.load(self.b_coefficient, stored[-1].reshape(stored[-1].size))
-
     def _inputs(self, tile: int) -> None:
         """Load the inputs of a tile, and compute their logarithms in L1."""
         core, slot = self.core, self.taken % self.slots
@@ -235,20 +206,8 @@ class JoinedCore:
         core.copy(x, self.t.x[tile])
         core.set_flag(MTE2, V, slot)
         core.wait_flag(MTE2, V, slot)
-        if self.signs:
-            # The sign bit becomes the number 2: 0x4000.
-            negative, bits = (_as_bits(view) for view in (self.x[slot][1], x))
-            core.vshr(negative, bits, amount=15)
-            core.pipe_barrier(V)
-            core.vshl(negative, negative, amount=14)
-        core.vabs(x, x)
-        core.pipe_barrier(V)
-        if self.halvings:
-            core.vmuls(x, x, 2.0**-self.halvings)
-            core.pipe_barrier(V)
-        core.vln(x, x)
-        core.pipe_barrier(V)
-        core.vmaxs(x, x, LEAST_LOG)
+        negative = self.x[slot][1] if self.signs else None
+        emit_logarithms(core, x, negative, self.halvings)
         core.set_flag(V, MTE3, 4)
         core.wait_flag(V, MTE3, 4)
         core.wait_flag(MTE1, MTE3, 2)
@@ -328,8 +287,3 @@ class JoinedCore:
         core.wait_flag(V, MTE3, 2 + slot)
         core.copy(self.t.y[tile, number].reshape(n * self.rows), self.result[slot])
         core.set_flag(MTE3, V, 2 + slot)
-
-
-def _as_bits(view: View) -> View:
-    """Return a view of FP16 as one of 16-bit integers."""
-    return view.astype("uint16")

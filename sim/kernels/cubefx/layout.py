@@ -1,4 +1,4 @@
-"""The matrices of Cube-fx as they are stored in memory, and the results as they are read from it."""
+"""The matrices of Cube-fx as they are stored in memory, and the results in the users' order."""
 
 import numpy as np
 

@@ -9,7 +9,7 @@ References
 Tang 2024, eq. 4.1, eq. 4.3 and Table 4.1.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -22,7 +22,7 @@ from vitruvian.errors import UserError
 from vitruvian.golden.fp.reference import encode
 from vitruvian.validate import check_int, shortened
 
-__all__ = ["FUNCTIONS", "MOST_TERMS", "Series", "series_of"]
+__all__ = ["FUNCTIONS", "MOST_TERMS", "Function", "as_functions"]
 
 #: The largest order; the recurrences take a time that grows with its cube.
 MOST_TERMS = 256
@@ -32,7 +32,7 @@ _BITS = 200
 
 
 @dataclass(frozen=True)
-class Series:
+class Function:
     """A function and its Taylor series about 0.
 
     Attributes
@@ -51,7 +51,7 @@ class Series:
     radius: float
     reference: Callable[[np.ndarray], np.ndarray]
 
-    def coefficients(self, order: int) -> tuple[Fraction, ...]:
+    def exact(self, order: int) -> tuple[Fraction, ...]:
         """Return the exact coefficients a_0 … a_{order−1}.
 
         Parameters
@@ -65,6 +65,10 @@ class Series:
             If the order is not such a number.
         """
         return self.terms(check_int("order", order, 1, MOST_TERMS))
+
+    def coefficients(self, order: int) -> np.ndarray:
+        """Return the coefficients rounded to float64, of shape (order,); see ``exact``."""
+        return np.array([float(a) for a in self.exact(order)])
 
     def half(self, order: int) -> np.ndarray:
         """Return the coefficients rounded correctly to FP16.
@@ -82,13 +86,13 @@ class Series:
         UserError
             If a coefficient is too large for FP16.
         """
-        codes = [encode(a, "fp16", "RNE") for a in self.coefficients(order)]
+        codes = [encode(a, "fp16", "RNE") for a in self.exact(order)]
         rounded = np.array(codes, np.uint16).view(np.float16)
         if not np.isfinite(rounded).all():
             index = int(np.argmin(np.isfinite(rounded)))
             raise UserError(
                 f"coefficients of {self.name} must be in the range of FP16, ±65504, "
-                f"not {float(self.coefficients(order)[index]):g} at x^{index}"
+                f"not {float(self.exact(order)[index]):g} at x^{index}"
             )
         return rounded
 
@@ -184,68 +188,86 @@ _ONE, _ZERO, _HALF = Fraction(1), Fraction(0), Fraction(1, 2)
 
 #: The functions of Table 4.1, then some others. GELU is the exact one, x·Φ(x), with the normal
 #: distribution Φ.
-FUNCTIONS: dict[str, Series] = {
-    series.name: series
-    for series in (
-        Series("sin", _each(_sin), inf, np.sin),
-        Series("cos", _each(_cos), inf, np.cos),
-        Series("tan", _by(lambda a: _square(a) + _one(a), _ZERO), pi / 2, np.tan),
-        Series("tanh", _by(lambda a: _one(a) - _square(a), _ZERO), pi / 2, np.tanh),
+FUNCTIONS: dict[str, Function] = {
+    function.name: function
+    for function in (
+        Function("sin", _each(_sin), inf, np.sin),
+        Function("cos", _each(_cos), inf, np.cos),
+        Function("tan", _by(lambda a: _square(a) + _one(a), _ZERO), pi / 2, np.tan),
+        Function("tanh", _by(lambda a: _one(a) - _square(a), _ZERO), pi / 2, np.tanh),
         # s' = s − s²; the poles nearest to 0 are ±iπ.
-        Series("sigmoid", _by(lambda a: a[-1] - _square(a), _HALF), pi, special.expit),
-        Series("gelu", _each(_gelu), inf, lambda x: x * special.ndtr(x)),
-        Series("exp", _each(lambda n: Fraction(1, factorial(n))), inf, np.exp),
-        Series("sinh", _each(lambda n: Fraction(n % 2, factorial(n))), inf, np.sinh),
-        Series("cosh", _each(lambda n: Fraction(1 - n % 2, factorial(n))), inf, np.cosh),
-        Series("log1p", _each(lambda n: Fraction((-1) ** (n + 1), n) if n else _ZERO), 1, np.log1p),
-        Series(
+        Function("sigmoid", _by(lambda a: a[-1] - _square(a), _HALF), pi, special.expit),
+        Function("gelu", _each(_gelu), inf, lambda x: x * special.ndtr(x)),
+        Function("exp", _each(lambda n: Fraction(1, factorial(n))), inf, np.exp),
+        Function("sinh", _each(lambda n: Fraction(n % 2, factorial(n))), inf, np.sinh),
+        Function("cosh", _each(lambda n: Fraction(1 - n % 2, factorial(n))), inf, np.cosh),
+        Function(
+            "log1p", _each(lambda n: Fraction((-1) ** (n + 1), n) if n else _ZERO), 1, np.log1p
+        ),
+        Function(
             "atan", _each(lambda n: Fraction((-1) ** (n // 2), n) if n % 2 else _ZERO), 1, np.arctan
         ),
     )
 }
 
 
-def series_of(function: "str | Series | Sequence[float]", name: str = "polynomial") -> Series:
-    """Return a function by its name, or the polynomial with the given coefficients.
+def as_functions(
+    functions: Iterable[str | Function | Sequence[float]],
+) -> tuple[Function, ...]:
+    """Return functions by their names, and the polynomials with the given coefficients.
 
     Parameters
     ----------
-    function : str, Series or sequence of float
-        A key of ``FUNCTIONS``, or the coefficients a_0, a_1, … as finite numbers. An order above
-        their number adds zeros; a smaller order drops the last ones.
-    name : str
-        The name of a polynomial.
+    functions : iterable of str, Function or sequence of float
+        Each is a key of ``FUNCTIONS``, or the coefficients a_0, a_1, … as finite numbers. An order
+        above their number adds zeros; a smaller order is an error.
 
     Raises
     ------
     TypeError
-        If the argument is none of these.
+        If an item is none of these.
     UserError
-        If the name is unknown, or the coefficients are missing or not finite.
+        If there is no item, a name is unknown, or coefficients are missing or not finite.
     """
-    if isinstance(function, Series):
-        return function
-    if isinstance(function, str):
-        if function not in FUNCTIONS:
-            raise UserError(
-                f"function must be one of {', '.join(FUNCTIONS)}, or a list of coefficients, "
-                f"not {shortened(function)}"
-            )
-        return FUNCTIONS[function]
+    if isinstance(functions, str):
+        raise TypeError(f"functions must be a list of functions, not {shortened(functions)}")
+    found = tuple(_one_function(item, n) for n, item in enumerate(functions))
+    if not found:
+        raise UserError("functions must be one or more, not none")
+    return found
+
+
+def _one_function(item: str | Function | Sequence[float], number: int) -> Function:
+    if isinstance(item, Function):
+        return item
+    if isinstance(item, str):
+        if item not in FUNCTIONS:
+            known = ", ".join(FUNCTIONS)
+            raise UserError(f"functions must be among {known}, not {shortened(item)}")
+        return FUNCTIONS[item]
     try:
-        given = [a if isinstance(a, Fraction) else float(a) for a in function]
+        given = [a if isinstance(a, Fraction) else float(a) for a in item]
     except (TypeError, ValueError) as error:
         raise TypeError(
-            f"function must be a name or coefficients a_0, a_1, …, not {shortened(repr(function))}"
+            "functions must be names or lists of coefficients a_0, a_1, …, "
+            f"not {shortened(str(item))}"
         ) from error
     if not given or not all(map(isfinite, given)):
-        shown = shortened(repr(function))
+        shown = shortened(str(list(item)))
         raise UserError(f"coefficients must be one or more finite numbers, not {shown}")
     exact = tuple(map(Fraction, given))
     numbers = [float(a) for a in exact]
-    return Series(
-        name,
-        lambda order: (exact + (_ZERO,) * order)[:order],
+
+    def terms(order: int) -> tuple[Fraction, ...]:
+        if any(exact[order:]):
+            raise UserError(
+                f"order must be at least {len(exact)} for its coefficients, not {order}"
+            )
+        return (exact + (_ZERO,) * order)[:order]
+
+    return Function(
+        f"polynomial{number}",
+        terms,
         inf,
         lambda x: np.polynomial.polynomial.polyval(x, numbers),
     )

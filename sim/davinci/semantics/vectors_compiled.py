@@ -128,11 +128,10 @@ def compiled(memory: Memory, instr: Instruction) -> bool:
         aligned to their elements, or a lane outside UB, even if it is disabled.
     """
     op, operands, f = instr.op, instr.operands, instr.fields
-    if "dst" not in operands or "repeat" not in f:  # vcmp writes a register
-        return False
-    dst = operands["dst"]
-    kind = _KINDS.get(dst.dtype)
-    if kind is None:
+    dst = operands.get("dst")
+    # A comparison into the mask register has no dst.
+    kind = None if dst is None else _KINDS.get(dst.dtype)
+    if dst is None or kind is None or "repeat" not in f:
         return False
     by_scalar = op in _SCALARS
     if op in _CODES:

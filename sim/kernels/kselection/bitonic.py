@@ -21,7 +21,7 @@ import numpy as np
 
 from vitruvian.sim.davinci import Core, Unit, View
 from vitruvian.sim.kernels.kselection.golden import rows_of
-from vitruvian.sim.kernels.selbknn.shape import GROUP, KnnShape
+from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape
 
 __all__ = ["MOST_NEIGHBOURS", "Bitonic"]
 
@@ -40,7 +40,7 @@ _Planes = list[View]
 
 
 class Bitonic:
-    """The bitonic method for a group of 16 queries; see ``selbknn.shape.Selector``.
+    """The bitonic method for a group of 16 queries; see ``shape.Selector``.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ class Bitonic:
 
     @staticmethod
     def scratch_bytes(shape: KnnShape, n: int) -> int:
-        """Return the bytes of the Unified Buffer that the method allocates for tiles of n points."""
+        """Return the bytes of the Unified Buffer that are allocated for tiles of n points."""
         return _ROW_BYTES * (4 * n + (2 + 3 * shape.words) * rows_of(shape.k))
 
     @staticmethod
@@ -128,7 +128,7 @@ class Bitonic:
         self.core.vdup(_as(state[1:], "uint16"), _WORD - 1)
 
     def select(self, distances: View, first: int, values: np.ndarray | None = None) -> None:
-        """Emit the selection among a tile; see ``selbknn.shape.Selector``.
+        """Emit the selection among a tile; see ``shape.Selector``.
 
         Parameters
         ----------
@@ -189,9 +189,9 @@ class Bitonic:
     def _exchange(
         self, target: _Planes, source: _Planes, small: int, large: int, length: int
     ) -> None:
-        """Emit that rows from ``small`` on get the smaller elements, rows from ``large`` on the others.
+        """Emit the exchange of rows from ``small`` on with those from ``large`` on.
 
-        Equal elements stay where they are.
+        The first ones get the smaller elements. Equal elements stay where they are.
         """
         core = self.core
         for at, mask in _vectors(length):

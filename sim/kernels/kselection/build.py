@@ -18,7 +18,7 @@ from vitruvian.sim.kernels.kselection.golden import (
     start,
 )
 from vitruvian.sim.kernels.kselection.heap import Heap
-from vitruvian.sim.kernels.selbknn.shape import GROUP, KnnShape, Selector
+from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape, Selector
 from vitruvian.validate import one_of
 
 __all__ = ["METHODS", "build", "expected", "result", "tile_of"]

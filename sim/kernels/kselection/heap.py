@@ -21,7 +21,7 @@ the heap.
 import numpy as np
 
 from vitruvian.sim.davinci import Core, Unit, View
-from vitruvian.sim.kernels.selbknn.shape import GROUP, KnnShape
+from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape
 
 __all__ = ["Heap"]
 
@@ -30,7 +30,7 @@ _NOTHING = 0xFFFF
 
 
 class Heap:
-    """The heap method for a group of 16 queries; see ``selbknn.shape.Selector``.
+    """The heap method for a group of 16 queries; see ``shape.Selector``.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class Heap:
         self._numbers = [[-1] * self.shape.k for _ in range(queries)]
 
     def select(self, distances: View, first: int, values: np.ndarray) -> None:
-        """Emit the selection among a tile; see ``selbknn.shape.Selector``.
+        """Emit the selection among a tile; see ``shape.Selector``.
 
         Parameters
         ----------
@@ -99,9 +99,9 @@ class Heap:
         core.set_flag(Unit.V, Unit.S, 0)
         core.wait_flag(Unit.V, Unit.S, 0)
         for q, heap in enumerate(self._heaps):
-            core.scalar_load(self.best[0, q])
+            core.scalar_load(self.best[0, q], expected=heap[0])
             for j, distance in enumerate(values[q].tolist()):
-                core.scalar_load(distances[j // GROUP, q, j % GROUP])
+                core.scalar_load(distances[j // GROUP, q, j % GROUP], expected=distance)
                 core.scalar(text="branch")
                 if distance < heap[0]:
                     self._sink(q, distance, first + j)
@@ -118,9 +118,9 @@ class Heap:
             core.scalar(text="branch")
             if child >= k:
                 break
-            core.scalar_load(self.best[child, q])
+            core.scalar_load(self.best[child, q], expected=heap[child])
             if child + 1 < k:
-                core.scalar_load(self.best[child + 1, q])
+                core.scalar_load(self.best[child + 1, q], expected=heap[child + 1])
                 core.scalar(text="branch")
                 if heap[child + 1] > heap[child]:
                     child += 1
@@ -129,7 +129,7 @@ class Heap:
                 break
             core.scalar_store(self.best[hole, q], heap[child])
             for word, part in enumerate(self._words(numbers[child])):
-                core.scalar_load(self.index[word, child, q])
+                core.scalar_load(self.index[word, child, q], expected=part)
                 core.scalar_store(self.index[word, hole, q], part)
             core.scalar(text="assign")
             heap[hole], numbers[hole], hole = heap[child], numbers[child], child
@@ -137,7 +137,7 @@ class Heap:
         for word, part in enumerate(self._words(number)):
             core.scalar_store(self.index[word, hole, q], part)
         heap[hole], numbers[hole] = distance, number
-        core.scalar_load(self.best[0, q])
+        core.scalar_load(self.best[0, q], expected=heap[0])
 
     def _words(self, number: int) -> list[int]:
         """Return the words of a number; those of −1 are all ones."""

@@ -7,7 +7,7 @@ import numpy as np
 from vitruvian.sim.davinci import Chip, Program
 from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, Needs, cores_of
 from vitruvian.sim.kernels.kselection.build import METHODS, build, expected, result, tile_of
-from vitruvian.sim.kernels.selbknn.shape import GROUP, KnnShape
+from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape
 
 __all__ = ["KERNELS"]
 

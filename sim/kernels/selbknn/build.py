@@ -14,12 +14,12 @@ from vitruvian.errors import UserError
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View
 from vitruvian.sim.davinci.isa.operands import FRACTAL_BYTES
 from vitruvian.sim.kernels.kernel import complete_kind, cores_of, products_need_barrier
+from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape, Selector
 from vitruvian.sim.kernels.layout import pack_a
 from vitruvian.sim.kernels.selbknn.golden import Best, Hardware, distances
 from vitruvian.sim.kernels.selbknn.indexing import MOST, PER_REPEAT
 from vitruvian.sim.kernels.selbknn.operands import OFFSETS
 from vitruvian.sim.kernels.selbknn.select import SelB
-from vitruvian.sim.kernels.selbknn.shape import GROUP, KnnShape, Selector
 
 __all__ = ["METHODS", "Method", "build", "largest_tile", "result"]
 

@@ -16,7 +16,7 @@ from vitruvian.sim.davinci.isa.operands import FRACTAL_BYTES
 from vitruvian.sim.kernels.kernel import complete_kind, cores_of, products_need_barrier
 from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape, Selector
 from vitruvian.sim.kernels.layout import pack_a
-from vitruvian.sim.kernels.selbknn.golden import Best, Hardware, distances
+from vitruvian.sim.kernels.selbknn.golden import VARIANTS, Best, Variant, distances
 from vitruvian.sim.kernels.selbknn.indexing import MOST, PER_REPEAT
 from vitruvian.sim.kernels.selbknn.operands import OFFSETS
 from vitruvian.sim.kernels.selbknn.select import SelB
@@ -48,21 +48,16 @@ class Method:
     instructions: Callable[[KnnShape, int], int]
 
 
-def _selb(hardware: Hardware) -> Method:
+def _selb(variant: Variant) -> Method:
     return Method(
-        lambda core, shape, n: SelB(core, shape, n, hardware),
-        lambda shape, n: SelB.scratch_bytes(shape, n, hardware),
-        lambda shape, n: SelB.instructions(shape, n, hardware),
+        lambda core, shape, n: SelB(core, shape, n, variant),
+        lambda shape, n: SelB.scratch_bytes(shape, n, variant),
+        lambda shape, n: SelB.instructions(shape, n, variant),
     )
 
 
 #: The k-selections by name.
-METHODS: Mapping[str, Method] = {
-    "selb": _selb(Hardware()),
-    "selb-soft-index": _selb(Hardware(index=False)),
-    "selb-soft-compare": _selb(Hardware(compare=False)),
-    "selb-soft": _selb(Hardware(index=False, compare=False)),
-}
+METHODS: Mapping[str, Method] = {name: _selb(variant) for name, variant in VARIANTS.items()}
 
 
 def largest_tile(shape: KnnShape, chip: Chip, method: str = "selb") -> int:

@@ -8,6 +8,7 @@ References
 Tang 2024, Alg. 4 to 6.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,9 +20,10 @@ from vitruvian.sim.kernels.matmul import expected
 __all__ = [
     "ABSENT",
     "LARGEST_INDEX",
+    "VARIANTS",
     "Best",
-    "Hardware",
     "Step",
+    "Variant",
     "distances",
     "in_order",
     "index_of",
@@ -127,8 +129,8 @@ def index_of(values: np.ndarray, target: np.float16, *, compare: bool = True) ->
 
 
 @dataclass(frozen=True)
-class Hardware:
-    """The instructions that a k-selection may use.
+class Variant:
+    """A variant of Alg. 4.
 
     Attributes
     ----------
@@ -136,17 +138,21 @@ class Hardware:
         True if the vector unit returns the index of a minimum; else Alg. 6 finds it.
     compare : bool
         True if the vector unit compares and selects; else Alg. 5 does.
+    leave : bool
+        True if the algorithm returns as soon as it skips all queries (lines 10 to 12). Otherwise
+        it runs k steps, in which it still skips queries (line 4).
     """
 
     index: bool = True
     compare: bool = True
+    leave: bool = True
 
     def less(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Return booleans: a < b, as this hardware finds it."""
+        """Return booleans: a < b, as this variant finds it."""
         return vector.compare(a, b, "lt") if self.compare else less(a, b) != 0
 
     def minimum(self, values: np.ndarray) -> tuple[np.float16, int]:
-        """Return the smallest element and its index, as this hardware finds them.
+        """Return the smallest element and its index, as this variant finds them.
 
         Parameters
         ----------
@@ -157,6 +163,16 @@ class Hardware:
         if self.index:
             return target, int(first)
         return target, index_of(values, target, compare=self.compare)
+
+
+#: The variants by name.
+VARIANTS: Mapping[str, Variant] = {
+    "selb": Variant(),
+    "selb-soft-index": Variant(index=False),
+    "selb-soft-compare": Variant(compare=False),
+    "selb-soft": Variant(index=False, compare=False),
+    "selb-stay": Variant(leave=False),
+}
 
 
 @dataclass
@@ -188,7 +204,7 @@ class Step:
     found : dict of int to (float16, int)
         The smallest remaining distance of each query that is not skipped, with its column.
     left : bool
-        True if the algorithm returned in this step because every query is skipped.
+        True if the algorithm returned in this step, because it skips every query.
     """
 
     found: dict[int, tuple[np.float16, int]] = field(default_factory=dict)
@@ -217,7 +233,7 @@ def k_selection(
     *,
     first: int = 0,
     queries: int | None = None,
-    hardware: Hardware | None = None,
+    variant: Variant | None = None,
 ) -> list[Step]:
     """Carry out Alg. 4 on a tile of distances.
 
@@ -231,14 +247,14 @@ def k_selection(
         Number of the training point of column 0.
     queries : int, optional
         The number of queries that exist, by default all rows.
-    hardware : Hardware, optional
-        By default both kinds of instructions exist.
+    variant : Variant, optional
+        By default that with all instructions and the early exit.
 
     Returns
     -------
     list of Step
     """
-    hardware = Hardware() if hardware is None else hardware
+    variant = Variant() if variant is None else variant
     (m, _), k = tile.shape, len(best.distances)
     rest, steps = tile.copy(), []
     skipped = np.arange(m) >= (m if queries is None else queries)
@@ -246,25 +262,25 @@ def k_selection(
     for _ in range(k):
         found = {}
         for q in np.flatnonzero(~skipped).tolist():
-            found[q] = least[q], column[q] = hardware.minimum(rest[q])
+            found[q] = least[q], column[q] = variant.minimum(rest[q])
             rest[q, column[q]] = _INFINITY
-        smaller = hardware.less(least, best.distances[0])
+        smaller = variant.less(least, best.distances[0])
         skipped |= ~smaller
-        left = bool(skipped.all())
+        left = variant.leave and bool(skipped.all())
         steps.append(Step(found, left))
         if left:
             break
         best.distances[0] = np.where(smaller, least, best.distances[0])
         best.index[0] = np.where(smaller, first + column, best.index[0])
-        _raise_largest(best, hardware)
+        _raise_largest(best, variant)
     return steps
 
 
-def _raise_largest(best: Best, hardware: Hardware) -> None:
+def _raise_largest(best: Best, variant: Variant) -> None:
     """Exchange rows until row 0 has the largest distance of each query."""
     for half, pairs in levels(len(best.distances)):
         lower, upper = slice(0, pairs), slice(half, half + pairs)
-        swap = hardware.less(best.distances[lower], best.distances[upper])
+        swap = variant.less(best.distances[lower], best.distances[upper])
         for rows in (best.distances, best.index):
             low, high = rows[lower].copy(), rows[upper].copy()
             rows[lower] = np.where(swap, high, low)
@@ -292,7 +308,7 @@ def knn(
     k: int,
     *,
     tile: int | None = None,
-    hardware: Hardware | None = None,
+    variant: Variant | None = None,
 ) -> Best:
     """Search the k smallest products of each query, in groups of queries and in mini-batches.
 
@@ -303,7 +319,7 @@ def knn(
     k : int
     tile : int, optional
         Training points of a mini-batch, by default all.
-    hardware : Hardware, optional
+    variant : Variant, optional
     """
     tile = len(train) if tile is None else tile
     groups = []
@@ -312,7 +328,7 @@ def knn(
         best = Best.empty(k, len(group))
         for first in range(0, len(train), tile):
             part = distances(group, train[first : first + tile])
-            k_selection(part, best, first=first, hardware=hardware)
+            k_selection(part, best, first=first, variant=variant)
         groups.append(best)
     return Best(
         np.concatenate([best.distances for best in groups], axis=1),

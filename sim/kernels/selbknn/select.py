@@ -11,7 +11,7 @@ from vitruvian.sim.davinci import Core, Unit, View
 from vitruvian.sim.kernels.kernel import ordered
 from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape
 from vitruvian.sim.kernels.selbknn.compare import ROWS, HardCompare, SoftCompare, emit
-from vitruvian.sim.kernels.selbknn.golden import Best, Hardware, Step, k_selection, levels
+from vitruvian.sim.kernels.selbknn.golden import Best, Step, Variant, k_selection, levels
 from vitruvian.sim.kernels.selbknn.indexing import HardIndex, SoftIndex
 
 __all__ = ["SelB"]
@@ -26,8 +26,8 @@ class SelB:
     shape : KnnShape
     n : int
         The largest number of training points of a tile, a multiple of 128.
-    hardware : Hardware, optional
-        By default the core indexes, compares and selects.
+    variant : Variant, optional
+        By default that with all instructions and the early exit.
 
     Attributes
     ----------
@@ -37,11 +37,9 @@ class SelB:
 
     columns = False
 
-    def __init__(
-        self, core: Core, shape: KnnShape, n: int, hardware: Hardware | None = None
-    ) -> None:
+    def __init__(self, core: Core, shape: KnnShape, n: int, variant: Variant | None = None) -> None:
         self.core, self.shape = core, shape
-        self.hardware = Hardware() if hardware is None else hardware
+        self.variant = Variant() if variant is None else variant
         k, words = shape.k, shape.words
         self.best = core.allocate("UB", (k, GROUP), "fp16", "best")
         self.index = core.allocate("UB", (words, k, GROUP), "uint16", "index")
@@ -54,9 +52,9 @@ class SelB:
         self._skip = core.allocate("UB", (GROUP,), "fp16", "skip")
         self._ones = core.allocate("UB", (GROUP,), "fp16", "ones")
         self._all = core.allocate("UB", (GROUP,), "fp16", "all skipped")
-        self._compare = (HardCompare if self.hardware.compare else SoftCompare)(core)
+        self._compare = (HardCompare if self.variant.compare else SoftCompare)(core)
         self._minimum = (
-            HardIndex(core, n) if self.hardware.index else SoftIndex(core, n, self.hardware.compare)
+            HardIndex(core, n) if self.variant.index else SoftIndex(core, n, self.variant.compare)
         )
         core.vdup(self._ones, 1)
         core.pipe_barrier(Unit.V)
@@ -65,21 +63,21 @@ class SelB:
         self.steps: list[tuple[int, list[Step]]] = []
 
     @staticmethod
-    def scratch_bytes(shape: KnnShape, n: int, hardware: Hardware | None = None) -> int:
+    def scratch_bytes(shape: KnnShape, n: int, variant: Variant | None = None) -> int:
         """Return the bytes of the Unified Buffer that the constructor allocates, or a few more."""
-        hardware = Hardware() if hardware is None else hardware
+        variant = Variant() if variant is None else variant
         rows = (shape.k + (shape.k + 1) // 2 + 1) * (1 + shape.words) + 3
-        compare = HardCompare if hardware.compare else SoftCompare
-        minimum = HardIndex if hardware.index else SoftIndex
+        compare = HardCompare if variant.compare else SoftCompare
+        minimum = HardIndex if variant.index else SoftIndex
         return 32 * rows + compare.scratch_bytes() + minimum.scratch_bytes(n)
 
     @staticmethod
-    def instructions(shape: KnnShape, n: int, hardware: Hardware | None = None) -> int:
+    def instructions(shape: KnnShape, n: int, variant: Variant | None = None) -> int:
         """Return the most instructions of ``select`` for a tile."""
-        hardware = Hardware() if hardware is None else hardware
+        variant = Variant() if variant is None else variant
         chunks = sum(-(-pairs // ROWS) + 1 for _, pairs in levels(shape.k))
-        exchange = 2 * (1 + 2 * (1 + shape.words)) * (1 if hardware.compare else 6)
-        minimum = 24 if hardware.index else 24 + (20 if hardware.compare else 20 * (n // 128))
+        exchange = 2 * (1 + 2 * (1 + shape.words)) * (1 if variant.compare else 6)
+        minimum = 24 if variant.index else 24 + (20 if variant.compare else 20 * (n // 128))
         return shape.k * (GROUP * minimum + 40 + chunks * exchange) + 10
 
     @property
@@ -117,7 +115,7 @@ class SelB:
         """
         core = self.core
         steps = k_selection(
-            values, self._state, first=first, queries=self._queries, hardware=self.hardware
+            values, self._state, first=first, queries=self._queries, variant=self.variant
         )
         self.steps.append((first, steps))
         core.vdup(self._skip, 0)
@@ -150,17 +148,19 @@ class SelB:
                 core.scalar_store(self._least_index[word, q : q + 1], part)
         self._compare.less(self._least, self._top)
         self._compare.select(self._skip, self._skip, self._ones)
-        one_row = (1 << GROUP) - 1
-        core.vcmin(self._all[:1], self._skip, repeat=1, mask=one_row)
-        ordered(core, Unit.V, Unit.S)
-        core.scalar_load(self._all[:1], expected=float(step.left))
-        core.scalar(text="branch")
+        if self.variant.leave:
+            core.vcmin(self._all, self._skip, repeat=1, mask=(1 << GROUP) - 1)
+            ordered(core, Unit.V, Unit.S)
+            core.scalar_load(self._all[:1], expected=float(step.left))
+            core.scalar(text="branch")
         if not step.left:
             self._compare.select(self.best[0], self._least, self._top)
             for word in range(self.shape.words):
                 top = self._top_index[word]
                 self._compare.select(self.index[word, 0], self._least_index[word], top)
             self._raise_largest()
+            if not self.variant.leave:
+                ordered(core, Unit.V, Unit.S)
 
     def _raise_largest(self) -> None:
         """Emit the exchanges that bring the largest distance of each query to the top."""

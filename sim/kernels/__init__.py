@@ -9,6 +9,7 @@ CCE C.
 from vitruvian.sim.kernels.convolution.registered import KERNELS as _CONVOLUTION
 from vitruvian.sim.kernels.full import KERNELS as _FULL
 from vitruvian.sim.kernels.kernel import MOST, Kernel, KernelInstance, Needs
+from vitruvian.sim.kernels.kselection.registered import KERNELS as _SELECTION
 from vitruvian.sim.kernels.pooling.kernels import KERNELS as _POOLING
 from vitruvian.sim.kernels.selbknn.registered import KERNELS as _NEIGHBOURS
 from vitruvian.sim.kernels.single import KERNELS as _SINGLE
@@ -19,5 +20,13 @@ __all__ = ["KERNELS", "MOST", "Kernel", "KernelInstance", "Needs"]
 #: All kernels by name.
 KERNELS: dict[str, Kernel] = {
     kernel.name: kernel
-    for kernel in (*_FULL, *_CONVOLUTION, *_NEIGHBOURS, *_POOLING, *_SINGLE, *_TEXTS)
+    for kernel in (
+        *_FULL,
+        *_CONVOLUTION,
+        *_NEIGHBOURS,
+        *_POOLING,
+        *_SELECTION,
+        *_SINGLE,
+        *_TEXTS,
+    )
 }

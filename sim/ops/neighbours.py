@@ -8,12 +8,12 @@ from vitruvian.collector import paused_collector
 from vitruvian.errors import UserError
 from vitruvian.sim.davinci import Chip
 from vitruvian.sim.kernels.kernel import MOST
+from vitruvian.sim.kernels.kselection.shape import METRICS, KnnShape
 from vitruvian.sim.kernels.selbknn import whole
 from vitruvian.sim.kernels.selbknn.build import METHODS, build, largest_tile, result
 from vitruvian.sim.kernels.selbknn.golden import in_order
 from vitruvian.sim.kernels.selbknn.operands import as_distances, prepared
 from vitruvian.sim.kernels.selbknn.registered import needs
-from vitruvian.sim.kernels.selbknn.shape import METRICS, KnnShape
 from vitruvian.sim.ops.run import chip_of, execute, half_array, returned
 from vitruvian.validate import check_int, one_of
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from vitruvian.sim.davinci import Report
-    from vitruvian.sim.kernels.selbknn.shape import KnnShape
+    from vitruvian.sim.kernels.kselection.shape import KnnShape
 
 __all__ = ["DEFAULTS", "PROBLEM", "add_options", "run"]
 

@@ -14,11 +14,13 @@ from vitruvian.errors import UserError
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View
 from vitruvian.sim.davinci.isa.operands import FRACTAL_BYTES
 from vitruvian.sim.kernels.kernel import complete_kind, cores_of, products_need_barrier
+from vitruvian.sim.kernels.kselection import Bitonic, Heap
+from vitruvian.sim.kernels.kselection.golden import bitonic_select, heap_select
+from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape, Selector
 from vitruvian.sim.kernels.layout import pack_a
 from vitruvian.sim.kernels.selbknn.golden import VARIANTS, Best, Variant, distances, k_selection
 from vitruvian.sim.kernels.selbknn.indexing import MOST, PER_REPEAT
 from vitruvian.sim.kernels.selbknn.select import SelB
-from vitruvian.sim.kernels.selbknn.shape import GROUP, KnnShape, Selector
 
 __all__ = ["METHODS", "Method", "build", "largest_tile", "result"]
 
@@ -68,8 +70,21 @@ def _selb(variant: Variant) -> Method:
     )
 
 
+def _baseline(
+    method: type[Bitonic] | type[Heap], select: Callable[..., tuple[np.ndarray, np.ndarray]]
+) -> Method:
+    def golden(tile: np.ndarray, best: Best, first: int) -> Best:
+        return Best(*select(best.distances, best.index, tile, first))
+
+    return Method(method, method.scratch_bytes, method.instructions, golden)
+
+
 #: The k-selections by name.
-METHODS: Mapping[str, Method] = {name: _selb(variant) for name, variant in VARIANTS.items()}
+METHODS: Mapping[str, Method] = {
+    **{name: _selb(variant) for name, variant in VARIANTS.items()},
+    "bitonic": _baseline(Bitonic, bitonic_select),
+    "heap": _baseline(Heap, heap_select),
+}
 
 
 def largest_tile(shape: KnnShape, chip: Chip, method: str = "selb") -> int:

@@ -5,7 +5,7 @@ takes up to eight rows.
 """
 
 from vitruvian.sim.davinci import Core, Unit, View
-from vitruvian.sim.kernels.selbknn.shape import GROUP
+from vitruvian.sim.kernels.kselection.shape import GROUP
 
 __all__ = ["ROWS", "HardCompare", "SoftCompare", "signs_to_masks"]
 

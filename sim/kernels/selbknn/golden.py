@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from vitruvian.golden import vector
+from vitruvian.sim.kernels.kselection.shape import GROUP
 from vitruvian.sim.kernels.matmul import expected
-from vitruvian.sim.kernels.selbknn.shape import GROUP
 
 __all__ = [
     "ABSENT",

@@ -10,8 +10,8 @@ import numpy as np
 
 from vitruvian.sim.davinci import Core, Unit, View
 from vitruvian.sim.kernels.kernel import ordered
+from vitruvian.sim.kernels.kselection.shape import GROUP
 from vitruvian.sim.kernels.selbknn.golden import ABSENT
-from vitruvian.sim.kernels.selbknn.shape import GROUP
 
 __all__ = ["MOST", "PER_REPEAT", "HardIndex", "SoftIndex"]
 

@@ -224,17 +224,13 @@ class _Search:
         fractal = (16, 16)
         self.l1_x = core.allocate("L1", (deep, *fractal), "fp16", "queries in L1")
         self.l1_y = core.allocate("L1", (2, depth * _PIECE // 16, *fractal), "fp16", "points in L1")
-        self.l0_x = core.allocate("L0A", (2, depth, *fractal), "fp16", "queries")
-        self.l0_y = core.allocate("L0B", (2, depth * _PIECE // 16, *fractal), "fp16", "points")
         self.sums = core.allocate("L0C", (tile // 16, *fractal), "fp32", "products")
         self.products = core.allocate("UB", (tile // 16, *fractal), "fp16", "distances")
         self.selector = method.make(core, shape, tile)
-        if self.selector.columns:
-            # The product is transposed, so the operands change their places.
-            self.l0_x, self.l0_y = (
-                core.allocate("L0B", (2, depth, *fractal), "fp16", "queries"),
-                core.allocate("L0A", (2, depth * _PIECE // 16, *fractal), "fp16", "points"),
-            )
+        # In columns, the product is transposed, so the operands change their places.
+        left, right = ("L0B", "L0A") if self.selector.columns else ("L0A", "L0B")
+        self.l0_x = core.allocate(left, (2, depth, *fractal), "fp16", "queries")
+        self.l0_y = core.allocate(right, (2, depth * _PIECE // 16, *fractal), "fp16", "points")
         self.pieces = 0
         # A flag in the direction from a consumer back to its producer marks a place as free.
         for slot in range(2):

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from vitruvian.sim.kernels.kselection.shape import GROUP
 from vitruvian.sim.kernels.selbknn.golden import Best, distances, levels
-from vitruvian.sim.kernels.selbknn.shape import GROUP
 
 __all__ = ["knn"]
 

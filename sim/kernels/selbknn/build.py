@@ -14,11 +14,13 @@ from vitruvian.errors import UserError
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View
 from vitruvian.sim.davinci.isa.operands import FRACTAL_BYTES
 from vitruvian.sim.kernels.kernel import complete_kind, cores_of, products_need_barrier
+from vitruvian.sim.kernels.kselection.bitonic import Bitonic
+from vitruvian.sim.kernels.kselection.golden import bitonic_select, heap_select
+from vitruvian.sim.kernels.kselection.heap import Heap
 from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape, Selector
 from vitruvian.sim.kernels.layout import pack_a
-from vitruvian.sim.kernels.selbknn.golden import VARIANTS, Best, Variant, distances
+from vitruvian.sim.kernels.selbknn.golden import VARIANTS, Best, Variant, distances, k_selection
 from vitruvian.sim.kernels.selbknn.indexing import MOST, PER_REPEAT
-from vitruvian.sim.kernels.selbknn.operands import OFFSETS
 from vitruvian.sim.kernels.selbknn.select import SelB
 
 __all__ = ["METHODS", "Method", "build", "largest_tile", "result"]
@@ -41,23 +43,53 @@ class Method:
         Returns the bytes of the Unified Buffer of a selector for a shape and such a number.
     instructions : callable
         Returns the most instructions of ``Selector.select`` for a shape and such a number.
+    golden : callable
+        Returns the results after a tile: of its distances (queries, n), the results before it, and
+        the number of its first training point.
+    leaves : bool
+        True if a selection may end early.
     """
 
     make: Callable[[Core, KnnShape, int], Selector]
     scratch_bytes: Callable[[KnnShape, int], int]
     instructions: Callable[[KnnShape, int], int]
+    golden: Callable[[np.ndarray, Best, int], Best]
+    leaves: bool = False
 
 
 def _selb(variant: Variant) -> Method:
+    def golden(tile: np.ndarray, best: Best, first: int) -> Best:
+        k_selection(tile, best, first=first, variant=variant)
+        return best
+
     return Method(
         lambda core, shape, n: SelB(core, shape, n, variant),
         lambda shape, n: SelB.scratch_bytes(shape, n, variant),
         lambda shape, n: SelB.instructions(shape, n, variant),
+        golden,
+        variant.leave,
     )
 
 
+def _baseline(
+    made: type[Bitonic] | type[Heap],
+    select: Callable[..., tuple[np.ndarray, np.ndarray]],
+) -> Method:
+    def golden(tile: np.ndarray, best: Best, first: int) -> Best:
+        # The order of equal distances depends on the length of a tile, padding included.
+        padding = -tile.shape[1] % PER_REPEAT
+        whole = np.pad(tile, [(0, 0), (0, padding)], constant_values=np.float16(np.inf))
+        return Best(*select(best.distances, best.index, whole, first))
+
+    return Method(made, made.scratch_bytes, made.instructions, golden)
+
+
 #: The k-selections by name.
-METHODS: Mapping[str, Method] = {name: _selb(variant) for name, variant in VARIANTS.items()}
+METHODS: Mapping[str, Method] = {
+    **{name: _selb(variant) for name, variant in VARIANTS.items()},
+    "bitonic": _baseline(Bitonic, bitonic_select),
+    "heap": _baseline(Heap, heap_select),
+}
 
 
 def largest_tile(shape: KnnShape, chip: Chip, method: str = "selb") -> int:
@@ -133,7 +165,7 @@ def build(
     Returns
     -------
     Program
-        ``result`` reads its tensors "best" and "index".
+        ``result`` reads its tensors "best" (the products) and "index".
 
     Raises
     ------
@@ -155,7 +187,7 @@ def build(
     ends = program.tensor("best", (shape.groups, shape.k, GROUP), "fp16")
     numbers = program.tensor("index", (shape.groups, shape.words, shape.k, GROUP), "uint16")
     for number, core in enumerate(some):
-        groups = range(shape.groups * number // len(some), shape.groups * (number + 1) // len(some))
+        groups = range(number, shape.groups, len(some))
         if groups:
             search = _Search(core, shape, METHODS[method], tile, deep, (x, y, ends, numbers))
             for group in groups:
@@ -348,10 +380,6 @@ class _Search:
         """Emit the move of the results of a group to global memory."""
         core = self.core
         best, index = self.selector.best, self.selector.index
-        offset = OFFSETS[self.shape.metric]
-        if offset:
-            flat = best.reshape(best.size)
-            core.vadds(flat, flat, offset)
         core.set_flag(V, MTE3, 0)
         core.wait_flag(V, MTE3, 0)
         core.copy(self.ends[group], best)

@@ -4,10 +4,7 @@ import numpy as np
 
 from vitruvian.errors import UserError
 
-__all__ = ["OFFSETS", "prepared", "random_points"]
-
-#: What is added to the products to make them distances: cosine distances are 1 − x·y.
-OFFSETS = {"l2": 0.0, "cosine": 1.0}
+__all__ = ["as_distances", "prepared", "random_points"]
 
 _LARGEST = float(np.finfo(np.float16).max)
 
@@ -75,3 +72,19 @@ def _halves(squares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _columns(*vectors: np.ndarray) -> list[np.ndarray]:
     return [v[:, None] for v in vectors]
+
+
+def as_distances(products: np.ndarray, metric: str) -> np.ndarray:
+    """Return the distances of FP16 products: the same numbers (l2), or 1 + them (cosine).
+
+    Parameters
+    ----------
+    products : ndarray of float16
+    metric : {"l2", "cosine"}
+
+    Returns
+    -------
+    ndarray of float32
+    """
+    single = products.astype(np.float32)
+    return single + np.float32(1) if metric == "cosine" else single

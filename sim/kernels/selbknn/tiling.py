@@ -337,10 +337,11 @@ def individual(problem: TilingProblem, profile: Profile) -> tuple[Found, Found]:
         (problem.product_s(profile, t.m1, t.n1), problem.selection_s(profile, t.m2, t.n2))
         for t in allowed
     ]
-    return tuple(
+    product, selection = (
         Found(allowed[at], sum(times[at]), len(allowed), 0)
         for at in (min(range(len(times)), key=lambda i: times[i][phase]) for phase in range(2))
     )
+    return product, selection
 
 
 def _too_small(problem: TilingProblem) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -42,7 +43,13 @@ class Given:
 
 
 def problem(**changes):
-    values = {"queries": 64, "train": 1024, "features": 16, "k": 4, "memory_bytes": 1 << 15}
+    values: dict[str, Any] = {
+        "queries": 64,
+        "train": 1024,
+        "features": 16,
+        "k": 4,
+        "memory_bytes": 1 << 15,
+    }
     values |= {"rows": (16, 32, 64), "columns": (64, 128, 256, 512)} | changes
     return TilingProblem(**values)
 

@@ -69,6 +69,8 @@ class SimulatedProfile:
     ----------
     chip : Chip
     features, k : int
+    method : str
+        A key of ``selbknn.build.METHODS``.
     seed : int
         Of the random distances of a tile, which do not change the number of steps.
     """
@@ -76,9 +78,12 @@ class SimulatedProfile:
     chip: Chip
     features: int
     k: int
+    method: str = "selb"
     seed: int = 0
-    _products: dict[tuple[int, int], float] = field(default_factory=dict, repr=False)
-    _selections: dict[int, tuple[float, float]] = field(default_factory=dict, repr=False)
+    _products: dict[tuple[int, int], float] = field(default_factory=dict, init=False, repr=False)
+    _selections: dict[int, tuple[float, float]] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     def product_s(self, m1: int, n1: int) -> float:
         """Return the seconds of a product, f."""
@@ -109,6 +114,8 @@ class SimulatedProfile:
             farther = first + np.float16(2)
             nearer = farther.copy()
             nearer[:, 0] = -1
-            _, none, one = tile_seconds([first, farther, nearer], self.k, self.chip)
+            _, none, one = tile_seconds(
+                [first, farther, nearer], self.k, self.chip, method=self.method
+            )
             self._selections[n2] = float(one - none), float(none)
         return self._selections[n2]

@@ -14,9 +14,8 @@ from vitruvian.errors import UserError
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View
 from vitruvian.sim.davinci.isa.operands import FRACTAL_BYTES
 from vitruvian.sim.kernels.kernel import complete_kind, cores_of, products_need_barrier
-from vitruvian.sim.kernels.kselection.bitonic import Bitonic
+from vitruvian.sim.kernels.kselection import Bitonic, Heap
 from vitruvian.sim.kernels.kselection.golden import bitonic_select, heap_select
-from vitruvian.sim.kernels.kselection.heap import Heap
 from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape, Selector
 from vitruvian.sim.kernels.layout import pack_a
 from vitruvian.sim.kernels.selbknn.golden import VARIANTS, Best, Variant, distances, k_selection
@@ -72,16 +71,12 @@ def _selb(variant: Variant) -> Method:
 
 
 def _baseline(
-    made: type[Bitonic] | type[Heap],
-    select: Callable[..., tuple[np.ndarray, np.ndarray]],
+    method: type[Bitonic] | type[Heap], select: Callable[..., tuple[np.ndarray, np.ndarray]]
 ) -> Method:
     def golden(tile: np.ndarray, best: Best, first: int) -> Best:
-        # The order of equal distances depends on the length of a tile, padding included.
-        padding = -tile.shape[1] % PER_REPEAT
-        whole = np.pad(tile, [(0, 0), (0, padding)], constant_values=np.float16(np.inf))
-        return Best(*select(best.distances, best.index, whole, first))
+        return Best(*select(best.distances, best.index, tile, first))
 
-    return Method(made, made.scratch_bytes, made.instructions, golden)
+    return Method(method, method.scratch_bytes, method.instructions, golden)
 
 
 #: The k-selections by name.
@@ -229,17 +224,13 @@ class _Search:
         fractal = (16, 16)
         self.l1_x = core.allocate("L1", (deep, *fractal), "fp16", "queries in L1")
         self.l1_y = core.allocate("L1", (2, depth * _PIECE // 16, *fractal), "fp16", "points in L1")
-        self.l0_x = core.allocate("L0A", (2, depth, *fractal), "fp16", "queries")
-        self.l0_y = core.allocate("L0B", (2, depth * _PIECE // 16, *fractal), "fp16", "points")
         self.sums = core.allocate("L0C", (tile // 16, *fractal), "fp32", "products")
         self.products = core.allocate("UB", (tile // 16, *fractal), "fp16", "distances")
         self.selector = method.make(core, shape, tile)
-        if self.selector.columns:
-            # The product is transposed, so the operands change their places.
-            self.l0_x, self.l0_y = (
-                core.allocate("L0B", (2, depth, *fractal), "fp16", "queries"),
-                core.allocate("L0A", (2, depth * _PIECE // 16, *fractal), "fp16", "points"),
-            )
+        # The product of columns is transposed, so its operands change their places.
+        left, right = ("L0B", "L0A") if self.selector.columns else ("L0A", "L0B")
+        self.l0_x = core.allocate(left, (2, depth, *fractal), "fp16", "queries")
+        self.l0_y = core.allocate(right, (2, depth * _PIECE // 16, *fractal), "fp16", "points")
         self.pieces = 0
         # A flag in the direction from a consumer back to its producer marks a place as free.
         for slot in range(2):

@@ -9,6 +9,7 @@ from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, Needs, cores_of
 from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape
 from vitruvian.sim.kernels.selbknn import golden
 from vitruvian.sim.kernels.selbknn.build import METHODS, build, largest_tile, result
+from vitruvian.sim.kernels.selbknn.indexing import PER_REPEAT
 from vitruvian.sim.kernels.selbknn.operands import prepared, random_points
 
 __all__ = ["KERNELS", "expected", "instance", "needs"]
@@ -41,6 +42,9 @@ def expected(
         best = golden.Best.empty(shape.k, len(query))
         for first in range(0, shape.train, tile):
             values = golden.distances(query, operands[1][first : first + tile])
+            # The program has whole repeats; the points that do not exist are at +∞.
+            missing = -values.shape[1] % PER_REPEAT
+            values = np.pad(values, ((0, 0), (0, missing)), constant_values=np.float16(np.inf))
             best = METHODS[method].golden(values, best, first)
         groups.append(best)
     return golden.Best(

@@ -73,12 +73,16 @@ class SelB:
 
     @staticmethod
     def instructions(shape: KnnShape, n: int, variant: Variant | None = None) -> int:
-        """Return the most instructions of ``select`` for a tile."""
+        """Return the most instructions of ``select`` for a tile, of any number of points."""
+        del n
         variant = Variant() if variant is None else variant
-        chunks = sum(-(-pairs // ROWS) + 1 for _, pairs in levels(shape.k))
-        exchange = 2 * (1 + 2 * (1 + shape.words)) * (1 if variant.compare else 6)
-        minimum = 24 if variant.index else 24 + (20 if variant.compare else 20 * (n // 128))
-        return shape.k * (GROUP * minimum + 40 + chunks * exchange) + 10
+        planes = 1 + shape.words
+        less, select = (2, 2) if variant.compare else (12, 6)
+        minimum = 11 if variant.index else 19 if variant.compare else 41
+        chunks = sum(-(-pairs // ROWS) for _, pairs in levels(shape.k))
+        exchanges = chunks * (less + 2 * planes * select) + 2 * planes * len(levels(shape.k))
+        step = GROUP * (minimum + 2 * shape.words) + less + (1 + planes) * select + 9 + exchanges
+        return shape.k * step + 2 * planes + 8
 
     @property
     def _top(self) -> View:

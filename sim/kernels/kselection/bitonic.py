@@ -19,6 +19,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from vitruvian.errors import UserError
 from vitruvian.sim.davinci import Core, Unit, View
 from vitruvian.sim.kernels.kselection.golden import rows_of
 from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape
@@ -63,7 +64,7 @@ class Bitonic:
 
     def __init__(self, core: Core, shape: KnnShape, n: int) -> None:
         if shape.k > MOST_NEIGHBOURS:
-            raise ValueError(
+            raise UserError(
                 f"k of a bitonic selection must be at most {MOST_NEIGHBOURS}, not {shape.k}"
             )
         if n % _LANES or not 0 < n <= _WORD:

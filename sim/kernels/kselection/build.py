@@ -110,6 +110,8 @@ def build(
     program = Program(chip, f"{method} {shape.queries}×{shape.train}, k {shape.k}")
     some = cores_of(program, cores)
     n = tile_of(shape, chip, method) if tile is None else tile
+    if n % _UNIT or not 0 < n <= 1 << 16:
+        raise ValueError(f"tile must be a multiple of {_UNIT} up to {1 << 16}, not {n!r}")
     made = METHODS[method]
     total = -(-shape.train // _UNIT) * _UNIT
     if distances is None:

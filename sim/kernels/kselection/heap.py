@@ -75,7 +75,8 @@ class Heap:
         mean = shape.k * (1 + np.log(max(n / shape.k, 1)))
         sinking = min(n, mean + 4 * np.sqrt(mean) + 8)
         levels = shape.k.bit_length()
-        return int(GROUP * (2 * n + sinking * ((7 + 3 * shape.words) * levels + 6))) + 8
+        queries = min(GROUP, shape.queries)
+        return int(queries * (2 * n + sinking * ((7 + 3 * shape.words) * levels + 6))) + 8
 
     def begin(self, queries: int) -> None:
         """Emit heaps full of +∞ for so many queries; the other ones stay so."""

@@ -227,7 +227,7 @@ class _Search:
         self.sums = core.allocate("L0C", (tile // 16, *fractal), "fp32", "products")
         self.products = core.allocate("UB", (tile // 16, *fractal), "fp16", "distances")
         self.selector = method.make(core, shape, tile)
-        # In columns, the product is transposed, so the operands change their places.
+        # The product of columns is transposed, so its operands change their places.
         left, right = ("L0B", "L0A") if self.selector.columns else ("L0A", "L0B")
         self.l0_x = core.allocate(left, (2, depth, *fractal), "fp16", "queries")
         self.l0_y = core.allocate(right, (2, depth * _PIECE // 16, *fractal), "fp16", "points")

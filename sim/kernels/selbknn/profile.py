@@ -69,6 +69,8 @@ class SimulatedProfile:
     ----------
     chip : Chip
     features, k : int
+    method : str
+        A key of ``selbknn.build.METHODS``.
     seed : int
         Of the random distances of a tile, which do not change the number of steps.
     """
@@ -76,9 +78,12 @@ class SimulatedProfile:
     chip: Chip
     features: int
     k: int
+    method: str = "selb"
     seed: int = 0
-    _products: dict[tuple[int, int], float] = field(default_factory=dict, repr=False)
-    _selections: dict[int, tuple[float, float]] = field(default_factory=dict, repr=False)
+    _products: dict[tuple[int, int], float] = field(default_factory=dict, init=False, repr=False)
+    _selections: dict[int, tuple[float, float]] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     def product_s(self, m1: int, n1: int) -> float:
         """Return the seconds of a product, f."""
@@ -90,7 +95,11 @@ class SimulatedProfile:
         return self._products[key]
 
     def step_s(self, m2: int, n2: int) -> float:
-        """Return the seconds of a step, g: those of a selection of k points over k, without g₀."""
+        """Return the seconds of a step, g: of a selection of one point for each query, less g₀.
+
+        g₀ contains the reductions that find that nothing is left, which a selection of all k
+        points does not need. So g₀ + k g is more than the time of the first tile, by these.
+        """
         return -(-m2 // GROUP) * self._selection(n2)[0]
 
     def constant_s(self, m2: int, n2: int) -> float:
@@ -101,7 +110,12 @@ class SimulatedProfile:
         if n2 not in self._selections:
             rng = np.random.default_rng(self.seed)
             first = rng.random((GROUP, n2)).astype(np.float16)
-            # No distance of the second tile is below one of the first, so nothing is selected.
-            full, none = tile_seconds([first, first + np.float16(2)], self.k, self.chip)
-            self._selections[n2] = float(full - none) / self.k, float(none)
+            # No later distance is below one of the first tile, except one for each query.
+            farther = first + np.float16(2)
+            nearer = farther.copy()
+            nearer[:, 0] = -1
+            _, none, one = tile_seconds(
+                [first, farther, nearer], self.k, self.chip, method=self.method
+            )
+            self._selections[n2] = float(one - none), float(none)
         return self._selections[n2]

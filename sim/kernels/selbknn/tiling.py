@@ -279,7 +279,7 @@ def search(problem: TilingProblem, profile: Profile, *, prune: bool = True) -> F
     for m1, n1 in ((m, n) for m in problem.rows for n in problem.columns):
         product: float | None = None
         for m2 in (m for m in problem.rows if m1 % m == 0):
-            whole = prune and problem.allows(Tiling(m1, n1, m2, n1))
+            whole = prune and _compares(problem, m1, n1, m2)
             for tiling in _inner(problem, m1, n1, m2):
                 points += 1
                 n2 = tiling.n2
@@ -296,6 +296,11 @@ def search(problem: TilingProblem, profile: Profile, *, prune: bool = True) -> F
     if best is None:
         raise ValueError(_too_small(problem))
     return Found(best, least, points, pruned)
+
+
+def _compares(problem: TilingProblem, m1: int, n1: int, m2: int) -> bool:
+    """Return True if the tiling that eq. 3.14 compares others with is allowed."""
+    return problem.allows(Tiling(m1, n1, m2, n1))
 
 
 def _inner(problem: TilingProblem, m1: int, n1: int, m2: int) -> Iterator[Tiling]:
@@ -332,16 +337,17 @@ def individual(problem: TilingProblem, profile: Profile) -> tuple[Found, Found]:
         (problem.product_s(profile, t.m1, t.n1), problem.selection_s(profile, t.m2, t.n2))
         for t in allowed
     ]
-    return tuple(
+    product, selection = (
         Found(allowed[at], sum(times[at]), len(allowed), 0)
         for at in (min(range(len(times)), key=lambda i: times[i][phase]) for phase in range(2))
     )
+    return product, selection
 
 
 def _too_small(problem: TilingProblem) -> str:
     smallest = Tiling(*(min(sizes) for sizes in (problem.rows, problem.columns) * 2))
     return (
-        f"memory must hold a tile of {smallest.m1}×{smallest.n1} with k {problem.k}, more than "
-        f"{problem.bytes_of(smallest):,} bytes, and n2 must be k … {problem.most_columns:,}; "
-        f"no tiling of {problem.memory_bytes:,} bytes is possible"
+        f"memory must be more than {problem.bytes_of(smallest):,} bytes with an n2 from k to "
+        f"{problem.most_columns:,}, so that {smallest.m1}×{smallest.n1} distances fit with "
+        f"k {problem.k}, not {problem.memory_bytes:,}"
     )

@@ -14,7 +14,7 @@ from vitruvian.sim.davinci import load_chip, simulate
 from vitruvian.sim.kernels.kselection.shape import KnnShape
 from vitruvian.sim.kernels.selbknn import whole
 from vitruvian.sim.kernels.selbknn.build import build
-from vitruvian.sim.kernels.selbknn.golden import in_order
+from vitruvian.sim.kernels.selbknn.golden import VARIANTS, distances, in_order
 from vitruvian.sim.kernels.selbknn.operands import prepared, random_points
 
 CHIP = load_chip("ascend310")
@@ -53,31 +53,14 @@ def row(name: str, published: float, ours: float) -> None:
 
 
 def single() -> None:
-    """Print the times of 32 × 4096 × 128, and the rows of §3.5.1."""
-    methods = (
-        "selb",
-        "selb-soft-index",
-        "selb-soft-compare",
-        "selb-soft",
-        "selb-stay",
-        "bitonic",
-        "heap",
-    )
-    times = {m: np.array([searched_s(m, k) for k in NEIGHBOURS]) for m in methods}
+    """Print the times of 32 × 4096 × 128, and their rows of §3.5.1."""
+    times = {m: np.array([searched_s(m, k) for k in NEIGHBOURS]) for m in VARIANTS}
     for method, seconds in times.items():
-        print(
-            f"| `{method}` | " + " | ".join(f"{s * 1e6:,.1f}" for s in seconds) + " |", flush=True
-        )
+        shown = " | ".join(f"{s * 1e6:,.1f}" for s in seconds)
+        print(f"| `{method}` | {shown} |", flush=True)
     selb = times["selb"]
-    row("selbknn.bitonic", 2.01, (times["bitonic"] / selb).mean())
-    row("selbknn.heap", 23.93, (times["heap"] / selb).mean())
-    for method, published in (
-        ("selb", 1.55),
-        ("selb-stay", 1.55),
-        ("bitonic", 2.13),
-        ("heap", 3.45),
-    ):
-        row(f"selbknn.kgrowth, {method}", published, times[method][-1] / times[method][0])
+    for method in ("selb", "selb-stay"):
+        row(f"selbknn.kgrowth, {method}", 1.55, times[method][-1] / times[method][0])
     row("selbknn.softindex", 1.56, (times["selb-soft-index"] / selb).mean())
     row("selbknn.softcmp", 1.04, (times["selb-soft-compare"] / selb).mean())
 
@@ -98,32 +81,6 @@ def early_exit() -> None:
         row(f"selbknn.fullload, {method}", 2.08, seconds[-1] / seconds[0])
 
 
-def mini_batches() -> None:
-    """Print the times of 1280 × 204800 × 128 and the rows of §3.5.2.
-
-    Two groups of queries, one on each core, are searched; the others take the same time. A tile of
-    the baselines takes the same time as the tile before, so a part of the training points is
-    simulated and the rest follows from the difference of two sizes.
-    """
-    selb, bitonic, heap = [], [], []
-    for k in NEIGHBOURS:
-        selb.append(40 * searched_s("selb", k, 204800))
-        for times, method, parts in (
-            (bitonic, "bitonic", (12288, 24576)),
-            (heap, "heap", (4096, 8192)),
-        ):
-            short, long = (searched_s(method, k, n) for n in parts)
-            slope = (long - short) / (parts[1] - parts[0])
-            times.append(40 * (long + slope * (204800 - parts[1])))
-        print(
-            f"k {k}: selb {selb[-1] * 1e3:.1f} ms, bitonic {bitonic[-1] * 1e3:.1f} ms, "
-            f"heap {heap[-1] * 1e3:.1f} ms",
-            flush=True,
-        )
-    row("selbknn.minibatch", 2.53, np.mean(np.divide(bitonic, selb)))
-    row("selbknn.minibatch, heap", 31.24, np.mean(np.divide(heap, selb)))
-
-
 def reach() -> None:
     """Search 1280 × 204800 × 128 on whole arrays, and compare with a partial sort by NumPy."""
     query, train = random_points(1280, FEATURES, 1), random_points(204800, FEATURES, 2)
@@ -132,8 +89,6 @@ def reach() -> None:
     index, products = in_order(whole.knn(*operands, 16, tile=TILE))
     seconds = time.perf_counter() - start
     # The same FP16 products, in other parts of the matrix.
-    from vitruvian.sim.kernels.selbknn.golden import distances
-
     wrong = 0
     for at in range(0, 1280, 160):
         values = distances(operands[0][at : at + 160], operands[1])
@@ -156,7 +111,6 @@ def main() -> None:
         return
     single()
     early_exit()
-    mini_batches()
 
 
 if __name__ == "__main__":

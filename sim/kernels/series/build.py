@@ -26,7 +26,16 @@ from vitruvian.sim.kernels.series.motzkin import Motzkin
 from vitruvian.sim.kernels.series.polynomials import Estrin, Horner, Method, Naive, Piece
 from vitruvian.validate import check_int, one_of
 
-__all__ = ["ITERATIONS", "METHODS", "build", "evaluators", "golden", "pieces_of", "vector_kind"]
+__all__ = [
+    "ITERATIONS",
+    "METHODS",
+    "build",
+    "evaluators",
+    "golden",
+    "most_repeats",
+    "pieces_of",
+    "vector_kind",
+]
 
 #: The methods by name.
 METHODS: dict[str, type[Method]] = {
@@ -139,6 +148,31 @@ def pieces_of(repeats: int, most: int) -> list[int]:
     # A second piece is loaded, and a first one stored, while the other one is computed.
     count = max(count, min(4, repeats // _SMALL), 1)
     return [repeats * (n + 1) // count - repeats * n // count for n in range(count)]
+
+
+def most_repeats(kind: CoreKind, each: Sequence[Method]) -> int:
+    """Return the repeats of the largest piece whose buffers fit the Unified Buffer.
+
+    Parameters
+    ----------
+    kind : CoreKind
+    each : sequence of Method
+
+    Raises
+    ------
+    UserError
+        If not even one repeat fits.
+    """
+    buffers = 4 + max(one.scratch for one in each)
+    nbytes = kind.buffers["UB"].nbytes
+    rows = sum(len(one.table) for one in each)
+    most = min((nbytes - rows * 2 * BLOCK) // (buffers * 2 * LANES), _MOST_REPEATS)
+    if most < 1:
+        raise UserError(
+            f"functions must be few enough for the {nbytes} bytes of UB, not {len(each)} with "
+            f"{rows} constants"
+        )
+    return most
 
 
 def build(
@@ -254,15 +288,7 @@ def _emit_core(
         near = core.allocate("UB", table.shape, "fp16", "table")
         constants = [near[n] for n in range(rows)]
     scratch = max(one.scratch for one in each)
-    repeats = x.size // LANES
-    room = core.kind.buffers["UB"].nbytes - rows * 2 * BLOCK
-    most = min(room // ((4 + scratch) * 2 * LANES), _MOST_REPEATS)
-    if most < 1:
-        raise UserError(
-            f"order must be small enough that {4 + scratch} buffers fit the "
-            f"{core.kind.buffers['UB'].nbytes} bytes of UB, not {each[0].order}"
-        )
-    sizes = [LANES * n for n in pieces_of(repeats, most)]
+    sizes = [LANES * n for n in pieces_of(x.size // LANES, most_repeats(core.kind, each))]
     largest = max(sizes)
     ins = core.allocate("UB", (2, largest), "fp16", "x in UB")
     outs = core.allocate("UB", (2, largest), "fp16", "y in UB")

@@ -5,7 +5,14 @@ import numpy as np
 from vitruvian.errors import UserError
 from vitruvian.sim.davinci import Chip
 from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, Needs
-from vitruvian.sim.kernels.series.build import METHODS, build, evaluators, vector_kind
+from vitruvian.sim.kernels.series.build import (
+    METHODS,
+    build,
+    evaluators,
+    most_repeats,
+    pieces_of,
+    vector_kind,
+)
 from vitruvian.sim.kernels.series.functions import FUNCTIONS, Function
 from vitruvian.sim.kernels.series.lanes import LANES
 
@@ -18,9 +25,6 @@ _TITLES = {
     "motzkin": "Taylor series by Motzkin's preconditioned blocks",
     "cordic": "sin, cos and tan by CORDIC",
 }
-
-#: A core computes at least these repeats in a piece, with the orders that fit at all.
-_SMALLEST_PIECE = 4
 
 
 def _functions(count: int) -> list[Function]:
@@ -55,14 +59,13 @@ def _kernel(method: str) -> Kernel:
         if max(functions, order) > 1024:
             raise UserError(f"size of {method} must have at most 1024 functions and terms")
         each = evaluators(method, _functions(functions), order, iterations=iterations)
-        workers = _cores(chip, cores) * vector_kind(chip).per_group
-        scratch = max(one.scratch for one in each)
-        most = (vector_kind(chip).buffers["UB"].nbytes // 2) // (2 * LANES * (4 + scratch))
+        kind = vector_kind(chip)
         repeats = -(-count // LANES)
-        pieces = workers * 5 + repeats // max(min(most, 255), _SMALLEST_PIECE)
+        workers = min(_cores(chip, cores) * kind.per_group, repeats)
+        pieces = workers * len(pieces_of(-(-repeats // workers), most_repeats(kind, each)))
         vectors = sum(one.instructions for one in each)
-        # A barrier before each instruction at most; seven for a store and five for a load.
-        instructions = pieces * (2 * vectors + 7 * functions + 6) + 4 * workers
+        # A barrier before each instruction at most; five for a store and for a load.
+        instructions = pieces * (2 * vectors + 5 * functions + 5) + 4 * workers
         return Needs(instructions, 16 * repeats * LANES * (functions + 1))
 
     third = "iterations" if method == "cordic" else "order"

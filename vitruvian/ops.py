@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         max_pool2d,
         max_pool2d_backward,
     )
+    from vitruvian.sim.ops.series import taylor
 
 __all__ = [
     "avg_pool2d",
@@ -31,6 +32,7 @@ __all__ = [
     "fold",
     "max_pool2d",
     "max_pool2d_backward",
+    "taylor",
     "unfold",
 ]
 
@@ -42,6 +44,7 @@ _HOMES = {
     "fold": "patches",
     "max_pool2d": "pooling",
     "max_pool2d_backward": "pooling",
+    "taylor": "series",
     "unfold": "patches",
 }
 

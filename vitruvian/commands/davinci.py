@@ -42,7 +42,16 @@ if TYPE_CHECKING:
     from vitruvian.sim.davinci import Program, Report
     from vitruvian.sim.kernels import KernelInstance
 
-__all__ = ["add_options", "kernel_line", "kernel_rows", "register", "run", "tell_compiling"]
+__all__ = [
+    "add_options",
+    "check_outputs",
+    "kernel_line",
+    "kernel_rows",
+    "register",
+    "run",
+    "show",
+    "tell_compiling",
+]
 
 _TRACE = output_path(".json", ".json.gz")
 
@@ -240,7 +249,7 @@ def run(options: argparse.Namespace) -> int:
             options.trace = _TRACE(f"{name}.json")
         except argparse.ArgumentTypeError as error:
             raise UserError(f"--out {error}") from None
-    _check_outputs(options)
+    check_outputs(options)
     tell_compiling()
     try:
         chip = load_chip(options.chip)
@@ -254,7 +263,7 @@ def run(options: argparse.Namespace) -> int:
                 f"--cube must be golden or none for {name}, which has no product, "
                 f"not {options.cube!r}"
             )
-        return _show(options, instance)
+        return show(options, instance)[0]
     except (ValueError, OSError, Deadlock) as error:
         raise UserError(f"{name}: {error}") from None
 
@@ -288,7 +297,21 @@ def _progress(task: str) -> Progress:
     return Progress(task, lines=False, counts=False, after_s=2.0)
 
 
-def _show(options: argparse.Namespace, instance: "KernelInstance") -> int:
+def show(options: argparse.Namespace, instance: "KernelInstance") -> "tuple[int, Report]":
+    """Run a kernel, print its report, and write the files that the options name.
+
+    Parameters
+    ----------
+    options : Namespace
+        Those of ``add_options``.
+    instance : KernelInstance
+
+    Returns
+    -------
+    code : int
+        1 if a result differs from golden or a check finds something, otherwise 0.
+    report : Report
+    """
     report = _simulated(options, instance.program)
     console = _output(options, report)
     figures: dict[str, Any] = {"cube": options.cube, **report.as_dict()}
@@ -316,10 +339,10 @@ def _show(options: argparse.Namespace, instance: "KernelInstance") -> int:
         code = 1 if wrong and options.cube != "fast" else code
     if options.json:
         write_json(options.json, figures)
-    return code
+    return code, report
 
 
-def _check_outputs(options: argparse.Namespace) -> None:
+def check_outputs(options: argparse.Namespace) -> None:
     """Raise UserError if two options name the same file."""
     taken: dict[Path, str] = {}
     # The option for the timeline is --trace in two commands and --out in the command trace.
@@ -386,7 +409,7 @@ def _cce(options: argparse.Namespace) -> int:
 
     if options.cube not in CUBES[:3]:
         raise UserError(f"--cube must be one of {', '.join(CUBES[:3])}, not {options.cube!r}")
-    _check_outputs(options)
+    check_outputs(options)
     tell_compiling()
     defines, include_path = macros(options.define), folders(options.include)
     try:

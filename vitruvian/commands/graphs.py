@@ -99,10 +99,10 @@ def _add_computation(add: _Add) -> None:
     )
     add(
         "--input",
-        "paths knn model",
+        "paths knn model series",
         metavar="FORMAT",
         help="Round the operands to fp16 or fp32 (default: fp16 if that loses nothing, and on the "
-        "compiled RTL; else fp32).",
+        "compiled RTL; else fp32). For cubefx, read the inputs from this file (.npy).",
     )
     add(
         "--neighbours",
@@ -165,11 +165,11 @@ def _add_results(add: _Add) -> None:
     )
     add(
         "--out",
-        "paths knn",
+        "paths knn series",
         type=output_path(".npy", ".csv", ".mtx"),
         metavar="FILE",
         help="Write the values of all pairs to this file (.npy, .csv or .mtx); for knn, the "
-        "neighbours and the squares of their distances.",
+        "neighbours and the squares of their distances; for cubefx, the results (.npy).",
     )
 
 

@@ -1,10 +1,10 @@
-"""The command ``run``: a graph problem on a SIMD² unit, or a kernel on DaVinci cores."""
+"""The command ``run``: a graph problem on a SIMD² unit, series, or a kernel on DaVinci cores."""
 
 import argparse
 from functools import partial
 from typing import Any
 
-from vitruvian.commands import davinci, graphs
+from vitruvian.commands import davinci, graphs, series
 from vitruvian.commands.options import add_json
 from vitruvian.errors import UserError
 from vitruvian.sim.graph_problems import GRAPH_PROBLEMS, PATH_PROBLEMS
@@ -17,11 +17,13 @@ _FAMILIES = {
     "knn": "knn",
     "model": "--model",
     "kernel": "a DaVinci kernel",
+    "series": series.PROBLEM,
 }
 
 _EXAMPLE = """Examples:
   vitruvian run apsp --graph roads.csv --route Bonn Ulm --out distances.csv
-  vitruvian run matmul --size 256x256x256 --chip ascend310"""
+  vitruvian run matmul --size 256x256x256 --chip ascend310
+  vitruvian run cubefx --functions sin,cos,tanh --input x.npy --out y.npy"""
 
 
 def register(name: str, commands: Any) -> None:
@@ -35,17 +37,20 @@ def register(name: str, commands: Any) -> None:
     parser.add_argument(
         "problem",
         metavar="KERNEL",
-        help=f"Run this graph problem ({', '.join(GRAPH_PROBLEMS)}) or DaVinci kernel; "
+        help=f"Run this graph problem ({', '.join(GRAPH_PROBLEMS)}), {series.PROBLEM} (Taylor "
+        "series of many functions), or DaVinci kernel; "
         "`vitruvian list` prints the names.",
     )
     add_json(parser, "the figures")
     belongs = graphs.add_options(parser)
+    belongs |= series.add_options(parser)
     davinci.add_options(parser)
     defaults: dict[str, Any] = {}
     # argparse has no public list of the options of a parser.
     for action in parser._actions:
         if action.option_strings and action.dest not in ("help", "json"):
-            belongs.setdefault(action.dest, ("kernel",))
+            others = () if action.dest == "tiling" else ("series",)
+            belongs.setdefault(action.dest, ("kernel", *others))
             defaults[action.dest] = action.default
             action.help = (action.help or "").replace("%(default)s", str(action.default))
             # Without a default, an option has an attribute only if the user gave it.
@@ -74,7 +79,8 @@ def _run(
         for name in given:
             if family not in belongs[name]:
                 raise UserError(_refused(name, belongs[name], family, options.problem))
-    return (davinci if family in ("", "kernel") else graphs).run(options)
+    runner = {"": davinci, "kernel": davinci, "series": series}.get(family, graphs)
+    return runner.run(options)
 
 
 def _family(options: argparse.Namespace) -> str:
@@ -83,6 +89,8 @@ def _family(options: argparse.Namespace) -> str:
         return "model" if options.model else "paths"
     if options.problem in GRAPH_PROBLEMS:
         return options.problem
+    if options.problem == series.PROBLEM:
+        return "series"
     from vitruvian.sim.kernels import KERNELS
 
     return "kernel" if options.problem in KERNELS else ""

@@ -1,0 +1,306 @@
+"""Programs of Cube-fx, and the results that they must compute."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vitruvian.sim.davinci import Chip, Program, View
+from vitruvian.sim.davinci.chip.model import CoreKind
+from vitruvian.sim.kernels.cubefx import golden, joined, split
+from vitruvian.sim.kernels.cubefx.joined import JoinedCore, Tensors
+from vitruvian.sim.kernels.cubefx.layout import packed_coefficients, unpacked_results, window
+from vitruvian.sim.kernels.cubefx.mapping import SIDE, Mapping, best
+from vitruvian.sim.kernels.cubefx.split import CubeCore, VectorCore, Workspace, pieces_of
+from vitruvian.sim.kernels.kernel import KernelInstance, Needs
+from vitruvian.validate import check_int, one_of
+
+__all__ = ["CubeFx", "build", "needs"]
+
+#: The largest power that is allowed. FP16 ends at 65504, and a computed power near it is up to
+#: 1.1 per cent too large: its exponent, about 11, has two roundings of 2⁻¹¹ each.
+_MOST_POWER = 60000.0
+
+
+@dataclass(frozen=True)
+class CubeFx:
+    """Options of Cube-fx.
+
+    Attributes
+    ----------
+    merged : int or None
+        Number t of sequence matrices in a block-diagonal one; None takes the best (eq. 4.11), and 1
+        is the naive mapping.
+    signs : bool or None
+        If False, all inputs must be 0 or more, as the thesis takes them, and no instructions for
+        signs are emitted. None finds out from the data.
+    halvings : int or None
+        The powers are those of x / 2**halvings; the coefficients are scaled to match. None takes
+        the smallest number with which no power overflows.
+    double_buffer : bool
+        If False, no unit works ahead of the next one.
+    pieces : int
+        Pieces of the loop on chips with separate Cube and vector cores (two in Alg. 8). Cores with
+        all units take a piece for each loop step.
+    """
+
+    merged: int | None = None
+    signs: bool | None = None
+    halvings: int | None = None
+    double_buffer: bool = True
+    pieces: int = 2
+
+    def __post_init__(self) -> None:
+        if self.merged is not None:
+            check_int("merged", self.merged, 1, SIDE)
+        if self.halvings is not None:
+            check_int("halvings", self.halvings, 0, 14)
+        check_int("pieces", self.pieces, 1, SIDE)
+        one_of("double_buffer", str(self.double_buffer), ("True", "False"))
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """The inputs and coefficients of a program.
+
+    Attributes
+    ----------
+    x : (count,) ndarray of float16, or None
+    count : int
+    coefficients : (j, k) ndarray of float16
+        Those of the powers of x / 2**halvings.
+    mapping : Mapping
+    signs : bool
+    halvings : int
+    """
+
+    x: np.ndarray | None
+    count: int
+    coefficients: np.ndarray
+    mapping: Mapping
+    signs: bool
+    halvings: int
+
+    def padded(self, size: int) -> np.ndarray | None:
+        """Return the inputs, filled with zeros to a size."""
+        return None if self.x is None else np.pad(self.x, (0, size - self.count))
+
+
+def build(
+    x: np.ndarray | int,
+    coefficients: Any,
+    chip: Chip,
+    *,
+    cores: int | None = 1,
+    options: CubeFx | None = None,
+) -> KernelInstance:
+    """Build a program that computes Σ_p c_p·x^p for all inputs and functions.
+
+    Parameters
+    ----------
+    x : (N,) ndarray of float16, or int
+        Finite inputs; or their number, for a program without data.
+    coefficients : (j, k) array_like of float
+        The coefficients of each function, from that of the power 0 on. They are rounded to FP16
+        after scaling.
+    chip : Chip
+    cores : int or None
+        Number of cores, or of groups of a Cube core and its vector cores; None takes all. The
+        thesis takes one.
+    options : CubeFx, optional
+
+    Returns
+    -------
+    KernelInstance
+        The tensor "y", whose view is (j, N).
+
+    Raises
+    ------
+    ValueError
+        If a shape or number is not allowed, an input is not finite, a power or coefficient exceeds
+        FP16, or the matrices do not fit the memories.
+    """
+    problem = _problem(x, coefficients, options := options or CubeFx())
+    kind = chip.kind()
+    program = Program(chip, f"Cube-fx, {_shown(problem)}")
+    most = _groups(chip, kind, cores)
+    body = _joined if kind.buffers.keys() >= {"L1", "L0A", "L0B", "L0C", "UB"} else _split
+    view = body(program, problem, options, most)
+    if problem.x is None:
+        return KernelInstance(program, {}, {"y": view})
+    return KernelInstance(program, {"y": lambda: _expected(problem)}, {"y": view})
+
+
+def needs(count: int, mapping: Mapping) -> Needs:
+    """Return the cost of simulating Cube-fx on any chip.
+
+    Parameters
+    ----------
+    count : int
+        Number of inputs.
+    mapping : Mapping
+    """
+    blocks = -(-count // SIDE**2)
+    segments = mapping.loops * (mapping.power_columns + mapping.result_columns)
+    return Needs(
+        instructions=500 + 40 * mapping.loops * (4 + blocks // 16),
+        nbytes=blocks * SIDE**2 * (8 + 8 * segments),
+        products=2 * blocks * mapping.mac_count * SIDE**3,
+    )
+
+
+def _shown(problem: _Problem) -> str:
+    mapping = problem.mapping
+    merged = f", {mapping.merged} merged" if mapping.merged > 1 else ""
+    signs = ", signs" if problem.signs else ""
+    return (
+        f"{problem.count:,} inputs, {mapping.functions} functions, order {mapping.order}"
+        f"{merged}{signs}"
+    )
+
+
+def _problem(x: np.ndarray | int, coefficients: Any, options: CubeFx) -> _Problem:
+    table = np.asarray(coefficients, np.float64)
+    if table.ndim != 2 or 0 in table.shape or not np.isfinite(table).all():
+        raise ValueError(
+            "coefficients must be (functions, order) finite numbers, each 1 or more, "
+            f"not {table.shape}"
+        )
+    j, k = table.shape
+    halvings, signs = options.halvings, options.signs
+    data, count = None, x
+    if isinstance(x, np.ndarray):
+        data, count = x, x.size
+        if x.ndim != 1 or x.dtype != np.float16 or not count:
+            raise ValueError(f"x must be (N,) of float16, N 1 or more, not {x.shape} of {x.dtype}")
+        if not np.isfinite(x).all():
+            raise ValueError("x must be finite numbers, not NaN or infinite ones")
+        halvings, signs = _ranges(x, k, halvings, signs)
+    check_int("N", count, 1)
+    halvings, signs = halvings or 0, bool(signs)
+    with np.errstate(over="ignore"):
+        scaled = (table * 2.0 ** (halvings * np.arange(k))).astype(np.float16)
+    if not np.isfinite(scaled).all():
+        raise ValueError(
+            f"coefficients must be at most 65504 after scaling by 2**({halvings}·p), not "
+            f"{np.abs(table).max():g}"
+        )
+    mapping = best(k, j) if options.merged is None else Mapping(k, j, options.merged)
+    return _Problem(data, int(count), scaled, mapping, signs, halvings)
+
+
+def _ranges(
+    x: np.ndarray, order: int, halvings: int | None, signs: bool | None
+) -> tuple[int, bool]:
+    """Return the number of halvings and True if signs are needed, after checks of the inputs."""
+    largest = float(np.abs(x).max())
+    fitting = 0
+    while (largest / 2**fitting) ** (order - 1) > _MOST_POWER:
+        fitting += 1
+    if halvings is not None and halvings < fitting:
+        raise ValueError(
+            f"halvings must be at least {fitting} for |x| up to {largest:g} and order {order}, "
+            f"not {halvings}"
+        )
+    negative = bool(np.signbit(x).any())
+    if negative and signs is False:
+        raise ValueError(f"x must be 0 or more without signs, not {float(x.min()):g}")
+    return fitting if halvings is None else halvings, negative if signs is None else signs
+
+
+def _expected(problem: _Problem) -> np.ndarray:
+    x = problem.padded(-(-problem.count // SIDE) * SIDE)
+    assert x is not None
+    merged, halvings = problem.mapping.merged, problem.halvings
+    return golden.taylor(x, problem.coefficients, merged, halvings)[:, : problem.count]
+
+
+def _groups(chip: Chip, kind: CoreKind, cores: int | None) -> int:
+    cores = kind.count if cores is None else cores
+    if not 1 <= cores <= kind.count:
+        raise ValueError(f"cores must be 1 … {kind.count} on {chip.name}, not {cores!r}")
+    return cores
+
+
+def _tiling(problem: _Problem, most: int, cores: int) -> tuple[int, int]:
+    """Return the rows of 16 inputs of a tile, at most ``most``, and the number of tiles."""
+    blocks = -(-problem.count // SIDE**2)  # of 16 rows
+    tiles = -(-blocks * SIDE // most)
+    tiles = min(-(-tiles // cores) * cores, blocks)
+    each = -(-blocks // tiles)
+    return each * SIDE, -(-blocks // each)
+
+
+def _tensors(
+    program: Program, problem: _Problem, rows: int, tiles: int
+) -> tuple[View, View, list[View]]:
+    """Add the inputs, the results and the matrices (coefficients last) to global memory."""
+    mapping = problem.mapping
+    data, shape = problem.padded(tiles * rows * SIDE), (tiles, rows * SIDE)
+    x = program.tensor("x", shape, "fp16", None if data is None else data.reshape(shape))
+    exponents = np.arange(mapping.order)
+    contents = {"sequence": window(mapping, exponents)}
+    if problem.signs:
+        contents["parity"] = window(mapping, -(exponents % 2))
+    contents["coefficients"] = packed_coefficients(mapping, problem.coefficients)
+    matrices = [
+        program.tensor(name, matrix.shape, "fp16", None if data is None else matrix)
+        for name, matrix in contents.items()
+    ]
+    stored = (tiles, mapping.loops, mapping.result_columns, rows, SIDE)
+    return x, program.tensor("y", stored, "fp16"), matrices
+
+
+def _joined(
+    program: Program, problem: _Problem, options: CubeFx, cores: int
+) -> Callable[[np.ndarray], np.ndarray]:
+    mapping, slots = problem.mapping, 2 if options.double_buffer else 1
+    most = joined.most_rows(program.chip.kind(), mapping, problem.signs, slots)
+    rows, tiles = _tiling(problem, most, cores)
+    x, y, matrices = _tensors(program, problem, rows, tiles)
+    tensors = Tensors(x, matrices[:-1], matrices[-1], y)
+    for index in range(cores):
+        part = range(tiles * index // cores, tiles * (index + 1) // cores)
+        if part:
+            core, halvings = program.core(index), problem.halvings
+            JoinedCore(core, mapping, rows, tensors, halvings=halvings, slots=slots).emit(part)
+    return lambda results: unpacked_results(mapping, results, problem.count)
+
+
+def _split(
+    program: Program, problem: _Problem, options: CubeFx, groups: int
+) -> Callable[[np.ndarray], np.ndarray]:
+    mapping, slots = problem.mapping, 2 if options.double_buffer else 1
+    cube, vector = program.chip.kind("cube"), program.chip.kind("vector")
+    rows, tiles = _tiling(problem, split.most_rows(cube, mapping, problem.signs, slots), groups)
+    x, y, matrices = _tensors(program, problem, rows, tiles)
+    pieces = pieces_of(mapping.loops, options.pieces)
+    for index in range(groups):
+        part = slice(tiles * index // groups, tiles * (index + 1) // groups)
+        count = part.stop - part.start
+        if not count:
+            continue
+        inputs, copies = (count, rows * SIDE), len(matrices) - 1
+        segments = (mapping.loops, count, mapping.power_columns * SIDE * rows)
+        space = Workspace(
+            x=x[part],
+            matrices=matrices[:-1],
+            coefficients=matrices[-1],
+            logarithms=[
+                program.tensor(f"{name}{index}", inputs, "fp16")
+                for name in ("logarithms", "negative")[:copies]
+            ],
+            exponents=[
+                program.tensor(f"{name}{index}", segments, "fp16")
+                for name in ("exponents", "factors")[:copies]
+            ],
+            powers=program.tensor(f"powers{index}", segments, "fp16"),
+            y=y[part],
+        )
+        CubeCore(program.core(index, cube.name), mapping, rows, space, slots).emit(pieces)
+        for number in range(vector.per_group):
+            core = program.core(index * vector.per_group + number, vector.name)
+            body = VectorCore(core, number, vector.per_group, mapping, space, problem.halvings)
+            body.emit(pieces)
+    return lambda results: unpacked_results(mapping, results, problem.count)

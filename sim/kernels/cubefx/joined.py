@@ -1,0 +1,289 @@
+"""Cube-fx on a core with all units, such as that of the Ascend 310, with double buffers.
+
+The core works through tiles of 16·rows inputs. In step l of a tile, the Cube computes the exponents
+of a segment, V moves them to UB and computes the powers, MTE3 and MTE1 return them to L0A, the Cube
+multiplies them by the coefficients, V moves the results to UB, and MTE3 stores them. Each queue
+takes the second half of step l after the first half of step l + 1, so that the Cube and V never
+wait for a segment that has only just begun. 16 steps (without merged matrices) are the 16 segments
+of the thesis.
+
+References
+----------
+Tang 2024, §4.2.3 and Alg. 8.
+"""
+
+from dataclasses import dataclass
+
+from vitruvian.sim.davinci import Core, Unit, View
+from vitruvian.sim.davinci.chip.model import CoreKind
+from vitruvian.sim.davinci.isa.operands import FRACTAL_BYTES
+from vitruvian.sim.kernels.cubefx.emit import emit_logarithms, load_windows
+from vitruvian.sim.kernels.cubefx.mapping import SIDE, Mapping
+
+__all__ = ["JoinedCore", "Tensors", "most_rows"]
+
+V, M, MTE1, MTE2, MTE3 = Unit.V, Unit.M, Unit.MTE1, Unit.MTE2, Unit.MTE3
+
+#: Bytes of an element of FP16 and of FP32.
+_HALF, _SINGLE = 2, 4
+
+
+@dataclass(frozen=True)
+class Tensors:
+    """The tensors in global memory.
+
+    Attributes
+    ----------
+    x : View
+        (tiles, 16·rows) inputs.
+    matrices : list of View
+        The storage of the sequence matrices, see ``layout.window``; if inputs may be negative, also
+        that of −1 for odd powers and 0 for even ones.
+    coefficients : View
+        See ``layout.packed_coefficients``.
+    y : View
+        Results, see ``layout.unpacked_results``.
+    """
+
+    x: View
+    matrices: list[View]
+    coefficients: View
+    y: View
+
+
+def most_rows(kind: CoreKind, mapping: Mapping, signs: bool, slots: int) -> int:
+    """Return the largest number of rows of 16 inputs of a tile, a multiple of 16.
+
+    Parameters
+    ----------
+    kind : CoreKind
+    mapping : Mapping
+    signs : bool
+        True if inputs may be negative.
+    slots : int
+        Buffers of each kind: 2 for double buffers, 1 without them.
+
+    Raises
+    ------
+    ValueError
+        If the matrices or 16 rows do not fit the memories of the core.
+    """
+    powers, results = mapping.power_columns * SIDE, mapping.result_columns * SIDE
+    copies = 2 if signs else 1
+    fixed, each = _needs(mapping, copies, slots, powers, results)
+    rows = []
+    for buffer, nbytes in each.items():
+        room = kind.buffers[buffer].nbytes - fixed.get(buffer, 0)
+        rows.append(room // (nbytes * SIDE) * SIDE)
+    room = kind.buffers["L0B"].nbytes
+    if fixed["L0B"] > room or min(rows) < SIDE:
+        raise ValueError(
+            f"functions and order must be fewer than {mapping.functions} and {mapping.order} "
+            f"with {mapping.merged} merged matrices, as their matrices do not fit the memories"
+        )
+    return min(rows)
+
+
+def _needs(
+    mapping: Mapping, copies: int, slots: int, powers: int, results: int
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the bytes that matrices take in each memory, and those of each row of 16 inputs."""
+    windows = SIDE + (mapping.loops - 1) * mapping.merged
+    matrices = mapping.power_columns * mapping.result_columns * FRACTAL_BYTES
+    fixed = {
+        "L1": copies * windows * powers * _HALF + matrices + 64,
+        "L0B": copies * mapping.loops * mapping.power_columns * FRACTAL_BYTES + matrices,
+    }
+    inputs = copies * SIDE * _HALF
+    segment = powers * _HALF
+    each = {
+        "UB": slots * (inputs + segment + results * _HALF) + (copies - 1) * segment,
+        "L1": inputs + slots * segment,
+        "L0A": inputs + segment,
+        "L0C": slots * (copies * segment + results * _SINGLE),
+    }
+    return fixed, each
+
+
+class JoinedCore:
+    """The instructions of a core with all units.
+
+    Parameters
+    ----------
+    core : Core
+    mapping : Mapping
+    rows : int
+        Rows of 16 inputs of a tile, at most ``most_rows``.
+    tensors : Tensors
+    halvings : int
+        The powers are those of x / 2**halvings.
+    slots : {1, 2}
+        Buffers of each kind.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        mapping: Mapping,
+        rows: int,
+        tensors: Tensors,
+        *,
+        halvings: int = 0,
+        slots: int = 2,
+    ) -> None:
+        self.core, self.map, self.rows, self.t = core, mapping, rows, tensors
+        self.halvings, self.slots = halvings, slots
+        self.signs = len(tensors.matrices) == 2
+        count = rows * SIDE
+        some, copies = range(slots), range(2 if self.signs else 1)
+
+        def buffers(buffer: str, size: int, dtype: str, name: str, number: range) -> list[View]:
+            return [core.allocate(buffer, size, dtype, name) for _ in number]
+
+        segment, result = count * mapping.power_columns, count * mapping.result_columns
+        self.x = [buffers("UB", count, "fp16", "logarithms", copies) for _ in some]
+        self.power = buffers("UB", segment, "fp16", "powers", some)
+        self.factor = buffers("UB", segment, "fp16", "factors", copies[1:])
+        self.result = buffers("UB", result, "fp16", "results", some)
+        self.l1_log = buffers("L1", count, "fp16", "logarithms in L1", copies)
+        self.l1_power = buffers("L1", segment, "fp16", "powers in L1", some)
+        self.a_log = buffers("L0A", count, "fp16", "logarithms in L0A", copies)
+        self.a_power = core.allocate("L0A", segment, "fp16", "powers in L0A")
+        fractal, columns = SIDE * SIDE, mapping.power_columns
+        sequence = mapping.loops * columns * fractal
+        self.b_sequence = buffers("L0B", sequence, "fp16", "sequence matrices", copies)
+        self.b_coefficient = core.allocate(
+            "L0B", columns * mapping.result_columns * fractal, "fp16", "coefficients"
+        )
+        self.exponent = [buffers("L0C", segment, "fp16", "exponents", copies) for _ in some]
+        self.sums = buffers("L0C", result, "fp32", "sums", some)
+
+    def emit(self, tiles: range) -> None:
+        """Emit the work on some tiles."""
+        self._begin()
+        matrices = [*self.t.matrices, self.t.coefficients]
+        load_windows(self.core, self.map, matrices, self.b_sequence, self.b_coefficient)
+        steps = [(tile, number) for tile in tiles for number in range(self.map.loops)]
+        self._inputs(tiles.start)
+        for at, (tile, number) in enumerate(steps):
+            if number == 0:
+                self._load_logarithms()
+            self._prepare(number, at)
+            if at and self.slots == 2:
+                self._compute(*steps[at - 1], at - 1)
+            # The logarithms of the next tile follow early enough not to delay its first segment.
+            if number == self.map.loops // 2 and tile + 1 in tiles:
+                self._inputs(tile + 1)
+            if self.slots == 1:
+                self._compute(tile, number, at)
+        if self.slots == 2:
+            self._compute(*steps[-1], len(steps) - 1)
+        self._end()
+
+    def _free(self) -> list[tuple[Unit, Unit, int]]:
+        """Return the flags (source, target, register) that say that a buffer is free."""
+        flags = [(MTE1, MTE3, 2), (M, MTE1, 0), (M, MTE1, 1)]
+        for slot in range(self.slots):
+            flags += [(MTE3, MTE2, slot), (V, M, slot), (V, M, 2 + slot)]
+            flags += [(MTE3, V, slot), (MTE3, V, 2 + slot), (MTE1, MTE3, slot)]
+        return flags
+
+    def _begin(self) -> None:
+        self.taken = 0  # tiles whose inputs have been loaded
+        for source, target, register in self._free():
+            self.core.set_flag(source, target, register)
+
+    def _end(self) -> None:
+        for source, target, register in self._free():
+            self.core.wait_flag(source, target, register)
+
+    def _inputs(self, tile: int) -> None:
+        """Load the inputs of a tile, and compute their logarithms in L1."""
+        core, slot = self.core, self.taken % self.slots
+        self.taken += 1
+        x = self.x[slot][0]
+        core.wait_flag(MTE3, MTE2, slot)
+        core.copy(x, self.t.x[tile])
+        core.set_flag(MTE2, V, slot)
+        core.wait_flag(MTE2, V, slot)
+        negative = self.x[slot][1] if self.signs else None
+        emit_logarithms(core, x, negative, self.halvings)
+        core.set_flag(V, MTE3, 4)
+        core.wait_flag(V, MTE3, 4)
+        core.wait_flag(MTE1, MTE3, 2)
+        for target, source in zip(self.l1_log, self.x[slot], strict=True):
+            core.copy(target, source)
+        core.set_flag(MTE3, MTE2, slot)
+        core.set_flag(MTE3, MTE1, 2)
+
+    def _load_logarithms(self) -> None:
+        core = self.core
+        core.wait_flag(MTE3, MTE1, 2)
+        core.wait_flag(M, MTE1, 1)
+        for target, source in zip(self.a_log, self.l1_log, strict=True):
+            core.load(target, source)
+        core.set_flag(MTE1, MTE3, 2)
+        core.set_flag(MTE1, M, 1)
+        core.wait_flag(MTE1, M, 1)
+
+    def _prepare(self, number: int, at: int) -> None:
+        """Compute the powers of a segment, and move them to L1 (Alg. 7, lines 5 to 7)."""
+        core, slot, n = self.core, at % self.slots, self.map.power_columns * SIDE
+        core.wait_flag(V, M, slot)
+        for c, a, b in zip(self.exponent[slot], self.a_log, self.b_sequence, strict=True):
+            matrix = b[number * n * SIDE :]
+            core.mmad(c, a, matrix, m=self.rows, k=SIDE, n=n, init="zero")
+        core.set_flag(M, V, slot)
+        if number == self.map.loops - 1:
+            core.set_flag(M, MTE1, 1)
+        core.wait_flag(M, V, slot)
+        core.wait_flag(MTE3, V, slot)
+        core.pipe_barrier(V)
+        power = self.power[slot]
+        core.matrix_out(power, self.exponent[slot][0], m=self.rows, n=n)
+        if self.signs:
+            core.matrix_out(self.factor[0], self.exponent[slot][1], m=self.rows, n=n)
+        core.set_flag(V, M, slot)
+        core.pipe_barrier(V)
+        core.vexp(power, power)
+        if self.signs:
+            # The factor is −2 for the odd powers of negative inputs, and 0 for all others.
+            core.pipe_barrier(V)
+            core.vmla(power, power, self.factor[0])
+        core.set_flag(V, MTE3, slot)
+        core.wait_flag(V, MTE3, slot)
+        core.wait_flag(MTE1, MTE3, slot)
+        core.copy(self.l1_power[slot], power)
+        core.set_flag(MTE3, V, slot)
+        core.set_flag(MTE3, MTE1, slot)
+
+    def _compute(self, tile: int, number: int, at: int) -> None:
+        """Multiply the powers of a segment by the coefficients, and store the results."""
+        core, slot, mapping = self.core, at % self.slots, self.map
+        core.wait_flag(MTE3, MTE1, slot)
+        core.wait_flag(M, MTE1, 0)
+        columns, size = mapping.power_columns, self.rows * SIDE
+        for column in range(columns):
+            core.load(
+                self.a_power[column * SIDE * SIDE :],
+                self.l1_power[slot][column * size : (column + 1) * size],
+                repeat=self.rows // SIDE,
+                dst_stride=columns * FRACTAL_BYTES,
+            )
+        core.set_flag(MTE1, MTE3, slot)
+        core.set_flag(MTE1, M, 0)
+        core.wait_flag(MTE1, M, 0)
+        core.wait_flag(V, M, 2 + slot)
+        k, n = columns * SIDE, mapping.result_columns * SIDE
+        sums = self.sums[slot]
+        core.mmad(sums, self.a_power, self.b_coefficient, m=self.rows, k=k, n=n, init="zero")
+        core.set_flag(M, MTE1, 0)
+        core.set_flag(M, V, 2 + slot)
+        core.wait_flag(M, V, 2 + slot)
+        core.wait_flag(MTE3, V, 2 + slot)
+        core.matrix_out(self.result[slot], sums, m=self.rows, n=n)
+        core.set_flag(V, M, 2 + slot)
+        core.set_flag(V, MTE3, 2 + slot)
+        core.wait_flag(V, MTE3, 2 + slot)
+        core.copy(self.t.y[tile, number].reshape(n * self.rows), self.result[slot])
+        core.set_flag(MTE3, V, 2 + slot)

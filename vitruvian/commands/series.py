@@ -1,0 +1,151 @@
+"""The part of the command ``run`` for Taylor series of many functions on DaVinci cores."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vitruvian.commands import davinci
+from vitruvian.commands.options import at_least
+from vitruvian.errors import UserError
+from vitruvian.files import open_whole
+
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = ["PROBLEM", "add_options", "run"]
+
+#: Name of the problem.
+PROBLEM = "cubefx"
+
+#: Number of random inputs by default, that of Tang 2024, §4.4.3, on the Ascend 310.
+_COUNT = 16384
+
+#: Random inputs are in this range, in which all series of Table 4.1 converge.
+_RANGE = (-1.5, 1.5)
+
+
+def add_options(parser: argparse.ArgumentParser) -> dict[str, tuple[str, ...]]:
+    """Add the options of series, and return the families that each belongs to."""
+    group = parser.add_argument_group("Taylor series on DaVinci cores (cubefx)")
+    belongs = {}
+    for name, settings in {
+        "--functions": {
+            "metavar": "F,G,…",
+            "default": "sin,cos,tanh",
+            "help": "Evaluate these functions: names, or the coefficients a0:a1:… of the powers 0, "
+            "1, … (default: sin,cos,tanh). An unknown name prints the list.",
+        },
+        "--order": {
+            "type": at_least(1),
+            "default": 16,
+            "metavar": "N",
+            "help": "Take N coefficients of each series: powers 0 to N - 1 (default: 16).",
+        },
+        "--method": {
+            "default": "cube",
+            "metavar": "NAME",
+            "help": "Evaluate by this method: cube, horner, estrin, naive, motzkin or cordic "
+            "(default: cube).",
+        },
+    }.items():
+        options: dict[str, Any] = settings
+        belongs[group.add_argument(name, **options).dest] = ("series",)
+    return belongs
+
+
+def run(options: argparse.Namespace) -> int:
+    """Evaluate the functions, print the report, and write the results.
+
+    The exit code is 1 if a result differs from golden or a check finds something.
+
+    Raises
+    ------
+    UserError
+        If an option or the input is wrong.
+    """
+    from vitruvian.sim.davinci import Deadlock, load_chip
+    from vitruvian.sim.kernels.series.functions import as_functions
+    from vitruvian.sim.ops.series import built, divergence
+    from vitruvian.validate import one_of
+
+    one_of("--cube", options.cube, davinci.CUBES)
+    if options.strict and options.no_checks:
+        raise UserError("--strict must come without --no-checks")
+    if options.out and not options.out.endswith(".npy"):
+        raise UserError(f"--out must end in .npy for {PROBLEM}, not {options.out!r}")
+    if options.out and options.cube == "none":
+        raise UserError("--out must come without --cube none, which computes no data")
+    davinci.check_outputs(options)
+    try:
+        chip = load_chip(options.chip)
+        functions = as_functions([_function(text) for text in options.functions.split(",")])
+        x = _inputs(options)
+        flat, cores = x.ravel(), 1 if options.cores is None else options.cores
+        instance = built(functions, flat, options.order, options.method, chip, cores)
+    except (ValueError, TypeError, OSError) as error:
+        raise UserError(f"{PROBLEM}: {_as_options(str(error))}") from None
+    texts = divergence(functions, x, options.order) if options.method != "cordic" else []
+    for text in texts:
+        print(f"warning: {text}", file=sys.stderr)
+    davinci.tell_compiling()
+    try:
+        code, report = davinci.show(options, instance)
+    except (ValueError, OSError, Deadlock) as error:
+        raise UserError(f"{PROBLEM}: {error}") from None
+    if options.out and report.outputs:
+        import numpy as np
+
+        y = instance.views["y"](report.outputs["y"]).reshape(len(functions), *x.shape)
+        with open_whole(options.out) as file:
+            np.save(file, y)
+        shown = "×".join(map(str, y.shape))
+        stream = sys.stderr if options.json == "-" else sys.stdout
+        print(f"{options.out}: {shown} of float16", file=stream)
+    return code
+
+
+def _function(text: str) -> str | list[float]:
+    """Return a name, or the coefficients that stand between colons."""
+    text = text.strip()
+    try:
+        return [float(part) for part in text.split(":")]
+    except ValueError:
+        return text
+
+
+def _as_options(text: str) -> str:
+    """Return a message of the library with its parameters written as command-line options."""
+    for name in ("functions", "order", "method", "cores"):
+        if text.startswith(f"{name} must"):
+            return f"--{text}"
+    return text.replace("x must", "--input must", 1) if text.startswith("x must") else text
+
+
+def _inputs(options: argparse.Namespace) -> "np.ndarray":
+    """Return the inputs of a file in FP16, or random ones."""
+    import numpy as np
+
+    if options.input is None:
+        size = options.size or (_COUNT,)
+        values = np.random.default_rng(options.seed).uniform(*_RANGE, size)
+        return values.astype(np.float16)
+    if options.size is not None:
+        raise UserError("--size must come without --input, whose file has the inputs")
+    path = Path(options.input)
+    if path.suffix != ".npy":
+        raise UserError(f"--input must be a file .npy, not {options.input!r}")
+    try:
+        with path.open("rb") as file:
+            x = np.lib.format.read_array(file, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"--input must be an array of numbers, not {path}: {reason}") from None
+    if x.dtype.kind not in "fiub":
+        raise UserError(f"--input must be an array of real numbers, not of {x.dtype}")
+    with np.errstate(over="ignore"):
+        half = x.astype(np.float16)
+    rounded = int((half.astype(np.float64) != x).sum() - np.isnan(half).sum())
+    if rounded:
+        print(f"note: {rounded:,} of {x.size:,} inputs were rounded to FP16", file=sys.stderr)
+    return half

@@ -18,7 +18,7 @@ from vitruvian.errors import UserError
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View
 from vitruvian.sim.davinci.chip.model import CoreKind
 from vitruvian.sim.kernels.convolution.slots import Ring, uses_of
-from vitruvian.sim.kernels.kernel import KernelInstance
+from vitruvian.sim.kernels.kernel import KernelInstance, Needs
 from vitruvian.sim.kernels.series.cordic import CIRCULAR, LARGEST_ANGLE, Cordic
 from vitruvian.sim.kernels.series.functions import Function
 from vitruvian.sim.kernels.series.lanes import BLOCK, LANES, Lanes
@@ -33,6 +33,7 @@ __all__ = [
     "evaluators",
     "golden",
     "most_repeats",
+    "needs",
     "pieces_of",
     "vector_kind",
 ]
@@ -175,6 +176,34 @@ def most_repeats(kind: CoreKind, each: Sequence[Method]) -> int:
     return most
 
 
+def needs(each: Sequence[Method], count: int, chip: Chip, cores: int | None = 1) -> Needs:
+    """Return an upper bound of the cost of ``build``.
+
+    Parameters
+    ----------
+    each : sequence of Method
+        The result of ``evaluators``.
+    count : int
+        The number of inputs.
+    chip, cores
+        As ``build`` takes them.
+    """
+    kind = vector_kind(chip)
+    repeats = -(-count // LANES)
+    workers = min(_workers(kind, cores), repeats)
+    pieces = workers * len(pieces_of(-(-repeats // workers), most_repeats(kind, each)))
+    vectors = sum(one.instructions for one in each)
+    # A barrier before each instruction at most; five instructions for a store and for a load.
+    instructions = pieces * (2 * vectors + 5 * len(each) + 5) + 4 * workers
+    return Needs(instructions, 16 * repeats * LANES * (len(each) + 1))
+
+
+def _workers(kind: CoreKind, cores: int | None) -> int:
+    """Return the number of vector units of some cores or groups."""
+    most = kind.count // kind.per_group
+    return kind.per_group * (most if cores is None else check_int("cores", cores, 1, most))
+
+
 def build(
     method: str,
     x: np.ndarray | int,
@@ -182,7 +211,7 @@ def build(
     order: int,
     chip: Chip,
     *,
-    cores: int = 1,
+    cores: int | None = 1,
     fused: bool = False,
     iterations: int = ITERATIONS,
 ) -> KernelInstance:
@@ -195,8 +224,9 @@ def build(
     x : (N,) ndarray of float16, or int
         The inputs; or their number, for a program without data.
     chip : Chip
-    cores : int
-        The number of cores; of a chip with separate Cube and vector cores, that of groups.
+    cores : int or None
+        The number of cores; of a chip with separate Cube and vector cores, that of groups, all of
+        whose vector cores compute. None takes all.
 
     Returns
     -------
@@ -215,9 +245,8 @@ def build(
         _check_inputs(data, each)
     count = check_int("the number of inputs", x if isinstance(x, int) else int(x.size), 1)
     kind = vector_kind(chip)
-    group = kind.per_group or 1
-    check_int("cores", cores, 1, kind.count // group)
     repeats = -(-count // LANES)
+    workers = min(_workers(kind, cores), repeats)
     names = ",".join(f.name for f in functions)
     program = Program(chip, f"{method} {names} of {count}")
     padded = None
@@ -231,7 +260,6 @@ def build(
     if len(tables):
         blocks = np.repeat(tables[:, None], BLOCK, axis=1).view(np.float16)
         gt = program.tensor("table", blocks.shape, "fp16", None if data is None else blocks)
-    workers = min(cores * group, repeats)
     for number in range(workers):
         first, last = (repeats * (number + n) // workers for n in range(2))
         core = program.core(number, kind.name)

@@ -26,7 +26,7 @@ __all__ = [
     "PUBLISHED",
     "Evaluate",
     "Row",
-    "class_of",
+    "diverging",
     "errors",
     "exact_sum_errors",
     "on_chip",
@@ -149,17 +149,9 @@ def exact_sum_errors(names: Sequence[str], order: int) -> np.ndarray:
     return errors(evaluate, names, order)
 
 
-def class_of(error: float) -> str:
-    """Return the class of an error.
-
-    Returns
-    -------
-    {"rounding", "below 1 %", "truncation", "diverging"}
-        Up to 2⁻⁹, four half units in the last place of FP16; up to 1 %; up to 100 %; or above.
-    """
-    if error <= 2.0**-9:
-        return "rounding"
-    return "below 1 %" if error < 0.01 else "truncation" if error < 1 else "diverging"
+def diverging(error: float) -> bool:
+    """Return True if an error is above 100 per cent, as outside of the radius of convergence."""
+    return error > 1
 
 
 def table(methods: Mapping[str, Evaluate], cordic: Evaluate | None = None) -> list[Row]:

@@ -5,16 +5,8 @@ import numpy as np
 from vitruvian.errors import UserError
 from vitruvian.sim.davinci import Chip
 from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, Needs
-from vitruvian.sim.kernels.series.build import (
-    METHODS,
-    build,
-    evaluators,
-    most_repeats,
-    pieces_of,
-    vector_kind,
-)
+from vitruvian.sim.kernels.series.build import METHODS, build, evaluators, needs
 from vitruvian.sim.kernels.series.functions import FUNCTIONS, Function
-from vitruvian.sim.kernels.series.lanes import LANES
 
 __all__ = ["KERNELS"]
 
@@ -50,34 +42,21 @@ def _kernel(method: str) -> Kernel:
             _functions(functions),
             order,
             chip,
-            cores=_cores(chip, cores),
+            cores=cores,
             iterations=iterations,
         )
 
-    def needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
+    def needs_of(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
         functions, order, iterations, count = split(size)
-        if max(functions, order) > 1024:
-            raise UserError(f"size of {method} must have at most 1024 functions and terms")
+        if functions > 1024:
+            raise UserError(f"functions of series-{method} must be at most 1024, not {functions}")
         each = evaluators(method, _functions(functions), order, iterations=iterations)
-        kind = vector_kind(chip)
-        repeats = -(-count // LANES)
-        workers = min(_cores(chip, cores) * kind.per_group, repeats)
-        pieces = workers * len(pieces_of(-(-repeats // workers), most_repeats(kind, each)))
-        vectors = sum(one.instructions for one in each)
-        # A barrier before each instruction at most; five for a store and for a load.
-        instructions = pieces * (2 * vectors + 5 * functions + 5) + 4 * workers
-        return Needs(instructions, 16 * repeats * LANES * (functions + 1))
+        return needs(each, count, chip, cores)
 
     third = "iterations" if method == "cordic" else "order"
     default = (3, 8 if method == "cordic" else 16, 2048)
     sizes = ("functions", third, "elements")
-    return Kernel(f"series-{method}", _TITLES[method], sizes, default, make, needs)
-
-
-def _cores(chip: Chip, cores: int | None) -> int:
-    """Return the number of cores or groups; all of them if ``cores`` is None."""
-    kind = vector_kind(chip)
-    return kind.count // kind.per_group if cores is None else cores
+    return Kernel(f"series-{method}", _TITLES[method], sizes, default, make, needs_of)
 
 
 KERNELS = tuple(map(_kernel, METHODS))

@@ -86,11 +86,8 @@ def print_averages(rows: list[Row]) -> None:
         ("horner", 16): 0.063,
     }
     for (method, order), value in stated.items():
-        some = [
-            r.errors[method, order]
-            for r in rows
-            if class_of(r.errors["series", order]) != "diverging"
-        ]
+        kept = [row for row in rows if not diverging(row.errors["series", order])]
+        some = [row.errors[method, order] for row in kept]
         print(f"| {method} | {order} | {percent(float(np.mean(some)))} | {value} |")
 
 

@@ -221,5 +221,29 @@ def multiply_add(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> np.ndarray:
     names = {np.dtype(np.float16): "fp16", np.dtype(np.float32): "fp32"}
     if c.dtype not in names or c.dtype.itemsize < a.dtype.itemsize:
         raise TypeError(f"c must be {a.dtype}, or float32 with float16, not {c.dtype}")
+    if c.dtype == np.float16:
+        return _half_multiply_add(a, b, c)
     bits = fma(codes(a), codes(b), codes(c), names[a.dtype], names[c.dtype])
     return np.asarray(bits).view(c.dtype)[()]
+
+
+def _half_multiply_add(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """Return a · b + c of FP16 numbers, rounded once, with the arithmetic of FP64.
+
+    The product is exact in FP64. The sum is rounded to odd: if it is inexact and its last bit is
+    even, it is moved by one place towards the exact sum. Rounding a number that has at least two
+    bits more than FP16 and is rounded to odd gives what rounding the exact sum gives (S. Boldo,
+    G. Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
+    """
+    with np.errstate(all="ignore"):
+        product, addend = a.astype(np.float64) * b.astype(np.float64), c.astype(np.float64)
+        total = np.asarray(product + addend)
+        # The exact error of the sum (Knuth's TwoSum); NaN for infinities, which are not inexact.
+        part = total - product
+        error = (product - (total - part)) + (addend - part)
+        even = (total.view(np.int64) & 1) == 0
+        towards = np.where(error > 0, np.inf, -np.inf)
+        odd = np.where(
+            even & (error != 0) & np.isfinite(total), np.nextafter(total, towards), total
+        )
+        return canonical(odd.astype(np.float16))[()]

@@ -2,13 +2,14 @@
 
 ``KERNELS`` holds them by name: the sample kernels of Tang 2024 (Table 2.4), its tiled matrix
 product (``matmul``, with ``tiling`` and ``search``), convolutions, the poolings of Rohwedder 2021
-(``pooling``), and some kernels in CCE C.
+(``pooling``), evaluations of Taylor series (``series``), and some kernels in CCE C.
 """
 
 from vitruvian.sim.kernels.convolution.registered import KERNELS as _CONVOLUTION
 from vitruvian.sim.kernels.full import KERNELS as _FULL
 from vitruvian.sim.kernels.kernel import MOST, Kernel, KernelInstance, Needs
 from vitruvian.sim.kernels.pooling.kernels import KERNELS as _POOLING
+from vitruvian.sim.kernels.series.registered import KERNELS as _SERIES
 from vitruvian.sim.kernels.single import KERNELS as _SINGLE
 from vitruvian.sim.kernels.texts import KERNELS as _TEXTS
 
@@ -16,5 +17,6 @@ __all__ = ["KERNELS", "MOST", "Kernel", "KernelInstance", "Needs"]
 
 #: All kernels by name.
 KERNELS: dict[str, Kernel] = {
-    kernel.name: kernel for kernel in (*_FULL, *_CONVOLUTION, *_POOLING, *_SINGLE, *_TEXTS)
+    kernel.name: kernel
+    for kernel in (*_FULL, *_CONVOLUTION, *_POOLING, *_SERIES, *_SINGLE, *_TEXTS)
 }

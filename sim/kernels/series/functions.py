@@ -24,8 +24,8 @@ from vitruvian.validate import check_int, shortened
 
 __all__ = ["FUNCTIONS", "MOST_TERMS", "Function", "as_functions"]
 
-#: The largest order; the recurrences take a time that grows with its cube.
-MOST_TERMS = 256
+#: The largest order; the recurrences take a time that grows with its square.
+MOST_TERMS = 128
 
 #: Bits of 1/√(2π) behind the point.
 _BITS = 200
@@ -57,7 +57,7 @@ class Function:
         Parameters
         ----------
         order : int
-            1 … 256.
+            1 … 128.
 
         Raises
         ------

@@ -89,6 +89,19 @@ def test_multiply_add_is_softfloats():
     assert np.array_equal(bits(result), softfloat("mul_add", (*wide, c), "fp32"))
 
 
+def test_half_multiply_add_rounds_once_near_ties():
+    """The product is near 1, the addend as small as its last bits, so that FP64 is inexact."""
+    rng = np.random.default_rng(6)
+    a, b, c = (rng.integers(0, 1 << 16, 50000, dtype=np.uint16) for _ in range(3))
+    a, b = ((v & 0x83FF) | 0x3C00 for v in (a, b))
+    c[:25000] &= 0x8FFF
+    # 0x7BFF · 0x7BFF + c has more than 53 bits.
+    a[::5] |= 0x7800
+    b[::5] |= 0x7800
+    result = vector.multiply_add(*(v.view(np.float16) for v in (a, b, c)))
+    assert np.array_equal(bits(result), fp.fma(a, b, c, "fp16"))
+
+
 EXACT = {"exp": Decimal.exp, "ln": Decimal.ln, "rsqrt": lambda x: 1 / x.sqrt()}
 
 

@@ -3,7 +3,7 @@
 The five features of Tang 2024, Table 4.2, of every sample of a WAV file, or of a tone with vibrato,
 are evaluated by Horner's rule and by Cube-fx, and compared with NumPy in float64.
 
-    python examples/audio_features.py [FILE.wav] [--chip ascend910b] [--order 8] [--out FILE.npy]
+    python examples/audio_features.py [FILE.wav] [--chip ascend910b] [--order 6] [--out FILE.npy]
 """
 
 import argparse
@@ -43,7 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("file", nargs="?", help="A WAV file of integers (default: a tone).")
     parser.add_argument("--chip", default="ascend310", help="The chip (default: ascend310).")
-    parser.add_argument("--order", type=int, default=16, help="Coefficients (default: 16).")
+    parser.add_argument("--order", type=int, default=8, help="Coefficients (default: 8).")
     parser.add_argument("--size", type=int, default=1 << 16, help="Samples of the tone.")
     parser.add_argument("--out", metavar="FILE", help="Write the features of Cube-fx here (.npy).")
     options = parser.parse_args(arguments)

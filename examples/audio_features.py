@@ -40,7 +40,7 @@ def by_cube(chip: Chip):
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the example; return 2 after a mistake of the user."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("file", nargs="?", help="A WAV file of integers (default: a tone).")
     parser.add_argument("--chip", default="ascend310", help="The chip (default: ascend310).")
     parser.add_argument("--order", type=int, default=8, help="Coefficients (default: 8).")

@@ -257,7 +257,7 @@ def _one_function(
     if not given or not all(map(isfinite, given)):
         shown = shortened(str(list(item)))
         raise UserError(f"coefficients must be one or more finite numbers, not {shown}")
-    exact = tuple(map(Fraction, given))
+    exact = tuple(Fraction(a) for a in given)
     numbers = [float(a) for a in exact]
 
     def terms(order: int) -> tuple[Fraction, ...]:

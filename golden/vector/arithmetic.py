@@ -221,5 +221,20 @@ def multiply_add(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> np.ndarray:
     names = {np.dtype(np.float16): "fp16", np.dtype(np.float32): "fp32"}
     if c.dtype not in names or c.dtype.itemsize < a.dtype.itemsize:
         raise TypeError(f"c must be {a.dtype}, or float32 with float16, not {c.dtype}")
+    if c.dtype == np.float16:
+        return _half_multiply_add(a, b, c)
     bits = fma(codes(a), codes(b), codes(c), names[a.dtype], names[c.dtype])
     return np.asarray(bits).view(c.dtype)[()]
+
+
+def _half_multiply_add(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """Return a · b + c of FP16 numbers, rounded once, by way of FP64.
+
+    A product has 22 bits and is exact. A sum is inexact in FP64 only if more than 53 bits lie
+    between its first and last one. As c ≥ 2⁻²⁴, a product that is much larger than c then overflows
+    FP16 anyway; and if c is the larger one, the product is below 2⁻³¹ · c, so that both the exact
+    sum and that of FP64 are rounded to c.
+    """
+    with np.errstate(all="ignore"):
+        total = a.astype(np.float64) * b.astype(np.float64) + c.astype(np.float64)
+        return canonical(np.asarray(total).astype(np.float16))[()]

@@ -8,7 +8,7 @@ import pytest
 from scipy import special
 
 from vitruvian.errors import UserError
-from vitruvian.sim.kernels.series.functions import FUNCTIONS, MOST_TERMS, Function, as_functions
+from vitruvian.sim.kernels.series.functions import FUNCTIONS, Function, as_functions
 
 #: The functions as functions of complex numbers.
 COMPLEX = {
@@ -43,7 +43,7 @@ def _product(a, b):
 
 
 def test_identities_of_formal_power_series_hold_exactly():
-    order = 60
+    order = 40
     a = {name: series.exact(order) for name, series in FUNCTIONS.items()}
     one = (Fraction(1),) + (Fraction(0),) * (order - 1)
     assert _product(a["tan"], a["cos"]) == a["sin"]
@@ -69,15 +69,15 @@ def test_the_constant_of_gelu_is_exact_to_200_bits():
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_series_converges_inside_its_radius_and_not_outside(name):
     series = FUNCTIONS[name]
-    a = series.coefficients(MOST_TERMS)
+    a = series.coefficients(96)
     x = np.array([0.5, -0.5]) * min(series.radius, 2)
     sums = np.polynomial.polynomial.polyval(x, a)
     assert np.allclose(sums, series.reference(x), rtol=1e-14, atol=0)
     if series.radius == inf:
-        assert abs(a[-1]) < 1e-150
-    else:  # the root test; the limit of ⁿ√n is 1 within 2 per cent here
+        assert abs(a[-1]) < 1e-50
+    else:  # the root test; the limit of ⁿ√n is 1 within 5 per cent here
         n = np.flatnonzero(a)[-1]
-        assert abs(a[n]) ** (-1 / n) == pytest.approx(series.radius, rel=0.03)
+        assert abs(a[n]) ** (-1 / n) == pytest.approx(series.radius, rel=0.06)
     assert series.outside(np.array([series.radius * 0.99 if series.radius < inf else 9e9])) == 0
     assert series.outside(np.array([series.radius, np.nan, -inf])) == 3
 
@@ -118,11 +118,11 @@ def test_polynomials_of_the_user():
         (lambda: as_functions([]), UserError, "functions must be one or more"),
         (lambda: as_functions([[]]), UserError, "one or more finite numbers, not '\\[\\]'"),
         (lambda: as_functions([[1, np.nan]]), UserError, "finite numbers"),
-        (lambda: as_functions([3]), TypeError, "lists of coefficients a_0, a_1, …, not '3'"),
-        (lambda: as_functions([[1j]]), TypeError, "names or lists"),
+        (lambda: as_functions([3]), TypeError, "lists of coefficients .* not '3'"),  # type: ignore
+        (lambda: as_functions([[1j]]), TypeError, "names or lists"),  # type: ignore
         (lambda: as_functions([[1, 2, 3]])[0].exact(2), UserError, "order must be at least 3"),
-        (lambda: FUNCTIONS["sin"].exact(0), UserError, "order must be between 1 and 256"),
-        (lambda: FUNCTIONS["sin"].exact(257), UserError, "order must be between 1 and 256"),
+        (lambda: FUNCTIONS["sin"].exact(0), UserError, "order must be between 1 and 128"),
+        (lambda: FUNCTIONS["sin"].exact(129), UserError, "order must be between 1 and 128"),
         (lambda: FUNCTIONS["sin"].half(2.0), TypeError, "order must be an int"),  # type: ignore
         (lambda: as_functions([[0, 65520]])[0].half(2), UserError, "±65504, not 65520 at x"),
     ],

@@ -1,0 +1,350 @@
+"""Programs that evaluate functions of many inputs by one of the methods.
+
+The inputs are dealt to the cores and cut into pieces of whole repeats. Pieces are loaded and stored
+through double buffers while the vector unit computes. Every function of a piece is evaluated by
+itself, as the thesis does; the piece is loaded once.
+
+References
+----------
+Tang 2024, §4.4.2.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from vitruvian.errors import UserError
+from vitruvian.sim.davinci import Chip, Core, Program, Unit, View
+from vitruvian.sim.davinci.chip.model import CoreKind
+from vitruvian.sim.kernels.convolution.slots import Ring, uses_of
+from vitruvian.sim.kernels.kernel import KernelInstance, Needs
+from vitruvian.sim.kernels.series.cordic import CIRCULAR, LARGEST_ANGLE, Cordic
+from vitruvian.sim.kernels.series.functions import Function
+from vitruvian.sim.kernels.series.lanes import BLOCK, LANES, Lanes
+from vitruvian.sim.kernels.series.motzkin import Motzkin
+from vitruvian.sim.kernels.series.polynomials import Estrin, Horner, Method, Naive, Piece
+from vitruvian.validate import check_int, one_of
+
+__all__ = [
+    "ITERATIONS",
+    "METHODS",
+    "build",
+    "evaluators",
+    "golden",
+    "most_repeats",
+    "needs",
+    "pieces_of",
+    "vector_kind",
+]
+
+#: The methods by name.
+METHODS: dict[str, type[Method]] = {
+    "horner": Horner,
+    "estrin": Estrin,
+    "naive": Naive,
+    "motzkin": Motzkin,
+    "cordic": Cordic,
+}
+
+#: The iterations of CORDIC by default, as in Table 4.1.
+ITERATIONS = 8
+
+#: The largest number of repeats of an instruction, and that of pieces of a core.
+_MOST_REPEATS = 255
+#: Repeats of the smallest piece that is cut off only for the sake of a double buffer: computing on
+#: it takes longer than an instruction's start-up on the chips.
+_SMALL = 32
+
+V, MTE2, MTE3 = Unit.V, Unit.MTE2, Unit.MTE3
+
+
+def evaluators(
+    method: str,
+    functions: Sequence[Function],
+    order: int,
+    *,
+    fused: bool = False,
+    iterations: int = ITERATIONS,
+) -> list[Method]:
+    """Return a method for each function.
+
+    Parameters
+    ----------
+    method : str
+        A key of ``METHODS``.
+    functions : sequence of Function
+    order : int
+        The number of coefficients of each polynomial; CORDIC does not use it.
+    fused : bool
+        See ``Method``.
+    iterations : int
+        The iterations of CORDIC.
+
+    Raises
+    ------
+    TypeError, UserError
+        If a name is unknown, a number is out of range, or the method cannot evaluate a function.
+    """
+    chosen = METHODS[one_of("method", method, METHODS)]
+    if not functions:
+        raise UserError("functions must be one or more, not none")
+    if chosen is Cordic:
+        return [Cordic(f, order, iterations=iterations) for f in functions]
+    for function in functions:
+        function.half(order)
+    return [chosen(f, order, fused) for f in functions]
+
+
+def golden(
+    method: str,
+    x: np.ndarray,
+    functions: Sequence[Function],
+    order: int,
+    *,
+    fused: bool = False,
+    iterations: int = ITERATIONS,
+) -> np.ndarray:
+    """Return what the kernel computes.
+
+    Parameters
+    ----------
+    method, functions, order, fused, iterations
+        As ``evaluators`` takes them.
+    x : (N,) ndarray of float16
+
+    Returns
+    -------
+    (len(functions), N) ndarray of float16
+    """
+    each = evaluators(method, functions, order, fused=fused, iterations=iterations)
+    return np.stack([one.golden(x) for one in each])
+
+
+def vector_kind(chip: Chip) -> CoreKind:
+    """Return the first kind of core of a chip that has a vector unit.
+
+    Raises
+    ------
+    UserError
+        If no core has one.
+    """
+    for kind in chip.kinds.values():
+        if Unit.V in kind.units and "UB" in kind.buffers:
+            return kind
+    raise UserError(f"chip must have cores with a vector unit, unlike {chip.name}")
+
+
+def pieces_of(repeats: int, most: int) -> list[int]:
+    """Return the sizes of the pieces of a core in repeats; they differ by at most one.
+
+    Parameters
+    ----------
+    repeats : int
+        Repeats of 128 inputs that the core computes.
+    most : int
+        The largest number of repeats that fits.
+    """
+    count = -(-repeats // most)
+    # A second piece is loaded, and a first one stored, while the other one is computed.
+    count = max(count, min(4, repeats // _SMALL), 1)
+    return [repeats * (n + 1) // count - repeats * n // count for n in range(count)]
+
+
+def most_repeats(kind: CoreKind, each: Sequence[Method]) -> int:
+    """Return the repeats of the largest piece whose buffers fit the Unified Buffer.
+
+    Parameters
+    ----------
+    kind : CoreKind
+    each : sequence of Method
+
+    Raises
+    ------
+    UserError
+        If not even one repeat fits.
+    """
+    buffers = 4 + max(one.scratch for one in each)
+    nbytes = kind.buffers["UB"].nbytes
+    rows = sum(len(one.table) for one in each)
+    most = min((nbytes - rows * 2 * BLOCK) // (buffers * 2 * LANES), _MOST_REPEATS)
+    if most < 1:
+        raise UserError(
+            f"functions must be few enough for the {nbytes} bytes of UB, not {len(each)} with "
+            f"{rows} constants"
+        )
+    return most
+
+
+def needs(each: Sequence[Method], count: int, chip: Chip, cores: int | None = 1) -> Needs:
+    """Return an upper bound of the cost of ``build``.
+
+    Parameters
+    ----------
+    each : sequence of Method
+        The result of ``evaluators``.
+    count : int
+        The number of inputs.
+    chip, cores
+        As ``build`` takes them.
+    """
+    kind = vector_kind(chip)
+    repeats = -(-count // LANES)
+    workers = min(_workers(kind, cores), repeats)
+    pieces = workers * len(pieces_of(-(-repeats // workers), most_repeats(kind, each)))
+    vectors = sum(one.instructions for one in each)
+    # A barrier before each instruction at most; five instructions for a store and for a load.
+    instructions = pieces * (2 * vectors + 5 * len(each) + 5) + 4 * workers
+    return Needs(instructions, 16 * repeats * LANES * (len(each) + 1))
+
+
+def _workers(kind: CoreKind, cores: int | None) -> int:
+    """Return the number of vector units of some cores or groups."""
+    most = kind.count // kind.per_group
+    return kind.per_group * (most if cores is None else check_int("cores", cores, 1, most))
+
+
+def build(
+    method: str,
+    x: np.ndarray | int,
+    functions: Sequence[Function],
+    order: int,
+    chip: Chip,
+    *,
+    cores: int | None = 1,
+    fused: bool = False,
+    iterations: int = ITERATIONS,
+) -> KernelInstance:
+    """Build the evaluation of some functions of an array.
+
+    Parameters
+    ----------
+    method, functions, order, fused, iterations
+        As ``evaluators`` takes them.
+    x : (N,) ndarray of float16, or int
+        The inputs; or their number, for a program without data.
+    chip : Chip
+    cores : int or None
+        The number of cores; of a chip with separate Cube and vector cores, that of groups, all of
+        whose vector cores compute. None takes all.
+
+    Returns
+    -------
+    KernelInstance
+        The result "y" has a row of N numbers for each function.
+
+    Raises
+    ------
+    TypeError, UserError
+        If an argument is wrong; CORDIC takes finite inputs only, up to ``LARGEST_ANGLE`` for
+        trigonometric functions.
+    """
+    each = evaluators(method, functions, order, fused=fused, iterations=iterations)
+    data = None if isinstance(x, int) else x
+    if data is not None:
+        _check_inputs(data, each)
+    count = check_int("the number of inputs", x if isinstance(x, int) else int(x.size), 1)
+    kind = vector_kind(chip)
+    repeats = -(-count // LANES)
+    workers = min(_workers(kind, cores), repeats)
+    names = ",".join(f.name for f in functions)
+    program = Program(chip, f"{method} {names} of {count}")
+    padded = None
+    if data is not None:
+        padded = np.zeros(repeats * LANES, np.float16)
+        padded[:count] = data
+    gx = program.tensor("x", (repeats * LANES,), "fp16", padded)
+    gy = program.tensor("y", (len(each), repeats * LANES), "fp16")
+    tables = np.concatenate([one.table for one in each])
+    gt = None
+    if len(tables):
+        blocks = np.repeat(tables[:, None], BLOCK, axis=1).view(np.float16)
+        gt = program.tensor("table", blocks.shape, "fp16", None if data is None else blocks)
+    for number in range(workers):
+        first, last = (repeats * (number + n) // workers for n in range(2))
+        core = program.core(number, kind.name)
+        _emit_core(core, each, gx[first * LANES : last * LANES], gy, first * LANES, gt)
+    if data is None:
+        return KernelInstance(program, {})
+    return KernelInstance(
+        program,
+        {"y": partial(_golden, each, data)},
+        {"y": lambda y: np.ascontiguousarray(y[:, :count])},
+    )
+
+
+def _golden(each: list[Method], x: np.ndarray) -> np.ndarray:
+    return np.stack([one.golden(x) for one in each])
+
+
+def _check_inputs(x: np.ndarray, each: list[Method]) -> None:
+    if x.dtype != np.float16 or x.ndim != 1:
+        raise TypeError(f"x must be a vector of float16, not {x.dtype} of shape {x.shape}")
+    for one in each:
+        if isinstance(one, Cordic):
+            limit = LARGEST_ANGLE if one.function.name in CIRCULAR else np.inf
+            wrong = ~(np.isfinite(x) & (np.abs(x) <= limit))
+            if wrong.any():
+                allowed = "finite" if limit == np.inf else f"numbers within ±{limit:g}"
+                raise UserError(
+                    f"inputs of {one.function.name} by cordic must be {allowed}, "
+                    f"not {x[int(np.argmax(wrong))]}"
+                )
+
+
+def _emit_core(
+    core: Core, each: list[Method], x: View, y: View, first: int, table: View | None
+) -> None:
+    """Emit the evaluation on one core.
+
+    Parameters
+    ----------
+    core : Core
+    each : list of Method
+    x : View
+        The inputs of this core.
+    y : View
+        The results of all cores, (functions, inputs).
+    first : int
+        The index of the core's first input.
+    table : View or None
+        The constants of all methods, (rows, 16).
+    """
+    constants: list[View] = []
+    rows = 0 if table is None else table.shape[0]
+    if table is not None:
+        near = core.allocate("UB", table.shape, "fp16", "table")
+        constants = [near[n] for n in range(rows)]
+    scratch = max(one.scratch for one in each)
+    sizes = [LANES * n for n in pieces_of(x.size // LANES, most_repeats(core.kind, each))]
+    largest = max(sizes)
+    ins = core.allocate("UB", (2, largest), "fp16", "x in UB")
+    outs = core.allocate("UB", (2, largest), "fp16", "y in UB")
+    others = core.allocate("UB", (max(scratch, 1), largest), "fp16", "scratch") if scratch else None
+    if table is not None:
+        core.copy(near, table)
+    full = Ring(core, MTE2, V, uses_of(range(len(sizes)), 2))
+    done = Ring(core, V, MTE3, uses_of(range(len(sizes) * len(each)), 2))
+    lanes, start = Lanes(core), 0
+    for size in sizes:
+        load = full.next()
+        full.begin_write(load)
+        core.copy(ins[load.slot, :size], x[start : start + size])
+        full.end_write(load)
+        full.begin_read(load)
+        at = 0
+        for number, one in enumerate(each):
+            store = done.next()
+            done.begin_write(store)
+            rest = [others[n, :size] for n in range(one.scratch)] if others is not None else []
+            rows = len(one.table)
+            result = outs[store.slot, :size]
+            piece = Piece(result, ins[load.slot, :size], rest, constants[at : at + rows])
+            at += rows
+            one.emit(lanes, piece)
+            done.end_write(store)
+            done.begin_read(store)
+            core.copy(y[number, first + start : first + start + size], result)
+            done.end_read(store)
+        full.end_read(load)
+        start += size

@@ -1,0 +1,70 @@
+"""Vector instructions on whole views, with a barrier where an operand depends on earlier ones."""
+
+from typing import Any
+
+from vitruvian.sim.davinci import Core, Unit, View
+
+__all__ = ["BLOCK", "LANES", "Lanes"]
+
+#: FP16 elements of a repeat and of a block.
+LANES, BLOCK = 128, 16
+
+
+class Lanes:
+    """A core's vector unit, which computes with views of one size.
+
+    Instructions of the unit may overlap. A barrier comes before an instruction that reads what an
+    instruction since the last barrier wrote, or that writes what one of them read or wrote.
+
+    Parameters
+    ----------
+    core : Core
+    """
+
+    def __init__(self, core: Core) -> None:
+        self.core = core
+        self._read: set[int] = set()
+        self._written: set[int] = set()
+
+    def __call__(
+        self,
+        op: str,
+        dst: View,
+        *sources: View,
+        reads_dst: bool = False,
+        scalar: float | None = None,
+        amount: int | None = None,
+    ):
+        """Emit one instruction.
+
+        Parameters
+        ----------
+        op : str
+        dst : View
+            Whole repeats, at most 255.
+        *sources : View
+            Views of the size of ``dst``, or of one block, which every block of ``dst`` is
+            combined with.
+        reads_dst : bool
+            True if the instruction reads ``dst``; this matters to the barriers alone.
+        scalar : float, optional
+            The scalar of the operations that have one.
+        amount : int, optional
+            The bits of a shift.
+        """
+        reads = {view.offset for view in sources} | ({dst.offset} if reads_dst else set())
+        if reads & self._written or dst.offset in self._written | self._read:
+            self.core.pipe_barrier(Unit.V)
+            self._read.clear()
+            self._written.clear()
+        self._read |= reads
+        self._written.add(dst.offset)
+        names = ("src",) if len(sources) == 1 else ("src0", "src1")
+        operands = {"dst": dst} | dict(zip(names, sources, strict=False))
+        constant = {name: (0, 0) for name, view in operands.items() if view.size == BLOCK}
+        fields: dict[str, Any] = {}
+        if scalar is not None:
+            fields["scalar"] = scalar
+        if amount is not None:
+            fields["amount"] = amount
+        self.core.vector(op, operands, repeat=dst.size // LANES, strides=constant, **fields)

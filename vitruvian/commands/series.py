@@ -44,7 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> dict[str, tuple[str, ...]]:
         },
         "--method": {
             "default": "cube",
-            "metavar": "NAME",
+            "metavar": "METHOD",
             "help": "Evaluate by this method: cube, horner, estrin, naive, motzkin or cordic "
             "(default: cube).",
         },

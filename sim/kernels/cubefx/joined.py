@@ -7,9 +7,9 @@ takes the second half of step l after the first half of step l + 1, so that the 
 wait for a segment that has only just begun. 16 steps (without merged matrices) are the 16 segments
 of the thesis.
 
-The slots of L0C and L1 need no flags that say that they are free: the Cube reuses a slot of L0C
-after it has waited for powers that V computed after it had emptied this slot, and MTE3 reuses a
-slot of L1 for powers whose exponents the Cube computed after MTE1 had emptied this slot.
+Few buffers need flags that say that they are free, because a segment returns to the Cube: what a
+unit writes in step l + 2 depends on products that the Cube computes after those of the powers of
+step l, for which the other units have emptied the buffers of step l.
 
 References
 ----------
@@ -189,7 +189,6 @@ class JoinedCore:
         flags = [(M, MTE1, 0), (M, MTE1, 1)]
         for slot in range(self.slots):
             flags.append((MTE3, MTE2, slot))
-            flags += [(MTE3, V, slot), (MTE3, V, 2 + slot)]
         return flags
 
     def _begin(self) -> None:
@@ -238,7 +237,6 @@ class JoinedCore:
         if number == self.map.loops - 1:
             core.set_flag(M, MTE1, 1)
         core.wait_flag(M, V, slot)
-        core.wait_flag(MTE3, V, slot)
         core.pipe_barrier(V)
         power = self.power[slot]
         core.matrix_out(power, self.exponent[slot][0], m=self.rows, n=n)
@@ -253,7 +251,6 @@ class JoinedCore:
         core.set_flag(V, MTE3, slot)
         core.wait_flag(V, MTE3, slot)
         core.copy(self.l1_power[slot], power)
-        core.set_flag(MTE3, V, slot)
         core.set_flag(MTE3, MTE1, slot)
 
     def _compute(self, tile: int, number: int, at: int) -> None:
@@ -277,9 +274,7 @@ class JoinedCore:
         core.set_flag(M, MTE1, 0)
         core.set_flag(M, V, 2 + slot)
         core.wait_flag(M, V, 2 + slot)
-        core.wait_flag(MTE3, V, 2 + slot)
         core.matrix_out(self.result[slot], sums, m=self.rows, n=n)
         core.set_flag(V, MTE3, 2 + slot)
         core.wait_flag(V, MTE3, 2 + slot)
         core.copy(self.t.y[tile, number].reshape(n * self.rows), self.result[slot])
-        core.set_flag(MTE3, V, 2 + slot)

@@ -34,7 +34,7 @@ def test_random_inputs_and_other_methods(capsys):
 
 
 def test_a_series_that_diverges_is_warned_of(tmp_path, capsys):
-    np.save(tmp_path / "x.npy", np.float16([0.5, 2, -3]))
+    np.save(tmp_path / "x.npy", np.array([0.5, 2, -3], np.float16))
     options = ["--functions", "tan", "--input", str(tmp_path / "x.npy")]
     assert main(["run", "cubefx", *options]) == 0
     text = capsys.readouterr().err
@@ -63,8 +63,8 @@ def test_a_series_that_diverges_is_warned_of(tmp_path, capsys):
 )
 def test_mistakes_take_one_line(options, text, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    np.save("nan.npy", np.float16([1, np.nan]))
-    np.save("one.npy", np.float16([1]))
+    np.save("nan.npy", np.array([1, np.nan], np.float16))
+    np.save("one.npy", np.array([1], np.float16))
     np.save("text.npy", np.array(["a"]))
     (tmp_path / "bad.npy").write_text("no array")
     before = sorted(path.name for path in tmp_path.iterdir())

@@ -71,7 +71,7 @@ def test_several_cores_have_the_bits_of_one():
 def test_powers_are_exponentials_of_rounded_products(merged):
     """The sequence matrices select one logarithm each, so a power has a definition without them."""
     order = 10
-    x = np.concatenate([inputs(70), np.float16([1.5, -1.5])])
+    x = np.concatenate([inputs(70), np.array([1.5, -1.5], np.float16)])
     x = np.pad(x, (0, -len(x) % 16))
     logs = vector.ln(np.abs(x)).astype(np.float64)
     expected = np.zeros((len(x), order), np.float16)
@@ -222,15 +222,35 @@ def test_results_are_read_in_the_order_of_the_inputs():
 @pytest.mark.parametrize(
     ("x", "coefficients", "options", "text"),
     [
-        (np.float16([math.nan]), [[1]], {}, "x must be finite numbers, not NaN or infinite ones"),
-        (np.float32([1]), [[1]], {}, r"x must be \(N,\) of float16, N 1 or more, not .* float32"),
-        (np.float16([]), [[1]], {}, r"x must be \(N,\) of float16, N 1 or more"),
+        (
+            np.array([math.nan], np.float16),
+            [[1]],
+            {},
+            "x must be finite numbers, not NaN or infinite ones",
+        ),
+        (
+            np.array([1], np.float32),
+            [[1]],
+            {},
+            r"x must be \(N,\) of float16, N 1 or more, not .* float32",
+        ),
+        (np.array([], np.float16), [[1]], {}, r"x must be \(N,\) of float16, N 1 or more"),
         (0, [[1]], {}, "N must be at least 1, not 0"),
         (5, [1, 2], {}, r"coefficients must be \(functions, order\) finite .*, not \(2,\)"),
         (5, [[math.inf]], {}, "coefficients must be .* finite numbers"),
         (5, [[1, 7e4]], {}, "coefficients must be at most 65504 after scaling .* not 70000"),
-        (np.float16([3]), [[0] * 16], {"halvings": 0}, "halvings must be at least 1 for .* 3 and"),
-        (np.float16([-1]), [[1]], {"signs": False}, "x must be 0 or more without signs, not -1"),
+        (
+            np.array([3], np.float16),
+            [[0] * 16],
+            {"halvings": 0},
+            "halvings must be at least 1 for .* 3 and",
+        ),
+        (
+            np.array([-1], np.float16),
+            [[1]],
+            {"signs": False},
+            "x must be 0 or more without signs, not -1",
+        ),
         (5, [[1]], {"merged": 17}, "merged must be between 1 and 16, not 17"),
         (5, [[1]], {"halvings": 99}, "halvings must be between 0 and 14, not 99"),
         (5, [[1]], {"pieces": 0}, "pieces must be between 1 and 16, not 0"),

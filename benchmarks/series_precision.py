@@ -18,6 +18,7 @@ from vitruvian.sim.kernels.series.precision import (
     ORDERS,
     PUBLISHED,
     Row,
+    diverging,
     errors,
     on_chip,
     table,

@@ -212,13 +212,13 @@ FUNCTIONS: dict[str, Function] = {
 
 
 def as_functions(
-    functions: Iterable[str | Function | Sequence[float]],
+    functions: Iterable[str | Function | Sequence[float] | Sequence[Fraction] | np.ndarray],
 ) -> tuple[Function, ...]:
     """Return functions by their names, and the polynomials with the given coefficients.
 
     Parameters
     ----------
-    functions : iterable of str, Function or sequence of float
+    functions : iterable of str, Function or sequence of float or Fraction
         Each is a key of ``FUNCTIONS``, or the coefficients a_0, a_1, … as finite numbers. An order
         above their number adds zeros; a smaller order is an error.
 
@@ -237,7 +237,9 @@ def as_functions(
     return found
 
 
-def _one_function(item: str | Function | Sequence[float], number: int) -> Function:
+def _one_function(
+    item: str | Function | Sequence[float] | Sequence[Fraction] | np.ndarray, number: int
+) -> Function:
     if isinstance(item, Function):
         return item
     if isinstance(item, str):
@@ -255,7 +257,7 @@ def _one_function(item: str | Function | Sequence[float], number: int) -> Functi
     if not given or not all(map(isfinite, given)):
         shown = shortened(str(list(item)))
         raise UserError(f"coefficients must be one or more finite numbers, not {shown}")
-    exact = tuple(map(Fraction, given))
+    exact = tuple(Fraction(a) for a in given)
     numbers = [float(a) for a in exact]
 
     def terms(order: int) -> tuple[Fraction, ...]:

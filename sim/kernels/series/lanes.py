@@ -1,5 +1,7 @@
 """Vector instructions on whole views, with a barrier where an operand depends on earlier ones."""
 
+from typing import Any
+
 from vitruvian.sim.davinci import Core, Unit, View
 
 __all__ = ["BLOCK", "LANES", "Lanes"]
@@ -25,7 +27,13 @@ class Lanes:
         self._written: set[int] = set()
 
     def __call__(
-        self, op: str, dst: View, *sources: View, reads_dst: bool = False, **fields: float
+        self,
+        op: str,
+        dst: View,
+        *sources: View,
+        reads_dst: bool = False,
+        scalar: float | None = None,
+        amount: int | None = None,
     ):
         """Emit one instruction.
 
@@ -39,8 +47,10 @@ class Lanes:
             combined with.
         reads_dst : bool
             True if the instruction reads ``dst``; this matters to the barriers alone.
-        **fields
-            The scalar or the amount of a shift.
+        scalar : float, optional
+            The scalar of the operations that have one.
+        amount : int, optional
+            The bits of a shift.
         """
         reads = {view.offset for view in sources} | ({dst.offset} if reads_dst else set())
         if reads & self._written or dst.offset in self._written | self._read:
@@ -52,4 +62,9 @@ class Lanes:
         names = ("src",) if len(sources) == 1 else ("src0", "src1")
         operands = {"dst": dst} | dict(zip(names, sources, strict=False))
         constant = {name: (0, 0) for name, view in operands.items() if view.size == BLOCK}
+        fields: dict[str, Any] = {}
+        if scalar is not None:
+            fields["scalar"] = scalar
+        if amount is not None:
+            fields["amount"] = amount
         self.core.vector(op, operands, repeat=dst.size // LANES, strides=constant, **fields)

@@ -118,8 +118,8 @@ def test_polynomials_of_the_user():
         (lambda: as_functions([]), UserError, "functions must be one or more"),
         (lambda: as_functions([[]]), UserError, "one or more finite numbers, not '\\[\\]'"),
         (lambda: as_functions([[1, np.nan]]), UserError, "finite numbers"),
-        (lambda: as_functions([3]), TypeError, "lists of coefficients a_0, a_1, …, not '3'"),
-        (lambda: as_functions([[1j]]), TypeError, "names or lists"),
+        (lambda: as_functions([3]), TypeError, "lists of coefficients .* not '3'"),  # type: ignore
+        (lambda: as_functions([[1j]]), TypeError, "names or lists"),  # type: ignore
         (lambda: as_functions([[1, 2, 3]])[0].exact(2), UserError, "order must be at least 3"),
         (lambda: FUNCTIONS["sin"].exact(0), UserError, "order must be between 1 and 128"),
         (lambda: FUNCTIONS["sin"].exact(129), UserError, "order must be between 1 and 128"),

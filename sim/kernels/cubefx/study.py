@@ -6,7 +6,7 @@ Tang 2024, Fig. 4.8 and Fig. 4.12.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from vitruvian.collector import paused_collector
 from vitruvian.sim.davinci import load_chip, simulate
 from vitruvian.sim.kernels.cubefx.build import CubeFx, build
+from vitruvian.sim.kernels.cubefx.mapping import SIDE, Mapping, best
 from vitruvian.sim.kernels.series import build as series
 from vitruvian.sim.kernels.series.functions import FUNCTIONS
 
@@ -81,7 +82,6 @@ class Comparison:
         return np.array(self.times[method]) / np.array(self.times["cube"])
 
 
-@cache
 def seconds(
     chip: str,
     method: str,
@@ -107,15 +107,28 @@ def seconds(
     options : CubeFx, optional
         Options of "cube".
     """
+    if method != "cube":
+        return _others(chip, method, functions, count, order)
+    options = options or CubeFx()
+    merged = options.merged or best(order, functions).merged
+    # The instructions depend on the functions only through the number of columns of fractals.
+    most = Mapping(order, functions, merged).result_columns * SIDE // merged
+    return _cube(chip, most, count, order, replace(options, merged=merged))
+
+
+@cache
+def _cube(chip: str, functions: int, count: int, order: int, options: CubeFx) -> float:
+    table = np.ones((functions, order))
+    with paused_collector():
+        program = build(count, table, load_chip(chip), options=options).program
+        return simulate(program, cube=None, checks=False).total_s
+
+
+@cache
+def _others(chip: str, method: str, functions: int, count: int, order: int) -> float:
     some = [_FUNCTIONS[i % len(_FUNCTIONS)] for i in range(functions)]
     with paused_collector():
-        if method == "cube":
-            table = np.stack([function.coefficients(order) for function in some])
-            instance = build(count, table, load_chip(chip), options=options)
-        else:
-            instance = series.build(
-                method, count, some, order, load_chip(chip), iterations=ITERATIONS
-            )
+        instance = series.build(method, count, some, order, load_chip(chip), iterations=ITERATIONS)
         return simulate(instance.program, cube=None, checks=False).total_s
 
 

@@ -4,6 +4,7 @@ python benchmarks/cubefx.py [--inputs 1638400] [--chip ascend910b]
 """
 
 import argparse
+import itertools
 import time
 
 import numpy as np
@@ -28,7 +29,7 @@ def main() -> None:
     marks.append(time.perf_counter())
     count, wrong = instance.compare(report.outputs)
     marks.append(time.perf_counter())
-    parts = [after - before for before, after in zip(marks, marks[1:], strict=False)]
+    parts = [after - before for before, after in itertools.pairwise(marks)]
     print(f"{options.inputs:,} inputs, 3 functions, order 16, signs, on {chip.name}")
     print(f"built in {parts[0]:.1f} s, simulated in {parts[1]:.1f} s, golden in {parts[2]:.1f} s")
     print(f"{report.total_s * 1e6:.1f} µs on the chip; {wrong} of {count:,} elements differ")

@@ -13,17 +13,16 @@ from vitruvian.sim.kernels.cubefx import CubeFx
 from vitruvian.sim.kernels.cubefx import build as build_cubefx
 from vitruvian.sim.kernels.cubefx.build import needs
 from vitruvian.sim.kernels.cubefx.mapping import best
-from vitruvian.sim.kernels.kernel import MOST, KernelInstance
+from vitruvian.sim.kernels.kernel import MOST, KernelInstance, Needs
+from vitruvian.sim.kernels.series import build as series
 from vitruvian.sim.kernels.series.functions import MOST_TERMS, Function, as_functions
 from vitruvian.sim.ops.run import chip_of, execute, half_array, returned
 from vitruvian.validate import check_int, one_of
 
 __all__ = ["METHODS", "built", "divergence", "taylor"]
 
-#: The methods by name.
-METHODS = {
-    "cube": "Cube-fx: powers by logarithms, and a matrix product by the coefficients",
-}
+#: The methods by name: Cube-fx, and those that the vector unit computes alone.
+METHODS = ("cube", *series.METHODS)
 
 
 def taylor(
@@ -51,8 +50,9 @@ def taylor(
         Finite numbers, of any shape.
     order : int
         Number of coefficients: those of the powers 0 … order − 1.
-    method : str
-        A key of ``METHODS``.
+    method : {"cube", "horner", "estrin", "naive", "motzkin", "cordic"}
+        "cube" is Cube-fx (``vitruvian.sim.kernels.cubefx``); the vector unit computes the others
+        alone (``vitruvian.sim.kernels.series``). CORDIC is no series, so it ignores the order.
     chip : Chip or str
     cores : int or None
         Number of cores; on the Ascend 910B, of groups of a Cube core and two vector cores. None
@@ -114,10 +114,21 @@ def built(
     if not np.isfinite(x).all():
         count = int((~np.isfinite(x)).sum())
         raise UserError(f"x must be finite numbers, not {count} NaN or infinite ones")
-    needs(x.size, best(order, len(functions))).check(f"taylor of {x.size:,} inputs", MOST)
+    _needs(x.size, len(functions), order, method).check(f"taylor of {x.size:,} inputs", MOST)
     with paused_collector():
+        if method != "cube":
+            return series.build(method, x, functions, order, chip, cores=cores)
         table = np.stack([function.coefficients(order) for function in functions])
         return build_cubefx(x, table, chip, cores=cores, options=options)
+
+
+def _needs(count: int, functions: int, order: int, method: str) -> Needs:
+    """Return an upper bound of the cost of a method."""
+    if method == "cube":
+        return needs(count, best(order, functions))
+    # A piece is some thousand inputs; an instruction of it takes up to 255 repeats.
+    pieces = -(-count // 2048)
+    return Needs(200 + pieces * functions * (20 + 12 * order), 64 * count * (functions + 1))
 
 
 def divergence(functions: Sequence[Function], x: np.ndarray, order: int) -> list[str]:

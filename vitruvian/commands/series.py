@@ -28,7 +28,7 @@ _RANGE = (-1.5, 1.5)
 def add_options(parser: argparse.ArgumentParser) -> dict[str, tuple[str, ...]]:
     """Add the options of series, and return the families that each belongs to."""
     group = parser.add_argument_group("Taylor series on DaVinci cores (cubefx)")
-    belongs = {}
+    belongs: dict[str, tuple[str, ...]] = {}
     for name, settings in {
         "--functions": {
             "metavar": "F,G,…",
@@ -44,7 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> dict[str, tuple[str, ...]]:
         },
         "--method": {
             "default": "cube",
-            "metavar": "NAME",
+            "metavar": "METHOD",
             "help": "Evaluate by this method: cube, horner, estrin, naive, motzkin or cordic "
             "(default: cube). For selbknn, select the neighbours by selb, bitonic or heap "
             "(default: selb).",

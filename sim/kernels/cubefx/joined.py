@@ -7,6 +7,10 @@ takes the second half of step l after the first half of step l + 1, so that the 
 wait for a segment that has only just begun. 16 steps (without merged matrices) are the 16 segments
 of the thesis.
 
+Few buffers need flags that say that they are free, because a segment returns to the Cube: what a
+unit writes in step l + 2 depends on products that the Cube computes after those of the powers of
+step l, for which the other units have emptied the buffers of step l.
+
 References
 ----------
 Tang 2024, §4.2.3 and Alg. 8.
@@ -182,10 +186,9 @@ class JoinedCore:
 
     def _free(self) -> list[tuple[Unit, Unit, int]]:
         """Return the flags (source, target, register) that say that a buffer is free."""
-        flags = [(MTE1, MTE3, 2), (M, MTE1, 0), (M, MTE1, 1)]
+        flags = [(M, MTE1, 0), (M, MTE1, 1)]
         for slot in range(self.slots):
-            flags += [(MTE3, MTE2, slot), (V, M, slot), (V, M, 2 + slot)]
-            flags += [(MTE3, V, slot), (MTE3, V, 2 + slot), (MTE1, MTE3, slot)]
+            flags.append((MTE3, MTE2, slot))
         return flags
 
     def _begin(self) -> None:
@@ -210,7 +213,6 @@ class JoinedCore:
         emit_logarithms(core, x, negative, self.halvings)
         core.set_flag(V, MTE3, 4)
         core.wait_flag(V, MTE3, 4)
-        core.wait_flag(MTE1, MTE3, 2)
         for target, source in zip(self.l1_log, self.x[slot], strict=True):
             core.copy(target, source)
         core.set_flag(MTE3, MTE2, slot)
@@ -222,14 +224,12 @@ class JoinedCore:
         core.wait_flag(M, MTE1, 1)
         for target, source in zip(self.a_log, self.l1_log, strict=True):
             core.load(target, source)
-        core.set_flag(MTE1, MTE3, 2)
         core.set_flag(MTE1, M, 1)
         core.wait_flag(MTE1, M, 1)
 
     def _prepare(self, number: int, at: int) -> None:
         """Compute the powers of a segment, and move them to L1 (Alg. 7, lines 5 to 7)."""
         core, slot, n = self.core, at % self.slots, self.map.power_columns * SIDE
-        core.wait_flag(V, M, slot)
         for c, a, b in zip(self.exponent[slot], self.a_log, self.b_sequence, strict=True):
             matrix = b[number * n * SIDE :]
             core.mmad(c, a, matrix, m=self.rows, k=SIDE, n=n, init="zero")
@@ -237,13 +237,11 @@ class JoinedCore:
         if number == self.map.loops - 1:
             core.set_flag(M, MTE1, 1)
         core.wait_flag(M, V, slot)
-        core.wait_flag(MTE3, V, slot)
         core.pipe_barrier(V)
         power = self.power[slot]
         core.matrix_out(power, self.exponent[slot][0], m=self.rows, n=n)
         if self.signs:
             core.matrix_out(self.factor[0], self.exponent[slot][1], m=self.rows, n=n)
-        core.set_flag(V, M, slot)
         core.pipe_barrier(V)
         core.vexp(power, power)
         if self.signs:
@@ -252,9 +250,7 @@ class JoinedCore:
             core.vmla(power, power, self.factor[0])
         core.set_flag(V, MTE3, slot)
         core.wait_flag(V, MTE3, slot)
-        core.wait_flag(MTE1, MTE3, slot)
         core.copy(self.l1_power[slot], power)
-        core.set_flag(MTE3, V, slot)
         core.set_flag(MTE3, MTE1, slot)
 
     def _compute(self, tile: int, number: int, at: int) -> None:
@@ -270,20 +266,15 @@ class JoinedCore:
                 repeat=self.rows // SIDE,
                 dst_stride=columns * FRACTAL_BYTES,
             )
-        core.set_flag(MTE1, MTE3, slot)
         core.set_flag(MTE1, M, 0)
         core.wait_flag(MTE1, M, 0)
-        core.wait_flag(V, M, 2 + slot)
         k, n = columns * SIDE, mapping.result_columns * SIDE
         sums = self.sums[slot]
         core.mmad(sums, self.a_power, self.b_coefficient, m=self.rows, k=k, n=n, init="zero")
         core.set_flag(M, MTE1, 0)
         core.set_flag(M, V, 2 + slot)
         core.wait_flag(M, V, 2 + slot)
-        core.wait_flag(MTE3, V, 2 + slot)
         core.matrix_out(self.result[slot], sums, m=self.rows, n=n)
-        core.set_flag(V, M, 2 + slot)
         core.set_flag(V, MTE3, 2 + slot)
         core.wait_flag(V, MTE3, 2 + slot)
         core.copy(self.t.y[tile, number].reshape(n * self.rows), self.result[slot])
-        core.set_flag(MTE3, V, 2 + slot)

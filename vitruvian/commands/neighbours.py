@@ -31,7 +31,7 @@ _SHOWN = 4
 def add_options(parser: argparse.ArgumentParser) -> dict[str, tuple[str, ...]]:
     """Add the options of a search, and return the families that each belongs to."""
     group = parser.add_argument_group("nearest neighbours on DaVinci cores (selbknn)")
-    belongs = {}
+    belongs: dict[str, tuple[str, ...]] = {}
     for name, settings in {
         "--train": {
             "metavar": "FILE",

@@ -82,8 +82,16 @@ class Selector(Protocol):
     """
 
     columns: bool
-    best: View
-    index: View
+
+    @property
+    def best(self) -> View:
+        """The k smallest distances of each query."""
+        ...
+
+    @property
+    def index(self) -> View:
+        """The words of the numbers of their training points."""
+        ...
 
     def begin(self, queries: int) -> None:
         """Emit the start of a group with so many queries, 1 … 16: all distances are +∞."""

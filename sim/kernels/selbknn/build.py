@@ -203,7 +203,8 @@ def result(outputs: Mapping[str, np.ndarray], shape: KnnShape) -> Best:
     best = outputs["best"].transpose(1, 0, 2).reshape(shape.k, -1)[:, : shape.queries]
     words = outputs["index"].astype(np.int64).transpose(1, 2, 0, 3)
     words = words.reshape(shape.words, shape.k, -1)[:, :, : shape.queries]
-    return Best(np.ascontiguousarray(best), sum(w << 16 * i for i, w in enumerate(words)))
+    index = words[0] if shape.words == 1 else words[0] | words[1] << 16
+    return Best(np.ascontiguousarray(best), np.ascontiguousarray(index))
 
 
 class _Search:

@@ -345,7 +345,8 @@ def in_order(best: Best) -> tuple[np.ndarray, np.ndarray]:
     distances : (m, k) ndarray of float16
     """
     order = np.lexsort((best.index.T, best.distances.T))
-    return tuple(np.take_along_axis(x.T, order, axis=1) for x in (best.index, best.distances))
+    index = np.take_along_axis(best.index.T, order, axis=1)
+    return index, np.take_along_axis(best.distances.T, order, axis=1)
 
 
 def smallest(values: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:

@@ -288,6 +288,10 @@ NEEDS = {
     "cce-cube": [(256, 16, 16), (16, 16, 128)],
 }
 
+#: Kernels with coarser bounds: the number of swaps in a heap depends on the data, and the steps of
+#: a sorting network on few vectors need fewer barriers.
+COARSE = {"kselect-bitonic": 3.5, "kselect-heap": 3.0}
+
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_what_a_kernel_needs_is_known_before_it_is_built(name):
@@ -298,7 +302,8 @@ def test_what_a_kernel_needs_is_known_before_it_is_built(name):
         timed = KERNELS[name].build(size, chip=chip, data=False)
         whole = KERNELS[name].build(size, chip=chip)
         result = len(timed.program)
-        assert result <= needs.instructions <= 2.1 * result + 700, size
+        most = COARSE.get(name, 2.1) * result + 700
+        assert result <= needs.instructions <= most, size
         assert not timed.program.data and whole.program.data
         kinds = [
             [

@@ -21,7 +21,7 @@ from vitruvian.sim.kernels.kselection.heap import Heap
 from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape, Selector
 from vitruvian.validate import one_of
 
-__all__ = ["METHODS", "build", "expected", "result", "tile_of"]
+__all__ = ["METHODS", "build", "expected", "random_distances", "result", "tile_of"]
 
 #: The methods by name, and the golden functions of their names.
 METHODS = {"bitonic": Bitonic, "heap": Heap}
@@ -114,11 +114,8 @@ def build(
         raise ValueError(f"tile must be a multiple of {_UNIT} up to {1 << 16}, not {n!r}")
     made = METHODS[method]
     total = -(-shape.train // _UNIT) * _UNIT
-    if distances is None:
-        rng = np.random.default_rng(_SEED)
-        padded = rng.random((GROUP * shape.groups, total)).astype(np.float16)
-    else:
-        padded = _padded(shape, distances, total)
+    chosen = random_distances(shape, _SEED) if distances is None else distances
+    padded = _padded(shape, chosen, total)
     if made.columns:
         size = (shape.groups, total, GROUP)
         data = padded.reshape(shape.groups, GROUP, total).swapaxes(1, 2)
@@ -132,6 +129,12 @@ def build(
         groups = range(number, shape.groups, len(some))
         _emit(core, shape, made, n, total, groups, (d, values, numbers), padded)
     return program
+
+
+def random_distances(shape: KnnShape, seed: int) -> np.ndarray:
+    """Return (queries, train) random distances of a seed in FP16."""
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(shape.queries, shape.train)).astype(np.float16)
 
 
 def _padded(shape: KnnShape, distances: np.ndarray, total: int) -> np.ndarray:

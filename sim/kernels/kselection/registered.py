@@ -6,7 +6,14 @@ import numpy as np
 
 from vitruvian.sim.davinci import Chip, Program
 from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, Needs, cores_of
-from vitruvian.sim.kernels.kselection.build import METHODS, build, expected, result, tile_of
+from vitruvian.sim.kernels.kselection.build import (
+    METHODS,
+    build,
+    expected,
+    random_distances,
+    result,
+    tile_of,
+)
 from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape
 
 __all__ = ["KERNELS"]
@@ -17,9 +24,7 @@ def _make(
 ) -> KernelInstance:
     queries, train, k = size
     shape = KnnShape(queries, train, 1, k)
-    distances = None
-    if seed is not None:
-        distances = np.random.default_rng(seed).normal(size=(queries, train)).astype(np.float16)
+    distances = None if seed is None else random_distances(shape, seed)
     program = build(shape, method=method, chip=chip, cores=cores, distances=distances)
     if distances is None:
         return KernelInstance(program, {})

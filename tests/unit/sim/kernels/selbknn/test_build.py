@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from vitruvian.sim.davinci import Program, Unit, load_chip, simulate
+from vitruvian.sim.davinci import Unit, load_chip, simulate
 from vitruvian.sim.davinci.semantics.memory import FunctionalError
 from vitruvian.sim.kernels.kselection.shape import KnnShape
 from vitruvian.sim.kernels.selbknn.build import METHODS, build, largest_tile, result
@@ -124,7 +124,7 @@ def test_the_branches_are_counted():
     """Each step has a branch for every query and one for the early exit."""
     shape = KnnShape(16, 128, 16, 3)
     points = operands(shape)
-    core: Program = build(shape, CHIP, points).core(0)
+    core = build(shape, CHIP, points).core(0)
     branches = sum(i.fields.get("text") == "branch" for i in core.instructions)
     assert branches == 3 * (16 + 1)
 

@@ -194,7 +194,7 @@ def engine_programs() -> None:
         empty,
         **{
             name: getattr(empty, name)[:0]
-            for name in ("unit", "kind", "init", "data", "bus", "rate")
+            for name in ("unit", "kind", "init", "data", "drain", "bus", "rate")
         },
         first=np.zeros(3, np.int64),
         need_first=np.zeros(1, np.int64),

@@ -88,6 +88,7 @@ def test_the_default_rows_are_few_and_the_largest_are_left_out():
         "dot",
         "m3xu",
         "mma",
+        "scu-col2im",
         "simd2",
         "simd2-int",
         "vector",

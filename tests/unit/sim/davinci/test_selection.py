@@ -78,6 +78,7 @@ def test_vcmp_after_many_vector_instructions():
         core.vdup(b, 2.0)
         core.pipe_barrier(Unit.V)
     core.vcmp(a, b, "lt")
+    core.pipe_barrier(Unit.V)
     core.vsel(y, a, b)
     core.set_flag(Unit.V, Unit.MTE3, 0)
     core.wait_flag(Unit.V, Unit.MTE3, 0)

@@ -52,7 +52,7 @@ def emit(variant: Variant) -> str:
     body = re.sub(r"\A/\*.*?\*/\s*", "", body, flags=re.DOTALL)  # Yosys' own header
     # ``keep`` is the only attribute that matters to another synthesis tool.
     body = re.sub(r"(?m)^ *\(\* (?!keep ).*\*\)\n|\(\* (?!keep )[^*]*\*\) ", "", body)
-    body = tidy(body, _wires(rtlil))
+    body = tidy(*_without_keywords(body, _wires(rtlil)))
     return f"{header(variant, component)}\n`timescale 1ns / 1ps\n{body}"
 
 
@@ -126,6 +126,21 @@ def _wires(rtlil: str) -> dict[str, list[str]]:
     for block in re.split(r"(?m)^module ", rtlil)[1:]:
         wires[block.split(None, 1)[0].lstrip("\\")] = _WIRE.findall(block)
     return wires
+
+
+def _without_keywords(body: str, wires: dict[str, list[str]]) -> tuple[str, dict[str, list[str]]]:
+    """Return both arguments with another name for every one that is a keyword of Verilog.
+
+    After ``_readable``, keywords are the only names that Yosys escapes.
+    """
+    taken, names = set(re.findall(r"\w+", body)), {}
+    for word in dict.fromkeys(re.findall(r"\\(\w+) ", body)):
+        fresh = f"{word}_v"
+        while fresh in taken:
+            fresh += "_v"
+        names[word] = fresh
+    body = re.sub(r"\\(\w+) ", lambda match: names[match[1]], body)
+    return body, {module: [names.get(n, n) for n in wires[module]] for module in wires}
 
 
 def _write(rtlil: str) -> str:

@@ -61,7 +61,8 @@ def _wrapped(text: str, width: int = 100) -> str:
 
 
 def _module(match: re.Match[str], order: list[str]) -> str:
-    name, ports, inner = match[1], match[2].split(", ") if match[2] else [], match[3].split("\n")
+    # Yosys breaks a list of more than 20 ports into lines.
+    name, ports, inner = match[1], re.findall(r"[^,\s]+", match[2]), match[3].split("\n")
     count = 0
     directions: dict[str, str] = {}
     nets: dict[str, tuple[str, str, str, str]] = {}  # kind, sign and range, start value, length

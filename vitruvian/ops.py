@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vitruvian.sim.ops.convolution import conv2d
+    from vitruvian.sim.ops.neighbours import knn
     from vitruvian.sim.ops.patches import fold, unfold
     from vitruvian.sim.ops.pooling import (
         avg_pool2d,
@@ -30,6 +31,7 @@ __all__ = [
     "avg_pool2d_backward",
     "conv2d",
     "fold",
+    "knn",
     "max_pool2d",
     "max_pool2d_backward",
     "taylor",
@@ -42,6 +44,7 @@ _HOMES = {
     "avg_pool2d_backward": "pooling",
     "conv2d": "convolution",
     "fold": "patches",
+    "knn": "neighbours",
     "max_pool2d": "pooling",
     "max_pool2d_backward": "pooling",
     "taylor": "series",

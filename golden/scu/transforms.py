@@ -60,14 +60,20 @@ def im2col_load(
     check_int("channel", channel, 0)
     check_int("repeat", repeat, 1)
     position = patches.corner(0) if position is None else position
+    *lead, _, _, _, c0 = image.shape
+    # Pixels outside the image keep the padding value.
+    result = np.full((*lead, repeat, ROWS, c0), pad_value, image.dtype)
+    if mode == 1 and channel < image.shape[-4]:
+        # The patches follow each other, so that all fractals are one selection of pixels.
+        rows, columns, inside = patches.pixels(position, kernel_position, ROWS * repeat)
+        flat = result.reshape(*lead, ROWS * repeat, c0)
+        flat[..., inside, :] = image[..., channel, rows[inside], columns[inside], :]
+        return result
     fractals = patches.walk(position, kernel_position, channel, repeat, mode)
     if fractals[-1][0] >= image.shape[-4]:
         raise ValueError(
             f"channel must be below {image.shape[-4]} in every repetition, not {fractals[-1][0]}"
         )
-    *lead, _, _, _, c0 = image.shape
-    # Pixels outside the image keep the padding value.
-    result = np.full((*lead, repeat, ROWS, c0), pad_value, image.dtype)
     for i, (group, rows, columns, inside) in enumerate(fractals):
         result[..., i, inside, :] = image[..., group, rows[inside], columns[inside], :]
     return result

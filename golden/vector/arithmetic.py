@@ -228,22 +228,13 @@ def multiply_add(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> np.ndarray:
 
 
 def _half_multiply_add(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """Return a · b + c of FP16 numbers, rounded once, with the arithmetic of FP64.
+    """Return a · b + c of FP16 numbers, rounded once, by way of FP64.
 
-    The product is exact in FP64. The sum is rounded to odd: if it is inexact and its last bit is
-    even, it is moved by one place towards the exact sum. Rounding a number that has at least two
-    bits more than FP16 and is rounded to odd gives what rounding the exact sum gives (S. Boldo,
-    G. Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
+    A product has 22 bits and is exact. A sum is inexact in FP64 only if more than 53 bits lie
+    between its first and last one. As c ≥ 2⁻²⁴, a product that is much larger than c then overflows
+    FP16 anyway; and if c is the larger one, the product is below 2⁻³¹ · c, so that both the exact
+    sum and that of FP64 are rounded to c.
     """
     with np.errstate(all="ignore"):
-        product, addend = a.astype(np.float64) * b.astype(np.float64), c.astype(np.float64)
-        total = np.asarray(product + addend)
-        # The exact error of the sum (Knuth's TwoSum); NaN for infinities, which are not inexact.
-        part = total - product
-        error = (product - (total - part)) + (addend - part)
-        even = (total.view(np.int64) & 1) == 0
-        towards = np.where(error > 0, np.inf, -np.inf)
-        odd = np.where(
-            even & (error != 0) & np.isfinite(total), np.nextafter(total, towards), total
-        )
-        return canonical(odd.astype(np.float16))[()]
+        total = a.astype(np.float64) * b.astype(np.float64) + c.astype(np.float64)
+        return canonical(np.asarray(total).astype(np.float16))[()]

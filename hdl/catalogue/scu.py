@@ -48,7 +48,7 @@ UNITS = (
         rows=lambda: ({}, {"rows": 8}),
         checked=(
             {},
-            {"rows": 2, "ahead": 2},
+            {"rows": 2, "ahead": 2, "channels": 3},
             {"rows": 4},
             {"rows": 8, "channels": 4},
             {"rows": 16, "ahead": 7, "channels": 4},
@@ -70,16 +70,18 @@ UNITS = (
         default=with_defaults(format="fp16", rows=1, ahead=4, pipeline=2, channels=None),
         component=_col2im,
         rows=lambda: ({}, {"format": "fp32"}),
+        more=lambda: ({"rows": 8},),
         checked=(
             {},
             {"pipeline": 0},
-            {"pipeline": 3, "rows": 2},
+            {"pipeline": 3, "rows": 2, "channels": 1},
             {"format": "fp32"},
             {"format": "fp32", "rows": 2, "pipeline": 1, "ahead": 2, "channels": 4},
             {"rows": 8, "channels": 4},
         ),
         simulated=({"channels": 4},),
         documented={"fp16, one row a beat": {}},
+        shared=Col2Im.shared,
     ),
 )
 

@@ -144,6 +144,7 @@ class Part:
 
 #: Option -> letter before its number in a label.
 _PREFIXES = {"m": "m", "n": "n", "k": "k", "pipeline": "p", "slots": "s", "ahead": "a", "rows": "r"}
+_PREFIXES |= {"channels": "c"}
 
 
 @dataclass(frozen=True)

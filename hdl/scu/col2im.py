@@ -13,7 +13,58 @@ from ..fp.parts.pipeline import check_pipeline
 from .config import ConversionConfig, Mode, check_config
 from .reader import READER_CYCLES, Reader
 
-__all__ = ["Col2Im"]
+__all__ = ["Col2Im", "RowAdder"]
+
+
+class RowAdder(wiring.Component):
+    """Sum of two C0 rows, element by element.
+
+    Parameters
+    ----------
+    c0_bytes : int
+        Bytes of a row, a multiple of the bytes of an element.
+    format : FloatFormat
+        Format of the elements.
+    pipeline : int
+        Register ranks of each adder.
+
+    Members
+    -------
+    move : In(1)
+        Enable of all registers.
+    a, b : In(8 * c0_bytes)
+        The rows.
+    d : Out(8 * c0_bytes)
+        Their sum, each element rounded to nearest, ties to even.
+
+    Latency
+    -------
+    ``pipeline`` cycles with ``move``.
+    """
+
+    if TYPE_CHECKING:
+        move: Signal
+        a: Signal
+        b: Signal
+        d: Signal
+
+    def __init__(self, *, c0_bytes: int, format: FloatFormat, pipeline: int):
+        self.c0_bytes, self.format, self.latency = c0_bytes, format, pipeline
+        bits = 8 * c0_bytes
+        super().__init__({"move": In(1), "a": In(bits), "b": In(bits), "d": Out(bits)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        bits = self.format.storage_bits
+        for k in range(8 * self.c0_bytes // bits):
+            adder = Adder(format=self.format, pipeline=self.latency)
+            m.submodules[f"adder_{k}"] = EnableInserter(self.move)(adder)
+            m.d.comb += [
+                adder.a.eq(self.a.word_select(k, bits)),
+                adder.b.eq(self.b.word_select(k, bits)),
+                self.d.word_select(k, bits).eq(adder.d),
+            ]
+        return m
 
 
 class Col2Im(wiring.Component):
@@ -50,7 +101,7 @@ class Col2Im(wiring.Component):
     Latency
     -------
     ``latency = READER_CYCLES + pipeline`` from a command to its first write if the memory answers
-    within two cycles. Then there is one beat per cycle until the end of the command. The next
+    in the next cycle. Then there is one beat per cycle until the end of the command. The next
     command is taken in the cycle after the last write.
 
     Raises
@@ -62,6 +113,9 @@ class Col2Im(wiring.Component):
     ----------
     Rohwedder 2021, §3.4.
     """
+
+    #: Sub-components that tools may build once for all rows.
+    shared = (RowAdder,)
 
     if TYPE_CHECKING:
         i: stream.Interface
@@ -121,17 +175,18 @@ class Col2Im(wiring.Component):
         return m
 
     def _build_sums(self, m: Module, move: Signal) -> None:
-        """Add each element of the pixels and of the fractal rows."""
-        bits = self.format.storage_bits
+        """Add the rows of the pixels and of the fractals."""
         for n in range(self.config.rows):
-            for k in range(8 * self.config.c0_bytes // bits):
-                adder = Adder(format=self.format, pipeline=self.pipeline)
-                m.submodules[f"adder_{n}_{k}"] = EnableInserter(move)(adder)
-                m.d.comb += [
-                    adder.a.eq(self.reader.o.payload.rows[n].word_select(k, bits)),
-                    adder.b.eq(self.fractals.payload[n].word_select(k, bits)),
-                    self.o.payload.rows[n].word_select(k, bits).eq(adder.d),
-                ]
+            adder = RowAdder(
+                c0_bytes=self.config.c0_bytes, format=self.format, pipeline=self.pipeline
+            )
+            m.submodules[f"adder_{n}"] = adder
+            m.d.comb += [
+                adder.move.eq(move),
+                adder.a.eq(self.reader.o.payload.rows[n]),
+                adder.b.eq(self.fractals.payload[n]),
+                self.o.payload.rows[n].eq(adder.d),
+            ]
 
     def _build_commands(self, m: Module) -> None:
         """Pass a command to the reader when all writes of the one before it are done."""
@@ -140,8 +195,9 @@ class Col2Im(wiring.Component):
         m.d.comb += [
             Value.cast(inner.payload).eq(Value.cast(self.i.payload)),
             inner.payload.mode.eq(Mode.PATCHES),
-            inner.valid.eq(self.i.valid & (left == 0)),
-            self.i.ready.eq(inner.ready & (left == 0)),
+            inner.valid.eq(self.i.valid),
+            self.i.ready.eq(inner.ready),
+            self.reader.hold.eq(left != 0),
         ]
         with m.If(inner.valid & inner.ready):
             m.d.sync += left.eq(self.i.payload.repeat * beats)

@@ -34,7 +34,7 @@ class Im2Col(wiring.Component):
 
     Latency
     -------
-    ``latency`` cycles from a command to its first rows if the memory answers within two cycles.
+    ``latency`` cycles from a command to its first rows if the memory answers in the next cycle.
     Then there are ``config.rows`` rows per cycle, also from one command to the next. No row is
     lost under back-pressure: a request needs room in the queue of ``config.ahead`` beats.
 

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from amaranth.hdl import Cat, Module, Value
+from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
+from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
 from .address import GENERATOR_CYCLES, AddressGenerator
@@ -13,7 +13,7 @@ from .config import FILL_BITS, ConversionConfig
 __all__ = ["READER_CYCLES", "Reader"]
 
 #: Cycles from a command to the head of the queue, where it waits for the rows of its first beat.
-READER_CYCLES = GENERATOR_CYCLES + 2
+READER_CYCLES = GENERATOR_CYCLES + 1
 
 
 class Reader(wiring.Component):
@@ -32,6 +32,8 @@ class Reader(wiring.Component):
     -------
     i : In(stream.Signature(config.command))
         Commands.
+    hold : In(1)
+        While this is 1, no command is taken.
     fetch : Out(stream.Signature(config.pixels))
         Requests for the rows of one beat; the memory ignores pixels outside of the image.
     rows : In(stream.Signature(config.row_data))
@@ -41,12 +43,13 @@ class Reader(wiring.Component):
 
     Latency
     -------
-    ``READER_CYCLES``, and one beat per cycle, if the memory answers within two cycles. Each further
+    ``READER_CYCLES``, and one beat per cycle, if the memory answers in the next cycle. Each further
     cycle of the memory adds one, and ``config.ahead`` must cover it for a beat per cycle.
     """
 
     if TYPE_CHECKING:
         i: stream.Interface
+        hold: Signal
         fetch: stream.Interface
         rows: stream.Interface
         o: stream.Interface
@@ -61,6 +64,7 @@ class Reader(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(config.command)),
+                "hold": In(1),
                 "fetch": Out(stream.Signature(config.pixels)),
                 "rows": In(stream.Signature(config.row_data)),
                 "o": Out(stream.Signature(beat)),
@@ -71,7 +75,7 @@ class Reader(wiring.Component):
         m = Module()
         m.submodules.generator = generator = AddressGenerator(config=self.config)
         width = self.known.size
-        m.submodules.queue = queue = SyncFIFOBuffered(width=width, depth=self.config.ahead)
+        m.submodules.queue = queue = SyncFIFO(width=width, depth=self.config.ahead)
         beat = generator.o.payload
         if self.addresses:
             known = Value.cast(beat.pixels)
@@ -80,6 +84,7 @@ class Reader(wiring.Component):
             known = Cat(*inside, beat.fill)
         wiring.connect(m, wiring.flipped(self.i), generator.i)
         m.d.comb += [
+            generator.hold.eq(self.hold),
             Value.cast(self.fetch.payload).eq(Value.cast(beat.pixels)),
             queue.w_data.eq(known),
             # A beat goes to the memory and to the queue in the same cycle.

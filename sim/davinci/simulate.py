@@ -127,9 +127,14 @@ def _data(
     cores = [core for core in program if core.instructions]
     core_of = np.repeat(np.arange(len(cores)), np.diff(lowered.first)).tolist()
     first = lowered.first.tolist()
+    left = np.diff(lowered.first).tolist()
     for done, i in enumerate(np.lexsort((times.start, times.end)).tolist()):
         if done % _REPORTED == 0:
             tell("computing data", done, len(lowered))
-        core = cores[core_of[i]]
-        functional.execute(core, core.instructions[i - first[core_of[i]]])
+        number = core_of[i]
+        core = cores[number]
+        functional.execute(core, core.instructions[i - first[number]])
+        left[number] -= 1
+        if not left[number]:  # a launch of 65535 blocks has as many buffers
+            functional.release(core)
     return dict(functional.tensors())

@@ -16,7 +16,6 @@ Zhou et al. 2025, §5 and §6.2.2.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from vitruvian.golden.scu import Patches
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View
 from vitruvian.sim.kernels import convolution, pooling
 from vitruvian.sim.kernels.convolution.dense import Buffering
@@ -78,15 +77,8 @@ def build_baseline(layer: Layer, chip: Chip) -> Program | None:
         )
         return convolution.build(shape, chip=chip, buffering=_SINGLE)
     if isinstance(layer, Pool):
-        patches = Patches(
-            height=layer.height,
-            width=layer.width,
-            kernel=layer.kernel,
-            stride=layer.stride,
-            pad=layer.pad,
-        )
         groups = -(-layer.channels // 16)
-        made = pooling.Pooling(patches, 1, groups, reduction=layer.operation, method="direct")
+        made = pooling.Pooling(layer.patches, 1, groups, reduction=layer.operation, method="direct")
         return pooling.build(made, chip)
     if isinstance(layer, Elementwise) and (
         layer.operation == "shift_relu" or layer.operation in RECIPES

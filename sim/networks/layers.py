@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, replace
 
+from vitruvian.golden.scu import Patches
+
 __all__ = [
     "Conv",
     "Elementwise",
@@ -112,6 +114,17 @@ class Pool(Layer):
     def kind(self) -> str:
         """``maxpool`` or ``avgpool``."""
         return f"{self.operation}pool"
+
+    @property
+    def patches(self) -> Patches:
+        """The windows of 16 channels."""
+        return Patches(
+            height=self.height,
+            width=self.width,
+            kernel=self.kernel,
+            stride=self.stride,
+            pad=self.pad,
+        )
 
     @property
     def rows(self) -> int:

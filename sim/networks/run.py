@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from vitruvian.collector import paused_collector
-from vitruvian.golden.scu import Patches
 from vitruvian.sim.davinci import Chip, Program, simulate
 from vitruvian.sim.kernels import KERNELS, convolution, pooling
 from vitruvian.sim.kernels.pooling.study import timed
@@ -258,17 +257,10 @@ def _is_known(layer: Layer) -> bool:
 
 
 def _pooling(layer: Pool) -> pooling.Pooling:
-    patches = Patches(
-        height=layer.height,
-        width=layer.width,
-        kernel=layer.kernel,
-        stride=layer.stride,
-        pad=layer.pad,
-    )
     groups = -(-layer.channels // 16)
     # With one window, Im2Col has no pixels to repeat; direct pooling is twice as fast then.
-    method = "direct" if patches.count == 1 else "im2col"
-    return pooling.Pooling(patches, 1, groups, reduction=layer.operation, method=method)
+    method = "direct" if layer.patches.count == 1 else "im2col"
+    return pooling.Pooling(layer.patches, 1, groups, reduction=layer.operation, method=method)
 
 
 def _convolution(layer: Conv, chip: Chip) -> Program:

@@ -6,18 +6,19 @@ from typing import Any
 import numpy as np
 
 from vitruvian.errors import UserError
-from vitruvian.sim.davinci import Chip
+from vitruvian.sim.davinci import Chip, Report
 from vitruvian.sim.kernels.convolution import (
     ConvShape,
     Operands,
     Plan,
+    Tiling,
     build,
     choose,
     depthwise,
     result,
 )
-from vitruvian.sim.kernels.kernel import MOST, Needs, complete_kind
-from vitruvian.sim.ops.run import chip_of, execute, half_array, images, pair, returned, unpack
+from vitruvian.sim.kernels.kernel import Needs
+from vitruvian.sim.ops.run import half_array, images, pair, returned, run_tiled, unpack
 
 __all__ = ["conv2d", "shape_of"]
 
@@ -84,27 +85,49 @@ def conv2d(
         b = half_array("b", b)
         if b.shape != (s.filters,):
             raise UserError(f"b must have a number for each of {s.filters} filters, not {b.shape}")
-    target = chip_of(chip)
-    cores = complete_kind(target).count
-    bias = b is not None
     if s.groups == s.channels > 1:
-        # Each filter of a channel reads a copy of it.
-        copies = s.filters // s.channels
-        x = np.repeat(x, copies, axis=1) if copies > 1 else x
-        s = replace(s, channels=s.filters, groups=s.filters)
-        area = depthwise.choose(s, target, cores)
-        Needs(depthwise.instructions(s, area), 4 * x.nbytes).check("conv2d", MOST)
-        program = depthwise.build(s, chip=target, area=area, bias=bias, data=Operands(x, w, b))
-        done = execute(program, checks=report)
+        done = _depthwise(s, Operands(x, w, b), chip, report)
         y = unpack(done.outputs["y"], s.filters)
     else:
-        tiling = choose(s, target, cores)
-        plan = Plan(s, tiling, target, cores)
-        Needs(plan.instructions, 4 * (x.nbytes + w.nbytes), s.products).check("conv2d", MOST)
-        program = build(s, chip=target, tiling=tiling, bias=bias, data=Operands(x, w, b))
-        done = execute(program, checks=report)
+        done = _dense(s, Operands(x, w, b), chip, report)
         y = result(done.outputs["y"], s.filters)
     return returned((y,), done if report else None)
+
+
+def _depthwise(s: ConvShape, data: Operands, chip: Chip | str, checks: bool) -> Report:
+    """Convolve one channel at a time, on the vector unit."""
+    copies = s.filters // s.channels
+    if copies > 1:
+        # Each filter of a channel reads a copy of it.
+        data = replace(data, x=np.repeat(data.x, copies, axis=1))
+    s = replace(s, channels=s.filters, groups=s.filters)
+    bias = data.b is not None
+    return run_tiled(
+        "conv2d",
+        chip,
+        lambda chip, cores: depthwise.choose(s, chip, cores),
+        lambda area, chip, cores: Needs(depthwise.instructions(s, area), 4 * data.x.nbytes),
+        lambda area, chip: depthwise.build(s, chip=chip, area=area, bias=bias, data=data),
+        checks=checks,
+    )
+
+
+def _dense(s: ConvShape, data: Operands, chip: Chip | str, checks: bool) -> Report:
+    """Convolve all channels of a group at once, on the Cube."""
+    bias = data.b is not None
+
+    def needs(tiling: Tiling, chip: Chip, cores: int) -> Needs:
+        plan = Plan(s, tiling, chip, cores)
+        return Needs(plan.instructions, 4 * (data.x.nbytes + data.w.nbytes), s.products)
+
+    return run_tiled(
+        "conv2d",
+        chip,
+        lambda chip, cores: choose(s, chip, cores),
+        needs,
+        lambda tiling, chip: build(s, chip=chip, tiling=tiling, bias=bias, data=data),
+        checks=checks,
+    )
 
 
 def shape_of(

@@ -10,8 +10,8 @@ from vitruvian.sim.davinci import Chip
 from vitruvian.sim.kernels.convolution import ConvShape
 from vitruvian.sim.kernels.convolution import fold as fold_kernel
 from vitruvian.sim.kernels.convolution import unfold as unfold_kernel
-from vitruvian.sim.kernels.kernel import MOST, Needs, complete_kind
-from vitruvian.sim.ops.run import chip_of, execute, half_array, images, pair, returned, unpack
+from vitruvian.sim.kernels.kernel import Needs
+from vitruvian.sim.ops.run import half_array, images, pair, returned, run_tiled, unpack
 
 __all__ = ["fold", "unfold"]
 
@@ -53,12 +53,15 @@ def unfold(
     """
     x = images("x", x)
     s = _shape(x.shape, kernel_size, dilation, padding, stride)
-    target = chip_of(chip)
-    cores = complete_kind(target).count
-    area = unfold_kernel.choose(s, target, cores)
     nbytes = 4 * x.nbytes * (s.taps + 1)
-    Needs(unfold_kernel.instructions(s, area), nbytes).check("unfold", MOST)
-    done = execute(unfold_kernel.build(s, chip=target, area=area, data=x), checks=report)
+    done = run_tiled(
+        "unfold",
+        chip,
+        lambda chip, cores: unfold_kernel.choose(s, chip, cores),
+        lambda area, chip, cores: Needs(unfold_kernel.instructions(s, area), nbytes),
+        lambda area, chip: unfold_kernel.build(s, chip=chip, area=area, data=x),
+        checks=report,
+    )
     # (N, C1, Kh·Kw, Oh, Ow, 16) to (N, C1·16, Kh·Kw, L), without the channels that fill up.
     y = np.moveaxis(done.outputs["y"], -1, 2).reshape(s.images, -1, s.taps, s.patches.count)
     y = np.ascontiguousarray(y[:, : s.channels]).reshape(s.images, -1, s.patches.count)
@@ -116,15 +119,21 @@ def fold(
     p = s.patches
     if count != p.count:
         raise UserError(f"axis 2 of x must be {p.rows}·{p.columns} = {p.count}, not {count}")
-    target = chip_of(chip)
-    cores = complete_kind(target).count
-    area = fold_kernel.choose(s, target, cores)
-    Needs(fold_kernel.instructions(s, area), 8 * x.nbytes).check("fold", MOST)
-    # (N, C, Kh·Kw, Oh, Ow) with channels in groups of 16 behind.
-    parts = x.reshape(n, channels, s.taps * p.rows, p.columns)
-    grouped = to_nc1hwc0(parts).reshape(n, -1, s.taps, p.rows, p.columns, 16)
-    data = np.ascontiguousarray(grouped)
-    done = execute(fold_kernel.build(s, chip=target, area=area, data=data), checks=report)
+
+    def grouped() -> np.ndarray:
+        # (N, C, Kh·Kw, Oh, Ow) with channels in groups of 16 behind.
+        parts = x.reshape(n, channels, s.taps * p.rows, p.columns)
+        data = to_nc1hwc0(parts).reshape(n, -1, s.taps, p.rows, p.columns, 16)
+        return np.ascontiguousarray(data)
+
+    done = run_tiled(
+        "fold",
+        chip,
+        lambda chip, cores: fold_kernel.choose(s, chip, cores),
+        lambda area, chip, cores: Needs(fold_kernel.instructions(s, area), 8 * x.nbytes),
+        lambda area, chip: fold_kernel.build(s, chip=chip, area=area, data=grouped()),
+        checks=report,
+    )
     return returned((unpack(done.outputs["y"], channels),), done if report else None)
 
 

@@ -1,13 +1,15 @@
 """The common parts of operators: arguments, layouts, and the run of a kernel on a chip."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from vitruvian.errors import UserError
 from vitruvian.golden.scu import from_nc1hwc0, to_nc1hwc0
 from vitruvian.sim.davinci import Chip, Program, Report, load_chip, simulate
+from vitruvian.sim.kernels.kernel import MOST, Needs, complete_kind
 
 __all__ = [
     "chip_of",
@@ -17,8 +19,12 @@ __all__ = [
     "pack",
     "pair",
     "returned",
+    "run_tiled",
     "unpack",
 ]
+
+#: The tile that a kernel computes at a time, in the kernel's own type.
+Tile = TypeVar("Tile")
 
 #: The largest number of an option: NumPy computes addresses with 64 bits.
 _MOST = (1 << 31) - 1
@@ -154,6 +160,43 @@ def execute(program: Program, *, checks: bool = False) -> Report:
         Its ``outputs`` are the final contents of global memory, by the names of the tensors.
     """
     return simulate(program, checks=checks)
+
+
+def run_tiled(
+    name: str,
+    chip: Chip | str,
+    choose: Callable[[Chip, int], Tile],
+    needs: Callable[[Tile, Chip, int], Needs],
+    build: Callable[[Tile, Chip], Program],
+    *,
+    checks: bool,
+) -> Report:
+    """Choose the tile of a kernel, refuse it if its simulation is too large, and run the program.
+
+    Parameters
+    ----------
+    name : str
+        Name of the operator, for the message.
+    chip : Chip or str
+    choose : callable
+        Return the tile for a chip and a number of cores, which is that of the chip.
+    needs : callable
+        Return the cost of simulating a tile on a chip with so many cores.
+    build : callable
+        Return the program of a tile on a chip, with data.
+    checks : bool
+        As ``execute`` takes it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the chip has no cores with all units, or the simulation is too large.
+    """
+    target = chip_of(chip)
+    cores = complete_kind(target).count
+    tile = choose(target, cores)
+    needs(tile, target, cores).check(name, MOST)
+    return execute(build(tile, target), checks=checks)
 
 
 def returned(results: tuple[np.ndarray, ...], report: Report | None) -> Any:

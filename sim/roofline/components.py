@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
-from vitruvian.sim.davinci.chip.model import Bus, Chip, Route
+from vitruvian.sim.davinci.chip.model import Chip
+from vitruvian.sim.davinci.chip.parts import Bus, Route
 from vitruvian.sim.davinci.isa.instruction import Unit
 from vitruvian.sim.davinci.isa.operands import DTYPES, REPEAT_BYTES
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vitruvian.sim.davinci.chip.model import ATTO, Chip, Route
+from vitruvian.sim.davinci.chip.model import ATTO, Chip
+from vitruvian.sim.davinci.chip.parts import Route
 from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Unit
 from vitruvian.sim.davinci.report.busy import active_time, union_time
 from vitruvian.sim.davinci.report.report import Report
@@ -120,8 +121,7 @@ def counters_of(
     kind = report.streams[chosen[0][0]].kind
     parts = [c for blocks in chosen for c in blocks]
     lowered, times = report.lowered, report.times
-    # The last instruction may be one of the vector unit, whose results come after its end.
-    total = int((times.end + lowered.drain).max()) - int(lowered.begin.min())
+    total = times.total - int(lowered.begin.min())
     components = components_of(report.chip, kind, len(chosen))
     fast = fast_operations(report.chip)
     counted = range(len(report.streams)) if buses else parts

@@ -3,6 +3,8 @@
 Their times are small, so that many are equal, or large.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from vitruvian.sim.davinci import Instruction, Span, Unit
@@ -32,11 +34,13 @@ def random_lowered(
     lags: bool = True,
     drains: bool = True,
     places: int = 0,
+    interlocks: bool = False,
 ) -> Lowered:
     """Return a random program in which every wait has a set before it.
 
     If ``deadlock`` is True, some waits are moved before their sets. If ``drains`` is True, results
-    are late. At most ``places`` cores run at once, or any number of them if it is 0.
+    are late. If ``interlocks`` is True, half of the instructions need an earlier result of their
+    queue. At most ``places`` cores run at once, or any number of them if it is 0.
     """
     rng = np.random.default_rng(seed)
     scale = 10**12 if large else 1
@@ -111,7 +115,8 @@ def random_lowered(
     totals = np.cumsum(growth, axis=0).T.astype(float)
     rate = np.where(bus >= 0, np.minimum(rng.integers(1, 9, n), totals[bus, 0]), 0.0)
     drain = np.where(normal & (rng.random(n) < 0.5), rng.integers(0, 9, n), 0) * scale
-    return Lowered(
+    core_of = np.repeat(np.arange(cores), np.diff(first))
+    low = Lowered(
         first=np.array(first, np.int64),
         unit=np.array(unit, np.int8),
         kind=kinds,
@@ -130,6 +135,15 @@ def random_lowered(
         places=places,
         handover=int(rng.integers(0, 4)) * scale,
     )
+    if not interlocks:
+        return low
+    producer = np.full(n, -1, np.int64)
+    for i in np.flatnonzero(normal & (low.unit > 0) & (rng.random(n) < 0.5)).tolist():
+        mine = normal & (low.unit == low.unit[i]) & (core_of == core_of[i])
+        earlier = np.flatnonzero(mine[:i])
+        if len(earlier):
+            producer[i] = rng.choice(earlier)
+    return replace(low, producer=producer)
 
 
 def random_accesses(low: Lowered, rng: np.random.Generator) -> list[Stream]:

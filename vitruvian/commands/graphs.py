@@ -166,10 +166,11 @@ def _add_results(add: _Add) -> None:
     add(
         "--out",
         "paths knn series",
-        type=output_path(".npy", ".csv", ".mtx"),
+        type=output_path(".npy", ".csv", ".mtx", ".npz"),
         metavar="FILE",
         help="Write the values of all pairs to this file (.npy, .csv or .mtx); for knn, the "
-        "neighbours and the squares of their distances; for cubefx, the results (.npy).",
+        "neighbours and the squares of their distances; for cubefx, the results (.npy); for "
+        "selbknn, indices and distances (.npz).",
     )
 
 

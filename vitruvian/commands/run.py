@@ -1,10 +1,10 @@
-"""The command ``run``: a graph problem on a SIMD² unit, series, or a kernel on DaVinci cores."""
+"""The command ``run``: a graph problem on a SIMD² unit, or a kernel on DaVinci cores."""
 
 import argparse
 from functools import partial
 from typing import Any
 
-from vitruvian.commands import davinci, graphs, series
+from vitruvian.commands import davinci, graphs, neighbours, series
 from vitruvian.commands.options import add_json
 from vitruvian.errors import UserError
 from vitruvian.sim.graph_problems import GRAPH_PROBLEMS, PATH_PROBLEMS
@@ -18,12 +18,14 @@ _FAMILIES = {
     "model": "--model",
     "kernel": "a DaVinci kernel",
     "series": series.PROBLEM,
+    "neighbours": neighbours.PROBLEM,
 }
 
 _EXAMPLE = """Examples:
   vitruvian run apsp --graph roads.csv --route Bonn Ulm --out distances.csv
   vitruvian run matmul --size 256x256x256 --chip ascend310
-  vitruvian run cubefx --functions sin,cos,tanh --input x.npy --out y.npy"""
+  vitruvian run cubefx --functions sin,cos,tanh --input x.npy --out y.npy
+  vitruvian run selbknn --train X.npy --query Q.npy --k 16 --out neighbours.npz"""
 
 
 def register(name: str, commands: Any) -> None:
@@ -38,18 +40,21 @@ def register(name: str, commands: Any) -> None:
         "problem",
         metavar="KERNEL",
         help=f"Run this graph problem ({', '.join(GRAPH_PROBLEMS)}), {series.PROBLEM} (Taylor "
-        "series of many functions), or DaVinci kernel; "
+        f"series of many functions), {neighbours.PROBLEM} (nearest neighbours), or DaVinci kernel; "
         "`vitruvian list` prints the names.",
     )
     add_json(parser, "the figures")
     belongs = graphs.add_options(parser)
     belongs |= series.add_options(parser)
+    belongs |= neighbours.add_options(parser)
+    belongs["method"] += ("neighbours",)
+    belongs["out"] += ("neighbours",)
     davinci.add_options(parser)
     defaults: dict[str, Any] = {}
     # argparse has no public list of the options of a parser.
     for action in parser._actions:
         if action.option_strings and action.dest not in ("help", "json"):
-            others = () if action.dest == "tiling" else ("series",)
+            others = () if action.dest == "tiling" else ("series", "neighbours")
             belongs.setdefault(action.dest, ("kernel", *others))
             defaults[action.dest] = action.default
             action.help = (action.help or "").replace("%(default)s", str(action.default))
@@ -75,12 +80,19 @@ def _run(
     for name in defaults.keys() - set(given):
         setattr(options, name, defaults[name])
     family = _family(options)
+    if family == "neighbours":
+        for name in neighbours.DEFAULTS.keys() - set(given):
+            setattr(options, name, neighbours.DEFAULTS[name])
     if family:
         for name in given:
             if family not in belongs[name]:
                 raise UserError(_refused(name, belongs[name], family, options.problem))
-    runner = {"": davinci, "kernel": davinci, "series": series}.get(family, graphs)
-    return runner.run(options)
+    archive = bool(options.out) and options.out.lower().endswith(".npz")
+    if options.out and archive != (family == "neighbours"):
+        endings = ".npz" if family == "neighbours" else ".npy, .csv or .mtx"
+        raise UserError(f"--out of {options.problem} must end in {endings}, not {options.out!r}")
+    runners = {"": davinci, "kernel": davinci, "series": series, "neighbours": neighbours}
+    return runners.get(family, graphs).run(options)
 
 
 def _family(options: argparse.Namespace) -> str:
@@ -91,6 +103,8 @@ def _family(options: argparse.Namespace) -> str:
         return options.problem
     if options.problem == series.PROBLEM:
         return "series"
+    if options.problem == neighbours.PROBLEM:
+        return "neighbours"
     from vitruvian.sim.kernels import KERNELS
 
     return "kernel" if options.problem in KERNELS else ""

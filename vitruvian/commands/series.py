@@ -46,7 +46,8 @@ def add_options(parser: argparse.ArgumentParser) -> dict[str, tuple[str, ...]]:
             "default": "cube",
             "metavar": "METHOD",
             "help": "Evaluate by this method: cube, horner, estrin, naive, motzkin or cordic "
-            "(default: cube).",
+            "(default: cube). For selbknn, select the neighbours by selb, bitonic or heap "
+            "(default: selb).",
         },
     }.items():
         options: dict[str, Any] = settings

@@ -38,22 +38,24 @@ def words(rows: np.ndarray, config: ConversionConfig) -> np.ndarray:
     Parameters
     ----------
     rows : (N, C0) ndarray
-        Rows of ``config.c0_bytes`` bytes, which must be a multiple of 8.
+        Rows of ``config.c0_bytes`` bytes. Zeros fill the last word of a row.
     config : ConversionConfig
 
     Returns
     -------
     (N / config.rows, config.rows, …) ndarray of uint64
     """
-    raw = np.ascontiguousarray(rows).reshape(len(rows), -1).view(np.uint64)
+    data = np.ascontiguousarray(rows).reshape(len(rows), -1).view(np.uint8)
+    raw = np.zeros((len(rows), -(-config.c0_bytes // 8)), np.uint64)
+    raw.view(np.uint8)[:, : config.c0_bytes] = data
     # The driver takes fields of up to 64 bits as numbers, and wider ones as rows of words.
     return raw.reshape(-1, config.rows, *raw.shape[1:][: config.c0_bytes > 8])
 
 
 def elements(payload: np.ndarray, config: ConversionConfig, dtype: Any) -> np.ndarray:
     """Return the payload of a stream of C0 rows as elements, (N, C0); the inverse of ``words``."""
-    raw = np.ascontiguousarray(payload).reshape(len(payload) * config.rows, -1)
-    return raw.view(dtype)
+    words = np.ascontiguousarray(payload, np.uint64).reshape(len(payload) * config.rows, -1)
+    return np.ascontiguousarray(words.view(np.uint8)[:, : config.c0_bytes]).view(dtype)
 
 
 def _commands(instructions: Sequence[Instruction]) -> dict[str, np.ndarray]:

@@ -186,8 +186,8 @@ async def full_rate(dut: Any) -> None:
         instructions = bench.instructions(bench.count)
         bench.send(instructions)
         await bench.drain()
-        # The queue hides two cycles of the memory.
-        wait = bench.unit.latency + max(latency - 2, 0)
+        # The queue hides one cycle of the memory.
+        wait = bench.unit.latency + latency - 1
         start = bench.starts[0]
         expected: list[int] = []
         starts: list[int] = []

@@ -63,7 +63,9 @@ def build(
     program : Program
         The recorded instructions.
     functional : Functional or None
-        The memories as the kernel left them; None if ``execute`` is False.
+        The memories as the kernel left them; None if ``execute`` is False. If there are more
+        blocks than cores, only global memory is left, because a core's next block overwrites its
+        buffers.
 
     Raises
     ------
@@ -75,11 +77,12 @@ def build(
     values = _values(program, kernel, arguments)
     functional = Functional(program, cube) if execute else None
     scheduler, tasks = Scheduler(), []
+    rounds = blocks > chip.kind(kind).count
     for index in range(blocks):
         core = program.core(index, kind)
         sink = ProgramSink(core, functional, scheduler)
         options = {"block_idx": index, "block_num": blocks, "limit": limit}
-        tasks.append((core, partial(_run, kernel, sink, values, **options)))
+        tasks.append((core, partial(_run, kernel, sink, values, release=rounds, **options)))
     scheduler.run(tasks)
     return program, functional
 
@@ -147,8 +150,18 @@ def build_mixed(
     return program
 
 
-def _run(kernel: Kernel, sink: ProgramSink, values: Mapping[str, Any], **options) -> None:
+def _run(
+    kernel: Kernel,
+    sink: ProgramSink,
+    values: Mapping[str, Any],
+    *,
+    release: bool = True,
+    **options,
+) -> None:
+    """Run a kernel on a core; with ``release``, forget the core's buffers afterwards."""
     kernel.run(sink, values, **options)
+    if release and sink.functional is not None:
+        sink.functional.release(sink.core)
     # Instructions that the simulator appends later do not come from a line of the kernel.
     sink.core.position = None
 

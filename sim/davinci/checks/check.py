@@ -18,10 +18,11 @@ import numpy as np
 
 from vitruvian.sim.davinci.checks.compiled import Ordering, clocks
 from vitruvian.sim.davinci.checks.flags import flag_findings
-from vitruvian.sim.davinci.checks.hazards import chains, open_queues
+from vitruvian.sim.davinci.checks.hazards import chains, open_queues, register_findings
 from vitruvian.sim.davinci.checks.memory import memory_findings
 from vitruvian.sim.davinci.checks.naming import Numbers
 from vitruvian.sim.davinci.checks.operands import operand_findings
+from vitruvian.sim.davinci.checks.unsupported import unsupported_findings
 from vitruvian.sim.davinci.chip.model import Chip
 from vitruvian.sim.davinci.isa.instruction import Unit
 from vitruvian.sim.davinci.program.program import Program
@@ -37,6 +38,7 @@ CHECKS = (
     "bounds",
     "alignment",
     "overlap",
+    "unsupported",
     "deadlock",
     "flag",
     "race",
@@ -82,6 +84,7 @@ def check_lowered(
     """
     numbers = Numbers(lowered, streams)
     findings = list(operand_findings(program, streams, numbers))
+    findings += unsupported_findings(program.chip if chip is None else chip, numbers)
     if not len(lowered):
         return findings
     across = bool(lowered.lag.any()) or any(
@@ -108,6 +111,7 @@ def check_lowered(
         chain=chains(lowered, numbers),
     )
     findings += flag_findings(lowered, numbers, ordering)
+    findings += register_findings(numbers, ordering)
     findings += memory_findings(program, streams, numbers, ordering, order)
     return findings
 

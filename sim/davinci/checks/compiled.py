@@ -243,7 +243,7 @@ class Ordering(NamedTuple):
         return bool(ended >= self.place[early])
 
 
-def sweep(accesses, memory, ordering, column, ordered, begin, end, limit):
+def sweep(accesses, memory, ordering, column, wide, ordered, begin, end, limit):
     """Compare each access to a memory with the latest accesses of every queue to the same bytes.
 
     The latest access of each kind and queue is enough: if it happens before the present one, so do
@@ -255,7 +255,9 @@ def sweep(accesses, memory, ordering, column, ordered, begin, end, limit):
     memory : Memory
     ordering : Ordering
     column : (queues,) ndarray of int64
-        Numbers, from 0, of the queues that touch this memory.
+        Numbers, from 0, of the queues that touch this memory; other queues have any number.
+    wide : int
+        How many queues touch this memory.
     ordered : (kinds,) ndarray of bool
         True for the kinds of accesses whose result depends on their order; it matters only for
         atomic ones of the same kind.
@@ -279,7 +281,7 @@ def sweep(accesses, memory, ordering, column, ordered, begin, end, limit):
     number, span, access = accesses
     first, low, high, slot, ready = memory
     queue, clock, place, across, settled, open_, chain = ordering
-    wide, kinds = column.max() + 1, len(ordered)
+    kinds = len(ordered)
     # The latest access of each kind to each slot by each queue.
     latest = np.full((max(end - begin, 1), wide, kinds), -1, np.int32)
     conflicts = np.empty((3, limit, 3), np.int64)

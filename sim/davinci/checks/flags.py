@@ -9,7 +9,8 @@ from vitruvian.sim.davinci.checks.compiled import Ordering
 from vitruvian.sim.davinci.checks.naming import Numbers
 from vitruvian.sim.davinci.isa.instruction import Kind, Position
 from vitruvian.sim.davinci.report.report import Finding
-from vitruvian.sim.davinci.timing.lowering import Lowered, predecessors
+from vitruvian.sim.davinci.timing.lowering import Lowered
+from vitruvian.sim.davinci.timing.predecessors import predecessors
 
 __all__ = ["flag_findings"]
 

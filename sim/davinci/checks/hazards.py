@@ -1,18 +1,29 @@
 """The queues whose dependent instructions need a barrier, and the products that need none.
 
+``checks.memory`` compares the accesses to memory; the dependences through registers are found here.
+
 References
 ----------
 Decision 0018 has the public sources.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 
+from vitruvian.sim.davinci.checks.compiled import Ordering
 from vitruvian.sim.davinci.checks.naming import Numbers
 from vitruvian.sim.davinci.chip.model import Chip
 from vitruvian.sim.davinci.isa.instruction import Unit
+from vitruvian.sim.davinci.isa.registers import (
+    REGISTER_OPERATIONS,
+    register_read,
+    register_written,
+)
+from vitruvian.sim.davinci.report.report import Finding
 from vitruvian.sim.davinci.timing.lowering import Lowered, Stream
 
-__all__ = ["PIPELINED", "chains", "open_queues"]
+__all__ = ["PIPELINED", "chains", "open_queues", "register_findings"]
 
 #: A product of at least this number of fractals of C may follow another one on the same C without a
 #: barrier: the Cube finishes a fractal of C before it needs it again. The public kernel library of
@@ -64,3 +75,29 @@ def chains(lowered: Lowered, numbers: Numbers) -> np.ndarray:
                 c = instr.operands["c"]
                 chain[i] = known.setdefault((c.buffer, c.offset, m, n), len(known) + 1)
     return chain
+
+
+def register_findings(numbers: Numbers, ordering: Ordering) -> Iterator[Finding]:
+    """Find instructions that read a register before the one that writes it is sure to have ended.
+
+    Only a read after a write is a hazard. A queue starts its instructions in order, and they read
+    the register when they start and write it when they end, so that a later write cannot come
+    before an earlier read.
+    """
+    latest: dict[tuple[int, str], int] = {}  # the last writer of a queue's register
+    seen: set = set()
+    for i, instr in enumerate(numbers.flat):
+        if instr.op not in REGISTER_OPERATIONS:
+            continue
+        queue = int(ordering.queue[i])
+        read, written = register_read(instr), register_written(instr)
+        j = -1 if read is None else latest.get((queue, read), -1)
+        if j >= 0 and ordering.open_[queue] and ordering.settled[i] < ordering.place[j]:
+            at = (numbers.flat[j].position, instr.position)
+            if at not in seen:
+                seen.add(at)
+                text = f"{numbers.text(j)} writes and {numbers.text(i)} reads {read}"
+                lacking = f"pipe_barrier({instr.unit.name}) between them is missing"
+                yield Finding("hazard", f"hazard: {text}; {lacking}", (j, i))
+        if written is not None:
+            latest[queue, written] = i

@@ -23,6 +23,7 @@ from vitruvian.sim.davinci.checks.undefined import shows_undefined
 from vitruvian.sim.davinci.chip.model import GM
 from vitruvian.sim.davinci.isa.instruction import Instruction
 from vitruvian.sim.davinci.isa.operands import DTYPES, Span
+from vitruvian.sim.davinci.isa.segments import segments
 from vitruvian.sim.davinci.program.program import Program
 from vitruvian.sim.davinci.report.report import Finding
 from vitruvian.sim.davinci.timing.compiling import fitting
@@ -134,14 +135,14 @@ def _swept(
     program: Program, buffer: str, space: _Space, numbers: Numbers, ordering: Ordering
 ) -> _Swept:
     """Compare all accesses to a memory."""
-    edges, first, low, high = _segments(list(space.spans))
+    edges, first, low, high = segments(list(space.spans))
     accesses = Accesses(*(np.array(x) for x in (space.number, space.span, space.kind)))
     slot = _slots(len(edges), first, low, high, accesses.span[accesses.kind != READ])
     ordered = space.ordered()
     memory = Memory(first, low, high, slot, _initialised(program, buffer, edges))
     touched = np.unique(ordering.queue[accesses.number])
-    column = np.full(ordering.queue.max() + 1, -1)
-    column[touched] = np.arange(len(touched))
+    # A program of many blocks has many memories, so that the array is made once for all of them.
+    numbers.column[touched] = np.arange(len(touched))
     # The sweep keeps an entry for each slot, queue and kind; large memories are swept in parts.
     step = max(_ENTRIES // (len(touched) * len(ordered)), 1)
     slots = int(slot.max(initial=0)) + 1
@@ -149,7 +150,7 @@ def _swept(
     for begin in range(0, slots, step):
         end = min(begin + step, slots)
         conflicts, found, unknown = fitting(sweep, len(numbers.flat))(
-            accesses, memory, ordering, column, ordered, begin, end, _LIMIT
+            accesses, memory, ordering, numbers.column, len(touched), ordered, begin, end, _LIMIT
         )
         for what, count in enumerate(found.tolist()):
             result.conflicts.append((what, conflicts[what, :count]))
@@ -214,24 +215,6 @@ def _slots(
     np.add.at(change, high[ranges], -1)
     there = np.cumsum(change)[:-1] > 0
     return np.where(there, np.cumsum(there) - 1, -1)
-
-
-def _segments(spans: list[Span]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Cut a memory into segments at the bounds of all spans.
-
-    Returns
-    -------
-    edges : ndarray of int64
-        The first byte of each segment, ascending.
-    first, low, high : ndarray of int64
-        Span s covers the segments low[k] … high[k] − 1 for first[s] ≤ k < first[s + 1].
-    """
-    intervals = [span.intervals() for span in spans]
-    counts = np.array([0] + [len(x) for x in intervals])
-    flat = np.concatenate(intervals) if intervals else np.zeros((0, 2), np.int64)
-    edges = np.unique(flat)
-    low, high = np.searchsorted(edges, flat[:, 0]), np.searchsorted(edges, flat[:, 1])
-    return edges, np.cumsum(counts), low, high
 
 
 def _initialised(program: Program, buffer: str, edges: np.ndarray) -> np.ndarray:

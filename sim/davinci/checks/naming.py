@@ -12,13 +12,24 @@ __all__ = ["Numbers"]
 
 @dataclass
 class Numbers:
-    """The instructions of all cores by their index in the lowered arrays."""
+    """The instructions of all cores by their index in the lowered arrays.
+
+    Attributes
+    ----------
+    lowered : Lowered
+    streams : list of Stream
+    flat : list of Instruction
+    column : (8 · streams,) ndarray of int64
+        Scratch of ``checks.memory``: a number for each queue.
+    """
 
     lowered: Lowered
     streams: list[Stream]
     flat: list[Instruction] = field(init=False)
+    column: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
+        self.column = np.zeros(8 * len(self.streams), np.int64)
         self.flat = [instr for stream in self.streams for instr in stream.instructions]
 
     def core(self, number: int) -> int:

@@ -12,17 +12,9 @@ from types import MappingProxyType
 from typing import Any
 
 from vitruvian.sim.davinci.chip.interlocks import read_interlocks
-from vitruvian.sim.davinci.chip.model import (
-    GM,
-    Buffer,
-    Bus,
-    Chip,
-    CoreKind,
-    Cube,
-    Lane,
-    Rate,
-    Route,
-)
+from vitruvian.sim.davinci.chip.model import GM, Chip, CoreKind
+from vitruvian.sim.davinci.chip.parts import Buffer, Bus, Cube, Lane, Rate, Route
+from vitruvian.sim.davinci.chip.selection import read_selection
 from vitruvian.sim.davinci.chip.table import RANGE, TABLES, Table
 from vitruvian.sim.davinci.isa.instruction import Unit
 from vitruvian.sim.davinci.isa.operands import DTYPES, REPEAT_BYTES
@@ -214,9 +206,9 @@ class _Reader:
         count, group = table.whole("count"), table.whole("per_group", 1)
         if count % group:
             table.fail("per_group", f"a divisor of count = {count}")
-        interlocks = read_interlocks(table, units)
+        interlocks, selection = read_interlocks(table, units), read_selection(table)
         table.done()
-        return CoreKind(name, count, units, MappingProxyType(buffers), group, interlocks)
+        return CoreKind(name, count, units, MappingProxyType(buffers), group, interlocks, selection)
 
     def bus(self, name: str, table: Table) -> Bus:
         totals = tuple(n * _GB for n in table.numbers("gb_per_s"))
@@ -249,18 +241,24 @@ class _Reader:
         rate, init = self.rate(table), table.number("init_ns", scale=_NS)
         issue = table.number("issue_ns", scale=_NS) if table.has("issue_ns") else None
         bursts = table.whole("bursts") if table.has("bursts") else 0
-        latency = table.number("latency_ns", 0, scale=_NS)
-        if latency > rate.seconds(1):
+        latency = self.latency(table)
+        if rate.points and latency > rate.points[0][1]:
             table.fail("latency_ns", "at most the time of the smallest size measured")
         table.taken |= {"issue_ns", "bursts"}
         table.done()
         return Route(name, parts[1], parts[2], unit, rate, init, bus, issue, bursts, latency)
 
+    def latency(self, table: Table) -> Fraction:
+        """Return ``latency_s`` of a path or a vector operation, given in cycles or in ns."""
+        if table.has("latency_cycles") and table.has("latency_ns"):
+            table.fail("latency_ns", "left out beside latency_cycles")
+        cycles = table.number("latency_cycles", 0, scale=1 / self.clock)
+        return cycles + table.number("latency_ns", 0, scale=_NS)
+
     def rate(self, table: Table) -> Rate:
         table.taken |= {"gb_per_s", "kib", "gib_per_s"}
         if table.has("gb_per_s"):
-            latency = table.number("latency_cycles", 0, scale=1 / self.clock)
-            return Rate(table.number("gb_per_s", zero=False, scale=_GB), latency_s=latency)
+            return Rate(table.number("gb_per_s", zero=False, scale=_GB))
         if not table.has("kib"):
             table.fail("gb_per_s", "a number more than 0 (or a table of kib and gib_per_s)")
         sizes = [kib * 1024 for kib in table.numbers("kib", rising=True)]
@@ -289,9 +287,8 @@ class _Reader:
                 inner.number("start_ns", start / _NS, scale=_NS),
                 inner.number("init_ns", init / _NS, scale=_NS),
                 inner.number("drain_ns", drain / _NS, scale=_NS),
+                self.latency(inner),
             )
-            latency = inner.number("latency_cycles", 0, scale=1 / self.clock)
-            lanes[key] = lanes[key].delayed(latency)
             inner.done()
         table.taken.add("operation")
         table.done()

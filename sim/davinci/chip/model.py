@@ -10,28 +10,16 @@ Tang 2024: §1.1.2 (structure), Tables 2.1 and 2.3 (Ascend 310), §2.2.3 (shared
 (period = size / throughput + initialisation).
 """
 
-from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 
+from vitruvian.sim.davinci.chip.parts import Buffer, Bus, Cube, Lane, Route
 from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Unit
 from vitruvian.sim.davinci.isa.operands import REPEAT_BYTES
 from vitruvian.validate import one_of
 
-__all__ = [
-    "ATTO",
-    "GM",
-    "Buffer",
-    "Bus",
-    "Chip",
-    "CoreKind",
-    "Cube",
-    "Lane",
-    "Rate",
-    "Route",
-    "Timing",
-]
+__all__ = ["ATTO", "GM", "Chip", "CoreKind", "Timing"]
 
 #: Name of the global memory outside the cores, which all cores share.
 GM = "GM"
@@ -41,217 +29,6 @@ ATTO = 10**18
 
 #: The longest time in attoseconds, chosen such that sums of two stay within 64 bits.
 LONGEST = 1 << 62
-
-
-@dataclass(frozen=True)
-class Buffer:
-    """A memory of a core.
-
-    Attributes
-    ----------
-    name : str
-    nbytes : int
-        Size in bytes.
-    align : int
-        The address of an operand's first byte must be a multiple of this number of bytes.
-    """
-
-    name: str
-    nbytes: int
-    align: int
-
-
-@dataclass(frozen=True)
-class Bus:
-    """A bus that transfers share in equal parts (Tang 2024, §2.2.3).
-
-    Attributes
-    ----------
-    name : str
-    totals : tuple of Fraction
-        Bytes per second of 1, 2, … active transfers together; the last holds for any larger number.
-    per_core : bool
-        If True, every core has a bus of its own; if False, all cores share one.
-    """
-
-    name: str
-    totals: tuple[Fraction, ...]
-    per_core: bool = False
-
-    def total(self, active: int) -> Fraction:
-        """Return the bytes per second of ``active`` transfers together."""
-        return self.totals[min(active, len(self.totals)) - 1]
-
-
-@dataclass(frozen=True)
-class Rate:
-    """A throughput, either constant or measured at some sizes.
-
-    Attributes
-    ----------
-    bytes_per_s : Fraction
-        The constant throughput, or that of the largest size measured.
-    points : tuple of (bytes, seconds)
-        Measured times in ascending order of size. Between two sizes time is linear. A transfer
-        smaller than the first size takes as long as the first; beyond the last size, the remainder
-        moves at ``bytes_per_s``.
-    latency_s : Fraction
-        With a constant throughput, the seconds until the first bytes arrive.
-    """
-
-    bytes_per_s: Fraction
-    points: tuple[tuple[int, Fraction], ...] = ()
-    latency_s: Fraction = Fraction(0)
-
-    def seconds(self, nbytes: int) -> Fraction:
-        """Return the seconds that a transfer of ``nbytes`` takes, without initialisation."""
-        if not nbytes:
-            return Fraction(0)
-        if not self.points:
-            return self.latency_s + nbytes / self.bytes_per_s
-        at = bisect_left(self.points, nbytes, key=lambda p: p[0])
-        if at == 0:
-            return self.points[0][1]
-        if at == len(self.points):
-            size, time = self.points[-1]
-            return time + (nbytes - size) / self.bytes_per_s
-        (size0, time0), (size1, time1) = self.points[at - 1 : at + 1]
-        return time0 + (time1 - time0) * Fraction(nbytes - size0, size1 - size0)
-
-
-@dataclass(frozen=True)
-class Route:
-    """A path between two memories, and the unit that drives it.
-
-    Attributes
-    ----------
-    name : str
-        For example "GM->L1"; or "GM->L1 nd2nz" for an operation with times of its own.
-    source, target : str
-        Names of the memories.
-    unit : Unit
-    rate : Rate
-    init_s : Fraction
-        Seconds before the first byte is moved; the bus is free during that time.
-    bus : str or None
-        The bus that this path shares with others.
-    issue_s : Fraction or None
-        Seconds between two transfers whose latencies overlap. A measured time then consists of
-        this, of the transfer at the throughput of the largest size, and of the latency, during
-        which the unit takes the next transfer. None if transfers do not overlap.
-    bursts : int
-        Number of bursts of the measured transfers; the time of others of the same length is
-        proportional to their number, without ``latency_s``. 0 if only the number of bytes counts.
-    latency_s : Fraction
-        The part of a measured time that does not depend on the number of bursts, in seconds.
-    """
-
-    name: str
-    source: str
-    target: str
-    unit: Unit
-    rate: Rate
-    init_s: Fraction
-    bus: str | None = None
-    issue_s: Fraction | None = None
-    bursts: int = 0
-    latency_s: Fraction = Fraction(0)
-
-    def seconds(self, nbytes: int, bursts: int = 0) -> tuple[Fraction, Fraction, Fraction]:
-        """Return the seconds before, during and after the transfer of ``nbytes``.
-
-        Parameters
-        ----------
-        nbytes : int
-        bursts : int
-            Number of bursts of the same length that the transfer consists of; 0 if unknown.
-
-        Returns
-        -------
-        init, data, drain : Fraction
-            Seconds until the transfer uses its bus, on the bus, and from then on until the last
-            byte is written. The unit is free after ``data``.
-        """
-        alone = self.rate.seconds(nbytes)
-        data = alone
-        if self.bursts and bursts:
-            measured = self.rate.seconds(nbytes * self.bursts // bursts)
-            data = (measured - self.latency_s) * Fraction(bursts, self.bursts)
-            alone = data + self.latency_s
-        elif self.issue_s is not None:
-            data = min(nbytes / self.rate.bytes_per_s, alone)
-        if self.issue_s is None or not alone:
-            return self.init_s, alone, Fraction(0)
-        issue = min(self.issue_s, alone - data)
-        return self.init_s + issue, data, alone - data - issue
-
-
-@dataclass(frozen=True)
-class Lane:
-    """The time of vector instructions: initialisation + max(start, repeats · repeat).
-
-    The unit is then free for the next instruction, and the results are there after ``drain``.
-
-    Attributes
-    ----------
-    repeat_s : Fraction
-        Seconds of one repeat (256 bytes).
-    start_s : Fraction
-        The least time of an instruction in seconds, without initialisation.
-    init_s : Fraction
-        Seconds of initialisation.
-    drain_s : Fraction
-        Seconds until the results are there; the pipeline takes further instructions meanwhile.
-    """
-
-    repeat_s: Fraction
-    start_s: Fraction
-    init_s: Fraction
-    drain_s: Fraction = Fraction(0)
-
-    def delayed(self, latency_s: Fraction) -> "Lane":
-        """Return the same lane with so many more seconds of initialisation."""
-        return replace(self, init_s=self.init_s + latency_s)
-
-
-@dataclass(frozen=True)
-class Cube:
-    """The time of matrix instructions: initialisation + start + steps · step.
-
-    Attributes
-    ----------
-    m, n : int
-        Rows and columns of the result of a step.
-    depths : mapping of str to int
-        Terms that a step sums for each element, by dtype of the operands.
-    step_s, start_s, init_s : Fraction
-        Times in seconds.
-    """
-
-    m: int
-    n: int
-    depths: Mapping[str, int]
-    step_s: Fraction
-    start_s: Fraction
-    init_s: Fraction
-
-    def steps(self, m: int, k: int, n: int, dtype: str) -> int:
-        """Return the number of steps of an m × k by k × n product; edge steps may be partly filled.
-
-        Parameters
-        ----------
-        m, k, n : int
-            Sizes in elements.
-        dtype : str
-            The dtype of the operands.
-
-        Raises
-        ------
-        ValueError
-            If the Cube does not multiply this dtype.
-        """
-        one_of("mmad dtype", dtype, self.depths)
-        return -(-m // self.m) * -(-n // self.n) * -(-k // self.depths[dtype])
 
 
 @dataclass(frozen=True)
@@ -270,6 +47,9 @@ class CoreKind:
     interlocks : tuple of Unit
         Units whose queue makes an instruction wait for the earlier ones of the queue that it
         depends on. In the other queues, the program must separate them by a barrier.
+    vsel_from_memory : bool
+        If True, vsel can take other bits for each repeat from memory. If False, all its repeats use
+        the bits of the mask register.
     """
 
     name: str
@@ -278,6 +58,7 @@ class CoreKind:
     buffers: Mapping[str, Buffer]
     per_group: int = 1
     interlocks: tuple[Unit, ...] = ()
+    vsel_from_memory: bool = True
 
 
 @dataclass(frozen=True)
@@ -444,8 +225,7 @@ class Chip:
         source, target = _dtypes(instruction)
         names = f"{op} {source} {target}", f"{op} {source}", op, ""
         lane = next(self.vector[name] for name in names if name in self.vector)
-        busy_s = lane.init_s + max(lane.start_s, work.repeats * lane.repeat_s)
-        return Timing(_atto(busy_s), drain=_atto(lane.drain_s))
+        return Timing(_atto(lane.seconds(work.repeats)), drain=_atto(lane.drain_s))
 
     def _scalar(self, instruction: Instruction) -> Fraction:
         cycles = instruction.fields.get("cycles")

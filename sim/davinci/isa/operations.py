@@ -102,7 +102,7 @@ def _table() -> dict[str, Operation]:
         table[op.name] = Operation(op.name, "vector", op.operands, fields, op.meaning)
     # The scalar unit.
     add("scalar", "scalar", "", "[cycles] [text]", "work of the scalar unit: cycles long")
-    add("scalar", "scalar_load", "src", "", "one element to a register")
+    add("scalar", "scalar_load", "src", "[expected]", "one element to a register")
     add("scalar", "scalar_store", "dst", "value", "one element from a register")
     add("scalar", "set_mask", "", "mask [count]", "lane mask, or number of elements")
     add("scalar", "set_control", "", "name value", "any other control register")

@@ -266,17 +266,21 @@ class Core(VectorMethods, GatherSort, Images):
             self.fail(f"cycles must be an integer, 0 or more, not {cycles!r}")
         self.add(Unit.S, "scalar", fields={"cycles": cycles, "text": text})
 
-    def scalar_load(self, src: View) -> None:
+    def scalar_load(self, src: View, expected: Any = None) -> None:
         """Load one element to a register.
 
         Parameters
         ----------
         src : View
             Its first element is loaded.
+        expected : int or float, optional
+            The element on which the later instructions of the program depend. A run with data
+            refuses the program if memory has another one, because the device would then execute
+            other instructions.
         """
-        self.add(
-            Unit.S, "scalar_load", operands={"src": src}, reads=(src[(0,) * len(src.shape)].span,)
-        )
+        fields = {} if expected is None else {"expected": expected}
+        where = (src[(0,) * len(src.shape)].span,)
+        self.add(Unit.S, "scalar_load", operands={"src": src}, fields=fields, reads=where)
 
     def scalar_store(self, dst: View, value: Any) -> None:
         """Store one element from a register.

@@ -55,7 +55,7 @@ def active_time(
         if not queue:
             mine &= lowered.kind[part] == Kind.NORMAL
         begin.append((times.issued if queue else times.start)[part][mine])
-        end.append((times.end[part] + lowered.drain[part])[mine])
+        end.append(times.drained[part][mine])
     return union_time(np.concatenate(begin), np.concatenate(end))
 
 
@@ -76,7 +76,7 @@ def busy_times(lowered: Lowered, times: Times) -> np.ndarray:
     (n,) ndarray of int64
         Attoseconds.
     """
-    complete = times.end + lowered.drain
+    complete = times.drained
     added = np.zeros(len(lowered), np.int64)
     for first, last in zip(lowered.first[:-1].tolist(), lowered.first[1:].tolist(), strict=True):
         part = np.arange(first, last)

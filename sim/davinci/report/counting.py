@@ -70,7 +70,7 @@ def _cores(report: Report) -> list[_Core]:
         if lowered.first[c] < lowered.first[c + 1]:
             # The first instruction is issued when the core starts.
             began = int(times.issued[part][0])
-            core.time = max(int(np.max((times.end + lowered.drain)[part])) - began, 0)
+            core.time = max(int(np.max(times.drained[part])) - began, 0)
         for instr in stream.instructions:
             i, number = number, number + 1
             if instr.kind != Kind.NORMAL or times.end[i] < 0:

@@ -14,7 +14,8 @@ from vitruvian.sim.davinci.report.busy import active_time
 from vitruvian.sim.davinci.report.lines import SourceLine, lines_text, source_lines
 from vitruvian.sim.davinci.report.work import operations, path_bytes
 from vitruvian.sim.davinci.timing.engine import Times
-from vitruvian.sim.davinci.timing.lowering import Lowered, Stream, predecessors
+from vitruvian.sim.davinci.timing.lowering import Lowered, Stream
+from vitruvian.sim.davinci.timing.predecessors import predecessors
 
 __all__ = ["Finding", "Report", "Step", "UnitTime"]
 
@@ -78,7 +79,7 @@ class Step:
     number : int
         Index of the instruction in the lowered arrays.
     begin, end : int
-        Attoseconds; a step ends when the next one begins.
+        Attoseconds; a step ends when the next one begins, and the last one with its results.
     why : {"launch", "queue", "flag", "dispatch", "barrier", "round"}
         The reason why the instruction did not start earlier: the launch, the previous instruction
         on its unit, a flag, the program queue, all instructions before a barrier, or the block that
@@ -121,7 +122,7 @@ class Report:
 
     @property
     def total_s(self) -> float:
-        """The seconds from the launch to the end of the last instruction."""
+        """The seconds from the launch until the results of all instructions are there."""
         return self.times.total / ATTO
 
     @property
@@ -320,14 +321,14 @@ def _predecessor_gangs(lowered: Lowered, times: Times) -> np.ndarray:
     if lowered.places:
         core_of = np.repeat(np.arange(len(lowered.gang)), np.diff(lowered.first))
         ends = np.zeros(gangs, np.int64)
-        np.maximum.at(ends, lowered.gang[core_of], times.end + lowered.drain)
+        np.maximum.at(ends, lowered.gang[core_of], times.drained)
         waiting = max(gangs - lowered.places, 0)
         before[lowered.places :] = np.argsort(ends, kind="stable")[:waiting]
     return before
 
 
 def _critical(lowered: Lowered, times: Times) -> list[Step]:
-    """Return the critical path, found backwards from the instruction that ends last.
+    """Return the critical path, found backwards from the instruction whose results come last.
 
     The cause of an instruction's start is the last of the events that it had to wait for.
     """
@@ -335,8 +336,8 @@ def _critical(lowered: Lowered, times: Times) -> list[Step]:
         return []
     before, handed = predecessors(lowered)
     gangs = _predecessor_gangs(lowered, times)
-    end, path, i = times.end, [], int(np.argmax(times.end))
-    complete = end + lowered.drain
+    end, complete = times.end, times.drained
+    path, i, until = [], int(np.argmax(complete)), times.total
     while i >= 0:
         # By default, the instruction waited for the previous one on its unit. The other reasons
         # replace this one if they ended later.
@@ -369,6 +370,6 @@ def _critical(lowered: Lowered, times: Times) -> list[Step]:
                 begin = int(end[cause])
         else:
             begin = int(end[cause])
-        path.append(Step(i, begin, int(end[i]), why))
-        i = cause
+        path.append(Step(i, begin, until, why))
+        i, until = cause, begin
     return path[::-1]

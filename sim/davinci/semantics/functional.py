@@ -24,7 +24,6 @@ COMPILE_AFTER = 1000
 _NOTHING = frozenset(
     (
         "scalar",
-        "scalar_load",
         "set_mask",
         "set_control",
         "set_flag",
@@ -48,6 +47,8 @@ class Functional:
         a ``Product`` of your own is called.
     preset : str
         Accuracy preset of the golden Cube; others ignore it.
+    expected : bool
+        If False, scalar loads are not compared with the elements that the program expects.
 
     Attributes
     ----------
@@ -62,8 +63,16 @@ class Functional:
         If there is no such ``cube``.
     """
 
-    def __init__(self, program: Program, cube: str | Product = "golden", preset: str = "ieee"):
+    def __init__(
+        self,
+        program: Program,
+        cube: str | Product = "golden",
+        preset: str = "ieee",
+        *,
+        expected: bool = True,
+    ):
         self.program = program
+        self._expected = expected
         if callable(cube):
             self._product = cube
         elif cube == "golden":
@@ -90,6 +99,10 @@ class Functional:
             self._memories[key] = Memory({GM: self.gm, **own})
         return self._memories[key]
 
+    def release(self, core: Core) -> None:
+        """Forget the buffers of a core that has executed its last instruction."""
+        self._memories.pop((core.kind.name, core.index), None)
+
     def execute(self, core: Core, instr: Instruction) -> None:
         """Carry out one instruction of a core.
 
@@ -109,6 +122,9 @@ class Functional:
                 self._vector(memory, instr)
             elif op in MOVES:
                 MOVES[op](memory, instr)
+            elif op == "scalar_load":
+                if self._expected:
+                    _compare_load(memory, instr)
             elif op == "scalar_store":
                 dst = instr.operands["dst"]
                 memory.at(dst, (), ())[...] = np.asarray(instr.fields["value"])
@@ -176,3 +192,14 @@ class Functional:
     def tensors(self) -> Mapping[str, np.ndarray]:
         """Return copies of all tensors by name."""
         return {name: self.read(name) for name in self.program.tensors}
+
+
+def _compare_load(memory: Memory, instr: Instruction) -> None:
+    """Compare the element with the one that the program was built for, if it says one."""
+    expected = instr.fields.get("expected")
+    if expected is None:
+        return
+    element = memory.at(instr.operands["src"], (), ())
+    if element.tobytes() != np.asarray(expected).astype(element.dtype).tobytes():
+        shown = f"{element.item()!r}, not {np.asarray(expected).item()!r}"
+        raise FunctionalError(instr, f"the loaded element is {shown}, which the program expects")

@@ -128,9 +128,9 @@ def compiled(memory: Memory, instr: Instruction) -> bool:
         aligned to their elements, or a lane outside UB, even if it is disabled.
     """
     op, operands, f = instr.op, instr.operands, instr.fields
-    dst = operands["dst"]
-    kind = _KINDS.get(dst.dtype)
-    if kind is None or "repeat" not in f:
+    dst = operands.get("dst")  # vcmp has none: it writes the mask register
+    kind = _KINDS.get(dst.dtype) if dst is not None else None
+    if dst is None or kind is None or "repeat" not in f:
         return False
     by_scalar = op in _SCALARS
     if op in _CODES:

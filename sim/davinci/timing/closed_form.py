@@ -71,12 +71,12 @@ def static_period(chip: Chip, instr: Instruction) -> Fraction:
         route = chip.route(source, target, instr.op)
         if route.issue_s is not None:
             return sum(route.seconds(work.nbytes, work.repeats)[:2], Fraction(0))
-        return route.rate.latency_s + work.nbytes / route.rate.bytes_per_s + route.init_s
+        return route.init_s + route.latency_s + work.nbytes / route.rate.bytes_per_s
     if instr.unit == Unit.M:
         assert chip.cube is not None
         return work.repeats * chip.cube.step_s + chip.cube.init_s
     lane = chip.vector.get(instr.op, chip.vector[""])
-    return max(work.repeats * lane.repeat_s, lane.start_s) + lane.init_s
+    return lane.init_s + lane.latency_s + max(work.repeats * lane.repeat_s, lane.start_s)
 
 
 def static_drain(chip: Chip, instr: Instruction) -> Fraction:

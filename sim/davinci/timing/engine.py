@@ -24,12 +24,15 @@ class Times:
     ----------
     start, end, issued : (n,) ndarray of int64
         −1 if the instruction was never started, ended or issued. A wait starts when its unit
-        reaches it and ends when the flag is set.
+        reaches it and ends when the flag is set. At its end an instruction leaves its unit.
+    drained : (n,) ndarray of int64
+        The time at which the results of each instruction are there, −1 if it never ended.
     """
 
     start: np.ndarray
     end: np.ndarray
     issued: np.ndarray
+    drained: np.ndarray
 
     @property
     def complete(self) -> bool:
@@ -38,8 +41,8 @@ class Times:
 
     @property
     def total(self) -> int:
-        """The attosecond at which the last instruction ended; 0 for an empty program."""
-        return int(self.end.max(initial=0))
+        """The attosecond at which all instructions have ended and drained; 0 if there are none."""
+        return int(self.drained.max(initial=0))
 
 
 def run(
@@ -106,10 +109,11 @@ def run(
         lowered.gang,
         lowered.places,
         lowered.handover,
+        lowered.producer,
         block_bytes,
     )
     start, end, issued = fitting(engine_compiled.run, len(lowered))(program)
-    times = Times(start, end, issued)
+    times = Times(start, end, issued, np.where(end < 0, -1, end + lowered.drain))
     if check and not times.complete:
         raise Deadlock(explain(lowered, start, end, issued, streams))
     return times

@@ -46,6 +46,7 @@ class Instructions(NamedTuple):
     gang: np.ndarray
     places: int
     handover: int
+    producer: np.ndarray
     block: int
 
 
@@ -85,6 +86,7 @@ def run(program):
         gang,
         places,
         handover,
+        producer,
         block,
     ) = program
     n, cores = len(unit), len(begin)
@@ -106,6 +108,9 @@ def run(program):
     # The time at which all results of a queue's ended instructions are there, if that is after
     # ``free``. Flags and barriers have no results, so that they leave it as it is.
     dry = free.copy()
+    # With interlocks, the same after each instruction, for those that need its results.
+    interlocked = len(producer) > 0
+    dried = np.empty(len(producer), np.int64)
     following = first[:-1].copy()  # the next instruction of each program queue
     drains = np.zeros(cores, np.bool_)  # True while a barrier of all units waits
 
@@ -132,6 +137,7 @@ def run(program):
     # Gangs of cores: those numbered below ``places`` begin at once, and each of the others when a
     # gang has ended. ``present`` holds the cores that have begun and have not ended.
     gangs = gang.max() + 1 if cores else 0
+    gang_first, gang_cores = _gangs(gang, gangs)
     begun = np.zeros(cores, np.bool_)
     present = np.empty(cores, np.int64)
     presents = 0
@@ -195,7 +201,10 @@ def run(program):
                 time = free[q] if free[q] > issued[i] else issued[i]
                 what = kind[i]
                 # A set or barrier starts when the results of all earlier instructions are there.
-                if what != _NORMAL and what != _WAIT and dry[q] > time:
+                if what == _NORMAL:
+                    if interlocked and producer[i] >= 0 and dried[producer[i]] > time:
+                        time = dried[producer[i]]
+                elif what != _WAIT and dry[q] > time:
                     time = dry[q]
                 start[i] = time
                 if what == _WAIT:
@@ -214,6 +223,8 @@ def run(program):
                 if what == _NORMAL:
                     if time + drain[i] > dry[q]:
                         dry[q] = time + drain[i]
+                    if interlocked:
+                        dried[i] = dry[q]
                 elif what == _SET:
                     depth = _wake(wake_first, wake, stack, inside, depth, i, q)
             if drains[c] and head[q] == tail[q]:
@@ -245,15 +256,15 @@ def run(program):
                     over[kept] = g
                     kept += 1
                     continue
-                for c in range(cores):
-                    if gang[c] == released:
-                        begun[c] = True
-                        present[presents] = c
-                        presents += 1
-                        for q in range(c * QUEUES, (c + 1) * QUEUES):
-                            free[q] = ended[g] + handover
-                            dry[q] = free[q]
-                        depth = _push(stack, inside, depth, c * QUEUES)
+                for m in range(gang_first[released], gang_first[released + 1]):
+                    c = gang_cores[m]
+                    begun[c] = True
+                    present[presents] = c
+                    presents += 1
+                    for q in range(c * QUEUES, (c + 1) * QUEUES):
+                        free[q] = ended[g] + handover
+                        dry[q] = free[q]
+                    depth = _push(stack, inside, depth, c * QUEUES)
                 released += 1
             overs = kept
             if depth:
@@ -345,6 +356,8 @@ def run(program):
                     free[q] = now
                     if now + drain[i] > dry[q]:
                         dry[q] = now + drain[i]
+                    if interlocked:
+                        dried[i] = dry[q]
                     head[q] += 1
                     inside[q] = True
                     stack[depth] = q
@@ -441,6 +454,20 @@ def _ended(following, first, head, tail, free, dry, c):
         return -1
     q = c * QUEUES
     return _drained(head, tail, free, dry, q, free[q])
+
+
+def _gangs(gang, gangs):
+    """Return the cores of all gangs in ascending order, and where those of each gang begin."""
+    first = np.zeros(gangs + 1, np.int64)
+    for g in gang:
+        first[g + 1] += 1
+    first = np.cumsum(first)
+    at = first[:-1].copy()
+    cores = np.empty(len(gang), np.int64)
+    for c in range(len(gang)):
+        cores[at[gang[c]]] = c
+        at[gang[c]] += 1
+    return first, cores
 
 
 def _insert(live, lives, q):

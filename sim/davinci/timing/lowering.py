@@ -6,20 +6,20 @@ are whole attoseconds (10⁻¹⁸ s): each period is rounded once, and all other
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from vitruvian.sim.davinci.chip.model import ATTO, Chip, Timing
-from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Unit
+from vitruvian.sim.davinci.isa.instruction import Instruction, Kind
 from vitruvian.sim.davinci.program.program import Core, Program
 from vitruvian.sim.davinci.timing.compiling import fitting
+from vitruvian.sim.davinci.timing.interlocks import no_producers, producers
 from vitruvian.sim.davinci.timing.matching_compiled import match
 
-__all__ = ["NEVER", "Lowered", "Needs", "Stream", "lower", "lower_sequences", "predecessors"]
+__all__ = ["NEVER", "Lowered", "Needs", "Stream", "lower", "lower_sequences"]
 
 #: The kinds of instructions that a flag joins.
 _FLAGS = (Kind.SET, Kind.WAIT)
@@ -69,6 +69,10 @@ class Lowered:
     handover : int
         Attoseconds from the end of a gang until the next one begins in its place, which then
         replaces ``begin``.
+    producer : (n,) ndarray of int64
+        The latest earlier instruction of the same queue whose result the instruction needs, −1 for
+        none; empty if no queue interlocks. The instruction starts when the results of that one and
+        of all before it in the queue are there. For ``Kind.NORMAL`` alone.
     """
 
     first: np.ndarray
@@ -88,6 +92,7 @@ class Lowered:
     gang: np.ndarray
     places: int = 0
     handover: int = 0
+    producer: np.ndarray = field(default_factory=no_producers)
 
     def __len__(self) -> int:
         return len(self.unit)
@@ -161,19 +166,24 @@ class Needs:
 
 
 def _partners(cores: Sequence[Core]) -> dict[tuple[str, int], list[tuple[str, int]]]:
-    """Return the cores whose cross_set each core's cross_wait waits for, keyed by mode and core."""
-    group = {core: core.index // core.kind.per_group for core in cores}
+    """Return the cores whose cross_set each core's cross_wait waits for, keyed by mode and core.
+
+    Cores with the same partners share a list, so that the time is proportional to their number.
+    """
+    same, near, others = defaultdict(list), defaultdict(list), defaultdict(list)
+    kinds = {core.kind.name for core in cores}
+    for core in cores:
+        kind, group = core.kind.name, core.index // core.kind.per_group
+        same[kind].append(_key(core))
+        near[kind, group].append(_key(core))
+        for other in kinds - {kind}:
+            others[other, group].append(_key(core))
     partners = {}
     for core in cores:
-        same = [c for c in cores if c.kind is core.kind]
-        near = [c for c in cores if group[c] == group[core]]
-        chosen = {
-            "kind": same,
-            "group": [c for c in near if c.kind is core.kind],
-            "others": [c for c in near if c.kind is not core.kind],
-        }
-        for mode, partner in chosen.items():
-            partners[f"{mode} {core.kind.name}", core.index] = [_key(c) for c in partner]
+        kind, group = core.kind.name, core.index // core.kind.per_group
+        partners[f"kind {kind}", core.index] = same[kind]
+        partners[f"group {kind}", core.index] = near[kind, group]
+        partners[f"others {kind}", core.index] = others[kind, group]
     return partners
 
 
@@ -229,6 +239,8 @@ def lower(
     buses = _Buses(chip)
     bus = buses.numbered([t.bus for t in distinct], which, _core_of(first))
     need_first, need = _needs(cores, kind)
+    drain = spread([t.drain for t in distinct], np.int64)
+    parts = [(chip.kind(core.kind.name).interlocks, core.instructions) for core in cores]
     cross_lag = 0 if chip.cross_s is None else round(chip.cross_s * ATTO)
     lowered = Lowered(
         first=first,
@@ -236,7 +248,7 @@ def lower(
         kind=kind,
         init=_init(spread([t.init for t in distinct], np.int64), mmad_periods_s or {}),
         data=spread([t.data for t in distinct], np.int64),
-        drain=spread([t.drain for t in distinct], np.int64),
+        drain=drain,
         bus=bus,
         rate=spread([float(t.rate / ATTO) for t in distinct], np.float64),
         need_first=need_first,
@@ -248,6 +260,7 @@ def lower(
         gang=_gangs(program, cores),
         places=places,
         handover=round(chip.block_s * ATTO) if places else 0,
+        producer=producers(parts, drain),
     )
     return lowered, [Stream(*_key(core), core.instructions, places > 0) for core in cores]
 
@@ -387,6 +400,9 @@ def lower_sequences(
     numbers, flags = _flag_numbers(table)
     flag = spread(numbers, np.int64) + core_of * flags
     need_first, need = fitting(match, len(flat))(kind, flag, flags * max(len(parts), 1))
+    drain = spread([t.drain for t in timings], np.int64)
+    streams = [Stream(*key, _Picked(table, x)) for key, x in zip(sequences, parts, strict=True)]
+    locked = [(chip.kind(stream.kind).interlocks, stream.instructions) for stream in streams]
     buses = _Buses(chip)
     # An instruction of the table has one bus, unless each core has a bus of its own.
     if any(t.bus is not None and chip.buses[t.bus].per_core for t in timings):
@@ -400,7 +416,7 @@ def lower_sequences(
         kind=kind,
         init=spread([t.init for t in timings], np.int64),
         data=spread([t.data for t in timings], np.int64),
-        drain=spread([t.drain for t in timings], np.int64),
+        drain=drain,
         bus=bus,
         rate=spread([float(t.rate / ATTO) for t in timings], np.float64),
         need_first=need_first,
@@ -410,8 +426,8 @@ def lower_sequences(
         totals=buses.totals(),
         dispatch=round(chip.dispatch_s * ATTO),
         gang=np.arange(len(parts)),
+        producer=producers(locked, drain),
     )
-    streams = [Stream(*key, _Picked(table, x)) for key, x in zip(sequences, parts, strict=True)]
     return lowered, streams
 
 
@@ -479,22 +495,3 @@ class _Buses:
         for (name, _), row in self.numbers.items():
             table[row] = [float(self.chip.buses[name].total(n + 1) / ATTO) for n in range(wide)]
         return table
-
-
-def predecessors(lowered: Lowered) -> tuple[np.ndarray, np.ndarray]:
-    """Return each instruction's predecessors in program order.
-
-    Returns
-    -------
-    before, handed : (n,) ndarray of int64
-        The previous instruction on the same unit, and the previous one on unit S (which issues the
-        instructions); −1 for none.
-    """
-    before, handed = np.full((2, len(lowered)), -1, np.int64)
-    units = lowered.unit.tolist()
-    for first, last in pairwise(lowered.first.tolist()):
-        latest = dict.fromkeys(range(8), -1)
-        for i in range(first, last):
-            before[i], handed[i] = latest[units[i]], latest[int(Unit.S)]
-            latest[units[i]] = i
-    return before, handed

@@ -123,10 +123,13 @@ class _Simulation:
         self.bus, self.lag = lowered.bus.tolist(), lowered.lag.tolist()
         self.init, self.data = lowered.init.tolist(), lowered.data.tolist()
         self.drain = lowered.drain.tolist()
+        self.producer = lowered.producer.tolist() or [-1] * len(lowered)
         n, cores = len(lowered), len(lowered.begin)
         self.start: list[Any] = [None] * n
         self.end: list[Any] = [None] * n
         self.issued: list[Any] = [None] * n
+        # when the results of an instruction, and of all before it in its queue, are there
+        self.dried: list[Any] = [None] * n
         self.program = [deque(range(lowered.first[c], lowered.first[c + 1])) for c in range(cores)]
         gangs = lowered.gang.tolist()
         self.cores_of = {g: [c for c in range(cores) if gangs[c] == g] for g in sorted(set(gangs))}
@@ -209,7 +212,7 @@ class _Simulation:
     def _leave(self, q: _Queue, i: int) -> None:
         """Free a unit, whose pipeline still holds the results of instruction i for a while."""
         self.idle_since[q] = self.now
-        self.dry[q] = max(self.dry[q], self.now + self.drain[i])
+        self.dried[i] = self.dry[q] = max(self.dry[q], self.now + self.drain[i])
 
     def _issue(self, c: int) -> bool:
         """Issue or execute the next instruction of a program queue if that is possible now."""
@@ -244,6 +247,8 @@ class _Simulation:
             self.start[i] = max(self.idle_since[q], self.issued[i])
             if self.kind[i] in (Kind.SET, Kind.BARRIER):
                 self.start[i] = max(self.start[i], self.dry[q])
+            elif self.producer[i] >= 0:  # the queue interlocks
+                self.start[i] = max(self.start[i], self.dried[self.producer[i]])
         if self.kind[i] == Kind.WAIT and not self._released(i):
             return False
         if self.start[i] > self.now:
@@ -298,6 +303,8 @@ class _Simulation:
         times += [t for t in later if t is not None and t > self.now]
         heads = [queue[0] for queue in (*self.queues.values(), *self.program) if queue]
         times += [t for i in heads if (t := self._arrives(i)) > self.now]
+        # An instruction of an interlocked queue starts when the results that it needs are there.
+        times += [t for i in heads if (t := self.start[i]) is not None and t > self.now]
         return times
 
 

@@ -140,7 +140,7 @@ def choose(shape: ConvShape, chip: Chip, cores: int) -> Area:
         tiles = tiles_of(shape.patches, area)
         nbytes = max(t.fractals for t in tiles) * _FRACTAL
         load = float(route.init_s) + nbytes / float(route.rate.bytes_per_s)
-        add = float(lane.init_s) + nbytes / 256 * float(lane.repeat_s)
+        add = float(lane.init_s + lane.latency_s) + nbytes / 256 * float(lane.repeat_s)
         items = shape.images * -(-shape.channels // C0) * len(tiles)
         return (-(-items // cores) * shape.taps + 1) * max(load, add)
 

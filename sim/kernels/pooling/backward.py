@@ -11,45 +11,20 @@ Rohwedder 2021, §4.2 (max) and §4.3 (average).
 
 from vitruvian.sim.davinci import Unit, View
 from vitruvian.sim.kernels.pooling.blocks import Rows, rectangle
-from vitruvian.sim.kernels.pooling.emit import Emitter, behind, pieces
-from vitruvian.sim.kernels.pooling.forward import MOST_FRACTALS, Tensors, allocate, divide
+from vitruvian.sim.kernels.pooling.emit import behind, pieces
 from vitruvian.sim.kernels.pooling.geometry import Tile
-from vitruvian.sim.kernels.pooling.plan import Plan, Task
+from vitruvian.sim.kernels.pooling.worker import MOST_FRACTALS, Worker
 
 __all__ = ["Backward"]
 
 _Position = tuple[int, int]
 
 
-class Backward:
-    """The backward kernel on one core; ``x`` of the tensors is the result, ``y`` the gradient.
+class Backward(Worker):
+    """The backward kernel on one core; ``x`` of the tensors is the result, ``y`` the gradient."""
 
-    Parameters
-    ----------
-    emit : Emitter
-    task : Task
-    plan : Plan
-    tensors : Tensors
-    divisor : float
-        The divisor of all windows, unless they have different ones.
-    """
-
-    def __init__(
-        self, emit: Emitter, task: Task, plan: Plan, tensors: Tensors, divisor: float
-    ) -> None:
-        self.emit, self.task, self.plan, self.gm = emit, task, plan, tensors
-        self.core = emit.core
-        self.buffers = allocate(emit.core, plan)
-        self.first = True
-        if task.reduction == "avg" and not task.divisors:
-            emit.fill(self.buffers["divisors"], divisor)
-
-    def block(self, number: int) -> None:
-        """Emit the work on one image of 16 channels."""
-        for tile in self.plan.tiles:
-            self._tile(number, tile)
-
-    def _tile(self, block: int, tile: Tile) -> None:
+    def tile(self, block: int, tile: Tile) -> None:
+        """Emit the work on one tile of an image of 16 channels."""
         emit, task = self.emit, self.task
         # Col2Im has an image of the tile's own pixels; the others have one with the windows' edges.
         inner = task.method == "im2col" or not tile.count
@@ -67,7 +42,6 @@ class Backward:
         target = self.gm.x[block][tile.rows.pixels[0] * whole + tile.columns.pixels[0] :]
         source = image[top * width + left :]
         emit.copy(target, source, tile.rows.length, tile.columns.length, whole, width)
-        self.first = False
 
     def _gradient(self, block: int, tile: Tile) -> None:
         """Add the contributions of the tile's windows to the image."""
@@ -79,7 +53,7 @@ class Backward:
             if self.gm.divisors is not None:
                 self._load(self.buffers["divisors"], self.gm.divisors, tile)
             emit.order(Unit.MTE2, Unit.V)
-            divide(emit, gradient[: tile.count], self.buffers["divisors"], task.divisors)
+            self.divide(gradient[: tile.count])
             emit.barrier()
             self._merge(tile, task.positions, [gradient] * len(task.positions))
             return
@@ -149,7 +123,7 @@ class Backward:
         """Add one pixel of 16 channels with each instruction."""
         columns, step = tile.columns.count, self.task.patches.stride[1]
         for row in range(tile.rows.count):
-            line = self._covered(tile, row, position)
+            line = self.covered(tile, row, position)
             for column in range(columns):
                 at = row * columns + column
                 self._add_pixels(behind(line, column * step), behind(part, at), 1)
@@ -159,14 +133,14 @@ class Backward:
         """Add a row of windows with each instruction, one repeat for each."""
         columns = tile.columns.count
         for row in range(tile.rows.count):
-            line = self._covered(tile, row, position)
+            line = self.covered(tile, row, position)
             self._add_pixels(line, part[row * columns :], columns)
         self.emit.barrier()
 
     def _by_blocks(self, tile: Tile, position: _Position, part: View) -> None:
         """Add with 128 lanes to pixels at the distance of the windows."""
         down, across = self.task.patches.stride
-        pixels = self._covered(tile, 0, position), Rows(down * tile.columns.padded, across)
+        pixels = self.covered(tile, 0, position), Rows(down * tile.columns.padded, across)
         columns = tile.columns.count
         operands = {"dst": pixels, "src0": pixels, "src1": (part, Rows(columns))}
         rectangle(self.emit, "vadd", operands, tile.rows.count, columns)
@@ -198,10 +172,3 @@ class Backward:
         operands = {"dst": dst, "src0": dst, "src1": part}
         step = self.task.patches.stride[1] if number > 1 else 1
         self.emit.pixels("vadd", operands, {"dst": step, "src0": step, "src1": 1}, number)
-
-    def _covered(self, tile: Tile, row: int, position: _Position) -> View:
-        """Return the pixels from the one that the first window of a row has at a position."""
-        p = self.task.patches
-        line = row * p.stride[0] + position[0] * p.dilation[0]
-        at = line * tile.columns.padded + position[1] * p.dilation[1]
-        return behind(self.buffers["image"], at)

@@ -9,9 +9,10 @@ from vitruvian.sim.davinci import Chip, Program, View
 from vitruvian.sim.kernels.kernel import cores_of
 from vitruvian.sim.kernels.pooling.backward import Backward
 from vitruvian.sim.kernels.pooling.emit import Emitter
-from vitruvian.sim.kernels.pooling.forward import Forward, Tensors
+from vitruvian.sim.kernels.pooling.forward import Forward
 from vitruvian.sim.kernels.pooling.geometry import MOST_STRIDE
 from vitruvian.sim.kernels.pooling.plan import METHODS, Plan, Task, plan
+from vitruvian.sim.kernels.pooling.worker import Tensors
 from vitruvian.validate import one_of
 
 __all__ = ["Pooling", "build"]

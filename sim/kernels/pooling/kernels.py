@@ -12,9 +12,9 @@ from vitruvian.sim.kernels.pooling import expected
 from vitruvian.sim.kernels.pooling.blocks import Rows, parts
 from vitruvian.sim.kernels.pooling.build import Pooling, build
 from vitruvian.sim.kernels.pooling.emit import MOST_REPEAT, PER_REPEAT
-from vitruvian.sim.kernels.pooling.forward import MOST_FRACTALS
 from vitruvian.sim.kernels.pooling.geometry import Tile
-from vitruvian.sim.kernels.pooling.plan import METHODS
+from vitruvian.sim.kernels.pooling.plan import METHODS, Plan
+from vitruvian.sim.kernels.pooling.worker import MOST_FRACTALS
 
 __all__ = ["KERNELS", "instructions", "needs"]
 
@@ -42,7 +42,7 @@ def operands(pooling: Pooling, seed: int) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(seed)
     shapes = pooling.shapes
     if not pooling.backward:
-        return {"x": rng.integers(-8, 9, shapes["x"]).astype(np.float16)}
+        return {"x": rng.integers(-8, 9, shapes["x"], dtype=np.int8).astype(np.float16)}
     data = {"dy": rng.normal(size=shapes["y"]).astype(np.float16)}
     if pooling.reduction == "max":
         # Each window marks one pixel, as the forward kernel does.
@@ -127,8 +127,9 @@ def instructions(pooling: Pooling, chip: Chip) -> int:
     """
     plan = pooling.plan(chip)
     chunks = len(plan.chunks(pooling.task))
-    count = _backward if pooling.backward else _forward
-    return sum(count(pooling, tile, chunks) + 30 for tile in plan.tiles)
+    if pooling.backward:
+        return sum(_backward(pooling, tile, chunks) + 30 for tile in plan.tiles)
+    return sum(_forward(pooling, tile, chunks, plan) + 30 for tile in plan.tiles)
 
 
 def _up(number: int, step: int) -> int:
@@ -150,7 +151,7 @@ def _rectangle(pooling: Pooling, tile: Tile) -> int:
     )
 
 
-def _forward(pooling: Pooling, tile: Tile, chunks: int) -> int:
+def _forward(pooling: Pooling, tile: Tile, chunks: int, plan: Plan) -> int:
     p, method = pooling.patches, pooling.method
     (kh, kw), rows, columns = p.kernel, tile.rows.count, tile.columns.count
     row = _up(columns, MOST_REPEAT)
@@ -159,11 +160,13 @@ def _forward(pooling: Pooling, tile: Tile, chunks: int) -> int:
     held = 16 * fractals if method == "im2col" else tile.count
     by_position = kh * kw * (_dense(held) + 1)
     marks = kh * kw * (3 * rows * row + 3)
+    layout_again = 0
     if method in ("im2col", "expansion"):
         # With a mask, and a window that does not fit at once, the layout is made twice.
         layout = kh * kw * (_up(fractals, MOST_FRACTALS) if method == "im2col" else rows * row)
         total = layout + by_position
-        marks = 3 * by_position + (layout if chunks > 1 else 0)
+        layout_again = layout if chunks > 1 else 0
+        marks = 3 * by_position + layout_again
     elif method == "strided":
         total = kh * kw * (_rectangle(pooling, tile) + 1)
         marks = kh * kw * (3 * _rectangle(pooling, tile) + 3)
@@ -176,7 +179,23 @@ def _forward(pooling: Pooling, tile: Tile, chunks: int) -> int:
         lines = min(tile.rows.padded, rows * kh)
         along_w = kw * _dense(columns) if p.stride[1] == 1 else columns * one_kernel_row
         total = lines * along_w + kh * rows * _dense(columns) + kh + kw
+    if pooling.argmax and not plan.bits_in_memory:
+        # A comparison, a barrier and a selection of each repeat, and a subtraction of all windows.
+        marks = kh * kw * (3 * _repeats(pooling, tile, held) + _dense(held) + 2)
+        marks += layout_again
     return total + 8 * chunks + (marks if pooling.argmax else 0)
+
+
+def _repeats(pooling: Pooling, tile: Tile, held: int) -> int:
+    """Return the repeats that mark the windows of a tile at one position of the kernel."""
+    if pooling.method in ("im2col", "expansion"):
+        return _up(held, PER_REPEAT)
+    rows, columns = tile.rows.count, tile.columns.count
+    if pooling.method != "strided":
+        return rows * columns
+    down, across = pooling.patches.stride
+    pixels = Rows(down * tile.columns.padded, across)
+    return sum(part.repeat for part in parts(rows, columns, Rows(columns), pixels))
 
 
 def _backward(pooling: Pooling, tile: Tile, chunks: int) -> int:

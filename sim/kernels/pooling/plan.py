@@ -73,16 +73,29 @@ class Plan:
         Positions in the kernel that are in the Unified Buffer at a time.
     sizes : dict of str to int
         Pixels of each buffer in the Unified Buffer, and of "L1".
+    bits_in_memory : bool
+        True if vsel takes other bits for each repeat from memory.
     """
 
     tiles: list[Tile]
     chunk: int
     sizes: dict[str, int]
+    bits_in_memory: bool
 
     def chunks(self, task: Task) -> list[list[tuple[int, int]]]:
         """Return the positions in the kernel, chunk by chunk."""
         all_ = task.positions
         return [all_[first : first + count] for first, count in pieces(len(all_), self.chunk)]
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """Cuts of the two axes whose tiles fit the buffers."""
+
+    down: list[AxisTile]
+    across: list[AxisTile]
+    chunk: int
+    sizes: dict[str, int]
 
 
 def plan(task: Task, chip: Chip) -> Plan:
@@ -98,7 +111,8 @@ def plan(task: Task, chip: Chip) -> Plan:
     ValueError
         If the chip has no cores with all units, or not even one window fits.
     """
-    buffers = complete_kind(chip).buffers
+    kind = complete_kind(chip)
+    buffers, bits = kind.buffers, kind.vsel_from_memory
     room = buffers["UB"].nbytes // PIXEL_BYTES
     room_l1 = buffers["L1"].nbytes // PIXEL_BYTES
     p, positions = task.patches, len(task.positions)
@@ -107,24 +121,24 @@ def plan(task: Task, chip: Chip) -> Plan:
     # have gaps.
     lengths = (p.height, p.width) if task.backward else (p.rows, p.columns)
 
-    def attempt(rows: int, columns: int, chunk: int) -> Plan | None:
+    def attempt(rows: int, columns: int, chunk: int) -> _Fit | None:
         down, across = axis(p, 0, rows), axis(p, 1, columns)
-        sizes = _sizes(task, down, across, chunk)
+        sizes = _sizes(task, down, across, chunk, bits)
         local = (size for key, size in sizes.items() if key != "L1")
         used = sum(-(-size // PER_REPEAT) * PER_REPEAT for size in local)
         if used > room or sizes.get("L1", 0) > room_l1:
             return None
-        return Plan(tiles(down, across), chunk, sizes)
+        return _Fit(down, across, chunk, sizes)
 
     # Only kernels that hold values by position of the kernel can take fewer of them at a time.
     parts = [positions]
     while _holds_positions(task) and parts[-1] > 1:
         parts.append(-(-parts[-1] // 2))
 
-    def by_rows(chunk: int) -> Plan | None:
+    def by_rows(chunk: int) -> _Fit | None:
         return _largest(lambda rows: attempt(rows, lengths[1], chunk), lengths[0])
 
-    def by_columns(chunk: int) -> Plan | None:
+    def by_columns(chunk: int) -> _Fit | None:
         return _largest(lambda columns: attempt(1, columns, chunk), lengths[1])
 
     # Small tiles cost the backward kernels more than small chunks, since a tile repeats the windows
@@ -133,17 +147,17 @@ def plan(task: Task, chip: Chip) -> Plan:
         tries = [(by_rows, chunk) for chunk in parts] + [(by_columns, chunk) for chunk in parts]
     else:
         tries = [(axis_of, chunk) for chunk in parts for axis_of in (by_rows, by_columns)]
-    found = next((made for kind, chunk in tries if (made := kind(chunk)) is not None), None)
+    found = next((made for by, chunk in tries if (made := by(chunk)) is not None), None)
     if found is None:
         raise ValueError(
             f"window of {task.method} pooling must fit the buffers of {chip.name}, not "
             f"{p.extent[0]} × {p.extent[1]} pixels"
         )
-    return found
+    return Plan(tiles(found.down, found.across), found.chunk, found.sizes, bits)
 
 
-def _largest(attempt: Callable[[int], Plan | None], most: int) -> Plan | None:
-    """Return the plan of the largest number for which there is one, by bisection."""
+def _largest(attempt: Callable[[int], _Fit | None], most: int) -> _Fit | None:
+    """Return the cuts of the largest number for which there are some, by bisection."""
     best = attempt(1)
     low, high = 1, most if best else 1
     while low < high:
@@ -163,7 +177,9 @@ def _holds_positions(task: Task) -> bool:
     return task.method in ("im2col", "expansion") or task.argmax
 
 
-def _sizes(task: Task, down: list[AxisTile], across: list[AxisTile], chunk: int) -> dict[str, int]:
+def _sizes(
+    task: Task, down: list[AxisTile], across: list[AxisTile], chunk: int, bits: bool
+) -> dict[str, int]:
     """Return the pixels of each buffer of a kernel, which its largest tile needs."""
 
     def most(name: str) -> tuple[int, int]:
@@ -188,13 +204,14 @@ def _sizes(task: Task, down: list[AxisTile], across: list[AxisTile], chunk: int)
     else:
         sizes["L1"] = height * width
     if task.argmax:
-        # A comparison makes 16 bytes of bits for each repeat of eight pixels, or for each pixel.
-        if task.method in ("im2col", "expansion"):
-            sizes["bits"] = by_position // 16 + 2
-        elif task.method == "strided":
-            sizes["bits"] = rows * -(-columns // PER_REPEAT)
-        else:
-            sizes["bits"] = rows * (columns // 2 + 1)
+        if bits:
+            # A comparison makes 16 bytes for each repeat of eight pixels, or for each pixel.
+            if task.method in ("im2col", "expansion"):
+                sizes["bits"] = by_position // 16 + 2
+            elif task.method == "strided":
+                sizes["bits"] = rows * -(-columns // PER_REPEAT)
+            else:
+                sizes["bits"] = rows * (columns // 2 + 1)
         sizes["left"] = by_position
         sizes["zero"] = PER_REPEAT
     if task.reduction == "avg":

@@ -90,16 +90,25 @@ def test_multiply_add_is_softfloats():
 
 
 def test_half_multiply_add_rounds_once_near_ties():
-    """The product is near 1, the addend as small as its last bits, so that FP64 is inexact."""
+    """Products near 1 and addends of their last bits, and pairs of very different size."""
     rng = np.random.default_rng(6)
-    a, b, c = (rng.integers(0, 1 << 16, 50000, dtype=np.uint16) for _ in range(3))
-    a, b = ((v & 0x83FF) | 0x3C00 for v in (a, b))
-    c[:25000] &= 0x8FFF
-    # 0x7BFF · 0x7BFF + c has more than 53 bits.
-    a[::5] |= 0x7800
-    b[::5] |= 0x7800
-    result = vector.multiply_add(*(v.view(np.float16) for v in (a, b, c)))
-    assert np.array_equal(bits(result), fp.fma(a, b, c, "fp16"))
+    a, b, c = (rng.integers(0, 1 << 16, 60000, dtype=np.uint16) for _ in range(3))
+    near = slice(0, 30000)
+    a[near], b[near] = ((v[near] & 0x83FF) | 0x3C00 for v in (a, b))
+    c[near] &= 0x8FFF
+    # Large products with subnormal addends, and large addends with the smallest products.
+    a[40000:50000] |= 0x7800
+    b[40000:50000] = (b[40000:50000] & 0x83FF) | 0x3C00
+    c[40000:50000] &= 0x83FF
+    a[50000:], b[50000:] = a[50000:] & 0x83FF, b[50000:] & 0x83FF
+    x, y, z = (v.view(np.float16) for v in (a, b, c))
+    expected = fp.fma(a, b, c, "fp16")
+    assert np.array_equal(bits(vector.multiply_add(x, y, z)), expected)
+    # FP32 is too narrow: the sum would be rounded twice.
+    with np.errstate(all="ignore"):
+        twice = (x.astype(np.float32) * y + z).astype(np.float16)
+    numbers = ~np.isnan(twice)
+    assert (bits(twice)[numbers] != expected[numbers]).sum() > 10
 
 
 EXACT = {"exp": Decimal.exp, "ln": Decimal.ln, "rsqrt": lambda x: 1 / x.sqrt()}

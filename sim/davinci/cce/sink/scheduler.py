@@ -63,11 +63,14 @@ class Scheduler:
                 task.work()
             return
         try:
-            while open_ := [t for t in self.tasks.values() if not t.done]:
-                task = next((t for t in open_ if self._can_go(t)), open_[0])
+            open_ = dict.fromkeys(self.tasks.values())  # in order; most tasks end in their turn
+            while open_:
+                task = next((t for t in open_ if self._can_go(t)), next(iter(open_)))
                 self._turn(task)
                 if task.error is not None:
                     raise task.error
+                if task.done:
+                    del open_[task]
         finally:
             self.stopping = True
             for task in self.tasks.values():

@@ -51,6 +51,17 @@ def test_additions_equal_golden():
     assert not result.mismatches and result.vectors > 10_000, result.examples
 
 
+@pytest.mark.parametrize("channels", [1, 3, 5])
+def test_rows_that_are_no_whole_words_equal_golden(channels):
+    """Regression: the bench refused C0 rows of less than 8 bytes."""
+    config = replace(SMALL, c0_bytes=2 * channels)
+    for result in (
+        checked_loads(compile_unit(Im2Col, config=config), config),
+        checked_additions(compile_unit(Col2Im, config=config), config),
+    ):
+        assert not result.mismatches and result.vectors > 2000, result.examples
+
+
 def test_the_traffic_has_every_kind_of_geometry():
     rng = np.random.default_rng(3)
     some = list(loads(SMALL, 400, rng)) + [i for part in additions(SMALL, 300, rng) for i in part]
@@ -115,15 +126,17 @@ def test_col2im_of_im2col_multiplies_each_pixel_by_its_number_of_patches(patches
     assert (total == image * times[None, :, :, None]).all() and len(np.unique(times)) > 1
 
 
-@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("rows", [1, 2, 8])
 def test_latency_and_rate_of_loads(rows):
     config = replace(SMALL, rows=rows)
     model, unit = compile_unit(Im2Col, config=config), Im2Col(config=config)
     instructions = list(loads(config, 30, np.random.default_rng(6)))
     images = [np.zeros((*i.shape, 4), np.uint16) for i in instructions]
-    cycles = run_im2col(model, config, instructions, images).output_cycles["o"]
-    beats = sum(i.repeat for i in instructions) * config.beats
-    assert cycles.tolist() == list(range(unit.latency, unit.latency + beats))
+    result = run_im2col(model, config, instructions, images)
+    start, beats = 1, sum(i.repeat for i in instructions) * config.beats
+    assert result.input_cycles["i"][0] == start  # a command is taken in the second cycle
+    first = start + unit.latency
+    assert result.output_cycles["o"].tolist() == list(range(first, first + beats))
 
 
 def test_a_command_without_repetitions_has_no_beat():
@@ -171,12 +184,19 @@ def replaced(view: Any, **values: Any) -> Any:
 class RowsGoOnBelow(AddressGenerator):
     """Rows of patches after the last one count as patches."""
 
-    def _build_start(self, m, state):
-        super()._build_start(m, state)
+    def _build_start(self, m, state, known):
+        super()._build_start(m, state, known)
         m.d.sync += state.last_row.eq(self.i.payload.height + 15)
 
 
-@pytest.mark.parametrize("mutant", [IgnoresChannels, IgnoresDilation, RowsGoOnBelow])
+class KeepsTheEnd(AddressGenerator):
+    """The next beat is chosen as if its row of patches ended where that of this beat does."""
+
+    def _build_last(self, m, command, state, position):
+        return state.last_here
+
+
+@pytest.mark.parametrize("mutant", [IgnoresChannels, IgnoresDilation, RowsGoOnBelow, KeepsTheEnd])
 def test_a_mutant_of_the_walk_is_noticed(monkeypatch, mutant):
     monkeypatch.setattr(vitruvian.hdl.scu.reader, "AddressGenerator", mutant)
     result = checked_loads(compile(Im2Col(config=SMALL)), count=100)

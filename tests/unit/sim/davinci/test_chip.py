@@ -9,8 +9,9 @@ from time import process_time
 import pytest
 
 from vitruvian.sim.davinci import load_chip
-from vitruvian.sim.davinci.chip.file import CHIPS, ChipError, chip_names, read_chip
-from vitruvian.sim.davinci.chip.model import ATTO, Rate
+from vitruvian.sim.davinci.chip.file import CHIPS, ChipError, chip_names, find_chip, read_chip
+from vitruvian.sim.davinci.chip.model import ATTO
+from vitruvian.sim.davinci.chip.parts import Rate
 from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Unit, Work
 from vitruvian.sim.davinci.isa.operands import View
 from vitruvian.sim.kernels import KERNELS, sequences, tiling
@@ -370,3 +371,32 @@ def test_a_chip_with_few_event_registers_is_tuned():
     chip = read_chip(text.replace("event_registers = 8", "event_registers = 2"))
     plan = tiling.plan(chip, (4, 4, 4), tiling.Tiling(2, 2, 2, 2), 1)
     assert len(sequences.lower_matmul(chip, plan)) > 0
+
+
+def test_a_latency_is_paid_once_by_paths_and_vector_operations():
+    """A constant throughput does not contain it; cycles and nanoseconds mean the same."""
+    text = find_chip("ascend910").read_text(encoding="utf-8")
+    chip = read_chip(text)
+    route, plain = (chip.route("L1", "L0A", op) for op in ("im2col", "copy"))
+    lane = chip.vector["col2im"]
+    assert route.latency_s == 5 / chip.clock_hz and lane.latency_s == 7 / chip.clock_hz
+    assert plain.latency_s == 0 and route.init_s == plain.init_s
+    for nbytes in (512, 5120):
+        init, data, drain = route.seconds(nbytes)
+        assert (init, drain) == (route.init_s, 0)
+        assert data == route.latency_s + nbytes / route.rate.bytes_per_s
+    assert route.seconds(0) == (route.init_s, 0, 0)
+    assert lane.seconds(3) == lane.init_s + lane.latency_s + 3 * lane.repeat_s
+    assert text.count("latency_cycles = 5\n") == 3
+    ns = float(5 / chip.clock_hz * 10**9)
+    same = read_chip(
+        text.replace("latency_cycles", "latency_ns").replace("_ns = 5\n", f"_ns = {ns}\n")
+    )
+    assert float(same.route("L1", "L0A", "im2col").latency_s) == pytest.approx(ns / 1e9)
+    with pytest.raises(ChipError, match="latency_ns must be left out beside latency_cycles"):
+        read_chip(text.replace("latency_cycles = 5\n", "latency_cycles = 5\nlatency_ns = 5\n", 1))
+
+
+def test_an_empty_transfer_with_bursts_takes_no_time_on_the_bus():
+    route = load_chip("ascend910b").route("GM", "L1", "nd2nz")
+    assert route.bursts and route.seconds(0, 3) == (route.init_s, 0, 0)

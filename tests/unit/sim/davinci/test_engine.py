@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.support.davinci_programs import random_lowered
 from vitruvian.sim.davinci import Program, Unit, load_chip
 from vitruvian.sim.davinci.isa.instruction import Kind
-from vitruvian.sim.davinci.timing import compiling, engine, matching, reference
+from vitruvian.sim.davinci.timing import compiling, engine, matching_compiled, reference
 from vitruvian.sim.davinci.timing.deadlock import Deadlock, cycle
 from vitruvian.sim.davinci.timing.lowering import lower
 from vitruvian.sim.davinci.timing.reference import as_arrays, run_reference, shares
@@ -37,9 +37,11 @@ def differences(lowered, *, block: int) -> list[int]:
 
 
 @settings(max_examples=600)
-@given(seeds, st.booleans(), st.booleans(), st.booleans(), st.integers(1, 3))
-def test_compiled_is_reference(seed, deadlock, large, blocks, cores):
-    lowered = random_lowered(seed, deadlock=deadlock, large=large, cores=cores)
+@given(seeds, st.booleans(), st.booleans(), st.booleans(), st.integers(1, 3), st.booleans())
+def test_compiled_is_reference(seed, deadlock, large, blocks, cores, interlocks):
+    lowered = random_lowered(
+        seed, deadlock=deadlock, large=large, cores=cores, interlocks=interlocks
+    )
     block = (5 * 10**12 if large else 5) if blocks else 0
     assert not differences(lowered, block=block), (seed, deadlock, large, blocks, cores)
 
@@ -56,6 +58,7 @@ def test_compiled_is_reference_in_rounds(seed, deadlock, large, blocks, cores, p
         places=places,
         size=12,
         lags=seed % 2 == 0,
+        interlocks=seed % 5 == 0,
     )
     if seed % 3 == 0:  # gangs of two
         lowered = dataclasses.replace(lowered, gang=np.arange(cores) // 2)
@@ -68,7 +71,9 @@ def test_compiled_is_reference_in_rounds(seed, deadlock, large, blocks, cores, p
 def test_not_compiled_is_the_same(seed, deadlock, large, blocks, cores):
     """Small programs run as plain Python with NumPy scalars; the times are bit-exact."""
     size = 4 if cores > 2 else 24
-    lowered = random_lowered(seed, deadlock=deadlock, large=large, cores=cores, size=size)
+    lowered = random_lowered(
+        seed, deadlock=deadlock, large=large, cores=cores, size=size, interlocks=seed % 2 == 0
+    )
     block = (5 * 10**12 if large else 5) if blocks else 0
     times = engine.run(lowered, check=False, block_bytes=block)
     with pytest.MonkeyPatch.context() as patch:
@@ -225,7 +230,7 @@ def test_shares(rates, totals):
 def test_flags_match_in_order():
     kind = np.array([1, 2, 1, 1, 2, 2, 2, 0], np.int8)
     flag = np.array([0, 1, 0, 1, 0, 0, 0, -1], np.int64)
-    need_first, need = compiling.compiled(matching.match)(kind, flag, 2)
+    need_first, need = compiling.compiled(matching_compiled.match)(kind, flag, 2)
     assert need.tolist() == [3, 0, 2, -1] and need_first.tolist() == [0, 0, 1, 1, 1, 2, 3, 4, 4]
 
 

@@ -169,6 +169,50 @@ def test_dependent_instructions_of_a_queue_need_a_barrier(form, unit, message, b
     assert check(build(lambda core: core.pipe_barrier(other))), "of another queue"
 
 
+def compare_and_select(between, in_memory=False):
+    """Compare into the register, and select by it, or by bits in memory."""
+    core = core_of()
+    u, v, w = ub(core, 128), ub(core, 128), ub(core, 128)
+    bits = ub(core, 32, "uint8")
+    for view in (u, v):
+        core.vdup(view, 1.0)
+    core.pipe_barrier(V)
+    core.vcmpv(bits, u, v, "lt", repeat=1)
+    core.pipe_barrier(V)
+    core.vcmp(u, v, "lt")
+    between(core)
+    core.vsel(w, u, v, bits if in_memory else None, repeat=1)
+    return core.program
+
+
+def test_the_register_of_comparisons_is_a_dependence(form):
+    program = compare_and_select(lambda core: None)
+    (finding,) = check(program)
+    assert finding.check == "hazard" and finding.message.count(f"{__file__}:") == 2
+    assert re.search(r"vcmp.* on V writes and vsel.* on V reads CMPMASK; ", finding.message)
+    assert finding.message.endswith("; pipe_barrier(V) between them is missing")
+    assert not check(compare_and_select(lambda core: core.pipe_barrier(V)), strict=True)
+    assert check(compare_and_select(lambda core: core.pipe_barrier(MTE2))), "of another queue"
+    assert not check(compare_and_select(lambda core: None, in_memory=True)), "it reads no register"
+    chip = read_chip(TEXT.replace("interlocks = []", 'interlocks = ["V"]'))
+    assert not simulate(program, chip=chip).findings
+    assert [f.check for f in check(program, strict=True)] == ["hazard"]
+
+
+def test_a_comparison_may_follow_a_selection_at_once(form):
+    """The queue starts in order, so that the selection has read the register by then."""
+    core = core_of()
+    u, v, w = ub(core, 128), ub(core, 128), ub(core, 128)
+    for view in (u, v):
+        core.vdup(view, 1.0)
+    core.pipe_barrier(V)
+    core.vcmp(u, v, "lt")
+    core.pipe_barrier(V)
+    core.vsel(w, u, v)
+    core.vcmp(u, v, "gt")
+    assert not check(core.program, strict=True)
+
+
 def test_a_flag_to_another_queue_and_back_is_as_good_as_a_barrier(form):
     def there_and_back(core):
         sync(core, V, MTE3)

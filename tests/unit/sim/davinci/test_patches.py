@@ -215,7 +215,8 @@ def test_max_pooling_and_its_gradient():
     p = Patches(height=9, width=9, kernel=(3, 3), stride=(2, 2))
     image = RNG.permutation(9 * 9 * 16).reshape(1, 9, 9, 16).astype(np.float16)
     gradient = RNG.integers(1, 5, (16, 16)).astype(np.float16)
-    program = Program(load_chip("ascend910"), "maxpool")
+    # The bits of vsel come from memory here, which the 910 does not have.
+    program = Program(load_chip("ascend310p"), "maxpool")
     x = program.tensor("x", image.shape, "fp16", image)
     g = program.tensor("g", (16, 16), "fp16", gradient)
     y, dx = program.tensor("y", (16, 16), "fp16"), program.tensor("dx", image.shape, "fp16")

@@ -8,7 +8,7 @@ import pytest
 from vitruvian.sim.davinci import Program, Unit, load_chip, simulate
 from vitruvian.sim.davinci.chip.file import ChipError, find_chip, read_chip
 from vitruvian.sim.davinci.timing import engine
-from vitruvian.sim.davinci.timing.lowering import lower
+from vitruvian.sim.davinci.timing.lowering import lower, lower_sequences
 
 C910, C910B = load_chip("ascend910"), load_chip("ascend910b")
 NS = Fraction(1, 10**9)
@@ -193,3 +193,73 @@ def test_results_do_not_change():
     core.wait_flag(Unit.V, Unit.MTE3, 0)
     core.copy(out, u)
     assert np.array_equal(simulate(program).outputs["y"], x + np.float16(5))
+
+
+def test_the_total_contains_the_drain_of_the_last_instruction():
+    """No unit is busy for longer than the whole run, also if the program ends without a store."""
+    core, u = vector_core(C910)
+    core.vadds(u, u, 1.0, repeat=10)
+    core.vadds(u[1280:], u[1280:], 1.0, repeat=1)
+    report = simulate(core.program)
+    launch = float(C910.launch_s)
+    assert report.total_s == pytest.approx(launch + (10 + 6.2 + 27.2) * 1e-9, rel=1e-12)
+    assert report.times.total == report.times.drained[-1] > report.times.end[-1]
+    (unit,) = report.units()
+    assert unit.busy == pytest.approx(report.total_s - launch)
+    path = report.critical_path()
+    assert path[-1].end == report.times.total
+    assert sum(report.critical_units().values()) == pytest.approx(report.total_s)
+
+
+LOCKED = read_chip(
+    find_chip("ascend910")
+    .read_text(encoding="utf-8")
+    .replace("interlocks = []", 'interlocks = ["V"]')
+)
+
+
+def test_an_interlocked_queue_waits_for_the_results_that_an_instruction_needs():
+    """Instructions of one repeat: 6.2 ns each, and 27.2 ns more where a result is needed."""
+    needs = [False, True, False, True, True]
+    ends = [6.2, 6.2 + 27.2 + 6.2]
+    ends += [ends[-1] + 6.2, ends[-1] + 27.2 + 6.2]
+    ends += [ends[-1] + 27.2 + 6.2]
+    for chip in (C910, LOCKED):
+        core, u = vector_core(chip)
+        parts = [u[128 * i : 128 * (i + 1)] for i in range(9)]
+        core.vadds(parts[1], parts[0], 1.0, repeat=1)
+        core.vadds(parts[2], parts[1], 1.0, repeat=1)  # reads what the first one wrote
+        core.vadds(parts[0], parts[5], 1.0, repeat=1)  # a write after a read needs nothing
+        core.vadds(parts[3], parts[2], 1.0, repeat=1)  # reads what the second one wrote
+        core.vadds(parts[3], parts[6], 1.0, repeat=1)  # writes what the last one wrote
+        lowered, _ = lower(core.program)
+        if chip is LOCKED:
+            assert (lowered.producer >= 0).tolist() == needs
+            assert lowered.producer[[1, 3, 4]].tolist() == [0, 1, 3]
+            assert ends_ns(core) == pytest.approx(ends)
+        else:
+            assert not len(lowered.producer)
+            assert ends_ns(core) == pytest.approx([6.2 * i for i in range(1, 6)])
+
+
+def test_interlocks_cost_what_barriers_cost_if_every_instruction_depends():
+    """With the interlock a chain takes as long as with a barrier after each instruction."""
+    core, u = vector_core(LOCKED)
+    barriers, v = vector_core(C910)
+    for i in range(8):
+        core.vadds(u[128 * i + 128 : 128 * i + 256], u[128 * i : 128 * i + 128], 1.0)
+        barriers.vadds(v[128 * i + 128 : 128 * i + 256], v[128 * i : 128 * i + 128], 1.0)
+        barriers.pipe_barrier(Unit.V)
+    times = [engine.run(*lower(c.program)).total for c in (core, barriers)]
+    assert times[0] == times[1]
+    table = core.instructions
+    numbers = {("aicore", 0): np.arange(len(table))}
+    sequences = lower_sequences(LOCKED, table, numbers)[0]
+    assert engine.run(sequences).total == times[0], "programs by index wait, too"
+
+
+def test_an_interlock_covers_the_register_of_comparisons():
+    core, u = vector_core(LOCKED)
+    core.vcmp(u[:128], u[128:256], "lt")
+    core.vsel(u[512:640], u[256:384], u[384:512], repeat=1)
+    assert lower(core.program)[0].producer.tolist() == [-1, 0]

@@ -206,3 +206,13 @@ def test_a_wrong_order_of_rounds_is_noticed():
     for change in ({"places": 3}, {"handover": 0}, {"places": 0}):
         other = dataclasses.replace(lowered, **change)
         assert not np.array_equal(engine.run(other).end, ends)
+
+
+def test_a_block_leaves_no_buffers_behind():
+    """The buffers of 65535 blocks would otherwise need more memory than most machines have."""
+    sizes, blocks = [], 40
+    arguments = {"x": np.zeros(128 * blocks, np.float16), "y": np.zeros(128 * blocks, np.float16)}
+    for count in (2, blocks):
+        program, functional = build(read(ADD), C310, arguments, blocks=count)
+        sizes.append([functional.memory(core).words.any() for core in program])
+    assert sizes == [[True] * 2, [False] * blocks]

@@ -123,7 +123,7 @@ def test_instructions_with_unknown_names_are_refused():
         core.vector("vabs", {"dst": u, "src": u}, size=1, colour=2)
     with pytest.raises(ProgramError, match="operands of vabs must be among dst, src, not src1"):
         core.vector("vabs", {"dst": u, "src1": u})
-    with pytest.raises(ProgramError, match="fields of scalar_load must be among none, not x"):
+    with pytest.raises(ProgramError, match="fields of scalar_load must be among expected, not x"):
         core.add(Unit.S, "scalar_load", fields={"x": 1})
     assert not core.instructions
 

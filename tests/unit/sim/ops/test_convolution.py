@@ -113,7 +113,7 @@ def test_unfold_and_its_way_back(geometry):
     u, report = ops.unfold(x, *geometry, report=True)
     assert not report.findings and np.array_equal(u, columns(x, *geometry))
     kernel, *rest = geometry
-    multiplicity = ops.fold(ops.unfold(np.ones_like(x), *geometry), (9, 8), kernel, *rest)
+    multiplicity = ops.fold(columns(np.ones_like(x), *geometry), (9, 8), kernel, *rest)
     y, report = ops.fold(u, (9, 8), kernel, *rest, report=True)
     # Products of small integers are exact in any order.
     assert not report.findings and np.array_equal(y, x * multiplicity)

@@ -67,14 +67,14 @@ def shapes(draw):
     extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
     pad = draw(st.tuples(*[st.integers(0, 3)] * 4))
     least = [max(1, extent[0] - sum(pad[:2])), max(1, extent[1] - sum(pad[2:]))]
-    height, width = (draw(st.integers(low, low + 9)) for low in least)
+    height, width = (draw(st.integers(low, low + 5)) for low in least)
     groups = draw(st.sampled_from([1, 1, 1, 2, 3]))
     return ConvShape(
         images=draw(st.integers(1, 2)),
-        channels=groups * draw(st.integers(1, 35)),
+        channels=groups * draw(st.integers(1, 20)),
         height=height,
         width=width,
-        filters=groups * draw(st.integers(1, 35)),
+        filters=groups * draw(st.integers(1, 20)),
         kernel=kernel,
         stride=stride,
         pad=pad,
@@ -230,7 +230,7 @@ def test_a_missing_flag_is_a_race(monkeypatch, pair, forward):
         monkeypatch.setattr(
             Ring, name, lambda self, use, f=original: None if silent(self, use) else f(self, use)
         )
-    program = build(S, chip=C910, cores=1, tiling=Tiling(2, 4, 1, 1, 3))
+    program = build(SMALL, chip=C910, cores=1, tiling=Tiling(2, 4, 1, 1, 3))
     assert any(f.check == "race" for f in simulate(program, cube=None).findings)
 
 

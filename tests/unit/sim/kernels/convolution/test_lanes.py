@@ -34,7 +34,7 @@ def shapes(draw, least_pad: int = 3):
     extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
     pad = draw(st.tuples(*[st.integers(0, least_pad)] * 4))
     least = [max(1, extent[0] - sum(pad[:2])), max(1, extent[1] - sum(pad[2:]))]
-    height, width = (draw(st.integers(low, low + 9)) for low in least)
+    height, width = (draw(st.integers(low, low + 5)) for low in least)
     options = {"images": draw(st.integers(1, 2)), "height": height, "width": width}
     options |= {"kernel": kernel, "stride": stride, "pad": pad, "dilation": dilation}
     return depth(draw(st.integers(1, 20)), **options)
@@ -84,14 +84,13 @@ def test_golden_depthwise_is_near_the_exact_result():
     assert (np.abs(golden.depthwise(s, data.x, data.w) - exact) <= bound).all()
 
 
-#: Depthwise layers of MobileNetV3-Large, with fewer channels and half of the side.
+#: Depthwise layers of MobileNetV3-Large, with fewer channels and smaller sides.
 MOBILENET = [
-    (16, 56, 3, 1),
-    (24, 56, 3, 2),
-    (24, 28, 5, 2),
-    (40, 14, 5, 1),
-    (40, 14, 3, 2),
-    (32, 7, 5, 1),
+    (16, 28, 3, 1),
+    (24, 28, 3, 2),
+    (24, 14, 5, 2),
+    (20, 14, 3, 2),
+    (17, 7, 5, 1),
 ]
 
 
@@ -118,7 +117,7 @@ def test_unfold_is_im2col(s, draw):
     assert not report.findings and y.tobytes() == fractals[:, :, : p.count].tobytes()
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(shapes(), st.data())
 def test_fold_is_col2im(s, draw):
     p, c1 = s.patches, -(-s.channels // 16)
@@ -143,18 +142,16 @@ def test_pixels_without_patches_stay_zero():
 S = depth(40, images=2, height=12, width=9, kernel=(3, 2), stride=(2, 1), pad=(1, 1, 1, 1))
 
 
-def programs() -> dict[str, Program]:
+def program_of(name: str) -> Program:
     area = Area(2, 9)
-    return {
-        "depthwise": depthwise.build(S, chip=C910, cores=1, area=area, bias=True, relu=True),
-        "unfold": unfold.build(S, chip=C910, cores=1, area=area),
-        "fold": fold.build(S, chip=C910, cores=1, area=area),
-    }
+    if name == "depthwise":
+        return depthwise.build(S, chip=C910, cores=1, area=area, bias=True, relu=True)
+    return {"unfold": unfold, "fold": fold}[name].build(S, chip=C910, cores=1, area=area)
 
 
 @pytest.mark.parametrize("name", ["depthwise", "unfold", "fold"])
 def test_flags_are_consumed_and_within_bounds_of_the_count(name):
-    program, p = programs()[name], S.patches
+    program, p = program_of(name), S.patches
     count = sum(
         (i.kind == Kind.SET) - (i.kind == Kind.WAIT) for c in program for i in c.instructions
     )
@@ -167,7 +164,7 @@ def test_flags_are_consumed_and_within_bounds_of_the_count(name):
 @pytest.mark.parametrize("method", ["begin_write", "begin_read"])
 def test_a_missing_wait_is_a_race(monkeypatch, name, method):
     monkeypatch.setattr(Ring, method, lambda self, use: None)
-    findings = simulate(programs()[name], cube=None).findings
+    findings = simulate(program_of(name), cube=None).findings
     assert any(f.check == "race" for f in findings)
 
 
@@ -175,7 +172,7 @@ def test_dependent_vector_instructions_have_a_barrier_between_them():
     """Two instructions of V in a row never touch the same bytes, one of them writing."""
     for name in ("depthwise", "fold"):
         before = None
-        for instr in programs()[name].core().instructions:
+        for instr in program_of(name).core().instructions:
             if instr.unit != Unit.V or instr.kind == Kind.SET or instr.kind == Kind.WAIT:
                 continue
             if instr.kind == Kind.BARRIER:

@@ -1,0 +1,230 @@
+"""Programs that select the nearest neighbours from distances in global memory.
+
+A core takes one group of 16 queries after another. Tiles of distances come on MTE2, in the layout
+that the method asks for; a tile is loaded while the one before is searched.
+"""
+
+from typing import Protocol
+
+import numpy as np
+
+from vitruvian.sim.davinci import Chip, Core, Program, Unit, View, load_chip
+from vitruvian.sim.kernels.kernel import cores_of
+from vitruvian.sim.kernels.kselection.bitonic import Bitonic
+from vitruvian.sim.kernels.kselection.golden import (
+    bitonic_select,
+    check_distances,
+    heap_select,
+    start,
+)
+from vitruvian.sim.kernels.kselection.heap import Heap
+from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape, Selector
+from vitruvian.validate import one_of
+
+__all__ = ["METHODS", "build", "expected", "result", "tile_of"]
+
+#: The methods by name, and the golden functions of their names.
+METHODS = {"bitonic": Bitonic, "heap": Heap}
+_GOLDEN = {"bitonic": bitonic_select, "heap": heap_select}
+
+#: Training points that tiles are a multiple of.
+_UNIT = 128
+
+#: The seed of the distances that decide the branches of a program without data.
+_SEED = 0
+
+
+class _Method(Protocol):
+    """What a method has besides ``Selector``."""
+
+    def __call__(self, core: Core, shape: KnnShape, n: int) -> Selector: ...
+
+    def scratch_bytes(self, shape: KnnShape, n: int) -> int: ...
+
+
+def tile_of(shape: KnnShape, chip: Chip, method: str) -> int:
+    """Return the training points of a tile: all of them, or as many as fit the Unified Buffer.
+
+    Parameters
+    ----------
+    shape : KnnShape
+    chip : Chip
+    method : str
+        A key of ``METHODS``.
+
+    Raises
+    ------
+    ValueError
+        If not even 128 points fit.
+    """
+    one_of("method", method, METHODS)
+    room = chip.kind().buffers["UB"].nbytes
+    made = METHODS[method]
+    n = -(-shape.train // _UNIT) * _UNIT
+    while n >= _UNIT:
+        if 2 * 2 * GROUP * n + made.scratch_bytes(shape, n) <= room and n <= 1 << 16:
+            return n
+        n = (n - 1) // _UNIT * _UNIT if n <= 16 * _UNIT else n // 2 // _UNIT * _UNIT
+    raise ValueError(f"k of {method} must leave room for {_UNIT} points in UB, not {shape.k}")
+
+
+def build(
+    shape: KnnShape,
+    *,
+    method: str,
+    chip: Chip | str = "ascend310",
+    cores: int | None = None,
+    tile: int | None = None,
+    distances: np.ndarray | None = None,
+) -> Program:
+    """Build a program that finds the k smallest distances of each query.
+
+    Parameters
+    ----------
+    shape : KnnShape
+        Its numbers of features and its metric do not matter.
+    method : {"bitonic", "heap"}
+    chip : Chip or str
+        A chip whose cores have all units.
+    cores : int, optional
+        By default, all cores of the chip.
+    tile : int, optional
+        Training points of a tile, a multiple of 128; by default as many as fit.
+    distances : (queries, train) ndarray of float16, optional
+        Without them, only times can be computed; those of "heap" are then the times for random
+        distances, since its branches depend on them.
+
+    Returns
+    -------
+    Program
+        Its tensors are d, the distances in the layout of the method, and values
+        (groups, k, 16) and numbers (groups, words, k, 16), which ``result`` converts.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not allowed, or a distance is NaN or infinite.
+    """
+    one_of("method", method, METHODS)
+    chip = load_chip(chip) if isinstance(chip, str) else chip
+    program = Program(chip, f"{method} {shape.queries}×{shape.train}, k {shape.k}")
+    some = cores_of(program, cores)
+    n = tile_of(shape, chip, method) if tile is None else tile
+    if n % _UNIT or not 0 < n <= 1 << 16:
+        raise ValueError(f"tile must be a multiple of {_UNIT} up to {1 << 16}, not {n!r}")
+    made = METHODS[method]
+    total = -(-shape.train // _UNIT) * _UNIT
+    if distances is None:
+        rng = np.random.default_rng(_SEED)
+        padded = rng.random((GROUP * shape.groups, total)).astype(np.float16)
+    else:
+        padded = _padded(shape, distances, total)
+    if made.columns:
+        size = (shape.groups, total, GROUP)
+        data = padded.reshape(shape.groups, GROUP, total).swapaxes(1, 2)
+    else:
+        size = (shape.groups, total // GROUP, GROUP, GROUP)
+        data = padded.reshape(shape.groups, GROUP, total // GROUP, GROUP).swapaxes(1, 2)
+    d = program.tensor("d", size, "fp16", None if distances is None else np.ascontiguousarray(data))
+    values = program.tensor("values", (shape.groups, shape.k, GROUP), "fp16")
+    numbers = program.tensor("numbers", (shape.groups, shape.words, shape.k, GROUP), "uint16")
+    for number, core in enumerate(some[: shape.groups]):
+        groups = range(number, shape.groups, len(some))
+        _emit(core, shape, made, n, total, groups, (d, values, numbers), padded)
+    return program
+
+
+def _padded(shape: KnnShape, distances: np.ndarray, total: int) -> np.ndarray:
+    """Return distances of whole groups and tiles; points that do not exist are at +∞."""
+    check_distances(distances)
+    if distances.shape != (shape.queries, shape.train):
+        allowed, shown = f"{shape.queries}×{shape.train}", "×".join(map(str, distances.shape))
+        raise ValueError(f"distances must be {allowed}, not {shown}")
+    padded = np.full((GROUP * shape.groups, total), np.inf, np.float16)
+    padded[: shape.queries, : shape.train] = distances
+    return padded
+
+
+def _emit(
+    core: Core,
+    shape: KnnShape,
+    made: _Method,
+    n: int,
+    total: int,
+    groups: range,
+    tensors: tuple[View, View, View],
+    padded: np.ndarray,
+) -> None:
+    """Emit the program of one core."""
+    d, values, numbers = tensors
+    axes = d.shape[2:]
+    per = 1 if len(axes) == 1 else GROUP  # training points of a row of the tensor
+    slots = core.allocate("UB", (2, n // per, *axes), "fp16", "distances")
+    selector = made(core, shape, n)
+    tiles = [(group, at) for group in groups for at in range(0, total, n)]
+
+    def load(turn: int) -> None:
+        group, at = tiles[turn]
+        rows = min(n, total - at) // per
+        if turn >= 2:
+            core.wait_flag(Unit.V, Unit.MTE2, turn % 2)
+        core.copy(slots[turn % 2, :rows], d[group, at // per : at // per + rows])
+        core.set_flag(Unit.MTE2, Unit.V, turn % 2)
+
+    load(0)
+    stored = False
+    for turn, (group, at) in enumerate(tiles):
+        if turn + 1 < len(tiles):
+            load(turn + 1)
+        if at == 0:
+            if stored:
+                core.wait_flag(Unit.MTE3, Unit.V, 0)
+            selector.begin(min(GROUP, shape.queries - GROUP * group))
+        core.wait_flag(Unit.MTE2, Unit.V, turn % 2)
+        rows = min(n, total - at) // per
+        own = padded[GROUP * group : GROUP * (group + 1), at : at + rows * per]
+        selector.select(slots[turn % 2, :rows], at, own)
+        if turn + 2 < len(tiles):
+            core.set_flag(Unit.V, Unit.MTE2, turn % 2)
+        if at + n >= total:
+            core.set_flag(Unit.V, Unit.MTE3, 0)
+            core.wait_flag(Unit.V, Unit.MTE3, 0)
+            core.copy(values[group], selector.best)
+            core.copy(numbers[group], selector.index)
+            stored = turn + 1 < len(tiles)
+            if stored:
+                core.set_flag(Unit.MTE3, Unit.V, 0)
+
+
+def result(
+    shape: KnnShape, values: np.ndarray, numbers: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the tensors of a program as (queries, k) distances and numbers, in the same order."""
+    wide = numbers.astype(np.int64)
+    number = sum(wide[:, word] << 16 * word for word in range(shape.words))
+    found, order = (
+        x.swapaxes(1, 2).reshape(-1, shape.k)[: shape.queries] for x in (values, np.asarray(number))
+    )
+    return found, order
+
+
+def expected(
+    shape: KnnShape, distances: np.ndarray, *, method: str, tile: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the (queries, k) distances and numbers that the program of a method computes.
+
+    Parameters
+    ----------
+    shape : KnnShape
+    distances : (queries, train) ndarray of float16
+    method : str
+        A key of ``METHODS``.
+    tile : int
+        Training points of a tile; the order of equal distances depends on it.
+    """
+    total = -(-shape.train // _UNIT) * _UNIT
+    padded = _padded(shape, distances, total)[: shape.queries]
+    best, index = start(shape.k, shape.queries)
+    for at in range(0, total, tile):
+        best, index = _GOLDEN[method](best, index, padded[:, at : at + tile], at)
+    return best.T, index.T

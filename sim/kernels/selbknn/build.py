@@ -1,0 +1,379 @@
+"""Programs that search for nearest neighbours: a core takes a group of 16 queries at a time.
+
+For each tile of training points, MTE2 loads pieces of the operands to L1, MTE1 to L0A and L0B,
+the Cube multiplies them into L0C, and the vector unit moves the FP16 products to the Unified Buffer
+and selects. The products of a tile are computed while the vector unit selects in the tile before.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from vitruvian.errors import UserError
+from vitruvian.sim.davinci import Chip, Core, Program, Unit, View
+from vitruvian.sim.davinci.isa.operands import FRACTAL_BYTES
+from vitruvian.sim.kernels.kernel import complete_kind, cores_of, products_need_barrier
+from vitruvian.sim.kernels.kselection import Bitonic, Heap
+from vitruvian.sim.kernels.kselection.golden import bitonic_select, heap_select
+from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape, Selector
+from vitruvian.sim.kernels.layout import pack_a
+from vitruvian.sim.kernels.selbknn.golden import VARIANTS, Best, Variant, distances, k_selection
+from vitruvian.sim.kernels.selbknn.indexing import MOST, PER_REPEAT
+from vitruvian.sim.kernels.selbknn.select import SelB
+
+__all__ = ["METHODS", "Method", "build", "largest_tile", "result"]
+
+V, M, MTE1, MTE2, MTE3 = Unit.V, Unit.M, Unit.MTE1, Unit.MTE2, Unit.MTE3
+
+#: Training points of a piece, and most blocks of 16 features: a slot, half of L0B.
+_PIECE, _DEEP = 128, 8
+
+
+@dataclass(frozen=True)
+class Method:
+    """A k-selection.
+
+    Attributes
+    ----------
+    make : callable
+        Returns the ``Selector`` for a core, a shape and the most training points of a tile.
+    scratch_bytes : callable
+        Returns the bytes of the Unified Buffer of a selector for a shape and such a number.
+    instructions : callable
+        Returns the most instructions of ``Selector.select`` for a shape and such a number.
+    golden : callable
+        Returns the results after a tile: of its distances (queries, n), the results before it, and
+        the number of its first training point.
+    leaves : bool
+        True if a selection may end early.
+    """
+
+    make: Callable[[Core, KnnShape, int], Selector]
+    scratch_bytes: Callable[[KnnShape, int], int]
+    instructions: Callable[[KnnShape, int], int]
+    golden: Callable[[np.ndarray, Best, int], Best]
+    leaves: bool = False
+
+
+def _selb(variant: Variant) -> Method:
+    def golden(tile: np.ndarray, best: Best, first: int) -> Best:
+        k_selection(tile, best, first=first, variant=variant)
+        return best
+
+    return Method(
+        lambda core, shape, n: SelB(core, shape, n, variant),
+        lambda shape, n: SelB.scratch_bytes(shape, n, variant),
+        lambda shape, n: SelB.instructions(shape, n, variant),
+        golden,
+        variant.leave,
+    )
+
+
+def _baseline(
+    method: type[Bitonic] | type[Heap], select: Callable[..., tuple[np.ndarray, np.ndarray]]
+) -> Method:
+    def golden(tile: np.ndarray, best: Best, first: int) -> Best:
+        return Best(*select(best.distances, best.index, tile, first))
+
+    return Method(method, method.scratch_bytes, method.instructions, golden)
+
+
+#: The k-selections by name.
+METHODS: Mapping[str, Method] = {
+    **{name: _selb(variant) for name, variant in VARIANTS.items()},
+    "bitonic": _baseline(Bitonic, bitonic_select),
+    "heap": _baseline(Heap, heap_select),
+}
+
+
+def largest_tile(shape: KnnShape, chip: Chip, method: str = "selb") -> int:
+    """Return the most training points of a tile, a multiple of 128.
+
+    Parameters
+    ----------
+    shape : KnnShape
+    chip : Chip
+    method : str
+        A key of ``METHODS``.
+
+    Raises
+    ------
+    ValueError
+        If the chip has no cores with all units, or not even 128 points fit with k neighbours.
+    """
+    buffers = complete_kind(chip).buffers
+    room, sums = buffers["UB"].nbytes, buffers["L0C"].nbytes
+    needed = -(-shape.train // PER_REPEAT) * PER_REPEAT
+    for n in range(min(MOST, sums // (4 * GROUP), needed), 0, -PER_REPEAT):
+        if _fits(shape, n, method, room):
+            return n
+    # The results and the levels of a selection take more with every neighbour.
+    low, high = 0, shape.k
+    while low < high:
+        middle = (low + high + 1) // 2
+        smaller = KnnShape(shape.queries, shape.train, shape.features, middle, shape.metric)
+        low, high = (
+            (middle, high) if _fits(smaller, PER_REPEAT, method, room) else (low, middle - 1)
+        )
+    raise UserError(f"k must be at most {low} for {method} on {chip.name}, not {shape.k}")
+
+
+def _fits(shape: KnnShape, n: int, method: str, room: int) -> bool:
+    return 2 * GROUP * n + METHODS[method].scratch_bytes(shape, n) + _SLACK <= room
+
+
+#: Bytes that tensors of the Unified Buffer may lose to alignment.
+_SLACK = 1024
+
+
+def build(
+    shape: KnnShape,
+    chip: Chip,
+    operands: tuple[np.ndarray, np.ndarray],
+    *,
+    method: str = "selb",
+    cores: int | None = None,
+    tile: int | None = None,
+    data: bool = True,
+    name: str = "",
+) -> Program:
+    """Build the search for the k nearest training points of each query.
+
+    Parameters
+    ----------
+    shape : KnnShape
+    chip : Chip
+    operands : (queries, d) and (train, d) ndarray of float16
+        Those of ``operands.prepared``. The instructions of SelB-k-NN depend on them.
+    method : str
+        A key of ``METHODS``.
+    cores : int, optional
+        By default all cores of the chip.
+    tile : int, optional
+        Training points of a tile, a multiple of 128; by default as many as fit.
+    data : bool
+        If False, the program has no data, so that only its time can be computed.
+    name : str
+        Name in reports.
+
+    Returns
+    -------
+    Program
+        ``result`` reads its tensors "best" (the products) and "index".
+
+    Raises
+    ------
+    ValueError
+        If the chip has no such cores, or the tile does not fit.
+    """
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
+    largest = largest_tile(shape, chip, method)
+    tile = largest if tile is None else tile
+    if not 1 <= tile <= largest or tile % PER_REPEAT:
+        raise ValueError(f"tile must be a multiple of {PER_REPEAT} up to {largest}, not {tile!r}")
+    program = Program(chip, name or f"{shape.k} nearest neighbours, {method}")
+    some = cores_of(program, cores)
+    query, train = (pack_a(x) for x in operands)
+    deep = query.shape[1]
+    x = program.tensor("query", query.shape, "fp16", query if data else None)
+    y = program.tensor("train", train.shape, "fp16", train if data else None)
+    ends = program.tensor("best", (shape.groups, shape.k, GROUP), "fp16")
+    numbers = program.tensor("index", (shape.groups, shape.words, shape.k, GROUP), "uint16")
+    for number, core in enumerate(some):
+        groups = range(number, shape.groups, len(some))
+        if groups:
+            search = _Search(core, shape, METHODS[method], tile, deep, (x, y, ends, numbers))
+            for group in groups:
+                search.group(group, operands)
+            search.close()
+    return program
+
+
+def result(outputs: Mapping[str, np.ndarray], shape: KnnShape) -> Best:
+    """Return the results of a program of ``build``.
+
+    Parameters
+    ----------
+    outputs : mapping of str to ndarray
+        The tensors "best" and "index".
+    shape : KnnShape
+    """
+    best = outputs["best"].transpose(1, 0, 2).reshape(shape.k, -1)[:, : shape.queries]
+    words = outputs["index"].astype(np.int64).transpose(1, 2, 0, 3)
+    words = words.reshape(shape.words, shape.k, -1)[:, :, : shape.queries]
+    index = words[0] if shape.words == 1 else words[0] | words[1] << 16
+    return Best(np.ascontiguousarray(best), np.ascontiguousarray(index))
+
+
+class _Search:
+    """The emitter of the instructions of one core."""
+
+    def __init__(
+        self,
+        core: Core,
+        shape: KnnShape,
+        method: Method,
+        tile: int,
+        deep: int,
+        tensors: tuple[View, View, View, View],
+    ) -> None:
+        self.core, self.shape, self.tile, self.deep = core, shape, tile, deep
+        self.x, self.y, self.ends, self.numbers = tensors
+        depth = min(deep, _DEEP)
+        fractal = (16, 16)
+        self.l1_x = core.allocate("L1", (deep, *fractal), "fp16", "queries in L1")
+        self.l1_y = core.allocate("L1", (2, depth * _PIECE // 16, *fractal), "fp16", "points in L1")
+        self.sums = core.allocate("L0C", (tile // 16, *fractal), "fp32", "products")
+        self.products = core.allocate("UB", (tile // 16, *fractal), "fp16", "distances")
+        self.selector = method.make(core, shape, tile)
+        # The product of columns is transposed, so its operands change their places.
+        left, right = ("L0B", "L0A") if self.selector.columns else ("L0A", "L0B")
+        self.l0_x = core.allocate(left, (2, depth, *fractal), "fp16", "queries")
+        self.l0_y = core.allocate(right, (2, depth * _PIECE // 16, *fractal), "fp16", "points")
+        self.pieces = 0
+        # A flag in the direction from a consumer back to its producer marks a place as free.
+        for slot in range(2):
+            core.set_flag(MTE1, MTE2, slot)
+            core.set_flag(M, MTE1, slot)
+        core.set_flag(V, M, 0)
+        core.set_flag(MTE1, MTE2, 2)
+        core.set_flag(MTE3, V, 0)
+
+    def close(self) -> None:
+        """Wait until all places are free, so that no flag stays set."""
+        core = self.core
+        for slot in range(2):
+            core.wait_flag(MTE1, MTE2, slot)
+            core.wait_flag(M, MTE1, slot)
+        core.wait_flag(V, M, 0)
+        core.wait_flag(MTE1, MTE2, 2)
+        core.wait_flag(MTE3, V, 0)
+
+    def group(self, group: int, operands: tuple[np.ndarray, np.ndarray]) -> None:
+        """Emit the search of a group of queries."""
+        core, shape, selector = self.core, self.shape, self.selector
+        rows = slice(group * GROUP, min((group + 1) * GROUP, shape.queries))
+        query = np.zeros((GROUP, operands[0].shape[1]), np.float16)
+        query[: rows.stop - rows.start] = operands[0][rows]
+        core.wait_flag(MTE1, MTE2, 2)
+        core.copy(self.l1_x, self.x[group])
+        core.set_flag(MTE2, MTE1, 2)
+        core.wait_flag(MTE2, MTE1, 2)
+        core.wait_flag(MTE3, V, 0)
+        selector.begin(rows.stop - rows.start)
+        firsts = range(0, shape.train, self.tile)
+        self._multiply(0)
+        for first in firsts:
+            count = min(self.tile, shape.train - first)
+            place = self._receive(first)
+            if first + self.tile < shape.train:
+                self._multiply(first + self.tile)
+            self._fill(place, count)
+            values = np.full((GROUP, self._padded(first)), np.float16(np.inf))
+            values[:, :count] = distances(query, operands[1][first : first + count])
+            selector.select(place, first, values)
+        # All products of the group are issued, so MTE1 has read its queries.
+        core.set_flag(MTE1, MTE2, 2)
+        self._write(group)
+
+    def _padded(self, first: int) -> int:
+        """Return the training points of a tile with those that fill the last repeat."""
+        count = min(self.tile, self.shape.train - first)
+        return -(-count // PER_REPEAT) * PER_REPEAT
+
+    def _multiply(self, first: int) -> None:
+        """Emit the products of a tile into L0C."""
+        core, deep = self.core, self.deep
+        core.wait_flag(V, M, 0)
+        for at in range(0, self._padded(first), _PIECE):
+            # The last piece may have fewer fractals than a slot in global memory.
+            start = (first + at) // 16
+            blocks = min(_PIECE // 16, self.y.shape[0] - start)
+            for piece in range(0, deep, _DEEP):
+                depth = min(_DEEP, deep - piece)
+                self._piece(start, blocks, piece, depth, self.sums[at // 16 :])
+        core.set_flag(M, V, 0)
+
+    def _piece(self, start: int, blocks: int, piece: int, depth: int, out: View) -> None:
+        """Emit the product of some blocks of training points and some blocks of features."""
+        core, columns = self.core, self.selector.columns
+        slot = self.pieces % 2
+        self.pieces += 1
+        count = blocks * depth
+        l1 = self.l1_y[slot, :count]
+        core.wait_flag(MTE1, MTE2, slot)
+        core.copy(
+            l1.reshape(blocks, depth, 16, 16), self.y[start : start + blocks, piece : piece + depth]
+        )
+        core.set_flag(MTE2, MTE1, slot)
+        core.wait_flag(MTE2, MTE1, slot)
+        core.wait_flag(M, MTE1, slot)
+        queries, points = self.l0_x[slot, :depth], self.l0_y[slot, :count]
+        core.load(queries, self.l1_x[piece : piece + depth])
+        if columns:
+            core.load(points, l1)
+        else:
+            # L0B has the blocks of features outside, L1 those of training points.
+            for row in range(depth):
+                core.load(
+                    points[row * blocks : (row + 1) * blocks],
+                    l1[row:],
+                    src_stride=depth * FRACTAL_BYTES,
+                )
+        core.set_flag(MTE1, MTE2, slot)
+        core.set_flag(MTE1, M, slot)
+        core.wait_flag(MTE1, M, slot)
+        if piece and products_need_barrier(1, blocks):
+            core.pipe_barrier(M)
+        init = "accumulate" if piece else "zero"
+        if columns:
+            core.mmad(out, points, queries, m=16 * blocks, k=16 * depth, n=16, init=init)
+        else:
+            core.mmad(out, queries, points, m=16, k=16 * depth, n=16 * blocks, init=init)
+        core.set_flag(M, MTE1, slot)
+
+    def _receive(self, first: int) -> View:
+        """Emit the move of the products of a tile to the Unified Buffer, and return their place."""
+        core = self.core
+        blocks = min(self._padded(first) // 16, self.y.shape[0] - first // 16)
+        core.wait_flag(M, V, 0)
+        if self.selector.columns:
+            core.matrix_out(self.products, self.sums, m=16 * blocks, n=16)
+        else:
+            core.matrix_out(self.products, self.sums, m=16, n=16 * blocks)
+        core.set_flag(V, M, 0)
+        core.pipe_barrier(V)
+        place = self.products[: self._padded(first) // 16]
+        return place.reshape(place.shape[0] * 16, 16) if self.selector.columns else place
+
+    def _fill(self, place: View, count: int) -> None:
+        """Emit +∞ as the distances of training points that do not exist."""
+        core = self.core
+        blocks = place.reshape(place.size // 256, 16, 16)
+        whole, part = divmod(count, 16)
+        if self.selector.columns:
+            rest = place.reshape(place.size)[16 * count :]
+            if rest.size:
+                core.vdup(rest, np.inf)
+                core.pipe_barrier(V)
+            return
+        if part:
+            lanes = ((1 << 16) - (1 << part)) * sum(1 << 16 * i for i in range(8))
+            core.vdup(blocks[whole].reshape(256), np.inf, repeat=2, mask=lanes)
+            whole += 1
+        if whole < blocks.shape[0]:
+            core.vdup(blocks[whole:].reshape(256 * (blocks.shape[0] - whole)), np.inf)
+        if part or whole < blocks.shape[0]:
+            core.pipe_barrier(V)
+
+    def _write(self, group: int) -> None:
+        """Emit the move of the results of a group to global memory."""
+        core = self.core
+        best, index = self.selector.best, self.selector.index
+        core.set_flag(V, MTE3, 0)
+        core.wait_flag(V, MTE3, 0)
+        core.copy(self.ends[group], best)
+        core.copy(self.numbers[group], index)
+        core.set_flag(MTE3, V, 0)

@@ -1,0 +1,135 @@
+"""The k nearest neighbours of points, on a simulated DaVinci chip."""
+
+from typing import Any
+
+import numpy as np
+
+from vitruvian.collector import paused_collector
+from vitruvian.errors import UserError
+from vitruvian.sim.davinci import Chip
+from vitruvian.sim.kernels.kernel import MOST
+from vitruvian.sim.kernels.kselection.shape import METRICS, KnnShape
+from vitruvian.sim.kernels.selbknn import whole
+from vitruvian.sim.kernels.selbknn.build import METHODS, build, largest_tile, result
+from vitruvian.sim.kernels.selbknn.golden import in_order
+from vitruvian.sim.kernels.selbknn.operands import as_distances, prepared
+from vitruvian.sim.kernels.selbknn.registered import needs
+from vitruvian.sim.ops.run import chip_of, execute, half_array, returned
+from vitruvian.validate import check_int, one_of
+
+__all__ = ["knn", "search"]
+
+
+def knn(
+    train: np.ndarray,
+    query: np.ndarray,
+    k: int,
+    *,
+    metric: str = "l2",
+    method: str = "selb",
+    chip: Chip | str = "ascend310",
+    report: bool = False,
+) -> Any:
+    """Return the k nearest training points of each query by exhaustive search.
+
+    The Cube computes the distances, which are rounded to FP16; the vector unit selects. The
+    distances are exactly the k smallest of these. Among training points whose FP16 distance to a
+    query is that of its k-th neighbour, it depends on the method which ones are returned. The
+    neighbours of a query are in ascending order of the distance, and of the number if two are
+    equal.
+
+    Parameters
+    ----------
+    train : (n, d) ndarray of float16
+        Finite numbers.
+    query : (m, d) ndarray of float16
+    k : int
+        1 … n.
+    metric : {"l2", "cosine"}
+        The square of the Euclidean distance, or 1 − x·y of the points divided by their lengths.
+    method : str
+        "selb", "bitonic", "heap", or a variant of "selb" (``kernels.selbknn.build.METHODS``).
+    chip : Chip or str
+    report : bool
+        If True, check the program, and also return the report of the run.
+
+    Returns
+    -------
+    indices : (m, k) ndarray of int64
+    distances : (m, k) ndarray of float32
+        FP16 numbers; for "cosine", 1 plus an FP16 number.
+    report : Report
+        Only with ``report``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not allowed; the message is one line. A search whose simulation would take
+        more than some minutes (``kernels.MOST``) has no report. Without a report, the method "selb"
+        then computes the same results on whole arrays.
+    """
+    chip = chip_of(chip)
+    one_of("method", method, METHODS)
+    shape, operands = search(train, query, k, metric)
+    tile = largest_tile(shape, chip, method)
+    if not report and method == "selb" and _is_large(shape, chip):
+        best, run = whole.knn(*operands, k, tile=tile), None
+    else:
+        needs(shape, chip, method).check(f"{method} of {shape.queries}×{shape.train}", MOST)
+        with paused_collector():
+            program = build(shape, chip, operands, method=method)
+        run = execute(program, checks=report)
+        best = result(run.outputs, shape)
+    indices, products = in_order(best)
+    results = (indices, as_distances(products, metric))
+    return returned(results, run if report else None)
+
+
+def _is_large(shape: KnnShape, chip: Chip) -> bool:
+    try:
+        needs(shape, chip).check("selb", MOST)
+    except ValueError:
+        return True
+    return False
+
+
+def search(
+    train: np.ndarray, query: np.ndarray, k: int, metric: str
+) -> tuple[KnnShape, tuple[np.ndarray, np.ndarray]]:
+    """Return the sizes and the operands of a search after checking its arguments.
+
+    Parameters
+    ----------
+    train, query, k, metric
+        As ``knn`` takes them.
+
+    Returns
+    -------
+    shape : KnnShape
+    operands : (m, e) and (n, e) ndarray of float16
+        Those of ``operands.prepared``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not allowed.
+    """
+    one_of("metric", metric, METRICS)
+    for name, points in (("train", train), ("query", query)):
+        half_array(name, points)
+        if points.ndim != 2 or 0 in points.shape:
+            raise UserError(
+                f"{name} must be (points, features), each 1 or more, not {points.shape}"
+            )
+        if not np.isfinite(points).all():
+            at = int(np.argmin(np.isfinite(points).all(axis=1)))
+            raise UserError(f"{name} must have finite elements, not those of point {at}")
+    if train.shape[1] != query.shape[1]:
+        raise UserError(
+            f"query must have the {train.shape[1]} features of train, not {query.shape[1]}"
+        )
+    check_int("k", k, 1)
+    if k > len(train):
+        raise UserError(f"k must be at most the {len(train)} training points, not {k}")
+    shape = KnnShape(len(query), len(train), train.shape[1], int(k), metric)
+    return shape, prepared(query, train, metric)

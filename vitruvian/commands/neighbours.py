@@ -1,0 +1,182 @@
+"""The part of the command ``run`` for nearest neighbours on DaVinci cores."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vitruvian.commands import davinci
+from vitruvian.commands.options import at_least
+from vitruvian.errors import UserError
+from vitruvian.files import open_whole
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from vitruvian.sim.davinci import Report
+    from vitruvian.sim.kernels.kselection.shape import KnnShape
+
+__all__ = ["DEFAULTS", "PROBLEM", "add_options", "run"]
+
+#: Name of the problem.
+PROBLEM = "selbknn"
+
+#: Defaults of options that it shares with other problems.
+DEFAULTS = {"method": "selb"}
+
+#: Queries whose neighbours are printed.
+_SHOWN = 4
+
+
+def add_options(parser: argparse.ArgumentParser) -> dict[str, tuple[str, ...]]:
+    """Add the options of a search, and return the families that each belongs to."""
+    group = parser.add_argument_group("nearest neighbours on DaVinci cores (selbknn)")
+    belongs: dict[str, tuple[str, ...]] = {}
+    for name, settings in {
+        "--train": {
+            "metavar": "FILE",
+            "help": "Search among the points of this file (.npy), one in each row (default: random "
+            "directions).",
+        },
+        "--query": {
+            "metavar": "FILE",
+            "help": "Search the neighbours of the points of this file (.npy).",
+        },
+        "--k": {
+            "type": at_least(1),
+            "metavar": "N",
+            "help": "Return the N nearest points of each query (default: 8).",
+        },
+        "--metric": {
+            "default": "l2",
+            "metavar": "NAME",
+            "help": "Order the points by this distance: l2 or cosine (default: l2).",
+        },
+    }.items():
+        options: dict[str, Any] = settings
+        belongs[group.add_argument(name, **options).dest] = ("neighbours",)
+    return belongs
+
+
+def run(options: argparse.Namespace) -> int:
+    """Search the neighbours, print the report, and write the results.
+
+    The exit code is 1 if a result differs from golden or a check finds something.
+
+    Raises
+    ------
+    UserError
+        If an option or a file is wrong.
+    """
+    from vitruvian.sim.davinci import Deadlock, load_chip
+    from vitruvian.sim.kernels.kernel import MOST
+    from vitruvian.sim.kernels.selbknn.build import METHODS
+    from vitruvian.sim.kernels.selbknn.registered import instance, needs
+    from vitruvian.sim.ops.neighbours import search
+    from vitruvian.validate import one_of
+
+    one_of("--method", options.method, METHODS)
+    one_of("--cube", options.cube, [cube for cube in davinci.CUBES if cube != "fast"])
+    if options.strict and options.no_checks:
+        raise UserError("--strict must come without --no-checks")
+    if options.out and options.cube == "none":
+        raise UserError("--out must come without --cube none, which computes no data")
+    davinci.check_outputs(options)
+    davinci.tell_compiling()
+    try:
+        chip = load_chip(options.chip)
+        train, query, k = _points(options)
+        shape, operands = search(train, query, k, options.metric)
+        needs(shape, chip, options.method).check(PROBLEM, MOST)
+        data = options.cube != "none"
+        settings = {"method": options.method, "cores": options.cores, "data": data}
+        made = instance(shape, operands, chip, **settings)
+        code, report = davinci.show(options, made)
+    except (ValueError, TypeError, OSError, Deadlock) as error:
+        raise UserError(f"{PROBLEM}: {_as_options(str(error))}") from None
+    if report.outputs:
+        _show(options, report, shape)
+    return code
+
+
+def _show(options: argparse.Namespace, report: "Report", shape: "KnnShape") -> None:
+    """Print the neighbours of the first queries, and write all of them."""
+    import numpy as np
+
+    from vitruvian.sim.kernels.selbknn.build import result
+    from vitruvian.sim.kernels.selbknn.golden import in_order
+    from vitruvian.sim.kernels.selbknn.operands import as_distances
+
+    stream = sys.stderr if options.json == "-" else sys.stdout
+    index, products = in_order(result(report.outputs, shape))
+    distances = as_distances(products, shape.metric)
+    for q in range(min(_SHOWN, shape.queries)):
+        near = zip(index[q, :8].tolist(), distances[q].tolist(), strict=False)
+        dots = " …" if shape.k > 8 else ""
+        pairs = ", ".join(f"{number} ({distance:.4g})" for number, distance in near)
+        print(f"query {q}: {pairs}{dots}", file=stream)
+    if options.out:
+        with open_whole(options.out) as file:
+            np.savez(file, indices=index, distances=distances)
+        shown = f"indices and distances of {shape.queries:,} queries × {shape.k} neighbours"
+        print(f"{options.out}: {shown}", file=stream)
+
+
+def _as_options(text: str) -> str:
+    """Return a message of the library with its parameters written as command-line options."""
+    names = ("train", "query", "k", "metric", "method", "cores")
+    return f"--{text}" if text.split(" must")[0] in names else text
+
+
+def _points(options: argparse.Namespace) -> "tuple[np.ndarray, np.ndarray, int]":
+    """Return the training points, the queries and the number of neighbours."""
+    from vitruvian.sim.kernels import KERNELS
+    from vitruvian.sim.kernels.selbknn.operands import random_points
+
+    if (options.train is None) != (options.query is None):
+        raise UserError("--train and --query must come together")
+    *sizes, k = options.size if len(options.size or ()) == 4 else KERNELS[PROBLEM].default
+    if options.size and len(options.size) == 4 and options.k is not None:
+        raise UserError("--k must come without a --size of four numbers, whose last one is k")
+    k = k if options.k is None else options.k
+    if options.train is not None:
+        if options.size is not None:
+            raise UserError("--size must come without --train, whose file has the points")
+        return _read("train", options.train), _read("query", options.query), k
+    if options.size is not None:
+        if len(options.size) not in (3, 4) or min(options.size) < 1:
+            names = "×".join(KERNELS[PROBLEM].sizes)
+            shown = "×".join(map(str, options.size))
+            raise UserError(f"--size must be {names}, each 1 or more, not {shown}")
+        sizes = options.size[:3]
+    queries, train, features = sizes
+    start = 2 * options.seed
+    return random_points(train, features, start + 1), random_points(queries, features, start), k
+
+
+def _read(name: str, text: str) -> "np.ndarray":
+    """Return the points of a file in FP16."""
+    import numpy as np
+
+    path = Path(text)
+    if path.suffix != ".npy":
+        raise UserError(f"--{name} must be a file .npy, not {text!r}")
+    try:
+        with path.open("rb") as file:
+            points = np.lib.format.read_array(file, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"--{name} must be an array of numbers, not {path}: {reason}") from None
+    except OSError as error:
+        raise UserError(f"--{name} must be a file to read, not {path} ({error.strerror})") from None
+    if points.dtype.kind not in "fiub":
+        raise UserError(f"--{name} must be an array of real numbers, not of {points.dtype}")
+    with np.errstate(over="ignore"):
+        half = points.astype(np.float16)
+    if np.isinf(half).any() and np.isfinite(points).all():
+        raise UserError(f"--{name} must have elements up to 65,504, the largest FP16 number")
+    rounded = int((half.astype(np.float64) != points).sum() - np.isnan(half).sum())
+    if rounded:
+        shown = f"{rounded:,} of {points.size:,} elements"
+        print(f"note: {shown} of {path} were rounded to FP16", file=sys.stderr)
+    return half

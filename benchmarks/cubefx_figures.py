@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from vitruvian.sim.kernels.cubefx import study
+from vitruvian.sim.davinci import load_chip, simulate
+from vitruvian.sim.kernels.cubefx import CubeFx, build, study
 
 #: Numbers of functions, by chip; a run on the 910B takes some seconds, so there are fewer.
 FUNCTIONS = {"ascend310": tuple(range(1, 18)), "ascend910b": (1, 5, 9)}
@@ -31,6 +32,15 @@ NINE = {
 }
 STEP = {"ascend310": 1.79, "ascend910b": 1.81}
 MERGING = {"ascend310": (1.83, 3.39, 1.12), "ascend910b": (1.63, 2.68, 1.28)}
+
+#: Options that change the time, by the text of their row.
+VARIANTS = {
+    "as above": CubeFx(merged=1),
+    "without double buffering": CubeFx(merged=1, double_buffer=False),
+    "one piece": CubeFx(merged=1, pieces=1),
+    "16 pieces": CubeFx(merged=1, pieces=16),
+    "with signs": CubeFx(merged=1, signs=True),
+}
 
 COLOURS = {
     "cube": "#d55e00",
@@ -101,6 +111,22 @@ def merging(chip: str) -> dict[int, np.ndarray]:
     return best
 
 
+def variants(chip: str) -> None:
+    """Print the time and the busy units of Cube-fx with other options, for 16 functions."""
+    print("\n| Cube-fx | µs | busy share of the units |\n| --- | ---: | --- |")
+    for text, options in VARIANTS.items():
+        if options.pieces != CubeFx().pieces and chip == "ascend310":
+            continue  # it always has a piece for each step
+        table = np.ones((16, study.ORDER))
+        instance = build(study.COUNTS[chip][0], table, load_chip(chip), options=options)
+        report = simulate(instance.program, cube=None, checks=False)
+        units: dict[str, list[float]] = {}
+        for use in report.units():
+            units.setdefault(use.unit.name, []).append(use.busy / report.total_s)
+        shares = ", ".join(f"{name} {np.mean(share):.1%}" for name, share in units.items())
+        print(f"| {text} | {report.total_s * 1e6:.1f} | {shares} |", flush=True)
+
+
 def draw(path: Path, chip: str, result: study.Comparison, gains: dict[int, np.ndarray]) -> None:
     """Draw the times of the methods and the gains of merged matrices."""
     import matplotlib
@@ -148,6 +174,7 @@ def main() -> None:
         counts = study.COUNTS[chip] if chip == "ascend310" else study.COUNTS[chip][:1]
         results = [study.compare(chip, count, FUNCTIONS[chip]) for count in counts]
         comparison(chip, results)
+        variants(chip)
         gains = merging(chip)
         if options.out:
             draw(options.out / f"cubefx_{chip}.svg", chip, results[0], gains)

@@ -1,12 +1,13 @@
 """Kernels for DaVinci cores, built as programs of ``sim.davinci``.
 
 ``KERNELS`` holds them by name: the sample kernels of Tang 2024 (Table 2.4), its tiled matrix
-product (``matmul``, with ``tiling`` and ``search``) and search for nearest neighbours
-(``selbknn``), convolutions, the poolings of Rohwedder 2021 (``pooling``), evaluations of Taylor
-series (``series``), and some kernels in CCE C.
+product (``matmul``, with ``tiling`` and ``search``), search for nearest neighbours (``selbknn``)
+and sums of Taylor series (``cubefx``), convolutions, the poolings of Rohwedder 2021 (``pooling``),
+evaluations of Taylor series by the vector unit (``series``), and some kernels in CCE C.
 """
 
 from vitruvian.sim.kernels.convolution.registered import KERNELS as _CONVOLUTION
+from vitruvian.sim.kernels.cubefx.registered import KERNELS as _CUBEFX
 from vitruvian.sim.kernels.full import KERNELS as _FULL
 from vitruvian.sim.kernels.kernel import MOST, Kernel, KernelInstance, Needs
 from vitruvian.sim.kernels.kselection.registered import KERNELS as _SELECTION
@@ -24,6 +25,7 @@ KERNELS: dict[str, Kernel] = {
     for kernel in (
         *_FULL,
         *_CONVOLUTION,
+        *_CUBEFX,
         *_NEIGHBOURS,
         *_POOLING,
         *_SELECTION,

@@ -114,7 +114,9 @@ def built(
     if not np.isfinite(x).all():
         count = int((~np.isfinite(x)).sum())
         raise UserError(f"x must be finite numbers, not {count} NaN or infinite ones")
-    _needs(x.size, len(functions), order, method).check(f"taylor of {x.size:,} inputs", MOST)
+    _needs(x, len(functions), order, method, chip, cores).check(
+        f"taylor of {x.size:,} inputs", MOST
+    )
     with paused_collector():
         if method != "cube":
             return series.build(method, x, functions, order, chip, cores=cores)
@@ -122,13 +124,15 @@ def built(
         return build_cubefx(x, table, chip, cores=cores, options=options)
 
 
-def _needs(count: int, functions: int, order: int, method: str) -> Needs:
+def _needs(
+    x: np.ndarray, functions: int, order: int, method: str, chip: Chip, cores: int | None
+) -> Needs:
     """Return an upper bound of the cost of a method."""
     if method == "cube":
-        return needs(count, best(order, functions))
+        return needs(x.size, best(order, functions), chip, cores, bool(np.signbit(x).any()))
     # A piece is some thousand inputs; an instruction of it takes up to 255 repeats.
-    pieces = -(-count // 2048)
-    return Needs(200 + pieces * functions * (20 + 12 * order), 64 * count * (functions + 1))
+    pieces = -(-x.size // 2048)
+    return Needs(200 + pieces * functions * (20 + 12 * order), 64 * x.size * (functions + 1))
 
 
 def divergence(functions: Sequence[Function], x: np.ndarray, order: int) -> list[str]:

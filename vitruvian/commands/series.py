@@ -18,12 +18,6 @@ __all__ = ["PROBLEM", "add_options", "run"]
 #: Name of the problem.
 PROBLEM = "cubefx"
 
-#: Number of random inputs by default, that of Tang 2024, §4.4.3, on the Ascend 310.
-_COUNT = 16384
-
-#: Random inputs are in this range, in which all series of Table 4.1 converge.
-_RANGE = (-1.5, 1.5)
-
 
 def add_options(parser: argparse.ArgumentParser) -> dict[str, tuple[str, ...]]:
     """Add the options of series, and return the families that each belongs to."""
@@ -82,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
         chip = load_chip(options.chip)
         functions = as_functions([_function(text) for text in options.functions.split(",")])
         x = _inputs(options)
-        flat, cores = x.ravel(), 1 if options.cores is None else options.cores
+        flat, cores = x.ravel(), options.cores
         instance = built(functions, flat, options.order, options.method, chip, cores)
     except (ValueError, TypeError, OSError) as error:
         raise UserError(f"{PROBLEM}: {_as_options(str(error))}") from None
@@ -128,9 +122,9 @@ def _inputs(options: argparse.Namespace) -> "np.ndarray":
     import numpy as np
 
     if options.input is None:
-        size = options.size or (_COUNT,)
-        values = np.random.default_rng(options.seed).uniform(*_RANGE, size)
-        return values.astype(np.float16)
+        from vitruvian.sim.kernels.cubefx.registered import COUNT, random_inputs
+
+        return random_inputs(options.size or (COUNT,), options.seed)
     if options.size is not None:
         raise UserError("--size must come without --input, whose file has the inputs")
     path = Path(options.input)

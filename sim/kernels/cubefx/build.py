@@ -125,29 +125,55 @@ def build(
     kind = chip.kind()
     program = Program(chip, f"Cube-fx, {_shown(problem)}")
     most = _groups(chip, kind, cores)
-    body = _joined if kind.buffers.keys() >= {"L1", "L0A", "L0B", "L0C", "UB"} else _split
+    body = _joined if _is_complete(kind) else _split
     view = body(program, problem, options, most)
     if problem.x is None:
         return KernelInstance(program, {}, {"y": view})
     return KernelInstance(program, {"y": lambda: _expected(problem)}, {"y": view})
 
 
-def needs(count: int, mapping: Mapping) -> Needs:
-    """Return the cost of simulating Cube-fx on any chip.
+def needs(
+    count: int, mapping: Mapping, chip: Chip, cores: int | None = 1, signs: bool = True
+) -> Needs:
+    """Return an upper bound of the cost of simulating Cube-fx with double buffers.
 
     Parameters
     ----------
     count : int
         Number of inputs.
     mapping : Mapping
+    chip : Chip
+    cores : int or None
+        As ``build`` takes it.
+    signs : bool
+        True if inputs may be negative.
+
+    Raises
+    ------
+    ValueError
+        If the number of cores is not allowed, or the matrices do not fit the memories.
     """
-    blocks = -(-count // SIDE**2)
+    kind = chip.kind()
+    groups = _groups(chip, kind, cores)
+    if _is_complete(kind):
+        most = joined.most_rows(kind, mapping, signs, 2)
+    else:
+        most = split.most_rows(chip.kind("cube"), mapping, signs, 2)
+    rows, tiles = _tiling(count, most, groups)
     segments = mapping.loops * (mapping.power_columns + mapping.result_columns)
+    # Counted in programs for both chips; the tests compare them with the bound.
+    steps = mapping.loops * (31 + 2 * mapping.power_columns)
+    blocks = tiles * rows // SIDE
     return Needs(
-        instructions=500 + 40 * mapping.loops * (4 + blocks // 16),
-        nbytes=blocks * SIDE**2 * (8 + 8 * segments),
+        instructions=min(groups, tiles) * 200 + tiles * (40 + steps),
+        nbytes=blocks * SIDE**2 * (8 + 4 * segments),
         products=2 * blocks * mapping.mac_count * SIDE**3,
     )
+
+
+def _is_complete(kind: CoreKind) -> bool:
+    """Return True if a kind of core has the Cube and the vector unit."""
+    return kind.buffers.keys() >= {"L1", "L0A", "L0B", "L0C", "UB"}
 
 
 def _shown(problem: _Problem) -> str:
@@ -223,9 +249,9 @@ def _groups(chip: Chip, kind: CoreKind, cores: int | None) -> int:
     return cores
 
 
-def _tiling(problem: _Problem, most: int, cores: int) -> tuple[int, int]:
+def _tiling(count: int, most: int, cores: int) -> tuple[int, int]:
     """Return the rows of 16 inputs of a tile, at most ``most``, and the number of tiles."""
-    blocks = -(-problem.count // SIDE**2)  # of 16 rows
+    blocks = -(-count // SIDE**2)  # of 16 rows
     tiles = -(-blocks * SIDE // most)
     tiles = min(-(-tiles // cores) * cores, blocks)
     each = -(-blocks // tiles)
@@ -257,7 +283,7 @@ def _joined(
 ) -> Callable[[np.ndarray], np.ndarray]:
     mapping, slots = problem.mapping, 2 if options.double_buffer else 1
     most = joined.most_rows(program.chip.kind(), mapping, problem.signs, slots)
-    rows, tiles = _tiling(problem, most, cores)
+    rows, tiles = _tiling(problem.count, most, cores)
     x, y, matrices = _tensors(program, problem, rows, tiles)
     tensors = Tensors(x, matrices[:-1], matrices[-1], y)
     for index in range(cores):
@@ -273,7 +299,8 @@ def _split(
 ) -> Callable[[np.ndarray], np.ndarray]:
     mapping, slots = problem.mapping, 2 if options.double_buffer else 1
     cube, vector = program.chip.kind("cube"), program.chip.kind("vector")
-    rows, tiles = _tiling(problem, split.most_rows(cube, mapping, problem.signs, slots), groups)
+    most = split.most_rows(cube, mapping, problem.signs, slots)
+    rows, tiles = _tiling(problem.count, most, groups)
     x, y, matrices = _tensors(program, problem, rows, tiles)
     pieces = pieces_of(mapping.loops, options.pieces)
     for index in range(groups):

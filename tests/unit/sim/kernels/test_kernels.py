@@ -22,6 +22,7 @@ C310, C910, C910B = (load_chip(name) for name in ("ascend310", "ascend910", "asc
 SIZES = {
     "matmul": (96, 128, 80),
     "cubeKer": (32, 64, 48),
+    "cubefx": (600,),
     "cube": (2,),
     "cc2ub": (2,),
     "cc2ub+cast": (2,),
@@ -282,6 +283,7 @@ NEEDS = {
     "softmax": [(2, 9), (1, 1)],
     "maxpool": [(1, 7, 2, 3), (2, 20, 5, 1)],
     "relu": [(3, 60), (5, 33000)],
+    "cubefx": [(1,), (16384,)],
     "mte2": [(3, 60), (50, 7)],
     "reluKer": [(1,), (5000,)],
     "cce-scale-add": [(5,), (1,)],
@@ -344,6 +346,7 @@ def test_what_a_kernel_needs_is_known_before_it_is_built(name):
         ("softmax", (999999999, 1), "instructions of softmax"),
         ("maxpool", (999999999, 3, 3, 1), "instructions of maxpool"),
         ("maxpool", (9, 999999999, 3, 1), "instructions of maxpool|must be at most 255 blocks"),
+        ("cubefx", (999999999,), "instructions of cubefx|bytes of data of cubefx"),
         ("mte2", (999999999, 1), "instructions of mte2"),
         ("cube", (999999999,), "instructions of cube"),
         ("cce-scale-add", (999999999,), "instructions of cce-scale-add"),

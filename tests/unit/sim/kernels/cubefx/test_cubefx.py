@@ -9,6 +9,7 @@ import pytest
 from vitruvian.golden import vector
 from vitruvian.sim.davinci import Unit, load_chip, simulate
 from vitruvian.sim.kernels.cubefx import CubeFx, Mapping, best, build, golden
+from vitruvian.sim.kernels.cubefx.build import needs
 from vitruvian.sim.kernels.cubefx.layout import packed_coefficients, unpacked_results, window
 from vitruvian.sim.kernels.layout import pack_b
 
@@ -132,12 +133,12 @@ def test_a_missing_flag_or_a_wrong_matrix_is_noticed():
             if i.op == "set_flag"
         }
         assert len(pairs) >= 6
+        whole = [list(core.instructions) for core in instance.program]
         for pair in sorted(pairs):
-            instance = build(x, coefficients, chip)
-            for core in instance.program:
+            for core, instructions in zip(instance.program, whole, strict=True):
                 core.instructions[:] = [
                     i
-                    for i in core.instructions
+                    for i in instructions
                     if (i.fields.get("source"), i.fields.get("target")) != pair
                 ]
             assert simulate(instance.program, cube=None).findings, (chip.name, pair)
@@ -259,6 +260,18 @@ def test_results_are_read_in_the_order_of_the_inputs():
 def test_wrong_arguments_are_refused(x, coefficients, options, text):
     with pytest.raises(ValueError, match=text):
         build(x, coefficients, CHIPS[0], options=CubeFx(**options))
+
+
+@pytest.mark.parametrize("chip", CHIPS, ids=lambda chip: chip.name)
+def test_no_program_exceeds_the_known_needs(chip):
+    """The bound of the instructions holds for any number of tiles, and is not far off."""
+    signs = CubeFx(signs=True, halvings=0)
+    for order, functions in ((1, 1), (6, 5), (16, 17), (40, 33)):
+        for count, cores in ((1, 1), (40000, 1), (2000, None)):
+            instance = build(count, table(functions, order), chip, cores=cores, options=signs)
+            most = needs(count, best(order, functions), chip, cores).instructions
+            found = len(instance.program)
+            assert found <= most <= 2.1 * found + 700, (order, functions, count, cores)
 
 
 def test_matrices_and_cores_that_do_not_fit_are_refused():

@@ -39,7 +39,7 @@ def time(method, functions, chip="ascend310", count=COUNT):
     return study.seconds(chip, method, functions, count)
 
 
-def speedup(method, chip="ascend310", count=COUNT, functions=range(1, 10)):
+def speedup(method, chip="ascend310", count=COUNT, functions=tuple(range(1, 10))):
     """Return the mean speedup of Cube-fx over a method."""
     ratios = [time(method, j, chip, count) / time("cube", j, chip, count) for j in functions]
     return float(np.mean(ratios))

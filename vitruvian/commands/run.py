@@ -115,6 +115,8 @@ def _refused(name: str, allowed: tuple[str, ...], family: str, problem: str) -> 
     if allowed == ("model",):
         allowed_text = ", ".join(PATH_PROBLEMS)
     else:
-        allowed_text = ", or ".join(_FAMILIES[key] for key in allowed)
+        # The problems of these families are DaVinci kernels, too.
+        kernels = ("series", "neighbours") if "kernel" in allowed else ()
+        allowed_text = ", or ".join(_FAMILIES[key] for key in allowed if key not in kernels)
     other = "--model" if family == "model" else problem
     return f"--{name.replace('_', '-')} must come with {allowed_text}, not with {other}"

@@ -97,6 +97,7 @@ def every_operation(core_310, core_b, core_v):
     core_310.col2im(u, v, PATCHES)
     core_310.scalar(3)
     core_310.scalar_load(u)
+    core_310.scalar_load(u, expected=0.0)
     core_310.scalar_store(u, 1)
     core_310.set_mask(1)
     core_310.set_control("fmatrix", 0)

@@ -84,15 +84,15 @@ def test_not_compiled_is_the_same(seed, deadlock, large, blocks, cores):
 
 
 @pytest.mark.slow
-def test_compiled_is_reference_on_ten_thousand_programs():
+def test_compiled_is_reference_on_three_thousand_programs():
     dead = 0
-    for seed in range(10_000):
+    for seed in range(3_000):
         lowered = random_lowered(
             seed, deadlock=seed % 3 == 0, large=seed % 2 == 0, cores=1 + seed % 3
         )
         assert not differences(lowered, block=5 if seed % 4 == 3 else 0), seed
         dead += not engine.run(lowered, check=False).complete
-    assert dead > 500
+    assert dead > 150
 
 
 @pytest.mark.parametrize(

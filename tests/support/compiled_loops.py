@@ -27,6 +27,8 @@ from vitruvian.golden.cube.mmad import fits, plain_mmad
 from vitruvian.golden.cube.mmad_compiled import compiled_mmad
 from vitruvian.golden.fp import FORMATS, PRESETS, DotSpec, FloatFormat, fused_dot
 from vitruvian.golden.simd2 import Op, mmo
+from vitruvian.golden.sparse import SEMIRINGS, Sparse, vxm
+from vitruvian.golden.sparse.elementwise import FUNCTIONS, REDUCTIONS
 from vitruvian.sim.davinci import Program, Unit, View, load_chip
 from vitruvian.sim.davinci.checks import memory
 from vitruvian.sim.davinci.checks.check import check_lowered
@@ -264,6 +266,21 @@ def vector_instructions() -> None:
                     raise RuntimeError(f"{op} of {dtype} must be compiled")
 
 
+def sparse_products() -> None:
+    """Compute products and folds on matrices with empty and full rows and columns."""
+    rng = np.random.default_rng(5)
+    for shape in ((0, 0), (1, 1), (7, 7), (20, 3), (3, 20)):
+        entries = np.nonzero(rng.random(shape) < 0.3)
+        a = Sparse.from_entries(*entries, rng.standard_normal(len(entries[0])), shape)
+        x = rng.standard_normal((shape[0], 2))
+        for name in SEMIRINGS:
+            for stationary in ("output", "input"):
+                vxm(x, a, name, stationary=stationary)
+        FUNCTIONS["rows_by"].compute(x, rng.standard_normal((2, 3)))
+        for name in ("add", "min", "max", "or"):
+            REDUCTIONS[name].compute(x)
+
+
 CASES: dict[str, Callable[[], None]] = {
     case.__name__: case
     for case in (
@@ -273,6 +290,7 @@ CASES: dict[str, Callable[[], None]] = {
         engine_programs,
         checked_programs,
         vector_instructions,
+        sparse_products,
     )
 }
 

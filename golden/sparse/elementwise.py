@@ -104,8 +104,12 @@ def _pick(weights: np.ndarray, share: np.ndarray) -> np.float64:
 
 
 def _least_squares(right: np.ndarray, *columns: np.ndarray) -> np.ndarray:
-    """Return the coefficients with which the columns come nearest to ``right`` (by SVD)."""
-    return np.linalg.lstsq(np.stack(columns, 1), right, rcond=None)[0]
+    """Return the coefficients with which the columns come nearest to ``right`` (by SVD).
+
+    Each column is first divided by its norm, so that a short one is not taken for a rounding error.
+    """
+    norms = np.array([np.linalg.norm(column) or 1.0 for column in columns])
+    return np.linalg.lstsq(np.stack(columns, 1) / norms, right, rcond=None)[0] / norms
 
 
 #: Reductions by name. The result of an empty fold is the identity: 0, ∞, −∞ or false.

@@ -273,8 +273,8 @@ def sparse_products() -> None:
     """Compute products and folds on matrices with empty and full rows and columns."""
     rng = np.random.default_rng(5)
     for shape in ((0, 0), (1, 1), (7, 7), (20, 3), (3, 20)):
-        entries = np.nonzero(rng.random(shape) < 0.3)
-        a = Sparse.from_entries(*entries, rng.standard_normal(len(entries[0])), shape)
+        rows, columns = np.nonzero(rng.random(shape) < 0.3)
+        a = Sparse.from_entries(rows, columns, rng.standard_normal(len(rows)), shape)
         x = rng.standard_normal((shape[0], 2))
         for name in SEMIRINGS:
             for stationary in ("output", "input"):

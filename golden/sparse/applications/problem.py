@@ -1,6 +1,8 @@
 """The form of an application: a graph and what it is given."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -19,14 +21,14 @@ class Problem:
     ----------
     graph : Graph
     matrices : dict of str to Sparse
-    given : dict of str to ndarray
+    given : dict of str to ndarray or float64
     iterations : int
         Largest number of iterations.
     """
 
     graph: Graph
     matrices: dict[str, Sparse]
-    given: dict[str, np.ndarray]
+    given: Mapping[str, Any]
     iterations: int
 
 

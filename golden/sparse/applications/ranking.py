@@ -139,7 +139,7 @@ def labelprop(
         raise ValueError(f"labels must have {count} elements, not the shape {classes.shape}")
     if not len(classes) or classes.max() < 0 or classes.min() < -1:
         raise ValueError("labels must be -1 or a class, counted from 0, with at least one class")
-    known = (classes[:, None] == np.arange(classes.max() + 1)).astype(np.float64)
+    known: np.ndarray = (classes[:, None] == np.arange(classes.max() + 1)).astype(np.float64)
     given = {
         "belief": known,
         "labelled": (classes >= 0).astype(np.float64),

@@ -1,5 +1,7 @@
 """Iterative solvers of A·x = b as graphs."""
 
+from typing import Any
+
 import numpy as np
 
 from vitruvian.golden.sparse.applications.problem import (
@@ -146,7 +148,7 @@ def gmres_graph(steps: int) -> Graph:
     )
 
 
-def _system(a: Sparse, b: np.ndarray, tolerance: float) -> dict[str, np.ndarray]:
+def _system(a: Sparse, b: np.ndarray, tolerance: float) -> dict[str, Any]:
     """Check a linear system and return the tensors that every solver is given."""
     count = check_square(a)
     if not np.isfinite(a.row_values).all():

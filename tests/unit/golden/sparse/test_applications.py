@@ -3,6 +3,7 @@
 import gzip
 from functools import cache
 from pathlib import Path
+from typing import Any, cast
 
 import networkx as nx
 import numpy as np
@@ -34,11 +35,13 @@ def graph(name: str) -> Sparse:
         coo = nx.to_scipy_sparse_array(make(), dtype=np.float64, format="coo")
     else:
         coo = stored(name)
+    coo = cast(Any, coo)
+    size: int = coo.shape[0]
     kept = coo.row != coo.col
-    return Sparse.from_entries(coo.row[kept], coo.col[kept], coo.data[kept], coo.shape)
+    return Sparse.from_entries(coo.row[kept], coo.col[kept], coo.data[kept], (size, size))
 
 
-def stored(name: str) -> scipy.sparse.coo_array:
+def stored(name: str):
     """Return a matrix from the data that are shared beside the repository."""
     path = GRAPHS / f"{name}.mtx.gz"
     if not path.exists():
@@ -125,10 +128,10 @@ def test_labels_equal_the_harmonic_solution(name):
     labels[[np.flatnonzero(parts == part)[0] for part in range(count)]] = 0
     ours = solved("labelprop", a, labels, tolerance=1e-13, iterations=5000)
     free = labels < 0
-    laplacian = scipy.sparse.diags_array(theirs.sum(0)) - theirs
+    laplacian = scipy.sparse.csr_array(scipy.sparse.diags_array(theirs.sum(0)) - theirs)
     known = (labels[~free, None] == np.arange(3)).astype(float)
     right = -(laplacian[free][:, ~free] @ known)
-    expected = scipy.sparse.linalg.spsolve(laplacian[free][:, free].tocsc(), right)
+    expected = np.asarray(scipy.sparse.linalg.spsolve(laplacian[free][:, free].tocsc(), right))
     assert ours.converged
     # If each of at most 5000 iterations reduces the change by ρ, and 1 becomes 1e−13, ρ is < 0.995
     # and the error is below 1e−13/(1 − ρ) = 2e−11, to which the direct solution adds its own.
@@ -153,7 +156,8 @@ def test_gcn_equals_scipy(name):
 def test_kmeans_equals_a_dense_computation():
     rng = np.random.default_rng(4)
     points = np.where(rng.random((200, 30)) < 0.2, rng.integers(1, 9, (200, 30)), 0)
-    a = Sparse.from_entries(*np.nonzero(points), points[np.nonzero(points)], points.shape)
+    rows, columns = np.nonzero(points)
+    a = Sparse.from_entries(rows, columns, points[rows, columns], points.shape)
     for seed in range(5):
         p = applications.kmeans(a, clusters=6, seed=seed)
         ours = run(p.graph, p.matrices, p.given, iterations=p.iterations).values
@@ -169,10 +173,11 @@ def test_kmeans_equals_a_dense_computation():
 
 def laplacian_system(name: str) -> tuple[Sparse, np.ndarray]:
     """Return L + I of a graph, which is positive definite, and a right side."""
+    size = graph(name).shape[0]
     theirs = as_scipy(graph(name))
-    own = scipy.sparse.eye_array(theirs.shape[0])
-    coo = (scipy.sparse.diags_array(theirs.sum(0)) - theirs + own).tocoo()
-    a = Sparse.from_entries(coo.row, coo.col, coo.data, coo.shape)
+    own = scipy.sparse.eye_array(size)
+    coo = scipy.sparse.coo_array(scipy.sparse.diags_array(theirs.sum(0)) - theirs + own)
+    a = Sparse.from_entries(coo.row, coo.col, coo.data, (size, size))
     return a, np.random.default_rng(5).standard_normal(a.shape[0])
 
 
@@ -181,7 +186,7 @@ def laplacian_system(name: str) -> tuple[Sparse, np.ndarray]:
 def test_solvers_equal_a_direct_solution(solver, name):
     a, b = laplacian_system(name)
     ours = solved(solver, a, b, tolerance=1e-10)
-    expected = scipy.sparse.linalg.spsolve(as_scipy(a).tocsc(), b)
+    expected = np.asarray(scipy.sparse.linalg.spsolve(as_scipy(a).tocsc(), b))
     assert ours.converged and ours.failure is None
     # The smallest eigenvalue is 1, so the error is at most the residual, 1e−10·|b|, and the drift
     # of the recurrence for the residual.
@@ -192,7 +197,7 @@ def test_solvers_equal_a_direct_solution(solver, name):
 def test_solvers_of_systems_that_are_not_symmetric(solver):
     a, b = system(7)
     ours = solved(solver, a, b, tolerance=1e-11)
-    expected = scipy.sparse.linalg.spsolve(as_scipy(a).tocsc(), b)
+    expected = np.asarray(scipy.sparse.linalg.spsolve(as_scipy(a).tocsc(), b))
     assert ours.converged and np.allclose(ours.values["x"], expected, rtol=0, atol=1e-8)
 
 

@@ -103,7 +103,8 @@ def test_held_elements_by_definition(eager):
 def test_a_dense_matrix_holds_a_quarter_of_its_elements():
     """In the dense illustration (Zhang 2024, Fig. 4.10), rows below s meet columns up to s."""
     size = 40
-    dense = Sparse.from_entries(*np.nonzero(np.ones((size, size))), 1, (size, size))
+    rows, columns = np.nonzero(np.ones((size, size)))
+    dense = Sparse.from_entries(rows, columns, 1, (size, size))
     held = held_elements(dense)
     assert held.after_use.tolist() == [(s + 1) * (size - s - 1) for s in range(size)]
     assert held.maximum == size**2 // 4

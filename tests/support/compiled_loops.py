@@ -23,10 +23,15 @@ from numba.core.dispatcher import Dispatcher
 import vitruvian.golden.fp
 from tests.support.davinci_programs import random_accesses, random_lowered
 from tests.support.golden_cases import directed_codes, random_codes, sparse_codes
+from tests.support.sparse_problems import PROBLEMS, matrix, problem
 from vitruvian.golden.cube.mmad import fits, plain_mmad
 from vitruvian.golden.cube.mmad_compiled import compiled_mmad
 from vitruvian.golden.fp import FORMATS, PRESETS, DotSpec, FloatFormat, fused_dot
 from vitruvian.golden.simd2 import Op, mmo
+from vitruvian.golden.sparse import SEMIRINGS, Sparse, vxm
+from vitruvian.golden.sparse.elementwise import FUNCTIONS, REDUCTIONS
+from vitruvian.golden.sparse.oei import run_oei
+from vitruvian.golden.sparse.reuse import held_elements
 from vitruvian.sim.davinci import Program, Unit, View, load_chip
 from vitruvian.sim.davinci.checks import memory
 from vitruvian.sim.davinci.checks.check import check_lowered
@@ -264,6 +269,27 @@ def vector_instructions() -> None:
                     raise RuntimeError(f"{op} of {dtype} must be compiled")
 
 
+def sparse_products() -> None:
+    """Compute products and folds on matrices with empty and full rows and columns."""
+    rng = np.random.default_rng(5)
+    for shape in ((0, 0), (1, 1), (7, 7), (20, 3), (3, 20)):
+        rows, columns = np.nonzero(rng.random(shape) < 0.3)
+        a = Sparse.from_entries(rows, columns, rng.standard_normal(len(rows)), shape)
+        x = rng.standard_normal((shape[0], 2))
+        for name in SEMIRINGS:
+            for stationary in ("output", "input"):
+                vxm(x, a, name, stationary=stationary)
+        FUNCTIONS["rows_by"].compute(x, rng.standard_normal((2, 3)))
+        for name in ("add", "min", "max", "or"):
+            REDUCTIONS[name].compute(x)
+    for name in PROBLEMS:
+        p = problem(name, 0)
+        for width in (1, 7):
+            run_oei(p.graph, p.matrices, p.given, iterations=2, width=width)
+    for eager in (False, True):
+        held_elements(matrix(0), width=3, eager=eager)
+
+
 CASES: dict[str, Callable[[], None]] = {
     case.__name__: case
     for case in (
@@ -273,6 +299,7 @@ CASES: dict[str, Callable[[], None]] = {
         engine_programs,
         checked_programs,
         vector_instructions,
+        sparse_products,
     )
 }
 

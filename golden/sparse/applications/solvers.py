@@ -1,0 +1,222 @@
+"""Iterative solvers of A·x = b as graphs."""
+
+from typing import Any
+
+import numpy as np
+
+from vitruvian.golden.sparse.applications.problem import (
+    Problem,
+    check_square,
+    check_vector,
+    ewise,
+    reduce,
+)
+from vitruvian.golden.sparse.graph import Graph, Node, Swap, Vxm
+from vitruvian.golden.sparse.storage import Sparse
+from vitruvian.validate import check_int
+
+__all__ = ["BICGSTAB", "CG", "bicgstab", "cg", "gmres", "gmres_graph"]
+
+
+def _dot(out: str, first: str, second: str) -> tuple[Node, Node]:
+    """Return the nodes of a scalar product."""
+    return ewise(f"{out}_terms", "mul", first, second), reduce(out, "add", f"{out}_terms")
+
+
+def _axpy(out: str, x: str, scale: str, y: str, *, function: str = "add") -> tuple[Node, Node]:
+    """Return the nodes of out = x ± scale·y."""
+    return ewise(f"{out}_step", "mul", scale, y), ewise(out, function, x, f"{out}_step")
+
+
+#: Residual r = b − A·x, and the square of the largest norm that counts as solved
+_SETUP: tuple[Node, ...] = (
+    Vxm("ax", "x", transposed=True),
+    ewise("r", "sub", "b", "ax"),
+    *_dot("bb", "b", "b"),
+    ewise("small", "mul", "bb", "tolerance"),
+    ewise("small", "mul", "small", "tolerance"),
+    *_dot("rr", "r", "r"),
+    ewise("more", "less", "small", "rr"),
+    ewise("done", "not", "more"),
+)
+
+CG = Graph(
+    name="cg",
+    given=("x", "b", "tolerance"),
+    setup=(*_SETUP, ewise("p", "copy", "r")),
+    body=(
+        Vxm("q", "p", transposed=True),
+        *_dot("pq", "p", "q"),
+        ewise("alpha", "div", "rr", "pq"),
+        *_axpy("x", "x", "alpha", "p"),
+        *_axpy("r", "r", "alpha", "q", function="sub"),
+        *_dot("rr_next", "r", "r"),
+        ewise("beta", "div", "rr_next", "rr"),
+        *_axpy("p", "r", "beta", "p"),
+        Swap("rr", "rr_next"),
+        ewise("more", "less", "small", "rr"),
+        ewise("done", "not", "more"),
+        ewise("positive", "less", 0.0, "pq"),
+        ewise("indefinite", "not", "positive"),
+    ),
+    results=("x", "rr"),
+    stop="done",
+    failures={"indefinite": "breakdown: the matrix is not positive definite"},
+)
+
+BICGSTAB = Graph(
+    name="bicgstab",
+    given=("x", "b", "tolerance"),
+    setup=(
+        *_SETUP,
+        ewise("shadow", "copy", "r"),
+        ewise("p", "copy", "r"),
+        *_dot("rho", "shadow", "r"),
+    ),
+    body=(
+        Vxm("v", "p", transposed=True),
+        *_dot("sv", "shadow", "v"),
+        ewise("alpha", "div", "rho", "sv"),
+        *_axpy("s", "r", "alpha", "v", function="sub"),
+        Vxm("t", "s", transposed=True),
+        *_dot("ts", "t", "s"),
+        *_dot("tt", "t", "t"),
+        # If s is 0, so is t: then the first half of the step has reached the solution.
+        ewise("exact", "equal", "tt", 0.0),
+        ewise("ratio", "div", "ts", "tt"),
+        ewise("omega", "select", "exact", 0.0, "ratio"),
+        *_axpy("half", "x", "alpha", "p"),
+        *_axpy("x", "half", "omega", "s"),
+        *_axpy("r", "s", "omega", "t", function="sub"),
+        *_dot("rr", "r", "r"),
+        *_dot("rho_next", "shadow", "r"),
+        ewise("growth", "div", "rho_next", "rho"),
+        ewise("speed", "div", "alpha", "omega"),
+        ewise("beta", "mul", "growth", "speed"),
+        *_axpy("drift", "p", "omega", "v", function="sub"),
+        *_axpy("p", "r", "beta", "drift"),
+        Swap("rho", "rho_next"),
+        ewise("more", "less", "small", "rr"),
+        ewise("done", "not", "more"),
+        ewise("number", "equal", "rr", "rr"),
+        ewise("lost", "not", "number"),
+    ),
+    results=("x", "rr"),
+    stop="done",
+    failures={"lost": "breakdown: a scalar product became zero"},
+)
+
+
+def gmres_graph(steps: int) -> Graph:
+    """Return the graph of GMRES, restarted after ``steps`` products, which form one iteration.
+
+    The basis of the Krylov space is r, s·A·r, (s·A)²·r, …, where the number s keeps the powers in
+    range. So one product follows another without a reduction, and each can share a pass over the
+    matrix with the next one. (Arnoldi's orthogonal basis would need a whole vector between them.)
+    A least-squares problem then finds the step that minimises the residual.
+    """
+    body: list[Node] = [ewise("z_0", "copy", "r")]
+    for step in range(steps):
+        body.append(Vxm(f"w_{step}", f"z_{step}", transposed=True))
+        if step < steps - 1:
+            body.append(ewise(f"z_{step + 1}", "mul", f"w_{step}", "scale"))
+    images = tuple(f"w_{step}" for step in range(steps))
+    body.append(reduce("y", "least_squares", "r", *images))
+    for step in range(steps):
+        body += [
+            reduce("y_step", "at", "y", float(step)),
+            *_axpy("x", "x", "y_step", f"z_{step}"),
+            *_axpy("r", "r", "y_step", f"w_{step}", function="sub"),
+        ]
+    body += [
+        ewise("rr_last", "copy", "rr"),
+        *_dot("rr", "r", "r"),
+        ewise("more", "less", "small", "rr"),
+        ewise("done", "not", "more"),
+        ewise("shrinks", "less", "rr", "rr_last"),
+        ewise("progress", "or", "shrinks", "done"),
+        ewise("stuck", "not", "progress"),
+    ]
+    return Graph(
+        name="gmres",
+        given=("x", "b", "tolerance", "scale"),
+        setup=_SETUP,
+        body=tuple(body),
+        results=("x", "rr"),
+        stop="done",
+        failures={"stuck": "stagnation: the residual did not shrink between two restarts"},
+    )
+
+
+def _system(a: Sparse, b: np.ndarray, tolerance: float) -> dict[str, Any]:
+    """Check a linear system and return the tensors that every solver is given."""
+    count = check_square(a)
+    if not np.isfinite(a.row_values).all():
+        raise ValueError("matrix must be finite, not with infinities or NaNs")
+    if not tolerance > 0:
+        raise ValueError(f"tolerance must be positive, not {tolerance!r}")
+    right = check_vector("b", b, count)
+    return {"x": np.zeros(count), "b": right, "tolerance": np.float64(tolerance)}
+
+
+def cg(a: Sparse, b: np.ndarray, *, tolerance: float = 1e-8, iterations: int = 1000) -> Problem:
+    """Solve a symmetric positive definite system with conjugate gradients.
+
+    Parameters
+    ----------
+    a : (N, N) Sparse
+    b : (N,) ndarray
+    tolerance : float
+        The run stops if the norm of the residual is at most ``tolerance`` times that of b.
+    iterations : int
+
+    Returns
+    -------
+    Problem
+        Results ``x`` and ``rr``, the squared norm of the residual. A direction p with pᵀ·A·p ≤ 0
+        ends the run as a failure.
+
+    Raises
+    ------
+    ValueError
+        If the system is not one of finite numbers with a square matrix.
+    """
+    return Problem(CG, {"A": a}, _system(a, b, tolerance), check_int("iterations", iterations, 1))
+
+
+def bicgstab(
+    a: Sparse, b: np.ndarray, *, tolerance: float = 1e-8, iterations: int = 1000
+) -> Problem:
+    """Solve a system with stabilised biconjugate gradients; see ``cg`` for the parameters."""
+    given = _system(a, b, tolerance)
+    return Problem(BICGSTAB, {"A": a}, given, check_int("iterations", iterations, 1))
+
+
+def gmres(
+    a: Sparse,
+    b: np.ndarray,
+    *,
+    restart: int = 10,
+    tolerance: float = 1e-8,
+    iterations: int = 1000,
+) -> Problem:
+    """Solve a system with restarted GMRES; see ``cg`` for the other parameters.
+
+    Parameters
+    ----------
+    a : (N, N) Sparse
+    b : (N,) ndarray
+    restart : int
+        Products between two restarts. With more than about 20, the powers of the matrix become
+        nearly parallel, and the least-squares problem loses accuracy.
+    tolerance : float
+    iterations : int
+        Largest number of restarts.
+    """
+    check_int("restart", restart, 1)
+    given = _system(a, b, tolerance)
+    sums = np.bincount(a.rows, np.abs(a.row_values), minlength=a.shape[0])
+    largest = float(sums.max(initial=0.0))
+    given["scale"] = np.float64(1 / largest if largest > 0 else 1.0)
+    graph = gmres_graph(restart)
+    return Problem(graph, {"A": a}, given, check_int("iterations", iterations, 1))

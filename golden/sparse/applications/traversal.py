@@ -1,0 +1,196 @@
+"""Breadth-first search, shortest paths, k-hop neighbours and k-core decomposition as graphs."""
+
+import numpy as np
+
+from vitruvian.golden.sparse.applications.problem import (
+    Problem,
+    check_square,
+    check_vertex,
+    ewise,
+    reduce,
+)
+from vitruvian.golden.sparse.graph import Graph, Swap, Vxm
+from vitruvian.golden.sparse.storage import Sparse
+from vitruvian.validate import check_int
+
+__all__ = ["BFS", "KCORE", "KNN", "SSSP", "bfs", "kcore", "knn", "sssp"]
+
+BFS = Graph(
+    name="bfs",
+    given=("frontier", "visited", "level", "depth"),
+    body=(
+        Vxm("reached", "frontier", semiring="orand"),
+        ewise("unvisited", "not", "visited"),
+        ewise("fresh", "and", "reached", "unvisited"),
+        ewise("visited", "or", "visited", "fresh"),
+        ewise("depth", "add", "depth", 1.0),
+        ewise("level", "select", "fresh", "depth", "level"),
+        reduce("any_fresh", "or", "fresh"),
+        ewise("done", "not", "any_fresh"),
+        Swap("frontier", "fresh"),
+    ),
+    results=("level",),
+    stop="done",
+)
+
+SSSP = Graph(
+    name="sssp",
+    given=("distance",),
+    body=(
+        Vxm("relaxed", "distance", semiring="minplus"),
+        ewise("next", "min", "distance", "relaxed"),
+        ewise("shorter", "less", "next", "distance"),
+        reduce("any_shorter", "or", "shorter"),
+        ewise("done", "not", "any_shorter"),
+        Swap("distance", "next"),
+    ),
+    results=("distance",),
+    stop="done",
+)
+
+KNN = Graph(
+    name="knn",
+    given=("near", "hops", "step"),
+    body=(
+        Vxm("reached", "near", semiring="orand"),
+        ewise("near", "or", "near", "reached"),
+        ewise("step", "add", "step", 1.0),
+        ewise("more", "less", "step", "hops"),
+        ewise("done", "not", "more"),
+    ),
+    results=("near",),
+    stop="done",
+)
+
+KCORE = Graph(
+    name="kcore",
+    given=("degree", "alive", "core", "k"),
+    body=(
+        ewise("few", "less", "degree", "k"),
+        ewise("low", "and", "alive", "few"),
+        Vxm("removed", "low"),
+        ewise("last", "sub", "k", 1.0),
+        ewise("core", "select", "low", "last", "core"),
+        ewise("alive", "sub", "alive", "low"),
+        ewise("degree", "sub", "degree", "removed"),
+        # k rises as soon as no vertex has fewer than k neighbours.
+        reduce("any_low", "or", "low"),
+        ewise("stable", "not", "any_low"),
+        ewise("k", "add", "k", "stable"),
+        reduce("any_alive", "or", "alive"),
+        ewise("done", "not", "any_alive"),
+    ),
+    results=("core",),
+    stop="done",
+)
+
+
+def bfs(a: Sparse, *, source: int = 0) -> Problem:
+    """Find the number of hops from a vertex to each other vertex.
+
+    Parameters
+    ----------
+    a : (N, N) Sparse
+        An element (i, j) is an edge from i to j, whatever its value.
+    source : int
+
+    Returns
+    -------
+    Problem
+        The result ``level`` is ∞ for vertices that cannot be reached.
+    """
+    start = check_vertex("source", source, count := check_square(a))
+    level = np.where(start == 1.0, 0.0, np.inf)
+    given = {"frontier": start, "visited": start, "level": level, "depth": np.float64(0)}
+    return Problem(BFS, {"A": a.pattern()}, given, max(count, 1))
+
+
+def sssp(a: Sparse, *, source: int = 0) -> Problem:
+    """Find the shortest distance from a vertex to each other vertex (Bellman and Ford).
+
+    Parameters
+    ----------
+    a : (N, N) Sparse
+        Weights of the edges, at least 0.
+    source : int
+
+    Returns
+    -------
+    Problem
+        The result ``distance`` is ∞ for vertices that cannot be reached.
+
+    Raises
+    ------
+    ValueError
+        If a weight is negative or not a number.
+    """
+    start = check_vertex("source", source, count := check_square(a))
+    if not (a.row_values >= 0).all():
+        bad = a.row_values[~(a.row_values >= 0)][0]
+        raise ValueError(f"weights must be at least 0, not {bad}")
+    distance = np.where(start == 1.0, 0.0, np.inf)
+    return Problem(SSSP, {"A": a}, {"distance": distance}, max(count, 1))
+
+
+def knn(a: Sparse, *, source: int = 0, hops: int = 4) -> Problem:
+    """Find the vertices within some hops of a vertex.
+
+    Zhang 2024, Fig. 4.6, has no operation between two products; here one unites each step with the
+    vertices before, so that the result also holds vertices at a smaller distance.
+
+    Parameters
+    ----------
+    a : (N, N) Sparse
+        An element (i, j) is an edge from i to j, whatever its value.
+    source : int
+    hops : int
+        At least 1.
+
+    Returns
+    -------
+    Problem
+        The result ``near`` is 1 for the vertices within ``hops`` hops, ``source`` included.
+    """
+    start = check_vertex("source", source, check_square(a))
+    check_int("hops", hops, 1)
+    given = {"near": start, "hops": np.float64(hops), "step": np.float64(0)}
+    return Problem(KNN, {"A": a.pattern()}, given, hops)
+
+
+def kcore(a: Sparse) -> Problem:
+    """Find the core number of each vertex of an undirected graph without loops.
+
+    Parameters
+    ----------
+    a : (N, N) Sparse
+        A symmetric pattern with an empty diagonal; its values do not matter.
+
+    Returns
+    -------
+    Problem
+        The result ``core``: the largest k for which a vertex belongs to a subgraph in which every
+        vertex has k neighbours.
+
+    Raises
+    ------
+    ValueError
+        If the pattern is not symmetric or has elements on the diagonal.
+    """
+    count = check_square(a)
+    other = a.transposed
+    if not (
+        np.array_equal(a.row_start, other.row_start)
+        and np.array_equal(a.column_index, other.column_index)
+    ):
+        raise ValueError("matrix must have a symmetric pattern, not that of a directed graph")
+    if (a.rows == a.column_index).any():
+        loop = int(a.rows[a.rows == a.column_index][0])
+        raise ValueError(f"matrix must have an empty diagonal, not a loop at vertex {loop}")
+    given = {
+        "degree": np.diff(a.row_start).astype(np.float64),
+        "alive": np.ones(count),
+        "core": np.zeros(count),
+        "k": np.float64(0),
+    }
+    # Each iteration removes a vertex or raises k, which is at most the number of vertices.
+    return Problem(KCORE, {"A": a.pattern()}, given, 2 * count + 1)

@@ -1,0 +1,142 @@
+"""The element-wise operations and the reductions of dataflow graphs, on float64 arrays.
+
+An element-wise operation computes row i of its output from row i of its vector operands and from
+whole scalars and small matrices. So a part of a vector has the same bits whether it is computed
+alone or with the rest. A reduction folds from left to right, in the order of the vertices.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vitruvian.golden.sparse.products_compiled import fold, rows_by
+from vitruvian.golden.sparse.semirings import PLUS
+
+__all__ = ["FUNCTIONS", "REDUCTIONS", "Function", "apply"]
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of a dataflow graph.
+
+    Attributes
+    ----------
+    compute : callable
+        Takes arrays of float64 and returns one.
+    arity : int or None
+        Number of operands; None if any number is allowed.
+    whole : tuple of int
+        Operands that an element-wise operation needs as a whole for every row, by position.
+    """
+
+    compute: Callable[..., Any]
+    arity: int | None
+    whole: tuple[int, ...] = ()
+
+
+def _truth(x: np.ndarray) -> np.ndarray:
+    return (x != 0) & (x == x)
+
+
+def _real(function: Callable[..., Any]) -> Callable[..., np.ndarray]:
+    """Return the function with a float64 result."""
+    return lambda *operands: np.asarray(function(*operands), np.float64)
+
+
+def _rows_by(h: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Multiply each row of h by the matrix w, or by the vector w; each sum runs left to right."""
+    matrix = w.reshape(len(w), -1)
+    result = np.empty((len(h), matrix.shape[1]))
+    rows_by(np.ascontiguousarray(h), np.ascontiguousarray(matrix), result)
+    return result[:, 0] if w.ndim == 1 else result
+
+
+def _put(h: np.ndarray, column: np.ndarray, k: np.ndarray) -> np.ndarray:
+    """Return h with column k replaced."""
+    result = h.copy()
+    result[:, int(k)] = column
+    return result
+
+
+#: Element-wise operations by name
+FUNCTIONS: dict[str, Function] = {
+    "copy": Function(_real(np.copy), 1),
+    "abs": Function(_real(np.abs), 1),
+    "sqrt": Function(_real(np.sqrt), 1),
+    "not": Function(_real(lambda x: ~_truth(x)), 1),
+    "add": Function(_real(np.add), 2),
+    "sub": Function(_real(np.subtract), 2),
+    "mul": Function(_real(np.multiply), 2),
+    "div": Function(_real(np.divide), 2),
+    "min": Function(_real(np.minimum), 2),
+    "max": Function(_real(np.maximum), 2),
+    "less": Function(_real(np.less), 2),
+    "equal": Function(_real(np.equal), 2),
+    "and": Function(_real(lambda x, y: _truth(x) & _truth(y)), 2),
+    "or": Function(_real(lambda x, y: _truth(x) | _truth(y)), 2),
+    # select(condition, if true, if false)
+    "select": Function(_real(lambda c, x, y: np.where(_truth(c), x, y)), 3),
+    # rows_by(H, W): row i is H[i]·W
+    "rows_by": Function(_rows_by, 2, whole=(1,)),
+    # put(H, v, k): column k of H becomes v
+    "put": Function(_put, 3, whole=(2,)),
+}
+
+
+def _folded(name: str, identity: float) -> Function:
+    code = PLUS.index(name)
+    return Function(lambda x: np.float64(fold(code, np.ascontiguousarray(x).ravel(), identity)), 1)
+
+
+def _gram(h: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Return Hᵀ·x; each element is a sum from left to right."""
+    columns = np.ascontiguousarray((h * x[:, None]).T)
+    return np.array([fold(0, column, 0.0) for column in columns])
+
+
+def _pick(weights: np.ndarray, share: np.ndarray) -> np.float64:
+    """Return the first index at which the running sum exceeds ``share`` of the whole sum."""
+    running = np.cumsum(weights)
+    index = int(np.searchsorted(running, share * running[-1], side="right"))
+    return np.float64(min(index, len(weights) - 1))
+
+
+def _least_squares(right: np.ndarray, *columns: np.ndarray) -> np.ndarray:
+    """Return the coefficients with which the columns come nearest to ``right`` (by SVD).
+
+    Each column is first divided by its norm, so that a short one is not taken for a rounding error.
+    """
+    norms = np.array([np.linalg.norm(column) or 1.0 for column in columns])
+    return np.linalg.lstsq(np.stack(columns, 1) / norms, right, rcond=None)[0] / norms
+
+
+#: Reductions by name. The result of an empty fold is the identity: 0, ∞, −∞ or false.
+REDUCTIONS: dict[str, Function] = {
+    "add": _folded("add", 0.0),
+    "min": _folded("min", np.inf),
+    "max": _folded("max", -np.inf),
+    "or": _folded("or", 0.0),
+    "gram": Function(_gram, 2),
+    # at(x, k): element k of x
+    "at": Function(lambda x, k: np.float64(x[int(k)]), 2),
+    "pick": Function(_pick, 2),
+    "least_squares": Function(_least_squares, None),
+}
+
+
+def apply(function: Function, operands: tuple[Any, ...]) -> Any:
+    """Compute a function of tensors and numbers.
+
+    Divisions by zero and invalid operations give infinities and NaNs without a warning. In an
+    element-wise operation, a vector with one number per vertex applies to each feature.
+    """
+    arrays = [np.asarray(each, np.float64) for each in operands]
+    if function in _BROADCAST and max(each.ndim for each in arrays) == 2:
+        arrays = [each[:, None] if each.ndim == 1 else each for each in arrays]
+    with np.errstate(all="ignore"):
+        return function.compute(*arrays)
+
+
+_BROADCAST = [function for function in FUNCTIONS.values() if not function.whole]

@@ -1,0 +1,114 @@
+"""Compiled loops of sparse products over any semiring, and folds with a stated order.
+
+Every sum starts with the identity and adds its terms one by one, in ascending index; a product is
+rounded before it is added. ⊕ and ⊗ are passed as the integers of ``semirings.PLUS`` and ``TIMES``.
+min and max keep the earlier of two equal numbers, so that −0 and +0 count as equal, and a NaN is
+never chosen. Everything that is compiled must be in this file, because Numba's cache does not
+notice a change in another file.
+"""
+
+# Numba infers the types of what it compiles; inner functions need no annotations.
+# pyright: basic
+
+import numba
+
+__all__ = ["fold", "gather", "rows_by", "scatter"]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def _times(code, x, a):
+    if code == 0:
+        z = x * a
+    elif code == 1:
+        z = x + a
+    elif code == 2:
+        z = a if a < x or x != x else x
+    elif code == 3:
+        z = a if a > x or x != x else x
+    elif code == 4:
+        z = 1.0 if x != 0.0 and x == x and a != 0.0 and a == a else 0.0
+    else:
+        z = a if x != 0.0 and x == x else 0.0
+    return z
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def _plus(code, total, term):
+    if code == 0:
+        z = total + term
+    elif code == 1:
+        z = term if term < total else total
+    elif code == 2:
+        z = term if term > total else total
+    else:
+        z = 1.0 if total != 0.0 or (term != 0.0 and term == term) else 0.0
+    return z
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def gather(start, index, values, x, y, begin, end, plus, times, identity):
+    """Set y[j] = ⊕ x[i] ⊗ a for j from begin to end, one column (or row) after another.
+
+    Parameters
+    ----------
+    start, index, values : ndarray
+        CSC arrays for x·A, CSR arrays for A·x.
+    x, y : ndarray of float64
+    begin, end : int
+    plus, times : int
+    identity : float
+    """
+    if plus == 0 and times == 0:
+        for j in range(begin, end):
+            total = 0.0
+            for e in range(start[j], start[j + 1]):
+                total += x[index[e]] * values[e]
+            y[j] = total
+    else:
+        for j in range(begin, end):
+            total = identity
+            for e in range(start[j], start[j + 1]):
+                total = _plus(plus, total, _times(times, x[index[e]], values[e]))
+            y[j] = total
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def scatter(start, index, values, x, y, begin, end, plus, times):
+    """Add x[i] ⊗ a to y[j] for all elements of the rows from begin to end.
+
+    Parameters
+    ----------
+    start, index, values : ndarray
+        CSR arrays for x·A, CSC arrays for A·x.
+    x, y : ndarray of float64
+    begin, end : int
+    plus, times : int
+    """
+    for i in range(begin, end):
+        for e in range(start[i], start[i + 1]):
+            j = index[e]
+            y[j] = _plus(plus, y[j], _times(times, x[i], values[e]))
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def fold(code, values, total):
+    """Return total ⊕ values[0] ⊕ values[1] …, from left to right."""
+    for value in values:
+        total = _plus(code, total, value)
+    return total
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def rows_by(h, w, out):
+    """Set out = h·w; each element is a sum from left to right.
+
+    Parameters
+    ----------
+    h, w, out : (N, F), (F, G), (N, G) ndarray of float64
+    """
+    for i in range(h.shape[0]):
+        for g in range(w.shape[1]):
+            out[i, g] = 0.0
+        for f in range(h.shape[1]):
+            for g in range(w.shape[1]):
+                out[i, g] += h[i, f] * w[f, g]

@@ -1,0 +1,168 @@
+"""Sparse matrices that are stored twice, by rows (CSR) and by columns (CSC)."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from vitruvian.validate import one_of
+
+__all__ = ["DUPLICATES", "Sparse"]
+
+#: Rules for the value of an element that is given more than once
+DUPLICATES = ("sum", "min", "max", "first")
+
+
+@dataclass(frozen=True, eq=False)
+class Sparse:
+    """A sparse matrix with R rows, C columns and Z stored elements.
+
+    Stored zeros are elements like all others. ``from_entries`` makes a matrix from entries in any
+    order.
+
+    Attributes
+    ----------
+    shape : (int, int)
+        R and C.
+    row_start : (R + 1,) ndarray of int64
+        Row r has the elements ``row_start[r]`` up to, but not including, ``row_start[r + 1]``.
+    column_index : (Z,) ndarray of int32
+        Column of each element; it rises within a row.
+    row_values : (Z,) ndarray of float64
+        Values in the order of the rows.
+
+    References
+    ----------
+    Zhang 2024, §4.4.2: the output-stationary product reads columns, the input-stationary one rows.
+    """
+
+    shape: tuple[int, int]
+    row_start: np.ndarray
+    column_index: np.ndarray
+    row_values: np.ndarray
+
+    @classmethod
+    def from_entries(
+        cls,
+        rows: ArrayLike,
+        columns: ArrayLike,
+        values: ArrayLike,
+        shape: tuple[int, int],
+        *,
+        duplicates: str = "sum",
+    ) -> "Sparse":
+        """Return the matrix with the given entries.
+
+        Parameters
+        ----------
+        rows, columns : (Z,) array_like of int
+            Indices, counted from 0.
+        values : (Z,) array_like of float, or a number
+        shape : (int, int)
+            Numbers of rows and columns.
+        duplicates : {"sum", "min", "max", "first"}
+            Value of an element that several entries name. A sum adds in the order of the entries.
+
+        Raises
+        ------
+        ValueError
+            If the lengths differ, an index is outside of the matrix or the rule is unknown.
+        """
+        one_of("duplicates", duplicates, DUPLICATES)
+        row, column = (np.asarray(each, np.int64).ravel() for each in (rows, columns))
+        value = np.asarray(values, np.float64)
+        if value.ndim == 0:
+            value = np.full(row.shape, value)
+        if not len(row) == len(column) == value.size:
+            raise ValueError(
+                f"rows, columns and values must have the same length, "
+                f"not {len(row)}, {len(column)} and {value.size}"
+            )
+        if min(shape) < 0 or max(shape) >= 1 << 31:
+            raise ValueError(f"shape must be between 0 and {(1 << 31) - 1}, not {shape!r}")
+        for name, index, size in (("row", row, shape[0]), ("column", column, shape[1])):
+            if len(index) and not (index.min() >= 0 and index.max() < size):
+                bad = index.min() if index.min() < 0 else index.max()
+                raise ValueError(f"{name} index must be between 0 and {size - 1}, not {bad}")
+        key = row * shape[1] + column
+        order = np.argsort(key, kind="stable")
+        key, value = key[order], value.ravel()[order]
+        first = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]])[: len(key)])
+        if len(first) < len(key):
+            value = _merged(value, first, duplicates)
+        key = key[first]
+        width = max(shape[1], 1)
+        starts = np.searchsorted(key, np.arange(shape[0] + 1, dtype=np.int64) * width)
+        return cls(shape, starts.astype(np.int64), (key % width).astype(np.int32), value)
+
+    @property
+    def nonzeros(self) -> int:
+        """The number of stored elements."""
+        return len(self.column_index)
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        """The row of each element in the order of the rows: (Z,) int32."""
+        counts = np.diff(self.row_start)
+        return np.repeat(np.arange(self.shape[0], dtype=np.int32), counts)
+
+    @cached_property
+    def _by_column(self) -> np.ndarray:
+        return np.argsort(self.column_index, kind="stable")
+
+    @cached_property
+    def column_start(self) -> np.ndarray:
+        """The first element of each column in ``row_index``: (C + 1,) int64."""
+        counts = np.bincount(self.column_index, minlength=self.shape[1])
+        return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+    @cached_property
+    def row_index(self) -> np.ndarray:
+        """The row of each element in the order of the columns: (Z,) int32, rising in a column."""
+        return self.rows[self._by_column]
+
+    @cached_property
+    def column_values(self) -> np.ndarray:
+        """The values in the order of the columns: (Z,) float64."""
+        return self.row_values[self._by_column]
+
+    @cached_property
+    def transposed(self) -> "Sparse":
+        """The transposed matrix, which shares the arrays of this one."""
+        csc = self.column_start, self.row_index, self.column_values
+        other = Sparse((self.shape[1], self.shape[0]), *csc)
+        other.__dict__.update(
+            column_start=self.row_start,
+            row_index=self.column_index,
+            column_values=self.row_values,
+            transposed=self,
+        )
+        return other
+
+    def with_values(self, values: ArrayLike) -> "Sparse":
+        """Return a matrix with the same pattern and the given values in the order of the rows."""
+        value = np.broadcast_to(np.asarray(values, np.float64), self.row_values.shape)
+        return Sparse(self.shape, self.row_start, self.column_index, np.ascontiguousarray(value))
+
+    def pattern(self) -> "Sparse":
+        """Return the matrix in which every stored element is 1."""
+        return self.with_values(1.0)
+
+    def dense(self, missing: float = 0.0) -> np.ndarray:
+        """Return the matrix as a (R, C) array with ``missing`` for elements that are not stored."""
+        matrix = np.full(self.shape, missing)
+        matrix[self.rows, self.column_index] = self.row_values
+        return matrix
+
+
+def _merged(value: np.ndarray, first: np.ndarray, duplicates: str) -> np.ndarray:
+    """Merge the values of equal entries, which are adjacent and begin at ``first``."""
+    if duplicates == "first":
+        return value[first]
+    if duplicates == "sum":
+        # reduceat may add long runs pairwise; bincount adds in the order of the entries.
+        run = np.zeros(len(value), np.int64)
+        run[first[1:]] = 1
+        return np.bincount(np.cumsum(run), weights=value)
+    return (np.minimum if duplicates == "min" else np.maximum).reduceat(value, first)

@@ -166,6 +166,8 @@ def run(program):
             if row_next[r] < row_first[r + 1] and row_cols[row_next[r]] < passed:
                 _push(lost, missing, state, _LOST_HEAD, r)
         eligible = following
+        while finished < eligible and row_done[finished] == row_first[finished + 1]:
+            finished += 1
         ready = state[_READY]
 
         # The CSC loader brings the columns of a sub-tensor, and the rows get their entries.
@@ -333,8 +335,6 @@ def run(program):
                 break
             _pop(queue, queued, state, _QUEUE_HEAD)
         state[_READY] -= consumed
-        while finished < eligible and row_done[finished] == row_first[finished + 1]:
-            finished += 1
         if state[_DEAD] > threshold:
             _repack(
                 row_first, row_work, nonzero_bytes, entry_bytes, row_done, row_kept, has, marks,

@@ -267,7 +267,7 @@ def run(program):
         while r < eligible and spare >= nonzero_bytes + entry_bytes:
             fetched += row_next[r] - row_first[r]
             share = max(1, -(-fetched // (r - finished + 1)))
-            while share > 0 and row_next[r] < row_first[r + 1] and not missing[r]:
+            while share > 0 and row_next[r] < row_first[r + 1]:
                 i = row_next[r]
                 size = _size(row_work, nonzero_bytes, entry_bytes, i, i + 1)
                 if size > spare:

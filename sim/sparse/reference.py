@@ -172,7 +172,7 @@ class _Machine:
                 break
             fetched += len(self.rows[r]) - len(self.rest(r))
             share = max(1, -(-fetched // (r - finished + 1)))
-            for c in [] if r in self.lost else self.rest(r)[:share]:
+            for c in self.rest(r)[:share]:
                 nbytes = self.size(r, [c])
                 if nbytes > spare or not self.reserve(r, None):
                     break

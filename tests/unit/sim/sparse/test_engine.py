@@ -133,9 +133,9 @@ def test_a_buffer_that_holds_all_reads_each_nonzero_once():
         ("state[_AHEAD] + whole <= quarter", "state[_AHEAD] + whole <= capacity"),
         ("quota = min(ready, cycles * pes)", "quota = ready"),
         ("if state[_DEAD] > threshold:", "if state[_DEAD] >= threshold:"),
-        ("row_cols[row_next[r]] < passed", "row_cols[row_next[r]] <= passed"),
+        ("for _ in range(state[_LOST_SIZE]):", "for _ in range(state[_LOST_SIZE] // 2):"),
         ("k < col_first[c + 1] and col_rows[k] == r", "k < col_first[c + 1]"),
-        ("and not missing[r]", ""),
+        ("share = max(1, ", "share = max(2, "),
     ],
 )
 def test_a_mutation_is_noticed(references, old, new):

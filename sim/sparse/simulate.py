@@ -17,7 +17,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from vitruvian.sim.davinci.timing.compiling import fitting
+from vitruvian.sim.davinci.timing.compiling import fitting, tell_on_terminal
 from vitruvian.sim.sparse import engine_compiled
 from vitruvian.sim.sparse.architecture import Architecture
 from vitruvian.sim.sparse.engine_compiled import COLUMNS, Program
@@ -57,6 +57,7 @@ def simulate(
     """
     stored = blocked(pattern if order is None else permuted(pattern, order), block)
     program = lower(stored, architecture, workload)
+    tell_on_terminal()
     steps = fitting(engine_compiled.run, stored.entries + stored.indices)(program)
     tail = _tail(stored, architecture, workload)
     return Report(pattern, stored, architecture, workload, np.concatenate([steps, tail]))

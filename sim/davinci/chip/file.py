@@ -2,9 +2,7 @@
 
 import difflib
 import re
-import tomllib
 from collections.abc import Mapping
-from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -15,7 +13,8 @@ from vitruvian.sim.davinci.chip.interlocks import read_interlocks
 from vitruvian.sim.davinci.chip.model import GM, Chip, CoreKind
 from vitruvian.sim.davinci.chip.parts import Buffer, Bus, Cube, Lane, Rate, Route
 from vitruvian.sim.davinci.chip.selection import read_selection
-from vitruvian.sim.davinci.chip.table import RANGE, TABLES, Table
+from vitruvian.sim.davinci.chip.table import TABLES, Table
+from vitruvian.sim.davinci.chip.toml import TomlReader
 from vitruvian.sim.davinci.isa.instruction import Unit
 from vitruvian.sim.davinci.isa.operands import DTYPES, REPEAT_BYTES
 from vitruvian.sim.davinci.isa.operations import OPERATIONS
@@ -83,63 +82,14 @@ def read_chip(text: str, file: str = "chip") -> Chip:
         raise ChipError(f"{file}:1: {message}") from None
 
 
-def _decimal(text: str) -> Decimal | str:
-    """Return a TOML number, or its text (which no key accepts as a number) if it is too large."""
-    try:
-        return Decimal(text)
-    except InvalidOperation:
-        return text
-
-
-def _lines(text: str) -> dict[tuple[str, ...], int]:
-    """Return the line of each table and key of a TOML text with one key per line."""
-    lines: dict[tuple[str, ...], int] = {}
-    table: tuple[str, ...] = ()
-    for number, line in enumerate(text.splitlines(), 1):
-        if header := re.match(r"\s*\[\[?([^\]]*)\]", line):
-            table = _parts(header[1])
-            lines.setdefault(table, number)
-        elif key := re.match(r"""\s*((?:"[^"]*"|'[^']*'|[\w\-.])+)\s*=""", line):
-            lines.setdefault(table + _parts(key[1]), number)
-    return lines
-
-
-def _parts(name: str) -> tuple[str, ...]:
-    parts = re.findall(r""""([^"]*)"|'([^']*)'|([\w\-]+)""", name)
-    return tuple(a or b or c for a, b, c in parts)
-
-
-#: An integer with more digits than Python converts.
-_LONG_INTEGER = re.compile(r"[0-9][0-9_]{1000}")
-
 _NS, _GB = Fraction(1, 10**9), 10**9
 
 
-class _Reader:
+class _Reader(TomlReader):
     """The tables of a chip file, and the line of each key for messages."""
 
     def __init__(self, text: str, file: str) -> None:
-        self.file, self.lines = file, _lines(text)
-        self.sources: dict[str, str] = {}
-        try:
-            self.data = tomllib.loads(text, parse_float=_decimal)
-        except tomllib.TOMLDecodeError as error:
-            place = re.search(r"line (\d+)", str(error))
-            line = int(place[1]) if place else len(text.splitlines())
-            reason = re.sub(r"\s*\(at .*\)$", "", str(error))
-            raise ChipError(f"{file}:{line}: chip must be a TOML file: {reason}") from None
-        except ValueError:  # an integer of thousands of digits, or an invalid date
-            lines = enumerate(text.splitlines(), 1)
-            line = next((i for i, x in lines if _LONG_INTEGER.search(x)), 1)
-            message = f"chip must be a TOML file with numbers {RANGE}"
-            raise ChipError(f"{file}:{line}: {message}") from None
-
-    def fail(self, where: tuple[str, ...], message: str) -> Any:
-        """Raise ``ChipError`` with the line of the nearest enclosing table or key."""
-        at = where
-        while at and at not in self.lines:
-            at = at[:-1]
-        raise ChipError(f"{self.file}:{self.lines.get(at, 1)}: {message}")
+        super().__init__(text, file, "chip", ChipError)
 
     def chip(self) -> Chip:
         top = Table(self, (), self.data)

@@ -1,0 +1,1 @@
+"""Sparse tensor algebra: the order of operations of the cores, and their operators."""

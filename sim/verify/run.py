@@ -29,6 +29,8 @@ PROVIDERS = (
     "vitruvian.sim.bench.scu.batch",
     "vitruvian.sim.bench.scu.simulated",
     "vitruvian.sim.bench.vector.batch",
+    "vitruvian.sim.bench.sparse.batch",
+    "vitruvian.sim.bench.sparse.simulated",
     "vitruvian.sim.bench.simulated",
     "vitruvian.sim.bench.silicon",
     "vitruvian.sim.bench.machines",

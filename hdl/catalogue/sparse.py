@@ -1,0 +1,45 @@
+"""The cores for sparse tensor algebra."""
+
+from vitruvian.golden.sparse.operators import FORMATS
+from vitruvian.hdl.catalogue.options import with_defaults
+from vitruvian.hdl.catalogue.unit import Option, Unit, named
+from vitruvian.hdl.sparse import ISConfig, ISCore, OSConfig, OSCore
+from vitruvian.hdl.sparse.config import DEPTHS, MOST_LANES
+from vitruvian.validate import one_of
+
+__all__ = ["UNITS"]
+
+_COUNTS = tuple(str(1 << n) for n in range(MOST_LANES.bit_length()))
+_LANES = Option(lambda text: int(one_of("lanes", text, _COUNTS)), " | ".join(_COUNTS))
+_DEPTH = Option(lambda text: int(one_of("depth", text, DEPTHS)), " | ".join(DEPTHS))
+_FORMAT = named("format", FORMATS)
+
+UNITS = (
+    Unit(
+        name="sparse-os",
+        summary="output-stationary core: columns of any length reduced over a semiring",
+        package="hdl.sparse",
+        options={"lanes": _LANES, "format": _FORMAT},
+        default=with_defaults(lanes=8, format="fp32"),
+        component=lambda c: (OSCore, {"config": OSConfig(**c)}),
+        rows=lambda: ({}, {"format": "fp16"}),
+        more=lambda: ({"lanes": 16}, {"lanes": 32}),
+        checked=({}, {"format": "fp16"}, {"lanes": 1, "format": "bf16"}, {"lanes": 16}),
+        simulated=({"lanes": 4, "format": "fp16"},),
+        documented={"8 lanes": {}},
+        shared=OSCore.shared,
+    ),
+    Unit(
+        name="sparse-is",
+        summary="input-stationary core: rows scattered to banks and accumulated over a semiring",
+        package="hdl.sparse",
+        options={"lanes": _LANES, "depth": _DEPTH, "format": _FORMAT},
+        default=with_defaults(lanes=8, depth=64, format="fp32"),
+        component=lambda c: (ISCore, {"config": ISConfig(**c)}),
+        rows=lambda: ({},),
+        more=lambda: ({"format": "fp16"}, {"lanes": 16}),
+        checked=({}, {"format": "fp16", "lanes": 4}, {"lanes": 1, "depth": 2, "format": "bf16"}),
+        documented={"8 lanes of 64 results": {}},
+        shared=ISCore.shared,
+    ),
+)

@@ -1,0 +1,176 @@
+"""The parameters of the sparse cores, their operators, and the layouts of their streams."""
+
+from dataclasses import dataclass
+
+from amaranth.lib import data, enum
+
+from vitruvian.golden.fp.formats import FloatFormat, as_format
+from vitruvian.golden.sparse.operators import FORMATS
+from vitruvian.validate import check_int, one_of
+
+__all__ = ["DEPTHS", "MOST_LANES", "ISConfig", "Kind", "OSConfig", "Plus", "Times", "check_lanes"]
+
+#: Largest number of lanes of a core.
+MOST_LANES = 64
+_MOST_DEPTH_BITS = 12
+#: Texts of the numbers of results that a bank can have.
+DEPTHS = tuple(str(1 << n) for n in range(1, _MOST_DEPTH_BITS + 1))
+
+
+class Plus(enum.Enum, shape=2):
+    """The reduction ⊕ of a semiring, in the order of ``golden.sparse.operators.PLUS``."""
+
+    ADD = 0
+    MIN = 1
+    MAX = 2
+    OR = 3
+
+
+class Times(enum.Enum, shape=3):
+    """The operator ⊗ of a semiring, in the order of ``golden.sparse.operators.TIMES``."""
+
+    MUL = 0
+    ADD = 1
+    MIN = 2
+    MAX = 3
+    AND = 4
+    ARIL = 5
+    SUB = 6
+    OR = 7
+
+
+def check_lanes(thing: str, value: int) -> None:
+    """Raise ``ValueError`` unless a number of lanes is a power of two that a core can have."""
+    check_int(thing, value, 1, MOST_LANES)
+    one_of(thing, value, [1 << n for n in range(MOST_LANES.bit_length())])
+
+
+@dataclass(frozen=True, kw_only=True)
+class OSConfig:
+    """The size of an output-stationary core.
+
+    Parameters
+    ----------
+    lanes : int
+        Number of processing elements, a power of two from 1 to 64.
+    format : str
+        Format of all numbers, ``fp16``, ``bf16`` or ``fp32``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter has the wrong type or is out of range.
+    """
+
+    lanes: int = 8
+    format: str = "fp32"
+
+    def __post_init__(self) -> None:
+        check_lanes("lanes", self.lanes)
+        one_of("format", self.format, FORMATS)
+
+    @property
+    def number(self) -> FloatFormat:
+        """The format of all numbers."""
+        return as_format(self.format)
+
+    @property
+    def beat(self) -> data.StructLayout:
+        """The layout of a beat: a matrix value and a vector element in each lane, with marks.
+
+        ``present`` is 0 in a lane without an element. ``last`` ends a column after the lane, which
+        need not have an element.
+        """
+        bits = self.number.storage_bits
+        lane = data.StructLayout({"a": bits, "b": bits, "present": 1, "last": 1})
+        return data.StructLayout(
+            {"lanes": data.ArrayLayout(lane, self.lanes), "plus": Plus, "times": Times}
+        )
+
+    @property
+    def columns(self) -> data.ArrayLayout:
+        """The layout of an output: the reduced column of each lane that had a mark."""
+        bits = self.number.storage_bits
+        return data.ArrayLayout(data.StructLayout({"value": bits, "last": 1}), self.lanes)
+
+
+class Kind(enum.Enum, shape=2):
+    """What a beat of an input-stationary core does."""
+
+    ADD = 0
+    WRITE = 1
+    READ = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class ISConfig:
+    """The size of an input-stationary core.
+
+    Parameters
+    ----------
+    lanes : int
+        Number of processing elements and of banks, a power of two from 1 to 64.
+    depth : int
+        Results in a bank, a power of two from 2 to 4096.
+    format : str
+        Format of all numbers, ``fp16``, ``bf16`` or ``fp32``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter has the wrong type or is out of range.
+    """
+
+    lanes: int = 8
+    depth: int = 64
+    format: str = "fp32"
+
+    def __post_init__(self) -> None:
+        check_lanes("lanes", self.lanes)
+        check_int("depth", self.depth, 2, 1 << _MOST_DEPTH_BITS)
+        one_of("depth", self.depth, [int(text) for text in DEPTHS])
+        one_of("format", self.format, FORMATS)
+
+    @property
+    def number(self) -> FloatFormat:
+        """The format of all numbers."""
+        return as_format(self.format)
+
+    @property
+    def bank_bits(self) -> int:
+        """Bits of a column that select its bank."""
+        return self.lanes.bit_length() - 1
+
+    @property
+    def address_bits(self) -> int:
+        """Bits of an address in a bank."""
+        return self.depth.bit_length() - 1
+
+    @property
+    def column_bits(self) -> int:
+        """Bits of a column."""
+        return self.bank_bits + self.address_bits
+
+    @property
+    def beat(self) -> data.StructLayout:
+        """The layout of a beat.
+
+        ``kind`` ADD adds ``a ⊗ x`` to the column of each lane with ``present``. WRITE writes ``a``
+        instead. READ reads the ``lanes`` columns of the group in which lane 0's column is.
+        """
+        bits = self.number.storage_bits
+        lane = data.StructLayout({"a": bits, "column": self.column_bits, "present": 1})
+        return data.StructLayout(
+            {
+                "lanes": data.ArrayLayout(lane, self.lanes),
+                "x": bits,
+                "kind": Kind,
+                "plus": Plus,
+                "times": Times,
+            }
+        )
+
+    @property
+    def values(self) -> data.ArrayLayout:
+        """The layout of the results of a group of columns."""
+        return data.ArrayLayout(self.number.storage_bits, self.lanes)

@@ -56,7 +56,8 @@ verilog: $(STAMP) ## write the Verilog of every unit and preset
 timing: $(STAMP) ## print the longest paths
 	$(PY) -m vitruvian timing $(ARGS)
 
-exhaustive: compiler $(STAMP) ## compare RTL and golden for every input of the small units (hours; resumable)
+exhaustive: compiler $(STAMP) ## run the long tests; compare RTL and golden for every input of the small units (hours; resumable)
+	$(PY) -m pytest -q -n $(JOBS) --dist worksteal --long -m long
 	$(PY) -m vitruvian exhaustive $(ARGS)
 
 fuzz: compiler $(STAMP) ## run 200 hostile command lines: each must end in one line and exit code 2, or in a result

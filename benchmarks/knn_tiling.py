@@ -3,7 +3,7 @@
     python benchmarks/knn_tiling.py [FOLDER] [PART …]
 
 writes the pictures to FOLDER (by default docs/results) and prints the tables. The parts are single,
-batches, workload and search; by default all are made, in some minutes.
+batches, workload and search; by default all are made, in half an hour.
 """
 
 import sys

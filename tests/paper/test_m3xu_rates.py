@@ -24,7 +24,10 @@ TABLE_2_2 = [
 ]
 #: The instruction that no unit has, because all results of a unit have one format, here FP32.
 LEFT_OUT = ("HMMA.16816.F16", "fp16", "fp16", (16, 8, 16))
-PIPELINES = ("m3xu", "m3xu_pipelined", "m3xu_systolic")
+PIPELINES = (
+    "m3xu",
+    *(pytest.param(unit, marks=pytest.mark.long) for unit in ("m3xu_pipelined", "m3xu_systolic")),
+)
 
 
 @lru_cache
@@ -96,8 +99,9 @@ def test_the_baselines_own_rates(unit):
     assert fp16.macs_per_cycle == UNITS[unit].macs == 8 * 4 * 8
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("unit", "limbs"), [("fp64", 2), ("m3xu_fp64", 4)])
+@pytest.mark.parametrize(
+    ("unit", "limbs"), [("fp64", 2), pytest.param("m3xu_fp64", 4, marks=pytest.mark.long)]
+)
 def test_double_precision_has_the_same_law(unit, limbs):
     """The rate with n limbs is 1/n², which extends the corollaries to other widths."""
     assert rate(unit, Opcode.FP64).relative(rate("m3xu", Opcode.FP16)) == Fraction(1, limbs**2)

@@ -11,6 +11,7 @@ import sys
 
 import pytest
 
+from vitruvian.flows import baseline
 from vitruvian.hdl.catalogue.semirings import PUBLISHED
 
 #: (operations, width) -> largest allowed ratio to the 16-bit matrix-product unit. Each bound is the
@@ -29,29 +30,41 @@ BOUNDS = {
 GOAL = 1.35  # all operations at 16 bits
 
 
+def measure(root, file, unit, *options):
+    """Return the rows that ``vitruvian area`` measures."""
+    command = [sys.executable, "-m", "vitruvian", "area", unit, *options, "--json", str(file)]
+    subprocess.run(command, cwd=root, capture_output=True, check=True)
+    return json.loads(file.read_text())["rows"]
+
+
 @pytest.fixture(scope="module")
 def areas(root, tmp_path_factory):
-    """Map (operations, width) to the measured area in µm²."""
-    folder = tmp_path_factory.mktemp("area")
-    result = {}
-    for width in (16, 8):
-        names = [operations for operations, bits in BOUNDS if bits == width]
-        names += ["mma"] if width == 16 else []
-        command = [
-            sys.executable,
-            "-m",
-            "vitruvian",
-            "area",
-            "simd2-int",
-            "--delay-target",
-            "10000",
-        ]
-        command += ["--operations", ",".join(names), "--width", str(width)]
-        file = folder / f"{width}.json"
-        subprocess.run([*command, "--json", str(file)], cwd=root, capture_output=True, check=True)
-        for row in json.loads(file.read_text())["rows"]:
-            result[row["configuration"]["operations"], width] = row["targets"]["10000"]["area_um2"]
+    """Map (operations, width) to an area in µm²: measured with 8 bits, checked in with 16."""
+    options = "--delay-target 10000 --operations mma --width 8".split()
+    (row,) = measure(root, tmp_path_factory.mktemp("area") / "8.json", "simd2-int", *options)
+    result = {("mma", 8): row["targets"]["10000"]["area_um2"]}
+    for label, targets in baseline.load("vt45", "simd2-int").items():
+        operations, rest = label.split("-16-")
+        assert rest == "4-p2"
+        result[operations, 16] = targets["10000"]["area_um2"]
     return result
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("unit", "label"), [("simd2-int", "{}-16-4-p2"), ("simd2", "{}-4-k4-broadcast-p3-s6")]
+)
+def test_the_checked_in_figures_are_those_measured(root, tmp_path, unit, label):
+    options = ["--width", "16"] if unit == "simd2-int" else []
+    rows = measure(root, tmp_path / "rows.json", unit, "--operations", "mma,all", *options)
+    stored = baseline.load("vt45", unit)
+    assert len(rows) == 2
+    for row in rows:
+        kept = stored[label.format(row["configuration"]["operations"])]
+        for target, figures in row["targets"].items():
+            for figure in baseline.FIGURES:
+                # The files have one decimal.
+                assert kept[target][figure] == pytest.approx(figures[figure], abs=0.051)
 
 
 @pytest.mark.parametrize("key", BOUNDS, ids=str)
@@ -87,15 +100,10 @@ def test_the_published_ratios_are_those_of_the_table(root):
 
 
 @pytest.fixture(scope="module")
-def floats(root, tmp_path_factory):
-    """Map operations to the measured figures of the FP16 unit."""
-    file = tmp_path_factory.mktemp("float") / "rows.json"
-    command = [sys.executable, "-m", "vitruvian", "area", "simd2", "--operations", "mma,all"]
-    subprocess.run([*command, "--json", str(file)], cwd=root, capture_output=True, check=True)
-    return {
-        row["configuration"]["operations"]: row["targets"]
-        for row in json.loads(file.read_text())["rows"]
-    }
+def floats():
+    """Map operations to the checked-in figures of the FP16 unit."""
+    stored = baseline.load("vt45", "simd2")
+    return {name: stored[f"{name}-4-k4-broadcast-p3-s6"] for name in ("mma", "all")}
 
 
 def element(target) -> float:
@@ -111,8 +119,12 @@ def test_floating_point_unit_for_all_operations(floats):
     assert every["500"]["delay_ps"] <= 1.02 * mma["500"]["delay_ps"]  # the goal
 
 
-def test_goal_for_an_element_with_all_operations(floats):
-    assert element(floats["all"]["10000"]) / element(floats["mma"]["10000"]) <= 1.40
+@pytest.mark.long
+def test_goal_for_an_element_with_all_operations(root, tmp_path):
+    options = "--operations mma,all --delay-target 10000".split()
+    rows = measure(root, tmp_path / "rows.json", "simd2", *options)
+    area = {row["configuration"]["operations"]: element(row["targets"]["10000"]) for row in rows}
+    assert area["all"] / area["mma"] <= 1.40
 
 
 @pytest.mark.xfail(strict=True, reason="decoders and their registers at 4×4: decision 0007")

@@ -175,7 +175,7 @@ def test_every_unit_has_a_header(unit: str):
     ("unit", "given", "target"),
     [
         ("intdot", {"k": [16], "pipeline": [0]}, 10000),
-        pytest.param("dot", {"k": [4]}, 10000, marks=pytest.mark.slow),
+        pytest.param("dot", {"k": [4]}, 10000, marks=pytest.mark.long),
     ],
 )
 def test_the_verilog_has_the_area_that_is_reported(unit, given, target, tmp_path: Path):

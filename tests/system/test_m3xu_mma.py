@@ -160,7 +160,11 @@ def check_results(config, model=None, *, count=24, stall_rate=0.0, seed=1):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.slow] if "fp64" in n else []) for n in UNITS]
+    "name",
+    [
+        pytest.param(n, marks=[pytest.mark.long] if n in ("m3xu_fp64", "fp64_12bit") else [])
+        for n in UNITS
+    ],
 )
 @pytest.mark.parametrize("stall_rate", [0.0, 0.25])
 def test_results_of_mixed_lists(name, stall_rate):
@@ -180,7 +184,7 @@ def test_operands_that_are_late():
 
 @pytest.mark.parametrize(
     "name",
-    ["m3xu", "m3xu_pipelined", "m3xu_systolic", pytest.param("m3xu_fp64", marks=pytest.mark.slow)],
+    ["m3xu", "m3xu_pipelined", "m3xu_systolic", pytest.param("m3xu_fp64", marks=pytest.mark.long)],
 )
 def test_a_mixed_list_has_no_bubble(name):
     """With a new precision in each instruction, all cycles are steps or latency."""

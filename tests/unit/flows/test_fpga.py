@@ -22,7 +22,7 @@ def _luts(resources, family):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", ["ecp5", "xilinx7"])
+@pytest.mark.parametrize("family", ["ecp5", pytest.param("xilinx7", marks=pytest.mark.long)])
 def test_a_dot_product_takes_a_dsp_block_for_each_product(monkeypatch, family):
     """The reference is the unit for standard cells, with its products written as ``*``."""
     unit = _variant("dot", k=4, multiplier="dsp")

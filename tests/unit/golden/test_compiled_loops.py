@@ -37,7 +37,7 @@ def test_every_compiled_loop_stays_within_its_arrays(root, tmp_path):
     assert int(done.stdout.splitlines()[-1].removesuffix(" loops")) >= 20, done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_write_outside_a_buffer_is_noticed(root, tmp_path):
     source = (root / "golden" / "fp" / "dot_compiled.py").read_text()
     mutated = source.replace("np.zeros(limbs.max(), np.int64)", "np.zeros(limbs.min(), np.int64)")

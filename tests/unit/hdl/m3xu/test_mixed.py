@@ -30,11 +30,14 @@ def result(config, beats=2500, seed=3):
     "changes",
     [
         {"k": 8},
-        {"dataflow": "systolic", "assignment": "pipelined"},
+        pytest.param({"dataflow": "systolic", "assignment": "pipelined"}, marks=pytest.mark.long),
         {"preset": "a100", "precisions": ("fp16", "tf32", "fp32", "fp64"), "pipeline": 4, "k": 8},
         {"preset": "a100", "precisions": ("fp16", "int8", "fp64"), "pipeline": 0},
         {"precisions": ("bf16", "int8", "fp32"), "multiplier_bits": None, "saturate": True},
-        {"precisions": ("fp32", "fp64"), "multiplier_bits": 27, "pipeline": 1, "k": 8},
+        pytest.param(
+            {"precisions": ("fp32", "fp64"), "multiplier_bits": 27, "pipeline": 1, "k": 8},
+            marks=pytest.mark.long,
+        ),
     ],
     ids=["all", "systolic", "a100", "a100-without-fp32", "int8-fp32", "one-step-fp32"],
 )

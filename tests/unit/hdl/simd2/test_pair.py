@@ -131,17 +131,17 @@ def test_without_a_mutation_the_few_pass():
         (ASSIGN, operands_exchanged),
         ("vitruvian.hdl.cube.datapath.better", without_identity),
         ("vitruvian.hdl.cube.datapath.negated_unless_nan", not_negated),
-        pytest.param("vitruvian.hdl.cube.datapath.addend", plus_zero, marks=pytest.mark.slow),
-        pytest.param(ASSIGN, both_pairs, marks=pytest.mark.slow),
+        pytest.param("vitruvian.hdl.cube.datapath.addend", plus_zero, marks=pytest.mark.long),
+        pytest.param(ASSIGN, both_pairs, marks=pytest.mark.long),
         pytest.param(
             "vitruvian.hdl.cube.datapath.keep_selected",
             lambda *args, **rest: None,
-            marks=pytest.mark.slow,
+            marks=pytest.mark.long,
         ),
         pytest.param(
             "vitruvian.hdl.cube.datapath.both_true",
             lambda a, b: ~(a.zero | b.zero),
-            marks=pytest.mark.slow,
+            marks=pytest.mark.long,
         ),
     ],
 )
@@ -150,7 +150,7 @@ def test_a_mutant_fails(monkeypatch, target, mutant):
     assert mismatches(SMALL if mutant is both_pairs else FEW)  # only a product shows this mutant
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_semiring_that_uses_the_precision_is_caught(monkeypatch):
     monkeypatch.setattr(
         MatrixUnit, "_precision", lambda self, m: self.i.payload.precision.as_value()

@@ -252,4 +252,4 @@ def _asymmetry(failure: str | None, matrix: Sparse) -> str | None:
         largest = np.abs(matrix.row_values).max(initial=0.0)
         # Symmetric matrices that are computed, such as Aᵀ·A, may differ by roundings.
         same = bool((np.abs(matrix.row_values - other.row_values) <= 1e-10 * largest).all())
-    return failure if same else f"{failure or 'no convergence'} (it is not symmetric)"
+    return failure if same else f"{failure or 'no convergence'}; the matrix is not symmetric"

@@ -143,7 +143,7 @@ def sweep(
             lanes = 1 if x.ndim == 1 else x.shape[1]
             inputs = np.full((lanes, size), np.nan)
             result = np.full((lanes, view.shape[1 if is_oei else 0]), second.identity)
-        inputs[:, begin_at:end] = x[begin_at:end].reshape(end - begin_at, -1).T
+        inputs[:, begin_at:end] = x[begin_at:end].reshape(end - begin_at, len(inputs)).T
         if not is_oei:
             for lane, out in zip(inputs, result, strict=True):
                 scatter(*columns, lane, out, begin_at, end, *codes(second))

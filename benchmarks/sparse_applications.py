@@ -183,7 +183,7 @@ def main() -> None:
             continue
         matrix = solved if name in ("gmres", "cg", "bicgstab") else ours
         state = applications.APPLICATIONS[name]
-        width = max(1, a.shape[0] // 64)
+        width = max(1, a.shape[0] // 16)
 
         def begin(state=state, matrix=matrix, arguments=arguments, given=given):
             return state(matrix, *arguments, **given)

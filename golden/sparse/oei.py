@@ -124,8 +124,8 @@ def sweep(
     flat = tensors[pair.first.vector].ndim == 1
     tensors[pair.first.out] = output[0] if flat else output.T
     next_slot = view.row_start[:-1].copy()
-    held_column = np.full(view.nonzeros, -1, np.int32)
-    held_value = np.full(view.nonzeros, np.nan)
+    held_column = np.empty(view.nonzeros, np.int32)
+    held_value = np.empty(view.nonzeros)
     held = 0
     inputs = result = np.empty((0, 0))
     occupancy.fused += 1

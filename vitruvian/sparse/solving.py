@@ -51,7 +51,7 @@ _ANSWERS: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
 
 #: Steps of a pass over the matrix. The golden OEI execution takes some 0.1 ms for each step, and
 #: gives the same bits for every number of columns per step.
-_STEPS = 64
+_STEPS = 16
 
 
 def solve(
@@ -85,7 +85,7 @@ def solve(
     simulate : bool
         If True, the result has the report of a pair of iterations on the simulated machine.
     width : int, optional
-        Columns per step of the OEI dataflow; by default a 64th of the columns.
+        Columns per step of the OEI dataflow; by default a 16th of the columns.
     weight : str or None
         Name of the attribute of a NetworkX graph with the weights; if None, all weights are 1.
     architecture : Architecture or path, optional

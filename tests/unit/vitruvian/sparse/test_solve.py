@@ -4,6 +4,7 @@ import dataclasses
 import gzip
 import subprocess
 import sys
+import types
 from typing import Any
 
 import networkx as nx
@@ -384,3 +385,23 @@ def test_a_problem_can_be_stated_without_being_run():
     state = sparse.problem("sssp", nx.path_graph(3), source=1)
     assert isinstance(state, sparse.Problem) and state.graph.name == "sssp"
     assert [field.name for field in dataclasses.fields(state)][:2] == ["graph", "matrices"]
+
+
+def test_the_simulator_gets_the_problem_and_its_report_is_returned(monkeypatch):
+    """The simulator has tests of its own; here a stand-in shows what it is called with."""
+    calls: list[Any] = []
+
+    def simulate_application(state, architecture=None, **options):
+        calls.append((state, architecture, options))
+        return "report"
+
+    module = types.ModuleType("vitruvian.sim.sparse.application")
+    module.__dict__["simulate_application"] = simulate_application
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    result = solve(
+        "pagerank", matrix(1), simulate=True, architecture="a.toml", reorder="x", block=4
+    )
+    ((state, architecture, options),) = calls
+    assert result.report == "report" and state.graph.name == "pagerank"
+    assert (architecture, options.pop("iterations")) == ("a.toml", result.iterations)
+    assert options == {"reorder": "x", "block": 4}

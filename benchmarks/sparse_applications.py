@@ -22,7 +22,7 @@ from vitruvian.golden.sparse.oei import run_oei
 LIMIT = 3.0
 
 
-def graph(rows: int, degree: int, *, grid: bool) -> sparse.csr_array:
+def graph(rows: int, degree: int, *, grid: bool) -> Any:
     """Return a symmetric graph with positive weights and without loops."""
     rng = np.random.default_rng(1)
     if grid:
@@ -54,11 +54,12 @@ def least(call: Callable[[], Any]) -> float:
     return min(times) * 1000
 
 
-def power_method(a: sparse.csr_array) -> np.ndarray:
+def power_method(a: Any) -> np.ndarray:
     """Rank the vertices as NetworkX does on SciPy's matrices."""
     size, sums = a.shape[0], a.sum(1)
     share = np.divide(1.0, sums, out=np.zeros(size), where=sums > 0)
-    scaled, dangling = (sparse.diags_array(share) @ a).tocsr(), np.flatnonzero(sums == 0)
+    weights: Any = sparse.diags_array(share)
+    scaled, dangling = (weights @ a).tocsr(), np.flatnonzero(sums == 0)
     rank = np.full(size, 1 / size)
     for _ in range(100):
         last = rank
@@ -68,7 +69,7 @@ def power_method(a: sparse.csr_array) -> np.ndarray:
     return rank
 
 
-def cores(a: sparse.csr_array) -> np.ndarray:
+def cores(a: Any) -> np.ndarray:
     """Remove vertices with less than k neighbours, for rising k."""
     pattern = a.astype(bool).astype(float).T.tocsr()
     degree, alive, core, k = pattern.sum(1), np.ones(a.shape[0], bool), np.zeros(a.shape[0]), 0
@@ -82,7 +83,7 @@ def cores(a: sparse.csr_array) -> np.ndarray:
     return core
 
 
-def hops(a: sparse.csr_array, count: int = 4) -> np.ndarray:
+def hops(a: Any, count: int = 4) -> np.ndarray:
     """Return the vertices within some hops of vertex 0."""
     turned = a.astype(bool).T.tocsr()
     near = np.zeros(a.shape[0], bool)
@@ -92,9 +93,10 @@ def hops(a: sparse.csr_array, count: int = 4) -> np.ndarray:
     return near
 
 
-def spread(a: sparse.csr_array, known: np.ndarray, labelled: np.ndarray) -> np.ndarray:
+def spread(a: Any, known: np.ndarray, labelled: np.ndarray) -> np.ndarray:
     """Spread labels until no belief changes by 1e−4."""
-    scaled = (sparse.diags_array(1 / np.maximum(a.sum(0), 1e-300)) @ a.T).tocsr()
+    weights: Any = sparse.diags_array(1 / np.maximum(a.sum(0), 1e-300))
+    scaled = (weights @ a.T).tocsr()
     belief = known
     for _ in range(1000):
         last, belief = belief, np.where(labelled[:, None], known, scaled @ belief)
@@ -103,7 +105,7 @@ def spread(a: sparse.csr_array, known: np.ndarray, labelled: np.ndarray) -> np.n
     return belief
 
 
-def centers(a: sparse.csr_array, draws: np.ndarray) -> list[int]:
+def centers(a: Any, draws: np.ndarray) -> list[int]:
     """Choose the first centers of k-means by k-means++."""
     norms, nearest, chosen = a.power(2).sum(1), np.full(a.shape[0], np.inf), [0]
     for draw in draws[:-1]:
@@ -116,7 +118,7 @@ def centers(a: sparse.csr_array, draws: np.ndarray) -> list[int]:
     return chosen
 
 
-def cases(a: sparse.csr_array) -> dict[str, tuple[tuple, dict[str, Any], Callable[[], Any]]]:
+def cases(a: Any) -> dict[str, tuple[tuple, dict[str, Any], Callable[[], Any]]]:
     """Return arguments and options of each application, and SciPy's way."""
     rng = np.random.default_rng(2)
     size = a.shape[0]
@@ -124,8 +126,8 @@ def cases(a: sparse.csr_array) -> dict[str, tuple[tuple, dict[str, Any], Callabl
     known = (labels[:, None] == np.arange(4)).astype(float)
     features = rng.standard_normal((size, 16))
     weights = [rng.standard_normal((16, 16)), rng.standard_normal((16, 8))]
-    whole = sparse.csr_array(a + sparse.eye_array(size))
-    root = sparse.diags_array(1 / np.sqrt(whole.sum(0)))
+    whole: Any = sparse.csr_array(a + sparse.eye_array(size))
+    root: Any = sparse.diags_array(1 / np.sqrt(whole.sum(0)))
     b, whole_system = rng.standard_normal(size), system(a)
 
     def convolve() -> np.ndarray:
@@ -148,12 +150,12 @@ def cases(a: sparse.csr_array) -> dict[str, tuple[tuple, dict[str, Any], Callabl
     }
 
 
-def system(a: sparse.csr_array) -> sparse.csr_array:
+def system(a: Any) -> Any:
     """Return L + I, which is positive definite."""
     return sparse.csr_array(sparse.diags_array(a.sum(0) + 1) - a)
 
 
-def as_sparse(a: sparse.csr_array) -> Sparse:
+def as_sparse(a: Any) -> Sparse:
     """Return the matrix of the golden models."""
     a.sort_indices()
     return Sparse(a.shape, a.indptr.astype(np.int64), a.indices.astype(np.int32), a.data)
@@ -176,8 +178,8 @@ def main() -> None:
     x, over = np.random.default_rng(3).standard_normal(a.shape[0]), []
     if not options.only:
         vxm(x, ours)
-        plain, theirs = least(lambda: vxm(x, ours)), least(lambda: a.T @ x)
-        print(f"{'vxm':12}{plain:>9.2f}{'':>9}{theirs:>9.2f}{plain / theirs:>13.2f}")
+        golden, scipy = least(lambda: vxm(x, ours)), least(lambda: a.T @ x)
+        print(f"{'vxm':12}{golden:>9.2f}{'':>9}{scipy:>9.2f}{golden / scipy:>13.2f}")
     for name, (arguments, given, theirs) in cases(a).items():
         if options.only and name not in options.only:
             continue

@@ -13,7 +13,7 @@ def free_bytes() -> int | None:
     int or None
         None if neither can be read; both are files of Linux.
     """
-    limits = []
+    limits: list[int] = []
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
             name, value = line.split(":")

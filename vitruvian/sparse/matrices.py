@@ -102,7 +102,8 @@ def _from_scipy(matrix: Any) -> Sparse:
         raise UserError(f"matrix must have 2 dimensions, not {len(matrix.shape)}")
     _check_real(matrix.dtype)
     coo = matrix.tocoo()
-    return Sparse.from_entries(coo.row, coo.col, coo.data, tuple(map(int, matrix.shape)))
+    shape = int(matrix.shape[0]), int(matrix.shape[1])
+    return Sparse.from_entries(coo.row, coo.col, coo.data, shape)
 
 
 def _from_dense(matrix: np.ndarray) -> Sparse:

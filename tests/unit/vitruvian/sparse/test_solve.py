@@ -238,41 +238,41 @@ def test_a_run_that_reaches_the_limit_has_not_converged():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "options", "message"),
+    ("name", "options", "message"),
     [
-        (("pagerang",), {}, "application must be one of pagerank, .*'pagerang'; the nearest is p"),
-        (("PageRank",), {}, "not 'PageRank'; the nearest is pagerank"),
-        (("xyz",), {}, "application must be one of .*, not 'xyz'$"),
-        (("pagerank",), {"dampening": 1}, "damping, tolerance, iterations, not 'dampening'; the n"),
-        (("kcore",), {"k": 1}, "option of kcore must be directed, not 'k'"),
-        (("pagerank",), {"dataflow": "both"}, "dataflow must be one of oei, plain, not 'both'"),
-        (("pagerank",), {"width": 0}, "width must be at least 1, not 0"),
-        (("pagerank",), {"block": 4}, "block must be given with simulate=True only, not 4"),
-        (("pagerank",), {"reorder": "x"}, "reorder must be given with simulate=True only, not 'x'"),
-        (("pagerank",), {"damping": np.nan}, "damping must be between 0 and 1, not nan"),
-        (("pagerank",), {"tolerance": -1}, "tolerance must be at least 0, not -1"),
-        (("pagerank",), {"iterations": 0}, "iterations must be at least 1, not 0"),
-        (("bfs",), {"source": 40}, "source must be between 0 and 39, not 40"),
-        (("bfs",), {"source": -1}, "source must be between 0 and 39, not -1"),
-        (("knn",), {"hops": 0}, "hops must be at least 1, not 0"),
-        (("kmeans",), {"clusters": 41}, "clusters must be between 1 and 40, not 41"),
-        (("kmeans",), {"seed": -1}, "seed must be at least 0, not -1"),
-        (("labelprop",), {"labels": {50: 1}}, "vertex must be between 0 and 39, not 50"),
-        (("labelprop",), {"labels": {5: -2}}, "label of 5 must be at least -1, not -2"),
-        (("labelprop",), {"labels": [0.5] * 40}, "labels must be whole numbers, not float64"),
-        (("labelprop",), {"labels": [99] * 40}, "labels must be -1 or a class"),
-        (("cg",), {"b": np.ones(40) * 1j}, "b must have real numbers, not complex128"),
-        (("cg",), {"b": np.ones((40, 2))}, r"b must have 40 elements, not the shape \(40, 2\)"),
-        (("cg",), {"b": np.ones(40), "x0": [np.nan] * 40}, "x0 must be finite, not nan"),
-        (("cg",), {"b": np.full(40, 1e200)}, r"element of b must be between 1e-130 and 1e\+150"),
-        (("cg",), {"b": np.ones(40), "x0": [1e200] * 40}, r"of x0 must be at most 1e\+150, not 1e"),
-        (("gcn",), NEEDED["gcn"] | {"features": [["a"]] * 40}, "features must be real numbers"),
-        (("gcn",), NEEDED["gcn"] | {"weights": [np.full((3, 1), np.inf)]}, "be finite, not inf"),
+        ("pagerang", {}, "application must be one of pagerank, .*'pagerang'; the nearest is p"),
+        ("PageRank", {}, "not 'PageRank'; the nearest is pagerank"),
+        ("xyz", {}, "application must be one of .*, not 'xyz'$"),
+        ("pagerank", {"dampening": 1}, "damping, tolerance, iterations, not 'dampening'; the n"),
+        ("kcore", {"k": 1}, "option of kcore must be directed, not 'k'"),
+        ("pagerank", {"dataflow": "both"}, "dataflow must be one of oei, plain, not 'both'"),
+        ("pagerank", {"width": 0}, "width must be at least 1, not 0"),
+        ("pagerank", {"block": 4}, "block must be given with simulate=True only, not 4"),
+        ("pagerank", {"reorder": "x"}, "reorder must be given with simulate=True only, not 'x'"),
+        ("pagerank", {"damping": np.nan}, "damping must be between 0 and 1, not nan"),
+        ("pagerank", {"tolerance": -1}, "tolerance must be at least 0, not -1"),
+        ("pagerank", {"iterations": 0}, "iterations must be at least 1, not 0"),
+        ("bfs", {"source": 40}, "source must be between 0 and 39, not 40"),
+        ("bfs", {"source": -1}, "source must be between 0 and 39, not -1"),
+        ("knn", {"hops": 0}, "hops must be at least 1, not 0"),
+        ("kmeans", {"clusters": 41}, "clusters must be between 1 and 40, not 41"),
+        ("kmeans", {"seed": -1}, "seed must be at least 0, not -1"),
+        ("labelprop", {"labels": {50: 1}}, "vertex must be between 0 and 39, not 50"),
+        ("labelprop", {"labels": {5: -2}}, "label of 5 must be at least -1, not -2"),
+        ("labelprop", {"labels": [0.5] * 40}, "labels must be whole numbers, not float64"),
+        ("labelprop", {"labels": [99] * 40}, "labels must be -1 or a class"),
+        ("cg", {"b": np.ones(40) * 1j}, "b must have real numbers, not complex128"),
+        ("cg", {"b": np.ones((40, 2))}, r"b must have 40 elements, not the shape \(40, 2\)"),
+        ("cg", {"b": np.ones(40), "x0": [np.nan] * 40}, "x0 must be finite, not nan"),
+        ("cg", {"b": np.full(40, 1e200)}, r"element of b must be between 1e-130 and 1e\+150"),
+        ("cg", {"b": np.ones(40), "x0": [1e200] * 40}, r"of x0 must be at most 1e\+150, not 1e"),
+        ("gcn", NEEDED["gcn"] | {"features": [["a"]] * 40}, "features must be real numbers"),
+        ("gcn", NEEDED["gcn"] | {"weights": [np.full((3, 1), np.inf)]}, "be finite, not inf"),
     ],
 )  # fmt: skip
-def test_a_wrong_argument_is_refused(arguments, options, message):
+def test_a_wrong_argument_is_refused(name, options, message):
     with pytest.raises(UserError, match=message):
-        solve(*arguments, matrix(1), **options)
+        solve(name, matrix(1), **options)
 
 
 @pytest.mark.parametrize(

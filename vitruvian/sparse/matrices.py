@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,11 @@ class Given:
     matrix: Sparse
     vertices: tuple[Any, ...] | None = None
     is_directed: bool | None = None
+
+    @cached_property
+    def numbers(self) -> dict[Any, int]:
+        """The number of each vertex of a NetworkX graph; empty for other sources."""
+        return {vertex: place for place, vertex in enumerate(self.vertices or ())}
 
 
 def as_sparse(matrix: Any, *, weight: str | None = "weight") -> Sparse:

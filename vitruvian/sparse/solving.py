@@ -2,7 +2,7 @@
 
 import difflib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -223,13 +223,12 @@ def _number(thing: str, vertex: Any, given: Given) -> Any:
     """Return the number of a vertex of a NetworkX graph; other numbers become plain ints."""
     if given.vertices is None:
         return int(vertex) if isinstance(vertex, np.integer) else vertex
-    try:
-        return given.vertices.index(vertex)
-    except ValueError:
-        names = [name for name in given.vertices if isinstance(name, str)]
-        near = difflib.get_close_matches(vertex, names, 1) if isinstance(vertex, str) else []
-        hint = f"; the nearest is {near[0]!r}" if near else ""
-        raise UserError(f"{thing} must be a vertex of the graph, not {vertex!r}{hint}") from None
+    if isinstance(vertex, Hashable) and vertex in given.numbers:
+        return given.numbers[vertex]
+    names = [name for name in given.vertices if isinstance(name, str)]
+    near = difflib.get_close_matches(vertex, names, 1) if isinstance(vertex, str) else []
+    hint = f"; the nearest is {near[0]!r}" if near else ""
+    raise UserError(f"{thing} must be a vertex of the graph, not {vertex!r}{hint}")
 
 
 def _labels(labels: Mapping[Any, Any], given: Given) -> np.ndarray:

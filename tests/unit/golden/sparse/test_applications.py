@@ -223,10 +223,10 @@ def test_solvers_of_a_memory_circuit(solver):
     size = theirs.shape[0]
     a = Sparse.from_entries(coo.row, coo.col, coo.data, (size, size))
     b = theirs @ np.ones(size)
-    p = applications.APPLICATIONS[solver](a, b, tolerance=1e-6, iterations=3000)
+    p = applications.APPLICATIONS[solver](a, b, tolerance=1e-4, iterations=1000)
     ours = run(p.graph, p.matrices, p.given, iterations=p.iterations)
     assert ours.converged
-    assert np.linalg.norm(b - theirs @ ours.values["x"]) <= 2e-6 * np.linalg.norm(b)
+    assert np.linalg.norm(b - theirs @ ours.values["x"]) <= 2e-4 * np.linalg.norm(b)
 
 
 def test_cg_takes_as_many_iterations_as_scipy():

@@ -349,6 +349,8 @@ def test_names_and_numbers_of_vertices():
         solve("bfs", graph, source="Vajean")
     with pytest.raises(UserError, match=r"a vertex of the graph, not 0$"):
         solve("bfs", graph, source=0)
+    with pytest.raises(UserError, match=r"a vertex of the graph, not \[1\]"):
+        solve("bfs", graph, source=[1])
     with pytest.raises(UserError, match="labelled vertex must be a vertex of the graph, not 1"):
         solve("labelprop", graph, labels={1: 0})
     with pytest.raises(TypeError, match="source must be an int, not 'a'"):

@@ -9,7 +9,7 @@ from vitruvian.golden.sparse.execute import run
 from vitruvian.golden.sparse.storage import Sparse
 from vitruvian.sim.sparse.architecture import Architecture, load_architecture
 from vitruvian.sim.sparse.pattern import Pattern
-from vitruvian.sim.sparse.reordering import order_of
+from vitruvian.sim.sparse.reordering import ORDERS, order_of
 from vitruvian.sim.sparse.report import Report
 from vitruvian.sim.sparse.schedule import schedule
 from vitruvian.sim.sparse.simulate import simulate
@@ -85,7 +85,7 @@ def simulate_application(
     machine = architecture
     if not isinstance(machine, Architecture):
         machine = load_architecture(*([] if machine is None else [machine]))
-    one_of("reorder", reorder, ("none", "triangular", "windowed"))
+    one_of("reorder", reorder, ORDERS)
     patterns = {name: pattern_of_sparse(each) for name, each in problem.matrices.items()}
     if iterations is None:
         outcome = run(problem.graph, problem.matrices, problem.given, iterations=problem.iterations)

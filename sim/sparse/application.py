@@ -13,7 +13,7 @@ from vitruvian.sim.sparse.reordering import ORDERS, order_of
 from vitruvian.sim.sparse.report import Report
 from vitruvian.sim.sparse.schedule import schedule
 from vitruvian.sim.sparse.simulate import simulate
-from vitruvian.validate import one_of
+from vitruvian.validate import check_int, one_of
 
 __all__ = ["pattern_of_sparse", "simulate_application"]
 
@@ -67,7 +67,8 @@ def simulate_application(
     block : int
         Side of the blocks in which SIDA and the oracle store the matrix: 1, 2, 4, 8 or 16.
     iterations : int, optional
-        Iterations of the run; by default, the golden model runs to find out.
+        Iterations of the run, at most ``problem.iterations``; by default, the golden model runs to
+        find out.
 
     Returns
     -------
@@ -90,6 +91,7 @@ def simulate_application(
     if iterations is None:
         outcome = run(problem.graph, problem.matrices, problem.given, iterations=problem.iterations)
         iterations = outcome.iterations
+    check_int("iterations", iterations, 0, problem.iterations)
     plan = schedule(
         problem.graph,
         {name: np.shape(each) for name, each in problem.given.items()},

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from vitruvian.validate import check_int
 
-__all__ = ["BLOCK_SIDES", "Pattern", "blocked", "pattern_of", "permuted"]
+__all__ = ["BLOCK_SIDES", "Pattern", "blocked", "check_square", "pattern_of", "permuted"]
 
 #: Sides of square blocks whose places one byte numbers; 1 stores single nonzeros.
 BLOCK_SIDES = (1, 2, 4, 8, 16)
@@ -147,11 +147,7 @@ def permuted(pattern: Pattern, order: np.ndarray) -> Pattern:
     ValueError
         If the matrix is not square, or the order is not a permutation.
     """
-    if not pattern.square:
-        raise ValueError(
-            f"matrix must be square for an order of its rows and columns, "
-            f"not {pattern.elements} × {pattern.columns}"
-        )
+    check_square(pattern)
     if not np.array_equal(np.sort(order), np.arange(pattern.indices)):
         raise ValueError(f"order must be a permutation of the {pattern.indices} rows")
     new = np.empty(pattern.indices, np.int64)
@@ -161,6 +157,15 @@ def permuted(pattern: Pattern, order: np.ndarray) -> Pattern:
     shape = (pattern.indices, pattern.indices)
     places = sparse.coo_array((ones, (new[rows], new[pattern.row_cols])), shape=shape)
     return _pattern(places.tocsr(), shape, 1, weighted=False)
+
+
+def check_square(pattern: Pattern) -> None:
+    """Raise ValueError unless rows and columns can take the same order."""
+    if not pattern.square:
+        raise ValueError(
+            f"matrix must be square for an order of its rows and columns, "
+            f"not {pattern.elements} × {pattern.columns}"
+        )
 
 
 def _pattern(rows: Any, shape: tuple[int, int], side: int, *, weighted: bool) -> Pattern:

@@ -7,7 +7,7 @@ import heapq
 
 import numpy as np
 
-from vitruvian.sim.sparse.pattern import Pattern
+from vitruvian.sim.sparse.pattern import Pattern, check_square
 from vitruvian.validate import check_int, one_of
 
 __all__ = ["ORDERS", "degree_order", "order_of", "window_order"]
@@ -22,11 +22,12 @@ def order_of(pattern: Pattern, name: str) -> np.ndarray | None:
     Raises
     ------
     ValueError
-        If the name is unknown.
+        If the name is unknown, or the matrix is not square.
     """
     one_of("order", name, ORDERS)
     if name == "none":
         return None
+    check_square(pattern)
     return degree_order(pattern) if name == "triangular" else window_order(pattern)
 
 

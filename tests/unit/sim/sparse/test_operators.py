@@ -25,21 +25,14 @@ def short(operator: Operator) -> tuple[str, list[str], int]:
 
 
 def test_conjugate_gradients_have_five_vector_operators_and_a_product():
-    found, _ = operators("cg")
-    assert [short(each) for each in found] == [
+    found, _ = operators("cg", 2)  # in the first iteration, p is a copy of r
+    assert [(out, sorted(names), count) for out, names, count in map(short, found[6:])] == [
         ("q", ["p"], 1),  # for each nonzero
         ("pq", ["p", "q"], 2 * 40),
         ("x", ["p", "x"], 2 * 40),
-        ("r", ["r", "q"], 2 * 40),
+        ("r", ["q", "r"], 2 * 40),
         ("rr_next", ["r"], 2 * 40),
-        ("p", ["r", "p"], 2 * 40),
-    ] or [sorted(short(each)[1]) for each in found] == [
-        ["p"],
-        ["p", "q"],
-        ["p", "x"],
-        ["q", "r"],
-        ["r"],
-        ["p", "r"],
+        ("p", ["p", "r"], 2 * 40),
     ]
 
 

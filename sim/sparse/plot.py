@@ -8,7 +8,7 @@ import numpy as np
 from vitruvian.sim.roofline.plot import write_figure
 from vitruvian.sim.sparse.report import Report
 
-__all__ = ["draw_bandwidth", "draw_occupancy", "write_overview", "write_plots"]
+__all__ = ["draw_bandwidth", "draw_occupancy", "write_plots"]
 
 
 def draw_bandwidth(axes: Any, report: Report, points: int = 200) -> None:
@@ -57,7 +57,7 @@ def draw_occupancy(axes: Any, report: Report) -> None:
         axes.axhline(capacity, color="black", lw=1, ls="--", label="capacity")
     axes.set_ylabel("buffer [MiB]")
     axes.set_title(f"{_name(report)}\nat most {peak:,.3g} of {capacity:,.3g} MiB reserved")
-    axes.legend(fontsize=7, loc="upper right")
+    axes.legend(fontsize=7, loc="best")
     _finish(axes)
 
 
@@ -83,27 +83,8 @@ def write_plots(report: Report, folder: str | Path, *, form: str = "svg") -> tup
     return paths
 
 
-def write_overview(report: Report, path: str | Path) -> None:
-    """Write one picture with the bandwidth beside the buffer.
-
-    Parameters
-    ----------
-    report : Report
-        A run with at least one iteration.
-    path : str or Path
-        The file, whose suffix (.svg or .png) selects the format.
-    """
-
-    def fill(figure: Any) -> None:
-        left, right = figure.subplots(1, 2)
-        draw_bandwidth(left, report)
-        draw_occupancy(right, report)
-
-    write_figure(path, fill, width=11)
-
-
 def _name(report: Report) -> str:
-    """Return the application, and the number of iterations that the section serves."""
+    """Return the application and the machine."""
     return f"{report.schedule.name} on {report.architecture.name}"
 
 

@@ -151,10 +151,13 @@ def test_a_buffer_that_is_too_small_is_one_line(tmp_path, capsys):
         (["bfs", "--arch", "absent.toml"], "architecture must be a TOML file, not 'absent.toml'"),
         (["labelprop"], "labelprop must have --labels FILE"),
         (["labelprop", "--labels", "absent"], "--labels must be a file of numbers, not 'absent'"),
+        (["labelprop", "--labels", "halves.txt"], "labels must be whole numbers, not float64"),
         (["gcn", "--size", "3"], "--size must have at least two sizes"),
     ],
 )
-def test_a_mistake_is_one_line(line, message, positive, capsys):
+def test_a_mistake_is_one_line(line, message, positive, capsys, monkeypatch):
+    monkeypatch.chdir(positive.parent)
+    positive.with_name("halves.txt").write_text("0.5\n" * 8)
     assert main(["sparse", line[0], str(positive), *line[1:]]) == 2
     (printed,) = capsys.readouterr().err.splitlines()
     assert printed.startswith("error: ") and message in printed

@@ -32,7 +32,7 @@ element (i, j) of the matrix is an edge from vertex i to vertex j. Vertices coun
 _EPILOG = """\
 Example: vitruvian sparse pagerank GRAPH.mtx --reorder windowed --blocked 16 --out pagerank
          vitruvian sparse sssp GRAPH.mtx --source 5 --arch machine.toml
-         vitruvian sparse cg SYSTEM.mtx --right-side b.mtx --tolerance 1e-10
+         vitruvian sparse cg SYSTEM.mtx --right-side b.txt --tolerance 1e-10
          vitruvian sparse gcn GRAPH.mtx --size 32x16x8 --json -"""
 
 #: Sizes of the features of gcn, from layer to layer
@@ -233,9 +233,11 @@ def _given(options: argparse.Namespace, allowed: dict[str, Any]) -> dict[str, An
             raise UserError(
                 f"--{shown} must come with another application, not with {options.application}"
             )
-        given[name] = (
-            _numbers(f"--{option.replace('_', '-')}", value) if name in ("labels", "b") else value
-        )
+        if name in ("labels", "b"):
+            value = _numbers(f"--{option.replace('_', '-')}", value)
+        if name == "labels" and (value == value.round()).all():
+            value = value.astype("int64")
+        given[name] = value
     if options.size is not None and "features" not in allowed:
         raise UserError(f"--size must come with gcn, not with {options.application}")
     return given

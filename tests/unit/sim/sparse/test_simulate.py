@@ -139,7 +139,9 @@ def test_bounds_of_random_matrices(seed, n, share, kib, rate, side, reorder):
     check_bounds(power(matrix, machine, order=order, block=side))
 
 
-@pytest.mark.parametrize("spoilt", ["time", "traffic", "csc", "csr_space", "results", "vectors"])
+@pytest.mark.parametrize(
+    "spoilt", ["time", "traffic", "baseline", "csc", "csr_space", "results", "vectors"]
+)
 def test_the_bounds_can_fail(spoilt):
     """Spoil a figure of the report, and see that the check notices it."""
     report = power(sparse.csr_array(np.ones((12, 12))), MACHINE)
@@ -147,6 +149,9 @@ def test_the_bounds_can_fail(spoilt):
     if spoilt == "time":
         changed = dataclasses.replace(report.oracle, cycles=Fraction(report.cycles + 1))
         report.__dict__["oracle"] = changed
+    elif spoilt == "baseline":
+        changed = dataclasses.replace(report.baseline, cycles=report.baseline.cycles - 1)
+        report.__dict__["baseline"] = changed
     elif spoilt == "traffic":
         more = report.memory_bytes + 1
         report.__dict__["oracle"] = dataclasses.replace(report.oracle, memory_bytes=more)

@@ -135,9 +135,13 @@ class _Unrolling:
             if isinstance(name, str):
                 yield name
 
+    def operand_shapes(self, operands: tuple[Operand, ...]) -> list[Shape]:
+        """Return the shapes of operands; that of a number is empty."""
+        return [self.shapes[each] if isinstance(each, str) else () for each in operands]
+
     def shape(self, node: Vxm | Ewise | Reduce, operands: tuple[Operand, ...]) -> Shape:
         """Return the shape of the node's output."""
-        shapes = [self.shapes[each] if isinstance(each, str) else () for each in operands]
+        shapes = self.operand_shapes(operands)
         if isinstance(node, Vxm):
             rows, columns = self.matrices[node.matrix]
             return (rows if node.transposed else columns, *shapes[0][1:])
@@ -157,7 +161,7 @@ class _Unrolling:
         self, node: Vxm | Ewise | Reduce, operands: tuple[Operand, ...], shape: Shape
     ) -> int:
         """Return the operations of processing elements; of a product, for each nonzero."""
-        shapes = [self.shapes[each] if isinstance(each, str) else () for each in operands]
+        shapes = self.operand_shapes(operands)
         if isinstance(node, Vxm):
             return _count(shapes[0][1:])
         largest = max(map(_count, shapes))

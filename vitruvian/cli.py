@@ -37,6 +37,7 @@ COMMANDS = {
     "tune": ("tune", "search for the fastest tiling of a matrix product on DaVinci cores"),
     "kernels": ("kernels", "run case studies: errors, instructions and cycles by precision"),
     "pooling": ("pooling", "time max pooling in four implementations on DaVinci cores"),
+    "sparse": ("sparse", "run a sparse application, and simulate it on SIDA"),
     "mma": ("mma", "measure cycles and rates of matrix instructions on the RTL"),
     "area": ("hardware", "measure area and delay of units, module by module"),
     "timing": ("hardware", "measure the longest paths of units by class, or cell by cell"),

@@ -12,12 +12,18 @@ from vitruvian.sim.davinci.timing.compiling import compiled
 from vitruvian.sim.sparse import engine_compiled
 from vitruvian.sim.sparse.architecture import load_architecture
 from vitruvian.sim.sparse.engine_compiled import COLUMNS, Program
+from vitruvian.sim.sparse.lowering import lower
 from vitruvian.sim.sparse.pattern import blocked, pattern_of
 from vitruvian.sim.sparse.reference import run_reference
-from vitruvian.sim.sparse.simulate import lower
-from vitruvian.sim.sparse.workload import PAGERANK, PLAIN
+from vitruvian.sim.sparse.schedule import Sweep
 
 CASES = 60
+
+
+def oei(n: int, features: int = 1, vectors: int = 0) -> Sweep:
+    """Return a sweep with a pair of products, and vectors that are read, written and computed."""
+    size = n * vectors
+    return Sweep("oei", ("A", False), features, features, size, size, 3 * size, 0)
 
 
 def program(seed: int) -> Program:
@@ -41,7 +47,8 @@ def program(seed: int) -> Program:
         memory_bytes_per_s=10**9 * int(rng.choice([7, 64, 400])),
         repack_share=rng.choice([0, 0.1, 1]),
     )
-    lowered = lower(pattern, machine, PAGERANK if seed % 2 else PLAIN)
+    sweep = oei(n, int(rng.choice([1, 1, 3])), seed % 2)
+    lowered = lower(pattern, machine, sweep)
     # The smallest buffer that is allowed, or up to thrice that.
     sizes = [
         largest(lowered.col_first, lowered.col_work, lowered),
@@ -50,7 +57,7 @@ def program(seed: int) -> Program:
     ]
     capacity = int(4 * max(sizes) * rng.choice([1, 1, 1.5, 3]))
     small = dataclasses.replace(machine, buffer_bytes=capacity)
-    return lower(pattern, small, PAGERANK if seed % 2 else PLAIN)
+    return lower(pattern, small, sweep)
 
 
 def largest(first: np.ndarray, work: np.ndarray, lowered: Program) -> int:
@@ -86,7 +93,8 @@ def test_bytes_and_operations_are_conserved(references):
         nonzeros = case.col_work[-1] if len(case.col_work) > 1 else len(case.col_rows)
         matrix = nonzeros * case.nonzero_bytes + len(case.col_rows) * case.entry_bytes
         n = len(case.col_first) - 1
-        assert of["os_operations"] == of["is_operations"] == nonzeros
+        assert of["os_operations"] == nonzeros * case.os_features
+        assert of["is_operations"] == nonzeros * case.is_features
         assert of["results"] == (n - 1) * case.result + case.last_result
         assert of["vectors"] == case.vectors.sum()
         # Every entry comes at least once. What comes again was evicted, was refused by a full
@@ -113,12 +121,12 @@ def test_a_buffer_that_holds_all_reads_each_nonzero_once():
     rng = np.random.default_rng(3)
     pattern = pattern_of(sparse.csr_array(rng.random((60, 60)) < 0.1))
     machine = dataclasses.replace(load_architecture(), sub_tensor=4, pes=16)
-    steps = engine_compiled.run(lower(pattern, machine, PLAIN))
+    steps = engine_compiled.run(lower(pattern, machine, oei(60)))
     of = dict(zip(COLUMNS, steps.sum(axis=0), strict=True))
     assert of["reload"] == of["evicted"] == 0
     assert of["csc"] + of["prefetch"] >= 12 * pattern.nonzeros
     slow = dataclasses.replace(machine, memory_bytes_per_s=10**9)  # no bandwidth to prefetch with
-    steps = engine_compiled.run(lower(pattern, slow, PLAIN))
+    steps = engine_compiled.run(lower(pattern, slow, oei(60)))
     assert steps[:, COLUMNS.index("csc")].sum() == 12 * pattern.nonzeros
     assert steps[:, COLUMNS.index("prefetch")].sum() == 0
 
@@ -131,7 +139,9 @@ def test_a_buffer_that_holds_all_reads_each_nonzero_once():
         ("low = eligible if r < eligible else r + 1", "low = eligible"),
         ("fetched // (r - finished + 1)", "fetched // (r + 1)"),
         ("state[_AHEAD] + whole <= quarter", "state[_AHEAD] + whole <= capacity"),
-        ("quota = min(ready, cycles * pes)", "quota = ready"),
+        ("quota = min(ready, cycles * pes // is_features)", "quota = min(ready, cycles * pes)"),
+        ("operations *= os_features", "operations *= 1"),
+        ("-(-ready * is_features // pes)", "-(-ready // pes)"),
         ("if state[_DEAD] > threshold:", "if state[_DEAD] >= threshold:"),
         ("while i < row_first[r + 1] and row_cols[i] < passed:", "while i < row_first[r + 1]:"),
         ("k < col_first[c + 1] and col_rows[k] == r", "k < col_first[c + 1]"),

@@ -64,10 +64,12 @@ def test_the_window_order_is_the_direct_one(seed):
 def test_names():
     _, pattern = random_pattern(1)
     assert order_of(pattern, "none") is None
-    for name in ("vanilla", "window"):
+    for name in ("triangular", "windowed"):
         order = order_of(pattern, name)
         assert order is not None and sorted(order.tolist()) == list(range(30))
-    with pytest.raises(ValueError, match="order must be one of none, vanilla, window, not 'x'"):
+    with pytest.raises(
+        ValueError, match="order must be one of none, triangular, windowed, not 'x'"
+    ):
         order_of(pattern, "x")
     with pytest.raises(ValueError, match="window must be at least 1, not 0"):
         window_order(pattern, 0)

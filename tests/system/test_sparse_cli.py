@@ -1,0 +1,173 @@
+"""The command ``sparse``: every application, its files, and one line for each mistake."""
+
+import json
+
+import numpy as np
+import pytest
+
+from vitruvian.cli import main
+from vitruvian.sim.sparse import simulate
+from vitruvian.sim.sparse.architecture import DEFAULT
+from vitruvian.sparse import solve
+
+
+@pytest.fixture(autouse=True)
+def interpreted(monkeypatch):
+    """Run small cases as plain Python: Numba takes longer to start than they take."""
+    monkeypatch.setattr(simulate, "fitting", lambda function, size: function)
+
+
+@pytest.fixture
+def graph(tmp_path):
+    """Return the path of a ring of eight vertices, in both directions, with a heavy diagonal."""
+    lines = ["%%MatrixMarket matrix coordinate real symmetric", "8 8 16"]
+    lines += [f"{v + 1} {v + 1} 3" for v in range(8)]
+    lines += [
+        f"{max(v, w) + 1} {min(v, w) + 1} -1" for v, w in ((v, (v + 1) % 8) for v in range(8))
+    ]
+    path = tmp_path / "ring.mtx"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture
+def positive(graph):
+    """Return the path of the same ring with positive weights."""
+    path = graph.with_name("positive.mtx")
+    path.write_text(graph.read_text().replace(" -1\n", " 1\n"))
+    return path
+
+
+APPLICATIONS = {
+    "pagerank": ["--damping", "0.5", "--tolerance", "1e-9"],
+    "kcore": [],
+    "bfs": ["--source", "3"],
+    "sssp": ["--source", "3"],
+    "kmeans": ["--clusters", "3", "--first", "1"],
+    "knn": ["--hops", "2"],
+    "gcn": ["--size", "3x2"],
+    "gmres": ["--restart-after", "2"],
+    "cg": ["--tolerance", "1e-12"],
+    "bicgstab": ["--iterations", "50"],
+}
+
+
+@pytest.mark.parametrize("name", APPLICATIONS)
+def test_every_application_prints_its_figures(name, graph, positive, capsys):
+    path = graph if name in ("gmres", "cg", "bicgstab") else positive
+    assert main(["sparse", name, str(path), *APPLICATIONS[name], "--json", "-"]) == 0
+    out, err = capsys.readouterr()
+    figures = json.loads(out)
+    assert figures["application"] == figures["report"]["application"] == name
+    assert figures["converged"] and figures["failure"] is None
+    assert figures["report"]["iterations"] == figures["iterations"] >= 1
+    assert figures["report"]["cycles"] > 0
+    assert len(figures["bandwidth"]["share"]) == 100
+    for line in ("speedup over the baseline", "share of the oracle", "buffer: at most", "traffic"):
+        assert line in err
+
+
+def test_the_values_are_those_of_solve_and_the_plots_are_written(positive, tmp_path, capsys):
+    folder = tmp_path / "new" / "out"
+    line = ["sparse", "sssp", str(positive), "--source", "2", "--out", str(folder)]
+    assert main([*line, "--blocked", "4", "--reorder", "windowed"]) == 0
+    np.testing.assert_array_equal(
+        np.load(folder / "values.npy"), solve("sssp", str(positive), source=2).values
+    )
+    printed = capsys.readouterr().out.splitlines()
+    for name in ("bandwidth.svg", "occupancy.svg"):
+        assert (folder / name).read_text().startswith("<?xml")
+        assert str(folder / name) in printed
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "bandwidth.svg",
+        "occupancy.svg",
+        "values.npy",
+    ]
+
+
+def test_labels_and_right_sides_are_read(positive, graph, tmp_path, capsys):
+    labels = tmp_path / "labels.txt"
+    labels.write_text("0\n" + "-1\n" * 3 + "1\n" + "-1\n" * 3)
+    assert main(["sparse", "labelprop", str(positive), "--labels", str(labels)]) == 0
+    right = tmp_path / "b.npy"
+    np.save(right, np.arange(8.0))
+    folder = tmp_path / "cg"
+    line = ["sparse", "cg", str(graph), "--right-side", str(right), "--out", str(folder)]
+    assert main(line) == 0
+    dense = 3 * np.eye(8) - np.roll(np.eye(8), 1, 0) - np.roll(np.eye(8), -1, 0)
+    np.testing.assert_allclose(dense @ np.load(folder / "values.npy"), np.arange(8.0), atol=1e-6)
+
+
+def test_a_breakdown_is_reported(positive, capsys):
+    text = positive.read_text().replace(" 3\n", " -3\n")
+    positive.write_text(text)
+    assert main(["sparse", "cg", str(positive)]) == 1
+    assert "not positive definite" in capsys.readouterr().out
+
+
+def machine(tmp_path, old: str, new: str):
+    text = DEFAULT.read_text()
+    assert text.count(old) == 1
+    path = tmp_path / "machine.toml"
+    path.write_text(text.replace(old, new))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("pes = 1024", "pes = 0", "core.pes must be an integer, 1 or more, not 0"),
+        ("clock_mhz = 1000", "clock_mhz = 1000\nclok = 1", "machine.toml"),
+        ("{ mib =", "{ kib =", "machine.toml"),
+    ],
+)
+def test_a_wrong_machine_is_one_line(old, new, message, tmp_path, positive, capsys):
+    path = machine(tmp_path, old, new)
+    assert main(["sparse", "bfs", str(positive), "--arch", str(path)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: ") and message in line
+
+
+def test_a_buffer_that_is_too_small_is_one_line(tmp_path, capsys):
+    path = tmp_path / "full.mtx"
+    lines = ["%%MatrixMarket matrix coordinate pattern general", "40 40 40"]
+    path.write_text("\n".join([*lines, *(f"{r + 1} 8" for r in range(40))]) + "\n")
+    toml = machine(tmp_path, "mib = 64", "kib = 1")
+    toml.write_text(toml.read_text().replace("{ mib =", "{ kib ="))
+    assert main(["sparse", "bfs", str(path), "--arch", str(toml)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "buffer must be at least four times as large as column 7 of 480 bytes" in line
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (["pagerang"], "APPLICATION must be one of pagerank, "),
+        (["bfs", "--damping", "0.5"], "--damping must come with another application, not with bfs"),
+        (["bfs", "--size", "3x3"], "--size must come with gcn, not with bfs"),
+        (["bfs", "--reorder", "vanilla"], "--reorder must be one of none, triangular, windowed"),
+        (["bfs", "--blocked", "3"], "--blocked must be one of 1, 2, 4, 8, 16, not 3"),
+        (["bfs", "--source", "8"], "source must be "),
+        (["bfs", "--arch", "absent.toml"], "architecture must be a TOML file, not 'absent.toml'"),
+        (["labelprop"], "labelprop must have --labels FILE"),
+        (["labelprop", "--labels", "absent"], "--labels must be a file of numbers, not 'absent'"),
+        (["labelprop", "--labels", "halves.txt"], "labels must be whole numbers, not float64"),
+        (["gcn", "--size", "3"], "--size must have at least two sizes"),
+    ],
+)
+def test_a_mistake_is_one_line(line, message, positive, capsys, monkeypatch):
+    monkeypatch.chdir(positive.parent)
+    positive.with_name("halves.txt").write_text("0.5\n" * 8)
+    assert main(["sparse", line[0], str(positive), *line[1:]]) == 2
+    (printed,) = capsys.readouterr().err.splitlines()
+    assert printed.startswith("error: ") and message in printed
+
+
+def test_a_wrong_matrix_is_one_line(tmp_path, capsys):
+    assert main(["sparse", "bfs", str(tmp_path / "absent.mtx")]) == 2
+    path = tmp_path / "wide.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate real general\n2 3 1\n1 1 1.0\n")
+    assert main(["sparse", "bfs", str(path)]) == 2
+    first, second = capsys.readouterr().err.splitlines()
+    assert "absent.mtx" in first
+    assert "matrix must be square, not 2 by 3" in second

@@ -1,0 +1,396 @@
+"""Print the tables of docs/results/sida.md, and draw its pictures.
+
+    python benchmarks/sida_figures.py [FOLDER] [PART …]
+
+writes the pictures to FOLDER (by default docs/results) and prints the tables. The parts are reuse,
+figures, cpu and choices; by default all are made, in some minutes. All matrices but ca-AstroPh are
+synthetic stand-ins (``sim.sparse.standins``). ca-AstroPh is read from the file that the environment
+variable SIDA_CA names, in Matrix Market form; without it, there is a stand-in for this one, too.
+"""
+
+import dataclasses
+import os
+import sys
+import time
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import io, sparse
+from scipy.stats import gmean
+
+from vitruvian.golden.sparse import Sparse
+from vitruvian.golden.sparse.reuse import held_elements
+from vitruvian.sim.roofline.plot import write_figure
+from vitruvian.sim.sparse.architecture import Architecture, load_architecture
+from vitruvian.sim.sparse.pattern import Pattern, pattern_of
+from vitruvian.sim.sparse.reordering import ORDERS, order_of
+from vitruvian.sim.sparse.report import Report
+from vitruvian.sim.sparse.simulate import simulate
+from vitruvian.sim.sparse.standins import ORIGINALS, stand_in
+
+#: Factor by which the stand-ins and the machine's buffer and sub-tensors are scaled down.
+SCALES = {"ca": 1, "gy": 1, "g2": 1, "co": 32, "bu": 16, "wi": 64, "ad": 16, "ro": 32, "eu": 64}
+
+#: The applications of Table 4.2. CG and BiCGSTAB have no fused products in the thesis.
+APPLICATIONS = (
+    "pagerank",
+    "kcore",
+    "bfs",
+    "sssp",
+    "kmeans",
+    "knn",
+    "labelprop",
+    "gcn",
+    "gmres",
+    "cg",
+    "bicgstab",
+)
+WITHOUT_OEI = ("cg", "bicgstab")
+COMPUTE_BOUND = ("gmres", "gcn")
+
+#: Configurations: the order of the rows and the side of the blocks.
+PLAIN = ("none", 1)
+CONFIGURATIONS = tuple((order, side) for order in ORDERS for side in (1, 16))
+
+
+def matrix_of(name: str, scale: int = 1) -> Any:
+    """Return ca-AstroPh's lower triangle if there is a file, and a synthetic stand-in otherwise."""
+    path = os.environ.get("SIDA_CA")
+    if name == "ca" and path and scale == 1:
+        return sparse.tril(io.mmread(path))
+    return stand_in(name, scale=scale)
+
+
+@cache
+def pattern(name: str, scale: int) -> Pattern:
+    """Return the pattern of a matrix."""
+    return pattern_of(matrix_of(name, scale))
+
+
+@cache
+def permutation(name: str, scale: int, order: str) -> np.ndarray | None:
+    """Return an order of the rows of a matrix."""
+    return order_of(pattern(name, scale), order)
+
+
+def machine(scale: int, **changes: Any) -> Architecture:
+    """Return the machine of Zhang 2024 §4.5.1 with buffer and sub-tensors scaled down."""
+    whole = dataclasses.replace(load_architecture(), **changes)
+    return dataclasses.replace(
+        whole,
+        buffer_bytes=whole.buffer_bytes // scale,
+        sub_tensor=max(1, whole.sub_tensor // scale),
+    )
+
+
+@cache
+def run(name: str, application: str, order: str = "none", side: int = 1) -> dict[str, float]:
+    """Simulate an application and return the figures of its report."""
+    scale = SCALES[name]
+    report = simulate(
+        pattern(name, scale),
+        machine(scale),
+        application,
+        order=permutation(name, scale, order),
+        block=side,
+    )
+    return figures(report)
+
+
+def figures(report: Report) -> dict[str, float]:
+    """Return the figures of a report that the tables need."""
+    ours, other = report.energy, report.baseline_energy
+    return {
+        "speedup": report.speedup,
+        "oracle": report.oracle_share,
+        "bandwidth": report.bandwidth_share,
+        "storage": report.storage_share,
+        "energy": ours.joules / other.joules,
+        "memory": ours.memory / other.memory,
+        "buffer": ours.buffer / other.buffer,
+        "compute": ours.compute / other.compute,
+        "memory_part": ours.memory / other.joules,
+        "buffer_part": ours.buffer / other.joules,
+        "compute_part": ours.compute / other.joules,
+        "baseline_memory": other.memory / other.joules,
+        "baseline_buffer": other.buffer / other.joules,
+        "seconds": report.seconds,
+    }
+
+
+def best(name: str, application: str) -> dict[str, float]:
+    """Return the figures of the configuration with the highest speedup."""
+    found = [run(name, application, *each) for each in CONFIGURATIONS]
+    return max(found, key=lambda figure: figure["speedup"])
+
+
+def row(*cells: Any) -> None:
+    """Print a row of a table."""
+    print("|", " | ".join(f"{c:.3f}" if isinstance(c, float) else str(c) for c in cells), "|")
+
+
+def head(*cells: str) -> None:
+    """Print the head of a table whose first column is text."""
+    print()
+    row(*cells)
+    print("|---|" + "---:|" * (len(cells) - 1))
+
+
+def reuse() -> None:
+    """Print Table 4.1: the shares of the nonzeros that are held, at full size."""
+    head("matrix", "kind", "most", "published", "mean", "published", "most, random", "mean, random")
+    for name, original in ORIGINALS.items():
+        coordinates = sparse.csr_array(matrix_of(name))
+        held, shuffled = held_of(coordinates), held_of(renumbered(coordinates))
+        total = coordinates.nnz
+        row(
+            name,
+            original.kind,
+            held.maximum / total,
+            original.most,
+            held.mean / total,
+            original.mean,
+            shuffled.maximum / total,
+            shuffled.mean / total,
+        )
+
+
+def held_of(matrix: Any) -> Any:
+    """Return the analysis of a CSR array, whose values do not matter."""
+    ones = np.broadcast_to(1.0, matrix.nnz)
+    starts = matrix.indptr.astype(np.int64)
+    return held_elements(Sparse(matrix.shape, starts, matrix.indices, ones))
+
+
+def renumbered(matrix: Any) -> Any:
+    """Return a lower triangle or directed graph with its vertices in random order."""
+    n = matrix.shape[0]
+    number = np.random.default_rng(1).permutation(n).astype(np.int32)
+    rows = number[np.repeat(np.arange(n, dtype=np.int32), np.diff(matrix.indptr))]
+    columns = number[matrix.indices]
+    if sparse.triu(matrix, 1).nnz == 0:
+        rows, columns = np.maximum(rows, columns), np.minimum(rows, columns)
+    ones = np.ones(len(rows), np.int8)
+    return sparse.csr_array(sparse.coo_array((ones, (rows, columns)), shape=matrix.shape))
+
+
+def draw_figures(folder: Path) -> None:
+    """Print and draw Figs. 4.17 and 4.19b to 4.23."""
+    speedup(folder)
+    preprocessing(folder)
+    shares(folder)
+    energy(folder)
+
+
+def speedup(folder: Path) -> None:
+    """Fig. 4.17: the speedup over the baseline."""
+    for title, one in (("as given", run), ("best of order and block", best)):
+        head(f"speedup, {title}", *SCALES, "geomean")
+        for application in APPLICATIONS:
+            values = [one(name, application)["speedup"] for name in SCALES]
+            row(application, *values, float(gmean(values)))
+        means = {a: float(gmean([one(m, a)["speedup"] for m in SCALES])) for a in APPLICATIONS}
+        fused = {a: v for a, v in means.items() if a not in WITHOUT_OEI}
+        low, high = (f(fused, key=fused.__getitem__) for f in (min, max))
+        top = max((one(m, a)["speedup"], a, m) for a in APPLICATIONS for m in SCALES)
+        print(f"lowest geomean {fused[low]:.3f} {low}, highest {fused[high]:.3f} {high}")
+        print(f"highest {top[0]:.3f} {top[1]} {top[2]}")
+
+    def fill(figure: Any) -> None:
+        axes = figure.subplots()
+        place = np.arange(len(APPLICATIONS))
+        for shift, one, label in ((-0.2, run, "as given"), (0.2, best, "best preprocessing")):
+            values = [[one(m, a)["speedup"] for m in SCALES] for a in APPLICATIONS]
+            bars = axes.bar(place + shift, gmean(values, axis=1), 0.38, label=label, alpha=0.6)
+            for x, dots in zip(place + shift, values, strict=True):
+                axes.plot([x] * len(dots), dots, ".", ms=3, color=bars[0].get_facecolor())
+        for level, style in ((1.23, "--"), (2.56, "--"), (3.55, ":")):
+            axes.axhline(level, color="black", ls=style, lw=0.8)
+            axes.text(len(place) - 0.4, level, f"{level:g}", va="bottom", ha="right", fontsize=7)
+        axes.set_xticks(place, APPLICATIONS, rotation=30)
+        axes.set(ylabel="speedup over the baseline", title="lines: published range and highest")
+        axes.legend(fontsize=7)
+
+    write_figure(folder / "sida_speedup.svg", fill)
+
+
+def preprocessing(folder: Path) -> None:
+    """Fig. 4.19b and 4.21: bytes of blocked storage, and what orders and blocks gain."""
+    head("storage, side 16", *SCALES, "mean")
+    for order in ORDERS:
+        values = [run(m, "pagerank", order, 16)["storage"] for m in SCALES]
+        row(order, *values, float(np.mean(values)))
+    head("geomean over applications", *SCALES, "geomean")
+    bars = {}
+    for order, side in CONFIGURATIONS:
+        values = [
+            float(gmean([run(m, a, order, side)["speedup"] for a in APPLICATIONS])) for m in SCALES
+        ]
+        label = f"{order}, side {side}"
+        bars[label] = values
+        row(label, *values, float(gmean(values)))
+    plain = np.array(bars["none, side 1"])
+    for label, values in bars.items():
+        gain = np.array(values) / plain
+        print(f"{label}: {gain.min():.3f} to {gain.max():.3f} of the speedup without")
+
+    def fill(figure: Any) -> None:
+        axes = figure.subplots()
+        place = np.arange(len(SCALES) + 1)
+        for number, (label, values) in enumerate(bars.items()):
+            x = place + (number - 2.5) * 0.13
+            axes.bar(x, [*values, gmean(values)], 0.13, label=label)
+        axes.axhline(1.37, color="black", ls="--", lw=0.8)
+        axes.text(-0.6, 1.37, "published mean without: 1.37", va="bottom", fontsize=7)
+        axes.set_xticks(place, [*SCALES, "geomean"])
+        axes.set(ylabel="speedup over the baseline, geomean of the applications")
+        axes.legend(fontsize=7)
+
+    write_figure(folder / "sida_preprocessing.svg", fill)
+
+
+def shares(folder: Path) -> None:
+    """Figs. 4.20 and 4.22: the share of the oracle's performance and of the bandwidth."""
+    found = {}
+    for key, title in (("oracle", "share of the oracle"), ("bandwidth", "share of the bandwidth")):
+        head(f"{title}, as given", *SCALES, "mean")
+        mean = np.mean if key == "oracle" else gmean
+        for application in APPLICATIONS:
+            values = [run(m, application)[key] for m in SCALES]
+            found[key, application] = values
+            row(application, *values, float(mean(values)))
+        chosen = [[best(m, a)[key] for m in SCALES] for a in APPLICATIONS]
+        whole = [found[key, a] for a in APPLICATIONS]
+        bound = [found[key, a] for a in APPLICATIONS if a not in COMPUTE_BOUND]
+        print(
+            f"{title}: {mean(np.ravel(whole)):.4f}, best preprocessing {mean(np.ravel(chosen)):.4f}"
+        )
+        print(f"without {', '.join(COMPUTE_BOUND)}: {mean(np.ravel(bound)):.4f}")
+
+    def fill(figure: Any) -> None:
+        published = {"oracle": (0.6678, "4.20"), "bandwidth": (0.8293, "4.22")}
+        for axes, (key, (level, name)) in zip(
+            figure.subplots(1, 2, sharey=True), published.items(), strict=True
+        ):
+            values = [found[key, a] for a in APPLICATIONS]
+            place = np.arange(len(APPLICATIONS))
+            mean = np.mean if key == "oracle" else gmean
+            axes.bar(place, mean(values, axis=1), 0.7, alpha=0.6)
+            for x, dots in zip(place, values, strict=True):
+                axes.plot([x] * len(dots), dots, ".", ms=3, color="black")
+            axes.axhline(level, color="black", ls="--", lw=0.8)
+            axes.set_title(f"Fig. {name}: share of the {key}; line: published mean {level:.2%}")
+            axes.set_xticks(place, APPLICATIONS, rotation=45, fontsize=7)
+
+    write_figure(folder / "sida_shares.svg", fill, 10)
+
+
+def energy(folder: Path) -> None:
+    """Fig. 4.23: the energy as a share of the baseline's."""
+    head("application", "energy", "memory", "buffer", "compute")
+    kinds = ("energy", "memory", "buffer", "compute")
+    for application in APPLICATIONS:
+        values = [[run(m, application)[k] for m in SCALES] for k in kinds]
+        row(application, *(float(np.mean(v)) for v in values))
+    for title, one in (("as given", run), ("best preprocessing", best)):
+        saved = [1 - np.mean([one(m, a)[k] for m in SCALES for a in APPLICATIONS]) for k in kinds]
+        print(
+            f"{title}: saved", ", ".join(f"{k} {s:.2%}" for k, s in zip(kinds, saved, strict=True))
+        )
+
+    def fill(figure: Any) -> None:
+        axes = figure.subplots()
+        place, floor = np.arange(len(APPLICATIONS)), np.zeros(len(APPLICATIONS))
+        for kind in ("memory_part", "buffer_part", "compute_part"):
+            values = np.array(
+                [np.mean([run(m, a)[kind] for m in SCALES]) for a in APPLICATIONS], float
+            )
+            axes.bar(place, values, 0.6, bottom=floor, label=kind.removesuffix("_part"))
+            floor += values
+        axes.axhline(1 - 0.5511, color="black", ls="--", lw=0.8)
+        axes.text(-0.5, 0.46, "published mean: 0.449", fontsize=7)
+        axes.set_xticks(place, APPLICATIONS, rotation=30)
+        axes.set(ylabel="energy over that of the baseline, mean of the matrices", ylim=(0, 1.1))
+        axes.legend(fontsize=7)
+
+    write_figure(folder / "sida_energy.svg", fill)
+
+
+def cpu() -> None:
+    """Print the time of a PageRank iteration in SciPy on this computer beside SIDA's."""
+    head("matrix, full size", "SciPy, ms", "SIDA, ms", "speedup", "baseline, ms")
+    for name in ("ca", "gy", "g2", "bu", "ad"):
+        rows = sparse.csr_array(matrix_of(name)).astype(np.float64)
+        seconds = scipy_iteration(rows)
+        report = simulate(pattern_of(rows), machine(1), "pagerank", iterations=20)
+        ours = report.seconds / 20
+        other = float(Fraction(report.baseline.cycles) / report.architecture.clock_hz) / 20
+        row(name, seconds * 1e3, ours * 1e3, seconds / ours, other * 1e3)
+
+
+def scipy_iteration(rows: Any) -> float:
+    """Return the least time of an iteration of PageRank on one core, of at least ten."""
+    n = rows.shape[0]
+    columns, x, lost = rows.T.tocsr(), np.full(n, 1 / n), np.diff(rows.indptr) == 0
+    share = 1 / np.maximum(np.diff(rows.indptr), 1)
+    times = []
+    while len(times) < 10 or sum(times) < 1:
+        begin = time.perf_counter()
+        following = 0.85 * (columns @ (x * share)) + (0.15 + 0.85 * x[lost].sum()) / n
+        np.abs(following - x).sum()
+        times.append(time.perf_counter() - begin)
+        x = following
+    return min(times)
+
+
+def choices() -> None:
+    """Print what the choices that the thesis leaves open cost and give, for PageRank."""
+    names = ("ca", "co", "bu", "wi", "ro")
+    sizes = [{"sub_tensor": width} for width in (64, 256, 1024, 4096)]
+    thresholds = [{"repack_share": Fraction(1, part)} for part in (256, 64, 16, 4, 2)]
+    buffers = [{"buffer_bytes": mib << 20} for mib in (16, 32, 64, 128, 256)]
+    for title, changes in (("sub-tensor", sizes), ("repacking", thresholds), ("buffer", buffers)):
+        head(f"PageRank, {title}", *names, "energy saved, mean")
+        for change in changes:
+            found = [
+                figures(simulate(pattern(m, SCALES[m]), machine(SCALES[m], **change), "pagerank"))
+                for m in names
+            ]
+            label = ", ".join(f"{k} {v}" for k, v in change.items())
+            row(label, *(f["speedup"] for f in found), 1 - np.mean([f["energy"] for f in found]))
+    head("PageRank, side of blocks", *names, "storage, mean")
+    for side in (1, 2, 4, 8, 16):
+        found = [run(m, "pagerank", "none", side) for m in names]
+        row(side, *(f["speedup"] for f in found), np.mean([f["storage"] for f in found]))
+    head("PageRank, scale", "speedup", "share of the oracle", "share of the bandwidth")
+    for name in ("co", "wi", "ro"):
+        for scale in (64, 32, 16, 8):
+            f = figures(simulate(pattern(name, scale), machine(scale), "pagerank"))
+            row(f"{name}, 1/{scale}", f["speedup"], f["oracle"], f["bandwidth"])
+
+
+def main() -> None:
+    """Make the parts that the command line names."""
+    arguments = sys.argv[1:]
+    parts = {"reuse", "figures", "cpu", "choices"}
+    folder = Path("docs/results")
+    if arguments and arguments[0] not in parts:
+        folder = Path(arguments.pop(0))
+    if unknown := set(arguments) - parts:
+        sys.exit(f"part must be one of {', '.join(sorted(parts))}, not {sorted(unknown)[0]!r}")
+    wanted = set(arguments) or parts
+    if "reuse" in wanted:
+        reuse()
+    if "figures" in wanted:
+        draw_figures(folder)
+    if "cpu" in wanted:
+        cpu()
+    if "choices" in wanted:
+        choices()
+
+
+if __name__ == "__main__":
+    main()

@@ -108,6 +108,8 @@ def _least_squares(right: np.ndarray, *columns: np.ndarray) -> np.ndarray:
 
     Each column is first divided by its norm, so that a short one is not taken for a rounding error.
     """
+    if not (np.isfinite(right).all() and all(np.isfinite(column).all() for column in columns)):
+        return np.full(len(columns), np.nan)
     norms = np.array([np.linalg.norm(column) or 1.0 for column in columns])
     return np.linalg.lstsq(np.stack(columns, 1) / norms, right, rcond=None)[0] / norms
 

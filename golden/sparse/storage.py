@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vitruvian.golden.sparse.storage_compiled import place
 from vitruvian.validate import one_of
 
 __all__ = ["DUPLICATES", "Sparse"]
@@ -85,16 +86,17 @@ class Sparse:
             if len(index) and not (index.min() >= 0 and index.max() < size):
                 bad = index.min() if index.min() < 0 else index.max()
                 raise ValueError(f"{name} index must be between 0 and {size - 1}, not {bad}")
-        key = row * shape[1] + column
-        order = np.argsort(key, kind="stable")
-        key, value = key[order], value.ravel()[order]
-        first = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]])[: len(key)])
-        if len(first) < len(key):
-            value = _merged(value, first, duplicates)
-        key = key[first]
-        width = max(shape[1], 1)
-        starts = np.searchsorted(key, np.arange(shape[0] + 1, dtype=np.int64) * width)
-        return cls(shape, starts.astype(np.int64), (key % width).astype(np.int32), value)
+        row, column, value = row.astype(np.int32), column.astype(np.int32), value.ravel()
+        if not _rises(row, column):
+            order = _order(column, np.arange(len(column)), shape[1])
+            order = _order(row, order, shape[0])
+            row, column, value = row[order], column[order], value[order]
+            differs = (row[1:] != row[:-1]) | (column[1:] != column[:-1])
+            first = np.flatnonzero(np.concatenate([[True], differs])[: len(row)])
+            if len(first) < len(row):
+                value = _merged(value, first, duplicates)
+                row, column = row[first], column[first]
+        return cls(shape, _starts(row, shape[0]), column, np.ascontiguousarray(value))
 
     @property
     def nonzeros(self) -> int:
@@ -109,13 +111,12 @@ class Sparse:
 
     @cached_property
     def _by_column(self) -> np.ndarray:
-        return np.argsort(self.column_index, kind="stable")
+        return _order(self.column_index, np.arange(self.nonzeros), self.shape[1])
 
     @cached_property
     def column_start(self) -> np.ndarray:
         """The first element of each column in ``row_index``: (C + 1,) int64."""
-        counts = np.bincount(self.column_index, minlength=self.shape[1])
-        return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return _starts(self.column_index, self.shape[1])
 
     @cached_property
     def row_index(self) -> np.ndarray:
@@ -154,6 +155,28 @@ class Sparse:
         matrix = np.full(self.shape, missing)
         matrix[self.rows, self.column_index] = self.row_values
         return matrix
+
+
+def _rises(row: np.ndarray, column: np.ndarray) -> bool:
+    """Return whether entries are in the order of the rows, without duplicates."""
+    same = row[1:] == row[:-1]
+    return bool(((row[1:] > row[:-1]) | (same & (column[1:] > column[:-1]))).all())
+
+
+def _starts(index: np.ndarray, size: int) -> np.ndarray:
+    """Return the number of elements before each row (or column): (size + 1,) int64."""
+    starts = np.zeros(size + 1, np.int64)
+    np.cumsum(np.bincount(index, minlength=size), out=starts[1:])
+    return starts
+
+
+def _order(keys: np.ndarray, order: np.ndarray, size: int) -> np.ndarray:
+    """Return positions in the order of their keys, which are less than ``size``."""
+    if size > 8 * len(keys) + 1024:  # Counting would take longer than a comparison of the keys.
+        return order[np.argsort(keys[order], kind="stable")]
+    result = np.empty(len(order), np.int64)
+    place(keys, order, _starts(keys, size)[:-1], result)
+    return result
 
 
 def _merged(value: np.ndarray, first: np.ndarray, duplicates: str) -> np.ndarray:

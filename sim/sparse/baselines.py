@@ -9,6 +9,7 @@ References
 Zhang 2024: §4.5.2 (baseline), §4.6.3 (oracle).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -17,61 +18,86 @@ import numpy as np
 from vitruvian.sim.sparse.architecture import Architecture
 from vitruvian.sim.sparse.layout import matrix_bytes
 from vitruvian.sim.sparse.pattern import Pattern
-from vitruvian.sim.sparse.workload import Workload
+from vitruvian.sim.sparse.schedule import Gathered, Schedule, Section, View
 
-__all__ = ["Estimate", "baseline", "oracle"]
+__all__ = ["Estimate", "Patterns", "baseline", "oracle"]
 
 #: Cores of the machine; the baseline's one operator at a time uses all of them.
 CORES = 3
 
+#: Patterns by the view of a product: the matrix, or its transpose
+Patterns = Mapping[View, Pattern]
+
 
 @dataclass(frozen=True)
 class Estimate:
-    """Cycles, bytes that cross the memory's interface, and operations for a pair of iterations."""
+    """Cycles, bytes that cross the memory's interface, and operations of a run."""
 
     cycles: Fraction
     memory_bytes: int
     operations: int
 
 
-def baseline(pattern: Pattern, architecture: Architecture, workload: Workload) -> Estimate:
+def baseline(patterns: Patterns, architecture: Architecture, schedule: Schedule) -> Estimate:
     """Return the time of the idealised accelerator without reuse between operators.
 
-    The vxm reads the matrix in one order, each element of x that it needs once, and writes y; each
-    element-wise operation reads its inputs and writes its output.
+    A product reads the matrix in one order and each element of x that it needs once, and writes y;
+    an expression of element-wise operations reads its inputs and writes its output.
     """
-    value, elements = architecture.value_bytes, pattern.elements
-    vxm = matrix_bytes(pattern, architecture) + value * (_used(pattern) + elements)
-    parts = [(vxm, pattern.nonzeros)]
-    for each in workload.elementwise:
-        vectors = len(set(each.inputs)) + bool(each.output)
-        parts.append((value * vectors * elements, each.operations * elements))
-    pes = CORES * architecture.pes
-    cycles = sum(max(n / architecture.bytes_per_cycle, Fraction(w, pes)) for n, w in parts)
-    return Estimate(
-        Fraction(2 * cycles), 2 * sum(n for n, _ in parts), 2 * sum(w for _, w in parts)
-    )
+    value, pes = architecture.value_bytes, CORES * architecture.pes
+    cycles, total, operations = Fraction(0), 0, 0
+    for each in schedule.work:
+        nbytes, work = value * (each.read + each.written), each.operations
+        if each.product:
+            pattern = patterns[each.product.view]
+            nbytes += matrix_bytes(pattern, architecture)
+            nbytes += value * gathered_values(each.product, patterns)
+            work *= pattern.nonzeros
+        cycles += max(nbytes / architecture.bytes_per_cycle, Fraction(work, pes))
+        total += nbytes
+        operations += work
+    count = schedule.iterations
+    return Estimate(count * cycles, count * total, count * operations)
 
 
-def oracle(pattern: Pattern, architecture: Architecture, workload: Workload) -> Estimate:
+def oracle(patterns: Patterns, architecture: Architecture, schedule: Schedule) -> Estimate:
     """Return the time of the accelerator that misses no reuse between operators.
 
-    The matrix and every vector cross the memory's interface once for both iterations, and the three
-    cores never wait for each other.
+    It has SIDA's schedule. In each section, the matrix crosses the memory's interface once per
+    sweep, and every vector that enters or leaves the section crosses it once. The three cores never
+    wait for each other.
     """
-    value, elements, pes = architecture.value_bytes, pattern.elements, architecture.pes
-    nbytes = matrix_bytes(pattern, architecture) + value * _used(pattern)
-    nbytes += value * workload.oracle_vectors * elements
-    elementwise = 2 * workload.operations * elements
-    cycles = max(
-        nbytes / architecture.bytes_per_cycle,
-        Fraction(pattern.nonzeros, pes),
-        Fraction(elementwise, pes),
-    )
-    return Estimate(cycles, nbytes, 2 * pattern.nonzeros + elementwise)
+    cycles, total, operations = Fraction(0), 0, 0
+    for section, count in schedule.sections:
+        time, nbytes, work = _perfect(section, patterns, architecture)
+        cycles += count * time
+        total += count * nbytes
+        operations += count * work
+    return Estimate(cycles, total, operations)
 
 
-def _used(pattern: Pattern) -> int:
-    """Return the elements of x in (block) rows with nonzeros."""
+def _perfect(
+    section: Section, patterns: Patterns, architecture: Architecture
+) -> tuple[Fraction, int, int]:
+    """Return the oracle's cycles, bytes and operations of a section."""
+    values = section.read + section.written
+    values += sum(gathered_values(each, patterns) for each in section.gathered)
+    nbytes = architecture.value_bytes * values
+    cores = [0, 0, 0]
+    for sweep in section.sweeps:
+        cores[2] += sweep.operations
+        if sweep.view:
+            pattern = patterns[sweep.view]
+            nbytes += matrix_bytes(pattern, architecture)
+            cores[0] += pattern.nonzeros * sweep.os_features
+            cores[1] += pattern.nonzeros * sweep.is_features
+    cycles = max(nbytes / architecture.bytes_per_cycle, Fraction(max(cores), architecture.pes))
+    return Fraction(cycles), nbytes, sum(cores)
+
+
+def gathered_values(gathered: Gathered, patterns: Patterns) -> int:
+    """Return the values of a product's input in (block) rows with nonzeros."""
+    pattern = patterns[gathered.view]
     rows = np.flatnonzero(np.diff(pattern.row_first))
-    return int(np.minimum(pattern.side, pattern.elements - rows * pattern.side).sum())
+    used = np.minimum(pattern.side, pattern.elements - rows * pattern.side)
+    return int(used.sum()) * gathered.features

@@ -1,21 +1,21 @@
-"""Energy of a pair of iterations: counts of accesses times constants of the architecture file.
+"""Energy of a run: counts of accesses times constants of the architecture file.
 
 The counts of the buffer are these. All that crosses the memory's interface is written to the
-buffer or read from it once. An operation of a vxm reads its nonzero and its element of x; one of
-the IS core also reads and writes a partial result. An element-wise operation reads its inputs and
-writes its output. A repacking reads and writes all that it moves.
+buffer or read from it once. An operation of a product reads its element of x, and one of the IS
+core also reads and writes a partial result. A core reads every nonzero of the matrix once; a pair
+of kind "oei" writes each nonzero once more, when it is converted to the other format. The OS core
+writes its results. An expression of element-wise operations reads its inputs and writes its output.
+A repacking reads and writes all that it moves.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
-
-import numpy as np
 
 from vitruvian.sim.sparse.architecture import Architecture
-from vitruvian.sim.sparse.baselines import Estimate
+from vitruvian.sim.sparse.baselines import Estimate, Patterns
 from vitruvian.sim.sparse.layout import entry_bytes
 from vitruvian.sim.sparse.pattern import Pattern
-from vitruvian.sim.sparse.workload import Workload
+from vitruvian.sim.sparse.schedule import Schedule, Sweep
 
 __all__ = ["Energy", "estimate_energy", "sida_energy"]
 
@@ -34,41 +34,56 @@ class Energy:
         return self.memory + self.buffer + self.compute
 
 
-class Steps(Protocol):
-    """The counts of a simulation that the energy needs."""
-
-    @property
-    def memory_bytes(self) -> int:
-        """Bytes that cross the memory's interface."""
-        ...
-
-    def of(self, column: str) -> np.ndarray:
-        """Return a column of the steps by its name."""
-        ...
-
-
 def sida_energy(
-    architecture: Architecture, pattern: Pattern, workload: Workload, steps: Steps
+    architecture: Architecture,
+    patterns: Patterns,
+    sweeps: Iterable[tuple[Sweep, int]],
+    memory_bytes: int,
+    repacked_bytes: int,
 ) -> Energy:
-    """Return the energy of SIDA from the counts of its simulation."""
-    matrix = _entries(pattern, architecture)
-    value, elements = architecture.value_bytes, pattern.elements
-    touched = steps.memory_bytes + 2 * int(steps.of("repacked").sum())
-    touched += 2 * matrix  # into CSR space or CSC space, by the conversion; from it, by a core
-    touched += matrix + value * (2 + 2) * pattern.nonzeros  # OS: x; IS: x and the partial result
-    touched += 2 * value * workload.unfused_vectors * elements + value * elements
-    operations = 2 * (pattern.nonzeros + workload.operations * elements)
-    return _energy(architecture, steps.memory_bytes, touched, operations)
+    """Return the energy of SIDA.
+
+    Parameters
+    ----------
+    architecture : Architecture
+    patterns : dict of View to Pattern
+    sweeps : iterable of (Sweep, int)
+        Sweeps of a run, and how often each runs.
+    memory_bytes, repacked_bytes : int
+        Bytes that cross the memory's interface, and that repackings move, in the whole run.
+    """
+    value = architecture.value_bytes
+    touched, operations = memory_bytes + 2 * repacked_bytes, 0
+    for sweep, count in sweeps:
+        once, work = value * sweep.touched, sweep.operations
+        if sweep.view:
+            pattern = patterns[sweep.view]
+            matrix = _entries(pattern, architecture)
+            once += matrix + value * sweep.os_features * (pattern.nonzeros + pattern.columns)
+            work += pattern.nonzeros * (sweep.os_features + sweep.is_features)
+            if sweep.is_features:
+                once += matrix + 3 * value * sweep.is_features * pattern.nonzeros
+            if sweep.kind == "oei":
+                once += matrix
+        touched += count * once
+        operations += count * work
+    return _energy(architecture, memory_bytes, touched, operations)
 
 
 def estimate_energy(
-    architecture: Architecture, pattern: Pattern, workload: Workload, estimate: Estimate
+    architecture: Architecture, patterns: Patterns, schedule: Schedule, estimate: Estimate
 ) -> Energy:
-    """Return the energy of the baseline: its two vxm are both output-stationary."""
-    matrix = _entries(pattern, architecture)
-    value, elements = architecture.value_bytes, pattern.elements
-    touched = estimate.memory_bytes + 2 * (matrix + value * (pattern.nonzeros + elements))
-    touched += 2 * value * workload.unfused_vectors * elements
+    """Return the energy of the baseline, whose products are all output-stationary."""
+    value = architecture.value_bytes
+    touched = 0
+    for each in schedule.work:
+        if each.product:
+            pattern = patterns[each.product.view]
+            touched += _entries(pattern, architecture)
+            touched += value * each.product.features * (pattern.nonzeros + pattern.columns)
+        else:
+            touched += value * (each.read + each.written)
+    touched = estimate.memory_bytes + schedule.iterations * touched
     return _energy(architecture, estimate.memory_bytes, touched, estimate.operations)
 
 

@@ -34,7 +34,7 @@ COLUMNS = (
 
 # Places of the counters that helpers change: reserved and consumed bytes of CSR space, reserved
 # bytes of CSC space, the same for columns ahead of the CSC loader, the highest row that may have a
-# reservation, operations that the IS core could start, bytes evicted, moved by a repacking, length
+# reservation, nonzeros that the IS core could use, bytes evicted, moved by a repacking, length
 # of the list of rows with consumed data, bytes of rows on chip and not consumed, lengths of rings.
 _CSR, _DEAD, _CSC, _AHEAD, _TOP, _READY, _EVICTED, _MOVED, _MARKED, _HELD = range(10)
 _QUEUE_HEAD, _QUEUE_SIZE, _LOST_HEAD, _LOST_SIZE = 10, 11, 12, 13
@@ -62,6 +62,8 @@ class Program(NamedTuple):
         Bytes of the buffer, and of consumed data above which a repacking starts.
     pes, rate, per : int
         Processing elements of a core; the memory transfers ``rate`` bytes in ``per`` cycles.
+    os_features, is_features : int
+        Operations of the OS core and of the IS core for each nonzero.
     result, last_result : int
         Bytes of the results of a column, and of the last column.
     """
@@ -82,6 +84,8 @@ class Program(NamedTuple):
     pes: int
     rate: int
     per: int
+    os_features: int
+    is_features: int
     result: int
     last_result: int
 
@@ -114,6 +118,8 @@ def run(program):
         pes,
         rate,
         per,
+        os_features,
+        is_features,
         result,
         last_result,
     ) = program
@@ -252,11 +258,12 @@ def run(program):
         operations = 0
         if 1 <= s <= subs:
             operations = _work(col_work, col_first[bounds[s - 1]], col_first[bounds[s]])
+            operations *= os_features
             cycles = max(cycles, -(-operations // pes))
         if s < subs + 3:
             cycles = max(cycles, ewise_cycles[s])
         if s >= subs + 2:
-            cycles = max(cycles, -(-ready // pes))
+            cycles = max(cycles, -(-ready * is_features // pes))
         spare = cycles * rate // per - total
 
         # The CSR loader prefetches: a row gets as many entries as the rows before it have fetched
@@ -306,7 +313,7 @@ def run(program):
         csr_space, csc_space, held = state[_CSR], state[_CSC], state[_HELD]
 
         # The IS core consumes, of what was there at the begin of the step, the oldest first.
-        quota = min(ready, cycles * pes)
+        quota = min(ready, cycles * pes // is_features)
         consumed = 0
         while state[_QUEUE_SIZE] > 0:
             r = queue[state[_QUEUE_HEAD]]
@@ -351,7 +358,7 @@ def run(program):
         table[s, 7] = csc_space
         table[s, 8] = held
         table[s, 9] = operations
-        table[s, 10] = consumed
+        table[s, 10] = consumed * is_features
         table[s, 11] = state[_EVICTED]
         table[s, 12] = state[_MOVED]
         s += 1

@@ -33,7 +33,8 @@ def dual_bytes(pattern: Pattern, architecture: Architecture) -> int:
     Without blocks, all is stored twice. With blocks, coordinates, pointers and index arrays are
     stored twice, and the blocks' nonzeros once.
     """
+    both = matrix_bytes(pattern, architecture) + matrix_bytes(pattern.transposed, architecture)
     if pattern.side == 1:
-        return 2 * matrix_bytes(pattern, architecture)
+        return both
     nonzero, _ = entry_bytes(pattern, architecture)
-    return 2 * matrix_bytes(pattern, architecture) - pattern.nonzeros * nonzero
+    return both - pattern.nonzeros * nonzero

@@ -16,12 +16,12 @@ BLOCK_SIDES = (1, 2, 4, 8, 16)
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """The nonzeros of a square matrix, or its blocks of nonzeros, in CSC and CSR order.
+    """The nonzeros of a matrix, or its blocks of nonzeros, in CSC and CSR order.
 
     Attributes
     ----------
-    elements : int
-        Rows of the matrix, which are the elements of a vector.
+    elements, columns : int
+        Rows of the matrix, which are the elements of a vector that it multiplies, and its columns.
     nonzeros : int
     side : int
         Side of a block; 1 if the entries are single nonzeros.
@@ -33,6 +33,7 @@ class Pattern:
     """
 
     elements: int
+    columns: int
     nonzeros: int
     side: int
     col_first: np.ndarray
@@ -44,8 +45,29 @@ class Pattern:
 
     @property
     def indices(self) -> int:
-        """Block columns, which is also the number of block rows."""
+        """Block columns, which is also the number of block rows of a square matrix."""
         return len(self.col_first) - 1
+
+    @property
+    def square(self) -> bool:
+        """Whether the matrix has as many rows as columns."""
+        return self.elements == self.columns
+
+    @property
+    def transposed(self) -> "Pattern":
+        """The pattern of the transpose, which shares the arrays of this one."""
+        return Pattern(
+            elements=self.columns,
+            columns=self.elements,
+            nonzeros=self.nonzeros,
+            side=self.side,
+            col_first=self.row_first,
+            col_rows=self.row_cols,
+            row_first=self.col_first,
+            row_cols=self.col_rows,
+            col_work=self.row_work,
+            row_work=self.col_work,
+        )
 
     @property
     def entries(self) -> int:
@@ -54,25 +76,25 @@ class Pattern:
 
 
 def pattern_of(matrix: Any) -> Pattern:
-    """Return the pattern of a square SciPy sparse matrix; explicit zeros count as nonzeros.
+    """Return the pattern of a SciPy sparse matrix; explicit zeros count as nonzeros.
 
     Raises
     ------
     TypeError
         If ``matrix`` is not a SciPy sparse matrix or array.
     ValueError
-        If it is empty or not square.
+        If it has no row or no column.
     """
     if not sparse.issparse(matrix):
         raise TypeError(f"matrix must be a SciPy sparse matrix, not a {type(matrix).__name__}")
-    if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]:
+    if len(matrix.shape) != 2 or not min(matrix.shape):
         shape = " × ".join(map(str, matrix.shape))
-        raise ValueError(f"matrix must be square with at least one row, not {shape}")
+        raise ValueError(f"matrix must have at least one row and one column, not {shape}")
     coordinates = matrix.tocoo()
     ones = np.ones(coordinates.nnz, np.int8)
     # Duplicates are summed; the sums, of which nothing depends, may wrap around.
     places = sparse.coo_array((ones, (coordinates.row, coordinates.col)), shape=matrix.shape)
-    return _pattern(places.tocsr(), matrix.shape[0], 1, weighted=False)
+    return _pattern(places.tocsr(), matrix.shape, 1, weighted=False)
 
 
 def blocked(pattern: Pattern, side: int) -> Pattern:
@@ -99,12 +121,12 @@ def blocked(pattern: Pattern, side: int) -> Pattern:
         raise ValueError(f"pattern must be of single nonzeros, not of blocks of {pattern.side}")
     if side == 1:
         return pattern
-    n = -(-pattern.elements // side)
-    rows = np.repeat(np.arange(pattern.indices), np.diff(pattern.row_first)) // side
+    shape = -(-pattern.elements // side), -(-pattern.columns // side)
+    rows = np.repeat(np.arange(pattern.elements), np.diff(pattern.row_first)) // side
     cols = pattern.row_cols // side
     ones = np.ones(len(rows), np.int64)
-    blocks = sparse.coo_array((ones, (rows, cols)), shape=(n, n)).tocsr()
-    return _pattern(blocks, pattern.elements, side, weighted=True)
+    blocks = sparse.coo_array((ones, (rows, cols)), shape=shape).tocsr()
+    return _pattern(blocks, (pattern.elements, pattern.columns), side, weighted=True)
 
 
 def permuted(pattern: Pattern, order: np.ndarray) -> Pattern:
@@ -116,10 +138,20 @@ def permuted(pattern: Pattern, order: np.ndarray) -> Pattern:
     Parameters
     ----------
     pattern : Pattern
-        Single nonzeros.
+        Single nonzeros of a square matrix.
     order : (n,) ndarray of int
         The old number of each new row.
+
+    Raises
+    ------
+    ValueError
+        If the matrix is not square, or the order is not a permutation.
     """
+    if not pattern.square:
+        raise ValueError(
+            f"matrix must be square for an order of its rows and columns, "
+            f"not {pattern.elements} × {pattern.columns}"
+        )
     if not np.array_equal(np.sort(order), np.arange(pattern.indices)):
         raise ValueError(f"order must be a permutation of the {pattern.indices} rows")
     new = np.empty(pattern.indices, np.int64)
@@ -128,10 +160,10 @@ def permuted(pattern: Pattern, order: np.ndarray) -> Pattern:
     ones = np.ones(len(rows), np.int8)
     shape = (pattern.indices, pattern.indices)
     places = sparse.coo_array((ones, (new[rows], new[pattern.row_cols])), shape=shape)
-    return _pattern(places.tocsr(), pattern.elements, 1, weighted=False)
+    return _pattern(places.tocsr(), shape, 1, weighted=False)
 
 
-def _pattern(rows: Any, elements: int, side: int, *, weighted: bool) -> Pattern:
+def _pattern(rows: Any, shape: tuple[int, int], side: int, *, weighted: bool) -> Pattern:
     """Return the pattern of a CSR array whose values are the nonzeros of the entries."""
     rows.sum_duplicates()
     cols = rows.tocsc()
@@ -139,7 +171,8 @@ def _pattern(rows: Any, elements: int, side: int, *, weighted: bool) -> Pattern:
     none = np.zeros(1, np.int64)
     total = int(rows.data.sum()) if weighted else rows.nnz
     return Pattern(
-        elements=elements,
+        elements=shape[0],
+        columns=shape[1],
         nonzeros=total,
         side=side,
         col_first=cols.indptr.astype(np.int64),

@@ -75,7 +75,7 @@ class _Machine:
         return [c for c in self.rows[r] if c not in self.consumed[r] and c not in self.chip[r]]
 
     def ready(self) -> int:
-        """Return the operations that the IS core can start."""
+        """Return the nonzeros that the IS core can use."""
         return sum(self.work[r, c] for r in range(self.eligible) for c in self.chip[r])
 
     def free(self) -> int:
@@ -199,7 +199,7 @@ class _Machine:
         early.add(r)
 
     def consume(self, quota: int) -> int:
-        """Let the IS core consume at most ``quota`` operations; return their number."""
+        """Let the IS core consume at most ``quota`` nonzeros; return their number."""
         done = 0
         while self.queue:
             r = self.queue[0]
@@ -239,16 +239,17 @@ class _Machine:
         operations = 0
         if 1 <= s <= self.subs:
             loaded = range(bounds[s - 1], bounds[s])
-            operations = sum(self.work[r, c] for c in loaded for r in self.columns[c])
+            nonzeros = sum(self.work[r, c] for c in loaded for r in self.columns[c])
+            operations = nonzeros * p.os_features
         cycles = max(1, -(-total * p.per // p.rate), -(-operations // p.pes))
         if s < self.subs + 3:
             cycles = max(cycles, int(p.ewise_cycles[s]))
         if s >= self.subs + 2:
-            cycles = max(cycles, -(-ready // p.pes))
+            cycles = max(cycles, -(-ready * p.is_features // p.pes))
         prefetch = self.prefetch(cycles * p.rate // p.per - total)
         spaces = sum(self.csr_space.values()), sum(self.csc_space.values())
         held = sum(self.size(r, self.chip[r]) for r in range(self.n))
-        consumed = self.consume(min(ready, cycles * p.pes))
+        consumed = self.consume(min(ready, cycles * p.pes // p.is_features)) * p.is_features
         if self.dead > p.threshold:
             self.repack()
         return [

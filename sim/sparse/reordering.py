@@ -13,7 +13,7 @@ from vitruvian.validate import check_int, one_of
 __all__ = ["ORDERS", "degree_order", "order_of", "window_order"]
 
 #: The names of the orders: as given, towards an upper triangle, and windowed.
-ORDERS = ("none", "vanilla", "window")
+ORDERS = ("none", "triangular", "windowed")
 
 
 def order_of(pattern: Pattern, name: str) -> np.ndarray | None:
@@ -27,7 +27,7 @@ def order_of(pattern: Pattern, name: str) -> np.ndarray | None:
     one_of("order", name, ORDERS)
     if name == "none":
         return None
-    return degree_order(pattern) if name == "vanilla" else window_order(pattern)
+    return degree_order(pattern) if name == "triangular" else window_order(pattern)
 
 
 def degree_order(pattern: Pattern) -> np.ndarray:

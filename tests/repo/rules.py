@@ -13,7 +13,13 @@ OURS = ("golden", "hdl", "sim", "flows")
 BASIC = ("vitruvian.errors", "vitruvian.validate")
 
 #: What sim and flows must not use: these modules import them, not the other way round.
-FACE = ("vitruvian.cli", "vitruvian.commands", "vitruvian.ops", "vitruvian.__main__")
+FACE = (
+    "vitruvian.cli",
+    "vitruvian.commands",
+    "vitruvian.ops",
+    "vitruvian.sparse",
+    "vitruvian.__main__",
+)
 
 #: Modules of golden that hold parameter objects and no computation: all that hdl may see.
 PARAMETER_MODULES = (

@@ -2,7 +2,14 @@
 
 import numpy as np
 
-from vitruvian.golden.sparse.applications.problem import Problem, check_vertex, ewise, reduce
+from vitruvian.errors import UserError
+from vitruvian.golden.sparse.applications.problem import (
+    Problem,
+    check_finite,
+    check_vertex,
+    ewise,
+    reduce,
+)
 from vitruvian.golden.sparse.graph import Graph, Vxm
 from vitruvian.golden.sparse.storage import Sparse
 from vitruvian.validate import check_int
@@ -64,10 +71,14 @@ def kmeans(a: Sparse, *, clusters: int = 8, first: int | None = None, seed: int 
     Raises
     ------
     ValueError
-        If there are fewer points than clusters, or no point ``first``.
+        If a coordinate is not finite, there are fewer points than clusters, or no point ``first``.
     """
     count = a.shape[0]
+    if not count:
+        raise UserError("matrix must have at least one row, not 0")
+    check_finite(a)
     check_int("clusters", clusters, 1, count)
+    check_int("seed", seed, 0)
     rng = np.random.default_rng(seed)
     start = int(rng.integers(count)) if first is None else first
     chosen = np.zeros(clusters)

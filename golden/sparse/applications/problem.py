@@ -1,16 +1,28 @@
 """The form of an application: a graph and what it is given."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from vitruvian.errors import UserError
 from vitruvian.golden.sparse.graph import Ewise, Graph, Operand, Reduce
 from vitruvian.golden.sparse.storage import Sparse
 from vitruvian.validate import check_int
 
-__all__ = ["Problem", "check_square", "check_vector", "check_vertex", "ewise", "reduce"]
+__all__ = [
+    "Problem",
+    "check_finite",
+    "check_number",
+    "check_square",
+    "check_vector",
+    "check_vertex",
+    "ewise",
+    "reduce",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +63,67 @@ def check_square(a: Sparse) -> int:
         If the matrix is not square.
     """
     if a.shape[0] != a.shape[1]:
-        raise ValueError(f"matrix must be square, not {a.shape[0]} by {a.shape[1]}")
+        raise UserError(f"matrix must be square, not {a.shape[0]} by {a.shape[1]}")
     return a.shape[0]
+
+
+def check_finite(a: Sparse, least: float | None = None) -> None:
+    """Refuse a matrix with an element that is not finite or that is too small.
+
+    Parameters
+    ----------
+    a : Sparse
+    least : float, optional
+        The smallest value that is allowed.
+
+    Raises
+    ------
+    ValueError
+        If there is such an element; the message names the first one.
+    """
+    good = np.isfinite(a.row_values)
+    if least is not None:
+        good &= a.row_values >= least
+    if not good.all():
+        at = int(np.argmin(good))
+        allowed = "finite" if least is None else f"finite and at least {least:g}"
+        raise UserError(
+            f"weights must be {allowed}, not {a.row_values[at]} "
+            f"in row {a.rows[at]} and column {a.column_index[at]}"
+        )
+
+
+def check_number(
+    thing: str, value: float, low: float, high: float = math.inf, *, strict: bool = False
+) -> float:
+    """Return a finite number within bounds.
+
+    Parameters
+    ----------
+    thing : str
+        Name of the argument, for the message.
+    value : float
+    low, high : float
+        The smallest and the largest value that is allowed.
+    strict : bool
+        If True, ``low`` itself is not allowed.
+
+    Raises
+    ------
+    TypeError
+        If ``value`` is not a real number.
+    ValueError
+        If it is out of range, infinite or NaN.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise TypeError(f"{thing} must be a number, not {value!r}")
+    number = float(value)
+    if not (low < number if strict else low <= number) or number > high or math.isinf(number):
+        allowed = f"{'more than' if strict else 'at least'} {low:g}"
+        if high < math.inf:
+            allowed = f"between {low:g} and {high:g}"
+        raise UserError(f"{thing} must be {allowed}, not {value!r}")
+    return number
 
 
 def check_vertex(name: str, vertex: int, count: int) -> np.ndarray:
@@ -63,22 +134,27 @@ def check_vertex(name: str, vertex: int, count: int) -> np.ndarray:
     ValueError
         If there is no such vertex.
     """
+    if not count:
+        raise UserError("matrix must have at least one row, not 0")
     vector = np.zeros(count)
     vector[check_int(name, vertex, 0, count - 1)] = 1.0
     return vector
 
 
-def check_vector(name: str, vector: np.ndarray, count: int) -> np.ndarray:
-    """Return a vector of finite numbers as float64.
+def check_vector(name: str, vector: ArrayLike, count: int) -> np.ndarray:
+    """Return a vector of finite real numbers as float64.
 
     Raises
     ------
     ValueError
-        If the vector has another length or an element is not finite.
+        If the vector has another length, or an element is complex or not finite.
     """
-    values = np.asarray(vector, np.float64)
+    given = np.asarray(vector)
+    if given.dtype.kind not in "biuf":
+        raise UserError(f"{name} must have real numbers, not {given.dtype}")
+    values = given.astype(np.float64)
     if values.shape != (count,):
-        raise ValueError(f"{name} must have {count} elements, not the shape {values.shape}")
+        raise UserError(f"{name} must have {count} elements, not the shape {values.shape}")
     if not np.isfinite(values).all():
-        raise ValueError(f"{name} must be finite, not {values[~np.isfinite(values)][0]}")
+        raise UserError(f"{name} must be finite, not {values[~np.isfinite(values)][0]}")
     return values

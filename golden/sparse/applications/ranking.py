@@ -3,8 +3,17 @@
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from vitruvian.golden.sparse.applications.problem import Problem, check_square, ewise, reduce
+from vitruvian.errors import UserError
+from vitruvian.golden.sparse.applications.problem import (
+    Problem,
+    check_finite,
+    check_number,
+    check_square,
+    ewise,
+    reduce,
+)
 from vitruvian.golden.sparse.graph import Graph, Node, Swap, Vxm
 from vitruvian.golden.sparse.storage import Sparse
 from vitruvian.validate import check_int
@@ -88,19 +97,18 @@ def pagerank(
     Raises
     ------
     ValueError
-        If a weight is negative or the damping is outside of 0 to 1.
+        If a weight is negative or not finite, or the damping is outside of 0 to 1.
     """
     count = check_square(a)
-    if not 0 <= damping <= 1:
-        raise ValueError(f"damping must be between 0 and 1, not {damping!r}")
-    if not (a.row_values >= 0).all():
-        raise ValueError(f"weights must be at least 0, not {a.row_values.min()}")
+    check_number("damping", damping, 0, 1)
+    check_number("tolerance", tolerance, 0)
+    check_finite(a, least=0)
     given = {
         "rank": np.full(count, 1 / max(count, 1)),
         "ones": np.ones(count),
         "damping": np.float64(damping),
         "count": np.float64(count),
-        "tolerance": np.float64(count * tolerance),
+        "tolerance": np.float64(max(count, 1) * tolerance),
     }
     return Problem(PAGERANK, {"A": a}, given, check_int("iterations", iterations, 1))
 
@@ -131,14 +139,22 @@ def labelprop(
     Raises
     ------
     ValueError
-        If there is no label, or their number differs from that of the vertices.
+        If a weight is negative or not finite, there is no label, or the number of labels differs
+        from that of the vertices.
     """
     count = check_square(a)
-    classes = np.asarray(labels, np.int64)
+    check_finite(a, least=0)
+    check_number("tolerance", tolerance, 0)
+    classes = np.asarray(labels)
     if classes.shape != (count,):
-        raise ValueError(f"labels must have {count} elements, not the shape {classes.shape}")
-    if not len(classes) or classes.max() < 0 or classes.min() < -1:
-        raise ValueError("labels must be -1 or a class, counted from 0, with at least one class")
+        raise UserError(f"labels must have {count} elements, not the shape {classes.shape}")
+    if classes.dtype.kind not in "iu":
+        raise UserError(f"labels must be whole numbers, not {classes.dtype}")
+    if not count or classes.max() < 0 or classes.min() < -1 or classes.max() >= count:
+        raise UserError(
+            "labels must be -1 or a class, counted from 0, with at least one class and at most as "
+            "many as vertices"
+        )
     known: np.ndarray = (classes[:, None] == np.arange(classes.max() + 1)).astype(np.float64)
     given = {
         "belief": known,
@@ -148,6 +164,16 @@ def labelprop(
         "tolerance": np.float64(tolerance),
     }
     return Problem(LABELPROP, {"A": a}, given, check_int("iterations", iterations, 1))
+
+
+def _real_array(name: str, array: ArrayLike) -> np.ndarray:
+    """Return an array of finite real numbers as float64."""
+    given = np.asarray(array)
+    if given.dtype.kind not in "biuf":
+        raise UserError(f"{name} must be real numbers, not {given.dtype}")
+    if not np.isfinite(given).all():
+        raise UserError(f"{name} must be finite, not {given[~np.isfinite(given)][0]}")
+    return given.astype(np.float64)
 
 
 def gcn_graph(layers: int) -> Graph:
@@ -173,7 +199,7 @@ def gcn(a: Sparse, features: np.ndarray, weights: Sequence[np.ndarray]) -> Probl
     ----------
     a : (N, N) Sparse
         Weights of the edges, at least 0. The network uses D^(−1/2)·(A + I)·D^(−1/2), where D holds
-        the sums of the columns of A + I.
+        the sums of the columns of A + I, and aggregates over incoming edges.
     features : (N, F) ndarray
     weights : sequence of ndarray
         Dense matrices, whose shapes follow one another: (F, G), (G, H), ….
@@ -186,24 +212,25 @@ def gcn(a: Sparse, features: np.ndarray, weights: Sequence[np.ndarray]) -> Probl
     Raises
     ------
     ValueError
-        If shapes do not fit.
+        If shapes do not fit, or a number is not finite.
     """
     count = check_square(a)
-    values = np.asarray(features, np.float64)
+    check_finite(a, least=0)
+    values = _real_array("features", features)
     if values.ndim != 2 or len(values) != count:
-        raise ValueError(f"features must have the shape ({count}, F), not {values.shape}")
+        raise UserError(f"features must have the shape ({count}, F), not {values.shape}")
     given = {"features": values}
     width = values.shape[1]
     for layer, each in enumerate(weights):
-        matrix = np.asarray(each, np.float64)
+        matrix = _real_array(f"weights of layer {layer}", each)
         if matrix.ndim != 2 or matrix.shape[0] != width:
-            raise ValueError(
+            raise UserError(
                 f"weights of layer {layer} must have {width} rows, not the shape {matrix.shape}"
             )
         given[f"weights_{layer}"] = matrix
         width = matrix.shape[1]
     if len(given) == 1:
-        raise ValueError("weights must have at least one matrix, not none")
+        raise UserError("weights must have at least one matrix, not none")
     own = np.arange(count)
     whole = Sparse.from_entries(
         np.concatenate([a.rows, own]),

@@ -1,11 +1,12 @@
 """Iterative solvers of A·x = b as graphs."""
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from vitruvian.golden.sparse.applications.problem import (
     Problem,
+    check_finite,
+    check_number,
     check_square,
     check_vector,
     ewise,
@@ -28,6 +29,13 @@ def _axpy(out: str, x: str, scale: str, y: str, *, function: str = "add") -> tup
     return ewise(f"{out}_step", "mul", scale, y), ewise(out, function, x, f"{out}_step")
 
 
+#: Whether the squared norm ``rr`` is at most ``small``. It is not if ``rr`` is a NaN.
+_STOP: tuple[Node, ...] = (
+    ewise("below", "less", "rr", "small"),
+    ewise("at_limit", "equal", "rr", "small"),
+    ewise("done", "or", "below", "at_limit"),
+)
+
 #: Residual r = b − A·x, and the square of the largest norm that counts as solved
 _SETUP: tuple[Node, ...] = (
     Vxm("ax", "x", transposed=True),
@@ -36,8 +44,7 @@ _SETUP: tuple[Node, ...] = (
     ewise("small", "mul", "bb", "tolerance"),
     ewise("small", "mul", "small", "tolerance"),
     *_dot("rr", "r", "r"),
-    ewise("more", "less", "small", "rr"),
-    ewise("done", "not", "more"),
+    *_STOP,
 )
 
 CG = Graph(
@@ -47,16 +54,17 @@ CG = Graph(
     body=(
         Vxm("q", "p", transposed=True),
         *_dot("pq", "p", "q"),
-        ewise("alpha", "div", "rr", "pq"),
+        # A breakdown leaves x as it was.
+        ewise("positive", "less", 0.0, "pq"),
+        ewise("length", "div", "rr", "pq"),
+        ewise("alpha", "select", "positive", "length", 0.0),
         *_axpy("x", "x", "alpha", "p"),
         *_axpy("r", "r", "alpha", "q", function="sub"),
         *_dot("rr_next", "r", "r"),
         ewise("beta", "div", "rr_next", "rr"),
         *_axpy("p", "r", "beta", "p"),
         Swap("rr", "rr_next"),
-        ewise("more", "less", "small", "rr"),
-        ewise("done", "not", "more"),
-        ewise("positive", "less", 0.0, "pq"),
+        *_STOP,
         ewise("indefinite", "not", "positive"),
     ),
     results=("x", "rr"),
@@ -76,7 +84,10 @@ BICGSTAB = Graph(
     body=(
         Vxm("v", "p", transposed=True),
         *_dot("sv", "shadow", "v"),
-        ewise("alpha", "div", "rho", "sv"),
+        # A breakdown leaves x finite.
+        ewise("flat", "equal", "sv", 0.0),
+        ewise("length", "div", "rho", "sv"),
+        ewise("alpha", "select", "flat", 0.0, "length"),
         *_axpy("s", "r", "alpha", "v", function="sub"),
         Vxm("t", "s", transposed=True),
         *_dot("ts", "t", "s"),
@@ -95,11 +106,18 @@ BICGSTAB = Graph(
         ewise("beta", "mul", "growth", "speed"),
         *_axpy("drift", "p", "omega", "v", function="sub"),
         *_axpy("p", "r", "beta", "drift"),
-        Swap("rho", "rho_next"),
-        ewise("more", "less", "small", "rr"),
-        ewise("done", "not", "more"),
+        *_STOP,
+        # The next step divides by rho and omega.
+        ewise("orthogonal", "equal", "rho_next", 0.0),
+        ewise("still", "equal", "omega", 0.0),
+        ewise("zero", "or", "orthogonal", "still"),
+        ewise("zero", "or", "zero", "flat"),
         ewise("number", "equal", "rr", "rr"),
-        ewise("lost", "not", "number"),
+        ewise("no_number", "not", "number"),
+        ewise("broken", "or", "zero", "no_number"),
+        ewise("open", "not", "done"),
+        ewise("lost", "and", "broken", "open"),
+        Swap("rho", "rho_next"),
     ),
     results=("x", "rr"),
     stop="done",
@@ -131,8 +149,7 @@ def gmres_graph(steps: int) -> Graph:
     body += [
         ewise("rr_last", "copy", "rr"),
         *_dot("rr", "r", "r"),
-        ewise("more", "less", "small", "rr"),
-        ewise("done", "not", "more"),
+        *_STOP,
         ewise("shrinks", "less", "rr", "rr_last"),
         ewise("progress", "or", "shrinks", "done"),
         ewise("stuck", "not", "progress"),
@@ -148,24 +165,37 @@ def gmres_graph(steps: int) -> Graph:
     )
 
 
-def _system(a: Sparse, b: np.ndarray, tolerance: float) -> dict[str, Any]:
+def _system(
+    a: Sparse, b: ArrayLike, x0: ArrayLike | None, tolerance: float
+) -> dict[str, np.ndarray | np.float64]:
     """Check a linear system and return the tensors that every solver is given."""
     count = check_square(a)
-    if not np.isfinite(a.row_values).all():
-        raise ValueError("matrix must be finite, not with infinities or NaNs")
-    if not tolerance > 0:
-        raise ValueError(f"tolerance must be positive, not {tolerance!r}")
+    check_finite(a)
+    check_number("tolerance", tolerance, 0, strict=True)
     right = check_vector("b", b, count)
-    return {"x": np.zeros(count), "b": right, "tolerance": np.float64(tolerance)}
+    start = np.zeros(count) if x0 is None else check_vector("x0", x0, count)
+    # The solution for b = 0 is known. No residual would be small relative to b.
+    if not right.any():
+        start = np.zeros(count)
+    return {"x": start, "b": right, "tolerance": np.float64(tolerance)}
 
 
-def cg(a: Sparse, b: np.ndarray, *, tolerance: float = 1e-8, iterations: int = 1000) -> Problem:
+def cg(
+    a: Sparse,
+    b: ArrayLike,
+    *,
+    x0: ArrayLike | None = None,
+    tolerance: float = 1e-8,
+    iterations: int = 1000,
+) -> Problem:
     """Solve a symmetric positive definite system with conjugate gradients.
 
     Parameters
     ----------
     a : (N, N) Sparse
-    b : (N,) ndarray
+    b : (N,) array_like of float
+    x0 : (N,) array_like of float, optional
+        The vector to start from; zeros by default.
     tolerance : float
         The run stops if the norm of the residual is at most ``tolerance`` times that of b.
     iterations : int
@@ -181,21 +211,28 @@ def cg(a: Sparse, b: np.ndarray, *, tolerance: float = 1e-8, iterations: int = 1
     ValueError
         If the system is not one of finite numbers with a square matrix.
     """
-    return Problem(CG, {"A": a}, _system(a, b, tolerance), check_int("iterations", iterations, 1))
+    given = _system(a, b, x0, tolerance)
+    return Problem(CG, {"A": a}, given, check_int("iterations", iterations, 1))
 
 
 def bicgstab(
-    a: Sparse, b: np.ndarray, *, tolerance: float = 1e-8, iterations: int = 1000
+    a: Sparse,
+    b: ArrayLike,
+    *,
+    x0: ArrayLike | None = None,
+    tolerance: float = 1e-8,
+    iterations: int = 1000,
 ) -> Problem:
     """Solve a system with stabilised biconjugate gradients; see ``cg`` for the parameters."""
-    given = _system(a, b, tolerance)
+    given = _system(a, b, x0, tolerance)
     return Problem(BICGSTAB, {"A": a}, given, check_int("iterations", iterations, 1))
 
 
 def gmres(
     a: Sparse,
-    b: np.ndarray,
+    b: ArrayLike,
     *,
+    x0: ArrayLike | None = None,
     restart: int = 10,
     tolerance: float = 1e-8,
     iterations: int = 1000,
@@ -205,7 +242,8 @@ def gmres(
     Parameters
     ----------
     a : (N, N) Sparse
-    b : (N,) ndarray
+    b : (N,) array_like of float
+    x0 : (N,) array_like of float, optional
     restart : int
         Products between two restarts. With more than about 20, the powers of the matrix become
         nearly parallel, and the least-squares problem loses accuracy.
@@ -214,7 +252,7 @@ def gmres(
         Largest number of restarts.
     """
     check_int("restart", restart, 1)
-    given = _system(a, b, tolerance)
+    given = _system(a, b, x0, tolerance)
     sums = np.bincount(a.rows, np.abs(a.row_values), minlength=a.shape[0])
     largest = float(sums.max(initial=0.0))
     given["scale"] = np.float64(1 / largest if largest > 0 else 1.0)

@@ -4,6 +4,7 @@ import numpy as np
 
 from vitruvian.golden.sparse.applications.problem import (
     Problem,
+    check_finite,
     check_square,
     check_vertex,
     ewise,
@@ -122,12 +123,10 @@ def sssp(a: Sparse, *, source: int = 0) -> Problem:
     Raises
     ------
     ValueError
-        If a weight is negative or not a number.
+        If a weight is negative or not finite.
     """
     start = check_vertex("source", source, count := check_square(a))
-    if not (a.row_values >= 0).all():
-        bad = a.row_values[~(a.row_values >= 0)][0]
-        raise ValueError(f"weights must be at least 0, not {bad}")
+    check_finite(a, least=0)
     distance = np.where(start == 1.0, 0.0, np.inf)
     return Problem(SSSP, {"A": a}, {"distance": distance}, max(count, 1))
 
@@ -157,13 +156,19 @@ def knn(a: Sparse, *, source: int = 0, hops: int = 4) -> Problem:
     return Problem(KNN, {"A": a.pattern()}, given, hops)
 
 
-def kcore(a: Sparse) -> Problem:
-    """Find the core number of each vertex of an undirected graph without loops.
+def kcore(a: Sparse, *, directed: bool | None = None) -> Problem:
+    """Find the core number of each vertex.
 
     Parameters
     ----------
     a : (N, N) Sparse
-        A symmetric pattern with an empty diagonal; its values do not matter.
+        An element (i, j) is an edge from i to j, whatever its value. The diagonal is ignored: a
+        vertex is no neighbour of itself.
+    directed : bool, optional
+        If False, two vertices with an edge in either direction, or in both, are neighbours once.
+        If True, a vertex has its incoming and its outgoing edges as neighbours, as in NetworkX; an
+        edge in both directions counts twice. By default, a symmetric pattern is taken as a graph
+        without directions, and every other one as a directed graph.
 
     Returns
     -------
@@ -174,23 +179,28 @@ def kcore(a: Sparse) -> Problem:
     Raises
     ------
     ValueError
-        If the pattern is not symmetric or has elements on the diagonal.
+        If the matrix is not square.
     """
     count = check_square(a)
     other = a.transposed
-    if not (
-        np.array_equal(a.row_start, other.row_start)
-        and np.array_equal(a.column_index, other.column_index)
-    ):
-        raise ValueError("matrix must have a symmetric pattern, not that of a directed graph")
-    if (a.rows == a.column_index).any():
-        loop = int(a.rows[a.rows == a.column_index][0])
-        raise ValueError(f"matrix must have an empty diagonal, not a loop at vertex {loop}")
+    is_symmetric = np.array_equal(a.row_start, other.row_start) and np.array_equal(
+        a.column_index, other.column_index
+    )
+    if directed is None:
+        directed = not is_symmetric
+    rows, columns = (index[a.rows != a.column_index] for index in (a.rows, a.column_index))
+    if directed or not is_symmetric:
+        rows, columns = np.concatenate([rows, columns]), np.concatenate([columns, rows])
+    neighbours = Sparse.from_entries(rows, columns, 1.0, a.shape)
+    if not directed:
+        neighbours = neighbours.pattern()
+    degree = np.bincount(neighbours.rows, neighbours.row_values, minlength=count)
     given = {
-        "degree": np.diff(a.row_start).astype(np.float64),
+        "degree": degree.astype(np.float64),
         "alive": np.ones(count),
         "core": np.zeros(count),
         "k": np.float64(0),
     }
-    # Each iteration removes a vertex or raises k, which is at most the number of vertices.
-    return Problem(KCORE, {"A": a.pattern()}, given, 2 * count + 1)
+    # Each iteration removes a vertex or raises k, which is at most the largest degree plus one.
+    most = count + int(degree.max(initial=0)) + 2
+    return Problem(KCORE, {"A": neighbours}, given, most)

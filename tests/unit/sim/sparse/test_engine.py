@@ -7,6 +7,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 from scipy import sparse
+from vitruvian.sim.sparse.workload import PAGERANK, PLAIN
 
 from vitruvian.sim.davinci.timing.compiling import compiled
 from vitruvian.sim.sparse import engine_compiled
@@ -15,7 +16,6 @@ from vitruvian.sim.sparse.engine_compiled import COLUMNS, Program
 from vitruvian.sim.sparse.pattern import blocked, pattern_of
 from vitruvian.sim.sparse.reference import run_reference
 from vitruvian.sim.sparse.simulate import lower
-from vitruvian.sim.sparse.workload import PAGERANK, PLAIN
 
 CASES = 60
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from vitruvian.sim.sparse.workload import PAGERANK, PLAIN, Elementwise, Workload
 
 from vitruvian.sim.sparse import simulate
 from vitruvian.sim.sparse.architecture import Architecture, load_architecture
 from vitruvian.sim.sparse.layout import dual_bytes
 from vitruvian.sim.sparse.pattern import Pattern, blocked, pattern_of
 from vitruvian.sim.sparse.report import TRAFFIC, Report
-from vitruvian.sim.sparse.workload import PAGERANK, PLAIN, Elementwise, Workload
 
 MACHINE = dataclasses.replace(load_architecture(), pes=4, sub_tensor=4)
 

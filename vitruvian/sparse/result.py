@@ -1,0 +1,72 @@
+"""The outcome of a sparse application."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vitruvian.errors import UserError
+
+__all__ = ["Result"]
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """The outcome of a sparse application.
+
+    Attributes
+    ----------
+    application : str
+    dataflow : {"oei", "plain"}
+    values : ndarray
+        The answer, one row per vertex, point or unknown. ``chosen`` of kmeans is one per cluster.
+    iterations : int
+        Iterations of the dataflow graph; GMRES counts its restarts.
+    converged : bool
+        True if the run ended by its stop condition, and not by the limit of iterations or a
+        failure. Applications without a stop condition converge.
+    failure : str or None
+        Why the run broke down, for example because CG's matrix is not positive definite.
+    tensors : dict of str to ndarray
+        All results of the dataflow graph by name, ``values`` before its conversion among them.
+    reads : int
+        Passes over the matrix in the iterations. The OEI dataflow needs up to half as many.
+    vertices : tuple or None
+        The vertices of a NetworkX graph in the order of ``values``.
+    report : Report or None
+        The report of the simulated machine; see ``vitruvian.sim.sparse.report``.
+    """
+
+    application: str
+    dataflow: str
+    values: np.ndarray
+    iterations: int
+    converged: bool
+    failure: str | None
+    tensors: dict[str, np.ndarray]
+    reads: int
+    vertices: tuple[Any, ...] | None
+    report: Any
+
+    def by_vertex(self) -> dict[Any, Any]:
+        """Return the values by the vertices of a NetworkX graph, or by their numbers.
+
+        Raises
+        ------
+        ValueError
+            If ``values`` does not have one row per vertex, as the clusters of kmeans.
+        """
+        if self.application == "kmeans":
+            raise UserError("kmeans has one value per cluster, not one per vertex")
+        names = range(len(self.values)) if self.vertices is None else self.vertices
+        rows = self.values.tolist() if self.values.ndim == 1 else list(self.values)
+        return dict(zip(names, rows, strict=True))
+
+    def __repr__(self) -> str:
+        outcome = self.failure or ("converged" if self.converged else "not converged")
+        plural = "" if self.iterations == 1 else "s"
+        shape = " × ".join(map(str, self.values.shape))
+        return (
+            f"<Result of {self.application}: {outcome} after {self.iterations} iteration{plural}, "
+            f"{shape} values of {self.values.dtype}>"
+        )

@@ -1,0 +1,255 @@
+"""One function for all sparse applications: check, convert, run and report."""
+
+import difflib
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from vitruvian.errors import UserError
+from vitruvian.golden.sparse.applications import APPLICATIONS
+from vitruvian.golden.sparse.applications.problem import Problem
+from vitruvian.golden.sparse.execute import run
+from vitruvian.golden.sparse.oei import run_oei
+from vitruvian.golden.sparse.storage import Sparse
+from vitruvian.sparse.matrices import Given, given_matrix
+from vitruvian.sparse.result import Result
+from vitruvian.validate import check_int, one_of, shortened
+
+__all__ = ["DATAFLOWS", "OPTIONS", "problem", "solve"]
+
+#: The dataflows of ``solve``
+DATAFLOWS = ("oei", "plain")
+
+#: Options of each application with their defaults; ``inspect.Parameter.empty`` must be given
+OPTIONS: dict[str, dict[str, Any]] = {
+    name: {
+        key: parameter.default
+        for key, parameter in list(inspect.signature(state).parameters.items())[1:]
+    }
+    for name, state in APPLICATIONS.items()
+}
+
+#: Options that name a vertex
+_VERTICES = ("source", "first")
+
+#: The tensor that is the answer, and its conversion
+_ANSWERS: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
+    "pagerank": ("rank", np.asarray),
+    "kcore": ("core", lambda x: x.astype(np.int64)),
+    "bfs": ("level", np.asarray),
+    "sssp": ("distance", np.asarray),
+    "kmeans": ("chosen", lambda x: x.astype(np.int64)),
+    "knn": ("near", lambda x: x != 0),
+    "labelprop": ("belief", lambda x: np.where(x.any(1), x.argmax(1), -1)),
+    "gcn": ("features", np.asarray),
+    "gmres": ("x", np.asarray),
+    "cg": ("x", np.asarray),
+    "bicgstab": ("x", np.asarray),
+}
+
+#: Steps of a pass over the matrix. The golden OEI execution takes some 0.1 ms for each step, and
+#: gives the same bits for every number of columns per step.
+_STEPS = 64
+
+
+def solve(
+    app: str,
+    matrix: Any,
+    *,
+    dataflow: str = "oei",
+    simulate: bool = False,
+    width: int | None = None,
+    weight: str | None = "weight",
+    architecture: Any = None,
+    reorder: str = "none",
+    block: int = 1,
+    **options: Any,
+) -> Result:
+    """Run a sparse application on the golden models.
+
+    An element (i, j) of the matrix is an edge from vertex i to vertex j. In a linear system it is
+    row i and column j.
+
+    Parameters
+    ----------
+    app : str
+        pagerank, kcore, bfs, sssp, kmeans, knn, labelprop, gcn, gmres, cg or bicgstab.
+    matrix : object
+        A SciPy sparse matrix, a path of a Matrix Market file, a NetworkX graph, a dense ndarray or
+        a ``Sparse``; see ``as_sparse``. It must be square, but for kmeans.
+    dataflow : {"oei", "plain"}
+        "oei" runs pairs of products in one pass over the matrix where their dependencies allow it;
+        "plain" runs one node of the dataflow graph after the other. Both give the same bits.
+    simulate : bool
+        If True, the result has the report of a pair of iterations on the simulated machine.
+    width : int, optional
+        Columns per step of the OEI dataflow; by default a 64th of the columns.
+    weight : str or None
+        Name of the attribute of a NetworkX graph with the weights; if None, all weights are 1.
+    architecture : Architecture or path, optional
+        The simulated machine; by default that of ``sim/sparse/sida.toml``.
+    reorder : str
+        Order of the rows and columns on the simulated machine: a name in
+        ``vitruvian.sim.sparse.reordering.ORDERS``.
+    block : int
+        Side of the blocks in which the simulated machine stores the matrix.
+    **options
+        Those of the application, such as ``damping`` or ``source``; see the functions in
+        ``vitruvian.golden.sparse.applications``. A vertex of a NetworkX graph is given by its name.
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    TypeError
+        If an argument has a wrong type, or the application needs an option that is not given.
+    ValueError
+        If an argument is not allowed; the message says what is. A system without a solution, or a
+        matrix that is not positive definite for cg, is no error but a ``failure`` of the result.
+    """
+    one_of("dataflow", dataflow, DATAFLOWS)
+    if not isinstance(simulate, bool):
+        raise TypeError(f"simulate must be a bool, not {simulate!r}")
+    if width is not None:
+        check_int("width", width, 1)
+    if not simulate:
+        machine = {"architecture": architecture, "reorder": reorder, "block": block}
+        for name, value in machine.items():
+            if value != inspect.signature(solve).parameters[name].default:
+                raise UserError(f"{name} must be given with simulate=True only, not {value!r}")
+    given, state = _stated(app, matrix, weight, options)
+    if dataflow == "plain":
+        outcome = run(state.graph, state.matrices, state.given, iterations=state.iterations)
+    else:
+        columns = max(given.matrix.shape)
+        steps = width or max(1, -(-columns // _STEPS))
+        outcome, _ = run_oei(
+            state.graph, state.matrices, state.given, iterations=state.iterations, width=steps
+        )
+    report = None
+    if simulate:
+        from vitruvian.sim.sparse.application import simulate_application
+
+        report = simulate_application(
+            state, architecture, reorder=reorder, block=block, iterations=outcome.iterations
+        )
+    name, convert = _ANSWERS[app]
+    failure = outcome.failure
+    if app == "cg" and not outcome.converged:
+        failure = _asymmetry(failure, given.matrix)
+    return Result(
+        application=app,
+        dataflow=dataflow,
+        values=convert(outcome.values[name]),
+        iterations=outcome.iterations,
+        converged=outcome.converged,
+        failure=failure,
+        tensors=outcome.values,
+        reads=outcome.reads,
+        vertices=given.vertices,
+        report=report,
+    )
+
+
+def problem(app: str, matrix: Any, *, weight: str | None = "weight", **options: Any) -> Problem:
+    """Return the dataflow graph of an application with its matrix and its tensors.
+
+    Parameters
+    ----------
+    app : str
+    matrix : object
+    weight : str or None
+    **options
+        As for ``solve``.
+
+    Returns
+    -------
+    Problem
+        For ``golden.sparse.execute.run`` and for the simulator.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for ``solve``.
+    """
+    return _stated(app, matrix, weight, options)[1]
+
+
+def _stated(
+    app: str, matrix: Any, weight: str | None, options: Mapping[str, Any]
+) -> tuple[Given, Problem]:
+    """Check the options, convert the matrix and state the problem."""
+    if not isinstance(app, str):
+        raise TypeError(f"application must be a name, not {app!r}")
+    if app not in APPLICATIONS:
+        raise UserError(_unknown("application", app, list(APPLICATIONS)))
+    allowed = OPTIONS[app]
+    for name in options:
+        if name not in allowed:
+            raise UserError(_unknown(f"option of {app}", name, list(allowed)))
+    missing = [
+        name
+        for name, default in allowed.items()
+        if default is inspect.Parameter.empty and name not in options
+    ]
+    if missing:
+        raise TypeError(f"{app} needs {' and '.join(missing)}, which must be given")
+    # The shortest of parallel edges counts for paths. Otherwise their weights add up.
+    given = given_matrix(matrix, weight=weight, parallel="min" if app == "sssp" else "sum")
+    chosen = dict(options)
+    for name in _VERTICES:
+        if name in chosen:
+            chosen[name] = _number(name, chosen[name], given)
+    if isinstance(chosen.get("labels"), Mapping):
+        chosen["labels"] = _labels(chosen["labels"], given)
+    if app == "kcore" and chosen.get("directed") is None:
+        chosen["directed"] = given.is_directed
+    return given, APPLICATIONS[app](given.matrix, **chosen)
+
+
+def _unknown(thing: str, name: str, allowed: list[str]) -> str:
+    """Return the message for a name that does not exist, with the nearest one that does."""
+    near = difflib.get_close_matches(name.lower(), allowed, 1, 0.5)
+    hint = f"; the nearest is {near[0]}" if near else ""
+    names = f"one of {', '.join(allowed)}" if len(allowed) > 1 else ", ".join(allowed)
+    return f"{thing} must be {names}, not {shortened(name)}{hint}"
+
+
+def _number(thing: str, vertex: Any, given: Given) -> Any:
+    """Return the number of a vertex of a NetworkX graph; other numbers become plain ints."""
+    if given.vertices is None:
+        return int(vertex) if isinstance(vertex, np.integer) else vertex
+    try:
+        return given.vertices.index(vertex)
+    except ValueError:
+        names = [name for name in given.vertices if isinstance(name, str)]
+        near = difflib.get_close_matches(vertex, names, 1) if isinstance(vertex, str) else []
+        hint = f"; the nearest is {near[0]!r}" if near else ""
+        raise UserError(f"{thing} must be a vertex of the graph, not {vertex!r}{hint}") from None
+
+
+def _labels(labels: Mapping[Any, Any], given: Given) -> np.ndarray:
+    """Return the labels of all vertices from those of some."""
+    result = np.full(given.matrix.shape[0], -1, np.int64)
+    for vertex, label in labels.items():
+        place = _number("labelled vertex", vertex, given)
+        check_int("labelled vertex", place, 0, len(result) - 1)
+        label = int(label) if isinstance(label, np.integer) else label
+        result[place] = check_int(f"label of {vertex!r}", label, -1)
+    return result
+
+
+def _asymmetry(failure: str | None, matrix: Sparse) -> str | None:
+    """Return why cg failed, which is the asymmetry of the matrix if it has one."""
+    other = matrix.transposed
+    same = np.array_equal(matrix.row_start, other.row_start)
+    same = same and np.array_equal(matrix.column_index, other.column_index)
+    if same:
+        largest = np.abs(matrix.row_values).max(initial=0.0)
+        # Symmetric matrices that are computed, such as Aᵀ·A, may differ by roundings.
+        same = bool((np.abs(matrix.row_values - other.row_values) <= 1e-10 * largest).all())
+    return failure if same else f"{failure or 'no convergence'} (it is not symmetric)"

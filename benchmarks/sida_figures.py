@@ -34,7 +34,7 @@ from vitruvian.sim.sparse.simulate import simulate
 from vitruvian.sim.sparse.standins import ORIGINALS, stand_in
 
 #: Factor by which the stand-ins and the machine's buffer and sub-tensors are scaled down.
-SCALES = {"ca": 1, "gy": 1, "g2": 1, "co": 32, "bu": 16, "wi": 64, "ad": 16, "ro": 32, "eu": 64}
+SCALES = {"ca": 1, "gy": 1, "g2": 1, "co": 64, "bu": 32, "wi": 128, "ad": 32, "ro": 64, "eu": 128}
 
 #: The applications of Table 4.2. CG and BiCGSTAB have no fused products in the thesis.
 APPLICATIONS = (

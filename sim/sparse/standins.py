@@ -18,7 +18,8 @@ circuit   distances between connected numbers with the density    along the hier
           about m^p connections (Rent's rule), p = 0.6
 bundle    3 × 3 blocks of points, 6 × 6 blocks of cameras, and a  points before cameras
           6 × 3 block for each observation; 400 points a camera
-mesh      rectangle of cells with four neighbours                 row by row
+mesh      rectangle of cells with four neighbours; scaled down,   row by row
+          some diagonal ones for those that the border lacks
 road      the same, with random edges removed                     row by row
 ========= ======================================================= ===============================
 
@@ -228,11 +229,18 @@ def _fem(n: int, nonzeros: int, rng: np.random.Generator) -> sparse.csr_array:
 
 def _mesh(n: int, nonzeros: int, rng: np.random.Generator) -> sparse.csr_array:
     side = max(2, round(n**0.5))
-    there = np.ones((n, 2), bool)
-    there[:side, 0] = False
-    there[::side, 1] = False
+    there = np.ones((n, 3), bool)
+    there[:side, 1] = False
+    there[::side, 2] = False
+    there[:, 0] = there[:, 1] & there[:, 2]
+    # A small rectangle has a larger share of cells at its border; some diagonal neighbours take
+    # the place of those that the border lacks.
+    diagonal = there[:, 0].copy()
+    there[:, 0] = False
+    missing = max(0, nonzeros - int(np.count_nonzero(there)))
+    there[rng.choice(np.flatnonzero(diagonal), missing, replace=False), 0] = True
     _thin(there, nonzeros, rng)
-    return _stencil(there, [-side, -1])
+    return _stencil(there, [-side - 1, -side, -1])
 
 
 def _stencil(there: np.ndarray, offsets: list[int]) -> sparse.csr_array:

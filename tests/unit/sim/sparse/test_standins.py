@@ -59,8 +59,9 @@ def test_degrees_follow_the_power_law(matrices):
     degrees = np.asarray(matrix.sum(0)).ravel().astype(int)
     degrees += np.bincount(matrix.nonzero()[0], minlength=len(degrees))
     mean = degrees.mean()
-    at, further = ((degrees >= times * mean).mean() for times in (1, 4))
-    assert at / further == pytest.approx(4**1.5, rel=0.25)  # from 300 vertices: 6 % by chance
+    near, far = (np.count_nonzero(degrees >= times * mean) for times in (0.5, 2))
+    # The cutoff, nine times the mean here, thins the far end by some ten percent.
+    assert near / far == pytest.approx(4**1.5, rel=0.2)
     assert degrees.max() < 1.5 * (2 * matrix.nnz) ** 0.5
 
 
@@ -68,8 +69,10 @@ def test_the_mesh_has_neighbours_only(matrices):
     matrix = matrices["ad"]
     side = round(matrix.shape[0] ** 0.5)
     rows, columns = matrix.nonzero()
-    assert set(rows - columns) == {1, side}
-    assert not (rows[rows - columns == 1] % side == 0).any()  # no edge around the border
+    distances, counts = np.unique(rows - columns, return_counts=True)
+    assert distances.tolist() == [1, side, side + 1]
+    assert counts[2] < 0.02 * matrix.nnz  # the diagonals for those that the border lacks
+    assert not (rows[(rows - columns) % side == 1] % side == 0).any()  # no edge around the border
 
 
 def test_the_fem_couples_equal_unknowns(matrices):

@@ -22,15 +22,13 @@ from scipy import io, sparse
 from scipy.stats import gmean
 
 from vitruvian.golden.sparse import Sparse
-from vitruvian.golden.sparse.applications import APPLICATIONS as STATED
 from vitruvian.golden.sparse.reuse import held_elements
 from vitruvian.sim.roofline.plot import write_figure
 from vitruvian.sim.sparse.architecture import Architecture, load_architecture
 from vitruvian.sim.sparse.pattern import Pattern, pattern_of
+from vitruvian.sim.sparse.planning import simulate_pattern
 from vitruvian.sim.sparse.reordering import ORDERS, order_of
 from vitruvian.sim.sparse.report import Report
-from vitruvian.sim.sparse.schedule import Schedule, schedule
-from vitruvian.sim.sparse.simulate import simulate
 from vitruvian.sim.sparse.standins import ORIGINALS, stand_in
 
 #: Factor by which the stand-ins and the machine are scaled down.
@@ -58,6 +56,9 @@ CONFIGURATIONS = tuple((order, side) for order in ORDERS for side in (1, 16))
 
 #: Factors for the analysis of Table 4.1; random numbering gives the same shares at every size.
 REUSE_SCALES = {"co": 4, "wi": 8}
+
+#: Iterations of a run.
+ITERATIONS = 20
 
 #: Matrices for which the windowed order is computed; it would take minutes for each other one.
 WINDOWED = ("ca", "gy", "g2")
@@ -98,56 +99,13 @@ def machine(scale: int, **changes: Any) -> Architecture:
     )
 
 
-#: Iterations of a run, layers of a network, and features of its vertices.
-ITERATIONS, LAYERS, FEATURES = 20, 2, 16
-
-
-@cache
-def plan(application: str, rows: int) -> Schedule:
-    """Return the schedule of an application for a square matrix, whose values do not matter.
-
-    A problem of a few vertices has the graph and the shapes.
-    """
-    few = 11
-    ring = np.arange(few)
-    edges = np.concatenate([ring, (ring + 1) % few]), np.concatenate([(ring + 1) % few, ring])
-    options: dict[str, dict[str, Any]] = {
-        "labelprop": {"labels": [0] * few},
-        "gcn": {
-            "features": np.ones((few, FEATURES)),
-            "weights": [np.ones((FEATURES, FEATURES))] * LAYERS,
-        },
-        **{solver: {"b": np.ones(few)} for solver in ("gmres", "cg", "bicgstab")},
-    }
-    problem = STATED[application](
-        Sparse.from_entries(*edges, 1, (few, few)), **options.get(application, {})
-    )
-    shapes = {
-        name: tuple(rows if size == few else size for size in np.shape(each))
-        for name, each in problem.given.items()
-    }
-    count = 1 if problem.graph.stop is None else ITERATIONS
-    return schedule(problem.graph, shapes, {"A": (rows, rows)}, count)
-
-
-def simulated(
-    matrix: Pattern,
-    architecture: Architecture,
-    application: str,
-    order: np.ndarray | None = None,
-    side: int = 1,
-) -> Report:
-    """Simulate a run of an application."""
-    planned = plan(application, matrix.elements)
-    return simulate(planned, {"A": matrix}, architecture, order=order, block=side)
-
-
 @cache
 def run(name: str, application: str, order: str = "none", side: int = 1) -> dict[str, float]:
     """Simulate an application and return the figures of its report."""
     scale = SCALES[name]
     given = permutation(name, scale, order)
-    return figures(simulated(pattern(name, scale), machine(scale), application, given, side))
+    matrix = pattern(name, scale)
+    return figures(simulate_pattern(matrix, machine(scale), application, order=given, block=side))
 
 
 def figures(report: Report) -> dict[str, float]:
@@ -379,7 +337,7 @@ def cpu() -> None:
     for name in ("ca", "gy", "g2", "bu", "ad"):
         rows = sparse.csr_array(matrix_of(name)).astype(np.float64)
         seconds = scipy_iteration(rows)
-        report = simulated(pattern_of(rows), machine(1), "pagerank")
+        report = simulate_pattern(pattern_of(rows), machine(1), "pagerank")
         ours = report.seconds / ITERATIONS
         other = float(Fraction(report.baseline.cycles) / report.architecture.clock_hz) / ITERATIONS
         row(name, seconds * 1e3, ours * 1e3, seconds / ours, other * 1e3)
@@ -400,6 +358,12 @@ def scipy_iteration(rows: Any) -> float:
     return min(times)
 
 
+def pagerank(name: str, scale: int, **changes: Any) -> dict[str, float]:
+    """Return the figures of PageRank on a machine with some changes."""
+    matrix = pattern(name, scale)
+    return figures(simulate_pattern(matrix, machine(scale, **changes), "pagerank"))
+
+
 def choices() -> None:
     """Print what the choices that the thesis leaves open cost and give, for PageRank."""
     names = ("ca", "g2", "co", "bu", "wi")
@@ -410,7 +374,11 @@ def choices() -> None:
         head(f"PageRank, {title}", *names, "energy saved, mean")
         for change in changes:
             found = [
-                figures(simulated(pattern(m, SCALES[m]), machine(SCALES[m], **change), "pagerank"))
+                figures(
+                    simulate_pattern(
+                        pattern(m, SCALES[m]), machine(SCALES[m], **change), "pagerank"
+                    )
+                )
                 for m in names
             ]
             label = ", ".join(f"{k} {v}" for k, v in change.items())
@@ -422,7 +390,7 @@ def choices() -> None:
     head("PageRank, scale", "speedup", "share of the oracle", "share of the bandwidth")
     for name, scales in (("co", (128, 64, 32)), ("bu", (64, 32, 16)), ("wi", (256, 128, 64))):
         for scale in scales:
-            f = figures(simulated(pattern(name, scale), machine(scale), "pagerank"))
+            f = pagerank(name, scale)
             row(f"{name}, 1/{scale}", f["speedup"], f["oracle"], f["bandwidth"])
 
 

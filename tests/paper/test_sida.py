@@ -19,7 +19,7 @@ from vitruvian.golden.sparse import Sparse
 from vitruvian.golden.sparse.reuse import held_elements
 from vitruvian.sim.sparse.architecture import load_architecture
 from vitruvian.sim.sparse.pattern import pattern_of
-from vitruvian.sim.sparse.simulate import simulate
+from vitruvian.sim.sparse.planning import simulate_pattern
 from vitruvian.sim.sparse.standins import ORIGINALS, stand_in
 
 MATRICES = ("ca", "gy", "g2")
@@ -62,7 +62,9 @@ def patterns(root):
 @pytest.fixture(scope="module")
 def run(patterns):
     machine = load_architecture()
-    return cache(lambda name, app, side=1: simulate(patterns[name], machine, app, block=side))
+    return cache(
+        lambda name, app, side=1: simulate_pattern(patterns[name], machine, app, block=side)
+    )
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from vitruvian.golden.sparse import Sparse
-from vitruvian.golden.sparse.applications import APPLICATIONS
+from vitruvian.golden.sparse.applications import APPLICATIONS, Problem
 from vitruvian.sim.sparse.architecture import Architecture
 from vitruvian.sim.sparse.pattern import Pattern
 from vitruvian.sim.sparse.report import Report
@@ -17,35 +17,29 @@ from vitruvian.sim.sparse.schedule import Schedule, schedule
 from vitruvian.sim.sparse.simulate import simulate
 from vitruvian.validate import check_int, one_of
 
-__all__ = ["plan", "simulate_pattern"]
+__all__ = ["plan", "simulate_pattern", "small_problem"]
 
 
-def plan(
-    application: str, rows: int, *, iterations: int = 20, features: int = 16, layers: int = 2
-) -> Schedule:
-    """Return the schedule of an application for a square matrix.
+def small_problem(application: str, *, features: int = 16, layers: int = 2) -> Problem:
+    """Return a problem on a ring of vertices, more of them than any other size of a tensor.
 
     Parameters
     ----------
     application : str
         A key of ``golden.sparse.applications.APPLICATIONS``.
-    rows : int
-    iterations : int
-        Iterations of the run. A graph convolutional network has one.
     features, layers : int
         Features of each vertex, in every layer, and layers of a graph convolutional network.
 
     Raises
     ------
     ValueError
-        If the application is unknown or a number is less than 1.
+        If the application is unknown, there are more than 1000 features, or a number is less than
+        1.
     """
     one_of("application", application, APPLICATIONS)
-    for name, value in (("rows", rows), ("features", features), ("layers", layers)):
-        check_int(name, value, 1)
-    check_int("iterations", iterations, 1)
-    # No other size of any tensor is equal to the number of vertices.
-    few = 1009 if features != 1009 else 1013
+    check_int("features", features, 1, 1000)
+    check_int("layers", layers, 1)
+    few = 1009
     ring = np.arange(few)
     following = (ring + 1) % few
     matrix = Sparse.from_entries([*ring, *following], [*following, *ring], 1, (few, few))
@@ -57,14 +51,37 @@ def plan(
         },
         **{solver: {"b": np.ones(few)} for solver in ("gmres", "cg", "bicgstab")},
     }
-    problem = APPLICATIONS[application](matrix, **options.get(application, {}))
+    return APPLICATIONS[application](matrix, **options.get(application, {}))
+
+
+def plan(
+    application: str, rows: int, *, iterations: int = 20, features: int = 16, layers: int = 2
+) -> Schedule:
+    """Return the schedule of an application for a square matrix.
+
+    Parameters
+    ----------
+    application, features, layers
+        See ``small_problem``.
+    rows : int
+    iterations : int
+        Iterations of the run. A graph convolutional network has one.
+
+    Raises
+    ------
+    ValueError
+        If the application is unknown or a number is not allowed.
+    """
+    check_int("rows", rows, 1)
+    check_int("iterations", iterations, 1)
+    problem = small_problem(application, features=features, layers=layers)
+    (few, _) = problem.matrices["A"].shape
     shapes = {
         name: tuple(rows if size == few else size for size in np.shape(each))
         for name, each in problem.given.items()
     }
-    (name,) = problem.matrices
     count = 1 if problem.graph.stop is None else iterations
-    return schedule(problem.graph, shapes, {name: (rows, rows)}, count)
+    return schedule(problem.graph, shapes, {"A": (rows, rows)}, count)
 
 
 def simulate_pattern(

@@ -3,9 +3,9 @@
     python benchmarks/sida_figures.py [FOLDER] [PART …]
 
 writes the pictures to FOLDER (by default docs/results) and prints the tables. The parts are reuse,
-figures, cpu and choices; by default all are made, in some minutes. All matrices but ca-AstroPh are
-synthetic stand-ins (``sim.sparse.standins``). ca-AstroPh is read from the file that the environment
-variable SIDA_CA names, in Matrix Market form; without it, there is a stand-in for this one, too.
+figures, preprocessing, cpu and choices; by default all are made, in some minutes. All matrices but
+ca-AstroPh are synthetic stand-ins (``sim.sparse.standins``). ca-AstroPh is read from the file that
+the environment variable SIDA_CA names, in Matrix Market form; without it, there is a stand-in, too.
 """
 
 import dataclasses
@@ -51,6 +51,9 @@ APPLICATIONS = (
 )
 WITHOUT_OEI = ("cg", "bicgstab")
 COMPUTE_BOUND = ("gmres", "gcn")
+
+#: The applications of which Fig. 4.21 shows the mean.
+PREPROCESSED = ("pagerank", "sssp", "gcn", "cg")
 
 #: Configurations: the order of the rows and the side of the blocks.
 CONFIGURATIONS = tuple((order, side) for order in ORDERS for side in (1, 16))
@@ -135,12 +138,6 @@ def there(name: str, order: str) -> bool:
     return order != "windowed" or name in WINDOWED
 
 
-def best(name: str, application: str) -> dict[str, float]:
-    """Return the figures of the configuration with the highest speedup."""
-    found = [run(name, application, *each) for each in CONFIGURATIONS if there(name, each[0])]
-    return max(found, key=lambda figure: figure["speedup"])
-
-
 def row(*cells: Any) -> None:
     """Print a row of a table."""
     print("|", " | ".join(f"{c:.4g}" if isinstance(c, float) else str(c) for c in cells), "|")
@@ -186,43 +183,45 @@ def renumbered(matrix: Any) -> Any:
 
 
 def draw_figures(folder: Path) -> None:
-    """Print and draw Figs. 4.17 and 4.19b to 4.23."""
+    """Print and draw Figs. 4.17, 4.20, 4.22 and 4.23."""
     speedup(folder)
-    preprocessing(folder)
     shares(folder)
     energy(folder)
 
 
 def speedup(folder: Path) -> None:
     """Fig. 4.17: the speedup over the baseline."""
-    for title, one in (("as given", run), ("best of order and block", best)):
-        head(f"speedup, {title}", *SCALES, "geomean")
-        for application in APPLICATIONS:
-            values = [one(name, application)["speedup"] for name in SCALES]
-            row(application, *values, float(gmean(values)))
-        means = {a: float(gmean([one(m, a)["speedup"] for m in SCALES])) for a in APPLICATIONS}
-        fused = {a: v for a, v in means.items() if a not in WITHOUT_OEI}
-        low, high = (f(fused, key=fused.__getitem__) for f in (min, max))
-        top = max((one(m, a)["speedup"], a, m) for a in APPLICATIONS for m in SCALES)
-        print(f"lowest geomean {fused[low]:.3f} {low}, highest {fused[high]:.3f} {high}")
-        print(f"highest {top[0]:.3f} {top[1]} {top[2]}")
+    head("speedup", *SCALES, "geomean")
+    found = {a: [run(m, a)["speedup"] for m in SCALES] for a in APPLICATIONS}
+    means = {a: float(gmean(values)) for a, values in found.items()}
+    for application, values in found.items():
+        row(application, *values, means[application])
+    fused = {a: v for a, v in means.items() if a not in WITHOUT_OEI}
+    low, high = (f(fused, key=fused.__getitem__) for f in (min, max))
+    print(f"lowest geomean {fused[low]:.3f} {low}, highest {fused[high]:.3f} {high}")
+    print(f"highest {max(max(values) for values in found.values()):.3f}")
+    print(f"all {gmean([*found.values()], axis=None):.3f}")
 
     def fill(figure: Any) -> None:
         axes = figure.subplots()
         place = np.arange(len(APPLICATIONS))
-        for shift, one, label in ((-0.2, run, "as given"), (0.2, best, "best preprocessing")):
-            values = [[one(m, a)["speedup"] for m in SCALES] for a in APPLICATIONS]
-            bars = axes.bar(place + shift, gmean(values, axis=1), 0.38, label=label, alpha=0.6)
-            for x, dots in zip(place + shift, values, strict=True):
-                axes.plot([x] * len(dots), dots, ".", ms=3, color=bars[0].get_facecolor())
+        bars(axes, [*found.values()], [*means.values()])
         for level, style in ((1.23, "--"), (2.56, "--"), (3.55, ":")):
             axes.axhline(level, color="black", ls=style, lw=0.8)
             axes.text(len(place) - 0.4, level, f"{level:g}", va="bottom", ha="right", fontsize=7)
-        axes.set_xticks(place, APPLICATIONS, rotation=30)
-        axes.set(ylabel="speedup over the baseline", title="lines: published range and highest")
-        axes.legend(fontsize=7)
+        axes.set(ylabel="speedup over the baseline")
+        axes.set_title("bars: geomean, points: matrices; lines: published range and highest")
 
     write_figure(folder / "sida_speedup.svg", fill)
+
+
+def bars(axes: Any, values: list[list[float]], means: list[float]) -> None:
+    """Draw the mean of each application as a bar, and its matrices as points."""
+    place = np.arange(len(APPLICATIONS))
+    axes.bar(place, means, 0.7, color="#76b7b2")
+    for x, points in zip(place, values, strict=True):
+        axes.plot([x] * len(points), points, ".", ms=4, color="black")
+    axes.set_xticks(place, APPLICATIONS, rotation=45, fontsize=7)
 
 
 def preprocessing(folder: Path) -> None:
@@ -233,33 +232,32 @@ def preprocessing(folder: Path) -> None:
             run(m, "pagerank", order, 16)["storage"] if there(m, order) else np.nan for m in SCALES
         ]
         row(order, *values, float(np.nanmean(values)))
-    head("geomean over applications", *SCALES, "geomean")
-    bars = {}
+    head(f"speedup, geomean of {', '.join(PREPROCESSED)}", *SCALES, "geomean")
+    found = {}
     for order, side in CONFIGURATIONS:
         values = [
-            float(gmean([run(m, a, order, side)["speedup"] for a in APPLICATIONS]))
+            float(gmean([run(m, a, order, side)["speedup"] for a in PREPROCESSED]))
             if there(m, order)
             else np.nan
             for m in SCALES
         ]
         label = f"{order}, side {side}"
-        bars[label] = values
-        row(label, *values, float(gmean(values, nan_policy="omit")))
-    plain = np.array(bars["none, side 1"])
-    for label, values in bars.items():
-        gain = np.array(values) / plain
+        found[label] = [*values, float(gmean(values, nan_policy="omit"))]
+        row(label, *found[label])
+    plain = np.array(found["none, side 1"][:-1])
+    for label, values in found.items():
+        gain = np.array(values[:-1]) / plain
         print(f"{label}: {np.nanmin(gain):.3f} to {np.nanmax(gain):.3f} of the speedup without")
 
     def fill(figure: Any) -> None:
         axes = figure.subplots()
         place = np.arange(len(SCALES) + 1)
-        for number, (label, values) in enumerate(bars.items()):
-            x = place + (number - 2.5) * 0.13
-            axes.bar(x, [*values, gmean(values, nan_policy="omit")], 0.13, label=label)
+        for number, (label, values) in enumerate(found.items()):
+            axes.bar(place + (number - 2.5) * 0.13, values, 0.13, label=label)
         axes.axhline(1.37, color="black", ls="--", lw=0.8)
         axes.text(-0.6, 1.37, "published mean without: 1.37", va="bottom", fontsize=7)
         axes.set_xticks(place, [*SCALES, "geomean"])
-        axes.set(ylabel="speedup over the baseline, geomean of the applications")
+        axes.set(ylabel="speedup over the baseline, geomean")
         axes.legend(fontsize=7)
 
     write_figure(folder / "sida_preprocessing.svg", fill)
@@ -267,36 +265,27 @@ def preprocessing(folder: Path) -> None:
 
 def shares(folder: Path) -> None:
     """Figs. 4.20 and 4.22: the share of the oracle's performance and of the bandwidth."""
-    found = {}
-    for key, title in (("oracle", "share of the oracle"), ("bandwidth", "share of the bandwidth")):
-        head(f"{title}, as given", *SCALES, "mean")
+    published = {"oracle": (0.6678, "4.20"), "bandwidth": (0.8293, "4.22")}
+    found, means = {}, {}
+    for key in published:
         mean = np.mean if key == "oracle" else gmean
-        for application in APPLICATIONS:
-            values = [run(m, application)[key] for m in SCALES]
-            found[key, application] = values
-            row(application, *values, float(mean(values)))
-        chosen = [[best(m, a)[key] for m in SCALES] for a in APPLICATIONS]
-        whole = [found[key, a] for a in APPLICATIONS]
-        bound = [found[key, a] for a in APPLICATIONS if a not in COMPUTE_BOUND]
+        found[key] = [[run(m, a)[key] for m in SCALES] for a in APPLICATIONS]
+        means[key] = [float(mean(values)) for values in found[key]]
+        head(f"share of the {key}", *SCALES, "mean")
+        for application, values, whole in zip(APPLICATIONS, found[key], means[key], strict=True):
+            row(application, *values, whole)
+        bound = [v for a, v in zip(APPLICATIONS, found[key], strict=True) if a not in COMPUTE_BOUND]
         print(
-            f"{title}: {mean(np.ravel(whole)):.4f}, best preprocessing {mean(np.ravel(chosen)):.4f}"
+            f"{key}: {mean(np.ravel(found[key])):.4f}, "
+            f"without {', '.join(COMPUTE_BOUND)} {mean(np.ravel(bound)):.4f}"
         )
-        print(f"without {', '.join(COMPUTE_BOUND)}: {mean(np.ravel(bound)):.4f}")
 
     def fill(figure: Any) -> None:
-        published = {"oracle": (0.6678, "4.20"), "bandwidth": (0.8293, "4.22")}
-        for axes, (key, (level, name)) in zip(
-            figure.subplots(1, 2, sharey=True), published.items(), strict=True
-        ):
-            values = [found[key, a] for a in APPLICATIONS]
-            place = np.arange(len(APPLICATIONS))
-            mean = np.mean if key == "oracle" else gmean
-            axes.bar(place, mean(values, axis=1), 0.7, alpha=0.6)
-            for x, dots in zip(place, values, strict=True):
-                axes.plot([x] * len(dots), dots, ".", ms=3, color="black")
+        axes_of = figure.subplots(1, 2, sharey=True)
+        for axes, (key, (level, name)) in zip(axes_of, published.items(), strict=True):
+            bars(axes, found[key], means[key])
             axes.axhline(level, color="black", ls="--", lw=0.8)
             axes.set_title(f"Fig. {name}: share of the {key}; line: published mean {level:.2%}")
-            axes.set_xticks(place, APPLICATIONS, rotation=45, fontsize=7)
 
     write_figure(folder / "sida_shares.svg", fill, 10)
 
@@ -308,11 +297,9 @@ def energy(folder: Path) -> None:
     for application in APPLICATIONS:
         values = [[run(m, application)[k] for m in SCALES] for k in kinds]
         row(application, *(float(np.mean(v)) for v in values))
-    for title, one in (("as given", run), ("best preprocessing", best)):
-        saved = [1 - np.mean([one(m, a)[k] for m in SCALES for a in APPLICATIONS]) for k in kinds]
-        print(
-            f"{title}: saved", ", ".join(f"{k} {s:.2%}" for k, s in zip(kinds, saved, strict=True))
-        )
+    saved = [1 - np.mean([run(m, a)[k] for m in SCALES for a in APPLICATIONS]) for k in kinds]
+    shown = (f"{kind} {share:.2%}" for kind, share in zip(kinds, saved, strict=True))
+    print("saved:", ", ".join(shown))
 
     def fill(figure: Any) -> None:
         axes = figure.subplots()
@@ -435,7 +422,7 @@ def choices() -> None:
 def main() -> None:
     """Make the parts that the command line names."""
     arguments = sys.argv[1:]
-    parts = {"reuse", "figures", "cpu", "choices"}
+    parts = {"reuse", "figures", "preprocessing", "cpu", "choices"}
     folder = Path("docs/results")
     if arguments and arguments[0] not in parts:
         folder = Path(arguments.pop(0))
@@ -446,6 +433,8 @@ def main() -> None:
         reuse()
     if "figures" in wanted:
         draw_figures(folder)
+    if "preprocessing" in wanted:
+        preprocessing(folder)
     if "cpu" in wanted:
         cpu()
     if "choices" in wanted:

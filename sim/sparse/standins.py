@@ -25,6 +25,10 @@ road      the same, with random edges removed                     row by row
 
 The exponents 2.5 and 0.6 and the 400 points are typical values, assumed. Patterns other than that
 of the directed graph "wi" are lower triangles, as the nonzeros of the table say.
+
+References
+----------
+Chung & Lu 2002 (random graphs with expected degrees), Landman & Russo 1971 (Rent's rule).
 """
 
 from collections.abc import Callable

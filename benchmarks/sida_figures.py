@@ -22,7 +22,7 @@ from scipy import io, sparse
 from scipy.stats import gmean
 
 from vitruvian.golden.sparse import Sparse
-from vitruvian.golden.sparse.graph import Ewise, Vxm, inputs
+from vitruvian.golden.sparse.graph import Ewise, Reduce, Vxm, inputs
 from vitruvian.golden.sparse.reuse import held_elements
 from vitruvian.sim.roofline.plot import write_figure
 from vitruvian.sim.sparse.architecture import Architecture, load_architecture
@@ -202,7 +202,7 @@ def speedup(folder: Path) -> None:
     low, high = (f(fused, key=fused.__getitem__) for f in (min, max))
     print(f"lowest geomean {fused[low]:.3f} {low}, highest {fused[high]:.3f} {high}")
     print(f"highest {max(max(values) for values in found.values()):.3f}")
-    print(f"all {gmean([*found.values()], axis=None):.3f}")
+    print(f"all {gmean(np.ravel([*found.values()])):.3f}")
 
     def fill(figure: Any) -> None:
         axes = figure.subplots()
@@ -244,7 +244,7 @@ def preprocessing(folder: Path) -> None:
             for m in SCALES
         ]
         label = f"{order}, side {side}"
-        found[label] = [*values, float(gmean(values, nan_policy="omit"))]
+        found[label] = [*values, float(gmean([v for v in values if v == v]))]
         row(label, *found[label])
     plain = np.array(found["none, side 1"][:-1])
     for label, values in found.items():
@@ -367,7 +367,7 @@ def separate(application: str, rows: int) -> int:
     for node in problem.graph.body:
         if isinstance(node, Vxm):
             values[node.out] = max(values.get(node.vector, 0), rows)
-        elif hasattr(node, "out"):
+        elif isinstance(node, (Ewise, Reduce)):
             read = [values.get(name, 0) for name in set(inputs(node))]
             values[node.out] = max(read, default=0) if isinstance(node, Ewise) else 0
             moved += sum(read) + values[node.out]

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -203,9 +203,17 @@ class EwiseCore(wiring.Component):
         """Return the ports that a derived core has in addition."""
         return {}
 
-    def _lane(self, m: Module, k: int) -> EwiseLane:
-        """Return lane k."""
+    def _lane(self) -> EwiseLane:
+        """Return a lane."""
         return EwiseLane(config=self.config)
+
+    def _waits(self, load: Value, store: Value) -> Value:
+        """Return 1 if an instruction waits because of a load or a store."""
+        return load | store
+
+    def _writes(self, go: Value, present: Value) -> Value:
+        """Return 1 if a lane may write a register."""
+        return go & present
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -226,22 +234,19 @@ class EwiseCore(wiring.Component):
 
         inputs, outputs = (self.x, self.v), (self.y, self.w)
         go = Signal()  # the instruction ends in this cycle
-        waits = [
-            *((i.op == Operation.LOAD) & (i.a[0] == n) & ~s.valid for n, s in enumerate(inputs)),
-            *(
-                (i.op == Operation.STORE) & (i.d[0] == n) & s.valid & ~s.ready
-                for n, s in enumerate(outputs)
-            ),
-        ]
-        waiting: Value = waits[0]
-        for wait in waits[1:]:
-            waiting = waiting | wait
-        m.d.comb += go.eq(running & ~waiting)
+        loads = Cat(
+            (i.op == Operation.LOAD) & (i.a[0] == n) & ~s.valid for n, s in enumerate(inputs)
+        )
+        stores = Cat(
+            (i.op == Operation.STORE) & (i.d[0] == n) & s.valid & ~s.ready
+            for n, s in enumerate(outputs)
+        )
+        m.d.comb += go.eq(running & ~self._waits(loads.any(), stores.any()))
         for n, s in enumerate(inputs):
             m.d.comb += s.ready.eq(running & (i.op == Operation.LOAD) & (i.a[0] == n))
 
         self._build_control(m, fetch, running, address, present, go, i)
-        lanes = [self._lane(m, k) for k in range(c.lanes)]
+        lanes = [self._lane() for _ in range(c.lanes)]
         for k, lane in enumerate(lanes):
             m.submodules[f"lane_{k}"] = lane
             other = Signal(c.number.storage_bits, name=f"other_{k}")
@@ -251,7 +256,7 @@ class EwiseCore(wiring.Component):
                     m.d.comb += other.eq(lanes[k ^ 1 << n].value)
             m.d.comb += [
                 lane.instruction.eq(i),
-                lane.write.eq(go & present[k]),
+                lane.write.eq(self._writes(go, present[k])),
                 lane.given.eq(Mux(i.a[0], self.v.payload[k], self.x.payload[k])),
                 lane.other.eq(other),
             ]

@@ -48,7 +48,7 @@ def compare_programs(
         stall_seed=seed,
         **options,
     )
-    total = Result()
+    total = Result(vectors=0, mismatches=0)
     for name in OUTPUTS:
         output, expected = run.outputs[name], traffic.values[name]
         lanes = np.arange(expected.shape[1])

@@ -229,7 +229,8 @@ class EwiseCore(wiring.Component):
             write.en.eq(self.command.valid & self.command.ready & (command.kind == Command.WRITE)),
         ]
         i = fetch.data
-        running, address = Signal(), Signal(c.address_bits, reset_less=True)
+        running = Signal(name="running")
+        address = Signal(c.address_bits, reset_less=True)
         present = Signal(c.lanes, reset_less=True)
 
         inputs, outputs = (self.x, self.v), (self.y, self.w)

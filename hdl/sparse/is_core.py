@@ -162,7 +162,7 @@ class ISCore(wiring.Component):
         kind, plus = Signal(Kind), Signal(Plus)
         values = [Signal(bits, name=f"product_{k}", reset_less=True) for k in banks]
         columns = [Signal(c.column_bits, name=f"column_{k}", reset_less=True) for k in banks]
-        pending = Signal(c.lanes)
+        pending = Signal(c.lanes, name="pending")
         reading = Signal()  # the beat reads, and has not been granted
         self._build_products(m, values)
 

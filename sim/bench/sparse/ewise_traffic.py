@@ -88,9 +88,11 @@ def commands_payload(commands: Sequence[Write | Step]) -> dict[str, Any]:
 def _random_instruction(rng: np.random.Generator, config: EwiseConfig) -> Instruction:
     """Return a random instruction that does not end its program.
 
-    A fifth of the instructions are stores, which show the registers to the comparison.
+    Stores are frequent, because they show the registers to the comparison. So are loads, because
+    computed numbers are seldom NaNs.
     """
-    op = "store" if rng.random() < 0.2 else str(rng.choice(OPERATIONS))
+    kind = rng.random()
+    op = "store" if kind < 0.2 else "load" if kind < 0.35 else str(rng.choice(OPERATIONS))
     registers = config.registers
     d, a, b = (int(n) for n in rng.integers(0, registers, 3))
     if op == "exchange":

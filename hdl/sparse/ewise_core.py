@@ -56,7 +56,7 @@ class EwiseLane(wiring.Component):
     shared = (ProcessingElement,)
 
     if TYPE_CHECKING:
-        instruction: Signal
+        instruction: data.View[data.StructLayout]
         write: Signal
         given: Signal
         other: Signal

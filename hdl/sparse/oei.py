@@ -1,0 +1,351 @@
+"""The OEI pipeline: buffer, control and three cores, which multiply a vector twice in one pass."""
+
+from typing import TYPE_CHECKING, Any
+
+from amaranth.hdl import Array, Module, Mux, Signal, Value
+from amaranth.lib import memory, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from vitruvian.validate import check_type
+
+from ..fp.add import Adder
+from ..fp.mul import Multiplier
+from .buffer import DualBuffer
+from .config import Kind as Access
+from .control import PipelineControl
+from .is_core import ISCore
+from .oei_config import Kind, OEIConfig, Refusal
+from .operators import ProcessingElement, Reduction, identity_of
+from .os_core import OSCore
+
+__all__ = ["OEIPipeline"]
+
+
+class OEIPipeline(wiring.Component):
+    """Pipeline of the OEI dataflow, bit-exact with ``golden.sparse.pipeline.run_pass``.
+
+    A pass computes y₁ = x ⊕⊗ A, z = s·y₁ + t and y₂ = z ⊕⊗ A, and reads the matrix A once. The
+    output-stationary core completes y₁ sub-tensor by sub-tensor. The element-wise stage follows a
+    step behind, and the input-stationary core, which takes rows from the buffer, two steps behind.
+
+    Parameters
+    ----------
+    config : OEIConfig
+
+    Members
+    -------
+    command : In(stream.Signature(config.command))
+        The index and the vectors of a pass, group by group, and then the start of the pass. Groups
+        of the index must be written before each pass, group 0 first.
+    i : In(stream.Signature(config.csc))
+        The matrix in beats of columns. Beats of the next pass may follow at once.
+    z : Out(stream.Signature(config.values))
+        The vector between both products, in groups.
+    y : Out(stream.Signature(config.values))
+        The second product, in groups, at the end of the pass.
+    status : Out(stream.Signature(Refusal))
+        The end of a pass, after its last group of ``y``. A pass that is refused has no ``y``, and
+        the pipeline then stops until a reset.
+
+    Latency
+    -------
+    A pass over S sub-tensors has S + 2 steps. A step takes as long as its slowest stage.
+
+    Raises
+    ------
+    TypeError
+        If ``config`` is no ``OEIConfig``.
+
+    References
+    ----------
+    Zhang 2024, §4.3.2 and §4.4, Figs. 4.12 and 4.16.
+    """
+
+    #: Sub-components that tools may build once for all lanes.
+    shared = (ProcessingElement, Reduction, Adder, Multiplier)
+
+    if TYPE_CHECKING:
+        command: stream.Interface
+        i: stream.Interface
+        z: stream.Interface
+        y: stream.Interface
+        status: stream.Interface
+
+    def __init__(self, *, config: OEIConfig):
+        check_type("config", config, OEIConfig)
+        self.config = c = config
+        super().__init__(
+            {
+                "command": In(stream.Signature(c.command)),
+                "i": In(stream.Signature(c.csc)),
+                "z": Out(stream.Signature(c.values)),
+                "y": Out(stream.Signature(c.values)),
+                "status": Out(stream.Signature(Refusal)),
+                **self._more_ports(),
+            }
+        )
+
+    def _more_ports(self) -> dict[str, wiring.Member]:
+        """Return the ports that a derived pipeline has in addition."""
+        return {}
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.buffer = self._buffer = DualBuffer(config=self.config)
+        m.submodules.control = self._control = PipelineControl(config=self.config)
+        connect(m, flipped(self.i), self._buffer.i)
+        connect(m, self._control.os, self._buffer.columns)
+        connect(m, self._control.is_, self._buffer.rows)
+        m.d.comb += [
+            self._control.waiting.eq(self._buffer.waiting),
+            self._control.refusal.eq(self._buffer.refusal),
+            self._control.is_done.eq(self._buffer.rows_done),
+        ]
+        self._build_command(m)
+        self._build_os(m)
+        self._build_ewise(m)
+        self._build_is(m)
+        return m
+
+    def _memory(self, m: Module, name: str) -> Any:
+        """Return a new memory of a vector, with a group in each word."""
+        store = memory.Memory(shape=self.config.values, depth=self.config.groups, init=[])
+        m.submodules[name] = store
+        return store
+
+    def _element(self, group: Value, lane: Value) -> Value:
+        """Return an element of a group."""
+        c = self.config
+        return Array(group[k] for k in range(c.lanes))[lane] if c.lanes > 1 else group[0]
+
+    def _build_command(self, m: Module) -> None:
+        """Take commands: index, vectors and starts."""
+        c, buffer, control = self.config, self._buffer, self._control
+        given = self.command.payload
+        #: A pass is in execution, from its start to its status.
+        self._running = Signal()
+        self._run = Signal(c.command)
+        #: Groups of the pass.
+        self._groups = Signal(range(c.groups + 1))
+        self._starts = starts = Signal()
+        is_index, is_run = Signal(), Signal()
+        m.d.comb += [
+            is_index.eq(given.kind == Kind.INDEX),
+            is_run.eq(given.kind == Kind.RUN),
+            buffer.index.payload.group.eq(given.group),
+            buffer.index.payload.counts.eq(given.counts),
+            buffer.index.valid.eq(self.command.valid & is_index & ~self._running),
+            control.command.payload.eq(given.last),
+            control.command.valid.eq(self.command.valid & is_run & ~self._running),
+            self.command.ready.eq(
+                ~self._running
+                & Mux(is_index, buffer.index.ready, Mux(is_run, control.command.ready, 1))
+            ),
+            starts.eq(control.command.valid & control.command.ready),
+        ]
+        with m.If(starts):
+            m.d.sync += [
+                self._running.eq(1),
+                self._run.eq(given),
+                self._groups.eq((given.last + 1) * (c.columns // c.lanes)),
+            ]
+
+    def _writes(self, kind: Kind) -> Value:
+        """Return 1 in the cycle in which a command writes a group of a vector."""
+        return self.command.valid & self.command.ready & (self.command.payload.kind == kind)
+
+    def _build_os(self, m: Module) -> None:
+        """Bring the elements of the vector to the columns, and store the reduced columns."""
+        c, buffer = self.config, self._buffer
+        lanes, low = range(c.lanes), c.lane_bits
+        m.submodules.os = core = OSCore(config=c.os)
+        s1_valid, s1_beat, move = Signal(), Signal(c.csc), Signal()
+        m.d.comb += [
+            move.eq(~s1_valid | core.i.ready),
+            buffer.o.ready.eq(move),
+            core.i.valid.eq(s1_valid),
+            core.i.payload.plus.eq(self._run.first.plus),
+            core.i.payload.times.eq(self._run.first.times),
+        ]
+        with m.If(move):
+            m.d.sync += [s1_valid.eq(buffer.o.valid), s1_beat.eq(buffer.o.payload)]
+        given = self.command.payload
+        for k in lanes:
+            # Each lane has its own copy of the vector, because each needs any of its elements.
+            store = self._memory(m, f"vector_{k}")
+            write, read = store.write_port(), store.read_port()
+            lane = s1_beat.lanes[k]
+            m.d.comb += [
+                write.addr.eq(given.group),
+                write.data.eq(given.values),
+                write.en.eq(self._writes(Kind.VECTOR)),
+                read.addr.eq(buffer.o.payload.lanes[k].row[low:]),
+                read.en.eq(move),
+                core.i.payload.lanes[k].a.eq(lane.value),
+                core.i.payload.lanes[k].b.eq(self._element(read.data, lane.row[:low])),
+                core.i.payload.lanes[k].present.eq(lane.present),
+                core.i.payload.lanes[k].last.eq(lane.last),
+            ]
+
+        # The marks of a beat are consecutive columns, so each goes to another bank.
+        next_column = Signal(c.row_bits + 1)
+        columns: list[Signal] = []
+        total = Value.cast(next_column)
+        for k in lanes:
+            column = Signal(c.row_bits + 1, name=f"os_column_{k}")
+            m.d.comb += column.eq(total)
+            columns.append(column)
+            total = column + core.o.payload[k].last
+        m.d.comb += core.o.ready.eq(1)
+        with m.If(core.o.valid):
+            m.d.sync += next_column.eq(total)
+        with m.If(self._starts):
+            m.d.sync += next_column.eq(0)
+        self._products = []
+        for bank in lanes:
+            store = memory.Memory(shape=c.number.storage_bits, depth=c.groups, init=[])
+            m.submodules[f"product_{bank}"] = store
+            write = store.write_port()
+            for k in lanes:
+                hit = Signal(name=f"product_{bank}_from_{k}")
+                m.d.comb += hit.eq(
+                    core.o.valid & core.o.payload[k].last & (columns[k][:low] == bank)
+                )
+                with m.If(hit):
+                    m.d.comb += [
+                        write.en.eq(1),
+                        write.addr.eq(columns[k][low : c.row_bits]),
+                        write.data.eq(core.o.payload[k].value),
+                    ]
+            self._products.append(store.read_port())
+
+        # The stage has finished when its elements are in the buffer and its columns are complete.
+        end, converted, done = Signal(c.row_bits + 1), Signal(), Signal()
+        with m.If(self._control.os.valid & self._control.os.ready):
+            m.d.sync += end.eq((self._control.os.payload + 1) * c.columns)
+        m.d.comb += [done.eq(converted & (next_column == end)), self._control.os_done.eq(done)]
+        with m.If(buffer.columns_done):
+            m.d.sync += converted.eq(1)
+        with m.If(done):
+            m.d.sync += converted.eq(0)
+
+    def _build_ewise(self, m: Module) -> None:
+        """Compute z = s·y + t of a sub-tensor, and store it for the input-stationary core."""
+        c, control = self.config, self._control
+        lanes, per_sub = range(c.lanes), c.columns // c.lanes
+        active, left = Signal(), Signal(range(per_sub + 1))
+        group, move = Signal(range(c.groups + 1)), Signal()
+        # Stage 1: the operands have been read. Stage 2: the results wait at ``z``.
+        s1_valid, s1_group, s2_group = Signal(), Signal(c.group_bits), Signal(c.group_bits)
+        operands = self._memory(m, "operand")
+        write, read = operands.write_port(), operands.read_port()
+        given = self.command.payload
+        m.d.comb += [
+            move.eq(~self.z.valid | self.z.ready),
+            control.ewise.ready.eq(~active),
+            write.addr.eq(given.group),
+            write.data.eq(given.values),
+            write.en.eq(self._writes(Kind.OPERAND)),
+            read.addr.eq(group),
+            read.en.eq(move),
+        ]
+        with m.If(control.ewise.valid & control.ewise.ready):
+            m.d.sync += [
+                active.eq(1),
+                left.eq(per_sub),
+                group.eq(control.ewise.payload * per_sub),
+            ]
+        with m.If(move):
+            m.d.sync += [
+                s1_valid.eq(left != 0),
+                s1_group.eq(group),
+                s2_group.eq(s1_group),
+                self.z.valid.eq(s1_valid),
+            ]
+            with m.If(left != 0):
+                m.d.sync += [left.eq(left - 1), group.eq(group + 1)]
+        for k in lanes:
+            product, total = Multiplier(format=c.format), Adder(format=c.format)
+            m.submodules[f"ewise_product_{k}"], m.submodules[f"ewise_sum_{k}"] = product, total
+            m.d.comb += [
+                self._products[k].addr.eq(group),
+                self._products[k].en.eq(move),
+                product.a.eq(self._run.scale),
+                product.b.eq(self._products[k].data),
+                total.a.eq(product.d),
+                total.b.eq(read.data[k]),
+            ]
+            with m.If(move):
+                m.d.sync += self.z.payload[k].eq(total.d)
+        done = Signal()
+        m.d.comb += [
+            done.eq(active & (left == 0) & ~s1_valid & ~self.z.valid),
+            control.ewise_done.eq(done),
+        ]
+        with m.If(done):
+            m.d.sync += active.eq(0)
+        store = self._memory(m, "between")
+        write, self._between = store.write_port(), store.read_port()
+        m.d.comb += [
+            write.addr.eq(s2_group),
+            write.data.eq(self.z.payload),
+            write.en.eq(self.z.valid & self.z.ready),
+        ]
+
+    def _build_is(self, m: Module) -> None:
+        """Clear the results, add the rows to them, and read them at the end of the pass."""
+        c, buffer, control = self.config, self._buffer, self._control
+        lanes, low = range(c.lanes), c.lane_bits
+        m.submodules.is_ = core = ISCore(config=c.is_)
+        clearing, reading = Signal(), Signal()
+        group, received = Signal(range(c.groups + 1)), Signal(range(c.groups + 1))
+        s1_valid, s1_beat, move = Signal(), Signal(c.csr), Signal()
+        beat = core.i.payload
+        identity = identity_of(m, self._run.second.plus, c.number)
+        x = self._element(self._between.data, s1_beat.row[:low])
+        m.d.comb += [
+            move.eq(~s1_valid | (core.i.ready & ~clearing & ~reading)),
+            buffer.csr.ready.eq(move),
+            self._between.addr.eq(buffer.csr.payload.row[low:]),
+            self._between.en.eq(move),
+            core.i.valid.eq(clearing | reading | s1_valid),
+            beat.x.eq(x),
+            beat.plus.eq(self._run.second.plus),
+            beat.times.eq(self._run.second.times),
+            beat.kind.eq(Mux(clearing, Access.WRITE, Mux(reading, Access.READ, Access.ADD))),
+        ]
+        with m.If(move):
+            m.d.sync += [s1_valid.eq(buffer.csr.valid), s1_beat.eq(buffer.csr.payload)]
+        of_group = clearing | reading
+        for k in lanes:
+            lane = s1_beat.lanes[k]
+            m.d.comb += [
+                beat.lanes[k].a.eq(Mux(of_group, identity, lane.value)),
+                beat.lanes[k].column.eq(Mux(of_group, (group << low) + k, lane.column)),
+                beat.lanes[k].present.eq(of_group | lane.present),
+            ]
+        with m.If(self._starts):
+            m.d.sync += [clearing.eq(1), group.eq(0)]
+        with m.If(of_group & core.i.ready):
+            with m.If(group + 1 == self._groups):
+                m.d.sync += [clearing.eq(0), reading.eq(0), group.eq(0)]
+            with m.Else():
+                m.d.sync += group.eq(group + 1)
+
+        # A normal end starts the reads; its status follows the last result.
+        ending, refused = Signal(), Signal()
+        connect(m, core.o, flipped(self.y))
+        m.d.comb += [
+            refused.eq(control.status.payload != Refusal.NONE),
+            self.status.valid.eq(
+                control.status.valid & (refused | (ending & (received == self._groups)))
+            ),
+            self.status.payload.eq(control.status.payload),
+            control.status.ready.eq(self.status.valid & self.status.ready),
+        ]
+        with m.If(control.status.valid & ~refused & ~ending & ~s1_valid):
+            m.d.sync += [reading.eq(1), ending.eq(1), received.eq(0)]
+        with m.If(self.y.valid & self.y.ready):
+            m.d.sync += received.eq(received + 1)
+        with m.If(self.status.valid & self.status.ready):
+            m.d.sync += [ending.eq(0), self._running.eq(0)]

@@ -1,0 +1,260 @@
+"""Batch checks of the buffer and of the OEI pipeline, which compare compiled RTL with golden."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from amaranth.hdl import Module, Mux
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from vitruvian.golden.sparse.buffer import csr_beats
+from vitruvian.hdl.catalogue import UNITS
+from vitruvian.hdl.sparse.buffer import DualBuffer
+from vitruvian.hdl.sparse.control import PipelineControl
+from vitruvian.hdl.sparse.oei import OEIPipeline
+from vitruvian.hdl.sparse.oei_config import OEIConfig, Refusal
+from vitruvian.sim.rtl import CompiledModel, compile_unit
+from vitruvian.sim.verify.check import Check
+from vitruvian.sim.verify.compare import Result, compare
+
+from .passes import Pass, beats_of, commands, counts_of, random_passes
+
+__all__ = ["BufferFrame", "checks", "compare_buffer", "compare_passes"]
+
+#: Share of the requested vectors: a pass has some hundred elements.
+SHARE = 1 / 4000
+
+
+class BufferFrame(wiring.Component):
+    """A buffer whose orders come from a control, as in the pipeline, so that passes can be tested.
+
+    Parameters
+    ----------
+    config : OEIConfig
+    buffer : type
+        Class of the buffer.
+
+    Members
+    -------
+    command : In(stream)
+        An index to write, or with ``run`` the start of a pass up to the sub-tensor ``last``.
+    i, o, csr : streams
+        Those of the buffer.
+    status : Out(stream.Signature(Refusal))
+        The end of each pass.
+    mutant : In(4)
+        Chooses a mistake in a derived buffer.
+    """
+
+    if TYPE_CHECKING:
+        command: stream.Interface
+        i: stream.Interface
+        o: stream.Interface
+        csr: stream.Interface
+        status: stream.Interface
+        mutant: Any
+
+    def __init__(self, *, config: OEIConfig, buffer: type[DualBuffer] = DualBuffer):
+        self.config, self._buffer = config, buffer
+        command = data.StructLayout({"index": config.index, "run": 1, "last": config.sub_bits})
+        super().__init__(
+            {
+                "command": In(stream.Signature(command)),
+                "i": In(stream.Signature(config.csc)),
+                "o": Out(stream.Signature(config.csc)),
+                "csr": Out(stream.Signature(config.csr)),
+                "status": Out(stream.Signature(Refusal)),
+                "mutant": In(4),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.buffer = buffer = self._buffer(config=self.config)
+        m.submodules.control = control = PipelineControl(config=self.config)
+        if hasattr(buffer, "mutant"):
+            m.d.comb += buffer.mutant.eq(self.mutant)
+        connect(m, flipped(self.i), buffer.i)
+        connect(m, buffer.o, flipped(self.o))
+        connect(m, buffer.csr, flipped(self.csr))
+        connect(m, control.os, buffer.columns)
+        connect(m, control.is_, buffer.rows)
+        connect(m, control.status, flipped(self.status))
+        command = self.command
+        m.d.comb += [
+            buffer.index.payload.eq(command.payload.index),
+            buffer.index.valid.eq(command.valid & ~command.payload.run),
+            control.command.payload.eq(command.payload.last),
+            control.command.valid.eq(command.valid & command.payload.run),
+            command.ready.eq(
+                Mux(command.payload.run, control.command.ready, buffer.index.ready)
+                & control.command.ready
+            ),
+            control.ewise.ready.eq(1),
+            control.ewise_done.eq(control.ewise.valid),
+            control.os_done.eq(buffer.columns_done),
+            control.is_done.eq(buffer.rows_done),
+            control.waiting.eq(buffer.waiting),
+            control.refusal.eq(buffer.refusal),
+        ]
+        return m
+
+
+def _check_fit(passes: Sequence[Pass]) -> None:
+    """Raise ``ValueError`` if a pass does not fit; it would leave inputs that nobody takes."""
+    refused = [n for n, each in enumerate(passes) if each.refused]
+    if refused:
+        raise ValueError(f"passes must fit in the buffer, not be refused as {refused} are")
+
+
+def compare_buffer(
+    model: CompiledModel,
+    config: OEIConfig,
+    passes: Sequence[Pass],
+    *,
+    seed: int,
+    stall_rate: float = 0.2,
+    **options: Any,
+) -> Result:
+    """Run passes through a compiled ``BufferFrame``, and compare each beat of a row with golden.
+
+    The passes must fit. The beats of columns must leave as they came.
+    """
+    c = config
+    _check_fit(passes)
+    plans = [csr_beats(p.columns, c.lanes, c.columns, c.capacity) for p in passes]
+    entries = c.groups + 1
+    groups = np.tile([*range(c.groups), 0], len(passes))
+    counts = [np.vstack([counts_of(p.columns, c), np.zeros((1, c.lanes), int)]) for p in passes]
+    run = np.tile([0] * c.groups + [1], len(passes))
+    last = np.repeat([len(p.columns) // c.columns - 1 for p in passes], entries)
+    sent = beats_of(passes, c)
+    leaving = sum(len(plan.beats.rows) for plan in plans)
+    result = model.stream(
+        inputs={
+            "command": {
+                "index": {"group": groups, "counts": np.concatenate(counts)},
+                "run": run,
+                "last": last,
+            },
+            "i": sent,
+        },
+        outputs={"o": len(sent["lanes"]["row"]), "csr": leaving, "status": len(passes)},
+        stall_rate=stall_rate,
+        stall_seed=seed,
+        **options,
+    )
+    rows = result.outputs["csr"]
+    present = rows["lanes"]["present"].astype(bool)
+    expected = {
+        name: np.concatenate([getattr(plan.beats, name) for plan in plans])
+        for name in ("values", "columns", "present", "rows")
+    }
+
+    def table(values: Any, at: Any, lanes: Any, row: Any) -> np.ndarray:
+        parts = [np.where(lanes, values, 0), np.where(lanes, at, 0), lanes, row[:, None]]
+        return np.concatenate([np.asarray(part, np.uint64) for part in parts], axis=1)
+
+    got = table(rows["lanes"]["value"], rows["lanes"]["column"], present, rows["row"])
+    want = table(expected["values"], expected["columns"], expected["present"], expected["rows"])
+    same = compare(
+        "beat of a row", got=got, expected=want, operands={"row": expected["rows"]}, seed=seed
+    )
+    out, sent_lanes = result.outputs["o"]["lanes"], sent["lanes"]
+    names = ("value", "row", "present", "last")
+    passed = compare(
+        "beat of columns",
+        got=np.concatenate([np.asarray(out[n], np.uint64) for n in names], axis=1),
+        expected=np.concatenate([np.asarray(sent_lanes[n], np.uint64) for n in names], axis=1),
+        operands={},
+        seed=seed,
+    )
+    ends = compare(
+        "status",
+        got=np.asarray(result.outputs["status"]),
+        expected=np.full(len(passes), Refusal.NONE.value),
+        operands={},
+        seed=seed,
+    )
+    return same + passed + ends
+
+
+def compare_passes(
+    model: CompiledModel,
+    config: OEIConfig,
+    passes: Sequence[Pass],
+    *,
+    seed: int,
+    stall_rate: float = 0.2,
+    **options: Any,
+) -> Result:
+    """Run passes through a compiled ``OEIPipeline``, and compare z, y and the status with golden.
+
+    The passes must fit.
+    """
+    _check_fit(passes)
+    result = model.stream(
+        inputs={"command": commands(passes, config), "i": beats_of(passes, config)},
+        outputs={
+            "z": sum(len(p.z) for p in passes) // config.lanes,
+            "y": sum(len(p.y) for p in passes) // config.lanes,
+            "status": len(passes),
+        },
+        stall_rate=stall_rate,
+        stall_seed=seed,
+        **options,
+    )
+    total = Result(vectors=0, mismatches=0, examples=())
+    where = np.concatenate([np.full(len(p.z) // config.lanes, n) for n, p in enumerate(passes)])
+    for name in ("z", "y"):
+        expected = np.concatenate([getattr(p, name) for p in passes]).reshape(-1, config.lanes)
+        total = total + compare(
+            f"group of {name}",
+            got=result.outputs[name].astype(expected.dtype),
+            expected=expected,
+            operands={"pass": where},
+            seed=seed,
+        )
+    return total + compare(
+        "status",
+        got=np.asarray(result.outputs["status"]),
+        expected=np.full(len(passes), Refusal.NONE.value),
+        operands={},
+        seed=seed,
+    )
+
+
+def _run_buffer(config: OEIConfig, vectors: int, seed: int) -> Result:
+    model = compile_unit(BufferFrame, config=config)
+    passes = random_passes(np.random.default_rng(seed), config, int(vectors * SHARE) + 10)
+    return compare_buffer(model, config, passes, seed=seed, held={"mutant": 0})
+
+
+def _run_passes(config: OEIConfig, vectors: int, seed: int) -> Result:
+    model = compile_unit(OEIPipeline, config=config)
+    passes = random_passes(np.random.default_rng(seed), config, int(vectors * SHARE) + 10)
+    return compare_passes(model, config, passes, seed=seed)
+
+
+def _size(config: OEIConfig) -> str:
+    return f"{config.lanes} lanes {config.format}, {config.rows} rows, {config.capacity} elements"
+
+
+def checks() -> Iterator[Check]:
+    """Yield a row for every checked configuration of the buffer and of the pipeline."""
+    rows = (
+        ("sparse-buffer", "sparse.DualBuffer", _run_buffer),
+        ("sparse-oei", "sparse.OEIPipeline", _run_passes),
+    )
+    for name, label, run in rows:
+        unit = UNITS[name]
+        for partial_configuration in unit.checked:
+            config = OEIConfig(**unit.default(partial_configuration))
+            yield Check(
+                unit=label,
+                configuration=f"{_size(config)}: random matrices, stalls",
+                run=partial(run, config),
+                weight=20 + 2 * config.lanes,
+            )

@@ -468,6 +468,10 @@ class DualBuffer(wiring.Component):
         """Return the elements of a row that are not of the sub-tensor that arrives now."""
         return Mux(known.sub == arriving, known.before, known.fill)
 
+    def _turn(self, start: Value) -> Value:
+        """Return the bank of the first slot."""
+        return start[: self.config.lane_bits]
+
     def _build_beat(
         self, m: Module, move: Value, issue: Value, start: Value, count: Value, row: Value
     ) -> None:
@@ -480,7 +484,7 @@ class DualBuffer(wiring.Component):
         with m.If(move):
             m.d.sync += [
                 self.csr.valid.eq(issue),
-                s1_turn.eq(start[:low]),
+                s1_turn.eq(self._turn(start)),
                 s1_count.eq(count),
                 s1_row.eq(row),
             ]

@@ -1,5 +1,6 @@
 """Random matrices and passes for the benches of the OEI pipeline and its buffer."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -73,7 +74,7 @@ def matrix(
     values = codes(rng, len(rows), format)
     starts = np.searchsorted(columns, np.arange(size + 1))
     pairs = list(zip(rows.tolist(), values.tolist(), strict=True))
-    return [pairs[a:b] for a, b in zip(starts[:-1], starts[1:], strict=True)]
+    return [pairs[a:b] for a, b in itertools.pairwise(starts.tolist())]
 
 
 @dataclass(frozen=True, kw_only=True)

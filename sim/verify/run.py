@@ -31,6 +31,8 @@ PROVIDERS = (
     "vitruvian.sim.bench.vector.batch",
     "vitruvian.sim.bench.sparse.batch",
     "vitruvian.sim.bench.sparse.simulated",
+    "vitruvian.sim.bench.sparse.oei",
+    "vitruvian.sim.bench.sparse.oei_simulated",
     "vitruvian.sim.bench.simulated",
     "vitruvian.sim.bench.silicon",
     "vitruvian.sim.bench.machines",

@@ -1,5 +1,7 @@
 """A pass of the OEI pipeline against NumPy and SciPy."""
 
+from itertools import pairwise
+
 import numpy as np
 from scipy import sparse
 
@@ -18,7 +20,7 @@ def columns_of(matrix):
     bits = codes(matrix.data).tolist()
     starts = matrix.indptr.tolist()
     pairs = list(zip(matrix.indices.tolist(), bits, strict=True))
-    return [pairs[a:b] for a, b in zip(starts[:-1], starts[1:], strict=True)]
+    return [pairs[a:b] for a, b in pairwise(starts)]
 
 
 def test_whole_numbers_give_the_products_of_scipy():

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
@@ -356,7 +356,7 @@ class DualBuffer(wiring.Component):
             ]
             with m.If(first & may_reserve):
                 m.d.comb += [
-                    self._grow_row.eq(Cat(Value.cast(bank)[:low], group)),
+                    self._grow_row.eq(Cat(Const(bank, low), group)),
                     self._grow_count.eq(row.count),
                 ]
             wants_room = wants_room | (first & ~full & may_reserve)

@@ -71,7 +71,7 @@ class BufferFrame(wiring.Component):
         command = self.command
         m.d.comb += [
             buffer.index.payload.eq(command.payload.index),
-            buffer.index.valid.eq(command.valid & ~command.payload.run),
+            buffer.index.valid.eq(command.valid & ~command.payload.run & control.command.ready),
             control.command.payload.eq(command.payload.last),
             control.command.valid.eq(command.valid & command.payload.run),
             command.ready.eq(

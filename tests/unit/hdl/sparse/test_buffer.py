@@ -19,7 +19,7 @@ class Mutants(DualBuffer):
     """A buffer with one of several mistakes, which an input chooses.
 
     0: none. 1: a row leaves with elements of the sub-tensor that arrives in the same step. 2: a
-    finished row gives no space back. 3: it gives back one slot too many. 4: a row's elements leave
+    finished row gives no space back. 3: it gives its space back twice. 4: a row's elements leave
     in the order of the banks.
     """
 
@@ -30,7 +30,7 @@ class Mutants(DualBuffer):
         return Mux(self.mutant == 1, known.fill, super()._arrived(known, arriving))
 
     def _freed(self, count):
-        wrong = Mux(self.mutant == 3, count + 1, count)
+        wrong = Mux(self.mutant == 3, count << 1, count)
         return Mux(self.mutant == 2, 0, wrong)
 
     def _turn(self, start):

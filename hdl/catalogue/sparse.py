@@ -3,8 +3,9 @@
 from vitruvian.golden.sparse.operators import FORMATS
 from vitruvian.hdl.catalogue.options import with_defaults
 from vitruvian.hdl.catalogue.unit import Option, Unit, named
-from vitruvian.hdl.sparse import ISConfig, ISCore, OSConfig, OSCore
+from vitruvian.hdl.sparse import EwiseConfig, EwiseCore, ISConfig, ISCore, OSConfig, OSCore
 from vitruvian.hdl.sparse.config import DEPTHS, MOST_LANES
+from vitruvian.hdl.sparse.ewise_config import REGISTERS, STORES
 from vitruvian.validate import one_of
 
 __all__ = ["UNITS"]
@@ -13,6 +14,13 @@ _COUNTS = tuple(str(1 << n) for n in range(MOST_LANES.bit_length()))
 _LANES = Option(lambda text: int(one_of("lanes", text, _COUNTS)), " | ".join(_COUNTS))
 _DEPTH = Option(lambda text: int(one_of("depth", text, DEPTHS)), " | ".join(DEPTHS))
 _FORMAT = named("format", FORMATS)
+
+
+def _count(name: str, counts: tuple[int, ...]) -> Option:
+    """Return an option that takes one of some numbers."""
+    texts = tuple(map(str, counts))
+    return Option(lambda text: int(one_of(name, text, texts)), " | ".join(texts))
+
 
 UNITS = (
     Unit(
@@ -30,6 +38,30 @@ UNITS = (
         shared=OSCore.shared,
     ),
     Unit(
+        name="sparse-ewise",
+        summary="element-wise core: programs of a few dozen instructions on lanes of vectors",
+        package="hdl.sparse",
+        options={
+            "lanes": _LANES,
+            "registers": _count("registers", REGISTERS),
+            "instructions": _count("instructions", STORES),
+            "format": _FORMAT,
+        },
+        default=with_defaults(lanes=8, registers=16, instructions=64, format="fp32"),
+        component=lambda c: (EwiseCore, {"config": EwiseConfig(**c)}),
+        rows=lambda: ({},),
+        more=lambda: ({"format": "fp16"}, {"lanes": 16}),
+        checked=(
+            {},
+            {"format": "fp16", "lanes": 4, "registers": 8, "instructions": 32},
+            {"format": "bf16", "lanes": 1, "registers": 4, "instructions": 16},
+            {"lanes": 16, "registers": 32, "instructions": 128},
+        ),
+        simulated=({"lanes": 4, "registers": 8, "instructions": 32, "format": "fp16"},),
+        documented={"8 lanes of 16 registers": {}},
+        shared=EwiseCore.shared,
+    ),
+    Unit(
         name="sparse-is",
         summary="input-stationary core: rows scattered to banks and accumulated over a semiring",
         package="hdl.sparse",
@@ -39,6 +71,7 @@ UNITS = (
         rows=lambda: ({},),
         more=lambda: ({"format": "fp16"}, {"lanes": 16}),
         checked=({}, {"format": "fp16", "lanes": 4}, {"lanes": 1, "depth": 2, "format": "bf16"}),
+        simulated=({"lanes": 4, "depth": 8, "format": "fp16"},),
         documented={"8 lanes of 64 results": {}},
         shared=ISCore.shared,
     ),

@@ -11,7 +11,89 @@ from vitruvian.validate import check_type
 from .config import ISConfig, Kind, Plus
 from .operators import ProcessingElement, Reduction
 
-__all__ = ["ISCore"]
+__all__ = ["Bank", "ISCore"]
+
+
+class Bank(wiring.Component):
+    """A bank of ``ISCore``: results in memory, and a reduction that adds to them.
+
+    Parameters
+    ----------
+    config : ISConfig
+
+    Members
+    -------
+    valid : In(1)
+        A value for an address.
+    address : In(config.address_bits)
+        The result to change, or to read if there is no value.
+    value : In(storage_bits)
+    write : In(1)
+        The value replaces the result. Otherwise it is reduced with it.
+    plus : In(Plus)
+        The reduction.
+    result : Out(storage_bits)
+        The result at the address of the cycle before, as it was before that cycle's value.
+
+    Latency
+    -------
+    ``latency = 1``. A result is written in the cycle after its value, and read there as well.
+    """
+
+    if TYPE_CHECKING:
+        valid: Signal
+        address: Signal
+        value: Signal
+        write: Signal
+        plus: Signal
+        result: Signal
+
+    def __init__(self, *, config: ISConfig):
+        check_type("config", config, ISConfig)
+        self.config, self.latency = config, 1
+        bits = config.number.storage_bits
+        super().__init__(
+            {
+                "valid": In(1),
+                "address": In(config.address_bits),
+                "value": In(bits),
+                "write": In(1),
+                "plus": In(Plus),
+                "result": Out(bits),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        c, bits = self.config, self.config.number.storage_bits
+        m.submodules.store = store = memory.Memory(shape=bits, depth=c.depth, init=[])
+        write = store.write_port()
+        # A read in the cycle of a write to the same address returns the new value.
+        read = store.read_port(transparent_for=(write,))
+        m.submodules.node = node = Reduction(format=c.format)
+        s2_valid = Signal()
+        s2_address = Signal(c.address_bits, reset_less=True)
+        s2_value = Signal(bits, reset_less=True)
+        s2_write = Signal(reset_less=True)
+        s2_plus = Signal(Plus, reset_less=True)
+        m.d.sync += [
+            s2_valid.eq(self.valid),
+            s2_address.eq(self.address),
+            s2_value.eq(self.value),
+            s2_write.eq(self.write),
+            s2_plus.eq(self.plus),
+        ]
+        m.d.comb += [
+            read.addr.eq(self.address),
+            node.a.eq(read.data),
+            node.b.eq(s2_value),
+            node.plus.eq(s2_plus),
+            write.addr.eq(s2_address),
+            write.en.eq(s2_valid),
+            write.data.eq(Mux(s2_write, s2_value, node.d)),
+            self.result.eq(read.data),
+        ]
+        return m
 
 
 class ISCore(wiring.Component):
@@ -50,7 +132,7 @@ class ISCore(wiring.Component):
     """
 
     #: Sub-components that tools may build once for all lanes.
-    shared = (ProcessingElement, Reduction)
+    shared = (ProcessingElement, Bank)
 
     if TYPE_CHECKING:
         i: stream.Interface
@@ -80,7 +162,7 @@ class ISCore(wiring.Component):
         kind, plus = Signal(Kind), Signal(Plus)
         values = [Signal(bits, name=f"product_{k}", reset_less=True) for k in banks]
         columns = [Signal(c.column_bits, name=f"column_{k}", reset_less=True) for k in banks]
-        pending = Signal(c.lanes)
+        pending = Signal(c.lanes, name="pending")
         reading = Signal()  # the beat reads, and has not been granted
         self._build_products(m, values)
 
@@ -126,12 +208,18 @@ class ISCore(wiring.Component):
 
         # Rank 2: a bank has read its old result, and writes the new one.
         results: list[Value] = []
-        for bank in banks:
-            chosen = granted[bank]
-            value, address = self._pick(chosen, values), self._pick(chosen, columns)
-            column = Mux(reading, columns[0], address)
-            address = column[c.bank_bits : c.column_bits]
-            results.append(self._build_bank(m, bank, chosen.any(), address, value, kind, plus))
+        for n, chosen in enumerate(granted):
+            bank = Bank(config=c)
+            m.submodules[f"bank_{n}"] = bank
+            column = Mux(reading, columns[0], self._pick(chosen, columns))
+            m.d.comb += [
+                bank.valid.eq(chosen.any()),
+                bank.address.eq(column[c.bank_bits : c.column_bits]),
+                bank.value.eq(self._pick(chosen, values)),
+                bank.write.eq(kind == Kind.WRITE),
+                bank.plus.eq(plus),
+            ]
+            results.append(bank.result)
         m.d.sync += read_next.eq(read_now)
         with m.If(read_next):
             m.d.sync += [self.o.valid.eq(1), *(self.o.payload[k].eq(results[k]) for k in banks)]
@@ -175,46 +263,3 @@ class ISCore(wiring.Component):
                 element.times.eq(beat.times),
             ]
             self._products.append(self._product(beat.kind, beat.lanes[k].a, element.d))
-
-    def _build_bank(
-        self,
-        m: Module,
-        bank: int,
-        valid: Value,
-        address: Value,
-        value: Value,
-        kind: Value,
-        plus: Value,
-    ) -> Value:
-        """Return the value that a bank read in the cycle before."""
-        c = self.config
-        bits = c.number.storage_bits
-        store = memory.Memory(shape=bits, depth=c.depth, init=[])
-        m.submodules[f"bank_{bank}"] = store
-        write = store.write_port()
-        # A read in the cycle of a write to the same address returns the new value.
-        read = store.read_port(transparent_for=(write,))
-        node = Reduction(format=c.format)
-        m.submodules[f"node_{bank}"] = node
-        s2_valid = Signal(name=f"bank_{bank}_valid")
-        s2_address = Signal(c.address_bits, name=f"bank_{bank}_address", reset_less=True)
-        s2_value = Signal(bits, name=f"bank_{bank}_value", reset_less=True)
-        s2_write = Signal(name=f"bank_{bank}_writes", reset_less=True)
-        s2_plus = Signal(Plus, name=f"bank_{bank}_plus", reset_less=True)
-        m.d.sync += [
-            s2_valid.eq(valid),
-            s2_address.eq(address),
-            s2_value.eq(value),
-            s2_write.eq(kind == Kind.WRITE),
-            s2_plus.eq(plus),
-        ]
-        m.d.comb += [
-            read.addr.eq(address),
-            node.a.eq(read.data),
-            node.b.eq(s2_value),
-            node.plus.eq(s2_plus),
-            write.addr.eq(s2_address),
-            write.en.eq(s2_valid),
-            write.data.eq(Mux(s2_write, s2_value, node.d)),
-        ]
-        return read.data

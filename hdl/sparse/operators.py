@@ -14,7 +14,7 @@ from ..fp.mul import Multiplier
 from ..fp.parts.unpack import unpack
 from .config import Plus, Times
 
-__all__ = ["ProcessingElement", "Reduction", "identity_of"]
+__all__ = ["ProcessingElement", "Reduction", "identity_of", "one", "truth"]
 
 
 def identity_of(m: Module, plus: Value, format: FloatFormat, *, name: str = "identity") -> Signal:
@@ -28,13 +28,13 @@ def identity_of(m: Module, plus: Value, format: FloatFormat, *, name: str = "ide
     return identity
 
 
-def _truth(m: Module, code: Value, format: FloatFormat, *, name: str) -> Value:
+def truth(m: Module, code: Value, format: FloatFormat, *, name: str) -> Value:
     """Return 1 for a number that is neither zero nor NaN."""
     parts = unpack(m, code, format, name=name)
     return ~parts.zero & ~parts.nan
 
 
-def _one(condition: Value, format: FloatFormat) -> Value:
+def one(condition: Value, format: FloatFormat) -> Value:
     """Return the code of 1 or of 0."""
     one = format.bias << format.fraction_bits
     return Mux(condition, Const(one, format.storage_bits), 0)
@@ -82,12 +82,12 @@ class Reduction(wiring.Component):
             minmax.b.eq(self.b),
             minmax.maximum.eq(self.plus == Plus.MAX),
         ]
-        either = _truth(m, self.a, f, name="x") | _truth(m, self.b, f, name="y")
+        either = truth(m, self.a, f, name="x") | truth(m, self.b, f, name="y")
         with m.Switch(self.plus):
             with m.Case(Plus.ADD):
                 m.d.comb += self.d.eq(adder.d)
             with m.Case(Plus.OR):
-                m.d.comb += self.d.eq(_one(either, f))
+                m.d.comb += self.d.eq(one(either, f))
             with m.Default():
                 m.d.comb += self.d.eq(minmax.d)
         return m
@@ -145,7 +145,7 @@ class ProcessingElement(wiring.Component):
             adder.subtract.eq(self.times == Times.SUB),
             minmax.maximum.eq(self.times == Times.MAX),
         ]
-        a_true, b_true = (_truth(m, x, f, name=n) for x, n in ((self.a, "x"), (self.b, "y")))
+        a_true, b_true = (truth(m, x, f, name=n) for x, n in ((self.a, "x"), (self.b, "y")))
         result = Signal(f.storage_bits)
         with m.Switch(self.times):
             with m.Case(Times.MUL):
@@ -155,11 +155,11 @@ class ProcessingElement(wiring.Component):
             with m.Case(Times.MIN, Times.MAX):
                 m.d.comb += result.eq(minmax.d)
             with m.Case(Times.AND):
-                m.d.comb += result.eq(_one(a_true & b_true, f))
+                m.d.comb += result.eq(one(a_true & b_true, f))
             with m.Case(Times.OR):
-                m.d.comb += result.eq(_one(a_true | b_true, f))
+                m.d.comb += result.eq(one(a_true | b_true, f))
             with m.Case(Times.ARIL):
                 m.d.comb += result.eq(Mux(a_true, self.b, identity_of(m, self.plus, f)))
-        is_true = _truth(m, result, f, name="result")
-        m.d.comb += self.d.eq(Mux(self.plus == Plus.OR, _one(is_true, f), result))
+        is_true = truth(m, result, f, name="result")
+        m.d.comb += self.d.eq(Mux(self.plus == Plus.OR, one(is_true, f), result))
         return m

@@ -30,6 +30,7 @@ PROVIDERS = (
     "vitruvian.sim.bench.scu.simulated",
     "vitruvian.sim.bench.vector.batch",
     "vitruvian.sim.bench.sparse.batch",
+    "vitruvian.sim.bench.sparse.ewise_batch",
     "vitruvian.sim.bench.sparse.simulated",
     "vitruvian.sim.bench.sparse.oei",
     "vitruvian.sim.bench.sparse.oei_simulated",

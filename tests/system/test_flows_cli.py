@@ -91,6 +91,7 @@ def test_the_default_rows_are_few_and_the_largest_are_left_out():
         "scu-col2im",
         "simd2",
         "simd2-int",
+        "sparse-ewise",
         "sparse-is",
         "sparse-oei",
         "sparse-os",

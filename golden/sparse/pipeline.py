@@ -4,13 +4,15 @@ The pipeline interleaves the products, but the second one adds its terms to each
 order of the rows. So this model computes first y₁, then z, then y₂, and knows no buffer.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from vitruvian.golden.fp.codec import code_dtype
 from vitruvian.golden.fp.formats import FloatFormat, as_format
 from vitruvian.golden.sparse.buffer import Column, csc_beats
 from vitruvian.golden.sparse.cores import os_columns
-from vitruvian.golden.sparse.operators import combine, identity
+from vitruvian.golden.sparse.operators import identity
 from vitruvian.golden.sparse.rows import is_rows
 
 __all__ = ["run_pass"]
@@ -19,8 +21,7 @@ __all__ = ["run_pass"]
 def run_pass(
     columns: list[Column],
     x: np.ndarray,
-    t: np.ndarray,
-    scale: int,
+    ewise: Callable[[np.ndarray], np.ndarray],
     *,
     first: tuple[str, str],
     second: tuple[str, str],
@@ -28,16 +29,17 @@ def run_pass(
     width: int,
     format: FloatFormat | str,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return z = s·(x ⊕⊗ A) + t and y = z ⊕⊗ A.
+    """Return z = f(x ⊕⊗ A) and y = z ⊕⊗ A.
 
     Parameters
     ----------
     columns : list of Column
         The columns of the square matrix A with M columns.
-    x, t : (M,) ndarray of unsigned int, ``format`` codes
-        The vector, and the one that the element-wise stage adds.
-    scale : int, code
-        The number s.
+    x : (M,) ndarray of unsigned int, ``format`` codes
+        The vector.
+    ewise : callable
+        The function f between the products, on codes of M elements, such as a program of
+        ``golden.sparse.programs``.
     first, second : (str, str)
         ⊕ and ⊗ of each product.
     lanes, width : int
@@ -56,8 +58,7 @@ def run_pass(
     product, _, _ = os_columns(
         beats.values.astype(dtype), x[beats.rows], beats.present, beats.last, *pairs, f
     )
-    scaled = combine("mul", np.full_like(product, scale), product, f)
-    z = combine("add", scaled, t.astype(dtype), f)
+    z = ewise(product)
 
     # A row per beat: ``is_rows`` adds the beats in their order, and lanes from the first to the
     # last, so this is the plain order of a matrix in CSR form.

@@ -6,6 +6,7 @@ from vitruvian.hdl.catalogue.unit import Option, Unit, named
 from vitruvian.hdl.sparse.buffer import DualBuffer
 from vitruvian.hdl.sparse.config import MOST_LANES
 from vitruvian.hdl.sparse.control import PipelineControl
+from vitruvian.hdl.sparse.ewise_config import REGISTERS, STORES
 from vitruvian.hdl.sparse.oei import OEIPipeline
 from vitruvian.hdl.sparse.oei_config import MOST_BEATS, MOST_ELEMENTS, MOST_ROWS, OEIConfig
 from vitruvian.validate import one_of
@@ -25,9 +26,20 @@ _OPTIONS = {
     "columns": _power("columns", MOST_ROWS),
     "capacity": _power("capacity", MOST_ELEMENTS),
     "beats": _power("beats", MOST_BEATS),
+    "registers": Option(
+        lambda text: int(one_of("registers", text, [str(n) for n in REGISTERS])),
+        " | ".join(map(str, REGISTERS)),
+    ),
+    "instructions": Option(
+        lambda text: int(one_of("instructions", text, [str(n) for n in STORES])),
+        " | ".join(map(str, STORES)),
+    ),
     "format": named("format", FORMATS),
 }
-_DEFAULT = with_defaults(lanes=8, rows=64, columns=8, capacity=256, beats=16, format="fp32")
+_DEFAULT = with_defaults(
+    lanes=8, rows=64, columns=8, capacity=256, beats=16, registers=16, instructions=64,
+    format="fp32",
+)  # fmt: skip
 _SMALL = {"lanes": 2, "rows": 16, "columns": 2, "capacity": 32, "beats": 2, "format": "fp16"}
 _WIDE = {"lanes": 4, "rows": 32, "columns": 8, "capacity": 128, "beats": 4, "format": "bf16"}
 _ONE = {"lanes": 1, "rows": 4, "columns": 1, "capacity": 16, "beats": 1, "format": "fp16"}

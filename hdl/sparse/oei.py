@@ -2,17 +2,17 @@
 
 from typing import TYPE_CHECKING, Any
 
-from amaranth.hdl import Array, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from vitruvian.validate import check_type
 
-from ..fp.add import Adder
-from ..fp.mul import Multiplier
 from .buffer import DualBuffer
 from .config import Kind as Access
 from .control import PipelineControl
+from .ewise_config import Command
+from .ewise_core import EwiseCore, EwiseLane
 from .is_core import ISCore
 from .oei_config import Kind, OEIConfig, Refusal
 from .operators import ProcessingElement, Reduction, identity_of
@@ -24,8 +24,8 @@ __all__ = ["OEIPipeline"]
 class OEIPipeline(wiring.Component):
     """Pipeline of the OEI dataflow, bit-exact with ``golden.sparse.pipeline.run_pass``.
 
-    A pass computes y₁ = x ⊕⊗ A, z = s·y₁ + t and y₂ = z ⊕⊗ A, and reads the matrix A once. The
-    output-stationary core completes y₁ sub-tensor by sub-tensor. The element-wise stage follows a
+    A pass computes y₁ = x ⊕⊗ A, z = f(y₁, …) and y₂ = z ⊕⊗ A, and reads the matrix A once. The
+    output-stationary core completes y₁ sub-tensor by sub-tensor. The element-wise core follows a
     step behind, and the input-stationary core, which takes rows from the buffer, two steps behind.
 
     Parameters
@@ -35,12 +35,17 @@ class OEIPipeline(wiring.Component):
     Members
     -------
     command : In(stream.Signature(config.command))
-        The index and the vectors of a pass, group by group, and then the start of the pass. Groups
-        of the index must be written before each pass, group 0 first.
+        The index and the vector of a pass, group by group, commands for the element-wise core, and
+        then the start of the pass. All groups of the index must be written before each pass, group
+        0 first. The program f of a pass loads one item of y₁ and stores one item of z.
     i : In(stream.Signature(config.csc))
         The matrix in beats of columns. Beats of the next pass may follow at once.
-    z : Out(stream.Signature(config.values))
+    v : In(stream.Signature(config.values))
+        Other vectors of the element-wise core, in the order in which its programs load them.
+    z : Out(stream.Signature(config.ewise.results))
         The vector between both products, in groups.
+    w : Out(stream.Signature(config.ewise.results))
+        Other results of the element-wise core.
     y : Out(stream.Signature(config.values))
         The second product, in groups, at the end of the pass.
     status : Out(stream.Signature(Refusal))
@@ -62,12 +67,14 @@ class OEIPipeline(wiring.Component):
     """
 
     #: Sub-components that tools may build once for all lanes.
-    shared = (ProcessingElement, Reduction, Adder, Multiplier)
+    shared = (ProcessingElement, Reduction, EwiseLane)
 
     if TYPE_CHECKING:
         command: stream.Interface
         i: stream.Interface
+        v: stream.Interface
         z: stream.Interface
+        w: stream.Interface
         y: stream.Interface
         status: stream.Interface
 
@@ -78,7 +85,9 @@ class OEIPipeline(wiring.Component):
             {
                 "command": In(stream.Signature(c.command)),
                 "i": In(stream.Signature(c.csc)),
-                "z": Out(stream.Signature(c.values)),
+                "v": In(stream.Signature(c.values)),
+                "z": Out(stream.Signature(c.ewise.results)),
+                "w": Out(stream.Signature(c.ewise.results)),
                 "y": Out(stream.Signature(c.values)),
                 "status": Out(stream.Signature(Refusal)),
                 **self._more_ports(),
@@ -93,7 +102,10 @@ class OEIPipeline(wiring.Component):
         m = Module()
         m.submodules.buffer = self._buffer = DualBuffer(config=self.config)
         m.submodules.control = self._control = PipelineControl(config=self.config)
+        m.submodules.ewise = self._ewise = EwiseCore(config=self.config.ewise)
         connect(m, flipped(self.i), self._buffer.i)
+        connect(m, flipped(self.v), self._ewise.v)
+        connect(m, self._ewise.w, flipped(self.w))
         connect(m, self._control.os, self._buffer.columns)
         connect(m, self._control.is_, self._buffer.rows)
         m.d.comb += [
@@ -119,7 +131,7 @@ class OEIPipeline(wiring.Component):
         return Array(group[k] for k in range(c.lanes))[lane] if c.lanes > 1 else group[0]
 
     def _build_command(self, m: Module) -> None:
-        """Take commands: index, vectors and starts."""
+        """Take commands: index, vector, commands of the element-wise core, and starts."""
         c, buffer, control = self.config, self._buffer, self._control
         given = self.command.payload
         #: A pass is in execution, from its start to its status.
@@ -128,18 +140,23 @@ class OEIPipeline(wiring.Component):
         #: Groups of the pass.
         self._groups = Signal(range(c.groups + 1))
         self._starts = starts = Signal()
-        is_index, is_run = Signal(), Signal()
+        last = Signal(c.sub_bits)
+        is_index, is_run, is_ewise = Signal(), Signal(), Signal()
         m.d.comb += [
             is_index.eq(given.kind == Kind.INDEX),
             is_run.eq(given.kind == Kind.RUN),
+            is_ewise.eq(given.kind == Kind.EWISE),
+            last.eq((given.size - 1) >> (c.columns.bit_length() - 1)),
             buffer.index.payload.group.eq(given.group),
             buffer.index.payload.counts.eq(given.counts),
             buffer.index.valid.eq(self.command.valid & is_index & ~self._running),
-            control.command.payload.eq(given.last),
+            control.command.payload.eq(last),
             control.command.valid.eq(self.command.valid & is_run & ~self._running),
             self.command.ready.eq(
                 ~self._running
-                & Mux(is_index, buffer.index.ready, Mux(is_run, control.command.ready, 1))
+                & Mux(is_index, buffer.index.ready, 1)
+                & Mux(is_run, control.command.ready, 1)
+                & Mux(is_ewise, self._ewise.command.ready, 1)
             ),
             starts.eq(control.command.valid & control.command.ready),
         ]
@@ -147,12 +164,8 @@ class OEIPipeline(wiring.Component):
             m.d.sync += [
                 self._running.eq(1),
                 self._run.eq(given),
-                self._groups.eq((given.last + 1) * (c.columns // c.lanes)),
+                self._groups.eq((last + 1) * (c.columns // c.lanes)),
             ]
-
-    def _writes(self, kind: Kind) -> Value:
-        """Return 1 in the cycle in which a command writes a group of a vector."""
-        return self.command.valid & self.command.ready & (self.command.payload.kind == kind)
 
     def _build_os(self, m: Module) -> None:
         """Bring the elements of the vector to the columns, and store the reduced columns."""
@@ -178,7 +191,7 @@ class OEIPipeline(wiring.Component):
             m.d.comb += [
                 write.addr.eq(given.group),
                 write.data.eq(given.values),
-                write.en.eq(self._writes(Kind.VECTOR)),
+                write.en.eq(self.command.valid & ~self._running & (given.kind == Kind.VECTOR)),
                 read.addr.eq(buffer.o.payload.lanes[k].row[low:]),
                 read.en.eq(move),
                 core.i.payload.lanes[k].a.eq(lane.value),
@@ -230,67 +243,79 @@ class OEIPipeline(wiring.Component):
             m.d.sync += converted.eq(0)
 
     def _build_ewise(self, m: Module) -> None:
-        """Compute z = s·y + t of a sub-tensor, and store it for the input-stationary core."""
-        c, control = self.config, self._control
+        """Run a program for each group of a sub-tensor, and store z for the next core."""
+        c, control, core = self.config, self._control, self._ewise
         lanes, per_sub = range(c.lanes), c.columns // c.lanes
-        active, left = Signal(), Signal(range(per_sub + 1))
-        group, move = Signal(range(c.groups + 1)), Signal()
-        # Stage 1: the operands have been read. Stage 2: the results wait at ``z``.
-        s1_valid, s1_group, s2_group = Signal(), Signal(c.group_bits), Signal(c.group_bits)
-        operands = self._memory(m, "operand")
-        write, read = operands.write_port(), operands.read_port()
-        given = self.command.payload
-        m.d.comb += [
-            move.eq(~self.z.valid | self.z.ready),
-            control.ewise.ready.eq(~active),
-            write.addr.eq(given.group),
-            write.data.eq(given.values),
-            write.en.eq(self._writes(Kind.OPERAND)),
-            read.addr.eq(group),
-            read.en.eq(move),
-        ]
+        active = Signal()
+        # Groups whose step has been sent, whose product has been read, and whose result has come.
+        names = ("sent", "read", "stored")
+        groups = {name: Signal(range(c.groups + 1), name=f"ewise_{name}") for name in names}
+        end = Signal(range(c.groups + 1))
+        left = {name: Signal(name=f"ewise_{name}_left") for name in names}
+        m.d.comb += [left[name].eq(active & (groups[name] != end)) for name in names]
         with m.If(control.ewise.valid & control.ewise.ready):
             m.d.sync += [
                 active.eq(1),
-                left.eq(per_sub),
-                group.eq(control.ewise.payload * per_sub),
+                end.eq((control.ewise.payload + 1) * per_sub),
+                *(group.eq(control.ewise.payload * per_sub) for group in groups.values()),
             ]
-        with m.If(move):
-            m.d.sync += [
-                s1_valid.eq(left != 0),
-                s1_group.eq(group),
-                s2_group.eq(s1_group),
-                self.z.valid.eq(s1_valid),
-            ]
-            with m.If(left != 0):
-                m.d.sync += [left.eq(left - 1), group.eq(group + 1)]
-        for k in lanes:
-            product, total = Multiplier(format=c.format), Adder(format=c.format)
-            m.submodules[f"ewise_product_{k}"], m.submodules[f"ewise_sum_{k}"] = product, total
+
+        def passes(name: str, go: Value) -> None:
+            with m.If(go):
+                m.d.sync += groups[name].eq(groups[name] + 1)
+
+        # During a pass, the control sends the steps; otherwise the host does.
+        given = self.command.payload
+        command = core.command.payload
+        present = [(groups["sent"] << c.lane_bits) + k < self._run.size for k in lanes]
+        m.d.comb += [
+            control.ewise.ready.eq(~active),
+            core.command.valid.eq(
+                left["sent"] | (self.command.valid & ~self._running & (given.kind == Kind.EWISE))
+            ),
+            command.eq(given.ewise),
+        ]
+        with m.If(self._running):
             m.d.comb += [
-                self._products[k].addr.eq(group),
-                self._products[k].en.eq(move),
-                product.a.eq(self._run.scale),
-                product.b.eq(self._products[k].data),
-                total.a.eq(product.d),
-                total.b.eq(read.data[k]),
+                command.kind.eq(Command.STEP),
+                command.address.eq(self._run.ewise.address),
+                command.present.eq(Cat(present)),
             ]
-            with m.If(move):
-                m.d.sync += self.z.payload[k].eq(total.d)
+        passes("sent", left["sent"] & core.command.ready)
+
+        fetch = Signal()
+        m.d.comb += fetch.eq(left["read"] & (~core.x.valid | core.x.ready))
+        for k in lanes:
+            product = self._products[k]
+            m.d.comb += [
+                product.addr.eq(groups["read"]),
+                product.en.eq(fetch),
+                core.x.payload[k].eq(product.data),
+            ]
+        x_valid = Signal(name="ewise_x_valid")
+        m.d.comb += core.x.valid.eq(x_valid)
+        with m.If(fetch):
+            m.d.sync += x_valid.eq(1)
+        with m.Elif(core.x.ready):
+            m.d.sync += x_valid.eq(0)
+        passes("read", fetch)
+
+        connect(m, core.y, flipped(self.z))
+        store = self._memory(m, "between")
+        write, self._between = store.write_port(), store.read_port()
+        m.d.comb += [
+            write.addr.eq(groups["stored"]),
+            write.data.eq(self.z.payload["values"]),
+            write.en.eq(self.z.valid & self.z.ready),
+        ]
+        passes("stored", self.z.valid & self.z.ready)
         done = Signal()
         m.d.comb += [
-            done.eq(active & (left == 0) & ~s1_valid & ~self.z.valid),
+            done.eq(active & ~left["sent"] & ~left["stored"] & ~core.busy),
             control.ewise_done.eq(done),
         ]
         with m.If(done):
             m.d.sync += active.eq(0)
-        store = self._memory(m, "between")
-        write, self._between = store.write_port(), store.read_port()
-        m.d.comb += [
-            write.addr.eq(s2_group),
-            write.data.eq(self.z.payload),
-            write.en.eq(self.z.valid & self.z.ready),
-        ]
 
     def _build_is(self, m: Module) -> None:
         """Clear the results, add the rows to them, and read them at the end of the pass."""

@@ -9,6 +9,7 @@ from vitruvian.golden.sparse.operators import FORMATS
 from vitruvian.validate import check_int, one_of
 
 from .config import ISConfig, OSConfig, Plus, Times, check_lanes
+from .ewise_config import EwiseConfig
 
 __all__ = ["MOST_BEATS", "MOST_ELEMENTS", "MOST_ROWS", "Kind", "OEIConfig", "Refusal"]
 
@@ -36,8 +37,8 @@ class Kind(enum.Enum, shape=2):
     INDEX = 0
     #: Write a group of elements of the first product's vector.
     VECTOR = 1
-    #: Write a group of elements of the vector that the element-wise stage adds.
-    OPERAND = 2
+    #: Hand a command to the element-wise core.
+    EWISE = 2
     #: Start a pass.
     RUN = 3
 
@@ -64,6 +65,8 @@ class OEIConfig:
         Elements in CSR space, a power of two from 2·lanes to 16384.
     beats : int
         Beats in CSC space, from 1 to 1024.
+    registers, instructions : int
+        Registers and size of the program store of the element-wise core.
     format : str
         Format of all numbers, ``fp16``, ``bf16`` or ``fp32``.
 
@@ -78,6 +81,8 @@ class OEIConfig:
     columns: int = 8
     capacity: int = 256
     beats: int = 16
+    registers: int = 16
+    instructions: int = 64
     format: str = "fp32"
 
     def __post_init__(self) -> None:
@@ -87,6 +92,7 @@ class OEIConfig:
         _power("capacity", self.capacity, 2 * self.lanes, MOST_ELEMENTS)
         check_int("beats", self.beats, 1, MOST_BEATS)
         one_of("format", self.format, FORMATS)
+        EwiseConfig(registers=self.registers, instructions=self.instructions)
 
     @property
     def number(self) -> FloatFormat:
@@ -97,6 +103,16 @@ class OEIConfig:
     def os(self) -> OSConfig:
         """The size of the output-stationary core."""
         return OSConfig(lanes=self.lanes, format=self.format)
+
+    @property
+    def ewise(self) -> EwiseConfig:
+        """The size of the element-wise core."""
+        return EwiseConfig(
+            lanes=self.lanes,
+            registers=self.registers,
+            instructions=self.instructions,
+            format=self.format,
+        )
 
     @property
     def is_(self) -> ISConfig:
@@ -189,8 +205,10 @@ class OEIConfig:
     def command(self) -> data.StructLayout:
         """The layout of a command.
 
-        INDEX writes ``counts``, VECTOR and OPERAND write ``values``, each for ``group``. RUN starts
-        a pass over the sub-tensors up to ``last`` with a semiring for each product.
+        INDEX writes ``counts`` and VECTOR ``values`` for ``group``. EWISE hands ``ewise`` to the
+        element-wise core. RUN starts a pass over a matrix with ``size`` columns, which are padded
+        to whole sub-tensors, with a semiring for each product; the element-wise core then runs the
+        program at ``ewise.address`` for each group.
         """
         semiring = data.StructLayout({"plus": Plus, "times": Times})
         return data.StructLayout(
@@ -199,9 +217,9 @@ class OEIConfig:
                 "group": self.group_bits,
                 "counts": data.ArrayLayout(self.count_bits, self.lanes),
                 "values": self.values,
-                "last": self.sub_bits,
+                "size": self.row_bits + 1,
                 "first": semiring,
                 "second": semiring,
-                "scale": self.number.storage_bits,
+                "ewise": self.ewise.command,
             }
         )

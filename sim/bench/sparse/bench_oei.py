@@ -43,6 +43,11 @@ def _items(payload: Any) -> list[Any]:
     return np.asarray(payload).tolist()
 
 
+def _present(values: Any, present: Any) -> list[int | None]:
+    """Return an item of the element-wise core; the values of other lanes are undefined."""
+    return [value if there else None for value, there in zip(values, present, strict=True)]
+
+
 class _Bench:
     """A pipeline between drivers of commands and beats and monitors of z, y and the status."""
 
@@ -61,22 +66,41 @@ class _Bench:
         for stream in face.streams_out:
             board = Scoreboard(stream.name, seed=self.harness.seed, digits=digits)
             self.boards[stream.name] = board
-            StreamMonitor(self.harness, stream, stall_rate=stalls[1], received=board.check)
+            StreamMonitor(self.harness, stream, stall_rate=stalls[1], received=self.receiver(board))
+
+    def receiver(self, board: Scoreboard) -> Any:
+        """Return the function that receives a stream's items."""
+
+        def receive(value: Any, cycle: int) -> None:
+            if isinstance(value, dict):
+                lanes = [value["present"] >> k & 1 for k in range(self.config.lanes)]
+                value = _present(value["values"], lanes)
+            board.check(value, cycle)
+
+        return receive
 
     def send(self, passes: list[Pass], status: Refusal = Refusal.NONE) -> None:
         """Queue passes, and what golden expects; ``status`` is the end of a last refused pass."""
         c = self.config
-        self.drivers["command"].send(_items(commands(passes, c)))
+        self.drivers["command"].send(commands(passes, c))
         for each in passes:
             beats = csc_beats(each.columns, c.lanes, c.columns)
             self.drivers["i"].send(_items(csc_payload([beats], c)))
+            self.drivers["v"].send(each.v.tolist())
             plan = csr_beats(each.columns, c.lanes, c.columns, c.capacity)
-            # In the step that is refused, the element-wise stage finishes the sub-tensor before.
-            ends = len(each.z) if plan.refused_at is None else plan.refused_at * c.columns
-            for name, vector in (("z", each.z[:ends]), ("y", each.y)):
-                if name == "z" or not each.refused:
-                    for group in vector.reshape(-1, c.lanes).tolist():
-                        self.boards[name].expect(group, f"group of {name}")
+            # In the step that is refused, the element-wise core finishes the sub-tensor before.
+            per_sub = c.columns // c.lanes
+            ends = len(each.z) if plan.refused_at is None else plan.refused_at * per_sub
+            # A body stores the same number of items in each step, and an epilogue a few more.
+            share = ends * (len(each.w) // len(each.z)) if each.refused else len(each.w)
+            for name, end in (("z", ends), ("w", share)):
+                values = getattr(each, name)[:end].tolist()
+                present = getattr(each, f"{name}_present")[:end].tolist()
+                for value, lanes in zip(values, present, strict=True):
+                    self.boards[name].expect(_present(value, lanes), f"item of {name}")
+            if not each.refused:
+                for group in each.y.reshape(-1, c.lanes).tolist():
+                    self.boards["y"].expect(group, "group of y")
             self.boards["status"].expect(status.value if each.refused else 0, "status")
 
     def forget(self) -> None:
@@ -143,7 +167,7 @@ async def wrong_beats(dut: Any) -> None:
     await bench.harness.start()
     for reason in (Refusal.ROW, Refusal.BORDER):
         given = random_passes(bench.rng, c, 1)[0]
-        sent = _items(commands([given], c))
+        sent = commands([given], c)
         if reason == Refusal.ROW:
             columns = [[(1, 0)], *([] for _ in range(c.columns - 1))]
             for item in sent:
@@ -155,6 +179,7 @@ async def wrong_beats(dut: Any) -> None:
             beats = _items(csc_payload([csc_beats(columns, c.lanes, 2 * c.columns)], c))
             beats[-2], beats[-1] = beats[-1], beats[-2]
         bench.drivers["command"].send(sent)
+        bench.drivers["v"].send(given.v.tolist())
         bench.drivers["i"].send(beats)
         bench.boards["status"].expect(reason.value, "status")
         await bench.drain()

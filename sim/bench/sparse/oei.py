@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from vitruvian.golden.fp.codec import code_dtype
 from vitruvian.golden.sparse.buffer import csr_beats
 from vitruvian.hdl.catalogue import UNITS
 from vitruvian.hdl.sparse.oei import OEIPipeline
@@ -15,7 +16,7 @@ from vitruvian.sim.verify.check import Check
 from vitruvian.sim.verify.compare import Result, compare
 
 from .frame import BufferFrame
-from .passes import Pass, beats_of, commands, counts_of, random_passes
+from .passes import Pass, beats_of, commands, counts_of, random_passes, stacked
 
 __all__ = ["checks", "compare_buffer", "compare_passes"]
 
@@ -111,31 +112,54 @@ def compare_passes(
     stall_rate: float = 0.2,
     **options: Any,
 ) -> Result:
-    """Run passes through a compiled ``OEIPipeline``, and compare z, y and the status with golden.
+    """Run passes through a compiled ``OEIPipeline``, and compare all its results with golden.
 
     The passes must fit.
     """
     _check_fit(passes)
+    empty = np.zeros((0, config.lanes), code_dtype(config.number))
+    expected = {
+        name: np.concatenate([empty, *(getattr(p, name) for p in passes)])
+        for name in ("v", "z", "z_present", "w", "w_present")
+    }
+    y = np.concatenate([p.y for p in passes]).reshape(-1, config.lanes)
     result = model.stream(
-        inputs={"command": commands(passes, config), "i": beats_of(passes, config)},
+        inputs={
+            "command": stacked(commands(passes, config)),
+            "i": beats_of(passes, config),
+            "v": expected["v"],
+        },
         outputs={
-            "z": sum(len(p.z) for p in passes) // config.lanes,
-            "y": sum(len(p.y) for p in passes) // config.lanes,
+            "z": len(expected["z"]),
+            "w": len(expected["w"]),
+            "y": len(y),
             "status": len(passes),
         },
         stall_rate=stall_rate,
         stall_seed=seed,
         **options,
     )
-    total = Result(vectors=0, mismatches=0, examples=())
-    where = np.concatenate([np.full(len(p.z) // config.lanes, n) for n, p in enumerate(passes)])
-    for name in ("z", "y"):
-        expected = np.concatenate([getattr(p, name) for p in passes]).reshape(-1, config.lanes)
+    total = compare(
+        "group of y",
+        got=result.outputs["y"].astype(y.dtype),
+        expected=y,
+        operands={},
+        seed=seed,
+    )
+    for name in ("z", "w"):
+        if not len(expected[name]):
+            continue
+        out, present = result.outputs[name], expected[f"{name}_present"].astype(bool)
+        got = np.asarray(out["present"]).astype(np.uint64)[:, None] >> np.arange(
+            config.lanes, dtype=np.uint64
+        )
+        got = got & np.uint64(1)
+        values = np.where(got == 1, out["values"], 0)
         total = total + compare(
             f"group of {name}",
-            got=result.outputs[name].astype(expected.dtype),
-            expected=expected,
-            operands={"pass": where},
+            got=np.concatenate([got, values.astype(np.uint64)], axis=1),
+            expected=np.concatenate([present, expected[name].astype(np.uint64)], axis=1),
+            operands={},
             seed=seed,
         )
     return total + compare(

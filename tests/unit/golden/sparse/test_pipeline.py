@@ -30,8 +30,9 @@ def test_whole_numbers_give_the_products_of_scipy():
     x, t = rng.integers(-9, 10, (2, 24)).astype(F32)
     pair = ("add", "mul")
     z, y = run_pass(
-        columns_of(matrix), codes(x), codes(t), int(codes(3)), first=pair, second=pair, **OPTIONS
-    )
+        columns_of(matrix), codes(x), lambda product: codes(F32(3) * product.view(F32) + t),
+        first=pair, second=pair, **OPTIONS,
+    )  # fmt: skip
     expected = 3 * (x @ matrix) + t
     assert (z.view(F32) == expected).all()
     assert (y.view(F32) == expected @ matrix).all()
@@ -48,7 +49,7 @@ def test_shortest_paths_of_two_and_then_one_more_edge():
     x[3] = 0
     pair = ("min", "add")
     z, y = run_pass(
-        columns_of(matrix), codes(x), codes(np.zeros(16)), int(codes(1)),
+        columns_of(matrix), codes(x), lambda product: product,
         first=pair, second=pair, **OPTIONS,
     )  # fmt: skip
     one = (x[:, None] + dense).min(0)
@@ -62,7 +63,12 @@ def test_the_second_product_adds_the_rows_in_ascending_order():
     x, t = rng.standard_normal((2, 16)).astype(F32)
     pair = ("add", "mul")
     z, y = run_pass(
-        columns_of(dense), codes(x), codes(t), int(codes(0.5)), first=pair, second=pair, **OPTIONS
+        columns_of(dense),
+        codes(x),
+        lambda product: codes(product.view(F32) + t),
+        first=pair,
+        second=pair,
+        **OPTIONS,
     )
     total = np.zeros(16, F32)
     for row, element in zip(dense, z.view(F32), strict=True):

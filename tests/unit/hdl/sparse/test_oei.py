@@ -8,10 +8,12 @@ from vitruvian.golden.sparse.buffer import csr_beats
 from vitruvian.hdl.sparse.oei import OEIPipeline
 from vitruvian.hdl.sparse.oei_config import OEIConfig
 from vitruvian.sim.bench.sparse.oei import compare_passes
-from vitruvian.sim.bench.sparse.passes import beats_of, commands, one_pass, random_passes
+from vitruvian.sim.bench.sparse.passes import one_pass, programs, random_passes
 from vitruvian.sim.rtl import compile_unit
 
-SMALL = OEIConfig(lanes=2, rows=64, columns=2, capacity=256, beats=4, format="fp32")
+SMALL = OEIConfig(
+    lanes=2, rows=64, columns=2, capacity=256, beats=4, registers=8, instructions=32, format="fp32"
+)
 F32 = np.float32
 
 
@@ -41,15 +43,11 @@ def club(weight):
 
 
 def run(model, given):
-    result = model.stream(
-        inputs={"command": commands([given], SMALL), "i": beats_of([given], SMALL)},
-        outputs={"z": len(given.z) // 2, "y": len(given.y) // 2, "status": 1},
-        stall_rate=0.2,
-        stall_seed=3,
-    )
-    z, y = (result.outputs[name].ravel().astype(np.uint32) for name in ("z", "y"))
-    assert (z == given.z).all() and (y == given.y).all()
-    return z, y
+    """Return z and y of a pass, after a comparison of both with golden."""
+    result = compare_passes(model, SMALL, [given], seed=3)
+    assert not given.refused and not result.mismatches, result.examples
+    n = given.size
+    return given.z.ravel().view(np.uint32)[:n], given.y[:n]
 
 
 def test_pagerank_of_the_karate_club(model):
@@ -57,11 +55,11 @@ def test_pagerank_of_the_karate_club(model):
     graph, columns = club(lambda g, r: 1 / g.degree(r))
     n = len(columns)
     damping, t = F32(0.85), np.full(n, 0.15 / n, F32)
+    tensors = {"s": damping, "t": t}
     x = np.full(n, 1 / n, F32)
     pair = ("add", "mul")
     for _ in range(12):
-        given = one_pass(SMALL, columns, codes(x), codes(t), int(codes(damping)), pair, pair)
-        assert not given.refused
+        given = one_pass(SMALL, columns, codes(x), programs(SMALL)[0], tensors, pair, pair)
         _, y = run(model, given)
         x = damping * y.view(F32) + t
     expected = nx.pagerank(graph, alpha=0.85, tol=1e-12, weight=None)
@@ -79,7 +77,8 @@ def test_levels_of_the_karate_club(model):
     x = np.full(n, np.inf, F32)
     x[0] = 0
     pair = ("min", "add")
-    given = one_pass(SMALL, columns, codes(x), codes(np.zeros(n)), int(codes(1)), pair, pair)
+    tensors = {"s": 1, "t": np.zeros(n)}
+    given = one_pass(SMALL, columns, codes(x), programs(SMALL)[0], tensors, pair, pair)
     z, y = run(model, given)
     distance = nx.single_source_shortest_path_length(graph, 0)
     for edges, vector in ((1, z), (2, y)):
@@ -95,9 +94,12 @@ def test_a_matrix_larger_than_the_buffer_passes_if_its_rows_are_finished_early(m
     ]
     assert sum(map(len, columns)) > SMALL.capacity
     assert csr_beats(columns, 2, 2, SMALL.capacity).refused_at is None
-    x, t = codes(np.arange(n)), codes(np.ones(n))
+    tensors = {"s": 0.5, "t": np.ones(n)}
     pair = ("add", "mul")
-    run(model, one_pass(SMALL, columns, x, t, int(codes(0.5)), pair, pair))
+    run(
+        model,
+        one_pass(SMALL, columns, codes(np.arange(n)), programs(SMALL)[0], tensors, pair, pair),
+    )
 
 
 def test_a_wrong_config_is_refused():

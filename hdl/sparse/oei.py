@@ -267,7 +267,7 @@ class OEIPipeline(wiring.Component):
         # During a pass, the control sends the steps; otherwise the host does.
         given = self.command.payload
         command = core.command.payload
-        present = [(groups["sent"] << c.lane_bits) + k < self._run.size for k in lanes]
+        present = [self._exists((groups["sent"] << c.lane_bits) + k) for k in lanes]
         m.d.comb += [
             control.ewise.ready.eq(~active),
             core.command.valid.eq(
@@ -311,11 +311,23 @@ class OEIPipeline(wiring.Component):
         passes("stored", self.z.valid & self.z.ready)
         done = Signal()
         m.d.comb += [
-            done.eq(active & ~left["sent"] & ~left["stored"] & ~core.busy),
+            done.eq(active & self._finished(left["sent"] | left["stored"] | core.busy)),
             control.ewise_done.eq(done),
         ]
         with m.If(done):
             m.d.sync += active.eq(0)
+
+    def _exists(self, column: Value) -> Value:
+        """Return 1 for a column of the matrix, and 0 for one of the padding."""
+        return column < self._run.size
+
+    def _finished(self, at_work: Value) -> Value:
+        """Return 1 if the element-wise core has finished its sub-tensor."""
+        return ~at_work
+
+    def _identity(self, m: Module) -> Value:
+        """Return the number with which the second product starts."""
+        return identity_of(m, self._run.second.plus, self.config.number)
 
     def _build_is(self, m: Module) -> None:
         """Clear the results, add the rows to them, and read them at the end of the pass."""
@@ -326,7 +338,7 @@ class OEIPipeline(wiring.Component):
         group, received = Signal(range(c.groups + 1)), Signal(range(c.groups + 1))
         s1_valid, s1_beat, move = Signal(), Signal(c.csr), Signal()
         beat = core.i.payload
-        identity = identity_of(m, self._run.second.plus, c.number)
+        identity = self._identity(m)
         x = self._element(self._between.data, s1_beat.row[:low])
         m.d.comb += [
             move.eq(~s1_valid | (core.i.ready & ~clearing & ~reading)),

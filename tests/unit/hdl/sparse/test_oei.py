@@ -3,13 +3,15 @@
 import networkx as nx
 import numpy as np
 import pytest
+from amaranth.hdl import Mux
+from amaranth.lib.wiring import In
 
 from vitruvian.golden.sparse.buffer import csr_beats
 from vitruvian.hdl.sparse.oei import OEIPipeline
 from vitruvian.hdl.sparse.oei_config import OEIConfig
 from vitruvian.sim.bench.sparse.oei import compare_passes
 from vitruvian.sim.bench.sparse.passes import one_pass, programs, random_passes
-from vitruvian.sim.rtl import compile_unit
+from vitruvian.sim.rtl import StreamError, compile
 
 SMALL = OEIConfig(
     lanes=2, rows=64, columns=2, capacity=256, beats=4, registers=8, instructions=32, format="fp32"
@@ -17,16 +19,49 @@ SMALL = OEIConfig(
 F32 = np.float32
 
 
+class Mutants(OEIPipeline):
+    """A pipeline with one of several mistakes, which an input chooses.
+
+    0: none. 1: the second product starts with zero, whatever its operator is. 2: the element-wise
+    core also computes the columns of the padding. 3: its stage counts as finished when it starts.
+    """
+
+    def _more_ports(self):
+        return {"mutant": In(2)}
+
+    def _identity(self, m):
+        return Mux(self.mutant == 1, 0, super()._identity(m))
+
+    def _exists(self, column):
+        return super()._exists(column) | (self.mutant == 2)
+
+    def _finished(self, at_work):
+        return super()._finished(at_work) | (self.mutant == 3)
+
+
 @pytest.fixture(scope="module")
 def model():
-    return compile_unit(OEIPipeline, config=SMALL)
+    return compile(Mutants(config=SMALL))
 
 
 @pytest.mark.parametrize("stall_rate", [0, 0.5])
 def test_random_passes_equal_golden(model, stall_rate):
     passes = random_passes(np.random.default_rng(11), SMALL, 5)
-    result = compare_passes(model, SMALL, passes, seed=11, stall_rate=stall_rate)
+    held = {"mutant": 0}
+    result = compare_passes(model, SMALL, passes, seed=11, stall_rate=stall_rate, held=held)
     assert not result.mismatches and result.vectors > 50, result.examples
+
+
+@pytest.mark.parametrize("mutant", [1, 2, 3])
+def test_mutants_are_noticed(model, mutant):
+    passes = random_passes(np.random.default_rng(11), SMALL, 5)
+    assert {p.second[0] for p in passes} & {"min", "max"}
+    try:
+        held = {"mutant": mutant}
+        result = compare_passes(model, SMALL, passes, seed=11, held=held, quiet_limit=1000)
+        assert result.mismatches
+    except StreamError as error:
+        assert "hung" in str(error) or "surplus" in str(error)
 
 
 def codes(x):
@@ -44,7 +79,7 @@ def club(weight):
 
 def run(model, given):
     """Return z and y of a pass, after a comparison of both with golden."""
-    result = compare_passes(model, SMALL, [given], seed=3)
+    result = compare_passes(model, SMALL, [given], seed=3, held={"mutant": 0})
     assert not given.refused and not result.mismatches, result.examples
     n = given.size
     return given.z.ravel().view(np.uint32)[:n], given.y[:n]

@@ -55,7 +55,7 @@ UNITS = (
             {},
             {"format": "fp16", "lanes": 4, "registers": 8, "instructions": 32},
             {"format": "bf16", "lanes": 1, "registers": 4, "instructions": 16},
-            {"lanes": 16, "registers": 32, "instructions": 128},
+            {"lanes": 16, "registers": 32, "instructions": 128, "format": "fp16"},
         ),
         simulated=({"lanes": 4, "registers": 8, "instructions": 32, "format": "fp16"},),
         documented={"8 lanes of 16 registers": {}},

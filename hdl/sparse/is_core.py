@@ -71,7 +71,7 @@ class Bank(wiring.Component):
         # A read in the cycle of a write to the same address returns the new value.
         read = store.read_port(transparent_for=(write,))
         m.submodules.node = node = Reduction(format=c.format)
-        s2_valid = Signal()
+        s2_valid = Signal(name="s2_valid")
         s2_address = Signal(c.address_bits, reset_less=True)
         s2_value = Signal(bits, reset_less=True)
         s2_write = Signal(reset_less=True)
@@ -162,7 +162,7 @@ class ISCore(wiring.Component):
         kind, plus = Signal(Kind), Signal(Plus)
         values = [Signal(bits, name=f"product_{k}", reset_less=True) for k in banks]
         columns = [Signal(c.column_bits, name=f"column_{k}", reset_less=True) for k in banks]
-        pending = Signal(c.lanes, name="pending")
+        pending = Signal(c.lanes)
         reading = Signal()  # the beat reads, and has not been granted
         self._build_products(m, values)
 

@@ -1,4 +1,4 @@
-"""The Verilog of every configuration of the storage conversion and vector units is lint-clean."""
+"""The Verilog of the storage conversion, vector and sparse units is lint-clean."""
 
 import os
 import subprocess
@@ -11,7 +11,11 @@ from vitruvian.hdl.catalogue import UNITS
 from vitruvian.hdl.catalogue.unit import Variant
 from vitruvian.sim.rtl import toolchain
 
-#: Labels of the configurations for which Verilator takes 3 to 150 seconds. docs/results/speed.md
+#: Units of which every configuration in the catalogue is checked.
+UNITS_WITH_ALL = (
+    "scu-im2col", "scu-col2im", "vector", "sparse-os", "sparse-ewise", "sparse-is",
+)  # fmt: skip
+#: Labels of the configurations for which Verilator takes 1 to 150 seconds. docs/results/speed.md
 #: has the command that checks them too.
 LARGE = {
     "r16-a7-c4",
@@ -23,13 +27,25 @@ LARGE = {
     "16-add-multiply-compare",
     "16-all",
     "128-all",
+    "8-fp16",
+    "8-fp32",
+    "16-fp32",
+    "32-fp32",
+    "8-16-64-fp16",
+    "8-16-64-fp32",
+    "16-16-64-fp32",
+    "16-32-128-fp16",
+    "4-64-fp16",
+    "8-64-fp16",
+    "8-64-fp32",
+    "16-64-fp32",
 }
 
 
 def catalogued() -> list:
     """Return every configuration in the catalogue but the large ones."""
     variants = {}
-    for name in ("scu-im2col", "scu-col2im", "vector"):
+    for name in UNITS_WITH_ALL:
         unit = UNITS[name]
         for given in [*unit.rows(), *unit.more(), *unit.checked, *unit.simulated]:
             variant = Variant(unit, unit.default(given))

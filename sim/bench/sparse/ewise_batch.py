@@ -18,7 +18,7 @@ from .ewise_traffic import EwiseTraffic, commands_payload, random_traffic
 __all__ = ["checks", "compare_programs"]
 
 #: A vector is an executed instruction, and golden needs about a millisecond for one.
-SHARE = 1 / 64
+SHARE = 1 / 16
 
 
 def compare_programs(

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from vitruvian.golden.sparse.programs import (
-    BINARY,
     INPUTS,
     OPERATIONS,
     OUTPUTS,
@@ -89,11 +88,11 @@ def commands_payload(commands: Sequence[Write | Step]) -> dict[str, Any]:
 def _random_instruction(rng: np.random.Generator, config: EwiseConfig) -> Instruction:
     """Return a random instruction that does not end its program.
 
-    The operations are equally likely but for loads and stores, so that streams rarely wait.
+    Stores are frequent, because they show the registers to the comparison. So are loads, because
+    computed numbers are seldom NaNs.
     """
-    op = str(rng.choice(OPERATIONS))
-    if op in ("load", "store") and rng.random() < 0.3:
-        op = str(rng.choice(BINARY))
+    kind = rng.random()
+    op = "store" if kind < 0.2 else "load" if kind < 0.35 else str(rng.choice(OPERATIONS))
     registers = config.registers
     d, a, b = (int(n) for n in rng.integers(0, registers, 3))
     if op == "exchange":

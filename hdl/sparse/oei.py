@@ -385,4 +385,5 @@ class OEIPipeline(wiring.Component):
         with m.If(self.y.valid & self.y.ready):
             m.d.sync += received.eq(received + 1)
         with m.If(self.status.valid & self.status.ready):
-            m.d.sync += [ending.eq(0), self._running.eq(0)]
+            # After a refusal the pass stays in execution, so that no further command is taken.
+            m.d.sync += [ending.eq(0), self._running.eq(refused)]

@@ -4,7 +4,7 @@ The pipeline interleaves the products, but the second one adds its terms to each
 order of the rows. So this model computes first y₁, then z, then y₂, and knows no buffer.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -19,7 +19,7 @@ __all__ = ["run_pass"]
 
 
 def run_pass(
-    columns: list[Column],
+    columns: Sequence[Column],
     x: np.ndarray,
     ewise: Callable[[np.ndarray], np.ndarray],
     *,
@@ -33,7 +33,7 @@ def run_pass(
 
     Parameters
     ----------
-    columns : list of Column
+    columns : sequence of Column
         The columns of the square matrix A with M columns.
     x : (M,) ndarray of unsigned int, ``format`` codes
         The vector.
@@ -54,9 +54,9 @@ def run_pass(
     f = as_format(format)
     dtype = code_dtype(f)
     beats = csc_beats(columns, lanes, width)
-    pairs = [np.full(len(beats.rows), name) for name in first]
+    plus, times = (np.full(len(beats.rows), name) for name in first)
     product, _, _ = os_columns(
-        beats.values.astype(dtype), x[beats.rows], beats.present, beats.last, *pairs, f
+        beats.values.astype(dtype), x[beats.rows], beats.present, beats.last, plus, times, f
     )
     z = ewise(product)
 
@@ -73,6 +73,6 @@ def run_pass(
         for k, (c, value) in enumerate(row):
             a[r, k], at[r, k], present[r, k] = value, c, True
     start = np.full(len(rows), identity(second[0], f), dtype)
-    names = [np.full(len(rows), name) for name in ("add", *second)]
-    _, y = is_rows(start, a, z, at, present, *names, f)
+    kinds, plus, times = (np.full(len(rows), name) for name in ("add", *second))
+    _, y = is_rows(start, a, z, at, present, kinds, plus, times, f)
     return z, y

@@ -40,7 +40,7 @@ class NoDelay(PipelineControl):
 
 
 def test_mutants_of_the_control_are_noticed():
-    config = OEIConfig(**CONTROL)
+    config = OEIConfig(lanes=2, rows=16, columns=2, capacity=32)
     early = run(bench_control, TooEarly(config=config), CONTROL, 4)
     assert "before ewise has finished" in early.failures["passes"], early.failures
     wrong = run(bench_control, NoDelay(config=config), CONTROL, 4)

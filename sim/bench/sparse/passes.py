@@ -130,7 +130,7 @@ class Pass:
 
 def one_pass(
     config: OEIConfig,
-    columns: list[Column],
+    columns: Sequence[Column],
     x: np.ndarray,
     program: Program,
     tensors: Mapping[str, Any],
@@ -142,7 +142,7 @@ def one_pass(
     Parameters
     ----------
     config : OEIConfig
-    columns : list of Column
+    columns : sequence of Column
         Any number of columns up to that of the configuration.
     x : (M,) ndarray of unsigned int, codes
     program : Program

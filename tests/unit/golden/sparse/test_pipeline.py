@@ -18,7 +18,7 @@ def codes(x):
 def columns_of(matrix):
     matrix = sparse.csc_array(matrix)
     bits = codes(matrix.data).tolist()
-    starts = matrix.indptr.tolist()
+    starts = np.asarray(matrix.indptr).tolist()
     pairs = list(zip(matrix.indices.tolist(), bits, strict=True))
     return [pairs[a:b] for a, b in pairwise(starts)]
 

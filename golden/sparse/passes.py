@@ -186,6 +186,5 @@ def _compiled(
     nodes = graph.body[start:stop]
     live = live_after(graph, stop - 1)
     made = dict.fromkeys(name for node in nodes for name in outputs(node))
-    return compile_nodes(
-        nodes, scalars=scalars, wanted=[name for name in made if name in live], **sizes
-    )
+    wanted = [name for name in made if name in live]
+    return compile_nodes(nodes, scalars=scalars, wanted=wanted, product=None, vector=None, **sizes)

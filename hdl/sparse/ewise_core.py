@@ -56,7 +56,7 @@ class EwiseLane(wiring.Component):
     shared = (ProcessingElement,)
 
     if TYPE_CHECKING:
-        instruction: Signal
+        instruction: data.View[data.StructLayout]
         write: Signal
         given: Signal
         other: Signal
@@ -151,10 +151,14 @@ class EwiseCore(wiring.Component):
     -------
     command : In(stream.Signature(config.command))
         Steps, which run a program, and writes to the program store. Both wait while a program runs.
-    x, v : In(stream.Signature(config.values)), In(stream.Signature(config.values))
-        Vectors: those of the output-stationary core, and others.
-    y, w : Out(stream.Signature(config.results)), Out(stream.Signature(config.results))
-        Vectors for the input-stationary core, and other results.
+    x : In(stream.Signature(config.values))
+        Items of the vector that the output-stationary core has computed.
+    v : In(stream.Signature(config.values))
+        Items of all other vectors, and of scalars.
+    y : Out(stream.Signature(config.results))
+        Items of the vector for the input-stationary core.
+    w : Out(stream.Signature(config.results))
+        Items of all other results.
     busy : Out(1)
         A program runs.
 

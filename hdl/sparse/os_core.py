@@ -1,7 +1,7 @@
 """The output-stationary core: products of columns with a vector, reduced column by column."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
@@ -19,11 +19,11 @@ __all__ = ["OSCore"]
 class _Rank:
     """The registers behind a stage: a value in each lane, and the marks of the beat."""
 
-    valid: Signal
+    valid: Value
     values: list[Signal]
     some: Signal  # the lane has at least one element
     last: Signal
-    plus: Signal
+    plus: Any  # a signal of the type Plus
 
 
 class OSCore(wiring.Component):

@@ -34,19 +34,18 @@ def test_bench(bench):
 
 
 @pytest.mark.parametrize(
-    ("bench", "module", "register", "message"),
+    ("bench", "module", "register"),
     [
-        # A part of a column is still open, or a product is on its way to its bank.
-        (bench_os, vitruvian.hdl.sparse.os_core, "carry_some", "golden"),
-        (bench_is, vitruvian.hdl.sparse.is_core, "s2_valid", "golden"),
-        # A program still runs, and waits for items that the reset has withdrawn.
-        (bench_ewise, vitruvian.hdl.sparse.ewise_core, "running", "not done within"),
+        # A part of a column is still open.
+        (bench_os, vitruvian.hdl.sparse.os_core, "carry_some"),
+        # A product is on its way to its bank.
+        (bench_is, vitruvian.hdl.sparse.is_core, "s2_valid"),
+        # A program still runs. It may store, or wait for items that the reset has withdrawn.
+        (bench_ewise, vitruvian.hdl.sparse.ewise_core, "running"),
     ],
     ids=["os", "is", "ewise"],
 )
-def test_a_core_that_keeps_a_register_over_a_reset_fails(
-    bench, module, register, message, monkeypatch
-):
+def test_a_core_that_keeps_a_register_over_a_reset_fails(bench, module, register, monkeypatch):
     def signal(*args, name=None, **options):
         return Signal(
             *args, name=name, **options | ({"reset_less": True} if name == register else {})
@@ -54,4 +53,4 @@ def test_a_core_that_keeps_a_register_over_a_reset_fails(
 
     monkeypatch.setattr(module, "Signal", signal)
     result = run(bench)
-    assert message in result.failures["reset_in_mid_flight"], result.failures
+    assert "reset_in_mid_flight" in result.failures, result.failures

@@ -146,7 +146,7 @@ async def reset_in_mid_flight(dut: Any) -> None:
     await bench.harness.start()
     lanes = bench.config.lanes
     groups, results, lost = bench.config.depth, bench.zeros, 0
-    for n in range(12):
+    for n in range(40):
         beats = bench.random(bench.count)
         count = len(beats.a) - groups
         kinds = np.where(beats.kinds == "read", "add", beats.kinds)[:count]
@@ -178,7 +178,7 @@ async def reset_in_mid_flight(dut: Any) -> None:
         )
         bench.send(reads, results)
         await bench.drain()
-    assert lost, "some products must have been in flight at a reset"
+    assert lost > 5, "some products must have been in flight at a reset"
 
 
 @cocotb.test()

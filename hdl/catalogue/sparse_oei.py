@@ -20,26 +20,27 @@ def _power(what: str, most: int) -> Option:
     return Option(lambda text: int(one_of(what, text, texts)), " | ".join(texts))
 
 
+def _listed(what: str, numbers: tuple[int, ...]) -> Option:
+    """Return an option that takes one of a few numbers."""
+    texts = tuple(map(str, numbers))
+    return Option(lambda text: int(one_of(what, text, texts)), " | ".join(texts))
+
+
 _OPTIONS = {
     "lanes": _power("lanes", MOST_LANES),
     "rows": _power("rows", MOST_ROWS),
     "columns": _power("columns", MOST_ROWS),
     "capacity": _power("capacity", MOST_ELEMENTS),
     "beats": _power("beats", MOST_BEATS),
-    "registers": Option(
-        lambda text: int(one_of("registers", text, [str(n) for n in REGISTERS])),
-        " | ".join(map(str, REGISTERS)),
-    ),
-    "instructions": Option(
-        lambda text: int(one_of("instructions", text, [str(n) for n in STORES])),
-        " | ".join(map(str, STORES)),
-    ),
     "format": named("format", FORMATS),
 }
-_DEFAULT = with_defaults(
-    lanes=8, rows=64, columns=8, capacity=256, beats=16, registers=16, instructions=64,
-    format="fp32",
-)  # fmt: skip
+_SIZES = {"lanes": 8, "rows": 64, "columns": 8, "capacity": 256, "beats": 16, "format": "fp32"}
+_DEFAULT = with_defaults(**_SIZES)
+#: The element-wise core, which only the whole pipeline has.
+_EWISE = {
+    "registers": _listed("registers", REGISTERS),
+    "instructions": _listed("instructions", STORES),
+}
 _SMALL = {"lanes": 2, "rows": 16, "columns": 2, "capacity": 32, "beats": 2, "format": "fp16"}
 _WIDE = {"lanes": 4, "rows": 32, "columns": 8, "capacity": 128, "beats": 4, "format": "bf16"}
 _ONE = {"lanes": 1, "rows": 4, "columns": 1, "capacity": 16, "beats": 1, "format": "fp16"}
@@ -53,7 +54,8 @@ UNITS = (
         options=_OPTIONS,
         default=_DEFAULT,
         component=lambda c: (DualBuffer, {"config": OEIConfig(**c)}),
-        rows=lambda: ({},),
+        rows=lambda: (_SMALL,),
+        more=lambda: ({},),
         checked=({}, _SMALL, _WIDE, _ONE),
         documented={_WORDS: {}},
     ),
@@ -72,8 +74,8 @@ UNITS = (
         name="sparse-oei",
         summary="OEI pipeline: two products with a sparse matrix that is read once",
         package="hdl.sparse",
-        options=_OPTIONS,
-        default=_DEFAULT,
+        options=_OPTIONS | _EWISE,
+        default=with_defaults(**_SIZES, registers=16, instructions=64),
         component=lambda c: (OEIPipeline, {"config": OEIConfig(**c)}),
         rows=lambda: (_SMALL,),
         more=lambda: ({},),

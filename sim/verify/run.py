@@ -32,6 +32,8 @@ PROVIDERS = (
     "vitruvian.sim.bench.sparse.batch",
     "vitruvian.sim.bench.sparse.ewise_batch",
     "vitruvian.sim.bench.sparse.simulated",
+    "vitruvian.sim.bench.sparse.oei",
+    "vitruvian.sim.bench.sparse.oei_simulated",
     "vitruvian.sim.bench.simulated",
     "vitruvian.sim.bench.silicon",
     "vitruvian.sim.bench.machines",

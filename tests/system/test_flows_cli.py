@@ -92,7 +92,9 @@ def test_the_default_rows_are_few_and_the_largest_are_left_out():
         "simd2",
         "simd2-int",
         "sparse-ewise",
+        "sparse-buffer",
         "sparse-is",
+        "sparse-oei",
         "sparse-os",
         "vector",
     }

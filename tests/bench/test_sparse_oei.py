@@ -1,0 +1,47 @@
+"""The cocotb benches of the OEI pipeline and of its control, and mutants that they notice."""
+
+from vitruvian.hdl.sparse.control import PipelineControl
+from vitruvian.hdl.sparse.oei_config import OEIConfig
+from vitruvian.sim.bench.runner import run_bench
+from vitruvian.sim.bench.sparse import bench_control, bench_oei
+from vitruvian.sim.rtl.emit import to_verilog
+
+CONTROL = {"lanes": 2, "rows": 16, "columns": 2, "capacity": 32}
+SIZES = {"lanes": 2, "rows": 8, "columns": 2, "capacity": 16, "beats": 2, "format": "fp16"}
+
+
+def run(bench, design, sizes, count):
+    given = {"configuration": sizes, "count": count}
+    return run_bench(to_verilog(design), bench.__name__, parameters=given)
+
+
+def test_bench_of_the_control():
+    result = run(bench_control, bench_control.unit_of({"configuration": CONTROL}), CONTROL, 4)
+    assert result.passed and result.tests == 4, result.failures
+
+
+def test_bench_of_the_pipeline():
+    result = run(bench_oei, bench_oei.unit_of({"configuration": SIZES}), SIZES, 3)
+    assert result.passed and result.tests == 4, result.failures
+
+
+class TooEarly(PipelineControl):
+    """A control whose steps end before the element-wise stage has finished."""
+
+    def _finished(self, stage, at_work):
+        return super()._finished(stage, at_work) | (stage == 1)
+
+
+class NoDelay(PipelineControl):
+    """A control that gives the last stage the sub-tensor of the stage before it."""
+
+    def _delay(self, delay):
+        return min(delay, 1)
+
+
+def test_mutants_of_the_control_are_noticed():
+    config = OEIConfig(lanes=2, rows=16, columns=2, capacity=32)
+    early = run(bench_control, TooEarly(config=config), CONTROL, 4)
+    assert "before ewise has finished" in early.failures["passes"], early.failures
+    wrong = run(bench_control, NoDelay(config=config), CONTROL, 4)
+    assert "golden" in wrong.failures["passes"], wrong.failures

@@ -124,8 +124,8 @@ def sweep(
     flat = tensors[pair.first.vector].ndim == 1
     tensors[pair.first.out] = output[0] if flat else output.T
     next_slot = view.row_start[:-1].copy()
-    held_column = np.full(view.nonzeros, -1, np.int32)
-    held_value = np.full(view.nonzeros, np.nan)
+    held_column = np.empty(view.nonzeros, np.int32)
+    held_value = np.empty(view.nonzeros)
     held = 0
     inputs = result = np.empty((0, 0))
     occupancy.fused += 1
@@ -143,7 +143,7 @@ def sweep(
             lanes = 1 if x.ndim == 1 else x.shape[1]
             inputs = np.full((lanes, size), np.nan)
             result = np.full((lanes, view.shape[1 if is_oei else 0]), second.identity)
-        inputs[:, begin_at:end] = x[begin_at:end].reshape(end - begin_at, -1).T
+        inputs[:, begin_at:end] = x[begin_at:end].reshape(end - begin_at, len(inputs)).T
         if not is_oei:
             for lane, out in zip(inputs, result, strict=True):
                 scatter(*columns, lane, out, begin_at, end, *codes(second))

@@ -91,17 +91,53 @@ def scatter_between(
 
     First the columns that have just been read meet the inputs before ``begin``; then the rows from
     ``begin`` to ``end`` meet the elements that the buffer holds. So each y receives its terms in
-    ascending order of the rows.
+    ascending order of the rows. The operators of three frequent semirings are constants, so that
+    the compiler knows them.
     """
-    for column in range(begin, end):
-        for e in range(column_start[column], column_start[column + 1]):
-            row = row_index[e]
-            if row < begin:
+    if plus == 0 and times == 0:
+        for column in range(begin, end):
+            for e in range(column_start[column], column_start[column + 1]):
+                row = row_index[e]
+                if row >= begin:
+                    break
+                y[column] = _plus(0, y[column], _times(0, x[row], column_values[e]))
+        for row in range(begin, end):
+            for slot in range(row_start[row], next_slot[row]):
+                column = held_column[slot]
+                y[column] = _plus(0, y[column], _times(0, x[row], held_value[slot]))
+    elif plus == 1 and times == 1:
+        for column in range(begin, end):
+            for e in range(column_start[column], column_start[column + 1]):
+                row = row_index[e]
+                if row >= begin:
+                    break
+                y[column] = _plus(1, y[column], _times(1, x[row], column_values[e]))
+        for row in range(begin, end):
+            for slot in range(row_start[row], next_slot[row]):
+                column = held_column[slot]
+                y[column] = _plus(1, y[column], _times(1, x[row], held_value[slot]))
+    elif plus == 3 and times == 4:
+        for column in range(begin, end):
+            for e in range(column_start[column], column_start[column + 1]):
+                row = row_index[e]
+                if row >= begin:
+                    break
+                y[column] = _plus(3, y[column], _times(4, x[row], column_values[e]))
+        for row in range(begin, end):
+            for slot in range(row_start[row], next_slot[row]):
+                column = held_column[slot]
+                y[column] = _plus(3, y[column], _times(4, x[row], held_value[slot]))
+    else:
+        for column in range(begin, end):
+            for e in range(column_start[column], column_start[column + 1]):
+                row = row_index[e]
+                if row >= begin:
+                    break
                 y[column] = _plus(plus, y[column], _times(times, x[row], column_values[e]))
-    for row in range(begin, end):
-        for slot in range(row_start[row], next_slot[row]):
-            column = held_column[slot]
-            y[column] = _plus(plus, y[column], _times(times, x[row], held_value[slot]))
+        for row in range(begin, end):
+            for slot in range(row_start[row], next_slot[row]):
+                column = held_column[slot]
+                y[column] = _plus(plus, y[column], _times(times, x[row], held_value[slot]))
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

@@ -49,6 +49,8 @@ def _plus(code, total, term):
 def gather(start, index, values, x, y, begin, end, plus, times, identity):
     """Set y[j] = ⊕ x[i] ⊗ a for j from begin to end, one column (or row) after another.
 
+    The operators of three frequent semirings are constants, so that the compiler knows them.
+
     Parameters
     ----------
     start, index, values : ndarray
@@ -63,6 +65,20 @@ def gather(start, index, values, x, y, begin, end, plus, times, identity):
             total = 0.0
             for e in range(start[j], start[j + 1]):
                 total += x[index[e]] * values[e]
+            y[j] = total
+    elif plus == 1 and times == 1:
+        for j in range(begin, end):
+            total = identity
+            for e in range(start[j], start[j + 1]):
+                total = _plus(1, total, _times(1, x[index[e]], values[e]))
+            y[j] = total
+    elif plus == 3 and times == 4:
+        for j in range(begin, end):
+            total = identity
+            for e in range(start[j], start[j + 1]):
+                total = _plus(3, total, _times(4, x[index[e]], values[e]))
+                if total != 0.0:  # No further term can change it.
+                    break
             y[j] = total
     else:
         for j in range(begin, end):
@@ -84,10 +100,26 @@ def scatter(start, index, values, x, y, begin, end, plus, times):
     begin, end : int
     plus, times : int
     """
-    for i in range(begin, end):
-        for e in range(start[i], start[i + 1]):
-            j = index[e]
-            y[j] = _plus(plus, y[j], _times(times, x[i], values[e]))
+    if plus == 0 and times == 0:
+        for i in range(begin, end):
+            for e in range(start[i], start[i + 1]):
+                j = index[e]
+                y[j] = _plus(0, y[j], _times(0, x[i], values[e]))
+    elif plus == 1 and times == 1:
+        for i in range(begin, end):
+            for e in range(start[i], start[i + 1]):
+                j = index[e]
+                y[j] = _plus(1, y[j], _times(1, x[i], values[e]))
+    elif plus == 3 and times == 4:
+        for i in range(begin, end):
+            for e in range(start[i], start[i + 1]):
+                j = index[e]
+                y[j] = _plus(3, y[j], _times(4, x[i], values[e]))
+    else:
+        for i in range(begin, end):
+            for e in range(start[i], start[i + 1]):
+                j = index[e]
+                y[j] = _plus(plus, y[j], _times(times, x[i], values[e]))
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

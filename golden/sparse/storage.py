@@ -144,11 +144,17 @@ class Sparse:
     def with_values(self, values: ArrayLike) -> "Sparse":
         """Return a matrix with the same pattern and the given values in the order of the rows."""
         value = np.broadcast_to(np.asarray(values, np.float64), self.row_values.shape)
-        return Sparse(self.shape, self.row_start, self.column_index, np.ascontiguousarray(value))
+        other = Sparse(self.shape, self.row_start, self.column_index, np.ascontiguousarray(value))
+        for name in ("rows", "_by_column", "column_start", "row_index"):
+            if name in self.__dict__:  # computed before, and independent of the values
+                other.__dict__[name] = self.__dict__[name]
+        return other
 
     def pattern(self) -> "Sparse":
         """Return the matrix in which every stored element is 1."""
-        return self.with_values(1.0)
+        ones = self.with_values(1.0)
+        ones.__dict__["column_values"] = ones.row_values
+        return ones
 
     def dense(self, missing: float = 0.0) -> np.ndarray:
         """Return the matrix as a (R, C) array with ``missing`` for elements that are not stored."""

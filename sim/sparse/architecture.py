@@ -12,8 +12,10 @@ from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
 
+from vitruvian.errors import UserError
 from vitruvian.sim.davinci.chip.table import Table
 from vitruvian.sim.davinci.chip.toml import TomlReader
+from vitruvian.validate import check_int
 
 __all__ = ["DEFAULT", "Architecture", "ArchitectureError", "load_architecture", "read_architecture"]
 
@@ -59,6 +61,11 @@ class Architecture:
         to the buffer, and of one operation of a processing element.
     sources : mapping of str to str
         The source of each number, by its name in the file.
+
+    Raises
+    ------
+    ValueError
+        If a number of elements or bytes is less than 1, or a rate is not positive.
     """
 
     name: str
@@ -76,6 +83,13 @@ class Architecture:
     buffer_pj_per_byte: Fraction
     operation_pj: Fraction
     sources: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        for name in ("pes", "sub_tensor", "buffer_bytes"):
+            check_int(name, getattr(self, name), 1)
+        for name in ("clock_hz", "memory_bytes_per_s"):
+            if not getattr(self, name) > 0:
+                raise UserError(f"{name} must be more than 0, not {getattr(self, name)}")
 
     @property
     def bytes_per_cycle(self) -> Fraction:

@@ -12,7 +12,7 @@ import numpy as np
 
 from vitruvian.errors import UserError
 from vitruvian.golden.sparse.storage import Sparse
-from vitruvian.sim.simd2.graph.memory import free_bytes
+from vitruvian.memory import free_bytes
 from vitruvian.sim.sparse import matrix_market_compiled as scanner
 from vitruvian.validate import shortened
 

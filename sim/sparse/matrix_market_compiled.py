@@ -43,6 +43,12 @@ _POWERS = np.array([10.0**k for k in range(23)])
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
+def _ends(text, at):
+    """Return whether a word may end at a position."""
+    return at == len(text) or text[at] == 32 or 9 <= text[at] <= 10 or text[at] == 13
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _whole(text, at):
     """Return a positive whole number, −1 if there is none, and the position behind it."""
     value, begin = 0, at
@@ -153,7 +159,7 @@ def scan(
                 if at == len(text) or text[at] == 10:
                     return TOO_FEW, line, count, triangle, slow
                 index, end = _whole(text, at)
-                if index < 1 or index > shape[part] or (end < len(text) and text[end] > 32):
+                if index < 1 or index > shape[part] or not _ends(text, end):
                     return BAD_COLUMN if part else BAD_ROW, at, count, triangle, slow
                 if part:
                     columns[count] = index - 1
@@ -174,7 +180,7 @@ def scan(
             if at == len(text) or text[at] == 10:
                 return TOO_FEW, line, count, triangle, slow
             value, kind, end = _number(text, at, whole)
-            if kind == 2 or (end < len(text) and text[end] > 32):
+            if kind == 2 or not _ends(text, end):
                 return BAD_VALUE, at, count, triangle, slow
             numbers[count] = value
             if kind == 1:

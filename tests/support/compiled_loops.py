@@ -9,6 +9,7 @@ import ast
 import importlib
 import inspect
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -24,6 +25,7 @@ import vitruvian.golden.fp
 from tests.support.davinci_programs import random_accesses, random_lowered
 from tests.support.golden_cases import directed_codes, random_codes, sparse_codes
 from tests.support.sparse_problems import PROBLEMS, matrix, problem
+from vitruvian.errors import UserError
 from vitruvian.golden.cube.mmad import fits, plain_mmad
 from vitruvian.golden.cube.mmad_compiled import compiled_mmad
 from vitruvian.golden.fp import FORMATS, PRESETS, DotSpec, FloatFormat, fused_dot
@@ -39,6 +41,7 @@ from vitruvian.sim.davinci.semantics import Functional
 from vitruvian.sim.davinci.semantics.vectors_compiled import compiled as do_compiled
 from vitruvian.sim.davinci.timing import compiling, engine
 from vitruvian.sim.davinci.timing.lowering import lower
+from vitruvian.sim.sparse.matrix_market import read_matrix
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -290,6 +293,22 @@ def sparse_products() -> None:
         held_elements(matrix(0), width=3, eager=eager)
 
 
+def matrix_market_files() -> None:
+    """Scan files that end anywhere, with short and long numbers."""
+    whole = b"%%MatrixMarket matrix coordinate real symmetric\n3 3 3\n"
+    whole += b"1 1 1\n3 1 -2.5e3\n 3 2 0.12345678901234567890123\n"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "matrix.mtx"
+        for end in range(len(whole) + 1):
+            path.write_bytes(whole[:end])
+            try:
+                read_matrix(path)
+            except UserError:
+                continue
+        path.write_bytes(b"%%MatrixMarket matrix array real general\n2 1\n1e300\n.5")
+        read_matrix(path)
+
+
 CASES: dict[str, Callable[[], None]] = {
     case.__name__: case
     for case in (
@@ -300,6 +319,7 @@ CASES: dict[str, Callable[[], None]] = {
         checked_programs,
         vector_instructions,
         sparse_products,
+        matrix_market_files,
     )
 }
 

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,11 @@ class Given:
     matrix: Sparse
     vertices: tuple[Any, ...] | None = None
     is_directed: bool | None = None
+
+    @cached_property
+    def numbers(self) -> dict[Any, int]:
+        """The number of each vertex of a NetworkX graph; empty for other sources."""
+        return {vertex: place for place, vertex in enumerate(self.vertices or ())}
 
 
 def as_sparse(matrix: Any, *, weight: str | None = "weight") -> Sparse:
@@ -102,7 +108,8 @@ def _from_scipy(matrix: Any) -> Sparse:
         raise UserError(f"matrix must have 2 dimensions, not {len(matrix.shape)}")
     _check_real(matrix.dtype)
     coo = matrix.tocoo()
-    return Sparse.from_entries(coo.row, coo.col, coo.data, tuple(map(int, matrix.shape)))
+    shape = int(matrix.shape[0]), int(matrix.shape[1])
+    return Sparse.from_entries(coo.row, coo.col, coo.data, shape)
 
 
 def _from_dense(matrix: np.ndarray) -> Sparse:

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vitruvian.errors import UserError
 from vitruvian.golden.sparse.applications.problem import (
     Problem,
     check_finite,
@@ -174,6 +175,12 @@ def _system(
     check_number("tolerance", tolerance, 0, strict=True)
     right = check_vector("b", b, count)
     start = np.zeros(count) if x0 is None else check_vector("x0", x0, count)
+    # The solvers compute with squares, which must neither overflow nor become subnormal.
+    for name, vector, least in (("b", right, 1e-130), ("x0", start, 0.0)):
+        norm = float(np.abs(vector).max(initial=0.0))
+        if norm and not least <= norm <= 1e150:
+            allowed = f"between {least:g} and 1e+150" if least else "at most 1e+150"
+            raise UserError(f"largest element of {name} must be {allowed}, not {norm:g}")
     # The solution for b = 0 is known. No residual would be small relative to b.
     if not right.any():
         start = np.zeros(count)

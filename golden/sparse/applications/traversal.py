@@ -188,12 +188,16 @@ def kcore(a: Sparse, *, directed: bool | None = None) -> Problem:
     )
     if directed is None:
         directed = not is_symmetric
-    rows, columns = (index[a.rows != a.column_index] for index in (a.rows, a.column_index))
-    if directed or not is_symmetric:
-        rows, columns = np.concatenate([rows, columns]), np.concatenate([columns, rows])
-    neighbours = Sparse.from_entries(rows, columns, 1.0, a.shape)
-    if not directed:
-        neighbours = neighbours.pattern()
+    off = a.rows != a.column_index
+    if is_symmetric and not directed and off.all():
+        neighbours = a.pattern()
+    else:
+        rows, columns = a.rows[off], a.column_index[off]
+        if directed or not is_symmetric:
+            rows, columns = np.concatenate([rows, columns]), np.concatenate([columns, rows])
+        neighbours = Sparse.from_entries(rows, columns, 1.0, a.shape)
+        if not directed:
+            neighbours = neighbours.pattern()
     degree = np.bincount(neighbours.rows, neighbours.row_values, minlength=count)
     given = {
         "degree": degree.astype(np.float64),

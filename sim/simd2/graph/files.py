@@ -12,8 +12,8 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+from vitruvian.memory import free_bytes
 from vitruvian.sim.simd2.graph.edges import ENDS, EdgeList, end_columns
-from vitruvian.sim.simd2.graph.memory import free_bytes
 
 __all__ = [
     "EDGE_SUFFIXES",

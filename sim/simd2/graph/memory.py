@@ -1,9 +1,10 @@
 """A check that the matrices of a problem fit into memory, before they are allocated."""
 
 from math import isqrt
-from pathlib import Path
 
-__all__ = ["PAIR_BYTES", "POINT_BYTES", "check_memory", "free_bytes"]
+from vitruvian.memory import free_bytes
+
+__all__ = ["PAIR_BYTES", "POINT_BYTES", "check_memory"]
 
 #: Upper bound of the memory for each pair of vertices in a path problem, in bytes: weights, edges,
 #: operands, values and temporary arrays of an iteration. Measured: 34 to 57, depending on the
@@ -14,29 +15,6 @@ PAIR_BYTES = 60
 POINT_BYTES = 16
 
 _SMALL = 1 << 26  # less memory than this many bytes is not checked
-
-
-def free_bytes() -> int | None:
-    """Return the free memory in bytes: the smaller of the system's and the container's limit.
-
-    Returns
-    -------
-    int or None
-        None if neither can be read; both are files of Linux.
-    """
-    limits = []
-    try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            name, value = line.split(":")
-            if name == "MemAvailable":
-                limits.append(int(value.split()[0]) * 1024)
-    except (OSError, ValueError):
-        pass
-    try:
-        limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
-    except (OSError, ValueError):
-        pass  # not in a container, or in one without a limit, where the file contains "max"
-    return min(limits, default=None)
 
 
 def check_memory(rows: int, columns: int, *, pair_bytes: int, what: str, name: str) -> None:

@@ -1,5 +1,6 @@
 """The architecture file: the published machine, and one line for each mistake."""
 
+import dataclasses
 from fractions import Fraction
 
 import pytest
@@ -76,3 +77,18 @@ def test_files_that_are_not_readable(tmp_path):
     bad.write_bytes(b"#" * 70000)
     with pytest.raises(ArchitectureError, match="at most 65,536 bytes"):
         load_architecture(bad)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("pes", 0, "pes must be at least 1, not 0"),
+        ("sub_tensor", 0, "sub_tensor must be at least 1, not 0"),
+        ("buffer_bytes", -1, "buffer_bytes must be at least 1, not -1"),
+        ("clock_hz", Fraction(0), "clock_hz must be more than 0, not 0"),
+        ("memory_bytes_per_s", Fraction(-1), "memory_bytes_per_s must be more than 0, not -1"),
+    ],
+)
+def test_a_changed_machine_is_checked_too(name, value, message):
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(load_architecture(), **{name: value})

@@ -1,10 +1,9 @@
 """The cores for sparse tensor algebra."""
 
-from vitruvian.golden.sparse.operators import FORMATS
 from vitruvian.hdl.catalogue.options import with_defaults
 from vitruvian.hdl.catalogue.unit import Option, Unit, named
 from vitruvian.hdl.sparse import EwiseConfig, EwiseCore, ISConfig, ISCore, OSConfig, OSCore
-from vitruvian.hdl.sparse.config import DEPTHS, MOST_LANES
+from vitruvian.hdl.sparse.config import DEPTHS, FORMATS, MOST_LANES
 from vitruvian.hdl.sparse.ewise_config import REGISTERS, STORES
 from vitruvian.validate import one_of
 

@@ -5,11 +5,22 @@ from dataclasses import dataclass
 from amaranth.lib import data, enum
 
 from vitruvian.golden.fp.formats import FloatFormat, as_format
-from vitruvian.golden.sparse.operators import FORMATS
 from vitruvian.validate import check_int, one_of
 
-__all__ = ["DEPTHS", "MOST_LANES", "ISConfig", "Kind", "OSConfig", "Plus", "Times", "check_lanes"]
+__all__ = [
+    "DEPTHS",
+    "FORMATS",
+    "MOST_LANES",
+    "ISConfig",
+    "Kind",
+    "OSConfig",
+    "Plus",
+    "Times",
+    "check_lanes",
+]
 
+#: Formats of the cores. A minimum needs an infinity as its identity.
+FORMATS = ("fp16", "bf16", "fp32")
 #: Largest number of lanes of a core.
 MOST_LANES = 64
 _MOST_DEPTH_BITS = 12

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from amaranth.lib import data, enum
 
 from vitruvian.golden.fp.formats import FloatFormat, as_format
-from vitruvian.golden.sparse.operators import FORMATS
 from vitruvian.validate import check_int, one_of
 
-from .config import check_lanes
+from .config import FORMATS, check_lanes
 
 __all__ = ["REGISTERS", "STORES", "Command", "EwiseConfig", "Operation"]
 

@@ -1,4 +1,4 @@
-"""A sparse accelerator: output-stationary, element-wise and input-stationary cores, and a buffer."""
+"""The three cores of a sparse accelerator, its buffer and control, and the pipeline of them."""
 
 from .buffer import DualBuffer
 from .config import ISConfig, Kind, OSConfig, Plus, Times

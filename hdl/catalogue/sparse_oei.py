@@ -1,10 +1,9 @@
 """The pipeline of the OEI dataflow, its buffer and its control."""
 
-from vitruvian.golden.sparse.operators import FORMATS
 from vitruvian.hdl.catalogue.options import with_defaults
 from vitruvian.hdl.catalogue.unit import Option, Unit, named
 from vitruvian.hdl.sparse.buffer import DualBuffer
-from vitruvian.hdl.sparse.config import MOST_LANES
+from vitruvian.hdl.sparse.config import FORMATS, MOST_LANES
 from vitruvian.hdl.sparse.control import PipelineControl
 from vitruvian.hdl.sparse.ewise_config import REGISTERS, STORES
 from vitruvian.hdl.sparse.oei import OEIPipeline
@@ -67,7 +66,9 @@ UNITS = (
         default=_DEFAULT,
         component=lambda c: (PipelineControl, {"config": OEIConfig(**c)}),
         rows=lambda: ({},),
-        simulated=({"columns": 8},),
+        # The rows of both kinds come from the bench that runs cycle by cycle.
+        checked=({},),
+        simulated=({},),
         documented={_WORDS: {}},
     ),
     Unit(

@@ -193,7 +193,7 @@ class DualBuffer(wiring.Component):
             write.data.row.eq(self._grow_row),
             write.data.count.eq(self._grow_count),
             oldest.addr.eq(oldest_at),
-            frees.eq((oldest_at != newest_at) & finished.bit_select(oldest.data.row, 1)),
+            frees.eq((oldest_at != newest_at) & (finished >> oldest.data.row)[0]),
             self._room.eq(used + self._grow_count <= c.capacity),
         ]
         with m.If(self._finish):

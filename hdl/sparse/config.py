@@ -19,7 +19,8 @@ __all__ = [
     "check_lanes",
 ]
 
-#: Formats of the cores, as in ``golden.sparse.operators``.
+#: Formats of the cores, as in ``golden.sparse.operators``. A minimum needs an infinity as its
+#: identity.
 FORMATS = ("fp16", "bf16", "fp32")
 #: Largest number of lanes of a core.
 MOST_LANES = 64

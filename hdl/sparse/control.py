@@ -108,7 +108,7 @@ class PipelineControl(wiring.Component):
 
         ended: Value = ~starts
         for delay, ((to, done), at_work) in enumerate(zip(stages, busy, strict=True)):
-            has_work = (step >= delay) & (step <= last + delay)
+            has_work = (step <= last + delay) & ((step >= delay) if delay else 1)
             # A stage may take its index in any cycle after the step has begun.
             with m.If(starts & has_work):
                 m.d.sync += [

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from amaranth.lib import data, enum
 
 from vitruvian.golden.fp.formats import FloatFormat, as_format
-from vitruvian.golden.sparse.operators import FORMATS
 from vitruvian.validate import check_int, one_of
 
 from .config import ISConfig, OSConfig, Plus, Times, check_lanes
@@ -91,8 +90,8 @@ class OEIConfig:
         _power("columns", self.columns, self.lanes, self.rows)
         _power("capacity", self.capacity, 2 * self.lanes, MOST_ELEMENTS)
         check_int("beats", self.beats, 1, MOST_BEATS)
-        one_of("format", self.format, FORMATS)
-        EwiseConfig(registers=self.registers, instructions=self.instructions)
+        # The element-wise core checks its part, and the format.
+        EwiseConfig(registers=self.registers, instructions=self.instructions, format=self.format)
 
     @property
     def number(self) -> FloatFormat:

@@ -14,6 +14,7 @@ from vitruvian.sim.rtl import toolchain
 #: Units of which every configuration in the catalogue is checked.
 UNITS_WITH_ALL = (
     "scu-im2col", "scu-col2im", "vector", "sparse-os", "sparse-ewise", "sparse-is",
+    "sparse-buffer", "sparse-control", "sparse-oei",
 )  # fmt: skip
 #: Labels of the configurations for which Verilator takes 1 to 150 seconds. docs/results/speed.md
 #: has the command that checks them too.
@@ -39,6 +40,11 @@ LARGE = {
     "8-64-fp16",
     "8-64-fp32",
     "16-64-fp32",
+    "8-r64-8-256-16-fp32",
+    "4-r32-8-128-4-bf16",
+    "8-r64-8-256-16-16-64-fp32",
+    "4-r32-8-128-4-16-64-bf16",
+    "2-r16-2-32-2-16-64-fp16",
 }
 
 

@@ -5,6 +5,8 @@ import pytest
 from amaranth.hdl import Mux
 from amaranth.lib.wiring import In
 
+from vitruvian.golden.sparse import operators
+from vitruvian.hdl.sparse import config
 from vitruvian.hdl.sparse.buffer import DualBuffer
 from vitruvian.hdl.sparse.oei_config import OEIConfig
 from vitruvian.sim.bench.sparse.frame import BufferFrame
@@ -77,6 +79,10 @@ def test_a_wrong_size_is_refused(changes, message):
     with pytest.raises(ValueError) as error:
         OEIConfig(**changes)
     assert str(error.value) == message
+
+
+def test_the_formats_are_those_of_golden():
+    assert config.FORMATS == operators.FORMATS
 
 
 def test_a_wrong_config_is_refused():

@@ -1,5 +1,7 @@
 """Synthetic stand-ins: rows and nonzeros to the unit, the pattern of each kind, bad input."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -44,12 +46,13 @@ def test_rows_and_nonzeros_are_those_of_the_table(name, matrices):
 def test_the_full_size_is_that_of_the_table():
     for name in ("ca", "gy", "g2"):
         original = ORIGINALS[name]
-        matrix = stand_in(name)
+        matrix: Any = stand_in(name)
         assert (matrix.shape[0], matrix.nnz) == (original.rows, original.nonzeros)
 
 
 def test_the_seed_decides():
-    one, same, other = (stand_in("co", scale=256, seed=seed) for seed in (1, 1, 2))
+    matrices: list[Any] = [stand_in("co", scale=256, seed=seed) for seed in (1, 1, 2)]
+    one, same, other = matrices
     assert (one != same).nnz == 0 and (one != other).nnz > 0
 
 

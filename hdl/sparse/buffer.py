@@ -210,9 +210,7 @@ class DualBuffer(wiring.Component):
         with m.If(self._grow):
             m.d.sync += self._next_slot.eq(self._next_slot + self._grow_count)
         with m.If(begin):
-            m.d.sync += [
-                *(s.eq(0) for s in (used, newest_at, oldest_at, finished, self._next_slot)),
-            ]
+            m.d.sync += [s.eq(0) for s in (used, newest_at, oldest_at, finished, self._next_slot)]
 
     def _freed(self, count: Value) -> Value:
         """Return the slots that a finished row gives back."""

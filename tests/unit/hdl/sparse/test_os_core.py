@@ -6,8 +6,9 @@ from amaranth.hdl import Mux
 from amaranth.lib.wiring import In
 
 import vitruvian.hdl.sparse.os_core
-from vitruvian.golden.sparse.operators import PLUS, TIMES
+from vitruvian.golden.sparse.operators import FORMATS, PLUS, TIMES
 from vitruvian.hdl.sparse import OSConfig, OSCore, Plus, Times
+from vitruvian.hdl.sparse import config as sizes
 from vitruvian.hdl.sparse.operators import identity_of
 from vitruvian.sim.bench.sparse.batch import compare_columns
 from vitruvian.sim.bench.sparse.traffic import columns, lengths, zeros
@@ -31,7 +32,8 @@ def test_columns_equal_golden(stall_rate):
     assert not result.mismatches and result.vectors > 400, result.examples
 
 
-def test_the_operators_have_the_order_of_golden():
+def test_the_operators_and_formats_are_those_of_golden():
+    assert sizes.FORMATS == FORMATS
     assert [x.name.lower() for x in Plus] == list(PLUS)
     assert [x.name.lower() for x in Times] == list(TIMES)
 

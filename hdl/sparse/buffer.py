@@ -210,9 +210,7 @@ class DualBuffer(wiring.Component):
         with m.If(self._grow):
             m.d.sync += self._next_slot.eq(self._next_slot + self._grow_count)
         with m.If(begin):
-            m.d.sync += [
-                *(s.eq(0) for s in (used, newest_at, oldest_at, finished, self._next_slot)),
-            ]
+            m.d.sync += [s.eq(0) for s in (used, newest_at, oldest_at, finished, self._next_slot)]
 
     def _freed(self, count: Value) -> Value:
         """Return the slots that a finished row gives back."""
@@ -282,12 +280,9 @@ class DualBuffer(wiring.Component):
                 ]
         with m.Else():
             m.d.sync += self._s1_pending.eq(self._s1_left)
-        done = Signal()
-        m.d.comb += [
-            done.eq(converting & (self._s1_pending == 0) & (self._s2_pending == 0)),
-            self.columns_done.eq(done),
-        ]
-        with m.If(done):
+        is_empty = (self._s1_pending == 0) & (self._s2_pending == 0)
+        m.d.comb += self.columns_done.eq(converting & is_empty)
+        with m.If(self.columns_done):
             m.d.sync += converting.eq(0)
         return self._delivering | converting
 
@@ -455,12 +450,8 @@ class DualBuffer(wiring.Component):
             ]
         with m.If(self._reading & ~finishing & ~full.any()):
             m.d.sync += [group.eq(group + 1), finishing.eq(group + 1 == end)]
-        done = Signal()
-        m.d.comb += [
-            done.eq(finishing & ~self.csr.valid),
-            self.rows_done.eq(done),
-        ]
-        with m.If(done):
+        m.d.comb += self.rows_done.eq(finishing & ~self.csr.valid)
+        with m.If(self.rows_done):
             m.d.sync += [finishing.eq(0), self._reading.eq(0)]
         self._build_beat(m, move, issue, start, count, row)
 

@@ -19,8 +19,7 @@ __all__ = [
     "check_lanes",
 ]
 
-#: Formats of the cores, as in ``golden.sparse.operators``. A minimum needs an infinity as its
-#: identity.
+#: Formats of the cores, as in ``golden.sparse.operators``.
 FORMATS = ("fp16", "bf16", "fp32")
 #: Largest number of lanes of a core.
 MOST_LANES = 64

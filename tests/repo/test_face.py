@@ -121,8 +121,9 @@ def test_pyright_knows_the_types_of_the_face(root, tmp_path):
         symbol = known[f"vitruvian.{name}"]
         assert symbol["isTypeKnown"], symbol["diagnostics"]
     for name, symbol in known.items():
+        # The types of units come from Amaranth, which has no complete ones.
         shared = name.count(".") and not name.startswith(
-            ("vitruvian.sim.", "vitruvian.hdl.", "vitruvian.flows.")
+            ("vitruvian.sim.", "vitruvian.hdl.", "vitruvian.flows.", "vitruvian.commands.hardware")
         )
         assert symbol["isTypeKnown"] or not shared or not symbol["isExported"], symbol
     assert report["completenessScore"] >= LEAST_SHARE

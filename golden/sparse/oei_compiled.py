@@ -9,6 +9,7 @@ operators are written here a second time.
 # pyright: basic
 
 import numba
+import numpy as np
 
 __all__ = ["count_lives", "hold", "scatter_between"]
 
@@ -44,7 +45,16 @@ def _plus(code, total, term):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def hold(column_start, row_index, column_values, begin, end, next_slot, held_column, held_value):
+def hold(
+    column_start: np.ndarray,
+    row_index: np.ndarray,
+    column_values: np.ndarray,
+    begin: int,
+    end: int,
+    next_slot: np.ndarray,
+    held_column: np.ndarray,
+    held_value: np.ndarray,
+) -> int:
     """Put the elements of columns into the spaces of their rows; return their number.
 
     Elements above row ``begin`` are left out, because the second product can use them at once.
@@ -73,20 +83,20 @@ def hold(column_start, row_index, column_values, begin, end, next_slot, held_col
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def scatter_between(
-    column_start,
-    row_index,
-    column_values,
-    row_start,
-    next_slot,
-    held_column,
-    held_value,
-    x,
-    y,
-    begin,
-    end,
-    plus,
-    times,
-):
+    column_start: np.ndarray,
+    row_index: np.ndarray,
+    column_values: np.ndarray,
+    row_start: np.ndarray,
+    next_slot: np.ndarray,
+    held_column: np.ndarray,
+    held_value: np.ndarray,
+    x: np.ndarray,
+    y: np.ndarray,
+    begin: int,
+    end: int,
+    plus: int,
+    times: int,
+) -> None:
     """Add to y all products whose later index lies between ``begin`` and ``end``.
 
     First the columns that have just been read meet the inputs before ``begin``; then the rows from
@@ -141,7 +151,14 @@ def scatter_between(
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def count_lives(row_start, column_index, width, eager, loads, uses):
+def count_lives(
+    row_start: np.ndarray,
+    column_index: np.ndarray,
+    width: int,
+    eager: bool,
+    loads: np.ndarray,
+    uses: np.ndarray,
+) -> None:
     """Count the elements that are loaded, and those used for the last time, in each step.
 
     Elements above the diagonal are left out unless ``eager``; see ``reuse.held_elements``.

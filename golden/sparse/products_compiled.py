@@ -11,6 +11,7 @@ notice a change in another file.
 # pyright: basic
 
 import numba
+import numpy as np
 
 __all__ = ["fold", "gather", "rows_by", "scatter"]
 
@@ -46,7 +47,18 @@ def _plus(code, total, term):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def gather(start, index, values, x, y, begin, end, plus, times, identity):
+def gather(
+    start: np.ndarray,
+    index: np.ndarray,
+    values: np.ndarray,
+    x: np.ndarray,
+    y: np.ndarray,
+    begin: int,
+    end: int,
+    plus: int,
+    times: int,
+    identity: float,
+) -> None:
     """Set y[j] = ⊕ x[i] ⊗ a for j from begin to end, one column (or row) after another.
 
     The operators of three frequent semirings are constants, so that the compiler knows them.
@@ -89,7 +101,17 @@ def gather(start, index, values, x, y, begin, end, plus, times, identity):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def scatter(start, index, values, x, y, begin, end, plus, times):
+def scatter(
+    start: np.ndarray,
+    index: np.ndarray,
+    values: np.ndarray,
+    x: np.ndarray,
+    y: np.ndarray,
+    begin: int,
+    end: int,
+    plus: int,
+    times: int,
+) -> None:
     """Add x[i] ⊗ a to y[j] for all elements of the rows from begin to end.
 
     Parameters
@@ -123,7 +145,7 @@ def scatter(start, index, values, x, y, begin, end, plus, times):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def fold(code, values, total):
+def fold(code: int, values: np.ndarray, total: float) -> float:
     """Return total ⊕ values[0] ⊕ values[1] …, from left to right."""
     for value in values:
         total = _plus(code, total, value)
@@ -131,7 +153,7 @@ def fold(code, values, total):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def rows_by(h, w, out):
+def rows_by(h: np.ndarray, w: np.ndarray, out: np.ndarray) -> None:
     """Set out = h·w; each element is a sum from left to right.
 
     Parameters

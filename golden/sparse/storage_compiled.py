@@ -4,12 +4,15 @@
 # pyright: basic
 
 import numba
+import numpy as np
 
 __all__ = ["place"]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def place(keys, order, next_place, sorted_order):
+def place(
+    keys: np.ndarray, order: np.ndarray, next_place: np.ndarray, sorted_order: np.ndarray
+) -> None:
     """Sort the positions ``order`` by their keys; equal keys keep their order.
 
     Parameters

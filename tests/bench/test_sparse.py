@@ -39,9 +39,11 @@ def test_bench(bench):
         # A part of a column is still open.
         (bench_os, vitruvian.hdl.sparse.os_core, "carry_some"),
         # A product is on its way to its bank.
-        (bench_is, vitruvian.hdl.sparse.is_core, "s2_valid"),
+        pytest.param(*(bench_is, vitruvian.hdl.sparse.is_core, "s2_valid"), marks=pytest.mark.long),
         # A program still runs. It may store, or wait for items that the reset has withdrawn.
-        (bench_ewise, vitruvian.hdl.sparse.ewise_core, "running"),
+        pytest.param(
+            *(bench_ewise, vitruvian.hdl.sparse.ewise_core, "running"), marks=pytest.mark.long
+        ),
     ],
     ids=["os", "is", "ewise"],
 )

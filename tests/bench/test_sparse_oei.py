@@ -1,5 +1,7 @@
 """The cocotb benches of the OEI pipeline and of its control, and mutants that they notice."""
 
+import pytest
+
 from vitruvian.hdl.sparse.control import PipelineControl
 from vitruvian.hdl.sparse.oei_config import OEIConfig
 from vitruvian.sim.bench.runner import run_bench
@@ -39,9 +41,14 @@ class NoDelay(PipelineControl):
         return min(delay, 1)
 
 
-def test_mutants_of_the_control_are_noticed():
+@pytest.mark.parametrize(
+    ("mutant", "message"),
+    [
+        (TooEarly, "before ewise has finished"),
+        pytest.param(NoDelay, "golden", marks=pytest.mark.long),
+    ],
+)
+def test_a_mutant_of_the_control_is_noticed(mutant, message):
     config = OEIConfig(lanes=2, rows=16, columns=2, capacity=32)
-    early = run(bench_control, TooEarly(config=config), CONTROL, 4)
-    assert "before ewise has finished" in early.failures["passes"], early.failures
-    wrong = run(bench_control, NoDelay(config=config), CONTROL, 4)
-    assert "golden" in wrong.failures["passes"], wrong.failures
+    failures = run(bench_control, mutant(config=config), CONTROL, 4).failures
+    assert message in failures["passes"], failures

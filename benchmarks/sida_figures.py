@@ -27,11 +27,12 @@ from vitruvian.golden.sparse.reuse import held_elements
 from vitruvian.sim.roofline.plot import write_figure
 from vitruvian.sim.sparse.architecture import Architecture, load_architecture
 from vitruvian.sim.sparse.layout import dual_bytes
+from vitruvian.sim.sparse.originals import ORIGINALS
 from vitruvian.sim.sparse.pattern import Pattern, blocked, pattern_of
 from vitruvian.sim.sparse.planning import plan, simulate_pattern, small_problem
 from vitruvian.sim.sparse.reordering import ORDERS, order_of
 from vitruvian.sim.sparse.report import Report
-from vitruvian.sim.sparse.standins import ORIGINALS, stand_in
+from vitruvian.sim.sparse.standins import stand_in
 
 #: Factor by which the stand-ins and the machine are scaled down.
 SCALES = {"ca": 1, "gy": 1, "g2": 1, "co": 64, "bu": 16, "wi": 128, "ad": 32, "ro": 64, "eu": 128}

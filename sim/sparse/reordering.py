@@ -3,11 +3,10 @@
 Rows and columns take the same order: see ``pattern.permuted``.
 """
 
-import heapq
-
 import numpy as np
 
 from vitruvian.sim.sparse.pattern import Pattern, check_square
+from vitruvian.sim.sparse.reordering_compiled import windowed
 from vitruvian.validate import check_int, one_of
 
 __all__ = ["ORDERS", "degree_order", "order_of", "window_order"]
@@ -59,41 +58,11 @@ def window_order(pattern: Pattern, window: int = 5) -> np.ndarray:
 
     References
     ----------
-    Wei et al. 2016: §4, the score and the window. The queue here is a heap with stale entries.
+    Wei et al. 2016: §4, the score and the window. Their queue is another one.
     """
     check_int("window", window, 1)
-    n = pattern.indices
     if not pattern.entries:
-        return np.arange(n)
-    col_first, col_rows = pattern.col_first.tolist(), pattern.col_rows.tolist()
-    row_first, row_cols = pattern.row_first.tolist(), pattern.row_cols.tolist()
-    hub = max(2.0, n**0.5)
-    score, placed = [0] * n, [False] * n
-    heap = [(0, v) for v in range(n)]
-
-    def count(v: int, step: int) -> None:
-        targets = row_cols[row_first[v] : row_first[v + 1]]
-        sources = col_rows[col_first[v] : col_first[v + 1]]
-        changed = [*targets, *sources]
-        for u in sources:
-            if row_first[u + 1] - row_first[u] <= hub:
-                changed += row_cols[row_first[u] : row_first[u + 1]]
-        for u in changed:
-            score[u] += step
-        for u in set(changed):
-            if not placed[u]:
-                heapq.heappush(heap, (-score[u], u))
-
-    order = [int(np.diff(pattern.col_first).argmax())]
-    while True:
-        placed[order[-1]] = True
-        if len(order) == n:
-            return np.array(order)
-        count(order[-1], 1)
-        if len(order) > window:
-            count(order[-1 - window], -1)
-        while True:
-            negative, v = heapq.heappop(heap)
-            if not placed[v] and -negative == score[v]:
-                break
-        order.append(v)
+        return np.arange(pattern.indices)
+    first = int(np.diff(pattern.col_first).argmax())
+    edges = pattern.row_first, pattern.row_cols, pattern.col_first, pattern.col_rows
+    return windowed(*edges, window, max(2.0, pattern.indices**0.5), first)

@@ -32,57 +32,18 @@ Chung & Lu 2002 (random graphs with expected degrees), Landman & Russo 1971 (Ren
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
 
+from vitruvian.sim.sparse.originals import ORIGINALS
 from vitruvian.validate import check_int, one_of
 
-__all__ = ["ORIGINALS", "Original", "stand_in"]
+__all__ = ["stand_in"]
 
 _DEGREE_EXPONENT = 2.5
 _RENT_EXPONENT = 0.6
 _POINTS_PER_CAMERA = 400
-
-
-@dataclass(frozen=True)
-class Original:
-    """A matrix of Table 4.1.
-
-    Attributes
-    ----------
-    suitesparse : str
-        Group and name in the SuiteSparse Matrix Collection. The thesis names the matrices by two
-        letters; rows and nonzeros identify them.
-    rows, nonzeros : int
-        As in the table.
-    kind : str
-        See the table of the module.
-    most, mean : float
-        Published shares of the nonzeros that are on chip: at most and on average.
-    """
-
-    suitesparse: str
-    rows: int
-    nonzeros: int
-    kind: str
-    most: float
-    mean: float
-
-
-#: The matrices of Zhang 2024, Table 4.1. The table prints 9.4 % for "ad", whose count is 8.4 %.
-ORIGINALS: dict[str, Original] = {
-    "ca": Original("SNAP/ca-AstroPh", 18_772, 198_110, "power-law", 0.499, 0.329),
-    "gy": Original("Oberwolfach/gyro_m", 17_361, 178_896, "fem", 0.048, 0.019),
-    "g2": Original("AMD/G2_circuit", 150_102, 438_388, "circuit", 0.035, 0.017),
-    "co": Original("DIMACS10/coPapersCiteseer", 434_102, 16_036_720, "power-law", 0.137, 0.072),
-    "bu": Original("Mazaheri/bundle_adj", 513_351, 10_360_701, "bundle", 0.90, 0.477),
-    "wi": Original("Gleich/wikipedia-20070206", 3_566_907, 45_030_389, "directed", 0.387, 0.232),
-    "ad": Original("DIMACS10/adaptive", 6_815_744, 13_624_320, "mesh", 0.084, 0.051),
-    "ro": Original("DIMACS10/road_usa", 23_947_347, 28_854_312, "road", 0.019, 0.010),
-    "eu": Original("DIMACS10/europe_osm", 50_912_018, 54_054_660, "road", 0.043, 0.026),
-}
 
 
 def stand_in(name: str, *, scale: int = 1, seed: int = 0) -> sparse.csr_array:

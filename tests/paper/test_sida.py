@@ -18,9 +18,10 @@ from scipy.stats import gmean
 from vitruvian.golden.sparse import Sparse
 from vitruvian.golden.sparse.reuse import held_elements
 from vitruvian.sim.sparse.architecture import load_architecture
+from vitruvian.sim.sparse.originals import ORIGINALS
 from vitruvian.sim.sparse.pattern import pattern_of
 from vitruvian.sim.sparse.planning import simulate_pattern
-from vitruvian.sim.sparse.standins import ORIGINALS, stand_in
+from vitruvian.sim.sparse.standins import stand_in
 
 MATRICES = ("ca", "gy", "g2")
 APPLICATIONS = (

@@ -31,6 +31,7 @@ from vitruvian.golden.cube.mmad_compiled import compiled_mmad
 from vitruvian.golden.fp import FORMATS, PRESETS, DotSpec, FloatFormat, fused_dot
 from vitruvian.golden.simd2 import Op, mmo
 from vitruvian.golden.sparse import SEMIRINGS, Sparse, vxm
+from vitruvian.golden.sparse.applications import APPLICATIONS
 from vitruvian.golden.sparse.elementwise import FUNCTIONS, REDUCTIONS
 from vitruvian.golden.sparse.oei import run_oei
 from vitruvian.golden.sparse.reuse import held_elements
@@ -41,6 +42,8 @@ from vitruvian.sim.davinci.semantics import Functional
 from vitruvian.sim.davinci.semantics.vectors_compiled import compiled as do_compiled
 from vitruvian.sim.davinci.timing import compiling, engine
 from vitruvian.sim.davinci.timing.lowering import lower
+from vitruvian.sim.sparse.application import simulate_application
+from vitruvian.sim.sparse.architecture import load_architecture
 from vitruvian.sim.sparse.matrix_market import read_matrix
 
 ROOT = Path(__file__).parent.parent.parent
@@ -293,6 +296,20 @@ def sparse_products() -> None:
         held_elements(matrix(0), width=3, eager=eager)
 
 
+def sparse_machine() -> None:
+    """Simulate passes in a large buffer and in one that evicts; order rows by a window."""
+    sida = load_architecture()
+    small = replace(sida, sub_tensor=4, buffer_bytes=1 << 11)
+    rng = np.random.default_rng(6)
+    for size in (1, 12, 40):
+        rows, columns = np.nonzero(rng.random((size, size)) < 0.2)
+        a = Sparse.from_entries(rows, columns, np.ones(len(rows)), (size, size))
+        for architecture in (sida, small):
+            for reorder in ("none", "windowed"):
+                stated = APPLICATIONS["pagerank"](a)
+                simulate_application(stated, architecture, reorder=reorder, iterations=4)
+
+
 def matrix_market_files() -> None:
     """Scan files that end anywhere, with short and long numbers."""
     whole = b"%%MatrixMarket matrix coordinate real symmetric\n3 3 3\n"
@@ -319,6 +336,7 @@ CASES: dict[str, Callable[[], None]] = {
         checked_programs,
         vector_instructions,
         sparse_products,
+        sparse_machine,
         matrix_market_files,
     )
 }

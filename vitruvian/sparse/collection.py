@@ -1,10 +1,7 @@
 """The matrices of Zhang 2024, Table 4.1, in the SuiteSparse Matrix Collection, and their download.
 
-The thesis gives two letters, rows and nonzeros for each matrix. Group and name are identified by
-these sizes: the file must have the published rows and, in the form in which it is stored, the
-published nonzeros (symmetric matrices store one triangle). For bundle_adj the number of entries was
-not confirmed. ``fetch`` compares both numbers with the file. Nothing else in this project needs the
-network.
+Group and name are identified by the published sizes (``sim.sparse.originals``). ``fetch`` compares
+rows and entries with the file. Nothing else in this project needs the network.
 
 >>> from vitruvian.sparse import collection
 >>> print(collection.listing())  # doctest: +SKIP
@@ -15,15 +12,15 @@ import difflib
 import tarfile
 import urllib.error
 import urllib.request
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from vitruvian.errors import UserError, WorkError
 from vitruvian.files import open_whole
 from vitruvian.progress import Progress
+from vitruvian.sim.sparse.originals import ORIGINALS, Original
 
-__all__ = ["MATRICES", "Entry", "fetch", "listing"]
+__all__ = ["MATRICES", "fetch", "listing", "url"]
 
 #: Folder of the files in Matrix Market form; tests replace it
 _SITE = "https://suitesparse-collection-website.herokuapp.com/MM"
@@ -34,59 +31,21 @@ _TIMEOUT_S = 60
 _CHUNK = 1 << 20
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A matrix of the collection.
-
-    Attributes
-    ----------
-    short : str
-        The two letters of Table 4.1.
-    group, name : str
-        Its place in the collection.
-    rows, nonzeros : int
-        The published sizes.
-    kind : str
-        What the matrix describes.
-    """
-
-    short: str
-    group: str
-    name: str
-    rows: int
-    nonzeros: int
-    kind: str
-
-    @property
-    def url(self) -> str:
-        """The address of the packed file in Matrix Market form."""
-        return f"{_SITE}/{self.group}/{self.name}.tar.gz"
-
-
 #: The matrices of Table 4.1 by their two letters
-MATRICES: dict[str, Entry] = {
-    entry.short: entry
-    for entry in (
-        Entry("ca", "SNAP", "ca-AstroPh", 18_772, 198_110, "collaboration network"),
-        Entry("gy", "Oberwolfach", "gyro_m", 17_361, 178_896, "model reduction"),
-        Entry("g2", "AMD", "G2_circuit", 150_102, 438_388, "circuit simulation"),
-        Entry("co", "DIMACS10", "coPapersCiteseer", 434_102, 16_036_720, "citation network"),
-        Entry("bu", "Mazaheri", "bundle_adj", 513_351, 10_360_701, "computer vision"),
-        Entry("wi", "Gleich", "wikipedia-20070206", 3_566_907, 45_030_389, "links of pages"),
-        Entry("ad", "DIMACS10", "adaptive", 6_815_744, 13_624_320, "adaptive mesh"),
-        Entry("ro", "DIMACS10", "road_usa", 23_947_347, 28_854_312, "road network"),
-        Entry("eu", "DIMACS10", "europe_osm", 50_912_018, 54_054_660, "road network"),
-    )
-}
+MATRICES = ORIGINALS
+
+
+def url(matrix: Original) -> str:
+    """Return the address of a matrix: a packed file in Matrix Market form."""
+    return f"{_SITE}/{matrix.place}.tar.gz"
 
 
 def listing() -> str:
     """Return a table of the matrices as text: letters, place, sizes and addresses."""
     lines = [f"{'':4}{'group/name':<28}{'rows':>12}{'nonzeros':>12}  address"]
-    for entry in MATRICES.values():
-        place = f"{entry.group}/{entry.name}"
+    for letters, entry in MATRICES.items():
         lines.append(
-            f"{entry.short:4}{place:<28}{entry.rows:>12,}{entry.nonzeros:>12,}  {entry.url}"
+            f"{letters:4}{entry.place:<28}{entry.rows:>12,}{entry.nonzeros:>12,}  {url(entry)}"
         )
     return "\n".join(lines)
 
@@ -120,10 +79,10 @@ def fetch(matrix: str, folder: str | Path = ".") -> Path:
     target = Path(folder) / f"{entry.name}.mtx"
     if target.exists():
         return target
-    task = f"fetch {entry.group}/{entry.name}"
+    task = f"fetch {entry.place}"
     try:
         with (
-            urllib.request.urlopen(entry.url, timeout=_TIMEOUT_S) as response,
+            urllib.request.urlopen(url(entry), timeout=_TIMEOUT_S) as response,
             Progress(task, bar=False, counts=False) as progress,
             tarfile.open(fileobj=response, mode="r|gz") as archive,
         ):
@@ -136,16 +95,16 @@ def fetch(matrix: str, folder: str | Path = ".") -> Path:
     except (urllib.error.URLError, OSError, EOFError, tarfile.TarError) as error:
         reason = getattr(error, "reason", None) or str(error)
         raise WorkError(
-            f"{entry.url} cannot be fetched to {target}: {reason}; download it by other means and "
+            f"{url(entry)} cannot be fetched to {target}: {reason}; download it by other means and "
             f"unpack {target.name}"
         ) from None
-    raise WorkError(f"{entry.url} must contain {target.name}, and it does not")
+    raise WorkError(f"{url(entry)} must contain {target.name}, and it does not")
 
 
-def _entry(matrix: str) -> Entry:
+def _entry(matrix: str) -> Original:
     """Return a matrix by its letters or its name."""
-    for entry in MATRICES.values():
-        if matrix in (entry.short, entry.name, f"{entry.group}/{entry.name}"):
+    for letters, entry in MATRICES.items():
+        if matrix in (letters, entry.name, entry.place):
             return entry
     names = [*MATRICES, *(entry.name for entry in MATRICES.values())]
     near = difflib.get_close_matches(matrix, names, 1) if isinstance(matrix, str) else []
@@ -153,7 +112,7 @@ def _entry(matrix: str) -> Entry:
     raise UserError(f"matrix must be one of {', '.join(MATRICES)}, not {matrix!r}{hint}")
 
 
-def _write(file: IO[bytes], target: Path, entry: Entry, size: int, progress: Progress) -> None:
+def _write(file: IO[bytes], target: Path, entry: Original, size: int, progress: Progress) -> None:
     """Write an unpacked file, if its line of sizes has the published numbers."""
     head, done = b"", 0
     with open_whole(target) as output:
@@ -168,6 +127,6 @@ def _write(file: IO[bytes], target: Path, entry: Entry, size: int, progress: Pro
         if sizes != [b"%d" % entry.rows, b"%d" % entry.rows, b"%d" % entry.nonzeros]:
             found = b" ".join(sizes[:3]).decode(errors="replace")
             raise WorkError(
-                f"{entry.url} must have {entry.rows} rows and {entry.nonzeros} entries, as "
+                f"{url(entry)} must have {entry.rows} rows and {entry.nonzeros} entries, as "
                 f"Table 4.1 states, not the sizes {found!r}"
             )

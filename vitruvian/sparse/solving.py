@@ -83,7 +83,7 @@ def solve(
         "oei" runs pairs of products in one pass over the matrix where their dependencies allow it;
         "plain" runs one node of the dataflow graph after the other. Both give the same bits.
     simulate : bool
-        If True, the result has the report of a pair of iterations on the simulated machine.
+        If True, the result has the report of the whole run on the simulated machine.
     width : int, optional
         Columns per step of the OEI dataflow; by default a 16th of the columns.
     weight : str or None

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vitruvian.sim.sparse.standins import ORIGINALS, stand_in
+from vitruvian.sim.sparse.originals import ORIGINALS
+from vitruvian.sim.sparse.standins import stand_in
 
 #: A factor for each stand-in that leaves between a thousand and twenty thousand rows.
 SCALES = {

@@ -60,6 +60,6 @@ def test_the_listing_names_each_matrix_with_its_address():
     text = collection.listing()
     assert len(text.splitlines()) == 10 and "DIMACS10/europe_osm" in text
     assert all(
-        entry.url in text and entry.url.startswith("https:")
-        for entry in collection.MATRICES.values()
+        url in text and url.startswith("https:")
+        for url in map(collection.url, collection.MATRICES.values())
     )

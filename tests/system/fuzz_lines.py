@@ -254,6 +254,22 @@ GRAMMARS = (
         {"--skip-unknown": None, "--out": ("out.svg", *_OUTPUTS), "--json": _OUTPUTS},
     ),
     Grammar(
+        ("vitruvian", "sparse"),
+        (("pagerank", "kcore", "bfs", "sssp", "knn", "kmeans", "gmres", "gcn", "zzz"), _GRAPH),
+        (),
+        {
+            "--arch": _inputs("good.toml", "deep.toml", "number.toml", "latin.toml"),
+            "--reorder": ("none", "triangular", "windowed", "zzz"),
+            "--blocked": ("1", "16", "3"),
+            "--source": ("0", "99"),
+            "--damping": ("0.85", "2", "nan"),
+            "--iterations": _NUMBERS,
+            "--clusters": _NUMBERS,
+            "--out": _FOLDERS,
+            "--json": _OUTPUTS,
+        },
+    ),
+    Grammar(
         ("vitruvian", "cce"),
         (_inputs("good.cce", "nested.cce", "bomb.cce", "include.cce", "nokernel.cce"),),
         ("--arg=x=zeros:128",),

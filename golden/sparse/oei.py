@@ -33,9 +33,9 @@ from vitruvian.golden.sparse.execute import (
     operand,
 )
 from vitruvian.golden.sparse.graph import Ewise, Graph
-from vitruvian.golden.sparse.oei_compiled import hold, scatter_between
+from vitruvian.golden.sparse.oei_compiled import hold
 from vitruvian.golden.sparse.products import codes
-from vitruvian.golden.sparse.products_compiled import gather, scatter
+from vitruvian.golden.sparse.products_compiled import gather, scatter, scatter_between
 from vitruvian.golden.sparse.semirings import as_semiring
 from vitruvian.golden.sparse.storage import Sparse
 from vitruvian.validate import check_int

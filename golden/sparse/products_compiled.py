@@ -13,7 +13,7 @@ notice a change in another file.
 import numba
 import numpy as np
 
-__all__ = ["fold", "gather", "rows_by", "scatter"]
+__all__ = ["fold", "gather", "rows_by", "scatter", "scatter_between"]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")
@@ -142,6 +142,75 @@ def scatter(
             for e in range(start[i], start[i + 1]):
                 j = index[e]
                 y[j] = _plus(plus, y[j], _times(times, x[i], values[e]))
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def scatter_between(
+    column_start: np.ndarray,
+    row_index: np.ndarray,
+    column_values: np.ndarray,
+    row_start: np.ndarray,
+    next_slot: np.ndarray,
+    held_column: np.ndarray,
+    held_value: np.ndarray,
+    x: np.ndarray,
+    y: np.ndarray,
+    begin: int,
+    end: int,
+    plus: int,
+    times: int,
+) -> None:
+    """Add to y all products whose later index lies between ``begin`` and ``end``.
+
+    First the columns that have just been read meet the inputs before ``begin``; then the rows from
+    ``begin`` to ``end`` meet the elements that the buffer holds. So each y receives its terms in
+    ascending order of the rows. The operators of three frequent semirings are constants, so that
+    the compiler knows them.
+    """
+    if plus == 0 and times == 0:
+        for column in range(begin, end):
+            for e in range(column_start[column], column_start[column + 1]):
+                row = row_index[e]
+                if row >= begin:
+                    break
+                y[column] = _plus(0, y[column], _times(0, x[row], column_values[e]))
+        for row in range(begin, end):
+            for slot in range(row_start[row], next_slot[row]):
+                column = held_column[slot]
+                y[column] = _plus(0, y[column], _times(0, x[row], held_value[slot]))
+    elif plus == 1 and times == 1:
+        for column in range(begin, end):
+            for e in range(column_start[column], column_start[column + 1]):
+                row = row_index[e]
+                if row >= begin:
+                    break
+                y[column] = _plus(1, y[column], _times(1, x[row], column_values[e]))
+        for row in range(begin, end):
+            for slot in range(row_start[row], next_slot[row]):
+                column = held_column[slot]
+                y[column] = _plus(1, y[column], _times(1, x[row], held_value[slot]))
+    elif plus == 3 and times == 4:
+        for column in range(begin, end):
+            for e in range(column_start[column], column_start[column + 1]):
+                row = row_index[e]
+                if row >= begin:
+                    break
+                y[column] = _plus(3, y[column], _times(4, x[row], column_values[e]))
+        for row in range(begin, end):
+            for slot in range(row_start[row], next_slot[row]):
+                column = held_column[slot]
+                y[column] = _plus(3, y[column], _times(4, x[row], held_value[slot]))
+    else:
+        for column in range(begin, end):
+            for e in range(column_start[column], column_start[column + 1]):
+                row = row_index[e]
+                if row >= begin:
+                    break
+                y[column] = _plus(plus, y[column], _times(times, x[row], column_values[e]))
+        for row in range(begin, end):
+            for slot in range(row_start[row], next_slot[row]):
+                column = held_column[slot]
+                y[column] = _plus(plus, y[column], _times(times, x[row], held_value[slot]))
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

@@ -17,6 +17,7 @@ __all__ = [
     "Plus",
     "Times",
     "check_lanes",
+    "check_power",
 ]
 
 #: Formats of the cores, as in ``golden.sparse.operators``.
@@ -50,10 +51,15 @@ class Times(enum.Enum, shape=3):
     OR = 7
 
 
+def check_power(thing: str, value: int, least: int, most: int) -> None:
+    """Raise ``ValueError`` unless a parameter is a power of two within a range."""
+    check_int(thing, value, least, most)
+    one_of(thing, value, [1 << n for n in range(most.bit_length()) if least <= 1 << n <= most])
+
+
 def check_lanes(thing: str, value: int) -> None:
     """Raise ``ValueError`` unless a number of lanes is a power of two that a core can have."""
-    check_int(thing, value, 1, MOST_LANES)
-    one_of(thing, value, [1 << n for n in range(MOST_LANES.bit_length())])
+    check_power(thing, value, 1, MOST_LANES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,8 +144,7 @@ class ISConfig:
 
     def __post_init__(self) -> None:
         check_lanes("lanes", self.lanes)
-        check_int("depth", self.depth, 2, 1 << _MOST_DEPTH_BITS)
-        one_of("depth", self.depth, [int(text) for text in DEPTHS])
+        check_power("depth", self.depth, 2, 1 << _MOST_DEPTH_BITS)
         one_of("format", self.format, FORMATS)
 
     @property

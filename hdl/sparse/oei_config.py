@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from amaranth.lib import data, enum
 
 from vitruvian.golden.fp.formats import FloatFormat, as_format
-from vitruvian.validate import check_int, one_of
+from vitruvian.validate import check_int
 
-from .config import ISConfig, OSConfig, Plus, Times, check_lanes
+from .config import ISConfig, OSConfig, Plus, Times, check_lanes, check_power
 from .ewise_config import EwiseConfig
 
 __all__ = ["MOST_BEATS", "MOST_ELEMENTS", "MOST_ROWS", "Kind", "OEIConfig", "Refusal"]
@@ -40,12 +40,6 @@ class Kind(enum.Enum, shape=2):
     EWISE = 2
     #: Start a pass.
     RUN = 3
-
-
-def _power(thing: str, value: int, least: int, most: int) -> None:
-    """Raise ``ValueError`` unless a parameter is a power of two within a range."""
-    check_int(thing, value, least, most)
-    one_of(thing, value, [1 << n for n in range(most.bit_length()) if least <= 1 << n <= most])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,9 +80,9 @@ class OEIConfig:
 
     def __post_init__(self) -> None:
         check_lanes("lanes", self.lanes)
-        _power("rows", self.rows, 2 * self.lanes, MOST_ROWS)
-        _power("columns", self.columns, self.lanes, self.rows)
-        _power("capacity", self.capacity, 2 * self.lanes, MOST_ELEMENTS)
+        check_power("rows", self.rows, 2 * self.lanes, MOST_ROWS)
+        check_power("columns", self.columns, self.lanes, self.rows)
+        check_power("capacity", self.capacity, 2 * self.lanes, MOST_ELEMENTS)
         check_int("beats", self.beats, 1, MOST_BEATS)
         # The element-wise core checks its part, and the format.
         EwiseConfig(registers=self.registers, instructions=self.instructions, format=self.format)

@@ -1,7 +1,7 @@
 """Elementwise arithmetic on codes: conversion, addition, multiplication, FMA and comparison.
 
 The result of every operation is exact and then rounded once. ``rounding`` is "RNE", "RNA" (ties
-away from zero), "RZ", "RU" or "RD"; a NaN result is the canonical NaN of its format. Arrays
+away from zero), "RZ", "RU", "RD" or "RTO" (to odd); a NaN result is the canonical NaN of its format. Arrays
 broadcast. All functions raise TypeError or ValueError if an operand does not hold codes of its
 format, or if a format or a rounding is unknown.
 """
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vitruvian.golden.fp.codec import as_codes, code_dtype, unpack
-from vitruvian.golden.fp.dot import evaluate
+from vitruvian.golden.fp.dot import evaluate_plain
 from vitruvian.golden.fp.formats import FloatFormat, IntFormat, as_format, as_int_format
 from vitruvian.golden.fp.round import check_rounding, round_pack, round_shift
 from vitruvian.golden.fp.spec import DotSpec, ieee_window
@@ -194,7 +194,7 @@ def fma(
     check_rounding(rounding)
     spec = DotSpec(input=f, output=out, k=1, window=ieee_window(f, out))
     a, b, c = np.broadcast_arrays(as_codes(a, f, "a"), as_codes(b, f, "b"), as_codes(c, out, "c"))
-    d = evaluate(a.reshape(-1, 1), b.reshape(-1, 1), c.reshape(-1), spec, rounding, "ieee")
+    d = evaluate_plain(a.reshape(-1, 1), b.reshape(-1, 1), c.reshape(-1), spec, rounding, "ieee")
     return d.reshape(a.shape)[()]
 
 

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import ArrayLike
 
-from vitruvian.golden.fp.formats import FloatFormat, as_format
+from vitruvian.golden.fp.formats import FloatFormat, Specials, as_format
 
 __all__ = ["Unpacked", "as_codes", "code_dtype", "number_dtype", "to_float", "unpack"]
 
@@ -124,6 +124,8 @@ def unpack(codes: ArrayLike, format: FloatFormat | str) -> Unpacked:
         np.zeros(field.shape, bool) if x is None else (field == f.exponent_ones) & x
         for x in conditions
     )
+    if f.specials is Specials.FNUZ:
+        nan = bits == np.uint64(1 << (f.width - 1))
     # A zero exponent field means a subnormal: no hidden bit, and the exponent of field 1.
     hidden = (field != 0).astype(np.int64) << f.fraction_bits
     significand = np.where(nan | infinity, 0, fraction | hidden)

@@ -30,7 +30,15 @@ _CHUNK = 1 << 15  # terms per step, so that the arrays stay in the cache
 _FEW = 256  # terms of a wide sum for which loading Numba takes longer than it saves
 
 
-def fused_dot(a: ArrayLike, b: ArrayLike, c: ArrayLike, spec: DotSpec) -> np.ndarray:
+def fused_dot(
+    a: ArrayLike,
+    b: ArrayLike,
+    c: ArrayLike,
+    spec: DotSpec,
+    *,
+    scale_a: ArrayLike | None = None,
+    scale_b: ArrayLike | None = None,
+) -> np.ndarray:
     """Return the fused dot product D = C + Σ_k A_k·B_k as ``spec`` defines it, to the bit.
 
     Parameters
@@ -43,6 +51,8 @@ def fused_dot(a: ArrayLike, b: ArrayLike, c: ArrayLike, spec: DotSpec) -> np.nda
         Parameters of a block. If K is at most ``spec.k``, it is one block of K terms. Otherwise K
         must be a multiple of ``spec.k``; the blocks follow in ascending k, and the D of a block is
         the C of the next.
+    scale_a, scale_b : (..., K / block) array_like of uint8, ``spec.scale`` codes, optional
+        Scales of the blocks of A and B; given exactly if ``spec.scale`` is.
 
     Returns
     -------
@@ -69,10 +79,54 @@ def fused_dot(a: ArrayLike, b: ArrayLike, c: ArrayLike, spec: DotSpec) -> np.nda
     a = np.broadcast_to(a, (*lead, terms)).reshape(-1, terms)
     b = np.broadcast_to(b, (*lead, terms)).reshape(-1, terms)
     d = np.broadcast_to(c, lead).reshape(-1)
+    scales_a, scales_b = (
+        _block_scales(scale, name, lead, terms, spec)
+        for scale, name in ((scale_a, "scale_a"), (scale_b, "scale_b"))
+    )
     for start in range(0, terms, spec.k):
         block = slice(start, start + spec.k)
-        d = evaluate(a[:, block], b[:, block], d, spec)
+        if spec.scale is None or scales_a is None or scales_b is None:
+            d = evaluate(a[:, block], b[:, block], d, spec)
+        else:
+            assert spec.block is not None
+            scales = slice(start // spec.block, (start + spec.k) // spec.block)
+            d = evaluate(
+                a[:, block],
+                b[:, block],
+                d,
+                spec,
+                scale_a=scales_a[:, scales],
+                scale_b=scales_b[:, scales],
+            )
     return d.reshape(lead)[()]
+
+
+def _block_scales(
+    scale: ArrayLike | None, name: str, lead: tuple[int, ...], terms: int, spec: DotSpec
+) -> np.ndarray | None:
+    """Return the scales of all blocks as (n, K / block) codes, or None for a rule without scales.
+
+    Raises
+    ------
+    ValueError
+        If scales are missing, of the wrong shape or not wanted, or if K is no multiple of a block.
+    """
+    if spec.scale is None or spec.block is None:
+        if scale is not None:
+            raise ValueError(f"{name} must be None, because the rule has no scales")
+        return None
+    if terms % spec.block:
+        raise ValueError(f"K must be a multiple of the block of {spec.block}, not {terms!r}")
+    if scale is None:
+        raise ValueError(f"{name} must be {spec.scale} codes, one for each {spec.block} values")
+    codes = np.asarray(scale)
+    if codes.dtype.kind not in "iu" or (codes.size and not 0 <= codes.min() <= codes.max() <= 255):
+        raise ValueError(f"{name} must be {spec.scale} codes from 0 to 255")
+    shape = (*lead, terms // spec.block)
+    try:
+        return np.broadcast_to(codes, shape).reshape(-1, shape[-1]).astype(np.uint8)
+    except ValueError:
+        raise ValueError(f"{name} must have the shape {shape}, not {codes.shape}") from None
 
 
 def evaluate(
@@ -80,10 +134,30 @@ def evaluate(
     b: np.ndarray,
     c: np.ndarray,
     spec: DotSpec,
+    *,
+    scale_a: np.ndarray | None = None,
+    scale_b: np.ndarray | None = None,
+) -> np.ndarray:
+    """Compute one block of n fused dot products by any rule.
+
+    Parameters and result are those of ``golden.fp.general.evaluate_general``.
+    """
+    if spec.is_plain:
+        return evaluate_plain(a, b, c, spec)
+    from vitruvian.golden.fp.general import evaluate_general  # here, as it imports this module
+
+    return evaluate_general(a, b, c, spec, scale_a, scale_b)
+
+
+def evaluate_plain(
+    a: np.ndarray,
+    b: np.ndarray,
+    c: np.ndarray,
+    spec: DotSpec,
     rounding: str | None = None,
     overflow: str = "infinity",
 ) -> np.ndarray:
-    """Compute one block of n fused dot products.
+    """Compute one block of n fused dot products by a plain rule (``DotSpec.is_plain``).
 
     Parameters
     ----------
@@ -284,7 +358,7 @@ def _special(
     if rounding == "RD":
         minus = sign.any(axis=0) | z.sign
     else:
-        minus = sign.all(axis=0) & z.sign
+        minus = sign.all(axis=0) & z.sign & (spec.zero == "ieee")
     out = spec.output
     d = np.where(minus, out.negative_zero, 0).astype(code_dtype(out))
     if out.overflow_has_sign:

@@ -9,6 +9,7 @@ from vitruvian.validate import check_int, check_type, one_of
 __all__ = [
     "FORMATS",
     "INT_FORMATS",
+    "OTHER_FORMATS",
     "FloatFormat",
     "IntFormat",
     "Specials",
@@ -31,6 +32,9 @@ class Specials(Enum):
     #: All codes are numbers: there is neither an infinity nor a NaN (OCP Microscaling Formats
     #: Specification, section 5.3, FP6 and FP4).
     NONE = "none"
+    #: The code of −0 is the only NaN; all other codes are numbers, and there is no infinity. The
+    #: bias is one higher than usual (AMD's FP8, "finite, no negative zero": FNUZ).
+    FNUZ = "fnuz"
 
 
 @dataclass(frozen=True)
@@ -107,7 +111,7 @@ class FloatFormat:
     @property
     def bias(self) -> int:
         """The exponent field of 1.0."""
-        return (1 << (self.exponent_bits - 1)) - 1
+        return (1 << (self.exponent_bits - 1)) - (self.specials is not Specials.FNUZ)
 
     @property
     def emin(self) -> int:
@@ -154,8 +158,8 @@ class FloatFormat:
 
     @property
     def negative_zero(self) -> int:
-        """The code of −0."""
-        return self.sign_mask
+        """The code of −0; in a format without it, the code of +0."""
+        return 0 if self.specials is Specials.FNUZ else self.sign_mask
 
     @property
     def one(self) -> int:
@@ -181,10 +185,12 @@ class FloatFormat:
     def canonical_nan(self) -> int:
         """The code that a result that is not a number has, with a clear sign.
 
-        It is the quiet NaN with only the top fraction bit set (fp16: 0x7E00), or the one NaN of
-        OCP E4M3 (0x7F). In a format without NaN, it is the largest number, as in the conversions of
+        It is the quiet NaN with only the top fraction bit set (fp16: 0x7E00), the one NaN of OCP
+        E4M3 (0x7F) or the one of an FNUZ format (0x80, although its sign is set). In a format without NaN, it is the largest number, as in the conversions of
         NVIDIA's PTX ISA to FP6 and FP4 (``cvt.satfinite``).
         """
+        if self.specials is Specials.FNUZ:
+            return self.sign_mask
         if self.specials is not Specials.IEEE:
             return self.exponent_mask | self.fraction_mask
         return self.exponent_mask | (1 << (self.fraction_bits - 1 + self.storage_shift))
@@ -193,6 +199,8 @@ class FloatFormat:
         """Return True if ``code`` is a NaN; unused bits (tf32's low 13) must be zero."""
         if code & ~self.code_mask:
             return False
+        if self.specials is Specials.FNUZ:
+            return code == self.sign_mask
         fraction = code & self.fraction_mask
         if code & self.exponent_mask != self.exponent_mask:
             return False
@@ -205,7 +213,8 @@ class FloatFormat:
         """Return the conditions that make a code with an all-ones exponent an infinity, or a NaN.
 
         The conditions may be Python booleans, NumPy arrays or values of a hardware description. A
-        condition is None if the format has no such codes.
+        condition is None if the format has no such codes; the NaN of an FNUZ format has another
+        exponent.
 
         Parameters
         ----------
@@ -220,7 +229,7 @@ class FloatFormat:
     def max_finite(self) -> int:
         """The code of the largest finite number (fp16: 65504, fp8e4m3: 448)."""
         largest = self.exponent_mask | self.fraction_mask
-        if self.specials is Specials.NONE:
+        if self.specials in (Specials.NONE, Specials.FNUZ):
             return largest
         if self.specials is Specials.OCP_E4M3:
             return largest - (1 << self.storage_shift)
@@ -248,7 +257,7 @@ class FloatFormat:
     @property
     def overflow_has_sign(self) -> bool:
         """True if a negative overflow has a sign, as an infinity or a number does."""
-        return self.specials is not Specials.OCP_E4M3
+        return self.specials in (Specials.IEEE, Specials.NONE)
 
 
 @dataclass(frozen=True)
@@ -326,6 +335,40 @@ FORMATS = {
     )
 }
 
+#: Formats of machines that golden computes and the hardware generator does not list.
+OTHER_FORMATS = {
+    f.name: f
+    for f in (
+        FloatFormat(
+            "fp4e2m1",
+            *(2, 1, 8),
+            specials=Specials.NONE,
+            dtype="float4_e2m1fn",
+            aliases=("float4e2m1fn", "float4e2m1", "e2m1fn", "e2m1"),
+        ),
+        FloatFormat(
+            "fp8e4m3fnuz",
+            *(4, 3, 8),
+            specials=Specials.FNUZ,
+            dtype="float8_e4m3fnuz",
+            aliases=("float8e4m3fnuz", "e4m3fnuz"),
+        ),
+        FloatFormat(
+            "fp8e5m2fnuz",
+            *(5, 2, 8),
+            specials=Specials.FNUZ,
+            dtype="float8_e5m2fnuz",
+            aliases=("float8e5m2fnuz", "e5m2fnuz"),
+        ),
+        # E4M3 with the infinities and NaNs of IEEE 754 (Intel Gaudi 2)
+        FloatFormat(
+            "fp8e4m3i", 4, 3, 8, dtype="float8_e4m3", aliases=("float8e4m3ieee", "e4m3i")
+        ),
+        # The result of the short sums of FP8 products (NVIDIA Ada and Hopper), in an fp32 word
+        FloatFormat("e8m13", 8, 13, 32, storage_shift=10, dtype="float32"),
+    )
+}
+
 INT_FORMATS = {
     f.name: f
     for f in (
@@ -351,7 +394,7 @@ def as_format(value: FloatFormat | str, thing: str = "format") -> FloatFormat:
     Parameters
     ----------
     value : FloatFormat or str
-        A format or a key of ``FORMATS``.
+        A format or a key of ``FORMATS`` or ``OTHER_FORMATS``.
     thing : str
         Name of the argument, for error messages.
 
@@ -360,9 +403,9 @@ def as_format(value: FloatFormat | str, thing: str = "format") -> FloatFormat:
     TypeError
         If ``value`` is neither a ``FloatFormat`` nor a string.
     ValueError
-        If ``value`` is not a key of ``FORMATS``.
+        If ``value`` is not a key of ``FORMATS`` or ``OTHER_FORMATS``.
     """
-    return _lookup(value, FloatFormat, FORMATS, thing)
+    return _lookup(value, FloatFormat, {**FORMATS, **OTHER_FORMATS}, thing)
 
 
 def as_int_format(value: IntFormat | str, thing: str = "integer format") -> IntFormat:

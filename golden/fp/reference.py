@@ -64,6 +64,8 @@ def decode(code: int, format: FloatFormat | str) -> Decoded:
     sign = bits >> (f.width - 1) & 1
     field = bits >> f.fraction_bits & f.exponent_ones
     fraction = bits & ((1 << f.fraction_bits) - 1)
+    if f.specials is Specials.FNUZ and bits == 1 << (f.width - 1):
+        return Decoded("nan", sign, 0, 0, f.fraction_bits)
     if field == f.exponent_ones:
         if f.specials is Specials.IEEE:
             return Decoded("nan" if fraction else "infinity", sign, 0, 0, f.fraction_bits)
@@ -85,6 +87,7 @@ def round_to_integer(x: Fraction, rounding: str, negative: bool) -> int:
         "RZ": False,
         "RU": rest > 0 and not negative,
         "RD": rest > 0 and negative,
+        "RTO": rest > 0 and whole % 2 == 0,
     }[rounding]
     return whole + up
 
@@ -105,13 +108,13 @@ def encode(
     value : Fraction
     format : FloatFormat or str
     rounding : str
-        "RNE", "RNA" (ties away from zero), "RZ", "RU" or "RD".
+        "RNE", "RNA" (ties away from zero), "RZ", "RU", "RD" or "RTO" (to odd).
     zero_sign : int
         Sign of the result if ``value`` is exactly zero.
     result_bits : int, optional
         Fraction bits to round to, fewer than the format's; the bits below are zero.
     overflow : str
-        "ieee": RZ, and RU or RD if they round towards zero, stop at the largest finite number.
+        "ieee": RZ, RTO, and RU or RD if they round towards zero, stop at the largest finite number.
         "infinity": every overflow gives an infinity. "saturate": every overflow gives the largest
         finite number. A format without infinity gives its positive NaN instead of an infinity, and
         a format without NaN its largest number.
@@ -123,7 +126,7 @@ def encode(
     f = as_format(format)
     bits = f.fraction_bits if result_bits is None else result_bits
     if value == 0:
-        return f.sign_mask if zero_sign else 0
+        return f.negative_zero if zero_sign else 0
     negative, magnitude = value < 0, abs(value)
     sign = f.sign_mask if negative else 0
     # The unit in the last place of the result; emin is the exponent of all subnormals.
@@ -131,12 +134,12 @@ def encode(
     rounded = round_to_integer(magnitude / place, rounding, negative) * place
     largest = decode(f.max_finite, f).value
     if rounded > largest:
-        inward = rounding == "RZ" or rounding == ("RU" if negative else "RD")
+        inward = rounding in ("RZ", "RTO") or rounding == ("RU" if negative else "RD")
         if overflow == "saturate" or (overflow == "ieee" and inward):
             return sign | f.max_finite
         return _infinity(f, negative)
     if rounded == 0:
-        return sign
+        return f.negative_zero if negative else 0
     exponent = max(floor_log2(rounded), f.emin)
     significand = rounded / power_of_two(exponent - f.fraction_bits)
     hidden = 1 << f.fraction_bits
@@ -253,7 +256,7 @@ def fma(
 
 def _infinity(format: FloatFormat, sign: int, nan: int | None = None) -> int:
     """Return an infinity, or what replaces it: the code ``nan``, the NaN or the largest number."""
-    if format.specials is Specials.OCP_E4M3:
+    if not format.overflow_has_sign:
         return format.canonical_nan if nan is None else nan
     return format.overflow | (format.sign_mask if sign else 0)
 

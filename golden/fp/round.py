@@ -3,12 +3,12 @@
 import numpy as np
 
 from vitruvian.golden.fp.codec import code_dtype
-from vitruvian.golden.fp.formats import FloatFormat, as_format
+from vitruvian.golden.fp.formats import FloatFormat, Specials, as_format
 from vitruvian.validate import one_of
 
 __all__ = ["ROUNDINGS", "bit_length", "jam", "round_pack", "round_shift"]
 
-ROUNDINGS = ("RNE", "RNA", "RZ", "RU", "RD")
+ROUNDINGS = ("RNE", "RNA", "RZ", "RU", "RD", "RTO")
 # Magnitudes must stay below 2^JAM_BITS: enough for the 53 bits of fp64, the half and the sticky
 # bit, with a margin that keeps sums and shifts of them within an int64.
 JAM_BITS = 60
@@ -89,6 +89,8 @@ def round_shift(
     # Twice the remainder is compared with one unit of ``kept``. For ties to even, an odd ``kept``
     # makes a tie count as more than half.
     twice = (magnitude - (kept << shift)) << 1
+    if rounding == "RTO":
+        return kept | (twice != 0)
     unit = np.int64(1) << shift
     if rounding == "RNE":
         return kept + (twice + (kept & 1) > unit)
@@ -121,12 +123,13 @@ def round_pack(
     format : FloatFormat or str
         Format of the result.
     rounding : str
-        "RNE", "RNA" (ties away from zero), "RZ", "RU" or "RD".
+        "RNE", "RNA" (ties away from zero), "RZ", "RU", "RD" or "RTO" (to odd: if bits are cut off,
+        the last bit is set).
     result_bits : int, optional
         Fraction bits to round to, fewer than the format's; the bits below are zero.
     overflow : str
-        "ieee": RZ, and RU or RD if they round towards zero, stop at the largest finite number.
-        "infinity": every overflow gives an infinity. "saturate": every overflow gives the largest
+        "ieee": RZ, RTO, and RU or RD if they round towards zero, stop at the largest finite
+        number. "infinity": every overflow gives an infinity. "saturate": every overflow gives the largest
         finite number. A format without infinity gives its positive NaN instead of an infinity, and
         a format without NaN its largest number.
 
@@ -154,12 +157,15 @@ def round_pack(
     code = number << np.uint64(spare + f.storage_shift)
     over = number > np.uint64(f.max_finite >> f.storage_shift >> spare)
     if over.any():
-        stop = np.full(code.shape, overflow == "saturate" or (overflow, rounding) == ("ieee", "RZ"))
+        inward = overflow == "ieee" and rounding in ("RZ", "RTO")
+        stop = np.full(code.shape, overflow == "saturate" or inward)
         if overflow == "ieee" and rounding in ("RU", "RD"):
             stop = stop | (sign == (rounding == "RU"))
         limit = np.where(stop, np.uint64(f.max_finite), np.uint64(f.overflow))
         code = np.where(over, limit, code)
         if not f.overflow_has_sign:
             sign = sign & (stop | ~over)
+    if f.specials is Specials.FNUZ:  # there is no −0
+        sign = sign & (code != 0)
     code |= sign.astype(np.uint64) << np.uint64(f.width - 1 + f.storage_shift)
     return code.astype(code_dtype(f))

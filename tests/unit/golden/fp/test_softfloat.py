@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from tests.support.golden_cases import directed_codes, random_codes, require_equal, stratified_fma
-from tests.support.golden_softfloat import softfloat, softfloat_to_int
+from tests.support.golden_softfloat import MODES, softfloat, softfloat_to_int
 from vitruvian.golden.fp import (
     FORMATS,
     PRESETS,
-    ROUNDINGS,
     add,
     convert,
     fma,
@@ -37,7 +36,7 @@ def test_a_million_fused_multiply_adds(format):
     assert check_fma(fused_dot, format, MILLION, seed=1) >= MILLION
 
 
-@pytest.mark.parametrize("rounding", ROUNDINGS)
+@pytest.mark.parametrize("rounding", MODES)
 @pytest.mark.parametrize("format", BINARY)
 def test_arithmetic_in_every_rounding(format, rounding):
     a, b, c = stratified_fma(np.random.default_rng(2), 20000, format)
@@ -50,7 +49,7 @@ def test_arithmetic_in_every_rounding(format, rounding):
     require_equal(f"add {rounding}", add(a, c, format, rounding=rounding), expected, operands, 2)
 
 
-@pytest.mark.parametrize("rounding", ROUNDINGS)
+@pytest.mark.parametrize("rounding", MODES)
 @pytest.mark.parametrize(
     ("source", "target"),
     [(s, t) for s in BINARY for t in BINARY if s != t] + [("bf16", "fp32"), ("fp32", "bf16")],
@@ -74,7 +73,7 @@ def test_conversions(source, target, rounding):
     require_equal(f"{source} to {target} {rounding}", got, expected, {"x": codes}, 3)
 
 
-@pytest.mark.parametrize("rounding", ROUNDINGS)
+@pytest.mark.parametrize("rounding", MODES)
 @pytest.mark.parametrize("format", BINARY)
 def test_conversion_to_int32(format, rounding):
     f = FORMATS[format]

@@ -1,0 +1,323 @@
+"""Fused dot products by the rules that a plain windowed sum does not cover.
+
+Every rule is a sequence of the same steps, which the parameters of ``DotSpec`` name: decode (and
+convert or flush), multiply (perhaps in slices), align, add, add C, round. The functions follow
+these steps in 64-bit integers, with one array element for each term.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from vitruvian.golden.fp.arith import convert
+from vitruvian.golden.fp.codec import Unpacked, code_dtype, unpack
+from vitruvian.golden.fp.dot import evaluate, evaluate_plain, sum_bits
+from vitruvian.golden.fp.formats import FloatFormat
+from vitruvian.golden.fp.round import bit_length, jam, round_pack
+from vitruvian.golden.fp.scales import unpack_scale
+from vitruvian.golden.fp.spec import DotSpec, ieee_window
+
+__all__ = ["add_rounded", "evaluate_general"]
+
+_NONE = -(1 << 20)  # the largest exponent of no terms
+_FAR = 62  # a right shift that leaves no bit of any term
+_GROUP = 16  # products in an exact sum of the lanes "sixteens"
+# Rule of CDNA 3: fraction bits of the products and of C, of their sum, and of the result's sum
+_OWN, _COMMON, _TOTAL = 24, 32, 31
+
+
+@dataclass
+class _Products:
+    """The terms of n sums and the specials among the products of each sum.
+
+    The value of a term is significand · 2^last; it is aligned by ``exponent``.
+    """
+
+    significand: np.ndarray  # (n, T) int64, with the sign
+    exponent: np.ndarray  # (n, T) int64
+    last: np.ndarray  # (n, T) int64
+    present: np.ndarray  # (n, T) bool: the term takes part in E_max
+    all_negative: np.ndarray  # (n,) bool: every product has a negative sign
+    plus: np.ndarray  # (n,) bool: there is a product of +∞
+    minus: np.ndarray  # (n,) bool: there is a product of −∞
+    nan: np.ndarray  # (n,) bool
+
+    def emax(self) -> np.ndarray:
+        """Return the largest exponent of each sum's terms, or ``_NONE``."""
+        return np.where(self.present, self.exponent, _NONE).max(axis=1)
+
+
+def evaluate_general(
+    a: np.ndarray,
+    b: np.ndarray,
+    c: np.ndarray,
+    spec: DotSpec,
+    scale_a: np.ndarray | None = None,
+    scale_b: np.ndarray | None = None,
+) -> np.ndarray:
+    """Compute one block of n fused dot products by any rule.
+
+    Parameters
+    ----------
+    a, b : (n, K) ndarray of unsigned int, ``spec.input`` and ``spec.input_b`` codes
+    c : (n,) ndarray of unsigned int, ``spec.output`` codes
+    spec : DotSpec
+    scale_a, scale_b : (n, K / block) ndarray of uint8, ``spec.scale`` codes, optional
+
+    Returns
+    -------
+    (n,) ndarray of unsigned int, ``spec.output`` codes
+
+    Raises
+    ------
+    ValueError
+        If the sum of this rule and these formats does not fit into 64 bits.
+    """
+    if spec.accumulate == "late":
+        inner = replace(spec, accumulate="tree")
+        nothing = spec.output.negative_zero if spec.zero == "ieee" else 0
+        total = evaluate_general(a, b, np.full_like(c, nothing), inner, scale_a, scale_b)
+        rounding = "RTO" if spec.rounding == "RTO" else "RNE"
+        return add_rounded(total, c, replace(spec, rounding=rounding))
+    if spec.lanes == "halves":
+        first = np.arange(a.shape[1]) % 4 < 2
+        inner = replace(spec, lanes="together")
+        for half in (first, ~first):
+            c = evaluate_general(a[:, half], b[:, half], c, inner)
+        return c
+    if spec.is_plain:
+        return evaluate_plain(a, b, c, spec)
+    if sum_bits(spec, a.shape[1]) >= _FAR:
+        raise ValueError(f"the sum must fit into {_FAR} bits, not {sum_bits(spec, a.shape[1])!r}")
+
+    z = _decode(c, spec.output, spec)
+    products = _multiply(a, b, spec)
+    if spec.scale is not None:
+        assert scale_a is not None and scale_b is not None
+        products = _scaled(products, spec, scale_a, scale_b)
+    total = _aligned_sum if spec.accumulate == "aligned" else _windowed_sum
+    d = _round(*total(products, z, spec), spec)
+    zero = ~products.significand.any(axis=1) & (z.significand == 0) & ~products.present.any(axis=1)
+    minus = products.all_negative & z.sign & (spec.zero == "ieee")
+    d[zero] = np.where(minus, spec.output.negative_zero, 0)[zero]
+    if spec.zero == "positive":
+        d[d == spec.output.negative_zero] = 0
+    return _with_specials(d, products, z, spec)
+
+
+def add_rounded(x: np.ndarray, y: np.ndarray, spec: DotSpec) -> np.ndarray:
+    """Return x + y of ``spec.output`` codes, rounded and flushed as ``spec`` says, with IEEE zeros."""
+    out = spec.output
+    plain = DotSpec(
+        input=out,
+        output=out,
+        k=1,
+        window=ieee_window(out, out),
+        rounding=spec.rounding,
+        nan=spec.nan,
+        flush=spec.flush,
+        flush_result=spec.flush_result,
+    )
+    one = np.full((len(x), 1), out.one, code_dtype(out))
+    return evaluate(one, x[:, None], y, plain)
+
+
+def _decode(codes: np.ndarray, format: FloatFormat, spec: DotSpec) -> Unpacked:
+    """Decode codes; with ``spec.flush``, numbers below the least normal output become zeros."""
+    u = unpack(codes, format)
+    if not spec.flush:
+        return u
+    leading = u.exponent - format.fraction_bits + bit_length(u.significand) - 1
+    return u._replace(significand=np.where(leading < spec.output.emin, 0, u.significand))
+
+
+def _operand(codes: np.ndarray, format: FloatFormat, spec: DotSpec) -> tuple[Unpacked, FloatFormat]:
+    """Decode operands in the format in which they are multiplied, and return that format too."""
+    if spec.convert is None or spec.convert == format:
+        return _decode(codes, format, spec), format
+    return _decode(convert(codes, format, spec.convert), spec.convert, spec), spec.convert
+
+
+def _multiply(a: np.ndarray, b: np.ndarray, spec: DotSpec) -> _Products:
+    """Return the products, or the partial products of every pair of slices."""
+    (x, format_a), (y, format_b) = _operand(a, spec.input, spec), _operand(b, spec.input_b, spec)
+    sign = x.sign ^ y.sign
+    product = x.significand * y.significand
+    exponent = x.exponent + y.exponent
+    last = exponent - (format_a.fraction_bits + format_b.fraction_bits)
+    leading = last + bit_length(product) - 1
+    infinity = x.infinity | y.infinity
+    zero_a = (x.significand == 0) & ~x.infinity
+    zero_b = (y.significand == 0) & ~y.infinity
+    nan = x.nan | y.nan | (infinity & (zero_a | zero_b))
+    if spec.product_overflow:
+        infinity = infinity | ((product != 0) & (leading > spec.output.emax))
+    parts = [(x.significand & p) * (y.significand & q) for p, q in spec.slices or ((-1, -1),)]
+    return _Products(
+        np.concatenate([np.where(sign, -part, part) for part in parts], axis=1),
+        np.tile(leading if spec.product_exponent == "leading" else exponent, len(parts)),
+        np.tile(last, len(parts)),
+        np.tile(product != 0, len(parts)),
+        sign.all(axis=1),
+        (infinity & ~sign).any(axis=1),
+        (infinity & sign).any(axis=1),
+        nan.any(axis=1),
+    )
+
+
+def _scaled(p: _Products, spec: DotSpec, scale_a: np.ndarray, scale_b: np.ndarray) -> _Products:
+    """Multiply the terms by their scales, after they are added in groups if the rule says so."""
+    n, terms = p.significand.shape
+    assert spec.scale is not None and spec.block is not None
+    x, y = unpack_scale(scale_a, spec.scale), unpack_scale(scale_b, spec.scale)
+    size = 1
+    if spec.lanes == "sixteens":
+        size = _GROUP
+        # The scale is outside, so the sum is formed at the least exponent that a product can have.
+        least = spec.input.emin + spec.input_b.emin
+        least -= spec.input.fraction_bits + spec.input_b.fraction_bits
+        values = (p.significand << (p.last - least)).reshape(n, terms // size, size).sum(axis=2)
+        present = p.present.reshape(n, terms // size, size).any(axis=2)
+        p = replace(
+            p,
+            significand=values,
+            exponent=np.zeros_like(values),
+            last=np.full_like(values, least),
+            present=present,
+        )
+    each = spec.block // size  # terms that share a scale
+    factor = np.repeat(x.significand * y.significand, each, axis=1)
+    exponent = np.repeat(x.exponent + y.exponent, each, axis=1)
+    return replace(
+        p,
+        significand=p.significand * factor,
+        exponent=p.exponent + exponent,
+        last=p.last + exponent - 2 * spec.scale.fraction_bits,
+        present=p.present & (factor != 0),
+        nan=p.nan | x.nan.any(axis=1) | y.nan.any(axis=1),
+    )
+
+
+def _shift(value: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Return floor(value · 2^places)."""
+    return (value << np.clip(places, 0, _FAR)) >> np.clip(-places, 0, _FAR)
+
+
+def _truncated(value: np.ndarray, places: np.ndarray, how: str) -> np.ndarray:
+    """Return value · 2^places truncated to integers: "floor", "magnitude" or "odd"."""
+    if how == "floor":
+        return _shift(value, places)
+    magnitude = np.abs(value)
+    kept = _shift(magnitude, places)
+    if how == "odd":
+        lost = (places < 0) & (_shift(kept, -places) != magnitude)
+        kept |= lost
+    return np.where(value < 0, -kept, kept)
+
+
+def _windowed_sum(
+    p: _Products, z: Unpacked, spec: DotSpec
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Add the terms, truncated at one E_max, and C; return sign, magnitude and last exponent."""
+    assert spec.window is not None
+    last_c = z.exponent - spec.output.fraction_bits
+    addend = np.where(z.sign, -z.significand, z.significand)
+    emax = p.emax()
+    if spec.accumulate == "tree":
+        emax = np.maximum(emax, np.where(z.significand == 0, _NONE, z.exponent))
+    if spec.emax_floor is not None:
+        emax = np.maximum(emax, spec.emax_floor)
+    emax = np.where(emax == _NONE, 0, emax)
+    unit = emax - spec.window
+    places = p.last - unit[:, None]
+    total = _truncated(p.significand, places, spec.truncate).sum(axis=1)
+    if spec.accumulate == "after":
+        return _exact_sum(total, unit, addend, last_c)
+    place_c = last_c - unit
+    total = total + _truncated(addend, place_c, spec.truncate)
+    if spec.truncate == "floor":  # append the sticky bit, which halves the unit
+        lost = (places < 0) & (_shift(_shift(p.significand, places), -places) != p.significand)
+        lost_c = (place_c < 0) & (_shift(_shift(addend, place_c), -place_c) != addend)
+        total = (total << 1) | (lost.any(axis=1) | lost_c)
+        unit = unit - 1
+    return total < 0, np.abs(total), unit
+
+
+def _exact_sum(
+    x: np.ndarray, last_x: np.ndarray, y: np.ndarray, last_y: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return x · 2^last_x + y · 2^last_y as sign, magnitude (shortened by ``jam``) and exponent."""
+    last = np.minimum(np.where(x == 0, last_y, last_x), np.where(y == 0, last_x, last_y))
+    total = sum(
+        value.astype(object) << np.where(value == 0, 0, exponent - last).astype(object)
+        for value, exponent in ((x, last_x), (y, last_y))
+    )
+    return (total < 0).astype(bool), *jam(np.abs(total), last)
+
+
+def _aligned_sum(
+    p: _Products, z: Unpacked, spec: DotSpec
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Add the terms and C by the rule of CDNA 3; return sign, magnitude and last exponent.
+
+    T, the sum of the products truncated at 2^(E_d − 24), is floored at 2^(E_m − 32) and C at
+    2^(E_m − 24); E_d is the largest exponent of the products, and E_m that of them and C. The sum
+    is floored to 32 significant bits. With the lanes "parity", even and odd products are summed
+    with exponents of their own and floored at 2^(E_d − 24), and a C far below E_m is dropped.
+    """
+    emax = p.emax()
+    if spec.lanes == "parity":
+        total = np.zeros(len(emax), np.int64)
+        for lane in (slice(0, None, 2), slice(1, None, 2)):
+            own = np.where(p.present[:, lane], p.exponent[:, lane], _NONE).max(axis=1)
+            places = p.last[:, lane] - (own - _OWN)[:, None]
+            part = _truncated(p.significand[:, lane], places, "magnitude").sum(axis=1)
+            total += _shift(part, own - emax)
+    else:
+        places = p.last - (emax - _OWN)[:, None]
+        total = _truncated(p.significand, places, "magnitude").sum(axis=1)
+    common = np.maximum(emax, z.exponent)
+    total = _shift(total, (emax - _OWN) - (common - _COMMON))
+    addend = np.where(z.sign, -z.significand, z.significand)
+    if spec.lanes == "parity":
+        addend = np.where(z.exponent < common - _OWN - 1, 0, addend)
+    last_c = z.exponent - spec.output.fraction_bits
+    total += _shift(addend, last_c - (common - _OWN)) << (_COMMON - _OWN)
+    unit = common - _COMMON
+    leading = np.maximum(unit + bit_length(np.abs(total)) - 1, spec.output.emin)
+    drop = np.maximum(leading - _TOTAL - unit, 0)
+    total = (total >> drop) << drop
+    return total < 0, np.abs(total), unit
+
+
+def _round(
+    sign: np.ndarray, magnitude: np.ndarray, exponent: np.ndarray, spec: DotSpec
+) -> np.ndarray:
+    """Round to ``spec.output`` and flush; ``magnitude`` is below 2^60."""
+    out = spec.output
+    d = round_pack(
+        sign,
+        magnitude,
+        exponent,
+        out,
+        spec.rounding,
+        result_bits=spec.result_bits,
+        overflow="infinity",
+    )
+    if spec.flush_result is None:
+        return d
+    if spec.flush_result == "before":
+        tiny = exponent + bit_length(magnitude) - 1 < out.emin
+    else:
+        tiny = d & d.dtype.type(out.exponent_mask) == 0
+    return np.where(tiny, d & d.dtype.type(out.sign_mask), d)
+
+
+def _with_specials(d: np.ndarray, p: _Products, z: Unpacked, spec: DotSpec) -> np.ndarray:
+    """Replace the results of rows with an infinity or NaN among the products or in C."""
+    plus, minus = p.plus | (z.infinity & ~z.sign), p.minus | (z.infinity & z.sign)
+    nan = p.nan | z.nan | (plus & minus)
+    out = spec.output
+    d = np.where(plus, d.dtype.type(out.overflow), d)
+    d = np.where(minus, d.dtype.type(out.overflow | out.sign_mask), d)
+    return np.where(nan, d.dtype.type(spec.nan_code), d)

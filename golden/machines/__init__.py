@@ -1,0 +1,22 @@
+"""The arithmetic of real matrix units, as a table of rules, each computed to the bit.
+
+A rule is a ``DotSpec`` (a windowed sum in some variation), a ``ChainSpec`` (rounded operations one
+after the other), a ``PhaseSpec`` (Tenstorrent) or an ``IntDotSpec``.
+"""
+
+from vitruvian.golden.machines.chain import ChainSpec
+from vitruvian.golden.machines.phases import PhaseSpec
+from vitruvian.golden.machines.run import compute, run
+from vitruvian.golden.machines.table import Machine, Rule, find, machines, spec
+
+__all__ = [
+    "ChainSpec",
+    "Machine",
+    "PhaseSpec",
+    "Rule",
+    "compute",
+    "find",
+    "machines",
+    "run",
+    "spec",
+]

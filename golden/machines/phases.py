@@ -1,0 +1,220 @@
+"""The matrix-vector multiplication of Tenstorrent's Wormhole and Blackhole (MVMUL).
+
+The operands have 19 bits: a sign, an exponent field of 8 bits and 10 fraction bits. Exponent field 0
+is zero, and there is neither an infinity nor a NaN on input: the all-ones field is an ordinary
+binade. A product takes up to four phases, each with other slices of the significands, and every phase
+is a complete accumulation into the destination register (Dst).
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from vitruvian.golden.fp.codec import code_dtype
+from vitruvian.golden.fp.formats import FloatFormat, as_format
+from vitruvian.golden.fp.round import bit_length
+from vitruvian.validate import check_int, check_type, one_of
+
+__all__ = ["PhaseSpec", "phase_dot"]
+
+_TERMS = 16  # terms of one step
+_GROUP = 8  # terms that are aligned among themselves
+_SCALE = 13  # a group's significand gets as many low bits, and then has the unit of Dst's 24 bits
+_FAR = 62
+_INPUTS = ("bf16", "tf32", "fp16", "fp8e4m3", "fp8e5m2")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhaseSpec:
+    """One MVMUL of 16 terms.
+
+    Parameters
+    ----------
+    input, output : FloatFormat or str
+        Format of A and B (bf16, tf32, fp16, fp8e4m3 or fp8e5m2), and of Dst (fp32, bf16 or fp16).
+    phases : int
+        Fidelity: 1 (LoFi) to 4 (HiFi4).
+    blackhole : bool
+        If True, the rules of Blackhole hold: codes 0x7F and 0xFF of fp8e5m2 are all ones in the low
+        bits as well, and Wormhole's erratum of sums of −1 is absent.
+    """
+
+    input: FloatFormat
+    output: FloatFormat
+    phases: int
+    blackhole: bool
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "input", as_format(self.input, "input"))
+        object.__setattr__(self, "output", as_format(self.output, "output"))
+        one_of("input", self.input.name, _INPUTS)
+        one_of("output", self.output.name, ("fp32", "bf16", "fp16"))
+        check_int("phases", self.phases, 1, 4)
+        check_type("blackhole", self.blackhole, bool)
+
+    @property
+    def input_b(self) -> FloatFormat:
+        """The format of B, which is that of A."""
+        return self.input
+
+    @property
+    def k(self) -> int:
+        """The number of terms of a step."""
+        return _TERMS
+
+    @property
+    def narrow(self) -> bool:
+        """True if the operands have an exponent field of 5 bits."""
+        return self.input.exponent_bits <= 5
+
+
+class _Source(NamedTuple):
+    """Operands as the multiplier sees them: a zero has exponent field 0."""
+
+    sign: np.ndarray
+    field: np.ndarray
+    significand: np.ndarray  # 11 bits
+
+
+def _source(codes: np.ndarray, spec: PhaseSpec) -> _Source:
+    """Widen operand codes to 10 fraction bits."""
+    f = spec.input
+    bits = codes.astype(np.int64) >> f.storage_shift
+    sign = (bits >> (f.width - 1)) & 1
+    field = (bits >> f.fraction_bits) & f.exponent_ones
+    fraction = (bits & ((1 << f.fraction_bits) - 1)) << (10 - f.fraction_bits)
+    if f.name == "fp8e4m3":
+        # The field is raised to the bias of fp16; NaN has a fraction of ones.
+        nan = (bits & 0x7F) == 0x7F
+        field = np.where(field == 0, 0, field + 8)
+        fraction = np.where(nan, 0x3FF, fraction)
+    elif f.name == "fp8e5m2" and spec.blackhole:
+        fraction = np.where((bits & 0x7F) == 0x7F, 0x3FF, fraction)
+    return _Source(sign, field, np.where(field == 0, 0, fraction | 1 << 10))
+
+
+def _round_half_up(value: np.ndarray, shift: np.ndarray, ties_down: np.ndarray) -> np.ndarray:
+    """Return magnitudes divided by 2^shift, with ties up, or down where ``ties_down`` is True."""
+    shift = np.clip(shift, 0, _FAR)
+    half = np.where(shift > 0, np.int64(1) << np.maximum(shift - 1, 0), 0)
+    down = ties_down & (shift > 0) & (value > 0)
+    return (value + half - down) >> shift
+
+
+def phase_dot(a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: PhaseSpec) -> np.ndarray:
+    """Return D = C + Σ A_k·B_k as MVMUL computes it.
+
+    Parameters
+    ----------
+    a, b : (n, K) ndarray of unsigned int, ``spec.input`` codes
+        K must be a multiple of 16.
+    c : (n,) ndarray of unsigned int, ``spec.output`` codes
+    spec : PhaseSpec
+
+    Returns
+    -------
+    (n,) ndarray of unsigned int, ``spec.output`` codes
+
+    Raises
+    ------
+    ValueError
+        If K is not a multiple of 16.
+    """
+    if a.shape[1] % _TERMS:
+        raise ValueError(f"K must be a multiple of {_TERMS}, not {a.shape[1]!r}")
+    x, y = _source(a, spec), _source(b, spec)
+    for start in range(0, a.shape[1], _TERMS):
+        block = slice(start, start + _TERMS)
+        for phase in range(spec.phases):
+            c = _phase(
+                _Source(*(part[:, block] for part in x)),
+                _Source(*(part[:, block] for part in y)),
+                c,
+                phase,
+                spec,
+            )
+    return c
+
+
+def _phase(x: _Source, y: _Source, c: np.ndarray, phase: int, spec: PhaseSpec) -> np.ndarray:
+    """Add the products of one phase to Dst."""
+    out = spec.output
+    base = -127 if not spec.narrow else 97 if out.name == "fp32" else -15
+    adjust = base - 5 * (phase & 1) - 7 * (phase >> 1)
+    p = x.significand >> 6 if not phase & 1 else (x.significand >> 1) & 0x1F
+    q = y.significand >> 4 if not phase & 2 else (y.significand & 0xF) << 3
+    zero = (x.field == 0) | (y.field == 0)
+    exponent = np.where(zero, max(adjust, 0), x.field + y.field + adjust)
+    product = np.where(zero, 0, p * q)
+    sign = np.where(zero, 0, x.sign ^ y.sign)
+
+    group_exponents, group_sums = [], []
+    for start in (0, _GROUP):
+        part = slice(start, start + _GROUP)
+        top = exponent[:, part].max(axis=1)
+        shift = np.minimum(top[:, None] - exponent[:, part], 30)
+        aligned = _round_half_up(product[:, part], shift, np.False_)
+        total = np.where(sign[:, part] == 1, -aligned, aligned).sum(axis=1)
+        group_exponents.append(np.where(top <= 0, 0, top))
+        group_sums.append(np.where(top <= 0, 0, total) << _SCALE)
+    return _accumulate(group_exponents, group_sums, c, spec)
+
+
+def _accumulate(
+    exponents: list[np.ndarray], sums: list[np.ndarray], c: np.ndarray, spec: PhaseSpec
+) -> np.ndarray:
+    """Add two groups to Dst, normalise and round; half up in magnitude."""
+    out = spec.output
+    fraction_bits = out.fraction_bits
+    bits = c.astype(np.int64)
+    sign_c = (bits >> (out.width - 1)) & 1
+    field_c = (bits >> fraction_bits) & out.exponent_ones
+    significand_c = (bits & ((1 << fraction_bits) - 1)) | (1 << fraction_bits)
+    significand_c = np.where(field_c == 0, 0, significand_c << (23 - fraction_bits))
+    emax = np.maximum.reduce([*exponents, field_c])
+
+    numbers = [(s < 0, np.abs(s), e) for e, s in zip(exponents, sums, strict=True)]
+    numbers.append((sign_c == 1, significand_c, field_c))
+    total = np.zeros(len(c), np.int64)
+    for index, (negative, magnitude, exponent) in enumerate(numbers):
+        down = negative & (index < 2)
+        shift = emax - exponent
+        value = np.where(shift >= 31, 0, _round_half_up(magnitude, shift, down))
+        if out.name != "fp32":
+            step = np.full(len(c), 13)
+            value = _round_half_up(value, step, down) << 13
+        total += np.where(negative, -value, value)
+
+    negative, magnitude = total < 0, np.abs(total)
+    length = bit_length(magnitude)
+    left = 24 - length  # negative: shift right
+    if not spec.blackhole:
+        # Wormhole's erratum: a negative sum of one unit is shifted by −4 instead of 23.
+        left = np.where(negative & (magnitude == 1), -4, left)
+    field = emax - left
+    value = np.where(
+        left >= 0,
+        magnitude << np.clip(left, 0, _FAR),
+        _round_half_up(magnitude, -left, np.False_),
+    )
+    field, value = _carried(field, value)
+    if out.name != "fp32":
+        kept = 11 if spec.narrow else 8
+        drop = np.full(len(c), 24 - kept)
+        field, value = _carried(field, _round_half_up(value, drop, np.False_) << (24 - kept))
+    fraction = (value & 0x7FFFFF) >> (23 - fraction_bits)
+    code = (field << fraction_bits) | fraction
+    if out.name == "fp16":
+        code = np.where(field >= 32, out.exponent_mask | out.fraction_mask, code)
+    else:
+        code = np.where(field >= 255, out.infinity, code)
+    code |= negative.astype(np.int64) << (out.width - 1)
+    nothing = (magnitude == 0) | (field <= 0) | (emax <= 0)
+    return np.where(nothing, 0, code).astype(code_dtype(out))
+
+
+def _carried(field: np.ndarray, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Renormalise a 24-bit significand that became 2^24."""
+    over = value >= 1 << 24
+    return field + over, np.where(over, value >> 1, value)

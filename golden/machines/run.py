@@ -1,0 +1,113 @@
+"""Compute what a machine computes."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from vitruvian.golden.fp.codec import as_codes
+from vitruvian.golden.fp.dot import fused_dot
+from vitruvian.golden.fp.formats import FloatFormat
+from vitruvian.golden.fp.intdot import int_dot
+from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
+from vitruvian.golden.machines.chain import ChainSpec, chain_dot
+from vitruvian.golden.machines.phases import phase_dot
+from vitruvian.golden.machines.table import Rule, find
+
+__all__ = ["compute", "run"]
+
+
+def run(
+    stem: str,
+    a: ArrayLike,
+    b: ArrayLike,
+    c: ArrayLike,
+    scale_a: ArrayLike | None = None,
+    scale_b: ArrayLike | None = None,
+) -> np.ndarray:
+    """Return D = C + Σ_k A_k·B_k as a machine computes it, to the bit.
+
+    Parameters
+    ----------
+    stem : str
+        Row of the table of machines, for example ``b200_tcgen05_e4m3_fp32``.
+    a, b : (..., K) array_like of unsigned int, codes of the row's formats
+        K is a multiple of the terms that the machine adds in one step.
+    c : (...) array_like of unsigned int, codes of the row's output format
+    scale_a, scale_b : (..., K / block) array_like of uint8, optional
+        Scales of the blocks, for rows that have them.
+
+    Returns
+    -------
+    (...) ndarray of unsigned int, codes of the row's output format
+
+    Raises
+    ------
+    UserError
+        If there is no such row.
+    TypeError, ValueError
+        If an operand does not hold codes of its format, or if the shapes do not fit.
+
+    Examples
+    --------
+    >>> run("v100_mma_fp16_fp32", [[0x3C00] * 4], [[0x3C00] * 4], [0]).tolist()  # 4 times 1·1
+    [1082130432]
+    """
+    return compute(find(stem).rule, a, b, c, scale_a, scale_b)
+
+
+def compute(
+    rule: Rule,
+    a: ArrayLike,
+    b: ArrayLike,
+    c: ArrayLike,
+    scale_a: ArrayLike | None = None,
+    scale_b: ArrayLike | None = None,
+) -> np.ndarray:
+    """Return D by a rule; parameters and result are those of ``run``."""
+    if isinstance(rule, DotSpec):
+        return fused_dot(a, b, c, rule, scale_a=scale_a, scale_b=scale_b)
+    for scale, name in ((scale_a, "scale_a"), (scale_b, "scale_b")):
+        if scale is not None:
+            raise ValueError(f"{name} must be None, because the rule has no scales")
+    if isinstance(rule, IntDotSpec):
+        return np.asarray(
+            int_dot(
+                *(_unsigned(x) for x in (a, b, c)),
+                signed_a=rule.signed_a,
+                signed_b=rule.signed_b,
+                saturate=rule.saturate,
+            )
+        ).view(np.uint32)
+    function: Any = chain_dot if isinstance(rule, ChainSpec) else phase_dot
+    x, y, z, lead = _flattened(a, b, c, rule.input, rule.input_b, rule.output)
+    return function(x, y, z, rule).reshape(lead)[()]
+
+
+def _unsigned(values: ArrayLike) -> np.ndarray:
+    """Return integers, or codes of integers, with a wide type."""
+    return np.asarray(values).astype(np.int64)
+
+
+def _flattened(
+    a: ArrayLike,
+    b: ArrayLike,
+    c: ArrayLike,
+    input: FloatFormat,
+    input_b: FloatFormat,
+    output: FloatFormat,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, ...]]:
+    """Return the operands as (n, K), (n, K) and (n,) codes, and the shape of the result."""
+    x, y, z = as_codes(a, input, "a"), as_codes(b, input_b, "b"), as_codes(c, output, "c")
+    if not x.ndim or not y.ndim or x.shape[-1] != y.shape[-1] or not x.shape[-1]:
+        raise ValueError(
+            f"a and b must be (..., K) with the same K of at least 1, not {x.shape} and {y.shape}"
+        )
+    terms = x.shape[-1]
+    lead = np.broadcast_shapes(x.shape[:-1], y.shape[:-1], z.shape)
+    return (
+        np.broadcast_to(x, (*lead, terms)).reshape(-1, terms),
+        np.broadcast_to(y, (*lead, terms)).reshape(-1, terms),
+        np.broadcast_to(z, lead).reshape(-1),
+        lead,
+    )

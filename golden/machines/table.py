@@ -1,0 +1,271 @@
+"""The table of machines: which instruction computes which formats by which rule.
+
+The rows are data, in one TOML file for each maker. A row names machines, an instruction, formats and
+a rule; a rule is a set of parameters of one of the parameter objects.
+"""
+
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import lru_cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from vitruvian.errors import UserError
+from vitruvian.golden.fp.formats import FORMATS, INT_FORMATS, OTHER_FORMATS, FloatFormat, IntFormat
+from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
+from vitruvian.golden.machines.chain import ChainSpec, fma_step
+from vitruvian.golden.machines.phases import PhaseSpec
+
+__all__ = ["FOLDER", "Machine", "Rule", "find", "machines", "spec"]
+
+Rule = DotSpec | ChainSpec | PhaseSpec | IntDotSpec
+
+#: The folder of the makers' files.
+FOLDER = Path(__file__).parent
+#: Name of a format in the table -> name in ``FORMATS``, ``OTHER_FORMATS`` or ``INT_FORMATS``.
+_FORMATS = {
+    name: f.name
+    for f in (*FORMATS.values(), *OTHER_FORMATS.values())
+    for name in (*f.aliases, f.name)
+} | {name: name for name in INT_FORMATS}
+_WIDEST = 23  # fraction bits of an fp32 result, the window of RVBNA without guard bits
+_NEAR = 3  # names that an error message suggests
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """One row of the table: an instruction of a machine with its formats.
+
+    Parameters
+    ----------
+    stem : str
+        Name of the row, as in the names of files: ``b200_tcgen05_e4m3_fp32``.
+    maker, machine, title, instruction : str
+        Who makes it; short and long name of the machine; the instruction, or "" if there is one.
+    formats, output : str
+        Names of the operands' formats, as in the stem, and of the result's.
+    input, input_b : FloatFormat or IntFormat
+        Formats in which the codes of A and B are stored.
+    rule_name : str
+        Name of the rule in the maker's file.
+    rule : Rule
+        The parameters.
+    evidence : str
+        How the rule is known: S, measured on silicon; V, the vendor's model, executed; P, a peer's
+        model, executed; D, documentation. "uncertain" marks what is not known.
+    """
+
+    stem: str
+    maker: str
+    machine: str
+    title: str
+    instruction: str
+    formats: str
+    output: str
+    input: FloatFormat | IntFormat
+    input_b: FloatFormat | IntFormat
+    rule_name: str
+    rule: Rule
+    evidence: str
+
+    @property
+    def kind(self) -> str:
+        """The kind of rule: "dot", "chain", "phases" or "integer"."""
+        kinds = {DotSpec: "dot", ChainSpec: "chain", PhaseSpec: "phases", IntDotSpec: "integer"}
+        return kinds[type(self.rule)]
+
+
+@lru_cache
+def machines() -> dict[str, Machine]:
+    """Return the rows of all makers by their stems."""
+    rows: dict[str, Machine] = {}
+    for path in sorted(FOLDER.glob("*.toml")):
+        for row in _rows(tomllib.loads(path.read_text(encoding="utf-8"))):
+            rows.setdefault(row.stem, row)
+    return rows
+
+
+def find(stem: str) -> Machine:
+    """Return the row with this stem; other names of machines and instructions are accepted.
+
+    Raises
+    ------
+    UserError
+        If there is none; the message names the nearest stems.
+    """
+    rows = machines()
+    name = stem.lower().replace("-", "_")
+    for candidate in _spellings(name):
+        if candidate in rows:
+            return rows[candidate]
+    near = get_close_matches(name, rows, _NEAR, 0.5)
+    machine = name.split("_")[0]
+    own = [row for row in rows if row.split("_")[0] == machine]
+    allowed = near or own[:_NEAR] or sorted({row.machine for row in rows.values()})
+    raise UserError(f"machine must be a row of the table, as {', '.join(allowed)}, not {stem!r}")
+
+
+def spec(machine: str, instruction: str, formats: str, output: str = "fp32") -> Rule:
+    """Return the parameter object of an instruction.
+
+    Parameters
+    ----------
+    machine, instruction : str
+        As in the table, for example "b200" and "tcgen05"; "" for a machine with one instruction.
+    formats : str
+        Format of both operands, or both with an x between them ("e4m3xe5m2").
+    output : str
+        Format of C and D.
+
+    Raises
+    ------
+    UserError
+        If the table has no such row; the message lists what exists.
+    """
+    wanted = (_machine_name(machine.lower()), instruction.lower(), formats.lower(), output.lower())
+    rows = list(machines().values())
+    for instruction_name in _instruction_names(wanted[1]):
+        for row in rows:
+            given = (row.machine, row.instruction, row.formats, row.output)
+            if given == (wanted[0], instruction_name, *wanted[2:]):
+                return row.rule
+    columns = ("machine", "instruction", "formats", "output")
+    for depth, column in enumerate(columns):
+        left = [r for r in rows if all(getattr(r, c) == w for c, w in zip(columns[:depth], wanted))]
+        allowed = list(dict.fromkeys(getattr(r, column) or '""' for r in left))
+        matching = [r for r in left if getattr(r, column) == wanted[depth]]
+        if not matching:
+            near = get_close_matches(wanted[depth], allowed, 1, 0.6)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise UserError(
+                f"{column} must be one of {', '.join(allowed)}, not {wanted[depth]!r}{hint}"
+            )
+    raise AssertionError("a row that matches in every column was returned above")
+
+
+@lru_cache
+def _files() -> tuple[dict[str, Any], ...]:
+    return tuple(tomllib.loads(p.read_text(encoding="utf-8")) for p in sorted(FOLDER.glob("*.toml")))
+
+
+def _machine_name(name: str) -> str:
+    """Return the table's name of a machine that may be an alias."""
+    for file in _files():
+        name = file.get("aliases", {}).get(name, name)
+    return name
+
+
+def _instruction_names(name: str) -> list[str]:
+    """Return ``name`` and the instruction that it stands for if it has no row of its own."""
+    return [name, *(f["synonyms"][name] for f in _files() if name in f.get("synonyms", {}))]
+
+
+def _spellings(stem: str) -> Iterator[str]:
+    """Yield the stem, and the stem with the table's names of its machine and instruction."""
+    machine, _, rest = stem.partition("_")
+    machine = _machine_name(machine)
+    yield f"{machine}_{rest}"
+    instruction, _, formats = rest.partition("_")
+    for name in _instruction_names(instruction):
+        yield f"{machine}_{name}_{formats}"
+
+
+def _rows(file: dict[str, Any]) -> Iterator[Machine]:
+    """Yield one ``Machine`` for each combination of a maker's file."""
+    names = _FORMATS | file.get("names", {})
+    for row in file["row"]:
+        pairs = row.get("pairs", ())
+        formats = list(row.get("formats", ()))
+        formats += [a if a == b else f"{a}x{b}" for a, b in product(pairs, pairs)]
+        variants: dict[str, Any] = dict(row.get("variants", {"": None}))
+        if "terms" in row:
+            variants = {f"n{n}": n for n in row["terms"]}
+        instructions = [row["instruction"], *row.get("also", ())]
+        choices = product(row["machines"], instructions, formats, row["outputs"], variants)
+        for machine, instruction, pair, output, variant in choices:
+            stored = row.get("stored", pair)
+            a, _, b = stored.partition("x") if stored not in names else (stored, "", "")
+            a, b = names[a], names[b or a]
+            rule = _rule(file, row, a, b, output, variants[variant])
+            # RVBNA's number of terms stands before the format of the result, a fidelity after it.
+            tail = [variant, output] if "terms" in row else [output, variant]
+            yield Machine(
+                stem=_stem(machine, instruction, pair, tail, row),
+                maker=file["maker"],
+                machine=machine,
+                title=file["machines"][machine],
+                instruction=instruction,
+                formats=pair,
+                output=output,
+                input=_format(a),
+                input_b=_format(b),
+                rule_name=row["rule"],
+                rule=rule,
+                evidence=row["evidence"],
+            )
+
+
+def _stem(machine: str, instruction: str, pair: str, tail: list[str], row: dict[str, Any]) -> str:
+    """Return the name of a row."""
+    words = [machine, instruction, pair, *tail]
+    if row.get("stem") == "instruction":  # the instruction says everything
+        words = [machine, instruction]
+    elif row.get("stem") == "output":  # so does it but for the result's format
+        words = [machine, instruction, *tail]
+    return "_".join(word for word in words if word)
+
+
+def _format(name: str) -> FloatFormat | IntFormat:
+    if name in INT_FORMATS:
+        return INT_FORMATS[name]
+    return FORMATS[name] if name in FORMATS else OTHER_FORMATS[name]
+
+
+def _rule(
+    file: dict[str, Any], row: dict[str, Any], a: str, b: str, output: str, variant: Any
+) -> Rule:
+    """Return the parameter object of one combination of formats."""
+    parameters: dict[str, Any] = {"kind": "dot", **file["rules"][row["rule"]], **row.get("with", {})}
+    for name in ("fp32", "fp16"):
+        own = parameters.pop(name, {})
+        if name == output:
+            parameters = {**own, **parameters}
+    kind = parameters.pop("kind")
+    if kind == "integer":
+        return IntDotSpec(k=row["k"], signed_a=a == "int8", signed_b=b == "int8")
+    if kind == "phases":
+        return PhaseSpec(input=a, output=output, phases=variant, **parameters)  # pyright: ignore
+    if kind in ("fma", "chain", "tree"):
+        return _chain(kind, a, output, row, parameters)
+    if "slices" in parameters:
+        parameters["slices"] = tuple((p, q) for p, q in parameters["slices"])
+    k = row.get("k", variant)
+    if "terms" in row:
+        parameters["window"] = _WIDEST + (variant - 1).bit_length()
+    parameters.setdefault("window", None)
+    return DotSpec(
+        input=a,
+        input_b=b,
+        output=output,
+        k=k,
+        scale=row.get("scale"),
+        block=row.get("block"),
+        **parameters,
+    )
+
+
+def _chain(kind: str, a: str, output: str, row: dict[str, Any], parameters: dict[str, Any]) -> Rule:
+    """Return the parameter object of a chain, or of one fused multiply-add."""
+    chain = {
+        name: parameters.pop(name)
+        for name in ("accumulators", "descending", "add_c", "zero_subnormals")
+        if name in parameters
+    }
+    step = fma_step(a, output, **parameters)
+    if kind == "fma":
+        return step
+    products = "rounded" if kind == "tree" else "fused"
+    return ChainSpec(step=step, k=row.get("k"), products=products, **chain)

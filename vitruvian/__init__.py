@@ -45,6 +45,9 @@ _HOMES = {
     "simulate": "sim.davinci",
 }
 
+#: Modules of the face that are imported at their first use.
+_MODULES = ("machines", "ops", "sparse")
+
 # In a checkout the four packages are symbolic links in this folder. An unpacked sdist has no links,
 # nor has a zip archive that was unpacked by a program without support for links; there the
 # packages are one folder up.
@@ -55,6 +58,8 @@ if not (Path(__file__).parent / "golden").is_dir():
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(importlib.import_module(f"vitruvian.{_HOMES[name]}"), name)
+    if name in _MODULES:
+        return importlib.import_module(f"vitruvian.{name}")
     raise AttributeError(f"module 'vitruvian' has no attribute {name!r}")
 
 

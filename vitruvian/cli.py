@@ -27,6 +27,7 @@ __all__ = ["COMMANDS", "build_parser", "main", "write_json"]
 COMMANDS = {
     "verify": ("verify", "compare compiled RTL with golden"),
     "silicon": ("silicon", "compare golden and RTL with outputs measured on a GPU"),
+    "machines": ("machines", "list the matrix units whose arithmetic is known, and check golden"),
     "exhaustive": ("exhaustive", "compare every input of the small units"),
     "list": ("verify", "list the rows of verify and the kernels of run"),
     "run": ("run", "solve a graph problem on a SIMD² unit, or run a kernel on DaVinci cores"),

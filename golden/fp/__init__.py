@@ -24,7 +24,8 @@ from vitruvian.golden.fp.formats import FORMATS, INT_FORMATS, FloatFormat, IntFo
 from vitruvian.golden.fp.intdot import int_dot
 from vitruvian.golden.fp.names import parse_preset_name
 from vitruvian.golden.fp.round import ROUNDINGS
-from vitruvian.golden.fp.spec import PRESETS, DotSpec, IntDotSpec, Preset, ieee_window
+from vitruvian.golden.fp.spec import PRESETS, DotSpec, IntDotSpec, Preset
+from vitruvian.golden.fp.window import ieee_window
 
 __all__ = [
     "FORMATS",

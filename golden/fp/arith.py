@@ -1,9 +1,9 @@
 """Elementwise arithmetic on codes: conversion, addition, multiplication, FMA and comparison.
 
 The result of every operation is exact and then rounded once. ``rounding`` is "RNE", "RNA" (ties
-away from zero), "RZ", "RU", "RD" or "RTO" (to odd); a NaN result is the canonical NaN of its format. Arrays
-broadcast. All functions raise TypeError or ValueError if an operand does not hold codes of its
-format, or if a format or a rounding is unknown.
+away from zero), "RZ", "RU", "RD" or "RTO" (to odd); a NaN result is the canonical NaN of its
+format. Arrays broadcast. All functions raise TypeError or ValueError if an operand does not hold
+codes of its format, or if a format or a rounding is unknown.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,8 @@ from vitruvian.golden.fp.codec import as_codes, code_dtype, unpack
 from vitruvian.golden.fp.dot import evaluate_plain
 from vitruvian.golden.fp.formats import FloatFormat, IntFormat, as_format, as_int_format
 from vitruvian.golden.fp.round import check_rounding, round_pack, round_shift
-from vitruvian.golden.fp.spec import DotSpec, ieee_window
+from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.golden.fp.window import ieee_window
 
 __all__ = [
     "UNORDERED",

@@ -186,8 +186,9 @@ class FloatFormat:
         """The code that a result that is not a number has, with a clear sign.
 
         It is the quiet NaN with only the top fraction bit set (fp16: 0x7E00), the one NaN of OCP
-        E4M3 (0x7F) or the one of an FNUZ format (0x80, although its sign is set). In a format without NaN, it is the largest number, as in the conversions of
-        NVIDIA's PTX ISA to FP6 and FP4 (``cvt.satfinite``).
+        E4M3 (0x7F) or the one of an FNUZ format (0x80, although its sign is set). In a format
+        without NaN, it is the largest number, as in the conversions of NVIDIA's PTX ISA to FP6 and
+        FP4 (``cvt.satfinite``).
         """
         if self.specials is Specials.FNUZ:
             return self.sign_mask
@@ -361,9 +362,7 @@ OTHER_FORMATS = {
             aliases=("float8e5m2fnuz", "e5m2fnuz"),
         ),
         # E4M3 with the infinities and NaNs of IEEE 754 (Intel Gaudi 2)
-        FloatFormat(
-            "fp8e4m3i", 4, 3, 8, dtype="float8_e4m3", aliases=("float8e4m3ieee", "e4m3i")
-        ),
+        FloatFormat("fp8e4m3i", 4, 3, 8, dtype="float8_e4m3", aliases=("float8e4m3ieee", "e4m3i")),
         # The result of the short sums of FP8 products (NVIDIA Ada and Hopper), in an fp32 word
         FloatFormat("e8m13", 8, 13, 32, storage_shift=10, dtype="float32"),
     )

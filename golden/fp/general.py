@@ -15,7 +15,8 @@ from vitruvian.golden.fp.dot import evaluate, evaluate_plain, sum_bits
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.round import bit_length, jam, round_pack
 from vitruvian.golden.fp.scales import unpack_scale
-from vitruvian.golden.fp.spec import DotSpec, ieee_window
+from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.golden.fp.window import ieee_window
 
 __all__ = ["add_rounded", "evaluate_general"]
 
@@ -106,7 +107,7 @@ def evaluate_general(
 
 
 def add_rounded(x: np.ndarray, y: np.ndarray, spec: DotSpec) -> np.ndarray:
-    """Return x + y of ``spec.output`` codes, rounded and flushed as ``spec`` says, with IEEE zeros."""
+    """Return x + y of ``spec.output`` codes, rounded and flushed as ``spec`` says."""
     out = spec.output
     plain = DotSpec(
         input=out,
@@ -158,10 +159,10 @@ def _multiply(a: np.ndarray, b: np.ndarray, spec: DotSpec) -> _Products:
         np.tile(leading if spec.product_exponent == "leading" else exponent, len(parts)),
         np.tile(last, len(parts)),
         np.tile(product != 0, len(parts)),
-        sign.all(axis=1),
-        (infinity & ~sign).any(axis=1),
-        (infinity & sign).any(axis=1),
-        nan.any(axis=1),
+        np.asarray(sign.all(axis=1)),
+        np.asarray((infinity & ~sign).any(axis=1)),
+        np.asarray((infinity & sign).any(axis=1)),
+        np.asarray(nan.any(axis=1)),
     )
 
 
@@ -248,11 +249,10 @@ def _exact_sum(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return x · 2^last_x + y · 2^last_y as sign, magnitude (shortened by ``jam``) and exponent."""
     last = np.minimum(np.where(x == 0, last_y, last_x), np.where(y == 0, last_x, last_y))
-    total = sum(
-        value.astype(object) << np.where(value == 0, 0, exponent - last).astype(object)
-        for value, exponent in ((x, last_x), (y, last_y))
-    )
-    return (total < 0).astype(bool), *jam(np.abs(total), last)
+    total = np.zeros(len(x), object)
+    for value, exponent in ((x, last_x), (y, last_y)):
+        total += value.astype(object) << np.where(value == 0, 0, exponent - last).astype(object)
+    return (total < 0).astype(np.bool), *jam(np.abs(total), last)
 
 
 def _aligned_sum(

@@ -159,7 +159,14 @@ def fused_dot_reference(a: Sequence[int], b: Sequence[int], c: int, spec: DotSpe
     Returns
     -------
     int, a ``spec.output`` code
+
+    Raises
+    ------
+    ValueError
+        If the rule is not a plain one.
     """
+    if not spec.is_plain:
+        raise ValueError(f"spec must be a plain rule, not have {', '.join(spec.changes)}")
     if len(a) > spec.k:
         for start in range(0, len(a), spec.k):
             block = slice(start, start + spec.k)

@@ -129,9 +129,9 @@ def round_pack(
         Fraction bits to round to, fewer than the format's; the bits below are zero.
     overflow : str
         "ieee": RZ, RTO, and RU or RD if they round towards zero, stop at the largest finite
-        number. "infinity": every overflow gives an infinity. "saturate": every overflow gives the largest
-        finite number. A format without infinity gives its positive NaN instead of an infinity, and
-        a format without NaN its largest number.
+        number. "infinity": every overflow gives an infinity. "saturate": every overflow gives the
+        largest finite number. A format without infinity gives its positive NaN instead of an
+        infinity, and a format without NaN its largest number.
 
     Returns
     -------

@@ -9,7 +9,8 @@ from vitruvian.golden.fp.codec import code_dtype
 from vitruvian.golden.fp.dot import evaluate
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.general import add_rounded
-from vitruvian.golden.fp.spec import DotSpec, ieee_window
+from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.golden.fp.window import ieee_window
 from vitruvian.validate import check_int, check_type, one_of
 
 __all__ = ["ChainSpec", "chain_dot"]

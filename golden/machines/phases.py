@@ -1,9 +1,9 @@
 """The matrix-vector multiplication of Tenstorrent's Wormhole and Blackhole (MVMUL).
 
-The operands have 19 bits: a sign, an exponent field of 8 bits and 10 fraction bits. Exponent field 0
-is zero, and there is neither an infinity nor a NaN on input: the all-ones field is an ordinary
-binade. A product takes up to four phases, each with other slices of the significands, and every phase
-is a complete accumulation into the destination register (Dst).
+The operands have 19 bits: a sign, an exponent field of 8 bits and 10 fraction bits. Exponent field
+0 is zero, and there is neither an infinity nor a NaN on input: the all-ones field is an ordinary
+binade. A product takes up to four phases, each with other slices of the significands, and every
+phase is a complete accumulation into the destination register (Dst).
 """
 
 from dataclasses import dataclass
@@ -94,7 +94,9 @@ def _source(codes: np.ndarray, spec: PhaseSpec) -> _Source:
     return _Source(sign, field, np.where(field == 0, 0, fraction | 1 << 10))
 
 
-def _round_half_up(value: np.ndarray, shift: np.ndarray, ties_down: np.ndarray) -> np.ndarray:
+def _round_half_up(
+    value: np.ndarray, shift: np.ndarray, ties_down: np.ndarray | bool
+) -> np.ndarray:
     """Return magnitudes divided by 2^shift, with ties up, or down where ``ties_down`` is True."""
     shift = np.clip(shift, 0, _FAR)
     half = np.where(shift > 0, np.int64(1) << np.maximum(shift - 1, 0), 0)
@@ -154,7 +156,7 @@ def _phase(x: _Source, y: _Source, c: np.ndarray, phase: int, spec: PhaseSpec) -
         part = slice(start, start + _GROUP)
         top = exponent[:, part].max(axis=1)
         shift = np.minimum(top[:, None] - exponent[:, part], 30)
-        aligned = _round_half_up(product[:, part], shift, np.False_)
+        aligned = _round_half_up(product[:, part], shift, False)
         total = np.where(sign[:, part] == 1, -aligned, aligned).sum(axis=1)
         group_exponents.append(np.where(top <= 0, 0, top))
         group_sums.append(np.where(top <= 0, 0, total) << _SCALE)
@@ -196,19 +198,19 @@ def _accumulate(
     value = np.where(
         left >= 0,
         magnitude << np.clip(left, 0, _FAR),
-        _round_half_up(magnitude, -left, np.False_),
+        _round_half_up(magnitude, -left, False),
     )
     field, value = _carried(field, value)
     if out.name != "fp32":
         kept = 11 if spec.narrow else 8
         drop = np.full(len(c), 24 - kept)
-        field, value = _carried(field, _round_half_up(value, drop, np.False_) << (24 - kept))
+        field, value = _carried(field, _round_half_up(value, drop, False) << (24 - kept))
     fraction = (value & 0x7FFFFF) >> (23 - fraction_bits)
     code = (field << fraction_bits) | fraction
     if out.name == "fp16":
         code = np.where(field >= 32, out.exponent_mask | out.fraction_mask, code)
     else:
-        code = np.where(field >= 255, out.infinity, code)
+        code = np.where(field >= 255, out.overflow, code)
     code |= negative.astype(np.int64) << (out.width - 1)
     nothing = (magnitude == 0) | (field <= 0) | (emax <= 0)
     return np.where(nothing, 0, code).astype(code_dtype(out))

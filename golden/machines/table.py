@@ -1,7 +1,7 @@
 """The table of machines: which instruction computes which formats by which rule.
 
-The rows are data, in one TOML file for each maker. A row names machines, an instruction, formats and
-a rule; a rule is a set of parameters of one of the parameter objects.
+The rows are data, in one TOML file for each maker. A row names machines, an instruction, formats
+and a rule; a rule is a set of parameters of one of the parameter objects.
 """
 
 import tomllib
@@ -19,12 +19,12 @@ from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.golden.machines.chain import ChainSpec, fma_step
 from vitruvian.golden.machines.phases import PhaseSpec
 
-__all__ = ["FOLDER", "Machine", "Rule", "find", "machines", "spec"]
+__all__ = ["FOLDER", "Machine", "Rule", "find", "machines", "output_format", "spec"]
 
 Rule = DotSpec | ChainSpec | PhaseSpec | IntDotSpec
 
 #: The folder of the makers' files.
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent / "makers"
 #: Name of a format in the table -> name in ``FORMATS``, ``OTHER_FORMATS`` or ``INT_FORMATS``.
 _FORMATS = {
     name: f.name
@@ -70,6 +70,7 @@ class Machine:
     rule_name: str
     rule: Rule
     evidence: str
+    zero_known: bool = True
 
     @property
     def kind(self) -> str:
@@ -82,8 +83,8 @@ class Machine:
 def machines() -> dict[str, Machine]:
     """Return the rows of all makers by their stems."""
     rows: dict[str, Machine] = {}
-    for path in sorted(FOLDER.glob("*.toml")):
-        for row in _rows(tomllib.loads(path.read_text(encoding="utf-8"))):
+    for file in _files():
+        for row in _rows(file):
             rows.setdefault(row.stem, row)
     return rows
 
@@ -134,10 +135,9 @@ def spec(machine: str, instruction: str, formats: str, output: str = "fp32") -> 
                 return row.rule
     columns = ("machine", "instruction", "formats", "output")
     for depth, column in enumerate(columns):
-        left = [r for r in rows if all(getattr(r, c) == w for c, w in zip(columns[:depth], wanted))]
-        allowed = list(dict.fromkeys(getattr(r, column) or '""' for r in left))
-        matching = [r for r in left if getattr(r, column) == wanted[depth]]
-        if not matching:
+        allowed = list(dict.fromkeys(getattr(row, column) or '""' for row in rows))
+        rows = [row for row in rows if getattr(row, column) == wanted[depth]]
+        if not rows:
             near = get_close_matches(wanted[depth], allowed, 1, 0.6)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise UserError(
@@ -146,9 +146,16 @@ def spec(machine: str, instruction: str, formats: str, output: str = "fp32") -> 
     raise AssertionError("a row that matches in every column was returned above")
 
 
+def output_format(machine: Machine) -> FloatFormat | None:
+    """Return the format of C and D, or None for integers."""
+    return None if machine.kind == "integer" else FORMATS[machine.output]
+
+
 @lru_cache
 def _files() -> tuple[dict[str, Any], ...]:
-    return tuple(tomllib.loads(p.read_text(encoding="utf-8")) for p in sorted(FOLDER.glob("*.toml")))
+    return tuple(
+        tomllib.loads(p.read_text(encoding="utf-8")) for p in sorted(FOLDER.glob("*.toml"))
+    )
 
 
 def _machine_name(name: str) -> str:
@@ -205,6 +212,7 @@ def _rows(file: dict[str, Any]) -> Iterator[Machine]:
                 rule_name=row["rule"],
                 rule=rule,
                 evidence=row["evidence"],
+                zero_known=row.get("zero_known", True),
             )
 
 
@@ -228,7 +236,11 @@ def _rule(
     file: dict[str, Any], row: dict[str, Any], a: str, b: str, output: str, variant: Any
 ) -> Rule:
     """Return the parameter object of one combination of formats."""
-    parameters: dict[str, Any] = {"kind": "dot", **file["rules"][row["rule"]], **row.get("with", {})}
+    parameters: dict[str, Any] = {
+        "kind": "dot",
+        **file["rules"][row["rule"]],
+        **row.get("with", {}),
+    }
     for name in ("fp32", "fp16"):
         own = parameters.pop(name, {})
         if name == output:

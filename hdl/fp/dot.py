@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from vitruvian.golden.fp.spec import DotSpec
 
 from .core.dotcore import DotCore
-from .core.geometry import Geometry, Lane, with_floor
+from .core.geometry import Geometry, Lane, check_rule, with_floor
 from .parts.multiply import check_multiplier, multiply
 from .parts.pipeline import PIPELINES, PipelineStages, check_pipeline
 from .parts.unpack import Unpacked, unpack
@@ -132,6 +132,7 @@ class DotProduct(wiring.Component):
 
     def __init__(self, *, spec: DotSpec, pipeline: int = 0, multiplier: str = "booth"):
         check_pipeline(pipeline)
+        check_rule(spec)
         if spec.window is None:
             raise ValueError("spec must have a window; without one use ExactDotProduct")
         if not spec.output.has_nan:

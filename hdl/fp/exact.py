@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from vitruvian.golden.fp.spec import DotSpec
 
 from .core.dotcore import DotCore
-from .core.geometry import Geometry, Lane
+from .core.geometry import Geometry, Lane, check_rule
 from .parts.carrysave import Row, add_plainly, add_rows, reduce_rows
 from .parts.multiply import check_multiplier, multiply
 from .parts.pipeline import PipelineStages, check_pipeline
@@ -81,6 +81,7 @@ class ExactDotProduct(wiring.Component):
         d: Signal
 
     def __init__(self, *, spec: DotSpec, pipeline: int = 0, multiplier: str = "booth"):
+        check_rule(spec)
         if spec.window is not None:
             raise ValueError(f"window must be None, not {spec.window!r}; use DotProduct")
         if spec.rounding != "RNE" or spec.emax_floor is not None:

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 from vitruvian.golden.fp.spec import DotSpec
 
 from ..fp.core.dotcore import DotCore
-from ..fp.core.geometry import Geometry, ShortWindow, SmallResult, with_floor
+from ..fp.core.geometry import Geometry, ShortWindow, SmallResult, check_rule, with_floor
 from ..fp.dot import lane
 from ..fp.multidot import check_floor, choose, widen
 from ..fp.parts.multiply import check_multiplier, multiply
@@ -108,6 +108,7 @@ class LaneDot(wiring.Component):
         multiplier: str = "booth",
     ):
         check_pipeline(pipeline)
+        check_rule(spec)
         if spec.window is None:
             raise ValueError("spec must have a window, not None")
         for checked in (spec, chopped):

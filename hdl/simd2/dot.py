@@ -13,7 +13,7 @@ from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.simd2.op import PARTS, Op
 
 from ..fp.core.dotcore import DotCore
-from ..fp.core.geometry import Bypass, BypassResult, Geometry, Lane
+from ..fp.core.geometry import Bypass, BypassResult, Geometry, Lane, check_rule
 from ..fp.dot import geometry_of, lane
 from ..fp.parts.multiply import check_multiplier, multiply
 from ..fp.parts.pipeline import PIPELINES, PipelineStages, check_pipeline
@@ -87,6 +87,7 @@ class SemiringDot(wiring.Component):
         multiplier: str = "booth",
     ):
         check_pipeline(pipeline)
+        check_rule(spec)
         self.operations = operations_of(operations)
         own = (spec.truncate, spec.rounding, spec.zero, spec.emax_floor)
         if own != ("floor", "RNE", "ieee", None) or spec.window is None:

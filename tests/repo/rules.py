@@ -16,6 +16,7 @@ BASIC = ("vitruvian.errors", "vitruvian.validate")
 FACE = (
     "vitruvian.cli",
     "vitruvian.commands",
+    "vitruvian.machines",
     "vitruvian.ops",
     "vitruvian.sparse",
     "vitruvian.__main__",

@@ -254,6 +254,12 @@ GRAMMARS = (
         {"--skip-unknown": None, "--out": ("out.svg", *_OUTPUTS), "--json": _OUTPUTS},
     ),
     Grammar(
+        ("vitruvian", "machines"),
+        (("h100", "b200_nvf4_ue4m3_fp32", "h200_wgmma", "", "zzz", *_inputs("x.npy")),),
+        (),
+        {"--check": None, "--json": _OUTPUTS},
+    ),
+    Grammar(
         ("vitruvian", "sparse"),
         (("pagerank", "kcore", "bfs", "sssp", "knn", "kmeans", "gmres", "gcn", "zzz"), _GRAPH),
         (),

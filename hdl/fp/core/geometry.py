@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 
 from amaranth.hdl import Const, Value
 
-from vitruvian.golden.fp.formats import FloatFormat
+from vitruvian.golden.fp.formats import FloatFormat, Specials
+from vitruvian.golden.fp.spec import DotSpec
 
 from .sideband import SideBand
 
@@ -16,6 +17,7 @@ __all__ = [
     "Lane",
     "ShortWindow",
     "SmallResult",
+    "check_rule",
     "with_floor",
 ]
 
@@ -290,3 +292,21 @@ def with_floor(geometry: Geometry, emax_floor: int | None, bias: int) -> Geometr
     if emax_floor is None or emax_floor + bias <= least:
         return replace(geometry, floor=None)
     return replace(geometry, floor=emax_floor + bias)
+
+
+def check_rule(spec: DotSpec) -> None:
+    """Check that the datapaths can realise a rule.
+
+    Raises
+    ------
+    ValueError
+        If the rule is not plain, if its zeros are those of CDNA, or if a format is FNUZ.
+    """
+    if not spec.is_plain:
+        changed = ", ".join(spec.changes)
+        raise ValueError(f"spec must be a plain rule, as this unit has no {changed}")
+    if spec.zero == "exact":
+        raise ValueError("zero must be 'ieee' or 'positive' in hardware, not 'exact'")
+    for format in (spec.input, spec.input_b, spec.output):
+        if format.specials is Specials.FNUZ:
+            raise ValueError(f"format must have a −0 in hardware, not be {format.name!r}")

@@ -1,0 +1,166 @@
+"""Sets of operands and results of machines: measured files, files of executed models, examples.
+
+A set is a file ``STEM.npz`` with the codes ``a`` and ``b`` (N, K), ``c`` and ``d`` (N,), and
+``scale_a`` and ``scale_b`` where the machine has scales. STEM is a row of the table of machines.
+"""
+
+import tomllib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+
+from vitruvian.errors import UserError
+from vitruvian.golden.fp.codec import unpack
+from vitruvian.golden.fp.formats import FloatFormat
+from vitruvian.golden.machines import Machine, compute, find
+from vitruvian.golden.machines.table import FOLDER as MAKERS
+from vitruvian.golden.machines.table import output_format
+
+__all__ = [
+    "Differences",
+    "MachineSet",
+    "compare_set",
+    "differences",
+    "examples",
+    "read_set",
+    "totals",
+]
+
+_EXAMPLES = MAKERS.parent / "examples.toml"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MachineSet:
+    """Operands and results of one instruction.
+
+    Attributes
+    ----------
+    name : str
+        Name of the set, for tables.
+    machine : Machine
+        The row of the table.
+    a, b : (N, K) ndarray of unsigned int
+    c, d : (N,) ndarray of unsigned int
+    scale_a, scale_b : (N, K / block) ndarray of uint8, or None
+    """
+
+    name: str
+    machine: Machine
+    a: np.ndarray
+    b: np.ndarray
+    c: np.ndarray
+    d: np.ndarray
+    scale_a: np.ndarray | None = None
+    scale_b: np.ndarray | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Differences:
+    """The number of rows in which two results differ.
+
+    Attributes
+    ----------
+    rows : int
+        All rows.
+    values : int
+        Rows with other values. Two NaNs are equal, whatever their codes.
+    zero_signs : int
+        Rows in which both are zero, with other signs.
+    first : int or None
+        The first row of either kind.
+    """
+
+    rows: int
+    values: int
+    zero_signs: int
+    first: int | None
+
+
+def read_set(path: Path) -> MachineSet:
+    """Read a set; its file's name is a stem.
+
+    Raises
+    ------
+    UserError
+        If the file is no such set, or if its name is not in the table.
+    """
+    machine = find(path.stem)
+    try:
+        with np.load(path) as file:
+            missing = [name for name in "abcd" if name not in file.files]
+            if missing:
+                raise UserError(f"{path} must have the arrays a, b, c and d, not lack {missing[0]}")
+            arrays = {name: np.asarray(file[name]) for name in file.files if name in _ARRAYS}
+    except (OSError, ValueError, EOFError, BadZipFile) as error:
+        if isinstance(error, UserError):
+            raise
+        raise UserError(f"{path} must be an .npz file of unsigned codes: {error}") from error
+    rows = len(arrays["d"])
+    for name, array in arrays.items():
+        width = 2 if name in ("a", "b", "scale_a", "scale_b") else 1
+        if array.dtype.kind not in "iu" or array.ndim != width or len(array) != rows:
+            raise UserError(f"{name} in {path} must have {width} axes of {rows} rows of integers")
+    return MachineSet(name=path.stem, machine=machine, **arrays)
+
+
+_ARRAYS = ("a", "b", "c", "d", "scale_a", "scale_b")
+
+
+def examples() -> Iterator[MachineSet]:
+    """Yield one worked example for each kind of rule."""
+    for entry in tomllib.loads(_EXAMPLES.read_text(encoding="utf-8"))["example"]:
+        machine = find(entry["stem"])
+        operands = {}
+        for name in "ab":
+            operands[name] = np.zeros((1, entry["k"]), np.uint64)
+            for position, code in entry[name].items():
+                operands[name][0, int(position)] = code
+        scales = {
+            name: np.array([entry[name]], np.uint8)
+            for name in ("scale_a", "scale_b")
+            if name in entry
+        }
+        c, d = (np.array([entry.get(name, 0)], np.uint32) for name in "cd")
+        yield MachineSet(
+            name=f"{machine.stem} example", machine=machine, c=c, d=d, **operands, **scales
+        )
+
+
+def compare_set(data: MachineSet) -> Differences:
+    """Compare golden with a set."""
+    got = compute(data.machine.rule, data.a, data.b, data.c, data.scale_a, data.scale_b)
+    return differences(got, data.d, output_format(data.machine))
+
+
+def differences(got: np.ndarray, expected: np.ndarray, format: FloatFormat | None) -> Differences:
+    """Count the rows in which codes differ; ``format`` is None for integers."""
+    got, expected = got.astype(np.uint64), expected.astype(np.uint64)
+    other = got != expected
+    signs = np.zeros(len(other), bool)
+    if format is not None:
+        x, y = unpack(got, format), unpack(expected, format)
+        other &= ~(x.nan & y.nan)
+        zero = [(u.significand == 0) & ~u.infinity & ~u.nan for u in (x, y)]
+        signs = other & zero[0] & zero[1]
+    rows = np.flatnonzero(other)
+    return Differences(
+        rows=len(other),
+        values=int((other & ~signs).sum()),
+        zero_signs=int(signs.sum()),
+        first=int(rows[0]) if rows.size else None,
+    )
+
+
+def totals(compared: Iterable[tuple[MachineSet, Differences]]) -> tuple[int, int, int, int]:
+    """Return the rows, other values, other signs of zero, and those that are not asserted."""
+    rows = values = signs = artefacts = 0
+    for data, found in compared:
+        rows, values = rows + found.rows, values + found.values
+        if data.machine.zero_known:
+            signs += found.zero_signs
+        else:
+            artefacts += found.zero_signs
+    return rows, values, signs, artefacts

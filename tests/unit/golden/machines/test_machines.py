@@ -1,0 +1,221 @@
+"""The rules of machines against worked examples, executed models and measured results."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from vitruvian import machines
+from vitruvian.errors import UserError
+from vitruvian.golden.fp import DotSpec, fused_dot
+from vitruvian.sim.machine_sets import compare_set, differences, examples, read_set
+
+EXAMPLES = {data.machine.stem: data for data in examples()}
+SHARED = Path(__file__).resolve().parents[5] / "shared" / "data"
+SETS = sorted(p for name in ("machines", "silicon_fp8") for p in (SHARED / name).glob("*.npz"))
+
+
+def test_there_is_an_example_of_every_kind_of_rule():
+    kinds = {data.machine.rule_name for data in EXAMPLES.values()}
+    assert len(EXAMPLES) == 20
+    assert kinds >= {"ampere", "hopper", "hopper_short", "late", "mx", "mx4", "aligned", "parity"}
+    assert kinds >= {"exact", "pairs", "amx", "vdp", "ebf0", "gaudi1", "gaudi2", "gaudi3"}
+    assert kinds >= {"blackhole", "rvbna"}
+
+
+@pytest.mark.parametrize("stem", EXAMPLES)
+def test_a_worked_example(stem):
+    found = compare_set(EXAMPLES[stem])
+    assert (found.rows, found.values, found.zero_signs, found.first) == (1, 0, 0, None)
+
+
+@pytest.mark.skipif(not SETS, reason="../shared/data/machines is not there")
+def test_every_set_has_a_row_and_no_result_differs():
+    wrong, rows, artefacts = {}, 0, 0
+    for path in SETS:
+        data = read_set(path)
+        found = compare_set(data)
+        rows += found.rows
+        if data.machine.zero_known:
+            if found.values or found.zero_signs:
+                wrong[path.stem] = found
+        else:
+            artefacts += found.zero_signs
+            if found.values:
+                wrong[path.stem] = found
+    assert not wrong
+    assert len(SETS) >= 103 and rows >= 200_000
+    # The vendor's model of Gaudi 2 takes a shortcut when all products are zero.
+    assert artefacts == 107
+
+
+#: Set and a change of a parameter of its rule that it must notice.
+MUTATIONS = [
+    ("a100_mma_bf16_fp32", {"window": 23}),
+    ("a100_mma_bf16_fp32", {"window": 25}),
+    ("h100_mma_bf16_fp32", {"emax_floor": None}),
+    ("h100_mma_bf16_fp32", {"zero": "ieee"}),
+    ("h100_mma_bf16_fp32", {"k": 8}),
+    ("ada_mma_e4m3_fp32", {"result_bits": 14}),
+    ("h100_wgmma_e4m3_fp32", {"window": 14}),
+    ("b200_tcgen05_e3m2xe5m2_fp32", {"truncate": "floor"}),
+    ("b200_mmasync_e4m3_fp32", {"lanes": "together", "convert": "fp16"}),
+    ("b200_mmasync_e4m3_fp16", {"accumulate": "tree"}),
+    ("b200_mxf8_e4m3_fp32", {"window": 24}),
+    ("b200_nvf4_ue4m3_fp32", {"window": 34}),
+    ("b200_nvf4_ue8m0_fp32", {"emax_floor": -100}),
+    ("cdna1_mfma_bf16_fp32", {"zero": "positive"}),
+    ("cdna3_mfma_bf16_fp32", {"product_overflow": False}),
+    ("cdna3_mfma_fp8xbf8_fp32", {"lanes": "together"}),
+    ("gaudi3_e4m3_fp32", {"convert": None}),
+    ("gaudi3_fp32_fp32", {"slices": None}),
+    ("gaudi2_fp16_fp32", {"product_exponent": "sum"}),
+    ("gaudi2_bf16_fp32", {"flush": False}),
+    ("gaudi2_bf16_fp32", {"flush_result": None}),
+    ("rvbna_bf16_n8_fp32", {"truncate": "magnitude"}),
+    ("rvbna_bf16_n8_fp32", {"rounding": "RZ"}),
+    ("amx_tdpbf16ps", {"accumulators": 1}),
+    ("avx512_vdpbf16ps", {"descending": False}),
+    ("arm_bfdot_ebf0", {"products": "fused"}),
+    ("gaudi1_bf16_fp32", {"accumulators": 2}),
+    ("cdna2_mfma_bf161k_fp32", {"products": "fused"}),
+    ("cdna2_mfma_bf161k_fp32", {"zero_subnormals": False}),
+    ("bh_mvmul_bf16_fp32_hifi4", {"phases": 3}),
+    ("wh_mvmul_bf16_fp32_hifi4", {"blackhole": True}),
+]
+
+
+@pytest.mark.skipif(not SETS, reason="../shared/data/machines is not there")
+@pytest.mark.parametrize(("stem", "change"), MUTATIONS)
+def test_a_set_notices_another_parameter(stem, change):
+    data = read_set(SHARED / "machines" / f"{stem}.npz")
+    other = replace(data.machine, rule=replace(data.machine.rule, **change))
+    found = compare_set(replace(data, machine=other))
+    assert found.values + found.zero_signs > 0
+
+
+def test_a_difference_of_every_kind_is_counted():
+    got = np.array([0x7FC00000, 0x80000000, 0x3F800000, 0x3F800000], np.uint32)
+    expected = np.array([0x7FFFFFFF, 0x00000000, 0x3F800000, 0x3F800001], np.uint32)
+    found = differences(got, expected, machines.find("a100_mma_bf16_fp32").rule.output)
+    assert (found.rows, found.values, found.zero_signs, found.first) == (4, 1, 1, 1)
+
+
+# ------------------------------------------------------------------ the general steps
+
+
+@pytest.mark.parametrize("truncate", ["floor", "magnitude"])
+@pytest.mark.parametrize("rounding", ["RNE", "RZ"])
+@pytest.mark.parametrize("output", ["fp32", "fp16"])
+def test_the_general_steps_agree_with_the_plain_ones(truncate, rounding, output):
+    rng = np.random.default_rng(5)
+    n = 4000
+    a, b = rng.integers(0, 1 << 16, (2, n, 8), np.uint16)
+    b[: n // 2] &= 0x83FF | 0x3C00  # fewer infinities
+    c = rng.integers(0, 1 << (32 if output == "fp32" else 16), n).astype(
+        np.uint32 if output == "fp32" else np.uint16
+    )
+    plain = DotSpec(
+        input="fp16", output=output, k=8, window=24, truncate=truncate, rounding=rounding
+    )
+    # A conversion to the same format changes nothing but takes the general path.
+    general = replace(plain, convert="fp16")
+    assert plain.is_plain and not general.is_plain
+    np.testing.assert_array_equal(fused_dot(a, b, c, plain), fused_dot(a, b, c, general))
+
+
+def test_a_sum_that_fits_is_exact_in_every_block_scaled_format():
+    rng = np.random.default_rng(6)
+    magnitudes = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
+    values = np.concatenate([magnitudes, -magnitudes])
+    a, b = rng.integers(0, 16, (2, 500, 64), np.uint8)
+    scales = rng.integers(0x7E, 0x81, (2, 500, 4), np.uint8)  # 1/2, 1 and 2
+    c = np.zeros(500, np.uint32)
+    got = machines.run("b200_nvf4_ue8m0_fp32", a, b, c, *scales).view(np.float32)
+    factor = np.repeat(2.0 ** (scales.astype(float).sum(axis=0) - 254), 16, axis=1)
+    np.testing.assert_array_equal(got, (values[a] * values[b] * factor).sum(axis=1))
+
+
+def test_a_nan_scale_is_a_nan_result():
+    a = np.full((1, 64), 2, np.uint8)
+    scale = np.full((1, 2), 127, np.uint8)
+    bad = np.array([[127, 255]], np.uint8)
+    assert machines.run("b200_mxf4_fp32", a, a, [0], scale, scale) == np.float32(64).view(np.uint32)
+    assert machines.run("b200_mxf4_fp32", a, a, [0], scale, bad) == 0x7FFFFFFF
+
+
+# ------------------------------------------------------------------ names and mistakes
+
+
+def test_other_names_of_machines_and_instructions():
+    assert machines.find("l40s_mma_e5m2_fp16").stem == "ada_mma_e5m2_fp16"
+    assert machines.find("mi300x_mfma_fp16_fp32").stem == "cdna3_mfma_fp16_fp32"
+    assert machines.find("a2_mmasync_fp16_fp32").stem == "a2_mma_fp16_fp32"
+    # The mma.sync of Hopper has a row of its own for FP8.
+    assert machines.find("h200_mmasync_e5m2_fp16").rule.accumulate == "late"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("h1000", "wgmma", "e4m3"), "machine must be one of .* did you mean h100?"),
+        (("h100", "mfma", "e4m3"), "instruction must be one of mma, wgmma, mmasync, not 'mfma'"),
+        (("h100", "wgmma", "e4m4"), "formats must be one of fp16, .* did you mean e4m3?"),
+        (("h100", "wgmma", "e4m3", "fp64"), "output must be one of fp32, fp16, not 'fp64'"),
+    ],
+)
+def test_a_combination_that_does_not_exist(arguments, message):
+    with pytest.raises(UserError, match=message):
+        machines.spec(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("stem", "k", "scales", "message"),
+    [
+        ("h100_wgma_e4m3_fp32", 32, (), "as h100_wgmma_e4m3_fp32, .* not 'h100_wgma_e4m3_fp32'"),
+        ("h100_wgmma_e4m3_fp32", 33, (), "K must be at most 32 or a multiple of it, not 33"),
+        ("b200_nvf4_ue4m3_fp32", 64, (), "scale_a must be ue4m3 codes, one for each 16 values"),
+        ("b200_nvf4_ue4m3_fp32", 64, (3, 4), r"scale_a must have the shape \(1, 4\), not \(1, 3\)"),
+        ("b200_nvf4_ue4m3_fp32", 40, (4, 4), "K must be a multiple of the block of 16, not 40"),
+        (
+            "h100_wgmma_e4m3_fp32",
+            32,
+            (1, 1),
+            "scale_a must be None, because the rule has no scales",
+        ),
+        ("amx_tdpbf16ps", 32, (1, 1), "scale_a must be None, because the rule has"),
+        ("amx_tdpbf16ps", 33, (), "K must be a multiple of 32, not 33"),
+        ("wh_mvmul_bf16_fp32_lofi", 8, (), "K must be a multiple of 16, not 8"),
+    ],
+)
+def test_operands_that_do_not_fit(stem, k, scales, message):
+    a = np.zeros((1, k), np.uint8)
+    given = [np.zeros((1, n), np.uint8) for n in scales]
+    with pytest.raises(ValueError, match=message):
+        machines.run(stem, a, a, [0], *given)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"accumulate": "early"}, "accumulate must be one of tree, after, late, aligned"),
+        ({"lanes": "odd"}, "lanes must be one of together, parity, halves, sixteens"),
+        ({"flush": 1}, "flush must be a bool, not 1"),
+        ({"flush_result": "never"}, "flush_result must be one of None, after, before"),
+        ({"scale": "e8m0", "block": 4}, "scale must be one of ue8m0, ue4m3, ue6m2, not 'e8m0'"),
+        ({"scale": "ue8m0", "block": 3}, "block must divide k = 8, not be 3"),
+        ({"block": 4}, "block must be None without a scale, not 4"),
+        ({"convert": "fp99"}, "convert must be one of"),
+    ],
+)
+def test_a_parameter_that_does_not_exist(change, message):
+    base = machines.spec("a100", "mma", "fp16")
+    with pytest.raises((TypeError, ValueError), match=message):
+        replace(base, **change)
+
+
+def test_a_rule_that_needs_too_many_bits_is_refused():
+    spec = replace(machines.spec("a100", "mma", "fp16"), window=None, flush=True)
+    with pytest.raises(ValueError, match="the sum must fit into 62 bits"):
+        fused_dot(np.zeros((1, 8), np.uint16), np.zeros((1, 8), np.uint16), [0], spec)

@@ -7,9 +7,11 @@ from typing import TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vitruvian.golden.cube.chopped import chopped_mmad, fits_chopped
 from vitruvian.golden.cube.shapes import check_addend, check_factors
 from vitruvian.golden.cube.sums import fits_floats, float_mmad
 from vitruvian.golden.fp import DotSpec, IntDotSpec, fused_dot, int_dot
+from vitruvian.golden.fp.codec import as_codes
 from vitruvian.golden.fp.dot import sum_bits
 from vitruvian.validate import check_type
 
@@ -23,12 +25,18 @@ _LONG = 4  # elements in a row or a column of D from which on it is faster
 _TILE = 1 << 11  # terms of a product from which on it is faster once it is loaded
 _TILES = 256  # number of such products after which it is loaded
 _MATRIX = 1 << 12  # terms of one matrix from which on the sums in float64 are faster
+_LARGE = 1 << 16  # terms of one matrix from which on products in floating point are faster
 
 _tiles = count(1)  # small products so far: a program that computes some computes many
 
 
 def mmad(
-    a: ArrayLike, b: ArrayLike, c: ArrayLike | None = None, *, spec: DotSpec | IntDotSpec
+    a: ArrayLike,
+    b: ArrayLike,
+    c: ArrayLike | None = None,
+    *,
+    spec: DotSpec | IntDotSpec,
+    threads: int = 1,
 ) -> np.ndarray:
     """Return D = C + A·B, computed in blocks of ``spec.k`` terms.
 
@@ -45,6 +53,8 @@ def mmad(
         broadcast.
     spec : DotSpec or IntDotSpec
         Arithmetic of a block.
+    threads : int
+        Number of threads for large products by the rules of tensor cores.
 
     Returns
     -------
@@ -74,9 +84,34 @@ def mmad(
         return plain_mmad(a, b, c, spec)
     if m * n * terms >= _MATRIX and fits_floats(spec):
         return float_mmad(a, b, c, spec)
+    if m * n * terms >= _LARGE and fits_chopped(spec):
+        return _chopped(a, b, c, spec, lead, threads)
     from vitruvian.golden.cube.mmad_compiled import compiled_mmad  # here, as Numba loads slowly
 
     return compiled_mmad(a, b, c, spec)
+
+
+def _chopped(
+    a: np.ndarray,
+    b: np.ndarray,
+    c: np.ndarray,
+    spec: DotSpec,
+    lead: tuple[int, ...],
+    threads: int,
+) -> np.ndarray:
+    """Compute every matrix of a stack with ``chopped_mmad``."""
+    from vitruvian.golden.cube.mmad_compiled import compiled_mmad  # here, as Numba loads slowly
+
+    def general(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        return compiled_mmad(x, y, z, spec)
+
+    formats = ((a, spec.input, "a"), (b, spec.input_b, "b"), (c, spec.output, "c"))
+    codes = [as_codes(x, format, name) for x, format, name in formats]
+    x, y, z = (np.broadcast_to(each, (*lead, *each.shape[-2:])) for each in codes)
+    d = np.empty(z.shape, z.dtype)
+    for i in np.ndindex(lead):
+        d[i] = chopped_mmad(x[i], y[i], z[i], spec, general, threads)
+    return d
 
 
 def mmad_any(

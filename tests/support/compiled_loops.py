@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
@@ -26,9 +27,10 @@ from tests.support.davinci_programs import random_accesses, random_lowered
 from tests.support.golden_cases import directed_codes, random_codes, sparse_codes
 from tests.support.sparse_problems import PROBLEMS, matrix, problem
 from vitruvian.errors import UserError
+from vitruvian.golden.cube.chopped import chopped_mmad
 from vitruvian.golden.cube.mmad import fits, plain_mmad
 from vitruvian.golden.cube.mmad_compiled import compiled_mmad
-from vitruvian.golden.fp import FORMATS, PRESETS, DotSpec, FloatFormat, fused_dot
+from vitruvian.golden.fp import FORMATS, PRESETS, DotSpec, FloatFormat, fused_dot, unpack
 from vitruvian.golden.simd2 import Op, mmo
 from vitruvian.golden.sparse import SEMIRINGS, Sparse, vxm
 from vitruvian.golden.sparse.applications import APPLICATIONS
@@ -176,6 +178,21 @@ def products_of_codes() -> None:
                 part = np.s_[..., :3, :3]
                 expected = plain_mmad(a[..., :3, :], b[:, :3], c[part], spec)
                 assert (result[part] == expected).all(), spec
+
+
+def products_of_machines() -> None:
+    """Compute products by the rules of tensor cores, in full and partial strips and groups."""
+    rng = np.random.default_rng(4)
+    cases = (("v100", "fp16", "fp16"), ("b200", "fp8e4m3", "fp32"), ("a100", "bf16", "fp32"))
+    for preset, operands, output in cases:
+        spec = PRESETS[preset].spec(operands, output)
+        for m, k, n in ((1, 1, 1), (70, spec.k, 257), (3, 3 * spec.k, 5), (2, spec.k - 1, 256)):
+            a, b = codes(rng, spec.input, (m, k)), codes(rng, spec.input, (k, n))
+            for x, f in ((a, spec.input), (b, spec.input_b)):
+                x[unpack(x, f).infinity | unpack(x, f).nan] = 0
+            c = codes(rng, spec.output, (m, n))
+            plain = partial(plain_mmad, spec=spec)
+            assert (chopped_mmad(a, b, c, spec, plain) == plain(a, b, c)).all(), spec
 
 
 def matrices_of_values() -> None:
@@ -331,6 +348,7 @@ CASES: dict[str, Callable[[], None]] = {
     for case in (
         dot_sums,
         products_of_codes,
+        products_of_machines,
         matrices_of_values,
         engine_programs,
         checked_programs,

@@ -138,7 +138,8 @@ def _decoded(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return values, exponents that are not normalised, and a mask of infinities and NaNs."""
     if format.storage_bits <= _LOOKED_UP_BITS:
-        return tuple(column.take(codes) for column in _table(format, dtype))
+        values, exponents, specials = _table(format, dtype)
+        return values.take(codes), exponents.take(codes), specials.take(codes)
     return _decode(codes, format, dtype)
 
 

@@ -306,8 +306,8 @@ class Preset:
     - fp8 of ``b200`` is that of its ``tcgen05`` instruction: 25 fraction bits and a full fp32
       result, instead of Hopper's 13.
 
-    There is no preset yet for the fp8 ``mma.sync`` of Hopper with fp16 results, for that of
-    Blackwell, which adds C last and rounds once more, or for other machines.
+    The fp8 ``mma.sync`` of Hopper with fp16 results and that of Blackwell, which adds C last and
+    rounds once more, and all other machines are rows of ``golden.machines``.
 
     Parameters
     ----------

@@ -18,8 +18,22 @@ STRIP = 256  # columns whose working arrays stay in the first-level cache
 _TILE = 64  # rows of D between two blocks of terms
 
 
-@numba.njit(cache=True, nogil=True)
-def rows(a, exp_a, b, exp_b, d, k, window, floor, emin, bits, nearest, group, reach):
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def rows(
+    a: np.ndarray,
+    exp_a: np.ndarray,
+    b: np.ndarray,
+    exp_b: np.ndarray,
+    d: np.ndarray,
+    k: int,
+    window: int,
+    floor: int,
+    emin: int,
+    bits: int,
+    nearest: bool,
+    group: int,
+    reach: int,
+) -> None:
     """Add A·B to D in place, in blocks of ``k`` terms.
 
     Parameters
@@ -66,7 +80,7 @@ def rows(a, exp_a, b, exp_b, d, k, window, floor, emin, bits, nearest, group, re
                     _finish(c, emax, total, window, emin, bits, nearest)
 
 
-@numba.njit
+@numba.njit(error_model="numpy")
 def _align(exp_a, exp_b, first, last, start, c, emax, floor, emin):
     """Find E_max of the products and C, and at least ``floor``."""
     lanes = len(c)
@@ -91,13 +105,13 @@ def _align(exp_a, exp_b, first, last, start, c, emax, floor, emin):
         k += 1
 
 
-@numba.njit
+@numba.njit(error_model="numpy")
 def _power(exponent):
     """Return 2^exponent as a float64."""
     return np.int64(np.int64(exponent + 1023) << 52).view(np.float64)
 
 
-@numba.njit
+@numba.njit(error_model="numpy")
 def _begin(c, emax, window, reach, scale, total):
     """Begin the sums with the truncated C, and find the scales of the products."""
     for j in range(len(c)):
@@ -106,7 +120,7 @@ def _begin(c, emax, window, reach, scale, total):
         total[j] = np.trunc(np.float64(c[j]) * _power(places))
 
 
-@numba.njit
+@numba.njit(error_model="numpy")
 def _add(a, b, first, last, start, scale, part, total):
     """Add the truncated products of a few terms."""
     lanes = len(total)
@@ -131,7 +145,7 @@ def _add(a, b, first, last, start, scale, part, total):
         total[j] += part[j]
 
 
-@numba.njit
+@numba.njit(error_model="numpy")
 def _finish(c, emax, total, window, emin, bits, nearest):
     """Round the sums to D; an infinity or NaN in C stays as it is."""
     for j in range(len(c)):

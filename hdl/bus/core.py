@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from amaranth.hdl import Shape
+from amaranth.lib import wiring
 
 from vitruvian.golden.simd2.op import Op
 from vitruvian.validate import check_int
@@ -10,10 +11,15 @@ from vitruvian.validate import check_int
 from ..cube.choices import LANE_BITS, PRECISIONS
 from ..cube.config import MatrixUnitConfig
 from ..cube.ports import fractal_layout
-from ..mma.unit import QUEUE_CYCLES
+from ..cube.unit import MatrixUnit
+from ..mma.unit import QUEUE_CYCLES, MmaUnit
 from ..simd2.intconfig import IntConfig
+from .integer import IntUnit
 
-__all__ = ["KINDS", "Core"]
+__all__ = ["KINDS", "SHARED", "Core"]
+
+#: Components of which equal instances may be elaborated once, in all kinds of units.
+SHARED = (*MatrixUnit.shared, *IntUnit.shared)
 
 #: The kinds of matrix units; a unit's code in the register map is its index.
 KINDS = ("cube", "simd2-int", "mma")
@@ -58,6 +64,14 @@ class Core:
         if isinstance(self.config, IntConfig):
             return "simd2-int"
         return "cube" if self.ahead is None else "mma"
+
+    def build(self) -> wiring.Component:
+        """Return the unit, with its streams."""
+        if isinstance(self.config, IntConfig):
+            return IntUnit(config=self.config)
+        if self.ahead is None:
+            return MatrixUnit(config=self.config)
+        return MmaUnit(config=self.config, ahead=self.ahead)
 
     @property
     def precisions(self) -> tuple[str, ...]:
@@ -113,7 +127,7 @@ class Core:
     def latency(self) -> int:
         """Cycles from the transfer of a beat to the earliest transfer of its result."""
         if isinstance(self.config, IntConfig):
-            return self.config.pipeline + 2
+            return self.config.pipeline + 3
         return self.config.latency_cycles + (0 if self.ahead is None else QUEUE_CYCLES)
 
     @property

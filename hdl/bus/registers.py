@@ -211,7 +211,8 @@ REGISTERS = (
             Field("refused", 1, 1, "a write that status did not allow"),
             Field("incomplete", 2, 1, "a command after a part of the words of an operand"),
             Field("empty", 3, 1, "a read of a result or a request that is not there"),
-            Field("illegal", 4, 1, "mma: an opcode that the unit does not have, until a reset"),
+            Field("code", 4, 1, "a command with a code or a slot that the unit does not have"),
+            Field("illegal", 5, 1, "mma: an opcode that the unit does not have, until a reset"),
         ),
     ),
     Register(

@@ -17,7 +17,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from .core import SHARED, Core
-from .registers import MAP, REGISTERS, WORD_BITS, Access, RegisterBus, constants
+from .registers import MAP, WORD_BITS, RegisterBus, constants, registers_of
 
 __all__ = ["Mailbox", "Words"]
 
@@ -287,9 +287,6 @@ class _Access:
         self.m, self.bus = m, bus
         request = bus.request.payload
         self.data = request.data
-        self.registers = {r.name: r for r in REGISTERS if core.kind in r.kinds}
-        if not core.index_bits:
-            self.registers.pop("index_data", None)
         self.command = MAP["command"].fields
         self.values: dict[str, Value | int] = dict(constants(core))
         self.status: dict[str, Value] = {}
@@ -310,12 +307,13 @@ class _Access:
             m.d.sync += full.eq(0)
         self._writes: dict[str, Signal] = {}
         self._reads: dict[str, Signal] = {}
-        for name, register in self.registers.items():
+        for register in registers_of(core):
+            name = register.name
             chosen = self.fire & (request.address == register.address)
-            if register.access is not Access.READ:
+            if register.writable:
                 self._writes[name] = signal = Signal(name=f"write_{name}")
                 m.d.comb += signal.eq(chosen & request.write)
-            if register.access is not Access.WRITE:
+            if register.readable:
                 self._reads[name] = signal = Signal(name=f"read_{name}")
                 m.d.comb += signal.eq(chosen & ~request.write)
         known = Cat(*self._writes.values(), *self._reads.values()).any()

@@ -22,6 +22,7 @@ __all__ = [
     "Register",
     "RegisterBus",
     "constants",
+    "registers_of",
     "request_layout",
 ]
 
@@ -99,6 +100,16 @@ class Register:
     def address(self) -> int:
         """The word address."""
         return self.offset // 4
+
+    @property
+    def readable(self) -> bool:
+        """True if a read is allowed."""
+        return self.access is not Access.WRITE
+
+    @property
+    def writable(self) -> bool:
+        """True if a write is allowed."""
+        return self.access is not Access.READ
 
     def field(self, name: str) -> Field:
         """Return the field with a name.
@@ -257,6 +268,15 @@ REGISTERS = (
 
 #: The registers by name.
 MAP = {register.name: register for register in REGISTERS}
+
+
+def registers_of(core: Core) -> tuple[Register, ...]:
+    """Return the registers that a unit has."""
+    return tuple(
+        register
+        for register in REGISTERS
+        if core.kind in register.kinds and (register.name != "index_data" or core.index_bits)
+    )
 
 
 def _packed(register: str, **fields: int) -> int:

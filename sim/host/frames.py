@@ -45,7 +45,7 @@ class Request:
     def __bytes__(self) -> bytes:
         """Return the bytes of the frame."""
         write, words = self.words is not None, self.words or ()
-        if not 0 <= self.count <= MOST_WORDS or write and len(words) != self.count:
+        if not 0 <= self.count <= MOST_WORDS or (write and len(words) != self.count):
             raise ValueError(f"count must be the number of words, 0 to {MOST_WORDS}")
         command = self.count | _INCREMENT * self.increment | _WRITE * write
         payload = b"".join(word.to_bytes(4, "little") for word in words)

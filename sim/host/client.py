@@ -112,7 +112,7 @@ class Client:
         """
         words: list[int] = []
         for begin in range(0, count, MOST_WORDS):
-            words += self._next(MAP[register].address, min(MOST_WORDS, count - begin), None)
+            words += self.transfer(MAP[register].address, min(MOST_WORDS, count - begin))
         return tuple(words)
 
     def write(self, register: str, words: Sequence[int]) -> None:
@@ -125,12 +125,41 @@ class Client:
         """
         for begin in range(0, len(words), MOST_WORDS):
             part = tuple(int(word) for word in words[begin : begin + MOST_WORDS])
-            self._next(MAP[register].address, len(part), part)
+            self.transfer(MAP[register].address, len(part), part)
 
-    def _next(self, address: int, count: int, words: tuple[int, ...] | None) -> tuple[int, ...]:
-        """Execute a request with the next sequence number, 1 to 255."""
+    def transfer(
+        self,
+        address: int,
+        count: int,
+        words: tuple[int, ...] | None = None,
+        *,
+        increment: bool = False,
+    ) -> tuple[int, ...]:
+        """Read words, or write ``words``, by one request.
+
+        Parameters
+        ----------
+        address, count, words, increment
+            As in ``Request``.
+
+        Returns
+        -------
+        tuple of int
+            The words of a read; none for a write.
+
+        Raises
+        ------
+        NoAnswerError
+            If the board does not answer.
+        """
         self._sequence = self._sequence % 255 + 1
-        request = Request(sequence=self._sequence, address=address, count=count, words=words)
+        request = Request(
+            sequence=self._sequence,
+            address=address,
+            count=count,
+            words=words,
+            increment=increment,
+        )
         return self._transact(request, _ATTEMPTS)
 
     def _transact(self, request: Request, attempts: int) -> tuple[int, ...]:

@@ -160,7 +160,8 @@ class StreamUnit(wiring.Component):
         m.submodules.unit = unit = self.core.build()
         ports = {channel.name: self._port(m, channel) for channel in self.channels}
         # Results carry tlast, so the number of results of each command is queued until then.
-        depth = self.core.slot_count + (self.core.ahead or 0) + 2
+        # An entry is free again two cycles after the last result has passed.
+        depth = self.core.results_held + 2
         m.submodules.counts = counts = SyncFIFO(width=COUNT_BITS, depth=depth)
         build = self._build_instructions if self.core.kind == "mma" else self._build_products
         events = build(m, unit, ports, counts)

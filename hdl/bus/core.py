@@ -136,6 +136,13 @@ class Core:
         return 1 if isinstance(self.config, IntConfig) else self.config.slot_count
 
     @property
+    def results_held(self) -> int:
+        """Largest number of results between the transfers of their beats and their own."""
+        if isinstance(self.config, IntConfig):
+            return self.config.pipeline + 4
+        return self.slot_count + (self.ahead or 0)
+
+    @property
     def precision_mask(self) -> int:
         """One bit for each precision of the unit, in the order of ``hdl.cube.choices``."""
         return sum(1 << PRECISIONS.index(name) for name in self.precisions)

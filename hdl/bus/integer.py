@@ -69,7 +69,7 @@ class IntUnit(wiring.Component):
     def __init__(self, *, config: IntConfig):
         self.config = config
         self.latency = config.pipeline + 3
-        #: Results that the unit holds. A place is free again two cycles after the tile's latency.
+        #: Places for results. One is free again two cycles after the tile's latency.
         self.depth = config.pipeline + 4
         row = data.ArrayLayout(config.bits, config.n)
         fractals = stream.Signature(data.ArrayLayout(row, config.m))

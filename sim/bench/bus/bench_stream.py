@@ -6,12 +6,13 @@ Parameters: ``core`` (see ``sim.bench.bus.cores``), ``direct``, ``commands``.
 import logging
 import random
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import cocotb
 import numpy as np
 from cocotb.clock import Clock
-from cocotb.triggers import ClockCycles, RisingEdge, with_timeout
+from cocotb.triggers import ClockCycles, RisingEdge, SimTimeoutError, with_timeout
 from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
 
 from vitruvian.hdl.bus.axi import StreamUnit
@@ -24,6 +25,8 @@ from vitruvian.sim.bench.scoreboard import Scoreboard
 __all__ = ["unit_of"]
 
 _PERIOD_NS = 10
+#: Cycles within which a packet must come.
+_LIMIT = 5000
 
 
 def unit_of(values: dict[str, Any]) -> StreamUnit:
@@ -134,9 +137,16 @@ class _Bench:
     async def receive(self) -> None:
         """Compare all expected packets; then check that nothing else comes."""
         for _ in range(len(self.board.queue)):
-            frame: AxiStreamFrame = await with_timeout(
-                self.sink.recv(), 20_000 * _PERIOD_NS, "ns"
-            )
+            try:
+                frame: AxiStreamFrame = await with_timeout(
+                    self.sink.recv(), _LIMIT * _PERIOD_NS, "ns"
+                )
+            except SimTimeoutError:
+                counts = {name: len(cycles) for name, cycles in self.transfers.items()}
+                raise AssertionError(
+                    f"no packet within {_LIMIT} cycles, after {self.board.checked} packets and "
+                    f"the transfers {counts} (seed {self.seed})"
+                ) from None
             self.board.check(self.codes(bytes(frame.tdata)), self.cycle)
         await ClockCycles(self.dut.aclk, 2 * self.unit.latency + 40)
         assert self.sink.empty(), "there must be no more packets"
@@ -147,20 +157,16 @@ class _Bench:
 
 
 @cocotb.test()
-async def random_commands(dut: Any) -> None:
-    """Send all kinds of commands while each port pauses in turn."""
-    names = ("d", "command", "a", "b", "c")
-    for rates in (
-        {},
-        *({name: 0.8} for name in names),
-        dict.fromkeys((*names, "index"), 0.3),
-    ):
-        bench = _Bench(dut, **rates)
-        await bench.reset()
-        bench.send(bench.make(bench.count))
-        await bench.receive()
-        bench.board.finish(at_least=bench.count)
-        assert not any(bench.events.values()), f"events must be 0, not {bench.events}"
+@cocotb.parametrize(pausing=("none", "d", "command", "a", "b", "c", "all"))
+async def random_commands(dut: Any, pausing: str) -> None:
+    """Send all kinds of commands while one of the ports pauses, or all of them."""
+    names = ("d", "command", "a", "b", "c", "index")
+    bench = _Bench(dut, **(dict.fromkeys(names, 0.3) if pausing == "all" else {pausing: 0.8}))
+    await bench.reset()
+    bench.send(bench.make(bench.count))
+    await bench.receive()
+    bench.board.finish(at_least=bench.count)
+    assert not any(bench.events.values()), f"events must be 0, not {bench.events}"
 
 
 @cocotb.test()
@@ -182,7 +188,7 @@ async def reset_in_the_middle(dut: Any) -> None:
 
 @cocotb.test()
 async def every_cycle_takes_a_beat(dut: Any) -> None:
-    """Check that there is a beat in every cycle if the tiles cover the pipeline, and the latency."""
+    """Check that a beat is taken in every cycle if there are enough tiles, and the latency."""
     bench = _Bench(dut)
     await bench.reset()
     tiles = most_tiles(bench.core)
@@ -194,7 +200,10 @@ async def every_cycle_takes_a_beat(dut: Any) -> None:
         await bench.receive()
         taken, results = bench.transfers["a"], bench.transfers["d"]
         assert len(taken) == sum(packets.beats)
-        steady = {b - a for a, b in zip(taken, taken[1:], strict=False)}
+        steady = {b - a for a, b in pairwise(taken)}
+        # With too few slots, a beat must wait until a result has left its slot.
+        if bench.core.results_held < bench.core.latency:
+            continue
         assert steady == {1}, f"{len(taken)} beats took {taken[-1] - taken[0] + 1} cycles"
     latencies = {d - a for a, d in zip(taken, results, strict=True)}
     assert latencies == {bench.unit.latency}, f"latencies were {sorted(latencies)}"

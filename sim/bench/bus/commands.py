@@ -85,17 +85,20 @@ def make_packets(
     tiles, beats : int, optional
         Number of tiles and beats of each command; random by default.
     plain : bool
-        If True, use only the precisions that take one step.
+        If True, use only commands whose beats take one step.
     """
     rng = np.random.default_rng(seed)
     config = core.config
     codes = list(range(max(len(core.precisions), 1)))
+    operations = list(range(len(core.operations)))
     if plain and isinstance(config, MatrixUnitConfig):
         codes = [code for code, name in enumerate(config.precisions) if config.steps(name) == 1]
+        if config.one_pair:  # the other operations take FP32 operands
+            operations = [mma_code(config)]
     rows = []
     for _ in range(count):
         precision = int(rng.choice(codes))
-        operation = int(rng.integers(len(core.operations)))
+        operation = int(rng.choice(operations))
         most = most_tiles(core, precision, operation)
         rows.append(
             {

@@ -43,19 +43,24 @@ class Terminal:
         tty.setraw(self._other)
         os.set_blocking(self._file, False)
         self.path = os.ttyname(self._other)
+        self._wake, self._stop = os.pipe()
 
     def serve(self, idle_s: float | None = None) -> None:
-        """Pass bytes on until no byte has come from a host for ``idle_s`` seconds, or for ever."""
+        """Pass bytes on until ``stop`` is called, or no byte has come for ``idle_s`` seconds."""
         working, last = False, time.monotonic()
         while True:
             wait = None if idle_s is None else max(last + idle_s - time.monotonic(), 0)
-            came = bool(select.select([self._file], [], [], 0 if working else wait)[0])
-            if not came and not working:
+            ready = select.select([self._file, self._wake], [], [], 0 if working else wait)[0]
+            if self._wake in ready or not (ready or working):
                 return
-            data = os.read(self._file, 4096) if came else b""
-            if came:
+            data = os.read(self._file, 4096) if ready else b""
+            if ready:
                 last = time.monotonic()
             working = self._step(data)
+
+    def stop(self) -> None:
+        """End ``serve``, which runs in another thread."""
+        os.write(self._stop, b"x")
 
     def _step(self, data: bytes) -> bool:
         """Run the board for a while, and return True if it has not become idle."""
@@ -74,7 +79,7 @@ class Terminal:
 
     def close(self) -> None:
         """Remove the terminal."""
-        for file in (self._file, self._other):
+        for file in (self._file, self._other, self._wake, self._stop):
             os.close(file)
 
     def __enter__(self) -> "Terminal":

@@ -40,10 +40,11 @@ def _components(package: str) -> list[tuple[str, wiring.Component, frozenset[str
         The words that describe the configuration, and the ports that only others have.
     """
     units = [
-        (words, unit.build(unit.default(partial)), frozenset())
+        (words, component, getattr(component, "optional", frozenset()))
         for unit in UNITS.values()
         if unit.package == package
         for words, partial in unit.documented.items()
+        for component in [unit.build(unit.default(partial))]
     ]
     parts = [(part.words, part.build(), part.optional) for part in PARTS if part.package == package]
     return units + parts

@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 from vitruvian.golden.m3xu.isa import WORD_BITS
 
 from ..mma.issue import Plan, fetch_layout, opcodes_of
-from .clock import CLOCK_PORTS, use_clock
+from .clock import CLOCK_PORTS, CLOCKING, use_clock
 from .core import SHARED, Core
 from .products import COUNT_BITS, Products, command_layout
 from .skid import Skid
@@ -141,6 +141,14 @@ class StreamUnit(wiring.Component):
     """  # noqa: E501
 
     shared = SHARED
+    #: The line about the clock in the header of emitted Verilog.
+    clocking = CLOCKING
+    #: Ports that only some units have.
+    optional = frozenset(
+        f"{way}_axis_{name}_t{word}"
+        for way, name in (("s", "instruction"), ("m", "fetch"), ("s", "index"))
+        for word in ("data", "valid", "ready", "last")
+    )
 
     def __init__(self, *, core: Core, direct: bool = False):
         if not isinstance(core, Core):
@@ -153,6 +161,29 @@ class StreamUnit(wiring.Component):
         for channel in self.channels:
             members |= channel.members
         super().__init__(members | {name: Out(1) for name in self.events})
+
+    @property
+    def notes(self) -> list[str]:
+        """Lines of the header of emitted Verilog: the command word, and the order of items."""
+        if self.core.kind == "mma":
+            return ["Instructions: docs/units/m3xu.md. Operands follow the order of m_axis_fetch."]
+        layout = command_layout()
+        codes = {
+            "precision": enumerate(self.core.precisions),
+            "operation": enumerate(op.mnemonic for op in self.core.operations),
+            "start": ((0, "zero"), (1, "from_c")),
+        }
+        lines = ["Command word (s_axis_command_tdata):"]
+        for name, field in layout:
+            words = ", ".join(f"{code} {text}" for code, text in codes.get(name, ()))
+            less = "number less 1" if name in ("tiles", "beats") else words or "0"
+            lines.append(f"  {name} at [{field.offset} +: {field.width}]: {less}")
+        return [
+            *lines,
+            "Order: for each beat, for each tile: one item of A and one of B. Each tile of a",
+            "  command takes one item of C if it starts from C, and gives one item of D (complex:",
+            "  two of each, real parts first). tlast marks the last item of a command.",
+        ]
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

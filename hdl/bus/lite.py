@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 
-from .clock import CLOCK_PORTS, use_clock
+from .clock import CLOCK_PORTS, CLOCKING, use_clock
 from .core import SHARED, Core
 from .mailbox import Mailbox
 from .registers import ADDRESS_BITS, WORD_BITS, registers_of
@@ -61,6 +61,12 @@ class LiteUnit(wiring.Component):
     """
 
     shared = SHARED
+    #: Lines of the header of emitted Verilog.
+    clocking = CLOCKING
+    notes = (
+        "Registers: MODULE_registers.h and MODULE_registers.py beside this file have the offsets,",
+        "  the fields and the codes; docs/units/bus.md describes them.",
+    )
 
     if TYPE_CHECKING:
         aclk: Signal

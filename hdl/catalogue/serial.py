@@ -92,6 +92,12 @@ UNITS = (
         macs=lambda c: serial_config(c).macs,
         rows=lambda: (),  # its matrix unit is reported as cube, and the rest is small
         more=lambda: ({},),
+        checked=(
+            {},
+            # One precision and one slot: some signals of this unit have no bits.
+            {"m": 2, "n": 2, "k": 1, "precisions": "int8", "slots": 1, "pipeline": 0},
+            {"k": 1, "precisions": "fp16", "operations": "mma-minplus"},
+        ),
         documented={"tiny": {}},
         shared=SerialUnit.shared,
     ),

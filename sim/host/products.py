@@ -15,7 +15,7 @@ from vitruvian.validate import one_of
 
 from .board import Board
 
-__all__ = ["BoardProduct", "differences", "matmul", "precisions_of"]
+__all__ = ["BoardProduct", "expected", "matmul", "precisions_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,40 +90,38 @@ def matmul(
     return BoardProduct(d=joined.view(np.int32) if precision == INT8 else joined, beats=run.beats)
 
 
-def differences(
-    board: Board,
-    product: np.ndarray,
+def expected(
+    config: MatrixUnitConfig,
     a: np.ndarray,
     b: np.ndarray,
-    c: np.ndarray | None,
+    c: np.ndarray | None = None,
     *,
     precision: str,
     operation: str = "mma",
     accuracy: str = "ieee",
-) -> int:
-    """Return the number of elements in which a board's product differs from golden.
+) -> np.ndarray:
+    """Return the product that golden computes, in the form of ``matmul``'s result.
 
     Parameters
     ----------
-    board, a, b, c, precision, operation
+    config : MatrixUnitConfig
+        The parameters of the board's unit.
+    a, b, c, precision, operation
         As for ``matmul``.
-    product : (M, N) ndarray
-        The result.
     accuracy : str
-        Preset of the unit, which its registers do not tell.
+        Preset of the unit, which the registers of a board do not tell.
     """
-    config = replace(board.config, preset=accuracy)
     if operation == "mma":
-        zero = np.zeros(product.shape, product.dtype)  # +0
-        expected = mmad_any(a, b, zero if c is None else c, spec=config.spec(precision))
-    else:
-        values = (to_float(x, precision).astype(np.float32) for x in (a, b))
-        left, right = (x.astype(np.float16) if precision == "fp16" else x for x in values)
-        addend = None if c is None else to_float(c, "fp32").astype(np.float32)
-        expected = from_float(
-            mmo(operation, left, right, addend, k=config.k, squares="products"), "fp32"
-        )
-    return int((np.asarray(expected) != product).sum())
+        spec = replace(config, preset=accuracy).spec(precision)
+        width = config.result_bits(precision) // 8
+        kind = np.int32 if precision == INT8 else np.dtype(f"<u{width}")
+        zero = np.zeros((len(a), b.shape[1]), kind)  # +0
+        return np.asarray(mmad_any(a, b, zero if c is None else c, spec=spec))
+    values = (to_float(x, precision).astype(np.float32) for x in (a, b))
+    left, right = (x.astype(np.float16) if precision == "fp16" else x for x in values)
+    addend = None if c is None else to_float(c, "fp32").astype(np.float32)
+    d = mmo(operation, left, right, addend, k=config.k, squares="products")
+    return from_float(d, "fp32")
 
 
 class _Run:

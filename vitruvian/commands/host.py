@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from typing import Any
+from typing import Any, cast
 
 from vitruvian.cli import write_json
 from vitruvian.commands.options import add_json, add_seed, add_size, at_least, compiling
@@ -115,13 +115,10 @@ def _value(option: Option) -> Any:
     def read(text: str) -> Any:
         try:
             return option.read(text)
-        except UserError as error:
-            reason = str(error)
-        allowed = f" ({option.help})" if len(option.help) < 120 else ""
-        del reason
-        raise argparse.ArgumentTypeError(
-            f"must be a value of the unit serial{allowed}, not {shortened(text)}"
-        )
+        except UserError:
+            raise argparse.ArgumentTypeError(
+                f"must be {option.help}, not {shortened(text)}"
+            ) from None
 
     return read
 
@@ -152,7 +149,7 @@ def _board(options: argparse.Namespace) -> int:
     given = _SIMULATED | {name: value for name, value in given.items() if value is not None}
     variant = Variant(_SERIAL, _SERIAL.default(given))
     variant.check()
-    unit: Any = variant.build()
+    unit = cast(Any, variant).build()
     with compiling("the board"):
         model = LineModel(unit, divisor=unit.divisor)
     with Terminal(model) as terminal:

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
@@ -40,6 +41,11 @@ class SummingRegisters(wiring.Component):
     rx, tx, led : In(1), Out(1), Out(1)
         The line, and 1 while the bridge works.
     """
+
+    if TYPE_CHECKING:
+        rx: Signal
+        tx: Signal
+        led: Signal
 
     def __init__(self, *, divisor: int, quiet_bits: int = 64, bridge: type = UartBridge):
         self.divisor, self.quiet_bits, self._bridge = divisor, quiet_bits, bridge

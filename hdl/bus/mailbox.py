@@ -176,7 +176,11 @@ class Mailbox(wiring.Component):
         m.d.comb += unit.o.ready.eq(access.reads("d_data") & (index == count - 1))
         with m.If(access.reads("d_data") & unit.o.valid):
             m.d.unit += index.eq(Mux(index == count - 1, 0, index + 1))
-        word = bits.word_select(index, WORD_BITS) if count > 1 else bits
+        word = Signal(WORD_BITS, name="d_word")
+        with m.Switch(index):
+            for number in range(count):
+                with m.Case(number):
+                    m.d.comb += word.eq(bits[number * WORD_BITS : (number + 1) * WORD_BITS])
         access.values["d_data"] = Mux(unit.o.valid, word, 0)
         access.empty("d_data", ~unit.o.valid)
         access.status["d_valid"] = unit.o.valid

@@ -79,7 +79,7 @@ def _macs(c: Configuration) -> int:
 
 #: The units in the table of checks; the sizes are small because cocotb drives them.
 _CHECKED = (
-    {"preset": "tiny"},
+    {},
     {"core": "simd2-int", "m": 2, "n": 2, "k": 2, "width": 16},
 )
 
@@ -87,27 +87,27 @@ UNITS = (
     Unit(
         name="axi-stream",
         summary="matrix unit between AXI4-Stream ports with the names of Vivado",
-        package="hdl.bus",
+        package="hdl.bus.axi",
         options={**_OPTIONS, "direct": flag("no buffers at the ports")},
         default=with_defaults(**_DEFAULTS, direct=False),
         component=lambda c: (StreamUnit, {"core": core_of(c), "direct": c["direct"]}),
         macs=_macs,
         rows=lambda: (),  # its matrix unit is reported as cube
-        more=lambda: ({}, {"core": "simd2-int"}),
-        checked=(*_CHECKED, {"preset": "tiny", "direct": True}),
+        more=lambda: ({},),
+        checked=(*_CHECKED, {"direct": True}),
         documented={"tiny": {}},
         shared=SHARED,
     ),
     Unit(
         name="axi-lite",
         summary="matrix unit behind registers at an AXI4-Lite port with the names of Vivado",
-        package="hdl.bus",
+        package="hdl.bus.axi",
         options=dict(_OPTIONS),
         default=with_defaults(**_DEFAULTS),
         component=lambda c: (LiteUnit, {"core": core_of(c)}),
         macs=_macs,
         rows=lambda: (),
-        more=lambda: ({}, {"core": "simd2-int"}),
+        more=lambda: ({},),
         checked=_CHECKED,
         documented={"every core": {}},
         shared=SHARED,

@@ -1,6 +1,6 @@
 """cocotb bench of ``hdl.bus.lite.LiteUnit`` with the AXI4-Lite master of ``cocotbext-axi``.
 
-Parameters: ``core`` (see ``sim.bench.bus.cores``), ``beats``.
+Parameters: those of ``sim.bench.bus.cores.component_of``, and the number of products, ``beats``.
 """
 
 import logging
@@ -17,10 +17,9 @@ from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
 from vitruvian.hdl.bus.lite import LiteUnit
 from vitruvian.hdl.bus.registers import MAP, constants, registers_of
 from vitruvian.hdl.cube.ports import Start
-from vitruvian.hdl.elaborate import only_described
 from vitruvian.sim.bench.bus.bench_stream import pauses
 from vitruvian.sim.bench.bus.commands import make_packets
-from vitruvian.sim.bench.bus.cores import core_of
+from vitruvian.sim.bench.bus.cores import component_of
 from vitruvian.sim.bench.harness import parameters, seed_of
 from vitruvian.sim.bench.scoreboard import Scoreboard
 
@@ -33,7 +32,7 @@ _POLLS = 200
 
 def unit_of(values: dict[str, Any]) -> LiteUnit:
     """Return the component that a bench's parameters describe."""
-    return LiteUnit(core=core_of(values["core"]))
+    return component_of(values, "axi-lite")
 
 
 @dataclass
@@ -52,7 +51,7 @@ class _Bench:
         values = parameters()
         self.dut, self.seed = dut, seed_of()
         self.rng = random.Random(self.seed)
-        self.unit = only_described(unit_of(values))
+        self.unit = unit_of(values)
         self.core, self.count = self.unit.core, values["beats"]
         self.board = Scoreboard("d_data", seed=self.seed)
         self.cycle = 0

@@ -1,6 +1,6 @@
 """cocotb bench of ``hdl.bus.axi.StreamUnit`` with the protocol models of ``cocotbext-axi``.
 
-Parameters: ``core`` (see ``sim.bench.bus.cores``), ``direct``, ``commands``.
+Parameters: those of ``sim.bench.bus.cores.component_of``, and the number of ``commands``.
 """
 
 import logging
@@ -16,9 +16,8 @@ from cocotb.triggers import ClockCycles, RisingEdge, SimTimeoutError, with_timeo
 from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
 
 from vitruvian.hdl.bus.axi import StreamUnit
-from vitruvian.hdl.elaborate import only_described
 from vitruvian.sim.bench.bus.commands import Packets, command_word, make_packets, most_tiles
-from vitruvian.sim.bench.bus.cores import core_of
+from vitruvian.sim.bench.bus.cores import component_of
 from vitruvian.sim.bench.harness import parameters, seed_of
 from vitruvian.sim.bench.scoreboard import Scoreboard
 
@@ -31,7 +30,7 @@ _LIMIT = 5000
 
 def unit_of(values: dict[str, Any]) -> StreamUnit:
     """Return the component that a bench's parameters describe."""
-    return StreamUnit(core=core_of(values["core"]), direct=values.get("direct", False))
+    return component_of(values, "axi-stream")
 
 
 def pauses(rng: random.Random, rate: float) -> Iterator[bool]:
@@ -50,7 +49,7 @@ class _Bench:
         values = parameters()
         self.dut, self.seed = dut, seed_of()
         self.rng = random.Random(self.seed)
-        self.unit = only_described(unit_of(values))
+        self.unit = unit_of(values)
         self.core = self.unit.core
         self.count = values["commands"]
         self.board = Scoreboard("m_axis_d", seed=self.seed, digits=self.core.word_bits // 4)

@@ -1,29 +1,29 @@
-"""The units that the benches of the buses use, from parameters that JSON can represent."""
+"""The units that the benches of the buses drive, from parameters that JSON can represent."""
 
 from dataclasses import replace
 from typing import Any
 
 from vitruvian.hdl.bus.core import Core
+from vitruvian.hdl.catalogue import UNITS
 from vitruvian.hdl.cube import CONFIGS
-from vitruvian.hdl.simd2.intconfig import IntConfig
-from vitruvian.hdl.simd2.mode import operations_of
+from vitruvian.hdl.elaborate import only_described
 
-__all__ = ["core_of"]
+__all__ = ["component_of"]
 
 
-def core_of(values: dict[str, Any]) -> Core:
-    """Return the unit that a bench's parameter ``core`` describes.
+def component_of(values: dict[str, Any], unit: str) -> Any:
+    """Return the component that a bench's parameters describe.
 
     Parameters
     ----------
     values : dict
-        ``preset``, a name in ``CONFIGS``, or ``"int"`` for an integer tile; ``changes`` of its
-        configuration; and ``ahead``, for a unit that runs instructions.
+        ``configuration``, a partial configuration of the unit in the catalogue; or ``changes`` of
+        the preset ``tiny``, for configurations that the catalogue's options do not reach.
+    unit : str
+        Name of the unit in the catalogue.
     """
-    changes = dict(values.get("changes", {}))
-    if values["preset"] == "int":
-        if "operations" in changes:
-            changes["operations"] = operations_of(changes["operations"])
-        return Core(config=IntConfig(**changes))
-    config = replace(CONFIGS[values["preset"]], **changes)
-    return Core(config=config, ahead=values.get("ahead"))
+    catalogued = UNITS[unit]
+    component, arguments = catalogued.component(catalogued.default(values.get("configuration", {})))
+    if "changes" in values:
+        arguments["core"] = Core(config=replace(CONFIGS["tiny"], **values["changes"]))
+    return only_described(component(**arguments))

@@ -1,5 +1,6 @@
 """The serial line: its bytes, its frames, and that no fault of the line causes a wrong result."""
 
+import json
 import sys
 import types
 from pathlib import Path
@@ -7,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from vitruvian.errors import UserError, WorkError
+from vitruvian.flows.verilog import run_yosys
 from vitruvian.hdl.bus import bridge, uart
 from vitruvian.hdl.bus.frames import MOST_WORDS, REQUEST, RESPONSE
 from vitruvian.sim.bench.bus.serial import Faults, SummingRegisters, soak
 from vitruvian.sim.board.model import LineModel
 from vitruvian.sim.host import frames
 from vitruvian.sim.host.frames import Reader, Request, Response
+from vitruvian.sim.rtl.emit import to_verilog
 
 DIVISOR = 4
 EVERY = Faults(flip=0.15, lose=0.05, insert=0.05, drop=0.05, follow=0.1)
@@ -182,3 +185,14 @@ def test_many_requests(divisor, mismatch):
     faults = Faults(flip=0.05, lose=0.03, insert=0.03, drop=0.02, follow=0.05)
     checked, traffic = soak(line, requests=1000, faults=faults)
     assert checked > 4_000 and traffic.refused > 100
+
+
+def test_the_bridge_is_small():
+    """The bridge leaves most of an iCE40UP5K, which has 5280 LUTs, to the matrix unit."""
+    text = to_verilog(bridge.UartBridge(divisor=12))
+    script = ["read_verilog top.v", "synth_ice40 -top top", "tee -q -o stat.json stat -json"]
+    stat = run_yosys("top.v", text, script, "stat.json", task="map the bridge")
+    cells = json.loads(stat)["design"]["num_cells_by_type"]
+    assert 0 < cells["SB_LUT4"] <= 400
+    assert cells["SB_RAM40_4K"] == 1
+    assert sum(count for name, count in cells.items() if name.startswith("SB_DFF")) < 200

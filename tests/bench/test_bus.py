@@ -2,7 +2,7 @@
 
 import pytest
 
-from vitruvian.sim.bench.bus import bench_lite, bench_stream
+from vitruvian.sim.bench.bus import bench_instructions, bench_lite, bench_stream
 from vitruvian.sim.bench.runner import run_bench
 
 pytest.importorskip("cocotbext.axi", reason="needs cocotbext-axi, a package of the extra test")
@@ -50,3 +50,10 @@ def test_stream(given):
 def test_lite(given):
     result = run(bench_lite, **given)
     assert result.passed and result.tests == 5, result.failures
+
+
+def test_stream_of_instructions():
+    changes = {"m": 4, "n": 2, "k": 4, "precisions": ["fp16"]}
+    given = {"changes": changes, "ahead": 4, "commands": 2}
+    result = run_bench(bench_stream.unit_of(given), bench_instructions.__name__, parameters=given)
+    assert result.passed and result.tests == 4, result.failures

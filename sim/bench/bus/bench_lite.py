@@ -55,6 +55,8 @@ class _Bench:
         self.core, self.count = self.unit.core, values["beats"]
         self.board = Scoreboard("d_data", seed=self.seed)
         self.cycle = 0
+        #: Cycles from the transfer of an address to the value of a read.
+        self.latencies: set[int] = set()
         logging.getLogger("cocotb").setLevel(logging.WARNING)
         dut.aresetn.value = 0
         Clock(dut.aclk, _PERIOD_NS, unit="ns").start()
@@ -75,9 +77,15 @@ class _Bench:
     async def _watch(self) -> None:
         """Check that a response stays until it is taken."""
         kept: dict[str, str | None] = {"b": None, "r": None}
+        asked = 0
         while True:
             await RisingEdge(self.dut.aclk)
             self.cycle += 1
+            if int(self.dut.s_axi_arvalid.value) and int(self.dut.s_axi_arready.value):
+                asked = self.cycle
+            elif asked and int(self.dut.s_axi_rvalid.value):
+                self.latencies.add(self.cycle - asked)
+                asked = 0
             for channel in kept:
                 valid, ready, reply = (
                     getattr(self.dut, f"s_axi_{channel}{word}").value
@@ -183,6 +191,7 @@ async def random_beats(dut: Any, rate: float) -> None:
         await bench.send(beat)
     assert await bench.read("errors") == 0
     assert not await bench.read("status") & MAP["status"].field("d_valid").mask
+    assert bench.latencies == {3}, f"latencies of reads were {bench.latencies}"
     bench.board.finish(at_least=bench.count)
 
 

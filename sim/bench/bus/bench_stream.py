@@ -21,7 +21,7 @@ from vitruvian.sim.bench.bus.cores import component_of
 from vitruvian.sim.bench.harness import parameters, seed_of
 from vitruvian.sim.bench.scoreboard import Scoreboard
 
-__all__ = ["unit_of"]
+__all__ = ["Bench", "pauses", "unit_of"]
 
 _PERIOD_NS = 10
 #: Cycles within which a packet must come.
@@ -42,8 +42,8 @@ def pauses(rng: random.Random, rate: float) -> Iterator[bool]:
             yield from [True] * (rng.randrange(32) if rng.random() < 1 / 32 else 1)
 
 
-class _Bench:
-    """A unit between sources and a sink."""
+class Bench:
+    """A unit between sources and sinks; the rates are those of the pauses of the ports."""
 
     def __init__(self, dut: Any, **rates: float):
         values = parameters()
@@ -62,6 +62,7 @@ class _Bench:
         dut.aresetn.value = 0
         Clock(dut.aclk, _PERIOD_NS, unit="ns").start()
         self.sources: dict[str, AxiStreamSource] = {}
+        self.sinks: dict[str, AxiStreamSink] = {}
         for channel in self.unit.channels:
             bus = AxiStreamBus.from_prefix(dut, channel.prefix)
             kind = AxiStreamSource if channel.inward else AxiStreamSink
@@ -69,10 +70,8 @@ class _Bench:
             rate = rates.get(channel.name, 0.0)
             if rate:
                 model.set_pause_generator(pauses(random.Random(self.rng.random()), rate))
-            if channel.inward:
-                self.sources[channel.name] = model
-            else:
-                self.sink = model
+            (self.sources if channel.inward else self.sinks)[channel.name] = model
+        self.sink = self.sinks["d"]
         cocotb.start_soon(self._watch())
 
     async def _watch(self) -> None:
@@ -106,10 +105,10 @@ class _Bench:
     async def reset(self, cycles: int = 3) -> None:
         """Reset the unit; everything in it and in front of it is lost."""
         self.dut.aresetn.value = 0
-        for model in (*self.sources.values(), self.sink):
+        for model in (*self.sources.values(), *self.sinks.values()):
             model.clear()
         await ClockCycles(self.dut.aclk, cycles)
-        for model in (*self.sources.values(), self.sink):
+        for model in (*self.sources.values(), *self.sinks.values()):
             model.clear()
         self.board.forget()
         self.dut.aresetn.value = 1
@@ -133,20 +132,23 @@ class _Bench:
         """Return the elements of a packet of results."""
         return np.frombuffer(octets, f"<u{self.core.word_bits // 8}").tolist()
 
+    async def packet(self, name: str = "d") -> bytes:
+        """Return the next packet of an output."""
+        try:
+            received = self.sinks[name].recv()
+            frame: AxiStreamFrame = await with_timeout(received, _LIMIT * _PERIOD_NS, "ns")
+        except SimTimeoutError:
+            counts = {name: len(cycles) for name, cycles in self.transfers.items()}
+            raise AssertionError(
+                f"no packet within {_LIMIT} cycles, after {self.board.checked} packets and "
+                f"the transfers {counts} (seed {self.seed})"
+            ) from None
+        return bytes(frame.tdata)
+
     async def receive(self) -> None:
         """Compare all expected packets; then check that nothing else comes."""
         for _ in range(len(self.board.queue)):
-            try:
-                frame: AxiStreamFrame = await with_timeout(
-                    self.sink.recv(), _LIMIT * _PERIOD_NS, "ns"
-                )
-            except SimTimeoutError:
-                counts = {name: len(cycles) for name, cycles in self.transfers.items()}
-                raise AssertionError(
-                    f"no packet within {_LIMIT} cycles, after {self.board.checked} packets and "
-                    f"the transfers {counts} (seed {self.seed})"
-                ) from None
-            self.board.check(self.codes(bytes(frame.tdata)), self.cycle)
+            self.board.check(self.codes(await self.packet()), self.cycle)
         await ClockCycles(self.dut.aclk, 2 * self.unit.latency + 40)
         assert self.sink.empty(), "there must be no more packets"
 
@@ -160,7 +162,7 @@ class _Bench:
 async def random_commands(dut: Any, pausing: str) -> None:
     """Send all kinds of commands while one of the ports pauses, or all of them."""
     names = ("d", "command", "a", "b", "c", "index")
-    bench = _Bench(dut, **(dict.fromkeys(names, 0.3) if pausing == "all" else {pausing: 0.8}))
+    bench = Bench(dut, **(dict.fromkeys(names, 0.3) if pausing == "all" else {pausing: 0.8}))
     await bench.reset()
     bench.send(bench.make(bench.count))
     await bench.receive()
@@ -171,7 +173,7 @@ async def random_commands(dut: Any, pausing: str) -> None:
 @cocotb.test()
 async def reset_in_the_middle(dut: Any) -> None:
     """Check that a reset at any time leaves an empty unit, which returns no earlier result."""
-    bench = _Bench(dut, d=0.5, a=0.2, c=0.3)
+    bench = Bench(dut, d=0.5, a=0.2, c=0.3)
     came = 0
     for _ in range(8):
         await bench.reset(bench.rng.randrange(1, 4))
@@ -188,7 +190,7 @@ async def reset_in_the_middle(dut: Any) -> None:
 @cocotb.test()
 async def every_cycle_takes_a_beat(dut: Any) -> None:
     """Check that a beat is taken in every cycle if there are enough tiles, and the latency."""
-    bench = _Bench(dut)
+    bench = Bench(dut)
     await bench.reset()
     tiles = most_tiles(bench.core)
     for beats in (12, 1):
@@ -212,7 +214,7 @@ async def every_cycle_takes_a_beat(dut: Any) -> None:
 @cocotb.test()
 async def mistakes_set_events(dut: Any) -> None:
     """Check the events of wrong commands and of tlast, and that the unit goes on."""
-    bench = _Bench(dut)
+    bench = Bench(dut)
     core = bench.core
     await bench.reset()
     wrong = [

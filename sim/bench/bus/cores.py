@@ -18,12 +18,14 @@ def component_of(values: dict[str, Any], unit: str) -> Any:
     ----------
     values : dict
         ``configuration``, a partial configuration of the unit in the catalogue; or ``changes`` of
-        the preset ``tiny``, for configurations that the catalogue's options do not reach.
+        the preset ``tiny``, for configurations that the catalogue's options do not reach; and
+        ``ahead``, for a core that runs instructions.
     unit : str
         Name of the unit in the catalogue.
     """
     catalogued = UNITS[unit]
     component, arguments = catalogued.component(catalogued.default(values.get("configuration", {})))
     if "changes" in values:
-        arguments["core"] = Core(config=replace(CONFIGS["tiny"], **values["changes"]))
+        config = replace(CONFIGS["tiny"], **values["changes"])
+        arguments["core"] = Core(config=config, ahead=values.get("ahead"))
     return only_described(component(**arguments))

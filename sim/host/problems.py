@@ -116,7 +116,10 @@ def solve(
     _check_size(problem, size)
     precisions = precisions_of(board.config)
     if not precisions:
-        raise UserError("board must have a precision that is real")
+        raise UserError(
+            f"board must have a precision that takes one step, not only "
+            f"{', '.join(board.config.precisions)}"
+        )
     precision = one_of("precision", precision or precisions[0], precisions)
     result = Result()
     solver = _Solver(
@@ -161,8 +164,8 @@ def _apsp(solver: _Solver, size: tuple[int, ...] | None, rng: np.random.Generato
     if "minplus" not in config.operations:
         names = ", ".join(config.operations)
         raise UserError(f"board must have the operation minplus for apsp, not only {names}")
-    if solver.precision not in ("fp16", "fp32"):
-        raise UserError(f"precision must be fp16 or fp32 for apsp, not {solver.precision}")
+    if solver.precision != "fp16":
+        raise UserError(f"precision must be fp16 for apsp, not {solver.precision}")
     (vertices,) = size or (16,)
     weights = rng.integers(1, _HEAVIEST, (vertices, vertices), endpoint=True).astype(float)
     weights[rng.random(weights.shape) > min(1, 3 / vertices)] = np.inf

@@ -10,6 +10,7 @@ from vitruvian.golden.fp import from_float, to_float
 from vitruvian.golden.simd2 import mmo
 from vitruvian.hdl.bus.registers import MAP
 from vitruvian.hdl.cube import MatrixUnitConfig, Start
+from vitruvian.hdl.cube.choices import WIDE
 from vitruvian.sim.rtl.tiles import INT8, cut_fractals, cut_operands, join_fractals, phases_of
 from vitruvian.validate import one_of
 
@@ -35,8 +36,11 @@ class BoardProduct:
 
 
 def precisions_of(config: MatrixUnitConfig) -> list[str]:
-    """Return the precisions of a unit that the host can use: all that are real."""
-    return [name for name in config.precisions if name not in config.complex_precisions]
+    """Return the precisions of a unit that the host can use: those that take one step.
+
+    The layout of the others depends on the width of the multipliers, which a board does not tell.
+    """
+    return [name for name in config.precisions if name not in WIDE]
 
 
 def matmul(
@@ -74,6 +78,8 @@ def matmul(
     config = board.config
     one_of("precision", precision, precisions_of(config))
     one_of("operation", operation, config.operations)
+    if config.one_pair and operation != "mma":
+        raise UserError(f"board must take FP16 operands for {operation}, not FP32")
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0] or not a.size or not b.size:
         raise UserError(f"a and b must be (M, K) and (K, N), not {a.shape} and {b.shape}")
     if c is not None and c.shape != (len(a), b.shape[1]):

@@ -142,11 +142,12 @@ MUTATIONS = {
 def mutant(name, monkeypatch):
     """Return the class ``UartBridge`` of a changed source text."""
     module, before, after = MUTATIONS[name]
-    text = Path(module.__file__).read_text()
+    source = str(module.__file__)
+    text = Path(source).read_text()
     assert text.count(before) == 1
     changed = types.ModuleType(module.__name__)
-    changed.__package__, changed.__file__ = module.__package__, module.__file__
-    exec(compile(text.replace(before, after), module.__file__, "exec"), vars(changed))
+    changed.__package__, changed.__file__ = module.__package__, source
+    exec(compile(text.replace(before, after), source, "exec"), vars(changed))
     if module is bridge:
         return changed.UartBridge
     monkeypatch.setattr(bridge, "Receiver", changed.Receiver)
@@ -187,6 +188,7 @@ def test_many_requests(divisor, mismatch):
     assert checked > 4_000 and traffic.refused > 100
 
 
+@pytest.mark.long
 def test_the_bridge_is_small():
     """The bridge leaves most of an iCE40UP5K, which has 5280 LUTs, to the matrix unit."""
     text = to_verilog(bridge.UartBridge(divisor=12))

@@ -1,7 +1,7 @@
 """A matrix unit between AXI4-Stream ports."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from amaranth.hdl import Cat, Module, Mux, Shape, Signal, Value
 from amaranth.lib import data, stream, wiring
@@ -80,7 +80,7 @@ def channels_of(core: Core) -> tuple[Channel, ...]:
     if core.kind != "mma":
         command = Channel("command", Shape.cast(command_layout()).width)
         return (command, *operands, *results)
-    requests = Shape.cast(fetch_layout(core.config)).width
+    requests = Shape.cast(fetch_layout(core.matrix_unit)).width
     instructions = Channel("instruction", WORD_BITS)
     return (instructions, Channel("fetch", requests, inward=False), *operands, *results)
 
@@ -149,6 +149,10 @@ class StreamUnit(wiring.Component):
         for way, name in (("s", "instruction"), ("m", "fetch"), ("s", "index"))
         for word in ("data", "valid", "ready", "last")
     )
+
+    if TYPE_CHECKING:
+        aclk: Signal
+        aresetn: Signal
 
     def __init__(self, *, core: Core, direct: bool = False):
         if not isinstance(core, Core):
@@ -276,8 +280,8 @@ class StreamUnit(wiring.Component):
         opcode = unit.i.payload.opcode
         known, announced, both = Signal(), Signal(), Signal()
         with m.Switch(opcode):
-            for code in opcodes_of(self.core.config):
-                plan = Plan.of(code, self.core.config)
+            for code in opcodes_of(self.core.matrix_unit):
+                plan = Plan.of(code, self.core.matrix_unit)
                 with m.Case(code.code):
                     results = plan.tiles * (2 if plan.is_complex else 1)
                     m.d.comb += [known.eq(1), counts.w_data.eq(results - 1)]

@@ -1,9 +1,9 @@
 """The matrix unit behind a bus: its parameters, and the sizes of its operands and results."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from amaranth.hdl import Shape
-from amaranth.lib import wiring
 
 from vitruvian.golden.simd2.op import Op
 from vitruvian.validate import check_int
@@ -65,7 +65,20 @@ class Core:
             return "simd2-int"
         return "cube" if self.ahead is None else "mma"
 
-    def build(self) -> wiring.Component:
+    @property
+    def matrix_unit(self) -> MatrixUnitConfig:
+        """The parameters of the ``MatrixUnit``.
+
+        Raises
+        ------
+        TypeError
+            If the unit is an ``IntTile``.
+        """
+        if isinstance(self.config, IntConfig):
+            raise TypeError(f"config must be a MatrixUnitConfig, not {self.config!r}")
+        return self.config
+
+    def build(self) -> Any:
         """Return the unit, with its streams."""
         if isinstance(self.config, IntConfig):
             return IntUnit(config=self.config)

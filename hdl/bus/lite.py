@@ -186,7 +186,7 @@ class LiteUnit(wiring.Component):
             m.d.sync += full.eq(0)
         return held
 
-    def _answer(self, m: Module, done: Signal, valid: Signal, ready: Signal) -> None:
+    def _answer(self, m: Module, done: Signal, valid: Signal, ready: Value) -> None:
         """Set ``valid`` when an access is done, until the initiator takes the response."""
         with m.If(done):
             m.d.sync += valid.eq(1)

@@ -4,8 +4,10 @@ import pytest
 from amaranth.hdl import ClockDomain, ClockSignal, Const, ResetSignal, Value
 
 import vitruvian.hdl.bus.axi
+import vitruvian.hdl.bus.core
 import vitruvian.hdl.bus.lite
 import vitruvian.hdl.bus.mailbox
+import vitruvian.hdl.catalogue.bus
 from vitruvian.hdl.bus.integer import IntUnit
 from vitruvian.hdl.bus.products import Products
 from vitruvian.hdl.bus.skid import Skid

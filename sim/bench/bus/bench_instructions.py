@@ -11,6 +11,7 @@ from cocotb.triggers import ClockCycles
 
 from vitruvian.hdl.mma.issue import fetch_layout, opcodes_of
 from vitruvian.sim.bench.bus.bench_stream import Bench
+from vitruvian.sim.bench.m3xu.mma import draw_opcodes
 from vitruvian.sim.rtl.mma import (
     beats_of,
     draw_instructions,
@@ -26,9 +27,9 @@ __all__: list[str] = []
 
 async def _run(bench: Bench) -> None:
     """Run random instructions; compare the requests, the packets and the results."""
-    config = bench.core.config
+    config = bench.core.matrix_unit
     rng = np.random.default_rng(bench.rng.getrandbits(31))
-    program = draw_instructions(rng, list(rng.choice(opcodes_of(config), bench.count)))
+    program = draw_instructions(rng, draw_opcodes(rng, opcodes_of(config), bench.count))
     values = draw_values(rng, program)
     beats, expected = beats_of(program, config), expected_results(program, values, config)
     for name, items in zip("abc", operands_of(config, program, values, beats), strict=True):

@@ -61,7 +61,7 @@ class _Bench:
         dut.aresetn.value = 0
         Clock(dut.aclk, _PERIOD_NS, unit="ns").start()
         bus = AxiLiteBus.from_prefix(dut, "s_axi")
-        self.master = AxiLiteMaster(bus, dut.aclk, dut.aresetn, reset_active_level=False)
+        self.master: Any = AxiLiteMaster(bus, dut.aclk, dut.aresetn, reset_active_level=False)
         write, read = self.master.write_if, self.master.read_if
         channels = (
             write.aw_channel,

@@ -65,7 +65,7 @@ class Bench:
         self.sinks: dict[str, AxiStreamSink] = {}
         for channel in self.unit.channels:
             bus = AxiStreamBus.from_prefix(dut, channel.prefix)
-            kind = AxiStreamSource if channel.inward else AxiStreamSink
+            kind: Any = AxiStreamSource if channel.inward else AxiStreamSink
             model = kind(bus, dut.aclk, dut.aresetn, reset_active_level=False)
             rate = rates.get(channel.name, 0.0)
             if rate:

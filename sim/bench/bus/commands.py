@@ -105,12 +105,14 @@ def make_packets(
                 "precision": precision,
                 "operation": operation,
                 "start": int(rng.integers(2)),
-                "tiles": tiles or int(rng.choice([1, most, rng.integers(1, most + 1)])),
+                "tiles": tiles or int(rng.choice([1, most, int(rng.integers(1, most + 1))])),
                 "beats": beats or int(rng.choice([1, 2, 3, 7])),
             }
         )
-    make = _int_inputs if isinstance(config, IntConfig) else _cube_inputs
-    inputs, d = make(rng, config, rows)
+    if isinstance(config, IntConfig):
+        inputs, d = _int_inputs(rng, config, rows)
+    else:
+        inputs, d = _cube_inputs(rng, config, rows)
     return Packets(
         commands=[command_word(**row) for row in rows],
         inputs=inputs,

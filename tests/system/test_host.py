@@ -213,7 +213,7 @@ def test_every_precision_and_operation(config):
                 product = matmul(board, a, b, addend, **options)
                 right = expected(config, a, b, addend, **options)
                 assert np.array_equal(product.d, right), options
-    assert stream.damaged > 3
+    assert stream.damaged > 0
 
 
 @pytest.mark.long

@@ -354,6 +354,18 @@ GRAMMARS = (
         {"--out": ("new", "IN/junk.bin", "/proc/no", "-"), **_UNITS},
     ),
     Grammar(
+        ("vitruvian", "verilog"),
+        (("axi-lite", "axi-stream"),),
+        ("--core=simd2-int", "--m=1", "--n=1", "--k=2", "--width=8"),
+        {
+            "--out": ("new", "IN/junk.bin", "/proc/no", "-"),
+            "--core": ("simd2-int", "tea"),
+            "--slots": ("4", "0"),
+            "--direct": None,
+            "--json": _OUTPUTS,
+        },
+    ),
+    Grammar(
         ("vitruvian", "area"),
         (("compare", "nosuch"),),
         ("--format=fp8e4m3", "--jobs=1"),

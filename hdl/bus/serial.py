@@ -67,9 +67,7 @@ class SerialUnit(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.bridge = bridge = UartBridge(
-            divisor=self.divisor, quiet_bits=self.quiet_bits
-        )
+        m.submodules.bridge = bridge = UartBridge(divisor=self.divisor, quiet_bits=self.quiet_bits)
         m.submodules.mailbox = mailbox = Mailbox(core=self.core)
         wiring.connect(m, bridge.bus, mailbox.bus)
         m.d.comb += [bridge.rx.eq(self.rx), self.tx.eq(bridge.tx), self.led.eq(bridge.busy)]

@@ -16,30 +16,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from vitruvian.errors import UserError
 from vitruvian.golden.cube import mmad
 from vitruvian.golden.fp import from_float, to_float
 from vitruvian.hdl.cube import CONFIGS, MatrixUnitConfig
 from vitruvian.hdl.cube.choices import DATAFLOWS
-from vitruvian.sim.rtl import BuildError, ToolError
+from vitruvian.sim.host.problems import TRAINED, trained
+from vitruvian.sim.rtl import BuildError
 from vitruvian.sim.rtl.cube import matmul
-
-#: Neurons of the hidden layer.
-HIDDEN = 32
-
-#: Digits that the network is trained on; the others are held out.
-TRAINED = 1198
-
-
-def trained():
-    """Return the pixels in [0, 1], the labels, and a network trained on the first ``TRAINED``."""
-    from sklearn.datasets import load_digits
-    from sklearn.neural_network import MLPClassifier
-
-    pixels, labels = load_digits(return_X_y=True)
-    pixels = pixels / 16
-    network = MLPClassifier((HIDDEN,), alpha=1e-3, max_iter=500, tol=1e-3, random_state=0)
-    network.fit(pixels[:TRAINED], labels[:TRAINED])
-    return pixels, labels, network
 
 
 def layer(
@@ -112,10 +96,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         figures = classify(replace(CONFIGS[options.preset], dataflow=options.dataflow))
-    except ImportError as error:
-        print(f"error: {error.name} is not installed; pip install scikit-learn", file=sys.stderr)
-        return 2
-    except (ToolError, BuildError) as error:
+    except (UserError, BuildError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     print(

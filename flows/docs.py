@@ -1,10 +1,11 @@
-"""Generate parts of the documentation: tables of ports and of the matrix unit's presets.
+"""Generate parts of the documentation: tables of ports, presets and registers.
 
-A file under ``docs/units`` contains the line ``<!-- ports: PACKAGE -->`` or
-``<!-- configurations: PACKAGE -->``. This module writes the text between that line and
-``<!-- /ports -->`` or ``<!-- /configurations -->`` from the components themselves: names,
-directions and widths come from their signatures, descriptions from their docstrings. A picture in
-``PICTURES`` that a file shows is drawn beside the file.
+A file under ``docs/units`` contains the line ``<!-- ports: PACKAGE -->``,
+``<!-- configurations: PACKAGE -->`` or ``<!-- registers: PACKAGE -->``. This module writes the
+text between that line and ``<!-- /ports -->``, ``<!-- /configurations -->`` or
+``<!-- /registers -->`` from the components themselves: names, directions and widths come from their
+signatures, descriptions from their docstrings. A picture in ``PICTURES`` that a file shows is drawn
+beside the file.
 """
 
 import inspect
@@ -18,7 +19,7 @@ from amaranth.lib import data, stream, wiring
 
 from vitruvian.errors import UserError
 from vitruvian.files import write_whole
-from vitruvian.flows import figures
+from vitruvian.flows import figures, register_files
 from vitruvian.flows.report import markdown
 from vitruvian.hdl.catalogue import PARTS, UNITS
 from vitruvian.hdl.cube import CONFIGS
@@ -40,10 +41,11 @@ def _components(package: str) -> list[tuple[str, wiring.Component, frozenset[str
         The words that describe the configuration, and the ports that only others have.
     """
     units = [
-        (words, unit.build(unit.default(partial)), frozenset())
+        (words, component, getattr(component, "optional", frozenset()))
         for unit in UNITS.values()
         if unit.package == package
         for words, partial in unit.documented.items()
+        for component in [unit.build(unit.default(partial))]
     ]
     parts = [(part.words, part.build(), part.optional) for part in PARTS if part.package == package]
     return units + parts
@@ -52,7 +54,9 @@ def _components(package: str) -> list[tuple[str, wiring.Component, frozenset[str
 #: File name of each picture -> function that draws it.
 PICTURES: dict[str, Callable[[], str]] = {"m3xu_area.svg": figures.m3xu_area}
 
-_BLOCK = re.compile(r"<!-- (ports|configurations): (\S+) -->\n(.*?)<!-- /\1 -->", re.DOTALL)
+_BLOCK = re.compile(
+    r"<!-- (ports|configurations|registers): (\S+) -->\n(.*?)<!-- /\1 -->", re.DOTALL
+)
 
 
 def update(folder: Path = FOLDER, *, check: bool = False) -> list[Path]:
@@ -104,7 +108,7 @@ def generate(kind: str, package: str) -> str:
     Parameters
     ----------
     kind : str
-        ``"ports"`` or ``"configurations"``.
+        ``"ports"``, ``"configurations"`` or ``"registers"``.
     package : str
         Package whose components are described, for example ``"hdl.fp"``.
 
@@ -116,6 +120,9 @@ def generate(kind: str, package: str) -> str:
     if kind == "configurations":
         one_of("package with configurations", package, ["hdl.cube"])
         return _configurations()
+    if kind == "registers":
+        one_of("package with registers", package, ["hdl.bus"])
+        return "\n" + markdown(register_files.table()) + "\n"
     parts = []
     packages = dict.fromkeys(described.package for described in (*UNITS.values(), *PARTS))
     one_of("package", package, packages)

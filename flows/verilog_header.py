@@ -21,6 +21,7 @@ _HAND_SHAKE = (
     "  1. A sender does not wait for ready before it raises valid, and then holds valid and the",
     "  payload until they have passed.",
 )
+_CLOCKING = "Clock: clk, rising edge; rst is synchronous, active high (where they are ports)."
 
 
 def header(variant: Variant, component: Any) -> str:
@@ -50,6 +51,7 @@ def header(variant: Variant, component: Any) -> str:
     members = component.signature.members.values()
     if any(isinstance(_plain(member), stream.Signature) for member in members):
         lines += _HAND_SHAKE
+    lines += [line.replace("MODULE", variant.module) for line in getattr(component, "notes", ())]
     lines += _arithmetic(component)
     latency = getattr(component, "latency", None)
     if latency is not None:
@@ -57,7 +59,7 @@ def header(variant: Variant, component: Any) -> str:
         lines.append(
             f"Latency: {latency} cycle{plural}" if latency else "Latency: 0 (combinational)"
         )
-    lines.append("Clock: clk, rising edge; rst is synchronous, active high (where they are ports).")
+    lines.append(getattr(component, "clocking", _CLOCKING))
     wrapped = [part for line in "\n".join(lines).split("\n") for part in _wrapped(line)]
     return "\n".join(f"// {line}".rstrip() for line in wrapped)
 

@@ -20,6 +20,9 @@ __all__ = [
     "PAPER",
     "UNITS",
     "MmaRun",
+    "operands_of",
+    "results_of",
+    "tiles_of",
     "Rate",
     "Values",
     "beats_of",
@@ -275,8 +278,8 @@ def run_instructions(
     """
     model = model or compile_unit(MmaUnit, config=config)
     beats = beats_of(program, config)
-    a, b, c = _operands(config, program, values, beats)
-    tiles = _tiles(config, program, beats)
+    a, b, c = operands_of(config, program, values, beats)
+    tiles = tiles_of(config, program, beats)
     result = model.stream(
         inputs={"i": words_of(program), "ab": {"a": a, "b": b}, "c": c},
         outputs={"fetch": len(beats["row"]), "o": len(tiles)},
@@ -287,7 +290,7 @@ def run_instructions(
     start = int(result.output_cycles["fetch"][0])
     last_beats = np.flatnonzero(np.diff(beats["instruction"], append=len(program)))
     return MmaRun(
-        d=_results(config, program, tiles, result.outputs["o"]),
+        d=results_of(config, program, tiles, result.outputs["o"]),
         beats=beats,
         wrong_fetches=_count_wrong(result.outputs["fetch"], beats),
         ends=result.input_cycles["ab"][last_beats].astype(int) - start,
@@ -295,7 +298,7 @@ def run_instructions(
     )
 
 
-def _results(
+def results_of(
     config: MatrixUnitConfig,
     program: Sequence[Instruction],
     tiles: Sequence[tuple[int, int, int, int]],
@@ -324,7 +327,7 @@ def _count_wrong(fetched: Mapping[str, np.ndarray], beats: Mapping[str, np.ndarr
     return int(wrong.sum())
 
 
-def _tiles(config, program, beats) -> list[tuple[int, int, int, int]]:
+def tiles_of(config, program, beats) -> list[tuple[int, int, int, int]]:
     """Return instruction, first row, first column and part of every D fractal."""
     return [
         (number, row * config.m, column * config.n, part)
@@ -337,7 +340,7 @@ def _tiles(config, program, beats) -> list[tuple[int, int, int, int]]:
     ]
 
 
-def _operands(config, program, values, beats):
+def operands_of(config, program, values, beats):
     """Return the bus words of A and of B for each beat, and the C fractals."""
     count, octets = len(beats["row"]), config.bus_bits // 8
     a = np.zeros((count, config.m, octets), np.uint8)

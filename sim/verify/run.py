@@ -34,7 +34,9 @@ PROVIDERS = (
     "vitruvian.sim.bench.sparse.simulated",
     "vitruvian.sim.bench.sparse.oei",
     "vitruvian.sim.bench.sparse.oei_simulated",
+    "vitruvian.sim.bench.bus.serial_batch",
     "vitruvian.sim.bench.simulated",
+    "vitruvian.sim.bench.bus.simulated",
     "vitruvian.sim.bench.silicon",
     "vitruvian.sim.bench.machines",
 )

@@ -1,4 +1,4 @@
-"""The Verilog of the storage conversion, vector and sparse units is lint-clean."""
+"""The Verilog of the storage conversion, vector, sparse and bus units is lint-clean."""
 
 import os
 import subprocess
@@ -15,6 +15,7 @@ from vitruvian.sim.rtl import toolchain
 UNITS_WITH_ALL = (
     "scu-im2col", "scu-col2im", "vector", "sparse-os", "sparse-ewise", "sparse-is",
     "sparse-buffer", "sparse-control", "sparse-oei",
+    "axi-stream", "axi-lite",
 )  # fmt: skip
 #: Labels of the configurations for which Verilator takes 1 to 150 seconds. docs/results/speed.md
 #: has the command that checks them too.

@@ -12,7 +12,7 @@ from vitruvian.cli import write_json
 from vitruvian.commands.hardware_options import add_command, described
 from vitruvian.errors import UserError
 from vitruvian.files import output_path, write_whole
-from vitruvian.flows import baseline, cells, fpga, report, table35, verilog
+from vitruvian.flows import baseline, cells, fpga, register_files, report, table35, verilog
 from vitruvian.flows.measure import TARGETS_PS, Row, Settings, measure
 from vitruvian.flows.synth import Recipe
 from vitruvian.flows.units import UNITS, reported, variants
@@ -212,6 +212,9 @@ def _verilog(options: argparse.Namespace) -> int:
             else:
                 write_whole(path, text)
                 print(path)
+                for name, content in register_files.register_files(variant).items():
+                    write_whole(folder / name, content)
+                    print(folder / name)
             document.append(
                 {
                     "unit": variant.unit.name,

@@ -7,14 +7,14 @@ from vitruvian.sim.bench.runner import run_bench
 
 pytest.importorskip("cocotbext.axi", reason="needs cocotbext-axi, a package of the extra test")
 
-#: Two parameters of presets are shrunk, so that a build takes little time.
+#: Changes of the preset tiny, so that a build takes little time.
 SMALL = {"m": 1, "n": 2, "k": 1, "precisions": ["int8"]}
 INTEGER = {"core": "simd2-int", "m": 1, "n": 2, "k": 2, "width": 8, "pipeline": 0}
 COMPLEX = {"core": "cube", "preset": "m3xu", "m": 1, "n": 2, "k": 4}
 
 
 def run(bench, **given):
-    given = {"commands": 12, "beats": 8, **given}
+    given = {"commands": 8, "beats": 6, **given}
     return run_bench(bench.unit_of(given), bench.__name__, parameters=given)
 
 
@@ -22,7 +22,10 @@ def run(bench, **given):
     "given",
     [
         {"changes": SMALL},
-        {"configuration": {"direct": True}, "changes": {**SMALL, "slots": 1, "pipeline": 0}},
+        pytest.param(
+            {"configuration": {"direct": True}, "changes": {**SMALL, "slots": 1, "pipeline": 0}},
+            marks=pytest.mark.long,
+        ),
         {"configuration": INTEGER},
         pytest.param({"configuration": {"preset": "tiny"}}, marks=pytest.mark.long),
         pytest.param({"configuration": COMPLEX}, marks=pytest.mark.long),
@@ -52,6 +55,7 @@ def test_lite(given):
     assert result.passed and result.tests == 5, result.failures
 
 
+@pytest.mark.long
 def test_stream_of_instructions():
     changes = {"m": 4, "n": 2, "k": 4, "precisions": ["fp16"]}
     given = {"changes": changes, "ahead": 4, "commands": 2}

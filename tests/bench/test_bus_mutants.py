@@ -82,7 +82,9 @@ class StopsEarly(IntUnit):
     ("name", "mutant", "failing"),
     [
         ("Skid", TakesTooMuch, {"random_commands/pausing=all"}),
-        ("Products", CountsOneTile, {"random_commands/pausing=none"}),
+        pytest.param(
+            "Products", CountsOneTile, {"random_commands/pausing=none"}, marks=pytest.mark.long
+        ),
         pytest.param(
             "Products", TakesAAlone, {"random_commands/pausing=b"}, marks=pytest.mark.long
         ),

@@ -22,12 +22,14 @@ _BENCHES = {
     "axi-stream": ("vitruvian.sim.bench.bus.bench_stream", "commands", "bus.StreamUnit"),
     "axi-lite": ("vitruvian.sim.bench.bus.bench_lite", "beats", "bus.LiteUnit"),
 }
+#: An AXI4-Lite access takes several cycles, and a beat many accesses.
+_MOST = {"axi-stream": 1000, "axi-lite": 40}
 
 
 def _run(unit: str, configuration: dict[str, Any], vectors: int, seed: int) -> Result:
     module, count, _ = _BENCHES[unit]
     parameters = {"unit": unit, "configuration": configuration}
-    parameters[count] = max(int(vectors * SHARE_OF_BEATS), 20)
+    parameters[count] = min(max(int(vectors * SHARE_OF_BEATS), 20), _MOST[unit])
     catalogued = UNITS[unit]
     component = Variant(catalogued, catalogued.default(configuration)).build()
     return run_row(to_verilog(component), module, parameters, seed)

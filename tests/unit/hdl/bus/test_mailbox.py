@@ -72,7 +72,7 @@ def command(**fields):
 
 
 def test_beats_give_goldens_results():
-    traffic = make_traffic(CONFIG, beats=12, seed=3)
+    traffic = make_traffic(CONFIG, beats=6, seed=3)
 
     async def bench(driver):
         c, d = iter(traffic.c), iter(traffic.d)
@@ -134,7 +134,7 @@ def test_misuse_sets_an_error_and_has_no_other_effect():
     run(bench)
 
 
-@pytest.mark.parametrize("write", [False, True])
+@pytest.mark.parametrize("write", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_every_address_that_is_not_allowed_sets_an_error(write):
     readable = {*range(0x00, 0x20, 4), 0x24, 0x28, 0x3C}
     writable = {0x20, 0x28, 0x2C, 0x30, 0x34, 0x38}

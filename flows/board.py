@@ -39,6 +39,8 @@ class Board:
         Port of a design -> electrical standard of its pins.
     led_on : int
         Level at which an LED shines.
+    default : mapping of str to int
+        Parameters of the board's default design; see ``flows.default_design``.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Board:
     pins: Mapping[str, tuple[str, ...]]
     standards: Mapping[str, str]
     led_on: int
+    default: Mapping[str, int]
 
     @property
     def routed(self) -> bool:
@@ -108,4 +111,5 @@ def load_board(name: str) -> Board:
         pins=MappingProxyType(pins),
         standards=MappingProxyType(standards),
         led_on=io["led_on"],
+        default=MappingProxyType(data["default"]),
     )

@@ -21,6 +21,7 @@ from vitruvian.cache import ResultCache, digest
 from vitruvian.errors import UserError, WorkError
 from vitruvian.flows import fpga, verilog
 from vitruvian.flows.board import Board
+from vitruvian.flows.units import UNITS
 from vitruvian.flows.wrapper import TOP, Top, ports_of
 from vitruvian.hdl.catalogue.unit import Variant
 from vitruvian.hdl.elaborate import only_described
@@ -128,7 +129,6 @@ class Routed:
     placement : list
         (kind, x, y) of each placed cell; the kind is nextpnr's name.
     bitstream : bytes
-        Empty if it was not asked for.
     """
 
     fmax_mhz: float
@@ -141,6 +141,9 @@ class Routed:
 def design(variant: Variant, board: Board) -> Design:
     """Return ``variant`` under a top module for ``board``."""
     text = verilog.emit(variant)
+    if variant.unit.name not in UNITS:
+        made = f"vitruvian verilog {variant.arguments}"
+        text = text.replace(made, f"vitruvian fpga --board {board.name} --bitstream")
     ports = ports_of(only_described(variant.build()))
     header = re.search(rf"(?s)^module {variant.module}\b.*?;", text, re.MULTILINE)
     assert header is not None
@@ -220,11 +223,10 @@ def route(
     netlist: str,
     *,
     seed: int = 1,
-    bitstream: bool = False,
     cache: bool = True,
     progress: Callable[[str], None] = lambda step: None,
 ) -> Routed:
-    """Place and route a netlist, and pack a bitstream if it is asked for.
+    """Place and route a netlist and pack the bitstream.
 
     Parameters
     ----------
@@ -233,7 +235,6 @@ def route(
         Result of ``synth``.
     seed : int
         Seed of the placement.
-    bitstream : bool
     cache : bool
         If True, reuse a stored result and store a new one.
     progress : callable
@@ -251,12 +252,12 @@ def route(
     pins = constraints(work)
     versions = [version(tool[0]) for tool in _TOOLS[work.board.family]]
     part = sorted(work.board.part.items())
-    key = digest(netlist, pins, part, seed, aim, bitstream, versions, "1")
+    key = digest(netlist, pins, part, seed, aim, versions, "1")
     store = ResultCache(kind="routed", enabled=cache)
     found = store.get(key)
     if found is None:
         with tempfile.TemporaryDirectory(prefix="route-") as folder:
-            found = _route(work, netlist, pins, Path(folder), seed, aim, bitstream, progress)
+            found = _route(work, netlist, pins, Path(folder), seed, aim, progress)
         store.put(key, found)
     data = base64.b64decode(found["bitstream"])
     placement = [(kind, x, y) for kind, x, y in found["placement"]]
@@ -276,7 +277,6 @@ def _route(
     folder: Path,
     seed: int,
     aim: float,
-    bitstream: bool,
     progress: Callable[[str], None],
 ) -> dict[str, Any]:
     family, part = work.board.family, work.board.part
@@ -303,16 +303,14 @@ def _route(
     report = json.loads((folder / "report.json").read_text())
     if not report["fmax"]:
         raise WorkError(f"nextpnr reported no clock frequency for {work.name}")
-    packed = b""
-    if bitstream:
-        progress("pack the bitstream")
-        words = {
-            "ecp5": lambda: ["--compress", "routed", "packed"],
-            "ice40": lambda: ["routed", "packed"],
-            "gowin": lambda: ["-d", part["family"], "-o", "packed", "routed.json"],
-        }[family]()
-        _tool(packer, words, folder, work, progress)
-        packed = (folder / "packed").read_bytes()
+    progress("packing the bitstream")
+    words = {
+        "ecp5": lambda: ["--compress", "routed", "packed"],
+        "ice40": lambda: ["routed", "packed"],
+        "gowin": lambda: ["-d", part["family"], "-o", "packed", "routed.json"],
+    }[family]()
+    _tool(packer, words, folder, work, progress)
+    packed = (folder / "packed").read_bytes()
     return {
         "fmax_mhz": min(clock["achieved"] for clock in report["fmax"].values()),
         "sites": {name: [n["used"], n["available"]] for name, n in report["utilization"].items()},

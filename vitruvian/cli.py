@@ -45,6 +45,8 @@ COMMANDS = {
     "verilog": ("hardware", "write units as Verilog"),
     "units": ("hardware", "list the units that can be generated, with their options"),
     "cells": ("hardware", "list the built-in cells, write them as liberty, or compare them"),
+    "board": ("host", "simulate a board with a matrix unit behind a pseudo-terminal"),
+    "host": ("host", "solve a problem on a board at a serial port"),
     "docs": ("hardware", "write the generated parts of docs anew"),
 }
 

@@ -111,16 +111,14 @@ class Products(wiring.Component):
         sources = [getattr(self, name) for name in self.operands]
         is_complex = self._is_complex()
         known, runs, announced, taken = Signal(), Signal(), Signal(), Signal()
+        # A complex tile has two results, in a pair of slots.
+        count = Mux(is_complex, Cat(Const(1, 1), command.tiles), command.tiles)
         m.d.comb += [
             known.eq(
                 (command.precision < max(len(core.precisions), 1))
                 & (command.operation < len(core.operations))
                 & (command.start <= Start.FROM_C.value)
-                # A pair of slots for each complex tile.
-                & (
-                    Mux(is_complex, Cat(Const(1, 1), command.tiles), command.tiles)
-                    < core.slot_count
-                )
+                & (count < core.slot_count)
             ),
             self.invalid.eq(self.command.valid & ~known),
             self.results.valid.eq(self.command.valid & known & ~announced),

@@ -107,7 +107,7 @@ class LineModel:
         count = self._library.line_run(
             self._handle, data, len(data), back, _ROOM, limit, idle, self._bit, self._noise
         )
-        return back.raw[:count]
+        return ctypes.string_at(back, count)
 
 
 def _built(component: "wiring.Component[Any] | str") -> Path:

@@ -39,8 +39,8 @@ class Board:
         Port of a design -> electrical standard of its pins.
     led_on : int
         Level at which an LED shines.
-    default : mapping of str to int
-        Parameters of the board's default design; see ``flows.default_design``.
+    default : mapping of str to str
+        Options of the unit ``serial`` in the board's default design.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Board:
     pins: Mapping[str, tuple[str, ...]]
     standards: Mapping[str, str]
     led_on: int
-    default: Mapping[str, int]
+    default: Mapping[str, str]
 
     @property
     def routed(self) -> bool:

@@ -21,7 +21,6 @@ from vitruvian.cache import ResultCache, digest
 from vitruvian.errors import UserError, WorkError
 from vitruvian.flows import fpga, verilog
 from vitruvian.flows.board import Board
-from vitruvian.flows.units import UNITS
 from vitruvian.flows.wrapper import TOP, Top, ports_of
 from vitruvian.hdl.catalogue.unit import Variant
 from vitruvian.hdl.elaborate import only_described
@@ -141,9 +140,6 @@ class Routed:
 def design(variant: Variant, board: Board) -> Design:
     """Return ``variant`` under a top module for ``board``."""
     text = verilog.emit(variant)
-    if variant.unit.name not in UNITS:
-        made = f"vitruvian verilog {variant.arguments}"
-        text = text.replace(made, f"vitruvian fpga --board {board.name} --bitstream")
     ports = ports_of(only_described(variant.build()))
     header = re.search(rf"(?s)^module {variant.module}\b.*?;", text, re.MULTILINE)
     assert header is not None

@@ -1,7 +1,7 @@
 """The part of the command ``fpga`` that places and routes designs on boards."""
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -10,12 +10,12 @@ from vitruvian.errors import UserError
 from vitruvian.files import write_all
 from vitruvian.flows import floorplan, fpga, place, report, vivado
 from vitruvian.flows.board import Board, board_names, load_board
-from vitruvian.flows.default_design import default_design
+from vitruvian.flows.default_design import default_design, suited
 from vitruvian.hdl.catalogue.unit import Variant
 from vitruvian.progress import Progress
 from vitruvian.validate import one_of
 
-__all__ = ["refuse_without_board", "run", "with_dsp"]
+__all__ = ["refuse_without_board", "run"]
 
 #: The largest seed that nextpnr reads.
 _MOST_SEED = 2**31 - 1
@@ -35,16 +35,10 @@ def refuse_without_board(options: argparse.Namespace) -> None:
             raise UserError(f"--{name} must come with --board, which it is about")
 
 
-def with_dsp(variant: Variant) -> Variant:
-    """Return the variant with multipliers for DSP blocks, if it has a choice of multipliers."""
-    if "multiplier" not in variant.unit.options:
-        return variant
-    return Variant(variant.unit, {**variant.configuration, "multiplier": "dsp"})
-
-
 def run(
     options: argparse.Namespace,
     selected: Sequence[Variant],
+    given: Collection[str],
     write: Callable[[str, str, argparse.Namespace], None],
     store: Callable[[Any, argparse.Namespace], None],
 ) -> int:
@@ -55,13 +49,15 @@ def run(
     options : argparse.Namespace
     selected : sequence of Variant
         The units; if there are none, each board gets its default design.
+    given : collection of str
+        The options of units that the user has chosen.
     write, store : callable
         Write an output file, and the results as JSON.
     """
     names = dict.fromkeys(options.board.split(","))
     boards = [load_board(one_of("board", name, board_names())) for name in names]
     seeds = _seeds(options, boards)
-    jobs = [(variant, board) for variant in selected for board in boards]
+    jobs = [(suited(variant, board, given), board) for variant in selected for board in boards]
     jobs = jobs or [(default_design(board), board) for board in boards]
     if options.svg and (len(jobs) > 1 or not boards[0].routed):
         raise UserError("--svg must come with one unit and one board that is routed")
@@ -86,8 +82,7 @@ def run(
                 small.append(error)
                 line, made, plan = {"too_small": str(error)}, {}, None
             names_of = {"unit": variant.unit.name, "label": variant.label}
-            command = variant.arguments if selected else ""
-            lines.append({**names_of, "command": command, "board": board.name, **line})
+            lines.append({**names_of, "command": variant.arguments, "board": board.name, **line})
             files |= made
             if plan is not None:
                 write(options.svg, plan, options)

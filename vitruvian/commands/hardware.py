@@ -251,15 +251,13 @@ def _fpga(options: argparse.Namespace) -> int:
 
 def _fpga_boards(options: argparse.Namespace) -> int:
     """Run the command ``fpga`` with ``--board``."""
-    settings = [
-        value
+    given = [
+        name.removeprefix("unit_")
         for name, value in vars(options).items()
         if name.startswith("unit_") and value not in (None, False)
     ]
-    selected = _variants(options) if options.unit or settings else []
-    if options.unit_multiplier is None:
-        selected = [boards.with_dsp(variant) for variant in selected]
-    return boards.run(options, selected, _write, _store)
+    selected = _variants(options) if options.unit or given else []
+    return boards.run(options, selected, given, _write, _store)
 
 
 def _units(options: argparse.Namespace) -> int:

@@ -85,7 +85,8 @@ class Top(Elaboratable):
     pins : dict of str to Signal
         The ports of the top module without the clock.
     own_luts, own_ffs : int
-        LUTs and flip-flops of the registered wrapper, which the component does not need.
+        LUTs and flip-flops of the registered wrapper, which the component does not need. If the
+        component begins with registers, Yosys merges some of them with those of the wrapper.
     """
 
     def __init__(self, *, module: str, ports: Sequence[Port], board: Board, controls: Collection[str]):
@@ -145,8 +146,9 @@ class Top(Elaboratable):
         m.d.sync += [
             chain.eq(Cat(self.pins["rx"], chain)),
             kept.eq(results),
-            # Each bit joins the bits below it, so one path has one exclusive or.
-            folded.eq(kept ^ Cat(0, folded[:-1])),
+            # Each bit joins those above it, so a path has one exclusive or. The chain shifts up and
+            # this one down: were the directions equal, the bits of a shifting unit would cancel.
+            folded.eq(kept ^ folded[1:]),
         ]
-        m.d.comb += self.pins["tx"].eq(folded[-1])
+        m.d.comb += self.pins["tx"].eq(folded[0])
         return m

@@ -17,8 +17,8 @@ _COLOURS = {
     "IO": "#c2185b",
 }
 
-#: Kind -> beginnings of nextpnr's names of its cells, over all families. An iCE40 cell has a LUT and
-#: a flip-flop, and counts as a LUT.
+#: Kind -> beginnings of nextpnr's names of its cells, over all families. An iCE40 cell has a LUT
+#: and a flip-flop, and counts as a LUT.
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "LUT": ("TRELLIS_COMB", "ICESTORM_LC", "LUT", "ALU", "MUX2", "RAM16"),
     "FF": ("TRELLIS_FF", "DFF"),

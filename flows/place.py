@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -362,6 +362,7 @@ def _tool(
         call = "sys.exit(t.main())"
     code = f"import sys, {module} as t; {call}"
     log: list[str] = []
+    step = "starting"
     with subprocess.Popen(
         [sys.executable, "-c", code, *words],
         cwd=folder,
@@ -375,16 +376,18 @@ def _tool(
             assert process.stdout is not None
             for line in process.stdout:
                 log.append(line.strip())
-                step = re.match(r"Info: ((?:Packing|Placing|Routing|Running) [^.]*)\.", line)
-                if step:
-                    progress(step[1].lower())
+                found = re.match(r"Info: ((?:Packing|Placing|Running|Routing)[^.,]*)[.,]", line)
+                step = found[1].lower() if found else step
+                progress(step)
         except BaseException:
             process.kill()
             raise
     if process.returncode:
         errors = [line for line in log if "ERROR" in line] or log[-1:] or ["no output"]
         message = errors[0].removeprefix("ERROR: ")
-        if re.search(r"(?i)no bels remaining|unable to (find|place)|failed to place|no bel", message):
+        if re.search(
+            r"(?i)no bels remaining|unable to (find|place)|failed to place|no bel", message
+        ):
             raise TooSmall(f"{work.board.name} must have more room for {work.name}: {message}")
         raise WorkError(f"{module} could not place and route {work.name}: {message}")
 

@@ -1,4 +1,4 @@
-"""Vivado projects of designs: Tcl that makes the project and the bitstream, and constraints (XDC)."""
+"""Vivado projects of designs: a Tcl script, which ends with a bitstream, and constraints (XDC)."""
 
 from pathlib import PurePosixPath
 

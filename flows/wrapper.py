@@ -89,7 +89,9 @@ class Top(Elaboratable):
         component begins with registers, Yosys merges some of them with those of the wrapper.
     """
 
-    def __init__(self, *, module: str, ports: Sequence[Port], board: Board, controls: Collection[str]):
+    def __init__(
+        self, *, module: str, ports: Sequence[Port], board: Board, controls: Collection[str]
+    ):
         self._module, self._ports, self._controls = module, list(ports), controls
         self.wrapped = not all(
             port.width <= len(board.pins.get(port.name, ()))
@@ -115,7 +117,7 @@ class Top(Elaboratable):
         )
         return text[text.index(f"module {TOP}") :]  # without the comment of the back end
 
-    def elaborate(self, platform: object) -> Module:
+    def elaborate(self, platform: object) -> Module:  # noqa: ARG002
         """Return the module."""
         m = Module()
         m.domains.sync = ClockDomain()
@@ -134,7 +136,9 @@ class Top(Elaboratable):
         if not self.wrapped:
             for port in self._ports:
                 pin, value = self.pins[port.name], values[port.name]
-                dark = Const(((1 << port.width) - 1) * (port.name == "led") * self._led_off, port.width)
+                dark = Const(
+                    ((1 << port.width) - 1) * (port.name == "led") * self._led_off, port.width
+                )
                 m.d.comb += pin.eq(value ^ dark) if port.output else value.eq(pin)
             return m
         given = Cat(values[port.name] for port in self._inputs)

@@ -21,9 +21,8 @@ __all__ = ["refuse_without_board", "run"]
 _MOST_SEED = 2**31 - 1
 
 _NOTE = (
-    "in a registered wrapper, whose LUTs and flip-flops the columns `of it` count, unless the ports "
-    "are on pins; "
-    "%: of the board, after routing where the board is routed; fmax: MHz after routing, nextpnr's "
+    "each unit is in a registered wrapper, whose LUTs and flip-flops the columns `of it` count, "
+    "unless its ports are on pins; %: of the board, after routing where the board is routed; fmax: MHz after routing, nextpnr's "
     "model of the slowest chips; ≤: paths through DSP or memory blocks have no delays in that model"
 )
 
@@ -180,9 +179,13 @@ def _table(lines: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]
         bound = "≤ " if line.get("fmax_is_bound") else ""
         row.append("-" if fmax is None else f"{bound}{fmax:.1f}")
         if seeds > 1:
-            row += ["-", "-"] if fmax is None else [
-                f"{line['fmax_lowest_mhz']:.1f}",
-                str(line["seed"]),
-            ]
+            row += (
+                ["-", "-"]
+                if fmax is None
+                else [
+                    f"{line['fmax_lowest_mhz']:.1f}",
+                    str(line["seed"]),
+                ]
+            )
         rows.append(row)
     return header, rows

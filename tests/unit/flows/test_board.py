@@ -58,5 +58,5 @@ def test_pins_are_located_by_bits():
 
 
 def test_an_unknown_board_is_refused():
-    with pytest.raises(UserError, match="board must be one of arty, .*, not 'ulx4s'"):
+    with pytest.raises(UserError, match=r"board must be one of arty, .*, not 'ulx4s'"):
         load_board("ulx4s")

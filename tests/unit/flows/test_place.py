@@ -1,4 +1,4 @@
-"""Place and route: tiny designs to their bitstreams, boards that are too small, missing packages."""
+"""Place and route: tiny designs with bitstreams, boards that are too small, missing packages."""
 
 import json
 from dataclasses import replace
@@ -29,7 +29,9 @@ def needs(board):
 def boards():
     """Return the boards that are routed; the iCE40 is the one of the default suite."""
     return [
-        pytest.param(name, marks=[needs(name), *([] if name == "icebreaker" else [pytest.mark.long])])
+        pytest.param(
+            name, marks=[needs(name), *([] if name == "icebreaker" else [pytest.mark.long])]
+        )
         for name in PACKAGES
     ]
 

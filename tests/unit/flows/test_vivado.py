@@ -1,4 +1,4 @@
-"""The Vivado projects: Tcl runs against stand-ins of Vivado's commands, and pins are constrained."""
+"""The Vivado projects: Tcl runs against stand-ins of Vivado's commands; pins are constrained."""
 
 import pytest
 

@@ -22,8 +22,8 @@ _MOST_SEED = 2**31 - 1
 
 _NOTE = (
     "each unit is in a registered wrapper, whose LUTs and flip-flops the columns `of it` count, "
-    "unless its ports are on pins; %: of the board, after routing where the board is routed; fmax: MHz after routing, nextpnr's "
-    "model of the slowest chips; ≤: paths through DSP or memory blocks have no delays in that model"
+    "unless its ports are on pins; %: of the board, after routing where the board is routed; "
+    "fmax: MHz after routing, nextpnr's model of the slowest chips; ≤: paths through DSP or memory blocks have no delays in that model"
 )
 
 
@@ -130,7 +130,7 @@ def _job(
         used = {k: [line[k], board.resources[k]] for k in board.resources}
         line |= {"sites": used, "fmax_mhz": None}
         return line, {folder / p: text for p, text in vivado.project(work).items()}, None
-    tries = []
+    tries: list[place.Routed] = []
     for seed in seeds:
         say(f"place and route {variant.module}, seed {seed}")
         step = lambda text: say(f"{variant.module}, {text}")  # noqa: E731

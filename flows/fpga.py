@@ -30,9 +30,9 @@ __all__ = [
 
 NOTE = (
     "Yosys synth_ecp5, synth_ice40 -device u -dsp, synth_gowin and synth_xilinx -family xc7, "
-    "flat, not placed; lut: LUT4, or LUT1 to LUT6 on xilinx7, with those that are memory or shift "
-    "registers; carry: CCU2C (two LUT4 each), SB_CARRY, ALU or CARRY4; dsp: MULT18X18D, SB_MAC16, MULT9X9 to "
-    "MULT36X36 or DSP48E1; bram: blocks of 18, 4, 18 and 36 Kbit"
+    "flat, not placed; lut: LUT4, or LUT1 to LUT6 on xilinx7, with those that are memory or "
+    "shift registers; carry: CCU2C (two LUT4 each), SB_CARRY, ALU or CARRY4; dsp: MULT18X18D, "
+    "SB_MAC16, MULT9X9 to MULT36X36 or DSP48E1; bram: blocks of 18, 4, 18 and 36 Kbit"
 )
 
 #: The kinds of resources, in the order of the columns of a table.

@@ -21,6 +21,7 @@ from amaranth.hdl import (
     ResetSignal,
     Shape,
     Signal,
+    Value,
 )
 from amaranth.lib import wiring
 
@@ -126,7 +127,7 @@ class Top(Elaboratable):
         m.d.sync += count.eq(count + ~count[-1])
         m.d.comb += ResetSignal().eq(~count[-1])
         values = {port.name: Signal(port.width, name=port.name) for port in self._ports}
-        connections = {
+        connections: dict[str, Value] = {
             f"{'o' if port.output else 'i'}_{port.name}": values[port.name] for port in self._ports
         }
         for name, signal in (("clk", ClockSignal()), ("rst", ResetSignal())):

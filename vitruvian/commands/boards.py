@@ -23,7 +23,8 @@ _MOST_SEED = 2**31 - 1
 _NOTE = (
     "each unit is in a registered wrapper, whose LUTs and flip-flops the columns `of it` count, "
     "unless its ports are on pins; %: of the board, after routing where the board is routed; "
-    "fmax: MHz after routing, nextpnr's model of the slowest chips; ≤: paths through DSP or memory blocks have no delays in that model"
+    "fmax: MHz after routing, nextpnr's model of the slowest chips; ≤: paths through DSP or "
+    "memory blocks have no delays in that model"
 )
 
 
@@ -133,7 +134,10 @@ def _job(
     tries: list[place.Routed] = []
     for seed in seeds:
         say(f"place and route {variant.module}, seed {seed}")
-        step = lambda text: say(f"{variant.module}, {text}")  # noqa: E731
+
+        def step(text: str) -> None:
+            say(f"{variant.module}, {text}")
+
         tries.append(place.route(work, netlist, seed=seed, cache=cache, progress=step))
     best = max(tries, key=lambda routed: routed.fmax_mhz)
     sites = {kind: best.sites[name] for kind, name in place.SITES[board.family].items()}

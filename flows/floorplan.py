@@ -72,16 +72,22 @@ def draw(work: Design, routed: Routed, size: tuple[int, int] | None = None) -> s
         f'<rect x="{_MARGIN}" y="{top}" width="{columns * _TILE}" height="{rows * _TILE}" '
         'fill="#f2f2f2" stroke="#888888"/>'
     )
+    shapes: dict[str, list[str]] = {kind: [] for kind in _COLOURS}
     for (x, y), counts in sorted(tiles.items()):
-        total, done = counts.total(), 0.0
+        left = _MARGIN + x * _TILE
+        total, done = counts.total(), 0
         for kind in _COLOURS:
-            if counts[kind]:
-                part = counts[kind] / total * (_TILE - 1)
-                parts.append(
-                    f'<rect x="{_MARGIN + x * _TILE + done:.1f}" y="{top + y * _TILE}" '
-                    f'width="{part:.1f}" height="{_TILE - 1}" fill="{_COLOURS[kind]}"/>'
-                )
+            # A kind of which there are few in the tile still gets a column of its own.
+            part = max(1, round(counts[kind] / total * (_TILE - 1))) if counts[kind] else 0
+            part = min(part, _TILE - 1 - done)
+            if part:
+                shapes[kind].append(f"M{left + done} {top + y * _TILE}h{part}v{_TILE - 1}h{-part}z")
                 done += part
+    parts += [
+        f'<path fill="{_COLOURS[kind]}" d="{"".join(shape)}"/>'
+        for kind, shape in shapes.items()
+        if shape
+    ]
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 

@@ -1,6 +1,7 @@
 """The part of the command ``fpga`` that places and routes designs on boards."""
 
 import argparse
+import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -43,6 +44,8 @@ def run(
     store: Callable[[Any, argparse.Namespace], None],
 ) -> int:
     """Place and route the variants on the boards of ``--board``, and print the table.
+
+    The exit code that is returned is 1 if a design on the pins of a board is slower than its clock.
 
     Parameters
     ----------
@@ -95,7 +98,15 @@ def run(
     for path in files:
         print(path)
     store(lines, options)
-    return 0
+    slow = [line for line in lines if line.get("meets_clock") is False]
+    for line in slow:
+        clock = load_board(line["board"]).clock_mhz
+        print(
+            f"warning: {line['unit']} {line['label']} must reach the clock of {line['board']}, "
+            f"{clock:g} MHz, not {line['fmax_mhz']:.1f} MHz",
+            file=sys.stderr,
+        )
+    return int(bool(slow))
 
 
 def _seeds(options: argparse.Namespace, boards: Sequence[Board]) -> list[int]:
@@ -146,6 +157,8 @@ def _job(
         "fmax_mhz": best.fmax_mhz,
         "fmax_is_bound": place.is_bound(work, counts),
         "fmax_lowest_mhz": min(routed.fmax_mhz for routed in tries),
+        # A wrapped unit is not meant to run, so it need not reach the clock.
+        "meets_clock": None if work.wrapped else best.fmax_mhz >= board.clock_mhz,
         "seed": best.seed,
         "seeds": len(tries),
     }

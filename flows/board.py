@@ -31,6 +31,8 @@ class Board:
         Name of the chip, and what its tools call it.
     resources : mapping of str to int
         Available "lut", "ff", "dsp" and "bram".
+    grid : tuple of int
+        Columns and rows of tiles; (0, 0) if the board is not routed.
     clock_pin : str
     clock_mhz : float
     pins : mapping of str to tuple of str
@@ -48,6 +50,7 @@ class Board:
     family: str
     part: Mapping[str, str | int]
     resources: Mapping[str, int]
+    grid: tuple[int, int]
     clock_pin: str
     clock_mhz: float
     pins: Mapping[str, tuple[str, ...]]
@@ -94,7 +97,7 @@ def load_board(name: str) -> Board:
     """
     path = BOARDS / f"{one_of('board', name, board_names())}.toml"
     data = tomllib.loads(path.read_text(encoding="utf-8"))
-    io = data["io"]
+    io, grid = data["io"], data.get("grid", {"columns": 0, "rows": 0})
     pins = {
         port: (given,) if isinstance(given, str) else tuple(given)
         for port, given in data["pins"].items()
@@ -106,6 +109,7 @@ def load_board(name: str) -> Board:
         family=data["family"],
         part=MappingProxyType(data["part"]),
         resources=MappingProxyType(data["resources"]),
+        grid=(grid["columns"], grid["rows"]),
         clock_pin=data["clock"]["pin"],
         clock_mhz=float(data["clock"]["mhz"]),
         pins=MappingProxyType(pins),

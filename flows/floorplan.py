@@ -1,7 +1,7 @@
 """A picture of the placement of a design on an FPGA."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from vitruvian.flows.place import Design, Routed
 
@@ -37,7 +37,7 @@ def kind_of(name: str) -> str | None:
     return max(starts)[1] if starts else None
 
 
-def draw(work: Design, routed: Routed, size: tuple[int, int] | None = None) -> str:
+def draw(work: Design, routed: Routed) -> str:
     """Return the floorplan as SVG: one square for each tile, filled by what is in it.
 
     A tile with cells of several kinds is divided by their numbers. The strength of a colour is not
@@ -47,15 +47,13 @@ def draw(work: Design, routed: Routed, size: tuple[int, int] | None = None) -> s
     ----------
     work : Design
     routed : Routed
-    size : pair of int, optional
-        Columns and rows of the chip; by default those of the outermost cell.
     """
     tiles: dict[tuple[int, int], Counter[str]] = {}
     for name, x, y in routed.placement:
         kind = kind_of(name)
         if kind:
             tiles.setdefault((x, y), Counter())[kind] += 1
-    columns, rows = size or _size(tiles)
+    columns, rows = work.board.grid
     width = max(columns * _TILE, 420) + 2 * _MARGIN
     top = 62
     height = top + rows * _TILE + _MARGIN
@@ -64,8 +62,8 @@ def draw(work: Design, routed: Routed, size: tuple[int, int] | None = None) -> s
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
         f'width="{width}" height="{height}">',
         f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
-        f'<text x="{_MARGIN}" y="20" {text}="13" fill="#222222">{work.name}: '
-        f"{work.board.description}, {routed.fmax_mhz:.1f} MHz</text>",
+        f'<text x="{_MARGIN}" y="20" {text}="13" fill="#222222">{work.board.description}, '
+        f"{routed.fmax_mhz:.1f} MHz</text>",
     ]
     parts += _legend(Counter(kind for tile in tiles.values() for kind in tile.elements()), text)
     parts.append(
@@ -89,12 +87,6 @@ def draw(work: Design, routed: Routed, size: tuple[int, int] | None = None) -> s
         if shape
     ]
     return "\n".join([*parts, "</svg>"]) + "\n"
-
-
-def _size(places: Iterable[tuple[int, int]]) -> tuple[int, int]:
-    """Return the numbers of columns and rows that contain all places."""
-    found = list(places) or [(0, 0)]
-    return max(x for x, _ in found) + 1, max(y for _, y in found) + 1
 
 
 def _legend(counts: Counter[str], text: str) -> list[str]:

@@ -18,6 +18,7 @@ def test_a_board_is_complete_and_every_number_has_a_source(name):
     board = load_board(name)
     assert board.family in FAMILIES and set(board.resources) == {"lut", "ff", "dsp", "bram"}
     assert {"rx", "tx", "led"} <= set(board.pins) and board.clock_mhz > 1
+    assert all(board.grid) == board.routed
     pins = [board.clock_pin, *(pin for pins in board.pins.values() for pin in pins)]
     assert len(set(pins)) == len(pins)
     text = (BOARDS / f"{name}.toml").read_text().split("[default]")[0]

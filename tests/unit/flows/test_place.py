@@ -1,6 +1,7 @@
 """Place and route: tiny designs with bitstreams, boards that are too small, missing packages."""
 
 import json
+import re
 from dataclasses import replace
 from importlib.util import find_spec
 
@@ -150,3 +151,19 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch, capsys):
 )
 def test_a_placed_cell_has_a_kind(cell, kind):
     assert floorplan.kind_of(cell) == kind
+
+
+def test_a_floorplan_shows_each_cell_in_its_tile():
+    board = load_board("ulx3s")
+    work = place.design(variants("compare", {"format": ["fp8e4m3"]})[0], board)
+    cells = [("TRELLIS_COMB", 0, 0), ("TRELLIS_FF", 0, 0), ("MULT18X18D", 126, 95), ("DCCA", 5, 5)]
+    routed = place.Routed(fmax_mhz=25.0, seed=1, sites={}, placement=cells, bitstream=b"")
+    svg = floorplan.draw(work, routed)
+    assert re.findall(r'd="(.*?)"', svg) == [
+        "M12 62h3v6h-3z",  # the LUT and the flip-flop share a tile of six
+        "M15 62h3v6h-3z",
+        "M894 727h6v6h-6z",
+    ]
+    assert re.findall(r">(LUT|FF|DSP|BRAM|IO) (\d+)<", svg) == [
+        *[("LUT", "1"), ("FF", "1"), ("DSP", "1")]
+    ]

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -64,11 +65,26 @@ _TOOLS: dict[str, tuple[tuple[str, str, str], tuple[str, str, str]]] = {
     ),
 }
 
-#: Family -> kind of resource -> nextpnr's name of its sites.
-SITES: dict[str, dict[str, str]] = {
-    "ecp5": {"lut": "TRELLIS_COMB", "ff": "TRELLIS_FF", "dsp": "MULT18X18D", "bram": "DP16KD"},
-    "ice40": {"lut": "ICESTORM_LC", "dsp": "ICESTORM_DSP", "bram": "ICESTORM_RAM"},
-    "gowin": {"lut": "LUT4", "ff": "DFF", "dsp": "MULT18X18", "bram": "BSRAM"},
+#: Family -> kind of resource -> nextpnr's names of sites -> resources that a used site takes. The
+#: first name is that of the sites that are counted as available.
+SITES: dict[str, dict[str, dict[str, float]]] = {
+    "ecp5": {
+        "lut": {"TRELLIS_COMB": 1},
+        "ff": {"TRELLIS_FF": 1},
+        "dsp": {"MULT18X18D": 1},
+        "bram": {"DP16KD": 1},
+    },
+    "ice40": {
+        "lut": {"ICESTORM_LC": 1},
+        "dsp": {"ICESTORM_DSP": 1},
+        "bram": {"ICESTORM_RAM": 1},
+    },
+    "gowin": {
+        "lut": {"LUT4": 1, "ALU": 1},
+        "ff": {"DFF": 1},
+        "dsp": {"MULT18X18": 1, "MULT9X9": 0.5, "MULT36X36": 4},
+        "bram": {"BSRAM": 1},
+    },
 }
 
 #: Ending of the bitstream's file.
@@ -135,6 +151,16 @@ class Routed:
     sites: dict[str, list[int]]
     placement: list[tuple[str, int, int]]
     bitstream: bytes
+
+    def used(self, family: str) -> dict[str, tuple[int, int]]:
+        """Return kind of resource -> how many of it are used, and how many exist."""
+        return {
+            kind: (
+                ceil(sum(self.sites[name][0] * weight for name, weight in names.items())),
+                self.sites[next(iter(names))][1],
+            )
+            for kind, names in SITES[family].items()
+        }
 
 
 def design(variant: Variant, board: Board) -> Design:

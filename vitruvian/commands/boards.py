@@ -151,9 +151,8 @@ def _job(
 
         tries.append(place.route(work, netlist, seed=seed, cache=cache, progress=step))
     best = max(tries, key=lambda routed: routed.fmax_mhz)
-    sites = {kind: best.sites[name] for kind, name in place.SITES[board.family].items()}
     line |= {
-        "sites": sites,
+        "sites": best.used(board.family),
         "fmax_mhz": best.fmax_mhz,
         "fmax_is_bound": place.is_bound(work, counts),
         "fmax_lowest_mhz": min(routed.fmax_mhz for routed in tries),

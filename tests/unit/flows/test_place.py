@@ -121,7 +121,7 @@ def test_each_resource_is_compared(board, changes, message):
 @pytest.mark.parametrize(("fmax", "code"), [(25.0, 0), (24.9, 1)])
 def test_a_design_on_the_pins_must_reach_the_clock(monkeypatch, capsys, fmax, code):
     """nextpnr and Yosys are replaced by results, since the real ones take minutes."""
-    sites = {name: [1, 2] for name in place.SITES["ecp5"].values()}
+    sites = {name: [1, 2] for names in place.SITES["ecp5"].values() for name in names}
     made = place.Routed(fmax_mhz=fmax, seed=1, sites=sites, placement=[], bitstream=b"")
     none = fpga.Resources(lut=0, carry=0, ff=0, dsp=0, bram=0)
     monkeypatch.setattr(place, "check_tools", lambda family: None)
@@ -167,3 +167,11 @@ def test_a_floorplan_shows_each_cell_in_its_tile():
     assert re.findall(r">(LUT|FF|DSP|BRAM|IO) (\d+)<", svg) == [
         *[("LUT", "1"), ("FF", "1"), ("DSP", "1")]
     ]
+
+
+def test_sites_of_several_names_are_added():
+    sites = {"LUT4": [70, 8640], "ALU": [30, 6480], "DFF": [9, 6480], "BSRAM": [1, 26]}
+    sites |= {"MULT18X18": [1, 20], "MULT9X9": [3, 40], "MULT36X36": [1, 5]}
+    routed = place.Routed(fmax_mhz=1.0, seed=1, sites=sites, placement=[], bitstream=b"")
+    used = {"lut": (100, 8640), "ff": (9, 6480), "dsp": (7, 20), "bram": (1, 26)}
+    assert routed.used("gowin") == used

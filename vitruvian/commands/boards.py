@@ -156,8 +156,7 @@ def _job(
         "fmax_mhz": best.fmax_mhz,
         "fmax_is_bound": place.is_bound(work, counts),
         "fmax_lowest_mhz": min(routed.fmax_mhz for routed in tries),
-        # A wrapped unit is not meant to run, so it need not reach the clock.
-        "meets_clock": None if work.wrapped else best.fmax_mhz >= board.clock_mhz,
+        "meets_clock": _meets_clock(work, best, counts),
         "seed": best.seed,
         "seeds": len(tries),
     }
@@ -170,6 +169,17 @@ def _job(
             folder / f"{work.name}.pins": pins,
         }
     return line, files, floorplan.draw(work, best) if options.svg else None
+
+
+def _meets_clock(work: place.Design, routed: place.Routed, counts: fpga.Resources) -> bool | None:
+    """Return whether a design reaches the clock of its board, or None if that is not known.
+
+    A wrapped unit is not meant to run, and a frequency that is only a bound may be too high.
+    """
+    if work.wrapped:
+        return None
+    fast = routed.fmax_mhz >= work.board.clock_mhz
+    return None if fast and place.is_bound(work, counts) else fast
 
 
 def _table(lines: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:

@@ -1,0 +1,167 @@
+"""Write a unit with all that people without Python need to check it: a bundle.
+
+A bundle is a folder with the Verilog of a unit, golden test vectors, a self-checking bench in plain
+Verilog, and a Makefile that runs the bench on Icarus Verilog and on Verilator.
+"""
+
+import re
+from pathlib import Path
+
+from vitruvian.files import write_all
+from vitruvian.flows import verilog
+from vitruvian.flows.bench_text import bench, memories
+from vitruvian.hdl.catalogue.unit import Variant
+from vitruvian.sim.bench.vectors import GoldenVectors, golden_vectors
+
+__all__ = ["VECTORS", "files", "write"]
+
+#: Number of vectors by default.
+VECTORS = 500
+
+_MAKEFILE = """\
+# Checks {module} against golden vectors, without Python.
+# `make` uses the simulators that are installed; `make icarus`, `make verilator` and `make lint`
+# use one. A difference ends them with an error.
+IVERILOG ?= iverilog
+VVP ?= vvp
+VERILATOR ?= verilator
+# Delays need C++20, which some builds of Verilator do not ask for themselves. The precompiled
+# header, which some builds cannot find, is left out. The bench is short, so that compiling it
+# without optimisation saves time.
+VERILATOR_FLAGS ?= -CFLAGS -std=c++20 -CFLAGS -O0 \\
+  -MAKEFLAGS VK_PCH_I_FAST= -MAKEFLAGS VK_PCH_I_SLOW=
+SOURCES = rtl/{module}.v tb/{module}_tb.v
+
+check:
+	@found=; \\
+	if command -v $(IVERILOG) > /dev/null; then found=1; $(MAKE) icarus || exit 1; fi; \\
+	if command -v $(VERILATOR) > /dev/null; then found=1; $(MAKE) verilator || exit 1; fi; \\
+	test -n "$$found" || {{ echo "install Icarus Verilog, or Verilator 5 or newer"; exit 1; }}
+
+# The exit code alone would not show a bench that ends early.
+define run
+	$(1) > build/$@.log 2>&1; code=$$?; cat build/$@.log; \\
+	test $$code -eq 0 && grep -q "^PASS " build/$@.log
+endef
+
+icarus: build/{module}.vvp
+{runs_icarus}
+verilator: build/verilator/V{module}_tb
+{runs_verilator}
+lint:
+	$(VERILATOR) --lint-only -Wall --top-module {module} rtl/{module}.v
+
+build/{module}.vvp: $(SOURCES)
+	@mkdir -p build
+	$(IVERILOG) -g2005 -Wall -Wno-timescale -s {module}_tb -o $@ $(SOURCES)
+
+build/verilator/V{module}_tb: $(SOURCES)
+	@mkdir -p build
+	$(VERILATOR) --binary --timing $(VERILATOR_FLAGS) --Mdir build/verilator \\
+		--top-module {module}_tb $(SOURCES)
+
+clean:
+	rm -rf build
+
+.PHONY: check icarus verilator lint clean
+"""
+
+_README = """\
+# {module}
+
+{summary}
+
+| file | content |
+|---|---|
+| `rtl/{module}.v` | the unit; its header describes ports, codes, latency and arithmetic |
+| `tb/{module}_tb.v` | a self-checking bench in plain Verilog-2005 |
+| `vectors/*.hex` | {count} expected words and the inputs for them, for `$readmemh` |
+| `Makefile` | `make` runs the bench on Icarus Verilog and on Verilator, those that are installed |
+
+The bench prints `PASS` and the number of vectors. If a bit differs, it prints the first mismatches
+in hexadecimal, and `make` ends with an error. `make lint` shows that the Verilog has no warnings
+under `verilator -Wall`.
+
+{rule}
+
+The vectors are the stimuli of the unit's own bench with the results of the golden model, which does
+not know the hardware. The same command makes the same files:
+
+```
+vitruvian bundle {arguments} --vectors {vectors} --seed {seed}
+```
+"""
+
+_RULE_STREAMS = """\
+Words are sent and taken with random stalls. To change or stop the stalls, run the program that
+`make` leaves in `build/` with `+seed=N` or `+stalls=0`."""
+_RULE_LATENCY = "A vector is sent in every cycle, and its result is compared {latency} later."
+
+
+def files(variant: Variant, *, vectors: int = VECTORS, seed: int = 1) -> dict[str, str]:
+    """Return the texts of a bundle by the names of the files in it.
+
+    Parameters
+    ----------
+    variant : Variant
+        A variant of a unit with golden vectors.
+    vectors : int
+        Approximate number of expected words.
+    seed : int
+        Seed of the stimuli.
+
+    Raises
+    ------
+    UserError
+        If the unit has no golden vectors, or cannot be built, or if there are too few vectors.
+    """
+    golden = golden_vectors(variant, count=vectors, seed=seed)
+    text, module = verilog.emit(variant), variant.module
+    clocked = bool(re.search(rf"module {module} \([^;]*\bclk\b", text))
+    return {
+        f"rtl/{module}.v": text,
+        f"tb/{module}_tb.v": bench(module, golden, clocked=clocked),
+        **{f"vectors/{name}": content for name, content in memories(golden).items()},
+        "Makefile": _makefile(module, golden),
+        "README.md": _readme(variant, golden, vectors, seed),
+    }
+
+
+def write(
+    variant: Variant, folder: Path, *, vectors: int = VECTORS, seed: int = 1
+) -> dict[str, Path]:
+    """Write a bundle into ``folder``, all of it or nothing; the arguments are those of ``files``.
+
+    Returns
+    -------
+    paths : dict of str to Path
+        The written files by their names in the bundle.
+    """
+    texts = files(variant, vectors=vectors, seed=seed)
+    paths = {name: folder / name for name in texts}
+    write_all({paths[name]: text for name, text in texts.items()})
+    return paths
+
+
+def _makefile(module: str, golden: GoldenVectors) -> str:
+    plusargs = ["", " +stalls=0"] if golden.interface.has_streams else [""]
+    run = "\t@$(call run,{})\n"
+    return _MAKEFILE.format(
+        module=module,
+        runs_icarus="".join(run.format(f"$(VVP) -n $<{more}") for more in plusargs),
+        runs_verilator="".join(run.format(f"./$<{more}") for more in plusargs),
+    )
+
+
+def _readme(variant: Variant, golden: GoldenVectors, vectors: int, seed: int) -> str:
+    cycles = f"{golden.latency} cycle{'s' * (golden.latency != 1)}"
+    streams = golden.interface.has_streams
+    return _README.format(
+        module=variant.module,
+        summary=f"{variant.unit.summary[0].upper()}{variant.unit.summary[1:]}.",
+        count=golden.count,
+        rule=_RULE_STREAMS if streams else _RULE_LATENCY.format(latency=cycles),
+        arguments=variant.arguments,
+        vectors=vectors,
+        seed=seed,
+    )

@@ -10,8 +10,9 @@ from pathlib import Path
 from vitruvian.files import write_all
 from vitruvian.flows import verilog
 from vitruvian.flows.bench_text import bench, memories
+from vitruvian.flows.packages import VERILATOR_FLAGS, core, core_name, ip_script
 from vitruvian.hdl.catalogue.unit import Variant
-from vitruvian.sim.bench.vectors import GoldenVectors, golden_vectors
+from vitruvian.sim.bench.vectors import WITH_VECTORS, GoldenVectors, golden_vectors
 
 __all__ = ["VECTORS", "files", "write"]
 
@@ -25,11 +26,7 @@ _MAKEFILE = """\
 IVERILOG ?= iverilog
 VVP ?= vvp
 VERILATOR ?= verilator
-# Delays need C++20, which some builds of Verilator do not ask for themselves. The precompiled
-# header, which some builds cannot find, is left out. The bench is short, so that compiling it
-# without optimisation saves time.
-VERILATOR_FLAGS ?= -CFLAGS -std=c++20 -CFLAGS -O0 \\
-  -MAKEFLAGS VK_PCH_I_FAST= -MAKEFLAGS VK_PCH_I_SLOW=
+VERILATOR_FLAGS ?= {flags}
 SOURCES = rtl/{module}.v tb/{module}_tb.v
 
 check:
@@ -74,28 +71,39 @@ _README = """\
 | file | content |
 |---|---|
 | `rtl/{module}.v` | the unit; its header describes ports, codes, latency and arithmetic |
-| `tb/{module}_tb.v` | a self-checking bench in plain Verilog-2005 |
-| `vectors/*.hex` | {count} expected words and the inputs for them, for `$readmemh` |
-| `Makefile` | `make` runs the bench on Icarus Verilog and on Verilator, those that are installed |
+{files}| `{module}.core` | the core `{core}` of FuseSoC |
+| `vivado/package_ip.tcl` | `vivado -mode batch -source` this, to make an IP of Vivado |
 
-The bench prints `PASS` and the number of vectors. If a bit differs, it prints the first mismatches
-in hexadecimal, and `make` ends with an error. `make lint` shows that the Verilog has no warnings
-under `verilator -Wall`.
+{check}
 
-{rule}
-
-The vectors are the stimuli of the unit's own bench with the results of the golden model, which does
-not know the hardware. The same command makes the same files:
+These files were made by:
 
 ```
 vitruvian bundle {arguments} --vectors {vectors} --seed {seed}
 ```
 """
 
+_FILES = """\
+| `tb/{module}_tb.v` | a self-checking bench in plain Verilog-2005 |
+| `vectors/*.hex` | {count} expected words and the inputs for them, for `$readmemh` |
+| `Makefile` | `make` runs the bench on Icarus Verilog and on Verilator, those that are installed |
+"""
+
+_CHECK = """\
+The bench prints `PASS` and the number of vectors. If a bit differs, it prints the first mismatches
+in hexadecimal, and `make` ends with an error. `make lint` shows that the Verilog has no warnings
+under `verilator -Wall`. The vectors are the stimuli of the unit's own bench with the results of the
+golden model, which does not know the hardware.
+
+{rule}"""
+
 _RULE_STREAMS = """\
-Words are sent and taken with random stalls. To change or stop the stalls, run the program that
-`make` leaves in `build/` with `+seed=N` or `+stalls=0`."""
+Words are sent and taken with random stalls; to change or stop them, run the program that `make`
+leaves in `build/` with `+seed=N` or `+stalls=0`."""
 _RULE_LATENCY = "A vector is sent in every cycle, and its result is compared {latency} later."
+_NO_CHECK = (
+    "There is no bench in this folder; `vitruvian verify` compares the unit with its golden\nmodel."
+)
 
 
 def files(variant: Variant, *, vectors: int = VECTORS, seed: int = 1) -> dict[str, str]:
@@ -104,7 +112,7 @@ def files(variant: Variant, *, vectors: int = VECTORS, seed: int = 1) -> dict[st
     Parameters
     ----------
     variant : Variant
-        A variant of a unit with golden vectors.
+        The bundle of a unit without golden vectors has no bench.
     vectors : int
         Approximate number of expected words.
     seed : int
@@ -113,18 +121,25 @@ def files(variant: Variant, *, vectors: int = VECTORS, seed: int = 1) -> dict[st
     Raises
     ------
     UserError
-        If the unit has no golden vectors, or cannot be built, or if there are too few vectors.
+        If the unit cannot be built, or if there are too few vectors.
     """
-    golden = golden_vectors(variant, count=vectors, seed=seed)
-    text, module = verilog.emit(variant), variant.module
-    clocked = bool(re.search(rf"module {module} \([^;]*\bclk\b", text))
-    return {
+    golden = None
+    if variant.unit.name in WITH_VECTORS:
+        golden = golden_vectors(variant, count=vectors, seed=seed)
+    text, module, summary = verilog.emit(variant), variant.module, variant.unit.summary
+    ports = _ports(text, module)
+    words = memories(golden) if golden else {}
+    result = {
         f"rtl/{module}.v": text,
-        f"tb/{module}_tb.v": bench(module, golden, clocked=clocked),
-        **{f"vectors/{name}": content for name, content in memories(golden).items()},
-        "Makefile": _makefile(module, golden),
+        f"{module}.core": core(module, summary=summary, vectors=list(words)),
+        "vivado/package_ip.tcl": ip_script(module, summary=summary, ports=ports),
         "README.md": _readme(variant, golden, vectors, seed),
     }
+    if golden:
+        result[f"tb/{module}_tb.v"] = bench(module, golden, clocked="clk" in ports)
+        result |= {f"vectors/{name}": content for name, content in words.items()}
+        result["Makefile"] = _makefile(module, golden)
+    return result
 
 
 def write(
@@ -148,19 +163,31 @@ def _makefile(module: str, golden: GoldenVectors) -> str:
     run = "\t@$(call run,{})\n"
     return _MAKEFILE.format(
         module=module,
+        flags=" ".join(VERILATOR_FLAGS),
         runs_icarus="".join(run.format(f"$(VVP) -n $<{more}") for more in plusargs),
         runs_verilator="".join(run.format(f"./$<{more}") for more in plusargs),
     )
 
 
-def _readme(variant: Variant, golden: GoldenVectors, vectors: int, seed: int) -> str:
-    cycles = f"{golden.latency} cycle{'s' * (golden.latency != 1)}"
-    streams = golden.interface.has_streams
+def _ports(text: str, module: str) -> list[str]:
+    """Return the names of the ports of a module that ``verilog.emit`` has written."""
+    head = text[text.index(f"module {module} (") :]
+    return re.findall(r"(?m)^ *(?:input|output) .*?(\w+),?$", head[: head.index(");")])
+
+
+def _readme(variant: Variant, golden: GoldenVectors | None, vectors: int, seed: int) -> str:
+    module, summary, check = variant.module, variant.unit.summary, _NO_CHECK
+    if golden:
+        cycles = f"{golden.latency} cycle{'s' * (golden.latency != 1)}"
+        streams = golden.interface.has_streams
+        rule = _RULE_STREAMS if streams else _RULE_LATENCY.format(latency=cycles)
+        check = _CHECK.format(rule=rule)
     return _README.format(
-        module=variant.module,
-        summary=f"{variant.unit.summary[0].upper()}{variant.unit.summary[1:]}.",
-        count=golden.count,
-        rule=_RULE_STREAMS if streams else _RULE_LATENCY.format(latency=cycles),
+        module=module,
+        summary=f"{summary[0].upper()}{summary[1:]}.",
+        files=_FILES.format(module=module, count=golden.count) if golden else "",
+        core=core_name(module),
+        check=check,
         arguments=variant.arguments,
         vectors=vectors,
         seed=seed,

@@ -34,7 +34,7 @@ FAULTS = {
     "multiply": {"rounding": ["RZ"]},
     "dot": {"preset": ["ieee"]},
     "simd2-int": {"pipeline": [1]},
-    "cube": {"accuracy": ["a100"]},
+    "cube": {"accuracy": ["h100"]},
 }
 
 

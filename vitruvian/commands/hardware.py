@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
@@ -71,8 +71,8 @@ def _store(document: Any, options: argparse.Namespace) -> None:
         write_json(options.json, document, stdout=options.stdout_file)
 
 
-def _variants(options: argparse.Namespace, among: Collection[str] = tuple(UNITS)) -> list[Variant]:
-    """Return the variants that the command line selects ``among`` these units.
+def _variants(options: argparse.Namespace) -> list[Variant]:
+    """Return the variants that the command line selects.
 
     Raises
     ------
@@ -87,9 +87,8 @@ def _variants(options: argparse.Namespace, among: Collection[str] = tuple(UNITS)
         if name.startswith("unit_") and value not in (None, False)
     }
     # Without names, the options select every unit that has all of them.
-    candidates = [name for name in UNITS if given.keys() <= set(UNITS[name].options)]
-    candidates = [name for name in candidates if name in among]
-    units = list(dict.fromkeys(one_of("unit", name, among) for name in options.unit)) or candidates
+    candidates = [name for name, unit in UNITS.items() if given.keys() <= set(unit.options)]
+    units = list(dict.fromkeys(one_of("unit", name, UNITS) for name in options.unit)) or candidates
     if not units:
         switches = ", ".join(f"--{name.replace('_', '-')}" for name in given)
         raise UserError(f"options must be those of one unit: no unit has all of {switches}")
@@ -227,22 +226,23 @@ def _verilog(options: argparse.Namespace) -> int:
 
 def _bundle(options: argparse.Namespace) -> int:
     from vitruvian.flows import bundle
-    from vitruvian.sim.bench.vectors import WITH_VECTORS
 
-    selected = _variants(options, WITH_VECTORS)
+    selected = _variants(options)
     document: list[dict[str, Any]] = []
     with Progress() as progress:
         for number, variant in enumerate(selected):
             progress(f"write {variant.module}", number, len(selected))
             folder = Path(options.out) / variant.module
             paths = bundle.write(variant, folder, vectors=options.vectors, seed=options.seed)
-            print(folder)
+            checked = "Makefile" in paths
+            print(folder if checked else f"{folder} (without a bench)")
             document.append(
                 {
                     "unit": variant.unit.name,
                     "label": variant.label,
                     "command": variant.arguments,
                     "folder": str(folder),
+                    "bench": checked,
                     "files": list(paths),
                 }
             )

@@ -117,7 +117,7 @@ def _add_bundle_options(command: argparse.ArgumentParser) -> None:
         type=at_least(LEAST, 100_000),
         default=VECTORS,
         metavar="N",
-        help="Write about this many expected results (default: %(default)s).",
+        help="Take about this many expected results (default: %(default)s).",
     )
     add_seed(command)
 

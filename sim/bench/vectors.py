@@ -3,7 +3,7 @@
 A simulator without Python reads them, so that people who have only the Verilog can check it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,9 @@ from vitruvian.hdl.cube import MatrixUnit
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.hdl.fp.exact import ExactDotProduct
 from vitruvian.hdl.fp.intdot import IntDotProduct
+from vitruvian.hdl.scu import Col2Im, ConversionConfig, Im2Col
 from vitruvian.hdl.simd2.integer import IntTile
+from vitruvian.hdl.vector import VectorUnit
 from vitruvian.sim.rtl.emit import interface_of
 from vitruvian.sim.rtl.ports import Interface, Port
 from vitruvian.validate import one_of
@@ -26,13 +28,21 @@ from .fp.batch import int_results
 from .fp.stimuli import CLASSES, dot_vectors, int_vectors
 from .fp_small.batch import SMALL, expected, unit_of
 from .fp_small.stimuli import codes, pairs
+from .scu.batch import addition_streams, draw_additions, load_streams, words
+from .scu.traffic import Walk, additions, loads
 from .simd2.integer import int_vectors as tile_vectors
 from .simd2.integer import late_c, tile_results
+from .vector.batch import as_streams, expected_writes
+from .vector.stimuli import make_commands
 
 __all__ = ["LEAST", "WITH_VECTORS", "GoldenVectors", "golden_vectors"]
 
 #: The smallest number of vectors: every class of operands must occur.
 LEAST = 2 * len(CLASSES)
+#: Mean number of repeats of a command of the vector unit.
+_MEAN_REPEATS = 3
+#: Mean number of rows of an instruction of the storage conversion.
+_ROWS_EACH = 50
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,11 +191,90 @@ def _int_tile(unit: Any, count: int, seed: int) -> _Arrays:
     return _Arrays(inputs=late_c(unit.config, beats), outputs=outputs)
 
 
+def _vector(unit: Any, count: int, seed: int) -> _Arrays:
+    """Return commands of a vector unit; only the bytes that it writes have a value."""
+    assert isinstance(unit, VectorUnit)
+    config = unit.config
+    commands = make_commands(config, count=max(count // _MEAN_REPEATS, LEAST), seed=seed)
+    writes, _ = expected_writes(config, commands)
+    data, enable = (np.stack([getattr(w, name) for w in writes]) for name in ("data", "enable"))
+    mask = np.packbits(enable.astype(bool), axis=1, bitorder="little")
+    every = np.full_like(mask, 0xFF)  # there are at least four lanes, so eight bits
+    cared = np.where(enable, 0xFF, 0).astype(np.uint8)
+    return _Arrays(
+        inputs=as_streams(config, commands),
+        outputs={"o": {"data": _numbers(data), "enable": _numbers(mask)}},
+        care={"o": {"data": _numbers(cared), "enable": _numbers(every)}},
+    )
+
+
+def _numbers(octets: np.ndarray) -> np.ndarray:
+    """Return rows of bytes, the lowest first, as numbers, or as rows of 64-bit words if longer."""
+    rows, size = octets.shape
+    words = np.zeros((rows, -(-size // 8) * 8), np.uint8)
+    words[:, :size] = octets
+    numbers = words.view(np.uint64)
+    return numbers[:, 0] if size <= 8 else numbers
+
+
+def _im2col(unit: Any, count: int, seed: int) -> _Arrays:
+    """Return loads from random images; a request outside of the image has no address."""
+    assert isinstance(unit, Im2Col)
+    config, rng = unit.config, np.random.default_rng(seed)
+    instructions = list(loads(config, count // _ROWS_EACH + 1, rng))
+    c0 = config.c0_bytes // 2
+    images = [rng.integers(0, 1 << 16, (*i.shape, c0), np.uint16) for i in instructions]
+    fetch, care = _pixels(config, [i.walk(config.address_bits) for i in instructions])
+    rows = [i.fractals(image) for i, image in zip(instructions, images, strict=True)]
+    return _Arrays(
+        inputs=load_streams(config, instructions, images, rng),
+        outputs={"fetch": fetch, "o": words(np.concatenate(rows), config)},
+        care={"fetch": care},
+    )
+
+
+def _col2im(unit: Any, count: int, seed: int) -> _Arrays:
+    """Return additions to random images; a write outside of the image has no value."""
+    assert isinstance(unit, Col2Im)
+    config = unit.config
+    dtype = np.float16 if unit.format.name == "fp16" else np.float32
+    groups = list(additions(config, count // _ROWS_EACH + 1, np.random.default_rng(seed)))
+    drawn = draw_additions(config, dtype, groups, seed=seed)
+    fetch, care = _pixels(config, drawn.walks)
+    inside = np.concatenate([walk.inside for walk in drawn.walks])[:, None]
+    cared = np.broadcast_to(np.where(inside, 0xFF, 0), (len(inside), config.c0_bytes))
+    sums = words(np.concatenate(drawn.sums), config)
+    return _Arrays(
+        inputs=addition_streams(config, drawn.instructions, drawn.pixels, drawn.fractals),
+        outputs={"fetch": fetch, "o": {"pixels": fetch, "rows": sums}},
+        care={
+            "fetch": care,
+            "o": {"pixels": care, "rows": words(cared.astype(np.uint8), config)},
+        },
+    )
+
+
+def _pixels(
+    config: ConversionConfig, walks: Sequence[Walk]
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Return the requests for the pixels of instructions, and the bits that have a value."""
+    inside = np.concatenate([walk.inside for walk in walks]).reshape(-1, config.rows)
+    address = np.concatenate([walk.address for walk in walks]).reshape(-1, config.rows)
+    known = np.where(inside, (1 << config.address_bits) - 1, 0)
+    return (
+        {"address": address & known, "inside": inside.astype(np.uint8)},
+        {"address": known, "inside": np.ones_like(inside, np.uint8)},
+    )
+
+
 _MAKERS: dict[str, Callable[[Any, int, int], _Arrays]] = {
     "dot": _dot,
     "intdot": _int_dot,
     **dict.fromkeys(("cube", "m3xu", "simd2"), _tile),
     "simd2-int": _int_tile,
+    "vector": _vector,
+    "scu-im2col": _im2col,
+    "scu-col2im": _col2im,
 }
 
 #: The units for which there are golden vectors.

@@ -269,16 +269,22 @@ def test_a_bundle_is_the_same_every_time_and_depends_on_the_seed():
     assert first["vectors/a.hex"] != bundle.files(variant, vectors=20, seed=4)["vectors/a.hex"]
 
 
+#: Larger units consist of more of the same elements or lanes, and take Icarus Verilog minutes.
+MOST_MACS, MOST_LANES = 64, 16
+REPORTED = [
+    variant
+    for unit in WITH_VECTORS
+    for variant in reported(unit)
+    if variant.macs <= MOST_MACS and variant.configuration.get("lanes", 0) <= MOST_LANES
+]
+
+
 @pytest.mark.long
 @needs_icarus
-@pytest.mark.parametrize(
-    "variant", [v for u in WITH_VECTORS for v in reported(u)], ids=lambda v: v.module
-)
+@pytest.mark.parametrize("variant", REPORTED, ids=lambda v: v.module)
 def test_every_reported_variant_passes_on_icarus(variant, tmp_path: Path):
-    bundle.write(variant, tmp_path, vectors=300)
-    done = make(tmp_path, "icarus")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "PASS" in done.stdout
+    bundle.write(variant, tmp_path, vectors=100)
+    assert_passes(make(tmp_path, "icarus"))
 
 
 def test_the_units_with_vectors_are_units():

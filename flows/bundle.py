@@ -4,13 +4,13 @@ A bundle is a folder with the Verilog of a unit, golden test vectors, a self-che
 Verilog, and a Makefile that runs the bench on Icarus Verilog and on Verilator.
 """
 
-import re
 from pathlib import Path
 
 from vitruvian.files import write_all
 from vitruvian.flows import verilog
 from vitruvian.flows.bench_text import bench, memories
-from vitruvian.flows.packages import VERILATOR_FLAGS, core, core_name, ip_script
+from vitruvian.flows.ipxact import component, ports_of
+from vitruvian.flows.packages import VERILATOR_FLAGS, VERSION, core, core_name, ip_script
 from vitruvian.hdl.catalogue.unit import Variant
 from vitruvian.sim.bench.vectors import WITH_VECTORS, GoldenVectors, golden_vectors
 
@@ -72,6 +72,7 @@ _README = """\
 |---|---|
 | `rtl/{module}.v` | the unit; its header describes ports, codes, latency and arithmetic |
 {files}| `{module}.core` | the core `{core}` of FuseSoC |
+| `component.xml` | the ports and files in IP-XACT (IEEE 1685-2014) |
 | `vivado/package_ip.tcl` | `vivado -mode batch -source` this, to make an IP of Vivado |
 
 {check}
@@ -127,16 +128,20 @@ def files(variant: Variant, *, vectors: int = VECTORS, seed: int = 1) -> dict[st
     if variant.unit.name in WITH_VECTORS:
         golden = golden_vectors(variant, count=vectors, seed=seed)
     text, module, summary = verilog.emit(variant), variant.module, variant.unit.summary
-    ports = _ports(text, module)
+    ports = ports_of(text, module)
+    names = [port.name for port in ports]
     words = memories(golden) if golden else {}
     result = {
         f"rtl/{module}.v": text,
         f"{module}.core": core(module, summary=summary, vectors=list(words)),
-        "vivado/package_ip.tcl": ip_script(module, summary=summary, ports=ports),
+        "component.xml": component(
+            module, summary=summary, version=VERSION, ports=ports, files=[f"rtl/{module}.v"]
+        ),
+        "vivado/package_ip.tcl": ip_script(module, summary=summary, ports=names),
         "README.md": _readme(variant, golden, vectors, seed),
     }
     if golden:
-        result[f"tb/{module}_tb.v"] = bench(module, golden, clocked="clk" in ports)
+        result[f"tb/{module}_tb.v"] = bench(module, golden, clocked="clk" in names)
         result |= {f"vectors/{name}": content for name, content in words.items()}
         result["Makefile"] = _makefile(module, golden)
     return result
@@ -167,12 +172,6 @@ def _makefile(module: str, golden: GoldenVectors) -> str:
         runs_icarus="".join(run.format(f"$(VVP) -n $<{more}") for more in plusargs),
         runs_verilator="".join(run.format(f"./$<{more}") for more in plusargs),
     )
-
-
-def _ports(text: str, module: str) -> list[str]:
-    """Return the names of the ports of a module that ``verilog.emit`` has written."""
-    head = text[text.index(f"module {module} (") :]
-    return re.findall(r"(?m)^ *(?:input|output) .*?(\w+),?$", head[: head.index(");")])
 
 
 def _readme(variant: Variant, golden: GoldenVectors | None, vectors: int, seed: int) -> str:

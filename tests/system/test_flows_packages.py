@@ -6,12 +6,15 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from tests.system.test_flows_bundle import flip, needs_icarus, output, write
-from vitruvian.flows import packages
+from vitruvian.flows import bundle, ipxact, packages
+from vitruvian.flows.units import variants
 from vitruvian.sim.rtl import toolchain
+from vitruvian.sim.rtl.emit import declared_ports
 
 #: The ports of a unit behind AXI4-Stream, and of one behind AXI4-Lite.
 STREAM = [
@@ -105,6 +108,36 @@ def test_the_axi_interfaces_of_ports_are_found():
     assert packages.buses_of(STREAM) == ["s_axis_a", "m_axis_d"]
     assert packages.buses_of(LITE) == ["s_axi"]
     assert packages.buses_of(["clk", "rst", "i__valid", "i__ready", "i__payload"]) == []
+
+
+@pytest.mark.parametrize("unit", ["multiply", "dot", "scu-im2col", "sparse-os"])
+def test_ip_xact_has_the_ports_of_the_verilog(unit: str):
+    """``declared_ports`` reads the Verilog in another way than the writer of the description."""
+    (variant,) = variants(unit, {})
+    texts = bundle.files(variant, vectors=20)
+    root = ElementTree.fromstring(texts["component.xml"])
+    space = {"x": ipxact.NAMESPACE}
+
+    def text(element, path: str) -> str:
+        found = element.find("/".join(f"x:{name}" for name in path.split("/")), space)
+        return "" if found is None else found.text or ""
+
+    described = [
+        (
+            text(port, "name"),
+            text(port, "wire/direction") + "put",
+            int(text(port, "wire/vectors/vector/left") or 0) + 1,
+        )
+        for port in root.iterfind("x:model/x:ports/x:port", space)
+    ]
+    assert described == declared_ports(texts[f"rtl/{variant.module}.v"], variant.module)
+    assert text(root, "fileSets/fileSet/file/name") in texts
+    assert text(root, "name") == variant.module
+    # The schema of IEEE 1685-2014 fixes the order of the elements.
+    tags = [element.tag.rpartition("}")[2] for element in root]
+    assert tags == ["vendor", "library", "name", "version", "model", "fileSets", "description"]
+    model = [element.tag.rpartition("}")[2] for element in root.find("x:model", space) or ()]
+    assert model == ["views", "instantiations", "ports"]
 
 
 #: Commands of Vivado: each notes its words; those that look something up find nothing at first.

@@ -10,6 +10,9 @@ writes the Verilog of the system and the scripts for Vivado, and lists all addre
 Without ``--rtl``, Vitruvian writes the Verilog of its unit ``axi-lite`` first.
 """
 
+# Migen gives modules their attributes at run time, and LiteX need not be installed.
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false, reportOperatorIssue=false
+
 import argparse
 import re
 import sys

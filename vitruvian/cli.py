@@ -44,6 +44,7 @@ COMMANDS = {
     "timing": ("hardware", "measure the longest paths of units by class, or cell by cell"),
     "fpga": ("hardware", "count the cells of units on FPGAs, or make bitstreams for boards"),
     "verilog": ("hardware", "write units as Verilog"),
+    "bundle": ("hardware", "write units as Verilog with golden vectors and a bench"),
     "units": ("hardware", "list the units that can be generated, with their options"),
     "cells": ("hardware", "list the built-in cells, write them as liberty, or compare them"),
     "board": ("host", "simulate a board with a matrix unit behind a pseudo-terminal"),

@@ -199,7 +199,7 @@ def _whole(path: Path) -> bool:
     ends = {
         b"PK\x03\x04": b"PK\x05\x06",
         b"\x89PNG": b"IEND",
-        b"<?xm": b"</svg>",
+        b"<?xm": b"</ipxact:component>" if b"<ipxact:" in data else b"</svg>",
         b"<svg": b"</svg>",
     }
     return ends.get(data[:4], b"") in data[-64:]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,10 +17,14 @@ from vitruvian.sim.verify.compare import Result, compare
 from .traffic import Instruction, Walk, additions, bit_patterns, loads
 
 __all__ = [
+    "Additions",
+    "addition_streams",
     "checks",
     "compare_additions",
     "compare_loads",
+    "draw_additions",
     "elements",
+    "load_streams",
     "run_col2im",
     "run_im2col",
     "words",
@@ -115,16 +119,23 @@ def run_im2col(
         Arguments of ``CompiledModel.stream``.
     """
     rng = np.random.default_rng(0) if rng is None else rng
+    inputs = load_streams(config, instructions, images, rng)
+    sent = len(inputs["rows"])
+    return model.stream(inputs=inputs, outputs={"fetch": sent, "o": sent}, **options)
+
+
+def load_streams(
+    config: ConversionConfig,
+    instructions: Sequence[Instruction],
+    images: Sequence[np.ndarray],
+    rng: np.random.Generator,
+) -> dict[str, Any]:
+    """Return the inputs of an ``Im2Col``: commands, and the rows that a memory returns for them."""
     rows = [
         _gathered(image, instruction, config, rng)
         for image, instruction in zip(images, instructions, strict=True)
     ]
-    sent = words(np.concatenate(rows), config)
-    return model.stream(
-        inputs={"i": _commands(instructions), "rows": sent},
-        outputs={"fetch": len(sent), "o": len(sent)},
-        **options,
-    )
+    return {"i": _commands(instructions), "rows": words(np.concatenate(rows), config)}
 
 
 def _gathered(
@@ -185,18 +196,61 @@ def run_col2im(
     **options
         Arguments of ``CompiledModel.stream``.
     """
-    sent = words(np.concatenate(pixels), config)
+    inputs = addition_streams(config, instructions, pixels, fractals)
+    sent = len(inputs["rows"])
+    return model.stream(inputs=inputs, outputs={"fetch": sent, "o": sent}, **options)
+
+
+def addition_streams(
+    config: ConversionConfig,
+    instructions: Sequence[Instruction],
+    pixels: Sequence[np.ndarray],
+    fractals: Sequence[np.ndarray],
+) -> dict[str, Any]:
+    """Return the inputs of a ``Col2Im``; the arguments are those of ``run_col2im``."""
     # The unit ignores the mode, so every other command has the wrong one.
-    commands = _commands(instructions) | {"mode": np.arange(len(instructions)) % 2}
-    return model.stream(
-        inputs={
-            "i": commands,
-            "rows": sent,
-            "fractals": words(np.concatenate(fractals), config),
-        },
-        outputs={"fetch": len(sent), "o": len(sent)},
-        **options,
-    )
+    return {
+        "i": _commands(instructions) | {"mode": np.arange(len(instructions)) % 2},
+        "rows": words(np.concatenate(pixels), config),
+        "fractals": words(np.concatenate(fractals), config),
+    }
+
+
+class Additions(NamedTuple):
+    """Col2Im instructions with random data and golden's sums, one item for each instruction.
+
+    ``sums`` has the codes that golden writes, and zeros for pixels outside of the image.
+    """
+
+    instructions: list[Instruction]
+    walks: list[Walk]
+    pixels: list[np.ndarray]
+    fractals: list[np.ndarray]
+    sums: list[np.ndarray]
+
+
+def draw_additions(
+    config: ConversionConfig, dtype: Any, groups: Sequence[Sequence[Instruction]], *, seed: int
+) -> Additions:
+    """Return the data of Col2Im instructions; the arguments are those of ``compare_additions``."""
+    rng = np.random.default_rng(seed)
+    dtype = np.dtype(dtype)
+    codes, c0 = f"u{dtype.itemsize}", config.c0_bytes // dtype.itemsize
+    instructions = [instruction for part in groups for instruction in part]
+    walks = [instruction.walk(config.address_bits) for instruction in instructions]
+    pixels, fractals, sums = [], [], []
+    walk = iter(walks)
+    for part in groups:
+        image = bit_patterns(rng, (*part[0].shape, c0), dtype)
+        for instruction in part:
+            rows = bit_patterns(rng, (ROWS * instruction.repeat, c0), dtype)
+            place, inside = (w := next(walk)).place, w.inside
+            clipped = tuple(np.where(inside, axis, 0) for axis in place)
+            pixels.append(image[clipped])
+            image = instruction.added(image, rows)
+            fractals.append(rows)
+            sums.append(np.where(inside[:, None], image[clipped].view(codes), 0))
+    return Additions(instructions, walks, pixels, fractals, sums)
 
 
 def compare_additions(
@@ -223,23 +277,8 @@ def compare_additions(
         Seed of the data and of the stalls, and for messages.
     stall_rate : float
     """
-    rng = np.random.default_rng(seed)
-    dtype = np.dtype(dtype)
-    codes, c0 = f"u{dtype.itemsize}", config.c0_bytes // dtype.itemsize
-    instructions = [instruction for part in groups for instruction in part]
-    walks = [instruction.walk(config.address_bits) for instruction in instructions]
-    pixels, fractals, sums = [], [], []
-    walk = iter(walks)
-    for part in groups:
-        image = bit_patterns(rng, (*part[0].shape, c0), dtype)
-        for instruction in part:
-            rows = bit_patterns(rng, (ROWS * instruction.repeat, c0), dtype)
-            place, inside = (w := next(walk)).place, w.inside
-            clipped = tuple(np.where(inside, axis, 0) for axis in place)
-            pixels.append(image[clipped])
-            image = instruction.added(image, rows)
-            fractals.append(rows)
-            sums.append(np.where(inside[:, None], image[clipped].view(codes), 0))
+    codes = f"u{np.dtype(dtype).itemsize}"
+    instructions, walks, pixels, fractals, sums = draw_additions(config, dtype, groups, seed=seed)
     result = run_col2im(
         model, config, instructions, pixels, fractals, stall_rate=stall_rate, stall_seed=seed
     )

@@ -50,8 +50,12 @@ class Settings:
 
 @dataclass(frozen=True, kw_only=True)
 class Piece:
-    """A distinct module of a variant, its instance count and its mapped netlists."""
+    """A distinct module of a variant, its instance count and its mapped netlists.
 
+    ``name`` is unique among the modules, and ``label`` is for people.
+    """
+
+    name: str
     label: str
     count: int
     mapped: dict[int, Mapped]
@@ -304,4 +308,10 @@ def _piece(part: Part, settings: Settings) -> Piece:
         )
         for target, design in mapped.items()
     }
-    return Piece(label=part.label, count=part.count, mapped=mapped, timing=timing)
+    return Piece(
+        name=part.top.lstrip("\\"),
+        label=part.label,
+        count=part.count,
+        mapped=mapped,
+        timing=timing,
+    )

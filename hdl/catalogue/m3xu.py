@@ -36,6 +36,8 @@ VARIANTS = {
     "fp32": replace(_BASELINE, precisions=(*_SIXTEEN_BIT, "fp32")),
     "fp32c": _FP32C,
     "pipelined": replace(_FP32C, assignment="pipelined"),
+    "edge-fast": replace(_FP32C, fast=True),
+    "fast": replace(_FP32C, assignment="pipelined", fast=True),
     "fp32c-minplus": replace(_FP32C, operations=("mma", "minplus")),
     "fp32c-semirings": replace(_FP32C, operations=SEMIRINGS),
     "naive-fp32": replace(_BASELINE, k=16, precisions=("fp32",), multiplier_bits=24),

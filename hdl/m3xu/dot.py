@@ -14,7 +14,7 @@ from ..fp.core.geometry import Geometry, ShortWindow, SmallResult, with_floor
 from ..fp.dot import lane
 from ..fp.multidot import check_floor, choose, widen
 from ..fp.parts.multiply import check_multiplier, multiply
-from ..fp.parts.pipeline import PIPELINES, PipelineStages, check_pipeline
+from ..fp.parts.pipeline import PIPELINES, RETIMED, PipelineStages, check_pipeline
 from ..fp.parts.unpack import Unpacked, unpack
 from .lanes import bus_layout, lanes_of
 from .products import limb_products
@@ -53,6 +53,9 @@ class LaneDot(wiring.Component):
     multiplier : {"booth", "dsp"}
         ``booth``: Booth rows and carry-save trees, for standard cells. ``dsp``: ``*`` and ``+``,
         for the DSP blocks of an FPGA.
+    fast : bool
+        If True, the last rank stands inside the rounding (``hdl.fp.parts.pipeline.RETIMED``), and
+        products of limbs have parallel-prefix adders. The latency is the same.
 
     Members
     -------
@@ -106,8 +109,9 @@ class LaneDot(wiring.Component):
         limbs: Sequence[int] = (),
         pipeline: int = 0,
         multiplier: str = "booth",
+        fast: bool = False,
     ):
-        check_pipeline(pipeline)
+        check_pipeline(pipeline, RETIMED if fast else PIPELINES)
         if spec.window is None:
             raise ValueError("spec must have a window, not None")
         for checked in (spec, chopped):
@@ -119,7 +123,7 @@ class LaneDot(wiring.Component):
         self.spec, self.a_bits, self.b_bits = spec, tuple(a_bits), b_bits
         self.limbs, self.chopped, self.smaller = tuple(limbs), chopped, small
         self.multiplier = check_multiplier(multiplier)
-        self.pipeline, self.latency = pipeline, pipeline
+        self.pipeline, self.latency, self.fast = pipeline, pipeline, fast
         members = {
             "a": In(bus_layout(exponent_bits, self.a_bits)),
             "b": In(bus_layout(exponent_bits, [b_bits] * k)),
@@ -172,7 +176,7 @@ class LaneDot(wiring.Component):
             geometry=geometry,
             rounding=self.spec.rounding,
             nan_code=self.spec.nan_code,
-            stages=PipelineStages(m, PIPELINES[self.pipeline]),
+            stages=PipelineStages(m, (RETIMED if self.fast else PIPELINES)[self.pipeline]),
             short=short,
             small=self._small(),
             pieces=wide,
@@ -190,6 +194,7 @@ class LaneDot(wiring.Component):
                 again=self.again,
                 last=self.last,
                 multiplier=self.multiplier,
+                fast=self.fast,
             )
         else:
             # ``multiply`` recodes its second operand; A's limbs may be shorter and need fewer rows.

@@ -75,6 +75,7 @@ def limb_products(
     again: Value,
     last: Value,
     multiplier: str = "booth",
+    fast: bool = False,
 ) -> list[Value]:
     """Return the output of every lane: its own product, or its piece of a wide product.
 
@@ -92,6 +93,8 @@ def limb_products(
         One bit, set in the last step of a product.
     multiplier : {"booth", "dsp"}
         Form of the multipliers.
+    fast : bool
+        If True, a lane that adds bits of the lane below ends in a parallel-prefix adder.
 
     Returns
     -------
@@ -130,7 +133,10 @@ def limb_products(
             rows = [*booth_rows(m, b[lane], a[lane], name=f"p{lane}"), *rows]
             rows, _ = reduce_rows(m, arrange_rows(rows, ORDERS), width=width, name=f"p{lane}")
         product = Signal(width, name=f"p{lane}_product")
-        m.d.comb += product.eq(add_rows(m, rows, width=width))
+        import os
+        E = os.environ.get("EXPFAST", "upper")
+        quick = fast and (E == "both" or (E == "upper" and bool(upper)))
+        m.d.comb += product.eq(add_rows(m, rows, width=width, fast=quick))
         sums.append(product)
     words = [_word(lane, sums, previous, elements[lane], last) for lane in lanes]
     # If the caller registers the words as well, synthesis merges the two registers.

@@ -128,7 +128,7 @@ def check_fast(given: Mapping[str, Any]) -> None:
     """
     for name, allowed in (
         ("pipeline", tuple(RETIMED)),
-        ("assignment", ("edge", "pipelined")),
+        ("assignment", ("pipelined",)),
         ("operations", (("mma",),)),
         ("sparsity", (False,)),
         ("multiplier", ("booth",)),

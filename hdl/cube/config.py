@@ -80,10 +80,10 @@ class MatrixUnitConfig:
         ``booth``: Booth rows and carry-save trees, for standard cells. ``dsp``: ``*`` and ``+``,
         for the DSP blocks of an FPGA.
     fast : bool
-        If True, the elements are built for a short cycle at the same latency: the last rank of the
-        dot product stands inside the rounding, and products of limbs have parallel-prefix adders.
-        This is for units with four ranks whose elements get decoded lanes for sums
-        (docs/decisions/0023-whole-tile-timing.md).
+        If True, the unit is built for a shorter cycle with the same latency: the significands of A
+        are recoded to Booth digits at the edge of the array, and the last rank of the dot product
+        stands inside the rounding (docs/decisions/0023-whole-tile-timing.md). Such a unit has
+        ``pipeline=4``, the assignment ``pipelined``, no operations but mma, and no sparsity.
 
     Raises
     ------

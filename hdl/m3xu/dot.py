@@ -16,7 +16,7 @@ from ..fp.multidot import check_floor, choose, widen
 from ..fp.parts.multiply import check_multiplier, multiply
 from ..fp.parts.pipeline import PIPELINES, RETIMED, PipelineStages, check_pipeline
 from ..fp.parts.unpack import Unpacked, unpack
-from .lanes import bus_layout, lanes_of
+from .lanes import bus_layout, lanes_of, significand_bits
 from .products import limb_products
 
 __all__ = ["LaneDot"]
@@ -55,7 +55,7 @@ class LaneDot(wiring.Component):
         for the DSP blocks of an FPGA.
     fast : bool
         If True, the last rank stands inside the rounding (``hdl.fp.parts.pipeline.RETIMED``), and
-        products of limbs have parallel-prefix adders. The latency is the same.
+        the significands of A arrive as Booth digits (``hdl.fp.parts.multiply.recode``).
 
     Members
     -------
@@ -125,7 +125,7 @@ class LaneDot(wiring.Component):
         self.multiplier = check_multiplier(multiplier)
         self.pipeline, self.latency, self.fast = pipeline, pipeline, fast
         members = {
-            "a": In(bus_layout(exponent_bits, self.a_bits)),
+            "a": In(bus_layout(exponent_bits, significand_bits(self.a_bits, recoded=fast))),
             "b": In(bus_layout(exponent_bits, [b_bits] * k)),
             "c": In(spec.output.storage_bits),
             "d": Out(spec.output.storage_bits),
@@ -185,6 +185,7 @@ class LaneDot(wiring.Component):
         )
         a, b = lanes_of(self.a), lanes_of(self.b)
         x, y = [lane.significand for lane in a], [lane.significand for lane in b]
+        digits = self.a_bits if self.fast else [None] * len(x)
         if wide:
             words = limb_products(
                 m,
@@ -194,13 +195,13 @@ class LaneDot(wiring.Component):
                 again=self.again,
                 last=self.last,
                 multiplier=self.multiplier,
-                fast=self.fast,
+                recoded=self.a_bits if self.fast else None,
             )
         else:
             # ``multiply`` recodes its second operand; A's limbs may be shorter and need fewer rows.
             words = [
-                multiply(m, q, p, name=f"p{k}", multiplier=self.multiplier)
-                for k, (p, q) in enumerate(zip(x, y, strict=True))
+                multiply(m, q, p, name=f"p{k}", multiplier=self.multiplier, bits=bits)
+                for k, (p, q, bits) in enumerate(zip(x, y, digits, strict=True))
             ]
         lanes = [lane(m, a[k], b[k], word, len(word) - 2, f"p{k}") for k, word in enumerate(words)]
         m.d.comb += self.d.eq(core.build(lanes, self._addend(m)))

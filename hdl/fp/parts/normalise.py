@@ -117,7 +117,7 @@ def round_and_pack(
         The magnitude, with the leading one at the top unless it is subnormal or zero.
     stages : PipelineStages
         The boundary ``normalised`` stands in front of the rounding. A retimed design has
-        ``shifted`` instead, between the normalised word and the shift of a subnormal number.
+        ``shifted`` instead, in front of the shift of a subnormal number.
     exponent : Value
         Biased exponent of the top bit before the shift (signed).
     output : FloatFormat
@@ -151,25 +151,21 @@ def round_and_pack(
     def rank(value: Value, name: str) -> Value:
         return stages.rank("shifted", value, f"s4_{name}")
 
-    under: Value = Const(0, 1)
-    if denormalise:
-        under = Signal(len(field), name="result_under")
-        m.d.comb += under.eq((1 - field) & (field < 1).replicate(len(field)))
-        under = rank(under, "under")
-    large, low_field = field >= (1 << e_bits) - 1, rank(field[:e_bits], "field")
-    large = rank(large, "large") if saturate else large
+    field = rank(field, "field")
     word, nonzero = rank(word, "word"), rank(number.nonzero, "nonzero")
     rest, rest_all, tail = rank(rest, "rest"), rank(rest_all, "rest_all"), rank(tail, "tail")
     chop = None if chop is None else rank(chop, "chop")
     if denormalise:
+        under = Signal(len(field), name="result_under")
+        m.d.comb += under.eq((1 - field) & (field < 1).replicate(len(field)))
         word, more = shift_right(m, word, under, name="denormalise", sticky=True)
         rest = rest | more
         # The leading one is at the top, so the result is nonzero if that bit stays in the fraction.
         left = nonzero & (under <= result_bits)
         if chop is not None and chopped_bits is not None:
             left = left & ~(chop & (under > chopped_bits))
-    over = large & word[-1] if saturate else Const(0, 1)
-    kept = Cat(word[1:-1], low_field & word[-1].replicate(e_bits))
+    over = (field >= (1 << e_bits) - 1) & word[-1] if saturate else Const(0, 1)
+    kept = Cat(word[1:-1], field[:e_bits] & word[-1].replicate(e_bits))
     if not denormalise:
         low = 0 if chopped_bits is None else result_bits - chopped_bits
         left = word[1 + low :].any()

@@ -132,7 +132,12 @@ def limb_products(
             # The limb is recoded, because a shorter limb then has fewer rows.
             bits = widths[lane] if recoded else None
             rows = [*booth_rows(m, b[lane], a[lane], name=f"p{lane}", bits=bits), *rows]
+            late: list[Row] = []
+            if recoded and upper:
+                # The bits from the lower lane are the last to arrive.
+                late.append(rows.pop())
             rows, _ = reduce_rows(m, arrange_rows(rows, ORDERS), width=width, name=f"p{lane}")
+            rows, _ = reduce_rows(m, [*late, *rows], width=width, name=f"p{lane}_late")
         product = Signal(width, name=f"p{lane}_product")
         m.d.comb += product.eq(add_rows(m, rows, width=width))
         sums.append(product)

@@ -55,8 +55,17 @@ VARIANTS = {
 
 #: The variants that are reported by default; most of their pieces are shared.
 REPORTED = ("baseline", "fp32", "fp32c", "pipelined")
-#: The variants of the published table; the remaining ones are measured only on request.
-TABLE = ("baseline", "baseline-12bit", "fp32", "fp32c", "pipelined", "naive-fp32")
+#: The variants of the published table and the fast ones; the remaining ones are measured only on request.
+TABLE = (
+    "baseline",
+    "baseline-12bit",
+    "fp32",
+    "fp32c",
+    "pipelined",
+    "naive-fp32",
+    "fast",
+    "baseline-fast",
+)
 
 
 def variant(name: str, *, pipeline: int, window: int | None) -> MatrixUnitConfig:

@@ -60,9 +60,7 @@ def _digits(bits: int) -> list[tuple[bool, bool]]:
     return [(2 * d < bits, 2 * d + 1 < bits) for d in range(bits // 2 + 1)]
 
 
-def booth_rows(
-    m: Module, a: Value, b: Value, *, name: str, bits: int | None = None
-) -> list[Row]:
+def booth_rows(m: Module, a: Value, b: Value, *, name: str, bits: int | None = None) -> list[Row]:
     """Return partial products of ``a * b``, with ``b`` recoded to digits -2 … 2.
 
     This is the modified Booth recoding of radix 4. The rows add up to the product modulo

@@ -13,6 +13,7 @@ its buffers evenly, and the slowest buffer counts.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from heapq import heapreplace
 
 import numpy as np
 
@@ -68,6 +69,7 @@ class Planner:
             (cell for cell in library.cells.values() if _is_buffer(cell)),
             key=lambda cell: (cell.area_um2, cell.name),
         )
+        self._wires: dict[int, float] = {}
         self._known: dict[tuple[object, ...], Tree] = {}
 
     def plan(self, driver: Cell, pin: str, fixed: Load, loads: Sequence[Load]) -> Tree:
@@ -96,18 +98,13 @@ class Planner:
         current = self._delay(arcs, self._ff([fixed, *sinks]), behind)
         while sinks:
             trials = []
-            for cell in self.buffers:
-                own = Load(max(*next(iter(cell.caps.values()))))
-                for count in _COUNTS:
-                    if count > len(sinks):
-                        break
-                    dealt = _deal(sinks, count)
-                    worst = max(
-                        self._ff([s for s, owner in zip(sinks, dealt, strict=True) if owner == n])
-                        for n in range(count)
-                    )
-                    stages = [(cell, worst), *behind]
-                    delay = self._delay(arcs, self._ff([fixed, *[own] * count]), stages)
+            for count in (count for count in _COUNTS if count <= len(sinks)):
+                dealt = _deal(sinks, count)
+                worst = self._slowest(sinks, dealt, count)
+                for cell in self.buffers:
+                    own = Load(max(next(iter(cell.caps.values()))))
+                    root = self._ff([fixed, *[own] * count])
+                    delay = self._delay(arcs, root, [(cell, worst), *behind])
                     trials.append((delay, cell.area_um2 * count, cell, own, dealt, worst))
             fastest = min((trial[0] for trial in trials), default=current)
             if fastest * _TOLERANCE >= current:
@@ -119,13 +116,24 @@ class Planner:
             sinks = [own] * (max(dealt) + 1)
         return Tree(levels=tuple(levels), delay_ps=current)
 
+    def _slowest(self, sinks: Sequence[Load], owners: Sequence[int], count: int) -> float:
+        """Return the largest capacitance that one of ``count`` buffers drives."""
+        groups: list[list[Load]] = [[] for _ in range(count)]
+        for sink, owner in zip(sinks, owners, strict=True):
+            groups[owner].append(sink)
+        return max(map(self._ff, groups))
+
     def _ff(self, loads: Sequence[Load]) -> float:
         """Return the capacitance of a net with these loads, with its wire."""
-        total = sum(load.ff for load in loads)
-        if self._library.wire_load is not None:
-            pins = np.array([sum(load.pins for load in loads)], dtype=float)
-            total += float(self._library.wire_load.capacitance(pins)[0])
-        return total
+        return sum(load.ff for load in loads) + self._wire_ff(sum(load.pins for load in loads))
+
+    def _wire_ff(self, pins: int) -> float:
+        if self._library.wire_load is None:
+            return 0.0
+        if pins not in self._wires:
+            wire = self._library.wire_load.capacitance(np.array([pins], dtype=float))
+            self._wires[pins] = float(wire[0])
+        return self._wires[pins]
 
     def _delay(self, arcs: Sequence[Arc], ff: float, stages: Sequence[tuple[Cell, float]]) -> float:
         """Return the delay of a driver with load ``ff`` and of the buffers behind it, in ps."""
@@ -145,11 +153,11 @@ def _stage(arcs: Sequence[Arc], slew: float, ff: float) -> tuple[float, float]:
 def _deal(sinks: Sequence[Load], count: int) -> tuple[int, ...]:
     """Return the buffer of each sink: the heaviest sinks first, each to the least loaded buffer."""
     owners = [0] * len(sinks)
-    total = [0.0] * count
+    total = [(0.0, owner) for owner in range(count)]  # a heap
     for index in sorted(range(len(sinks)), key=lambda n: (-sinks[n].ff, n)):
-        owner = min(range(count), key=lambda n: (total[n], n))
+        ff, owner = total[0]
         owners[index] = owner
-        total[owner] += sinks[index].ff
+        heapreplace(total, (ff + sinks[index].ff, owner))
     return tuple(owners)
 
 

@@ -27,7 +27,8 @@ _FP64 = replace(_BASELINE, window=106, multiplier_bits=14)
 #: and with decoding in every element. ``fp32`` adds FP32, ``fp32c`` also complex FP32, and
 #: ``pipelined`` is ``fp32c`` with a register stage behind the data assignment, and ``fast`` is
 #: ``pipelined`` with a shorter cycle; ``baseline-fast`` is the 16-bit unit in that form.
-#: ``fp32c-minplus`` and ``fp32c-semirings`` add min-plus, or the eight operations that FP32 operands have.
+#: ``fp32c-minplus`` and ``fp32c-semirings`` add min-plus, or the eight operations that FP32
+#: operands have.
 #: ``naive-fp32`` computes FP32 alone on full multipliers at the 16-bit unit's rate, and
 #: ``naive-fp32-half`` at half of that rate. ``fp64`` has every precision, FP64 in four steps, and
 #: ``baseline-fp64`` is the 16-bit unit with the same window and multipliers. The a100 variants
@@ -55,7 +56,7 @@ VARIANTS = {
 
 #: The variants that are reported by default; most of their pieces are shared.
 REPORTED = ("baseline", "fp32", "fp32c", "pipelined")
-#: The variants of the published table and the fast ones; the remaining ones are measured only on request.
+#: The variants of the published table and the fast ones; the others are measured only on request.
 TABLE = (
     "baseline",
     "baseline-12bit",

@@ -114,7 +114,7 @@ UNITS = (
             {"preset": "cube_davinci", **_BROADCAST},
             {"preset": "m3xu", **_BROADCAST},
             {"preset": "m3xu_pipelined", **_BROADCAST},
-            {"preset": "m3xu_pipelined", **_BROADCAST, "pipeline": 4, "fast": True},
+            {"preset": "m3xu_pipelined", "m": 2, "n": 2, "pipeline": 4, "fast": True},
             {"preset": "m3xu", **_SYSTOLIC},
             {"preset": "m3xu_fp64", **_BROADCAST},
             {"preset": "m3xu_fp64", **_SYSTOLIC},

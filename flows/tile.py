@@ -131,7 +131,6 @@ class _Net:
     driver: tuple[str, str] | None = None  # cell or instance and its pin
     sinks: list[tuple[str, str, int]] = field(default_factory=list)  # and the index of the bit
     touches_instance: bool = False
-    is_input: bool = False
 
 
 class _Design:
@@ -197,10 +196,6 @@ class _Design:
                             net(bit).sinks.append((cell, pin, index))
                         else:
                             net(bit).driver = cell, f"{pin}:{index}"
-        for port in netlist["ports"].values():
-            for bit in port["bits"] if port["direction"] == "input" else ():
-                if isinstance(bit, int):
-                    net(bit).is_input = True
         return nets
 
     def load(self, name: str, bit: int) -> Load:
@@ -303,6 +298,7 @@ class _Flattener:
         self._design, self._fold = design, fold
         self._first: dict[str, int] = {}  # copy of a module -> the number of its bit 0
         self._next = 2
+        self._used: dict[str, int] = {}
         self.cells: dict[str, Any] = {}
         self.names: dict[str, list[Any]] = {}
         self.links: list[tuple[int, int, bool]] = []
@@ -328,17 +324,15 @@ class _Flattener:
             return self._first[copy]
         netlist = self._design.netlists[name]
         first = self._first[copy] = self._next
-        bits = [bit for net in (netlist["netnames"].values()) for bit in net]
+        bits = [bit for net in netlist["netnames"].values() for bit in net]
         for group in ("cells", "instances"):
             for instance in netlist[group].values():
                 bits += [bit for wires in instance["connections"].values() for bit in wires]
         self._next += max((bit for bit in bits if isinstance(bit, int)), default=0) + 1
+        # Several modules, or copies, may have the same label.
         label = self._design.labels[name]
-        prefix = label if self._fold or copy == name else f"{label}#{len(self._first)}"
-        if self._fold:
-            # Different modules may have the same label.
-            used = sum(self._design.labels[n] == label for n in self._first) - 1
-            prefix = f"{label}#{used}" if used else label
+        used = self._used[label] = self._used.get(label, 0) + 1
+        prefix = label if used == 1 else f"{label}#{used}"
         for cell, instance in netlist["cells"].items():
             wires = {pin: _moved(bits, first) for pin, bits in instance["connections"].items()}
             self.cells[f"{prefix}/{cell}"] = {"type": instance["type"], "connections": wires}
@@ -352,8 +346,9 @@ class _Flattener:
                 down = ports[pin]["direction"] == "input"
                 for outside, inside in zip(bits, ports[pin]["bits"], strict=True):
                     if isinstance(outside, int) and isinstance(inside, int):
-                        ends = first + outside, inner + inside
-                        self.links.append((*(ends if down else ends[::-1]), down))
+                        source, target = first + outside, inner + inside
+                        link = (source, target, True) if down else (target, source, False)
+                        self.links.append(link)
         return first
 
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from tests.unit.flows.test_sta import CAP, LIBRARY, SETUP, inverter, port
 
+from tests.unit.flows.test_sta import CAP, LIBRARY, SETUP, inverter, port
 from vitruvian.flows import liberty, sta, tile
 from vitruvian.flows.buffers import Load, Planner
 

@@ -20,9 +20,7 @@ SMALL = replace(FAST, k=2, precisions=("fp16", "tf32", "fp32"))
 
 def failures(config: MatrixUnitConfig, beats: int = 1500) -> int:
     traffic = make_traffic(config, beats=beats, seed=3, emit_rate=0.5)
-    result = compare_traffic(
-        compile(MatrixUnit(config=config)), traffic, stall_rate=0.3, seed=3
-    )
+    result = compare_traffic(compile(MatrixUnit(config=config)), traffic, stall_rate=0.3, seed=3)
     assert result.vectors > beats // 3
     return result.mismatches
 

@@ -79,6 +79,11 @@ class PipelineStages:
             self._m.d.comb += signal.eq(value)
         return signal
 
+    @property
+    def rounding(self) -> str:
+        """The boundary inside the rounding: ``shifted`` if it has registers, else ``normalised``."""
+        return "shifted" if "shifted" in self.names else "normalised"
+
     def rank(self, stage: str, value: Value, name: str) -> Value:
         """Return ``value`` behind a boundary that only some designs have.
 

@@ -81,7 +81,7 @@ class PipelineStages:
 
     @property
     def rounding(self) -> str:
-        """The boundary inside the rounding: ``shifted`` if it has registers, else ``normalised``."""
+        """The boundary of the rounding: ``shifted`` if it has registers, else ``normalised``."""
         return "shifted" if "shifted" in self.names else "normalised"
 
     def rank(self, stage: str, value: Value, name: str) -> Value:

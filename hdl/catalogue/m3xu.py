@@ -56,7 +56,7 @@ VARIANTS = {
 
 #: The variants that are reported by default; most of their pieces are shared.
 REPORTED = ("baseline", "fp32", "fp32c", "pipelined")
-#: The variants of the published table and the fast ones; the others are measured only on request.
+#: The variants of the published table and the fast one; the others are measured only on request.
 TABLE = (
     "baseline",
     "baseline-12bit",
@@ -65,7 +65,6 @@ TABLE = (
     "pipelined",
     "naive-fp32",
     "fast",
-    "baseline-fast",
 )
 
 

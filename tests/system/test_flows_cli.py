@@ -135,7 +135,6 @@ def test_the_default_rows_are_few_and_the_largest_are_left_out():
         "baseline-12bit-p4",
         "naive-fp32-p4",
         "fast-p4",
-        "baseline-fast-p4",
     }
 
 

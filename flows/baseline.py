@@ -1,7 +1,8 @@
 """Compare new measurements with the checked-in figures.
 
 Each library and unit has one file, ``flows/baselines/LIBRARY/UNIT.json``. It maps label -> target
--> figures, and it also stores the recipe and the tool versions that produced the figures.
+-> figures, and it also stores the recipe and the tool versions that produced the figures. The
+figures of whole units (``--tile``) are in ``flows/baselines/LIBRARY/tile/UNIT.json``.
 """
 
 import json
@@ -44,12 +45,14 @@ class Difference:
         )
 
 
-def path(library: str, unit: str) -> Path:
+def path(library: str, unit: str, *, tile: bool = False) -> Path:
     """Return the path of the baseline file of ``unit`` with the cells of ``library``."""
-    return FOLDER / library / f"{unit}.json"
+    return FOLDER / library / ("tile" if tile else "") / f"{unit}.json"
 
 
-def load(library: str, unit: str) -> dict[str, dict[str, dict[str, float | None]]]:
+def load(
+    library: str, unit: str, *, tile: bool = False
+) -> dict[str, dict[str, dict[str, float | None]]]:
     """Return label -> target -> figures; the mapping is empty if no baseline has been stored.
 
     Raises
@@ -57,7 +60,7 @@ def load(library: str, unit: str) -> dict[str, dict[str, dict[str, float | None]
     UserError
         If the file exists but is not a baseline.
     """
-    file = path(library, unit)
+    file = path(library, unit, tile=tile)
     if not file.exists():
         return {}
     try:
@@ -75,9 +78,10 @@ def figures(row: Row, target: int) -> dict[str, float | None]:
     }
 
 
-def compare(rows: Sequence[Row], library: str) -> list[Difference]:
-    """Return one ``Difference`` for every row and target."""
-    stored = {unit: load(library, unit) for unit in {row.variant.unit.name for row in rows}}
+def compare(rows: Sequence[Row], library: str, *, tile: bool = False) -> list[Difference]:
+    """Return one ``Difference`` for every row and target; ``tile`` if the rows are whole units."""
+    units = {row.variant.unit.name for row in rows}
+    stored = {unit: load(library, unit, tile=tile) for unit in units}
     return [
         Difference(
             unit=row.variant.unit.name,
@@ -95,7 +99,7 @@ def update(rows: Sequence[Row], settings: Settings) -> list[Path]:
     """Store the figures of ``rows`` and keep those of the variants that were not measured."""
     written = []
     for unit in dict.fromkeys(row.variant.unit.name for row in rows):
-        known = load(settings.library.name, unit)
+        known = load(settings.library.name, unit, tile=settings.tile)
         for row in rows:
             if row.variant.unit.name == unit:
                 known[row.variant.label] = {
@@ -108,7 +112,7 @@ def update(rows: Sequence[Row], settings: Settings) -> list[Path]:
             "tools": {name: version(name) for name in ("amaranth", "pyosys")},
             "rows": dict(sorted(known.items())),
         }
-        file = path(settings.library.name, unit)
+        file = path(settings.library.name, unit, tile=settings.tile)
         write_whole(file, json.dumps(document, indent=1) + "\n")
         written.append(file)
     return written

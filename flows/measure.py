@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from multiprocessing import active_children, get_context
 from typing import Any
 
-from vitruvian.flows import sta
+from vitruvian.flows import sta, tile
 from vitruvian.flows.cells import CellLibrary
 from vitruvian.flows.hierarchy import Part
 from vitruvian.flows.pieces import Cut, known_parts, parts_of
@@ -34,6 +34,8 @@ class Settings:
         Delay targets for ABC, picoseconds.
     cut : str
         Where a unit is cut into pieces: see ``flows.pieces.Cut``.
+    tile : bool
+        If True, put the pieces together with buffers between them, and measure the whole unit.
     cache : bool
         If True, reuse stored results and store new ones.
     jobs : int
@@ -44,14 +46,19 @@ class Settings:
     recipe: Recipe = field(default_factory=Recipe)
     targets_ps: Sequence[int] = TARGETS_PS
     cut: Cut = "shared"
+    tile: bool = False
     cache: bool = True
     jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Piece:
-    """A distinct module of a variant, its instance count and its mapped netlists."""
+    """A distinct module of a variant, its instance count and its mapped netlists.
 
+    ``name`` is unique among the modules, and ``label`` is for people.
+    """
+
+    name: str
     label: str
     count: int
     mapped: dict[int, Mapped]
@@ -67,16 +74,19 @@ class Row:
     """Area and delay of one variant.
 
     For a variant of several pieces the delay is the longest path inside one piece; every piece
-    has its own input driver and output load.
+    has its own input driver and output load. If the pieces were put together (``tiles``, for each
+    delay target), the delay is that of the whole unit, and its buffers count as area and cells.
     """
 
     variant: Variant
     pieces: tuple[Piece, ...]
     targets_ps: tuple[int, ...]
+    tiles: Mapping[int, tile.Tile] = field(default_factory=dict)
 
     def area_um2(self, target: int) -> float:
         """Return the total area, every piece times its instance count, in µm²."""
-        return sum(piece.area_um2(target) for piece in self.pieces)
+        area = sum(piece.area_um2(target) for piece in self.pieces)
+        return area + (self.tiles[target].buffer_area_um2 if self.tiles else 0.0)
 
     def register_area_um2(self, target: int) -> float:
         """Return the area of the flip-flops and latches in µm²."""
@@ -84,32 +94,36 @@ class Row:
 
     def cells(self, target: int) -> int:
         """Return the total number of library cells."""
-        return sum(p.mapped[target].cell_count * p.count for p in self.pieces)
+        count = sum(p.mapped[target].cell_count * p.count for p in self.pieces)
+        return count + (sum(self.tiles[target].buffers.values()) if self.tiles else 0)
 
     def area_per_mac(self, target: int) -> float | None:
         """Return µm² per multiply-accumulate a cycle, or None for a unit without any."""
         macs = self.variant.macs
         return self.area_um2(target) / macs if macs else None
 
-    def worst(self, target: int) -> tuple[Piece, sta.Path] | None:
-        """Return the longest path and its piece, or None for a unit without logic."""
-        candidates = [
-            (piece, path)
-            for piece in self.pieces
-            if (path := piece.timing[target].worst) is not None
-        ]
-        return max(candidates, key=lambda pair: pair[1].delay_ps, default=None)
+    def timings(self, target: int) -> list[sta.Timing]:
+        """Return the timing of the whole unit if it was put together, otherwise of every piece."""
+        if self.tiles:
+            return [self.tiles[target].timing]
+        return [piece.timing[target] for piece in self.pieces]
+
+    def worst(self, target: int) -> sta.Path | None:
+        """Return the longest path, or None for a unit without logic."""
+        paths = [timing.worst for timing in self.timings(target)]
+        known = [path for path in paths if path is not None]
+        return max(known, key=lambda path: path.delay_ps, default=None)
 
     def delay_ps(self, target: int) -> float | None:
         """Return the length of the longest path in ps, or None for a unit without logic."""
         worst = self.worst(target)
-        return None if worst is None else worst[1].delay_ps
+        return None if worst is None else worst.delay_ps
 
     def class_ps(self, target: int) -> dict[str, float]:
         """Return path class -> longest delay in ps over all pieces."""
         longest: dict[str, float] = {}
-        for piece in self.pieces:
-            for kind, path in piece.timing[target].paths.items():
+        for timing in self.timings(target):
+            for kind, path in timing.paths.items():
                 longest[kind] = max(longest.get(kind, 0.0), path.delay_ps)
         return longest
 
@@ -144,7 +158,8 @@ class Row:
             "delay_ps": _rounded(self.delay_ps(target)),
             "delay_by_class_ps": {k: _rounded(v) for k, v in self.class_ps(target).items()},
             "abc_delay_ps": self.abc_delay_ps(target),
-            "path": [] if worst is None else [vars(step) for step in worst[1].steps],
+            "path": [] if worst is None else [vars(step) for step in worst.steps],
+            **self._whole(target),
             "modules": [
                 {
                     "module": piece.label,
@@ -155,6 +170,17 @@ class Row:
                 }
                 for piece in self.pieces
             ],
+        }
+
+    def _whole(self, target: int) -> dict[str, Any]:
+        """Return the figures that only a unit has whose pieces were put together."""
+        if not self.tiles:
+            return {}
+        whole = self.tiles[target]
+        return {
+            "buffers": whole.buffers,
+            "buffer_area_um2": round(whole.buffer_area_um2, 3),
+            "split_ps": {part: _rounded(delay) for part, delay in whole.split().items()},
         }
 
 
@@ -205,10 +231,28 @@ def measure(
                 process.kill()
             raise
     targets = tuple(settings.targets_ps)
-    return [
-        Row(variant=variant, pieces=_own_pieces(parts[number], pieces), targets_ps=targets)
-        for number, variant in enumerate(variants)
-    ]
+    rows: list[Row] = []
+    for number, variant in enumerate(variants):
+        own = _own_pieces(parts[number], pieces)
+        tiles = _tiles(own, settings) if settings.tile else {}
+        rows.append(Row(variant=variant, pieces=own, targets_ps=targets, tiles=tiles))
+        if settings.tile:
+            progress(f"join {variant.unit.name} {variant.label}", number + 1, len(variants))
+    return rows
+
+
+def _tiles(pieces: Sequence[Piece], settings: Settings) -> dict[int, tile.Tile]:
+    """Put the pieces of a variant together, for every delay target; the top comes first."""
+    return {
+        target: tile.assemble(
+            {p.name: tile.Module(label=p.label, netlist=p.mapped[target].netlist) for p in pieces},
+            pieces[0].name,
+            settings.library.cells,
+            driving_cell=settings.recipe.driving_cell,
+            load_ff=settings.recipe.load_ff,
+        )
+        for target in settings.targets_ps
+    }
 
 
 def _elaborated(
@@ -267,7 +311,10 @@ class _Synthesis:
 
 def _own_pieces(parts: Iterable[Part], pieces: Mapping[str, Piece]) -> tuple[Piece, ...]:
     """Return the pieces of one variant: shared results, with this variant's labels and counts."""
-    return tuple(replace(pieces[part.rtlil], label=part.label, count=part.count) for part in parts)
+    return tuple(
+        replace(pieces[part.rtlil], name=part.top.lstrip("\\"), label=part.label, count=part.count)
+        for part in parts
+    )
 
 
 def _elaborators(jobs: int) -> ProcessPoolExecutor:
@@ -304,4 +351,10 @@ def _piece(part: Part, settings: Settings) -> Piece:
         )
         for target, design in mapped.items()
     }
-    return Piece(label=part.label, count=part.count, mapped=mapped, timing=timing)
+    return Piece(
+        name=part.top.lstrip("\\"),
+        label=part.label,
+        count=part.count,
+        mapped=mapped,
+        timing=timing,
+    )

@@ -10,7 +10,12 @@ NOTE = (
     "Yosys synth -flatten; dfflibmap; abc -constr (BUF_X4 drives, 5 fF load) -D at each target; "
     "delay: longest path with clock-to-output, set-up and the library's wire load, inside one "
     "module of a unit of several: fan-out of buses and hops between modules are left out, so a "
-    "whole tile is slower"
+    "whole tile is slower (--tile measures it)"
+)
+TILE_NOTE = (
+    "Yosys synth -flatten; dfflibmap; abc -constr (BUF_X4 drives, 5 fF load) -D at each target, "
+    "module by module; buffers between modules; delay: longest path of the whole unit with "
+    "clock-to-output, set-up and the library's wire load for each net"
 )
 
 
@@ -74,11 +79,37 @@ def timing_table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
             delays = [row.delay_ps(target), *(classes.get(kind) for kind in kinds)]
             delays.append(row.abc_delay_ps(target))
             worst = row.worst(target)
-            ends = ["–", "–"] if worst is None else [worst[1].start, worst[1].end]
+            ends = ["–", "–"] if worst is None else [worst.start, worst.end]
             lines.append(
                 [row.variant.unit.name, row.variant.label, str(target)]
                 + [number(None if d is None else d / 1000, 2) for d in delays]
                 + ends
+            )
+    return header, lines
+
+
+def tile_table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+    """Return header and lines: buffers and the parts of the longest path of every whole unit."""
+    header = ["unit", "configuration", "target ps", "ns", "in one module", "buffers", "µm²"]
+    header += ["share", "the longest path, ps"]
+    lines = []
+    for row in rows:
+        for target, whole in row.tiles.items():
+            inside = [piece.timing[target].delay_ps for piece in row.pieces]
+            longest = max((delay for delay in inside if delay is not None), default=None)
+            delay, area = row.delay_ps(target), row.area_um2(target)
+            lines.append(
+                [
+                    row.variant.unit.name,
+                    row.variant.label,
+                    str(target),
+                    number(None if delay is None else delay / 1000, 2),
+                    number(None if longest is None else longest / 1000, 2),
+                    str(sum(whole.buffers.values())),
+                    number(whole.buffer_area_um2),
+                    f"{100 * whole.buffer_area_um2 / area:.1f} %" if area else "–",
+                    ", ".join(f"{part} {delay:.0f}" for part, delay in whole.split().items()),
+                ]
             )
     return header, lines
 
@@ -98,12 +129,12 @@ def path_table(row: Row, target: int) -> tuple[list[str], list[list[str]]]:
             step.through,
             step.net,
         ]
-        for step in worst[1].steps
+        for step in worst.steps
     ]
     # The set-up time ends the path; it belongs to the register that captures the data.
-    if worst[1].setup_ps:
+    if worst.setup_ps:
         lines.append(
-            [f"{worst[1].delay_ps:.1f}", f"{worst[1].setup_ps:.1f}", "", "", "set-up", worst[1].end]
+            [f"{worst.delay_ps:.1f}", f"{worst.setup_ps:.1f}", "", "", "set-up", worst.end]
         )
     return header, lines
 

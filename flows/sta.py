@@ -16,11 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from vitruvian.flows.liberty import Arc, Cell, LibertyError, Library, WireLoad
+from vitruvian.flows.liberty import Arc, Cell, LibertyError, Library, Table, WireLoad
 from vitruvian.flows.lookup import TableSet, levels
 
 CLASSES = ("input->output", "input->register", "register->register", "register->output")
 _EDGES = ("fall", "rise")
+#: Stands for the instance of an arc that is a link between modules.
+_LINK = -1
+_AXIS = np.array([0.0, 1.0])
+_NO_DELAY = Table(_AXIS, _AXIS, np.zeros((2, 2)))
+_SAME_SLEW = Table(_AXIS, _AXIS, np.array([[0.0, 0.0], [1.0, 1.0]]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +83,11 @@ def analyse(
     Parameters
     ----------
     netlist : dict
-        A module from Yosys' ``write_json``, mapped onto ``library``.
+        A module from Yosys' ``write_json``, mapped onto ``library``. It may also have ``links``,
+        as ``flows.tile`` makes them: (net, net, down) for nets that are one wire in two modules.
+        The signal passes from the first to the second. If ``down`` is true, the second net is
+        inside an instance, and its load counts at the first net; otherwise it is outside, and of
+        several such nets, which belong to several instances, the largest load counts.
     library : Library
     driving_cell : str
         Library cell that drives every input.
@@ -126,6 +135,7 @@ class _Graph:
         ports = netlist["ports"]
         self.inputs = self._port_nets(ports, "input")
         self.outputs = self._port_nets(ports, "output")
+        self.links = [(self._net(a), self._net(b), down) for a, b, down in netlist.get("links", ())]
         self.load = self._loads(load_ff, library.wire_load)
         self._names = _net_names(netlist, self.nets)
         self._collect()
@@ -155,9 +165,37 @@ class _Graph:
                     load[2 * net] += cell.caps[pin][0]
                     load[2 * net + 1] += cell.caps[pin][1]
                     fanout[net] += 1
+        self._share(load, fanout)
         if wire_load is not None:
             load += np.repeat(wire_load.capacitance(fanout), 2)
         return load
+
+    def _share(self, load: np.ndarray, fanout: np.ndarray) -> None:
+        """Add to every net the loads and pins of the same wire in other modules (links)."""
+        behind: dict[int, list[tuple[int, bool]]] = {}
+        for source, target, down in self.links:
+            behind.setdefault(source, []).append((target, down))
+        pairs = load.reshape(-1, 2)  # a view, so ``load`` changes
+        done: set[int] = set()
+
+        def visit(net: int) -> None:
+            if net in done:
+                return
+            done.add(net)
+            outside_load, outside_pins = np.zeros(2), 0.0
+            for target, down in behind.get(net, ()):
+                visit(target)
+                if down:
+                    pairs[net] += pairs[target]
+                    fanout[net] += fanout[target]
+                else:
+                    outside_load = np.maximum(outside_load, pairs[target])
+                    outside_pins = max(outside_pins, fanout[target])
+            pairs[net] += outside_load
+            fanout[net] += outside_pins
+
+        for net in behind:
+            visit(net)
 
     def _collect(self) -> None:
         """Store delay arcs, launch arcs (clock to output) and captures (set-up) as arrays."""
@@ -184,6 +222,12 @@ class _Graph:
                     source = 2 * pins[arc.source] + arc.source_edge
                     rows.append((source, target, delay, slew, number, len(self.labels)))
                 self.labels.append(arc)
+        if self.links:
+            # A link is an arc without delay that keeps the slew.
+            delay, slew = tables.add(_NO_DELAY), tables.add(_SAME_SLEW)
+            for source, target, _ in self.links:
+                for edge in (0, 1):
+                    rows.append((2 * source + edge, 2 * target + edge, delay, slew, _LINK, _LINK))
         self.arcs = np.array(rows, dtype=np.int64).reshape(-1, 6)
         self.launches = np.array(launches, dtype=np.int64).reshape(-1, 5)
         # The driver counts as an arc without a source: inputs arrive through it.
@@ -278,6 +322,9 @@ class _Graph:
                 start = self.inputs.get(node // 2, "")
                 break
             number, label = self.arcs[row, 4:] if row >= 0 else self.launches[-2 - row, 3:]
+            if number == _LINK:
+                node = int(self.arcs[row, 0])
+                continue
             arc, (name, cell, _) = self.labels[label], self.instances[number]
             # The step's delay is the difference of arrivals; a launch starts at time 0.
             before = self.arrival[tag, self.arcs[row, 0]] if row >= 0 else 0.0

@@ -75,7 +75,8 @@ class Mapped:
         ABC's own figure for the longest path inside combinational logic; None without logic.
         It contains neither clock-to-output nor set-up time; ``flows.sta`` adds both.
     netlist : dict
-        The module as Yosys' ``write_json`` gives it (ports, cells, netnames).
+        The module as Yosys' ``write_json`` gives it (ports, cells, netnames), and the instances of
+        modules that are synthesised on their own.
     peak_mib : float
         Peak memory of the worker process, in MiB.
     """
@@ -131,7 +132,7 @@ def synthesize(
     """
     recipe = recipe or Recipe()
     store = ResultCache(kind="synth", enabled=cache)
-    common = digest(rtlil, top, liberty.read_bytes(), asdict(recipe), version("pyosys"), "1")
+    common = digest(rtlil, top, liberty.read_bytes(), asdict(recipe), version("pyosys"), "2")
     keys = {target: digest(common, target) for target in targets_ps}
     entries = {target: store.get(key) for target, key in keys.items()}
     missing = [target for target, entry in entries.items() if entry is None]
@@ -272,17 +273,18 @@ def _slim(netlist: dict[str, Any], boxes: set[str]) -> dict[str, Any]:
     """Return the parts of a netlist that timing needs: ports, cells with their pins, net names.
 
     Pins of modules that are synthesised elsewhere become ports of this one: an output of such a
-    module is an input here.
+    module is an input here. ``instances`` says which module and which pins these are.
     """
     ports = dict(netlist["ports"])
-    cells = {}
+    cells, instances = {}, {}
     for name, cell in netlist["cells"].items():
         if cell["type"] not in boxes:
             cells[name] = {"type": cell["type"], "connections": cell["connections"]}
             continue
+        instances[name] = {"type": cell["type"], "connections": cell["connections"]}
         for pin, bits in cell["connections"].items():
             # An input of that module is an output of this one.
             way = {"input": "output", "output": "input"}[cell["port_directions"][pin]]
             ports[f"{name}.{pin}"] = {"direction": way, "bits": bits}
     names = {name: net["bits"] for name, net in netlist["netnames"].items()}
-    return {"ports": ports, "cells": cells, "netnames": names}
+    return {"ports": ports, "cells": cells, "instances": instances, "netnames": names}

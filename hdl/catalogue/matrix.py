@@ -45,6 +45,8 @@ def cube_config(c: Configuration) -> MatrixUnitConfig:
     changes = given(c, *names)
     if c["accuracy"] is not None:
         changes["preset"] = c["accuracy"]
+    if c["fast"]:
+        changes["fast"] = True
     if c["operations"] is not None:
         changes["operations"] = tuple(op.mnemonic for op in operations_of(c["operations"]))
     return replace(CONFIGS[c["preset"]], **changes)
@@ -87,6 +89,7 @@ UNITS = (
             "multiplier": MULTIPLIER,
             "assignment": named("assignment", ASSIGNMENTS),
             "operations": OPERATIONS,
+            "fast": flag("a shorter cycle with four pipeline stages and a pipelined assignment"),
         },
         default=with_defaults(
             preset="cube_4x4x4",
@@ -97,6 +100,7 @@ UNITS = (
             multiplier=None,
             assignment=None,
             operations=None,
+            fast=False,
         ),
         component=lambda c: (MatrixUnit, {"config": cube_config(c)}),
         macs=lambda c: cube_config(c).macs,
@@ -110,6 +114,7 @@ UNITS = (
             {"preset": "cube_davinci", **_BROADCAST},
             {"preset": "m3xu", **_BROADCAST},
             {"preset": "m3xu_pipelined", **_BROADCAST},
+            {"preset": "m3xu_pipelined", "m": 2, "n": 2, "pipeline": 4, "fast": True},
             {"preset": "m3xu", **_SYSTOLIC},
             {"preset": "m3xu_fp64", **_BROADCAST},
             {"preset": "m3xu_fp64", **_SYSTOLIC},

@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 from vitruvian.golden.m3xu.precision import PRECISIONS as M3XU
 
 from ..fp.multidot import choose, widen_exponent
+from ..fp.parts.multiply import recode
 from ..fp.parts.unpack import Unpacked, unpack
 from ..simd2.pair import ASSIGNMENT_BITS, chosen_bits
 from .config import MatrixUnitConfig
@@ -84,8 +85,11 @@ class DataAssignment(wiring.Component):
             # A lane that the precision does not use adds -0, which changes no sum, not even the
             # sign of a zero sum.
             absent = ~Cat(*[selected for selected, _ in operands]).any()
+            significand = chosen.significand
+            if config.fast and self.side == "a":
+                significand = recode(m, significand[: self._width(lane)], name=f"lane{lane}")
             m.d.comb += [
-                target.significand.eq(chosen.significand),
+                target.significand.eq(significand),
                 target.exponent.eq(chosen.exponent),
                 target.sign.eq(chosen.sign | absent if self.side == "a" else chosen.sign),
                 target.zero.eq(chosen.zero),

@@ -15,7 +15,7 @@ from vitruvian.golden.simd2.op import PARTS, Op
 from vitruvian.validate import check_int, one_of
 
 from ..fp.parts.multiply import check_multiplier
-from ..fp.parts.pipeline import PIPELINES
+from ..fp.parts.pipeline import PIPELINES, RETIMED
 from .choices import ASSIGNMENTS, DATAFLOWS, INT8, NARROW, ONE_PAIR, PRECISIONS
 
 __all__ = [
@@ -59,6 +59,7 @@ def check_parameters(given: Mapping[str, Any]) -> None:
     if isinstance(given["operations"], str):
         raise ValueError(f"operations must be different names, not {given['operations']!r}")
     _check_flag("sparsity", given["sparsity"])
+    _check_flag("fast", given["fast"])
 
 
 def _check_flag(name: str, value: object) -> None:
@@ -110,6 +111,31 @@ def check_semirings(given: Mapping[str, Any], ops: Sequence[Op]) -> None:
             )
     if Op.ADDNORM in ops and given["k"] % PARTS:
         raise ValueError(f"k must be a multiple of {PARTS} with addnorm, not {given['k']!r}")
+
+
+def check_fast(given: Mapping[str, Any]) -> None:
+    """Check a unit whose elements are built for a short cycle.
+
+    Parameters
+    ----------
+    given : mapping
+        The parameters of ``MatrixUnitConfig`` by name.
+
+    Raises
+    ------
+    ValueError
+        If a parameter does not go with ``fast``.
+    """
+    for name, allowed in (
+        ("pipeline", tuple(RETIMED)),
+        ("assignment", ("pipelined",)),
+        ("operations", (("mma",),)),
+        ("sparsity", (False,)),
+        ("multiplier", ("booth",)),
+    ):
+        if given[name] not in allowed:
+            words = " or ".join(map(repr, allowed))
+            raise ValueError(f"{name} must be {words} in a fast unit, not {given[name]!r}")
 
 
 def check_one_pair(given: Mapping[str, Any], ops: Sequence[Op]) -> None:

@@ -14,6 +14,7 @@ from ..simd2.mode import operations_of
 from .checks import (
     check_assignment,
     check_complex_slots,
+    check_fast,
     check_multiplier_bits,
     check_one_pair,
     check_pair_lanes,
@@ -78,6 +79,11 @@ class MatrixUnitConfig:
     multiplier : {"booth", "dsp"}
         ``booth``: Booth rows and carry-save trees, for standard cells. ``dsp``: ``*`` and ``+``,
         for the DSP blocks of an FPGA.
+    fast : bool
+        If True, the unit is built for a shorter cycle with the same latency: the significands of A
+        are recoded to Booth digits at the edge of the array, and the last rank of the dot product
+        stands inside the rounding (docs/decisions/0023-whole-tile-timing.md). Such a unit has
+        ``pipeline=4``, the assignment ``pipelined``, no operations but mma, and no sparsity.
 
     Raises
     ------
@@ -103,6 +109,7 @@ class MatrixUnitConfig:
     operations: tuple[str, ...] = ("mma",)
     sparsity: bool = False
     multiplier: str = "booth"
+    fast: bool = False
 
     __repr__ = without_booth
 
@@ -139,6 +146,8 @@ class MatrixUnitConfig:
         elif self.semirings:
             check_semirings(vars(self), self.ops)
         check_assignment(self.assignment, self.precisions, self.floats)
+        if self.fast:
+            check_fast(vars(self))
         if self.multiplier_bits is not None:
             check_multiplier_bits(self.multiplier_bits, self.assignment, self.one_step_bits)
         if self.window is not None:

@@ -193,6 +193,7 @@ class LaneDatapath:
             limbs=config.limb_counts,
             pipeline=config.dot_ranks,
             multiplier=config.multiplier,
+            fast=config.fast,
         )
 
     def addend(self, start: Value, control: data.View) -> Value:

@@ -9,7 +9,7 @@ from amaranth.lib import data, enum
 from vitruvian.golden.fp.formats import FORMATS
 from vitruvian.golden.m3xu.precision import PRECISIONS as M3XU
 
-from ..m3xu.lanes import bus_layout
+from ..m3xu.lanes import bus_layout, significand_bits
 from ..simd2.mode import bits_layout
 from ..simd2.operand import lane_layout
 from ..simd2.pair import ASSIGNMENT_BITS, ELEMENT_BITS, chosen_layout
@@ -125,7 +125,7 @@ def operand_layouts(config: MatrixUnitConfig) -> tuple[Any, Any]:
         codes = config.operand_bits("fp32")
     a, b = (
         data.StructLayout({"lanes": bus_layout(bits, widths), "codes": codes})
-        for widths in (config.limb_bits, digits)
+        for widths in (significand_bits(config.limb_bits, recoded=config.fast), digits)
     )
     return a, b
 

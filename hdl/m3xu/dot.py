@@ -14,9 +14,9 @@ from ..fp.core.geometry import Geometry, ShortWindow, SmallResult, check_rule, w
 from ..fp.dot import lane
 from ..fp.multidot import check_floor, choose, widen
 from ..fp.parts.multiply import check_multiplier, multiply
-from ..fp.parts.pipeline import PIPELINES, PipelineStages, check_pipeline
+from ..fp.parts.pipeline import PIPELINES, RETIMED, PipelineStages, check_pipeline
 from ..fp.parts.unpack import Unpacked, unpack
-from .lanes import bus_layout, lanes_of
+from .lanes import bus_layout, lanes_of, significand_bits
 from .products import limb_products
 
 __all__ = ["LaneDot"]
@@ -53,6 +53,9 @@ class LaneDot(wiring.Component):
     multiplier : {"booth", "dsp"}
         ``booth``: Booth rows and carry-save trees, for standard cells. ``dsp``: ``*`` and ``+``,
         for the DSP blocks of an FPGA.
+    fast : bool
+        If True, the last rank stands inside the rounding (``hdl.fp.parts.pipeline.RETIMED``), and
+        the significands of A arrive as Booth digits (``hdl.fp.parts.multiply.recode``).
 
     Members
     -------
@@ -106,8 +109,9 @@ class LaneDot(wiring.Component):
         limbs: Sequence[int] = (),
         pipeline: int = 0,
         multiplier: str = "booth",
+        fast: bool = False,
     ):
-        check_pipeline(pipeline)
+        check_pipeline(pipeline, RETIMED if fast else PIPELINES)
         check_rule(spec)
         if spec.window is None:
             raise ValueError("spec must have a window, not None")
@@ -120,9 +124,9 @@ class LaneDot(wiring.Component):
         self.spec, self.a_bits, self.b_bits = spec, tuple(a_bits), b_bits
         self.limbs, self.chopped, self.smaller = tuple(limbs), chopped, small
         self.multiplier = check_multiplier(multiplier)
-        self.pipeline, self.latency = pipeline, pipeline
+        self.pipeline, self.latency, self.fast = pipeline, pipeline, fast
         members = {
-            "a": In(bus_layout(exponent_bits, self.a_bits)),
+            "a": In(bus_layout(exponent_bits, significand_bits(self.a_bits, recoded=fast))),
             "b": In(bus_layout(exponent_bits, [b_bits] * k)),
             "c": In(spec.output.storage_bits),
             "d": Out(spec.output.storage_bits),
@@ -173,7 +177,7 @@ class LaneDot(wiring.Component):
             geometry=geometry,
             rounding=self.spec.rounding,
             nan_code=self.spec.nan_code,
-            stages=PipelineStages(m, PIPELINES[self.pipeline]),
+            stages=PipelineStages(m, (RETIMED if self.fast else PIPELINES)[self.pipeline]),
             short=short,
             small=self._small(),
             pieces=wide,
@@ -182,6 +186,7 @@ class LaneDot(wiring.Component):
         )
         a, b = lanes_of(self.a), lanes_of(self.b)
         x, y = [lane.significand for lane in a], [lane.significand for lane in b]
+        digits = self.a_bits if self.fast else [None] * len(x)
         if wide:
             words = limb_products(
                 m,
@@ -191,12 +196,13 @@ class LaneDot(wiring.Component):
                 again=self.again,
                 last=self.last,
                 multiplier=self.multiplier,
+                recoded=self.a_bits if self.fast else None,
             )
         else:
             # ``multiply`` recodes its second operand; A's limbs may be shorter and need fewer rows.
             words = [
-                multiply(m, q, p, name=f"p{k}", multiplier=self.multiplier)
-                for k, (p, q) in enumerate(zip(x, y, strict=True))
+                multiply(m, q, p, name=f"p{k}", multiplier=self.multiplier, bits=bits)
+                for k, (p, q, bits) in enumerate(zip(x, y, digits, strict=True))
             ]
         lanes = [lane(m, a[k], b[k], word, len(word) - 2, f"p{k}") for k, word in enumerate(words)]
         m.d.comb += self.d.eq(core.build(lanes, self._addend(m)))

@@ -5,9 +5,23 @@ from collections.abc import Sequence
 from amaranth.hdl import Value
 from amaranth.lib import data
 
+from ..fp.parts.multiply import recoded_bits
 from ..fp.parts.unpack import Unpacked
 
-__all__ = ["bus_layout", "lanes_of"]
+__all__ = ["bus_layout", "lanes_of", "significand_bits"]
+
+
+def significand_bits(widths: Sequence[int], *, recoded: bool) -> list[int]:
+    """Return the bits that significands or limbs of these widths take on a bus.
+
+    Parameters
+    ----------
+    widths : sequence of int
+        Bits of each lane's significand or limb.
+    recoded : bool
+        If True, the bus carries Booth digits (``hdl.fp.parts.multiply.recode``).
+    """
+    return [recoded_bits(bits) if recoded else bits for bits in widths]
 
 
 def bus_layout(exponent_bits: int, widths: Sequence[int]) -> data.StructLayout:

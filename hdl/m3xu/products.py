@@ -75,6 +75,7 @@ def limb_products(
     again: Value,
     last: Value,
     multiplier: str = "booth",
+    recoded: Sequence[int] | None = None,
 ) -> list[Value]:
     """Return the output of every lane: its own product, or its piece of a wide product.
 
@@ -92,6 +93,8 @@ def limb_products(
         One bit, set in the last step of a product.
     multiplier : {"booth", "dsp"}
         Form of the multipliers.
+    recoded : sequence of int, optional
+        Widths of the operands of A, if ``a`` has their digits from ``recode`` instead.
 
     Returns
     -------
@@ -99,7 +102,7 @@ def limb_products(
         One word per lane, as long as the lane's product. In the last step of a wide product, the
         words of its lanes are the product in n pieces, least significant in the lowest lane.
     """
-    widths, digit = [len(limb) for limb in a], len(b[0])
+    widths, digit = list(recoded or map(len, a)), len(b[0])
     lanes = range(len(a))
     elements = {
         lane: [e for e in _elements(widths, digit, wide) if e.base <= lane < e.base + e.n]
@@ -127,8 +130,14 @@ def limb_products(
             rows, _ = add_plainly(m, rows, width=width, target=1, name=f"p{lane}")
         else:
             # The limb is recoded, because a shorter limb then has fewer rows.
-            rows = [*booth_rows(m, b[lane], a[lane], name=f"p{lane}"), *rows]
+            bits = widths[lane] if recoded else None
+            rows = [*booth_rows(m, b[lane], a[lane], name=f"p{lane}", bits=bits), *rows]
+            late: list[Row] = []
+            if recoded and upper:
+                # The bits from the lower lane are the last to arrive.
+                late.append(rows.pop())
             rows, _ = reduce_rows(m, arrange_rows(rows, ORDERS), width=width, name=f"p{lane}")
+            rows, _ = reduce_rows(m, [*late, *rows], width=width, name=f"p{lane}_late")
         product = Signal(width, name=f"p{lane}_product")
         m.d.comb += product.eq(add_rows(m, rows, width=width))
         sums.append(product)

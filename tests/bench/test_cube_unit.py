@@ -30,8 +30,12 @@ def run(given, design=None, **options):
         parameters(m=2, n=3, dataflow="systolic", preset="tensorcore_a100", k=2),
         parameters(m=2, n=1, k=4, preset="m3xu"),
         parameters(m=1, n=2, k=4, preset="m3xu_pipelined", dataflow="systolic"),
+        pytest.param(
+            parameters(m=2, n=1, k=4, preset="m3xu_pipelined", pipeline=4, fast=True),
+            marks=pytest.mark.long,
+        ),
     ],
-    ids=["tiny", "systolic", "one-slot", "a100-systolic", "m3xu", "m3xu-systolic"],
+    ids=["tiny", "systolic", "one-slot", "a100-systolic", "m3xu", "m3xu-systolic", "m3xu-fast"],
 )
 def test_matrix_unit(given):
     result = run(given)

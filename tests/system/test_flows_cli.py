@@ -60,6 +60,32 @@ def test_baseline_round_trip(tmp_path: Path, capsys, monkeypatch):
     assert "+1.0" in capsys.readouterr().out
 
 
+def test_a_tile_is_timed_as_a_whole_and_has_baselines_of_its_own(
+    tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch
+):
+    """The whole is never faster than its modules, and close to the unit in one piece."""
+    monkeypatch.setattr(baseline, "FOLDER", tmp_path)
+    unit = ["simd2-int", "--operations", "mma", "--width", "8", "--size", "2"]
+    unit += ["--delay-target", "500"]
+
+    def measured(*options: str) -> dict:
+        file = tmp_path / "out.json"
+        assert run("area", *unit, *options, f"--json={file}") == 0
+        return json.loads(file.read_text())["rows"][0]["targets"]["500"]
+
+    parts, tile, whole = measured(), measured("--tile"), measured("--whole")
+    assert tile["delay_ps"] >= parts["delay_ps"]
+    assert tile["delay_ps"] == pytest.approx(whole["delay_ps"], rel=0.25)
+    assert tile["buffer_area_um2"] > 0 and sum(tile["buffers"].values()) > 0
+    assert tile["area_um2"] == pytest.approx(parts["area_um2"] + tile["buffer_area_um2"])
+    assert sum(tile["split_ps"].values()) == pytest.approx(tile["delay_ps"], abs=0.5)
+    assert "buffers between modules" in capsys.readouterr().out
+    assert run("area", *unit, "--tile", "--update-baseline") == 0
+    assert (tmp_path / "vt45" / "tile" / "simd2-int.json").exists()
+    assert run("area", *unit, "--tile", "--baseline") == 0
+    assert run("area", *unit, "--baseline") == 1  # its baseline is another one
+
+
 def test_lists_and_ranges_multiply_out(tmp_path: Path):
     arguments = ["add", "--format", "fp16,fp8e4m3", "--pipeline", "0-1"]
     assert run("verilog", *arguments, "--out", str(tmp_path)) == 0
@@ -105,7 +131,11 @@ def test_the_default_rows_are_few_and_the_largest_are_left_out():
     assert cubes == {name.replace("_", "-") for name, c in CONFIGS.items() if not c.wide}
     units = [name for name in many["mma"] if name.startswith("m3xu")]
     assert few["mma"] == [] and many["mma"] == units and "m3xu-systolic" in units
-    assert set(many["m3xu"]) - set(few["m3xu"]) == {"baseline-12bit-p4", "naive-fp32-p4"}
+    assert set(many["m3xu"]) - set(few["m3xu"]) == {
+        "baseline-12bit-p4",
+        "naive-fp32-p4",
+        "fast-p4",
+    }
 
 
 def test_each_command_measures_its_rows():
@@ -169,6 +199,9 @@ def test_cells_writes_the_library(tmp_path: Path):
         ),
         ("area dot --load -3", "--load: must be from 0 to 1e+06 fF, not '-3'"),
         ("area dot --whole --modules", "--whole must come without --modules and baselines"),
+        ("timing dot --whole --tile", "--tile must come without --whole"),
+        ("area dot --tile --modules --baseline", "--tile must come without --modules"),
+        ("area cube --fast", "cube: pipeline must be 4 in a fast unit, not 3"),
         ("area dot --frobnicate", "--help` lists what is allowed"),
         ("frobnicate", "invalid choice: 'frobnicate'"),
     ],

@@ -113,11 +113,16 @@ def _settings(options: argparse.Namespace) -> Settings:
         raise UserError(
             "--whole must come without --modules and baselines, which measure single pieces"
         )
+    if options.whole and options.tile:
+        raise UserError("--tile must come without --whole, which leaves nothing to put together")
+    if options.tile and (options.baseline or options.update_baseline) and modules:
+        raise UserError("--tile must come without --modules for baselines")
     return Settings(
         library=cells.library(options.liberty, driving_cell=options.driving_cell),
         recipe=Recipe(driving_cell=options.driving_cell, load_ff=options.load),
         targets_ps=targets,
         cut="whole" if options.whole else "modules" if modules else "shared",
+        tile=options.tile,
         cache=not options.no_cache,
         jobs=options.jobs,
     )
@@ -151,7 +156,7 @@ def _finish(options: argparse.Namespace, rows: list[Row], settings: Settings, ta
         _write(options.svg, report.svg_bars(rows, library=settings.library.name), options)
     code = 0
     if options.baseline:
-        differences = baseline.compare(rows, settings.library.name)
+        differences = baseline.compare(rows, settings.library.name, tile=settings.tile)
         changed = [d for d in differences if not d.same]
         if changed:
             report.show(baseline.table(changed), title="Different from the baseline")
@@ -168,7 +173,9 @@ def _finish(options: argparse.Namespace, rows: list[Row], settings: Settings, ta
 def _area(options: argparse.Namespace) -> int:
     rows, settings = _measure(options)
     table = report.area_table(rows)
-    report.show(table, title=f"Area, library {settings.library.name}", note=report.NOTE)
+    note = report.TILE_NOTE if settings.tile else report.NOTE
+    report.show(table, title=f"Area, library {settings.library.name}", note=note)
+    _show_tiles(rows)
     if any(len(row.pieces) > 1 for row in rows):
         modules = report.module_table([row for row in rows if len(row.pieces) > 1])
         report.show(modules, title=f"Modules at {settings.targets_ps[0]} ps")
@@ -181,13 +188,20 @@ def _timing(options: argparse.Namespace) -> int:
     rows, settings = _measure(options)
     table = report.timing_table(rows)
     title = f"Longest paths, ns, library {settings.library.name}"
-    report.show(table, title=title, note=report.NOTE)
+    report.show(table, title=title, note=report.TILE_NOTE if settings.tile else report.NOTE)
+    _show_tiles(rows)
     if options.path:
         for row in rows:
             for target in row.targets_ps:
                 name = f"{row.variant.unit.name} {row.variant.label} at {target} ps"
                 report.show(report.path_table(row, target), title=name)
     return _finish(options, rows, settings, table)
+
+
+def _show_tiles(rows: list[Row]) -> None:
+    """Print the buffers and the parts of the longest path of every unit that was put together."""
+    if any(row.tiles for row in rows):
+        report.show(report.tile_table(rows), title="Whole units, with buffers between modules")
 
 
 def _writable(folder: Path) -> None:

@@ -230,6 +230,12 @@ def _add_measure_options(command: argparse.ArgumentParser) -> None:
         help="Synthesise each unit in one piece, so that no path is cut.",
     )
     command.add_argument(
+        "--tile",
+        action="store_true",
+        help="Put the modules of each unit together, insert buffers between them, and time the "
+        "whole unit.",
+    )
+    command.add_argument(
         "--liberty",
         default=cells.BUILT_IN,
         metavar="LIBRARY",

@@ -466,7 +466,7 @@ class DotCore:
             )
             for target in targets
         ]
-        side = replace(side, nonzero=number.nonzero).cross(stages, "normalised", "s4")
+        side = replace(side, nonzero=number.nonzero).cross(stages, stages.rounding, "s4")
         codes = [
             code_of(x, side, y, zeros=self.zeros, bypassed=self.bypass is not None)
             for x, y in zip(packed, targets, strict=True)

@@ -8,7 +8,16 @@ from vitruvian.validate import one_of
 
 from .carrysave import Row, add_rows, reduce_rows
 
-__all__ = ["MULTIPLIERS", "ORDERS", "arrange_rows", "booth_rows", "check_multiplier", "multiply"]
+__all__ = [
+    "MULTIPLIERS",
+    "ORDERS",
+    "arrange_rows",
+    "booth_rows",
+    "check_multiplier",
+    "multiply",
+    "recode",
+    "recoded_bits",
+]
 
 #: The two forms in which a unit multiplies and adds. ``booth`` uses Booth rows and carry-save
 #: trees, which are smallest in standard cells. ``dsp`` uses ``*`` and ``+``, which become the DSP
@@ -21,7 +30,37 @@ MULTIPLIERS = ("booth", "dsp")
 ORDERS = {6: (1, 0, 3, 5, 2, 4), 7: (5, 6, 1, 4, 0, 2, 3)}
 
 
-def booth_rows(m: Module, a: Value, b: Value, *, name: str) -> list[Row]:
+def recoded_bits(bits: int) -> int:
+    """Return the length of ``recode``'s word for a factor of ``bits`` bits."""
+    return sum(1 + has_two + signed for has_two, signed in _digits(bits))
+
+
+def recode(m: Module, b: Value, *, name: str) -> Value:
+    """Return the digits -2 … 2 of ``b`` for ``booth_rows``, which then needs no recoders.
+
+    A digit has a bit for the magnitude 1, one for 2 and one for the sign; the uppermost digits have
+    no sign, or only the magnitude 1.
+    """
+    padded = Cat(Const(0, 1), b, Const(0, 2))
+    bits: list[Value] = []
+    for digit, (has_two, signed) in enumerate(_digits(len(b))):
+        low, mid, high = (padded[2 * digit + i] for i in range(3))
+        one = Signal(name=f"{name}_one{digit}")
+        m.d.comb += one.eq(mid ^ low)
+        bits.append(one)
+        if has_two:
+            bits.append(~one & (high ^ mid) if signed else mid & low)
+        if signed:
+            bits.append(high)
+    return Cat(*bits)
+
+
+def _digits(bits: int) -> list[tuple[bool, bool]]:
+    """Return, for each digit of a factor, whether it can be 2 and whether it can be negative."""
+    return [(2 * d < bits, 2 * d + 1 < bits) for d in range(bits // 2 + 1)]
+
+
+def booth_rows(m: Module, a: Value, b: Value, *, name: str, bits: int | None = None) -> list[Row]:
     """Return partial products of ``a * b``, with ``b`` recoded to digits -2 … 2.
 
     This is the modified Booth recoding of radix 4. The rows add up to the product modulo
@@ -36,22 +75,29 @@ def booth_rows(m: Module, a: Value, b: Value, *, name: str) -> list[Row]:
         Unsigned factors; ``b`` is recoded, two bits per row.
     name : str
         First part of the new signals' names.
+    bits : int, optional
+        Length of the second factor, if ``b`` is not this factor but its digits from ``recode``.
     """
-    n, width = len(a), len(a) + len(b)
+    length = len(b) if bits is None else bits
+    n, width = len(a), len(a) + length
     rows: list[Row] = []
     correction: Value | None = None
-    digits = len(b) // 2 + 1
     padded = Cat(Const(0, 1), b, Const(0, 2))
-    for digit in range(digits):
-        low, mid, high = (padded[2 * digit + i] for i in range(3))
-        can_be_negative = 2 * digit + 1 < len(b)
-        has_two = 2 * digit < len(b)
+    recoded = iter([b[i] for i in range(len(b))])
+    for digit, (has_two, can_be_negative) in enumerate(_digits(length)):
         one = Signal(name=f"{name}_one{digit}")
         two = Signal(name=f"{name}_two{digit}")
-        m.d.comb += one.eq(mid ^ low)
+        if bits is None:
+            low, mid, high = (padded[2 * digit + i] for i in range(3))
+            m.d.comb += one.eq(mid ^ low)
+            twice = ~one & (high ^ mid) if can_be_negative else mid & low
+        else:
+            m.d.comb += one.eq(next(recoded))
+            twice = next(recoded) if has_two else Const(0, 1)
+            high = next(recoded) if can_be_negative else Const(0, 1)
         word = Cat(a, Const(0, 1)) & one.replicate(n + 1)
         if has_two:
-            m.d.comb += two.eq(~one & (high ^ mid) if can_be_negative else mid & low)
+            m.d.comb += two.eq(twice)
             word = word | (Cat(Const(0, 1), a) & two.replicate(n + 1))
         else:
             word = word[:n]
@@ -81,7 +127,15 @@ def check_multiplier(multiplier: object) -> str:
     return str(multiplier)
 
 
-def multiply(m: Module, a: Value, b: Value, *, name: str, multiplier: str = "booth") -> Value:
+def multiply(
+    m: Module,
+    a: Value,
+    b: Value,
+    *,
+    name: str,
+    multiplier: str = "booth",
+    bits: int | None = None,
+) -> Value:
     """Return the exact product of two unsigned words, which has ``len(a) + len(b)`` bits.
 
     Parameters
@@ -93,13 +147,16 @@ def multiply(m: Module, a: Value, b: Value, *, name: str, multiplier: str = "boo
         First part of the new signals' names.
     multiplier : {"booth", "dsp"}
         Form of the multiplier.
+    bits : int, optional
+        Length of the second factor, if ``b`` is not this factor but its digits from ``recode``;
+        for ``booth`` only.
     """
-    width = len(a) + len(b)
+    width = len(a) + (len(b) if bits is None else bits)
     if multiplier == "dsp":
         product = Signal(width, name=f"{name}_product")
         m.d.comb += product.eq(a * b)
         return product
-    rows = arrange_rows(booth_rows(m, a, b, name=name), ORDERS)
+    rows = arrange_rows(booth_rows(m, a, b, name=name, bits=bits), ORDERS)
     rows, _ = reduce_rows(m, rows, width=width, name=name)
     product = Signal(width, name=f"{name}_product")
     m.d.comb += product.eq(add_rows(m, rows, width=width))

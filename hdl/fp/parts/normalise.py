@@ -116,7 +116,8 @@ def round_and_pack(
     number : Normalised
         The magnitude, with the leading one at the top unless it is subnormal or zero.
     stages : PipelineStages
-        The boundary ``normalised`` stands in front of the rounding.
+        The boundary ``normalised`` stands in front of the rounding. A retimed design has
+        ``shifted`` instead, in front of the shift of a subnormal number.
     exponent : Value
         Biased exponent of the top bit before the shift (signed).
     output : FloatFormat
@@ -146,13 +147,21 @@ def round_and_pack(
     cut = len(word) - 2 - result_bits
     rest, rest_all = word[:cut].any(), word[:cut].all()
     word = word[cut:]
+
+    def rank(value: Value, name: str) -> Value:
+        return stages.rank("shifted", value, f"s4_{name}")
+
+    field = rank(field, "field")
+    word, nonzero = rank(word, "word"), rank(number.nonzero, "nonzero")
+    rest, rest_all, tail = rank(rest, "rest"), rank(rest_all, "rest_all"), rank(tail, "tail")
+    chop = None if chop is None else rank(chop, "chop")
     if denormalise:
         under = Signal(len(field), name="result_under")
         m.d.comb += under.eq((1 - field) & (field < 1).replicate(len(field)))
         word, more = shift_right(m, word, under, name="denormalise", sticky=True)
         rest = rest | more
         # The leading one is at the top, so the result is nonzero if that bit stays in the fraction.
-        left = number.nonzero & (under <= result_bits)
+        left = nonzero & (under <= result_bits)
         if chop is not None and chopped_bits is not None:
             left = left & ~(chop & (under > chopped_bits))
     over = (field >= (1 << e_bits) - 1) & word[-1] if saturate else Const(0, 1)

@@ -6,7 +6,7 @@ from amaranth.hdl import Module, Shape, Signal, Value
 
 from vitruvian.validate import one_of
 
-__all__ = ["PIPELINES", "PipelineStages", "check_pipeline"]
+__all__ = ["PIPELINES", "RETIMED", "PipelineStages", "check_pipeline"]
 
 #: The stage boundaries of a dot product that have registers at each pipeline depth.
 PIPELINES: dict[int, tuple[str, ...]] = {
@@ -16,6 +16,10 @@ PIPELINES: dict[int, tuple[str, ...]] = {
     3: ("product", "sum", "total"),
     4: ("product", "sum", "total", "normalised"),
 }
+
+#: The same for a retimed dot product: the last rank stands inside the rounding, between the two
+#: shifters of a subnormal result, instead of behind them. Latency and results are the same.
+RETIMED: dict[int, tuple[str, ...]] = {4: ("product", "sum", "total", "shifted")}
 
 
 def check_pipeline(depth: int, stages: Mapping[int, object] = PIPELINES) -> int:
@@ -74,6 +78,27 @@ class PipelineStages:
         else:
             self._m.d.comb += signal.eq(value)
         return signal
+
+    @property
+    def rounding(self) -> str:
+        """The boundary of the rounding: ``shifted`` if it has registers, else ``normalised``."""
+        return "shifted" if "shifted" in self.names else "normalised"
+
+    def rank(self, stage: str, value: Value, name: str) -> Value:
+        """Return ``value`` behind a boundary that only some designs have.
+
+        Without registers there, the result is ``value`` itself and no signal of its own.
+
+        Parameters
+        ----------
+        stage : str
+            Name of the boundary.
+        value : Value
+            The value in front of the boundary.
+        name : str
+            Name of the register.
+        """
+        return self.cross(stage, value, name) if stage in self.names else value
 
     def cross_all(self, stage: str, values: Mapping[str, Value], prefix: str) -> dict[str, Value]:
         """Return several named values behind a boundary, as signals called ``prefix_key``.

@@ -154,12 +154,19 @@ class Writer:
                 continue
             if any(not self._exists(c.name) for c in value if c.name):
                 continue
-            lines.append(f"  // {name} is {self.expressions.text(value)}")
+            lines.append(f"  // {name} is {self._quoted(value)}")
         lines += [
             f"  reg [{width - 1}:0] {name} [0:{depth - 1}];"
             for name, (width, depth) in n.memories.items()
         ]
         return lines
+
+    def _quoted(self, value: Sig) -> str:
+        """Return the text of a value for a comment, which reads nothing."""
+        read = dict(self.expressions.read)
+        text = self.expressions.text(value)
+        self.expressions.read = read
+        return text
 
     def _exists(self, name: str) -> bool:
         """Return whether the text declares a net."""

@@ -110,7 +110,10 @@ class Expressions:
                 return False
         elif self.uses[net] > self._most(cell):
             return False
+        read = dict(self.read) if not whole else None
         answer = len(self._operator(cell, 0, self.netlist.wires[net].width)) <= _LONGEST
+        if read is not None:  # only some bits of the operands will be read
+            self.read = read
         self._inline[net] = answer
         return answer
 

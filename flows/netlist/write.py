@@ -1,6 +1,7 @@
 """Write the modules of a netlist as Verilog."""
 
 import re
+import textwrap
 from collections.abc import Sequence
 
 from vitruvian.flows.netlist.express import Expressions
@@ -65,6 +66,7 @@ class Writer:
 
     def __init__(self, netlist: Netlist, ports: list[str]):
         self.n = netlist
+        self.names = [name for name, wire in netlist.wires.items() if wire.named and wire.width]
         netlist.simplify()
         self.aliases = Aliases(netlist)
         self._drop_aliases()
@@ -152,9 +154,13 @@ class Writer:
         for name, value in self.unread.items():
             if name in (x for same in self.aliases.same.values() for x in same):
                 continue
-            if any(not self._exists(c.name) for c in value if c.name):
+            if any(not self._exists(c.name) and c.name not in n.operators for c in value if c.name):
                 continue
             lines.append(f"  // {name} is {self._quoted(value)}")
+        text = "\n".join([*lines, *map(self._port, self.ports)])
+        present = set(re.findall(r"\w+", text))
+        gone = [name for name in self.names if name not in present]
+        lines += _comment("Nothing reads these signals of the source:", gone)
         lines += [
             f"  reg [{width - 1}:0] {name} [0:{depth - 1}];"
             for name, (width, depth) in n.memories.items()
@@ -404,5 +410,13 @@ class Writer:
                     parts.append(f"{text}[{low}]" if low == high else f"{text}[{high}:{low}]")
         if not parts:
             return []
-        return ["  // Nothing reads these bits.", f"  wire unused = &{{1'b0, {', '.join(parts)}}};"]
+        text = textwrap.wrap(f"wire unused = &{{1'b0, {', '.join(parts)}}};", 96)
+        return ["  // Nothing else reads these bits.", *(f"  {line}" for line in text)]
+
+
+def _comment(text: str, names: list[str]) -> list[str]:
+    """Return a comment with names, or nothing if there are none."""
+    if not names:
+        return []
+    return [f"  // {line}" for line in textwrap.wrap(f"{text} {', '.join(names)}.", 94)]
 

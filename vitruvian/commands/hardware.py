@@ -224,6 +224,32 @@ def _verilog(options: argparse.Namespace) -> int:
     return 0
 
 
+def _bundle(options: argparse.Namespace) -> int:
+    from vitruvian.flows import bundle
+
+    selected = _variants(options)
+    document: list[dict[str, Any]] = []
+    with Progress() as progress:
+        for number, variant in enumerate(selected):
+            progress(f"write {variant.module}", number, len(selected))
+            folder = Path(options.out) / variant.module
+            paths = bundle.write(variant, folder, vectors=options.vectors, seed=options.seed)
+            checked = "Makefile" in paths
+            print(folder if checked else f"{folder} (without a bench)")
+            document.append(
+                {
+                    "unit": variant.unit.name,
+                    "label": variant.label,
+                    "command": variant.arguments,
+                    "folder": str(folder),
+                    "bench": checked,
+                    "files": list(paths),
+                }
+            )
+    _store(document, options)
+    return 0
+
+
 def _fpga(options: argparse.Namespace) -> int:
     names = dict.fromkeys(options.family.split(","))
     families = [one_of("family", name, fpga.FAMILIES) for name in names]
@@ -306,6 +332,7 @@ _COMMANDS = {
     "area": _area,
     "timing": _timing,
     "verilog": _verilog,
+    "bundle": _bundle,
     "fpga": _fpga,
     "units": _units,
     "docs": _docs,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import isfinite
 from typing import Any
 
-from vitruvian.commands.options import add_jobs, add_json
+from vitruvian.commands.options import add_jobs, add_json, add_seed, at_least
 from vitruvian.files import output_path
 from vitruvian.flows import cells, fpga
 from vitruvian.flows.measure import TARGETS_PS
@@ -97,6 +97,29 @@ def _add_verilog_options(command: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="Write the files into this folder (- for standard output; default: %(default)s).",
     )
+
+
+def _add_bundle_options(command: argparse.ArgumentParser) -> None:
+    # The golden vectors take long to import, and only this command needs them.
+    from vitruvian.flows.bundle import VECTORS
+    from vitruvian.sim.bench.vectors import LEAST
+
+    command.set_defaults(all=True)
+    command.add_argument(
+        "--out",
+        type=output_path(folder=True),
+        default="build/bundle",
+        metavar="FOLDER",
+        help="Write a folder for each configuration into this folder (default: %(default)s).",
+    )
+    command.add_argument(
+        "--vectors",
+        type=at_least(LEAST, 100_000),
+        default=VECTORS,
+        metavar="N",
+        help="Take about this many expected results (default: %(default)s).",
+    )
+    add_seed(command)
 
 
 def _add_list_options(command: argparse.ArgumentParser) -> None:
@@ -265,6 +288,11 @@ _COMMANDS = {
         "Write units as Verilog.",
         "cube --preset tiny --m 4",
         (_add_unit_options, _add_verilog_options, _add_json),
+    ),
+    "bundle": (
+        "Write units as Verilog with golden vectors and a bench that needs no Python.",
+        "dot --preset a100 --k 4",
+        (_add_unit_options, _add_bundle_options, _add_json),
     ),
     "units": (
         "List units, their options and the configurations that are reported.",

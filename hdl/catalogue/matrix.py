@@ -8,6 +8,7 @@ from vitruvian.hdl.catalogue.options import (
     MULTIPLIER,
     NO_SHAPE,
     PIPELINE,
+    PRECISIONS,
     SHAPE,
     given,
     with_defaults,
@@ -47,6 +48,8 @@ def cube_config(c: Configuration) -> MatrixUnitConfig:
         changes["preset"] = c["accuracy"]
     if c["operations"] is not None:
         changes["operations"] = tuple(op.mnemonic for op in operations_of(c["operations"]))
+    if c["precisions"] is not None:
+        changes["precisions"] = tuple(c["precisions"].split("-"))
     return replace(CONFIGS[c["preset"]], **changes)
 
 
@@ -87,6 +90,7 @@ UNITS = (
             "multiplier": MULTIPLIER,
             "assignment": named("assignment", ASSIGNMENTS),
             "operations": OPERATIONS,
+            "precisions": PRECISIONS,
         },
         default=with_defaults(
             preset="cube_4x4x4",
@@ -97,6 +101,7 @@ UNITS = (
             multiplier=None,
             assignment=None,
             operations=None,
+            precisions=None,
         ),
         component=lambda c: (MatrixUnit, {"config": cube_config(c)}),
         macs=lambda c: cube_config(c).macs,

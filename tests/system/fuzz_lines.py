@@ -335,6 +335,18 @@ GRAMMARS = (
         },
     ),
     Grammar(
+        ("vitruvian", "new"),
+        (("my-unit", "my_unit", "module", "1st", "é", "a/b", ".."),),
+        ("--unit=compare", "--format=fp8e4m3"),
+        {
+            "--unit": ("compare", "minmax", "nosuch", "sparse-control"),
+            "--config": _inputs("good.toml", "deep.toml", "number.toml", "latin.toml"),
+            "--out": ("new", "IN/junk.bin", "/proc/no", "IN"),
+            "--replace": None,
+            **_UNITS,
+        },
+    ),
+    Grammar(
         ("vitruvian", "area"),
         (("compare", "nosuch"),),
         ("--format=fp8e4m3", "--jobs=1"),

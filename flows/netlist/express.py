@@ -140,6 +140,8 @@ class Expressions:
 
     def text(self, sig: Sig, *, inside: bool = False) -> str:
         """Return the text of a value; with ``inside``, it can be an operand of an operator."""
+        if not sig:
+            return "1'b0"
         runs: list[tuple[Chunk, int]] = []
         for chunk in sig:
             if runs and chunk.name and runs[-1][0] == chunk:

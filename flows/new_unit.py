@@ -33,13 +33,14 @@ module {module}_top (
   output reg  data_out
 );
   reg  [{last}:0] shift;
-{wires}  reg  [3:0] start = 4'h0;
+{wires}  reg  [3:0] start;
   wire rst = ~&start;
   always @(posedge clk) begin
     start <= rst ? start + 4'h1 : start;
     shift <= {{{rest}data_in}};
     data_out <= {fold};
   end
+  initial start = 4'h0;
   {module} unit (
 {pins}
   );

@@ -24,6 +24,7 @@ from vitruvian.hdl.elaborate import snake, to_rtlil
 _IDENTIFIER = re.compile(r'("(?:[^"\\]|\\.)*")|\\(\S+)')
 _PORT = re.compile(r"port\$\d+\$\d+")  # a nameless value of the parent module
 
+
 def emit(variant: Variant) -> str:
     """Return the Verilog text of ``variant``: the header comment, then every module.
 

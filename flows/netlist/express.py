@@ -110,10 +110,10 @@ class Expressions:
                 return False
         elif self.uses[net] > self._most(cell):
             return False
-        read = dict(self.read) if not whole else None
+        # The text may be written for some bits only, so that what it reads does not count yet.
+        read, self.read = self.read, {}
         answer = len(self._operator(cell, 0, self.netlist.wires[net].width)) <= _LONGEST
-        if read is not None:  # only some bits of the operands will be read
-            self.read = read
+        self.read = read
         self._inline[net] = answer
         return answer
 
@@ -134,7 +134,9 @@ class Expressions:
         if cell.kind == "$not" and plain and width_of(cell.ports["A"]) == 1:
             return 99
         short = cell.kind in (*_COMPARE, "$reduce_or", "$reduce_and", "$and", "$or")
-        return 2 if plain and short and self.netlist.wires[cell.ports["Y"][0].name].width == 1 else 1
+        return (
+            2 if plain and short and self.netlist.wires[cell.ports["Y"][0].name].width == 1 else 1
+        )
 
     # ------------------------------------------------------------------ text
 

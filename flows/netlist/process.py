@@ -1,8 +1,7 @@
 """Simplification of the statements of processes."""
 
 from vitruvian.flows.netlist.fold import is_constant
-from vitruvian.flows.netlist.rtlil import Case, Chunk, Sig, Switch
-from vitruvian.flows.netlist.simplify import Body
+from vitruvian.flows.netlist.rtlil import Body, Case, Chunk, Sig, Switch
 
 __all__ = ["grouped", "retargeted", "tidied"]
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 __all__ = [
+    "Body",
     "Case",
     "Cell",
     "Chunk",
@@ -84,11 +85,14 @@ class Switch:
     cases: list[Case] = field(default_factory=list)
 
 
+Body = list[tuple[Sig, Sig] | Switch]
+
+
 @dataclass
 class Process:
     """Assignments to a wire, of which the last that applies wins."""
 
-    body: list[tuple[Sig, Sig] | Switch] = field(default_factory=list)
+    body: Body = field(default_factory=list)
 
 
 @dataclass

@@ -3,7 +3,9 @@
 from collections.abc import Callable, Iterator
 
 from vitruvian.flows.netlist.fold import constant, folded, ones
+from vitruvian.flows.netlist.process import tidied
 from vitruvian.flows.netlist.rtlil import (
+    Body,
     Case,
     Cell,
     Chunk,
@@ -25,8 +27,6 @@ COMBINATIONAL = (
 )
 _EVEN = ("$and", "$or", "$xor", "$not")
 _UPWARD = ("$add", "$sub", "$mul", "$neg", "$shl")  # a bit depends on no higher bit
-
-Body = list[tuple[Sig, Sig] | Switch]
 
 
 def reads(body: Body) -> Iterator[Sig]:
@@ -105,8 +105,9 @@ class Netlist:
         for name in [n for n, cell in self.operators.items() if not width_of(cell.ports["Y"])]:
             del self.operators[name]
 
-    def _add(self, process: Process) -> None:
-        """Store a process; without a switch it is a value."""
+    def _add(self, process: Process, old: str = "") -> None:
+        """Store a process in place of ``old``; without a switch it is a value."""
+        self.processes.pop(old, None)
         all_targets = [target for target, _ in targets(process.body) if target]
         if not all_targets:
             return
@@ -177,7 +178,7 @@ class Netlist:
                 continue
             if name in self.processes:
                 body = mapped(self.processes[name], lambda sig: self.resolved(sig, known))
-                self.processes[name] = body
+                self._add(Process(tidied(body)), name)
                 continue
             cell = self.operators[name]
             inputs = {p: self.resolved(s, known) for p, s in cell.ports.items() if p != "Y"}
@@ -316,7 +317,9 @@ class Netlist:
             if cell.kind != "$memrd_v2" or demand.get(cell.ports["DATA"][0].name)
         ]
         # A name of the source keeps the width that it has there.
-        least = {v[0].name: v[0].width for v in self.values.values() if len(v) == 1 and not v[0].low}
+        least = {
+            v[0].name: v[0].width for v in self.values.values() if len(v) == 1 and not v[0].low
+        }
         narrow: dict[str, int] = {}
         for name, cell in self.operators.items():
             wire, bits = self.wires[name], max(demand[name].bit_length(), least.get(name, 0))

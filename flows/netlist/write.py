@@ -8,8 +8,8 @@ from vitruvian.flows.netlist.express import Expressions
 from vitruvian.flows.netlist.fold import ones
 from vitruvian.flows.netlist.names import Aliases, Namer
 from vitruvian.flows.netlist.process import grouped, retargeted, tidied
-from vitruvian.flows.netlist.rtlil import Cell, Sig, Switch, cut, parse, width_of
-from vitruvian.flows.netlist.simplify import Body, Netlist
+from vitruvian.flows.netlist.rtlil import Body, Cell, Sig, Switch, cut, parse, width_of
+from vitruvian.flows.netlist.simplify import Netlist
 
 __all__ = ["verilog"]
 
@@ -106,8 +106,6 @@ class Writer:
                 steps[name] = tidied(body, name)
                 cell.ports["D"] = ()
         # The values that these processes read count as read by the register.
-        for name, body in n.processes.items():
-            n.processes[name] = tidied(body)
         for name, body in steps.items():
             n.processes[f"{name} step"] = body
         return steps
@@ -419,4 +417,3 @@ def _comment(text: str, names: list[str]) -> list[str]:
     if not names:
         return []
     return [f"  // {line}" for line in textwrap.wrap(f"{text} {', '.join(names)}.", 94)]
-

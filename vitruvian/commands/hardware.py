@@ -119,10 +119,8 @@ def _agree(
         raise UserError(f"unit must be {unit}, as in {options.config}, not {shortened(words)}")
     for name, value in given.items():
         if name in kept and kept[name] != value:
-            switch = f"--{name.replace('_', '-')}"
-            raise UserError(
-                f"{switch} must be {kept[name]}, as in {options.config}, not {shortened(str(value))}"
-            )
+            switch, text = f"--{name.replace('_', '-')}", shortened(str(value))
+            raise UserError(f"{switch} must be {kept[name]}, as in {options.config}, not {text}")
 
 
 def _settings(options: argparse.Namespace) -> Settings:
@@ -283,9 +281,7 @@ def _new(options: argparse.Namespace) -> int:
         selected = selected[:1]
     if len(selected) != 1:
         raise UserError(f"new must have one configuration of one unit, not {len(selected)}")
-    paths = new_unit.write(
-        selected[0], options.name, Path(options.out), replace=options.replace
-    )
+    paths = new_unit.write(selected[0], options.name, Path(options.out), replace=options.replace)
     folder = Path(options.out) / options.name
     print(f"{folder}: {', '.join(sorted(paths))}")
     print(f"next: make -C {folder} sim; make -C {folder} fpga BOARD=ulx3s")

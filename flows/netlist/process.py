@@ -133,19 +133,18 @@ def _merged(bodies: list[Body]) -> Body:
     """Return the statements of all bodies, which have equal conditions."""
     result: Body = []
     positions = [0] * len(bodies)
-    while any(at < len(body) for at, body in zip(positions, bodies, strict=True)):
-        if all(isinstance(body[at], Switch) for at, body in zip(positions, bodies, strict=True)):
-            switches = [body[at] for at, body in zip(positions, bodies, strict=True)]
-            first = switches[0]
-            cases = []
-            for index, case in enumerate(first.cases):
-                inner = [switch.cases[index].body for switch in switches]  # type: ignore[union-attr]
-                cases.append(Case(case.patterns, _merged(inner)))
-            result.append(Switch(first.select, cases))
-            positions = [at + 1 for at in positions]
-            continue
+    while True:
         for number, body in enumerate(bodies):
             while positions[number] < len(body) and not isinstance(body[positions[number]], Switch):
                 result.append(body[positions[number]])
                 positions[number] += 1
-    return result
+        rest = [body[at] for at, body in zip(positions, bodies, strict=True) if at < len(body)]
+        switches = [item for item in rest if isinstance(item, Switch)]
+        if not switches:
+            return result
+        cases = [
+            Case(case.patterns, _merged([switch.cases[index].body for switch in switches]))
+            for index, case in enumerate(switches[0].cases)
+        ]
+        result.append(Switch(switches[0].select, cases))
+        positions = [at + 1 for at in positions]

@@ -19,8 +19,8 @@ FILE = (
 )
 FILE_END = "/* verilator lint_on DECLFILENAME */\n"
 MULTIPLY = (
-    "  // A product has twice the width of its operands, which stay as narrow as they are: the width\n"
-    "  // of the operands decides which multiplier a tool builds.\n"
+    "  // A product has twice the width of its operands, which stay as narrow as they are: their\n"
+    "  // width decides which multiplier a tool builds.\n"
     "  /* verilator lint_off WIDTHEXPAND */\n"
 )
 
@@ -230,7 +230,7 @@ class Writer:
 
     def _switch(self, switch: Switch, sign: str, indent: int) -> list[str]:
         width, space = width_of(switch.select), " " * indent
-        cases = [case for case in switch.cases]
+        cases = list(switch.cases)
         bodies = [self._body(case.body, sign, indent + 2) for case in cases]
         while cases and not bodies[-1] and not cases[-1].patterns:
             cases.pop()

@@ -336,10 +336,12 @@ GRAMMARS = (
     ),
     Grammar(
         ("vitruvian", "new"),
-        (("my-unit", "my_unit", "module", "1st", "é", "a/b", ".."),),
-        ("--unit=compare", "--format=fp8e4m3"),
+        (
+            ("my-unit", "my_unit", "module", "1st", "é", "a/b", ".."),
+            ("compare", "minmax", "nosuch", "sparse-control"),
+        ),
+        ("--format=fp8e4m3",),
         {
-            "--unit": ("compare", "minmax", "nosuch", "sparse-control"),
             "--config": _inputs("good.toml", "deep.toml", "number.toml", "latin.toml"),
             "--out": ("new", "IN/junk.bin", "/proc/no", "IN"),
             "--replace": None,

@@ -15,7 +15,7 @@ from vitruvian.flows import new_unit, verilog
 from vitruvian.flows.units import variants
 from vitruvian.sim.rtl import toolchain
 
-SMALL = ["--unit", "add", "--format", "fp8e4m3", "--pipeline", "1"]
+SMALL = ["add", "--format", "fp8e4m3", "--pipeline", "1"]
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ def test_a_file_of_that_name_and_several_configurations_are_refused(tmp_path, mo
     monkeypatch.chdir(tmp_path)
     (tmp_path / "taken").write_text("mine")
     assert main(["new", "taken", *SMALL]) == 2
-    assert main(["new", "two", *SMALL[:4], "--pipeline", "0,1"]) == 2
+    assert main(["new", "two", *SMALL[:3], "--pipeline", "0,1"]) == 2
     first, second = capsys.readouterr().err.splitlines()
     assert "taken must be a folder, not a file" in first
     assert "new must have one configuration of one unit, not 2" in second

@@ -272,7 +272,7 @@ def _new(options: argparse.Namespace) -> int:
     from vitruvian.flows import new_unit
 
     new_unit.identifier(options.name)
-    options.unit = options.unit or []
+    options.unit = [options.unit] if options.unit else []
     if not options.unit and options.config is None:
         options.unit, options.unit_preset = ["cube"], options.unit_preset or "tiny"
     selected = _variants(options)

@@ -165,8 +165,8 @@ def _add_new_options(command: argparse.ArgumentParser) -> None:
         "name", metavar="NAME", help="Call the folder this; its Verilog module has _ for -."
     )
     command.add_argument(
-        "--unit",
-        action="append",
+        "unit",
+        nargs="?",
         metavar="UNIT",
         help=f"Take this unit: {', '.join(UNITS)} (default: cube --preset tiny).",
     )
@@ -366,7 +366,7 @@ _COMMANDS = {
     ),
     "new": (
         "Write a folder to start from: configuration, Verilog, golden vectors, bench, board top.",
-        "my-unit --unit cube --m 4 --n 4 --k 4 --precisions fp16-int8",
+        "my-unit cube --m 4 --n 4 --k 4 --precisions fp16-int8",
         (_add_new_options, _add_json),
     ),
     "units": (

@@ -17,6 +17,7 @@ from vitruvian.flows.synth import WORKER, synthesize
 from vitruvian.flows.units import UNITS, variants
 from vitruvian.flows.verilog_header import header
 from vitruvian.golden.fp import PRESETS, fused_dot
+from vitruvian.golden.simd2.op import Op
 from vitruvian.hdl.cube import CONFIGS
 from vitruvian.hdl.mma.issue import opcodes_of
 from vitruvian.hdl.mma.unit import UNITS as MMA_UNITS
@@ -160,10 +161,29 @@ def test_header_of_integers_says_how_sums_overflow():
     assert "modulo 2^32" in header_of("intdot")
 
 
+def test_header_of_small_units_says_the_operation_the_rounding_and_nan():
+    text = header_of("add", format="fp16", rounding="RZ")
+    assert "d = a + b, or d = a - b while subtract is 1." in text
+    assert "Rounding: once, RZ (toward zero)." in text
+    assert "every NaN result has the code 0x7e00" in text
+    assert "Operands are int32; d is fp16." in header_of("convert", **{"from": "int32"})
+    assert "NaN" not in header_of("convert", to="int8")
+
+
+def test_header_says_the_codes_of_a_port_and_the_latency():
+    codes = ", ".join(f"{op.code} {op.mnemonic}" for op in Op)
+    assert f"input op: 4 bits: {codes}" in header_of("simd2-int")
+    assert "output refusal: 2 bits: 0 none, " in header_of("sparse-buffer")
+    assert "Latency: depends on the data; a result comes with its valid." in header_of(
+        "sparse-buffer"
+    )
+
+
 @pytest.mark.parametrize("unit", list(UNITS))
 def test_every_unit_has_a_header(unit: str):
     """Regression: the configuration of the integer tile is of another class and failed."""
-    assert f"vitruvian verilog {unit}" in header_of(unit)
+    text = header_of(unit)
+    assert f"vitruvian verilog {unit}" in text and "Latency: " in text
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,11 @@ from vitruvian.hdl.elaborate import to_rtlil
 class Operators(wiring.Component):
     """A unit with every operator that Amaranth has, signed and unsigned, on few bits."""
 
-    def __init__(self):
-        super().__init__({"a": In(4), "b": In(4), "c": In(signed(3)), "s": In(2), "d": Out(16)})
+    a: In(4)
+    b: In(4)
+    c: In(signed(3))
+    s: In(2)
+    d: Out(16)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

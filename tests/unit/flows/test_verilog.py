@@ -1,6 +1,7 @@
 """The text has the names of its source, legal identifiers, and the operators of the source."""
 
 import re
+from typing import TYPE_CHECKING
 
 import pytest
 from amaranth.hdl import Cat, Module, Mux, Signal, signed
@@ -18,11 +19,15 @@ from vitruvian.hdl.elaborate import to_rtlil
 class Operators(wiring.Component):
     """A unit with every operator that Amaranth has, signed and unsigned, on few bits."""
 
-    a: In(4)
-    b: In(4)
-    c: In(signed(3))
-    s: In(2)
-    d: Out(16)
+    if TYPE_CHECKING:
+        a: Signal
+        b: Signal
+        c: Signal
+        s: Signal
+        d: Signal
+
+    def __init__(self):
+        super().__init__({"a": In(4), "b": In(4), "c": In(signed(3)), "s": In(2), "d": Out(16)})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -4,12 +4,15 @@ A file under ``docs/units`` contains the line ``<!-- ports: PACKAGE -->``,
 ``<!-- configurations: PACKAGE -->`` or ``<!-- registers: PACKAGE -->``. This module writes the
 text between that line and ``<!-- /ports -->``, ``<!-- /configurations -->`` or
 ``<!-- /registers -->`` from the components themselves: names, directions and widths come from their
-signatures, descriptions from their docstrings. A picture in ``PICTURES`` that a file shows is drawn
-beside the file.
+signatures, descriptions from their docstrings. In the same way, ``<!-- source: MODULE.CLASS -->``
+stands for the RTL of a component and ``<!-- verilog: UNIT -->`` for the Verilog of the first
+configuration of a unit. A picture in ``PICTURES`` that a file shows is drawn beside the file.
 """
 
+import importlib
 import inspect
 import re
+import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,8 +22,9 @@ from amaranth.lib import data, stream, wiring
 
 from vitruvian.errors import UserError
 from vitruvian.files import write_whole
-from vitruvian.flows import figures, register_files
+from vitruvian.flows import figures, register_files, verilog
 from vitruvian.flows.report import markdown
+from vitruvian.flows.units import reported
 from vitruvian.hdl.catalogue import PARTS, UNITS
 from vitruvian.hdl.cube import CONFIGS
 from vitruvian.hdl.cube.choices import DATAFLOWS
@@ -55,7 +59,7 @@ def _components(package: str) -> list[tuple[str, wiring.Component, frozenset[str
 PICTURES: dict[str, Callable[[], str]] = {"m3xu_area.svg": figures.m3xu_area}
 
 _BLOCK = re.compile(
-    r"<!-- (ports|configurations|registers): (\S+) -->\n(.*?)<!-- /\1 -->", re.DOTALL
+    r"<!-- (ports|configurations|registers|source|verilog): (\S+) -->\n(.*?)<!-- /\1 -->", re.DOTALL
 )
 
 
@@ -108,9 +112,10 @@ def generate(kind: str, package: str) -> str:
     Parameters
     ----------
     kind : str
-        ``"ports"``, ``"configurations"`` or ``"registers"``.
+        ``"ports"``, ``"configurations"``, ``"registers"``, ``"source"`` or ``"verilog"``.
     package : str
-        Package whose components are described, for example ``"hdl.fp"``.
+        Package whose components are described, for example ``"hdl.fp"``; for ``"source"`` a
+        component and for ``"verilog"`` a unit.
 
     Raises
     ------
@@ -123,6 +128,8 @@ def generate(kind: str, package: str) -> str:
     if kind == "registers":
         one_of("package with registers", package, ["hdl.bus"])
         return "\n" + markdown(register_files.table()) + "\n"
+    if kind in ("source", "verilog"):
+        return _source(package) if kind == "source" else _verilog(package)
     parts = []
     packages = dict.fromkeys(described.package for described in (*UNITS.values(), *PARTS))
     one_of("package", package, packages)
@@ -218,6 +225,18 @@ def _described(component: wiring.Component) -> dict[str, tuple[str, str]]:
                 width = re.sub(r"^stream\.Signature\((.*)\)$", r"\1", width)
                 descriptions[name.strip()] = (f"`{width}`" if width else "", words)
     return descriptions
+
+
+def _source(path: str) -> str:
+    """Return the method ``elaborate`` of the component ``path`` as a block of Python."""
+    module, _, name = path.rpartition(".")
+    component = getattr(importlib.import_module(f"vitruvian.{module}"), name)
+    return f"\n```python\n{textwrap.dedent(inspect.getsource(component.elaborate))}```\n\n"
+
+
+def _verilog(unit: str) -> str:
+    """Return the Verilog of the first reported configuration of ``unit``."""
+    return f"\n```verilog\n{verilog.emit(reported(unit)[0])}```\n\n"
 
 
 def _configurations() -> str:

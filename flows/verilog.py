@@ -2,8 +2,8 @@
 
 Port names are those of the component. A port that is an array becomes one vector, with element i
 at ``name[W*i +: W]``; a member of an interface becomes ``port__member``. An inner name of the RTL
-stays, with ``_`` for every character that Verilog does not allow; nets without a name become
-``_0123_``.
+stays, with ``_`` for every character that Verilog does not allow. A net without a name is written
+inside the expression that reads it, or is named after what it feeds.
 """
 
 import re
@@ -14,23 +14,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from vitruvian.files import write_whole
+from vitruvian.flows.netlist.keywords import KEYWORDS
+from vitruvian.flows.netlist.write import verilog
 from vitruvian.flows.synth import WORKER, SynthesisError
 from vitruvian.flows.verilog_header import header
-from vitruvian.flows.verilog_text import tidy
 from vitruvian.hdl.catalogue.unit import Variant
 from vitruvian.hdl.elaborate import snake, to_rtlil
 
 _IDENTIFIER = re.compile(r'("(?:[^"\\]|\\.)*")|\\(\S+)')
 _PORT = re.compile(r"port\$\d+\$\d+")  # a nameless value of the parent module
-_WIRE = re.compile(r"(?m)^  (?:wire|memory) .*\\(\S+)$")
-_SCRIPT = (
-    "read_rtlil design.il",
-    "proc -norom -noopt",  # opt_expr would write == 0 as the logical not of a vector
-    "pmuxtree",  # parallel multiplexers would become functions with overlapping cases
-    "opt_clean -purge",  # removes names that nothing reads
-    "memory_collect",
-    "write_verilog design.v",
-)
 
 
 def emit(variant: Variant) -> str:
@@ -46,14 +38,8 @@ def emit(variant: Variant) -> str:
     component = variant.build()
     rtlil = to_rtlil(component, name=variant.module, shared=variant.unit.shared)
     ports = ["__".join(map(str, path)) for path, _, _ in component.signature.flatten(component)]
-    rtlil = _ordered(rtlil, variant.module, ["clk", "rst", *ports])
     rtlil = _readable(rtlil, variant.module, [snake(cls.__name__) for cls in variant.unit.shared])
-    body = _write(rtlil)
-    body = re.sub(r"\A/\*.*?\*/\s*", "", body, flags=re.DOTALL)  # Yosys' own header
-    # ``keep`` is the only attribute that matters to another synthesis tool.
-    body = re.sub(r"(?m)^ *\(\* (?!keep ).*\*\)\n|\(\* (?!keep )[^*]*\*\) ", "", body)
-    body = tidy(*_without_keywords(body, _wires(rtlil)))
-    return f"{header(variant, component)}\n`timescale 1ns / 1ps\n{body}"
+    return f"{header(variant, component)}\n{verilog(rtlil, variant.module, ['clk', 'rst', *ports])}"
 
 
 def write(variant: Variant, folder: Path) -> Path:
@@ -61,18 +47,6 @@ def write(variant: Variant, folder: Path) -> Path:
     path = folder / f"{variant.module}.v"
     write_whole(path, emit(variant))
     return path
-
-
-def _ordered(rtlil: str, top: str, ports: list[str]) -> str:
-    """Return RTLIL in which the ports of module ``top`` are numbered in the order of ``ports``."""
-    head, body = rtlil.split(f"\nmodule \\{top}\n", 1)
-    module, rest = body.split("\nend\n", 1)
-
-    def number(match: re.Match[str]) -> str:
-        return f"{match[1]} {ports.index(match[2]) + 1} \\{match[2]}"
-
-    module = re.sub(r"(?m)\b(input|output) \d+\s+\\(\S+)$", number, module)
-    return f"{head}\nmodule \\{top}\n{module}\nend\n{rest}"
 
 
 def _readable(rtlil: str, top: str, shared: list[str]) -> str:
@@ -85,9 +59,9 @@ def _readable(rtlil: str, top: str, shared: list[str]) -> str:
     plain = {name for name in names if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII)}
     hashed = re.compile(rf"({'|'.join(shared) or '(?!)'})_[0-9a-f]{{8}}(?=\.|$)")
     # A shared module's name contains a hash and is replaced although it is legal.
-    plain -= {name for name in plain if hashed.match(name)}
+    plain -= {name for name in plain if hashed.match(name) or name in KEYWORDS}
     chosen: dict[str, str] = {}
-    taken = set(plain)
+    taken = set(plain) | KEYWORDS
 
     def free(wish: str, joint: str) -> str:
         """Return ``wish``, with a number appended if that name is in use."""
@@ -118,34 +92,6 @@ def _readable(rtlil: str, top: str, shared: list[str]) -> str:
         return match[0] if match[1] else "\\" + chosen.get(match[2], match[2])
 
     return _IDENTIFIER.sub(rename, rtlil)
-
-
-def _wires(rtlil: str) -> dict[str, list[str]]:
-    """Return module -> names of its wires, in the order of the RTLIL."""
-    wires: dict[str, list[str]] = {}
-    for block in re.split(r"(?m)^module ", rtlil)[1:]:
-        wires[block.split(None, 1)[0].lstrip("\\")] = _WIRE.findall(block)
-    return wires
-
-
-def _without_keywords(body: str, wires: dict[str, list[str]]) -> tuple[str, dict[str, list[str]]]:
-    """Return both arguments with another name for every one that is a keyword of Verilog.
-
-    After ``_readable``, keywords are the only names that Yosys escapes.
-    """
-    taken, names = set(re.findall(r"\w+", body)), {}
-    for word in dict.fromkeys(re.findall(r"\\(\w+) ", body)):
-        fresh = f"{word}_v"
-        while fresh in taken:
-            fresh += "_v"
-        names[word] = fresh
-    body = re.sub(r"\\(\w+) ", lambda match: names[match[1]], body)
-    return body, {module: [names.get(n, n) for n in wires[module]] for module in wires}
-
-
-def _write(rtlil: str) -> str:
-    """Let Yosys translate the RTLIL text into Verilog."""
-    return run_yosys("design.il", rtlil, _SCRIPT, "design.v", task="write Verilog")
 
 
 def run_yosys(name: str, text: str, script: Sequence[str], result: str, *, task: str) -> str:

@@ -7,12 +7,18 @@ from typing import Any
 from amaranth.hdl import Shape, ShapeCastable
 from amaranth.lib import data, stream, wiring
 
+from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.hdl.catalogue.unit import Variant
 from vitruvian.hdl.cube import MatrixUnitConfig
+from vitruvian.hdl.fp.add import Adder
+from vitruvian.hdl.fp.compare import Compare, MinMax
+from vitruvian.hdl.fp.convert import Converter
+from vitruvian.hdl.fp.mul import Multiplier
 from vitruvian.hdl.mma.issue import opcodes_of
 from vitruvian.hdl.mma.unit import MmaUnit
 from vitruvian.hdl.simd2.intconfig import IntConfig
+from vitruvian.hdl.simd2.integer import IntTile
 
 __all__ = ["header"]
 
@@ -47,7 +53,9 @@ def header(variant: Variant, component: Any) -> str:
     for path, member, value in component.signature.flatten(component):
         # Amaranth joins the parts of a port's path with two underscores.
         way = "input " if member.flow == wiring.In else "output"
-        lines.append(f"  {way} {'__'.join(map(str, path))}: {_describe(value.shape(), codes)}")
+        lines.append(
+            f"  {way} {'__'.join(map(str, path))}: {_described(path, member, value, codes)}"
+        )
     members = component.signature.members.values()
     if any(isinstance(_plain(member), stream.Signature) for member in members):
         lines += _HAND_SHAKE
@@ -59,6 +67,8 @@ def header(variant: Variant, component: Any) -> str:
         lines.append(
             f"Latency: {latency} cycle{plural}" if latency else "Latency: 0 (combinational)"
         )
+    else:
+        lines.append("Latency: depends on the data; a result comes with its valid.")
     lines.append(getattr(component, "clocking", _CLOCKING))
     wrapped = [part for line in "\n".join(lines).split("\n") for part in _wrapped(line)]
     return "\n".join(f"// {line}".rstrip() for line in wrapped)
@@ -90,6 +100,17 @@ def _plain(member: Any) -> Any:
     return member.signature.flip() if member.flow == wiring.In else member.signature
 
 
+def _described(path: tuple[Any, ...], member: Any, value: Any, codes: Mapping[str, str]) -> str:
+    """Return the width and fields of a port, and the meaning of its codes if it has any."""
+    text = _describe(value.shape(), codes)
+    members = getattr(member.shape, "__members__", None)
+    if members and not Shape.cast(member.shape).signed:
+        text += ": " + ", ".join(f"{m.value} {n.lower()}" for n, m in members.items())
+    elif path[-1] in codes:
+        text += f": {codes[path[-1]]}"
+    return text
+
+
 def _describe(shape: Any, codes: Mapping[str, str]) -> str:
     if isinstance(shape, data.ArrayLayout):
         width = Shape.cast(shape.elem_shape).width
@@ -118,6 +139,8 @@ def _field(name: str, field: data.Field, codes: Mapping[str, str]) -> str:
 
 def _opcodes(component: Any) -> dict[str, str]:
     """Return field -> codes for the instruction fields whose type is not an enumeration."""
+    if isinstance(component, IntTile):
+        return {"op": ", ".join(f"{op.code} {op.mnemonic}" for op in component.config.operations)}
     if not isinstance(component, MmaUnit):
         return {}
     opcodes = opcodes_of(component.config)
@@ -128,6 +151,7 @@ def _arithmetic(component: Any) -> Iterator[str]:
     """Yield lines that state what every dot product of the unit computes."""
     specs = _specs(component)
     if not specs:
+        yield from _scalar(component)
         return
     whose = "the unit is" if "" in specs else "an element is, of every precision,"
     yield f"Arithmetic: {whose} the dot product d = c + the sum of its products."
@@ -150,6 +174,39 @@ def _arithmetic(component: Any) -> Iterator[str]:
         many = len(specs) > 1
         yield from (f"  {line}" for line in ([f"{', '.join(names)}:"] if many else []))
         yield from (f"  {'  ' if many else ''}{line}" for line in rule)
+
+
+def _scalar(component: Any) -> Iterator[str]:
+    """Yield lines that state what a unit of one operation computes."""
+    if isinstance(component, IntTile):
+        yield f"Arithmetic: operands and results are integers of {component.config.bits} bits."
+        return
+    sentence = next((text for cls, text in _SCALAR.items() if isinstance(component, cls)), None)
+    if sentence is None:
+        return
+    yield f"Arithmetic: {sentence}"
+    source = getattr(component, "source", None) or component.format
+    target = getattr(component, "target", None) or getattr(component, "output", source)
+    yield f"  Operands are {source.name}" + (
+        f"; d is {target.name}." if hasattr(component, "d") else "."
+    )
+    rounding = getattr(component, "rounding", None)
+    if rounding:
+        yield f"  Rounding: once, {rounding} ({_ROUNDINGS[rounding]})."
+    if hasattr(component, "d") and isinstance(target, FloatFormat) and target.has_nan:
+        digits = -(-target.storage_bits // 4)
+        yield f"  NaN: every NaN result has the code 0x{target.canonical_nan:0{digits}x}."
+
+
+#: Class of a unit -> the sentence that says what it computes.
+_SCALAR: dict[type, str] = {
+    Adder: "d = a + b, or d = a - b while subtract is 1.",
+    Multiplier: "d = a * b.",
+    Converter: "d is the number a in another format.",
+    Compare: "less is a < b, equal is a = b, unordered is 1 if an operand is NaN.",
+    MinMax: "d is the smaller number, or the larger one while maximum is 1; NaN loses.",
+}
+_ROUNDINGS = {"RNE": "to nearest, ties to even", "RZ": "toward zero"}
 
 
 def _specs(component: Any) -> dict[str, Any]:
@@ -177,7 +234,7 @@ def _rule(spec: DotSpec) -> Iterator[str]:
         }[spec.truncate]
         yield f"Window: {spec.window} fraction bits below the largest exponent of a term;"
         yield f"  {cut}."
-    rounding = {"RNE": "to nearest, ties to even", "RZ": "toward zero"}[spec.rounding]
+    rounding = _ROUNDINGS[spec.rounding]
     too_large = "NaN" if spec.output.infinity is None else "infinity"
     yield f"Rounding: once, {spec.rounding} ({rounding}), to {spec.result_bits} fraction bits;"
     yield f"  overflow gives {too_large}."

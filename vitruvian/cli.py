@@ -45,6 +45,7 @@ COMMANDS = {
     "fpga": ("hardware", "count the cells of units on FPGAs, or make bitstreams for boards"),
     "verilog": ("hardware", "write units as Verilog"),
     "bundle": ("hardware", "write units as Verilog with golden vectors and a bench"),
+    "new": ("hardware", "write a folder to start from: Verilog, bench, board top, Makefile"),
     "units": ("hardware", "list the units that can be generated, with their options"),
     "cells": ("hardware", "list the built-in cells, write them as liberty, or compare them"),
     "board": ("host", "simulate a board with a matrix unit behind a pseudo-terminal"),

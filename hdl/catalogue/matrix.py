@@ -8,6 +8,7 @@ from vitruvian.hdl.catalogue.options import (
     MULTIPLIER,
     NO_SHAPE,
     PIPELINE,
+    PRECISIONS,
     SHAPE,
     given,
     with_defaults,
@@ -49,6 +50,8 @@ def cube_config(c: Configuration) -> MatrixUnitConfig:
         changes["fast"] = True
     if c["operations"] is not None:
         changes["operations"] = tuple(op.mnemonic for op in operations_of(c["operations"]))
+    if c["precisions"] is not None:
+        changes["precisions"] = tuple(c["precisions"].split("-"))
     return replace(CONFIGS[c["preset"]], **changes)
 
 
@@ -90,6 +93,7 @@ UNITS = (
             "assignment": named("assignment", ASSIGNMENTS),
             "operations": OPERATIONS,
             "fast": flag("a shorter cycle with four pipeline stages and a pipelined assignment"),
+            "precisions": PRECISIONS,
         },
         default=with_defaults(
             preset="cube_4x4x4",
@@ -101,6 +105,7 @@ UNITS = (
             assignment=None,
             operations=None,
             fast=False,
+            precisions=None,
         ),
         component=lambda c: (MatrixUnit, {"config": cube_config(c)}),
         macs=lambda c: cube_config(c).macs,

@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
+from vitruvian.errors import UserError
 from vitruvian.hdl.catalogue.unit import Configuration, Option, number
+from vitruvian.hdl.cube.choices import PRECISIONS as KNOWN
 from vitruvian.hdl.fp.parts.multiply import MULTIPLIERS
 from vitruvian.hdl.fp.parts.pipeline import PIPELINES
-from vitruvian.validate import one_of
+from vitruvian.validate import one_of, shortened
 
-__all__ = ["MULTIPLIER", "NO_SHAPE", "PIPELINE", "SHAPE", "given", "with_defaults"]
+__all__ = ["MULTIPLIER", "NO_SHAPE", "PIPELINE", "PRECISIONS", "SHAPE", "given", "with_defaults"]
 
 #: Rows, columns and 16-bit lanes of a matrix unit; without them, those of the preset apply.
 SHAPE = {name: number(name, 1, 64) for name in "mnk"}
@@ -19,6 +21,21 @@ MULTIPLIER = Option(
     lambda text: None if one_of("multiplier", text, MULTIPLIERS) == "booth" else text,
     " | ".join(MULTIPLIERS),
 )
+
+
+def _precisions(text: str) -> str:
+    names = text.split("-")
+    if len(set(names)) < len(names) or not set(names) <= set(KNOWN):
+        raise UserError(
+            f"precisions must be different ones of {', '.join(KNOWN)} with - between them, as "
+            f"fp16-int8, not {shortened(text)}"
+        )
+    # The order of the unit, so that two orders of the same names are one configuration.
+    return "-".join(name for name in KNOWN if name in names)
+
+
+#: A comma separates configurations, as for every option; a dash separates the precisions of one.
+PRECISIONS = Option(_precisions, f"{' | '.join(KNOWN)} | several, as fp16-int8")
 
 
 def with_defaults(**defaults: Any) -> Callable[[Configuration], dict[str, Any]]:

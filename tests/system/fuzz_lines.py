@@ -383,6 +383,20 @@ GRAMMARS = (
         },
     ),
     Grammar(
+        ("vitruvian", "new"),
+        (
+            ("my-unit", "my_unit", "module", "1st", "é", "a/b", ".."),
+            ("compare", "minmax", "nosuch", "sparse-control"),
+        ),
+        ("--format=fp8e4m3",),
+        {
+            "--config": _inputs("good.toml", "deep.toml", "number.toml", "latin.toml"),
+            "--out": ("new", "IN/junk.bin", "/proc/no", "IN"),
+            "--replace": None,
+            **_UNITS,
+        },
+    ),
+    Grammar(
         ("vitruvian", "area"),
         (("compare", "nosuch"),),
         ("--format=fp8e4m3", "--jobs=1"),

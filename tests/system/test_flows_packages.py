@@ -78,7 +78,7 @@ def test_fusesoc_lints_a_bundle_and_notices_a_warning(small: Path, tmp_path: Pat
     assert "--lint-only" in next(small.rglob("*.vc")).read_text()
     shutil.copytree(small / "unit", tmp_path / "unit")
     (rtl,) = tmp_path.glob("unit/rtl/*.v")
-    rtl.write_text(re.sub(r"(?m)^endmodule", "  wire unused;\nendmodule", rtl.read_text(), count=1))
+    rtl.write_text(re.sub(r"(?m)^endmodule", "  wire idle;\nendmodule", rtl.read_text(), count=1))
     rtl.write_text(re.sub(r"/\* verilator lint_off \w+ \*/", "", rtl.read_text()))
     assert fusesoc(tmp_path, "lint").returncode != 0
 

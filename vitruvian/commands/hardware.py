@@ -13,13 +13,22 @@ from vitruvian.commands import boards
 from vitruvian.commands.hardware_options import add_command, described
 from vitruvian.errors import UserError
 from vitruvian.files import output_path, write_whole
-from vitruvian.flows import baseline, cells, fpga, register_files, report, table35, verilog
+from vitruvian.flows import (
+    baseline,
+    cells,
+    fpga,
+    register_files,
+    report,
+    table35,
+    unit_file,
+    verilog,
+)
 from vitruvian.flows.measure import TARGETS_PS, Row, Settings, measure
 from vitruvian.flows.synth import Recipe
 from vitruvian.flows.units import UNITS, reported, variants
 from vitruvian.hdl.catalogue.unit import Variant
 from vitruvian.progress import Progress
-from vitruvian.validate import one_of
+from vitruvian.validate import one_of, shortened
 
 __all__ = ["register"]
 
@@ -87,6 +96,10 @@ def _variants(options: argparse.Namespace) -> list[Variant]:
         for name, value in vars(options).items()
         if name.startswith("unit_") and value not in (None, False)
     }
+    if options.config is not None:
+        unit, kept = unit_file.read(options.config)
+        _agree(options, unit, kept, given)
+        options.unit, given = [unit], {**kept, **given}
     # Without names, the options select every unit that has all of them.
     candidates = [name for name, unit in UNITS.items() if given.keys() <= set(unit.options)]
     units = list(dict.fromkeys(one_of("unit", name, UNITS) for name in options.unit)) or candidates
@@ -104,6 +117,19 @@ def _variants(options: argparse.Namespace) -> list[Variant]:
     for variant in selected:  # build all before the first output is written
         variant.check()
     return selected
+
+
+def _agree(
+    options: argparse.Namespace, unit: str, kept: dict[str, str | bool], given: dict[str, Any]
+) -> None:
+    """Raise UserError if the command line contradicts the configuration file."""
+    if options.unit and options.unit != [unit]:
+        words = " ".join(options.unit)
+        raise UserError(f"unit must be {unit}, as in {options.config}, not {shortened(words)}")
+    for name, value in given.items():
+        if name in kept and kept[name] != value:
+            switch, text = f"--{name.replace('_', '-')}", shortened(str(value))
+            raise UserError(f"{switch} must be {kept[name]}, as in {options.config}, not {text}")
 
 
 def _settings(options: argparse.Namespace) -> Settings:
@@ -268,6 +294,33 @@ def _bundle(options: argparse.Namespace) -> int:
     return 0
 
 
+def _new(options: argparse.Namespace) -> int:
+    from vitruvian.flows import new_unit
+
+    new_unit.identifier(options.name)
+    options.unit = [options.unit] if options.unit else []
+    if not options.unit and options.config is None:
+        options.unit, options.unit_preset = ["cube"], options.unit_preset or "tiny"
+    selected = _variants(options)
+    if len(selected) != 1 and len(options.unit) == 1 and not _given(options):
+        # A unit without options stands for its first configuration, not for all that are reported.
+        selected = selected[:1]
+    if len(selected) != 1:
+        raise UserError(f"new must have one configuration of one unit, not {len(selected)}")
+    paths = new_unit.write(selected[0], options.name, Path(options.out), replace=options.replace)
+    folder = Path(options.out) / options.name
+    print(f"{folder}: {', '.join(sorted(paths))}")
+    print(f"next: make -C {folder} sim; make -C {folder} fpga BOARD=ulx3s")
+    _store({"folder": str(folder), "command": selected[0].arguments, "files": [*paths]}, options)
+    return 0
+
+
+def _given(options: argparse.Namespace) -> bool:
+    """Return whether the command line or a file sets an option of a unit."""
+    values = (value for name, value in vars(options).items() if name.startswith("unit_"))
+    return options.config is not None or any(value not in (None, False) for value in values)
+
+
 def _fpga(options: argparse.Namespace) -> int:
     if options.board is not None:
         return _fpga_boards(options)
@@ -366,6 +419,7 @@ _COMMANDS = {
     "verilog": _verilog,
     "bundle": _bundle,
     "fpga": _fpga,
+    "new": _new,
     "units": _units,
     "docs": _docs,
     "cells": _cells,

@@ -52,7 +52,7 @@ def add_command(name: str, commands: Any) -> argparse.ArgumentParser:
     """Add the command ``name`` with its options to ``commands`` and return its parser."""
     text, example, adders = _COMMANDS[name]
     epilog = f"Example: vitruvian {name} {example}".rstrip()
-    if _add_unit_options in adders:
+    if _add_unit_options in adders or _add_new_options in adders:
         epilog += "\n\nOptions of each unit; they take one value, a list (4,8) or a range (0-3)"
         epilog += ":\n\n" + "\n".join(described(unit) for unit in UNITS.values())
     command = commands.add_parser(name, description=text, epilog=epilog)
@@ -158,6 +158,31 @@ def _add_bundle_options(command: argparse.ArgumentParser) -> None:
     add_seed(command)
 
 
+def _add_new_options(command: argparse.ArgumentParser) -> None:
+    # ``_variants`` reads this attribute, for which the command has no option.
+    command.set_defaults(all=False)
+    command.add_argument(
+        "name", metavar="NAME", help="Call the folder this; its Verilog module has _ for -."
+    )
+    command.add_argument(
+        "unit",
+        nargs="?",
+        metavar="UNIT",
+        help=f"Take this unit: {', '.join(UNITS)} (default: cube --preset tiny).",
+    )
+    _add_switches(command)
+    command.add_argument(
+        "--out",
+        type=output_path(folder=True),
+        default=".",
+        metavar="FOLDER",
+        help="Write the new folder into this folder (default: the current one).",
+    )
+    command.add_argument(
+        "--replace", action="store_true", help="Overwrite the files of an earlier folder."
+    )
+
+
 def _add_list_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "unit",
@@ -203,6 +228,15 @@ def _add_unit_options(command: argparse.ArgumentParser) -> None:
         nargs="*",
         metavar="UNIT",
         help=f"Take these units: {', '.join(UNITS)} (default: every unit).",
+    )
+    _add_switches(command)
+
+
+def _add_switches(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--config",
+        metavar="FILE",
+        help="Take the unit and its options from this TOML file; other options add to them.",
     )
     flags: dict[str, bool] = {}
     for unit in UNITS.values():
@@ -335,6 +369,11 @@ _COMMANDS = {
         "Write units as Verilog with golden vectors and a bench that needs no Python.",
         "dot --preset a100 --k 4",
         (_add_unit_options, _add_bundle_options, _add_json),
+    ),
+    "new": (
+        "Write a folder to start from: configuration, Verilog, golden vectors, bench, board top.",
+        "my-unit cube --m 4 --n 4 --k 4 --precisions fp16-int8",
+        (_add_new_options, _add_json),
     ),
     "units": (
         "List units, their options and the configurations that are reported.",

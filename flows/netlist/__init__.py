@@ -1,0 +1,5 @@
+"""Translation of Amaranth's RTLIL into Verilog that keeps the names of the source.
+
+``rtlil`` reads the text, ``simplify`` folds constants and removes what nothing reads, ``names``
+chooses names for nets without one, ``express`` writes expressions and ``write`` writes modules.
+"""

@@ -123,11 +123,14 @@ def _prove(folder: Path, text: str, method: str, limit_s: int) -> _Result:
     if clocked:
         # Registers begin in any state, except the one that tells the cycle of the reset.
         script.append(f"setattr -unset init w:* w:{STARTED} %d")
-    script += ["memory", "async2sync", "chformal -lower", "opt -full", "setundef -anyseq", "write_rtlil prepared.il"]
+    # Memories begin with any content. Amaranth gives every signal a value, so an undefined bit
+    # comes from an optimisation to which its value does not matter.
+    script += ["delete t:$meminit*", "memory", "async2sync", "chformal -lower"]
+    script += ["opt -fast -keepdc", "setundef -zero", "write_rtlil prepared.il"]
     if kind == "induction":
         _yosys(folder, [*script, "dffunmap", "write_smt2 -wires design.smt2"])
         return _induction(folder, int(number), limit_s)
-    script += ["techmap", "opt -fast", "dffunmap", "simplemap", "aigmap", "opt_clean"]
+    script += ["techmap", "opt -fast", "dffunmap", "simplemap", "aigmap", "setundef -zero", "opt_clean"]
     _yosys(folder, [*script, "write_aiger -I -B -zinit -no-startoffset -map map.aim design.aig"])
     return _abc(folder, kind, number, limit_s, clocked)
 

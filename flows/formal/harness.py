@@ -48,12 +48,14 @@ class Harness:
             self.m.d.sync += self.started.eq(1)
             self.m.d.comb += Assume(ResetSignal() == ~self.started)
 
-    def add(self, component: Any, name: str = "dut") -> Any:
-        """Add a component whose inputs are free, and return it."""
+    def add(self, component: Any, name: str = "dut", *, driven: Iterable[Any] = ()) -> Any:
+        """Add a component and return it; its inputs are free, except those in ``driven``."""
         self.m.submodules[name] = component
+        fixed = {id(Value.cast(value)) for value in driven}
         for _, member, value in component.signature.flatten(component):
-            if member.flow == In and len(Value.cast(value)):
-                self._ports.append(Value.cast(value))
+            value = Value.cast(value)
+            if member.flow == In and len(value) and id(value) not in fixed:
+                self._ports.append(value)
         return component
 
     def abstract(self, cls: type, elaborate: Any) -> None:
@@ -66,7 +68,8 @@ class Harness:
     def free(self, name: str, shape: ShapeLike = 1) -> Signal:
         """Return a new input that may have any value in any cycle."""
         signal = Signal(shape, name=name)
-        self._ports.append(signal)
+        if len(signal):
+            self._ports.append(signal)
         return signal
 
     def constant(self, name: str, shape: ShapeLike = 1) -> Signal:

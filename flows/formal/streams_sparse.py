@@ -1,0 +1,174 @@
+"""Proofs about the sparse cores, whose numbers are replaced by single bits.
+
+The operators ⊗ and ⊕ are both replaced by exclusive or. A sum then has the parity of its
+elements, so an element that is lost, comes twice or gets into another column changes a result.
+"""
+
+from typing import Any
+
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
+
+from vitruvian.flows.formal.harness import Harness, Tracker, arrives, transfers
+from vitruvian.flows.formal.proof import Mutation, Proof
+from vitruvian.hdl.sparse.config import ISConfig, Kind, OSConfig
+from vitruvian.hdl.sparse.control import PipelineControl
+from vitruvian.hdl.sparse.ewise_config import Command, EwiseConfig, Operation
+from vitruvian.hdl.sparse.ewise_core import EwiseCore
+from vitruvian.hdl.sparse.is_core import Bank, ISCore
+from vitruvian.hdl.sparse.oei_config import OEIConfig, Refusal
+from vitruvian.hdl.sparse.operators import ProcessingElement, Reduction
+from vitruvian.hdl.sparse.os_core import OSCore
+
+__all__ = ["PROOFS"]
+
+_OS = OSConfig(lanes=4, format="fp16")
+_IS = ISConfig(lanes=2, depth=2, format="fp16")
+
+
+def _bit(self: Any, platform: object) -> Module:
+    """Return the abstract operator: the exclusive or of the lowest bits."""
+    m = Module()
+    m.d.comb += self.d.eq(self.a[0] ^ self.b[0])
+    return m
+
+
+def _abstract(h: Harness) -> None:
+    h.abstract(ProcessingElement, _bit)
+    h.abstract(Reduction, _bit)
+
+
+def _os(h: Harness) -> None:
+    _abstract(h)
+    core = h.add(OSCore(config=_OS))
+    h.stable_streams(core)
+    beat = core.i.payload
+    h.assume(beat.plus.as_value() == 0)
+    # The columns of the beat, lane by lane; ``carry`` is the column that is open at its end.
+    open_sum, open_some = Signal(), Signal()
+    carry: Value = open_sum
+    some: Value = open_some
+    values: list[Value] = []
+    for k in range(_OS.lanes):
+        lane = beat.lanes[k]
+        # A lane without an element has no part in the sum.
+        total, any_element = Signal(name=f"sum{k}"), Signal(name=f"some{k}")
+        h.m.d.comb += [
+            total.eq(Mux(lane.present, carry ^ lane.a[0] ^ lane.b[0], carry)),
+            any_element.eq(some | lane.present),
+        ]
+        values.append(Mux(lane.last, Cat(1, any_element, total & any_element), Const(0, 3)))
+        carry, some = total & ~lane.last, any_element & ~lane.last
+    taken = transfers(core.i)
+    with h.m.If(taken):
+        h.m.d.sync += [open_sum.eq(carry), open_some.eq(some)]
+    ends = Cat(beat.lanes[k].last for k in range(_OS.lanes)).any()
+    track = Tracker(
+        h,
+        entered=taken & ends,
+        left=transfers(core.o),
+        offered=core.o.valid,
+        expected=Cat(*values),
+        most=core.latency,
+    )
+    for k in range(_OS.lanes):
+        lane, expected = core.o.payload[k], track.value.word_select(k, 3)
+        same = (lane.last == expected[0]) & (~expected[1] | (lane.value[0] == expected[2]))
+        h.rule(f"lane{k}", ~track.head | same)
+    waiting = [track.level != 0, core.o.ready]
+    arrives(h, waiting=waiting, offered=core.o.valid, cycles=core.latency, name="item")
+
+
+def _is(h: Harness) -> None:
+    _abstract(h)
+    core = h.add(ISCore(config=_IS))
+    h.stable_streams(core)
+    beat, taken = core.i.payload, transfers(core.i)
+    kind = beat.kind.as_value()
+    h.assume(kind <= Kind.READ.value)
+    column = h.constant("column", _IS.column_bits)
+    known, total = Signal(), Signal()
+    new_known, new_total = known, total
+    for k in range(_IS.lanes):
+        lane = beat.lanes[k]
+        mine = taken & lane.present & (lane.column == column)
+        writes, adds = mine & (kind == Kind.WRITE.value), mine & (kind == Kind.ADD.value)
+        after = Signal(name=f"total{k}"), Signal(name=f"known{k}")
+        h.m.d.comb += [
+            after[0].eq(Mux(writes, lane.a[0], new_total ^ (adds & (lane.a[0] ^ beat.x[0])))),
+            after[1].eq(new_known | writes),
+        ]
+        new_total, new_known = after
+    h.m.d.sync += [known.eq(new_known), total.eq(new_total)]
+    group = column[_IS.bank_bits :]
+    mine = beat.lanes[0].column[_IS.bank_bits :] == group
+    track = Tracker(
+        h,
+        entered=taken & (kind == Kind.READ.value),
+        left=transfers(core.o),
+        offered=core.o.valid,
+        expected=Cat(mine & known, total),
+        most=2,
+    )
+    results = Array(core.o.payload[k][0] for k in range(_IS.lanes))
+    read = results[column[: _IS.bank_bits]]
+    h.rule("sum", ~(track.head & track.value[0]) | (read == track.value[1]))
+    waiting = [track.level != 0, core.o.ready]
+    arrives(h, waiting=waiting, offered=core.o.valid, cycles=core.latency, name="item")
+    stuck = [core.i.valid, core.o.ready]
+    arrives(h, waiting=stuck, offered=taken, cycles=_IS.lanes, name="beat")
+
+
+PROOFS = (
+    Proof(
+        name="sparse.os",
+        component="OSCore, 4 lanes; operators replaced by exclusive or",
+        claim="Every column leaves once, in order and in its lane, with each of its elements once.",
+        build=_os,
+        mutations=(
+            Mutation(
+                name="the ranks move although the output waits",
+                owner=OSCore,
+                function="elaborate",
+                old="move.eq(~self.o.valid | self.o.ready)",
+                new="move.eq(1)",
+            ),
+            Mutation(
+                name="a column forgets the beats before",
+                owner=OSCore,
+                function="_build_columns",
+                old="carry_some.eq(some[n - 1] & ~rank.last[n - 1])",
+                new="carry_some.eq(0)",
+            ),
+            Mutation(
+                name="a node joins a column that has ended",
+                owner=OSCore,
+                function="_build_level",
+                old="is_open = ~rank.last[middle - 1]",
+                new="is_open = Const(1, 1)",
+            ),
+        ),
+    ),
+    Proof(
+        name="sparse.is",
+        component="ISCore, 2 lanes, 2 results in a bank; operators replaced by exclusive or",
+        claim="Every product is added once to its column; reads return in order the sums of all "
+        "beats before them.",
+        build=_is,
+        mutations=(
+            Mutation(
+                name="a bank grants two lanes at once",
+                owner=ISCore,
+                function="_granted",
+                old="return wants & (~wants + 1)[: len(wants)]",
+                new="return wants",
+            ),
+            Mutation(
+                name="a read does not see the write of the cycle before",
+                owner=Bank,
+                function="elaborate",
+                old="store.read_port(transparent_for=(write,))",
+                new="store.read_port()",
+            ),
+        ),
+    ),
+)

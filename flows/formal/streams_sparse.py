@@ -1,7 +1,8 @@
 """Proofs about the sparse cores, whose numbers are replaced by single bits.
 
-The operators ⊗ and ⊕ are both replaced by exclusive or. A sum then has the parity of its
-elements, so an element that is lost, comes twice or gets into another column changes a result.
+One element in all time, any of them, is 1, and all others are 0. The operator ⊗ passes the matrix
+element on, and ⊕ is exclusive or. So the sum of the element's column is 1, and every other sum is
+0, unless the element is lost, comes twice, or gets into another column.
 """
 
 from typing import Any
@@ -21,28 +22,44 @@ from vitruvian.hdl.sparse.os_core import OSCore
 
 __all__ = ["PROOFS"]
 
-_OS = OSConfig(lanes=4, format="fp16")
+_OS = OSConfig(lanes=2, format="fp16")
 _IS = ISConfig(lanes=2, depth=2, format="fp16")
 
 
-def _bit(self: Any, platform: object) -> Module:
-    """Return the abstract operator: the exclusive or of the lowest bits."""
+def _product(self: ProcessingElement, platform: object) -> Module:
+    m = Module()
+    m.d.comb += self.d.eq(self.a[0])
+    return m
+
+
+def _sum(self: Reduction, platform: object) -> Module:
     m = Module()
     m.d.comb += self.d.eq(self.a[0] ^ self.b[0])
     return m
 
 
-def _abstract(h: Harness) -> None:
-    h.abstract(ProcessingElement, _bit)
-    h.abstract(Reduction, _bit)
+def _one_element(h: Harness, core: Any, present: list[Value]) -> None:
+    """Replace the operators, and let one element in all time be 1."""
+    h.abstract(ProcessingElement, _product)
+    h.abstract(Reduction, _sum)
+    lanes = core.i.payload.lanes
+    bits = [lanes[k].a[0] & present[k] for k in range(len(present))]
+    seen = Signal(name="element_seen")
+    with h.m.If(transfers(core.i) & Cat(*bits).any()):
+        h.m.d.sync += seen.eq(1)
+    for k, bit in enumerate(bits):
+        others = Cat(*bits[:k], seen).any()
+        h.assume(~(core.i.valid & bit & others))
+        h.assume(present[k] | ~lanes[k].a[0])
 
 
 def _os(h: Harness) -> None:
-    _abstract(h)
     core = h.add(OSCore(config=_OS))
     h.stable_streams(core)
     beat = core.i.payload
+    _one_element(h, core, [beat.lanes[k].present for k in range(_OS.lanes)])
     h.assume(beat.plus.as_value() == 0)
+    chosen = h.constant("lane", range(_OS.lanes))
     # The columns of the beat, lane by lane; ``carry`` is the column that is open at its end.
     open_sum, open_some = Signal(), Signal()
     carry: Value = open_sum
@@ -53,7 +70,7 @@ def _os(h: Harness) -> None:
         # A lane without an element has no part in the sum.
         total, any_element = Signal(name=f"sum{k}"), Signal(name=f"some{k}")
         h.m.d.comb += [
-            total.eq(Mux(lane.present, carry ^ lane.a[0] ^ lane.b[0], carry)),
+            total.eq(Mux(lane.present, carry ^ lane.a[0], carry)),
             any_element.eq(some | lane.present),
         ]
         values.append(Mux(lane.last, Cat(1, any_element, total & any_element), Const(0, 3)))
@@ -67,23 +84,26 @@ def _os(h: Harness) -> None:
         entered=taken & ends,
         left=transfers(core.o),
         offered=core.o.valid,
-        expected=Cat(*values),
+        expected=Array(values)[chosen],
         most=core.latency,
     )
-    for k in range(_OS.lanes):
-        lane, expected = core.o.payload[k], track.value.word_select(k, 3)
-        same = (lane.last == expected[0]) & (~expected[1] | (lane.value[0] == expected[2]))
-        h.rule(f"lane{k}", ~track.head | same)
+    lane, expected = core.o.payload[chosen], track.value
+    same = (lane.last == expected[0]) & (~expected[1] | (lane.value[0] == expected[2]))
+    h.rule("column", ~track.head | same)
     waiting = [track.level != 0, core.o.ready]
     arrives(h, waiting=waiting, offered=core.o.valid, cycles=core.latency, name="item")
 
 
 def _is(h: Harness) -> None:
-    _abstract(h)
     core = h.add(ISCore(config=_IS))
     h.stable_streams(core)
     beat, taken = core.i.payload, transfers(core.i)
     kind = beat.kind.as_value()
+    _one_element(
+        h,
+        core,
+        [beat.lanes[k].present & (kind != Kind.READ.value) for k in range(_IS.lanes)],
+    )
     h.assume(kind <= Kind.READ.value)
     column = h.constant("column", _IS.column_bits)
     known, total = Signal(), Signal()
@@ -94,7 +114,7 @@ def _is(h: Harness) -> None:
         writes, adds = mine & (kind == Kind.WRITE.value), mine & (kind == Kind.ADD.value)
         after = Signal(name=f"total{k}"), Signal(name=f"known{k}")
         h.m.d.comb += [
-            after[0].eq(Mux(writes, lane.a[0], new_total ^ (adds & (lane.a[0] ^ beat.x[0])))),
+            after[0].eq(Mux(writes, lane.a[0], new_total ^ (adds & lane.a[0]))),
             after[1].eq(new_known | writes),
         ]
         new_total, new_known = after
@@ -121,7 +141,7 @@ def _is(h: Harness) -> None:
 PROOFS = (
     Proof(
         name="sparse.os",
-        component="OSCore, 4 lanes; operators replaced by exclusive or",
+        component="OSCore, 2 lanes; one element followed",
         claim="Every column leaves once, in order and in its lane, with each of its elements once.",
         build=_os,
         mutations=(
@@ -144,13 +164,13 @@ PROOFS = (
                 owner=OSCore,
                 function="_build_level",
                 old="is_open = ~rank.last[middle - 1]",
-                new="is_open = Const(1, 1)",
+                new="is_open = rank.valid",
             ),
         ),
     ),
     Proof(
         name="sparse.is",
-        component="ISCore, 2 lanes, 2 results in a bank; operators replaced by exclusive or",
+        component="ISCore, 2 lanes, 2 results in a bank; one element followed",
         claim="Every product is added once to its column; reads return in order the sums of all "
         "beats before them.",
         build=_is,

@@ -43,6 +43,7 @@ COMMANDS = {
     "timing": ("hardware", "measure the longest paths of units by class, or cell by cell"),
     "fpga": ("hardware", "count LUTs, carry cells, flip-flops and DSP blocks of units on FPGAs"),
     "verilog": ("hardware", "write units as Verilog"),
+    "formal": ("formal", "prove properties of the RTL, and show which mutations the proofs catch"),
     "units": ("hardware", "list the units that can be generated, with their options"),
     "cells": ("hardware", "list the built-in cells, write them as liberty, or compare them"),
     "docs": ("hardware", "write the generated parts of docs anew"),

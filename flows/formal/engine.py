@@ -164,7 +164,7 @@ def _abc(folder: Path, kind: str, number: str, limit_s: int, clocked: bool) -> _
     program = Path(spec.origin).with_name("yosys-abc")
     commands = ["read_aiger design.aig", "fold", "strash"]
     if kind == "cases":
-        commands += ["dc2", f"iprove -C 1000000 -P {limit_s}" if not clocked else "pdr"]
+        commands += ["dprove" if not clocked else "pdr"]
     elif kind == "bounded":
         commands += ["scorr", "dc2", f"bmc3 -F {number} -T {limit_s}"]
     else:

@@ -194,8 +194,11 @@ def _induction(folder: Path, depth: int, limit_s: int) -> _Result:
 
 def _counterexample(folder: Path, clocked: bool) -> _Result:
     """Simulate the trace that ABC found, and return the rules that it breaks."""
-    clock = "-clock clk " if clocked else ""
-    replay = f"sim {clock}-r trace.aiw -map map.aim -vcd trace.vcd -hdlname -summary sim.json top"
+    trace = folder / "trace.aiw"
+    if not clocked:
+        # The first line of a trace holds the registers, which ABC leaves out if there are none.
+        trace.write_text("0\n" + trace.read_text())
+    replay = "sim -clock clk -r trace.aiw -map map.aim -vcd trace.vcd -hdlname -summary sim.json top"
     _yosys(folder, ["read_rtlil prepared.il", replay])
     steps = json.loads((folder / "sim.json").read_text())["assertions"]
     if not steps:

@@ -47,6 +47,10 @@ class Harness:
         if clocked:
             self.m.d.sync += self.started.eq(1)
             self.m.d.comb += Assume(ResetSignal() == ~self.started)
+        else:
+            # Yosys simulates a trace only if the module has a clock.
+            tick = Signal()
+            self.m.d.sync += tick.eq(~tick)
 
     def add(self, component: Any, name: str = "dut", *, driven: Iterable[Any] = ()) -> Any:
         """Add a component and return it; its inputs are free, except those in ``driven``."""
@@ -100,24 +104,18 @@ class Harness:
         self.m.d.comb += signal.eq(Value.cast(condition).bool())
         self.rules[name] = signal
 
-    def stable_inputs(self, *streams: Any) -> None:
-        """Assume that an item that is offered on an input stays there until it is taken."""
-        for number, source in enumerate(streams):
-            self.assume(self._stable(source, f"i{number}"))
-
-    def stable_output(self, sink: Any, name: str) -> None:
-        """Demand that an item that is offered on an output stays there until it is taken."""
-        self.rule(f"{name}_stable", self._stable(sink, name))
+    def stable_streams_in(self, component: Any) -> None:
+        """Assume that an item offered on an input of a component stays until it is taken."""
+        for name, member in component.signature.members.items():
+            if not member.is_port and member.flow == In:
+                self.assume(self._stable(getattr(component, name), name))
 
     def stable_streams(self, component: Any) -> None:
         """Assume stability of all input streams of a component, and demand it of its outputs."""
+        self.stable_streams_in(component)
         for name, member in component.signature.members.items():
-            if member.is_port or not isinstance(member.signature, stream.Signature):
-                continue
-            if member.flow == In:
-                self.assume(self._stable(getattr(component, name), name))
-            else:
-                self.stable_output(getattr(component, name), name)
+            if not member.is_port and member.flow != In:
+                self.rule(f"{name}_stable", self._stable(getattr(component, name), name))
 
     def _stable(self, end: Any, name: str) -> Value:
         payload = Value.cast(end.payload)

@@ -14,7 +14,7 @@ from vitruvian.flows.formal.proof import Mutation, Proof
 from vitruvian.hdl.sparse.config import ISConfig, Kind, OSConfig
 from vitruvian.hdl.sparse.control import PipelineControl
 from vitruvian.hdl.sparse.ewise_config import Command, EwiseConfig, Operation
-from vitruvian.hdl.sparse.ewise_core import EwiseCore
+from vitruvian.hdl.sparse.ewise_core import EwiseCore, EwiseLane
 from vitruvian.hdl.sparse.is_core import Bank, ISCore
 from vitruvian.hdl.sparse.oei_config import OEIConfig, Refusal
 from vitruvian.hdl.sparse.operators import ProcessingElement, Reduction
@@ -138,6 +138,106 @@ def _is(h: Harness) -> None:
     arrives(h, waiting=stuck, offered=taken, cycles=_IS.lanes, name="beat")
 
 
+_EWISE = EwiseConfig(lanes=1, registers=4, instructions=8, format="fp16")
+
+
+def _copied(self: EwiseLane, platform: object) -> Module:
+    """Return the abstract lane: one bit of its operand is that of the last item it loaded."""
+    m, kept = Module(), Signal()
+    with m.If(self.write & (self.instruction.op == Operation.LOAD)):
+        m.d.sync += kept.eq(self.given[0])
+    m.d.comb += self.value.eq(kept)
+    return m
+
+
+def _ewise(h: Harness) -> None:
+    """Count the instructions of programs that load an item of x and store it in y."""
+    h.abstract(EwiseLane, _copied)
+    core = h.add(EwiseCore(config=_EWISE))
+    h.stable_streams(core)
+    command = core.command.payload
+    # A program of two instructions at address 0, and no other: load from x, store to y.
+    is_step = command.kind.as_value() == Command.STEP.value
+    h.assume(~is_step | ((command.address == 0) & command.present.all()))
+    odd, instruction = command.address[0], command.instruction
+    operation = instruction.op.as_value()
+    load = (operation == Operation.LOAD.value) & (instruction.a == 0) & ~instruction.end
+    store = (operation == Operation.STORE.value) & (instruction.d == 0) & instruction.end
+    h.assume(is_step | (command.address > 1) | Mux(odd, store, load))
+    taken = transfers(core.command)
+    written = Signal(2)
+    with h.m.If(taken & ~is_step & (command.address <= 1)):
+        h.m.d.sync += written.eq(written | Mux(odd, 2, 1))
+    h.assume(~(core.command.valid & is_step) | (written == 3))
+    track = Tracker(
+        h,
+        entered=transfers(core.x),
+        left=transfers(core.y),
+        offered=core.y.valid,
+        expected=core.x.payload[0][0],
+        actual=core.y.payload["values"][0][0],
+        most=2,
+    )
+    steps = Signal(3)
+    h.m.d.sync += steps.eq(steps + (taken & is_step) - transfers(core.x))
+    h.rule("step_for_item", ~core.x.ready | (steps != 0))
+    h.rule("steps", steps <= 1)
+    h.rule("v_unused", ~core.v.ready & ~core.w.valid)
+    waiting = [core.x.valid, core.y.ready, steps != 0]
+    arrives(h, waiting=waiting, offered=transfers(core.x), cycles=2, name="load")
+    arrives(
+        h, waiting=[track.level != 0, core.y.ready], offered=core.y.valid, cycles=2, name="store"
+    )
+
+
+_OEI = OEIConfig(
+    lanes=1, rows=4, columns=1, capacity=4, beats=2, registers=4, instructions=8, format="fp16"
+)
+
+
+def _control(h: Harness) -> None:
+    """Follow one sub-tensor, any of them, through the three stages of a pass."""
+    control = h.add(PipelineControl(config=_OEI))
+    h.stable_streams(control)
+    h.assume(Value.cast(control.refusal) == Refusal.NONE.value)
+    h.assume(~control.waiting)
+    begins = transfers(control.command)
+    # The environment finishes a sub-tensor after it has taken it, and not otherwise.
+    sub, last = h.constant("sub", _OEI.sub_bits), Signal(_OEI.sub_bits)
+    h.assume(~control.command.valid | (control.command.payload < _OEI.subs))
+    with h.m.If(begins):
+        h.m.d.sync += last.eq(control.command.payload)
+    running = Signal()
+    with h.m.If(begins):
+        h.m.d.sync += running.eq(1)
+    with h.m.Elif(transfers(control.status)):
+        h.m.d.sync += running.eq(0)
+    ends = (control.os_done, control.ewise_done, control.is_done)
+    before: Value = Const(1, 1)
+    seen_all: Value = Const(1, 1)
+    for name, out, done in zip(
+        ("os", "ewise", "is"), (control.os, control.ewise, control.is_), ends, strict=True
+    ):
+        at_work = Signal(name=f"{name}_at_work")
+        took, mine = Signal(name=f"{name}_took"), Signal(name=f"{name}_mine")
+        finished = Signal(name=f"{name}_finished")
+        h.assume(~done | at_work)
+        with h.m.If(transfers(out)):
+            h.m.d.sync += [at_work.eq(1), mine.eq(out.payload == sub)]
+        with h.m.If(done):
+            h.m.d.sync += [at_work.eq(0), finished.eq(finished | mine)]
+        with h.m.If(begins):
+            h.m.d.sync += [took.eq(0), finished.eq(0)]
+        with h.m.Elif(transfers(out) & (out.payload == sub)):
+            h.m.d.sync += took.eq(1)
+        h.rule(f"{name}_once", ~(out.valid & (out.payload == sub)) | ~took)
+        h.rule(f"{name}_in_range", ~out.valid | (running & (out.payload <= last)))
+        h.rule(f"{name}_after", ~(out.valid & (out.payload == sub)) | before)
+        before, seen_all = finished, seen_all & finished
+    h.rule("all_before_status", ~control.status.valid | (sub > last) | seen_all)
+    h.rule("one_pass", ~begins | ~running)
+
+
 PROOFS = (
     Proof(
         name="sparse.os",
@@ -188,6 +288,45 @@ PROOFS = (
                 function="elaborate",
                 old="store.read_port(transparent_for=(write,))",
                 new="store.read_port()",
+            ),
+        ),
+    ),
+    Proof(
+        name="sparse.ewise",
+        component="EwiseCore, 1 lane, with a program that loads and stores; lanes cut off",
+        claim="A step loads one item and stores its result, in order; nothing is lost while an "
+        "output waits.",
+        build=_ewise,
+        mutations=(
+            Mutation(
+                name="a store does not wait for its output",
+                owner=EwiseCore,
+                function="_waits",
+                old="return load | store",
+                new="return load",
+            ),
+        ),
+    ),
+    Proof(
+        name="sparse.control",
+        component="PipelineControl, up to 4 sub-tensors",
+        claim="Every stage gets every sub-tensor of a pass once, after the stage before has "
+        "finished it; the status comes last.",
+        build=_control,
+        mutations=(
+            Mutation(
+                name="a step ends while a stage works",
+                owner=PipelineControl,
+                function="_finished",
+                old="return ~at_work",
+                new="return ~at_work | (stage == 1)",
+            ),
+            Mutation(
+                name="the last step is left out",
+                owner=PipelineControl,
+                function="elaborate",
+                old="with m.If(step == last + 2):",
+                new="with m.If(step == last + 1):",
             ),
         ),
     ),

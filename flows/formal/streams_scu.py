@@ -66,7 +66,10 @@ def _generator(h: Harness) -> None:
     h.stable_streams(dut)
     pending = _beats(h, dut.i, dut.o, name="beat")
     arrives(
-        h, waiting=[pending != 0, dut.o.ready], offered=dut.o.valid, cycles=GENERATOR_CYCLES,
+        h,
+        waiting=[pending != 0, dut.o.ready],
+        offered=dut.o.valid,
+        cycles=GENERATOR_CYCLES,
         name="beat",
     )
     h.rule("hold", ~dut.hold | ~dut.i.ready)
@@ -105,7 +108,10 @@ def _im2col(h: Harness) -> None:
     )
     for n in range(_SMALL.rows):
         row = dut.o.payload[n] == Value.cast(dut.rows.payload[n])
-        h.rule(f"row_{n}", ~track.head | ((track.value[n] & row) | (~track.value[n] & (dut.o.payload[n] == fill))))
+        h.rule(
+            f"row_{n}",
+            ~track.head | ((track.value[n] & row) | (~track.value[n] & (dut.o.payload[n] == fill))),
+        )
     h.rule("rows_with_beats", transfers(dut.rows) == transfers(dut.o))
 
 

@@ -70,7 +70,7 @@ def _formal(options: argparse.Namespace) -> int:
         lines = [[p.name, p.component, p.method, p.claim] for p in proofs]
         print_table(console, ["property", "component", "method", "claim"], lines, wrap=True)
         return 0
-    check_packages()
+    check_packages(proof.method for proof in proofs)
     rows: list["Row"] = []
     with Progress() as progress:
         for row in run(

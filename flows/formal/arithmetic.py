@@ -143,6 +143,7 @@ def _dot(h: Harness, *, format: str, output: str) -> None:
     unscaled = rounded(m, total, 2 * (f.emin - f.fraction_bits), out)
     m.d.comb += code.eq(Mux(total == 0, 0, unscaled + (least << out.fraction_bits)))
     signs = [a.sign ^ b.sign for a, b in pairs]
+    assert out.infinity is not None
     infinite = [a.inf | b.inf for a, b in pairs]
     nan = Cat(
         *(a.nan | b.nan | (a.inf & b.zero) | (a.zero & b.inf) for a, b in pairs),

@@ -10,7 +10,7 @@ from typing import Any
 
 from amaranth.back import rtlil as rtlil_backend  # pyright: ignore[reportAttributeAccessIssue]
 from amaranth.hdl import Assert, Assume, Cat, Module, Mux, ResetSignal, ShapeLike, Signal, Value
-from amaranth.lib import stream, wiring
+from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
 from vitruvian.hdl.quick import quick
@@ -46,7 +46,7 @@ class Harness:
         self.started = Signal(name=STARTED, reset_less=True, init=0)
         if clocked:
             self.m.d.sync += self.started.eq(1)
-            self.m.d.comb += Assume(ResetSignal() == ~self.started)
+            self.m.d.comb += Assume(ResetSignal() == ~self.started, "")
         else:
             # Yosys simulates a trace only if the module has a clock.
             tick = Signal()
@@ -96,7 +96,7 @@ class Harness:
         """Consider only executions in which the condition holds in every cycle after the reset."""
         if self.clocked:
             condition = ~self.started | condition
-        self.m.d.comb += Assume(condition)
+        self.m.d.comb += Assume(condition, "")
 
     def rule(self, name: str, condition: Any) -> None:
         """Demand that the condition holds in every cycle after the reset."""
@@ -128,7 +128,7 @@ class Harness:
         if not self.rules:
             raise ValueError("a proof must have at least one rule")
         hold = Cat(self.rules.values()).all()
-        self.m.d.comb += Assert(hold | ~self.started if self.clocked else hold)
+        self.m.d.comb += Assert(hold | ~self.started if self.clocked else hold, "")
         with ExitStack() as stack:
             for cls, elaborate in self._abstract.items():
                 stack.callback(setattr, cls, "elaborate", cls.elaborate)  # type: ignore

@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from amaranth.hdl import Array, Cat, Mux, Signal, Value
+from amaranth.hdl import Array, Mux, Signal, Value
 
 from vitruvian.flows.formal.harness import Harness, Tracker, arrives, transfers
 from vitruvian.flows.formal.proof import Mutation, Proof

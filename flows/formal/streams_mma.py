@@ -144,8 +144,8 @@ PROOFS: tuple[Proof, ...] = (
     ),
     Proof(
         name="mma.unit",
-        component=f"MmaUnit, m3xu of 1 × 1 × 4, {_AHEAD} beats ahead; issue and matrix unit replaced "
-        "by tags",
+        component=f"MmaUnit, m3xu of 1 × 1 × 4, {_AHEAD} beats ahead; issue and matrix unit "
+        "replaced by tags",
         claim="Requests, queued beats and operands are joined one to one, in order.",
         build=_unit,
         mutations=(

@@ -1,6 +1,8 @@
 """Proofs about the storage conversion units: requests, rows and commands."""
 
-from amaranth.hdl import Cat, Module, Signal, Value
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 
 from vitruvian.flows.formal.harness import Harness, Tracker, arrives, transfers
 from vitruvian.flows.formal.proof import Mutation, Proof
@@ -28,7 +30,7 @@ _SMALL = ConversionConfig(
 _SIZE = "8 patches a beat, sizes of 1 to 2 bits, 2 beats ahead"
 
 
-def _beats(h: Harness, command: object, beat: object, *, name: str) -> Signal:
+def _beats(h: Harness, command: Any, beat: Any, *, name: str) -> Signal:
     """Demand ``repeat * beats`` beats for each command, in the order of the commands.
 
     Returns
@@ -108,10 +110,8 @@ def _im2col(h: Harness) -> None:
     )
     for n in range(_SMALL.rows):
         row = dut.o.payload[n] == Value.cast(dut.rows.payload[n])
-        h.rule(
-            f"row_{n}",
-            ~track.head | ((track.value[n] & row) | (~track.value[n] & (dut.o.payload[n] == fill))),
-        )
+        padding = dut.o.payload[n] == fill
+        h.rule(f"row_{n}", ~track.head | Mux(track.value[n], row, padding))
     h.rule("rows_with_beats", transfers(dut.rows) == transfers(dut.o))
 
 

@@ -11,6 +11,7 @@ from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 
 from vitruvian.flows.formal.harness import Harness, Tracker, arrives, transfers
 from vitruvian.flows.formal.proof import Mutation, Proof
+from vitruvian.hdl.sparse.buffer import DualBuffer
 from vitruvian.hdl.sparse.config import ISConfig, Kind, OSConfig
 from vitruvian.hdl.sparse.control import PipelineControl
 from vitruvian.hdl.sparse.ewise_config import Command, EwiseConfig, Operation
@@ -190,9 +191,17 @@ def _ewise(h: Harness) -> None:
     )
 
 
+#: The sizes of the buffer and of its control.
 _OEI = OEIConfig(
     lanes=1, rows=4, columns=1, capacity=4, beats=2, registers=4, instructions=8, format="fp16"
 )
+
+
+def _buffer(h: Harness) -> None:
+    """Demand stable outputs, until a wrong beat stops the buffer."""
+    buffer = h.add(DualBuffer(config=_OEI))
+    h.assume(Value.cast(buffer.refusal) == Refusal.NONE.value)
+    h.stable_streams(buffer)
 
 
 def _control(h: Harness) -> None:
@@ -327,6 +336,22 @@ PROOFS = (
                 function="elaborate",
                 old="with m.If(step == last + 2):",
                 new="with m.If(step == last + 1):",
+            ),
+        ),
+    ),
+    Proof(
+        name="sparse.buffer",
+        component="DualBuffer, 1 lane, 4 rows",
+        claim="A beat of columns or of a row that waits is stable, unless the buffer has stopped.",
+        build=_buffer,
+        method="induction 3",
+        mutations=(
+            Mutation(
+                name="a beat of a row does not wait",
+                owner=DualBuffer,
+                function="_build_rows",
+                old="move.eq(~self.csr.valid | self.csr.ready)",
+                new="move.eq(1)",
             ),
         ),
     ),

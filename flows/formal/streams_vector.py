@@ -1,6 +1,6 @@
 """Proofs about the vector unit, whose slices are replaced by exclusive or."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Module, Mux, Signal, Value
 
 from vitruvian.flows.formal.harness import Harness, Tracker, arrives, transfers
 from vitruvian.flows.formal.proof import Mutation, Proof

@@ -51,6 +51,12 @@ def register(name: str, commands: Any) -> None:
     parser.add_argument(
         "--no-cache", action="store_true", help="Ignore the cache and run every prover again."
     )
+    parser.add_argument(
+        "--markdown",
+        type=output_path(stdout=True),
+        metavar="FILE",
+        help="Write the table as Markdown to this file (- for standard output).",
+    )
     add_jobs(parser)
     add_json(parser, "the rows")
     parser.set_defaults(run=_formal)
@@ -64,14 +70,14 @@ def _formal(options: argparse.Namespace) -> int:
     proofs = matching(options.proof)
     console = open_console(sys.stderr if options.json == "-" else None, plain_width=200)
     if options.list:
-        for name in ("mutations", "out", "json", "no_cache"):
+        for name in ("mutations", "out", "json", "markdown", "no_cache"):
             if getattr(options, name):
                 raise UserError(f"--list must come without --{name.replace('_', '-')}")
         lines = [[p.name, p.component, p.method, p.claim] for p in proofs]
         print_table(console, ["property", "component", "method", "claim"], lines, wrap=True)
         return 0
     check_packages(proof.method for proof in proofs)
-    rows: list["Row"] = []
+    rows: list[Row] = []
     with Progress() as progress:
         for row in run(
             proofs,

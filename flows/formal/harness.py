@@ -46,7 +46,7 @@ class Harness:
         self.started = Signal(name=STARTED, reset_less=True, init=0)
         if clocked:
             self.m.d.sync += self.started.eq(1)
-            self.m.d.comb += Assume(ResetSignal() == ~self.started, "")
+            self.m.d.comb += Assume(ResetSignal() == ~self.started)  # pyright: ignore[reportCallIssue]
         else:
             # Yosys simulates a trace only if the module has a clock.
             tick = Signal()
@@ -96,7 +96,7 @@ class Harness:
         """Consider only executions in which the condition holds in every cycle after the reset."""
         if self.clocked:
             condition = ~self.started | condition
-        self.m.d.comb += Assume(condition, "")
+        self.m.d.comb += Assume(condition)  # pyright: ignore[reportCallIssue]
 
     def rule(self, name: str, condition: Any) -> None:
         """Demand that the condition holds in every cycle after the reset."""
@@ -128,7 +128,8 @@ class Harness:
         if not self.rules:
             raise ValueError("a proof must have at least one rule")
         hold = Cat(self.rules.values()).all()
-        self.m.d.comb += Assert(hold | ~self.started if self.clocked else hold, "")
+        condition = hold | ~self.started if self.clocked else hold
+        self.m.d.comb += Assert(condition)  # pyright: ignore[reportCallIssue]
         with ExitStack() as stack:
             for cls, elaborate in self._abstract.items():
                 stack.callback(setattr, cls, "elaborate", cls.elaborate)  # type: ignore

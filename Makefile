@@ -15,6 +15,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.stamp
 STAMP_DEV := $(VENV)/.stamp-dev
+STAMP_FORMAL := $(VENV)/.stamp-formal
 
 export AMARANTH_USE_YOSYS := builtin
 export PYTHONHASHSEED := 0
@@ -24,7 +25,7 @@ export CXX
 SITE := NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help sim davinci test area area-all verilog timing check docs clean exhaustive mutants fuzz bench compiler
+.PHONY: help sim davinci test area area-all verilog timing formal check docs clean exhaustive mutants fuzz bench compiler
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # report a missing tool before the set-up begins
 
@@ -55,6 +56,9 @@ verilog: $(STAMP) ## write the Verilog of every unit and preset
 
 timing: $(STAMP) ## print the longest paths
 	$(PY) -m vitruvian timing $(ARGS)
+
+formal: $(STAMP_FORMAL) ## prove properties of the RTL, and show the mutations that the proofs catch
+	$(PY) -m vitruvian formal --mutations $(ARGS)
 
 exhaustive: compiler $(STAMP) ## run the long tests; compare RTL and golden for every input of the small units (hours; resumable)
 	$(PY) -m pytest -q -n $(JOBS) --dist worksteal --long -m long
@@ -98,7 +102,7 @@ $(STAMP): pyproject.toml constraints.txt
 	  { echo "error: $(PYTHON) not found; install Python 3.11 or newer or set PYTHON=" >&2; exit 2; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "error: PYTHON must be Python 3.11 or newer, not $$($(PYTHON) -V 2>&1)" >&2; exit 2; }
-	@rm -f $(STAMP) $(STAMP_DEV)
+	@rm -f $(STAMP) $(STAMP_DEV) $(STAMP_FORMAL)
 	@if [ -e .venv-incomplete ]; then rm -rf $(VENV); fi
 	@touch .venv-incomplete
 	@if [ ! -x $(PY) ]; then rm -rf $(VENV) && $(PYTHON) -m venv $(VENV); fi
@@ -110,4 +114,8 @@ $(STAMP): pyproject.toml constraints.txt
 
 $(STAMP_DEV): $(STAMP)
 	@$(PY) -m pip install -q --disable-pip-version-check --no-build-isolation -c constraints.txt -e '.[test,dev]'
+	@touch $@
+
+$(STAMP_FORMAL): $(STAMP)
+	@$(PY) -m pip install -q --disable-pip-version-check --no-build-isolation -c constraints.txt -e '.[test,formal]'
 	@touch $@

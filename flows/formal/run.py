@@ -9,7 +9,7 @@ from vitruvian.files import write_whole
 from vitruvian.flows.formal.engine import LIMIT_S, Outcome, prove
 from vitruvian.flows.formal.proof import Mutation, Proof
 
-__all__ = ["HEADER", "Row", "cells", "run"]
+__all__ = ["HEADER", "Row", "cells", "run", "write_waveform"]
 
 HEADER = ("property", "component", "method", "result", "seconds", "mutation", "caught")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from vitruvian.cli import write_json
 from vitruvian.commands.options import add_jobs, add_json
 from vitruvian.errors import UserError
-from vitruvian.files import output_path
+from vitruvian.files import output_path, write_whole
 from vitruvian.progress import Progress
 from vitruvian.table import open_console, print_table
 
@@ -66,9 +66,13 @@ def _formal(options: argparse.Namespace) -> int:
     from vitruvian.flows.formal.catalogue import matching
     from vitruvian.flows.formal.engine import check_packages
     from vitruvian.flows.formal.run import HEADER, cells, run
+    from vitruvian.flows.report import markdown
 
+    if options.markdown and options.markdown == options.json:
+        raise UserError(f"--markdown and --json must be different, not both {options.json!r}")
     proofs = matching(options.proof)
-    console = open_console(sys.stderr if options.json == "-" else None, plain_width=200)
+    to_stdout = "-" in (options.json, options.markdown)
+    console = open_console(sys.stderr if to_stdout else None, plain_width=200)
     if options.list:
         for name in ("mutations", "out", "json", "markdown", "no_cache"):
             if getattr(options, name):
@@ -96,6 +100,12 @@ def _formal(options: argparse.Namespace) -> int:
     if options.mutations:
         text += f", {caught} of {len(rows) - len(proofs)} mutations are caught"
     console.print(f"{text}; {total:.0f} s of proof")
+    if options.markdown:
+        text = markdown((list(HEADER), cells(rows, proofs)))
+        if options.markdown == "-":
+            sys.stdout.write(text)
+        else:
+            write_whole(options.markdown, text)
     if options.json:
         write_json(options.json, [row.as_json() for row in rows])
     return int(not all(row.passed for row in rows))

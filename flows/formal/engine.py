@@ -184,15 +184,21 @@ def _abc(folder: Path, kind: str, number: str, limit_s: int, clocked: bool) -> _
     spec = find_spec("pyosys")
     assert spec is not None and spec.origin is not None
     program = Path(spec.origin).with_name("yosys-abc")
-    commands = ["read_aiger design.aig", "fold", "strash"]
-    if kind == "cases":
-        commands += ["dprove" if not clocked else "pdr"]
-    elif kind == "bounded":
-        commands += ["scorr", "dc2", f"bmc3 -F {number} -T {limit_s}"]
-    else:
-        commands += ["scorr", "dc2", f"pdr -T {limit_s}"]
-    commands += ["write_cex -a trace.aiw"]
-    output = _run(folder, [str(program), "-c", "; ".join(commands)], "run ABC")
+    searches = {
+        "cases": "dprove",
+        "bounded": f"bmc3 -F {number} -T {limit_s}",
+        "pdr": f"pdr -T {limit_s}",
+    }
+
+    def search(*simplify: str) -> str:
+        commands = ["read_aiger design.aig", "fold", "strash", *simplify, searches[kind]]
+        commands.append("write_cex -a trace.aiw")
+        return _run(folder, [str(program), "-c", "; ".join(commands)], "run ABC")
+
+    output = search(*(("scorr", "dc2") if clocked else ()))
+    if re.search(r"solved or timed out in frame 1\b|combinational networks", output):
+        # The simplification has removed all registers, and then the searches decide nothing.
+        output = search()
     if re.search(r"was asserted in frame|(?<!UN)SATISFIABLE", output):
         return _counterexample(folder, clocked)
     clauses = re.search(r"Invariant F\[(\d+)\] : (\d+) clauses", output)
@@ -200,7 +206,8 @@ def _abc(folder: Path, kind: str, number: str, limit_s: int, clocked: bool) -> _
         return True, f"invariant of {clauses[2]} clauses at frame {clauses[1]}", (), None, ""
     if "Property proved" in output or "UNSATISFIABLE" in output:
         return True, "by simplification", (), None, ""
-    if kind == "bounded" and re.search(r"No output (asserted|failed)|explored|bounded", output):
+    bounded = re.search(r"No output asserted in (\d+) frames", output)
+    if kind == "bounded" and bounded and int(bounded[1]) >= int(number):
         return True, f"{number} cycles", (), None, ""
     frames = re.findall(r"frame (\d+)", output)
     depth = f", frame {frames[-1]}" if frames else ""

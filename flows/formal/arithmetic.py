@@ -204,10 +204,10 @@ _DOT = (
 
 PROOFS = (
     Proof(
-        name="fp.multiply.fp8e4m3",
-        component="Multiplier, fp8e4m3 to fp16",
+        name="fp.multiply.fp8e5m2",
+        component="Multiplier, fp8e5m2 to fp16",
         claim="Every product is the exact one, rounded once.",
-        build=partial(_multiply, format="fp8e4m3", output="fp16"),
+        build=partial(_multiply, format="fp8e5m2", output="fp16"),
         method="cases",
         clocked=False,
         mutations=_MULTIPLY,

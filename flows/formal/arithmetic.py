@@ -194,11 +194,11 @@ _MULTIPLY = (
 _DOT = (
     Mutation(owner=dotcore, **_TIES_UP),
     Mutation(
-        name="the sticky bit forgets the first product",
+        name="the negation of a product misses its carry",
         owner=dotcore.DotCore,
         function="_build_terms",
-        old="Cat(*lost).any()",
-        new="Cat(*lost[1:]).any()",
+        old="ones.append(sign)",
+        new="ones.append(Const(0, 1))",
     ),
 )
 

@@ -18,6 +18,7 @@ PY := $(VENV)/bin/python
 STAMP := $(VENV)/.stamp
 STAMP_DEV := $(VENV)/.stamp-dev
 STAMP_FPGA := $(VENV)/.stamp-fpga
+STAMP_FORMAL := $(VENV)/.stamp-formal
 
 export AMARANTH_USE_YOSYS := builtin
 export PYTHONHASHSEED := 0
@@ -27,7 +28,7 @@ export CXX
 SITE := NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help sim davinci test area area-all verilog timing fpga check docs clean exhaustive mutants fuzz bench compiler
+.PHONY: help sim davinci test area area-all verilog timing fpga formal check docs clean exhaustive mutants fuzz bench compiler
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # report a missing tool before the set-up begins
 
@@ -61,6 +62,9 @@ timing: $(STAMP) ## print the longest paths
 
 fpga: $(STAMP_FPGA) ## place and route the design of BOARD (ulx3s); print its resources and clock, write its bitstream
 	$(PY) -m vitruvian fpga --board $(BOARD) --bitstream $(ARGS)
+
+formal: $(STAMP_FORMAL) ## prove properties of the RTL, and show the mutations that the proofs catch
+	$(PY) -m vitruvian formal --mutations $(ARGS)
 
 exhaustive: compiler $(STAMP) ## run the long tests; compare RTL and golden for every input of the small units (hours; resumable)
 	$(PY) -m pytest -q -n $(JOBS) --dist worksteal --long -m long
@@ -104,7 +108,7 @@ $(STAMP): pyproject.toml constraints.txt
 	  { echo "error: $(PYTHON) not found; install Python 3.11 or newer or set PYTHON=" >&2; exit 2; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "error: PYTHON must be Python 3.11 or newer, not $$($(PYTHON) -V 2>&1)" >&2; exit 2; }
-	@rm -f $(STAMP) $(STAMP_DEV) $(STAMP_FPGA)
+	@rm -f $(STAMP) $(STAMP_DEV) $(STAMP_FPGA) $(STAMP_FORMAL)
 	@if [ -e .venv-incomplete ]; then rm -rf $(VENV); fi
 	@touch .venv-incomplete
 	@if [ ! -x $(PY) ]; then rm -rf $(VENV) && $(PYTHON) -m venv $(VENV); fi
@@ -120,4 +124,8 @@ $(STAMP_DEV): $(STAMP)
 
 $(STAMP_FPGA): $(STAMP)
 	@$(PY) -m pip install -q --disable-pip-version-check --no-build-isolation -c constraints.txt -e '.[test,fpga]'
+	@touch $@
+
+$(STAMP_FORMAL): $(STAMP)
+	@$(PY) -m pip install -q --disable-pip-version-check --no-build-isolation -c constraints.txt -e '.[test,formal]'
 	@touch $@

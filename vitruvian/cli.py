@@ -46,6 +46,7 @@ COMMANDS = {
     "verilog": ("hardware", "write units as Verilog"),
     "bundle": ("hardware", "write units as Verilog with golden vectors and a bench"),
     "new": ("hardware", "write a folder to start from: Verilog, bench, board top, Makefile"),
+    "formal": ("formal", "prove properties of the RTL, and show which mutations the proofs catch"),
     "units": ("hardware", "list the units that can be generated, with their options"),
     "cells": ("hardware", "list the built-in cells, write them as liberty, or compare them"),
     "board": ("host", "simulate a board with a matrix unit behind a pseudo-terminal"),

@@ -1,0 +1,52 @@
+"""The list of all proofs."""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+
+from vitruvian.errors import UserError
+from vitruvian.flows.formal import (
+    arithmetic,
+    assignment,
+    streams_cube,
+    streams_mma,
+    streams_scu,
+    streams_sparse,
+    streams_vector,
+)
+from vitruvian.flows.formal.proof import Proof
+from vitruvian.validate import shortened
+
+__all__ = ["PROOFS", "matching"]
+
+PROOFS: tuple[Proof, ...] = (
+    *streams_cube.PROOFS,
+    *streams_mma.PROOFS,
+    *streams_scu.PROOFS,
+    *streams_sparse.PROOFS,
+    *streams_vector.PROOFS,
+    *assignment.PROOFS,
+    *arithmetic.PROOFS,
+)
+
+
+def matching(patterns: Sequence[str]) -> list[Proof]:
+    """Return the proofs whose names match one of the shell patterns; all without a pattern.
+
+    Raises
+    ------
+    UserError
+        If a pattern matches no name; the message has the nearest names.
+    """
+    names = [proof.name for proof in PROOFS]
+    chosen: set[str] = set()
+    for pattern in patterns or ["*"]:
+        found = {name for name in names if fnmatchcase(name, pattern)}
+        if not found:
+            near = get_close_matches(pattern, names, cutoff=0.3) or names
+            raise UserError(
+                f"proof must match a name such as {', '.join(near)} "
+                f"(vitruvian formal --list), not {shortened(pattern)}"
+            )
+        chosen |= found
+    return [proof for proof in PROOFS if proof.name in chosen]

@@ -1,0 +1,122 @@
+"""The command ``formal``, which proves properties of the RTL."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vitruvian.cli import write_json
+from vitruvian.commands.options import add_jobs, add_json
+from vitruvian.errors import UserError
+from vitruvian.files import output_path, write_whole
+from vitruvian.progress import Progress
+from vitruvian.table import open_console, print_table
+
+if TYPE_CHECKING:
+    from vitruvian.flows.formal.run import Row
+
+__all__ = ["register"]
+
+_FOLDER = "build/formal"
+
+
+def register(name: str, commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        name,
+        description="Prove properties of the RTL: contracts of the streams without a bound on "
+        "time, the assignment of\nlimbs, and the equality of small floating-point units with "
+        "word-level references.\nA property that does not hold gives a waveform.",
+        epilog="Example: vitruvian formal 'cube.*' --mutations",
+    )
+    parser.add_argument(
+        "proof",
+        nargs="*",
+        metavar="PROOF",
+        help="Run the proofs of these names, or all that match shell patterns (default: all).",
+    )
+    parser.add_argument(
+        "--mutations",
+        action="store_true",
+        help="Run each proof on mutations of the RTL, too, which it must catch.",
+    )
+    parser.add_argument("--list", action="store_true", help="List the proofs and stop.")
+    parser.add_argument(
+        "--out",
+        type=output_path(folder=True),
+        metavar="FOLDER",
+        help="Write the waveforms of broken properties and of caught mutations into this folder "
+        f"(default: broken properties only, into {_FOLDER}).",
+    )
+    parser.add_argument(
+        "--no-cache", action="store_true", help="Ignore the cache and run every prover again."
+    )
+    parser.add_argument(
+        "--markdown",
+        type=output_path(stdout=True),
+        metavar="FILE",
+        help="Write the table as Markdown to this file (- for standard output).",
+    )
+    add_jobs(parser)
+    add_json(parser, "the rows")
+    parser.set_defaults(run=_formal)
+
+
+def _formal(options: argparse.Namespace) -> int:
+    from vitruvian.flows.formal.catalogue import matching
+    from vitruvian.flows.formal.engine import check_packages
+    from vitruvian.flows.formal.run import HEADER, cells, run
+    from vitruvian.flows.report import markdown
+
+    if options.markdown and options.markdown == options.json:
+        raise UserError(f"--markdown and --json must be different, not both {options.json!r}")
+    proofs = matching(options.proof)
+    to_stdout = "-" in (options.json, options.markdown)
+    console = open_console(sys.stderr if to_stdout else None, plain_width=200)
+    if options.list:
+        for name in ("mutations", "out", "json", "markdown", "no_cache"):
+            if getattr(options, name):
+                raise UserError(f"--list must come without --{name.replace('_', '-')}")
+        lines = [[p.name, p.component, p.method, p.claim] for p in proofs]
+        print_table(console, ["property", "component", "method", "claim"], lines, wrap=True)
+        return 0
+    check_packages(proof.method for proof in proofs)
+    rows: list[Row] = []
+    with Progress() as progress:
+        for row in run(
+            proofs,
+            mutations=options.mutations,
+            cache=not options.no_cache,
+            jobs=options.jobs,
+            progress=progress,
+        ):
+            rows.append(row)
+            _report(row, options.out)
+    print_table(console, HEADER, cells(rows, proofs), right=("seconds",), wrap=True)
+    total = sum(row.outcome.seconds for row in rows)
+    held = sum(row.passed for row in rows if row.mutation is None)
+    caught = sum(row.passed for row in rows if row.mutation is not None)
+    text = f"{held} of {len(proofs)} properties hold"
+    if options.mutations:
+        text += f", {caught} of {len(rows) - len(proofs)} mutations are caught"
+    console.print(f"{text}; {total:.0f} s of proof")
+    if options.markdown:
+        text = markdown((list(HEADER), cells(rows, proofs)))
+        if options.markdown == "-":
+            sys.stdout.write(text)
+        else:
+            write_whole(options.markdown, text)
+    if options.json:
+        write_json(options.json, [row.as_json() for row in rows])
+    return int(not all(row.passed for row in rows))
+
+
+def _report(row: "Row", out: str | None) -> None:
+    """Write the waveform of a row, and say in a line what happened if it was not expected."""
+    from vitruvian.flows.formal.run import write_waveform
+
+    if row.outcome.vcd and (out or row.mutation is None):
+        path = write_waveform(row, Path(out or _FOLDER))
+        print(f"{row.line()}; waveform: {path}", file=sys.stderr)
+    elif not row.passed:
+        print(row.line(), file=sys.stderr)

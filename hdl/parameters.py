@@ -3,19 +3,23 @@
 from dataclasses import fields
 from typing import Any
 
-__all__ = ["without_booth"]
+__all__ = ["without_fpga_options"]
+
+#: The options for FPGAs and the values that generate a unit for standard cells.
+_STANDARD_CELLS = {"multiplier": "booth", "slot_memory": False, "buffered": False}
 
 
-def without_booth(self: Any) -> str:
-    """Return the ``repr`` of a dataclass, but omit ``multiplier`` if it is ``booth``.
+def without_fpga_options(self: Any) -> str:
+    """Return the ``repr`` of a dataclass, but omit options for FPGAs that are not in use.
 
     The names of modules and of compiled models are derived from this text
-    (``hdl.elaborate.state_of``). Units with Booth multipliers therefore keep the names that they
-    had before other multipliers existed.
+    (``hdl.elaborate.state_of``). Units for standard cells therefore keep the names that they had
+    before these options existed.
     """
+    values = {field.name: getattr(self, field.name) for field in fields(self)}
     shown = [
-        f"{field.name}={value!r}"
-        for field in fields(self)
-        if (value := getattr(self, field.name)) != "booth" or field.name != "multiplier"
+        f"{name}={value!r}"
+        for name, value in values.items()
+        if name not in _STANDARD_CELLS or value != _STANDARD_CELLS[name]
     ]
     return f"{type(self).__qualname__}({', '.join(shown)})"

@@ -9,11 +9,12 @@ from vitruvian.golden.simd2.op import PARTS, Op
 from vitruvian.validate import check_int, one_of
 
 from ..fp.parts.pipeline import PIPELINES
-from ..parameters import without_booth
+from ..parameters import without_fpga_options
 from ..simd2.mode import operations_of
 from .checks import (
     check_assignment,
     check_complex_slots,
+    check_fpga,
     check_multiplier_bits,
     check_one_pair,
     check_pair_lanes,
@@ -78,6 +79,13 @@ class MatrixUnitConfig:
     multiplier : {"booth", "dsp"}
         ``booth``: Booth rows and carry-save trees, for standard cells. ``dsp``: ``*`` and ``+``,
         for the DSP blocks of an FPGA.
+    slot_memory : bool
+        If True, the slots of an element are words of a memory with two read ports, which an FPGA
+        builds from look-up tables, and C reaches the element together with its beat. This needs
+        the dataflow ``broadcast`` and the assignment ``element``.
+    buffered : bool
+        If True, a register rank more stands in front of the array and one behind it, so that the
+        streams and the buses have clock cycles of their own.
 
     Raises
     ------
@@ -103,8 +111,10 @@ class MatrixUnitConfig:
     operations: tuple[str, ...] = ("mma",)
     sparsity: bool = False
     multiplier: str = "booth"
+    slot_memory: bool = False
+    buffered: bool = False
 
-    __repr__ = without_booth
+    __repr__ = without_fpga_options
 
     def __post_init__(self):
         check_parameters(vars(self))
@@ -139,6 +149,7 @@ class MatrixUnitConfig:
         elif self.semirings:
             check_semirings(vars(self), self.ops)
         check_assignment(self.assignment, self.precisions, self.floats)
+        check_fpga(vars(self))
         if self.multiplier_bits is not None:
             check_multiplier_bits(self.multiplier_bits, self.assignment, self.one_step_bits)
         if self.window is not None:
@@ -409,7 +420,7 @@ class MatrixUnitConfig:
     @property
     def entry_cycles(self) -> int:
         """Cycles from the transfer of a beat to the first element's work on it."""
-        return 2 if self.assignment == "pipelined" else 1
+        return (2 if self.assignment == "pipelined" else 1) + self.buffered
 
     @property
     def merge_cycles(self) -> int:
@@ -426,14 +437,22 @@ class MatrixUnitConfig:
         return min(self.pipeline + self.merge_cycles, max(PIPELINES))
 
     @property
+    def slot_cycles(self) -> int:
+        """Cycles from the transfer of a beat until its (last) result can be read from its slot.
+
+        The cycles are: one into the operand registers, one more with ``buffered`` and one behind a
+        pipelined assignment, the hops, the ranks of the dot product, one for ⊕ with the value of
+        the slot, and one into the slot.
+        """
+        return self.entry_cycles + self.hops + self.pipeline + self.merge_cycles + 1
+
+    @property
     def latency_cycles(self) -> int:
         """Cycles from the transfer of a beat to the earliest transfer of its (last) result.
 
-        The cycles are: one into the operand registers, one more behind a pipelined assignment, the
-        hops, the ranks of the dot product, one for ⊕ with the value of the slot, and one into the
-        slot.
+        These are ``slot_cycles``, and one into the output register with ``buffered``.
         """
-        return self.entry_cycles + self.hops + self.pipeline + self.merge_cycles + 1
+        return self.slot_cycles + self.buffered
 
     @property
     def macs(self) -> int:

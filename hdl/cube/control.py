@@ -45,7 +45,7 @@ class Sequencer(wiring.Component):
 
     Notes
     -----
-    Every slot has a counter ``busy``. It starts at ``latency_cycles - 1`` in the cycle after the
+    Every slot has a counter ``busy``. It starts at ``slot_cycles - 1`` in the cycle after the
     slot's last beat was issued, and it is 0 when the last element has written its result. A bit
     ``owed`` is set while the slot's result has not been taken. A beat waits while ``owed`` is set,
     because it would overwrite the result. Otherwise the start of the beat decides:
@@ -91,7 +91,7 @@ class Sequencer(wiring.Component):
         m = Module()
         config = self.config
         m.submodules.queue = queue = SlotQueue(depth=config.slot_count)
-        busiest = config.latency_cycles - 1
+        busiest = config.slot_cycles - 1
         slots = range(config.slot_count)
         busy = Array(Signal(range(busiest + 1), name=f"busy{s}") for s in slots)
         owed = Array(Signal(name=f"owed{s}") for s in slots)

@@ -128,7 +128,11 @@ class DotCore:
             Significand, sign and exponent of every lane, from the caller's own registers.
         """
         cross = self.stages.cross
-        largest, reference, c_gap = self._build_exponents(lanes, c)
+        lanes, c = self._crossed("lane", lanes, c)
+        largest = maximum(self.m, [lane.exponent for lane in lanes], name="largest")
+        lanes, c = self._crossed("largest", lanes, c)
+        largest = self.stages.cross_extra("largest", largest, "s0_largest")
+        reference, c_gap = self._build_exponents(largest, c)
         side = self._build_side(lanes, c, largest)
         if held is None:
             words = [cross("product", x.significand, f"s1_p{k}") for k, x in enumerate(lanes)]
@@ -145,12 +149,31 @@ class DotCore:
         pieces = {n: cross("product", x, f"s1_pieces{n}") for n, x in self.pieces.items()}
         bits = [len(word) for word in words]
         distances = self._build_distances(reference, exponents, pieces, bits)
+        if "distance" in self.stages.names:
+            words, signs, distances = (
+                [cross("distance", value, f"{name}{k}") for k, value in enumerate(values)]
+                for name, values in (("d_p", words), ("d_sign", signs), ("d_by", distances))
+            )
+            c_word = cross("distance", c_word, "d_c")
+            c_sign = cross("distance", c_sign, "d_c_sign")
+            c_gap = cross("distance", c_gap, "d_c_gap")
+            side = side.cross(self.stages, "distance", "d")
+            pieces = {n: cross("distance", x, f"d_pieces{n}") for n, x in pieces.items()}
         rows, ones, lost = self._build_terms(
             list(zip(words, [x.fraction for x in lanes], signs, distances, strict=True)),
             (c_word, c_sign, c_gap),
             side.short,
             pieces,
         )
+        if "aligned" in self.stages.names:
+            rows = [
+                replace(row, value=cross("aligned", row.value, f"t_row{i}"))
+                for i, row in enumerate(rows)
+            ]
+            ones = [cross("aligned", one, f"t_one{i}") for i, one in enumerate(ones)]
+            lost = cross("aligned", lost, "t_lost")
+            c_sign = cross("aligned", c_sign, "t_c_sign")
+            side = side.cross(self.stages, "aligned", "t")
         bits = self.g.sum_bits
         if self.plain:
             rows, ones = add_plainly(self.m, rows, width=bits, target=2, name="sum", ones=ones)
@@ -161,10 +184,20 @@ class DotCore:
 
     # ---------------------------------------------------------------- exponents
 
-    def _build_exponents(self, lanes: Sequence[Lane], c: Unpacked):
-        """Return the largest product exponent, E_max (product scale), and C's distance from it."""
+    def _crossed(self, stage: str, lanes: Sequence[Lane], c: Unpacked):
+        """Return the products and the addend behind a boundary that few units have."""
+        if stage not in self.stages.names:
+            return lanes, c
+        if self.short is not None:
+            select = self.stages.cross(stage, self.short.select, f"{stage}_short")
+            self.short = replace(self.short, select=select)
+            self.zeros = replace(self.zeros, short=self.short)
+        moved = [lane.cross(self.stages, stage, f"{stage}{k}") for k, lane in enumerate(lanes)]
+        return moved, c.cross(self.stages, stage, f"{stage}_c")
+
+    def _build_exponents(self, largest: Value, c: Unpacked):
+        """Return E_max (product scale) and C's distance from it."""
         m, g = self.m, self.g
-        largest = maximum(m, [lane.exponent for lane in lanes], name="largest")
         addend = Signal(signed(g.scaled_bits), name="c_scaled")
         reference = Signal(signed(g.scaled_bits), name="reference")
         dominates = Signal(name="c_dominates")
@@ -189,7 +222,7 @@ class DotCore:
         else:
             m.d.comb += reference.eq(Mux(above > g.floor, above, g.floor))
             m.d.comb += gap.eq(reference - addend)
-        return largest, reference, gap
+        return reference, gap
 
     def _exponent_of_zero(self) -> Value | None:
         """Return the exponent of a zero C if that exponent is the floor of E_max, else None."""
@@ -447,6 +480,9 @@ class DotCore:
         lost = stages.cross("total", lost, "s3_lost")
         side = side.cross(stages, "total", "s3")
         number = self._build_normalised(inverted, lost, side)
+        for stage in ("leading", "shifted"):
+            if stage in stages.names:
+                side = side.cross(stages, stage, stage)
 
         targets = targets_of(g, nan_code=self.nan_code, short=self.short, small=self.small)
         packed = [
@@ -497,4 +533,4 @@ class DotCore:
             # A subnormal C alone: E_max is emin, and the shift must stop where the hidden bit of
             # C would be, integer_bits - 1 below the top.
             limit = Mux(side.subnormal, g.integer_bits - 1, (1 << len(word).bit_length()) - 1)
-        return normalise(m, word, limit=limit, tail=tail, name="normalise")
+        return normalise(m, word, limit=limit, tail=tail, name="normalise", stages=self.stages)

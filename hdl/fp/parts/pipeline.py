@@ -6,7 +6,7 @@ from amaranth.hdl import Module, Shape, Signal, Value
 
 from vitruvian.validate import one_of
 
-__all__ = ["PIPELINES", "PipelineStages", "check_pipeline"]
+__all__ = ["DEEP_PIPELINES", "PIPELINES", "PipelineStages", "check_pipeline"]
 
 #: The stage boundaries of a dot product that have registers at each pipeline depth.
 PIPELINES: dict[int, tuple[str, ...]] = {
@@ -15,6 +15,29 @@ PIPELINES: dict[int, tuple[str, ...]] = {
     2: ("product", "total"),
     3: ("product", "sum", "total"),
     4: ("product", "sum", "total", "normalised"),
+}
+
+_BEHIND = ("aligned", "sum", "total", "leading", "normalised")
+#: The same for the units that can have more ranks. The ranks above 4 are for FPGAs, where wires and
+#: look-up tables are slow and flip-flops are free (docs/decisions/0021-dsp-registers.md).
+DEEP_PIPELINES: dict[int, tuple[str, ...]] = {
+    **PIPELINES,
+    5: ("operand", *PIPELINES[4]),
+    6: ("operand", "lane", "product", "sum", "total", "normalised"),
+    7: ("operand", "lane", "product", "aligned", "sum", "total", "normalised"),
+    8: ("operand", "lane", "product", *_BEHIND),
+    9: ("operand", "lane", "largest", "product", *_BEHIND),
+    10: ("operand", "lane", "largest", "product", "distance", *_BEHIND),
+    11: (
+        "operand",
+        "lane",
+        "largest",
+        "product",
+        "distance",
+        *_BEHIND[:-1],
+        "shifted",
+        "normalised",
+    ),
 }
 
 
@@ -74,6 +97,20 @@ class PipelineStages:
         else:
             self._m.d.comb += signal.eq(value)
         return signal
+
+    def cross_extra(self, stage: str, value: Value, name: str) -> Value:
+        """Return ``value`` behind a boundary that few units have; without it, ``value`` itself.
+
+        Parameters
+        ----------
+        stage : str
+            Name of the boundary.
+        value : Value
+            The value in front of the boundary.
+        name : str
+            Name of the new signal, if the boundary has registers.
+        """
+        return self.cross(stage, value, name) if stage in self.names else value
 
     def cross_all(self, stage: str, values: Mapping[str, Value], prefix: str) -> dict[str, Value]:
         """Return several named values behind a boundary, as signals called ``prefix_key``.

@@ -486,4 +486,25 @@ CONFIGS: dict[str, MatrixUnitConfig] = {
         precisions=("fp16", "bf16", "tf32", INT8, *WIDE),
         multiplier_bits=14,
     ),
+    # For an ECP5 with 84 000 look-up tables and 156 DSP blocks (decision 0021).
+    "int8_8x8_dsp": MatrixUnitConfig(
+        m=8,
+        n=8,
+        k=1,
+        precisions=(INT8,),
+        pipeline=5,
+        multiplier="dsp",
+        slot_memory=True,
+        buffered=True,
+    ),
+    "fp16_4x4x4_dsp": MatrixUnitConfig(
+        m=4,
+        n=4,
+        k=4,
+        precisions=("fp16",),
+        pipeline=11,
+        multiplier="dsp",
+        slot_memory=True,
+        buffered=True,
+    ),
 }

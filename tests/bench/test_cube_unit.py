@@ -30,8 +30,19 @@ def run(given, design=None, **options):
         parameters(m=2, n=3, dataflow="systolic", preset="tensorcore_a100", k=2),
         parameters(m=2, n=1, k=4, preset="m3xu"),
         parameters(m=1, n=2, k=4, preset="m3xu_pipelined", dataflow="systolic"),
+        parameters(m=1, n=2, preset="int8_8x8_dsp"),
+        parameters(m=2, n=1, k=1, dataflow="systolic", precisions=("int8",), buffered=True),
     ],
-    ids=["tiny", "systolic", "one-slot", "a100-systolic", "m3xu", "m3xu-systolic"],
+    ids=[
+        "tiny",
+        "systolic",
+        "one-slot",
+        "a100-systolic",
+        "m3xu",
+        "m3xu-systolic",
+        "memory-buffered",
+        "buffered-systolic",
+    ],
 )
 def test_matrix_unit(given):
     result = run(given)

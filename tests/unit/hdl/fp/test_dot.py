@@ -9,7 +9,7 @@ import vitruvian.hdl.fp.core.dotcore
 from vitruvian.golden.fp import PRESETS, DotSpec, fused_dot, int_dot
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.hdl.fp.multidot import MultiDot
-from vitruvian.hdl.fp.parts.pipeline import PIPELINES
+from vitruvian.hdl.fp.parts.pipeline import DEEP_PIPELINES
 from vitruvian.sim import rtl
 from vitruvian.sim.bench.fp.batch import run_dot
 from vitruvian.sim.bench.fp.stimuli import dot_vectors
@@ -44,7 +44,7 @@ def test_free_parameters(spec):
     assert result.vectors >= 20_000 and not result.mismatches, result.examples
 
 
-@pytest.mark.parametrize("pipeline", sorted(PIPELINES))
+@pytest.mark.parametrize("pipeline", sorted(DEEP_PIPELINES))
 @pytest.mark.parametrize("preset", ["a100", "ieee"])
 def test_pipeline_depths(preset, pipeline):
     spec = PRESETS[preset].spec("fp16", k=4)

@@ -170,8 +170,8 @@ def test_mutants_are_caught(monkeypatch, name, mutant):
 
 def test_errors_say_what_is_allowed():
     spec = PRESETS["a100"].spec("fp16")
-    with pytest.raises(ValueError, match=r"pipeline must be one of 0, 1, 2, 3, 4, not 7"):
-        DotProduct(spec=spec, pipeline=7)
+    with pytest.raises(ValueError, match=r"pipeline must be one of 0, 1, .*, 10, 11, not 12"):
+        DotProduct(spec=spec, pipeline=12)
     with pytest.raises(ValueError, match="spec must have a window"):
         DotProduct(spec=PRESETS["exact"].spec("fp16"))
     small = DotSpec(input="fp16", output="fp6e3m2", k=2, window=30)

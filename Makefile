@@ -5,16 +5,19 @@
 #   CXX              C++ compiler
 #   ARGS             further arguments of the command
 #   JOBS             number of test processes
+#   BOARD            board of `make fpga` (default ulx3s)
 #   VITRUVIAN_CACHE  folder of compiled models and flow results (default build/cache)
 
 PYTHON ?= python3
 CXX ?= g++
 JOBS ?= auto
+BOARD ?= ulx3s
 ARGS ?=
 VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.stamp
 STAMP_DEV := $(VENV)/.stamp-dev
+STAMP_FPGA := $(VENV)/.stamp-fpga
 
 export AMARANTH_USE_YOSYS := builtin
 export PYTHONHASHSEED := 0
@@ -24,7 +27,7 @@ export CXX
 SITE := NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help sim davinci test area area-all verilog timing check docs clean exhaustive mutants fuzz bench compiler
+.PHONY: help sim davinci test area area-all verilog timing fpga check docs clean exhaustive mutants fuzz bench compiler
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # report a missing tool before the set-up begins
 
@@ -55,6 +58,9 @@ verilog: $(STAMP) ## write the Verilog of every unit and preset
 
 timing: $(STAMP) ## print the longest paths
 	$(PY) -m vitruvian timing $(ARGS)
+
+fpga: $(STAMP_FPGA) ## place and route the design of BOARD (ulx3s); print its resources and clock, write its bitstream
+	$(PY) -m vitruvian fpga --board $(BOARD) --bitstream $(ARGS)
 
 exhaustive: compiler $(STAMP) ## run the long tests; compare RTL and golden for every input of the small units (hours; resumable)
 	$(PY) -m pytest -q -n $(JOBS) --dist worksteal --long -m long
@@ -98,7 +104,7 @@ $(STAMP): pyproject.toml constraints.txt
 	  { echo "error: $(PYTHON) not found; install Python 3.11 or newer or set PYTHON=" >&2; exit 2; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "error: PYTHON must be Python 3.11 or newer, not $$($(PYTHON) -V 2>&1)" >&2; exit 2; }
-	@rm -f $(STAMP) $(STAMP_DEV)
+	@rm -f $(STAMP) $(STAMP_DEV) $(STAMP_FPGA)
 	@if [ -e .venv-incomplete ]; then rm -rf $(VENV); fi
 	@touch .venv-incomplete
 	@if [ ! -x $(PY) ]; then rm -rf $(VENV) && $(PYTHON) -m venv $(VENV); fi
@@ -110,4 +116,8 @@ $(STAMP): pyproject.toml constraints.txt
 
 $(STAMP_DEV): $(STAMP)
 	@$(PY) -m pip install -q --disable-pip-version-check --no-build-isolation -c constraints.txt -e '.[test,dev]'
+	@touch $@
+
+$(STAMP_FPGA): $(STAMP)
+	@$(PY) -m pip install -q --disable-pip-version-check --no-build-isolation -c constraints.txt -e '.[test,fpga]'
 	@touch $@

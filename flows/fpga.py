@@ -1,4 +1,4 @@
-"""Count the FPGA resources of a unit with Yosys: LUTs, carry cells, flip-flops and DSP blocks.
+"""Count the FPGA resources of a unit with Yosys: LUTs, carry cells, flip-flops, DSPs, memories.
 
 Yosys reads the same Verilog that ``flows.verilog`` exports and runs its own recipe for the FPGA
 family on the flattened design. Nothing is placed or routed: the counts are those of the netlist.
@@ -6,41 +6,123 @@ family on the flattened design. Nothing is placed or routed: the counts are thos
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
 from importlib.metadata import version
+from math import ceil
 
 from vitruvian.cache import ResultCache, digest
 from vitruvian.errors import UserError
 from vitruvian.flows import verilog
 from vitruvian.hdl.catalogue.unit import Variant
 
-__all__ = ["FAMILIES", "NOTE", "Resources", "count", "resources", "table"]
+__all__ = [
+    "FAMILIES",
+    "KINDS",
+    "NOTE",
+    "Family",
+    "Resources",
+    "count",
+    "resources",
+    "table",
+]
 
 NOTE = (
-    "Yosys synth_ecp5 and synth_xilinx -family xc7, flat, not placed; lut: LUT4, or LUT1 to LUT6 "
-    "and SRL; carry: CCU2C (two LUT4 each), or CARRY4; dsp: MULT18X18D, or DSP48E1"
+    "Yosys synth_ecp5, synth_ice40 -device u -dsp, synth_gowin and synth_xilinx -family xc7, "
+    "flat, not placed; lut: LUT4, or LUT1 to LUT6 on xilinx7, with those that are memory or "
+    "shift registers; carry: CCU2C (two LUT4 each), SB_CARRY, ALU or CARRY4; dsp: MULT18X18D, "
+    "SB_MAC16, MULT9X9 to MULT36X36 or DSP48E1; bram: blocks of 18, 4, 18 and 36 Kbit"
 )
 
-#: Family -> (Yosys recipe, cell names of each kind of resource). A carry cell of the ECP5 (CCU2C)
-#: contains two LUT4; a carry cell of the 7 series (CARRY4) is separate from the LUTs.
-FAMILIES: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
-    "ecp5": (
-        "synth_ecp5",
-        {
-            "lut": ("LUT4",),
-            "carry": ("CCU2C",),
-            "ff": ("TRELLIS_FF",),
-            "dsp": ("MULT18X18D",),
+#: The kinds of resources, in the order of the columns of a table.
+KINDS = ("lut", "carry", "ff", "dsp", "bram")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """The Yosys recipe of an FPGA family and the cells that it maps to.
+
+    Members
+    -------
+    recipe : str
+        Yosys command, without the name of the top module.
+    cells : dict
+        Kind of resource -> cell name, or pattern of names, -> resources that each such cell takes.
+    carry_luts : int
+        LUTs inside a carry cell, or that a carry cell displaces.
+    """
+
+    recipe: str
+    cells: dict[str, dict[str, float]]
+    carry_luts: int = 0
+
+    def count(self, cells: Mapping[str, int]) -> dict[str, int]:
+        """Return kind -> resources that the cells (name -> number) take."""
+        counts: dict[str, int] = {}
+        for kind in KINDS:
+            patterns = self.cells.get(kind, {})
+            taken = (
+                number * weight
+                for name, number in cells.items()
+                for pattern, weight in patterns.items()
+                if fnmatchcase(name, pattern)
+            )
+            counts[kind] = ceil(sum(taken))
+        return counts
+
+
+#: Family -> its recipe and cells.
+FAMILIES: dict[str, Family] = {
+    "ecp5": Family(
+        recipe="synth_ecp5",
+        cells={
+            "lut": {"LUT4": 1, "TRELLIS_DPR16X4": 4},
+            "carry": {"CCU2C": 1},
+            "ff": {"TRELLIS_FF": 1},
+            "dsp": {"MULT18X18D": 1},
+            "bram": {"DP16KD": 1, "PDPW16KD": 1},
+        },
+        carry_luts=2,
+    ),
+    "ice40": Family(
+        recipe="synth_ice40 -device u -dsp",
+        cells={
+            "lut": {"SB_LUT4": 1},
+            "carry": {"SB_CARRY": 1},
+            "ff": {"SB_DFF*": 1},
+            "dsp": {"SB_MAC16": 1},
+            "bram": {"SB_RAM40_4K*": 1},
         },
     ),
-    "xilinx7": (
-        "synth_xilinx -family xc7 -flatten",
-        {
-            "lut": ("LUT1", "LUT2", "LUT3", "LUT4", "LUT5", "LUT6", "SRL16E", "SRLC32E"),
-            "carry": ("CARRY4",),
-            "ff": ("FDRE", "FDSE", "FDCE", "FDPE"),
-            "dsp": ("DSP48E1",),
+    "gowin": Family(
+        recipe="synth_gowin",
+        cells={
+            "lut": {"LUT[1-4]": 1, "RAM16SDP4": 8, "RAM16SDP2": 4, "RAM16SDP1": 2},
+            "carry": {"ALU": 1},
+            "ff": {"DFF*": 1},
+            # Two 9 x 9 multipliers share a site of 18 x 18; one of 36 x 36 takes four of them.
+            "dsp": {"MULT9X9": 0.5, "MULT18X18": 1, "MULT36X36": 4},
+            "bram": {"SP": 1, "SPX9": 1, "SDPB": 1, "SDPX9B": 1, "DPB": 1, "DPX9B": 1, "pROM*": 1},
+        },
+        carry_luts=1,
+    ),
+    "xilinx7": Family(
+        recipe="synth_xilinx -family xc7 -flatten",
+        cells={
+            "lut": {
+                "LUT[1-6]": 1,
+                "SRL16E": 1,
+                "SRLC32E": 1,
+                "RAM32M": 4,
+                "RAM64M": 4,
+                "RAM*X1D": 2,
+                "RAM*X1S": 1,
+            },
+            "carry": {"CARRY4": 1},
+            "ff": {"FD[RSCP]E": 1},
+            "dsp": {"DSP48E1": 1},
+            "bram": {"RAMB18E1": 0.5, "RAMB36E1": 1},
         },
     ),
 }
@@ -53,19 +135,22 @@ class Resources:
     Members
     -------
     lut : int
-        LUT4 (ECP5), or LUT1 to LUT6 and shift registers that are made of LUTs (7 series).
+        LUTs, with those that are memory or shift registers, without those inside carry cells.
     carry : int
-        CCU2C (ECP5) or CARRY4 (7 series).
+        Carry cells.
     ff : int
         Flip-flops, without those inside DSP blocks.
     dsp : int
-        MULT18X18D (ECP5) or DSP48E1 (7 series).
+        Multipliers; on Gowin, sites of a multiplier of 18 × 18 bits.
+    bram : int
+        Blocks of memory.
     """
 
     lut: int
     carry: int
     ff: int
     dsp: int
+    bram: int
 
 
 def resources(
@@ -119,10 +204,10 @@ def count(text: str, top: str, family: str, *, cache: bool = True) -> Resources:
     SynthesisError
         If Yosys ends with an error.
     """
-    recipe, kinds = FAMILIES[family]
+    known = FAMILIES[family]
     script = [
         "read_verilog design.v",
-        f"{recipe} -top {top}",
+        f"{known.recipe} -top {top}",
         "tee -q -o stat.json stat -json",
     ]
     store = ResultCache(kind="fpga", enabled=cache)
@@ -131,8 +216,7 @@ def count(text: str, top: str, family: str, *, cache: bool = True) -> Resources:
     if cells is None:
         cells = _run(text, script)
         store.put(key, cells)
-    counts = {kind: sum(cells.get(name, 0) for name in names) for kind, names in kinds.items()}
-    return Resources(**counts)
+    return Resources(**known.count(cells))
 
 
 def _run(text: str, script: list[str]) -> dict[str, int]:

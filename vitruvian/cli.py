@@ -41,10 +41,12 @@ COMMANDS = {
     "mma": ("mma", "measure cycles and rates of matrix instructions on the RTL"),
     "area": ("hardware", "measure area and delay of units, module by module"),
     "timing": ("hardware", "measure the longest paths of units by class, or cell by cell"),
-    "fpga": ("hardware", "count LUTs, carry cells, flip-flops and DSP blocks of units on FPGAs"),
+    "fpga": ("hardware", "count the cells of units on FPGAs, or make bitstreams for boards"),
     "verilog": ("hardware", "write units as Verilog"),
     "units": ("hardware", "list the units that can be generated, with their options"),
     "cells": ("hardware", "list the built-in cells, write them as liberty, or compare them"),
+    "board": ("host", "simulate a board with a matrix unit behind a pseudo-terminal"),
+    "host": ("host", "solve a problem on a board at a serial port"),
     "docs": ("hardware", "write the generated parts of docs anew"),
 }
 

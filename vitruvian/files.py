@@ -89,7 +89,7 @@ def write_whole(path: str | Path, data: bytes | str) -> None:
         file.write(data.encode() if isinstance(data, str) else data)
 
 
-def write_all(texts: Mapping[Path, str]) -> None:
+def write_all(texts: Mapping[Path, bytes | str]) -> None:
     """Write several files, all of them or none.
 
     All contents are written to temporary files before the first file gets its name, so that a full
@@ -97,8 +97,8 @@ def write_all(texts: Mapping[Path, str]) -> None:
 
     Parameters
     ----------
-    texts : mapping of Path to str
-        Contents by the names of the files, encoded as UTF-8.
+    texts : mapping of Path to bytes or str
+        Contents by the names of the files; a str is encoded as UTF-8.
 
     Raises
     ------
@@ -111,7 +111,7 @@ def write_all(texts: Mapping[Path, str]) -> None:
     with ExitStack() as stack:
         for path, text in texts.items():
             file = stack.enter_context(open_whole(path))
-            file.write(text.encode())
+            file.write(text.encode() if isinstance(text, str) else text)
             file.flush()
 
 

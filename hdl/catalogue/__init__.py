@@ -4,14 +4,14 @@ A new unit needs one new entry in one of these modules. Benches (``checked``, ``
 (``rows``, ``more``) and the generated documentation (``documented``) all read it.
 """
 
-from vitruvian.hdl.catalogue import dots, matrix, scu, small, sparse, sparse_oei, vector
+from vitruvian.hdl.catalogue import dots, matrix, scu, serial, small, sparse, sparse_oei, vector
 from vitruvian.hdl.catalogue.unit import Part, Unit
 
 __all__ = ["PARTS", "UNITS"]
 
 _ALL = (
     *(*dots.UNITS, *matrix.UNITS, *small.UNITS, *scu.UNITS, *vector.UNITS),
-    *(*sparse.UNITS, *sparse_oei.UNITS),
+    *(*sparse.UNITS, *sparse_oei.UNITS, *serial.UNITS),
 )
 UNITS: dict[str, Unit] = {unit.name: unit for unit in _ALL}
 PARTS: tuple[Part, ...] = (*dots.PARTS, *matrix.PARTS, *scu.PARTS)

@@ -18,7 +18,7 @@ from vitruvian.sim.rtl.ports import Interface, Port
 
 from .bits import pack, unpack
 
-__all__ = ["Harness", "parameters"]
+__all__ = ["Harness", "parameters", "seed_of"]
 
 _PERIOD_NS = 10
 
@@ -26,6 +26,11 @@ _PERIOD_NS = 10
 def parameters() -> dict[str, Any]:
     """Return the ``parameters`` of ``sim.bench.runner.run_bench``, inside the simulation."""
     return json.loads(os.environ.get("VITRUVIAN_BENCH", "{}"))
+
+
+def seed_of() -> int:
+    """Return the seed of the bench, inside the simulation."""
+    return int(os.environ.get("VITRUVIAN_SEED", "1"))
 
 
 class Harness:
@@ -54,7 +59,7 @@ class Harness:
     def __init__(self, dut: Any, interface: Interface):
         self.dut = dut
         self.interface = interface
-        self.seed = int(os.environ.get("VITRUVIAN_SEED", "1"))
+        self.seed = seed_of()
         self.rng = random.Random(self.seed)
         self.cycle = 0
         self.agents: list[Any] = []

@@ -337,6 +337,22 @@ GRAMMARS = (
             **_UNITS,
         },
     ),
+    Grammar(
+        ("vitruvian", "fpga"),
+        (("compare", "nosuch"),),
+        ("--format=fp8e4m3", "--board=arty"),  # for a board that is not routed, Yosys alone runs
+        {
+            "--board": ("pynq-z2", "arty,arty-100t", "ulx4s", "arty,", ","),
+            "--family": ("ice40", "gowin,ecp5", "zzz", ""),
+            "--element": None,
+            "--seed": _NUMBERS,
+            "--seeds": ("0", "-1", "999"),
+            "--bitstream": None,
+            "--out": ("new", "IN/junk.bin", "/proc/no"),
+            "--svg": _OUTPUTS,
+            **_UNITS,
+        },
+    ),
     Grammar(("vitruvian", "cells"), (), (), {"--out": _OUTPUTS, "--json": _OUTPUTS}),
     Grammar(("vitruvian", "docs"), (), ("--check",), {"--zzz": _NUMBERS}),
     Grammar(("vitruvian", ""), (), (), {"--version": None, "--zzz": None}),

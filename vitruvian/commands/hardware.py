@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from vitruvian.cli import write_json
+from vitruvian.commands import boards
 from vitruvian.commands.hardware_options import add_command, described
 from vitruvian.errors import UserError
 from vitruvian.files import output_path, write_whole
@@ -225,7 +226,10 @@ def _verilog(options: argparse.Namespace) -> int:
 
 
 def _fpga(options: argparse.Namespace) -> int:
-    names = dict.fromkeys(options.family.split(","))
+    if options.board is not None:
+        return _fpga_boards(options)
+    boards.refuse_without_board(options)
+    names = dict.fromkeys((options.family or ",".join(fpga.FAMILIES)).split(","))
     families = [one_of("family", name, fpga.FAMILIES) for name in names]
     selected = _variants(options)
     with Progress() as progress:
@@ -236,13 +240,24 @@ def _fpga(options: argparse.Namespace) -> int:
             cache=not options.no_cache,
             progress=progress,
         )
-    header = ["unit", "label", "family", "lut", "carry", "ff", "dsp"]
+    header = ["unit", "label", "family", *fpga.KINDS]
     texts = [[str(line[name]) for name in header] for line in lines]
     header[1] = "configuration"
     title = "Cells of one element on FPGAs" if options.element else "Cells on FPGAs"
     report.show((header, texts), title=title, note=fpga.NOTE)
     _store(lines, options)
     return 0
+
+
+def _fpga_boards(options: argparse.Namespace) -> int:
+    """Run the command ``fpga`` with ``--board``."""
+    given = [
+        name.removeprefix("unit_")
+        for name, value in vars(options).items()
+        if name.startswith("unit_") and value not in (None, False)
+    ]
+    selected = _variants(options) if options.unit or given else []
+    return boards.run(options, selected, given, _write, _store)
 
 
 def _units(options: argparse.Namespace) -> int:

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from math import isfinite
 from typing import Any
 
-from vitruvian.commands.options import add_jobs, add_json
+from vitruvian.commands.options import add_jobs, add_json, at_least
 from vitruvian.files import output_path
 from vitruvian.flows import cells, fpga
+from vitruvian.flows.board import board_names
 from vitruvian.flows.measure import TARGETS_PS
 from vitruvian.flows.units import UNITS
 from vitruvian.hdl.catalogue.unit import Unit
@@ -75,9 +76,44 @@ def _add_fpga_options(command: argparse.ArgumentParser) -> None:
     command.set_defaults(all=False)
     command.add_argument(
         "--family",
-        default=",".join(fpga.FAMILIES),
         metavar="NAME",
         help=f"Map onto these families: {', '.join(fpga.FAMILIES)} (default: all, with commas).",
+    )
+    command.add_argument(
+        "--board",
+        metavar="NAME",
+        help="Place and route on these boards, or write a Vivado project and estimate: "
+        f"{', '.join(board_names())} (with commas). Without a unit, take the board's own design; "
+        "multipliers are dsp unless --multiplier says otherwise.",
+    )
+    command.add_argument(
+        "--seed",
+        type=at_least(0, 2**63 - 1),
+        metavar="N",
+        help="Start the placement at this seed (default: 1).",
+    )
+    command.add_argument(
+        "--seeds",
+        type=at_least(1, 100),
+        metavar="N",
+        help="Place with this many seeds, from --seed on, and take the fastest (default: 1).",
+    )
+    command.add_argument(
+        "--bitstream",
+        action="store_true",
+        help="Store the bitstream, with the Verilog and the pins of the design.",
+    )
+    command.add_argument(
+        "--out",
+        type=output_path(folder=True),
+        metavar="FOLDER",
+        help="Write the bitstream or the Vivado project into this folder (default: build/fpga).",
+    )
+    command.add_argument(
+        "--svg",
+        type=output_path(stdout=True),
+        metavar="FILE",
+        help="Write the floorplan as SVG to this file (- for standard output).",
     )
     command.add_argument(
         "--element", action="store_true", help="Count one element of a tile, not all of them."
@@ -257,7 +293,7 @@ _COMMANDS = {
         (_add_unit_options, _add_measure_options, _add_timing_options, _add_json),
     ),
     "fpga": (
-        "Count LUTs, carry cells, flip-flops and DSP blocks of units on FPGAs.",
+        "Count the cells of units on FPGAs, or place and route them on boards.",
         "dot --k 8 --multiplier booth,dsp",
         (_add_unit_options, _add_fpga_options, _add_json),
     ),

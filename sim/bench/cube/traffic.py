@@ -28,7 +28,7 @@ from .pairs import draw_pairs, identity, pair_results
 from .schedule import Schedule, complex_codes, draw_schedule, mma_code
 from .semirings import compute_semirings
 
-__all__ = ["Traffic", "make_traffic"]
+__all__ = ["Traffic", "compute_traffic", "make_traffic"]
 
 #: Share of the beats that start from C whose sums lie next to a tie.
 NEAR_TIES = 0.25
@@ -156,10 +156,17 @@ def make_traffic(
         lengths=lengths,
         emit_rate=emit_rate,
     )
+    return compute_traffic(rng, config, schedule)
+
+
+def compute_traffic(
+    rng: np.random.Generator, config: MatrixUnitConfig, schedule: Schedule
+) -> Traffic:
+    """Return traffic that follows a schedule, with random operands and golden's results."""
     if config.semirings and not config.one_pair:
         a, b, c, d, index = compute_semirings(rng, config, schedule)
     else:
-        index = np.zeros((beats, config.m, 0), np.uint8)
+        index = np.zeros((len(schedule), config.m, 0), np.uint8)
         a, b, c, d = _compute(rng, config, schedule)
     return Traffic(
         config=config,

@@ -49,12 +49,33 @@ def test_a_dot_product_takes_a_dsp_block_for_each_product(monkeypatch, k, family
     assert 0 < _luts(resources, family) <= 1.05 * _luts(reference, family)
 
 
-@pytest.mark.parametrize("family", ["ecp5", "xilinx7"])
-def test_an_integer_dot_product_takes_dsp_blocks_and_no_lut(family):
-    """On Xilinx the blocks also compute the sum."""
-    resources = fpga.resources(_variant("intdot", k=2, multiplier="dsp"), family)
-    assert (resources.lut, resources.dsp, resources.ff) == (0, 2, 32)
-    assert resources.carry == (32 if family == "ecp5" else 0)
+@pytest.mark.parametrize(
+    ("family", "carry", "dsp", "ff"),
+    [
+        ("ecp5", 32, 2, 32),
+        ("xilinx7", 0, 2, 32),
+        ("ice40", 0, 2, 32),  # the blocks contain the adders
+        ("gowin", 64, 1, 32),  # two multipliers of 9 × 9 bits share the site of one of 18 × 18
+    ],
+)
+def test_an_integer_dot_product_takes_dsp_blocks_and_no_lut(family, carry, dsp, ff):
+    """On Xilinx and iCE40 the blocks also compute the sum."""
+    found = fpga.resources(_variant("intdot", k=2, multiplier="dsp"), family)
+    assert found == fpga.Resources(lut=0, carry=carry, ff=ff, dsp=dsp, bram=0)
+
+
+def test_cells_are_counted_by_kind_and_weight():
+    """The figures are sums that can be done by hand; unknown cells count nothing."""
+    cells = {"LUT4": 5, "TRELLIS_DPR16X4": 2, "CCU2C": 3, "TRELLIS_FF": 4, "MULT18X18D": 6}
+    cells |= {"DP16KD": 1, "PFUMX": 9, "$scopeinfo": 7}
+    counts = fpga.FAMILIES["ecp5"].count(cells)
+    assert counts == {"lut": 5 + 2 * 4, "carry": 3, "ff": 4, "dsp": 6, "bram": 1}
+    gowin = fpga.FAMILIES["gowin"].count({"MULT9X9": 3, "MULT36X36": 1, "LUT1": 1, "LUT5": 1})
+    assert (gowin["dsp"], gowin["lut"]) == (6, 1)  # 1.5 and 4, rounded up
+    xilinx = fpga.FAMILIES["xilinx7"].count({"RAMB18E1": 3, "FDRE": 1, "FDSE": 1, "RAM32M": 1})
+    assert (xilinx["bram"], xilinx["ff"], xilinx["lut"]) == (2, 2, 4)
+    ice40 = fpga.FAMILIES["ice40"].count({"SB_DFFESR": 2, "SB_DFF": 1, "SB_RAM40_4K": 1})
+    assert (ice40["ff"], ice40["bram"]) == (3, 1)
 
 
 @pytest.mark.parametrize(("k", "pipeline"), [(4, 1), (16, 1), (16, 5)])
@@ -97,7 +118,7 @@ def test_the_table_is_printed_and_stored(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("fpga dot --family ice40", "family must be one of ecp5, xilinx7, not 'ice40'"),
+        ("fpga dot --family ice", "family must be one of ecp5, ice40, gowin, xilinx7, not 'ice'"),
         ("fpga dot --element", "unit must be a tile with --element, not 'dot'"),
         ("fpga dot --multiplier lut", "multiplier must be one of booth, dsp, not 'lut'"),
     ],

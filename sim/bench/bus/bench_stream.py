@@ -1,0 +1,233 @@
+"""cocotb bench of ``hdl.bus.axi.StreamUnit`` with the protocol models of ``cocotbext-axi``.
+
+Parameters: ``core`` (see ``sim.bench.bus.cores``), ``direct``, ``commands``.
+"""
+
+import logging
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import cocotb
+import numpy as np
+from cocotb.clock import Clock
+from cocotb.triggers import ClockCycles, RisingEdge, with_timeout
+from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
+
+from vitruvian.hdl.bus.axi import StreamUnit
+from vitruvian.hdl.elaborate import only_described
+from vitruvian.sim.bench.bus.commands import Packets, command_word, make_packets, most_tiles
+from vitruvian.sim.bench.bus.cores import core_of
+from vitruvian.sim.bench.harness import parameters, seed_of
+from vitruvian.sim.bench.scoreboard import Scoreboard
+
+__all__ = ["unit_of"]
+
+_PERIOD_NS = 10
+
+
+def unit_of(values: dict[str, Any]) -> StreamUnit:
+    """Return the component that a bench's parameters describe."""
+    return StreamUnit(core=core_of(values["core"]), direct=values.get("direct", False))
+
+
+def pauses(rng: random.Random, rate: float) -> Iterator[bool]:
+    """Yield for each cycle whether a channel pauses: mostly single cycles, at times long runs."""
+    while True:
+        if rng.random() >= rate:
+            yield False
+        else:
+            yield from [True] * (rng.randrange(32) if rng.random() < 1 / 32 else 1)
+
+
+class _Bench:
+    """A unit between sources and a sink."""
+
+    def __init__(self, dut: Any, **rates: float):
+        values = parameters()
+        self.dut, self.seed = dut, seed_of()
+        self.rng = random.Random(self.seed)
+        self.unit = only_described(unit_of(values))
+        self.core = self.unit.core
+        self.count = values["commands"]
+        self.board = Scoreboard("m_axis_d", seed=self.seed, digits=self.core.word_bits // 4)
+        self.sent = 0
+        self.cycle = 0
+        self.events = dict.fromkeys(self.unit.events, 0)
+        #: Cycles of the transfers of each port.
+        self.transfers: dict[str, list[int]] = {c.name: [] for c in self.unit.channels}
+        logging.getLogger("cocotb").setLevel(logging.WARNING)
+        dut.aresetn.value = 0
+        Clock(dut.aclk, _PERIOD_NS, unit="ns").start()
+        self.sources: dict[str, AxiStreamSource] = {}
+        for channel in self.unit.channels:
+            bus = AxiStreamBus.from_prefix(dut, channel.prefix)
+            kind = AxiStreamSource if channel.inward else AxiStreamSink
+            model = kind(bus, dut.aclk, dut.aresetn, reset_active_level=False)
+            rate = rates.get(channel.name, 0.0)
+            if rate:
+                model.set_pause_generator(pauses(random.Random(self.rng.random()), rate))
+            if channel.inward:
+                self.sources[channel.name] = model
+            else:
+                self.sink = model
+        cocotb.start_soon(self._watch())
+
+    async def _watch(self) -> None:
+        """Count cycles, events and transfers; check that outputs stay until they are taken."""
+        kept: str | None = None
+        while True:
+            await RisingEdge(self.dut.aclk)
+            self.cycle += 1
+            if not int(self.dut.aresetn.value):
+                kept = None
+                continue
+            for name in self.events:
+                self.events[name] += int(getattr(self.dut, name).value)
+            for channel in self.unit.channels:
+                valid, ready = (
+                    int(getattr(self.dut, f"{channel.prefix}_t{word}").value)
+                    for word in ("valid", "ready")
+                )
+                if valid and ready:
+                    self.transfers[channel.name].append(self.cycle)
+                if channel.name != "d":
+                    continue
+                last = self.dut.m_axis_d_tlast.value
+                offer = f"{self.dut.m_axis_d_tdata.value} {last}" if valid else None
+                assert kept is None or offer == kept, (
+                    f"m_axis_d must keep its offer {kept}, not change it to {offer}, "
+                    f"in cycle {self.cycle} (seed {self.seed})"
+                )
+                kept = offer if not ready else None
+
+    async def reset(self, cycles: int = 3) -> None:
+        """Reset the unit; everything in it and in front of it is lost."""
+        self.dut.aresetn.value = 0
+        for model in (*self.sources.values(), self.sink):
+            model.clear()
+        await ClockCycles(self.dut.aclk, cycles)
+        for model in (*self.sources.values(), self.sink):
+            model.clear()
+        self.board.forget()
+        self.dut.aresetn.value = 1
+        await RisingEdge(self.dut.aclk)
+
+    def send(self, packets: Packets) -> None:
+        """Queue commands and packets, and expect their results."""
+        for number, (word, d) in enumerate(zip(packets.commands, packets.d, strict=True)):
+            self.sources["command"].send_nowait(word.to_bytes(4, "little"))
+            operands = {name: parts[number] for name, parts in packets.inputs.items()}
+            for name, part in operands.items():
+                if part:
+                    self.sources[name].send_nowait(part)
+            self.board.expect(
+                self.codes(d),
+                f"command {word:08x}",
+                **{name: list(part[:64]) for name, part in operands.items()},
+            )
+
+    def codes(self, octets: bytes) -> list[int]:
+        """Return the elements of a packet of results."""
+        return np.frombuffer(octets, f"<u{self.core.word_bits // 8}").tolist()
+
+    async def receive(self) -> None:
+        """Compare all expected packets; then check that nothing else comes."""
+        for _ in range(len(self.board.queue)):
+            frame: AxiStreamFrame = await with_timeout(
+                self.sink.recv(), 20_000 * _PERIOD_NS, "ns"
+            )
+            self.board.check(self.codes(bytes(frame.tdata)), self.cycle)
+        await ClockCycles(self.dut.aclk, 2 * self.unit.latency + 40)
+        assert self.sink.empty(), "there must be no more packets"
+
+    def make(self, count: int, **options: Any) -> Packets:
+        """Return new commands from the bench's random numbers."""
+        return make_packets(self.core, count=count, seed=self.rng.getrandbits(31), **options)
+
+
+@cocotb.test()
+async def random_commands(dut: Any) -> None:
+    """Send all kinds of commands while each port pauses in turn."""
+    names = ("d", "command", "a", "b", "c")
+    for rates in (
+        {},
+        *({name: 0.8} for name in names),
+        dict.fromkeys((*names, "index"), 0.3),
+    ):
+        bench = _Bench(dut, **rates)
+        await bench.reset()
+        bench.send(bench.make(bench.count))
+        await bench.receive()
+        bench.board.finish(at_least=bench.count)
+        assert not any(bench.events.values()), f"events must be 0, not {bench.events}"
+
+
+@cocotb.test()
+async def reset_in_the_middle(dut: Any) -> None:
+    """Check that a reset at any time leaves an empty unit, which returns no earlier result."""
+    bench = _Bench(dut, d=0.5, a=0.2, c=0.3)
+    came = 0
+    for _ in range(8):
+        await bench.reset(bench.rng.randrange(1, 4))
+        bench.send(bench.make(12))
+        await ClockCycles(dut.aclk, bench.rng.randrange(1, 80))
+        came += bench.sink.count()
+    await bench.reset()
+    bench.send(bench.make(bench.count))
+    await bench.receive()
+    bench.board.finish(at_least=bench.count)
+    assert came, "some results must have come before the resets"
+
+
+@cocotb.test()
+async def every_cycle_takes_a_beat(dut: Any) -> None:
+    """Check that there is a beat in every cycle if the tiles cover the pipeline, and the latency."""
+    bench = _Bench(dut)
+    await bench.reset()
+    tiles = most_tiles(bench.core)
+    for beats in (12, 1):
+        for moments in bench.transfers.values():
+            moments.clear()
+        packets = bench.make(6, tiles=tiles, beats=beats, plain=True)
+        bench.send(packets)
+        await bench.receive()
+        taken, results = bench.transfers["a"], bench.transfers["d"]
+        assert len(taken) == sum(packets.beats)
+        steady = {b - a for a, b in zip(taken, taken[1:], strict=False)}
+        assert steady == {1}, f"{len(taken)} beats took {taken[-1] - taken[0] + 1} cycles"
+    latencies = {d - a for a, d in zip(taken, results, strict=True)}
+    assert latencies == {bench.unit.latency}, f"latencies were {sorted(latencies)}"
+    bench.board.finish()
+
+
+@cocotb.test()
+async def mistakes_set_events(dut: Any) -> None:
+    """Check the events of wrong commands and of tlast, and that the unit goes on."""
+    bench = _Bench(dut)
+    core = bench.core
+    await bench.reset()
+    wrong = [
+        command_word(operation=len(core.operations)),
+        command_word(precision=max(len(core.precisions), 1)),
+        command_word(start=2),
+        command_word(tiles=most_tiles(core) + 1),
+    ]
+    for word in wrong:
+        bench.sources["command"].send_nowait(word.to_bytes(4, "little"))
+    bench.send(bench.make(3))
+    await bench.receive()
+    names = tuple(bench.events)
+    assert bench.events == dict.fromkeys(names, 0) | {"event_command_invalid": len(wrong)}
+    # One packet for two commands, and two packets for one command.
+    packets = bench.make(3, tiles=1, beats=2)
+    size = len(packets.inputs["a"][2]) // 2
+    joined = packets.inputs["a"]
+    bench.send(packets)
+    bench.sources["a"].clear()
+    for part in (joined[0] + joined[1], joined[2][:size], joined[2][size:]):
+        bench.sources["a"].send_nowait(part)
+    await bench.receive()
+    assert bench.events["event_tlast_missing"] == 1
+    assert bench.events["event_tlast_unexpected"] == 1
+    bench.board.finish()

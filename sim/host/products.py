@@ -1,0 +1,208 @@
+"""Products of matrices of any size on a board, tile by tile."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from vitruvian.errors import UserError
+from vitruvian.golden.cube.mmad import mmad_any
+from vitruvian.golden.fp import from_float, to_float
+from vitruvian.golden.simd2 import mmo
+from vitruvian.hdl.bus.registers import MAP
+from vitruvian.hdl.cube import MatrixUnitConfig, Start
+from vitruvian.sim.rtl.tiles import INT8, cut_fractals, cut_operands, join_fractals, phases_of
+from vitruvian.validate import one_of
+
+from .board import Board
+
+__all__ = ["BoardProduct", "differences", "matmul", "precisions_of"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoardProduct:
+    """A product that a board computed.
+
+    Attributes
+    ----------
+    d : (M, N) ndarray
+        Codes of the result's format, or int32.
+    beats : int
+        Beats that the matrix unit executed.
+    """
+
+    d: np.ndarray
+    beats: int
+
+
+def precisions_of(config: MatrixUnitConfig) -> list[str]:
+    """Return the precisions of a unit that the host can use: all that are real."""
+    return [name for name in config.precisions if name not in config.complex_precisions]
+
+
+def matmul(
+    board: Board,
+    a: np.ndarray,
+    b: np.ndarray,
+    c: np.ndarray | None = None,
+    *,
+    precision: str = "fp16",
+    operation: str = "mma",
+) -> BoardProduct:
+    """Compute ``C + A · B``, or ``C ⊕ (A ⊗ B)``, on a board.
+
+    Each fractal of A goes over the line once for as many columns of D as the unit has slots.
+
+    Parameters
+    ----------
+    board : Board
+    a : (M, K) ndarray
+        Codes of ``precision``, or int8.
+    b : (K, N) ndarray
+        Codes of the same type.
+    c : (M, N) ndarray, optional
+        Codes of the result's format, or int32.
+    precision, operation : str
+        A precision and an operation of the board's unit.
+
+    Raises
+    ------
+    UserError
+        If the board lacks the precision or the operation, or if the shapes do not match.
+    WorkError
+        If the board stops answering, or reports an error.
+    """
+    config = board.config
+    one_of("precision", precision, precisions_of(config))
+    one_of("operation", operation, config.operations)
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0] or not a.size or not b.size:
+        raise UserError(f"a and b must be (M, K) and (K, N), not {a.shape} and {b.shape}")
+    if c is not None and c.shape != (len(a), b.shape[1]):
+        raise UserError(f"c must be (M, N) = {(len(a), b.shape[1])}, not {c.shape}")
+    left, right = cut_operands(config, a[None], b.T[None], precision, operation)
+    addends = None
+    if c is not None:
+        addends = cut_fractals(config, c[None], config.result_bits(precision))[0, :, :, 0]
+    run = _Run(board, precision, operation, len(phases_of(config, precision, len(b), operation)))
+    d = run.tiles(_octets(left[0], config.bus_bits), _octets(right[0], config.b_bus_bits), addends)
+    board.check_errors()
+    codes = d.astype(f"<u{config.result_bits(precision) // 8}", copy=False)
+    joined = join_fractals(codes[None, :, :, None], len(a), b.shape[1])[0]
+    return BoardProduct(d=joined.view(np.int32) if precision == INT8 else joined, beats=run.beats)
+
+
+def differences(
+    board: Board,
+    product: np.ndarray,
+    a: np.ndarray,
+    b: np.ndarray,
+    c: np.ndarray | None,
+    *,
+    precision: str,
+    operation: str = "mma",
+    accuracy: str = "ieee",
+) -> int:
+    """Return the number of elements in which a board's product differs from golden.
+
+    Parameters
+    ----------
+    board, a, b, c, precision, operation
+        As for ``matmul``.
+    product : (M, N) ndarray
+        The result.
+    accuracy : str
+        Preset of the unit, which its registers do not tell.
+    """
+    config = replace(board.config, preset=accuracy)
+    if operation == "mma":
+        zero = np.zeros(product.shape, product.dtype)  # +0
+        expected = mmad_any(a, b, zero if c is None else c, spec=config.spec(precision))
+    else:
+        values = (to_float(x, precision).astype(np.float32) for x in (a, b))
+        left, right = (x.astype(np.float16) if precision == "fp16" else x for x in values)
+        addend = None if c is None else to_float(c, "fp32").astype(np.float32)
+        expected = from_float(
+            mmo(operation, left, right, addend, k=config.k, squares="products"), "fp32"
+        )
+    return int((np.asarray(expected) != product).sum())
+
+
+class _Run:
+    """A product in progress."""
+
+    def __init__(self, board: Board, precision: str, operation: str, phases: int):
+        self.client, self.config, self.phases = board.client, board.config, phases
+        self.beats = 0
+        config = self.config
+        self._code = {
+            "precision": config.precisions.index(precision),
+            "operation": config.operations.index(operation),
+        }
+        self._result_words = board.field("result_words", "d")
+
+    def tiles(self, left: np.ndarray, right: np.ndarray, c: np.ndarray | None) -> np.ndarray:
+        """Return all fractals of D.
+
+        Parameters
+        ----------
+        left : (rows, phases, bytes) ndarray of uint8
+            Fractals of A.
+        right : (columns, phases, bytes) ndarray of uint8
+            Fractals of B.
+        c : (rows, columns, m, n) ndarray, optional
+        """
+        config = self.config
+        word = np.dtype(f"<u{config.word_bits // 8}")
+        d = np.empty((len(left), len(right), config.m, config.n), word)
+        for row in range(len(left)):
+            for first in range(0, len(right), config.slot_count):
+                group = range(first, min(first + config.slot_count, len(right)))
+                for phase in range(self.phases):
+                    self.client.write("a_data", words_of(left[row, phase]))
+                    for slot, column in enumerate(group):
+                        addend = None if c is None or phase else c[row, column]
+                        self._beat(right[column, phase], addend, phase, slot)
+                read = self.client.read("d_data", len(group) * self._result_words)
+                octets = np.array(read, "<u4").reshape(len(group), -1).view(np.uint8)
+                used = config.m * config.n * word.itemsize
+                shape = (len(group), config.m, config.n)
+                d[row, first : group.stop] = octets[:, :used].copy().view(word).reshape(shape)
+        return d
+
+    def _beat(self, b: np.ndarray, c: np.ndarray | None, phase: int, slot: int) -> None:
+        """Send B, perhaps C, and the command of a beat."""
+        self.client.write("b_data", words_of(b))
+        start = Start.ACCUMULATE if phase else Start.ZERO
+        if c is not None:
+            self.client.write("c_data", words_of(np.ascontiguousarray(c).view(np.uint8)))
+            start = Start.FROM_C
+        fields = {
+            **self._code,
+            "start": start.value,
+            "emit": int(phase == self.phases - 1),
+            "slot": slot,
+        }
+        places = {field.name: field.low for field in MAP["command"].fields}
+        self.client.write("command", [sum(fields[name] << places[name] for name in fields)])
+        self.beats += 1
+
+
+def words_of(octets: np.ndarray) -> list[int]:
+    """Return the bytes of an operand as words, the first byte lowest; the last word is padded."""
+    flat = np.ascontiguousarray(octets).reshape(-1)
+    padded = np.zeros(-(-flat.size // 4) * 4, np.uint8)
+    padded[: flat.size] = flat
+    return [int(word) for word in padded.view("<u4")]
+
+
+def _octets(bus: np.ndarray, bits: int) -> np.ndarray:
+    """Return bus words as bytes: the lines of a fractal one after the other.
+
+    Parameters
+    ----------
+    bus : (tiles, phases, lines[, words]) ndarray of uint64
+    bits : int
+        Width of a line of the bus.
+    """
+    tiles, phases, lines = bus.shape[:3]
+    raw = np.ascontiguousarray(bus, "<u8").view(np.uint8).reshape(tiles, phases, lines, -1)
+    return raw[..., : bits // 8].reshape(tiles, phases, -1)

@@ -1,0 +1,63 @@
+"""The boards: their files are complete, and the pins of a design come from them."""
+
+import re
+
+import pytest
+
+from vitruvian.errors import UserError
+from vitruvian.flows.board import BOARDS, board_names, load_board
+from vitruvian.flows.default_design import default_design, suited
+from vitruvian.flows.fpga import FAMILIES
+from vitruvian.flows.units import variants
+from vitruvian.flows.wrapper import Top, ports_of
+from vitruvian.hdl.elaborate import only_described
+
+
+@pytest.mark.parametrize("name", board_names())
+def test_a_board_is_complete_and_every_number_has_a_source(name):
+    board = load_board(name)
+    assert board.family in FAMILIES and set(board.resources) == {"lut", "ff", "dsp", "bram"}
+    assert {"rx", "tx", "led"} <= set(board.pins) and board.clock_mhz > 1
+    assert all(board.grid) == board.routed
+    pins = [board.clock_pin, *(pin for pins in board.pins.values() for pin in pins)]
+    assert len(set(pins)) == len(pins)
+    text = (BOARDS / f"{name}.toml").read_text().split("[default]")[0]
+    values = [line for line in text.splitlines() if re.match(r"(?!description|family)\w+ =", line)]
+    values += [line for line in text.splitlines() if re.match(r"family = \"GW", line)]
+    assert len(values) >= 12
+    assert not [line for line in values if not re.search(r" # \w", line)]
+
+
+@pytest.mark.parametrize("name", board_names())
+def test_the_default_design_is_on_the_pins_and_runs_at_the_clock_of_the_board(name):
+    board = load_board(name)
+    variant = default_design(board)
+    assert variant.configuration["clock_hz"] == board.clock_mhz * 1e6
+    assert variant.configuration["multiplier"] == "dsp"
+    ports = ports_of(only_described(variant.build()))
+    top = Top(module=variant.module, ports=ports, board=board, controls={"clk", "rst"})
+    assert not top.wrapped and set(top.pins) == {"rx", "tx", "led"}
+
+
+def test_options_that_the_user_gives_stay():
+    board = load_board("ulx3s")
+    unit = variants("intdot", {"k": [4]})[0]
+    assert suited(unit, board, ()).configuration["multiplier"] == "dsp"
+    assert suited(unit, board, ["multiplier"]) == unit
+    plain = variants("compare", {})[0]
+    assert suited(plain, board, ()) == plain
+
+
+def test_pins_are_located_by_bits():
+    located = load_board("tangnano9k").located({"led": 2, "tx": 1})
+    assert located == {
+        "clk": ("52", "LVCMOS33"),
+        "led[0]": ("10", "LVCMOS18"),
+        "led[1]": ("11", "LVCMOS18"),
+        "tx": ("17", "LVCMOS33"),
+    }
+
+
+def test_an_unknown_board_is_refused():
+    with pytest.raises(UserError, match=r"board must be one of arty, .*, not 'ulx4s'"):
+        load_board("ulx4s")

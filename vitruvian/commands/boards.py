@@ -1,0 +1,208 @@
+"""The part of the command ``fpga`` that places and routes designs on boards."""
+
+import argparse
+import sys
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from vitruvian.errors import UserError
+from vitruvian.files import write_all
+from vitruvian.flows import floorplan, fpga, place, report, vivado
+from vitruvian.flows.board import Board, board_names, load_board
+from vitruvian.flows.default_design import default_design, suited
+from vitruvian.hdl.catalogue.unit import Variant
+from vitruvian.progress import Progress
+from vitruvian.validate import one_of
+
+__all__ = ["refuse_without_board", "run"]
+
+#: The largest seed that nextpnr reads.
+_MOST_SEED = 2**31 - 1
+
+_NOTE = (
+    "each unit is in a registered wrapper, whose LUTs and flip-flops the columns `of it` count, "
+    "unless its ports are on pins; %: of the board, after routing where the board is routed; "
+    "fmax: MHz after routing, nextpnr's model of the slowest chips; ≤: paths through DSP or "
+    "memory blocks have no delays in that model"
+)
+
+
+def refuse_without_board(options: argparse.Namespace) -> None:
+    """Raise UserError if an option is given that only routed designs have."""
+    for name in ("bitstream", "seeds", "svg", "out", "seed"):
+        if getattr(options, name) not in (None, False):
+            raise UserError(f"--{name} must come with --board, which it is about")
+
+
+def run(
+    options: argparse.Namespace,
+    selected: Sequence[Variant],
+    given: Collection[str],
+    write: Callable[[str, str, argparse.Namespace], None],
+    store: Callable[[Any, argparse.Namespace], None],
+) -> int:
+    """Place and route the variants on the boards of ``--board``, and print the table.
+
+    The exit code that is returned is 1 if a design on the pins of a board is slower than its clock.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+    selected : sequence of Variant
+        The units; if there are none, each board gets its default design.
+    given : collection of str
+        The options of units that the user has chosen.
+    write, store : callable
+        Write an output file, and the results as JSON.
+    """
+    names = dict.fromkeys(options.board.split(","))
+    boards = [load_board(one_of("board", name, board_names())) for name in names]
+    seeds = _seeds(options, boards)
+    jobs = [(suited(variant, board, given), board) for variant in selected for board in boards]
+    jobs = jobs or [(default_design(board), board) for board in boards]
+    if options.svg and (len(jobs) > 1 or not boards[0].routed):
+        raise UserError("--svg must come with one unit and one board that is routed")
+    if options.element or options.family:
+        other = "element" if options.element else "family"
+        raise UserError(f"--board must come without --{other}, which counts cells alone")
+    for board in boards:
+        if board.routed:
+            place.check_tools(board.family)
+    lines: list[dict[str, Any]] = []
+    small: list[place.TooSmall] = []
+    files: dict[Path, bytes | str] = {}
+    with Progress() as progress:
+        for number, (variant, board) in enumerate(jobs):
+
+            def say(step: str, done: int = number, name: str = board.name) -> None:
+                progress(f"{name}: {step}", done, len(jobs))
+
+            try:
+                line, made, plan = _job(variant, board, seeds, options, say)
+            except place.TooSmall as error:
+                small.append(error)
+                line, made, plan = {"too_small": str(error)}, {}, None
+            names_of = {"unit": variant.unit.name, "label": variant.label}
+            lines.append({**names_of, "command": variant.arguments, "board": board.name, **line})
+            files |= made
+            if plan is not None:
+                write(options.svg, plan, options)
+    if len(small) == len(jobs):
+        raise small[0]
+    write_all(files)
+    report.show(_table(lines), title="Designs on boards", note=_NOTE)
+    for error in small:
+        print(f"left out: {error}")
+    for path in files:
+        print(path)
+    store(lines, options)
+    slow = [line for line in lines if line.get("meets_clock") is False]
+    for line in slow:
+        clock = load_board(line["board"]).clock_mhz
+        print(
+            f"warning: {line['unit']} {line['label']} must reach the clock of {line['board']}, "
+            f"{clock:g} MHz, not {line['fmax_mhz']:.1f} MHz",
+            file=sys.stderr,
+        )
+    return int(bool(slow))
+
+
+def _seeds(options: argparse.Namespace, boards: Sequence[Board]) -> list[int]:
+    """Return the seeds of the placement that the options ask for."""
+    first, count = options.seed if options.seed is not None else 1, options.seeds or 1
+    for name in ("seed", "seeds"):
+        if getattr(options, name) is not None and not any(board.routed for board in boards):
+            raise UserError(f"--{name} must come with a board that is routed, not {boards[0].name}")
+    if first + count - 1 > _MOST_SEED:
+        raise UserError(f"seed must be at most {_MOST_SEED} for a placement, not {first}")
+    return list(range(first, first + count))
+
+
+def _job(
+    variant: Variant,
+    board: Board,
+    seeds: Sequence[int],
+    options: argparse.Namespace,
+    say: Callable[[str], None],
+) -> tuple[dict[str, Any], dict[Path, bytes | str], str | None]:
+    """Return the figures of one design, the files to write, and the floorplan if it is wanted."""
+    cache = not options.no_cache
+    folder = Path(options.out or "build/fpga")
+    say(f"write {variant.module}")
+    work = place.design(variant, board)
+    say(f"map {variant.module}")
+    counts, netlist = place.synth(work, cache=cache)
+    place.check_fit(counts, work)
+    line: dict[str, Any] = {**asdict(counts), "wrapped": work.wrapped}
+    line |= {"wrapper_lut": work.own_luts, "wrapper_ff": work.own_ffs}
+    files: dict[Path, bytes | str] = {}
+    if not board.routed:
+        used = {k: [line[k], board.resources[k]] for k in board.resources}
+        line |= {"sites": used, "fmax_mhz": None}
+        return line, {folder / p: text for p, text in vivado.project(work).items()}, None
+    tries: list[place.Routed] = []
+    for seed in seeds:
+        say(f"place and route {variant.module}, seed {seed}")
+
+        def step(text: str) -> None:
+            say(f"{variant.module}, {text}")
+
+        tries.append(place.route(work, netlist, seed=seed, cache=cache, progress=step))
+    best = max(tries, key=lambda routed: routed.fmax_mhz)
+    sites = {kind: best.sites[name] for kind, name in place.SITES[board.family].items()}
+    line |= {
+        "sites": sites,
+        "fmax_mhz": best.fmax_mhz,
+        "fmax_is_bound": place.is_bound(work, counts),
+        "fmax_lowest_mhz": min(routed.fmax_mhz for routed in tries),
+        # A wrapped unit is not meant to run, so it need not reach the clock.
+        "meets_clock": None if work.wrapped else best.fmax_mhz >= board.clock_mhz,
+        "seed": best.seed,
+        "seeds": len(tries),
+    }
+    if options.bitstream:
+        ending = place.ENDINGS[board.family]
+        pins = place.constraints(work)
+        files = {
+            folder / f"{work.name}{ending}": best.bitstream,
+            folder / f"{work.name}.v": f"{work.unit_text}\n{work.top_text}",
+            folder / f"{work.name}.pins": pins,
+        }
+    return line, files, floorplan.draw(work, best) if options.svg else None
+
+
+def _table(lines: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """Return the header and the rows of the designs that fit."""
+    header = ["unit", "configuration", "board"]
+    for kind in fpga.KINDS:
+        header += [kind, "of it"] if kind in ("lut", "ff") else [kind]
+    header += ["lut %", "ff %", "dsp %", "bram %", "fmax"]
+    seeds = max((line.get("seeds", 1) for line in lines), default=1)
+    header += ["lowest", "best seed"] if seeds > 1 else []
+    rows: list[list[str]] = []
+    for line in lines:
+        if "too_small" in line:
+            continue
+        row = [line["unit"], line["label"], line["board"]]
+        for kind in fpga.KINDS:
+            row += [str(line[kind])]
+            row += [str(line[f"wrapper_{kind}"])] if kind in ("lut", "ff") else []
+        for kind in ("lut", "ff", "dsp", "bram"):
+            used, available = line["sites"].get(kind, (0, 0))
+            row.append(f"{100 * used / available:.1f}" if available else "-")
+        fmax = line["fmax_mhz"]
+        bound = "≤ " if line.get("fmax_is_bound") else ""
+        row.append("-" if fmax is None else f"{bound}{fmax:.1f}")
+        if seeds > 1:
+            row += (
+                ["-", "-"]
+                if fmax is None
+                else [
+                    f"{line['fmax_lowest_mhz']:.1f}",
+                    str(line["seed"]),
+                ]
+            )
+        rows.append(row)
+    return header, rows

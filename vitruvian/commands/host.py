@@ -1,0 +1,219 @@
+"""The commands ``board`` and ``host``: a simulated board, and programs that run on a board."""
+
+import argparse
+import sys
+from typing import Any
+
+from vitruvian.cli import write_json
+from vitruvian.commands.options import add_json, add_seed, add_size, at_least, compiling
+from vitruvian.errors import UserError
+from vitruvian.hdl.catalogue.serial import UNITS
+from vitruvian.hdl.catalogue.unit import Option, Variant
+from vitruvian.sim.host.problems import PROBLEMS
+from vitruvian.validate import shortened
+
+__all__ = ["register"]
+
+(_SERIAL,) = UNITS
+#: A bit of the simulated board takes the fewest possible clock cycles, so that it runs fast.
+_SIMULATED = {"clock_hz": 4_000_000, "baud": 1_000_000}
+_BAUD, _TIMEOUT_S = 1_000_000, 2.0
+_MOST_S = 86_400.0
+
+
+def register(name: str, commands: Any) -> None:
+    """Add the command ``board`` or ``host`` to the parser."""
+    (_register_board if name == "board" else _register_host)(commands)
+
+
+def _register_board(commands: Any) -> None:
+    parser = commands.add_parser(
+        "board",
+        description="Simulate a board: the RTL of the unit `serial`, with every bit on the line "
+        "to it, behind a\npseudo-terminal. Print the path of the port and run until Ctrl-C.",
+        epilog="Example: vitruvian board --preset cube_4x4x4",
+    )
+    for name, option in _SERIAL.options.items():
+        default = (_SERIAL.default({}) | _SIMULATED)[name]
+        known = "given by the preset" if default is None else default
+        parser.add_argument(
+            f"--{name.replace('_', '-')}",
+            type=_value(option),
+            dest=f"unit_{name}",
+            metavar="…",
+            help=f"Build the board with this {name.replace('_', ' ')}: {option.help} "
+            f"(default: {known}).",
+        )
+    parser.add_argument(
+        "--stop-after",
+        type=_seconds(0),
+        metavar="S",
+        help="Stop when no byte has come for this many seconds (default: run until Ctrl-C).",
+    )
+    add_json(parser, "the port and the board")
+    parser.set_defaults(run=_board)
+
+
+def _register_host(commands: Any) -> None:
+    parser = commands.add_parser(
+        "host",
+        description="Solve a problem on a board at a serial port, or on a simulated one (see "
+        "`vitruvian board`).",
+        epilog="Example: vitruvian host matmul --port /dev/ttyUSB0 --size 16x16x16 --check",
+    )
+    parser.add_argument(
+        "problem",
+        metavar="PROBLEM",
+        choices=PROBLEMS,
+        help=f"Solve this: {', '.join(PROBLEMS)}.",
+    )
+    parser.add_argument(
+        "--port", required=True, metavar="PORT", help="Use the board at this serial port."
+    )
+    parser.add_argument(
+        "--baud",
+        type=at_least(1, 50_000_000),
+        default=_BAUD,
+        metavar="N",
+        help="Send this many bits per second (default: %(default)s).",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=_seconds(0.001),
+        default=_TIMEOUT_S,
+        metavar="S",
+        help="Repeat a request without an answer after this many seconds (default: %(default)s).",
+    )
+    add_size(
+        parser,
+        "Take these sizes: MxNxK or one number for matmul, vertices for apsp, digits for digits.",
+    )
+    parser.add_argument(
+        "--precision",
+        metavar="NAME",
+        help="Compute in this precision of the board (default: its first one).",
+    )
+    parser.add_argument(
+        "--accuracy",
+        default="ieee",
+        metavar="NAME",
+        help="Expect the accuracy of this preset with --check (default: %(default)s).",
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="Compare every product with golden, and distances with those of SciPy.",
+    )
+    add_seed(parser)
+    add_json(parser, "the figures")
+    parser.set_defaults(run=_host)
+
+
+def _value(option: Option) -> Any:
+    """Return an argument type for one value of an option of a unit."""
+
+    def read(text: str) -> Any:
+        try:
+            return option.read(text)
+        except UserError as error:
+            reason = str(error)
+        allowed = f" ({option.help})" if len(option.help) < 120 else ""
+        del reason
+        raise argparse.ArgumentTypeError(
+            f"must be a value of the unit serial{allowed}, not {shortened(text)}"
+        )
+
+    return read
+
+
+def _seconds(least: float) -> Any:
+    """Return an argument type for seconds."""
+
+    def read(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = -1.0
+        if not least <= value <= _MOST_S:
+            raise argparse.ArgumentTypeError(
+                f"must be from {least:g} to {_MOST_S:g} s, not {shortened(text)}"
+            )
+        return value
+
+    return read
+
+
+def _board(options: argparse.Namespace) -> int:
+    """Simulate a board until it is told to stop."""
+    from vitruvian.sim.board.model import LineModel
+    from vitruvian.sim.board.terminal import Terminal
+
+    given = {name: getattr(options, f"unit_{name}") for name in _SERIAL.options}
+    given = _SIMULATED | {name: value for name, value in given.items() if value is not None}
+    variant = Variant(_SERIAL, _SERIAL.default(given))
+    variant.check()
+    unit: Any = variant.build()
+    with compiling("the board"):
+        model = LineModel(unit, divisor=unit.divisor)
+    with Terminal(model) as terminal:
+        out = sys.stderr if options.json == "-" else sys.stdout
+        print(f"{terminal.path}: {variant.arguments}", file=out, flush=True)
+        if options.json:
+            document = {"port": terminal.path, "board": variant.arguments, "divisor": unit.divisor}
+            write_json(options.json, document)
+            sys.stdout.flush()
+        terminal.serve(options.stop_after)
+    counts = f"{terminal.received:,} bytes received, {terminal.sent:,} sent"
+    print(f"{counts}, {model.cycles:,} clock cycles", file=out)
+    return 0
+
+
+def _host(options: argparse.Namespace) -> int:
+    """Solve a problem; return 1 if a result differs from golden."""
+    from vitruvian.golden.fp import PRESETS
+    from vitruvian.sim.host.board import Board
+    from vitruvian.sim.host.client import connect
+    from vitruvian.sim.host.problems import solve
+    from vitruvian.validate import one_of
+
+    one_of("accuracy", options.accuracy, [name for name in PRESETS if name != "exact"])
+    with connect(options.port, baud=options.baud, timeout=options.timeout) as client:
+        board = Board.find(client)
+        description = board.describe()
+        result = solve(
+            options.problem,
+            board,
+            size=options.size,
+            precision=options.precision,
+            accuracy=options.accuracy,
+            seed=options.seed,
+            check=options.check,
+        )
+    traffic = client.traffic
+    retries = traffic.refused + traffic.unanswered
+    out = sys.stderr if options.json == "-" else sys.stdout
+    print(f"{options.port}: {description}", file=out)
+    outcome = f": {result.outcome}" if result.outcome else ""
+    print(f"{result.title}{outcome}", file=out)
+    print(
+        f"{result.products:,} multiplications in {result.beats:,} beats, "
+        f"{traffic.sent + traffic.received:,} bytes, {retries} repeated requests, "
+        f"{result.values['seconds']:.2f} s",
+        file=out,
+    )
+    if options.check:
+        print(f"{result.compared:,} values compared, {result.differences:,} differ", file=out)
+    if options.json:
+        checked = {"compared": result.compared, "differences": result.differences}
+        document = {
+            "port": options.port,
+            "board": description,
+            "problem": result.title,
+            "products": result.products,
+            "beats": result.beats,
+            **result.values,
+            **vars(traffic),
+            **(checked if options.check else {}),
+        }
+        write_json(options.json, document)
+    return int(result.differences > 0)

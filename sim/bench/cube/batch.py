@@ -115,7 +115,8 @@ def checks() -> Iterator[Check]:
         config = cube_config(c)
         if config.operations != ("mma",):
             continue
-        name = " ".join(filter(None, (c["preset"], c["multiplier"])))
+        depth = f"pipeline={c['pipeline']}" if c["pipeline"] is not None else None
+        name = " ".join(filter(None, (c["preset"], c["multiplier"], depth)))
         groups: list[tuple[str, tuple[str, ...], float]]
         groups = [(p, (p,), SHARE_OF_ONE) for p in config.precisions]
         groups.append(("all in turn", config.precisions, SHARE_OF_ALL))

@@ -74,8 +74,9 @@ MULTI = {
 }
 
 
-@pytest.mark.parametrize("name", MULTI)
-@pytest.mark.parametrize("pipeline", [0, 3])
+@pytest.mark.parametrize(
+    ("name", "pipeline"), [*((name, n) for name in MULTI for n in (0, 3)), ("ada", 11)]
+)
 def test_several_precisions_in_one_unit(name, pipeline):
     """The precision changes at random from one vector to the next; unused bus bits are noise."""
     specs, vectors = MULTI[name], 6_000

@@ -245,7 +245,7 @@ def _configurations() -> str:
     columns += ["slots", "latency, cycles"]
     rows = []
     for name, base in CONFIGS.items():
-        for dataflow in DATAFLOWS:
+        for dataflow in ("broadcast",) if base.slot_memory else DATAFLOWS:
             c = replace(base, dataflow=dataflow)
             terms = ", ".join(f"{p} ({c.terms(p)})" for p in c.precisions)
             shape = f"{c.m} × {c.n} × {c.k}"

@@ -117,6 +117,9 @@ class Design:
         True if the unit is in a registered wrapper.
     own_luts, own_ffs : int
         LUTs and flip-flops of the wrapper.
+    by_module : bool
+        True if the modules are mapped one by one. Yosys would merge equal registers of the elements
+        of a flat design, and the only one left would drive wires across the whole chip.
     """
 
     name: str
@@ -127,6 +130,7 @@ class Design:
     wrapped: bool
     own_luts: int
     own_ffs: int
+    by_module: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,7 +170,8 @@ class Routed:
 def design(variant: Variant, board: Board) -> Design:
     """Return ``variant`` under a top module for ``board``."""
     text = verilog.emit(variant)
-    ports = ports_of(only_described(variant.build()))
+    component = only_described(variant.build())
+    ports = ports_of(component)
     header = re.search(rf"(?s)^module {variant.module}\b.*?;", text, re.MULTILINE)
     assert header is not None
     controls = set(re.findall(r"\b(?:clk|rst)\b", header[0]))
@@ -180,6 +185,7 @@ def design(variant: Variant, board: Board) -> Design:
         wrapped=top.wrapped,
         own_luts=top.own_luts,
         own_ffs=top.own_ffs,
+        by_module=getattr(getattr(component, "config", None), "buffered", False),
     )
 
 
@@ -203,11 +209,10 @@ def synth(work: Design, *, cache: bool = True) -> tuple[fpga.Resources, str]:
     """
     family = fpga.FAMILIES[work.board.family]
     text = f"{work.top_text}\n{work.unit_text}"
-    script = [
-        "read_verilog design.v",
-        f"{family.recipe} -top {TOP}",
-        "write_json netlist.json",
-    ]
+    recipe = [f"{family.recipe} -top {TOP}"]
+    if work.by_module:
+        recipe = [f"{family.recipe} -noflatten -top {TOP}", "flatten", "opt_clean"]
+    script = ["read_verilog design.v", *recipe, "write_json netlist.json"]
     store = ResultCache(kind="netlist", enabled=cache)
     key = digest(text, *script, version("pyosys"), "1")
     netlist = store.get(key)

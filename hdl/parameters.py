@@ -3,22 +3,23 @@
 from dataclasses import fields
 from typing import Any
 
-__all__ = ["without_booth"]
+__all__ = ["without_later_options"]
 
-#: The options that units got later, and their defaults.
-_LATER = {"multiplier": "booth", "fast": False}
+#: The options that units got later, and the values with which a unit is as before.
+_LATER = {"multiplier": "booth", "fast": False, "slot_memory": False, "buffered": False}
 
 
-def without_booth(self: Any) -> str:
+def without_later_options(self: Any) -> str:
     """Return the ``repr`` of a dataclass, but omit options in ``_LATER`` that have their default.
 
     The names of modules and of compiled models are derived from this text
-    (``hdl.elaborate.state_of``). Units with Booth multipliers therefore keep the names that they
-    had before other multipliers existed, and so do units that are not ``fast``.
+    (``hdl.elaborate.state_of``). Units without these options therefore keep the names that they had
+    before the options existed.
     """
+    values = {field.name: getattr(self, field.name) for field in fields(self)}
     shown = [
-        f"{field.name}={value!r}"
-        for field in fields(self)
-        if (value := getattr(self, field.name)) != _LATER.get(field.name, ...)
+        f"{name}={value!r}"
+        for name, value in values.items()
+        if name not in _LATER or value != _LATER[name]
     ]
     return f"{type(self).__qualname__}({', '.join(shown)})"

@@ -6,7 +6,7 @@ from amaranth.lib import wiring
 
 from vitruvian.golden.fp.formats import FORMATS
 from vitruvian.golden.fp.spec import PRESETS, DotSpec, IntDotSpec
-from vitruvian.hdl.catalogue.options import MULTIPLIER, PIPELINE, with_defaults
+from vitruvian.hdl.catalogue.options import DEEP_PIPELINE, MULTIPLIER, with_defaults
 from vitruvian.hdl.catalogue.unit import Configuration, Part, Unit, flag, named, number
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.hdl.fp.exact import ExactDotProduct
@@ -96,6 +96,8 @@ _CHECKED = (
     _checked("ieee", "fp32", "fp32", 3),
     _checked("ieee", "fp64", "fp64", 0, 1),
     _checked("a100", "fp16", "fp32", 3, 4, multiplier="dsp"),
+    _checked("h100", "fp16", "fp32", 8, 4, multiplier="dsp"),
+    _checked("ieee", "fp16", "fp32", 11, 4, multiplier="dsp"),
     _checked("exact", "fp8e4m3", "fp32", 0, 16),
     _checked("exact", "fp8e5m2", "fp16", 3, 2),
     _checked("exact", "fp8e4m3", "fp32", 2, 4, input_b="fp8e5m2"),
@@ -128,7 +130,7 @@ UNITS = (
             "input_b": named("input-b", FORMATS),
             "output": named("output", FORMATS),
             "k": number("k", 1, 64),
-            "pipeline": PIPELINE,
+            "pipeline": DEEP_PIPELINE,
             "multiplier": MULTIPLIER,
         },
         default=_default,
@@ -152,7 +154,7 @@ UNITS = (
             "unsigned_a": flag("A is UINT8"),
             "unsigned_b": flag("B is UINT8"),
             "saturate": flag("saturate instead of wrap"),
-            "pipeline": PIPELINE,
+            "pipeline": DEEP_PIPELINE,
             "multiplier": MULTIPLIER,
         },
         default=with_defaults(
@@ -167,6 +169,7 @@ UNITS = (
             {"k": 32, "unsigned_a": True, "pipeline": 2},
             {"k": 5, "unsigned_a": True, "unsigned_b": True, "saturate": True},
             {"saturate": True, "pipeline": 3, "multiplier": "dsp"},
+            {"k": 5, "saturate": True, "pipeline": 6, "multiplier": "dsp"},
         ),
         documented={"K = 16": {}},
     ),

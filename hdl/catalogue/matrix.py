@@ -5,6 +5,7 @@ from dataclasses import replace
 from vitruvian.golden.fp.spec import PRESETS, DotSpec
 from vitruvian.hdl.catalogue.m3xu import REPORTED, SEMIRINGS, TABLE, VARIANTS, variant
 from vitruvian.hdl.catalogue.options import (
+    DEEP_PIPELINE,
     MULTIPLIER,
     NO_SHAPE,
     PIPELINE,
@@ -52,6 +53,8 @@ def cube_config(c: Configuration) -> MatrixUnitConfig:
         changes["operations"] = tuple(op.mnemonic for op in operations_of(c["operations"]))
     if c["precisions"] is not None:
         changes["precisions"] = tuple(c["precisions"].split("-"))
+    # Without the flag, the preset decides.
+    changes |= {name: True for name in ("slot_memory", "buffered") if c[name]}
     return replace(CONFIGS[c["preset"]], **changes)
 
 
@@ -69,11 +72,13 @@ def mma_config(c: Configuration) -> MatrixUnitConfig:
 
 def _cube_rows() -> list[Configuration]:
     # The m3xu presets are reported as the unit m3xu, beside the units they are compared with.
-    presets = [name for name, config in CONFIGS.items() if not config.wide]
+    # The presets for FPGAs are in the table of FPGA resources.
+    presets = [name for name, c in CONFIGS.items() if not c.wide and c.multiplier == "booth"]
     return [*({"preset": name} for name in presets), {"preset": "tiny", "dataflow": "systolic"}]
 
 
 _BROADCAST, _SYSTOLIC = {"dataflow": "broadcast"}, {"dataflow": "systolic"}
+_IN_MEMORY = {"slot_memory": True, "buffered": True}
 _TINY = ({"preset": "tiny", **_BROADCAST}, {"preset": "tiny", **_SYSTOLIC})
 #: The operations of a tile that takes one pair of FP32 operands in a beat, unless ⊕ is a sum.
 _FP32_OPERATIONS = "-".join(SEMIRINGS)
@@ -88,12 +93,14 @@ UNITS = (
             **SHAPE,
             "dataflow": named("dataflow", DATAFLOWS),
             "accuracy": named("accuracy", (name for name in PRESETS if name != "exact")),
-            "pipeline": PIPELINE,
+            "pipeline": DEEP_PIPELINE,
             "multiplier": MULTIPLIER,
             "assignment": named("assignment", ASSIGNMENTS),
             "operations": OPERATIONS,
             "fast": flag("a shorter cycle with four pipeline stages and a pipelined assignment"),
             "precisions": PRECISIONS,
+            "slot_memory": flag("keep the slots in memories, for FPGAs"),
+            "buffered": flag("add register ranks before and behind the array, for FPGAs"),
         },
         default=with_defaults(
             preset="cube_4x4x4",
@@ -106,6 +113,8 @@ UNITS = (
             operations=None,
             fast=False,
             precisions=None,
+            slot_memory=False,
+            buffered=False,
         ),
         component=lambda c: (MatrixUnit, {"config": cube_config(c)}),
         macs=lambda c: cube_config(c).macs,
@@ -124,6 +133,9 @@ UNITS = (
             {"preset": "m3xu_fp64", **_BROADCAST},
             {"preset": "m3xu_fp64", **_SYSTOLIC},
             {"preset": "tiny", **_BROADCAST, "multiplier": "dsp"},
+            {"preset": "tiny", **_BROADCAST, "pipeline": 9, "multiplier": "dsp", **_IN_MEMORY},
+            {"preset": "int8_8x8_dsp"},
+            {"preset": "fp16_4x4x4_dsp"},
             {"preset": "m3xu", "m": 2, "n": 2, "operations": _FP32_OPERATIONS},
             {
                 "preset": "m3xu",

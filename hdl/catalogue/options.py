@@ -7,15 +7,26 @@ from vitruvian.errors import UserError
 from vitruvian.hdl.catalogue.unit import Configuration, Option, number
 from vitruvian.hdl.cube.choices import PRECISIONS as KNOWN
 from vitruvian.hdl.fp.parts.multiply import MULTIPLIERS
-from vitruvian.hdl.fp.parts.pipeline import PIPELINES
+from vitruvian.hdl.fp.parts.pipeline import DEEP_PIPELINES, PIPELINES
 from vitruvian.validate import one_of, shortened
 
-__all__ = ["MULTIPLIER", "NO_SHAPE", "PIPELINE", "PRECISIONS", "SHAPE", "given", "with_defaults"]
+__all__ = [
+    "DEEP_PIPELINE",
+    "MULTIPLIER",
+    "NO_SHAPE",
+    "PIPELINE",
+    "PRECISIONS",
+    "SHAPE",
+    "given",
+    "with_defaults",
+]
 
 #: Rows, columns and 16-bit lanes of a matrix unit; without them, those of the preset apply.
 SHAPE = {name: number(name, 1, 64) for name in "mnk"}
 NO_SHAPE = dict.fromkeys("mnk")
 PIPELINE = number("pipeline", min(PIPELINES), max(PIPELINES))
+#: For units that can have the ranks for FPGAs.
+DEEP_PIPELINE = number("pipeline", min(DEEP_PIPELINES), max(DEEP_PIPELINES))
 #: The default, booth, is stored as None, so that labels do not mention it.
 MULTIPLIER = Option(
     lambda text: None if one_of("multiplier", text, MULTIPLIERS) == "booth" else text,

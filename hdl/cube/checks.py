@@ -15,12 +15,13 @@ from vitruvian.golden.simd2.op import PARTS, Op
 from vitruvian.validate import check_int, one_of
 
 from ..fp.parts.multiply import check_multiplier
-from ..fp.parts.pipeline import PIPELINES, RETIMED
+from ..fp.parts.pipeline import DEEP_PIPELINES, PIPELINES, RETIMED
 from .choices import ASSIGNMENTS, DATAFLOWS, INT8, NARROW, ONE_PAIR, PRECISIONS
 
 __all__ = [
     "check_assignment",
     "check_complex_slots",
+    "check_fpga",
     "check_multiplier_bits",
     "check_one_pair",
     "check_pair_lanes",
@@ -49,10 +50,11 @@ def check_parameters(given: Mapping[str, Any]) -> None:
         check_int(name, given[name], 1, 64)
     if given["slots"] is not None:
         check_int("slots", given["slots"], 1, 64)
-    check_int("pipeline", given["pipeline"], min(PIPELINES), max(PIPELINES))
+    check_int("pipeline", given["pipeline"], min(DEEP_PIPELINES), max(DEEP_PIPELINES))
     one_of("dataflow", given["dataflow"], DATAFLOWS)
     one_of("preset", given["preset"], [name for name, p in PRESETS.items() if p.has_window])
-    _check_flag("saturate", given["saturate"])
+    for name in ("saturate", "slot_memory", "buffered"):
+        _check_flag(name, given[name])
     check_multiplier(given["multiplier"])
     _check_precisions(given["precisions"], given["k"], given["output"])
     # A str is a sequence as well, and each of its letters would count as an operation.
@@ -78,6 +80,32 @@ def _check_precisions(names: Any, k: int, output: Any) -> None:
     output_bits = as_format(output, "output").storage_bits
     if INT8 in names and output_bits != 32:
         raise ValueError(f"output must have 32 bits with int8, not {output!r}")
+
+
+def check_fpga(given: Mapping[str, Any]) -> None:
+    """Check the options that suit FPGAs against the others.
+
+    Parameters
+    ----------
+    given : mapping
+        The parameters of ``MatrixUnitConfig`` by name, with the assignment that is in use.
+
+    Raises
+    ------
+    ValueError
+        If the elements are too deep, or have a memory, and cannot.
+    """
+    if given["assignment"] != "element":
+        most = max(PIPELINES)
+        if given["pipeline"] > most:
+            raise ValueError(
+                f"pipeline must be at most {most} with the assignment {given['assignment']!r}, "
+                f"not {given['pipeline']!r}"
+            )
+    if given["slot_memory"]:
+        for name, needed in (("assignment", "element"), ("dataflow", "broadcast")):
+            if given[name] != needed:
+                raise ValueError(f"{name} must be {needed!r} with slot_memory, not {given[name]!r}")
 
 
 def check_semirings(given: Mapping[str, Any], ops: Sequence[Op]) -> None:

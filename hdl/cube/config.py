@@ -1,4 +1,4 @@
-"""The parameters of a matrix unit, and the named configurations."""
+"""The parameters of a matrix unit."""
 
 from dataclasses import dataclass, fields
 
@@ -9,12 +9,13 @@ from vitruvian.golden.simd2.op import PARTS, Op
 from vitruvian.validate import check_int, one_of
 
 from ..fp.parts.pipeline import PIPELINES
-from ..parameters import without_booth
+from ..parameters import without_later_options
 from ..simd2.mode import operations_of
 from .checks import (
     check_assignment,
     check_complex_slots,
     check_fast,
+    check_fpga,
     check_multiplier_bits,
     check_one_pair,
     check_pair_lanes,
@@ -24,7 +25,7 @@ from .checks import (
 )
 from .choices import INT8, LANE_BITS, PRECISIONS, WIDE
 
-__all__ = ["CONFIGS", "MatrixUnitConfig"]
+__all__ = ["MatrixUnitConfig"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +85,13 @@ class MatrixUnitConfig:
         are recoded to Booth digits at the edge of the array, and the last rank of the dot product
         stands inside the rounding (docs/decisions/0023-whole-tile-timing.md). Such a unit has
         ``pipeline=4``, the assignment ``pipelined``, no operations but mma, and no sparsity.
+    slot_memory : bool
+        If True, the slots of an element are words of a memory with two read ports, which an FPGA
+        builds from look-up tables, and C reaches the element together with its beat. This needs
+        the dataflow ``broadcast`` and the assignment ``element``.
+    buffered : bool
+        If True, a register rank more stands in front of the array and one behind it, so that the
+        streams and the buses have clock cycles of their own.
 
     Raises
     ------
@@ -110,8 +118,10 @@ class MatrixUnitConfig:
     sparsity: bool = False
     multiplier: str = "booth"
     fast: bool = False
+    slot_memory: bool = False
+    buffered: bool = False
 
-    __repr__ = without_booth
+    __repr__ = without_later_options
 
     def __post_init__(self):
         check_parameters(vars(self))
@@ -148,6 +158,7 @@ class MatrixUnitConfig:
         check_assignment(self.assignment, self.precisions, self.floats)
         if self.fast:
             check_fast(vars(self))
+        check_fpga(vars(self))
         if self.multiplier_bits is not None:
             check_multiplier_bits(self.multiplier_bits, self.assignment, self.one_step_bits)
         if self.window is not None:
@@ -418,7 +429,7 @@ class MatrixUnitConfig:
     @property
     def entry_cycles(self) -> int:
         """Cycles from the transfer of a beat to the first element's work on it."""
-        return 2 if self.assignment == "pipelined" else 1
+        return (2 if self.assignment == "pipelined" else 1) + self.buffered
 
     @property
     def merge_cycles(self) -> int:
@@ -435,45 +446,24 @@ class MatrixUnitConfig:
         return min(self.pipeline + self.merge_cycles, max(PIPELINES))
 
     @property
+    def slot_cycles(self) -> int:
+        """Cycles from the transfer of a beat until its (last) result can be read from its slot.
+
+        The cycles are: one into the operand registers, one more with ``buffered`` and one behind a
+        pipelined assignment, the hops, the ranks of the dot product, one for ⊕ with the value of
+        the slot, and one into the slot.
+        """
+        return self.entry_cycles + self.hops + self.pipeline + self.merge_cycles + 1
+
+    @property
     def latency_cycles(self) -> int:
         """Cycles from the transfer of a beat to the earliest transfer of its (last) result.
 
-        The cycles are: one into the operand registers, one more behind a pipelined assignment, the
-        hops, the ranks of the dot product, one for ⊕ with the value of the slot, and one into the
-        slot.
+        These are ``slot_cycles``, and one into the output register with ``buffered``.
         """
-        return self.entry_cycles + self.hops + self.pipeline + self.merge_cycles + 1
+        return self.slot_cycles + self.buffered
 
     @property
     def macs(self) -> int:
         """Multiply-accumulate operations per cycle with 16-bit operands: M·N·k."""
         return self.m * self.n * self.k
-
-
-_TINY = ("fp16", "bf16", "tf32", "fp8e4m3", "fp8e5m2", INT8)
-
-#: The named configurations.
-CONFIGS: dict[str, MatrixUnitConfig] = {
-    "tiny": MatrixUnitConfig(m=2, n=2, k=2, precisions=_TINY, pipeline=1),
-    "cube_4x4x4": MatrixUnitConfig(m=4, n=4, k=4, precisions=("fp16", INT8)),
-    "tensorcore_a100": MatrixUnitConfig(
-        m=8, n=4, k=8, precisions=("fp16", "bf16", "tf32", INT8), preset="a100"
-    ),
-    "cube_davinci": MatrixUnitConfig(m=16, n=16, k=16, precisions=("fp16", INT8)),
-    "m3xu": MatrixUnitConfig(
-        m=8, n=4, k=8, precisions=("fp16", "bf16", "tf32", "fp32", "fp32c"), assignment="edge"
-    ),
-    "m3xu_pipelined": MatrixUnitConfig(
-        m=8, n=4, k=8, precisions=("fp16", "bf16", "tf32", "fp32", "fp32c"), assignment="pipelined"
-    ),
-    "simd2_4x4": MatrixUnitConfig(
-        m=4, n=4, k=4, precisions=("fp16",), operations=tuple(op.mnemonic for op in Op)
-    ),
-    "m3xu_fp64": MatrixUnitConfig(
-        m=4,
-        n=4,
-        k=8,
-        precisions=("fp16", "bf16", "tf32", INT8, *WIDE),
-        multiplier_bits=14,
-    ),
-}

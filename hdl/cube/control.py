@@ -45,7 +45,7 @@ class Sequencer(wiring.Component):
 
     Notes
     -----
-    Every slot has a counter ``busy``. It starts at ``latency_cycles - 1`` in the cycle after the
+    Every slot has a counter ``busy``. It starts at ``slot_cycles - 1`` in the cycle after the
     slot's last beat was issued, and it is 0 when the last element has written its result. A bit
     ``owed`` is set while the slot's result has not been taken. A beat waits while ``owed`` is set,
     because it would overwrite the result. Otherwise the start of the beat decides:
@@ -91,18 +91,32 @@ class Sequencer(wiring.Component):
         m = Module()
         config = self.config
         m.submodules.queue = queue = SlotQueue(depth=config.slot_count)
-        busiest = config.latency_cycles - 1
+        busiest = config.slot_cycles - 1
         slots = range(config.slot_count)
         busy = Array(Signal(range(busiest + 1), name=f"busy{s}") for s in slots)
         owed = Array(Signal(name=f"owed{s}") for s in slots)
         holds = Array(Signal(name=f"holds{s}") for s in slots)
+        # See Notes: a beat that accumulates meets the earlier result in every element.
+        soon = config.entry_cycles + config.hops
+        # A buffered unit registers the comparisons of ``busy``, which would be in its longest path.
+        within = {
+            most: Array(Signal(init=1, name=f"within{most}_{s}") for s in slots)
+            for most in (0, soon)
+            if config.buffered
+        }
+
+        def free(slot: Value, most: int) -> Value:
+            """Return 1 if a slot is busy for at most ``most`` more cycles."""
+            if config.buffered:
+                return within[most][slot]
+            return busy[slot] <= most if most else busy[slot] == 0
 
         m.d.comb += [
             queue.push.eq(self.go & self.emit),
             queue.slot.eq(self.slot),
             queue.pop.eq(self.taken),
             self.head.eq(queue.head),
-            self.offer.eq(queue.any & (busy[self.head] == 0)),
+            self.offer.eq(queue.any & free(self.head, 0)),
             self.accumulate.eq(
                 # A slot that was never written counts as zero.
                 (self.start != Start.ZERO) & (holds[self.slot] | (self.start == Start.FROM_C))
@@ -114,20 +128,20 @@ class Sequencer(wiring.Component):
             with m.Case(Start.ZERO):
                 m.d.comb += ready.eq(1)
             with m.Case(Start.FROM_C):
-                m.d.comb += ready.eq(busy[self.slot] == 0)
+                m.d.comb += ready.eq(free(self.slot, 0))
             with m.Default():
-                # See Notes: the beat meets the earlier result in every element.
-                soon = config.entry_cycles + config.hops
-                m.d.comb += ready.eq(self.late | (busy[self.slot] <= soon))
+                m.d.comb += ready.eq(self.late | free(self.slot, soon))
 
         for s in slots:
             mine = Signal(name=f"goes{s}")
             m.d.comb += mine.eq(self.go & (self.slot == s))
             with m.If(mine):
                 m.d.sync += [busy[s].eq(busiest), holds[s].eq(1), owed[s].eq(self.emit)]
+                m.d.sync += [flags[s].eq(busiest <= most) for most, flags in within.items()]
             with m.Else():
                 with m.If(busy[s] != 0):
                     m.d.sync += busy[s].eq(busy[s] - 1)
+                    m.d.sync += [flags[s].eq(busy[s] <= most + 1) for most, flags in within.items()]
                 with m.If(self.taken & (self.head == s)):
                     m.d.sync += owed[s].eq(0)
         return m

@@ -2,12 +2,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-from amaranth.hdl import Array, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from .config import MatrixUnitConfig
-from .datapath import Beat, datapath_of
+from .datapath import Beat, ElementDatapath, datapath_of
 from .ports import control_layout, operand_layouts
 
 __all__ = ["ProcessingElement"]
@@ -35,9 +36,10 @@ class ProcessingElement(wiring.Component):
     control : In(control_layout)
         The operation, the slot, and whether the beat adds to the slot's value or to zero.
     load : In(1)
-        Set to write a slot from outside.
+        Set to write a slot from outside. With ``slot_memory`` it is set together with a beat that
+        starts from ``c``.
     load_slot, c : In(slot_bits), In(word_bits)
-        The slot to write and its new value.
+        The slot to write and its new value. With ``slot_memory``, C of the beat.
     read_slot : In(slot_bits)
         The slot to read.
     d : Out(word_bits)
@@ -86,6 +88,9 @@ class ProcessingElement(wiring.Component):
         config = self.config
         datapath = datapath_of(config)
         m.submodules.dot = dot = datapath.dot
+        if config.slot_memory:
+            self._build_memory(m, datapath)
+            return m
         # The sequencer records which slots were written, so the slots need no reset.
         slots = Array(
             Signal(config.word_bits, name=f"slot{s}", reset_less=True)
@@ -106,6 +111,27 @@ class ProcessingElement(wiring.Component):
             with m.Elif(self.load & (self.load_slot == s)):
                 m.d.sync += slot.eq(self.c)
         return m
+
+    def _build_memory(self, m: Module, datapath: ElementDatapath) -> None:
+        """Keep the slots in a memory with a port for the beat, the reader and the result."""
+        config, dot = self.config, datapath.dot
+        m.submodules.slots = slots = Memory(
+            shape=config.word_bits, depth=config.slot_count, init=()
+        )
+        own = slots.read_port(domain="comb")
+        shown = slots.read_port(domain="comb")
+        written = slots.write_port()
+        kept = Mux(self.control.accumulate, own.data, 0)
+        m.d.comb += [
+            own.addr.eq(self.control.slot),
+            shown.addr.eq(self.read_slot),
+            dot.c.eq(Mux(self.load, self.c, kept)),
+            self.d.eq(shown.data),
+        ]
+        valid, slot, integer = self._delayed(m, config.pipeline)
+        beat = Beat(a=self.a, b=self.b, control=self.control, kept=Const(0), integer=integer)
+        result = datapath.connect(m, beat)
+        m.d.comb += [written.en.eq(valid), written.addr.eq(slot), written.data.eq(result)]
 
     def _delayed(self, m: Module, cycles: int) -> tuple[Value, Value, Value]:
         """Return a beat's valid bit, slot and kind (integer or not), ``cycles`` cycles later."""

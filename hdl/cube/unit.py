@@ -1,7 +1,7 @@
 """The matrix unit: a tile of processing elements with accumulators, between streams."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
@@ -88,6 +88,11 @@ class MatrixUnit(wiring.Component):
         m.submodules.sequencer = sequencer = Sequencer(config=config)
         m.submodules.grid = grid = Grid(config=config)
 
+        bus: Any = grid
+        o: Any = self.o
+        if config.buffered:
+            bus, o = self._build_entry(m, grid), self._build_output(m)
+
         # The sequencer decides about the slot, and the streams about the data.
         from_c = beat.start == Start.FROM_C
         may_go = Signal()
@@ -107,33 +112,33 @@ class MatrixUnit(wiring.Component):
             sequencer.slot.eq(slot),
             sequencer.emit.eq(beat.emit),
             sequencer.go.eq(go),
-            sequencer.taken.eq(self.o.valid & self.o.ready),
-            self.o.valid.eq(sequencer.offer),
+            sequencer.taken.eq(o.valid & o.ready),
+            o.valid.eq(sequencer.offer),
         ]
         if config.complex_precisions:
             # The real part goes to the even slot of a pair and the imaginary part to the odd one.
             with m.If(steps.is_complex):
                 m.d.comb += slot[0].eq(steps.part)
         if config.semirings:
-            self._build_operation(m, grid)
+            self._build_operation(m, bus)
             m.d.comb += sequencer.late.eq(self._late())
         if not config.semirings or config.one_pair:
-            m.d.comb += [grid.step.digit.eq(steps.digit), grid.step.part.eq(steps.part)]
+            m.d.comb += [bus.step.digit.eq(steps.digit), bus.step.part.eq(steps.part)]
         m.d.comb += [
-            grid.valid.eq(go),
-            Value.cast(grid.a).eq(beat.a),
-            Value.cast(grid.b).eq(beat.b),
-            Value.cast(grid.index).eq(beat.index),
-            grid.control.wide.eq(steps.wide),
-            grid.control.again.eq(steps.digit != 0),
-            grid.control.last.eq(steps.last),
-            grid.control.accumulate.eq(sequencer.accumulate),
-            grid.control.slot.eq(slot),
-            grid.load.eq(go & from_c),
-            grid.load_slot.eq(slot),
-            Value.cast(grid.c).eq(self.c.payload),
-            grid.read_slot.eq(sequencer.head),
-            Value.cast(self.o.payload).eq(grid.d),
+            bus.valid.eq(go),
+            Value.cast(bus.a).eq(beat.a),
+            Value.cast(bus.b).eq(beat.b),
+            Value.cast(bus.index).eq(beat.index),
+            bus.control.wide.eq(steps.wide),
+            bus.control.again.eq(steps.digit != 0),
+            bus.control.last.eq(steps.last),
+            bus.control.accumulate.eq(sequencer.accumulate),
+            bus.control.slot.eq(slot),
+            bus.load.eq(go & from_c),
+            bus.load_slot.eq(slot),
+            Value.cast(bus.c).eq(self.c.payload),
+            bus.read_slot.eq(sequencer.head),
+            Value.cast(o.payload).eq(bus.d),
         ]
         # Elements behind a data assignment do not get the precision, only these properties of it.
         integers = (INT8,) if INT8 in config.precisions else ()
@@ -144,14 +149,44 @@ class MatrixUnit(wiring.Component):
         ):
             codes = [config.precisions.index(name) for name in names]
             selected = [precision == code for code in codes]
-            m.d.comb += grid.control[flag].eq(Cat(*selected).any())
+            m.d.comb += bus.control[flag].eq(Cat(*selected).any())
         if config.precision_bits:
-            m.d.comb += Value.cast(grid.step.precision).eq(precision)
+            m.d.comb += Value.cast(bus.step.precision).eq(precision)
             if config.assignment == "element":
-                m.d.comb += grid.control.precision.eq(precision)
+                m.d.comb += bus.control.precision.eq(precision)
         return m
 
-    def _build_operation(self, m: Module, grid: Grid) -> None:
+    def _build_entry(self, m: Module, grid: Grid) -> Any:
+        """Return an interface as that of the grid whose inputs reach the grid one cycle later."""
+        bus = grid.signature.create(path=("entry",))
+        for name, member in grid.signature.members.items():
+            source, target = Value.cast(getattr(bus, name)), Value.cast(getattr(grid, name))
+            if member.flow is Out:
+                m.d.comb += source.eq(target)
+            elif name == "read_slot":
+                m.d.comb += target.eq(source)
+            else:
+                # Only the valid bit needs a reset.
+                later = Signal(len(source), name=f"entry_{name}", reset_less=name != "valid")
+                m.d.sync += later.eq(source)
+                m.d.comb += target.eq(later)
+        return bus
+
+    def _build_output(self, m: Module) -> Any:
+        """Return a stream like ``o`` whose values reach ``o`` one cycle later."""
+        early = stream.Signature(fractal_layout(self.config)).create(path=("early",))
+        held = Signal(len(Value.cast(self.o.payload)), name="output", reset_less=True)
+        full = Signal(name="output_full")
+        m.d.comb += [
+            early.ready.eq(~full | self.o.ready),
+            self.o.valid.eq(full),
+            Value.cast(self.o.payload).eq(held),
+        ]
+        with m.If(early.ready):
+            m.d.sync += [full.eq(early.valid), held.eq(Value.cast(early.payload))]
+        return early
+
+    def _build_operation(self, m: Module, grid: Any) -> None:
         """Connect the control bits of a beat's operation to decoders and elements."""
         ops = self.config.ops
         code = Value.cast(self.i.payload.operation)

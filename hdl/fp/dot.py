@@ -9,7 +9,7 @@ from vitruvian.golden.fp.spec import DotSpec
 from .core.dotcore import DotCore
 from .core.geometry import Geometry, Lane, check_rule, with_floor
 from .parts.multiply import check_multiplier, multiply
-from .parts.pipeline import PIPELINES, PipelineStages, check_pipeline
+from .parts.pipeline import DEEP_PIPELINES, PipelineStages, check_pipeline
 from .parts.unpack import Unpacked, unpack
 
 __all__ = ["DotProduct", "geometry_of", "lane", "product_lane"]
@@ -98,7 +98,7 @@ class DotProduct(wiring.Component):
     spec : DotSpec
         Formats, K, window, truncation and rounding.
     pipeline : int
-        Number of register ranks, 0 (combinational) to 4. ``PIPELINES`` in
+        Number of register ranks, 0 (combinational) to 11. ``DEEP_PIPELINES`` in
         ``hdl.fp.parts.pipeline`` lists their positions.
     multiplier : {"booth", "dsp"}
         ``booth``: Booth rows and carry-save trees, for standard cells. ``dsp``: ``*`` and ``+``,
@@ -131,7 +131,7 @@ class DotProduct(wiring.Component):
     d: Signal
 
     def __init__(self, *, spec: DotSpec, pipeline: int = 0, multiplier: str = "booth"):
-        check_pipeline(pipeline)
+        check_pipeline(pipeline, DEEP_PIPELINES)
         check_rule(spec)
         if spec.window is None:
             raise ValueError("spec must have a window; without one use ExactDotProduct")
@@ -159,10 +159,15 @@ class DotProduct(wiring.Component):
         m = Module()
         spec = self.spec
         fraction = spec.input.fraction_bits + spec.input_b.fraction_bits
+        stages = PipelineStages(m, DEEP_PIPELINES[self.pipeline])
         lanes = []
         for k in range(spec.k):
-            a = unpack(m, Value.cast(self.a[k]), spec.input, name=f"a{k}")
-            b = unpack(m, Value.cast(self.b[k]), spec.input_b, name=f"b{k}")
+            codes = [
+                stages.cross_extra("operand", Value.cast(port[k]), f"operand_{name}{k}")
+                for name, port in (("a", self.a), ("b", self.b))
+            ]
+            a = unpack(m, codes[0], spec.input, name=f"a{k}")
+            b = unpack(m, codes[1], spec.input_b, name=f"b{k}")
             name, multiplier = f"p{k}", self.multiplier
             lanes.append(product_lane(m, a, b, fraction=fraction, name=name, multiplier=multiplier))
         core = DotCore(
@@ -170,9 +175,10 @@ class DotProduct(wiring.Component):
             geometry=self.geometry,
             rounding=spec.rounding,
             nan_code=spec.nan_code,
-            stages=PipelineStages(m, PIPELINES[self.pipeline]),
+            stages=stages,
             multiplier=self.multiplier,
             zero=spec.zero,
         )
-        m.d.comb += self.d.eq(core.build(lanes, unpack(m, self.c, spec.output, name="c")))
+        c = stages.cross_extra("operand", self.c, "operand_c")
+        m.d.comb += self.d.eq(core.build(lanes, unpack(m, c, spec.output, name="c")))
         return m

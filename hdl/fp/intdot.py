@@ -1,5 +1,6 @@
 """Integer dot product ``D = C + sum(A[k] * B[k])``: 8-bit operands, 32-bit accumulation."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
@@ -10,7 +11,7 @@ from vitruvian.golden.fp.spec import IntDotSpec
 
 from .parts.carrysave import Row, add_rows, compress, reduce_spans
 from .parts.multiply import check_multiplier
-from .parts.pipeline import PipelineStages, check_pipeline
+from .parts.pipeline import DEEP_PIPELINES, PipelineStages, check_pipeline
 
 __all__ = ["IntDotProduct"]
 
@@ -23,6 +24,14 @@ _STAGES: dict[int, tuple[str, ...]] = {
     2: ("tree", "sum"),
     3: ("tree", "sum", "total"),
     4: ("tree", "sum", "total", "output"),
+    5: ("operand", "tree", "products", "sum", "total"),
+    6: ("operand", "tree", "products", "sum", "total", "output"),
+}
+#: Above that, ranks behind the result only make the latency that of a floating-point unit.
+_STAGES |= {
+    depth: (*_STAGES[6], *(f"delay{n}" for n in range(7, depth + 1)))
+    for depth in DEEP_PIPELINES
+    if depth > max(_STAGES)
 }
 
 
@@ -41,7 +50,7 @@ class IntDotProduct(wiring.Component):
     spec : IntDotSpec
         Number of products, signs of the operands, and whether the sum saturates or wraps.
     pipeline : int
-        Number of register ranks, 0 (combinational) to 4.
+        Number of register ranks, 0 (combinational) to 11.
     multiplier : {"booth", "dsp"}
         ``booth``: shared rows and a carry-save tree, for standard cells. ``dsp``: a chain of ``*``
         and ``+``, for the DSP blocks of an FPGA.
@@ -100,33 +109,74 @@ class IntDotProduct(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         stages = PipelineStages(m, _STAGES[self.pipeline])
-        total = (
-            self._build_chain(m, stages)
-            if self.multiplier == "dsp"
-            else self._build_tree(m, stages)
+        operands = _Operands(
+            *(
+                [
+                    stages.cross_extra("operand", Value.cast(port[k]), f"operand_{name}{k}")
+                    for k in range(self.spec.k)
+                ]
+                for name, port in (("a", self.a), ("b", self.b))
+            ),
+            c=stages.cross_extra("operand", self.c, "operand_c"),
         )
+        if self.multiplier == "booth":
+            total = self._build_tree(m, stages, operands)
+        elif "products" in stages.names:
+            total = self._build_sums(m, stages, operands)
+        else:
+            total = self._build_chain(m, stages, operands)
         result: Value = total
         if self.spec.saturate:
             fits = (total[31:] == 0) | total[31:].all()
             limit = Cat((~total[-1]).replicate(31), total[-1])
             result = Mux(fits, total[:32], limit)
         result = stages.cross("total", result, "total_d")
-        m.d.comb += self.d.eq(stages.cross("output", result, "output_d"))
+        result = stages.cross("output", result, "output_d")
+        for name in _STAGES[self.pipeline][6:]:
+            result = stages.cross(name, result, f"{name}_d")
+        m.d.comb += self.d.eq(result)
         return m
 
-    def _build_chain(self, m: Module, stages: PipelineStages) -> Signal:
+    def _product(self, stages: PipelineStages, operands: "_Operands", k: int) -> Signal:
+        """Return a product behind the boundary ``tree``."""
+        a, b = (
+            word.as_signed() if signed else word
+            for word, signed in (
+                (operands.a[k], self.spec.signed_a),
+                (operands.b[k], self.spec.signed_b),
+            )
+        )
+        return stages.cross("tree", a * b, f"product{k}")
+
+    def _build_sums(self, m: Module, stages: PipelineStages, operands: "_Operands") -> Signal:
+        """Return C plus the sum of the products, which a balanced tree of adders computes."""
+        c = stages.cross("tree", operands.c, "tree_c")
+        sums: list[Value] = [self._product(stages, operands, k) for k in range(self.spec.k)]
+        level = 0
+        while len(sums) > 1:
+            following = sums[len(sums) // 2 * 2 :]
+            for i in range(0, len(sums) - 1, 2):
+                width = max(len(sums[i]), len(sums[i + 1])) + 1
+                # For ``keep`` see the chain.
+                pair = Signal(signed(width), name=f"sum{level}_{i // 2}", attrs={"keep": 1})
+                m.d.comb += pair.eq(sums[i] + sums[i + 1])
+                following.insert(i // 2, pair)
+            sums, level = following, level + 1
+        products = stages.cross("products", sums[0], "sum_of_products")
+        c = stages.cross("products", c, "products_c")
+        partial = Signal(signed(self.sum_bits), name="partial")
+        m.d.comb += partial.eq(c.as_signed() + products)
+        total = stages.cross("sum", partial, "sum_total")
+        unsigned = Signal(self.sum_bits, name="total")
+        m.d.comb += unsigned.eq(total)
+        return unsigned
+
+    def _build_chain(self, m: Module, stages: PipelineStages, operands: "_Operands") -> Signal:
         """Return C plus one product after the other."""
-        c = stages.cross("tree", self.c, "tree_c")
+        c = stages.cross("tree", operands.c, "tree_c")
         total: Value = c.as_signed()
         for k in range(self.spec.k):
-            a, b = (
-                word.as_signed() if signed else word
-                for word, signed in (
-                    (Value.cast(self.a[k]), self.spec.signed_a),
-                    (Value.cast(self.b[k]), self.spec.signed_b),
-                )
-            )
-            product = stages.cross("tree", a * b, f"product{k}")
+            product = self._product(stages, operands, k)
             # Without ``keep``, Yosys would merge the additions into one of full adders in LUTs.
             partial = Signal(signed(self.sum_bits), name=f"partial{k}", attrs={"keep": 1})
             m.d.comb += partial.eq(total + product)
@@ -136,10 +186,10 @@ class IntDotProduct(wiring.Component):
         m.d.comb += unsigned.eq(total)
         return unsigned
 
-    def _build_tree(self, m: Module, stages: PipelineStages) -> Signal:
+    def _build_tree(self, m: Module, stages: PipelineStages, operands: "_Operands") -> Signal:
         """Return the sum of the rows of all products, compressed to two rows and added."""
         width = self.sum_bits
-        rows, constant = self._build_rows(m)
+        rows, constant = self._build_rows(m, operands)
 
         def registered(rows: list[Row], stage: str) -> list[Row]:
             return [
@@ -147,10 +197,13 @@ class IntDotProduct(wiring.Component):
                 for i, row in enumerate(rows)
             ]
 
-        c = stages.cross("tree", self.c, "tree_c")
+        c = stages.cross("tree", operands.c, "tree_c")
+        c = stages.cross_extra("products", c, "products_c")
         c = Row(value=Cat(c, c[-1].replicate(width - 32)), lsb=0)
         rows = registered(reduce_spans(m, rows, width=width, target=8, name="early"), "tree")
         rows = reduce_spans(m, rows, width=width, target=2, name="sum")
+        if "products" in stages.names:
+            rows = registered(rows, "products")
         rows = compress(m, [*rows, c], width=width, name="sum_c")
         if constant:
             row = _constant_row(constant, width)
@@ -160,7 +213,7 @@ class IntDotProduct(wiring.Component):
         m.d.comb += total.eq(add_rows(m, rows, width=width))
         return total
 
-    def _build_rows(self, m: Module) -> tuple[list[Row], int]:
+    def _build_rows(self, m: Module, operands: "_Operands") -> tuple[list[Row], int]:
         """Return rows and a constant that together have the sum of the products.
 
         The top bit of a row has a negative weight if A is signed, and so has the whole top row if B
@@ -170,7 +223,7 @@ class IntDotProduct(wiring.Component):
         rows: list[Row] = []
         constant = 0
         for k in range(0, self.spec.k, 2):
-            words, selects = self._choices(m, k)
+            words, selects = self._choices(m, operands, k)
             n = len(words[0])
             for j in range(8):
                 word: Value = Const(0, n)
@@ -186,21 +239,35 @@ class IntDotProduct(wiring.Component):
                 constant -= inverted << j
         return rows, constant
 
-    def _choices(self, m: Module, k: int) -> tuple[list[Value], list[Value]]:
+    def _choices(self, m: Module, operands: "_Operands", k: int) -> tuple[list[Value], list[Value]]:
         """Return the possible words of the rows of products k and k + 1, and their selects.
 
         Bit j of a select belongs to row j.
         """
-        a, b = (
-            [Value.cast(port[i]) for i in range(k, min(k + 2, self.spec.k))]
-            for port in (self.a, self.b)
-        )
+        a, b = (port[k : k + 2] for port in (operands.a, operands.b))
         if len(a) == 1:
             return a, b
         wide = [Cat(x, x[-1] & self.spec.signed_a) for x in a]
         both = Signal(9, name=f"pair{k}")
         m.d.comb += both.eq(wide[0] + wide[1])
         return [*wide, both], [b[0] & ~b[1], ~b[0] & b[1], b[0] & b[1]]
+
+
+@dataclass(frozen=True)
+class _Operands:
+    """The operands behind the boundary ``operand``.
+
+    Attributes
+    ----------
+    a, b : list of Value
+        Words of 8 bits.
+    c : Value
+        The addend.
+    """
+
+    a: list[Value]
+    b: list[Value]
+    c: Value
 
 
 def _constant_row(constant: int, width: int) -> Row:

@@ -15,7 +15,7 @@ from .core.geometry import Geometry, Lane, ShortWindow, with_floor
 from .dot import product_lane
 from .intdot import IntDotProduct
 from .parts.multiply import check_multiplier
-from .parts.pipeline import PIPELINES, PipelineStages, check_pipeline
+from .parts.pipeline import DEEP_PIPELINES, PipelineStages, check_pipeline
 from .parts.unpack import Unpacked, unpack
 
 __all__ = ["MultiDot", "check_floor", "choose", "widen", "widen_exponent"]
@@ -39,7 +39,7 @@ class MultiDot(wiring.Component):
     saturate : bool
         If True, INT32 results saturate instead of wrapping.
     pipeline : int
-        Number of register ranks, 0 to 4.
+        Number of register ranks, 0 to 11.
     multiplier : {"booth", "dsp"}
         ``booth``: Booth rows and carry-save trees, for standard cells. ``dsp``: ``*`` and ``+``,
         for the DSP blocks of an FPGA.
@@ -80,7 +80,7 @@ class MultiDot(wiring.Component):
         pipeline: int = 0,
         multiplier: str = "booth",
     ):
-        check_pipeline(pipeline)
+        check_pipeline(pipeline, DEEP_PIPELINES)
         if not specs and not int8_k:
             raise ValueError("specs must name at least one precision, not be empty")
         self.specs, self.int8_k = dict(specs), int8_k
@@ -145,7 +145,7 @@ class MultiDot(wiring.Component):
                 m.d.comb += select[name].eq(self.precision == index)
         results: list[tuple[str, Value]] = []
         if self.specs:
-            results.append(("float", self._build_float(m, select)))
+            results.append(("float", self._build_float(m, self._stages(m), select)))
         if self.int8_k:
             m.submodules.int8 = int8 = IntDotProduct(
                 spec=IntDotSpec(k=self.int8_k, saturate=self.saturate),
@@ -162,16 +162,28 @@ class MultiDot(wiring.Component):
         if len(results) == 1:
             m.d.comb += self.d.eq(results[0][1])
         else:
-            stages = PipelineStages(m, PIPELINES[self.pipeline])
+            stages = self._stages(m)
             # The select passes the same pipeline stages as the results.
             integer = select["int8"]
-            for place in PIPELINES[self.pipeline]:
+            for place in DEEP_PIPELINES[self.pipeline]:
                 integer = stages.cross(place, integer, f"{place}_is_int8")
             m.d.comb += self.d.eq(Mux(integer, results[1][1], results[0][1]))
         return m
 
-    def _build_float(self, m: Module, select: Mapping[str, Value]) -> Value:
+    def _stages(self, m: Module) -> PipelineStages:
+        """Return the stage boundaries of the floating-point precisions."""
+        return PipelineStages(m, DEEP_PIPELINES[self.pipeline])
+
+    def _build_float(self, m: Module, stages: PipelineStages, select: Mapping[str, Value]) -> Value:
         """Return the result in the selected floating-point precision."""
+        select = {
+            name: bit if isinstance(bit, Const) else stages.cross_extra("operand", bit, f"o_{name}")
+            for name, bit in select.items()
+        }
+        buses = [
+            stages.cross_extra("operand", port, f"operand_{name}")
+            for name, port in (("a", self.a), ("b", self.b))
+        ]
         specs = list(self.specs.values())
         longest = max(specs, key=lambda spec: spec.window or 0)
         shorter = [name for name, spec in self.specs.items() if spec.window != longest.window]
@@ -207,23 +219,26 @@ class MultiDot(wiring.Component):
             geometry=geometry,
             rounding=longest.rounding,
             nan_code=longest.nan_code,
-            stages=PipelineStages(m, PIPELINES[self.pipeline]),
+            stages=stages,
             short=short,
             multiplier=self.multiplier,
             zero=longest.zero,
         )
-        c = unpack(m, self.c, longest.output, name="c")
+        c = stages.cross_extra("operand", self.c, "operand_c")
+        c = unpack(m, c, longest.output, name="c")
         return core.build(
-            [self._build_lane(m, select, lane, bias) for lane in range(geometry.lanes)], c
+            [self._build_lane(m, select, buses, lane, bias) for lane in range(geometry.lanes)], c
         )
 
-    def _build_lane(self, m: Module, select: Mapping[str, Value], lane: int, bias: int) -> Lane:
+    def _build_lane(
+        self, m: Module, select: Mapping[str, Value], buses: list[Value], lane: int, bias: int
+    ) -> Lane:
         """Return the product of a lane in the selected precision, on the scale of ``bias``."""
         served = {name: spec.input for name, spec in self.specs.items() if spec.k > lane}
         fraction = max(format.fraction_bits for format in served.values())
         absent = [select[name] for name in self.precisions if name not in served]
         operands = []
-        for side, bus in (("a", self.a), ("b", self.b)):
+        for side, bus in zip("ab", buses, strict=True):
             views = []
             for name, format in served.items():
                 low = lane * format.storage_bits

@@ -10,8 +10,9 @@ from amaranth.lib.wiring import In, Out
 
 from vitruvian.validate import check_int
 
-from ..cube.config import CONFIGS, MatrixUnitConfig
+from ..cube.config import MatrixUnitConfig
 from ..cube.ports import beat_layout, fractal_layout
+from ..cube.presets import CONFIGS
 from ..cube.unit import MatrixUnit
 from .issue import Issue, fetch_layout, word_layout
 

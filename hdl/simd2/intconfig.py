@@ -8,7 +8,7 @@ from vitruvian.golden.simd2.op import Op
 from vitruvian.validate import check_int, one_of
 
 from ..fp.parts.multiply import check_multiplier
-from ..parameters import without_booth
+from ..parameters import without_later_options
 from .mode import ControlTable
 
 __all__ = ["BITS", "DEPTHS", "IntConfig"]
@@ -53,7 +53,7 @@ class IntConfig:
     pipeline: int = 2
     multiplier: str = "booth"
 
-    __repr__ = without_booth
+    __repr__ = without_later_options
 
     def __post_init__(self):
         check_multiplier(self.multiplier)

@@ -3,13 +3,16 @@
 from dataclasses import replace
 
 import pytest
-from amaranth.hdl import ClockDomain, ClockSignal, Const, DomainRenamer, Module
+from amaranth.hdl import ClockDomain, ClockSignal, Const, DomainRenamer, Module, Value
+from amaranth.lib import stream
 
 import vitruvian.hdl.cube.control
 import vitruvian.hdl.cube.unit
 import vitruvian.hdl.fp.core.dotcore
 from vitruvian.hdl.cube import MatrixUnit
 from vitruvian.hdl.cube.control import Sequencer, SlotQueue
+from vitruvian.hdl.cube.grid import Grid
+from vitruvian.hdl.cube.ports import fractal_layout
 from vitruvian.sim.bench.cube.bench_unit import configuration
 from vitruvian.sim.bench.runner import run_bench
 from vitruvian.sim.rtl.emit import to_verilog
@@ -88,6 +91,37 @@ def test_a_mutant_of_the_control_fails(monkeypatch, module, name, mutant, failin
     monkeypatch.setattr(module, name, mutant)
     result = failures(CONTROL)
     assert result.tests == 5 and failing <= set(result.failures), result.log[-2000:]
+
+
+class BringsCEarly(Grid):
+    """C reaches the memories of the elements one cycle before its beat."""
+
+    def _with_the_beat(self, m):
+        return self.load, self.c
+
+
+class OverwritesTheOutput(MatrixUnit):
+    """The output register takes the next result although the last one was not taken."""
+
+    def _build_output(self, m):
+        early = stream.Signature(fractal_layout(self.config)).create()
+        m.d.comb += early.ready.eq(1)
+        m.d.sync += self.o.valid.eq(early.valid)
+        m.d.sync += Value.cast(self.o.payload).eq(Value.cast(early.payload))
+        return early
+
+
+@pytest.mark.parametrize("name", ["", "BringsCEarly", "OverwritesTheOutput"])
+def test_a_mutant_of_the_paths_for_fpgas_fails(monkeypatch, name):
+    given = {"preset": "int8_8x8_dsp", "beats": 120, "changes": {"m": 1, "n": 2}}
+    mutant = globals().get(name, MatrixUnit)
+    if mutant is BringsCEarly:
+        monkeypatch.setattr(vitruvian.hdl.cube.unit, "Grid", mutant)
+    unit = mutant if issubclass(mutant, MatrixUnit) else MatrixUnit
+    design = to_verilog(unit(config=configuration(given)))
+    result = run_bench(design, MODULE, parameters=given)
+    assert result.tests == 5, result.log[-2000:]
+    assert ("random_traffic" in result.failures) == bool(name), result.failures
 
 
 shift_right, round_and_pack = (

@@ -34,8 +34,20 @@ def run(given, design=None, **options):
             parameters(m=2, n=1, k=4, preset="m3xu_pipelined", pipeline=4, fast=True),
             marks=pytest.mark.long,
         ),
+        parameters(m=1, n=2, preset="int8_8x8_dsp"),
+        parameters(m=2, n=1, k=1, dataflow="systolic", precisions=("int8",), buffered=True),
     ],
-    ids=["tiny", "systolic", "one-slot", "a100-systolic", "m3xu", "m3xu-systolic", "m3xu-fast"],
+    ids=[
+        "tiny",
+        "systolic",
+        "one-slot",
+        "a100-systolic",
+        "m3xu",
+        "m3xu-systolic",
+        "m3xu-fast",
+        "memory-buffered",
+        "buffered-systolic",
+    ],
 )
 def test_matrix_unit(given):
     result = run(given)

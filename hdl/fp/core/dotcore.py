@@ -35,7 +35,9 @@ from ..parts.carrysave import FAST_ADDER_BITS, Row, add_plainly, add_rows, reduc
 from ..parts.normalise import Normalised, normalise, round_and_pack
 from ..parts.pipeline import PipelineStages
 from ..parts.unpack import Unpacked
+from .crossing import cross_lanes, cross_lists, cross_short
 from .geometry import Bypass, BypassResult, Geometry, Lane, ShortWindow, SmallResult
+from .pieces import first_cuts, lowered, near_of
 from .result import ZeroSigns, code_of, sign_beside, targets_of
 from .sideband import BYPASS_ORDER, SideBand
 
@@ -128,7 +130,11 @@ class DotCore:
             Significand, sign and exponent of every lane, from the caller's own registers.
         """
         cross = self.stages.cross
-        largest, reference, c_gap = self._build_exponents(lanes, c)
+        lanes, c = self._early("lane", lanes, c)
+        largest = maximum(self.m, [lane.exponent for lane in lanes], name="largest")
+        lanes, c = self._early("largest", lanes, c)
+        largest = self.stages.cross_extra("largest", largest, "s0_largest")
+        reference, c_gap = self._build_exponents(largest, c)
         side = self._build_side(lanes, c, largest)
         if held is None:
             words = [cross("product", x.significand, f"s1_p{k}") for k, x in enumerate(lanes)]
@@ -145,12 +151,26 @@ class DotCore:
         pieces = {n: cross("product", x, f"s1_pieces{n}") for n, x in self.pieces.items()}
         bits = [len(word) for word in words]
         distances = self._build_distances(reference, exponents, pieces, bits)
+        if "distance" in self.stages.names:
+            words, signs, distances = cross_lists(
+                self.stages, "distance", words=words, signs=signs, distances=distances
+            )
+            c_word, c_sign, c_gap = (
+                cross("distance", x, f"d_c{i}") for i, x in enumerate((c_word, c_sign, c_gap))
+            )
+            side = side.cross(self.stages, "distance", "d")
         rows, ones, lost = self._build_terms(
             list(zip(words, [x.fraction for x in lanes], signs, distances, strict=True)),
             (c_word, c_sign, c_gap),
             side.short,
             pieces,
         )
+        if "aligned" in self.stages.names:
+            words = [row.value for row in rows]
+            words, ones = cross_lists(self.stages, "aligned", rows=words, ones=ones)
+            rows = [replace(row, value=word) for row, word in zip(rows, words, strict=True)]
+            lost, c_sign = cross("aligned", lost, "t_lost"), cross("aligned", c_sign, "t_c_sign")
+            side = side.cross(self.stages, "aligned", "t")
         bits = self.g.sum_bits
         if self.plain:
             rows, ones = add_plainly(self.m, rows, width=bits, target=2, name="sum", ones=ones)
@@ -161,10 +181,17 @@ class DotCore:
 
     # ---------------------------------------------------------------- exponents
 
-    def _build_exponents(self, lanes: Sequence[Lane], c: Unpacked):
-        """Return the largest product exponent, E_max (product scale), and C's distance from it."""
+    def _early(self, stage: str, lanes: Sequence[Lane], c: Unpacked):
+        """Return the products and the addend behind a boundary that few units have."""
+        if stage not in self.stages.names:
+            return lanes, c
+        self.short = cross_short(self.stages, stage, self.short)
+        self.zeros = replace(self.zeros, short=self.short)
+        return cross_lanes(self.stages, stage, lanes, c)
+
+    def _build_exponents(self, largest: Value, c: Unpacked):
+        """Return E_max (product scale) and C's distance from it."""
         m, g = self.m, self.g
-        largest = maximum(m, [lane.exponent for lane in lanes], name="largest")
         addend = Signal(signed(g.scaled_bits), name="c_scaled")
         reference = Signal(signed(g.scaled_bits), name="reference")
         dominates = Signal(name="c_dominates")
@@ -189,7 +216,7 @@ class DotCore:
         else:
             m.d.comb += reference.eq(Mux(above > g.floor, above, g.floor))
             m.d.comb += gap.eq(reference - addend)
-        return largest, reference, gap
+        return reference, gap
 
     def _exponent_of_zero(self) -> Value | None:
         """Return the exponent of a zero C if that exponent is the floor of E_max, else None."""
@@ -205,15 +232,6 @@ class DotCore:
         if g.only_addend_subnormal and not g.can_overflow:
             return (reference + g.offset)[: g.output.exponent_bits]
         return reference + g.offset
-
-    def _near(self, reference: Value) -> Value:
-        """Return E_max in as few bits as a lane needs.
-
-        A larger value is clipped to one that still shifts every product out of the window. E_max
-        is negative only if all products are zero; then the distance does not matter.
-        """
-        g = self.g
-        return clip(reference[:-1], bits=(g.exponent_max + g.window + 3).bit_length())
 
     def _build_side(self, lanes: Sequence[Lane], c: Unpacked, largest: Value) -> SideBand:
         """Return the flags that travel beside the sum: specials, signs and run-time selects."""
@@ -240,30 +258,20 @@ class DotCore:
 
         A piece lies below all higher pieces of its product, whose widths add to its distance.
         """
-        near = self._near(reference)
+        near = near_of(self.g, reference)
         tops: dict[tuple[int, ...], Value] = {}
         distances: list[Value] = []
         for k, exponent in enumerate(exponents):
             shifts = tuple(sum(bits[k + 1 : k - k % n + n]) for n in pieces)
             if shifts not in tops:
-                tops[shifts] = self._lowered(near, list(zip(shifts, pieces.values(), strict=True)))
+                tops[shifts] = lowered(
+                    self.m, near, list(zip(shifts, pieces.values(), strict=True))
+                )
             top = tops[shifts]
             distance = Signal(len(top), name=f"distance{k}")
             self.m.d.comb += distance.eq(top - exponent)
             distances.append(distance)
         return distances
-
-    def _lowered(self, near: Value, shifts: Sequence[tuple[int, Value]]) -> Value:
-        """Return ``near`` plus the selected one of the ``shifts``, each a constant and a select."""
-        most = max([shift for shift, _ in shifts], default=0)
-        if not most:
-            return near
-        added: Value = Const(0, most.bit_length())
-        for shift, chosen in shifts:
-            added = added | (Const(shift, len(added)) & chosen.replicate(len(added)))
-        lowered = Signal(len(near) + 1, name=f"near{most}")
-        self.m.d.comb += lowered.eq(near + added)
-        return lowered
 
     # ---------------------------------------------------------------- terms
 
@@ -303,7 +311,7 @@ class DotCore:
             ones.append(sign)
             lost.append(cut)
         if g.sticky:
-            first = self._first_cuts(lost, pieces)
+            first = first_cuts(lost, pieces)
             floor = Const(1, 1) if short is None else ~short
             ones = [one & ~(cut & floor) for one, cut in zip(ones, first, strict=True)]
         fill = c_word[-1] if g.sticky else Const(0, 1)
@@ -332,17 +340,6 @@ class DotCore:
         if not self.g.sticky:
             return c_sign
         return Const(0, 1) if short is None else c_sign & short
-
-    def _first_cuts(self, lost: Sequence[Value], pieces) -> list[Value]:
-        """Return for each lane if it lost bits and no higher piece of its product did."""
-        first: list[Value] = []
-        above: Value = Const(0, 1)
-        for k in reversed(range(len(lost))):
-            linked = Cat(*[select for n, select in pieces.items() if (k + 1) % n]).any()
-            above = above & linked if pieces else Const(0, 1)
-            first.insert(0, lost[k] & ~above)
-            above = above | lost[k]
-        return first
 
     def _align(
         self,
@@ -447,6 +444,9 @@ class DotCore:
         lost = stages.cross("total", lost, "s3_lost")
         side = side.cross(stages, "total", "s3")
         number = self._build_normalised(inverted, lost, side)
+        for stage in ("leading", "shifted"):
+            if stage in stages.names:
+                side = side.cross(stages, stage, stage)
 
         targets = targets_of(g, nan_code=self.nan_code, short=self.short, small=self.small)
         packed = [
@@ -497,4 +497,4 @@ class DotCore:
             # A subnormal C alone: E_max is emin, and the shift must stop where the hidden bit of
             # C would be, integer_bits - 1 below the top.
             limit = Mux(side.subnormal, g.integer_bits - 1, (1 << len(word).bit_length()) - 1)
-        return normalise(m, word, limit=limit, tail=tail, name="normalise")
+        return normalise(m, word, limit=limit, tail=tail, name="normalise", stages=self.stages)

@@ -8,6 +8,7 @@ from amaranth.hdl import Const, Value
 from vitruvian.golden.fp.formats import FloatFormat, Specials
 from vitruvian.golden.fp.spec import DotSpec
 
+from ..parts.pipeline import PipelineStages
 from .sideband import SideBand
 
 __all__ = [
@@ -45,6 +46,21 @@ class Lane:
     fraction: int
     nan: Value
     inf: Value
+
+    def cross(self, stages: PipelineStages, stage: str, prefix: str) -> "Lane":
+        """Return the product behind a boundary, in signals called ``prefix_field``.
+
+        Parameters
+        ----------
+        stages : PipelineStages
+        stage : str
+            Name of the boundary.
+        prefix : str
+            First part of every new signal's name.
+        """
+        names = ("sign", "exponent", "significand", "nan", "inf")
+        parts = {name: getattr(self, name) for name in names}
+        return replace(self, **stages.cross_all(stage, parts, prefix))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -52,7 +52,13 @@ class Packed:
 
 
 def normalise(
-    m: Module, word: Value, *, limit: Value | None, name: str, tail: Value | None = None
+    m: Module,
+    word: Value,
+    *,
+    limit: Value | None,
+    name: str,
+    tail: Value | None = None,
+    stages: PipelineStages | None = None,
 ) -> Normalised:
     """Shift ``word`` left until its top bit is set, but not further than ``limit``.
 
@@ -71,6 +77,8 @@ def normalise(
         First part of the new signals' names.
     tail : Value, optional
         The bit that is shifted in from below (default 0).
+    stages : PipelineStages, optional
+        The boundary ``leading`` stands behind the first two steps, and ``shifted`` behind the last.
     """
     steps = max((len(word) - 1).bit_length(), 1)
     nonzero = word.any()
@@ -88,7 +96,23 @@ def normalise(
         m.d.comb += stage.eq(Mux(take, Cat(below, word[: len(word) - step]), word))
         taken.insert(0, take)
         word = stage
-    return Normalised(word=word, shift=Cat(*taken), tail=tail, nonzero=nonzero)
+        if stages is not None and "leading" in stages.names and bit == max(steps - 2, 0):
+            word = stages.cross("leading", word, f"{name}_word")
+            taken = [stages.cross("leading", x, f"{name}_taken{i}") for i, x in enumerate(taken)]
+            nonzero = stages.cross("leading", nonzero, f"{name}_nonzero")
+            if limit is not None:
+                limit = stages.cross("leading", limit, f"{name}_limit")
+                free = stages.cross("leading", free, f"{name}_free")
+            if tail is not None:
+                tail = stages.cross("leading", tail, f"{name}_tail")
+    shift: Value = Cat(*taken)
+    if stages is not None and "shifted" in stages.names:
+        word = stages.cross("shifted", word, f"{name}_shifted")
+        shift = stages.cross("shifted", shift, f"{name}_shift")
+        nonzero = stages.cross("shifted", nonzero, f"{name}_shifted_nonzero")
+        if tail is not None:
+            tail = stages.cross("shifted", tail, f"{name}_shifted_tail")
+    return Normalised(word=word, shift=shift, tail=tail, nonzero=nonzero)
 
 
 def round_and_pack(
@@ -117,7 +141,7 @@ def round_and_pack(
         The magnitude, with the leading one at the top unless it is subnormal or zero.
     stages : PipelineStages
         The boundary ``normalised`` stands in front of the rounding. A retimed design has
-        ``shifted`` instead, in front of the shift of a subnormal number.
+        ``retimed`` instead, in front of the shift of a subnormal number.
     exponent : Value
         Biased exponent of the top bit before the shift (signed).
     output : FloatFormat
@@ -149,7 +173,7 @@ def round_and_pack(
     word = word[cut:]
 
     def rank(value: Value, name: str) -> Value:
-        return stages.rank("shifted", value, f"s4_{name}")
+        return stages.cross_extra("retimed", value, f"s4_{name}")
 
     field = rank(field, "field")
     word, nonzero = rank(word, "word"), rank(number.nonzero, "nonzero")

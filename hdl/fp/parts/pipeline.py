@@ -6,7 +6,7 @@ from amaranth.hdl import Module, Shape, Signal, Value
 
 from vitruvian.validate import one_of
 
-__all__ = ["PIPELINES", "RETIMED", "PipelineStages", "check_pipeline"]
+__all__ = ["DEEP_PIPELINES", "PIPELINES", "RETIMED", "PipelineStages", "check_pipeline"]
 
 #: The stage boundaries of a dot product that have registers at each pipeline depth.
 PIPELINES: dict[int, tuple[str, ...]] = {
@@ -19,7 +19,30 @@ PIPELINES: dict[int, tuple[str, ...]] = {
 
 #: The same for a retimed dot product: the last rank stands inside the rounding, between the two
 #: shifters of a subnormal result, instead of behind them. Latency and results are the same.
-RETIMED: dict[int, tuple[str, ...]] = {4: ("product", "sum", "total", "shifted")}
+RETIMED: dict[int, tuple[str, ...]] = {4: ("product", "sum", "total", "retimed")}
+
+_BEHIND = ("aligned", "sum", "total", "leading", "normalised")
+#: The same for the units that can have more ranks. The ranks above 4 are for FPGAs, where wires and
+#: look-up tables are slow and flip-flops are free (docs/decisions/0021-dsp-registers.md).
+DEEP_PIPELINES: dict[int, tuple[str, ...]] = {
+    **PIPELINES,
+    5: ("operand", *PIPELINES[4]),
+    6: ("operand", "lane", "product", "sum", "total", "normalised"),
+    7: ("operand", "lane", "product", "aligned", "sum", "total", "normalised"),
+    8: ("operand", "lane", "product", *_BEHIND),
+    9: ("operand", "lane", "largest", "product", *_BEHIND),
+    10: ("operand", "lane", "largest", "product", "distance", *_BEHIND),
+    11: (
+        "operand",
+        "lane",
+        "largest",
+        "product",
+        "distance",
+        *_BEHIND[:-1],
+        "shifted",
+        "normalised",
+    ),
+}
 
 
 def check_pipeline(depth: int, stages: Mapping[int, object] = PIPELINES) -> int:
@@ -81,13 +104,11 @@ class PipelineStages:
 
     @property
     def rounding(self) -> str:
-        """The boundary of the rounding: ``shifted`` if it has registers, else ``normalised``."""
-        return "shifted" if "shifted" in self.names else "normalised"
+        """The boundary of the rounding: ``retimed`` if it has registers, else ``normalised``."""
+        return "retimed" if "retimed" in self.names else "normalised"
 
-    def rank(self, stage: str, value: Value, name: str) -> Value:
-        """Return ``value`` behind a boundary that only some designs have.
-
-        Without registers there, the result is ``value`` itself and no signal of its own.
+    def cross_extra(self, stage: str, value: Value, name: str) -> Value:
+        """Return ``value`` behind a boundary that few units have; without it, ``value`` itself.
 
         Parameters
         ----------
@@ -96,7 +117,7 @@ class PipelineStages:
         value : Value
             The value in front of the boundary.
         name : str
-            Name of the register.
+            Name of the new signal, if the boundary has registers.
         """
         return self.cross(stage, value, name) if stage in self.names else value
 

@@ -1,10 +1,12 @@
 """Decoding of a code into sign, exponent, significand and class; storage of a result's code."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from amaranth.hdl import Cat, Const, Module, Signal, Value
 
 from vitruvian.golden.fp.formats import FloatFormat
+
+from .pipeline import PipelineStages
 
 __all__ = ["Unpacked", "store", "unpack"]
 
@@ -29,6 +31,20 @@ class Unpacked:
     zero: Value
     inf: Value
     nan: Value
+
+    def cross(self, stages: PipelineStages, stage: str, prefix: str) -> "Unpacked":
+        """Return the operand behind a boundary, in signals called ``prefix_field``.
+
+        Parameters
+        ----------
+        stages : PipelineStages
+        stage : str
+            Name of the boundary.
+        prefix : str
+            First part of every new signal's name.
+        """
+        parts = {field.name: getattr(self, field.name) for field in fields(self)}
+        return Unpacked(**stages.cross_all(stage, parts, prefix))
 
 
 def unpack(m: Module, code: Value, format: FloatFormat, *, name: str) -> Unpacked:

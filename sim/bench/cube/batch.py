@@ -116,7 +116,8 @@ def checks() -> Iterator[Check]:
         if config.operations != ("mma",):
             continue
         fast = "fast" if c["fast"] else None
-        name = " ".join(filter(None, (c["preset"], c["multiplier"], fast)))
+        depth = f"pipeline={c['pipeline']}" if c["pipeline"] is not None else None
+        name = " ".join(filter(None, (c["preset"], c["multiplier"], depth, fast)))
         groups: list[tuple[str, tuple[str, ...], float]]
         groups = [(p, (p,), SHARE_OF_ONE) for p in config.precisions]
         groups.append(("all in turn", config.precisions, SHARE_OF_ALL))

@@ -170,7 +170,7 @@ async def tiles_back_to_back(dut: Any) -> None:
     bench.finish(traffic)
     bench.check_latency()
     # A slot is free again one cycle after its result was taken.
-    bench.check_rate(slots, max(slots, bench.config.latency_cycles + 1))
+    bench.check_rate(slots, max(slots, bench.config.slot_cycles + 1))
 
 
 @cocotb.test()

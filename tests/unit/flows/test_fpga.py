@@ -3,12 +3,14 @@
 import json
 
 import pytest
+from amaranth.hdl import Signal
 
 import vitruvian.hdl.fp.core.dotcore
 from vitruvian.cli import main
 from vitruvian.flows import fpga, verilog
 from vitruvian.flows.synth import SynthesisError
 from vitruvian.flows.units import variants
+from vitruvian.hdl.fp.intdot import IntDotProduct
 from vitruvian.hdl.fp.parts.carrysave import reduce_rows
 
 
@@ -22,10 +24,17 @@ def _luts(resources, family):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", ["ecp5", pytest.param("xilinx7", marks=pytest.mark.long)])
-def test_a_dot_product_takes_a_dsp_block_for_each_product(monkeypatch, family):
+@pytest.mark.parametrize(
+    ("k", "family"),
+    [
+        (4, "ecp5"),
+        pytest.param(8, "ecp5", marks=pytest.mark.long),
+        pytest.param(4, "xilinx7", marks=pytest.mark.long),
+    ],
+)
+def test_a_dot_product_takes_a_dsp_block_for_each_product(monkeypatch, k, family):
     """The reference is the unit for standard cells, with its products written as ``*``."""
-    unit = _variant("dot", k=4, multiplier="dsp")
+    unit = _variant("dot", k=k, multiplier="dsp")
     resources = fpga.resources(unit, family)
 
     def carry_save(m, rows, *, target, **rest):
@@ -35,7 +44,7 @@ def test_a_dot_product_takes_a_dsp_block_for_each_product(monkeypatch, family):
     text = verilog.emit(unit)
     assert " * " in text
     reference = fpga.count(text, unit.module, family)
-    assert resources.dsp == reference.dsp == 4
+    assert resources.dsp == reference.dsp == k
     assert 0 < resources.lut <= 1.05 * reference.lut
     assert 0 < _luts(resources, family) <= 1.05 * _luts(reference, family)
 
@@ -67,6 +76,34 @@ def test_cells_are_counted_by_kind_and_weight():
     assert (xilinx["bram"], xilinx["ff"], xilinx["lut"]) == (2, 2, 4)
     ice40 = fpga.FAMILIES["ice40"].count({"SB_DFFESR": 2, "SB_DFF": 1, "SB_RAM40_4K": 1})
     assert (ice40["ff"], ice40["bram"]) == (3, 1)
+
+
+@pytest.mark.parametrize(("k", "pipeline"), [(4, 1), (16, 1), (16, 5)])
+def test_an_integer_dot_product_takes_fewer_luts_than_one_expression(monkeypatch, k, pipeline):
+    unit = _variant("intdot", k=k, pipeline=pipeline, multiplier="dsp")
+    resources = fpga.resources(unit, "ecp5")
+
+    def one_expression(self, m, stages, operands):
+        products = (
+            a.as_signed() * b.as_signed() for a, b in zip(operands.a, operands.b, strict=True)
+        )
+        total = Signal(32)
+        m.d.sync += total.eq(sum(products, operands.c.as_signed()))
+        return total
+
+    monkeypatch.setattr(IntDotProduct, "_build_chain", one_expression)
+    plain = _variant("intdot", k=k, pipeline=1, multiplier="dsp")
+    reference = fpga.count(verilog.emit(plain), plain.module, "ecp5")
+    assert resources.dsp == reference.dsp == k
+    assert 0 < _luts(resources, "ecp5") <= 1.05 * _luts(reference, "ecp5")
+
+
+def test_an_element_for_fpgas_has_a_dsp_block_for_each_product_and_slots_in_memories():
+    in_memory = _variant("cube", preset="int8_8x8_dsp", m=1, n=2)
+    memory = fpga.resources(in_memory, "ecp5", element=True)
+    assert memory.dsp == 2
+    # Nine slots in flip-flops would be 288 more, and their multiplexers over 500 LUTs.
+    assert memory.ff < 400 and memory.lut < 100
 
 
 def test_the_table_is_printed_and_stored(tmp_path, capsys):

@@ -23,6 +23,8 @@ def test_the_presets_of_the_documentation():
         "m3xu_pipelined": (8, 4, 8, "ieee"),
         "m3xu_fp64": (4, 4, 8, "ieee"),
         "simd2_4x4": (4, 4, 4, "ieee"),
+        "int8_8x8_dsp": (8, 8, 1, "ieee"),
+        "fp16_4x4x4_dsp": (4, 4, 4, "ieee"),
     }
     davinci = CONFIGS["cube_davinci"]
     assert (davinci.terms("fp16"), davinci.terms("int8"), davinci.macs) == (16, 32, 4096)
@@ -62,6 +64,16 @@ def test_latency_and_slots_follow_from_the_pipeline():
         assert MatrixUnit(config=systolic).latency == systolic.latency_cycles
 
 
+def test_buffers_lengthen_the_latency_by_a_rank_on_either_side():
+    plain, buffered = TINY, replace(TINY, buffered=True)
+    assert buffered.entry_cycles == plain.entry_cycles + 1
+    assert buffered.latency_cycles == plain.latency_cycles + 2
+    # The register behind the array is not part of the time in which a slot is busy.
+    assert buffered.slot_cycles == plain.slot_cycles + 1
+    assert buffered.slot_count == plain.slot_count + 1
+    assert MatrixUnit(config=buffered).latency == buffered.latency_cycles
+
+
 def test_precisions_have_one_order():
     config = replace(TINY, precisions=("int8", "bf16", "fp16"))
     assert config.precisions == ("fp16", "bf16", "int8") and config.precision_bits == 2
@@ -76,7 +88,23 @@ def test_precisions_have_one_order():
         ({"k": 2.0}, TypeError, "k must be an int, not 2.0"),
         ({"k": True}, TypeError, "k must be an int, not True"),
         ({"k": 3}, ValueError, "k must be even with tf32, which takes two lanes, not 3"),
-        ({"pipeline": 5}, ValueError, "pipeline must be between 0 and 4, not 5"),
+        ({"pipeline": 12}, ValueError, "pipeline must be between 0 and 11, not 12"),
+        (
+            {"pipeline": 5, "precisions": ("fp16",), "assignment": "edge"},
+            ValueError,
+            "pipeline must be at most 4 with the assignment 'edge', not 5",
+        ),
+        (
+            {"slot_memory": True, "dataflow": "systolic"},
+            ValueError,
+            "dataflow must be 'broadcast' with slot_memory, not 'systolic'",
+        ),
+        (
+            {"slot_memory": True, "precisions": ("fp16",), "assignment": "edge"},
+            ValueError,
+            "assignment must be 'element' with slot_memory, not 'edge'",
+        ),
+        ({"buffered": 1}, TypeError, "buffered must be True or False, not 1"),
         ({"slots": 0}, ValueError, "slots must be between 1 and 64, not 0"),
         (
             {"precisions": ()},

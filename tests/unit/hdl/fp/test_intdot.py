@@ -104,7 +104,7 @@ def test_mutants_are_caught(monkeypatch, name, mutant):
 
 
 def test_errors_say_what_is_allowed():
-    with pytest.raises(ValueError, match=r"pipeline must be one of 0, 1, 2, 3, 4, not 9"):
-        IntDotProduct(spec=IntDotSpec(k=4), pipeline=9)
+    with pytest.raises(ValueError, match=r"pipeline must be one of 0, 1, .*, 10, 11, not 12"):
+        IntDotProduct(spec=IntDotSpec(k=4), pipeline=12)
     with pytest.raises(ValueError, match="multiplier must be one of booth, dsp, not 'lut'"):
         IntDotProduct(spec=IntDotSpec(k=4), multiplier="lut")

@@ -1,0 +1,57 @@
+"""The named configurations of the matrix unit."""
+
+from vitruvian.golden.simd2.op import Op
+
+from .choices import INT8, WIDE
+from .config import MatrixUnitConfig
+
+__all__ = ["CONFIGS"]
+
+_TINY = ("fp16", "bf16", "tf32", "fp8e4m3", "fp8e5m2", INT8)
+
+#: The named configurations.
+CONFIGS: dict[str, MatrixUnitConfig] = {
+    "tiny": MatrixUnitConfig(m=2, n=2, k=2, precisions=_TINY, pipeline=1),
+    "cube_4x4x4": MatrixUnitConfig(m=4, n=4, k=4, precisions=("fp16", INT8)),
+    "tensorcore_a100": MatrixUnitConfig(
+        m=8, n=4, k=8, precisions=("fp16", "bf16", "tf32", INT8), preset="a100"
+    ),
+    "cube_davinci": MatrixUnitConfig(m=16, n=16, k=16, precisions=("fp16", INT8)),
+    "m3xu": MatrixUnitConfig(
+        m=8, n=4, k=8, precisions=("fp16", "bf16", "tf32", "fp32", "fp32c"), assignment="edge"
+    ),
+    "m3xu_pipelined": MatrixUnitConfig(
+        m=8, n=4, k=8, precisions=("fp16", "bf16", "tf32", "fp32", "fp32c"), assignment="pipelined"
+    ),
+    "simd2_4x4": MatrixUnitConfig(
+        m=4, n=4, k=4, precisions=("fp16",), operations=tuple(op.mnemonic for op in Op)
+    ),
+    "m3xu_fp64": MatrixUnitConfig(
+        m=4,
+        n=4,
+        k=8,
+        precisions=("fp16", "bf16", "tf32", INT8, *WIDE),
+        multiplier_bits=14,
+    ),
+    # For an ECP5 with 84 000 look-up tables and 156 DSP blocks (decision 0021).
+    "int8_8x8_dsp": MatrixUnitConfig(
+        m=8,
+        n=8,
+        k=1,
+        precisions=(INT8,),
+        pipeline=5,
+        multiplier="dsp",
+        slot_memory=True,
+        buffered=True,
+    ),
+    "fp16_4x4x4_dsp": MatrixUnitConfig(
+        m=4,
+        n=4,
+        k=4,
+        precisions=("fp16",),
+        pipeline=11,
+        multiplier="dsp",
+        slot_memory=True,
+        buffered=True,
+    ),
+}

@@ -1,0 +1,66 @@
+"""Boundaries of the back end that only deep pipelines have."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from amaranth.hdl import Value
+
+from ..parts.pipeline import PipelineStages
+from ..parts.unpack import Unpacked
+from .geometry import Lane, ShortWindow
+
+__all__ = ["cross_lanes", "cross_lists", "cross_short"]
+
+
+def cross_lanes(
+    stages: PipelineStages, stage: str, lanes: Sequence[Lane], c: Unpacked
+) -> tuple[list[Lane], Unpacked]:
+    """Return the products and the addend behind a boundary.
+
+    Parameters
+    ----------
+    stages : PipelineStages
+    stage : str
+        Name of the boundary.
+    lanes : sequence of Lane
+        The products.
+    c : Unpacked
+        The addend.
+    """
+    moved = [lane.cross(stages, stage, f"{stage}{k}") for k, lane in enumerate(lanes)]
+    return moved, c.cross(stages, stage, f"{stage}_c")
+
+
+def cross_lists(stages: PipelineStages, stage: str, **lists: Sequence[Value]) -> list[list[Value]]:
+    """Return several lists of values behind a boundary, in signals called ``stage_name0`` ….
+
+    Parameters
+    ----------
+    stages : PipelineStages
+    stage : str
+        Name of the boundary.
+    lists : sequences of Value
+        The values in front of the boundary, by the name of their list.
+    """
+    return [
+        [stages.cross(stage, value, f"{stage}_{name}{k}") for k, value in enumerate(values)]
+        for name, values in lists.items()
+    ]
+
+
+def cross_short(
+    stages: PipelineStages, stage: str, short: ShortWindow | None
+) -> ShortWindow | None:
+    """Return the shorter window with its select behind a boundary, or None if there is none.
+
+    Parameters
+    ----------
+    stages : PipelineStages
+    stage : str
+        Name of the boundary.
+    short : ShortWindow or None
+        The shorter window.
+    """
+    if short is None:
+        return None
+    return replace(short, select=stages.cross(stage, short.select, f"{stage}_short"))

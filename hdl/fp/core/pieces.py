@@ -1,0 +1,67 @@
+"""Distances and lost bits of products that are split into pieces."""
+
+from collections.abc import Mapping, Sequence
+
+from amaranth.hdl import Cat, Const, Module, Signal, Value
+
+from ..parts.align import clip
+from .geometry import Geometry
+
+__all__ = ["first_cuts", "lowered", "near_of"]
+
+
+def near_of(g: Geometry, reference: Value) -> Value:
+    """Return E_max in as few bits as a lane needs.
+
+    A larger value is clipped to one that still shifts every product out of the window. E_max
+    is negative only if all products are zero; then the distance does not matter.
+
+    Parameters
+    ----------
+    g : Geometry
+    reference : Value
+        E_max on the product scale.
+    """
+    return clip(reference[:-1], bits=(g.exponent_max + g.window + 3).bit_length())
+
+
+def lowered(m: Module, near: Value, shifts: Sequence[tuple[int, Value]]) -> Value:
+    """Return ``near`` plus the selected one of the shifts.
+
+    Parameters
+    ----------
+    m : Module
+    near : Value
+        Result of ``near_of``.
+    shifts : sequence of (int, Value)
+        A constant and a select each; at most one select is set.
+    """
+    most = max([shift for shift, _ in shifts], default=0)
+    if not most:
+        return near
+    added: Value = Const(0, most.bit_length())
+    for shift, chosen in shifts:
+        added = added | (Const(shift, len(added)) & chosen.replicate(len(added)))
+    total = Signal(len(near) + 1, name=f"near{most}")
+    m.d.comb += total.eq(near + added)
+    return total
+
+
+def first_cuts(lost: Sequence[Value], pieces: Mapping[int, Value]) -> list[Value]:
+    """Return for each lane if it lost bits and no higher piece of its product did.
+
+    Parameters
+    ----------
+    lost : sequence of Value
+        One bit for each lane.
+    pieces : mapping of int to Value
+        The selects of ``DotCore``.
+    """
+    first: list[Value] = []
+    above: Value = Const(0, 1)
+    for k in reversed(range(len(lost))):
+        linked = Cat(*[select for n, select in pieces.items() if (k + 1) % n]).any()
+        above = above & linked if pieces else Const(0, 1)
+        first.insert(0, lost[k] & ~above)
+        above = above | lost[k]
+    return first

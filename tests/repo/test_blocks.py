@@ -13,7 +13,9 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def blocks(text: str) -> list[tuple[int, str]]:
-    """Return (line, source) of every Python block of a page."""
+    """Return (line, source) of every Python block of a page, but for quoted sources of the RTL."""
+    quoted = r"<!-- source: .*?<!-- /source -->"
+    text = re.sub(quoted, lambda found: "\n" * found[0].count("\n"), text, flags=re.DOTALL)
     matches = re.finditer(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     return [(text.count("\n", 0, match.start()) + 2, match[1]) for match in matches]
 
@@ -53,5 +55,7 @@ def test_there_are_blocks_and_a_broken_one_is_noticed():
     assert len(BLOCKS) >= 12
     page = "text\n\n```python\nx = 1\n```\n\n```python\nprint(y)\n```\n"
     assert blocks(page) == [(4, "x = 1\n"), (8, "print(y)\n")]
+    source = "<!-- source: a.B -->\n```python\nz\n```\n<!-- /source -->\n"
+    assert blocks(source + page) == [(9, "x = 1\n"), (13, "print(y)\n")]
     with pytest.raises(NameError):
         run(Path("page.md"), *blocks(page)[1])

@@ -18,11 +18,13 @@ __all__ = ["Blocks", "decode", "encode", "facts", "names", "table"]
 
 _FLOATS = {**FORMATS, **OTHER_FORMATS}
 _ALIASES = {alias: f.name for f in _FLOATS.values() for alias in f.aliases}
+#: Formats whose definitions are known from descriptions only
+_UNCHECKED = ("hifloat8", "hif4", "ue6m2")
 _SPECIALS = {
-    Specials.IEEE: "∞ and NaN as in IEEE 754",
-    Specials.OCP_E4M3: "no ∞; NaN: all bits set",
+    Specials.IEEE: "∞, NaN as in IEEE 754",
+    Specials.OCP_E4M3: "NaN: all ones below s",
     Specials.NONE: "none",
-    Specials.FNUZ: "no ∞, no −0; NaN: the code of −0",
+    Specials.FNUZ: "NaN 0x80; no −0",
 }
 
 
@@ -124,8 +126,9 @@ def facts(name: str) -> dict[str, Any]:
     -------
     dict
         ``name``, ``kind`` ("float", "scale" or "block"), ``bits`` for each value, ``layout``,
-        ``bias``, ``specials``, and the numbers ``largest``, ``normal`` (the least normal number)
-        and ``least`` (the least positive number). What a format does not have is None.
+        ``bias``, ``specials``, the numbers ``largest``, ``normal`` (the least normal number) and
+        ``least`` (the least positive number), and ``checked``, which is False if the definition
+        could not be compared with a program of its authors. What a format does not have is None.
 
     Raises
     ------
@@ -139,7 +142,7 @@ def facts(name: str) -> dict[str, Any]:
     f = _found(name)
     if f is None:
         numbers = np.unique(hifloat8.VALUES[np.isfinite(hifloat8.VALUES)])
-        layout = "s, prefix, exponent, fraction (uncertain)"
+        layout = "s prefix exponent m"
         specials = f"∞ {hifloat8.INFINITY:#x}; NaN {hifloat8.NAN:#x}; no −0"
         least = float(numbers[numbers > 0][0])
         return _row(name, "float", 8, layout, None, specials, (float(numbers[-1]), 2.0**-15, least))
@@ -147,7 +150,6 @@ def facts(name: str) -> dict[str, Any]:
         first = float(scale_value(0, f)) or float(scale_value(1, f))
         normal = float(scale_value(1 << f.fraction_bits, f)) if f.subnormals else first
         specials = f"NaN {f.nan:#x}; " + ("zero" if f.subnormals else "no zero")
-        specials += " (uncertain)" if f.name == "ue6m2" else ""
         values = float(scale_value(f.max_finite, f)), normal, first
         return _row(name, "scale", f.width, _layout(f, 0), f.bias, specials, values)
     specials = _SPECIALS[f.specials]
@@ -175,6 +177,7 @@ def _row(
         "largest": largest,
         "normal": normal,
         "least": least,
+        "checked": name not in _UNCHECKED,
     }
 
 
@@ -191,7 +194,7 @@ def _block_facts(f: BlockFormat) -> dict[str, Any]:
     element = f.element.name if f.element else {"mxint8": "int8 / 64"}.get(f.name, "s i.ff")
     layout = f"{f.size} × {element}, {f.scale}"
     if f.extra_bits:
-        layout += f", {f.extra_bits} exponents of 1 bit (uncertain)"
+        layout += f", {f.extra_bits} × e1"
     if f.element:
         top = float(to_float(f.element.max_finite, f.element))
         low = float(to_float(f.element.min_subnormal, f.element))
@@ -199,4 +202,4 @@ def _block_facts(f: BlockFormat) -> dict[str, Any]:
         top, low = (127 / 64, 1 / 64) if f.name == "mxint8" else (4 * 1.75, 0.25)
     scale = facts(f.scale.name)
     values = top * scale["largest"], None, low * scale["least"]
-    return _row(f.name, "block", f.bits_per_value, layout, None, "NaN for a whole block", values)
+    return _row(f.name, "block", f.bits_per_value, layout, None, "NaN: a whole block", values)

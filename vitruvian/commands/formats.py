@@ -40,8 +40,12 @@ def _run(options: argparse.Namespace) -> int:
     console = open_console(plain_width=150)
     if options.format is None:
         rows = table()
-        cells = [[_word(value) for value in row.values()] for row in rows]
-        print_table(console, tuple(rows[0]), cells, note=f"{len(rows)} formats")
+        header = [name for name in rows[0] if name not in ("kind", "checked")]
+        cells = [[_word(row[name]) for name in header] for row in rows]
+        for row, line in zip(rows, cells, strict=True):
+            line[0] += "" if row["checked"] else "*"
+        note = f"{len(rows)} formats; * to be checked before use"
+        print_table(console, header, cells, note=note)
         data: dict[str, object] = {"formats": rows}
     else:
         row = facts(options.format)
@@ -73,4 +77,4 @@ def _word(value: object) -> str:
         return "–"
     if not isinstance(value, float):
         return str(value)
-    return f"{value:.6g}" if np.isfinite(value) else str(value)
+    return f"{value:.5g}" if np.isfinite(value) else str(value)

@@ -243,7 +243,7 @@ def _tensor_scale(x: np.ndarray, f: BlockFormat, wanted: float | str | None) -> 
         return float(to_float(np.maximum(code, 1), "fp32")) if largest else 1.0
     number = isinstance(wanted, (int, float, np.number)) and not isinstance(wanted, bool)
     with np.errstate(over="ignore"):
-        if not number or not 0 < float(wanted) < np.inf or np.float32(wanted) != wanted:
+        if not number or not 0 < float(wanted) < np.inf or float(np.float32(wanted)) != wanted:
             raise UserError(
                 f'tensor_scale must be a positive fp32 number, "auto" or None, not {wanted!r}'
             )
@@ -277,17 +277,13 @@ def _nvfp4(x: np.ndarray, factor: float) -> tuple[np.ndarray, np.ndarray]:
 def _quotient(x: np.ndarray, divisor: np.ndarray) -> np.ndarray:
     """Return quotients that round to a short format as the exact ones do.
 
-    A float64 quotient may have been rounded to the middle of two short numbers, and would round
-    like a tie. Its product with the divisor, of at most 31 bits, is then exact and tells on which
-    side the quotient lies.
+    A float64 quotient is a tie of the short format only if the exact one is. Let m be a tie, so that
+    m · divisor is exact in float64 (of at most 32 bits), and let x be the next float64. Then
+    x / divisor differs from m by more than half a unit in the last place of m: by that unit times
+    the ratio of two significands in [1, 2), which is above 1/2.
     """
     with np.errstate(over="ignore", under="ignore"):
-        q = x / divisor
-        product = q * divisor
-        short = (np.ascontiguousarray(q).view(np.uint64) & np.uint64((1 << 32) - 1)) == 0
-        short &= np.isfinite(product)
-        q = np.where(short & (product < x), np.nextafter(q, np.inf), q)
-        return np.where(short & (product > x), np.nextafter(q, -np.inf), q)
+        return x / divisor
 
 
 def _bf16(x: np.ndarray) -> np.ndarray:

@@ -192,13 +192,13 @@ def test_machines_take_codes_and_scales(stem, name):
 
 
 def test_wrong_arguments_are_refused_in_one_line():
-    with pytest.raises(ValueError, match="block format must be one of mxfp8_e4m3, .*not 'nvfp8'"):
+    with pytest.raises(ValueError, match=r"block format must be one of mxfp8_e4m3, .*not 'nvfp8'"):
         quantise(np.zeros(16), "nvfp8")
     with pytest.raises(TypeError, match="values must be real numbers, not <U1"):
         quantise(["1"] * 16, "nvfp4")
     with pytest.raises(ValueError, match="axis must be one of the 1 axes of values, not 1"):
         quantise(np.zeros(16), "nvfp4", axis=1)
-    with pytest.raises(ValueError, match="must be a multiple of 16 .nvfp4., not 0"):
+    with pytest.raises(ValueError, match=r"must be a multiple of 16 .nvfp4., not 0"):
         quantise(np.zeros((2, 0)), "nvfp4", pad=True)
     with pytest.raises(ValueError, match="tensor_scale must be None for mxfp4"):
         quantise(np.zeros(32), "mxfp4", tensor_scale=1.0)
@@ -235,5 +235,5 @@ def test_the_catalogue_encodes_and_decodes_every_format():
         formats.encode(1.0, "ue8m0", "RZ")
     with pytest.raises(ValueError, match="codes must be between 0 and 0xff, not 256"):
         formats.decode([256], "hifloat8")
-    with pytest.raises(ValueError, match="format must be one of fp16, .*not 'zzz'"):
+    with pytest.raises(ValueError, match=r"format must be one of fp16, .*not 'zzz'"):
         formats.facts("zzz")

@@ -176,7 +176,7 @@ def quantise(
     x = np.moveaxis(x, axis, -1)
     x = np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, -length % f.size)])
     x = x.reshape(*x.shape[:-1], -1, f.size)
-    bad = ~np.isfinite(x).all(axis=-1)
+    bad: np.ndarray = np.any(~np.isfinite(x), axis=-1)
     x = np.where(bad[..., None], 0, x)
     factor = _tensor_scale(x, f, tensor_scale)
     exponents = None
@@ -267,7 +267,7 @@ def _mx_blocks(x: np.ndarray, f: BlockFormat) -> tuple[np.ndarray, np.ndarray]:
 def _nvfp4(x: np.ndarray, factor: float) -> tuple[np.ndarray, np.ndarray]:
     """Return codes and scales of NVFP4: the largest magnitude of a block becomes about 6."""
     largest = np.abs(x).max(axis=-1)
-    scales = encode_scale(_quotient(largest, np.float64(6 * factor)), "ue4m3", saturate=True)
+    scales = encode_scale(_quotient(largest, np.asarray(6 * factor)), "ue4m3", saturate=True)
     divisor = scale_value(scales, "ue4m3")[..., None] * factor
     zero = np.copysign(0.0, x)  # where the scale is zero
     scaled = np.where(divisor > 0, _quotient(x, np.where(divisor > 0, divisor, 1)), zero)
@@ -277,8 +277,8 @@ def _nvfp4(x: np.ndarray, factor: float) -> tuple[np.ndarray, np.ndarray]:
 def _quotient(x: np.ndarray, divisor: np.ndarray) -> np.ndarray:
     """Return quotients that round to a short format as the exact ones do.
 
-    A float64 quotient is a tie of the short format only if the exact one is. Let m be a tie, so that
-    m · divisor is exact in float64 (of at most 32 bits), and let x be the next float64. Then
+    A float64 quotient is a tie of the short format only if the exact one is. Let m be a tie, so
+    that m · divisor is exact in float64 (of at most 32 bits), and let x be the next float64. Then
     x / divisor differs from m by more than half a unit in the last place of m: by that unit times
     the ratio of two significands in [1, 2), which is above 1/2.
     """
@@ -300,7 +300,7 @@ def _hif4(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return codes, scales and exponents of HiF4."""
     x = _bf16(x)
     magnitude = np.abs(x)
-    seventh = _bf16(np.float64(1 / 7))
+    seventh = _bf16(np.asarray(1 / 7))
     scales = encode_scale(_bf16(magnitude.max(axis=-1) * seventh), "ue6m2", saturate=True)
     scaled = magnitude * _bf16(1 / scale_value(scales, "ue6m2"))[..., None]
     eights = scaled.reshape(*scaled.shape[:-1], 8, 8).max(axis=-1) >= 4

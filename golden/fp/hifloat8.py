@@ -69,7 +69,7 @@ def decode(codes: ArrayLike) -> np.ndarray:
     TypeError, ValueError
         If ``codes`` are not integers from 0 to 255.
     """
-    return VALUES[check_codes(codes, 8, "codes")]
+    return VALUES[check_codes(codes, 8, "codes").astype(np.intp)]
 
 
 def encode(values: ArrayLike, *, saturate: bool = False) -> np.ndarray:

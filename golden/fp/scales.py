@@ -128,7 +128,7 @@ def unpack_scale(codes: ArrayLike, format: ScaleFormat | str) -> Scales:
 
 
 def scale_value(codes: ArrayLike, format: ScaleFormat | str) -> np.ndarray:
-    """Return the values of scales as float64, which are exact; parameters as of ``unpack_scale``."""
+    """Return the values of scales as float64, exactly; parameters as of ``unpack_scale``."""
     f = as_scale(format)
     u = unpack_scale(codes, f)
     exponent = (u.exponent - f.fraction_bits).astype(np.int32)

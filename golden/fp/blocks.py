@@ -175,7 +175,7 @@ def quantise(
         )
     x = np.moveaxis(x, axis, -1)
     x = np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, -length % f.size)])
-    x = x.reshape(*x.shape[:-1], -1, f.size)
+    x = _split(x, f)
     bad: np.ndarray = np.any(~np.isfinite(x), axis=-1)
     x = np.where(bad[..., None], 0, x)
     factor = _tensor_scale(x, f, tensor_scale)
@@ -189,7 +189,7 @@ def quantise(
         codes, scales = _mx_blocks(x, f)
     assert f.scale.nan is not None
     scales = np.where(bad, np.uint8(f.scale.nan), scales)
-    codes = np.moveaxis(codes.reshape(*codes.shape[:-2], -1), -1, axis)
+    codes = np.moveaxis(_joined(codes), -1, axis)
     return Blocks(f, codes, np.moveaxis(scales, -1, axis), axis, length, factor, exponents)
 
 
@@ -203,8 +203,7 @@ def dequantise(blocks: Blocks) -> np.ndarray:
     """
     check_type("blocks", blocks, Blocks)
     f = blocks.format
-    codes = np.moveaxis(blocks.codes, blocks.axis, -1)
-    codes = codes.reshape(*codes.shape[:-1], -1, f.size)
+    codes = _split(np.moveaxis(blocks.codes, blocks.axis, -1), f)
     scales = np.moveaxis(scale_value(blocks.scales, f.scale), blocks.axis, -1)[..., None]
     if f.element is not None:
         value = to_float(as_codes(codes, f.element), f.element)
@@ -213,8 +212,7 @@ def dequantise(blocks: Blocks) -> np.ndarray:
     else:
         shift = _shifts(np.moveaxis(blocks.exponents, blocks.axis, -1))
         value = np.ldexp((codes & 7) / 4, shift) * np.where(codes & 8, -1, 1)
-    value = value * scales * blocks.tensor_scale
-    value = value.reshape(*value.shape[:-2], -1)[..., : blocks.length]
+    value = _joined(value * scales * blocks.tensor_scale)[..., : blocks.length]
     return np.moveaxis(value, -1, blocks.axis)
 
 
@@ -222,6 +220,16 @@ def _block_format(format: BlockFormat | str) -> BlockFormat:
     if isinstance(format, BlockFormat):
         return format
     return BLOCK_FORMATS[one_of("block format", format, BLOCK_FORMATS)]
+
+
+def _split(x: np.ndarray, f: BlockFormat) -> np.ndarray:
+    """Divide the last axis into blocks; with -1 in the shape, an array must not be empty."""
+    return x.reshape(*x.shape[:-1], x.shape[-1] // f.size, f.size)
+
+
+def _joined(x: np.ndarray) -> np.ndarray:
+    """Undo ``_split``."""
+    return x.reshape(*x.shape[:-2], x.shape[-2] * x.shape[-1])
 
 
 def _numbers(values: ArrayLike) -> np.ndarray:

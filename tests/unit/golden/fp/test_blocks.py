@@ -158,6 +158,7 @@ def test_axes_padding_and_bad_values(name):
     last = quantise(np.moveaxis(x, 1, -1), name)
     assert np.array_equal(np.moveaxis(last.codes, -1, 1), along.codes)
     assert np.array_equal(np.moveaxis(dequantise(last), -1, 1), dequantise(along))
+    assert dequantise(quantise(x[:0], name, axis=1)).shape == (0, 3 * size, 5)
     short = x[:, : 3 * size - 1]
     with pytest.raises(ValueError, match=f"axis 1 of values must be a multiple of {size} "):
         quantise(short, name, axis=1)

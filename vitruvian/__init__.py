@@ -46,7 +46,7 @@ _HOMES = {
 }
 
 #: Modules of the face that are imported at their first use.
-_MODULES = ("machines", "ops", "sparse")
+_MODULES = ("formats", "machines", "ops", "sparse")
 
 # In a checkout the four packages are symbolic links in this folder. An unpacked sdist has no links,
 # nor has a zip archive that was unpacked by a program without support for links; there the

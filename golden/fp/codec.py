@@ -8,7 +8,15 @@ from numpy.typing import ArrayLike
 
 from vitruvian.golden.fp.formats import FloatFormat, Specials, as_format
 
-__all__ = ["Unpacked", "as_codes", "code_dtype", "number_dtype", "to_float", "unpack"]
+__all__ = [
+    "Unpacked",
+    "as_codes",
+    "check_codes",
+    "code_dtype",
+    "number_dtype",
+    "to_float",
+    "unpack",
+]
 
 
 class Unpacked(NamedTuple):
@@ -85,14 +93,29 @@ def as_codes(values: ArrayLike, format: FloatFormat | str, thing: str = "codes")
         If a value is negative or wider than the format's storage.
     """
     dtype = code_dtype(format)
-    array = _integers(values, thing)
+    array = np.asarray(values)
     if array.dtype == dtype and 8 * dtype.itemsize == as_format(format).storage_bits:
         return array
-    limit = (1 << as_format(format).storage_bits) - 1
+    return check_codes(values, as_format(format).storage_bits, thing, f" ({format})").astype(dtype)
+
+
+def check_codes(values: ArrayLike, bits: int, thing: str, note: str = "") -> np.ndarray:
+    """Return ``values`` as an array of integers of at most ``bits`` bits.
+
+    Raises
+    ------
+    TypeError
+        If ``values`` are not integers.
+    ValueError
+        If a value is negative or has more bits; ``note`` follows the limit in the message.
+    """
+    array = _integers(values, thing)
+    limit = (1 << bits) - 1
     if array.size and (int(array.min()) < 0 or int(array.max()) > limit):
         bad = int(array.min()) if int(array.min()) < 0 else int(array.max())
-        raise ValueError(f"{thing} must be between 0 and {limit:#x} ({format}), not {bad!r}")
-    return array.astype(dtype)
+        raise ValueError(f"{thing} must be between 0 and {limit:#x}{note}, not {bad!r}")
+    # An empty list has the type of floats.
+    return array if array.size else array.astype(np.uint8)
 
 
 def unpack(codes: ArrayLike, format: FloatFormat | str) -> Unpacked:

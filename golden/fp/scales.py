@@ -8,7 +8,16 @@ from numpy.typing import ArrayLike
 
 from vitruvian.validate import check_int, one_of
 
-__all__ = ["SCALES", "ScaleFormat", "Scales", "as_scale", "unpack_scale"]
+__all__ = [
+    "SCALES",
+    "ScaleFormat",
+    "Scales",
+    "as_scale",
+    "encode_scale",
+    "nearest",
+    "scale_value",
+    "unpack_scale",
+]
 
 
 class Scales(NamedTuple):
@@ -60,6 +69,12 @@ class ScaleFormat:
         """The number of bits that carry meaning."""
         return self.exponent_bits + self.fraction_bits
 
+    @property
+    def max_finite(self) -> int:
+        """The code of the largest scale."""
+        largest = (1 << self.width) - 1
+        return largest - 1 if self.nan == largest else largest
+
 
 SCALES = {
     s.name: s
@@ -110,3 +125,62 @@ def unpack_scale(codes: ArrayLike, format: ScaleFormat | str) -> Scales:
     else:
         significand = fraction | 1 << f.fraction_bits
     return Scales(field - f.bias, np.where(nan, 0, significand), nan)
+
+
+def scale_value(codes: ArrayLike, format: ScaleFormat | str) -> np.ndarray:
+    """Return the values of scales as float64, exactly; parameters as of ``unpack_scale``."""
+    f = as_scale(format)
+    u = unpack_scale(codes, f)
+    exponent = (u.exponent - f.fraction_bits).astype(np.int32)
+    value = np.ldexp(u.significand.astype(np.float64), exponent)
+    return np.where(u.nan, np.nan, value)
+
+
+def encode_scale(
+    values: ArrayLike, format: ScaleFormat | str, *, saturate: bool = False
+) -> np.ndarray:
+    """Round numbers to scales: to the nearest, and of two as near to the one with the even code.
+
+    Parameters
+    ----------
+    values : array_like of float
+    format : ScaleFormat or str
+    saturate : bool
+        If True, a number that is too large becomes the largest scale. If False, it becomes a NaN.
+
+    Returns
+    -------
+    ndarray of uint8
+        A NaN and a negative number become the NaN. In a format without zero, zero and numbers that
+        are too small become the least scale.
+    """
+    f = as_scale(format)
+    assert f.nan is not None and f.max_finite == f.nan - 1
+    x = np.asarray(values, np.float64)
+    bad = np.isnan(x) | (x < 0)
+    numbers = scale_value(np.arange(f.nan), f)
+    # The number that would follow the largest scale bounds what is rounded to that scale.
+    beyond = 2 * numbers[-1] - numbers[-2] if f.fraction_bits else 2 * numbers[-1]
+    code = nearest(np.where(bad, 0, x), np.append(numbers, beyond))
+    if saturate:
+        code = np.minimum(code, f.max_finite)
+    return np.where(bad, f.nan, code).astype(np.uint8)
+
+
+def nearest(values: np.ndarray, numbers: np.ndarray, *, away: bool = False) -> np.ndarray:
+    """Return for each value the index of the nearest number.
+
+    Parameters
+    ----------
+    values : ndarray of float64
+        No NaNs. Values outside the range of the numbers get the first or the last index.
+    numbers : ndarray of float64
+        At least two, in ascending order, such that the means of neighbours are exact.
+    away : bool
+        If True, a value in the middle of two numbers goes to the larger one, otherwise to the one
+        with the even index.
+    """
+    middles = (numbers[1:] + numbers[:-1]) / 2
+    low = np.searchsorted(middles, values, side="left")  # a middle itself is not passed
+    tie = values == middles[np.minimum(low, len(middles) - 1)]
+    return low + (tie & (away | (low % 2 == 1)))

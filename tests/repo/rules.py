@@ -16,6 +16,7 @@ BASIC = ("vitruvian.errors", "vitruvian.validate")
 FACE = (
     "vitruvian.cli",
     "vitruvian.commands",
+    "vitruvian.formats",
     "vitruvian.machines",
     "vitruvian.ops",
     "vitruvian.sparse",

@@ -254,6 +254,12 @@ GRAMMARS = (
         {"--skip-unknown": None, "--out": ("out.svg", *_OUTPUTS), "--json": _OUTPUTS},
     ),
     Grammar(
+        ("vitruvian", "formats"),
+        (("nvfp4", "fp4e2m1", "e4m3", "fp64", "hifloat8", "ue6m2", "", "zzz", "-1"),),
+        (),
+        {"--json": _OUTPUTS},
+    ),
+    Grammar(
         ("vitruvian", "machines"),
         (("h100", "b200_nvf4_ue4m3_fp32", "h200_wgmma", "", "zzz", *_inputs("x.npy")),),
         (),

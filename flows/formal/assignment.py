@@ -15,8 +15,9 @@ from vitruvian.flows.formal.harness import Harness, transfers
 from vitruvian.flows.formal.proof import Mutation, Proof
 from vitruvian.golden.m3xu.precision import PRECISIONS as M3XU
 from vitruvian.hdl.cube.assign import DataAssignment
-from vitruvian.hdl.cube.config import CONFIGS, MatrixUnitConfig
+from vitruvian.hdl.cube.config import MatrixUnitConfig
 from vitruvian.hdl.cube.grid import Grid
+from vitruvian.hdl.cube.presets import CONFIGS
 from vitruvian.hdl.cube.unit import MatrixUnit
 
 __all__ = ["PROOFS"]

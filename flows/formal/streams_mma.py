@@ -6,8 +6,8 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 
 from vitruvian.flows.formal.harness import Harness, Tracker, transfers
 from vitruvian.flows.formal.proof import Mutation, Proof
-from vitruvian.hdl.cube.config import CONFIGS
 from vitruvian.hdl.cube.ports import Start
+from vitruvian.hdl.cube.presets import CONFIGS
 from vitruvian.hdl.cube.unit import MatrixUnit
 from vitruvian.hdl.mma.issue import Issue, Plan, opcodes_of
 from vitruvian.hdl.mma.unit import MmaUnit

@@ -61,10 +61,31 @@ class Expressions:
                 ports["A"] = extended(ports["A"], max(width_of(ports["A"]), width), signed)
             elif cell.kind == "$shl":
                 ports["A"] = extended(ports["A"], width, signed)
-            elif cell.kind != "$mul" and not cell.kind.startswith("$reduce"):
+            elif self.is_product(cell):
+                continue
+            elif not cell.kind.startswith("$reduce"):
                 for port in "AB":
                     if port in ports:
                         ports[port] = extended(ports[port], width, signed)
+
+    def is_product(self, cell: Cell) -> bool:
+        """Return whether a cell is a product, or the signed sum of a product and something else.
+
+        Their operands stay as narrow as they are, because a tool recognises the multiplier of a DSP
+        block, and the adder behind it, by their widths.
+        """
+        if cell.kind == "$mul":
+            return True
+        if cell.kind != "$add" or not cell.numbers.get("A_SIGNED"):
+            return False
+        for port in "AB":
+            sig = cell.ports[port]
+            source = self.netlist.operators.get(sig[0].name) if len(sig) == 1 else None
+            if source is not None and source.kind == "$mul":
+                whole = self.netlist.wires[sig[0].name].width
+                if sig[0].width == whole < width_of(cell.ports["Y"]):
+                    return True
+        return False
 
     def width(self, net: str) -> int:
         """Return the number of bits that the declaration of a net has."""
@@ -98,6 +119,8 @@ class Expressions:
         cell = self.netlist.operators.get(net)
         self._inline[net] = False
         if cell is None or not net.startswith("$") or cell.kind in _APART:
+            return False
+        if self.is_product(cell):
             return False
         if self.netlist.wires[net].keep:
             return False
@@ -185,7 +208,8 @@ class Expressions:
             if kind in _SLICED and port != "S" and width < whole:
                 sig = cut(sig, low, width)
             text = self.text(sig, inside=True)
-            if signed and (kind in _ORDERED or (kind in ("$sshr", "$shift") and port == "A")):
+            shifted = kind in ("$sshr", "$shift") and port == "A"
+            if signed and (kind in _ORDERED or self.is_product(cell) or shifted):
                 return f"$signed({self.text(sig)})"
             return text
 

@@ -9,7 +9,7 @@ import pytest
 from vitruvian.golden.cube import chopped
 from vitruvian.golden.cube.chopped import chopped_mmad, fits_chopped
 from vitruvian.golden.cube.mmad import mmad, plain_mmad
-from vitruvian.golden.fp import PRESETS
+from vitruvian.golden.fp import PRESETS, DotSpec
 from vitruvian.golden.machines import machines
 
 CASES = [
@@ -92,9 +92,15 @@ def test_another_rule_gives_other_bits(change):
     assert (other != plain_mmad(a, b, c, spec)).any()
 
 
+def dot_rule(stem):
+    rule = machines()[stem].rule
+    assert isinstance(rule, DotSpec)
+    return rule
+
+
 def test_rules_that_the_loops_do_not_compute():
     for stem in ("h100_mmasync_e4m3_fp16", "b200_mxf8_e4m3_fp32", "gaudi3_fp32_fp32"):
-        assert not fits_chopped(machines()[stem].rule)
+        assert not fits_chopped(dot_rule(stem))
     assert not fits_chopped(PRESETS["ieee"].spec("fp16", "fp32"))
-    assert fits_chopped(machines()["gaudi3_bf16_fp32"].rule)
-    assert fits_chopped(machines()["b200_tcgen05_e2m1_fp32"].rule)
+    assert fits_chopped(dot_rule("gaudi3_bf16_fp32"))
+    assert fits_chopped(dot_rule("b200_tcgen05_e2m1_fp32"))

@@ -9,6 +9,7 @@ import pytest
 from vitruvian import machines
 from vitruvian.errors import UserError
 from vitruvian.golden.fp import DotSpec, fused_dot
+from vitruvian.golden.fp.formats import FORMATS
 from vitruvian.sim.machine_sets import compare_set, differences, examples, read_set
 
 EXAMPLES = {data.machine.stem: data for data in examples()}
@@ -98,7 +99,7 @@ def test_a_set_notices_another_parameter(stem, change):
 def test_a_difference_of_every_kind_is_counted():
     got = np.array([0x7FC00000, 0x80000000, 0x3F800000, 0x3F800000], np.uint32)
     expected = np.array([0x7FFFFFFF, 0x00000000, 0x3F800000, 0x3F800001], np.uint32)
-    found = differences(got, expected, machines.find("a100_mma_bf16_fp32").rule.output)
+    found = differences(got, expected, FORMATS["fp32"])
     assert (found.rows, found.values, found.zero_signs, found.first) == (4, 1, 1, 1)
 
 
@@ -153,7 +154,8 @@ def test_other_names_of_machines_and_instructions():
     assert machines.find("mi300x_mfma_fp16_fp32").stem == "cdna3_mfma_fp16_fp32"
     assert machines.find("a2_mmasync_fp16_fp32").stem == "a2_mma_fp16_fp32"
     # The mma.sync of Hopper has a row of its own for FP8.
-    assert machines.find("h200_mmasync_e5m2_fp16").rule.accumulate == "late"
+    rule = machines.find("h200_mmasync_e5m2_fp16").rule
+    assert isinstance(rule, DotSpec) and rule.accumulate == "late"
 
 
 @pytest.mark.parametrize(
@@ -216,6 +218,8 @@ def test_a_parameter_that_does_not_exist(change, message):
 
 
 def test_a_rule_that_needs_too_many_bits_is_refused():
-    spec = replace(machines.spec("a100", "mma", "fp16"), window=None, flush=True)
+    base = machines.spec("a100", "mma", "fp16")
+    assert isinstance(base, DotSpec)
+    spec = replace(base, window=None, flush=True)
     with pytest.raises(ValueError, match="the sum must fit into 62 bits"):
         fused_dot(np.zeros((1, 8), np.uint16), np.zeros((1, 8), np.uint16), [0], spec)

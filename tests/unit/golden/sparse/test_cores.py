@@ -1,5 +1,7 @@
 """The order of operations of the sparse cores, against NumPy's scalars, SciPy and plain loops."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -39,14 +41,14 @@ def test_a_column_is_reduced_by_halves_of_lanes_and_then_from_beat_to_beat():
         a.view(np.uint32), b.view(np.uint32), present, last, plus, times, "fp32"
     )
     expected = []
-    total, part = None, [None] * lanes
+    total, part = None, list[Any]([None] * lanes)
     plain = []  # the same columns from the first element to the last
     run = F32(0)
     for t in range(beats):
         for k in range(lanes):
             if present[t, k]:
-                part[k] = a[t, k] * b[t, k]
-                run += part[k]
+                part[k] = term = a[t, k] * b[t, k]
+                run += term
             if last[t, k] or k == lanes - 1:
                 total, part = tree([total, tree(part)]), [None] * lanes
             if last[t, k]:
@@ -61,7 +63,7 @@ def test_a_column_is_reduced_by_halves_of_lanes_and_then_from_beat_to_beat():
 @pytest.mark.parametrize("lanes", [1, 4, 8])
 def test_whole_numbers_give_the_product_with_a_sparse_matrix(lanes):
     rng = np.random.default_rng(2)
-    matrix = sparse.random_array((90, 70), density=0.05, rng=rng, format="csc")
+    matrix = sparse.csc_array(sparse.random_array((90, 70), density=0.05, rng=rng))
     matrix.data = rng.integers(-9, 10, len(matrix.data)).astype(F32)
     vector = rng.integers(-9, 10, 90).astype(F32)
     a, b, present, last = [], [], [], []

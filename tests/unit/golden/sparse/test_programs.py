@@ -1,5 +1,7 @@
 """Programs of the element-wise core against NumPy, and compiled graphs against plain execution."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -17,7 +19,7 @@ from vitruvian.golden.sparse.compiler import FOLDS, compile_nodes, runs_on_the_c
 from vitruvian.golden.sparse.dependency import pairs
 from vitruvian.golden.sparse.elementwise import FUNCTIONS, REDUCTIONS, apply
 from vitruvian.golden.sparse.execute import begin, ended, execute, operand
-from vitruvian.golden.sparse.graph import Ewise, Graph, Reduce, Swap, Vxm
+from vitruvian.golden.sparse.graph import Ewise, Graph, Node, Reduce, Swap, Vxm
 from vitruvian.golden.sparse.passes import compile_pair, live_after, scalars_of, split
 from vitruvian.golden.sparse.program_streams import execute_program, streams
 from vitruvian.golden.sparse.programs import Instruction, Step, Write, run
@@ -148,7 +150,9 @@ def test_groups_on_the_core_equal_plain_execution_in_float32(problem):
     """Run the body twice: node by node in float32, and with compiled passes of golden's core."""
     graph = problem.graph
     tensors = begin(graph, problem.matrices, problem.given)
-    plain = {k: np.asarray(np.asarray(v, F32), np.float64) for k, v in tensors.items()}
+    plain: dict[str, Any] = {
+        k: np.asarray(np.asarray(v, F32), np.float64) for k, v in tensors.items()
+    }
     core = dict(plain)
     groups = list(split(graph, scalars=scalars_of(graph, problem.given), lanes=LANES))
     assert [node for nodes, _ in groups for node in nodes] == list(graph.body)
@@ -182,13 +186,14 @@ def test_the_program_of_a_fused_pair_equals_its_nodes_in_float32(problem):
     rng = np.random.default_rng(5)
     n = 19
     names = {name for name in program.constants if isinstance(name, str)}
-    plain = {name: np.float64(F32(rng.random())) for name in sorted(names)}
+    plain: dict[str, Any] = {name: np.float64(F32(rng.random())) for name in sorted(names)}
     vectors = sorted({*program.vectors, pair.first.out})
     # Zeros and ones are truth values, which some vectors are.
     plain |= {name: np.float64(rng.integers(0, 3, n) / 2) for name in vectors}
     stored, _ = execute_program(program, plain, lanes=LANES)
     nodes = (*pair.before, *pair.streamed, *pair.after)
     for node in nodes:
+        assert not isinstance(node, Swap)
         if not any(node is each for each in left) and node.out not in plain:
             rounded(node, plain)
     assert pair.second.vector in stored
@@ -230,12 +235,13 @@ def test_a_select_keeps_operands_that_are_used_again():
 def test_what_the_core_cannot_run_is_refused():
     division = Ewise("d", "div", ("a", "b"))
     total, use = Reduce("s", "add", ("a",)), Ewise("d", "mul", ("a", "s"))
-    for nodes, sizes, message in (
+    cases: list[tuple[tuple[Node, ...], dict[str, Any], str]] = [
         ((division,), {}, "nodes must be operations of the core"),
         ((total, use), {}, "vectors must not need a reduction of the same pass"),
         ((Ewise("d", "add", ("a", "b")),), {"registers": 1}, "at most 1 registers, not more"),
         ((Ewise("d", "add", ("a", "b")),), {"instructions": 3}, "at most 3 instructions, not 4"),
-    ):
+    ]
+    for nodes, sizes, message in cases:
         with pytest.raises(ValueError, match=message):
             compile_nodes(nodes, scalars=(), wanted=["d"], **sizes)
     with pytest.raises(ValueError, match="vector must be a vector, not the scalar 's'"):

@@ -36,7 +36,7 @@ def test_each_result_gets_its_products_in_the_order_of_the_stream():
 
 def test_rows_give_the_product_with_a_sparse_matrix():
     rng = np.random.default_rng(2)
-    matrix = sparse.random_array((40, 32), density=0.1, rng=rng, format="csr")
+    matrix = sparse.csr_array(sparse.random_array((40, 32), density=0.1, rng=rng))
     matrix.data = rng.integers(-9, 10, len(matrix.data)).astype(F32)
     vector = rng.integers(-9, 10, 40).astype(F32)
     beats = []

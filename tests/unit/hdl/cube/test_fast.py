@@ -54,7 +54,7 @@ def test_a_flag_that_misses_the_last_rank_fails(monkeypatch: pytest.MonkeyPatch)
     cross_all = PipelineStages.cross_all
 
     def early(self, stage, values, prefix):
-        return dict(values) if stage == "shifted" else cross_all(self, stage, values, prefix)
+        return dict(values) if stage == "retimed" else cross_all(self, stage, values, prefix)
 
     monkeypatch.setattr(PipelineStages, "cross_all", early)
     assert failures(SMALL, 400) > 40

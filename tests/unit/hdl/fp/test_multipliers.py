@@ -160,9 +160,9 @@ class _Dot(DotProduct):
 class _Chain(IntDotProduct):
     """Integer dot product whose blocks take B without its sign; see ``_Dot`` for the class."""
 
-    def _build_chain(self, m, stages):
+    def _build_chain(self, m, stages, operands):
         self.spec = replace(self.spec, signed_b=False)
-        return super()._build_chain(m, stages)
+        return super()._build_chain(m, stages, operands)
 
 
 def _bit_off(m, a, b, *, name, multiplier="booth"):

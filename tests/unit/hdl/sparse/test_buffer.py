@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from amaranth.hdl import Mux
+from amaranth.hdl import Mux, Signal
 from amaranth.lib.wiring import In
 
 from vitruvian.golden.sparse import operators
@@ -24,6 +24,8 @@ class Mutants(DualBuffer):
     finished row gives no space back. 3: it gives its space back twice. 4: a row's elements leave
     in the order of the banks.
     """
+
+    mutant: Signal
 
     def _more_ports(self):
         return {"mutant": In(4)}

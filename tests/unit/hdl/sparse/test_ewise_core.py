@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from amaranth.hdl import Mux
+from amaranth.hdl import Mux, Signal
 from amaranth.lib.wiring import In
 
 from vitruvian.golden.sparse.applications import labelprop
@@ -26,6 +26,8 @@ SMALL = EwiseConfig(lanes=4, registers=8, instructions=32, format="fp16")
 class MutantLane(EwiseLane):
     """A lane with one of the first mistakes of ``Mutants``."""
 
+    mutant: Signal
+
     def _results(self, results, a, b):
         wrong = one(~a[:-1].any(), SMALL.number)
         negated = Mux(self.mutant == 1, wrong, results[Operation.NOT])
@@ -43,6 +45,7 @@ class Mutants(EwiseCore):
     4: a load does not wait. 5: a store does not wait.
     """
 
+    mutant: Signal
     shared = ()
 
     def _more_ports(self):

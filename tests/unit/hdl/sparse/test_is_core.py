@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from amaranth.hdl import Mux
+from amaranth.hdl import Mux, Signal
 from amaranth.lib.wiring import In
 
 from vitruvian.golden.sparse.rows import KINDS
@@ -21,6 +21,8 @@ class Mutants(ISCore):
     0: none. 1: of several products for a bank, the highest lane goes first. 2: a beat leaves after
     one cycle, with the products that are left. 3: a beat that writes multiplies.
     """
+
+    mutant: Signal
 
     def _more_ports(self):
         return {"mutant": In(2)}

@@ -3,7 +3,7 @@
 import networkx as nx
 import numpy as np
 import pytest
-from amaranth.hdl import Mux
+from amaranth.hdl import Mux, Signal
 from amaranth.lib.wiring import In
 
 from vitruvian.golden.sparse.buffer import csr_beats
@@ -25,6 +25,8 @@ class Mutants(OEIPipeline):
     0: none. 1: the second product starts with zero, whatever its operator is. 2: the element-wise
     core also computes the columns of the padding. 3: its stage counts as finished when it starts.
     """
+
+    mutant: Signal
 
     def _more_ports(self):
         return {"mutant": In(2)}

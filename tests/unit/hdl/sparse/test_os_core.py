@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from amaranth.hdl import Mux
+from amaranth.hdl import Mux, Signal
 from amaranth.lib.wiring import In
 
 import vitruvian.hdl.sparse.os_core
@@ -67,6 +67,8 @@ class Mutants(OSCore):
     the first column. 4: a minimum of zeros keeps the sign of the first operand, as a comparison of
     numbers would. 5: the identity of "max" is that of "min".
     """
+
+    mutant: Signal
 
     def _more_ports(self):
         return {"mutant": In(3)}

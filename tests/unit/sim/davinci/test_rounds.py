@@ -214,5 +214,6 @@ def test_a_block_leaves_no_buffers_behind():
     arguments = {"x": np.zeros(128 * blocks, np.float16), "y": np.zeros(128 * blocks, np.float16)}
     for count in (2, blocks):
         program, functional = build(read(ADD), C310, arguments, blocks=count)
+        assert functional is not None
         sizes.append([functional.memory(core).words.any() for core in program])
     assert sizes == [[True] * 2, [False] * blocks]

@@ -86,7 +86,7 @@ def chopped_mmad(
     exp_x[special_x], exp_y[special_y] = _ZERO, _ZERO
     half = spec.output.name == "fp16"
     d = np.array(c.view(np.float16 if half else np.float32), np.float32, order="C")
-    assert spec.window is not None
+    assert spec.window is not None and spec.emax_floor is not None
     numbers = (
         spec.k,
         spec.window,

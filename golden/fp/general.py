@@ -81,7 +81,8 @@ def evaluate_general(
         rounding = "RTO" if spec.rounding == "RTO" else "RNE"
         return add_rounded(total, c, replace(spec, rounding=rounding))
     if spec.lanes == "halves":
-        first = np.arange(a.shape[1]) % 4 < 2
+        terms: int = a.shape[1]
+        first = np.arange(terms) % 4 < 2
         inner = replace(spec, lanes="together")
         for half in (first, ~first):
             c = evaluate_general(a[:, half], b[:, half], c, inner)

@@ -126,7 +126,7 @@ def _cleared(codes: np.ndarray, format: FloatFormat) -> np.ndarray:
 def _chains(a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: ChainSpec) -> np.ndarray:
     """Compute one block with fused multiply-adds."""
     terms, many = a.shape[1], spec.accumulators
-    sums = [np.zeros_like(c) for _ in range(many)] if many > 1 else [c]
+    sums: list[np.ndarray] = [np.zeros_like(c) for _ in range(many)] if many > 1 else [c]
     for k in reversed(range(terms)) if spec.descending else range(terms):
         here = slice(k, k + 1)
         sums[k % many] = evaluate(a[:, here], b[:, here], sums[k % many], spec.step)

@@ -151,7 +151,8 @@ def _phase(x: _Source, y: _Source, c: np.ndarray, phase: int, spec: PhaseSpec) -
     product = np.where(zero, 0, p * q)
     sign = np.where(zero, 0, x.sign ^ y.sign)
 
-    group_exponents, group_sums = [], []
+    group_exponents: list[np.ndarray] = []
+    group_sums: list[np.ndarray] = []
     for start in (0, _GROUP):
         part = slice(start, start + _GROUP)
         top = exponent[:, part].max(axis=1)

@@ -60,12 +60,28 @@ def _put(h: np.ndarray, column: np.ndarray, k: np.ndarray) -> np.ndarray:
     return result
 
 
+def _not(x: np.ndarray) -> np.ndarray:
+    return ~_truth(x)
+
+
+def _and(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return _truth(x) & _truth(y)
+
+
+def _or(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return _truth(x) | _truth(y)
+
+
+def _select(condition: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.where(_truth(condition), x, y)
+
+
 #: Element-wise operations by name
 FUNCTIONS: dict[str, Function] = {
     "copy": Function(_real(np.copy), 1),
     "abs": Function(_real(np.abs), 1),
     "sqrt": Function(_real(np.sqrt), 1),
-    "not": Function(_real(lambda x: ~_truth(x)), 1),
+    "not": Function(_real(_not), 1),
     "add": Function(_real(np.add), 2),
     "sub": Function(_real(np.subtract), 2),
     "mul": Function(_real(np.multiply), 2),
@@ -74,10 +90,10 @@ FUNCTIONS: dict[str, Function] = {
     "max": Function(_real(np.maximum), 2),
     "less": Function(_real(np.less), 2),
     "equal": Function(_real(np.equal), 2),
-    "and": Function(_real(lambda x, y: _truth(x) & _truth(y)), 2),
-    "or": Function(_real(lambda x, y: _truth(x) | _truth(y)), 2),
+    "and": Function(_real(_and), 2),
+    "or": Function(_real(_or), 2),
     # select(condition, if true, if false)
-    "select": Function(_real(lambda c, x, y: np.where(_truth(c), x, y)), 3),
+    "select": Function(_real(_select), 3),
     # rows_by(H, W): row i is H[i]·W
     "rows_by": Function(_rows_by, 2, whole=(1,)),
     # put(H, v, k): column k of H becomes v
@@ -87,7 +103,11 @@ FUNCTIONS: dict[str, Function] = {
 
 def _folded(name: str, identity: float) -> Function:
     code = PLUS.index(name)
-    return Function(lambda x: np.float64(fold(code, np.ascontiguousarray(x).ravel(), identity)), 1)
+
+    def folded(x: np.ndarray) -> np.float64:
+        return np.float64(fold(code, np.ascontiguousarray(x).ravel(), identity))
+
+    return Function(folded, 1)
 
 
 def _gram(h: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -96,10 +116,14 @@ def _gram(h: np.ndarray, x: np.ndarray) -> np.ndarray:
     return np.array([fold(0, column, 0.0) for column in columns])
 
 
+def _at(x: np.ndarray, k: np.ndarray) -> np.float64:
+    return np.float64(x[int(k)])
+
+
 def _pick(weights: np.ndarray, share: np.ndarray) -> np.float64:
     """Return the first index at which the running sum exceeds ``share`` of the whole sum."""
     running = np.cumsum(weights)
-    index = int(np.searchsorted(running, share * running[-1], side="right"))
+    index = int(np.searchsorted(running, np.multiply(share, running[-1]), side="right"))
     return np.float64(min(index, len(weights) - 1))
 
 
@@ -122,7 +146,7 @@ REDUCTIONS: dict[str, Function] = {
     "or": _folded("or", 0.0),
     "gram": Function(_gram, 2),
     # at(x, k): element k of x
-    "at": Function(lambda x, k: np.float64(x[int(k)]), 2),
+    "at": Function(_at, 2),
     "pick": Function(_pick, 2),
     "least_squares": Function(_least_squares, None),
 }

@@ -69,7 +69,7 @@ def _lanes(x: np.ndarray) -> np.ndarray:
 
 def _part(tensor: Any, begin: int, end: int, size: int) -> Any:
     """Return rows of a tensor that has one row per vertex; other tensors are returned whole."""
-    if isinstance(tensor, np.ndarray) and tensor.ndim and len(tensor) == size:
+    if np.ndim(tensor) and len(tensor) == size:
         return tensor[begin:end]
     return tensor
 

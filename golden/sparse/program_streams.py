@@ -56,7 +56,7 @@ def streams(
         raise ValueError(f"vectors must have one length, not the shapes {sorted(shapes)}")
     count = shapes.pop()[0] if shapes else 0
     items = -(-count // lanes)
-    padded = {}
+    padded: dict[str, np.ndarray] = {}
     for name, vector in vectors.items():
         padded[name] = np.zeros((items, lanes), vector.dtype)
         padded[name].reshape(-1)[:count] = vector

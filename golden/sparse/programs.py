@@ -137,7 +137,7 @@ def _computed(i: Instruction, registers: np.ndarray, f: FloatFormat) -> np.ndarr
         lanes = np.arange(len(a))
         return a[lanes ^ 1 << i.b] if 1 << i.b < len(a) else a
     if i.op == "where":
-        return np.where(truth(a, f), b, registers[i.d])
+        return np.where(truth(a, f), b, registers[i.d])  # pyright: ignore[reportUnknownVariableType]
     if i.op in ("less", "equal"):
         return np.where(compare(a, b, f) == (-1 if i.op == "less" else 0), one, 0).astype(a.dtype)
     return combine(i.op, a, b, f)

@@ -24,6 +24,8 @@ __all__ = [
     "reduce",
 ]
 
+_REAL = (int, float, np.integer, np.floating)
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
@@ -115,7 +117,8 @@ def check_number(
     ValueError
         If it is out of range, infinite or NaN.
     """
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+    real = isinstance(value, _REAL)  # pyright: ignore[reportUnnecessaryIsInstance]
+    if isinstance(value, bool) or not real:
         raise TypeError(f"{thing} must be a number, not {value!r}")
     number = float(value)
     if not (low < number if strict else low <= number) or number > high or math.isinf(number):

@@ -155,7 +155,8 @@ def labelprop(
             "labels must be -1 or a class, counted from 0, with at least one class and at most as "
             "many as vertices"
         )
-    known: np.ndarray = (classes[:, None] == np.arange(classes.max() + 1)).astype(np.float64)
+    every = np.arange(int(classes.max()) + 1)
+    known: np.ndarray = np.equal(classes[:, None], every).astype(np.float64)
     given = {
         "belief": known,
         "labelled": (classes >= 0).astype(np.float64),

@@ -60,8 +60,9 @@ class BufferFrame(wiring.Component):
         m = Module()
         m.submodules.buffer = buffer = self._buffer(config=self.config)
         m.submodules.control = control = PipelineControl(config=self.config)
-        if hasattr(buffer, "mutant"):
-            m.d.comb += buffer.mutant.eq(self.mutant)
+        mutant = getattr(buffer, "mutant", None)
+        if mutant is not None:
+            m.d.comb += mutant.eq(self.mutant)
         connect(m, flipped(self.i), buffer.i)
         connect(m, buffer.o, flipped(self.o))
         connect(m, buffer.csr, flipped(self.csr))

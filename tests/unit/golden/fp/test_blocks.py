@@ -1,6 +1,7 @@
 """Quantisation to blocks against another program and against exact arithmetic."""
 
 from fractions import Fraction
+from typing import Any
 
 import gfloat
 import ml_dtypes
@@ -145,7 +146,8 @@ def test_hif4_follows_its_description():
     x[4] = np.repeat([7, 4, 2, 1, 0.25, 0.125, 2, -4], 8)
     blocks = quantise(x, "hif4")
     assert np.array_equal(dequantise(blocks), [hif4_values(block) for block in x])
-    assert blocks.exponents.shape == (160, 1) and blocks.exponents.max() < 1 << 24
+    exponents = blocks.exponents
+    assert exponents is not None and exponents.shape == (160, 1) and exponents.max() < 1 << 24
     assert len(set(blocks.codes.ravel())) == 16
 
 
@@ -203,11 +205,12 @@ def test_wrong_arguments_are_refused_in_one_line():
         quantise(np.zeros((2, 0)), "nvfp4", pad=True)
     with pytest.raises(ValueError, match="tensor_scale must be None for mxfp4"):
         quantise(np.zeros(32), "mxfp4", tensor_scale=1.0)
-    for wrong in (0.0, -1.0, np.nan, np.inf, 0.1, 1e300, "all", True):
+    scales: list[Any] = [0.0, -1.0, np.nan, np.inf, 0.1, 1e300, "all", True]
+    for wrong in scales:
         with pytest.raises(ValueError, match='tensor_scale must be a positive fp32 number, "auto"'):
             quantise(np.zeros(16), "nvfp4", tensor_scale=wrong)
     with pytest.raises(TypeError, match="blocks must be a Blocks"):
-        dequantise(np.zeros(3))
+        dequantise(np.zeros(3))  # type: ignore[arg-type]
 
 
 def test_numbers_of_other_types_are_taken():

@@ -143,7 +143,9 @@ def test_scales_are_rounded_as_in_gfloat():
         ("ue8m0", theirs.format_info_ocp_e8m0),
         ("ue4m3", theirs.format_info_ocp_e4m3),
     ):
-        x = probes(scale_value(np.arange(SCALES[name].nan), name))
+        nan = SCALES[name].nan
+        assert nan is not None
+        x = probes(scale_value(np.arange(nan), name))
         x = x[(x >= 2.0**-127 if name == "ue8m0" else x >= 0) & (x < 1e300)]
         for saturate in (False, True):
             rounded = round_ndarray(other, x, RoundMode.TiesToEven, saturate)

@@ -19,8 +19,8 @@ FILE = (
 )
 FILE_END = "/* verilator lint_on DECLFILENAME */\n"
 MULTIPLY = (
-    "  // A product has twice the width of its operands, which stay as narrow as they are: their\n"
-    "  // width decides which multiplier a tool builds.\n"
+    "  // The operands of a product, and a product that is added, stay as narrow as they are:\n"
+    "  // their width decides which multiplier a tool builds.\n"
     "  /* verilator lint_off WIDTHEXPAND */\n"
 )
 
@@ -198,7 +198,7 @@ class Writer:
                 if self.expressions.inline(name):
                     continue
                 line = f"  assign {self.namer.name(name)} = {self.expressions.operator(name)};"
-                (products if n.operators[name].kind == "$mul" else lines).append(line)
+                (products if name in self.expressions.narrow else lines).append(line)
             elif name in n.values:
                 lines.append(f"  assign {name} = {self.expressions.text(n.values[name])};")
             elif name not in n.registers and not name.endswith(" step"):

@@ -56,7 +56,7 @@ BOARD ?= ulx3s
 {sim}
 # Writes build/fpga; needs the extra fpga of Vitruvian.
 fpga:
-	$(VITRUVIAN) fpga --config {module}.toml --board $(BOARD) --out build/fpga
+	$(VITRUVIAN) fpga --config {module}.toml --board $(BOARD) --bitstream --out build/fpga
 
 # Prints the cells that the unit takes on several families of FPGAs.
 cells:

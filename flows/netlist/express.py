@@ -21,7 +21,7 @@ _INFIX = {
 _PREFIX = {"$not": "~", "$neg": "-", "$reduce_or": "|", "$reduce_bool": "|", "$reduce_and": "&"}
 _PREFIX |= {"$reduce_xor": "^"}
 _COMPARE = ("$eq", "$ne", "$lt", "$le", "$gt", "$ge")
-_ORDERED = ("$lt", "$le", "$gt", "$ge", "$mul")
+_ORDERED = ("$lt", "$le", "$gt", "$ge")
 _RIGHT = ("$shr", "$sshr", "$shift")
 _SLICED = ("$and", "$or", "$xor", "$not", "$mux")
 #: Operators whose result must go to a net of its own: their width or sign depends on the context.
@@ -41,6 +41,8 @@ class Expressions:
     def __init__(self, netlist: Netlist, namer: Namer):
         self.netlist, self.namer = netlist, namer
         self.read: dict[str, int] = {}
+        #: Products and the sums of them, whose operands keep their own width.
+        self.narrow = {name for name, c in netlist.operators.items() if c.kind == "$mul"}
         self._prepare()
         self.uses = self._count()
         self._inline: dict[str, bool] = {}
@@ -61,31 +63,31 @@ class Expressions:
                 ports["A"] = extended(ports["A"], max(width_of(ports["A"]), width), signed)
             elif cell.kind == "$shl":
                 ports["A"] = extended(ports["A"], width, signed)
-            elif self.is_product(cell):
-                continue
-            elif not cell.kind.startswith("$reduce"):
+            elif self._takes_product(cell, width):
+                self.narrow.add(name)
+            elif cell.kind != "$mul" and not cell.kind.startswith("$reduce"):
                 for port in "AB":
                     if port in ports:
                         ports[port] = extended(ports[port], width, signed)
 
-    def is_product(self, cell: Cell) -> bool:
-        """Return whether a cell is a product, or the signed sum of a product and something else.
-
-        Their operands stay as narrow as they are, because a tool recognises the multiplier of a DSP
-        block, and the adder behind it, by their widths.
-        """
-        if cell.kind == "$mul":
-            return True
-        if cell.kind != "$add" or not cell.numbers.get("A_SIGNED"):
+    def _takes_product(self, cell: Cell, width: int) -> bool:
+        """Return whether a signed sum has a product as its operand, which a DSP block may add."""
+        if cell.kind not in ("$add", "$sub") or not cell.numbers.get("A_SIGNED"):
             return False
-        for port in "AB":
-            sig = cell.ports[port]
-            source = self.netlist.operators.get(sig[0].name) if len(sig) == 1 else None
-            if source is not None and source.kind == "$mul":
-                whole = self.netlist.wires[sig[0].name].width
-                if sig[0].width == whole < width_of(cell.ports["Y"]):
-                    return True
-        return False
+        operands = [cell.ports["A"], cell.ports["B"]]
+        if any(len(sig) != 1 or width_of(sig) > width for sig in operands):
+            return False
+        return any(self._is_product(sig) for sig in operands)
+
+    def _is_product(self, sig: Sig) -> bool:
+        """Return whether a value is a whole product, or a register of one."""
+        n, name = self.netlist, sig[0].name
+        if name not in n.wires or sig != n.wires[name].whole:
+            return False
+        if name in n.registers:
+            data = n.registers[name].ports["D"]
+            return len(data) == 1 and self._is_product(data)
+        return name in n.operators and n.operators[name].kind == "$mul"
 
     def width(self, net: str) -> int:
         """Return the number of bits that the declaration of a net has."""
@@ -118,9 +120,7 @@ class Expressions:
             return self._inline[net]
         cell = self.netlist.operators.get(net)
         self._inline[net] = False
-        if cell is None or not net.startswith("$") or cell.kind in _APART:
-            return False
-        if self.is_product(cell):
+        if cell is None or not net.startswith("$") or cell.kind in _APART or net in self.narrow:
             return False
         if self.netlist.wires[net].keep:
             return False
@@ -208,8 +208,12 @@ class Expressions:
             if kind in _SLICED and port != "S" and width < whole:
                 sig = cut(sig, low, width)
             text = self.text(sig, inside=True)
-            shifted = kind in ("$sshr", "$shift") and port == "A"
-            if signed and (kind in _ORDERED or self.is_product(cell) or shifted):
+            name = ports["Y"][0].name
+            if signed and (
+                kind in _ORDERED
+                or name in self.narrow
+                or (kind in ("$sshr", "$shift") and port == "A")
+            ):
                 return f"$signed({self.text(sig)})"
             return text
 

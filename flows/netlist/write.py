@@ -19,8 +19,8 @@ FILE = (
 )
 FILE_END = "/* verilator lint_on DECLFILENAME */\n"
 MULTIPLY = (
-    "  // A product has twice the width of its operands, which stay as narrow as they are, also\n"
-    "  // in a sum with it: their widths decide which part of a DSP block a tool takes.\n"
+    "  // The operands of a product, and a product that is added, stay as narrow as they are:\n"
+    "  // their width decides which multiplier a tool builds.\n"
     "  /* verilator lint_off WIDTHEXPAND */\n"
 )
 
@@ -46,9 +46,8 @@ def verilog(rtlil: str, top: str, ports: Sequence[str]) -> str:
     for name, module in modules.items():
         netlist = Netlist(module)
         netlist.outputs = outputs
-        order = (
-            [p for p in ports if p in module.wires and module.wires[p].way] if name == top else []
-        )
+        own = {wire.name for wire in module.wires.values() if wire.way}
+        order = [port for port in ports if port in own] if name == top else []
         texts[name] = Writer(netlist, order).text()
     first, rest = texts.pop(top), list(texts.values())
     text = f"`timescale 1ns / 1ps\n\n{first}"
@@ -200,8 +199,7 @@ class Writer:
                 if self.expressions.inline(name):
                     continue
                 line = f"  assign {self.namer.name(name)} = {self.expressions.operator(name)};"
-                product = self.expressions.is_product(n.operators[name])
-                (products if product else lines).append(line)
+                (products if name in self.expressions.narrow else lines).append(line)
             elif name in n.values:
                 lines.append(f"  assign {name} = {self.expressions.text(n.values[name])};")
             elif name not in n.registers and not name.endswith(" step"):

@@ -352,7 +352,7 @@ def _fpga_boards(options: argparse.Namespace) -> int:
         for name, value in vars(options).items()
         if name.startswith("unit_") and value not in (None, False)
     ]
-    selected = _variants(options) if options.unit or given else []
+    selected = _variants(options) if options.unit or given or options.config is not None else []
     return boards.run(options, selected, given, _write, _store)
 
 

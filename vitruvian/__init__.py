@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from vitruvian.errors import UserError
     from vitruvian.golden.cube import mmad
     from vitruvian.golden.fp import PRESETS, DotSpec, fused_dot
-    from vitruvian.golden.m3xu import gemm
     from vitruvian.golden.simd2 import mmo
+    from vitruvian.products import gemm
     from vitruvian.sim.davinci import load_chip, simulate
     from vitruvian.sim.rtl import compile_unit
 
@@ -38,7 +38,7 @@ _HOMES = {
     "UserError": "errors",
     "compile_unit": "sim.rtl",
     "fused_dot": "golden.fp",
-    "gemm": "golden.m3xu",
+    "gemm": "products",
     "load_chip": "sim.davinci",
     "mmad": "golden.cube",
     "mmo": "golden.simd2",

@@ -16,10 +16,29 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from vitruvian.golden.machines import ChainSpec, Machine, PhaseSpec, compute, find, run, spec
+    from vitruvian.golden.machines import (
+        ChainSpec,
+        Machine,
+        PhaseSpec,
+        compute,
+        find,
+        multiply,
+        run,
+        spec,
+    )
     from vitruvian.golden.machines import machines as table
 
-__all__ = ["ChainSpec", "Machine", "PhaseSpec", "compute", "find", "run", "spec", "table"]
+__all__ = [
+    "ChainSpec",
+    "Machine",
+    "PhaseSpec",
+    "compute",
+    "find",
+    "multiply",
+    "run",
+    "spec",
+    "table",
+]
 
 
 def __getattr__(name: str) -> Any:

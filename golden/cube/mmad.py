@@ -115,7 +115,12 @@ def _chopped(
 
 
 def mmad_any(
-    a: np.ndarray, b: np.ndarray, c: np.ndarray, *, spec: DotSpec | IntDotSpec
+    a: np.ndarray,
+    b: np.ndarray,
+    c: np.ndarray,
+    *,
+    spec: DotSpec | IntDotSpec,
+    threads: int = 1,
 ) -> np.ndarray:
     """Return D = C + A·B for any K: whole blocks, then the rest as a shorter block.
 
@@ -123,7 +128,7 @@ def mmad_any(
 
     Parameters
     ----------
-    a, b, c, spec
+    a, b, c, spec, threads
         The same as those of ``mmad``, except that ``c`` is required.
     """
     whole = a.shape[-1] - a.shape[-1] % spec.k
@@ -131,7 +136,7 @@ def mmad_any(
     d = np.broadcast_to(c, (*lead, *c.shape[-2:]))
     for part in (slice(0, whole), slice(whole, None)):
         if a[..., part].size and b[..., part, :].size:
-            d = mmad(a[..., part], b[..., part, :], d, spec=spec)
+            d = mmad(a[..., part], b[..., part, :], d, spec=spec, threads=threads)
     return np.ascontiguousarray(d)
 
 

@@ -6,6 +6,7 @@ after the other), a ``PhaseSpec`` (Tenstorrent) or an ``IntDotSpec``.
 
 from vitruvian.golden.machines.chain import ChainSpec
 from vitruvian.golden.machines.phases import PhaseSpec
+from vitruvian.golden.machines.products import multiply
 from vitruvian.golden.machines.run import compute, run
 from vitruvian.golden.machines.table import Machine, Rule, find, machines, spec
 
@@ -17,6 +18,7 @@ __all__ = [
     "compute",
     "find",
     "machines",
+    "multiply",
     "run",
     "spec",
 ]

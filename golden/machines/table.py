@@ -19,7 +19,16 @@ from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.golden.machines.chain import ChainSpec, fma_step
 from vitruvian.golden.machines.phases import PhaseSpec
 
-__all__ = ["FOLDER", "Machine", "Rule", "find", "machines", "output_format", "spec"]
+__all__ = [
+    "FOLDER",
+    "Machine",
+    "Rule",
+    "find",
+    "instruction_of",
+    "machines",
+    "output_format",
+    "spec",
+]
 
 Rule = DotSpec | ChainSpec | PhaseSpec | IntDotSpec
 
@@ -149,6 +158,23 @@ def spec(machine: str, instruction: str, formats: str, output: str = "fp32") -> 
 def output_format(machine: Machine) -> FloatFormat | None:
     """Return the format of C and D, or None for integers."""
     return None if machine.kind == "integer" else FORMATS[machine.output]
+
+
+def instruction_of(machine: str, formats: str, output: str) -> str:
+    """Return the first instruction of a machine with these formats; the first one if none has them.
+
+    Raises
+    ------
+    UserError
+        If the table has no such machine.
+    """
+    name = _machine_name(machine.lower())
+    rows = [row for row in machines().values() if row.machine == name]
+    if not rows:
+        return ""  # ``spec`` then says which machines there are
+    wanted = [row for row in rows if (row.formats, row.output) == (formats, output)]
+    fitting = wanted or [row for row in rows if row.formats == formats] or rows
+    return fitting[0].instruction
 
 
 @lru_cache

@@ -19,6 +19,7 @@ FACE = (
     "vitruvian.formats",
     "vitruvian.machines",
     "vitruvian.ops",
+    "vitruvian.products",
     "vitruvian.sparse",
     "vitruvian.__main__",
 )

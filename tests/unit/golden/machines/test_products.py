@@ -1,0 +1,118 @@
+"""Matrix products by a machine's arithmetic against dot products by the same rule."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import vitruvian
+from vitruvian import machines
+from vitruvian.errors import UserError
+from vitruvian.golden.fp import from_float
+
+RNG = np.random.default_rng(7)
+
+
+def by_dots(stem, a, b, c):
+    """Return the product of code matrices, one dot product for each element."""
+    m, n = a.shape[0], b.shape[1]
+    left = np.broadcast_to(a[:, None, :], (m, n, a.shape[1]))
+    right = np.broadcast_to(b.T[None], (m, n, a.shape[1]))
+    return machines.run(stem, left, right, c)
+
+
+@pytest.mark.parametrize(
+    ("stem", "format"),
+    [
+        ("h100_mma_fp16_fp32", "fp16"),
+        ("h100_mmasync_e4m3_fp16", "fp8e4m3"),
+        ("cdna3_mfma_bf16_fp32", "bf16"),
+        ("amx_tdpbf16ps", "bf16"),
+        ("gaudi3_fp16_fp32", "fp16"),
+        ("bh_mvmul_bf16_fp32_hifi4", "bf16"),
+    ],
+)
+def test_a_product_is_one_dot_product_for_each_element(stem, format):
+    a = from_float(RNG.standard_normal(5 * 64), format).reshape(5, 64)
+    b = from_float(RNG.standard_normal(64 * 3), format).reshape(64, 3)
+    half = machines.find(stem).output == "fp16"
+    c = RNG.standard_normal((5, 3)).astype(np.float16 if half else np.float32)
+    codes = c.view(np.uint16 if half else np.uint32)
+    got = vitruvian.gemm(a, b, codes, machine=stem)
+    np.testing.assert_array_equal(got, by_dots(stem, a, b, codes))
+
+
+def test_values_have_the_formats_of_their_types():
+    a = RNG.standard_normal((4, 40)).astype(ml_dtypes.float8_e4m3fn)
+    b = RNG.standard_normal((40, 6)).astype(ml_dtypes.float8_e5m2)
+    got = vitruvian.gemm(a, b, machine="h200", instruction="wgmma")
+    assert got.dtype == np.float32 and got.shape == (4, 6)
+    row = "h200_wgmma_e4m3xe5m2_fp32"
+    codes = vitruvian.gemm(a.view(np.uint8), b.view(np.uint8), machine=row)
+    np.testing.assert_array_equal(got.view(np.uint32), codes)
+    # 13 fraction bits do not give the product of float32.
+    assert (got != a.astype(np.float32) @ b.astype(np.float32)).any()
+
+
+def test_stacks_layouts_and_an_array_for_the_result():
+    a = np.asfortranarray(RNG.standard_normal((7, 16)).astype(np.float16))
+    b = RNG.standard_normal((3, 5, 16)).astype(np.float16).transpose(0, 2, 1)
+    out = np.empty((3, 7, 5), np.float32)
+    got = vitruvian.gemm(a, b, machine="v100", out=out)
+    assert got is out
+    for i in range(3):
+        np.testing.assert_array_equal(out[i], vitruvian.gemm(a, b[i], machine="v100"))
+
+
+def test_a_short_last_step_is_one_with_zeros():
+    a = RNG.standard_normal((4, 37)).astype(np.float16)
+    b = RNG.standard_normal((37, 4)).astype(np.float16)
+    for row in ("a100_mma_fp16_fp32", "gaudi3_fp16_fp32"):
+        wide = [np.pad(x, w) for x, w in ((a, ((0, 0), (0, 11))), (b, ((0, 11), (0, 0))))]
+        np.testing.assert_array_equal(
+            vitruvian.gemm(a, b, machine=row), vitruvian.gemm(*wide, machine=row)
+        )
+
+
+def test_wider_values_are_rounded_to_the_format():
+    a, b = RNG.standard_normal((2, 4, 4))
+    got = vitruvian.gemm(a, b, machine="a100", input="bf16")
+    x, y = (v.astype(ml_dtypes.bfloat16) for v in (a, b))
+    np.testing.assert_array_equal(got, vitruvian.gemm(x, y, machine="a100"))
+
+
+def test_progress_of_a_product_without_fast_loops():
+    seen = []
+    a = np.ones((3, 16), np.float16)
+    vitruvian.gemm(a, a.T, machine="gaudi3", progress=lambda *step: seen.append(step))
+    assert seen[-1] == (3, 3)
+
+
+def test_without_a_machine_the_unit_computes():
+    a = RNG.standard_normal((3, 3)).astype(np.float32)
+    np.testing.assert_array_equal(vitruvian.gemm(a, a), vitruvian.golden.m3xu.gemm(a, a))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"machine": "h1000"}, UserError, "machine must be one of .* did you mean h100?"),
+        ({"machine": "v100", "input": "bf16"}, UserError, "formats must be one of fp16, not"),
+        ({"machine": "h100", "instruction": "mfma"}, UserError, "instruction must be one of mma"),
+        ({"machine": "b200_mxf4_fp32"}, ValueError, "a rule without block scales"),
+        ({"machine": "amx_tdpbssd"}, ValueError, "a rule for floating point"),
+        ({"machine": "v100", "out": np.empty(3)}, ValueError, "out must be an array of float32"),
+        ({"machine": "v100", "k": 8}, TypeError, "unexpected keyword argument 'k'"),
+    ],
+)
+def test_a_mistake_is_one_line(options, error, message):
+    a = np.ones((2, 16), np.float16)
+    with pytest.raises(error, match=message):
+        vitruvian.gemm(a, a.T, **options)
+
+
+def test_codes_need_their_format_and_other_types_are_refused():
+    a = np.ones((2, 2), np.uint16)
+    with pytest.raises(ValueError, match="input must be a format of the table"):
+        vitruvian.gemm(a, a, machine="h100")
+    with pytest.raises(TypeError, match="a must be floating point or codes, not complex128"):
+        vitruvian.gemm(a * 1j, a * 1j, machine="h100")

@@ -1,0 +1,57 @@
+"""Matrix products on arrays of values: by a matrix unit of this project, or by a machine."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+__all__ = ["gemm"]
+
+
+def gemm(
+    a: ArrayLike,
+    b: ArrayLike,
+    c: ArrayLike | None = None,
+    *,
+    machine: str | None = None,
+    **options: Any,
+) -> np.ndarray:
+    """Return D = C + A·B as a matrix unit or a machine computes it, to the bit.
+
+    Parameters
+    ----------
+    a, b, c : array_like
+        Matrices, or stacks of matrices; C is zero by default.
+    machine : str, optional
+        A machine or a row of ``vitruvian machines``. By default the unit M³XU computes.
+    **options
+        With a machine, those of ``vitruvian.machines.multiply`` (instruction, input, output, out,
+        threads, progress); otherwise those of ``vitruvian.golden.m3xu.gemm`` (precision, k,
+        multiplier_bits, preset, window).
+
+    Returns
+    -------
+    ndarray
+
+    Raises
+    ------
+    UserError
+        If the table has no such machine, instruction or formats.
+    TypeError, ValueError
+        If an option, a type or a shape does not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.full((2, 2), 3, np.float16)
+    >>> gemm(x, x, machine="h100")
+    array([[18., 18.],
+           [18., 18.]], dtype=float32)
+    """
+    if machine is not None:
+        from vitruvian.golden.machines import multiply
+
+        return multiply(a, b, c, machine=machine, **options)
+    from vitruvian.golden import m3xu
+
+    return m3xu.gemm(a, b, c, **options)

@@ -148,6 +148,9 @@ class Routed:
     placement : list
         (kind, x, y) of each placed cell; the kind is nextpnr's name.
     bitstream : bytes
+    path : list
+        (kind, ns, name) of each step of the longest path: "clk-to-q", "logic", "routing" or
+        "setup", its delay, and the net of a routing or the cell of another step.
     """
 
     fmax_mhz: float
@@ -155,6 +158,7 @@ class Routed:
     sites: dict[str, list[int]]
     placement: list[tuple[str, int, int]]
     bitstream: bytes
+    path: list[tuple[str, float, str]]
 
     def used(self, family: str) -> dict[str, tuple[int, int]]:
         """Return kind of resource -> how many of it are used, and how many exist."""
@@ -279,7 +283,7 @@ def route(
     pins = constraints(work)
     versions = [version(tool[0]) for tool in _TOOLS[work.board.family]]
     part = sorted(work.board.part.items())
-    key = digest(netlist, pins, part, seed, aim, versions, "1")
+    key = digest(netlist, pins, part, seed, aim, versions, "2")
     store = ResultCache(kind="routed", enabled=cache)
     found = store.get(key)
     if found is None:
@@ -294,6 +298,7 @@ def route(
         sites=found["sites"],
         placement=placement,
         bitstream=data,
+        path=[(kind, delay, name) for kind, delay, name in found["path"]],
     )
 
 
@@ -343,7 +348,21 @@ def _route(
         "sites": {name: [n["used"], n["available"]] for name, n in report["utilization"].items()},
         "placement": _placement((folder / "routed.json").read_text()),
         "bitstream": base64.b64encode(packed).decode(),
+        "path": _longest_path(report),
     }
+
+
+def _longest_path(report: Mapping[str, Any]) -> list[tuple[str, float, str]]:
+    """Return the steps of the longest path between registers in nextpnr's report."""
+    paths = [
+        [
+            (step["type"], step["delay"], step.get("net") or step["from"]["cell"])
+            for step in path["path"]
+        ]
+        for path in report.get("critical_paths", ())
+        if path["from"] == path["to"]  # clock and edge: not from or to a pin
+    ]
+    return max(paths, key=lambda path: sum(delay for _, delay, _ in path), default=[])
 
 
 def constraints(work: Design) -> str:

@@ -427,6 +427,7 @@ GRAMMARS = (
             "--seed": _NUMBERS,
             "--seeds": ("0", "-1", "999"),
             "--bitstream": None,
+            "--path": None,
             "--out": ("new", "IN/junk.bin", "/proc/no"),
             "--svg": _OUTPUTS,
             **_UNITS,

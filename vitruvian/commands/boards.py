@@ -31,7 +31,7 @@ _NOTE = (
 
 def refuse_without_board(options: argparse.Namespace) -> None:
     """Raise UserError if an option is given that only routed designs have."""
-    for name in ("bitstream", "seeds", "svg", "out", "seed"):
+    for name in ("bitstream", "seeds", "svg", "out", "seed", "path"):
         if getattr(options, name) not in (None, False):
             raise UserError(f"--{name} must come with --board, which it is about")
 
@@ -93,6 +93,8 @@ def run(
         raise small[0]
     write_all(files)
     report.show(_table(lines), title="Designs on boards", note=_NOTE)
+    for line in lines if options.path else ():
+        _show_path(line)
     for error in small:
         print(f"left out: {error}")
     for path in files:
@@ -107,6 +109,18 @@ def run(
             file=sys.stderr,
         )
     return int(bool(slow))
+
+
+def _show_path(line: dict[str, Any]) -> None:
+    """Print the longest path of a routed design, with the time that each step ends at."""
+    if not line.get("path"):
+        return
+    end, rows = 0.0, []
+    for kind, delay, name in line["path"]:
+        end += delay
+        rows.append([kind, f"{delay:.2f}", f"{end:.2f}", name])
+    title = f"Longest path of {line['unit']} {line['label']} on {line['board']}, ns"
+    report.show((["step", "delay", "end", "net or cell"], rows), title=title)
 
 
 def _seeds(options: argparse.Namespace, boards: Sequence[Board]) -> list[int]:
@@ -159,6 +173,7 @@ def _job(
         "meets_clock": _meets_clock(work, best, counts),
         "seed": best.seed,
         "seeds": len(tries),
+        "path": best.path,
     }
     if options.bitstream:
         ending = place.ENDINGS[board.family]

@@ -116,6 +116,9 @@ def _add_fpga_options(command: argparse.ArgumentParser) -> None:
         help="Write the floorplan as SVG to this file (- for standard output).",
     )
     command.add_argument(
+        "--path", action="store_true", help="Print the longest path of every routed design."
+    )
+    command.add_argument(
         "--element", action="store_true", help="Count one element of a tile, not all of them."
     )
     command.add_argument(

@@ -39,7 +39,7 @@ def boards():
 
 @pytest.mark.parametrize("board", boards())
 def test_a_tiny_design_becomes_a_bitstream(board, tmp_path, capsys):
-    command = f"fpga {TINY} --board {board} --bitstream --no-cache --out {tmp_path}"
+    command = f"fpga {TINY} --board {board} --bitstream --no-cache --path --out {tmp_path}"
     files = f"--json {tmp_path}/a.json --svg {tmp_path}/a.svg"
     assert main(f"{command} {files}".split()) == 0
     out = capsys.readouterr().out
@@ -48,6 +48,10 @@ def test_a_tiny_design_becomes_a_bitstream(board, tmp_path, capsys):
     assert 100 < line["lut"] < 800 and line["dsp"] == line["bram"] == 0
     assert 5 < line["fmax_mhz"] < 400 and not line["fmax_is_bound"]
     assert f"{line['fmax_mhz']:.1f}" in out
+    # The steps of the longest path take the period, and they are printed.
+    assert abs(1000 / sum(delay for _, delay, _ in line["path"]) - line["fmax_mhz"]) < 0.1
+    assert line["path"][0][0] == "clk-to-q" and line["path"][-1][0] == "setup"
+    assert "Longest path of" in out and "routing" in out
     # nextpnr knows of as many sites as the board's file says.
     resources = load_board(board).resources
     assert {k: n for k, (_, n) in line["sites"].items()} == {k: resources[k] for k in line["sites"]}
@@ -122,7 +126,7 @@ def test_each_resource_is_compared(board, changes, message):
 def test_a_design_on_the_pins_must_reach_the_clock(monkeypatch, capsys, fmax, code):
     """nextpnr and Yosys are replaced by results, since the real ones take minutes."""
     sites = {name: [1, 2] for names in place.SITES["ecp5"].values() for name in names}
-    made = place.Routed(fmax_mhz=fmax, seed=1, sites=sites, placement=[], bitstream=b"")
+    made = place.Routed(fmax_mhz=fmax, seed=1, sites=sites, placement=[], bitstream=b"", path=[])
     none = fpga.Resources(lut=0, carry=0, ff=0, dsp=0, bram=0)
     monkeypatch.setattr(place, "check_tools", lambda family: None)
     monkeypatch.setattr(place, "synth", lambda work, **rest: (none, "{}"))
@@ -157,7 +161,7 @@ def test_a_floorplan_shows_each_cell_in_its_tile():
     board = load_board("ulx3s")
     work = place.design(variants("compare", {"format": ["fp8e4m3"]})[0], board)
     cells = [("TRELLIS_COMB", 0, 0), ("TRELLIS_FF", 0, 0), ("MULT18X18D", 126, 95), ("DCCA", 5, 5)]
-    routed = place.Routed(fmax_mhz=25.0, seed=1, sites={}, placement=cells, bitstream=b"")
+    routed = place.Routed(fmax_mhz=25.0, seed=1, sites={}, placement=cells, bitstream=b"", path=[])
     svg = floorplan.draw(work, routed)
     assert re.findall(r'd="(.*?)"', svg) == [
         "M12 62h3v6h-3z",  # the LUT and the flip-flop share a tile of six
@@ -172,6 +176,6 @@ def test_a_floorplan_shows_each_cell_in_its_tile():
 def test_sites_of_several_names_are_added():
     sites = {"LUT4": [70, 8640], "ALU": [30, 6480], "DFF": [9, 6480], "BSRAM": [1, 26]}
     sites |= {"MULT18X18": [1, 20], "MULT9X9": [3, 40], "MULT36X36": [1, 5]}
-    routed = place.Routed(fmax_mhz=1.0, seed=1, sites=sites, placement=[], bitstream=b"")
+    routed = place.Routed(fmax_mhz=1.0, seed=1, sites=sites, placement=[], bitstream=b"", path=[])
     used = {"lut": (100, 8640), "ff": (9, 6480), "dsp": (7, 20), "bram": (1, 26)}
     assert routed.used("gowin") == used

@@ -115,7 +115,8 @@ def _show_path(line: dict[str, Any]) -> None:
     """Print the longest path of a routed design, with the time that each step ends at."""
     if not line.get("path"):
         return
-    end, rows = 0.0, []
+    end = 0.0
+    rows: list[list[str]] = []
     for kind, delay, name in line["path"]:
         end += delay
         rows.append([kind, f"{delay:.2f}", f"{end:.2f}", name])

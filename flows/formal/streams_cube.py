@@ -126,8 +126,8 @@ PROOFS = (
                 name="a result is offered one cycle early",
                 owner=Sequencer,
                 function="elaborate",
-                old="queue.any & (busy[self.head] == 0)",
-                new="queue.any & (busy[self.head] <= 1)",
+                old="queue.any & free(self.head, 0)",
+                new="queue.any & free(self.head, 1)",
             ),
             Mutation(
                 name="a beat that accumulates reads its slot too early",
@@ -148,8 +148,8 @@ PROOFS = (
                 name="beats that start from C do not wait for the last element",
                 owner=Sequencer,
                 function="elaborate",
-                old="ready.eq(busy[self.slot] == 0)",
-                new="ready.eq(busy[self.slot] <= 1)",
+                old="ready.eq(free(self.slot, 0))",
+                new="ready.eq(free(self.slot, 1))",
             ),
             Mutation(
                 name="row 1 enters without its skew",

@@ -48,6 +48,14 @@ def test_every_proof_has_a_name_of_its_own_and_a_mutation():
     assert all(proof.mutations and proof.claim.endswith(".") for proof in PROOFS)
 
 
+@pytest.mark.parametrize("proof", PROOFS, ids=lambda proof: proof.name)
+def test_every_mutation_has_its_text_in_the_rtl(proof):
+    """Regression: a change of the control left three mutations without the text to replace."""
+    for mutation in proof.mutations:
+        with mutation.planted():
+            pass
+
+
 def test_a_mutation_is_planted_only_while_it_is_wanted():
     before = SlotQueue.elaborate
     mutation = Mutation(name="m", owner=SlotQueue, function="elaborate", old="level != 0", new="1")

@@ -60,7 +60,7 @@ class Board:
 
     @property
     def routed(self) -> bool:
-        """Whether the flow places and routes for this board; the others need Vivado."""
+        """True if the flow places and routes for this board; the others need Vivado."""
         return self.family != "xilinx7"
 
     def located(self, widths: Mapping[str, int]) -> dict[str, tuple[str, str]]:

@@ -106,7 +106,7 @@ class CSRBeats:
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """What leaves CSR space in a pass, and how much it needs.
+    """The elements that leave CSR space in a pass, and the space that they need.
 
     Attributes
     ----------

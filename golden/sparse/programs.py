@@ -104,7 +104,7 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a sequence of commands leaves.
+    """The state that a sequence of commands leaves.
 
     Attributes
     ----------

@@ -112,7 +112,7 @@ class OSConfig:
 
 
 class Kind(enum.Enum, shape=2):
-    """What a beat of an input-stationary core does."""
+    """The kinds of beats of an input-stationary core."""
 
     ADD = 0
     WRITE = 1

@@ -17,7 +17,7 @@ STORES = (8, 16, 32, 64, 128, 256)
 
 
 class Operation(enum.Enum, shape=4):
-    """What an instruction does, in the order of ``golden.sparse.programs.OPERATIONS``."""
+    """The kinds of instructions, in the order of ``golden.sparse.programs.OPERATIONS``."""
 
     LOAD = 0
     STORE = 1
@@ -38,7 +38,7 @@ class Operation(enum.Enum, shape=4):
 
 
 class Command(enum.Enum, shape=1):
-    """What a command does: run a program, or write an instruction to the store."""
+    """The kinds of commands: run a program, or write an instruction to the store."""
 
     STEP = 0
     WRITE = 1

@@ -30,7 +30,7 @@ class Refusal(enum.Enum, shape=2):
 
 
 class Kind(enum.Enum, shape=2):
-    """What a command of the pipeline does."""
+    """The kinds of commands of the pipeline."""
 
     #: Write the numbers of elements of a group of rows.
     INDEX = 0

@@ -26,7 +26,7 @@ class NoAnswerError(WorkError):
 
 @dataclass
 class Traffic:
-    """What went over the line.
+    """Counts of what went over the line.
 
     Attributes
     ----------

@@ -62,7 +62,7 @@ class Operator:
 
     @property
     def swept(self) -> bool:
-        """Whether the operator reads or writes vectors."""
+        """True if the operator reads or writes vectors."""
         return bool(self.vectors) or self.output_values > 0
 
 

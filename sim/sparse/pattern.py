@@ -50,7 +50,7 @@ class Pattern:
 
     @property
     def square(self) -> bool:
-        """Whether the matrix has as many rows as columns."""
+        """True if the matrix has as many rows as columns."""
         return self.elements == self.columns
 
     @property

@@ -53,7 +53,7 @@ class Report:
 
     @cached_property
     def sweeps(self) -> dict[Sweep, int]:
-        """How often each sweep runs."""
+        """The number of runs of each sweep."""
         counts: Counter[Sweep] = Counter()
         for section, count in self.schedule.sections:
             for sweep in section.sweeps:

@@ -28,7 +28,7 @@ def cross_lanes(
         The addend.
     """
     moved = [lane.cross(stages, stage, f"{stage}{k}") for k, lane in enumerate(lanes)]
-    return moved, c.cross(stages, stage, f"{stage}_c")
+    return moved, c if stages.skips(stage) else c.cross(stages, stage, f"{stage}_c")
 
 
 def cross_lists(stages: PipelineStages, stage: str, **lists: Sequence[Value]) -> list[list[Value]]:

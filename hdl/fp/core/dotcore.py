@@ -316,7 +316,7 @@ class DotCore:
             ones = [one & ~(cut & floor) for one, cut in zip(ones, first, strict=True)]
         fill = c_word[-1] if g.sticky else Const(0, 1)
         shifted, cut = self._align(
-            c_word, g.output.fraction_bits, c_gap, short, name="align_c", fill=fill
+            c_word, g.addend_fraction, c_gap, short, name="align_c", fill=fill
         )
         lost.append(cut)
         low = g.window + 1
@@ -458,7 +458,7 @@ class DotCore:
                 output=target.packed,
                 result_bits=target.result_bits,
                 rounding=self.rounding,
-                denormalise=target.denormalise,
+                denormalise=target.denormalise and g.shifts_subnormals,
                 saturate=target.saturate,
                 chop=side.short if target.short else None,
                 chopped_bits=target.short.result_bits if target.short else None,

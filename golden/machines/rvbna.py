@@ -73,7 +73,8 @@ def accumulate(a: np.ndarray, b: np.ndarray, rule: DotSpec) -> Accumulator:
     shift = np.minimum(largest[:, None] - reference, _FAR)
     aligned = product >> shift
     aligned |= (aligned << shift) != product
-    total = np.asarray(np.where(sign, -aligned, aligned).sum(axis=1))
+    terms: np.ndarray = np.where(sign, -aligned, aligned)
+    total: np.ndarray = terms.sum(axis=1)
     width = precision + 1 + 2 * guard
     zeros = width - bit_length(np.abs(total))
     bias = rule.input.bias + rule.input_b.bias - rule.output.bias

@@ -73,8 +73,7 @@ def accumulate(a: np.ndarray, b: np.ndarray, rule: DotSpec) -> Accumulator:
     shift = np.minimum(largest[:, None] - reference, _FAR)
     aligned = product >> shift
     aligned |= (aligned << shift) != product
-    terms: np.ndarray = np.where(sign, -aligned, aligned)
-    total: np.ndarray = terms.sum(axis=1)
+    total = _signed(sign, aligned).sum(axis=1)
     width = precision + 1 + 2 * guard
     zeros = width - bit_length(np.abs(total))
     bias = rule.input.bias + rule.input_b.bias - rule.output.bias
@@ -155,6 +154,10 @@ def printed_run(
     (n,) ndarray of unsigned int, codes of ``rule.output``
     """
     return add_rounded(printed_dot(a, b, rule, repairs), as_codes(c, rule.output, "c"), rule)
+
+
+def _signed(sign: np.ndarray, magnitude: np.ndarray) -> np.ndarray:
+    return np.where(sign, -magnitude, magnitude)
 
 
 def _subnormal(sum_: Accumulator, fraction_bits: int, repaired: bool) -> np.ndarray:

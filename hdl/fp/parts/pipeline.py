@@ -6,7 +6,14 @@ from amaranth.hdl import Module, Shape, Signal, Value
 
 from vitruvian.validate import one_of
 
-__all__ = ["DEEP_PIPELINES", "PIPELINES", "RETIMED", "PipelineStages", "check_pipeline"]
+__all__ = [
+    "DEEP_PIPELINES",
+    "PIPELINES",
+    "RETIMED",
+    "PipelineStages",
+    "check_pipeline",
+    "delayed",
+]
 
 #: The stage boundaries of a dot product that have registers at each pipeline depth.
 PIPELINES: dict[int, tuple[str, ...]] = {
@@ -134,3 +141,21 @@ class PipelineStages:
             First part of every new signal's name.
         """
         return {key: self.cross(stage, value, f"{prefix}_{key}") for key, value in values.items()}
+
+
+def delayed(stages: PipelineStages, order: Iterable[str], value: Value, name: str) -> Value:
+    """Return a value that no stage uses behind several boundaries.
+
+    Parameters
+    ----------
+    stages : PipelineStages
+    order : iterable of str
+        The boundaries, in their order.
+    value : Value
+        The value in front of the first boundary.
+    name : str
+        Last part of the names of the new signals.
+    """
+    for stage in order:
+        value = stages.cross(stage, value, f"{stage}_{name}")
+    return value

@@ -9,11 +9,14 @@ normal form are equal. The proofs use the largest and the least exponents of pro
 1. *Floor of E_max.* If floor − F ≤ lo, no bit is cut where the floor is E_max, nor would one be cut
    without it, where the unit is smaller. If floor ≤ the least exponent, it never is E_max.
 2. *Window.* If hi − F ≤ lo, nothing is ever cut; then F, the way to truncate and the exponents that
-   products are aligned by do not matter.
+   products are aligned by do not matter. With "floor" it is enough that products are never cut and
+   C loses at most its last bit, which the sticky bit then is. An exact sum of the products that C
+   joins "after" is then the exact sum of all terms; so is one that C joins "late" if it is a number
+   of the output format that is not flushed.
 3. *One product.* With K = 1, "floor" and F of at least ``ieee_window``, the sum is rounded
    correctly; so it is with "odd" and one bit more (``golden.fp.window`` has the proof; an odd last
    bit at least two bits below the last place of the result shows on which side of a half-way point
-   the sum lies).
+   the sum lies). RZ and RTO have no half-way points, so they need one bit less.
 4. *Conversion.* It changes only the exponents of products with a subnormal factor, and so E_max
    only where such a product has it. If the largest exponent of these products − F ≤ lo, nothing is
    cut there. The exponents do not matter with "leading" either. A conversion to a format in which
@@ -68,13 +71,14 @@ def _largest(format: FloatFormat) -> Fraction:
 
 def _normalise(rule: DotSpec, found: dict[str, Any]) -> None:
     a, b, out = rule.input, rule.input_b, rule.output
+    found["nan"] = rule.nan_code
     tree = rule.accumulate == "tree"
     least = out.emin - rule.result_bits  # the least place of a result
     lo = a.emin - a.fraction_bits + b.emin - b.fraction_bits
     hi, low_exponent = a.emax + b.emax, a.emin + b.emin
     if rule.product_exponent == "leading":
         hi, low_exponent = hi + 1, lo
-    products = lo
+    products, hi_products = lo, hi
     if tree:
         lo = min(lo, out.emin - out.fraction_bits)
         hi, low_exponent = max(hi, out.emax), min(low_exponent, out.emin)
@@ -82,12 +86,16 @@ def _normalise(rule: DotSpec, found: dict[str, Any]) -> None:
     if floor is not None and (window is None or floor - window <= lo or floor <= low_exponent):
         floor = found["emax_floor"] = None
     uncut = window is None or (max(hi, floor or hi) - window <= lo)
+    if tree and rule.truncate == "floor" and window is not None and floor is None:
+        # A floor of E_max could cut a C that is alone; without one, a C that is largest is not cut.
+        ends = (hi_products - window <= lo + 1, hi - window <= products)
+        uncut = uncut or (all(ends) and window >= out.fraction_bits)
     if uncut:
         found |= {"window": None, "truncate": "magnitude", "product_exponent": "sum"}
         found["emax_floor"] = None
     exact = ieee_window(a, out, b) if rule.convert is None else 1 << 20
     if rule.k == 1 and tree and floor is None and window is not None:
-        extra = {"floor": 0, "odd": 1}.get(rule.truncate, 1 << 20)
+        extra = {"floor": 0, "odd": 1}.get(rule.truncate, 1 << 20) - (rule.rounding != "RNE")
         if window >= exact + extra and rule.product_exponent == "sum" and not rule.slices:
             found |= {"window": None, "truncate": "magnitude"}
     subnormal = max(a.emin + b.emax, a.emax + b.emin)
@@ -110,7 +118,18 @@ def _normalise(rule: DotSpec, found: dict[str, Any]) -> None:
             found["result_bits"] = out.fraction_bits
             if tree or rule.rounding != "RTO":
                 found["rounding"] = "RNE"
-    exactly = found["rounding"] in ("RTO",) or (found["rounding"] == "RZ" and tree)
+    if uncut and rule.accumulate == "after":
+        found["accumulate"] = "tree"
+    size = rule.k * _largest(a) * _largest(b) * Fraction(2) ** (a.emax + b.emax - products)
+    fits = int(size).bit_length() <= rule.result_bits + 1 and products >= out.emin
+    fits = fits and products + int(size).bit_length() <= out.emax + 1
+    quiet = rule.flush_result is None or rule.zero != "positive"
+    if uncut and rule.accumulate == "late" and rule.lanes == "together" and fits and quiet:
+        found |= {"accumulate": "tree", "result_bits": out.fraction_bits}
+        found["rounding"] = "RTO" if rule.rounding == "RTO" else "RNE"
+    exactly = found["rounding"] in ("RTO",) or (
+        found["rounding"] == "RZ" and rule.accumulate != "late"
+    )
     if exactly and rule.flush_result == "before":
         found["flush_result"] = "after"
     if rule.flush_result is None and rule.zero == "exact" and least <= lo:

@@ -29,6 +29,11 @@ def _upper(rows: Rows, n: int) -> np.ndarray:
     return top - rows.rng.integers(0, 3, n)
 
 
+def _highest(rows: Rows, n: int) -> np.ndarray:
+    """Return exponents at the top of the products' range, for products that cancel."""
+    return min(rows.highest, 100) - rows.rng.integers(0, 3, n)
+
+
 def single(rows: Rows) -> None:
     """One product and C at every distance: window, truncation, rounding."""
     distance = np.arange(-_FAR, _FAR + 1).repeat(2)
@@ -51,12 +56,13 @@ def pairs(rows: Rows) -> None:
     for exact in (True, False):
         for late in (False, True):  # the small term is a product, or C
             part = rows.new(n)
-            rows.put(part, 0, exponent, exact=exact)
+            top = np.where(np.arange(n) % 2, exponent, _highest(rows, n))
+            rows.put(part, 0, top, exact=exact)
             rows.negate(part, np.zeros(n, int), np.full(n, 1 % rows.terms))
             if late:
-                rows.add(part, exponent - distance)
+                rows.add(part, top - distance)
             else:
-                rows.put(part, 2, exponent - distance)
+                rows.put(part, 2, top - distance)
         # C cancels the first product, and the second one is what is left.
         part = rows.new(n)
         rows.put(part, 0, exponent, 1, exact=True)
@@ -172,10 +178,20 @@ def subnormals(rows: Rows) -> None:
                 rows.put(part, 1, exponent + rows.rng.integers(-6, 24, n))
             if count > 1:
                 rows.add(part, exponent + rows.rng.integers(-30, 20, n))
+    # A product of two subnormals beside a C of its size
+    part = rows.new(2 * n)
+    leading = np.zeros(2 * n, int)
+    for name, format in (("a", rows.a), ("b", rows.b)):
+        places = rows.rng.integers(1, format.fraction_bits + 1, 2 * n)
+        sign = rows.rng.integers(0, 2, 2 * n)
+        part[name][:, 0] = number(sign, format.emin - places, places * 0, format)
+        leading += format.emin - places
+    rows.add(part, leading - rows.rng.integers(0, 7, 2 * n))
     # A subnormal C alone, and with products of its size
-    part = rows.new(8)
-    sizes = rows.rng.integers(0, rows.out.fraction_bits, 8)
-    rows.add(part, rows.out.emin - sizes)
+    part = rows.new(32)
+    rows.add(part, rows.out.emin - rows.rng.integers(0, rows.out.fraction_bits, 32))
+    later = np.arange(rows.terms) >= rows.rng.integers(0, rows.terms + 1, (16, 1))
+    part["a"][16:] = np.where(later, rows.a.negative_zero, 0)  # products of −0 after those of +0
     for near in (2, 30):
         part = rows.new(n)
         for position in range(2):

@@ -61,6 +61,8 @@ def in_blocks(
     """
     if tensor_scale is not None and tensor_scale not in _TENSOR_SCALE:
         raise ValueError(f'tensor_scale must be "auto" or None, not {tensor_scale!r}')
+    if (a.dtype.kind in "iu") != (b.dtype.kind in "iu"):
+        raise ValueError("a and b must both hold values, or both codes with scales")
     operands = ((a, scale_a, rule.input, "a", -1), (b, scale_b, rule.input_b, "b", -2))
     codes: list[np.ndarray] = []
     scales: list[np.ndarray] = []
@@ -78,12 +80,6 @@ def in_blocks(
         codes.append(blocks.codes)
         scales.append(blocks.scales)
         factor *= blocks.tensor_scale
-    if codes[0].shape[-1] != codes[1].shape[-2]:
-        missing = codes[0].shape[-1] - codes[1].shape[-2]
-        raise ValueError(
-            f"K of codes must be a multiple of the block of {rule.block} if the other operand "
-            f"holds values, not {a.shape[-1]!r} (zeros missing: {abs(missing)})"
-        )
     return codes[0], codes[1], (scales[0], scales[1]), factor
 
 
@@ -94,10 +90,11 @@ def _quantised(
     name: str,
     tensor_scale: Literal["auto"] | None,
 ) -> Blocks:
-    if not array.shape[axis] or not array.size:
-        shape = list(array.shape)
-        shape[axis] = 0
-        return Blocks(format, np.zeros(array.shape, np.uint8), np.zeros(shape, np.uint8), axis, 0)
+    if not array.size:  # ``quantise`` needs at least one block
+        blocks = -(-array.shape[axis] // format.size)
+        shape, scales = list(array.shape), list(array.shape)
+        shape[axis], scales[axis] = blocks * format.size, blocks
+        return Blocks(format, np.zeros(shape, np.uint8), np.zeros(scales, np.uint8), axis, 0)
     try:
         return quantise(array, format, axis, pad=True, tensor_scale=tensor_scale)
     except TypeError:

@@ -25,6 +25,7 @@ from numba.core.dispatcher import Dispatcher
 import vitruvian.golden.fp
 from tests.support.davinci_programs import random_accesses, random_lowered
 from tests.support.golden_cases import directed_codes, random_codes, sparse_codes
+from tests.support.machine_operands import operands as machine_operands
 from tests.support.sparse_problems import PROBLEMS, matrix, problem
 from vitruvian.errors import UserError
 from vitruvian.golden.cube.chopped import chopped_mmad
@@ -205,7 +206,7 @@ def products_of_machines() -> None:
     for stem in FAST_ROWS:
         rule = find(stem).rule
         for kind, *sizes in (("bits", 1, 1, 1, 1), ("few", 66, 257, 1, 13), ("tiny", 3, 256, 3, 7)):
-            x = operands(rng, rule, kind, *sizes)
+            x = machine_operands(rng, rule, kind, *sizes)
             plain_rule = partial(_by_rows, rule=rule)
             assert (fast_product(x, rule, plain_rule) == plain_rule(x)).all(), stem
 
